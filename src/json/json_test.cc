@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include "json/merge.h"
+#include "json/text.h"
+
+namespace pawl::json {
+
+TEST(json, nothing_is_lost_on_the_way_through) {
+  for (std::string text :
+       {R"({"b":1.0,"a":1e400,"c":12345678901234567890123,"d":-0.0,"e":[1E+2,0.10]})", R"("\u0001\n\"\\")", "[]", "{}",
+        R"({"z":null,"y":true,"x":false})", R"([[],{},""])", "\"\xe2\x82\xac\xf0\x9f\x98\x80\""}) {
+    auto v = parse(text);
+    ASSERT_TRUE(v) << text << v.error().message;
+    EXPECT_EQ(print(*v), text);
+  }
+}
+
+TEST(json, long_numbers_and_strings_arrive_whole) {
+  std::string digits(20000, '7'), words(100000, 'x');
+  EXPECT_EQ(print(*parse(digits)), digits);
+  EXPECT_EQ(print(*parse("[\"" + words + "\"]")), "[\"" + words + "\"]");
+}
+
+TEST(json, bad_text_is_refused_with_its_place) {
+  for (std::string text : {"", "[1,,2]", "01", "1.", "{\"a\"}", "nul", "\"\x01\"", "[1]x", "{\"a\":1,}", "\"\\ud800\"",
+                           "\"\xff\"", "[", "-", "+1", ".5", "\"\\x\"", "NaN", "'a'", "// c\n1"})
+    EXPECT_FALSE(parse(text)) << text;
+  auto bad = parse("{\n  \"a\": tru\n}");
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().message.find("line 2"), std::string::npos) << bad.error().message;
+}
+
+TEST(json, depth_and_size_have_limits) {
+  std::string ok = std::string(256, '[') + std::string(256, ']');
+  std::string deep = std::string(257, '[') + std::string(257, ']');
+  EXPECT_TRUE(parse(ok));
+  EXPECT_EQ(parse(deep).error().reason, "JSON_TOO_DEEP");
+  EXPECT_EQ(parse(std::string(10'000'000, '[')).error().reason, "JSON_TOO_DEEP");
+  EXPECT_EQ(parse("[1,2]", {.max_bytes = 4}).error().reason, "JSON_TOO_LARGE");
+}
+
+TEST(json, the_last_of_two_members_wins) {
+  EXPECT_EQ(print(*parse(R"({"a":1,"b":2,"a":3})")), R"({"a":3,"b":2})");
+  std::string big = "{";
+  for (int i = 0; i < 100; ++i) big += "\"k" + std::to_string(i % 50) + "\":" + std::to_string(i) + (i < 99 ? "," : "}");
+  auto v = parse(big);
+  EXPECT_EQ(v->object().size(), 50u);
+  EXPECT_EQ(v->find("k0")->number_text(), "50");
+}
+
+TEST(json, a_prefix_may_be_followed_by_anything) {
+  EXPECT_EQ(print(*parse("{\"a\":1} trailing", {.prefix = true})), "{\"a\":1}");
+}
+
+TEST(json, numbers_compare_by_amount) {
+  EXPECT_EQ(compare_numbers("1.0", "10e-1"), 0);
+  EXPECT_LT(compare_numbers("9007199254740992", "9007199254740993"), 0);
+  EXPECT_GT(compare_numbers("1e400", "1e399"), 0);
+  EXPECT_LT(compare_numbers("-2", "-1"), 0);
+  EXPECT_EQ(compare_numbers("0", "-0.000e9"), 0);
+  EXPECT_LT(compare_numbers("-1", "0"), 0);
+  EXPECT_EQ(*parse("1e3")->as_int64(), 1000);
+  EXPECT_EQ(*parse("-9223372036854775808")->as_int64(), INT64_MIN);
+  EXPECT_FALSE(parse("9223372036854775808")->as_int64());
+  EXPECT_FALSE(parse("1.5")->as_int64());
+}
+
+TEST(json, three_merges) {
+  Value a = *parse(R"({"x":{"p":1},"y":2})");
+  Value shallow = a, deep = a, patch = a;
+  merge_shallow(shallow.object(), parse(R"({"x":{"q":2}})")->object());
+  EXPECT_EQ(print(shallow), R"({"x":{"q":2},"y":2})");
+  merge_deep(deep.object(), parse(R"({"x":{"q":2}})")->object());
+  EXPECT_EQ(print(deep), R"({"x":{"p":1,"q":2},"y":2})");
+  merge_patch(patch, *parse(R"({"x":{"p":null},"y":null,"z":{"n":null}})"));
+  EXPECT_EQ(print(patch), R"({"x":{},"z":{}})");
+}
+
+}  // namespace pawl::json

@@ -1,0 +1,237 @@
+#include "json/text.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/basic_parser_impl.hpp>
+#include <unordered_set>
+
+namespace pawl::json {
+
+namespace {
+
+namespace bj = boost::json;
+
+// Builds values from the parser's events. Numbers arrive as text and stay text.
+struct Handler {
+  static constexpr std::size_t max_object_size = std::size_t(-1);
+  static constexpr std::size_t max_array_size = std::size_t(-1);
+  static constexpr std::size_t max_key_size = std::size_t(-1);
+  static constexpr std::size_t max_string_size = std::size_t(-1);
+
+  struct Level {
+    Value value;
+    std::string name;  // of the member being read, when value is an object
+    std::unordered_set<std::string> seen;  // only once the object is large
+  };
+  std::vector<Level> stack;
+  Value result;
+  std::string text;
+
+  // Linear search makes a huge object quadratic; past this many members names are hashed.
+  static constexpr size_t kHashedFrom = 32;
+
+  void put(Value v) {
+    if (stack.empty()) {
+      result = std::move(v);
+      return;
+    }
+    Level& top = stack.back();
+    if (top.value.is_array()) {
+      top.value.array().push_back(std::move(v));
+      return;
+    }
+    Object& object = top.value.object();
+    if (object.size() < kHashedFrom) {
+      object.set(std::move(top.name), std::move(v));
+      return;
+    }
+    if (top.seen.empty())
+      for (const Member& m : object) top.seen.insert(m.name);
+    if (top.seen.insert(top.name).second) object.add(std::move(top.name), std::move(v));
+    else object.set(std::move(top.name), std::move(v));
+  }
+  bool open(Value v) {
+    stack.push_back({std::move(v), {}, {}});
+    return true;
+  }
+  bool close() {
+    Value v = std::move(stack.back().value);
+    stack.pop_back();
+    put(std::move(v));
+    return true;
+  }
+  bool number(bj::string_view last) {
+    text.append(last.data(), last.size());
+    put(Number{std::move(text)});
+    text.clear();
+    return true;
+  }
+
+  bool on_document_begin(bj::error_code&) { return true; }
+  bool on_document_end(bj::error_code&) { return true; }
+  bool on_object_begin(bj::error_code&) { return open(Object{}); }
+  bool on_object_end(std::size_t, bj::error_code&) { return close(); }
+  bool on_array_begin(bj::error_code&) { return open(Array{}); }
+  bool on_array_end(std::size_t, bj::error_code&) { return close(); }
+  bool on_key_part(bj::string_view s, std::size_t, bj::error_code&) { return text.append(s.data(), s.size()), true; }
+  bool on_key(bj::string_view s, std::size_t, bj::error_code&) {
+    text.append(s.data(), s.size());
+    stack.back().name = std::move(text);
+    text.clear();
+    return true;
+  }
+  bool on_string_part(bj::string_view s, std::size_t, bj::error_code&) { return text.append(s.data(), s.size()), true; }
+  bool on_string(bj::string_view s, std::size_t, bj::error_code&) {
+    text.append(s.data(), s.size());
+    put(Value(std::move(text)));
+    text.clear();
+    return true;
+  }
+  bool on_number_part(bj::string_view s, bj::error_code&) { return text.append(s.data(), s.size()), true; }
+  bool on_int64(std::int64_t, bj::string_view s, bj::error_code&) { return number(s); }
+  bool on_uint64(std::uint64_t, bj::string_view s, bj::error_code&) { return number(s); }
+  bool on_double(double, bj::string_view s, bj::error_code&) { return number(s); }
+  bool on_bool(bool b, bj::error_code&) { return put(b), true; }
+  bool on_null(bj::error_code&) { return put(nullptr), true; }
+  bool on_comment_part(bj::string_view, bj::error_code&) { return true; }
+  bool on_comment(bj::string_view, bj::error_code&) { return true; }
+};
+
+std::string where(std::string_view text, size_t at) {
+  size_t line = 1, column = 1;
+  for (size_t i = 0; i < at && i < text.size(); ++i) {
+    if (text[i] == '\n') {
+      ++line;
+      column = 1;
+    } else {
+      ++column;
+    }
+  }
+  return fmt::format("line {}, column {}", line, column);
+}
+
+std::string reason_of(const bj::error_code& ec) {
+  if (ec == bj::error::incomplete) return "the text ends too early";
+  if (ec == bj::error::extra_data) return "there is more after the value";
+  if (ec == bj::error::exponent_overflow) return "the number's exponent is out of range";
+  return ec.message();
+}
+
+}  // namespace
+
+Result<Value> parse(std::string_view text, const ParseOptions& options) {
+  if (text.size() > options.max_bytes)
+    return fail(Code::too_large, "JSON_TOO_LARGE",
+                fmt::format("the JSON text has {} bytes; the limit is {}", text.size(), options.max_bytes));
+  bj::parse_options settings;
+  settings.max_depth = options.max_depth;
+  bj::basic_parser<Handler> parser(settings);
+  bj::error_code ec;
+  size_t used = parser.write_some(false, text.data(), text.size(), ec);
+  if (ec == bj::error::too_deep)
+    return fail(Code::invalid, "JSON_TOO_DEEP",
+                fmt::format("the JSON nests deeper than {} levels at {}", options.max_depth, where(text, used)));
+  if (ec) return fail(Code::invalid, "BAD_JSON", fmt::format("invalid JSON at {}: {}", where(text, used), reason_of(ec)));
+  if (!options.prefix) {
+    size_t rest = text.find_first_not_of(" \t\r\n", used);
+    if (rest != std::string_view::npos)
+      return fail(Code::invalid, "BAD_JSON", fmt::format("invalid JSON at {}: there is more after the value", where(text, rest)));
+  }
+  return std::move(parser.handler().result);
+}
+
+void append_string(std::string& out, std::string_view text) {
+  out.push_back('"');
+  size_t plain = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text, plain, i - plain);
+    plain = i + 1;
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\b': out += "\\b"; break;
+      case '\f': out += "\\f"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      default: out += fmt::format("\\u{:04x}", c);
+    }
+  }
+  out.append(text, plain, text.size() - plain);
+  out.push_back('"');
+}
+
+void append(std::string& out, const Value& value) {
+  if (value.is_null()) out += "null";
+  else if (value.is_bool()) out += value.boolean() ? "true" : "false";
+  else if (value.is_number()) out += value.number_text();
+  else if (value.is_string()) append_string(out, value.string());
+  else if (value.is_array()) {
+    out.push_back('[');
+    bool first = true;
+    for (const Value& v : value.array()) {
+      if (!first) out.push_back(',');
+      first = false;
+      append(out, v);
+    }
+    out.push_back(']');
+  } else {
+    out.push_back('{');
+    bool first = true;
+    for (const Member& m : value.object()) {
+      if (!first) out.push_back(',');
+      first = false;
+      append_string(out, m.name);
+      out.push_back(':');
+      append(out, m.value);
+    }
+    out.push_back('}');
+  }
+}
+
+std::string print(const Value& value) {
+  std::string out;
+  append(out, value);
+  return out;
+}
+
+static void pretty(std::string& out, const Value& value, size_t indent) {
+  auto line = [&](size_t depth) { out += "\n" + std::string(depth * 2, ' '); };
+  if (value.is_array() && !value.array().empty()) {
+    out += "[";
+    bool first = true;
+    for (const Value& v : value.array()) {
+      if (!first) out += ",";
+      first = false;
+      line(indent + 1);
+      pretty(out, v, indent + 1);
+    }
+    line(indent);
+    out += "]";
+  } else if (value.is_object() && !value.object().empty()) {
+    out += "{";
+    bool first = true;
+    for (const Member& m : value.object()) {
+      if (!first) out += ",";
+      first = false;
+      line(indent + 1);
+      append_string(out, m.name);
+      out += ": ";
+      pretty(out, m.value, indent + 1);
+    }
+    line(indent);
+    out += "}";
+  } else {
+    append(out, value);
+  }
+}
+
+std::string print_pretty(const Value& value) {
+  std::string out;
+  pretty(out, value, 0);
+  return out;
+}
+
+}  // namespace pawl::json

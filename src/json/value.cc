@@ -1,0 +1,192 @@
+#include "json/value.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace pawl::json {
+
+const Value* Object::find(std::string_view name) const {
+  for (const Member& m : members_)
+    if (m.name == name) return &m.value;
+  return nullptr;
+}
+Value* Object::find(std::string_view name) {
+  return const_cast<Value*>(static_cast<const Object*>(this)->find(name));
+}
+Value& Object::set(std::string name, Value value) {
+  if (Value* old = find(name)) return *old = std::move(value);
+  return add(std::move(name), std::move(value));
+}
+Value& Object::add(std::string name, Value value) {
+  return members_.emplace_back(Member{std::move(name), std::move(value)}).value;
+}
+bool Object::erase(std::string_view name) {
+  for (auto it = members_.begin(); it != members_.end(); ++it)
+    if (it->name == name) return members_.erase(it), true;
+  return false;
+}
+bool Object::operator==(const Object& other) const {
+  if (size() != other.size()) return false;
+  for (const Member& m : members_) {
+    const Value* twin = other.find(m.name);
+    if (!twin || !(*twin == m.value)) return false;
+  }
+  return true;
+}
+
+template <class T>
+static std::string digits(T v) {
+  char buf[40];
+  auto end = std::to_chars(buf, buf + sizeof buf, v).ptr;
+  return std::string(buf, end);
+}
+
+Value::Value(int64_t v) : v_(Number{digits(v)}) {}
+Value::Value(uint64_t v) : v_(Number{digits(v)}) {}
+Value::Value(double v) {
+  if (std::isfinite(v)) v_ = Number{digits(v)};
+}
+
+std::string_view Value::kind_name() const {
+  static constexpr std::string_view names[] = {"null", "boolean", "number", "string", "array", "object"};
+  return names[v_.index()];
+}
+
+const Value* Value::find(std::string_view name) const { return is_object() ? object().find(name) : nullptr; }
+Value* Value::find(std::string_view name) { return is_object() ? object().find(name) : nullptr; }
+
+std::string_view Value::string_or(std::string_view name, std::string_view otherwise) const {
+  const Value* v = find(name);
+  return v && v->is_string() ? std::string_view(v->string()) : otherwise;
+}
+
+double Value::as_double() const {
+  const std::string& t = number_text();
+  double v = 0;
+  auto [end, err] = std::from_chars(t.data(), t.data() + t.size(), v);
+  if (err != std::errc::result_out_of_range) return v;
+  // Too small is zero, too large is infinity: strtod knows which.
+  return std::strtod(t.c_str(), nullptr);
+}
+
+namespace {
+// A number taken apart: sign, significant digits without zeros at either end, and the power of ten
+// of the digit before the first: value = 0.digits * 10^exponent.
+struct Decimal {
+  bool negative = false;
+  std::string digits;
+  int64_t exponent = 0;
+};
+
+Decimal take_apart(std::string_view t) {
+  Decimal d;
+  if (!t.empty() && t[0] == '-') {
+    d.negative = true;
+    t.remove_prefix(1);
+  }
+  int64_t point = 0;
+  bool seen_point = false;
+  size_t i = 0;
+  for (; i < t.size() && t[i] != 'e' && t[i] != 'E'; ++i) {
+    if (t[i] == '.') {
+      seen_point = true;
+    } else {
+      d.digits.push_back(t[i]);
+      if (!seen_point) ++point;
+    }
+  }
+  if (i < t.size()) {
+    bool minus = false;
+    int64_t e = 0;
+    for (++i; i < t.size(); ++i) {
+      if (t[i] == '-') minus = true;
+      else if (t[i] != '+' && e < 1'000'000'000'000) e = e * 10 + (t[i] - '0');
+    }
+    point += minus ? -e : e;
+  }
+  size_t lead = 0;
+  while (lead < d.digits.size() && d.digits[lead] == '0') ++lead;
+  d.digits.erase(0, lead);
+  point -= static_cast<int64_t>(lead);
+  while (!d.digits.empty() && d.digits.back() == '0') d.digits.pop_back();
+  if (d.digits.empty()) return {};
+  d.exponent = point;
+  return d;
+}
+}  // namespace
+
+static std::optional<uint64_t> magnitude(const Decimal& d) {
+  if (d.digits.empty()) return 0;
+  if (d.exponent < static_cast<int64_t>(d.digits.size()) || d.exponent > 20) return std::nullopt;
+  uint64_t v = 0;
+  for (int64_t i = 0; i < d.exponent; ++i) {
+    uint64_t digit = i < static_cast<int64_t>(d.digits.size()) ? static_cast<uint64_t>(d.digits[i] - '0') : 0;
+    if (__builtin_mul_overflow(v, uint64_t{10}, &v) || __builtin_add_overflow(v, digit, &v)) return std::nullopt;
+  }
+  return v;
+}
+
+std::optional<int64_t> Value::as_int64() const {
+  if (!is_number()) return std::nullopt;
+  const std::string& t = number_text();
+  int64_t v = 0;
+  auto [end, err] = std::from_chars(t.data(), t.data() + t.size(), v);
+  if (err == std::errc() && end == t.data() + t.size()) return v;
+  Decimal d = take_apart(t);
+  auto m = magnitude(d);
+  if (!m) return std::nullopt;
+  if (d.negative) {
+    if (*m > 1ull << 63) return std::nullopt;
+    return static_cast<int64_t>(0 - *m);
+  }
+  if (*m > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+  return static_cast<int64_t>(*m);
+}
+
+std::optional<uint64_t> Value::as_uint64() const {
+  if (!is_number()) return std::nullopt;
+  Decimal d = take_apart(number_text());
+  if (d.negative) return std::nullopt;
+  return magnitude(d);
+}
+
+int compare_numbers(std::string_view a, std::string_view b) {
+  if (a == b) return 0;
+  Decimal x = take_apart(a), y = take_apart(b);
+  if (x.digits.empty() || y.digits.empty()) {
+    if (x.digits.empty() && y.digits.empty()) return 0;
+    if (x.digits.empty()) return y.negative ? 1 : -1;
+    return x.negative ? -1 : 1;
+  }
+  if (x.negative != y.negative) return x.negative ? -1 : 1;
+  int order = x.exponent != y.exponent ? (x.exponent < y.exponent ? -1 : 1) : x.digits.compare(y.digits);
+  return x.negative ? -order : order;
+}
+
+bool equivalent(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return same_number(a, b);
+  if (a.is_array() && b.is_array()) {
+    if (a.array().size() != b.array().size()) return false;
+    for (size_t i = 0; i < a.array().size(); ++i)
+      if (!equivalent(a.array()[i], b.array()[i])) return false;
+    return true;
+  }
+  if (a.is_object() && b.is_object()) {
+    if (a.object().size() != b.object().size()) return false;
+    for (const Member& m : a.object()) {
+      const Value* twin = b.find(m.name);
+      if (!twin || !equivalent(m.value, *twin)) return false;
+    }
+    return true;
+  }
+  return a == b;
+}
+
+Value object(std::initializer_list<std::pair<std::string_view, Value>> members) {
+  Object out;
+  out.reserve(members.size());
+  for (const auto& [name, value] : members) out.add(std::string(name), value);
+  return out;
+}
+
+}  // namespace pawl::json

@@ -1,0 +1,134 @@
+#pragma once
+// A turn is the unit of change: inputs go in, a program runs, and either one frame is committed or
+// nothing happened. A turn holds no locks. It remembers which version of each cell it read, and the
+// commit fails `conflict` if any of them has moved.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/dice.h"
+#include "kernel/effect.h"
+#include "kernel/input.h"
+
+namespace pawl {
+
+// The kernel's current cells, as a turn sees them: committed, whether durable yet or not.
+class CellReader {
+ public:
+  virtual ~CellReader() = default;
+  virtual Result<Cell> current(BytesView key) const = 0;
+  virtual Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit) const = 0;
+};
+
+class Turn {
+ public:
+  Turn(const CellReader& cells, uint64_t token) : cells_(cells), token_(token) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  // The cell as this turn sees it: its own writes first. Absent cells read as version 0; a cell
+  // written by this turn and by nobody before reads as version kOwn.
+  static constexpr Seq kOwn = ~Seq{0};
+  Result<Cell> read(BytesView key);
+  // The decoded form: cached beside the cell, or made by `decode(BytesView) -> Result<T>`. Null
+  // pointer when the cell does not exist.
+  template <class T, class Decode>
+  Result<std::shared_ptr<const T>> read_as(BytesView key, Decode&& decode);
+  // Visits the cells whose key begins with `prefix` in key order, own writes included, until `visit`
+  // returns false. Costs a scan: for operators' verbs, not for steps.
+  Result<void> scan(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit);
+
+  void write(BytesView key, Bytes value, Decoded decoded = {});
+  void erase(BytesView key);
+
+  // `open`: the effect leaves after this turn is durable, and survives a crash.
+  // `ask`:  the effect leaves now and the turn stays open for its receipt; a crash forgets both.
+  // Either way the receipt comes back to the same program as its next input.
+  void open(Effect effect);
+  void ask(Effect effect);
+  // Calls an open effect back. Withdrawing what is not open does nothing.
+  void withdraw(std::string_view effect_id);
+
+  // Everything written, opened, withdrawn and noted after mark() is undone by rewind().
+  struct Mark {
+    size_t ops, notes;
+  };
+  Mark mark() const { return {ops_.size(), notes_.size()}; }
+  void rewind(Mark mark);
+
+  // A fact for the audit trail. Kept in the frame, read by nobody in the kernel.
+  void note(Bytes fact) { notes_.push_back(std::move(fact)); }
+
+  // Commit what was written, but answer the caller with this error.
+  void refuse(Error error) { refusal_ = std::move(error); }
+  // The caller's answer is not this turn's: it waits for the turn that settles `effect_id`.
+  void answer_later(std::string effect_id) { answer_with_ = std::move(effect_id); }
+
+  // Time and dice of the input that is running now; dice advance with every draw.
+  Time now() const { return stamp_.now; }
+  Dice& dice() { return *dice_; }
+  const Caller& caller() const { return caller_; }
+  // Names this turn while it is open: a command with joins == token() becomes part of it.
+  uint64_t token() const { return token_; }
+  // What the program wants to remember between an ask and its receipt; forgotten with the turn.
+  // Each input that joins has one of its own.
+  std::shared_ptr<void>& scratch() { return *scratch_; }
+
+ private:
+  friend class Kernel;
+  friend class Verifier;
+  struct Op {  // one write, with what it replaced inside this turn
+    Key key;
+    std::shared_ptr<const Bytes> value;  // null: erase
+    Decoded decoded;
+    std::optional<size_t> before;  // index of this turn's previous write of the key
+    std::optional<Effect> effect;  // when the cell is an effect: what opened or closed
+  };
+  struct Read {
+    Seq version;
+    Cell cell;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+  template <class V>
+  using ByKey = std::unordered_map<Key, V, Hash, std::equal_to<>>;
+
+  void put(BytesView key, std::shared_ptr<const Bytes> value, Decoded decoded, std::optional<Effect> effect);
+
+  const CellReader& cells_;
+  uint64_t token_;
+  Stamp stamp_{};
+  Caller caller_;
+  std::optional<Dice> dice_;
+  std::shared_ptr<void>* scratch_ = nullptr;
+
+  std::vector<Op> ops_;
+  ByKey<size_t> newest_;  // of each key written: its last op
+  ByKey<Read> reads_;
+  std::vector<Bytes> notes_;
+  std::vector<Effect> asked_;  // since the program was last entered
+  std::optional<Error> refusal_;
+  std::string answer_with_;
+};
+
+template <class T, class Decode>
+Result<std::shared_ptr<const T>> Turn::read_as(BytesView key, Decode&& decode) {
+  TRY(Cell cell, read(key));
+  if (!cell.exists()) return std::shared_ptr<const T>();
+  if (cell.decoded) return std::static_pointer_cast<const T>(cell.decoded);
+  Result<T> value = decode(cell.value());
+  if (!value) return fail(std::move(value.error()));
+  auto shared = std::make_shared<const T>(std::move(*value));
+  if (auto it = newest_.find(key); it != newest_.end()) ops_[it->second].decoded = shared;
+  else if (auto r = reads_.find(key); r != reads_.end()) r->second.cell.decoded = shared;
+  return shared;
+}
+
+}  // namespace pawl

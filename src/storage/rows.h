@@ -1,0 +1,90 @@
+#pragma once
+// Rows are an ordered map from bytes to bytes, derived from the journal: they hold nothing that the
+// journal cannot give back, so they have no log of their own. Each batch carries the seq up to which
+// it brings the rows; after a crash they may stand earlier than the journal, never later, never torn.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "storage/journal.h"
+
+namespace pawl {
+
+// Changes in order; of two to one key the later holds. One flat buffer, so that a batch of
+// thousands of rows is a handful of allocations.
+class RowBatch {
+ public:
+  void put(BytesView key, BytesView value) { add(1, key, value); }
+  void erase(BytesView key) { add(0, key, {}); }
+  bool empty() const { return count_ == 0; }
+  size_t count() const { return count_; }
+  size_t bytes() const { return data_.size(); }
+  void clear() { data_.clear(), count_ = 0; }
+  void append(const RowBatch& other) { data_ += other.data_, count_ += other.count_; }
+
+  // Calls put(key, value) or erase(key) on `to` for each change in order.
+  template <class Put, class Erase>
+  void each(Put&& put, Erase&& erase) const {
+    const char* p = data_.data();
+    const char* end = p + data_.size();
+    while (p < end) {
+      uint32_t klen, vlen;
+      std::memcpy(&klen, p, 4);
+      std::memcpy(&vlen, p + 4, 4);
+      bool is_put = klen >> 31;
+      klen &= 0x7fffffff;
+      BytesView key(p + 8, klen), value(p + 8 + klen, vlen);
+      p += 8 + klen + vlen;
+      if (is_put) put(key, value);
+      else erase(key);
+    }
+  }
+
+ private:
+  void add(uint32_t is_put, BytesView key, BytesView value) {
+    uint32_t head[2] = {static_cast<uint32_t>(key.size()) | is_put << 31, static_cast<uint32_t>(value.size())};
+    data_.append(reinterpret_cast<const char*>(head), 8);
+    data_.append(key);
+    data_.append(value);
+    ++count_;
+  }
+  Bytes data_;
+  size_t count_ = 0;
+};
+
+// The rows as they stood at one moment. Cheap to take; hold it no longer than a request lasts.
+class RowsSnapshot {
+ public:
+  virtual ~RowsSnapshot() = default;
+  virtual Result<std::optional<Bytes>> get(BytesView key) const = 0;
+  // Visits [first, limit) in key order until `visit` returns false; an empty limit means the end.
+  using Visit = std::function<bool(BytesView key, BytesView value)>;
+  virtual Result<void> scan(BytesView first, BytesView limit, const Visit& visit) const = 0;
+  // The same from the end: from the last key before `limit` down to `first`.
+  virtual Result<void> scan_back(BytesView first, BytesView limit, const Visit& visit) const = 0;
+  virtual Seq applied() const = 0;
+};
+
+class Rows {
+ public:
+  virtual ~Rows() = default;
+
+  // All or none, and visible to every reader on return. `applied` never goes back.
+  virtual Result<void> apply(const RowBatch& batch, Seq applied) = 0;
+  virtual Seq applied() const = 0;
+
+  virtual Result<std::optional<Bytes>> get(BytesView key) const = 0;
+  virtual std::unique_ptr<RowsSnapshot> snapshot() const = 0;
+
+  // Makes what is applied survive a restart, so that less is replayed.
+  virtual Result<void> flush() = 0;
+  // A copy of the rows, flushed, in a new folder that open_rows() can open. The folder must not exist.
+  virtual Result<void> checkpoint(const std::string& folder) = 0;
+  // Forgets every row: applied() is 0 again and the journal is replayed from its beginning.
+  virtual Result<void> reset() = 0;
+};
+
+}  // namespace pawl

@@ -1,0 +1,72 @@
+#pragma once
+// Requests and responses as values: what faces and server share. No socket here.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/caller.h"
+
+namespace pawl::wire {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct Request {
+  std::string method;
+  std::string path;   // percent-decoded per segment by `segments`; raw here, without the query
+  std::string query;  // raw, without the question mark
+  Headers headers;
+  Bytes body;
+  Caller caller;
+  std::vector<std::string> params{};  // of the route's pattern, in order, decoded
+
+  std::string_view header(std::string_view name) const;  // case ignored; empty when absent
+  bool has_header(std::string_view name) const;
+  // The first query parameter of that name, decoded; nothing when absent.
+  std::optional<std::string> query_param(std::string_view name) const;
+  std::vector<std::string> query_params(std::string_view name) const;
+};
+
+// A body that is written piece by piece: NDJSON, Server-Sent Events. Safe from any thread.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // False when the peer has gone or its buffer is over the limit: stop and forget the stream.
+  virtual bool write(BytesView piece) = 0;
+  virtual void end() = 0;
+  virtual size_t buffered() const = 0;  // bytes accepted and not yet sent
+  virtual void on_close(std::function<void()> closed) = 0;
+};
+
+// A WebSocket after its handshake. Safe from any thread.
+class Socket : public Stream {
+ public:
+  virtual void on_message(std::function<void(std::string)> text) = 0;  // text or binary
+};
+
+struct Response {
+  int status = 200;
+  Headers headers{};
+  Bytes body{};
+  // When set, the body is streamed (chunked): called once, after the head is sent.
+  std::function<void(std::shared_ptr<Stream>)> stream{};
+  // When set and the request asked for an upgrade, the connection becomes a WebSocket.
+  std::function<void(std::shared_ptr<Socket>)> socket{};
+};
+using Respond = std::move_only_function<void(Response)>;
+
+Response json_response(int status, std::string body);
+Response text_response(int status, std::string text);
+std::string_view reason_phrase(int status);
+int status_of(Code code);  // the usual status of an error code; faces may differ
+
+// %41 -> A; '+' -> space only in queries. Bad escapes stay as they are.
+std::string percent_decode(std::string_view text, bool plus_is_space);
+std::string percent_encode(std::string_view text);
+
+}  // namespace pawl::wire
