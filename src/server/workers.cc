@@ -69,11 +69,15 @@ void Workers::flushed() {
   std::vector<Ready> ready;
   {
     std::lock_guard lock(mutex_);
-    auto touched = std::move(touched_);
-    touched_.clear();
-    for (Queue* q : touched) wake(*q, ready);
+    wake_touched(ready);
   }
   tell(ready);
+}
+
+void Workers::wake_touched(std::vector<Ready>& ready) {
+  auto touched = std::move(touched_);
+  touched_.clear();
+  for (Queue* q : touched) wake(*q, ready);
 }
 
 bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out) {
@@ -211,8 +215,8 @@ void Workers::loop() {
       bool was_leased = it->second.state == State::leased;
       if (was_leased) --it->second.queue->leased, ++expired_;
       offer(it->first, it->second, was_leased);
-      wake(*it->second.queue, ready);
     }
+    wake_touched(ready);
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
       auto it = waiting_.find(deadlines_.begin()->second);
       CHECK(it != waiting_.end());

@@ -66,6 +66,7 @@ class Workers final : public Work, public Outbox {
   bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
   std::vector<Leased> take(Waiting& waiting, Time now);
   void wake(Queue& queue, std::vector<Ready>& ready);
+  void wake_touched(std::vector<Ready>& ready);
   void settle(Waiting& waiting);
   void loop();
   void tell(std::vector<Ready>& ready);
