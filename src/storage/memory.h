@@ -54,6 +54,7 @@ class MemoryJournal final : public Journal {
 class MemoryRows final : public Rows {
  public:
   MemoryRows();
+  ~MemoryRows() override;
   // The rows that checkpoint() wrote into `folder`; empty rows when there is no such folder.
   static Result<std::unique_ptr<MemoryRows>> load(const std::string& folder);
 
