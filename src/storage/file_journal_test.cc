@@ -24,8 +24,10 @@ Image take(const std::string& folder) {
   return image;
 }
 
+// In place when the file is there: truncating one makes some file systems flush it.
 void put_file(const std::string& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  auto how = std::filesystem::exists(path) ? std::ios::in | std::ios::out : std::ios::out;
+  std::fstream(path, how | std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 void put(const std::string& folder, const Image& image) {
