@@ -432,6 +432,24 @@ TEST_F(FileJournalFault, a_cut_mends_a_damaged_journal) {
   EXPECT_LT(keep, last);
 }
 
+TEST_F(FileJournalFault, a_group_over_the_limit_is_refused_and_the_journal_goes_on) {
+  auto journal = open();
+  Bytes megabyte(1 << 20, 'x');
+  std::vector<BytesView> entries(kLargestGroup >> 20, megabyte);
+  EXPECT_EQ(journal->append(entries, 0).error().code, Code::too_large);
+  EXPECT_TRUE(append(*journal, 1));
+}
+
+TEST_F(FileJournalFault, a_newer_version_is_not_called_damage) {
+  { auto journal = open(); }
+  Image image = take(path());
+  image[segment_name(1) + kPlainEnd].replace(0, kSegmentHeadBytes, encode(SegmentHead{1, 0, 5, 2}));
+  put(path(), image);
+  Error error = open_error();
+  EXPECT_EQ(error.code, Code::unsupported);
+  EXPECT_NE(error.message.find("newer pawl"), std::string::npos);
+}
+
 TEST_F(FileJournalFault, a_new_journal_is_small_and_closed_segments_shrink) {
   FileJournalOptions usual;
   usual.folder = path();
