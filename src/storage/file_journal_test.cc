@@ -382,6 +382,19 @@ TEST_F(FileJournalFault, a_failed_flush_is_never_tried_again) {
   EXPECT_EQ(journal->last(), 1u);
 }
 
+TEST_F(FileJournalFault, opening_makes_what_it_found_durable_or_fails) {
+  fill();
+  SmallDisk disk;
+  FileJournalOptions small = options();
+  small.disk = &disk;
+  uint64_t room = disk.room;
+  ASSERT_TRUE(FileJournal::open(small));
+  EXPECT_EQ(disk.flushes, 1);
+  EXPECT_GT(room - disk.room, 3 * 20u);
+  disk.broken = true;
+  EXPECT_EQ(FileJournal::open(small).error().reason, "JOURNAL_WRITE");
+}
+
 TEST_F(FileJournalFault, one_append_is_one_write_and_one_flush) {
   SmallDisk disk;
   FileJournalOptions small = options();
