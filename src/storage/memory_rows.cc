@@ -216,11 +216,11 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
 };
 
 MemoryRows::MemoryRows() : table_(std::make_shared<Table>()) {}
-MemoryRows::~MemoryRows() = default;
-
 Result<void> MemoryRows::apply(const RowBatch& batch, Seq applied) { return table_->apply(batch, applied); }
 Seq MemoryRows::applied() const { return table_->applied(); }
 Result<std::optional<Bytes>> MemoryRows::get(BytesView key) const { return table_->get(key, std::nullopt); }
+MemoryRows::~MemoryRows() = default;
+
 std::unique_ptr<RowsSnapshot> MemoryRows::snapshot() const { return std::make_unique<Snapshot>(table_); }
 
 Result<void> MemoryRows::flush() {
