@@ -40,10 +40,10 @@ Bytes encode(const Note& n) {
   return out;
 }
 
-Result<Note> decode_note(BytesView bytes) {
-  Reader r(bytes);
+namespace {
+
+Note read_head(Reader& r) {
   Note n;
-  uint8_t format = r.u8();
   n.tenant = r.str();
   n.instance_id = r.str();
   n.definition_id = r.str();
@@ -55,6 +55,25 @@ Result<Note> decode_note(BytesView bytes) {
   n.cause = r.str();
   n.user = r.str();
   n.reason = r.str();
+  return n;
+}
+
+std::unexpected<Error> unreadable() { return fail(Code::corrupt, "BAD_NOTE", "a note of a frame cannot be read"); }
+
+}  // namespace
+
+Result<Note> decode_note_head(BytesView bytes) {
+  Reader r(bytes);
+  uint8_t format = r.u8();
+  Note n = read_head(r);
+  if (!r.ok() || format != kFormat) return unreadable();
+  return n;
+}
+
+Result<Note> decode_note(BytesView bytes) {
+  Reader r(bytes);
+  uint8_t format = r.u8();
+  Note n = read_head(r);
   for (size_t left = r.count(); left > 0 && r.ok(); --left) {
     Fact f;
     f.kind = static_cast<Fact::Kind>(r.u8());
@@ -71,7 +90,7 @@ Result<Note> decode_note(BytesView bytes) {
     }
     n.facts.push_back(std::move(f));
   }
-  if (!r.done() || format != kFormat) return fail(Code::corrupt, "BAD_NOTE", "a note of a frame cannot be read");
+  if (!r.done() || format != kFormat) return unreadable();
   return n;
 }
 

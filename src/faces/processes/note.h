@@ -46,5 +46,7 @@ struct Note {
 
 Bytes encode(const Note& note);
 Result<Note> decode_note(BytesView bytes);
+// Without its facts.
+Result<Note> decode_note_head(BytesView bytes);
 
 }  // namespace pawl::processes
