@@ -19,7 +19,7 @@ namespace pawl::server {
 const std::vector<Setting>& settings() {
   using enum SettingKind;
   static const std::vector<Setting> table = {
-      {"data", "data", "PAWL_DATA", {}, text, "pawl-data", "the folder that holds the journal and the rows"},
+      {"data", "data", "PAWL_DATA", {}, text, "./data", "the folder that holds the journal and the rows"},
       {"shards", "shards", "PAWL_SHARDS", {}, number, "1", "shards of a new data folder; fixed once it is made"},
       {"http", "http", "PAWL_HTTP", {"CYODA_HTTP_PORT"}, address, "127.0.0.1:8080", "address of the HTTP API and the console"},
       {"grpc", "grpc", "PAWL_GRPC", {"CYODA_GRPC_PORT"}, address, "127.0.0.1:9090", "address of the gRPC API"},
