@@ -1,3 +1,4 @@
+#pragma once
 // The standard headers that nearly every file of ours needs, compiled once.
 #include <algorithm>
 #include <array>

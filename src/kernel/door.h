@@ -75,11 +75,7 @@ class Door {
 template <class T, class Decode>
 Result<std::shared_ptr<const T>> read_as(const Door& door, BytesView key, Decode&& decode) {
   TRY(Cell cell, door.read(key));
-  if (!cell.exists()) return std::shared_ptr<const T>();
-  if (cell.decoded) return std::static_pointer_cast<const T>(cell.decoded);
-  Result<T> value = decode(cell.value());
-  if (!value) return fail(std::move(value.error()));
-  return std::make_shared<const T>(std::move(*value));
+  return cell.as<T>(decode);
 }
 
 }  // namespace pawl

@@ -38,7 +38,8 @@ class Outbox {
  public:
   virtual ~Outbox() = default;
   virtual void opened(const Effect& effect) = 0;
-  virtual void closed(const Effect& effect) = 0;  // settled or withdrawn
+  virtual void closed(const Effect& effect) = 0;  // settled or withdrawn; its body may be left out
+  virtual void flushed() {}                       // a whole group was told: wake whoever waits
 };
 
 }  // namespace pawl

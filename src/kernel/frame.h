@@ -14,7 +14,7 @@ struct Frame {
   struct Write {
     Key key;
     Seq before = 0;  // version that this write replaced; 0: none
-    std::shared_ptr<const Bytes> value;  // null: erased
+    StoredPtr value;  // null: erased
   };
   Seq seq = 0;
   std::string program;

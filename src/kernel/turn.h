@@ -25,6 +25,30 @@ class CellReader {
   virtual Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit) const = 0;
 };
 
+// Where each key stands in a list. A turn touches few keys: they are compared; many are hashed.
+class KeyIndex {
+ public:
+  static constexpr size_t kNone = ~size_t{0};
+  size_t find(BytesView key) const;
+  void set(BytesView key, size_t place);
+  void erase(BytesView key);
+  template <class F>
+  void each(F&& visit) const {
+    for (const auto& [key, place] : few_) visit(key, place);
+    for (const auto& [key, place] : many_) visit(key, place);
+  }
+  size_t size() const { return few_.size() + many_.size(); }
+
+ private:
+  static constexpr size_t kFew = 12;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+  std::vector<std::pair<Key, size_t>> few_;
+  std::unordered_map<Key, size_t, Hash, std::equal_to<>> many_;
+};
+
 class Turn {
  public:
   Turn(const CellReader& cells, uint64_t token) : cells_(cells), token_(token) {}
@@ -81,26 +105,20 @@ class Turn {
 
  private:
   friend class Kernel;
-  friend class Verifier;
   struct Op {  // one write, with what it replaced inside this turn
     Key key;
-    std::shared_ptr<const Bytes> value;  // null: erase
-    Decoded decoded;
-    std::optional<size_t> before;  // index of this turn's previous write of the key
+    StoredPtr value;               // null: erase
+    size_t before;                 // place of this turn's previous write of the key, or KeyIndex::kNone
     std::optional<Effect> effect;  // when the cell is an effect: what opened or closed
   };
   struct Read {
-    Seq version;
+    Key key;
     Cell cell;
   };
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
-  };
-  template <class V>
-  using ByKey = std::unordered_map<Key, V, Hash, std::equal_to<>>;
 
-  void put(BytesView key, std::shared_ptr<const Bytes> value, Decoded decoded, std::optional<Effect> effect);
+  void put(BytesView key, StoredPtr value, std::optional<Effect> effect);
+  Result<Cell> original(BytesView key);  // as it was before this turn; remembered as read
+  void enter(const Input& input, std::shared_ptr<void>& scratch);
 
   const CellReader& cells_;
   uint64_t token_;
@@ -110,8 +128,9 @@ class Turn {
   std::shared_ptr<void>* scratch_ = nullptr;
 
   std::vector<Op> ops_;
-  ByKey<size_t> newest_;  // of each key written: its last op
-  ByKey<Read> reads_;
+  KeyIndex newest_;  // of each key written: its last op
+  std::vector<Read> reads_;
+  KeyIndex read_at_;
   std::vector<Bytes> notes_;
   std::vector<Effect> asked_;  // since the program was last entered
   std::optional<Error> refusal_;
@@ -121,14 +140,7 @@ class Turn {
 template <class T, class Decode>
 Result<std::shared_ptr<const T>> Turn::read_as(BytesView key, Decode&& decode) {
   TRY(Cell cell, read(key));
-  if (!cell.exists()) return std::shared_ptr<const T>();
-  if (cell.decoded) return std::static_pointer_cast<const T>(cell.decoded);
-  Result<T> value = decode(cell.value());
-  if (!value) return fail(std::move(value.error()));
-  auto shared = std::make_shared<const T>(std::move(*value));
-  if (auto it = newest_.find(key); it != newest_.end()) ops_[it->second].decoded = shared;
-  else if (auto r = reads_.find(key); r != reads_.end()) r->second.cell.decoded = shared;
-  return shared;
+  return cell.as<T>(decode);
 }
 
 }  // namespace pawl

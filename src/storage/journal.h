@@ -40,4 +40,8 @@ class Journal {
   virtual uint64_t bytes() const = 0;  // on disk, for metrics
 };
 
+// The two refusals that every backend words alike.
+Error fenced(Seq last, Seq expected_last);
+Error trimmed(Seq from, Seq first);
+
 }  // namespace pawl

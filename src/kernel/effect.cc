@@ -1,0 +1,39 @@
+#include "kernel/effect.h"
+
+namespace pawl {
+
+Bytes encode(const Effect& e) {
+  Bytes out;
+  out.reserve(e.id.size() + e.program.size() + e.tenant.size() + e.queue.size() + e.body.size() + 32);
+  Writer w(out);
+  w.u8(static_cast<uint8_t>(e.to));
+  w.str(e.id);
+  w.str(e.program);
+  w.str(e.tenant);
+  w.str(e.queue);
+  w.sint(e.due);
+  w.str(e.body);
+  return out;
+}
+
+Result<Effect> decode_effect(BytesView bytes) {
+  Reader r(bytes);
+  Effect e;
+  e.to = static_cast<To>(r.u8());
+  e.id = r.str();
+  e.program = r.str();
+  e.tenant = r.str();
+  e.queue = r.str();
+  e.due = r.sint();
+  e.body = r.str();
+  if (!r.done()) return fail(Code::corrupt, "BAD_EFFECT", "an open effect's cell does not decode");
+  return e;
+}
+
+Key effect_key(std::string_view id) {
+  Key out(kEffectPrefix);
+  out.append(id);
+  return out;
+}
+
+}  // namespace pawl

@@ -1,0 +1,109 @@
+#include "kernel/frame.h"
+
+#include <fmt/format.h>
+
+namespace pawl {
+
+static constexpr uint8_t kFrameVersion = 1;
+
+static void encode_input(Writer& w, const Input& in) {
+  w.str(in.verb);
+  w.str(in.body);
+  w.str(in.caller.tenant);
+  w.str(in.caller.user);
+  w.str(in.caller.roles);
+  w.sint(in.stamp.now);
+  w.fixed64(in.stamp.dice[0]);
+  w.fixed64(in.stamp.dice[1]);
+  w.str(in.settles);
+  w.uint(in.joins);
+  w.str(in.once);
+}
+
+Bytes encode_body(const Frame& f) {
+  size_t size = 64 + f.program.size();
+  for (const Input& in : f.inputs) size += in.body.size() + in.verb.size() + in.settles.size() + 96;
+  for (const auto& write : f.writes) size += write.key.size() + (write.value ? write.value->bytes.size() : 0) + 24;
+  for (const Bytes& note : f.notes) size += note.size() + 4;
+  Bytes out;
+  out.reserve(size);
+  Writer w(out);
+  w.u8(kFrameVersion);
+  w.str(f.program);
+  w.uint(f.inputs.size());
+  for (const Input& in : f.inputs) encode_input(w, in);
+  w.uint(f.writes.size());
+  for (const auto& write : f.writes) {
+    w.str(write.key);
+    w.uint(write.before);
+    w.u8(write.value ? 1 : 0);
+    if (write.value) w.str(write.value->bytes);
+  }
+  w.uint(f.notes.size());
+  for (const Bytes& note : f.notes) w.str(note);
+  return out;
+}
+
+Bytes seal(BytesView body, const Digest& before) {
+  Bytes out;
+  out.reserve(before.size() + body.size());
+  out.append(view(before));
+  out.append(body);
+  return out;
+}
+
+Result<Sealed> unseal(BytesView entry) {
+  Sealed s;
+  if (entry.size() < s.before.size() + 1)
+    return fail(Code::corrupt, "BAD_FRAME", fmt::format("a frame of {} bytes is too short", entry.size()));
+  std::memcpy(s.before.data(), entry.data(), s.before.size());
+  s.own = sha256(entry, {});
+  s.body = entry.substr(s.before.size());
+  return s;
+}
+
+static Input decode_input(Reader& r) {
+  Input in;
+  in.verb = r.str();
+  in.body = r.str();
+  in.caller.tenant = r.str();
+  in.caller.user = r.str();
+  in.caller.roles = r.str();
+  in.stamp.now = r.sint();
+  in.stamp.dice[0] = r.fixed64();
+  in.stamp.dice[1] = r.fixed64();
+  in.settles = r.str();
+  in.joins = r.uint();
+  in.once = r.str();
+  return in;
+}
+
+Result<Frame> decode_frame(Seq seq, BytesView body) {
+  Reader r(body);
+  uint8_t version = r.u8();
+  if (r.ok() && version != kFrameVersion)
+    return fail(Code::corrupt, "FRAME_VERSION",
+                fmt::format("frame {} has version {}; this binary reads up to {}: use the newer pawl that wrote it", seq,
+                            version, kFrameVersion));
+  Frame f;
+  f.seq = seq;
+  f.program = r.str();
+  for (size_t n = r.count(); n-- > 0 && r.ok();) {
+    f.inputs.push_back(decode_input(r));
+    f.inputs.back().program = f.program;
+  }
+  size_t writes = r.count();
+  f.writes.reserve(writes);
+  for (size_t n = writes; n-- > 0 && r.ok();) {
+    Frame::Write w;
+    w.key = r.str();
+    w.before = r.uint();
+    if (r.u8()) w.value = std::make_shared<const Stored>(Bytes(r.str()));
+    f.writes.push_back(std::move(w));
+  }
+  for (size_t n = r.count(); n-- > 0 && r.ok();) f.notes.emplace_back(r.str());
+  if (!r.done()) return fail(Code::corrupt, "BAD_FRAME", fmt::format("frame {} does not decode", seq));
+  return f;
+}
+
+}  // namespace pawl

@@ -1,0 +1,36 @@
+#pragma once
+// A group is what finished turns leave behind: frames to append with one flush, rows to apply, and
+// what may leave once both are done.
+
+#include <vector>
+
+#include "kernel/cache.h"
+#include "kernel/door.h"
+#include "kernel/frame.h"
+#include "storage/rows.h"
+
+namespace pawl {
+
+struct Group {
+  struct Answered {
+    Reply reply;
+    Result<Answer> answer;
+  };
+  struct Moved {  // an effect that came or went
+    Effect effect;
+    bool opened;
+  };
+  Seq last_before = 0;         // seq of the frame before the first one here
+  std::vector<Frame> frames;
+  std::vector<Bytes> bodies;   // of the frames, encoded
+  RowBatch rows;
+  std::vector<std::pair<Key, Cell>> cells;  // for the cache
+  std::vector<Moved> moved;
+  std::vector<Answered> answers;
+  size_t bytes = 0;
+
+  bool empty() const { return frames.empty() && answers.empty() && moved.empty(); }
+  Seq last() const { return last_before + frames.size(); }
+};
+
+}  // namespace pawl

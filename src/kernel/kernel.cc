@@ -1,0 +1,381 @@
+#include "kernel/kernel.h"
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "kernel/once.h"
+#include "kernel/rows_layout.h"
+
+namespace pawl {
+
+struct Kernel::Strand {
+  Caller caller;
+  std::string once;       // Idempotency-Key of the input that began it
+  Bytes once_hash;
+  Reply reply;
+  std::shared_ptr<void> scratch;
+  Turn::Mark mark{};
+  std::unordered_set<std::string> asked;
+  bool main = false;
+};
+
+struct Kernel::OpenTurn {
+  OpenTurn(const CellReader& cells, uint64_t token, const Program& p) : turn(cells, token), program(p) {}
+  Turn turn;
+  const Program& program;
+  std::vector<Input> inputs;
+  std::list<Strand> strands;  // the first is the main one
+  std::optional<Effect> settled;  // the open effect whose receipt began this turn
+  bool waited = false;            // others may have run since it began
+};
+
+static uint64_t token_of(const Stamp& stamp) {
+  Dice dice({stamp.dice[1], stamp.dice[0]});
+  return dice.next() | 1;
+}
+
+Kernel::Kernel(CellCache& cache, const Rows& rows, std::vector<const Program*> programs, Seq last)
+    : cache_(cache), rows_(rows), programs_(std::move(programs)), last_(last) {
+  group_.last_before = last;
+}
+
+Kernel::~Kernel() = default;
+
+const Program* Kernel::find(BytesView name) const {
+  for (const Program* p : programs_)
+    if (p->name() == name) return p;
+  return nullptr;
+}
+
+void Kernel::tick(Time now) { now_ = std::max(now_, now); }
+
+Result<Cell> Kernel::current(BytesView key) const {
+  if (auto it = overlay_.find(key); it != overlay_.end()) return it->second.cell;
+  return cache_.read(key);
+}
+
+Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit) const {
+  std::map<Key, Cell> pending;
+  for (const auto& [key, written] : overlay_)
+    if (BytesView(key).starts_with(prefix)) pending.emplace(key, written.cell);
+  auto next = pending.begin();
+  bool go = true;
+  auto pending_until = [&](const BytesView* limit) {
+    for (; go && next != pending.end() && (!limit || next->first < *limit); ++next)
+      if (next->second.exists()) go = visit(next->first, next->second);
+  };
+  Look look(rows_.snapshot());
+  TRY_OK(look.scan(prefix, [&](BytesView key, const Cell& cell) {
+    pending_until(&key);
+    if (!go) return false;
+    if (next != pending.end() && next->first == key) {
+      if (next->second.exists()) go = visit(next->first, next->second);
+      ++next;
+      return go;
+    }
+    return go = visit(key, cell);
+  }));
+  pending_until(nullptr);
+  return {};
+}
+
+void Kernel::answer(Reply reply, Result<Answer> result) {
+  if (reply) group_.answers.push_back({std::move(reply), std::move(result)});
+}
+
+void Kernel::run(Input input, Reply reply) {
+  if (input.stamp.now == 0) input.stamp.now = now_;
+  else tick(input.stamp.now);
+  if (input.joins) return join(std::move(input), std::move(reply));
+  if (!input.settles.empty()) {
+    if (asked_.contains(input.settles)) return resume(std::move(input), std::move(reply));
+    auto cell = current(effect_key(input.settles));
+    if (!cell) return answer(std::move(reply), fail(std::move(cell.error())));
+    if (!cell->exists())
+      return answer(std::move(reply), fail(Code::not_found, "EFFECT_NOT_OPEN",
+                                           fmt::format("'{}' is not open: it was settled or withdrawn before, or never opened",
+                                                       input.settles)));
+    auto effect = decode_effect(cell->value());
+    if (!effect) return answer(std::move(reply), fail(std::move(effect.error())));
+    input.program = effect->program;
+    if (effect->to == To::cell && input.verb.empty()) input.verb = effect->queue, input.body = effect->body;
+    const Program* program = find(input.program);
+    if (program) return begin(*program, std::move(input), std::move(reply), std::move(*effect));
+  }
+  if (answered_before(input, reply)) return;
+  static const OwnProgram own;
+  const Program* program = input.program == kOwnProgram ? &own : find(input.program);
+  if (!program)
+    return answer(std::move(reply), fail(Code::not_found, "NO_PROGRAM", fmt::format("no program is named '{}'", input.program)));
+  begin(*program, std::move(input), std::move(reply), std::nullopt);
+}
+
+bool Kernel::answered_before(const Input& input, Reply& reply) {
+  if (input.once.empty()) return false;
+  if (input.once.size() > limits::kOnceKeyBytes) {
+    answer(std::move(reply), fail(Code::invalid, "BAD_IDEMPOTENCY_KEY",
+                                  fmt::format("an Idempotency-Key has at most {} bytes", limits::kOnceKeyBytes)));
+    return true;
+  }
+  Key key = once_key(input.caller, input.once);
+  if (running_once_.contains(key)) {
+    answer(std::move(reply), fail(Code::conflict, "IDEMPOTENCY_KEY_RUNNING", "the first request with this Idempotency-Key still runs: retry later"));
+    return true;
+  }
+  auto cell = current(key);
+  if (!cell || !cell->exists()) return false;
+  auto once = decode_once(cell->value());
+  if (!once || once->at + limits::kOnceSeconds * kSecond < input.stamp.now) return false;
+  if (once->hash != once_hash(input))
+    answer(std::move(reply), fail(Code::unprocessable, "IDEMPOTENCY_KEY_REUSED",
+                                  "this Idempotency-Key was used for another request: use a new key"));
+  else
+    answer(std::move(reply), Answer{std::move(once->answer), cell->version});
+  return true;
+}
+
+void Kernel::begin(const Program& program, Input input, Reply reply, std::optional<Effect> settled) {
+  if (open_.size() >= limits::kOpenTurns)
+    return answer(std::move(reply), fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
+                                         fmt::format("{} turns wait for receipts already; retry later", open_.size())));
+  uint64_t token = token_of(input.stamp);
+  open_.push_front(std::make_unique<OpenTurn>(*this, token, program));
+  OpenPtr turn = open_.begin();
+  (*turn)->settled = std::move(settled);
+  if ((*turn)->settled) {
+    Effect effect = *(*turn)->settled;
+    effect.body.clear();
+    Key key = effect_key(effect.id);
+    // Read first: the receipt stands on the effect still being open.
+    (void)(*turn)->turn.original(key).has_value();
+    (*turn)->turn.put(key, nullptr, std::move(effect));
+  }
+  Strand& main = (*turn)->strands.emplace_back();
+  main.main = true;
+  main.reply = std::move(reply);
+  main.caller = input.caller;
+  main.once = input.once;
+  if (!input.once.empty()) {
+    main.once_hash = once_hash(input);
+    running_once_.insert(once_key(input.caller, input.once));
+  }
+  step(turn, main, std::move(input));
+}
+
+void Kernel::step(OpenPtr turn, Strand& strand, Input input) {
+  OpenTurn& t = **turn;
+  t.turn.enter(input, strand.scratch);
+  t.inputs.push_back(std::move(input));
+  // run() may not keep the reference: a joined input makes the vector grow.
+  Result<Bytes> result = t.program.run(t.turn, t.inputs.back());
+  t.inputs.back().decoded.reset();
+  if (result && !t.turn.asked_.empty()) {
+    t.waited = true;
+    by_token_.emplace(t.turn.token(), turn);
+    for (Effect& effect : t.turn.asked_) {
+      strand.asked.insert(effect.id);
+      asked_.insert_or_assign(effect.id, std::pair(turn, &strand));
+      group_.moved.push_back({std::move(effect), true});
+    }
+    t.turn.asked_.clear();
+    return;
+  }
+  // Still waiting for others that it asked: it goes on when they come.
+  if (result && !strand.asked.empty()) return;
+  finish(turn, strand, std::move(result));
+}
+
+void Kernel::resume(Input input, Reply reply) {
+  auto it = asked_.find(input.settles);
+  auto [turn, strand] = it->second;
+  asked_.erase(it);
+  strand->asked.erase(input.settles);
+  input.program = (*turn)->program.name();
+  answer(std::move(reply), Answer{});
+  step(turn, *strand, std::move(input));
+}
+
+void Kernel::join(Input input, Reply reply) {
+  auto it = by_token_.find(input.joins);
+  if (it == by_token_.end() || (*it->second)->strands.front().caller.tenant != input.caller.tenant)
+    return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction that this request wants to join is over or unknown"));
+  OpenPtr turn = it->second;
+  if ((*turn)->program.name() != input.program)
+    return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction belongs to another face"));
+  Strand& strand = (*turn)->strands.emplace_back();
+  strand.reply = std::move(reply);
+  strand.mark = (*turn)->turn.mark();
+  step(turn, strand, std::move(input));
+}
+
+void Kernel::finish(OpenPtr turn, Strand& strand, Result<Bytes> result) {
+  if (strand.main) return close(turn, std::move(result));
+  // A joined command is answered now and stands or falls with the turn.
+  OpenTurn& t = **turn;
+  for (const std::string& id : strand.asked) asked_.erase(id);
+  if (!result) {
+    t.turn.rewind(strand.mark);
+    answer(std::move(strand.reply), fail(std::move(result.error())));
+  } else if (t.turn.refusal_) {
+    answer(std::move(strand.reply), fail(std::move(*t.turn.refusal_)));
+  } else {
+    answer(std::move(strand.reply), Answer{std::move(*result), 0});
+  }
+  t.strands.remove_if([&](const Strand& s) { return &s == &strand; });
+}
+
+void Kernel::close(OpenPtr turn, Result<Bytes> result) {
+  std::unique_ptr<OpenTurn> t = std::move(*turn);
+  open_.erase(turn);
+  by_token_.erase(t->turn.token());
+  for (Strand& strand : t->strands) {
+    for (const std::string& id : strand.asked) {
+      asked_.erase(id);
+      group_.moved.push_back({Effect{.id = id, .to = To::member}, false});
+    }
+    if (!strand.main)
+      answer(std::move(strand.reply), fail(Code::conflict, "TURN_OVER", "the transaction ended before this request did"));
+  }
+  Strand& main = t->strands.front();
+  if (!main.once.empty()) running_once_.erase(once_key(main.caller, main.once));
+  if (!result) {
+    // The effect stays open, and whoever waits for it goes on waiting.
+    return answer(std::move(main.reply), fail(std::move(result.error())));
+  }
+  Result<Answer> outcome = commit(*t, std::move(*result));
+  if (outcome && t->turn.refusal_) outcome = fail(std::move(*t->turn.refusal_));
+  if (outcome && !t->turn.answer_with_.empty()) {
+    Reply waiting;
+    if (t->settled)
+      if (auto it = later_.find(t->settled->id); it != later_.end()) {
+        waiting = std::move(it->second);
+        later_.erase(it);
+        answer(std::move(main.reply), Answer{{}, outcome->seq});
+      }
+    if (!waiting) waiting = std::move(main.reply);
+    if (waiting) later_.insert_or_assign(t->turn.answer_with_, std::move(waiting));
+    return;
+  }
+  answer_waiting(*t, outcome);
+  answer(std::move(main.reply), std::move(outcome));
+}
+
+// Callers that were told "later" get their answer from the turn that settles or withdraws.
+void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome) {
+  if (later_.empty()) return;
+  if (t.settled)
+    if (auto it = later_.find(t.settled->id); it != later_.end()) {
+      Reply reply = std::move(it->second);
+      later_.erase(it);
+      answer(std::move(reply), outcome);
+    }
+  if (!outcome) return;
+  for (const Turn::Op& op : t.turn.ops_)
+    if (op.effect && !op.value)
+      if (auto it = later_.find(op.effect->id); it != later_.end()) {
+        Reply reply = std::move(it->second);
+        later_.erase(it);
+        answer(std::move(reply), fail(Code::conflict, "WITHDRAWN", "what this request waited for was called back"));
+      }
+}
+
+Result<void> Kernel::check(OpenTurn& t) {
+  if (t.turn.ops_.size() > limits::kTurnChanges)
+    return fail(Code::exhausted, "TURN_TOO_LARGE",
+                fmt::format("one request may change {} cells; this one changes {}: split it", limits::kTurnChanges, t.turn.ops_.size()));
+  size_t bytes = 0;
+  for (const Turn::Op& op : t.turn.ops_) {
+    size_t size = op.value ? op.value->bytes.size() : 0;
+    bytes += size + op.key.size();
+    if (size > limits::kCellBytes)
+      return fail(Code::too_large, "CELL_TOO_LARGE",
+                  fmt::format("a value of {} bytes is over the limit of {}: keep large content in a blob", size, limits::kCellBytes));
+    if (op.key.size() > limits::kKeyBytes)
+      return fail(Code::too_large, "KEY_TOO_LONG",
+                  fmt::format("a key of {} bytes is over the limit of {}: use a shorter name", op.key.size(), limits::kKeyBytes));
+  }
+  if (bytes > limits::kFrameBytes)
+    return fail(Code::too_large, "TURN_TOO_LARGE", fmt::format("one request may write {} bytes: split it", limits::kFrameBytes));
+  if (!t.waited) return {};
+  for (const Turn::Read& read : t.turn.reads_) {
+    TRY(Cell now, current(read.key));
+    if (now.version != read.cell.version) {
+      Error error{Code::conflict, "CONFLICT", "another request changed what this one read: read again and retry", {}, true};
+      return fail(std::move(error));
+    }
+  }
+  return {};
+}
+
+Result<Answer> Kernel::commit(OpenTurn& t, Bytes body) {
+  TRY_OK(check(t));
+  Strand& main = t.strands.front();
+  if (!main.once.empty() && !t.turn.refusal_)
+    t.turn.write(once_key(main.caller, main.once), encode(Once{main.once_hash, t.turn.now(), body}));
+  if (t.turn.ops_.empty() && t.turn.notes_.empty()) return Answer{std::move(body), 0};
+  write_frame(t, ++last_);
+  return Answer{std::move(body), last_};
+}
+
+void Kernel::write_frame(OpenTurn& t, Seq seq) {
+  Frame frame;
+  frame.seq = seq;
+  frame.program = t.program.name();
+  frame.inputs = std::move(t.inputs);
+  frame.notes = std::move(t.turn.notes_);
+  std::vector<size_t> places;
+  places.reserve(t.turn.newest_.size());
+  t.turn.newest_.each([&](const Key&, size_t place) { places.push_back(place); });
+  std::sort(places.begin(), places.end(), [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
+  std::vector<Cell> before(places.size()), after(places.size());
+  std::vector<Change> changes;
+  frame.writes.reserve(places.size());
+  changes.reserve(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    Turn::Op& op = t.turn.ops_[places[i]];
+    auto old = current(op.key);
+    CHECK(old);
+    before[i] = std::move(*old);
+    if (!before[i].exists() && !op.value) continue;  // came and went within the turn
+    if (op.value) after[i] = Cell{seq, op.value};
+    bool own_cell = op.key[0] == '~';
+    if (op.effect) group_.moved.push_back({std::move(*op.effect), op.value != nullptr});
+    frame.writes.push_back({op.key, before[i].version, op.value});
+    if (!own_cell) changes.push_back({t.turn.ops_[places[i]].key, before[i], after[i]});
+    group_.cells.emplace_back(op.key, after[i]);
+    overlay_order_.emplace_back(seq, op.key);
+    overlay_.insert_or_assign(op.key, Pending{seq, after[i]});
+  }
+  if (time_row_.second && time_row_.first != frame.now()) group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
+  time_row_ = {frame.now(), seq};
+  add_frame_rows(group_.rows, frame, changes, &t.program);
+  group_.bodies.push_back(encode_body(frame));
+  group_.bytes += group_.bodies.back().size();
+  group_.frames.push_back(std::move(frame));
+}
+
+Group Kernel::take() {
+  if (!group_.frames.empty()) group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
+  time_row_ = {0, 0};
+  Group out = std::move(group_);
+  group_ = Group{};
+  group_.last_before = last_;
+  return out;
+}
+
+void Kernel::applied(Seq seq) {
+  while (!overlay_order_.empty() && overlay_order_.front().first <= seq) {
+    auto& [version, key] = overlay_order_.front();
+    auto it = overlay_.find(key);
+    if (it != overlay_.end() && it->second.seq == version) overlay_.erase(it);
+    overlay_order_.pop_front();
+  }
+}
+
+void Kernel::abandon_all(const Error& why) {
+  while (!open_.empty()) close(open_.begin(), fail(why));
+  for (auto& [id, reply] : later_) answer(std::move(reply), fail(why));
+  later_.clear();
+}
+
+}  // namespace pawl

@@ -1,0 +1,101 @@
+#pragma once
+// The kernel turns inputs into frames. It owns no thread, socket, file or clock: the caller drives
+// it, so the server and the simulator run the same code. One thread at a time.
+//
+//   tick(now) ... run(input, reply) ... take() -> group
+//
+// The caller makes the group durable (commit.h) while the kernel already runs the next one over the
+// pending changes, and tells it with applied().
+
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "kernel/cache.h"
+#include "kernel/door.h"
+#include "kernel/group.h"
+#include "kernel/program.h"
+
+namespace pawl {
+
+class Kernel final : public CellReader {
+ public:
+  // Programs are named by name(); none may begin with '~'. `last` is the newest frame in the journal.
+  Kernel(CellCache& cache, const Rows& rows, std::vector<const Program*> programs, Seq last);
+  ~Kernel() override;
+
+  // The time that inputs are stamped with from now on; never goes back.
+  void tick(Time now);
+  // Runs one input as far as it will go. Dice come with the stamp; its time is set here, unless the
+  // stamp already has one (a frame that is run again). Every reply goes into a group.
+  void run(Input input, Reply reply);
+  // What is finished and not yet taken.
+  Group take();
+  bool idle() const { return group_.empty(); }
+  size_t group_bytes() const { return group_.bytes; }
+  size_t group_turns() const { return group_.frames.size() + group_.answers.size(); }
+  // Rows and cache now hold everything up to `seq`.
+  void applied(Seq seq);
+
+  Seq last() const { return last_; }
+  Time now() const { return now_; }
+  size_t open_turns() const { return open_.size(); }
+  // Ends every open turn with an error: the server is stopping.
+  void abandon_all(const Error& why);
+
+  Result<Cell> current(BytesView key) const override;
+  Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit) const override;
+
+ private:
+  struct Strand;    // one input of an open turn that has not been answered yet
+  struct OpenTurn;  // a turn, running or waiting for receipts
+  struct Pending {  // written by frame `seq`, not yet applied
+    Seq seq;
+    Cell cell;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+  template <class V>
+  using Map = std::unordered_map<std::string, V, Hash, std::equal_to<>>;
+  using OpenPtr = std::list<std::unique_ptr<OpenTurn>>::iterator;
+
+  const Program* find(BytesView name) const;
+  void begin(const Program& program, Input input, Reply reply, std::optional<Effect> settled);
+  void resume(Input input, Reply reply);   // a receipt for something asked
+  void join(Input input, Reply reply);     // a command for an open turn
+  void step(OpenPtr turn, Strand& strand, Input input);
+  void finish(OpenPtr turn, Strand& strand, Result<Bytes> result);
+  void close(OpenPtr turn, Result<Bytes> result);
+  Result<Answer> commit(OpenTurn& turn, Bytes body);
+  Result<void> check(OpenTurn& turn);  // limits, and versions when others ran in between
+  void write_frame(OpenTurn& turn, Seq seq);
+  void answer(Reply reply, Result<Answer> result);
+  void answer_waiting(OpenTurn& turn, const Result<Answer>& result);
+  bool answered_before(const Input& input, Reply& reply);
+
+  CellCache& cache_;
+  const Rows& rows_;
+  std::vector<const Program*> programs_;
+  Seq last_;
+  Time now_ = 0;
+  Group group_;
+
+  Map<Pending> overlay_;                            // newest version of every pending cell
+  std::deque<std::pair<Seq, Key>> overlay_order_;   // oldest first, to let go of
+  std::list<std::unique_ptr<OpenTurn>> open_;
+  std::unordered_map<uint64_t, OpenPtr> by_token_;
+  Map<std::pair<OpenPtr, Strand*>> asked_;          // effect id -> who waits for it
+  Map<Reply> later_;                                // effect id -> the caller that waits for it
+  std::unordered_set<std::string> running_once_;
+  std::pair<Time, Seq> time_row_{0, 0};
+};
+
+// What a frame's cells mean for the rows: shared by the kernel and by replay.
+void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program);
+
+}  // namespace pawl

@@ -1,0 +1,313 @@
+#include <gtest/gtest.h>
+
+#include "kernel/once.h"
+#include "kernel/stage_test.h"
+
+namespace pawl {
+
+static Key cell_of(std::string_view user) { return key({"counter", user}); }
+
+Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
+  Key own = cell_of(input.caller.user);
+  TRY(Cell cell, turn.read(own));
+  int64_t n = cell.exists() ? std::stoll(std::string(cell.value())) : 0;
+  if (!input.settles.empty()) {
+    if (input.verb == "deliver" || input.body == "late-refused") {
+      turn.refuse({Code::conflict, "REFUSED", "settled and refused"});
+      return Bytes();
+    }
+    if (input.body == "fail") return fail(Code::unavailable, "RECEIPT_FAILED", "the receipt says no");
+    if (turn.scratch()) n = *std::static_pointer_cast<int64_t>(turn.scratch());
+    turn.write(own, std::to_string(n + 100));
+    return "settled:" + std::to_string(n + 100);
+  }
+  if (input.verb == "add") {
+    turn.write(own, std::to_string(n + std::stoll(input.body)));
+    turn.note("added " + input.body);
+    return std::to_string(n + std::stoll(input.body));
+  }
+  if (input.verb == "get") return std::string(cell.value());
+  if (input.verb == "erase") return turn.erase(own), Bytes();
+  if (input.verb == "fail") return turn.write(own, "999"), Result<Bytes>(fail(Code::invalid, "NO", "no"));
+  if (input.verb == "open") return turn.open({input.body, To::worker, "counter", "t", "q", 0, "work"}), Bytes("opened");
+  if (input.verb == "open-later") {
+    turn.open({input.body, To::worker, "counter", "t", "q", 0, "work"});
+    turn.answer_later(input.body);
+    return Bytes();
+  }
+  if (input.verb == "withdraw") return turn.withdraw(input.body), Bytes();
+  if (input.verb == "ask") {
+    turn.scratch() = std::make_shared<int64_t>(n);
+    turn.ask({input.body, To::member, "counter", "t", "m", 0, std::to_string(turn.token())});
+    return Bytes();
+  }
+  if (input.verb == "rewind") {
+    turn.write(own, "1");
+    auto mark = turn.mark();
+    turn.write(own, "2");
+    turn.open({"gone", To::worker, "counter", "t", "q", 0, ""});
+    turn.note("gone");
+    turn.rewind(mark);
+    TRY(Cell now, turn.read(own));
+    return Bytes(now.value());
+  }
+  if (input.verb == "scan") {
+    std::string out;
+    TRY_OK(turn.scan(prefix({"counter"}), [&](BytesView k, const Cell& c) {
+      out += parts_of(k)[1] + "=" + std::string(c.value()) + " ";
+      return true;
+    }));
+    return out;
+  }
+  if (input.verb == "large") return turn.write(own, Bytes(17 << 20, 'x')), Bytes();
+  return fail(Code::invalid, "UNKNOWN_VERB", input.verb);
+}
+
+TEST(kernel, a_turn_is_one_frame_and_its_rows) {
+  Stage s;
+  EXPECT_EQ(s.say(s.input("add", "5"))->body, "5");
+  EXPECT_EQ(s.say(s.input("add", "2"))->body, "7");
+  EXPECT_EQ(s.journal.last(), 2u);
+  Look look(s.rows.snapshot());
+  EXPECT_EQ(look.read(cell_of("a"))->value(), "7");
+  EXPECT_EQ(look.read(cell_of("a"))->version, 2u);
+  EXPECT_EQ(look.read_at(cell_of("a"), 1)->value(), "5");
+  EXPECT_TRUE(*look.row("counter", "7/" + cell_of("a")));
+  EXPECT_FALSE(*look.row("counter", "5/" + cell_of("a")));
+}
+
+TEST(kernel, the_next_turn_sees_what_is_not_durable_yet_and_the_answer_waits) {
+  Stage s;
+  std::optional<Result<Answer>> one, two;
+  s.submit(s.input("add", "5"), &one);
+  s.submit(s.input("add", "5"), &two);
+  EXPECT_FALSE(one);
+  EXPECT_EQ(s.journal.last(), 0u);
+  s.flush();
+  EXPECT_EQ((*one)->body, "5");
+  EXPECT_EQ((*two)->body, "10");
+}
+
+TEST(kernel, an_error_changes_nothing) {
+  Stage s;
+  EXPECT_EQ(s.say(s.input("fail", "")).error().reason, "NO");
+  EXPECT_EQ(s.journal.last(), 0u);
+  EXPECT_EQ(s.value("a"), "");
+  EXPECT_EQ(s.say(s.input("large", "")).error().reason, "CELL_TOO_LARGE");
+}
+
+TEST(kernel, a_turn_that_only_reads_writes_no_frame) {
+  Stage s;
+  (void)s.say(s.input("add", "1")).has_value();
+  auto answer = s.say(s.input("get", ""));
+  EXPECT_EQ(answer->body, "1");
+  EXPECT_EQ(answer->seq, 0u);
+  EXPECT_EQ(s.journal.last(), 1u);
+}
+
+TEST(kernel, an_effect_leaves_after_its_frame_and_a_receipt_settles_once) {
+  Stage s;
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("open", "job1"), &heard);
+  EXPECT_TRUE(s.sent.empty());
+  s.flush();
+  ASSERT_EQ(s.sent.size(), 1u);
+  EXPECT_EQ(s.sent[0].body, "work");
+  EXPECT_EQ(s.say(s.receipt("job1", "ok"))->body, "settled:100");
+  EXPECT_EQ(s.back, std::vector<std::string>{"job1"});
+  EXPECT_EQ(s.say(s.receipt("job1", "ok")).error().reason, "EFFECT_NOT_OPEN");
+  EXPECT_EQ(s.value("a"), "100");
+}
+
+TEST(kernel, a_failed_receipt_leaves_the_effect_open_and_a_refusal_settles_it) {
+  Stage s;
+  (void)s.say(s.input("open", "job1")).has_value();
+  EXPECT_EQ(s.say(s.receipt("job1", "fail")).error().reason, "RECEIPT_FAILED");
+  EXPECT_EQ(s.say(s.receipt("job1", "late-refused")).error().reason, "REFUSED");
+  EXPECT_EQ(s.say(s.receipt("job1", "ok")).error().reason, "EFFECT_NOT_OPEN");
+}
+
+TEST(kernel, a_withdrawn_effect_is_called_back) {
+  Stage s;
+  (void)s.say(s.input("open", "job1")).has_value();
+  (void)s.say(s.input("withdraw", "job1")).has_value();
+  EXPECT_EQ(s.back, std::vector<std::string>{"job1"});
+  EXPECT_FALSE(s.say(s.receipt("job1", "ok")));
+}
+
+TEST(kernel, an_asking_turn_waits_and_others_go_on) {
+  Stage s;
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("ask", "q1"), &heard);
+  s.flush();
+  EXPECT_FALSE(heard);
+  EXPECT_EQ(s.sent.size(), 1u);
+  EXPECT_EQ(s.say(s.input("add", "3", "b"))->body, "3");
+  (void)s.say(s.receipt("q1", "ok")).has_value();
+  ASSERT_TRUE(heard);
+  EXPECT_EQ((*heard)->body, "settled:100");
+  EXPECT_EQ(s.journal.last(), 2u);
+}
+
+TEST(kernel, first_committer_wins) {
+  Stage s;
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("ask", "q1"), &heard);
+  (void)s.say(s.input("add", "3")).has_value();
+  (void)s.say(s.receipt("q1", "ok")).has_value();
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->error().reason, "CONFLICT");
+  EXPECT_TRUE(heard->error().retryable);
+  EXPECT_EQ(s.value("a"), "3");
+}
+
+TEST(kernel, a_joined_command_sees_the_turns_writes_and_falls_with_it) {
+  Stage s;
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("ask", "q1"), &heard);
+  s.flush();
+  Input join = s.input("add", "7", "j");
+  join.joins = std::stoull(s.sent[0].body);
+  EXPECT_EQ(s.say(std::move(join))->body, "7");
+  EXPECT_EQ(s.value("j"), "") << "nothing is committed yet";
+  Input again = s.input("get", "", "j");
+  again.joins = std::stoull(s.sent[0].body);
+  EXPECT_EQ(s.say(std::move(again))->body, "7");
+  Input other = s.input("get", "", "j");
+  other.joins = std::stoull(s.sent[0].body);
+  other.caller.tenant = "thief";
+  EXPECT_EQ(s.say(std::move(other)).error().reason, "TURN_OVER");
+  (void)s.say(s.receipt("q1", "fail")).has_value();
+  EXPECT_EQ(heard->error().reason, "RECEIPT_FAILED");
+  EXPECT_EQ(s.value("j"), "");
+  Input late = s.input("get", "", "j");
+  late.joins = std::stoull(s.sent[0].body);
+  EXPECT_EQ(s.say(std::move(late)).error().reason, "TURN_OVER");
+}
+
+TEST(kernel, an_answer_may_come_from_the_turn_that_settles) {
+  Stage s;
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("open-later", "job1"), &heard);
+  s.flush();
+  EXPECT_FALSE(heard);
+  (void)s.say(s.receipt("job1", "ok")).has_value();
+  ASSERT_TRUE(heard);
+  EXPECT_EQ((*heard)->body, "settled:100");
+}
+
+TEST(kernel, rewind_undoes_everything_after_the_mark) {
+  Stage s;
+  EXPECT_EQ(s.say(s.input("rewind", ""))->body, "1");
+  EXPECT_TRUE(s.sent.empty());
+  EXPECT_EQ(s.value("a"), "1");
+}
+
+TEST(kernel, a_scan_sees_durable_pending_and_own_cells_in_order) {
+  Stage s;
+  (void)s.say(s.input("add", "1", "a")).has_value();
+  (void)s.say(s.input("add", "3", "c")).has_value();
+  (void)s.say(s.input("add", "9", "d")).has_value();
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("add", "2", "b"), nullptr);
+  s.submit(s.input("erase", "", "d"), nullptr);
+  s.submit(s.input("scan", ""), &heard);
+  s.flush();
+  EXPECT_EQ((*heard)->body, "a=1 b=2 c=3 ");
+}
+
+TEST(kernel, a_key_is_answered_once) {
+  Stage s;
+  Input first = s.input("add", "5");
+  first.once = "k1";
+  Input second = s.input("add", "5");
+  second.once = "k1";
+  Input other = s.input("add", "6");
+  other.once = "k1";
+  EXPECT_EQ(s.say(std::move(first))->body, "5");
+  EXPECT_EQ(s.say(std::move(second))->body, "5");
+  EXPECT_EQ(s.say(std::move(other)).error().reason, "IDEMPOTENCY_KEY_REUSED");
+  EXPECT_EQ(s.value("a"), "5");
+  s.now += 25 * 3600 * kSecond;
+  Input forget{.program = std::string(kOwnProgram), .verb = std::string(kForget), .body = {}, .caller = {}};
+  EXPECT_EQ(s.say(std::move(forget))->body, "1");
+}
+
+TEST(kernel, replay_equals_live) {
+  Stage s;
+  for (int i = 0; i < 50; ++i) {
+    (void)s.say(s.input("add", std::to_string(i), std::string(1, char('a' + i % 5)))).has_value();
+    if (i % 7 == 0) (void)s.say(s.input("open", "job" + std::to_string(i))).has_value();
+    if (i % 14 == 0) (void)s.say(s.receipt("job" + std::to_string(i), "ok")).has_value();
+  }
+  (void)s.say(s.input("erase", "")).has_value();
+  MemoryRows again;
+  auto replayed = replay(s.journal, again, s.programs);
+  ASSERT_TRUE(replayed) << replayed.error().message;
+  EXPECT_EQ(replayed->link, s.committer->link());
+  std::map<Bytes, Bytes> live, copy;
+  (void)s.rows.snapshot()->scan("", "", [&](BytesView k, BytesView v) { return live.emplace(k, v), true; }).has_value();
+  (void)again.snapshot()->scan("", "", [&](BytesView k, BytesView v) { return copy.emplace(k, v), true; }).has_value();
+  copy.erase("mviews");
+  EXPECT_EQ(live, copy);
+}
+
+TEST(kernel, verify_agrees_with_what_was_done_and_finds_what_was_not) {
+  Stage s;
+  std::optional<Result<Answer>> heard;
+  (void)s.say(s.input("add", "1")).has_value();
+  s.submit(s.input("ask", "q1", "b"), &heard);
+  s.flush();
+  Input join = s.input("add", "7", "j");
+  join.joins = std::stoull(s.sent[0].body);
+  (void)s.say(std::move(join)).has_value();
+  (void)s.say(s.receipt("q1", "ok")).has_value();
+  Input once = s.input("add", "5");
+  once.once = "k1";
+  (void)s.say(std::move(once)).has_value();
+  MemoryRows scratch;
+  auto verified = verify(s.journal, scratch, s.programs);
+  ASSERT_TRUE(verified) << verified.error().message;
+  EXPECT_EQ(verified->difference, "");
+  EXPECT_EQ(verified->rerun, 3u);
+
+  // A frame that says 8 where the program says 6.
+  Frame lie;
+  lie.program = "counter";
+  lie.inputs = {s.input("add", "1")};
+  lie.inputs[0].stamp.now = s.now;
+  lie.writes = {{cell_of("zz"), 0, std::make_shared<const Stored>("8")}};
+  Bytes entry = seal(encode_body(lie), s.committer->link());
+  BytesView views[] = {entry};
+  ASSERT_TRUE(s.journal.append(views, s.journal.last()));
+  MemoryRows fresh;
+  verified = verify(s.journal, fresh, s.programs);
+  ASSERT_TRUE(verified);
+  EXPECT_EQ(verified->different_at, 4u);
+  EXPECT_NE(verified->difference, "");
+}
+
+TEST(kernel, frames_survive_any_cut_without_harm) {
+  Frame f;
+  f.seq = 9;
+  f.program = "p";
+  f.inputs = {Input{.program = "p", .verb = "v", .body = "b", .caller = {"t", "u", "r"}}};
+  f.writes = {{"k", 3, std::make_shared<const Stored>("x")}, {"l", 0, nullptr}};
+  f.notes = {"n"};
+  Bytes body = encode_body(f);
+  EXPECT_EQ(encode_body(*decode_frame(9, body)), body);
+  for (size_t n = 0; n < body.size(); ++n) EXPECT_FALSE(decode_frame(9, BytesView(body).substr(0, n))) << n;
+}
+
+TEST(kernel, seq_at_finds_the_last_frame_not_after_a_time) {
+  Stage s;
+  (void)s.say(s.input("add", "1")).has_value();
+  Time first = s.now;
+  (void)s.say(s.input("add", "1")).has_value();
+  Look look(s.rows.snapshot());
+  EXPECT_EQ(*look.seq_at(first - 1), 0u);
+  EXPECT_EQ(*look.seq_at(first), 1u);
+  EXPECT_EQ(*look.seq_at(s.now), 2u);
+}
+
+}  // namespace pawl

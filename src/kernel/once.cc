@@ -1,0 +1,55 @@
+#include "kernel/once.h"
+
+#include "base/hash.h"
+#include "base/limits.h"
+
+namespace pawl {
+
+static constexpr std::string_view kOncePrefix{"~once\0", 6};
+
+Bytes encode(const Once& once) {
+  Bytes out;
+  Writer w(out);
+  w.str(once.hash);
+  w.sint(once.at);
+  w.str(once.answer);
+  return out;
+}
+
+Result<Once> decode_once(BytesView bytes) {
+  Reader r(bytes);
+  Once once;
+  once.hash = r.str();
+  once.at = r.sint();
+  once.answer = r.str();
+  if (!r.done()) return fail(Code::corrupt, "BAD_ONCE", "a remembered answer does not decode");
+  return once;
+}
+
+Key once_key(const Caller& caller, std::string_view key) {
+  return Key(kOncePrefix).append(pawl::key({caller.tenant, key}));
+}
+
+Bytes once_hash(const Input& input) {
+  Bytes head;
+  Writer w(head);
+  w.str(input.program);
+  w.str(input.verb);
+  return Bytes(view(sha256(head, input.body)));
+}
+
+Result<Bytes> OwnProgram::run(Turn& turn, const Input& input) const {
+  if (input.verb != kForget) return fail(Code::invalid, "UNKNOWN_VERB", "the kernel's own program knows 'forget' only");
+  static constexpr size_t kAtOnce = 5000;
+  std::vector<Key> old;
+  Time limit = turn.now() - limits::kOnceSeconds * kSecond;
+  TRY_OK(turn.scan(kOncePrefix, [&](BytesView key, const Cell& cell) {
+    auto once = decode_once(cell.value());
+    if (!once || once->at < limit) old.emplace_back(key);
+    return old.size() < kAtOnce;
+  }));
+  for (const Key& key : old) turn.erase(key);
+  return std::to_string(old.size());
+}
+
+}  // namespace pawl

@@ -1,0 +1,143 @@
+#include "kernel/replay.h"
+
+#include <fmt/format.h>
+
+#include "kernel/door.h"
+#include "kernel/frame.h"
+#include "kernel/kernel.h"
+#include "kernel/rows_layout.h"
+
+namespace pawl {
+
+static constexpr std::string_view kViewsRow = "mviews";
+static constexpr size_t kBatchBytes = 4 * 1024 * 1024;
+
+void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
+  for (const Frame::Write& write : frame.writes) {
+    if (write.value) rows.put(layout::cell_row(write.key), layout::cell_value(frame.seq, write.value->bytes));
+    else rows.erase(layout::cell_row(write.key));
+  }
+  if (!program) return;
+  for (const Change& change : changes) {
+    if (!program->keeps_history(change.key)) continue;
+    Bytes value(1, change.after.exists() ? '\1' : '\0');
+    value.append(change.after.value());
+    rows.put(layout::history_row(change.key, frame.seq), value);
+  }
+  static const Caller nobody;
+  ViewRows view(rows, program->name());
+  program->view({frame.seq, frame.now(), frame.inputs.empty() ? nobody : frame.inputs.front().caller, changes, frame.notes}, view);
+}
+
+static Bytes views_of(std::span<const Program* const> programs) {
+  std::map<std::string_view, uint32_t> sorted;
+  for (const Program* p : programs) sorted[p->name()] = p->view_version();
+  Bytes out = "1";
+  for (auto& [name, version] : sorted) out += fmt::format(" {}:{}", name, version);
+  return out;
+}
+
+namespace {
+
+// Rows as they will be when the batch at hand is applied.
+class Tail {
+ public:
+  Tail(Rows& rows, std::span<const Program* const> programs) : rows_(rows) {
+    for (const Program* p : programs) programs_[std::string(p->name())] = p;
+  }
+
+  Result<void> add(const Frame& frame) {
+    const Program* program = nullptr;
+    if (auto it = programs_.find(frame.program); it != programs_.end()) program = it->second;
+    size_t n = frame.writes.size();
+    std::vector<Cell> before(n), after(n);
+    std::vector<Change> changes;
+    changes.reserve(n);
+    for (size_t i = 0; i < n; ++i) {
+      const Frame::Write& write = frame.writes[i];
+      if (write.value) after[i] = Cell{frame.seq, write.value};
+      if (write.key[0] == '~') continue;
+      if (write.before) {
+        TRY(before[i], read(write.key));
+        if (before[i].version != write.before)
+          return fail(Code::corrupt, "REPLAY_DIVERGED",
+                      fmt::format("frame {} replaces version {} of a cell that stands at {}: rows do not belong to this journal; "
+                                  "delete the rows folder and start again",
+                                  frame.seq, write.before, before[i].version));
+      }
+      changes.push_back({write.key, before[i], after[i]});
+    }
+    add_frame_rows(batch_, frame, changes, program);
+    batch_.put(layout::time_row(frame.now()), ordered64(frame.seq));
+    for (size_t i = 0; i < n; ++i) pending_.insert_or_assign(frame.writes[i].key, after[i]);
+    last_ = frame.seq;
+    return batch_.bytes() >= kBatchBytes ? flush() : Result<void>{};
+  }
+
+  Result<void> flush() {
+    if (batch_.empty()) return {};
+    TRY_OK(rows_.apply(batch_, last_));
+    batch_.clear();
+    pending_.clear();
+    return {};
+  }
+
+ private:
+  Result<Cell> read(const Key& key) {
+    if (auto it = pending_.find(key); it != pending_.end()) return it->second;
+    TRY(auto row, rows_.get(layout::cell_row(key)));
+    return row ? layout::parse_cell(*row) : Cell{};
+  }
+  Rows& rows_;
+  std::unordered_map<std::string, const Program*> programs_;
+  std::unordered_map<Key, Cell> pending_;
+  RowBatch batch_;
+  Seq last_ = 0;
+};
+
+}  // namespace
+
+Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Program* const> programs, const Progress& progress) {
+  Replayed out;
+  out.last = journal.last();
+  Bytes views = views_of(programs);
+  TRY(auto known, rows.get(kViewsRow));
+  bool stale = rows.applied() > 0 && (!known || *known != views);
+  if (stale || rows.applied() > out.last) {
+    TRY_OK(rows.reset());
+    out.rebuilt = true;
+    known.reset();
+  }
+  Seq from = rows.applied() + 1;
+  if (from < journal.first() && out.last > 0)
+    return fail(Code::corrupt, "ROWS_TOO_OLD",
+                fmt::format("rows stand at frame {} and the journal begins at {}: restore the rows from a checkpoint with `pawl restore`",
+                            rows.applied(), journal.first()));
+  if (!known) {
+    RowBatch batch;
+    batch.put(kViewsRow, views);
+    TRY_OK(rows.apply(batch, rows.applied()));
+  }
+  // One entry earlier where there is one: its link must be what the first replayed frame carries.
+  Seq start = from > journal.first() ? from - 1 : from;
+  std::optional<Digest> link;
+  if (start == 1) link = Digest{};
+  Tail tail(rows, programs);
+  TRY_OK(journal.read(start, [&](Seq seq, BytesView entry) -> Result<bool> {
+    TRY(Sealed sealed, unseal(entry));
+    if (link && sealed.before != *link)
+      return fail(Code::corrupt, "CHAIN_BROKEN",
+                  fmt::format("frame {} does not follow frame {}: the journal was changed; restore it with `pawl restore`", seq, seq - 1));
+    link = sealed.own;
+    if (seq < from) return true;
+    TRY(Frame frame, decode_frame(seq, sealed.body));
+    TRY_OK(tail.add(frame));
+    if (++out.frames % 65536 == 0 && progress) progress(seq, out.last);
+    return true;
+  }));
+  TRY_OK(tail.flush());
+  if (link) out.link = *link;
+  return out;
+}
+
+}  // namespace pawl

@@ -1,0 +1,33 @@
+#pragma once
+// How cells, versions, times and views are named among the rows: docs/formats/frame.md, "Rows".
+
+#include "kernel/cell.h"
+
+namespace pawl::layout {
+
+inline Bytes cell_row(BytesView key) { return Bytes("c").append(key); }
+inline Bytes cell_value(Seq version, BytesView value) {
+  Bytes out;
+  out.reserve(8 + value.size());
+  Writer(out).fixed64(version);
+  return out.append(value);
+}
+inline Cell parse_cell(BytesView row) {
+  Reader r(row);
+  Seq version = r.fixed64();
+  return Cell{version, std::make_shared<const Stored>(Bytes(r.rest()))};
+}
+
+inline Bytes history_prefix(BytesView key) {
+  Bytes out = "h";
+  out.push_back(static_cast<char>(key.size() >> 8));
+  out.push_back(static_cast<char>(key.size() & 0xff));
+  return out.append(key);
+}
+inline Bytes history_row(BytesView key, Seq seq) { return history_prefix(key) + ordered64(~seq); }
+
+inline Bytes time_row(Time t) { return "t" + ordered64(static_cast<uint64_t>(t) ^ 1ull << 63); }
+
+inline Bytes view_prefix(BytesView program) { return Bytes("v").append(program).append(1, '\0'); }
+
+}  // namespace pawl::layout

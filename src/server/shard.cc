@@ -1,0 +1,341 @@
+#include "server/shard.h"
+
+#include <sys/random.h>
+#include <time.h>
+
+#include <chrono>
+
+#include "base/limits.h"
+#include "kernel/once.h"
+
+namespace pawl {
+
+// Inputs that a submitter runs for others before the driver thread takes over, so that an I/O thread
+// is not held from its sockets.
+static constexpr size_t kDriveBudget = 256;
+
+Time system_now() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+std::array<uint64_t, 2> system_dice() {
+  // One system call serves many inputs.
+  thread_local std::array<uint64_t, 512> pool;
+  thread_local size_t left = 0;
+  if (left < 2) {
+    size_t got = 0;
+    while (got < sizeof pool) {
+      ssize_t n = getrandom(reinterpret_cast<char*>(pool.data()) + got, sizeof pool - got, 0);
+      if (n > 0) got += static_cast<size_t>(n);
+    }
+    left = pool.size();
+  }
+  left -= 2;
+  return {pool[left], pool[left + 1]};
+}
+
+Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
+                                           std::vector<const Program*> programs, ShardOptions options) {
+  if (!options.clock) options.clock = system_now;
+  if (!options.dice) options.dice = system_dice;
+  TRY(Replayed replayed, replay(*journal, *rows, programs, options.progress));
+  return std::unique_ptr<Shard>(new Shard(std::move(journal), std::move(rows), std::move(programs), std::move(options), replayed));
+}
+
+Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows, std::vector<const Program*> programs, ShardOptions options,
+             Replayed replayed)
+    : journal_(std::move(journal)),
+      rows_(std::move(rows)),
+      options_(std::move(options)),
+      replayed_(replayed),
+      programs_(std::move(programs)),
+      cache_(*rows_, options_.cache_bytes),
+      kernel_(cache_, *rows_, programs_, replayed.last),
+      committer_(*journal_, *rows_, cache_, replayed.link),
+      durable_(replayed.last) {}
+
+Shard::~Shard() { stop(0); }
+
+void Shard::connect(To to, Outbox& outbox) { outboxes_[static_cast<size_t>(to)] = &outbox; }
+
+Result<void> Shard::start() {
+  accepting_ = true;
+  committer_thread_ = std::thread([this] { commit_loop(); });
+  driver_thread_ = std::thread([this] { drive_rest(); });
+  std::vector<Effect> cells;
+  Look open = look();
+  Result<void> decoded;
+  TRY_OK(open.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
+    auto effect = decode_effect(cell.value());
+    if (!effect) return decoded = fail(std::move(effect.error())), false;
+    if (effect->to == To::cell) cells.push_back(std::move(*effect));
+    else if (Outbox* outbox = outboxes_[static_cast<size_t>(effect->to)]) outbox->opened(*effect);
+    return true;
+  }));
+  TRY_OK(decoded);
+  for (Outbox* outbox : outboxes_)
+    if (outbox) outbox->flushed();
+  for (const Effect& effect : cells) deliver(effect);
+  return {};
+}
+
+void Shard::stop(Time grace) {
+  if (!committer_thread_.joinable()) return;
+  bool was = accepting_.exchange(false);
+  auto drained = [&] { return in_flight_.load() == 0; };
+  if (was) {
+    auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(grace);
+    while (!drained() && open_turns_ > 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    Error why{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true};
+    enqueue({{}, {}, [why](Kernel& kernel) { kernel.abandon_all(why); }});
+    auto last = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!drained() && std::chrono::steady_clock::now() < last) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  {
+    std::scoped_lock lock(group_mutex_, queue_mutex_);
+    ending_ = true;
+  }
+  group_ready_.notify_all();
+  take_over_.notify_all();
+  committer_thread_.join();
+  driver_thread_.join();
+  (void)rows_->flush().has_value();  // A failed flush only means a longer replay.
+}
+
+void Shard::submit(Input input, Reply reply) {
+  if (!accepting_.load(std::memory_order_relaxed)) {
+    auto health = healthy();
+    reply(fail(health ? Error{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true} : health.error()));
+    return;
+  }
+  if (in_flight_.load(std::memory_order_relaxed) >= limits::kQueuedInputs) {
+    reply(fail(Error{Code::exhausted, "OVERLOADED", "too many requests wait already: retry later", {}, true}));
+    return;
+  }
+  input.stamp.now = 0;
+  input.stamp.dice = options_.dice();
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  enqueue({std::move(input), std::move(reply), {}});
+}
+
+void Shard::enqueue(Item item) {
+  {
+    std::lock_guard lock(queue_mutex_);
+    queue_.push_back(std::move(item));
+    if (driving_) return;
+    driving_ = true;
+  }
+  drive(kDriveBudget);
+}
+
+void Shard::drive(size_t budget) {
+  std::vector<Item> items;
+  size_t done = 0;
+  while (true) {
+    {
+      std::lock_guard lock(queue_mutex_);
+      if (queue_.empty()) {
+        driving_ = false;
+        return;
+      }
+      if (done >= budget) {
+        handed_over_ = true;
+        take_over_.notify_one();
+        return;
+      }
+      items.clear();
+      items.swap(queue_);
+    }
+    kernel_.applied(durable_.load(std::memory_order_acquire));
+    kernel_.tick(options_.clock());
+    for (Item& item : items) {
+      if (item.special) item.special(kernel_);
+      else kernel_.run(std::move(item.input), [this, reply = std::move(item.reply)](Result<Answer> answer) mutable {
+          in_flight_.fetch_sub(1, std::memory_order_relaxed);
+          if (reply) reply(std::move(answer));
+        });
+      if (kernel_.group_bytes() >= limits::kGroupBytes || kernel_.group_turns() >= limits::kGroupTurns) hand_over(kernel_.take());
+    }
+    done += items.size();
+    turns_.fetch_add(items.size(), std::memory_order_relaxed);
+    open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
+    if (!kernel_.idle()) hand_over(kernel_.take());
+  }
+}
+
+void Shard::drive_rest() {
+  while (true) {
+    {
+      std::unique_lock lock(queue_mutex_);
+      take_over_.wait(lock, [&] { return handed_over_ || ending_; });
+      if (!handed_over_) return;
+      handed_over_ = false;
+    }
+    drive(~size_t{0});
+  }
+}
+
+void Shard::hand_over(Group group) {
+  {
+    std::lock_guard lock(group_mutex_);
+    groups_.push_back(std::move(group));
+    if (groups_.size() > 1) return;  // whoever made it non-empty has woken the committer
+  }
+  group_ready_.notify_one();
+}
+
+void Shard::commit_loop() {
+  std::vector<Group> groups;
+  while (true) {
+    std::optional<Error> failed;
+    {
+      std::unique_lock lock(group_mutex_);
+      group_ready_.wait(lock, [&] { return !groups_.empty() || ending_; });
+      if (groups_.empty()) return;
+      groups.swap(groups_);
+      failed = failed_;
+    }
+    if (failed) fail_all(groups, *failed);
+    else commit(groups);
+    groups.clear();
+  }
+}
+
+void Shard::commit(std::vector<Group>& groups) {
+  using Clock = std::chrono::steady_clock;
+  CommitTimes times;
+  for (const Group& group : groups) {
+    times.frames += group.frames.size();
+    times.bytes += group.bytes;
+  }
+  auto begin = Clock::now();
+  if (auto done = committer_.append(groups); !done) return fail_all(groups, done.error());
+  auto appended = Clock::now();
+  if (times.frames) {
+    std::lock_guard lock(apply_mutex_);
+    if (auto done = committer_.apply(groups); !done) return fail_all(groups, done.error());
+    durable_.store(rows_->applied(), std::memory_order_release);
+    frames_.fetch_add(times.frames, std::memory_order_relaxed);
+    groups_done_.fetch_add(1, std::memory_order_relaxed);
+    times.append = std::chrono::duration<double>(appended - begin).count();
+    times.apply = std::chrono::duration<double>(Clock::now() - appended).count();
+    if (options_.committed) options_.committed(times);
+  }
+  let_go(groups);
+}
+
+void Shard::let_go(std::vector<Group>& groups) {
+  {
+    std::lock_guard lock(watch_mutex_);
+    if (!watchers_.empty())
+      for (const Group& group : groups)
+        for (const Frame& frame : group.frames)
+          for (auto& [id, watcher] : watchers_) watcher(frame);
+  }
+  std::array<bool, 8> told{};
+  std::vector<Effect> cells;
+  for (Group& group : groups) {
+    for (auto& [effect, opened] : group.moved) {
+      size_t to = static_cast<size_t>(effect.to);
+      if (effect.to == To::cell) {
+        if (opened) cells.push_back(std::move(effect));
+        continue;
+      }
+      if (!outboxes_[to]) continue;
+      told[to] = true;
+      if (opened) outboxes_[to]->opened(effect);
+      else outboxes_[to]->closed(effect);
+    }
+  }
+  for (Group& group : groups)
+    for (auto& [reply, answer] : group.answers) reply(std::move(answer));
+  for (size_t to = 0; to < told.size(); ++to)
+    if (told[to]) outboxes_[to]->flushed();
+  for (const Effect& effect : cells) deliver(effect);
+}
+
+// Settles by itself: the turn that takes the delivery erases the effect, so it happens once.
+void Shard::deliver(const Effect& effect) {
+  Input input;
+  input.caller.tenant = effect.tenant;
+  input.caller.user = "~kernel";
+  input.settles = effect.id;
+  submit(std::move(input), [](Result<Answer>) {});
+}
+
+void Shard::fail_all(std::vector<Group>& groups, const Error& why) {
+  bool first = false;
+  {
+    std::lock_guard lock(group_mutex_);
+    if (!failed_) {
+      first = true;
+      failed_ = Error{Code::unavailable, "JOURNAL_FAILED",
+                      "the journal cannot be written, so nothing is taken any more (" + why.message + "); mend the disk and restart", {}, true};
+    }
+  }
+  accepting_ = false;
+  if (first && options_.stopped) options_.stopped(*failed_);
+  refuse_all(groups, *failed_);
+}
+
+Result<void> Shard::healthy() const {
+  std::lock_guard lock(group_mutex_);
+  if (failed_) return fail(*failed_);
+  return {};
+}
+
+Result<Cell> Shard::read(BytesView key) const { return cache_.read(key); }
+
+Result<void> Shard::frames(Seq from, const std::function<Result<bool>(const Frame&)>& visit) const {
+  Seq limit = durable();
+  return journal_->read(from, [&](Seq seq, BytesView entry) -> Result<bool> {
+    if (seq > limit) return false;
+    TRY(Sealed sealed, unseal(entry));
+    TRY(Frame frame, decode_frame(seq, sealed.body));
+    return visit(frame);
+  });
+}
+
+uint64_t Shard::watch(Watcher watcher) {
+  std::lock_guard lock(watch_mutex_);
+  watchers_.emplace_back(next_watcher_, std::move(watcher));
+  return next_watcher_++;
+}
+
+void Shard::unwatch(uint64_t id) {
+  std::lock_guard lock(watch_mutex_);
+  std::erase_if(watchers_, [&](const auto& w) { return w.first == id; });
+}
+
+ShardStats Shard::stats() const {
+  ShardStats s;
+  {
+    std::lock_guard lock(queue_mutex_);
+    s.queued = queue_.size();
+  }
+  s.in_flight = in_flight_;
+  s.open_turns = open_turns_;
+  s.turns = turns_;
+  s.frames = frames_;
+  s.groups = groups_done_;
+  s.last = durable();
+  return s;
+}
+
+Result<Seq> Shard::checkpoint(const std::string& folder) {
+  std::lock_guard lock(apply_mutex_);
+  TRY_OK(rows_->checkpoint(folder));
+  return rows_->applied();
+}
+
+void Shard::forget_old_answers() {
+  Input input;
+  input.program = kOwnProgram;
+  input.verb = kForget;
+  input.caller.user = "~kernel";
+  submit(std::move(input), [](Result<Answer>) {});
+}
+
+}  // namespace pawl

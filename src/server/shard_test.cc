@@ -1,0 +1,257 @@
+#include "server/shard.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "server/clock.h"
+#include "server/workers.h"
+#include "storage/memory.h"
+
+namespace pawl {
+
+// Counts in the cell named by the body; "later:MS:NAME" adds one when the time has come; "job:NAME"
+// opens work; a receipt adds ten.
+class Tally final : public Program {
+ public:
+  std::string_view name() const override { return "tally"; }
+  Result<Bytes> run(Turn& turn, const Input& input) const override {
+    std::string name = input.settles.empty() ? input.body : input.settles;
+    if (input.verb == "later" || input.verb == "job" || input.verb == "send") {
+      Time due = input.verb == "later" ? turn.now() + 20 * kMillisecond : 0;
+      To to = input.verb == "later" ? To::clock : input.verb == "job" ? To::worker : To::cell;
+      turn.open({name, to, "tally", "t", "work", due, name});
+      return Bytes();
+    }
+    if (input.verb == "ask") return turn.ask({name, To::member, "tally", "t", "m", 0, ""}), Bytes();
+    TRY(Cell cell, turn.read(key({"tally", name})));
+    int64_t n = cell.exists() ? std::stoll(std::string(cell.value())) : 0;
+    n += input.settles.empty() ? 1 : 10;
+    turn.write(key({"tally", name}), std::to_string(n));
+    return std::to_string(n);
+  }
+};
+
+struct Host {
+  Tally tally;
+  MemoryJournal* journal;
+  std::unique_ptr<Shard> shard;
+  std::unique_ptr<Clock> clock;
+  std::unique_ptr<Workers> workers;
+
+  explicit Host(bool started = true) {
+    auto j = std::make_unique<MemoryJournal>();
+    journal = j.get();
+    shard = *Shard::open(std::move(j), std::make_unique<MemoryRows>(), {&tally});
+    clock = std::make_unique<Clock>(*shard);
+    workers = std::make_unique<Workers>(*shard);
+    shard->connect(To::clock, *clock);
+    shard->connect(To::worker, *workers);
+    if (started) start();
+  }
+  void start() {
+    clock->start();
+    workers->start();
+    CHECK(shard->start());
+  }
+  ~Host() {
+    workers->stop();
+    clock->stop();
+    shard->stop();
+  }
+  Result<Answer> say(std::string verb, std::string body, std::string settles = {}) {
+    auto promise = std::make_shared<std::promise<Result<Answer>>>();
+    auto future = promise->get_future();
+    Input input{.program = "tally", .verb = std::move(verb), .body = std::move(body), .caller = {"t", "u", ""}};
+    input.settles = std::move(settles);
+    shard->submit(std::move(input), [promise](Result<Answer> a) { promise->set_value(std::move(a)); });
+    if (future.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return fail(Code::unavailable, "SILENT", "");
+    return future.get();
+  }
+  std::string value(const std::string& name) { return std::string(shard->read(key({"tally", name}))->value()); }
+  bool becomes(const std::string& name, const std::string& want) {
+    for (int i = 0; i < 2000; ++i) {
+      if (value(name) == want) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  std::vector<Leased> poll(size_t limit, Time wait = 0, Time lease = 30 * kSecond, std::vector<std::string> queues = {"work"}) {
+    auto promise = std::make_shared<std::promise<std::vector<Leased>>>();
+    auto future = promise->get_future();
+    workers->poll({"t", std::move(queues), "w", limit, lease, wait}, [promise](std::vector<Leased> got) { promise->set_value(std::move(got)); });
+    return future.get();
+  }
+};
+
+TEST(shard, an_acknowledged_write_is_visible_to_every_later_read) {
+  Host host;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 1; i <= 300; ++i) {
+        auto answer = host.say("add", "k" + std::to_string(t));
+        if (!answer || host.value("k" + std::to_string(t)) != std::to_string(i)) ++wrong;
+        if (host.shard->durable() < answer->seq) ++wrong;
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(host.journal->last(), 2400u);
+}
+
+TEST(shard, submitters_of_one_cell_all_succeed) {
+  Host host;
+  std::atomic<int> left{5000};
+  for (int i = 0; i < 5000; ++i)
+    host.shard->submit({.program = "tally", .verb = "add", .body = "one", .caller = {}}, [&](Result<Answer> a) {
+      CHECK(a);
+      --left;
+    });
+  while (left) std::this_thread::yield();
+  EXPECT_EQ(host.value("one"), "5000");
+}
+
+TEST(shard, a_timer_fires_when_due_and_not_before) {
+  Host host;
+  Time begin = host.shard->now();
+  ASSERT_TRUE(host.say("later", "tick"));
+  ASSERT_TRUE(host.becomes("tick", "10"));
+  EXPECT_GE(host.shard->now() - begin, 20 * kMillisecond);
+  EXPECT_EQ(host.clock->waiting(), 0u);
+}
+
+TEST(shard, a_delivery_to_a_cell_happens_once) {
+  Host host;
+  ASSERT_TRUE(host.say("send", "parcel"));
+  ASSERT_TRUE(host.becomes("parcel", "10"));
+  EXPECT_FALSE(host.say("receipt", "", "parcel"));
+}
+
+TEST(shard, open_effects_are_offered_again_after_a_restart) {
+  Tally tally;
+  MemoryJournal kept;
+  {
+    Host host;
+    ASSERT_TRUE(host.say("job", "j1"));
+    ASSERT_TRUE(host.say("later", "t1"));
+    EXPECT_EQ(host.poll(5).size(), 1u);
+    host.clock->stop();
+    ASSERT_TRUE(host.journal->read(1, [&](Seq seq, BytesView entry) -> Result<bool> {
+      if (seq > 2) return false;
+      BytesView one[] = {entry};
+      TRY_OK(kept.append(one, seq - 1));
+      return true;
+    }));
+  }
+  auto copy = std::make_unique<MemoryJournal>();
+  ASSERT_TRUE(kept.read(1, [&](Seq seq, BytesView entry) -> Result<bool> {
+    BytesView one[] = {entry};
+    TRY_OK(copy->append(one, seq - 1));
+    return true;
+  }));
+  auto shard = *Shard::open(std::move(copy), std::make_unique<MemoryRows>(), {&tally});
+  Clock clock(*shard);
+  Workers workers(*shard);
+  shard->connect(To::clock, clock);
+  shard->connect(To::worker, workers);
+  ASSERT_TRUE(shard->start());
+  EXPECT_EQ(clock.waiting(), 1u);
+  EXPECT_EQ(workers.depths()[0].offered, 1u);
+  shard->stop();
+}
+
+TEST(shard, a_failed_append_stops_the_shard_and_says_so) {
+  Host host;
+  ASSERT_TRUE(host.say("add", "x"));
+  host.journal->fail_next_append(AppendFault::nothing_written);
+  auto answer = host.say("add", "x");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().reason, "JOURNAL_FAILED");
+  EXPECT_FALSE(host.shard->healthy());
+  EXPECT_FALSE(host.say("add", "x"));
+  EXPECT_EQ(host.value("x"), "1");
+}
+
+TEST(shard, watchers_see_frames_in_order_after_they_are_durable) {
+  Host host;
+  std::mutex mutex;
+  std::vector<Seq> seen;
+  uint64_t id = host.shard->watch([&](const Frame& f) {
+    std::lock_guard lock(mutex);
+    seen.push_back(f.seq);
+  });
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(host.say("add", "w"));
+  host.shard->unwatch(id);
+  ASSERT_TRUE(host.say("add", "w"));
+  std::lock_guard lock(mutex);
+  ASSERT_EQ(seen.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(seen[i], i + 1);
+}
+
+TEST(shard, stopping_ends_open_turns_with_an_error) {
+  Host host;
+  std::promise<Result<Answer>> heard;
+  host.shard->submit({.program = "tally", .verb = "ask", .body = "q", .caller = {}}, [&](Result<Answer> a) { heard.set_value(std::move(a)); });
+  host.shard->stop(10 * kMillisecond);
+  auto answer = heard.get_future().get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().reason, "STOPPING");
+}
+
+TEST(workers, no_job_is_handed_to_two_live_leases_and_an_expired_one_is_offered_again) {
+  Host host;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(host.say("job", "j" + std::to_string(i)));
+  EXPECT_EQ(host.poll(2, 0, 40 * kMillisecond).size(), 2u);
+  EXPECT_EQ(host.poll(5, 0, 10 * kSecond).size(), 1u);
+  EXPECT_EQ(host.poll(5).size(), 0u);
+  EXPECT_EQ(host.poll(5, 2 * kSecond).size(), 2u);
+  EXPECT_EQ(host.workers->leases_expired(), 2u);
+}
+
+TEST(workers, a_waiting_poll_is_woken_by_a_job) {
+  Host host;
+  auto waiting = std::async(std::launch::async, [&] { return host.poll(1, 5 * kSecond); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_TRUE(host.say("job", "soon"));
+  auto got = waiting.get();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].effect.id, "soon");
+}
+
+TEST(workers, a_waiting_poll_ends_with_nothing) {
+  Host host;
+  EXPECT_EQ(host.poll(1, 30 * kMillisecond).size(), 0u);
+}
+
+TEST(workers, a_settled_job_is_not_offered_and_a_released_one_is) {
+  Host host;
+  ASSERT_TRUE(host.say("job", "a"));
+  ASSERT_TRUE(host.say("job", "b"));
+  ASSERT_TRUE(host.say("receipt", "", "a"));
+  auto got = host.poll(5);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].effect.id, "b");
+  host.workers->release("b");
+  EXPECT_EQ(host.poll(5).size(), 1u);
+}
+
+TEST(workers, a_paused_queue_offers_nothing_until_it_is_resumed) {
+  Host host;
+  host.workers->pause("t", "work", true);
+  ASSERT_TRUE(host.say("job", "a"));
+  EXPECT_EQ(host.poll(5).size(), 0u);
+  host.workers->pause("t", "work", false);
+  EXPECT_EQ(host.poll(5).size(), 1u);
+}
+
+TEST(workers, tenants_do_not_see_each_other) {
+  Host host;
+  ASSERT_TRUE(host.say("job", "a"));
+  std::promise<std::vector<Leased>> got;
+  host.workers->poll({"thief", {"work"}, "w", 5, kSecond, 0}, [&](std::vector<Leased> l) { got.set_value(std::move(l)); });
+  EXPECT_TRUE(got.get_future().get().empty());
+}
+
+}  // namespace pawl

@@ -1,0 +1,242 @@
+#include "server/workers.h"
+
+#include <chrono>
+
+namespace pawl {
+
+void Workers::start() { thread_ = std::thread([this] { loop(); }); }
+
+void Workers::stop() {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    for (auto& [id, waiting] : waiting_)
+      if (!waiting->answered) {
+        waiting->answered = true;
+        ready.emplace_back(std::move(waiting->done), std::vector<Leased>{});
+      }
+    waiting_.clear();
+  }
+  wake_up_.notify_all();
+  tell(ready);
+  if (thread_.joinable()) thread_.join();
+}
+
+Workers::Queue& Workers::queue(const std::string& tenant, const std::string& name) {
+  auto& place = queues_[{tenant, name}];
+  if (!place) place = std::make_unique<Queue>();
+  return *place;
+}
+
+void Workers::tell(std::vector<Ready>& ready) {
+  for (auto& [done, leased] : ready) done(std::move(leased));
+  ready.clear();
+}
+
+void Workers::offer(const std::string& id, Job& job, bool front) {
+  job.state = State::offered;
+  if (front) job.queue->offered.push_front(id);
+  else job.queue->offered.push_back(id);
+  ++job.queue->ready;
+  touched_.insert(job.queue);
+}
+
+void Workers::opened(const Effect& effect) {
+  std::lock_guard lock(mutex_);
+  Queue& q = queue(effect.tenant, effect.queue);
+  auto [it, added] = jobs_.insert_or_assign(effect.id, Job{effect, &q, State::held, effect.due});
+  if (effect.due > door_.now()) {
+    times_.emplace(effect.due, effect.id);
+    wake_up_.notify_one();
+  } else {
+    offer(it->first, it->second, false);
+  }
+}
+
+void Workers::closed(const Effect& effect) {
+  std::lock_guard lock(mutex_);
+  auto it = jobs_.find(effect.id);
+  if (it == jobs_.end()) return;
+  Job& job = it->second;
+  if (job.state == State::offered) --job.queue->ready;
+  else times_.erase({job.until, effect.id});
+  if (job.state == State::leased) --job.queue->leased;
+  jobs_.erase(it);
+}
+
+void Workers::flushed() {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    wake_touched(ready);
+  }
+  tell(ready);
+}
+
+void Workers::wake_touched(std::vector<Ready>& ready) {
+  auto touched = std::move(touched_);
+  touched_.clear();
+  for (Queue* q : touched) wake(*q, ready);
+}
+
+bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out) {
+  if (q.paused) return false;
+  while (!q.offered.empty()) {
+    std::string id = std::move(q.offered.front());
+    q.offered.pop_front();
+    auto it = jobs_.find(id);
+    if (it == jobs_.end() || it->second.state != State::offered || it->second.queue != &q) continue;
+    Job& job = it->second;
+    job.state = State::leased;
+    job.until = now + lease;
+    bool first = times_.empty() || job.until < times_.begin()->first;
+    times_.emplace(job.until, id);
+    if (first) wake_up_.notify_one();
+    --q.ready;
+    ++q.leased;
+    out.push_back({job.effect, job.until});
+    return true;
+  }
+  return false;
+}
+
+// One from each queue in turn, beginning where the last poll ended, until there is none or enough.
+std::vector<Leased> Workers::take(Waiting& w, Time now) {
+  std::vector<Leased> out;
+  size_t n = w.queues.size(), dry = 0;
+  while (out.size() < w.poll.limit && dry < n) {
+    if (take_one(*w.queues[turn_++ % n], now, w.poll.lease, out)) dry = 0;
+    else ++dry;
+  }
+  return out;
+}
+
+void Workers::settle(Waiting& w) {
+  w.answered = true;
+  deadlines_.erase({w.until, w.id});
+  for (Queue* q : w.queues) q->polls.remove_if([&](const auto& p) { return p.get() == &w; });
+}
+
+void Workers::wake(Queue& q, std::vector<Ready>& ready) {
+  while (q.ready > 0 && !q.paused && !q.polls.empty()) {
+    std::shared_ptr<Waiting> w = q.polls.front();
+    std::vector<Leased> got = take(*w, door_.now());
+    if (got.empty()) return;
+    settle(*w);
+    waiting_.erase(w->id);
+    ready.emplace_back(std::move(w->done), std::move(got));
+  }
+}
+
+uint64_t Workers::poll(Poll poll, Polled done) {
+  auto w = std::make_shared<Waiting>();
+  std::vector<Leased> got;
+  {
+    std::lock_guard lock(mutex_);
+    Time now = door_.now();
+    w->poll = std::move(poll);
+    for (const std::string& name : w->poll.queues) {
+      Queue* q = &queue(w->poll.tenant, name);
+      if (std::find(w->queues.begin(), w->queues.end(), q) == w->queues.end()) w->queues.push_back(q);
+    }
+    got = take(*w, now);
+    if (got.empty() && w->poll.wait > 0 && !w->queues.empty() && !ending_) {
+      w->id = next_poll_++;
+      w->until = now + w->poll.wait;
+      w->done = std::move(done);
+      deadlines_.emplace(w->until, w->id);
+      waiting_.emplace(w->id, w);
+      for (Queue* q : w->queues) q->polls.push_back(w);
+      wake_up_.notify_one();
+      return w->id;
+    }
+  }
+  done(std::move(got));
+  return 0;
+}
+
+void Workers::cancel(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto it = waiting_.find(id);
+  if (it == waiting_.end()) return;
+  settle(*it->second);
+  waiting_.erase(it);
+}
+
+void Workers::release(std::string_view effect_id) {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = jobs_.find(std::string(effect_id));
+    if (it == jobs_.end() || it->second.state != State::leased) return;
+    times_.erase({it->second.until, it->first});
+    --it->second.queue->leased;
+    offer(it->first, it->second, true);
+    wake(*it->second.queue, ready);
+  }
+  tell(ready);
+}
+
+void Workers::pause(std::string_view tenant, std::string_view name, bool paused) {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    Queue& q = queue(std::string(tenant), std::string(name));
+    q.paused = paused;
+    if (!paused) wake(q, ready);
+  }
+  tell(ready);
+}
+
+std::vector<Work::Depth> Workers::depths() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Depth> out;
+  for (const auto& [name, q] : queues_)
+    out.push_back({name.first, name.second, q->ready, q->leased, q->polls.size(), q->paused});
+  return out;
+}
+
+uint64_t Workers::leases_expired() const {
+  std::lock_guard lock(mutex_);
+  return expired_;
+}
+
+void Workers::loop() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    Time now = door_.now();
+    std::vector<Ready> ready;
+    while (!times_.empty() && times_.begin()->first <= now) {
+      std::string id = times_.begin()->second;
+      times_.erase(times_.begin());
+      auto it = jobs_.find(id);
+      if (it == jobs_.end()) continue;
+      bool was_leased = it->second.state == State::leased;
+      if (was_leased) --it->second.queue->leased, ++expired_;
+      offer(it->first, it->second, was_leased);
+    }
+    wake_touched(ready);
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      auto it = waiting_.find(deadlines_.begin()->second);
+      CHECK(it != waiting_.end());
+      std::shared_ptr<Waiting> w = it->second;
+      waiting_.erase(it);
+      settle(*w);
+      ready.emplace_back(std::move(w->done), std::vector<Leased>{});
+    }
+    if (!ready.empty()) {
+      lock.unlock();
+      tell(ready);
+      lock.lock();
+      continue;
+    }
+    Time next = INT64_MAX;
+    if (!times_.empty()) next = times_.begin()->first;
+    if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
+    if (next == INT64_MAX) wake_up_.wait(lock);
+    else wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next - now, 60 * kSecond)));
+  }
+}
+
+}  // namespace pawl

@@ -1,0 +1,90 @@
+#pragma once
+// Workers: which open effects are offered, leased or held back, by tenant and queue. All of it is a
+// view in memory over open effects; leases are promises, not frames.
+
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+
+#include "kernel/door.h"
+#include "kernel/work.h"
+
+namespace pawl {
+
+class Workers final : public Work, public Outbox {
+ public:
+  explicit Workers(Door& door) : door_(door) {}
+  ~Workers() override { stop(); }
+  void start();
+  void stop();  // waiting polls are answered with nothing
+
+  uint64_t poll(Poll poll, Polled done) override;
+  void cancel(uint64_t poll) override;
+  void release(std::string_view effect_id) override;
+  void pause(std::string_view tenant, std::string_view queue, bool paused) override;
+  std::vector<Depth> depths() const override;
+
+  void opened(const Effect& effect) override;
+  void closed(const Effect& effect) override;
+  void flushed() override;
+
+  uint64_t leases_expired() const;
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // tenant, queue
+  enum class State : uint8_t { offered, leased, held };
+  struct Queue;
+  struct Job {
+    Effect effect;
+    Queue* queue;
+    State state;
+    Time until;  // leased: end of the lease; held: when it may be offered
+  };
+  struct Waiting {
+    uint64_t id;
+    Poll poll;
+    Polled done;
+    Time until;
+    std::vector<Queue*> queues;
+    bool answered = false;
+  };
+  struct Queue {
+    std::deque<std::string> offered;  // ids; some may be gone: skipped when met
+    std::list<std::shared_ptr<Waiting>> polls;
+    size_t ready = 0, leased = 0;
+    bool paused = false;
+  };
+  using Ready = std::pair<Polled, std::vector<Leased>>;
+
+  Queue& queue(const std::string& tenant, const std::string& name);
+  void offer(const std::string& id, Job& job, bool front);
+  bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
+  std::vector<Leased> take(Waiting& waiting, Time now);
+  void wake(Queue& queue, std::vector<Ready>& ready);
+  void wake_touched(std::vector<Ready>& ready);
+  void settle(Waiting& waiting);
+  void loop();
+  void tell(std::vector<Ready>& ready);
+
+  Door& door_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_up_;
+  std::map<Name, std::unique_ptr<Queue>> queues_;
+  std::unordered_map<std::string, Job> jobs_;
+  std::set<std::pair<Time, std::string>> times_;          // ends of leases and of holds
+  std::set<std::pair<Time, uint64_t>> deadlines_;         // of waiting polls
+  std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
+  std::set<Queue*> touched_;                              // got something since the last flushed()
+  uint64_t next_poll_ = 1;
+  size_t turn_ = 0;                                       // whose turn it is among a poll's queues
+  uint64_t expired_ = 0;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pawl
