@@ -32,6 +32,8 @@ Bytes encode(const Entity& e) {
   w.fixed64(static_cast<uint64_t>(e.updated));
   w.str(e.tx);
   w.str(e.transition);
+  w.uint(e.timers.size());
+  for (const std::string& timer : e.timers) w.str(timer);
   out += e.data;
   return out;
 }
@@ -47,13 +49,16 @@ bool view_entity(BytesView bytes, EntityView& e) {
   e.updated = static_cast<Time>(r.fixed64());
   e.tx = r.str();
   e.transition = r.str();
+  e.timers.clear();
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) e.timers.push_back(r.str());
   e.data = r.rest();
   return r.ok() && !e.data.empty();
 }
 
 Entity copy_of(const EntityView& v) {
   return {std::string(v.id), std::string(v.model), v.version, std::string(v.state), v.created,
-          v.updated,         std::string(v.tx),    std::string(v.transition),       std::string(v.data)};
+          v.updated,         std::string(v.tx),    std::string(v.transition),       std::string(v.data),
+          std::vector<std::string>(v.timers.begin(), v.timers.end())};
 }
 
 Result<Entity> decode_entity(BytesView bytes) {

@@ -23,6 +23,7 @@ struct Entity {
   std::string tx;          // that saved it last
   std::string transition;  // named by the client at the latest save; "loopback" for none
   std::string data;        // compact JSON, names sorted
+  std::vector<std::string> timers{};  // effects of the scheduled transitions that are armed
 };
 
 // The same, pointing into a cell's bytes.
@@ -30,6 +31,7 @@ struct EntityView {
   std::string_view id, model, state, tx, transition, data;
   int32_t version = 0;
   Time created = 0, updated = 0;
+  std::vector<std::string_view> timers{};
 };
 
 Bytes encode(const Entity& entity);
