@@ -165,7 +165,7 @@ void Members::set_deadline(Calls::iterator call, Clock::time_point at) {
   call->second.deadline = at;
   if (at == Clock::time_point::max()) return;
   deadlines_.emplace(at, call->first);
-  if (deadlines_.begin()->second == call->first) wake_.notify_all();
+  if (at < wakes_) wake_.notify_all();
 }
 
 void Members::detach(Calls::iterator call) {
@@ -297,6 +297,7 @@ void Members::loop() {
       lock.lock();
       continue;
     }
+    wakes_ = next;
     wake_.wait_until(lock, next);
   }
 }

@@ -120,6 +120,7 @@ class Members final : public Outbox {
   std::set<std::pair<Clock::time_point, std::string>> deadlines_;
   uint64_t counter_ = 0;
   size_t turn_ = 0;  // fairness among members that could all take a call
+  Clock::time_point wakes_ = Clock::time_point::max();  // when the thread looks again by itself
   bool ending_ = false;
   std::thread thread_;
 };
