@@ -102,7 +102,6 @@ void HttpConnection::read() {
   // A half-closed client still gets what it asked for; a reader that closed its stream does not.
   bool owed = mode_ == Mode::http && (!slots_.empty() || out_bytes_ > 0);
   if (!owed) die();
-  closing_ = true;
 }
 
 void HttpConnection::received(std::string_view bytes) {
@@ -115,9 +114,7 @@ void HttpConnection::received(std::string_view bytes) {
     out_.push_back(std::move(cipher));
   }
   if (!plain.empty()) consume(plain);
-  if (ok || dead_) return;
-  peer_ended_ = true;
-  closing_ = true;
+  if (!ok) peer_ended_ = true;
 }
 
 bool HttpConnection::blocked() const {
@@ -180,6 +177,7 @@ void HttpConnection::refuse(const HttpFault& fault) {
   slot.head_only = parser_.request().method == "HEAD";
   const auto& refuse = loop_.options().refuse;
   slot.response = refuse ? refuse(parser_.request(), fault) : plain_refusal(fault);
+  if (fault.status == 503) slot.response.headers.emplace_back("Retry-After", "1");
   slots_.push_back(std::move(slot));
   request_since_ms_ = 0;
   owes_continue_ = false;
@@ -262,7 +260,8 @@ void HttpConnection::flush() {
   if (dead_) return;
   if (stream_) stream_->set_unsent(out_bytes_);
   bool done = slots_.empty() && mode_ != Mode::streaming && mode_ != Mode::websocket && out_bytes_ == 0;
-  if (done && closing_ && mode_ != Mode::lingering) finish();
+  bool over = closing_ || (peer_ended_ && held_.empty());
+  if (done && over && mode_ != Mode::lingering) finish();
   if (!dead_) set_interest();
 }
 
@@ -284,7 +283,8 @@ bool HttpConnection::write_some() {
   msghdr message{};
   message.msg_iov = pieces;
   message.msg_iovlen = count;
-  ssize_t sent = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
+  // One piece is the common case, and send() is the cheaper call.
+  ssize_t sent = count == 1 ? ::send(fd_, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL) : ::sendmsg(fd_, &message, MSG_NOSIGNAL);
   if (sent < 0) {
     if (errno != EAGAIN && errno != EINTR) die();
     return false;

@@ -157,6 +157,20 @@ TEST_F(HttpTest, a_half_closed_client_still_gets_its_answer) {
   EXPECT_EQ(client.answer().body, "/after/30");
 }
 
+TEST_F(HttpTest, a_half_closed_pipeline_is_answered_whole) {
+  start();
+  Client client(port());
+  // Past the limit of requests in flight, so that some wait unread when the end comes.
+  std::string bytes = "GET /after/100 HTTP/1.1\r\nHost: t\r\n\r\n";
+  for (int i = 0; i < 600; ++i) bytes += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: t\r\n\r\n";
+  client.send(bytes);
+  client.end_sending();
+  EXPECT_EQ(client.answer().body, "/after/100");
+  for (int i = 0; i < 600; ++i) ASSERT_EQ(client.answer().body, "GET /" + std::to_string(i) + "? ");
+  EXPECT_FALSE(client.receive());
+  EXPECT_TRUE(client.ended());
+}
+
 TEST_F(HttpTest, head_and_204_have_no_body) {
   start();
   Client client(port());

@@ -382,6 +382,19 @@ TEST_F(FileJournalFault, a_failed_flush_is_never_tried_again) {
   EXPECT_EQ(journal->last(), 1u);
 }
 
+TEST_F(FileJournalFault, opening_makes_what_it_found_durable_or_fails) {
+  fill();
+  SmallDisk disk;
+  FileJournalOptions small = options();
+  small.disk = &disk;
+  uint64_t room = disk.room;
+  ASSERT_TRUE(FileJournal::open(small));
+  EXPECT_EQ(disk.flushes, 1);
+  EXPECT_GT(room - disk.room, 3 * 20u);
+  disk.broken = true;
+  EXPECT_EQ(FileJournal::open(small).error().reason, "JOURNAL_WRITE");
+}
+
 TEST_F(FileJournalFault, one_append_is_one_write_and_one_flush) {
   SmallDisk disk;
   FileJournalOptions small = options();
@@ -430,6 +443,24 @@ TEST_F(FileJournalFault, a_cut_mends_a_damaged_journal) {
   EXPECT_FALSE(reading.error);
   EXPECT_EQ(reading.last, keep);
   EXPECT_LT(keep, last);
+}
+
+TEST_F(FileJournalFault, a_group_over_the_limit_is_refused_and_the_journal_goes_on) {
+  auto journal = open();
+  Bytes megabyte(1 << 20, 'x');
+  std::vector<BytesView> entries(kLargestGroup >> 20, megabyte);
+  EXPECT_EQ(journal->append(entries, 0).error().code, Code::too_large);
+  EXPECT_TRUE(append(*journal, 1));
+}
+
+TEST_F(FileJournalFault, a_newer_version_is_not_called_damage) {
+  { auto journal = open(); }
+  Image image = take(path());
+  image[segment_name(1) + kPlainEnd].replace(0, kSegmentHeadBytes, encode(SegmentHead{1, 0, 5, 2}));
+  put(path(), image);
+  Error error = open_error();
+  EXPECT_EQ(error.code, Code::unsupported);
+  EXPECT_NE(error.message.find("newer pawl"), std::string::npos);
 }
 
 TEST_F(FileJournalFault, a_new_journal_is_small_and_closed_segments_shrink) {
