@@ -24,9 +24,8 @@ wire::Response unanswered() {
 // The one right to answer a request. Dropped without an answer, it answers 500: no client hangs.
 class Answer {
  public:
-  Answer(std::shared_ptr<Mailbox> mailbox, HttpLoop* loop, Ticket ticket)
-      : mailbox_(std::move(mailbox)), loop_(loop), ticket_(ticket) {}
-  Answer(Answer&& other) noexcept : mailbox_(std::move(other.mailbox_)), loop_(other.loop_), ticket_(other.ticket_) {}
+  Answer(std::shared_ptr<Mailbox> mailbox, Ticket ticket) : mailbox_(std::move(mailbox)), ticket_(ticket) {}
+  Answer(Answer&& other) noexcept : mailbox_(std::move(other.mailbox_)), ticket_(other.ticket_) {}
   Answer& operator=(Answer&&) = delete;
   ~Answer() {
     if (mailbox_) give(unanswered());
@@ -39,12 +38,13 @@ class Answer {
   void give(wire::Response response) {
     auto mailbox = std::exchange(mailbox_, nullptr);
     Letter letter{Letter::Kind::answer, ticket_, std::move(response)};
-    // `loop_` is only compared, unless we are on its thread: then it lives.
-    if (HttpLoop::current() == loop_) return loop_->deliver(std::move(letter));
+    // On the loop's own thread there is nothing to post. The mailbox tells which loop it is: held
+    // here, its address cannot have become another's.
+    HttpLoop* here = HttpLoop::current();
+    if (here && here->mailbox() == mailbox) return here->deliver(std::move(letter));
     mailbox->post(std::move(letter));
   }
   std::shared_ptr<Mailbox> mailbox_;
-  HttpLoop* loop_;
   Ticket ticket_;
 };
 
@@ -113,6 +113,8 @@ void HttpConnection::received(std::string_view bytes) {
     out_bytes_ += cipher.size();
     out_.push_back(std::move(cipher));
   }
+  // The handshake is over: from here on the connection may idle.
+  if (tls_->ready() && parser_.idle()) request_since_ms_ = 0;
   if (!plain.empty()) consume(plain);
   if (!ok) peer_ended_ = true;
 }
@@ -166,7 +168,7 @@ void HttpConnection::begin(wire::Request request) {
     if (auto accept = websocket_accept(request)) slot.accept = *accept;
   }
   Ticket ticket{fd_, id_, first_request_ + slots_.size() - 1};
-  loop_.handler()(std::move(request), Answer(loop_.mailbox(), &loop_, ticket));
+  loop_.handler()(std::move(request), Answer(loop_.mailbox(), ticket));
 }
 
 void HttpConnection::refuse(const HttpFault& fault) {

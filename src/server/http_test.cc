@@ -283,6 +283,23 @@ TEST_F(HttpTest, stop_cuts_what_does_not_end) {
   EXPECT_EQ(closed_, 1);
 }
 
+TEST_F(HttpTest, answers_of_many_threads_find_their_requests) {
+  start();
+  std::vector<std::thread> clients;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&, i] {
+      Client client(port());
+      for (int k = 0; k < 20; ++k) {
+        std::string path = "/after/" + std::to_string(k % 3) + "?" + std::to_string(i);
+        if (client.get(path).body != path.substr(0, 8)) ++wrong;
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST_F(HttpTest, an_answer_after_the_end_is_dropped) {
   start();
   Client client(port());
@@ -303,6 +320,18 @@ TEST(address, texts_are_read_and_bad_ones_explained) {
     auto address = parse_address(bad);
     ASSERT_FALSE(address) << bad;
     EXPECT_NE(address.error().message.find(bad), std::string::npos);
+  }
+}
+
+TEST(address, the_newer_protocol_listens_too) {
+  HttpOptions options;
+  options.address = *parse_address("[::1]:0");
+  auto server = HttpServer::start(options, [](wire::Request, wire::Respond respond) { respond({}); });
+  // A machine without IPv6 cannot, and says so.
+  if (server) {
+    EXPECT_NE((*server)->address().port, 0);
+  } else {
+    EXPECT_NE(server.error().message.find("[::1]:0"), std::string::npos);
   }
 }
 
