@@ -4,8 +4,8 @@
 
 #include "faces/processes/grpc/services.h"
 #include "faces/processes/stage_test.h"
-#include "processes/workers.grpc.pb.h"
-#include "processes/workflow.grpc.pb.h"
+#include <processes/workers.grpc.pb.h>
+#include <processes/workflow.grpc.pb.h>
 
 namespace pawl::processes {
 namespace {
