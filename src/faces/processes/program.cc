@@ -266,22 +266,14 @@ void Program::view(const Committed& frame, ViewRows& out) const {
     if (!note) continue;
     Bytes place = rows::place(note->started, note->instance_id);
     std::string_view tenant = note->tenant;
-    if (note->before == 0) {
-      out.put(rows::all_prefix(tenant) + place, {});
-      if (!note->business_key.empty()) out.put(rows::business_prefix(tenant, note->business_key) + place, {});
-    }
+    if (note->before == 0 && !note->business_key.empty()) out.put(rows::business_prefix(tenant, note->business_key) + place, {});
     if (note->before != static_cast<uint8_t>(note->after)) {
-      if (note->before) {
-        Status before = static_cast<Status>(note->before);
-        out.erase(rows::status_prefix(tenant, before) + place);
-        out.erase(rows::definition_prefix(tenant, note->definition_id, before) + place);
-      }
-      out.put(rows::status_prefix(tenant, note->after) + place, {});
+      if (note->before) out.erase(rows::definition_prefix(tenant, note->definition_id, static_cast<Status>(note->before)) + place);
       out.put(rows::definition_prefix(tenant, note->definition_id, note->after) + place, {});
     }
     Bytes entry;
     Writer(entry).sint(frame.now);
-    out.put(rows::history(tenant, note->instance_id, frame.seq), entry += bytes);
+    out.put(rows::history(tenant, note->instance_id, frame.seq), entry += note_tail(bytes));
     for (const Fact& f : note->facts) {
       if (f.kind == Fact::Kind::event || f.step_kind != Kind::user_task) continue;
       Time entered = f.kind == Fact::Kind::entered ? frame.now : f.entered;
