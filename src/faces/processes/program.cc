@@ -51,25 +51,25 @@ Result<Instance> Scene::start(const StartCommand& c, std::shared_ptr<const Defin
 }
 
 Result<void> Scene::close(Instance& instance, Walk& walk, const Definition& definition, uint8_t status_before) {
+  Note note = walk.finish(status_before);
   if (instance.variables->text.size() > kVariablesBytes)
     return fail(Code::too_large, "VARIABLES_TOO_LARGE", "the variables of an instance may have " + std::to_string(kVariablesBytes) + " bytes as JSON: keep large content elsewhere and pass a reference");
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains)) {
+    auto tell = [&](std::string what) { note.facts.push_back({.kind = Fact::Kind::event, .text = std::move(what)}); };
     if (++chained > kChainPerTurn) {
-      walk.tell("not chained: more than " + std::to_string(kChainPerTurn) + " workflows ended in one request");
+      tell("not chained: more than " + std::to_string(kChainPerTurn) + " workflows ended in one request");
     } else {
       auto next = start({.definition_id = definition.next_workflow, .variables = instance.variables, .previous_id = instance.id}, nullptr);
       if (next) instance.next_id = next->id;
       else if (next.error().code != Code::not_found) return std::unexpected(std::move(next.error()));
-      else walk.tell("not chained: " + next.error().message);
+      else tell("not chained: " + next.error().message);
     }
   }
-  Note note = walk.finish(status_before);
   note.cause = input.verb;
   note.user = input.caller.user;
   note.reason = reason;
   turn.note(encode(note));
-  auto decoded = std::make_shared<const Instance>(instance);
-  turn.write(instance_key(tenant, instance.id), encode(instance), decoded);
+  turn.write(instance_key(tenant, instance.id), encode(instance), std::make_shared<const Instance>(instance));
   return {};
 }
 
@@ -131,17 +131,11 @@ Result<Bytes> start(Scene& scene) {
 }
 
 void merge_deep_into(Walk& walk, const Variables& result) {
-  if (result.object.empty()) return;
-  json::Object variables = walk.variables();
-  json::merge_deep(variables, result.object);
-  walk.set_variables(std::move(variables));
+  if (!result.object.empty()) json::merge_deep(walk.edit(), result.object);
 }
 
 void merge_shallow_into(Walk& walk, const Variables& result) {
-  if (result.object.empty()) return;
-  json::Object variables = walk.variables();
-  json::merge_shallow(variables, result.object);
-  walk.set_variables(std::move(variables));
+  if (!result.object.empty()) json::merge_shallow(walk.edit(), result.object);
 }
 
 // The token whose job has this ordinal and still runs; null when the job is settled.

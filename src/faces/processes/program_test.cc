@@ -150,6 +150,20 @@ TEST(processes, a_loop_without_a_wait_fails_at_the_named_limit) {
   EXPECT_EQ(s.status(s.start("a", R"({"y":1})")), "FAILED") << "the server goes on";
 }
 
+TEST(processes, what_expressions_make_is_limited) {
+  Stage s;
+  const char* hostile[] = {"${ {a: x} }", "${ [x, x] }", "${ repeat('x', 1000000) + string(x) }", "${ len(filter(1..50000, # > 0)) }"};
+  int n = 0;
+  for (const char* value : hostile) {
+    std::string id = "h" + std::to_string(n++);
+    s.upload(definition(id, R"({"id":"t","name":"t","type":"TRANSFORMATION","transformations":{"x":")" + std::string(value) + R"("},"nextStep":"d"},{"id":"d","name":"d","type":"DECISION","conditionalNextSteps":{"go":"t","!go":"end"}},)" + kEnd));
+    std::string instance = s.start(id, R"({"x":0,"go":true})");
+    EXPECT_EQ(s.status(instance), "FAILED") << value;
+    EXPECT_FALSE(s.reason(instance).empty());
+  }
+  s.verify();
+}
+
 TEST(processes, ten_thousand_steps_run_and_one_more_is_refused) {
   Stage s;
   std::string steps;
