@@ -144,7 +144,7 @@ Result<void> Machine::ask_processor(const Processor& processor, bool with_token)
   Entity seen = p_.entity;
   seen.tx = job_.tx;
   seen.updated = turn_.now();
-  TRY_OK(put_entity(turn_, job_.tenant, seen));
+  TRY_OK(put_entity(turn_, job_.tenant, seen, std::exchange(p_.was, Was::unknown)));
   job_.savepoint = turn_.mark();
   std::string request = turn_.dice().uuid1(turn_.now());
   ask(call_for(processor, request, job_.tx), request, with_token);
