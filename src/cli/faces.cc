@@ -1,14 +1,18 @@
 #include "cli/faces.h"
 
 #include "faces/entities/face.h"
+#include "faces/entities/grpc/service.h"
 #include "faces/processes/face.h"
+#include "faces/processes/grpc/services.h"
 #include "json/text.h"
 
 namespace pawl::cli {
 
 struct Faces::All {
   std::unique_ptr<processes::Face> processes;
+  std::unique_ptr<processes::GrpcServices> processes_grpc;
   std::unique_ptr<entities::Face> entities;
+  std::unique_ptr<entities::GrpcService> entities_grpc;
 };
 
 static entities::Keys keys_of(server::Authenticator& authenticator) {
@@ -52,6 +56,9 @@ Faces::Faces(const server::Config& config, Shard& shard, Workers& workers, serve
   all_->processes = std::make_unique<processes::Face>(shard, workers);
   all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
   shard.connect(To::member, all_->entities->members());
+  auto who = [&authenticator](std::string_view authorization) { return authenticator.caller(authorization); };
+  all_->processes_grpc = std::make_unique<processes::GrpcServices>(all_->processes->service(), who);
+  all_->entities_grpc = entities::make_grpc_service(*all_->entities, who);
 }
 
 Faces::~Faces() = default;
@@ -61,7 +68,11 @@ void Faces::add_routes(wire::Router& router) {
   router.add(all_->entities->routes(), all_->entities->dialect());
 }
 
-std::vector<grpc::Service*> Faces::services() { return {}; }
+std::vector<grpc::Service*> Faces::services() {
+  std::vector<grpc::Service*> out = all_->processes_grpc->all();
+  out.push_back(all_->entities_grpc->service());
+  return out;
+}
 
 Result<void> Faces::start() { return all_->entities->start(); }
 
