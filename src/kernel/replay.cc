@@ -68,7 +68,8 @@ class Tail {
       changes.push_back({write.key, before[i], after[i]});
     }
     add_frame_rows(batch_, frame, changes, program);
-    batch_.put(layout::time_row(frame.now()), ordered64(frame.seq));
+    if (last_ && now_ != frame.now()) put_time();
+    now_ = frame.now();
     for (size_t i = 0; i < n; ++i) pending_.insert_or_assign(frame.writes[i].key, after[i]);
     last_ = frame.seq;
     return batch_.bytes() >= kBatchBytes ? flush() : Result<void>{};
@@ -76,6 +77,7 @@ class Tail {
 
   Result<void> flush() {
     if (batch_.empty()) return {};
+    put_time();
     TRY_OK(rows_.apply(batch_, last_));
     batch_.clear();
     pending_.clear();
@@ -83,6 +85,7 @@ class Tail {
   }
 
  private:
+  void put_time() { batch_.put(layout::time_row(now_), ordered64(last_)); }
   Result<Cell> read(const Key& key) {
     if (auto it = pending_.find(key); it != pending_.end()) return it->second;
     TRY(auto row, rows_.get(layout::cell_row(key)));
@@ -93,6 +96,7 @@ class Tail {
   std::unordered_map<Key, Cell> pending_;
   RowBatch batch_;
   Seq last_ = 0;
+  Time now_ = 0;
 };
 
 }  // namespace

@@ -79,6 +79,19 @@ class MemoryRows::Table {
     return applied_;
   }
 
+  // Every row is erased, as of now: snapshots go on seeing what they saw.
+  void reset() {
+    std::unique_lock lock(mutex_);
+    ++now_;
+    for (auto& [key, cells] : cells_) {
+      cells.push_back({now_, std::nullopt});
+      stale_.push_back(key);
+    }
+    applied_ = 0;
+    swept_ = 0;
+    sweep();
+  }
+
   // Everything after `version` never happened.
   void rewind(Version version, Seq applied) {
     std::unique_lock lock(mutex_);
@@ -87,6 +100,7 @@ class MemoryRows::Table {
       stale_.push_back(key);
     }
     applied_ = applied;
+    swept_ = 0;
     sweep();
   }
 
@@ -104,16 +118,19 @@ class MemoryRows::Table {
     if (cell && cell->value) rows.push_back({entry.first, *cell->value});
   }
 
+  // A version that no snapshot sees is replaced where it stands.
   void write(BytesView key, std::optional<Bytes> value) {
     auto found = cells_.find(key);
     if (found == cells_.end()) {
       if (!value) return;
       found = cells_.emplace(Bytes(key), std::vector<Cell>()).first;
     }
+    Version newest_pin = pinned_.empty() ? 0 : *pinned_.rbegin();
     std::vector<Cell>& cells = found->second;
-    if (!cells.empty() && cells.back().version == now_) cells.back().value = std::move(value);
+    if (!cells.empty() && cells.back().version > newest_pin) cells.back() = {now_, std::move(value)};
     else cells.push_back({now_, std::move(value)});
-    if (cells.size() > 1 || !cells.back().value) stale_.push_back(Bytes(key));
+    if (cells.size() > 1) stale_.push_back(Bytes(key));
+    else if (!cells.back().value) cells_.erase(found);
   }
 
   // Lets go of versions that no snapshot sees. What a snapshot still holds stays on the list, and
@@ -199,7 +216,6 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
 };
 
 MemoryRows::MemoryRows() : table_(std::make_shared<Table>()) {}
-
 Result<void> MemoryRows::apply(const RowBatch& batch, Seq applied) { return table_->apply(batch, applied); }
 Seq MemoryRows::applied() const { return table_->applied(); }
 Result<std::optional<Bytes>> MemoryRows::get(BytesView key) const { return table_->get(key, std::nullopt); }
@@ -214,13 +230,13 @@ Result<void> MemoryRows::flush() {
 
 Result<void> MemoryRows::reset() {
   flushed_.reset();
-  table_ = std::make_shared<Table>();
+  table_->reset();
   return {};
 }
 
 void MemoryRows::crash() {
   if (flushed_) table_->rewind(flushed_->version(), flushed_->applied());
-  else table_ = std::make_shared<Table>();
+  else table_->reset();
 }
 
 // A checkpoint of memory rows is one file: applied, then every row, then the CRC32C of all that.

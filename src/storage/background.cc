@@ -1,0 +1,62 @@
+#include "storage/background.h"
+
+#include <sys/resource.h>
+
+namespace pawl {
+
+Background::~Background() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    jobs_.clear();
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Background::add(std::function<void()> job) {
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    start();
+  }
+  changed_.notify_all();
+}
+
+void Background::add_first(std::function<void()> job) {
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.push_front(std::move(job));
+    start();
+  }
+  changed_.notify_all();
+}
+
+void Background::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+void Background::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return jobs_.empty() && !busy_; });
+}
+
+void Background::run() {
+  // Of this thread alone, as Linux has it: what waits on somebody goes first. Refused, it works as well.
+  (void)::setpriority(PRIO_PROCESS, 0, 10);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+    if (ending_) return;
+    auto job = std::move(jobs_.front());
+    jobs_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    job();
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace pawl
