@@ -86,7 +86,8 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
   return static_cast<double>(count) / took;
 }
 
-static void recovery(Report& report, const Put& put) {
+void bench_recovery(Report& report, Facts&) {
+  Put put;
   static constexpr uint64_t kCells = 1'000'000;
   Folder folder("cells");
   size_t before = 0;
@@ -122,9 +123,10 @@ static void recovery(Report& report, const Put& put) {
     shard->stop();
   }
   std::filesystem::remove_all(folder.path() + "/rows");
-  double begin = seconds();
+  double begin = seconds(), cpu = cpu_seconds();
   auto shard = open_shard(folder.path(), {&put});
   double took = seconds() - begin;
+  report.line("CPU of the replay a frame", (cpu_seconds() - cpu) * 1e6 / static_cast<double>(shard->replayed().frames), "us");
   report.bar({"replay without any rows", static_cast<double>(shard->replayed().frames) / took, 500'000, true, "frames/s"});
 }
 
@@ -142,14 +144,16 @@ void bench_kernel(Report& report, Facts& facts) {
     Folder folder("turns");
     auto shard = open_shard(folder.path(), {&put});
     CHECK(shard->start());
-    turns += turns_per_second(*shard, make, 64, 1.5) / 3;
+    double cpu = cpu_seconds();
+    double rate = turns_per_second(*shard, make, 64, 1.5);
+    turns += rate / 3;
+    if (round == 2) report.line("CPU of a turn, all threads", (cpu_seconds() - cpu) * 1e6 / (rate * 1.5), "us");
     shard->stop();
   }
   facts.kernel_turns = turns;
   report.line("raw grouped appends of the same bytes", raw, "/s");
   report.line("kernel turns, in process, 64 submitters", turns, "/s");
   report.bar({"kernel turns / raw grouped appends", turns / raw, 1.0 / 3, true, ""});
-  recovery(report, put);
 }
 
 }  // namespace pawl::bench

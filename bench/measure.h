@@ -7,7 +7,8 @@
 
 namespace pawl::bench {
 
-double seconds();  // steady
+double seconds();      // steady
+double cpu_seconds();  // of this process, all threads
 
 struct Latencies {
   std::vector<double> us;

@@ -21,5 +21,7 @@ std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Pro
 double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters, double for_seconds);
 
 void bench_kernel(Report& report, Facts& facts);
+void bench_recovery(Report& report, Facts& facts);
+void bench_http(Report& report, Facts& facts);
 
 }  // namespace pawl::bench

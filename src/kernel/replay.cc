@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernel/commit.h"
 #include "kernel/door.h"
 #include "kernel/frame.h"
 #include "kernel/kernel.h"
@@ -78,7 +79,7 @@ class Tail {
   Result<void> flush() {
     if (batch_.empty()) return {};
     put_time();
-    TRY_OK(rows_.apply(batch_, last_));
+    TRY_OK(rows_.apply(in_order(batch_), last_));
     batch_.clear();
     pending_.clear();
     return {};
@@ -134,7 +135,7 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
                   fmt::format("frame {} does not follow frame {}: the journal was changed; restore it with `pawl restore`", seq, seq - 1));
     link = sealed.own;
     if (seq < from) return true;
-    TRY(Frame frame, decode_frame(seq, sealed.body));
+    TRY(Frame frame, decode_outcome(seq, sealed.body));
     TRY_OK(tail.add(frame));
     if (++out.frames % 65536 == 0 && progress) progress(seq, out.last);
     return true;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/limits.h"
 #include "json/text.h"
 
 namespace pawl::server {
@@ -118,6 +117,17 @@ TEST_F(AuthTest, a_remembered_token_still_expires) {
   EXPECT_TRUE(auth->caller(token));
   now_ += 2;
   EXPECT_FALSE(auth->caller(token));
+}
+
+TEST_F(AuthTest, remembered_tokens_are_bounded) {
+  auto auth = make([](AuthOptions& options) { options.remembered = 4; });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(auth->caller(bearer(with("jti", i))));
+  EXPECT_FALSE(auth->caller(bearer(without("exp"))));
+  EXPECT_EQ(auth->remembered(), 3u);  // what is refused is not remembered
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_TRUE(auth->caller(bearer(with("jti", 100 + i))));
+    EXPECT_LE(auth->remembered(), 4u);
+  }
 }
 
 TEST_F(AuthTest, tokens_of_trusted_keys_are_believed_until_distrusted) {

@@ -2,12 +2,15 @@
 
 #include "server/grpc.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
 #include <fstream>
 #include <sstream>
+
+#include "base/log.h"
 
 namespace pawl::server {
 namespace {
@@ -27,6 +30,12 @@ Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const TlsFiles& 
   grpc::SslServerCredentialsOptions options;
   options.pem_key_cert_pairs.push_back({std::move(key), std::move(certificate)});
   return grpc::SslServerCredentials(options);
+}
+
+// The library's own complaints become log lines like ours.
+void log_for_grpc(gpr_log_func_args* args) {
+  static constexpr Level kLevels[] = {Level::debug, Level::debug, Level::warn};  // debug, info, error
+  log(kLevels[args->severity], "grpc", {{"says", args->message}});
 }
 
 void set_arguments(grpc::ServerBuilder& builder) {
@@ -53,6 +62,7 @@ GrpcServer::GrpcServer(std::unique_ptr<Running> running, Address address)
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options) {
   TRY(std::shared_ptr<grpc::ServerCredentials> credentials, credentials_of(options.tls));
   // Process-wide switches of the library; setting them again changes nothing.
+  gpr_set_log_function(log_for_grpc);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

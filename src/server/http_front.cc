@@ -14,6 +14,7 @@ namespace pawl::server {
 namespace {
 
 constexpr size_t kRequestIdBytes = 128;
+constexpr size_t kLoggedBodyBytes = 500;
 
 Time steady_now() {
   timespec t{};
@@ -109,7 +110,6 @@ std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront:
     wire::Response response = router_.refuse(request, fault.error);
     // The corner words it; the status is the protocol's.
     response.status = fault.status;
-    if (fault.status == 503) response.headers.emplace_back("Retry-After", "1");
     if (auto cors = router_.cors(request)) apply_cors(response, *cors);
     return response;
   };
@@ -162,10 +162,19 @@ void HttpFront::finish(Trace& trace, wire::Response& response) {
     std::string ticket = given ? *given : new_ticket();
     if (!given) response.headers.emplace_back("Pawl-Ticket", ticket);
     log(Level::error, "request failed",
-        {{"ticket", ticket}, {"method", trace.method}, {"path", trace.path}, {"status", response.status}, {"request_id", trace.request_id}, {"body", std::string_view(response.body).substr(0, 500)}});
+        {{"ticket", ticket},
+         {"method", trace.method},
+         {"path", trace.path},
+         {"status", response.status},
+         {"request_id", trace.request_id},
+         {"body", std::string_view(response.body).substr(0, kLoggedBodyBytes)}});
   } else if (options_.log_requests || logs(Level::debug)) {
     log(options_.log_requests ? Level::info : Level::debug, "request",
-        {{"method", trace.method}, {"path", trace.path}, {"status", response.status}, {"us", took / kMicrosecond}, {"request_id", trace.request_id}});
+        {{"method", trace.method},
+         {"path", trace.path},
+         {"status", response.status},
+         {"us", took / kMicrosecond},
+         {"request_id", trace.request_id}});
   }
 }
 

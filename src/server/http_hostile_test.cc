@@ -189,6 +189,7 @@ TEST_F(HostileTest, too_many_connections_are_told_to_come_back) {
   Client extra(port());
   Got got = extra.get("/");
   EXPECT_EQ(got.status, 503);
+  EXPECT_EQ(got.header("Retry-After"), "1");
   clients.clear();
   for (int i = 0; i < 100 && server_->connections() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   still_serves();

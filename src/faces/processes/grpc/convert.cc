@@ -1,0 +1,223 @@
+#include "faces/processes/grpc/convert.h"
+
+#include "faces/processes/steps.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace pb = google::protobuf;
+namespace wf = workflow::v1;
+
+namespace {
+
+json::Value from_value(const pb::Value& v) {
+  switch (v.kind_case()) {
+    case pb::Value::kBoolValue: return json::Value(v.bool_value());
+    case pb::Value::kNumberValue: return json::Value(v.number_value());
+    case pb::Value::kStringValue: return json::Value(v.string_value());
+    case pb::Value::kStructValue: return json::Value(from_struct(v.struct_value()));
+    case pb::Value::kListValue: {
+      json::Array out;
+      for (const pb::Value& item : v.list_value().values()) out.push_back(from_value(item));
+      return json::Value(std::move(out));
+    }
+    default: return json::Value();
+  }
+}
+
+void to_value(const json::Value& in, pb::Value* out) {
+  if (in.is_bool()) out->set_bool_value(in.boolean());
+  else if (in.is_number()) out->set_number_value(in.as_double());
+  else if (in.is_string()) out->set_string_value(in.string());
+  else if (in.is_object()) to_struct(in.object(), out->mutable_struct_value());
+  else if (in.is_array())
+    for (const json::Value& item : in.array()) to_value(item, out->mutable_list_value()->add_values());
+  else out->set_null_value(pb::NULL_VALUE);
+}
+
+struct TypeRow {
+  wf::StepType type;
+  Kind kind;
+};
+constexpr TypeRow kTypes[] = {
+    {wf::STEP_TYPE_SERVICE_TASK, Kind::service_task}, {wf::STEP_TYPE_USER_TASK, Kind::user_task},   {wf::STEP_TYPE_DECISION, Kind::decision},
+    {wf::STEP_TYPE_TRANSFORMATION, Kind::transformation}, {wf::STEP_TYPE_WAIT, Kind::wait},         {wf::STEP_TYPE_PARALLEL_GATEWAY, Kind::parallel_gateway},
+    {wf::STEP_TYPE_JOIN_GATEWAY, Kind::join_gateway}, {wf::STEP_TYPE_END, Kind::end},               {wf::STEP_TYPE_DECISION_TABLE, Kind::decision_table},
+};
+
+std::string_view name_of_type(wf::StepType type) {
+  for (const TypeRow& row : kTypes)
+    if (row.type == type) return type_of(row.kind).name;
+  return "";
+}
+
+wf::StepType type_of_kind(Kind kind) {
+  for (const TypeRow& row : kTypes)
+    if (row.kind == kind) return row.type;
+  return wf::STEP_TYPE_UNSPECIFIED;
+}
+
+// A map in the order of its keys: the same bytes every time.
+template <class M>
+std::vector<std::string> sorted_keys(const M& map) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : map) out.push_back(key);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void add_text(json::Object& out, std::string_view name, const std::string& text) {
+  if (!text.empty()) out.add(std::string(name), json::Value(text));
+}
+
+json::Value step_document(const wf::WorkflowStep& in) {
+  json::Object out;
+  add_text(out, "id", in.id());
+  add_text(out, "name", in.name());
+  add_text(out, "type", std::string(name_of_type(in.type())));
+  add_text(out, "description", in.description());
+  add_text(out, "nextStep", in.next_step());
+  json::Array parallel, events;
+  for (const std::string& id : in.parallel_next_steps()) parallel.push_back(json::Value(id));
+  if (!parallel.empty()) out.add("parallelNextSteps", json::Value(std::move(parallel)));
+  add_text(out, "joinStep", in.join_step());
+  json::Object branches, outputs;
+  for (const std::string& key : sorted_keys(in.conditional_next_steps())) branches.add(key, json::Value(in.conditional_next_steps().at(key)));
+  if (!branches.empty()) out.add("conditionalNextSteps", json::Value(std::move(branches)));
+  for (const std::string& key : sorted_keys(in.transformations())) outputs.add(key, from_value(in.transformations().at(key)));
+  if (!outputs.empty()) out.add("transformations", json::Value(std::move(outputs)));
+  add_text(out, "jobType", in.job_type());
+  add_text(out, "delegateClass", in.delegate_class());
+  if (in.retry_count()) out.add("retryCount", json::Value(static_cast<int64_t>(in.retry_count())));
+  for (const wf::BoundaryEvent& e : in.boundary_events())
+    events.push_back(json::object({{"type", e.type() == wf::BOUNDARY_EVENT_TYPE_TIMER ? "TIMER" : ""}, {"duration", e.duration()}, {"interrupting", e.interrupting()}, {"targetStepId", e.target_step_id()}}));
+  if (!events.empty()) out.add("boundaryEvents", json::Value(std::move(events)));
+  add_text(out, "hitPolicy", in.hit_policy());
+  if (in.has_decision_table()) out.add("decisionTable", json::Value(from_struct(in.decision_table())));
+  return json::Value(std::move(out));
+}
+
+void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
+  out->set_id(step.id);
+  out->set_name(step.name);
+  out->set_type(type_of_kind(step.kind));
+  out->set_description(std::string(in.string_or("description")));
+  out->set_next_step(step.next_id);
+  for (const std::string& id : step.parallel_ids) out->add_parallel_next_steps(id);
+  out->set_join_step(step.join_id);
+  for (const Branch& b : step.branches) (*out->mutable_conditional_next_steps())[b.when.text()] = b.target_id;
+  if (const json::Value* map = in.find("transformations"); map && map->is_object())
+    for (const json::Member& m : map->object()) to_value(m.value, &(*out->mutable_transformations())[m.name]);
+  out->set_job_type(step.job_type);
+  out->set_delegate_class(step.delegate_class);
+  out->set_retry_count(static_cast<int32_t>(step.retries));
+  for (const Timer& t : step.timers) {
+    wf::BoundaryEvent* e = out->add_boundary_events();
+    e->set_type(wf::BOUNDARY_EVENT_TYPE_TIMER);
+    e->set_duration(t.duration_text);
+    e->set_interrupting(t.interrupting);
+    e->set_target_step_id(t.target_id);
+  }
+  out->set_hit_policy(step.hit_policy_text);
+  if (const json::Value* table = in.find("decisionTable"); table && table->is_object()) to_struct(table->object(), out->mutable_decision_table());
+}
+
+}  // namespace
+
+json::Object from_struct(const pb::Struct& in) {
+  json::Object out;
+  for (const std::string& key : sorted_keys(in.fields())) out.add(key, from_value(in.fields().at(key)));
+  return out;
+}
+
+void to_struct(const json::Object& in, pb::Struct* out) {
+  for (const json::Member& m : in) to_value(m.value, &(*out->mutable_fields())[m.name]);
+}
+
+void to_timestamp(Time t, pb::Timestamp* out) {
+  out->set_seconds(t / kSecond);
+  out->set_nanos(static_cast<int32_t>(t % kSecond));
+}
+
+grpc::Status status_of(const Error& error) {
+  struct Row {
+    Code code;
+    grpc::StatusCode status;
+  };
+  constexpr Row rows[] = {
+      {Code::invalid, grpc::INVALID_ARGUMENT},          {Code::unauthenticated, grpc::UNAUTHENTICATED},     {Code::denied, grpc::PERMISSION_DENIED},
+      {Code::not_found, grpc::NOT_FOUND},               {Code::conflict, grpc::FAILED_PRECONDITION},        {Code::precondition, grpc::FAILED_PRECONDITION},
+      {Code::too_large, grpc::RESOURCE_EXHAUSTED},      {Code::unprocessable, grpc::FAILED_PRECONDITION},   {Code::unsupported, grpc::UNIMPLEMENTED},
+      {Code::exhausted, grpc::RESOURCE_EXHAUSTED},      {Code::unavailable, grpc::UNAVAILABLE},             {Code::corrupt, grpc::DATA_LOSS},
+  };
+  for (const Row& row : rows)
+    if (row.code == error.code) return {row.status, error.message};
+  return {grpc::INTERNAL, error.message};
+}
+
+json::Value to_document(const wf::WorkflowDefinition& in) {
+  json::Object out;
+  add_text(out, "id", in.id());
+  add_text(out, "name", in.name());
+  add_text(out, "description", in.description());
+  if (in.auto_start_next_workflow()) out.add("autoStartNextWorkflow", json::Value(true));
+  add_text(out, "nextWorkflowId", in.next_workflow_id());
+  json::Array steps;
+  for (const wf::WorkflowStep& s : in.steps()) steps.push_back(step_document(s));
+  out.add("steps", json::Value(std::move(steps)));
+  if (in.has_metadata()) out.add("metadata", json::Value(from_struct(in.metadata())));
+  return json::Value(std::move(out));
+}
+
+void fill(wf::WorkflowDefinition* out, const Definition& d) {
+  out->set_id(d.id);
+  out->set_version(static_cast<int32_t>(d.version));
+  out->set_name(d.name);
+  out->set_description(d.description);
+  out->set_auto_start_next_workflow(d.chains);
+  out->set_next_workflow_id(d.next_workflow);
+  const json::Value* steps = d.document.find("steps");
+  for (size_t i = 0; i < d.steps.size(); ++i) fill_step(out->add_steps(), steps->array()[i], d.steps[i]);
+  if (const json::Value* metadata = d.document.find("metadata"); metadata && metadata->is_object()) to_struct(metadata->object(), out->mutable_metadata());
+}
+
+Result<void> fill(wf::WorkflowInstance* out, std::string_view text) {
+  TRY(json::Value in, json::parse(text, {.max_bytes = text.size() + 1}));
+  out->set_id(std::string(in.string_or("id")));
+  out->set_definition_id(std::string(in.string_or("definitionId")));
+  if (const json::Value* v = in.find("definitionVersion")) out->set_definition_version(static_cast<int32_t>(v->as_int64().value_or(0)));
+  if (auto status = find_status(in.string_or("status"))) out->set_status(static_cast<wf::InstanceStatus>(*status));
+  if (const json::Value* steps = in.find("currentStepIds"))
+    for (const json::Value& s : steps->array()) out->add_current_step_ids(s.string());
+  if (const json::Value* variables = in.find("variables")) to_struct(variables->object(), out->mutable_variables());
+  if (auto t = parse_rfc3339(in.string_or("startedAt"))) to_timestamp(*t, out->mutable_started_at());
+  if (auto t = parse_rfc3339(in.string_or("completedAt"))) to_timestamp(*t, out->mutable_completed_at());
+  out->set_failure_reason(std::string(in.string_or("failureReason")));
+  out->set_business_key(std::string(in.string_or("businessKey")));
+  return {};
+}
+
+void fill(wf::StepExecution* out, std::string_view instance_id, const ExecutionRow& row) {
+  out->set_id(ordinal_id(instance_id, row.ordinal));
+  out->set_instance_id(std::string(instance_id));
+  out->set_step_id(row.step);
+  out->set_step_type(type_of_kind(row.kind));
+  out->set_attempt_number(static_cast<int32_t>(row.attempt));
+  out->set_status(static_cast<wf::StepExecutionStatus>(row.status));
+  to_timestamp(row.started, out->mutable_started_at());
+  if (row.ended) to_timestamp(row.ended, out->mutable_ended_at());
+  out->set_failure_reason(row.reason);
+}
+
+void fill(wf::Job* out, const PolledJob& p) {
+  out->set_id(p.job.id);
+  out->set_job_type(p.type);
+  out->set_instance_id(p.job.instance_id);
+  out->set_step_id(p.job.step_id);
+  out->set_step_execution_id(p.job.execution_id);
+  out->set_retries_remaining(static_cast<int32_t>(p.job.retries_left));
+  if (auto variables = json::parse(p.job.variables, {.max_bytes = p.job.variables.size() + 1})) to_struct(variables->object(), out->mutable_variables());
+  to_timestamp(p.until, out->mutable_lock_expires_at());
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,25 @@
+#pragma once
+// Between JSON values and protobuf messages.
+
+#include <grpcpp/grpcpp.h>
+
+#include "faces/processes/service.h"
+#include "processes/workflow.pb.h"
+
+namespace pawl::processes {
+
+json::Object from_struct(const google::protobuf::Struct& in);
+void to_struct(const json::Object& in, google::protobuf::Struct* out);
+void to_timestamp(Time t, google::protobuf::Timestamp* out);
+
+grpc::Status status_of(const Error& error);
+
+// The document that a definition message stands for. A map has no order: branches come by expression.
+json::Value to_document(const workflow::v1::WorkflowDefinition& in);
+void fill(workflow::v1::WorkflowDefinition* out, const Definition& definition);
+// From the instance's JSON, as the program answers it.
+Result<void> fill(workflow::v1::WorkflowInstance* out, std::string_view json);
+void fill(workflow::v1::StepExecution* out, std::string_view instance_id, const ExecutionRow& row);
+void fill(workflow::v1::Job* out, const PolledJob& job);
+
+}  // namespace pawl::processes

@@ -1,0 +1,233 @@
+#include "faces/processes/grpc/engine.h"
+
+#include "faces/processes/grpc/convert.h"
+#include "faces/processes/limits.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+std::string metadata(const grpc::ServerContextBase& context, const char* key) {
+  auto it = context.client_metadata().find(key);
+  return it == context.client_metadata().end() ? std::string() : std::string(it->second.data(), it->second.size());
+}
+
+template <class Read>
+Engine::Reactor* Engine::read(Context* context, Read&& read) {
+  Reactor* reactor = context->DefaultReactor();
+  Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
+  Result<void> done = caller ? read(*caller) : Result<void>(fail(caller.error()));
+  reactor->Finish(done ? grpc::Status::OK : status_of(done.error()));
+  return reactor;
+}
+
+template <class Send, class Filled>
+Engine::Reactor* Engine::command(Context* context, Send&& send, Filled&& filled) {
+  Reactor* reactor = context->DefaultReactor();
+  Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
+  if (!caller) {
+    reactor->Finish(status_of(caller.error()));
+    return reactor;
+  }
+  send(Asker{std::move(*caller), metadata(*context, "idempotency-key")}, Done([reactor, filled](Result<Bytes> answer) mutable {
+         if (answer) {
+           Result<void> done = filled(*answer);
+           reactor->Finish(done ? grpc::Status::OK : status_of(done.error()));
+         } else {
+           reactor->Finish(status_of(answer.error()));
+         }
+       }));
+  return reactor;
+}
+
+namespace {
+
+Result<void> nothing(const Bytes&) { return {}; }
+
+struct PageOf {
+  size_t page, size;
+};
+Result<PageOf> page_of(int32_t page, int32_t size) {
+  if (page < 0) return fail(Code::invalid, "BAD_PAGE", "page must not be negative");
+  return PageOf{static_cast<size_t>(page), size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMostPage)};
+}
+
+VariablesPtr variables_of(const google::protobuf::Struct& in) { return make_variables(from_struct(in)); }
+
+}  // namespace
+
+Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefinitionRequest* in, wf::UploadDefinitionResponse* out) {
+  return command(
+      context, [&](Asker asker, Done done) { verbs_.upload(std::move(asker), to_document(in->definition()), std::move(done)); },
+      [out](const Bytes& answer) -> Result<void> {
+        TRY(json::Value summary, json::parse(answer));
+        out->set_id(std::string(summary.string_or("id")));
+        out->set_version(static_cast<int32_t>(summary.find("version")->as_int64().value_or(0)));
+        if (auto t = parse_rfc3339(summary.string_or("uploadedAt"))) to_timestamp(*t, out->mutable_uploaded_at());
+        return {};
+      });
+}
+
+Engine::Reactor* Engine::GetDefinition(Context* context, const wf::GetDefinitionRequest* in, wf::GetDefinitionResponse* out) {
+  return read(context, [&](const Caller& caller) -> Result<void> {
+    if (in->id().empty()) return fail(Code::invalid, "NO_ID", "id is required");
+    TRY(auto definition, verbs_.definition(caller.tenant, in->id(), static_cast<uint32_t>(std::max(0, in->version()))));
+    fill(out->mutable_definition(), *definition);
+    return {};
+  });
+}
+
+Engine::Reactor* Engine::ListDefinitions(Context* context, const wf::ListDefinitionsRequest* in, wf::ListDefinitionsResponse* out) {
+  return read(context, [&](const Caller& caller) -> Result<void> {
+    TRY(PageOf page, page_of(in->page(), in->page_size()));
+    TRY(auto found, verbs_.definitions(caller.tenant, in->keyword(), page.page, page.size));
+    for (const Verbs::Summary& s : found.first) {
+      TRY(auto definition, verbs_.definition(caller.tenant, s.id, s.version));
+      fill(out->add_definitions(), *definition);
+    }
+    out->set_total(static_cast<int32_t>(found.second));
+    return {};
+  });
+}
+
+Engine::Reactor* Engine::StartInstance(Context* context, const wf::StartInstanceRequest* in, wf::StartInstanceResponse* out) {
+  return command(
+      context,
+      [&](Asker asker, Done done) {
+        verbs_.start(std::move(asker), {.definition_id = in->definition_id(), .version = static_cast<uint32_t>(std::max(0, in->definition_version())), .business_key = in->business_key(), .variables = variables_of(in->variables())}, std::move(done));
+      },
+      [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
+}
+
+Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequest* in, wf::GetInstanceResponse* out) {
+  return read(context, [&](const Caller& caller) -> Result<void> {
+    if (in->id().empty()) return fail(Code::invalid, "NO_ID", "id is required");
+    TRY(auto instance, verbs_.instance(caller.tenant, in->id()));
+    TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
+    return fill(out->mutable_instance(), text);
+  });
+}
+
+Engine::Reactor* Engine::GetInstanceHistory(Context* context, const wf::GetInstanceHistoryRequest* in, wf::GetInstanceHistoryResponse* out) {
+  return read(context, [&](const Caller& caller) -> Result<void> {
+    if (in->id().empty()) return fail(Code::invalid, "NO_ID", "id is required");
+    TRY(std::vector<ExecutionRow> rows, verbs_.history(caller.tenant, in->id()));
+    for (const ExecutionRow& row : rows) fill(out->add_executions(), in->id(), row);
+    return {};
+  });
+}
+
+Engine::Reactor* Engine::CancelInstance(Context* context, const wf::CancelInstanceRequest* in, wf::CancelInstanceResponse* out) {
+  return command(
+      context, [&](Asker asker, Done done) { verbs_.cancel(std::move(asker), {in->id(), in->reason()}, std::move(done)); },
+      [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
+}
+
+Engine::Reactor* Engine::ListInstances(Context* context, const wf::ListInstancesRequest* in, wf::ListInstancesResponse* out) {
+  return read(context, [&](const Caller& caller) -> Result<void> {
+    TRY(PageOf page, page_of(in->page(), in->page_size()));
+    InstanceFilter filter{.definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
+    if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED) filter.status = static_cast<Status>(std::clamp<int>(in->status(), 1, 5));
+    TRY(InstancePage found, verbs_.instances(caller.tenant, filter, page.page, page.size));
+    for (const auto& instance : found.items) {
+      TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
+      TRY_OK(fill(out->add_instances(), text));
+    }
+    out->set_total(static_cast<int32_t>(found.total));
+    return {};
+  });
+}
+
+namespace {
+
+// A poll that may wait: when its caller goes away the jobs that come are given back.
+class Polling final : public grpc::ServerUnaryReactor {
+ public:
+  void begin(Verbs& verbs, Poll poll, wf::PollJobsResponse* out) {
+    auto self = self_;
+    uint64_t id = verbs.poll(std::move(poll), [self, &verbs, out](std::vector<PolledJob> jobs) {
+      if (self->over_.exchange(true)) {
+        for (const PolledJob& job : jobs) verbs.release(job.effect_id);
+        return;
+      }
+      for (const PolledJob& job : jobs) fill(out->add_jobs(), job);
+      self->Finish(grpc::Status::OK);
+    });
+    verbs_ = &verbs, id_ = id;
+    if (cancelled_) give_up();
+  }
+  void refuse(const Error& error) {
+    over_ = true;
+    Finish(status_of(error));
+  }
+  void OnCancel() override {
+    cancelled_ = true;
+    if (id_) give_up();
+  }
+  void OnDone() override { self_.reset(); }
+  // Lives until grpc is done with it and no poll holds it.
+  std::shared_ptr<Polling> self_;
+
+ private:
+  void give_up() {
+    if (over_.exchange(true)) return;
+    verbs_.load()->cancel_poll(id_);
+    Finish(grpc::Status::CANCELLED);
+  }
+  std::atomic<bool> over_{false}, cancelled_{false};
+  std::atomic<uint64_t> id_{0};
+  std::atomic<Verbs*> verbs_{nullptr};
+};
+
+}  // namespace
+
+Engine::Reactor* Engine::PollJobs(Context* context, const wf::PollJobsRequest* in, wf::PollJobsResponse* out) {
+  auto reactor = std::make_shared<Polling>();
+  reactor->self_ = reactor;
+  Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
+  if (!caller) {
+    reactor->refuse(caller.error());
+    return reactor.get();
+  }
+  if (in->worker_id().empty()) {
+    reactor->refuse({Code::invalid, "NO_WORKER", "worker_id is required"});
+    return reactor.get();
+  }
+  Poll poll{.tenant = caller->tenant, .queues = {in->job_types().begin(), in->job_types().end()}, .worker = in->worker_id()};
+  poll.limit = in->max_jobs() <= 0 ? 1 : std::min<size_t>(static_cast<size_t>(in->max_jobs()), kMostJobs);
+  poll.lease = (in->lease_seconds() <= 0 ? 30 : std::min(in->lease_seconds(), 24 * 3600)) * kSecond;
+  poll.wait = std::clamp<int64_t>(in->max_wait_ms(), 0, kMostWaitMs) * kMillisecond;
+  reactor->begin(verbs_, std::move(poll), out);
+  return reactor.get();
+}
+
+Engine::Reactor* Engine::CompleteJob(Context* context, const wf::CompleteJobRequest* in, wf::CompleteJobResponse*) {
+  return command(
+      context, [&](Asker asker, Done done) { verbs_.complete(std::move(asker), {.id = in->job_id(), .worker = in->worker_id(), .variables = variables_of(in->variables_to_set())}, std::move(done)); }, nothing);
+}
+
+Engine::Reactor* Engine::FailJob(Context* context, const wf::FailJobRequest* in, wf::FailJobResponse*) {
+  return command(
+      context, [&](Asker asker, Done done) { verbs_.fail_job(std::move(asker), {in->job_id(), in->worker_id(), in->error_message(), in->retryable()}, std::move(done)); }, nothing);
+}
+
+Engine::Reactor* Engine::CompleteUserTask(Context* context, const wf::CompleteUserTaskRequest* in, wf::CompleteUserTaskResponse*) {
+  return command(
+      context,
+      [&](Asker asker, Done done) {
+        if (in->instance_id().empty() || in->user_task_step_id().empty()) return done(fail(Code::invalid, "NO_ID", "instance_id and user_task_step_id are required"));
+        verbs_.complete_task(std::move(asker), {.id = in->instance_id(), .step = in->user_task_step_id(), .worker = in->completed_by(), .variables = variables_of(in->result())}, std::move(done));
+      },
+      nothing);
+}
+
+Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitRequest* in, wf::SignalWaitResponse*) {
+  return command(
+      context,
+      [&](Asker asker, Done done) {
+        if (in->instance_id().empty() || in->wait_step_id().empty()) return done(fail(Code::invalid, "NO_ID", "instance_id and wait_step_id are required"));
+        verbs_.signal(std::move(asker), {.id = in->instance_id(), .step = in->wait_step_id(), .worker = {}, .variables = variables_of(in->variables())}, std::move(done));
+      },
+      nothing);
+}
+
+}  // namespace pawl::processes
