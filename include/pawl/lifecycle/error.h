@@ -148,10 +148,11 @@ class [[nodiscard]] result {
   explicit operator bool() const { return has_value(); }
   T& value() & { return check(), std::get<0>(v_); }
   const T& value() const& { return check(), std::get<0>(v_); }
-  T&& value() && { return check(), std::get<0>(std::move(v_)); }
+  // By value, so that `for (auto& e : *m.history<T>(id))` outlives the temporary.
+  T value() && { return check(), std::get<0>(std::move(v_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   const lifecycle::error& error() const { return std::get<1>(v_); }
