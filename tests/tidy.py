@@ -19,6 +19,7 @@ MAY = {
     'faces/lifecycle': {'base', 'json', 'kernel', 'wire', 'storage', 'pawl'},
     'faces/worlds': {'base', 'json', 'cbor', 'kernel', 'wire', 'storage', 'pawl'},
     'server': {'base', 'json', 'kernel', 'wire', 'storage'},
+    'engine': {'base', 'json', 'kernel', 'wire', 'storage', 'server', 'faces/lifecycle', 'pawl'},
     'cli': None,  # the top: anything
 }
 # Files over 600 lines, each a question asked and answered. The list may only shrink.
