@@ -29,4 +29,40 @@ inline constexpr size_t kGroupTurns = 4096;
 inline constexpr int64_t kOnceSeconds = 24 * 3600;
 inline constexpr size_t kOnceKeyBytes = 255;
 
+
+// HTTP. The head of a request: Bearer tokens with many roles are the largest honest ones.
+inline constexpr size_t kHeadBytes = 64 * 1024;
+inline constexpr size_t kHeaderCount = 256;
+// A chunk's size line and extensions, and the trailers after the last chunk: nobody honest needs more.
+inline constexpr size_t kChunkLineBytes = 1024;
+// Each costs a descriptor and some kilobytes; beyond it callers are told to come back.
+inline constexpr size_t kConnections = 10'000;
+// Requests of one connection that wait for their answers; reading stops until some are answered.
+inline constexpr size_t kPipelined = 256;
+// Answers that wait for a peer that does not read; reading its requests stops beyond it.
+inline constexpr size_t kUnsentBytes = 1024 * 1024;
+// A stream whose reader is this far behind is closed: it can come back and ask from where it was.
+inline constexpr size_t kStreamBytes = 4 * 1024 * 1024;
+// A message of a WebSocket, all fragments together.
+inline constexpr size_t kSocketMessageBytes = 1024 * 1024;
+// From the first byte of a request to its last; slower is a slow-loris.
+inline constexpr int64_t kRequestSeconds = 30;
+// Nothing asked and nothing owed.
+inline constexpr int64_t kIdleSeconds = 120;
+// A peer that takes no byte of what is owed to it.
+inline constexpr int64_t kStalledSeconds = 30;
+// After a refusal we read on and throw away, so that the peer sees the answer and not a reset.
+inline constexpr int64_t kLingerSeconds = 2;
+inline constexpr size_t kLingerBytes = 64 * 1024 * 1024;
+// At stop: answers owed may take this long, open streams only that long.
+inline constexpr int64_t kStopSeconds = 30;
+inline constexpr int64_t kStopStreamSeconds = 2;
+// Tokens whose signature was checked and that are still valid.
+inline constexpr size_t kVerifiedTokens = 10'000;
+inline constexpr size_t kTokenBytes = 16 * 1024;
+// Label values of one metric; what comes after is counted together as "other".
+inline constexpr size_t kMetricSeries = 1000;
+// Messages of gRPC, either way.
+inline constexpr size_t kGrpcMessageBytes = 64 * 1024 * 1024;
+
 }  // namespace pawl::limits

@@ -104,16 +104,19 @@ class MemoryRows::Table {
     if (cell && cell->value) rows.push_back({entry.first, *cell->value});
   }
 
+  // A version that no snapshot sees is replaced where it stands.
   void write(BytesView key, std::optional<Bytes> value) {
     auto found = cells_.find(key);
     if (found == cells_.end()) {
       if (!value) return;
       found = cells_.emplace(Bytes(key), std::vector<Cell>()).first;
     }
+    Version newest_pin = pinned_.empty() ? 0 : *pinned_.rbegin();
     std::vector<Cell>& cells = found->second;
-    if (!cells.empty() && cells.back().version == now_) cells.back().value = std::move(value);
+    if (!cells.empty() && cells.back().version > newest_pin) cells.back() = {now_, std::move(value)};
     else cells.push_back({now_, std::move(value)});
-    if (cells.size() > 1 || !cells.back().value) stale_.push_back(Bytes(key));
+    if (cells.size() > 1) stale_.push_back(Bytes(key));
+    else if (!cells.back().value) cells_.erase(found);
   }
 
   // Lets go of versions that no snapshot sees. What a snapshot still holds stays on the list, and
@@ -199,6 +202,7 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
 };
 
 MemoryRows::MemoryRows() : table_(std::make_shared<Table>()) {}
+MemoryRows::~MemoryRows() = default;
 
 Result<void> MemoryRows::apply(const RowBatch& batch, Seq applied) { return table_->apply(batch, applied); }
 Seq MemoryRows::applied() const { return table_->applied(); }

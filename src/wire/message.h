@@ -16,6 +16,12 @@ namespace pawl::wire {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+bool same_name(std::string_view a, std::string_view b);  // ASCII letters without case
+// The first header of that name, case ignored; nothing when absent.
+const std::string* find_header(const Headers& headers, std::string_view name);
+// Whether a comma-separated header value names the token: "keep-alive, Upgrade" has "upgrade".
+bool lists_token(std::string_view list, std::string_view token);
+
 struct Request {
   std::string method;
   std::string path;   // percent-decoded per segment by `segments`; raw here, without the query
@@ -40,13 +46,16 @@ class Stream {
   virtual bool write(BytesView piece) = 0;
   virtual void end() = 0;
   virtual size_t buffered() const = 0;  // bytes accepted and not yet sent
+  // Called once from an I/O thread when the stream is over, whoever ended it.
   virtual void on_close(std::function<void()> closed) = 0;
 };
 
 // A WebSocket after its handshake. Safe from any thread.
 class Socket : public Stream {
  public:
-  virtual void on_message(std::function<void(std::string)> text) = 0;  // text or binary
+  // Text or binary, whole, from an I/O thread. Set it before `Response::socket` returns: what comes
+  // while nobody listens is dropped.
+  virtual void on_message(std::function<void(std::string)> text) = 0;
 };
 
 struct Response {

@@ -1,0 +1,31 @@
+#pragma once
+// One thread that does jobs in order, begun with the first of them. Jobs still waiting when it ends
+// are dropped: they must be ones that may be done again or not at all.
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace pawl {
+
+class Background {
+ public:
+  Background() = default;
+  Background(const Background&) = delete;
+  ~Background();
+  void add(std::function<void()> job);
+  void finish();  // waits until nothing is left to do
+
+ private:
+  void run();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  bool busy_ = false;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,175 @@
+// Opening a file journal: what is there, is it whole, and where does it end.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "storage/file_journal.h"
+
+namespace pawl {
+
+FileJournal::FileJournal(FileJournalOptions options)
+    : options_(std::move(options)),
+      disk_(options_.disk             ? *options_.disk
+            : options_.sync == Sync::none ? static_cast<Disk&>(unflushed_)
+                                          : machine_) {
+  options_.segment_bytes = std::max<uint64_t>(options_.segment_bytes, 4096);
+  options_.first_segment_bytes = std::clamp<uint64_t>(options_.first_segment_bytes, 4096, options_.segment_bytes);
+}
+
+Result<std::unique_ptr<FileJournal>> FileJournal::open(FileJournalOptions options) {
+  std::unique_ptr<FileJournal> journal(new FileJournal(std::move(options)));
+  TRY_OK(journal->prepare_folder());
+  TRY_OK(journal->load());
+  return journal;
+}
+
+Result<void> FileJournal::prepare_folder() {
+  std::error_code error;
+  if (std::filesystem::create_directories(options_.folder, error)) {
+    auto parent = std::filesystem::absolute(options_.folder).lexically_normal().parent_path();
+    TRY_OK(flush_folder(disk_, parent.string()));
+  }
+  if (error) {
+    return fail(Code::unavailable, "JOURNAL_IO",
+                fmt::format("cannot make the folder {}: {}; see who may write there", options_.folder, error.message()));
+  }
+  TRY(lock_, lock_folder(options_.folder));
+  return {};
+}
+
+Result<void> FileJournal::load() {
+  TRY(FolderListing listing, list_folder(options_.folder));
+  TRY_OK(remove_files(disk_, options_.folder, listing.unfinished));
+  TRY(std::optional<Seq> first, read_first(options_.folder));
+  if (!first) {
+    bool unborn = listing.segments.empty() || (listing.segments.size() == 1 && listing.segments[0].first == 1 &&
+                                               listing.segments[0].plain && !listing.segments[0].sealed);
+    if (!unborn) {
+      return fail(Code::corrupt, "JOURNAL_CORRUPT",
+                  fmt::format("{} has segments but no file {}: a directory entry was lost. Restore from a backup with "
+                              "`pawl restore`",
+                              options_.folder, kFirstName));
+    }
+    if (listing.segments.empty()) return begin();
+    TRY_OK(write_first(disk_, options_.folder, 1));
+  }
+  TRY_OK(finish_trim(listing, first.value_or(1)));
+  TRY_OK(check_chain(listing));
+  TRY_OK(walk_last());
+  resume_closing(listing);
+  return {};
+}
+
+// Closing is dropped when a process ends; the next one takes it up.
+void FileJournal::resume_closing(const FolderListing& listing) {
+  for (size_t i = 0; i + 1 < listing.segments.size(); ++i) {
+    const SegmentFiles& files = listing.segments[i];
+    if (!files.plain || (files.sealed && !options_.pack)) continue;
+    background_.add([this, segment = segments_[i], last = listing.segments[i + 1].first - 1] {
+      close_segment(segment, last);
+    });
+  }
+}
+
+Result<void> FileJournal::begin() {
+  TRY_OK(add_segment({1, 0, 0}, options_.first_segment_bytes));
+  return write_first(disk_, options_.folder, 1);
+}
+
+// Removes what a trim meant to remove before the process ended, and packed twins of segments whose
+// packing was not finished.
+Result<void> FileJournal::finish_trim(FolderListing& listing, Seq first) {
+  std::vector<std::string> names;
+  for (SegmentFiles& files : listing.segments) {
+    std::string name = segment_name(files.first);
+    if (files.first < first) {
+      for (const char* end : {kPlainEnd, kPackedEnd, kSealEnd}) names.push_back(name + end);
+    } else if (files.plain && files.packed) {
+      names.push_back(name + kPackedEnd);
+      files.packed = false;
+    }
+  }
+  std::erase_if(listing.segments, [&](const SegmentFiles& files) { return files.first < first; });
+  TRY_OK(remove_files(disk_, options_.folder, names));
+  if (listing.segments.empty() || listing.segments[0].first != first) {
+    return fail(Code::corrupt, "JOURNAL_CORRUPT",
+                fmt::format("the first segment {} is missing: a directory entry was lost. Restore from a backup with "
+                            "`pawl restore`",
+                            path_of(first, kPlainEnd)));
+  }
+  return {};
+}
+
+Result<void> FileJournal::check_chain(const FolderListing& listing) {
+  for (size_t i = 0; i < listing.segments.size(); ++i) {
+    const SegmentFiles& files = listing.segments[i];
+    if (!files.plain && !files.packed) {
+      return fail(damaged(path_of(files.first, kPlainEnd), 0, "no such file beside its seal: a lost directory entry",
+                          files.first - 1));
+    }
+    TRY(SegmentHead head, read_segment_head(options_.folder, files));
+    if (i > 0 && head.previous != listing.segments[i - 1].first) {
+      return fail(damaged(path_of(head.previous, kPlainEnd), 0,
+                          fmt::format("no such file before {}: a lost directory entry", path_of(head.first, kPlainEnd)),
+                          head.previous - 1));
+    }
+    auto segment = std::make_shared<Segment>();
+    segment->head = head;
+    segment->path = path_of(head.first, kPlainEnd);
+    std::error_code error;
+    segment->size = std::filesystem::file_size(path_of(head.first, files.plain ? kPlainEnd : kPackedEnd), error);
+    segments_.push_back(std::move(segment));
+  }
+  const SegmentFiles& last = listing.segments.back();
+  if (last.sealed || !last.plain) {
+    return fail(damaged(path_of(last.first, kSealEnd), 0,
+                        "the seal of a closed segment and no segment after it: a lost directory entry",
+                        last.first - 1));
+  }
+  return {};
+}
+
+Result<void> FileJournal::walk_last() {
+  active_ = segments_.back();
+  Segment& active = *active_;
+  TRY(File file, open_file(active.path, O_RDWR));
+  active.file = std::make_shared<File>(std::move(file));
+  active.marks_loaded = true;
+  PlainBytes bytes(active.file->fd(), active.path);
+  last_ = active.head.first - 1;
+  GroupWalk walk(bytes, active.head.salt, kSegmentHeadBytes);
+  for (;;) {
+    TRY(auto found, walk.next(last_ + 1));
+    end_ = walk.offset();
+    if (found != GroupWalk::Found::group) return drop_tail(bytes, walk, walk.head_was_good());
+    bool more = true;
+    TRY(bool good, walk.entries([](Seq, BytesView) -> Result<bool> { return true; }, more));
+    if (!good) return drop_tail(bytes, walk, true);
+    add_mark(active.marks, {last_ + 1, end_});
+    last_ = walk.head().last();
+  }
+}
+
+// The groups end at end_. What lies there is nothing, the rest of a torn write, or damage.
+Result<void> FileJournal::drop_tail(SegmentBytes& bytes, const GroupWalk& walk, bool head_good) {
+  TRY(uint64_t nonzero, end_of_nonzero(bytes, end_));
+  if (nonzero == end_) return {};
+  std::string what = walk.what().empty() ? "bytes without a group head" : walk.what();
+  // A group whose head checks is one unit: only what follows it can speak against a torn write. A
+  // good head in the wrong place speaks for itself.
+  bool in_place = head_good && walk.head().first == last_ + 1;
+  uint64_t scan = in_place ? end_ + walk.head().size() : end_;
+  TRY(auto later, find_later_group(bytes, active_->head.salt, scan, last_));
+  if (later) {
+    return fail(damaged(bytes.path(), end_, fmt::format("{}, and a valid group after it at byte {}", what, *later),
+                        last_));
+  }
+  recovered_ = {bytes.path(), end_, nonzero - end_, std::move(what)};
+  TRY_OK(write_zeros(disk_, active_->file->fd(), bytes.path(), end_, nonzero));
+  return flush_file(disk_, active_->file->fd(), bytes.path());
+}
+
+}  // namespace pawl

@@ -1,0 +1,243 @@
+// What every journal promises, asked of every backend.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "storage/file_journal.h"
+#include "storage/memory.h"
+#include "storage/open.h"
+#include "storage/test_folder.h"
+
+namespace pawl {
+namespace {
+
+struct Backend {
+  const char* name;
+  std::unique_ptr<Journal> (*open)(const std::string& folder);
+  bool survives;  // a reopened journal has its entries
+};
+
+std::unique_ptr<Journal> open_file_journal(const std::string& folder, bool pack) {
+  FileJournalOptions options;
+  options.folder = folder;
+  options.segment_bytes = 16 * 1024;
+  options.first_segment_bytes = 4096;
+  options.sync = Sync::none;
+  options.pack = pack;
+  auto journal = FileJournal::open(options);
+  if (!journal) ADD_FAILURE() << journal.error().message;
+  return journal ? *std::move(journal) : nullptr;
+}
+
+const Backend kBackends[] = {
+    {"memory", [](const std::string&) -> std::unique_ptr<Journal> { return std::make_unique<MemoryJournal>(); }, false},
+    {"file", [](const std::string& folder) { return open_file_journal(folder, false); }, true},
+    {"packed_file", [](const std::string& folder) { return open_file_journal(folder, true); }, true},
+};
+
+class JournalPromise : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override { journal = GetParam().open(folder.path()); }
+  void reopen() {
+    journal.reset();
+    journal = GetParam().open(folder.path());
+  }
+  // Entry n is known from n alone.
+  static Bytes entry(Seq n) { return "entry " + std::to_string(n) + Bytes(n % 97, static_cast<char>('a' + n % 26)); }
+  void add(size_t count, size_t group) {
+    for (Seq at = journal->last(); count > 0;) {
+      std::vector<Bytes> entries;
+      for (size_t i = 0; i < group && count > 0; ++i, --count) entries.push_back(entry(at + 1 + i));
+      std::vector<BytesView> views(entries.begin(), entries.end());
+      ASSERT_TRUE(journal->append(views, at));
+      at += views.size();
+      ASSERT_EQ(journal->last(), at);
+    }
+  }
+  Seq expect_all(Seq from) {
+    Seq next = from;
+    auto done = journal->read(from, [&](Seq seq, BytesView bytes) -> Result<bool> {
+      EXPECT_EQ(seq, next);
+      EXPECT_EQ(bytes, entry(seq));
+      ++next;
+      return true;
+    });
+    EXPECT_TRUE(done) << done.error().message;
+    return next - 1;
+  }
+
+  TestFolder folder;
+  std::unique_ptr<Journal> journal;
+};
+
+TEST_P(JournalPromise, begins_empty_at_seq_one) {
+  EXPECT_EQ(journal->last(), 0u);
+  EXPECT_EQ(journal->first(), 1u);
+  EXPECT_EQ(expect_all(1), 0u);
+  add(1, 1);
+  EXPECT_EQ(journal->first(), 1u);
+  EXPECT_EQ(expect_all(1), 1u);
+}
+
+TEST_P(JournalPromise, gives_back_every_entry_in_order_from_anywhere) {
+  add(1000, 7);
+  for (Seq from : {1u, 2u, 7u, 8u, 500u, 999u, 1000u, 1001u}) EXPECT_EQ(expect_all(from), 1000u);
+  for (Seq seq = 1; seq <= 1000; seq += 13) EXPECT_EQ(journal->get(seq).value(), entry(seq));
+}
+
+TEST_P(JournalPromise, has_no_entry_zero_and_none_after_the_last) {
+  add(3, 1);
+  EXPECT_EQ(journal->get(0).error().code, Code::not_found);
+  EXPECT_EQ(journal->get(4).error().code, Code::not_found);
+  EXPECT_EQ(journal->read(0, [](Seq, BytesView) -> Result<bool> { return true; }).error().reason, "TRIMMED");
+}
+
+TEST_P(JournalPromise, a_stale_writer_is_fenced_and_changes_nothing) {
+  add(3, 1);
+  BytesView late = "late";
+  for (Seq expected : {0u, 2u, 4u}) {
+    auto refused = journal->append({&late, 1}, expected);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::conflict);
+    EXPECT_EQ(refused.error().reason, "FENCED");
+  }
+  EXPECT_EQ(expect_all(1), 3u);
+  add(1, 1);
+}
+
+TEST_P(JournalPromise, an_empty_append_changes_nothing) {
+  ASSERT_TRUE(journal->append({}, 0));
+  EXPECT_EQ(journal->last(), 0u);
+}
+
+TEST_P(JournalPromise, takes_empty_and_large_entries) {
+  Bytes large(300 * 1024, 'x');
+  std::vector<BytesView> entries{"", large, "", "small"};
+  ASSERT_TRUE(journal->append(entries, 0));
+  ASSERT_TRUE(journal->append(entries, 4));
+  ASSERT_TRUE(journal->append(std::span(entries).first(1), 8));
+  for (Seq seq = 1; seq <= 8; ++seq) EXPECT_EQ(journal->get(seq).value(), entries[(seq - 1) % 4]);
+  EXPECT_EQ(journal->get(9).value(), "");
+}
+
+TEST_P(JournalPromise, the_visitor_can_stop_and_can_fail) {
+  add(100, 10);
+  int seen = 0;
+  ASSERT_TRUE(journal->read(5, [&](Seq, BytesView) -> Result<bool> { return ++seen < 3; }));
+  EXPECT_EQ(seen, 3);
+  auto failed = journal->read(1, [&](Seq, BytesView) -> Result<bool> { return fail(Code::denied, "ENOUGH", ""); });
+  EXPECT_EQ(failed.error().reason, "ENOUGH");
+}
+
+TEST_P(JournalPromise, the_visitor_may_append) {
+  add(1, 1);
+  Seq seen = 0;
+  ASSERT_TRUE(journal->read(1, [&](Seq seq, BytesView bytes) -> Result<bool> {
+    EXPECT_EQ(bytes, entry(seq));
+    seen = seq;
+    if (seq < 200) add(1, 1);
+    return true;
+  }));
+  EXPECT_EQ(seen, 200u);
+}
+
+TEST_P(JournalPromise, trim_lets_go_of_no_more_than_it_was_told) {
+  add(2000, 5);
+  ASSERT_TRUE(journal->trim(1200));
+  Seq first = journal->first();
+  EXPECT_GT(first, 1u);
+  EXPECT_LE(first, 1200u);
+  EXPECT_EQ(expect_all(first), 2000u);
+  EXPECT_EQ(journal->get(first - 1).error().reason, "TRIMMED");
+  ASSERT_TRUE(journal->trim(1));
+  EXPECT_EQ(journal->first(), first);
+  ASSERT_TRUE(journal->trim(1'000'000));
+  EXPECT_EQ(journal->last(), 2000u);
+  EXPECT_LE(journal->first(), 2001u);
+  add(10, 1);
+  EXPECT_EQ(expect_all(journal->first()), 2010u);
+}
+
+TEST_P(JournalPromise, reopening_changes_nothing) {
+  if (!GetParam().survives) GTEST_SKIP();
+  for (Seq last = 0; last < 2000; last += 100) {
+    EXPECT_EQ(journal->last(), last);
+    EXPECT_EQ(expect_all(1), last);
+    add(100, 1 + last % 9);
+    if (last % 300 == 0) reopen();
+  }
+  reopen();
+  ASSERT_TRUE(journal->trim(1000));
+  Seq first = journal->first();
+  reopen();
+  EXPECT_EQ(journal->first(), first);
+  EXPECT_EQ(expect_all(first), 2000u);
+  for (Seq seq = 2000; seq >= first; seq -= 17) EXPECT_EQ(journal->get(seq).value(), entry(seq));
+}
+
+TEST_P(JournalPromise, readers_beside_the_writer_see_whole_entries_in_order) {
+  std::atomic<bool> done = false;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.emplace_back([&, i] {
+      while (!done) {
+        Seq first = journal->first();
+        Seq last = journal->last();
+        Seq next = i == 0 ? first : std::max(first, last / 2);
+        auto read = journal->read(next, [&](Seq seq, BytesView bytes) -> Result<bool> {
+          EXPECT_EQ(seq, next++);
+          EXPECT_EQ(bytes, entry(seq));
+          return true;
+        });
+        if (read) {
+          EXPECT_GT(next, last);
+        } else {
+          EXPECT_EQ(read.error().reason, "TRIMMED") << read.error().message;
+        }
+      }
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    add(10, 1 + i % 10);
+    if (i % 50 == 49) {
+      EXPECT_TRUE(journal->trim(journal->last() / 2));
+    }
+  }
+  done = true;
+  for (auto& reader : readers) reader.join();
+}
+
+TEST_P(JournalPromise, knows_its_size) {
+  add(1000, 10);
+  EXPECT_GT(journal->bytes(), 1000u);
+}
+
+INSTANTIATE_TEST_SUITE_P(every, JournalPromise, testing::ValuesIn(kBackends),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(open_journal, an_unknown_backend_names_the_known_ones) {
+  auto opened = open_journal({.backend = "tape"});
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message.find("file, memory"), std::string::npos);
+}
+
+TEST(memory_journal, loses_what_a_crash_may_lose) {
+  MemoryJournal journal;
+  BytesView entry = "x";
+  ASSERT_TRUE(journal.append({&entry, 1}, 0));
+  journal.fail_next_append(AppendFault::nothing_written);
+  EXPECT_EQ(journal.append({&entry, 1}, 1).error().reason, "JOURNAL_WRITE");
+  EXPECT_EQ(journal.append({&entry, 1}, 1).error().reason, "JOURNAL_WRITE");
+  EXPECT_EQ(journal.last(), 1u);
+  journal.reopen();
+  journal.fail_next_append(AppendFault::everything_written);
+  EXPECT_FALSE(journal.append({&entry, 1}, 1));
+  EXPECT_EQ(journal.last(), 2u);
+  journal.reopen();
+  journal.drop_after(1);
+  ASSERT_TRUE(journal.append({&entry, 1}, 1));
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,272 @@
+// What all rows promise, asked of every backend.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "storage/memory.h"
+#include "storage/open.h"
+#include "storage/test_folder.h"
+
+namespace pawl {
+namespace {
+
+using Pairs = std::vector<std::pair<Bytes, Bytes>>;
+
+class RowsPromise : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { rows = open(folder.sub("rows")); }
+  std::unique_ptr<Rows> open(const std::string& path) {
+    auto opened = open_rows({.backend = GetParam(), .folder = path, .cache_bytes = 1 << 20});
+    if (!opened) ADD_FAILURE() << opened.error().message;
+    return opened ? *std::move(opened) : nullptr;
+  }
+  void put(BytesView key, BytesView value) {
+    RowBatch batch;
+    batch.put(key, value);
+    ASSERT_TRUE(rows->apply(batch, rows->applied() + 1));
+  }
+  static Pairs scan(const RowsSnapshot& snapshot, BytesView first, BytesView limit) {
+    Pairs found;
+    EXPECT_TRUE(snapshot.scan(first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
+    return found;
+  }
+  static Pairs scan_back(const RowsSnapshot& snapshot, BytesView first, BytesView limit) {
+    Pairs found;
+    EXPECT_TRUE(
+        snapshot.scan_back(first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
+    return found;
+  }
+  TestFolder folder;
+  std::unique_ptr<Rows> rows;
+};
+
+TEST_P(RowsPromise, begin_empty_at_zero) {
+  EXPECT_EQ(rows->applied(), 0u);
+  EXPECT_EQ(rows->get("a").value(), std::nullopt);
+  EXPECT_TRUE(scan(*rows->snapshot(), {}, {}).empty());
+}
+
+TEST_P(RowsPromise, the_later_of_two_changes_holds) {
+  RowBatch batch;
+  batch.put("k", "1");
+  batch.put("k", "2");
+  batch.put("gone", "1");
+  batch.erase("gone");
+  batch.erase("back");
+  batch.put("back", "");
+  ASSERT_TRUE(rows->apply(batch, 7));
+  EXPECT_EQ(rows->get("k").value(), "2");
+  EXPECT_EQ(rows->get("gone").value(), std::nullopt);
+  EXPECT_EQ(rows->get("back").value(), "");
+  EXPECT_EQ(rows->applied(), 7u);
+  EXPECT_EQ(rows->snapshot()->applied(), 7u);
+}
+
+TEST_P(RowsPromise, applied_never_goes_back) {
+  ASSERT_TRUE(rows->apply({}, 7));
+  ASSERT_TRUE(rows->apply({}, 7));
+  EXPECT_EQ(rows->apply({}, 6).error().reason, "APPLIED_BACKWARDS");
+  EXPECT_EQ(rows->applied(), 7u);
+}
+
+TEST_P(RowsPromise, a_snapshot_stands_still) {
+  put("a", "1");
+  auto before = rows->snapshot();
+  put("a", "2");
+  put("b", "1");
+  auto between = rows->snapshot();
+  RowBatch batch;
+  batch.erase("a");
+  ASSERT_TRUE(rows->apply(batch, 9));
+  EXPECT_EQ(scan(*before, {}, {}), (Pairs{{"a", "1"}}));
+  EXPECT_EQ(scan(*between, {}, {}), (Pairs{{"a", "2"}, {"b", "1"}}));
+  EXPECT_EQ(scan(*rows->snapshot(), {}, {}), (Pairs{{"b", "1"}}));
+  EXPECT_EQ(before->get("a").value(), "1");
+  EXPECT_EQ(before->applied(), 1u);
+  EXPECT_EQ(between->applied(), 3u);
+}
+
+TEST_P(RowsPromise, a_snapshot_outlives_the_rows) {
+  put("a", "1");
+  auto snapshot = rows->snapshot();
+  rows.reset();
+  EXPECT_EQ(snapshot->get("a").value(), "1");
+}
+
+// Keys of every shape, the empty one and those that look like the reserved ones among them.
+TEST_P(RowsPromise, scans_keep_to_their_bounds_in_both_directions) {
+  std::map<Bytes, Bytes> model;
+  RowBatch batch;
+  std::minstd_rand dice(1);
+  for (const Bytes& key : {Bytes(), Bytes("a"), Bytes("r"), Bytes("s"), Bytes(1, '\0'), Bytes("\xff\xff")}) model[key] = "x";
+  for (int i = 0; i < 500; ++i) {
+    Bytes key;
+    for (size_t n = dice() % 4; n > 0; --n) key.push_back("\0amrs\xff"[dice() % 6]);
+    model[key + std::to_string(dice() % 300)] = std::to_string(i);
+  }
+  for (auto& [k, v] : model) batch.put(k, v);
+  ASSERT_TRUE(rows->apply(batch, 1));
+  auto snapshot = rows->snapshot();
+  std::vector<Bytes> bounds{"", "a", "m", "r", "s", "\xff", "s1", "zz"};
+  for (auto& [k, v] : model) {
+    if (dice() % 20 == 0) bounds.push_back(k);
+  }
+  for (const Bytes& first : bounds) {
+    for (const Bytes& limit : bounds) {
+      Pairs want;
+      for (auto& [k, v] : model) {
+        if (k >= first && (limit.empty() || k < limit)) want.emplace_back(k, v);
+      }
+      EXPECT_EQ(scan(*snapshot, first, limit), want);
+      std::reverse(want.begin(), want.end());
+      EXPECT_EQ(scan_back(*snapshot, first, limit), want);
+    }
+  }
+}
+
+TEST_P(RowsPromise, a_scan_stops_when_told) {
+  for (int i = 0; i < 200; ++i) put("k" + std::to_string(1000 + i), "v");
+  int seen = 0;
+  ASSERT_TRUE(rows->snapshot()->scan({}, {}, [&](BytesView, BytesView) { return ++seen < 100; }));
+  EXPECT_EQ(seen, 100);
+  ASSERT_TRUE(rows->snapshot()->scan_back({}, {}, [&](BytesView, BytesView) { return ++seen < 105; }));
+  EXPECT_EQ(seen, 105);
+}
+
+TEST_P(RowsPromise, a_checkpoint_opens_as_it_was) {
+  for (int i = 0; i < 300; ++i) put("k" + std::to_string(i), "v" + std::to_string(i));
+  Pairs all = scan(*rows->snapshot(), {}, {});
+  ASSERT_TRUE(rows->checkpoint(folder.sub("copy")));
+  put("later", "x");
+  EXPECT_EQ(rows->checkpoint(folder.sub("copy")).error().reason, "CHECKPOINT_FOLDER");
+  auto copy = open(folder.sub("copy"));
+  EXPECT_EQ(copy->applied(), 300u);
+  EXPECT_EQ(scan(*copy->snapshot(), {}, {}), all);
+}
+
+TEST_P(RowsPromise, reset_forgets_everything_and_starts_again) {
+  put("a", "1");
+  ASSERT_TRUE(rows->flush());
+  put("b", "1");
+  auto before = rows->snapshot();
+  ASSERT_TRUE(rows->reset());
+  EXPECT_EQ(rows->applied(), 0u);
+  EXPECT_EQ(rows->snapshot()->applied(), 0u);
+  EXPECT_TRUE(scan(*rows->snapshot(), {}, {}).empty());
+  EXPECT_EQ(before->get("a").value(), "1");
+  put("a", "2");
+  EXPECT_EQ(rows->applied(), 1u);
+  EXPECT_EQ(scan(*rows->snapshot(), {}, {}), (Pairs{{"a", "2"}}));
+}
+
+TEST_P(RowsPromise, readers_beside_the_writer_see_whole_batches) {
+  std::atomic<bool> done = false;
+  std::thread reader([&] {
+    while (!done) {
+      auto snapshot = rows->snapshot();
+      std::set<Bytes> values;
+      size_t count = 0;
+      EXPECT_TRUE(snapshot->scan({}, {}, [&](BytesView, BytesView v) { return values.emplace(v), ++count, true; }));
+      EXPECT_LE(values.size(), 1u);
+      EXPECT_EQ(count, snapshot->applied() == 0 ? 0u : 100u);
+      if (!values.empty()) {
+        EXPECT_EQ(*values.begin(), std::to_string(snapshot->applied()));
+      }
+    }
+  });
+  for (Seq seq = 1; seq <= 200; ++seq) {
+    RowBatch batch;
+    for (int i = 0; i < 100; ++i) batch.put("k" + std::to_string(i), std::to_string(seq));
+    ASSERT_TRUE(rows->apply(batch, seq));
+  }
+  done = true;
+  reader.join();
+}
+
+TEST_P(RowsPromise, agree_with_a_plain_map) {
+  std::map<Bytes, Bytes> model;
+  std::minstd_rand dice(7);
+  std::deque<std::pair<std::unique_ptr<RowsSnapshot>, std::map<Bytes, Bytes>>> held;
+  for (Seq seq = 1; seq <= 300; ++seq) {
+    RowBatch batch;
+    for (size_t n = dice() % 20; n > 0; --n) {
+      Bytes key = std::to_string(dice() % 50);
+      if (dice() % 3 == 0) batch.erase(key), model.erase(key);
+      else batch.put(key, std::to_string(seq)), model[key] = std::to_string(seq);
+    }
+    ASSERT_TRUE(rows->apply(batch, seq));
+    if (dice() % 4 == 0) held.emplace_back(rows->snapshot(), model);
+    if (dice() % 7 == 0) {
+      ASSERT_TRUE(rows->flush());
+    }
+    if (!held.empty() && dice() % 5 == 0) {
+      size_t which = dice() % held.size();
+      EXPECT_EQ(scan(*held[which].first, {}, {}), Pairs(held[which].second.begin(), held[which].second.end()));
+      held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+    EXPECT_EQ(scan(*rows->snapshot(), {}, {}), Pairs(model.begin(), model.end()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(every, RowsPromise, testing::Values("memory", "rocksdb"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(memory_rows, a_crash_falls_back_to_the_last_flush) {
+  MemoryRows rows;
+  RowBatch one, two;
+  one.put("a", "1");
+  two.put("a", "2");
+  two.put("b", "2");
+  ASSERT_TRUE(rows.apply(one, 1));
+  ASSERT_TRUE(rows.flush());
+  ASSERT_TRUE(rows.apply(two, 2));
+  rows.crash();
+  EXPECT_EQ(rows.applied(), 1u);
+  EXPECT_EQ(rows.get("a").value(), "1");
+  EXPECT_EQ(rows.get("b").value(), std::nullopt);
+  ASSERT_TRUE(rows.apply(two, 2));
+  EXPECT_EQ(rows.get("b").value(), "2");
+}
+
+TEST(rocks_rows, what_was_flushed_is_there_after_reopening_and_says_where_it_stands) {
+  TestFolder folder;
+  {
+    auto rows = open_rows({.folder = folder.sub("rows")}).value();
+    RowBatch batch;
+    batch.put("a", "1");
+    ASSERT_TRUE(rows->apply(batch, 5));
+    ASSERT_TRUE(rows->flush());
+  }
+  auto rows = open_rows({.folder = folder.sub("rows")}).value();
+  EXPECT_EQ(rows->applied(), 5u);
+  EXPECT_EQ(rows->get("a").value(), "1");
+}
+
+TEST(rocks_rows, a_damaged_folder_is_corrupt_and_names_the_remedy) {
+  TestFolder folder;
+  {
+    auto rows = open_rows({.folder = folder.sub("rows")}).value();
+    ASSERT_TRUE(rows->apply({}, 5));
+    ASSERT_TRUE(rows->flush());
+  }
+  std::ofstream(folder.sub("rows/CURRENT"), std::ios::trunc) << "nonsense\n";
+  auto opened = open_rows({.folder = folder.sub("rows")});
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Code::corrupt) << opened.error().message;
+  EXPECT_NE(opened.error().message.find("rebuilt from the journal"), std::string::npos);
+}
+
+TEST(rocks_rows, a_second_opener_is_refused_and_not_told_corrupt) {
+  TestFolder folder;
+  auto rows = open_rows({.folder = folder.sub("rows")}).value();
+  auto second = open_rows({.folder = folder.sub("rows")});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::unavailable);
+}
+
+}  // namespace
+}  // namespace pawl

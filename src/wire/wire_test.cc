@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include "wire/route.h"
+
+namespace pawl::wire {
+namespace {
+
+Handler echo(std::string name) {
+  return [name](Request request, Respond respond) {
+    std::string text = name;
+    for (const auto& param : request.params) text += "|" + param;
+    respond(text_response(200, text));
+  };
+}
+
+std::string ask(const Router& router, std::string method, std::string path, int* status = nullptr, Headers* headers = nullptr) {
+  Request request;
+  request.method = std::move(method);
+  request.path = std::move(path);
+  std::string body;
+  router.dispatch(std::move(request), [&](Response response) {
+    body = response.body;
+    if (status) *status = response.status;
+    if (headers) *headers = response.headers;
+  });
+  return body;
+}
+
+Dialect speaking(std::string prefix, std::string accent) {
+  return {prefix, [accent](const Request&, const Error& error, std::string_view allow) {
+            Response response = text_response(allow.empty() ? status_of(error.code) : 405, accent + error.reason);
+            if (!allow.empty()) response.headers.emplace_back("Allow", allow);
+            return response;
+          }};
+}
+
+Router sample() {
+  Router router;
+  router.add({{"GET", "/v1/jobs/{id}", echo("job"), "", false},
+              {"POST", "/v1/jobs/{id}/complete", echo("complete"), "", false},
+              {"GET", "/v1/jobs/stats", echo("stats"), "", false},
+              {"GET", "/v1/files/{rest...}", echo("file"), "", false},
+              {"GET", "/v1/model/", echo("models"), "", false},
+              {"DELETE", "/v1/jobs/{id}", echo("delete"), "", false}},
+             speaking("/v1/", "one:"));
+  router.add({{"GET", "/v1/worlds/{w}", echo("world"), "", false}}, std::vector<Dialect>{speaking("/v1/worlds", "two:"), speaking("/web", "three:")});
+  return router;
+}
+
+TEST(router, a_literal_wins_over_a_parameter) {
+  Router router = sample();
+  EXPECT_EQ(ask(router, "GET", "/v1/jobs/stats"), "stats");
+  EXPECT_EQ(ask(router, "GET", "/v1/jobs/7"), "job|7");
+  // The literal has no DELETE, the parameter has: the search steps back.
+  EXPECT_EQ(ask(router, "DELETE", "/v1/jobs/stats"), "delete|stats");
+}
+
+TEST(router, parameters_are_decoded_and_may_hold_a_slash) {
+  Router router = sample();
+  EXPECT_EQ(ask(router, "GET", "/v1/jobs/a%2Fb%20c"), "job|a/b c");
+  EXPECT_EQ(ask(router, "GET", "/v1/files/a/b%20c/d"), "file|a/b c/d");
+  EXPECT_EQ(ask(router, "GET", "/v1/%6Aobs/7"), "job|7");
+}
+
+TEST(router, an_unknown_path_is_404_and_a_wrong_method_405_with_allow) {
+  Router router = sample();
+  int status = 0;
+  Headers headers;
+  EXPECT_EQ(ask(router, "GET", "/v1/nothing", &status), "one:NOT_FOUND");
+  EXPECT_EQ(status, 404);
+  EXPECT_EQ(ask(router, "PUT", "/v1/jobs/7", &status, &headers), "one:METHOD_NOT_ALLOWED");
+  EXPECT_EQ(status, 405);
+  ASSERT_NE(find_header(headers, "allow"), nullptr);
+  EXPECT_EQ(*find_header(headers, "allow"), "DELETE, GET, HEAD");
+  EXPECT_EQ(ask(router, "GET", "/v1/jobs//complete", &status), "one:NOT_FOUND");
+}
+
+TEST(router, a_trailing_slash_is_part_of_the_path) {
+  Router router = sample();
+  int status = 0;
+  EXPECT_EQ(ask(router, "GET", "/v1/model/"), "models");
+  ask(router, "GET", "/v1/model", &status);
+  EXPECT_EQ(status, 404);
+  ask(router, "GET", "/v1/jobs/7/", &status);
+  EXPECT_EQ(status, 404);
+}
+
+TEST(router, head_is_get) {
+  EXPECT_EQ(ask(sample(), "HEAD", "/v1/jobs/7"), "job|7");
+  int status = 0;
+  ask(sample(), "HEAD", "/v1/jobs/7/complete", &status);
+  EXPECT_EQ(status, 405);
+}
+
+TEST(router, the_longest_prefix_words_the_refusal) {
+  Router router = sample();
+  EXPECT_EQ(ask(router, "GET", "/v1/worlds/a/b"), "two:NOT_FOUND");
+  EXPECT_EQ(ask(router, "GET", "/v1/worldsx"), "one:NOT_FOUND");
+  EXPECT_EQ(ask(router, "GET", "/web/x"), "three:NOT_FOUND");
+  EXPECT_EQ(ask(router, "GET", "/v1"), "one:NOT_FOUND");
+  int status = 0;
+  EXPECT_NE(ask(router, "GET", "/elsewhere", &status).find("NOT_FOUND"), std::string::npos);
+  EXPECT_EQ(status, 404);
+}
+
+TEST(router, each_corner_has_its_own_cors) {
+  Router router;
+  Dialect open = speaking("/v1/", "");
+  open.cors = [](std::string_view) { return Cors{"*", "GET, POST, OPTIONS", "Accept", 300, 200, false}; };
+  router.add({}, open);
+  router.add({}, speaking("/workflows", ""));
+  Request request;
+  request.path = "/v1/jobs";
+  ASSERT_TRUE(router.cors(request));
+  EXPECT_EQ(router.cors(request)->allow_origin, "*");
+  request.path = "/workflows/x";
+  EXPECT_FALSE(router.cors(request));
+}
+
+TEST(message, headers_ignore_case_and_absence_differs_from_empty) {
+  Request request;
+  request.headers = {{"Content-Type", "text/plain"}, {"X-Empty", ""}};
+  EXPECT_EQ(request.header("content-TYPE"), "text/plain");
+  EXPECT_TRUE(request.has_header("x-empty"));
+  EXPECT_FALSE(request.has_header("x-other"));
+  EXPECT_TRUE(lists_token("keep-alive, Upgrade", "upgrade"));
+  EXPECT_FALSE(lists_token("upgraded", "upgrade"));
+}
+
+TEST(message, query_parameters_are_decoded) {
+  Request request;
+  request.query = "a=1&b=x%20y+z&a=2&flag&&=odd";
+  EXPECT_EQ(request.query_param("a"), "1");
+  EXPECT_EQ(request.query_param("b"), "x y z");
+  EXPECT_EQ(request.query_param("flag"), "");
+  EXPECT_EQ(request.query_param("c"), std::nullopt);
+  EXPECT_EQ(request.query_params("a"), (std::vector<std::string>{"1", "2"}));
+}
+
+TEST(message, bad_escapes_stay_as_they_are) {
+  EXPECT_EQ(percent_decode("%41%4", false), "A%4");
+  EXPECT_EQ(percent_decode("%zz+%", true), "%zz %");
+  EXPECT_EQ(percent_encode("a b/ü~"), "a%20b%2F%C3%BC~");
+  EXPECT_EQ(percent_decode(percent_encode("a b/ü~"), false), "a b/ü~");
+}
+
+TEST(message, every_code_has_a_status_with_a_phrase) {
+  for (int code = 0; code <= static_cast<int>(Code::internal); ++code) {
+    EXPECT_NE(reason_phrase(status_of(static_cast<Code>(code))), "Unknown");
+  }
+}
+
+}  // namespace
+}  // namespace pawl::wire
