@@ -16,7 +16,7 @@ void World::submit(Input input, Reply reply) {
 
 void World::drive() {
   if (!kernel_ || queue_.empty()) return;
-  kernel_->applied(rows.applied());
+  kernel_->applied(committer_->published());
   kernel_->tick(now);
   for (size_t n = 1 + roll(queue_.size()); n-- > 0;) {
     auto [input, reply] = std::move(queue_.front());
@@ -48,8 +48,8 @@ void World::apply() {
   std::vector<Group> groups;
   groups.push_back(std::move(durable_.front()));
   durable_.pop_front();
-  auto done = committer_->apply(groups);
-  expect(bool(done), "rows were refused");
+  committer_->publish(groups);
+  if (chance(30)) expect(bool(committer_->apply()), "rows were refused");
   if (chance(10)) expect(bool(rows.flush()), "rows could not be flushed");
   applied_.push_back(std::move(groups[0]));
 }
@@ -79,7 +79,13 @@ void World::settle_all() {
     apply();
     let_go();
   }
+  expect(bool(committer_->apply()), "rows were refused");
   disk_fault_percent = faults;
+}
+
+Look World::look() {
+  expect(bool(committer_->apply()), "rows were refused");
+  return Look(rows.snapshot());
 }
 
 void World::crash() {
@@ -99,8 +105,8 @@ void World::crash() {
 void World::restart() {
   auto replayed = replay(journal, rows, programs);
   if (!replayed) return expect(false, "cannot start again: " + replayed.error().message);
-  cache_ = std::make_unique<CellCache>(rows, 1 << 20);
-  kernel_ = std::make_unique<Kernel>(*cache_, rows, programs, replayed->last);
+  cache_ = std::make_unique<CellCache>(rows, 64 << 10);
+  kernel_ = std::make_unique<Kernel>(*cache_, [this] { return look(); }, programs, replayed->last);
   committer_ = std::make_unique<Committer>(journal, rows, *cache_, replayed->link);
   Look look(rows.snapshot());
   auto scanned = look.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {

@@ -26,9 +26,10 @@ class World {
   // One stage of the pipeline, chosen by the caller; each does nothing when there is nothing to do.
   void drive();            // run queued inputs, close the group
   void append();           // make the oldest groups durable; may fail and kill the process
-  void apply();            // rows of what is durable
+  void apply();            // what is durable becomes visible; now and then rows follow
   void let_go();           // answers and effects of what is applied
   void settle_all();       // all stages until nothing moves
+  Look look();
 
   void crash();            // the process dies now; memory is gone, rows fall back
   void restart();

@@ -193,9 +193,12 @@ Result<Duration> parse_duration(std::string_view text) {
     while (row < std::size(kDesignators) &&
            !(kDesignators[row].letter == in[0] && kDesignators[row].in_time == in_time))
       ++row;
-    if (row == std::size(kDesignators) || (has_frac && in[0] != 'S')) return bad_duration(text);
+    if (row == std::size(kDesignators)) return bad_duration(text);
     const Designator& d = kDesignators[row++];
     in.remove_prefix(1);
+    // Only the last part may have a fraction, and only hours, minutes and seconds.
+    if (has_frac && (!in.empty() || !in_time)) return bad_duration(text);
+    frac *= d.nanos / kSecond;
     int64_t nanos = 0;
     if (__builtin_mul_overflow(static_cast<int64_t>(whole), d.nanos, &nanos) ||
         __builtin_add_overflow(out.nanos, nanos + frac, &out.nanos))

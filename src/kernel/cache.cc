@@ -21,34 +21,49 @@ Result<Cell> CellCache::read(BytesView key) {
   if (!row) return Cell{};
   Cell cell = layout::parse_cell(*row);
   std::lock_guard lock(s.mutex);
-  if (before % 2 == 0 && epoch_.load() == before && !s.by_key.count(key)) insert(s, key, cell);
+  if (before % 2 == 0 && epoch_.load() == before && !s.by_key.count(key)) insert(s, key, cell, 0);
   return cell;
 }
 
-void CellCache::insert(Shard& s, BytesView key, const Cell& cell) {
+void CellCache::insert(Shard& s, BytesView key, const Cell& cell, Seq seq) {
   // A decoded form, there or to come, is taken to weigh as much as its bytes, twice over.
   size_t weight = kEntryOverhead + 2 * key.size() + cell.value().size() * 3;
-  s.order.push_front({Key(key), cell, weight});
+  s.order.push_front({Key(key), cell, weight, seq});
   s.by_key.emplace(s.order.front().key, s.order.begin());
   s.bytes += weight;
-  while (s.bytes > shard_bytes_ && s.order.size() > 1) {
-    Entry& last = s.order.back();
-    s.bytes -= last.bytes;
-    s.by_key.erase(last.key);
-    s.order.pop_back();
+  evict(s);
+}
+
+void CellCache::evict(Shard& s) {
+  Seq applied = applied_.load(std::memory_order_relaxed);
+  // Those that must stay are passed over, a few at a time: the rows will have them soon.
+  for (int passed = 0; s.bytes > shard_bytes_ && s.order.size() > 1 && passed < 8;) {
+    auto last = std::prev(s.order.end());
+    if (last->seq > applied) {
+      s.order.splice(s.order.begin(), s.order, last);
+      ++passed;
+      continue;
+    }
+    s.bytes -= last->bytes;
+    s.by_key.erase(last->key);
+    s.order.erase(last);
   }
 }
 
-void CellCache::put(BytesView key, const Cell& cell) {
+void CellCache::put(BytesView key, const Cell& cell, Seq seq) {
   Shard& s = shard(key);
   std::lock_guard lock(s.mutex);
-  if (auto it = s.by_key.find(key); it != s.by_key.end()) {
-    auto entry = it->second;
-    s.bytes -= entry->bytes;
-    s.by_key.erase(it);
-    s.order.erase(entry);
-  }
-  if (cell.exists()) insert(s, key, cell);
+  auto it = s.by_key.find(key);
+  if (it == s.by_key.end()) return insert(s, key, cell, seq);
+  auto entry = it->second;
+  s.bytes += 3 * cell.value().size();
+  s.bytes -= 3 * entry->cell.value().size();
+  entry->bytes += 3 * cell.value().size();
+  entry->bytes -= 3 * entry->cell.value().size();
+  entry->cell = cell;
+  entry->seq = seq;
+  s.order.splice(s.order.begin(), s.order, entry);
+  evict(s);
 }
 
 void CellCache::clear() {

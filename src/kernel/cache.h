@@ -1,6 +1,7 @@
 #pragma once
 // Hot cells, decoded where their program decoded them. Holds durable versions only and is bounded by
-// bytes; what falls out is read again from the rows. Safe from any thread.
+// bytes; what falls out is read again from the rows. A version that the rows do not have yet stays
+// until they do, so a reader never sees an older one. Safe from any thread.
 
 #include <atomic>
 #include <list>
@@ -18,11 +19,15 @@ class CellCache {
 
   // The newest durable version, absent cells as version 0 (absence is not cached).
   Result<Cell> read(BytesView key);
-  // Between begin() and end() rows are being changed and readers put nothing in, so that no reader
-  // can leave an old version behind.
+  // The version that frame `seq` wrote; version 0: erased.
+  void put(BytesView key, const Cell& cell, Seq seq);
+  // Between begin() and end() rows are being brought up to `seq` and readers put nothing in, so that
+  // no reader can leave an old version behind.
   void begin() { epoch_.fetch_add(1); }
-  void put(BytesView key, const Cell& cell);  // version 0: erased
-  void end() { epoch_.fetch_add(1); }
+  void end(Seq seq) {
+    applied_.store(seq);
+    epoch_.fetch_add(1);
+  }
   void clear();
 
  private:
@@ -32,6 +37,7 @@ class CellCache {
     Key key;
     Cell cell;
     size_t bytes;
+    Seq seq;  // the frame that wrote it: it stays until the rows have that frame; 0 when read from them
   };
   struct Hash {
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
@@ -44,11 +50,13 @@ class CellCache {
   };
   Shard& shard(BytesView key) { return shards_[quick_shard(key)]; }
   static size_t quick_shard(BytesView key);
-  void insert(Shard& shard, BytesView key, const Cell& cell);
+  void insert(Shard& shard, BytesView key, const Cell& cell, Seq seq);
+  void evict(Shard& shard);
 
   const Rows& rows_;
   size_t shard_bytes_;
   std::atomic<uint64_t> epoch_{0};
+  std::atomic<Seq> applied_{0};
   std::array<Shard, kShards> shards_;
 };
 

@@ -19,25 +19,54 @@ Result<void> Committer::append(std::span<Group> groups) {
   return journal_.append(views, expected);
 }
 
-Result<void> Committer::apply(std::span<Group> groups) {
-  bool any = false;
-  for (Group& group : groups) any = any || !group.frames.empty();
-  if (!any) return {};
+void Committer::publish(std::span<Group> groups) {
   Seq last = 0;
-  RowBatch* all = nullptr;
   for (Group& group : groups) {
     if (group.frames.empty()) continue;
     last = group.last();
-    if (!all) all = &group.rows;
-    else all->append(group.rows);
+    for (auto& [key, cell] : group.cells) cache_.put(key, cell, last);
   }
+  if (!last) return;
+  std::lock_guard lock(tail_mutex_);
+  for (Group& group : groups) tail_.append(group.rows);
+  published_.store(last, std::memory_order_release);
+  waiting_bytes_.store(tail_.bytes(), std::memory_order_relaxed);
+}
+
+Result<void> Committer::apply() {
+  std::lock_guard applying(applying_);
+  RowBatch batch;
+  Seq last;
+  {
+    std::lock_guard lock(tail_mutex_);
+    if (tail_.empty()) return {};
+    std::swap(batch, tail_);
+    last = published_.load();
+    waiting_bytes_.store(0, std::memory_order_relaxed);
+  }
+  batch = in_order(batch);
   cache_.begin();
-  Result<void> done = rows_.apply(*all, last);
-  if (done)
-    for (Group& group : groups)
-      for (auto& [key, cell] : group.cells) cache_.put(key, cell);
-  cache_.end();
+  Result<void> done = rows_.apply(batch, last);
+  cache_.end(done ? last : rows_.applied());
   return done;
+}
+
+RowBatch in_order(const RowBatch& batch) {
+  struct Row {
+    BytesView key, value;
+    bool put;
+  };
+  std::vector<Row> rows;
+  rows.reserve(batch.count());
+  batch.each([&](BytesView key, BytesView value) { rows.push_back({key, value, true}); }, [&](BytesView key) { rows.push_back({key, {}, false}); });
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
+  RowBatch out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + 1 < rows.size() && rows[i + 1].key == rows[i].key) continue;
+    if (rows[i].put) out.put(rows[i].key, rows[i].value);
+    else out.erase(rows[i].key);
+  }
+  return out;
 }
 
 void refuse_all(std::span<Group> groups, const Error& why) {

@@ -78,7 +78,22 @@ static Input decode_input(Reader& r) {
   return in;
 }
 
-Result<Frame> decode_frame(Seq seq, BytesView body) {
+// Reads past an input, keeping its stamp's time; its caller too when it is the first.
+static Time skip_input(Reader& r, Caller* caller) {
+  r.str();
+  r.str();
+  BytesView tenant = r.str(), user = r.str(), roles = r.str();
+  if (caller) *caller = {std::string(tenant), std::string(user), std::string(roles)};
+  Time now = r.sint();
+  r.fixed64();
+  r.fixed64();
+  r.str();
+  r.uint();
+  r.str();
+  return now;
+}
+
+static Result<Frame> decode(Seq seq, BytesView body, bool whole) {
   Reader r(body);
   uint8_t version = r.u8();
   if (r.ok() && version != kFrameVersion)
@@ -88,7 +103,13 @@ Result<Frame> decode_frame(Seq seq, BytesView body) {
   Frame f;
   f.seq = seq;
   f.program = r.str();
-  for (size_t n = r.count(); n-- > 0 && r.ok();) {
+  size_t inputs = r.count();
+  if (!whole && inputs > 0) f.inputs.emplace_back();
+  for (size_t i = 0; i < inputs && r.ok(); ++i) {
+    if (!whole) {
+      f.inputs[0].stamp.now = skip_input(r, i == 0 ? &f.inputs[0].caller : nullptr);
+      continue;
+    }
     f.inputs.push_back(decode_input(r));
     f.inputs.back().program = f.program;
   }
@@ -105,5 +126,8 @@ Result<Frame> decode_frame(Seq seq, BytesView body) {
   if (!r.done()) return fail(Code::corrupt, "BAD_FRAME", fmt::format("frame {} does not decode", seq));
   return f;
 }
+
+Result<Frame> decode_frame(Seq seq, BytesView body) { return decode(seq, body, true); }
+Result<Frame> decode_outcome(Seq seq, BytesView body) { return decode(seq, body, false); }
 
 }  // namespace pawl

@@ -34,5 +34,8 @@ struct Sealed {
 };
 Result<Sealed> unseal(BytesView entry);
 Result<Frame> decode_frame(Seq seq, BytesView body);
+// Only what replay needs: writes, notes, who began it and when it ended. Its inputs are one input
+// without verb and body.
+Result<Frame> decode_outcome(Seq seq, BytesView body);
 
 }  // namespace pawl

@@ -34,8 +34,8 @@ static uint64_t token_of(const Stamp& stamp) {
   return dice.next() | 1;
 }
 
-Kernel::Kernel(CellCache& cache, const Rows& rows, std::vector<const Program*> programs, Seq last)
-    : cache_(cache), rows_(rows), programs_(std::move(programs)), last_(last) {
+Kernel::Kernel(CellCache& cache, std::function<Look()> look, std::vector<const Program*> programs, Seq last)
+    : cache_(cache), look_(std::move(look)), programs_(std::move(programs)), last_(last) {
   group_.last_before = last;
 }
 
@@ -64,7 +64,7 @@ Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(Byt
     for (; go && next != pending.end() && (!limit || next->first < *limit); ++next)
       if (next->second.exists()) go = visit(next->first, next->second);
   };
-  Look look(rows_.snapshot());
+  Look look = look_();
   TRY_OK(look.scan(prefix, [&](BytesView key, const Cell& cell) {
     pending_until(&key);
     if (!go) return false;

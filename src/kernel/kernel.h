@@ -23,8 +23,9 @@ namespace pawl {
 
 class Kernel final : public CellReader {
  public:
-  // Programs are named by name(); none may begin with '~'. `last` is the newest frame in the journal.
-  Kernel(CellCache& cache, const Rows& rows, std::vector<const Program*> programs, Seq last);
+  // Programs are named by name(); none may begin with '~'. `last` is the newest frame in the journal;
+  // `look` gives a look that has everything told by applied().
+  Kernel(CellCache& cache, std::function<Look()> look, std::vector<const Program*> programs, Seq last);
   ~Kernel() override;
 
   // The time that inputs are stamped with from now on; never goes back.
@@ -37,7 +38,7 @@ class Kernel final : public CellReader {
   bool idle() const { return group_.empty(); }
   size_t group_bytes() const { return group_.bytes; }
   size_t group_turns() const { return group_.frames.size() + group_.answers.size(); }
-  // Rows and cache now hold everything up to `seq`.
+  // The cache, and every new look, now hold everything up to `seq`.
   void applied(Seq seq);
 
   Seq last() const { return last_; }
@@ -79,7 +80,7 @@ class Kernel final : public CellReader {
   bool answered_before(const Input& input, Reply& reply);
 
   CellCache& cache_;
-  const Rows& rows_;
+  std::function<Look()> look_;
   std::vector<const Program*> programs_;
   Seq last_;
   Time now_ = 0;

@@ -68,7 +68,7 @@ TEST(kernel, a_turn_is_one_frame_and_its_rows) {
   EXPECT_EQ(s.say(s.input("add", "5"))->body, "5");
   EXPECT_EQ(s.say(s.input("add", "2"))->body, "7");
   EXPECT_EQ(s.journal.last(), 2u);
-  Look look(s.rows.snapshot());
+  Look look = s.look();
   EXPECT_EQ(look.read(cell_of("a"))->value(), "7");
   EXPECT_EQ(look.read(cell_of("a"))->version, 2u);
   EXPECT_EQ(look.read_at(cell_of("a"), 1)->value(), "5");
@@ -241,6 +241,7 @@ TEST(kernel, replay_equals_live) {
     if (i % 14 == 0) (void)s.say(s.receipt("job" + std::to_string(i), "ok")).has_value();
   }
   (void)s.say(s.input("erase", "")).has_value();
+  ASSERT_TRUE(s.committer->apply());
   MemoryRows again;
   auto replayed = replay(s.journal, again, s.programs);
   ASSERT_TRUE(replayed) << replayed.error().message;
@@ -304,7 +305,7 @@ TEST(kernel, seq_at_finds_the_last_frame_not_after_a_time) {
   (void)s.say(s.input("add", "1")).has_value();
   Time first = s.now;
   (void)s.say(s.input("add", "1")).has_value();
-  Look look(s.rows.snapshot());
+  Look look = s.look();
   EXPECT_EQ(*look.seq_at(first - 1), 0u);
   EXPECT_EQ(*look.seq_at(first), 1u);
   EXPECT_EQ(*look.seq_at(s.now), 2u);

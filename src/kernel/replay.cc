@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernel/commit.h"
 #include "kernel/door.h"
 #include "kernel/frame.h"
 #include "kernel/kernel.h"
@@ -68,7 +69,8 @@ class Tail {
       changes.push_back({write.key, before[i], after[i]});
     }
     add_frame_rows(batch_, frame, changes, program);
-    batch_.put(layout::time_row(frame.now()), ordered64(frame.seq));
+    if (last_ && now_ != frame.now()) put_time();
+    now_ = frame.now();
     for (size_t i = 0; i < n; ++i) pending_.insert_or_assign(frame.writes[i].key, after[i]);
     last_ = frame.seq;
     return batch_.bytes() >= kBatchBytes ? flush() : Result<void>{};
@@ -76,13 +78,15 @@ class Tail {
 
   Result<void> flush() {
     if (batch_.empty()) return {};
-    TRY_OK(rows_.apply(batch_, last_));
+    put_time();
+    TRY_OK(rows_.apply(in_order(batch_), last_));
     batch_.clear();
     pending_.clear();
     return {};
   }
 
  private:
+  void put_time() { batch_.put(layout::time_row(now_), ordered64(last_)); }
   Result<Cell> read(const Key& key) {
     if (auto it = pending_.find(key); it != pending_.end()) return it->second;
     TRY(auto row, rows_.get(layout::cell_row(key)));
@@ -93,6 +97,7 @@ class Tail {
   std::unordered_map<Key, Cell> pending_;
   RowBatch batch_;
   Seq last_ = 0;
+  Time now_ = 0;
 };
 
 }  // namespace
@@ -130,7 +135,7 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
                   fmt::format("frame {} does not follow frame {}: the journal was changed; restore it with `pawl restore`", seq, seq - 1));
     link = sealed.own;
     if (seq < from) return true;
-    TRY(Frame frame, decode_frame(seq, sealed.body));
+    TRY(Frame frame, decode_outcome(seq, sealed.body));
     TRY_OK(tail.add(frame));
     if (++out.frames % 65536 == 0 && progress) progress(seq, out.last);
     return true;

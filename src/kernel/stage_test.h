@@ -30,7 +30,7 @@ struct Stage {
   Counter counter;
   std::vector<const Program*> programs{&counter};
   CellCache cache{rows, 1 << 20};
-  std::unique_ptr<Kernel> kernel = std::make_unique<Kernel>(cache, rows, programs, 0);
+  std::unique_ptr<Kernel> kernel = std::make_unique<Kernel>(cache, [this] { return look(); }, programs, 0);
   std::unique_ptr<Committer> committer = std::make_unique<Committer>(journal, rows, cache, Digest{});
   std::vector<Effect> sent;
   std::vector<std::string> back;
@@ -63,13 +63,17 @@ struct Stage {
     Group group = kernel->take();
     std::span one(&group, 1);
     CHECK(committer->append(one));
-    CHECK(committer->apply(one));
-    kernel->applied(rows.applied());
+    committer->publish(one);
+    kernel->applied(committer->published());
     for (auto& moved : group.moved) {
       if (moved.opened) sent.push_back(moved.effect);
       else back.push_back(moved.effect.id);
     }
     for (auto& [reply, answer] : group.answers) reply(std::move(answer));
+  }
+  Look look() {
+    CHECK(committer->apply());
+    return Look(rows.snapshot());
   }
   std::string value(const std::string& name) {
     auto cell = kernel->current(key({"counter", name}));

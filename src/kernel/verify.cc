@@ -58,7 +58,7 @@ Result<Verified> verify(const Journal& journal, Rows& scratch, std::span<const P
   // Without the beginning there is nothing to run on: links and bytes are checked all the same.
   bool from_start = journal.first() == 1;
   CellCache cache(scratch, 64 << 20);
-  Kernel kernel(cache, scratch, {programs.begin(), programs.end()}, 0);
+  Kernel kernel(cache, [&] { return Look(scratch.snapshot()); }, {programs.begin(), programs.end()}, 0);
   Digest none{};
   std::optional<Digest> link;
   if (from_start) link = none;
@@ -82,8 +82,8 @@ Result<Verified> verify(const Journal& journal, Rows& scratch, std::span<const P
       ++out.rerun;
       cache.begin();
       TRY_OK(scratch.apply(group.rows, seq));
-      for (auto& [key, cell] : group.cells) cache.put(key, cell);
-      cache.end();
+      for (auto& [key, cell] : group.cells) cache.put(key, cell, seq);
+      cache.end(seq);
       kernel.applied(seq);
     }
     if (out.frames % 4096 == 0 && progress) progress(seq, journal.last());

@@ -24,9 +24,8 @@ wire::Response unanswered() {
 // The one right to answer a request. Dropped without an answer, it answers 500: no client hangs.
 class Answer {
  public:
-  Answer(std::shared_ptr<Mailbox> mailbox, HttpLoop* loop, Ticket ticket)
-      : mailbox_(std::move(mailbox)), loop_(loop), ticket_(ticket) {}
-  Answer(Answer&& other) noexcept : mailbox_(std::move(other.mailbox_)), loop_(other.loop_), ticket_(other.ticket_) {}
+  Answer(std::shared_ptr<Mailbox> mailbox, Ticket ticket) : mailbox_(std::move(mailbox)), ticket_(ticket) {}
+  Answer(Answer&& other) noexcept : mailbox_(std::move(other.mailbox_)), ticket_(other.ticket_) {}
   Answer& operator=(Answer&&) = delete;
   ~Answer() {
     if (mailbox_) give(unanswered());
@@ -39,12 +38,13 @@ class Answer {
   void give(wire::Response response) {
     auto mailbox = std::exchange(mailbox_, nullptr);
     Letter letter{Letter::Kind::answer, ticket_, std::move(response)};
-    // `loop_` is only compared, unless we are on its thread: then it lives.
-    if (HttpLoop::current() == loop_) return loop_->deliver(std::move(letter));
+    // On the loop's own thread there is nothing to post. The mailbox tells which loop it is: held
+    // here, its address cannot have become another's.
+    HttpLoop* here = HttpLoop::current();
+    if (here && here->mailbox() == mailbox) return here->deliver(std::move(letter));
     mailbox->post(std::move(letter));
   }
   std::shared_ptr<Mailbox> mailbox_;
-  HttpLoop* loop_;
   Ticket ticket_;
 };
 
@@ -81,7 +81,7 @@ void HttpConnection::set_interest() {
   if (!peer_ended_ && (reading || mode_ == Mode::streaming)) events |= EPOLLRDHUP;
   if (out_bytes_ > 0) events |= EPOLLOUT;
   if (watched_ && events == interest_) return;
-  loop_.watch(fd_, id_, events, watched_);
+  if (!loop_.watch(fd_, id_, events, watched_)) return die();
   watched_ = true;
   interest_ = events;
 }
@@ -102,7 +102,6 @@ void HttpConnection::read() {
   // A half-closed client still gets what it asked for; a reader that closed its stream does not.
   bool owed = mode_ == Mode::http && (!slots_.empty() || out_bytes_ > 0);
   if (!owed) die();
-  closing_ = true;
 }
 
 void HttpConnection::received(std::string_view bytes) {
@@ -114,10 +113,10 @@ void HttpConnection::received(std::string_view bytes) {
     out_bytes_ += cipher.size();
     out_.push_back(std::move(cipher));
   }
+  // The handshake is over: from here on the connection may idle.
+  if (tls_->ready() && parser_.idle()) request_since_ms_ = 0;
   if (!plain.empty()) consume(plain);
-  if (ok || dead_) return;
-  peer_ended_ = true;
-  closing_ = true;
+  if (!ok) peer_ended_ = true;
 }
 
 bool HttpConnection::blocked() const {
@@ -169,7 +168,7 @@ void HttpConnection::begin(wire::Request request) {
     if (auto accept = websocket_accept(request)) slot.accept = *accept;
   }
   Ticket ticket{fd_, id_, first_request_ + slots_.size() - 1};
-  loop_.handler()(std::move(request), Answer(loop_.mailbox(), &loop_, ticket));
+  loop_.handler()(std::move(request), Answer(loop_.mailbox(), ticket));
 }
 
 void HttpConnection::refuse(const HttpFault& fault) {
@@ -180,6 +179,7 @@ void HttpConnection::refuse(const HttpFault& fault) {
   slot.head_only = parser_.request().method == "HEAD";
   const auto& refuse = loop_.options().refuse;
   slot.response = refuse ? refuse(parser_.request(), fault) : plain_refusal(fault);
+  if (fault.status == 503) slot.response.headers.emplace_back("Retry-After", "1");
   slots_.push_back(std::move(slot));
   request_since_ms_ = 0;
   owes_continue_ = false;
@@ -262,7 +262,8 @@ void HttpConnection::flush() {
   if (dead_) return;
   if (stream_) stream_->set_unsent(out_bytes_);
   bool done = slots_.empty() && mode_ != Mode::streaming && mode_ != Mode::websocket && out_bytes_ == 0;
-  if (done && closing_ && mode_ != Mode::lingering) finish();
+  bool over = closing_ || (peer_ended_ && held_.empty());
+  if (done && over && mode_ != Mode::lingering) finish();
   if (!dead_) set_interest();
 }
 
@@ -284,7 +285,8 @@ bool HttpConnection::write_some() {
   msghdr message{};
   message.msg_iov = pieces;
   message.msg_iovlen = count;
-  ssize_t sent = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
+  // One piece is the common case, and send() is the cheaper call.
+  ssize_t sent = count == 1 ? ::send(fd_, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL) : ::sendmsg(fd_, &message, MSG_NOSIGNAL);
   if (sent < 0) {
     if (errno != EAGAIN && errno != EINTR) die();
     return false;

@@ -70,8 +70,12 @@ HttpParser::State HttpParser::feed(std::string_view& in) {
 }
 
 HttpParser::State HttpParser::head(std::string_view& in) {
+  // RFC 9112, 2.2: empty lines before a request are passed over, also when they come in two pieces.
+  if (held_ == "\r" && in.starts_with('\n')) {
+    held_.clear();
+    in.remove_prefix(1);
+  }
   if (held_.empty()) {
-    // RFC 9112, 2.2: empty lines before a request are passed over.
     while (in.starts_with("\r\n")) in.remove_prefix(2);
     // The common case: the whole head is in one read and is never copied.
     size_t end = in.find("\r\n\r\n");
@@ -88,8 +92,6 @@ HttpParser::State HttpParser::head(std::string_view& in) {
   if (end == std::string::npos) {
     in.remove_prefix(held_.size() - had);
     scanned_ = held_.size() < 3 ? 0 : held_.size() - 3;
-    // A lone CR held back from the last read may turn out to be an empty line.
-    if (held_ == "\r\n") held_.clear(), scanned_ = 0;
     if (held_.size() <= limits_.head_bytes) return State::more;
     return fail(431, Code::too_large, "HEADERS_TOO_LARGE",
                 "the request's headers are over " + std::to_string(limits_.head_bytes) + " bytes");

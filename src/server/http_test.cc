@@ -157,6 +157,20 @@ TEST_F(HttpTest, a_half_closed_client_still_gets_its_answer) {
   EXPECT_EQ(client.answer().body, "/after/30");
 }
 
+TEST_F(HttpTest, a_half_closed_pipeline_is_answered_whole) {
+  start();
+  Client client(port());
+  // Past the limit of requests in flight, so that some wait unread when the end comes.
+  std::string bytes = "GET /after/100 HTTP/1.1\r\nHost: t\r\n\r\n";
+  for (int i = 0; i < 600; ++i) bytes += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: t\r\n\r\n";
+  client.send(bytes);
+  client.end_sending();
+  EXPECT_EQ(client.answer().body, "/after/100");
+  for (int i = 0; i < 600; ++i) ASSERT_EQ(client.answer().body, "GET /" + std::to_string(i) + "? ");
+  EXPECT_FALSE(client.receive());
+  EXPECT_TRUE(client.ended());
+}
+
 TEST_F(HttpTest, head_and_204_have_no_body) {
   start();
   Client client(port());
@@ -269,6 +283,23 @@ TEST_F(HttpTest, stop_cuts_what_does_not_end) {
   EXPECT_EQ(closed_, 1);
 }
 
+TEST_F(HttpTest, answers_of_many_threads_find_their_requests) {
+  start();
+  std::vector<std::thread> clients;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&, i] {
+      Client client(port());
+      for (int k = 0; k < 20; ++k) {
+        std::string path = "/after/" + std::to_string(k % 3) + "?" + std::to_string(i);
+        if (client.get(path).body != path.substr(0, 8)) ++wrong;
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST_F(HttpTest, an_answer_after_the_end_is_dropped) {
   start();
   Client client(port());
@@ -289,6 +320,18 @@ TEST(address, texts_are_read_and_bad_ones_explained) {
     auto address = parse_address(bad);
     ASSERT_FALSE(address) << bad;
     EXPECT_NE(address.error().message.find(bad), std::string::npos);
+  }
+}
+
+TEST(address, the_newer_protocol_listens_too) {
+  HttpOptions options;
+  options.address = *parse_address("[::1]:0");
+  auto server = HttpServer::start(options, [](wire::Request, wire::Respond respond) { respond({}); });
+  // A machine without IPv6 cannot, and says so.
+  if (server) {
+    EXPECT_NE((*server)->address().port, 0);
+  } else {
+    EXPECT_NE(server.error().message.find("[::1]:0"), std::string::npos);
   }
 }
 

@@ -90,6 +90,7 @@ void HttpConnection::close_websocket(uint16_t code, std::string_view reason) {
   append_frame(frame, Opcode::close, close_payload(code, reason));
   put_owned(std::move(frame));
   end_stream(false);
+  loop_.mark(*this);
 }
 
 }  // namespace pawl::server

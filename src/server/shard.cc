@@ -14,6 +14,11 @@ namespace pawl {
 // is not held from its sockets.
 static constexpr size_t kDriveBudget = 256;
 
+// Rows may lag behind the journal by this much: of several changes to one row only the last is
+// written, and an effect that comes and goes meanwhile costs nothing.
+static constexpr size_t kTailBytes = 4 << 20;
+static constexpr std::chrono::milliseconds kTailAge{20};
+
 Time system_now() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
@@ -52,7 +57,7 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows, std::
       replayed_(replayed),
       programs_(std::move(programs)),
       cache_(*rows_, options_.cache_bytes),
-      kernel_(cache_, *rows_, programs_, replayed.last),
+      kernel_(cache_, [this] { return look(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
       durable_(replayed.last) {}
 
@@ -64,6 +69,7 @@ Result<void> Shard::start() {
   accepting_ = true;
   committer_thread_ = std::thread([this] { commit_loop(); });
   driver_thread_ = std::thread([this] { drive_rest(); });
+  applier_thread_ = std::thread([this] { apply_loop(); });
   std::vector<Effect> cells;
   Look open = look();
   Result<void> decoded;
@@ -101,6 +107,8 @@ void Shard::stop(Time grace) {
   take_over_.notify_all();
   committer_thread_.join();
   driver_thread_.join();
+  apply_wake_.notify_all();
+  applier_thread_.join();
   (void)rows_->flush().has_value();  // A failed flush only means a longer replay.
 }
 
@@ -214,9 +222,9 @@ void Shard::commit(std::vector<Group>& groups) {
   if (auto done = committer_.append(groups); !done) return fail_all(groups, done.error());
   auto appended = Clock::now();
   if (times.frames) {
-    std::lock_guard lock(apply_mutex_);
-    if (auto done = committer_.apply(groups); !done) return fail_all(groups, done.error());
-    durable_.store(rows_->applied(), std::memory_order_release);
+    committer_.publish(groups);
+    durable_.store(committer_.published(), std::memory_order_release);
+    if (committer_.waiting_bytes() > kTailBytes) apply_wake_.notify_one();
     frames_.fetch_add(times.frames, std::memory_order_relaxed);
     groups_done_.fetch_add(1, std::memory_order_relaxed);
     times.append = std::chrono::duration<double>(appended - begin).count();
@@ -224,6 +232,27 @@ void Shard::commit(std::vector<Group>& groups) {
     if (options_.committed) options_.committed(times);
   }
   let_go(groups);
+}
+
+Look Shard::look() const {
+  // Rows that refuse a batch (a full disk) stop the shard; what they hold can still be read.
+  if (auto done = committer_.apply(); !done) const_cast<Shard*>(this)->fail_all({}, done.error());
+  return Look(rows_->snapshot());
+}
+
+void Shard::apply_loop() {
+  std::unique_lock lock(group_mutex_);
+  while (!ending_ || committer_.waiting_bytes() > 0) {
+    if (!ending_) apply_wake_.wait_for(lock, kTailAge);
+    lock.unlock();
+    auto done = committer_.apply();
+    lock.lock();
+    if (!done && !failed_) {
+      lock.unlock();
+      fail_all({}, done.error());
+      return;
+    }
+  }
 }
 
 void Shard::let_go(std::vector<Group>& groups) {
@@ -265,14 +294,14 @@ void Shard::deliver(const Effect& effect) {
   submit(std::move(input), [](Result<Answer>) {});
 }
 
-void Shard::fail_all(std::vector<Group>& groups, const Error& why) {
+void Shard::fail_all(std::span<Group> groups, const Error& why) {
   bool first = false;
   {
     std::lock_guard lock(group_mutex_);
     if (!failed_) {
       first = true;
       failed_ = Error{Code::unavailable, "JOURNAL_FAILED",
-                      "the journal cannot be written, so nothing is taken any more (" + why.message + "); mend the disk and restart", {}, true};
+                      "the data directory cannot be written, so nothing is taken any more (" + why.message + "); mend the disk and restart", {}, true};
     }
   }
   accepting_ = false;
@@ -325,7 +354,7 @@ ShardStats Shard::stats() const {
 }
 
 Result<Seq> Shard::checkpoint(const std::string& folder) {
-  std::lock_guard lock(apply_mutex_);
+  TRY_OK(committer_.apply());
   TRY_OK(rows_->checkpoint(folder));
   return rows_->applied();
 }

@@ -51,7 +51,7 @@ class Shard final : public Door {
 
   void submit(Input input, Reply reply) override;
   Result<Cell> read(BytesView key) const override;
-  Look look() const override { return Look(rows_->snapshot()); }
+  Look look() const override;
   Seq durable() const override { return durable_.load(std::memory_order_acquire); }
   Result<void> frames(Seq from, const std::function<Result<bool>(const Frame&)>& visit) const override;
   uint64_t watch(Watcher watcher) override;
@@ -84,7 +84,8 @@ class Shard final : public Door {
   void commit(std::vector<Group>& groups);
   void let_go(std::vector<Group>& groups);
   void deliver(const Effect& effect);
-  void fail_all(std::vector<Group>& groups, const Error& why);
+  void apply_loop();
+  void fail_all(std::span<Group> groups, const Error& why);
 
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Rows> rows_;
@@ -93,7 +94,7 @@ class Shard final : public Door {
   std::vector<const Program*> programs_;
   mutable CellCache cache_;
   Kernel kernel_;
-  Committer committer_;
+  mutable Committer committer_;
   std::array<Outbox*, 8> outboxes_{};
 
   mutable std::mutex queue_mutex_;
@@ -112,11 +113,11 @@ class Shard final : public Door {
   std::optional<Error> failed_;
 
   std::atomic<Seq> durable_;
-  std::mutex apply_mutex_;  // rows stand still while a checkpoint is named
+  std::condition_variable apply_wake_;  // with group_mutex_
   mutable std::mutex watch_mutex_;
   std::vector<std::pair<uint64_t, Watcher>> watchers_;
   uint64_t next_watcher_ = 1;
-  std::thread committer_thread_, driver_thread_;
+  std::thread committer_thread_, driver_thread_, applier_thread_;
 };
 
 // The system's clock and random source, for those who construct shards.

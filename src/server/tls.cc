@@ -68,9 +68,11 @@ bool TlsSession::send(BytesView plain, Bytes& out) {
   return true;
 }
 
+bool TlsSession::ready() const { return SSL_is_init_finished(session_) == 1; }
+
 void TlsSession::close(Bytes& out) {
   ERR_clear_error();
-  if (SSL_is_init_finished(session_)) SSL_shutdown(session_);
+  if (ready()) SSL_shutdown(session_);
   drain(out);
 }
 

@@ -29,6 +29,7 @@ class TlsSession {
   // session is broken or the peer closed it; send `out` and end.
   bool receive(BytesView cipher, Bytes& plain, Bytes& out);
   bool send(BytesView plain, Bytes& out);
+  bool ready() const;      // the handshake is over
   void close(Bytes& out);  // the farewell that tells an end from a cut
 
  private:

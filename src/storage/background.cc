@@ -1,5 +1,7 @@
 #include "storage/background.h"
 
+#include <sys/resource.h>
+
 namespace pawl {
 
 Background::~Background() {
@@ -16,9 +18,22 @@ void Background::add(std::function<void()> job) {
   {
     std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    start();
   }
   changed_.notify_all();
+}
+
+void Background::add_first(std::function<void()> job) {
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.push_front(std::move(job));
+    start();
+  }
+  changed_.notify_all();
+}
+
+void Background::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
 void Background::finish() {
@@ -27,6 +42,8 @@ void Background::finish() {
 }
 
 void Background::run() {
+  // Of this thread alone, as Linux has it: what waits on somebody goes first. Refused, it works as well.
+  (void)::setpriority(PRIO_PROCESS, 0, 10);
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });

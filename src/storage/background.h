@@ -16,9 +16,11 @@ class Background {
   Background(const Background&) = delete;
   ~Background();
   void add(std::function<void()> job);
+  void add_first(std::function<void()> job);  // before those that wait
   void finish();  // waits until nothing is left to do
 
  private:
+  void start();  // with the mutex held
   void run();
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -5,6 +5,11 @@
 #include <unistd.h>
 
 namespace pawl {
+namespace {
+
+constexpr uint64_t kPace = 2u << 20;
+
+}  // namespace
 
 ssize_t Disk::write_at(int fd, const char* bytes, size_t size, uint64_t offset) {
   return ::pwrite(fd, bytes, size, static_cast<off_t>(offset));
@@ -74,6 +79,22 @@ Result<void> write_zeros(Disk& disk, int fd, const std::string& path, uint64_t f
   return {};
 }
 
+Result<void> write_paced(Disk& disk, int fd, const std::string& path, BytesView bytes) {
+  for (uint64_t at = 0; at < bytes.size(); at += kPace) {
+    TRY_OK(write_all(disk, fd, path, bytes.substr(at, kPace), at));
+    TRY_OK(flush_file(disk, fd, path));
+  }
+  return {};
+}
+
+Result<void> write_zeros_paced(Disk& disk, int fd, const std::string& path, uint64_t to) {
+  for (uint64_t at = 0; at < to; at += kPace) {
+    TRY_OK(write_zeros(disk, fd, path, at, std::min(at + kPace, to)));
+    TRY_OK(flush_file(disk, fd, path));
+  }
+  return {};
+}
+
 Result<void> flush_file(Disk& disk, int fd, const std::string& path) {
   if (disk.flush(fd) != 0) return fail(write_error("flush", path, errno));
   return {};
@@ -95,8 +116,7 @@ Result<void> rename_file(Disk& disk, const std::string& folder, const std::strin
 Result<void> replace_file(Disk& disk, const std::string& folder, const std::string& name, BytesView bytes) {
   std::string path = folder + "/" + name + ".tmp";
   TRY(File file, open_file(path, O_RDWR | O_CREAT | O_TRUNC));
-  TRY_OK(write_all(disk, file.fd(), path, bytes, 0));
-  TRY_OK(flush_file(disk, file.fd(), path));
+  TRY_OK(write_paced(disk, file.fd(), path, bytes));
   return rename_file(disk, folder, name + ".tmp", name);
 }
 

@@ -51,6 +51,9 @@ Result<File> open_file(const std::string& path, int flags);  // unavailable JOUR
 Result<Bytes> read_at(int fd, const std::string& path, uint64_t offset, size_t size);  // short at the end
 Result<void> write_all(Disk& disk, int fd, const std::string& path, BytesView bytes, uint64_t offset);
 Result<void> write_zeros(Disk& disk, int fd, const std::string& path, uint64_t from, uint64_t to);
+// As above, flushed, a step at a time: beside appends, so that none of their flushes waits for much of it.
+Result<void> write_paced(Disk& disk, int fd, const std::string& path, BytesView bytes);
+Result<void> write_zeros_paced(Disk& disk, int fd, const std::string& path, uint64_t to);
 Result<void> flush_file(Disk& disk, int fd, const std::string& path);
 Result<void> flush_folder(Disk& disk, const std::string& folder);
 // The whole file at once: tmp, flush, rename, folder flush. After a crash it is the old or the new.

@@ -72,9 +72,9 @@ Result<void> FileJournal::write_group(std::span<const BytesView> entries, uint64
     last_ += entries.size();
   }
   if (buffer_.capacity() > (32u << 20)) buffer_ = Bytes();
-  if (!next_asked_ && end_ > active.size / 2) {
+  if (!next_asked_ && end_ > active.size / 4) {
     next_asked_ = true;
-    background_.add([this] { prepare_next(); });
+    background_.add_first([this] { prepare_next(); });
   }
   return {};
 }
@@ -150,7 +150,7 @@ void FileJournal::prepare_next() {
   std::string path = options_.folder + "/" + kNextName;
   auto file = open_file(path, O_RDWR | O_CREAT | O_TRUNC);
   if (!file) return;
-  if (!write_zeros(disk_, file->fd(), path, 0, size) || !flush_file(disk_, file->fd(), path)) return;
+  if (!write_zeros_paced(disk_, file->fd(), path, size)) return;
   next_ = *std::move(file);
   next_bytes_ = size;
 }

@@ -81,6 +81,7 @@ class FileJournal final : public Journal {
   Result<void> begin();
   Result<void> walk_last();
   void resume_closing(const FolderListing& listing);
+  Result<void> secure_last(uint64_t last_group);
   Result<void> drop_tail(SegmentBytes& bytes, const GroupWalk& walk, bool head_good);
 
   // Writing.

@@ -141,16 +141,33 @@ Result<void> FileJournal::walk_last() {
   PlainBytes bytes(active.file->fd(), active.path);
   last_ = active.head.first - 1;
   GroupWalk walk(bytes, active.head.salt, kSegmentHeadBytes);
-  for (;;) {
+  for (uint64_t last_group = kSegmentHeadBytes;; last_group = end_) {
     TRY(auto found, walk.next(last_ + 1));
     end_ = walk.offset();
-    if (found != GroupWalk::Found::group) return drop_tail(bytes, walk, walk.head_was_good());
+    bool head_good = walk.head_was_good();
+    bool good = found == GroupWalk::Found::group;
     bool more = true;
-    TRY(bool good, walk.entries([](Seq, BytesView) -> Result<bool> { return true; }, more));
-    if (!good) return drop_tail(bytes, walk, true);
+    if (good) {
+      TRY(good, walk.entries([](Seq, BytesView) -> Result<bool> { return true; }, more));
+    }
+    if (!good) {
+      TRY_OK(drop_tail(bytes, walk, head_good));
+      return secure_last(last_group);
+    }
     add_mark(active.marks, {last_ + 1, end_});
     last_ = walk.head().last();
   }
+}
+
+// The process before us may have ended before its last flush, or been refused it: the last group can
+// be in the system's cache and not on the disk, and looks the same. It is written again and flushed
+// before anybody builds on it.
+Result<void> FileJournal::secure_last(uint64_t last_group) {
+  int fd = active_->file->fd();
+  TRY(Bytes group, read_at(fd, active_->path, last_group, end_ - last_group));
+  TRY_OK(write_all(disk_, fd, active_->path, group, last_group));
+  TRY_OK(flush_file(disk_, fd, active_->path));
+  return flush_folder(disk_, options_.folder);
 }
 
 // The groups end at end_. What lies there is nothing, the rest of a torn write, or damage.

@@ -117,6 +117,12 @@ Result<SegmentHead> read_segment_head(const std::string& folder, const SegmentFi
   TRY(Bytes bytes, read_at(file.fd(), path, 0, kSegmentHeadBytes));
   auto head = decode_segment_head(bytes);
   if (!head) return fail(damaged(path, 0, "a segment header that does not check", files.first - 1));
+  if (head->version != 1) {
+    return fail(Code::unsupported, "JOURNAL_VERSION",
+                fmt::format("{} has version {} and this binary knows version 1: it was written by a newer pawl; run "
+                            "that one",
+                            path, head->version));
+  }
   if (head->first != files.first) {
     return fail(damaged(path, 0, fmt::format("the header of the segment that begins with {}", head->first),
                         files.first - 1));

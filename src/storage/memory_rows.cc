@@ -79,6 +79,19 @@ class MemoryRows::Table {
     return applied_;
   }
 
+  // Every row is erased, as of now: snapshots go on seeing what they saw.
+  void reset() {
+    std::unique_lock lock(mutex_);
+    ++now_;
+    for (auto& [key, cells] : cells_) {
+      cells.push_back({now_, std::nullopt});
+      stale_.push_back(key);
+    }
+    applied_ = 0;
+    swept_ = 0;
+    sweep();
+  }
+
   // Everything after `version` never happened.
   void rewind(Version version, Seq applied) {
     std::unique_lock lock(mutex_);
@@ -87,6 +100,7 @@ class MemoryRows::Table {
       stale_.push_back(key);
     }
     applied_ = applied;
+    swept_ = 0;
     sweep();
   }
 
@@ -202,8 +216,6 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
 };
 
 MemoryRows::MemoryRows() : table_(std::make_shared<Table>()) {}
-MemoryRows::~MemoryRows() = default;
-
 Result<void> MemoryRows::apply(const RowBatch& batch, Seq applied) { return table_->apply(batch, applied); }
 Seq MemoryRows::applied() const { return table_->applied(); }
 Result<std::optional<Bytes>> MemoryRows::get(BytesView key) const { return table_->get(key, std::nullopt); }
@@ -218,13 +230,13 @@ Result<void> MemoryRows::flush() {
 
 Result<void> MemoryRows::reset() {
   flushed_.reset();
-  table_ = std::make_shared<Table>();
+  table_->reset();
   return {};
 }
 
 void MemoryRows::crash() {
   if (flushed_) table_->rewind(flushed_->version(), flushed_->applied());
-  else table_ = std::make_shared<Table>();
+  else table_->reset();
 }
 
 // A checkpoint of memory rows is one file: applied, then every row, then the CRC32C of all that.

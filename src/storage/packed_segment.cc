@@ -11,7 +11,7 @@ namespace {
 
 constexpr BytesView kMagic = "PAWLZST\n";
 constexpr uint32_t kVersion = 1;
-constexpr uint64_t kChunk = 128 * 1024;
+constexpr uint64_t kChunk = 64 * 1024;
 constexpr size_t kTableHead = 24;
 constexpr int kLevel = 3;
 

@@ -260,6 +260,39 @@ TEST(rocks_rows, a_damaged_folder_is_corrupt_and_names_the_remedy) {
   EXPECT_NE(opened.error().message.find("rebuilt from the journal"), std::string::npos);
 }
 
+TEST(rocks_rows, a_lost_or_flipped_table_is_corrupt_and_never_wrong) {
+  for (bool lost : {true, false}) {
+    TestFolder folder;
+    {
+      auto rows = open_rows({.folder = folder.sub("rows")}).value();
+      RowBatch batch;
+      for (int i = 0; i < 1000; ++i) batch.put(std::to_string(i), std::to_string(i));
+      ASSERT_TRUE(rows->apply(batch, 5));
+      ASSERT_TRUE(rows->flush());
+    }
+    for (const auto& file : std::filesystem::directory_iterator(folder.sub("rows"))) {
+      if (file.path().extension() != ".sst") continue;
+      if (lost) {
+        std::filesystem::remove(file.path());
+      } else {
+        std::fstream out(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+        out.seekp(100);
+        out.write("\x55\xaa\x55", 3);
+      }
+    }
+    std::optional<Error> error;
+    auto rows = open_rows({.folder = folder.sub("rows")});
+    if (!rows) error = rows.error();
+    for (int i = 0; i < 1000 && !error; ++i) {
+      auto got = (*rows)->get(std::to_string(i));
+      if (!got) error = got.error();
+      else EXPECT_EQ(*got, std::to_string(i));
+    }
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, Code::corrupt) << error->message;
+  }
+}
+
 TEST(rocks_rows, a_second_opener_is_refused_and_not_told_corrupt) {
   TestFolder folder;
   auto rows = open_rows({.folder = folder.sub("rows")}).value();

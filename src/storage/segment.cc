@@ -37,7 +37,7 @@ bool all_zero(BytesView bytes) { return bytes.find_first_not_of('\0') == BytesVi
 Bytes encode(const SegmentHead& head) {
   Bytes out(kSegmentMagic);
   Writer writer(out);
-  writer.fixed32(kVersion);
+  writer.fixed32(head.version);
   writer.fixed32(head.salt);
   writer.fixed64(head.first);
   writer.fixed64(head.previous);
@@ -50,11 +50,11 @@ std::optional<SegmentHead> decode_segment_head(BytesView bytes) {
   if (bytes.size() < kSegmentHeadBytes || !bytes.starts_with(kSegmentMagic)) return std::nullopt;
   Reader reader(bytes.substr(kSegmentMagic.size()));
   SegmentHead head;
-  uint32_t version = reader.fixed32();
+  head.version = reader.fixed32();
   head.salt = reader.fixed32();
   head.first = reader.fixed64();
   head.previous = reader.fixed64();
-  if (reader.fixed32() != crc32c(bytes.substr(0, 32)) || version != kVersion) return std::nullopt;
+  if (reader.fixed32() != crc32c(bytes.substr(0, 32))) return std::nullopt;
   return head;
 }
 

@@ -25,8 +25,10 @@ struct SegmentHead {
   Seq first = 0;
   Seq previous = 0;  // first seq of the segment before; 0 for the first ever
   uint32_t salt = 0;
+  uint32_t version = 1;
 };
 Bytes encode(const SegmentHead& head);
+// Whatever its version: one that is not ours is a newer binary's.
 std::optional<SegmentHead> decode_segment_head(BytesView bytes);
 
 struct GroupHead {

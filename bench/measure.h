@@ -1,0 +1,53 @@
+#pragma once
+// What every scenario needs: a clock, percentiles, a folder of its own, a table of bars.
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace pawl::bench {
+
+double seconds();      // steady
+double cpu_seconds();  // of this process, all threads
+
+struct Latencies {
+  std::vector<double> us;
+  double p(double percent);
+};
+
+// A folder under the current directory (the disk that matters), removed with the object.
+class Folder {
+ public:
+  explicit Folder(const std::string& name);
+  ~Folder();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A line of the report: what was measured, against what, and the bar it must reach.
+struct Bar {
+  std::string what;
+  double value;   // ratio or amount
+  double bar;
+  bool at_least;  // else: at most
+  std::string unit;
+};
+class Report {
+ public:
+  void line(const std::string& what, double value, const std::string& unit);
+  void bar(Bar bar);
+  int missed() const { return missed_; }
+  const std::string& json() const { return json_; }
+
+ private:
+  int missed_ = 0;
+  std::string json_;
+};
+
+size_t resident_bytes();
+// One 4 KiB write with fdatasync: p50 in milliseconds.
+double sync_ms(const std::string& folder);
+
+}  // namespace pawl::bench

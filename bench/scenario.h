@@ -1,0 +1,27 @@
+#pragma once
+// The scenarios and what later ones need of earlier ones, all measured in one run.
+
+#include <functional>
+#include <memory>
+
+#include "bench/measure.h"
+#include "server/shard.h"
+
+namespace pawl::bench {
+
+struct Facts {
+  double append_us = 0;        // one raw synchronous append
+  double kernel_turns = 0;     // a second, 64 submitters
+  double bare_rps = 0;         // the bare HTTP server, 64 connections
+  double bare_us = 0;          // one bare round trip, 1 connection
+};
+
+std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs);
+// Each submitter sends its next input when the answer to the last has come.
+double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters, double for_seconds);
+
+void bench_kernel(Report& report, Facts& facts);
+void bench_recovery(Report& report, Facts& facts);
+void bench_http(Report& report, Facts& facts);
+
+}  // namespace pawl::bench

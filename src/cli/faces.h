@@ -1,0 +1,35 @@
+#pragma once
+// The faces of this binary over one door: their routes, their gRPC services, their outboxes. One place
+// to add a face.
+
+#include <memory>
+#include <vector>
+
+#include "server/auth.h"
+#include "server/clock.h"
+#include "server/config.h"
+#include "server/shard.h"
+#include "server/workers.h"
+#include "wire/route.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace pawl::cli {
+
+class Faces {
+ public:
+  Faces(const server::Config& config, Shard& shard, Workers& workers, server::Authenticator& authenticator);
+  ~Faces();
+  void add_routes(wire::Router& router);
+  std::vector<grpc::Service*> services();
+  Result<void> start();  // after the shard has started
+  void stop();           // before the shard stops: long polls and members are let go
+
+ private:
+  struct All;
+  std::unique_ptr<All> all_;
+};
+
+}  // namespace pawl::cli

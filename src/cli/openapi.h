@@ -1,0 +1,11 @@
+#pragma once
+// The OpenAPI document, printed from the routes, and the words for paths that belong to no face.
+
+#include "wire/route.h"
+
+namespace pawl::cli {
+
+std::string openapi(const wire::Router& router);
+wire::Response plain_refusal(const wire::Request& request, const Error& error, std::string_view allow);
+
+}  // namespace pawl::cli

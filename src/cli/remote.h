@@ -1,0 +1,29 @@
+#pragma once
+// What the commands that talk to a server share: where it is, who calls, files and JSON on the command
+// line, tables on the terminal.
+
+#include "cli/client.h"
+#include "cli/command.h"
+
+namespace pawl::cli {
+
+inline constexpr Flag kServer{"server", "HOST:PORT", "the server (default PAWL_SERVER, else 127.0.0.1:8080)"};
+inline constexpr Flag kToken{"token-file", "FILE", "a file with the bearer token"};
+
+Result<std::unique_ptr<Client>> client_of(const Args& args);
+Result<std::string> read_file(const std::string& path);  // "-" is standard input
+Result<json::Value> read_json(const std::string& path);
+// The one word that the command wants.
+Result<std::string> word(const Args& args, size_t at, std::string_view what);
+// NAME=VALUE flags as an object; values that are JSON are taken as such, others as text.
+Result<json::Object> pairs(const std::vector<std::string>& words);
+// A table: one row an item, the named members as columns.
+void print_table(const json::Value& items, const std::vector<std::string_view>& columns);
+std::string query(const std::vector<std::pair<std::string_view, std::string>>& params);
+
+std::vector<Command> process_commands();
+std::vector<Command> worker_commands();
+std::vector<Command> entity_commands();
+std::vector<Command> lifecycle_commands();
+
+}  // namespace pawl::cli

@@ -1,0 +1,271 @@
+#include "condition/operators.h"
+
+#include <fmt/format.h>
+#include <locale.h>
+#include <re2/re2.h>
+#include <wctype.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "json/text.h"
+
+namespace pawl::condition {
+
+namespace {
+
+// A pattern longer than this is not one that a person wrote.
+constexpr size_t kPatternBytes = 4096;
+
+uint32_t take_rune(std::string_view s, size_t& i) {
+  auto c = static_cast<unsigned char>(s[i++]);
+  if (c < 0x80) return c;
+  int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
+  uint32_t rune = more == 3 ? c & 7 : more == 2 ? c & 15 : c & 31;
+  while (more-- > 0 && i < s.size() && (static_cast<unsigned char>(s[i]) & 0xc0) == 0x80) rune = rune << 6 | (static_cast<unsigned char>(s[i++]) & 63);
+  return rune;
+}
+
+void put_rune(std::string& out, uint32_t c) {
+  if (c < 0x80) {
+    out.push_back(static_cast<char>(c));
+    return;
+  }
+  if (c < 0x800) {
+    out.push_back(static_cast<char>(0xc0 | c >> 6));
+  } else {
+    if (c < 0x10000) {
+      out.push_back(static_cast<char>(0xe0 | c >> 12));
+    } else {
+      out.push_back(static_cast<char>(0xf0 | c >> 18));
+      out.push_back(static_cast<char>(0x80 | (c >> 12 & 63)));
+    }
+    out.push_back(static_cast<char>(0x80 | (c >> 6 & 63)));
+  }
+  out.push_back(static_cast<char>(0x80 | (c & 63)));
+}
+
+// The letters of Unicode, whatever the process's own locale is.
+locale_t letters() {
+  static const locale_t loc = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  return loc;
+}
+
+// Text of a field without a copy where there is nothing to undo.
+struct Text {
+  std::string room;
+  std::string_view view;
+  explicit Text(const Field& a) : view(text_of(a, room)) {}
+};
+
+bool equals(const Field& a, const Operand& v) {
+  if (a.is_null()) return v.null;
+  if (v.null) return false;
+  double x;
+  if (a.kind == Field::number && v.numeric && read_number(a.text, x)) return x == v.number;
+  return Text(a).view == v.text;
+}
+bool not_equal(const Field& a, const Operand& v) { return !equals(a, v); }
+bool is_null(const Field& a, const Operand&) { return a.is_null(); }
+bool not_null(const Field& a, const Operand&) { return !a.is_null(); }
+
+// <0, 0, >0; a field that is null compares with nothing.
+int order(const Field& a, const Operand& v) {
+  double x;
+  if (a.kind == Field::number && v.numeric && read_number(a.text, x)) return x < v.number ? -1 : x > v.number;
+  return Text(a).view.compare(v.text);
+}
+bool greater(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) > 0; }
+bool less(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) < 0; }
+bool greater_or_equal(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) >= 0; }
+bool less_or_equal(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) <= 0; }
+
+bool between(const Field& a, const Operand& v) {
+  if (a.is_null()) return false;
+  double x = 0;
+  if (!read_number(Text(a).view, x)) x = 0;
+  return v.low <= x && x <= v.high;
+}
+
+bool contains(const Field& a, const Operand& v) { return !a.is_null() && Text(a).view.find(v.text) != std::string_view::npos; }
+bool starts_with(const Field& a, const Operand& v) { return !a.is_null() && Text(a).view.starts_with(v.text); }
+bool ends_with(const Field& a, const Operand& v) { return !a.is_null() && Text(a).view.ends_with(v.text); }
+bool not_contains(const Field& a, const Operand& v) { return !contains(a, v); }
+bool not_starts_with(const Field& a, const Operand& v) { return !starts_with(a, v); }
+bool not_ends_with(const Field& a, const Operand& v) { return !ends_with(a, v); }
+
+bool iequals(const Field& a, const Operand& v) {
+  if (a.is_null()) return v.null;
+  if (v.null) return false;
+  double x;
+  if (a.kind == Field::number && v.numeric && read_number(a.text, x)) return x == v.number;
+  return lower(Text(a).view) == v.lowered;
+}
+bool inot_equal(const Field& a, const Operand& v) { return !iequals(a, v); }
+bool icontains(const Field& a, const Operand& v) { return !a.is_null() && lower(Text(a).view).find(v.lowered) != std::string::npos; }
+bool istarts_with(const Field& a, const Operand& v) { return !a.is_null() && lower(Text(a).view).starts_with(v.lowered); }
+bool iends_with(const Field& a, const Operand& v) { return !a.is_null() && lower(Text(a).view).ends_with(v.lowered); }
+bool inot_contains(const Field& a, const Operand& v) { return !icontains(a, v); }
+bool inot_starts_with(const Field& a, const Operand& v) { return !istarts_with(a, v); }
+bool inot_ends_with(const Field& a, const Operand& v) { return !iends_with(a, v); }
+
+re2::StringPiece piece(std::string_view s) { return {s.data(), s.size()}; }
+bool like(const Field& a, const Operand& v) { return !a.is_null() && RE2::FullMatch(piece(Text(a).view), *v.re); }
+bool matches_pattern(const Field& a, const Operand& v) { return !a.is_null() && RE2::PartialMatch(piece(Text(a).view), *v.re); }
+
+constexpr Operator kOperators[] = {
+    {"EQUALS", Wants::value, Helps::equal, false, equals, "the same number, or the same text"},
+    {"NOT_EQUAL", Wants::value, Helps::no, false, not_equal, "not EQUALS; true for a missing field unless the value is null"},
+    {"IS_NULL", Wants::nothing, Helps::no, true, is_null, "null or missing"},
+    {"NOT_NULL", Wants::nothing, Helps::no, true, not_null, "there and not null"},
+    {"GREATER_THAN", Wants::value, Helps::above, false, greater, "by number, else by the bytes of the text"},
+    {"LESS_THAN", Wants::value, Helps::below, false, less, "by number, else by the bytes of the text"},
+    {"GREATER_OR_EQUAL", Wants::value, Helps::above, false, greater_or_equal, "by number, else by the bytes of the text"},
+    {"LESS_OR_EQUAL", Wants::value, Helps::below, false, less_or_equal, "by number, else by the bytes of the text"},
+    {"BETWEEN", Wants::range, Helps::between, false, between, "a number from the first to the second, both included"},
+    {"BETWEEN_INCLUSIVE", Wants::range, Helps::between, false, between, "the same as BETWEEN"},
+    {"CONTAINS", Wants::value, Helps::no, false, contains, "the text has the value somewhere"},
+    {"NOT_CONTAINS", Wants::value, Helps::no, false, not_contains, "not CONTAINS; true for a missing field"},
+    {"STARTS_WITH", Wants::value, Helps::prefix, false, starts_with, "the text begins with the value"},
+    {"NOT_STARTS_WITH", Wants::value, Helps::no, false, not_starts_with, "not STARTS_WITH; true for a missing field"},
+    {"ENDS_WITH", Wants::value, Helps::no, false, ends_with, "the text ends with the value"},
+    {"NOT_ENDS_WITH", Wants::value, Helps::no, false, not_ends_with, "not ENDS_WITH; true for a missing field"},
+    {"LIKE", Wants::like, Helps::no, false, like, "% stands for any run, _ for one character"},
+    {"MATCHES_PATTERN", Wants::pattern, Helps::no, false, matches_pattern, "an RE2 expression found anywhere in the text"},
+    {"IEQUALS", Wants::value, Helps::no, false, iequals, "EQUALS whatever the case"},
+    {"INOT_EQUAL", Wants::value, Helps::no, false, inot_equal, "not IEQUALS"},
+    {"ICONTAINS", Wants::value, Helps::no, false, icontains, "CONTAINS whatever the case"},
+    {"INOT_CONTAINS", Wants::value, Helps::no, false, inot_contains, "not ICONTAINS"},
+    {"ISTARTS_WITH", Wants::value, Helps::no, false, istarts_with, "STARTS_WITH whatever the case"},
+    {"INOT_STARTS_WITH", Wants::value, Helps::no, false, inot_starts_with, "not ISTARTS_WITH"},
+    {"IENDS_WITH", Wants::value, Helps::no, false, iends_with, "ENDS_WITH whatever the case"},
+    {"INOT_ENDS_WITH", Wants::value, Helps::no, false, inot_ends_with, "not IENDS_WITH"},
+};
+
+Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string_view shown) {
+  if (pattern.size() > kPatternBytes)
+    return fail(Code::invalid, "BAD_REQUEST", fmt::format("the pattern has {} bytes; at most {} are allowed", pattern.size(), kPatternBytes));
+  RE2::Options options;
+  options.set_log_errors(false);
+  auto re = std::make_shared<const RE2>(pattern, options);
+  if (!re->ok()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("the regular expression '{}' is not valid: {}", shown, re->error()));
+  return re;
+}
+
+std::string like_pattern(std::string_view like) {
+  std::string out;
+  size_t from = 0;
+  for (size_t i = 0; i <= like.size(); ++i) {
+    if (i < like.size() && like[i] != '%' && like[i] != '_') continue;
+    out += RE2::QuoteMeta(piece(like.substr(from, i - from)));
+    if (i < like.size()) out += like[i] == '%' ? ".*" : ".";
+    from = i + 1;
+  }
+  return out;
+}
+
+Result<void> prepare_range(Operand& v, const json::Value* value) {
+  std::vector<std::string> ends;
+  if (value && value->is_array()) {
+    for (const json::Value& e : value->array())
+      ends.push_back(e.is_number() ? e.number_text() : e.is_string() ? e.string() : "?");
+  } else if (value && value->is_string()) {
+    const std::string& s = value->string();
+    size_t comma = s.find(',');
+    if (comma != s.npos) ends = {s.substr(0, comma), s.substr(comma + 1)};
+  }
+  auto trim = [](std::string s) {
+    while (!s.empty() && s.front() == ' ') s.erase(0, 1);
+    while (!s.empty() && s.back() == ' ') s.pop_back();
+    return s;
+  };
+  if (ends.size() != 2 || !read_number(trim(ends[0]), v.low) || !read_number(trim(ends[1]), v.high))
+    return fail(Code::invalid, "BAD_REQUEST", "BETWEEN needs two numbers: an array [low, high] or the text \"low,high\"");
+  return {};
+}
+
+}  // namespace
+
+std::string lower(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x80) {
+      out.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
+      ++i;
+    } else {
+      put_rune(out, static_cast<uint32_t>(towlower_l(static_cast<wint_t>(take_rune(text, i)), letters())));
+    }
+  }
+  return out;
+}
+
+bool read_number(std::string_view text, double& out) {
+  if (text.empty()) return false;
+  if (text[0] == '+') text.remove_prefix(1);
+  auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (err == std::errc::result_out_of_range) {
+    out = std::strtod(std::string(text).c_str(), nullptr);
+    return true;
+  }
+  return err == std::errc() && end == text.data() + text.size() && std::isfinite(out);
+}
+
+std::string shortest(double number) {
+  char buf[64];
+  bool plain = number == 0 || (std::fabs(number) >= 1e-4 && std::fabs(number) < 1e21);
+  auto end = std::to_chars(buf, buf + sizeof buf, number, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+  return {buf, end};
+}
+
+std::span<const Operator> operators() { return kOperators; }
+
+const Operator* find_operator(std::string_view name) {
+  for (const Operator& op : kOperators)
+    if (op.name == name) return &op;
+  return nullptr;
+}
+
+std::string operator_names() {
+  std::string out;
+  for (const Operator& op : kOperators) {
+    if (!out.empty()) out += ", ";
+    out += op.name;
+  }
+  return out;
+}
+
+Result<Operand> prepare(const Operator& op, const json::Value* value) {
+  Operand v;
+  if (op.wants == Wants::nothing) return v;
+  if (op.wants == Wants::range) {
+    TRY_OK(prepare_range(v, value));
+    v.null = false;
+    return v;
+  }
+  v.null = !value || value->is_null();
+  if (!v.null) {
+    if (value->is_number()) {
+      v.number = value->as_double();
+      v.numeric = true;
+      v.text = shortest(v.number);
+    } else if (value->is_string()) {
+      v.text = value->string();
+      v.numeric = read_number(v.text, v.number);
+    } else if (value->is_bool()) {
+      v.text = value->boolean() ? "true" : "false";
+    } else {
+      v.text = json::print(*value);
+    }
+    v.lowered = lower(v.text);
+  }
+  if (op.wants == Wants::pattern) {
+    TRY(v.re, regex(v.text, v.text));
+  } else if (op.wants == Wants::like) {
+    TRY(v.re, regex(like_pattern(v.text), v.text));
+  }
+  return v;
+}
+
+}  // namespace pawl::condition

@@ -1,0 +1,210 @@
+// Nodes to a value: a walk of the tree. Variables are looked up once, before anything runs, and one
+// that is missing fails the whole expression: no short circuit hides a misspelt name.
+
+#include <re2/re2.h>
+
+#include <cmath>
+
+#include "expr/code.h"
+#include "expr/functions.h"
+
+namespace pawl::expr {
+
+Result<Value> Evaluation::run() {
+  size_t n = code_.variables.size();
+  if (n > kFew) {
+    many_.resize(n);
+    slots_ = many_.data();
+  }
+  for (size_t i = 0; i < n; ++i) {
+    slots_[i] = variables_.find(code_.variables[i]);
+    if (slots_[i]) continue;
+    size_t at = 0;
+    for (const Node& node : code_.nodes)
+      if (node.op == Op::variable && node.slot == i) at = node.at;
+    return wrong(at, "undefined variable \"" + code_.variables[i] + "\"");
+  }
+  return eval(code_.root);
+}
+
+Result<Value> Evaluation::apply(uint32_t node, const Value& element, const Value& accumulator) {
+  arena.spend(1);
+  if (arena.full()) return wrong(code_.nodes[node].at, "the expression makes more than " + std::to_string(Arena::kMost) + " values");
+  Scope scope{element, accumulator};
+  const Scope* outer = scope_;
+  scope_ = &scope;
+  Result<Value> out = eval(node);
+  scope_ = outer;
+  return out;
+}
+
+Result<Value> Evaluation::eval(uint32_t i) {
+  const Node& node = code_.nodes[i];
+  switch (node.op) {
+    case Op::constant: return node.constant;
+    case Op::variable: return of(*slots_[node.slot]);
+    case Op::pointer: return scope_->element;
+    case Op::accumulator: return scope_->accumulator;
+    case Op::member:
+    case Op::index: return fetch(node);
+    case Op::slice: return slice(node);
+    case Op::list:
+    case Op::map: return build(node);
+    case Op::call:
+    case Op::method: return call(node);
+    case Op::negate:
+    case Op::plus: {
+      TRY(Value v, eval(node.a));
+      if (!v.is_number()) return wrong(node.at, "a sign wants a number, got " + std::string(kind_name(v.kind)));
+      return node.op == Op::plus ? v : arithmetic(Op::subtract, v.kind == Kind::integer ? of(int64_t{0}) : exact_real(0), v, arena, node.at);
+    }
+    case Op::not_:
+    case Op::and_:
+    case Op::or_:
+    case Op::coalesce:
+    case Op::conditional: return logic(node);
+    default: return binary(node);
+  }
+}
+
+Result<Value> Evaluation::logic(const Node& node) {
+  TRY(Value a, eval(node.a));
+  if (node.op == Op::coalesce) return a.kind == Kind::nil ? eval(node.b) : Result<Value>(a);
+  if (a.kind != Kind::boolean)
+    return wrong(node.at, std::string(node.op == Op::not_ ? "!" : node.op == Op::conditional ? "?:" : symbol_of(node.op)) + " wants a boolean, got " + std::string(kind_name(a.kind)));
+  if (node.op == Op::not_) return of(!a.truth());
+  if (node.op == Op::conditional) return eval(a.truth() ? node.b : node.c);
+  if (a.truth() == (node.op == Op::or_)) return a;
+  TRY(Value b, eval(node.b));
+  if (b.kind != Kind::boolean) return wrong(node.at, std::string(symbol_of(node.op)) + " wants a boolean, got " + std::string(kind_name(b.kind)));
+  return b;
+}
+
+Result<Value> Evaluation::fetch(const Node& node) {
+  TRY(Value self, eval(node.a));
+  Value key = of(node.name);
+  if (node.op == Op::index) {
+    TRY(key, eval(node.b));
+  }
+  if (self.kind == Kind::nil && node.guarded) return Value{};
+  if (self.kind == Kind::map && key.kind == Kind::string) {
+    Value out;
+    return member(self, key.text, out) ? out : Value{};
+  }
+  bool indexed = node.op == Op::index && key.is_number() && (self.kind == Kind::list || self.kind == Kind::string);
+  if (!indexed) {
+    std::string what = node.op == Op::index ? "an index of a " + std::string(kind_name(key.kind)) : "field \"" + std::string(node.name) + "\"";
+    return wrong(node.at, "cannot take " + what + " from " + std::string(kind_name(self.kind)));
+  }
+  int64_t n = static_cast<int64_t>(self.kind == Kind::list ? size(self) : self.text.size());
+  double want = std::trunc(key.as_double());
+  double from_start = want < 0 ? want + static_cast<double>(n) : want;
+  if (!(from_start >= 0 && from_start < static_cast<double>(n)))
+    return wrong(node.at, "index out of range: there are " + std::to_string(n) + " elements");
+  size_t i = static_cast<size_t>(from_start);
+  return self.kind == Kind::list ? element(self, i) : of(int64_t{static_cast<unsigned char>(self.text[i])});
+}
+
+Result<Value> Evaluation::slice(const Node& node) {
+  TRY(Value self, eval(node.a));
+  if (self.kind != Kind::list && self.kind != Kind::string) return wrong(node.at, "cannot slice a " + std::string(kind_name(self.kind)));
+  double n = static_cast<double>(self.kind == Kind::list ? size(self) : self.text.size());
+  double bounds[2] = {0, n};
+  for (int k = 0; k < 2; ++k) {
+    uint32_t side = k ? node.c : node.b;
+    if (side == kNone) continue;
+    TRY(Value v, eval(side));
+    if (!v.is_number()) return wrong(node.at, "a slice wants numbers, got " + std::string(kind_name(v.kind)));
+    double want = std::trunc(v.as_double());
+    bounds[k] = std::clamp(want < 0 ? want + n : want, 0.0, n);
+  }
+  size_t from = static_cast<size_t>(bounds[0]), to = static_cast<size_t>(std::max(bounds[0], bounds[1]));
+  if (self.kind == Kind::string) return of(self.text.substr(from, to - from));
+  List out;
+  for (size_t i = from; i < to; ++i) out.push_back(element(self, i));
+  return arena.keep(std::move(out));
+}
+
+Result<Value> Evaluation::build(const Node& node) {
+  if (arena.full()) return wrong(node.at, "the expression makes too many values");
+  if (node.op == Op::list) {
+    List out;
+    out.reserve(node.items.size());
+    for (uint32_t item : node.items) {
+      TRY(Value v, eval(item));
+      out.push_back(v);
+    }
+    return arena.keep(std::move(out));
+  }
+  Map out;
+  for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
+    TRY(Value name, eval(node.items[i]));
+    if (name.kind != Kind::string) return wrong(node.at, "a map key must be a string, got " + std::string(kind_name(name.kind)));
+    TRY(Value value, eval(node.items[i + 1]));
+    auto twin = std::find_if(out.begin(), out.end(), [&](const auto& m) { return m.first == name.text; });
+    if (twin != out.end()) twin->second = value;
+    else out.push_back({name.text, value});
+  }
+  return arena.keep(std::move(out));
+}
+
+Result<Value> Evaluation::call(const Node& node) {
+  constexpr size_t few = 4;
+  Value near[few];
+  std::vector<Value> far;
+  Value* args = near;
+  if (node.items.size() > few) {
+    far.resize(node.items.size());
+    args = far.data();
+  }
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    TRY(args[i], eval(node.items[i]));
+  }
+  if (arena.full()) return wrong(node.at, "the expression makes too many values");
+  std::span<const Value> given(args, node.items.size());
+  if (node.op == Op::method) {
+    TRY(Value self, eval(node.a));
+    return method(*this, node.name, self, given, node.at);
+  }
+  Call one{*this, node.function->name, given, node.c, node.at};
+  return node.function->run(one);
+}
+
+Result<Value> Evaluation::match(const Node& node, const Value& a, const Value& b) {
+  if (a.kind != Kind::string || b.kind != Kind::string)
+    return wrong(node.at, std::string(symbol_of(node.op)) + " wants two strings, got " + std::string(kind_name(a.kind)) + " and " + std::string(kind_name(b.kind)));
+  if (node.op == Op::contains) return of(a.text.contains(b.text));
+  if (node.op == Op::starts_with) return of(a.text.starts_with(b.text));
+  if (node.op == Op::ends_with) return of(a.text.ends_with(b.text));
+  re2::StringPiece text(a.text.data(), a.text.size());
+  if (node.pattern) return of(re2::RE2::PartialMatch(text, *node.pattern));
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  re2::RE2 pattern(re2::StringPiece(b.text.data(), b.text.size()), options);
+  if (!pattern.ok()) return wrong(node.at, "bad pattern: " + pattern.error());
+  return of(re2::RE2::PartialMatch(text, pattern));
+}
+
+Result<Value> Evaluation::binary(const Node& node) {
+  TRY(Value a, eval(node.a));
+  TRY(Value b, eval(node.b));
+  switch (node.op) {
+    case Op::equal: return of(equal(a, b));
+    case Op::unequal: return of(!equal(a, b));
+    case Op::less:
+    case Op::more:
+    case Op::at_most:
+    case Op::at_least: return comparison(node.op, a, b, node.at);
+    case Op::in: {
+      TRY(bool found, is_in(a, b, node.at));
+      return of(found);
+    }
+    case Op::matches:
+    case Op::contains:
+    case Op::starts_with:
+    case Op::ends_with: return match(node, a, b);
+    default: return arithmetic(node.op, a, b, arena, node.at);
+  }
+}
+
+}  // namespace pawl::expr

@@ -1,0 +1,115 @@
+// The recorded cases of the expression language, and the promises around them.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "expr/expression.h"
+#include "json/text.h"
+
+namespace pawl::expr {
+namespace {
+
+constexpr Time kNow = 1'794'700'000 * kSecond;
+
+json::Value load(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  auto value = json::parse(text.str());
+  EXPECT_TRUE(value) << path;
+  return value ? *value : json::Value();
+}
+
+Result<json::Value> run(std::string_view text, std::string_view variables = "{}") {
+  auto vars = json::parse(variables);
+  return Expression(text).evaluate(vars->object(), kNow);
+}
+
+// Members in any order, numbers by amount as doubles: 2e+23 is 200000000000000000000000.
+bool same(const json::Value& a, const json::Value& b) {
+  if (a.is_number() && b.is_number()) return json::same_number(a, b) || a.as_double() == b.as_double();
+  if (a.is_array() && b.is_array()) return std::equal(a.array().begin(), a.array().end(), b.array().begin(), b.array().end(), same);
+  if (a.is_object() && b.is_object()) {
+    if (a.object().size() != b.object().size()) return false;
+    for (const json::Member& m : a.object())
+      if (!b.find(m.name) || !same(m.value, *b.find(m.name))) return false;
+    return true;
+  }
+  return a == b;
+}
+
+void play(const std::string& path) {
+  json::Value cases = load(path);
+  size_t played = 0;
+  for (const json::Value& c : cases.array()) {
+    if (c.string_or("level") == "quirk") continue;
+    ++played;
+    std::string text(c.string_or("expr"));
+    auto got = Expression(text).evaluate(c.find("vars")->object(), kNow);
+    if (c.find("error")) {
+      EXPECT_FALSE(got) << text << " with " << json::print(*c.find("vars")) << " gave " << json::print(*got);
+    } else {
+      ASSERT_TRUE(c.find("result")) << text;
+      EXPECT_TRUE(got && same(*got, *c.find("result"))) << text << " with " << json::print(*c.find("vars")) << " wants " << json::print(*c.find("result")) << " got "
+                                                        << (got ? json::print(*got) : got.error().message);
+    }
+  }
+  EXPECT_GT(played, 30u);
+}
+
+TEST(expr, every_recorded_case_holds) { play("tests/vectors/expressions.json"); }
+TEST(expr, every_sample_of_the_contract_holds) { play("tests/vectors/expressions-samples.json"); }
+
+TEST(expr, errors_name_expression_position_and_variable) {
+  auto got = run("1 + missing > 3");
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().message, "expression \"1 + missing > 3\": undefined variable \"missing\" at position 5");
+}
+
+TEST(expr, numbers_keep_their_digits) {
+  EXPECT_EQ(json::print(*run("a", R"({"a": 123456789012345678901234567890.50})")), "123456789012345678901234567890.50");
+  EXPECT_EQ(json::print(*run("a + 1", R"({"a": 9007199254740993})")), "9007199254740994");
+  EXPECT_EQ(json::print(*run("a * 2", R"({"a": 9223372036854775807})")), "18446744073709552000");
+}
+
+TEST(expr, depth_is_limited_however_it_is_made) {
+  EXPECT_FALSE(run(std::string(100'000, '(') + "1" + std::string(100'000, ')')));
+  EXPECT_FALSE(run(std::string(20'000, '-') + "1"));
+  EXPECT_FALSE(run(std::string(20'000, '[') + std::string(20'000, ']')));
+  std::string sum = "1";
+  for (int i = 0; i < 20'000; ++i) sum += "+1";
+  EXPECT_FALSE(run(sum));
+  std::string small = "1";
+  for (int i = 0; i < 300; ++i) small += "+1";
+  EXPECT_EQ(json::print(*run(small)), "301");
+}
+
+TEST(expr, work_is_limited) {
+  EXPECT_FALSE(run("1..1000000000"));
+  EXPECT_FALSE(run("repeat('x', 100000000)"));
+  EXPECT_FALSE(run("map(1..50000, map(1..50000, #))"));
+  EXPECT_FALSE(run("len(1..1e300)"));
+}
+
+TEST(expr, string_literals_are_never_rewritten) {
+  EXPECT_EQ(json::print(*run("'#fff'")), R"("#fff")");
+  EXPECT_EQ(json::print(*run("\"${a}\"")), R"("${a}")");
+  EXPECT_EQ(json::print(*run("\"it's Bob's\"")), R"("it's Bob's")");
+}
+
+TEST(expr, a_function_name_may_be_a_variable) {
+  EXPECT_EQ(json::print(*run("type == 'LOAN' && count > 3", R"({"type": "LOAN", "count": 5})")), "true");
+  EXPECT_EQ(json::print(*run("!contains(xs, 'a')", R"({"xs": ["b"]})")), "true");
+}
+
+TEST(expr, a_test_wants_a_boolean) {
+  json::Object none;
+  auto got = Expression("1 + 1").test(none, kNow);
+  ASSERT_FALSE(got);
+  EXPECT_NE(got.error().message.find("not bool"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pawl::expr

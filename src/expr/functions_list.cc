@@ -1,0 +1,312 @@
+// Functions on lists and maps, with and without a closure.
+
+#include "expr/functions.h"
+
+namespace pawl::expr {
+
+Result<Value> fn_contains(Call& c) {
+  TRY(bool found, is_in(c.args[1], c.args[0], c.at));
+  return of(found);
+}
+
+namespace {
+
+// How many elements the closure holds for, stopping once there are `enough`.
+Result<size_t> holds(Call& c, size_t enough) {
+  TRY(Value list, c.list(0));
+  size_t n = 0;
+  for (size_t i = 0; i < size(list) && n < enough; ++i) {
+    TRY(bool yes, c.test(element(list, i)));
+    n += yes;
+  }
+  return n;
+}
+
+// The index of the first or last element the closure holds for; the list's size when there is none.
+Result<size_t> seek(Call& c, bool from_end) {
+  TRY(Value list, c.list(0));
+  size_t n = size(list);
+  for (size_t step = 0; step < n; ++step) {
+    size_t i = from_end ? n - 1 - step : step;
+    TRY(bool yes, c.test(element(list, i)));
+    if (yes) return i;
+  }
+  return n;
+}
+
+Result<Value> sought(Call& c, bool from_end, bool index) {
+  TRY(size_t i, seek(c, from_end));
+  if (i >= size(c.args[0])) return Value{};
+  return index ? of(static_cast<int64_t>(i)) : element(c.args[0], i);
+}
+
+Result<bool> descending(Call& c, size_t i) {
+  if (c.args.size() <= i) return false;
+  TRY(std::string_view order, c.text(i));
+  if (order != "asc" && order != "desc") return c.bad("the order must be 'asc' or 'desc'");
+  return order == "desc";
+}
+
+// Sorts `keys` and says where each element went; numbers with numbers, strings with strings.
+Result<std::vector<size_t>> ordered(Call& c, const List& keys, bool down) {
+  for (const Value& k : keys) {
+    bool fits = keys[0].is_number() ? k.is_number() : keys[0].kind == Kind::string && k.kind == Kind::string;
+    if (!fits) return c.bad("wants only numbers or only strings");
+  }
+  std::vector<size_t> order(keys.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    const Value &a = keys[down ? y : x], &b = keys[down ? x : y];
+    return a.is_number() ? compare_numbers(a, b) < 0 : a.text < b.text;
+  });
+  return order;
+}
+
+}  // namespace
+
+Result<Value> fn_all(Call& c) {
+  TRY(Value list, c.list(0));
+  for (size_t i = 0; i < size(list); ++i) {
+    TRY(bool yes, c.test(element(list, i)));
+    if (!yes) return of(false);
+  }
+  return of(true);
+}
+Result<Value> fn_none(Call& c) {
+  TRY(size_t n, holds(c, 1));
+  return of(n == 0);
+}
+Result<Value> fn_any(Call& c) {
+  TRY(size_t n, holds(c, 1));
+  return of(n > 0);
+}
+Result<Value> fn_one(Call& c) {
+  TRY(size_t n, holds(c, 2));
+  return of(n == 1);
+}
+
+Result<Value> fn_count(Call& c) {
+  if (c.closure != kNone) {
+    TRY(size_t n, holds(c, SIZE_MAX));
+    return of(static_cast<int64_t>(n));
+  }
+  TRY(Value list, c.list(0));
+  int64_t n = 0;
+  for (size_t i = 0; i < size(list); ++i) {
+    Value v = element(list, i);
+    if (v.kind != Kind::boolean) return c.bad("without a closure wants a list of booleans");
+    n += v.truth();
+  }
+  return of(n);
+}
+
+Result<Value> fn_filter(Call& c) {
+  TRY(Value list, c.list(0));
+  List out;
+  for (size_t i = 0; i < size(list); ++i) {
+    Value v = element(list, i);
+    TRY(bool yes, c.test(v));
+    if (yes) out.push_back(v);
+  }
+  return c.run.arena.keep(std::move(out));
+}
+
+Result<Value> fn_map(Call& c) {
+  TRY(Value list, c.list(0));
+  List out;
+  out.reserve(size(list));
+  for (size_t i = 0; i < size(list); ++i) {
+    TRY(Value v, c.run.apply(c.closure, element(list, i)));
+    out.push_back(v);
+  }
+  return c.run.arena.keep(std::move(out));
+}
+
+Result<Value> fn_find(Call& c) { return sought(c, false, false); }
+Result<Value> fn_find_index(Call& c) { return sought(c, false, true); }
+Result<Value> fn_find_last(Call& c) { return sought(c, true, false); }
+Result<Value> fn_find_last_index(Call& c) { return sought(c, true, true); }
+
+Result<Value> fn_sum(Call& c) {
+  TRY(Value list, c.list(0));
+  Value sum = of(int64_t{0});
+  for (size_t i = 0; i < size(list); ++i) {
+    Value v = element(list, i);
+    if (c.closure != kNone) {
+      TRY(v, c.run.apply(c.closure, v));
+    }
+    if (!v.is_number()) return c.bad("wants numbers, got " + std::string(kind_name(v.kind)));
+    TRY(sum, arithmetic(Op::add, sum, v, c.run.arena, c.at));
+  }
+  return sum;
+}
+
+Result<Value> fn_group_by(Call& c) {
+  TRY(Value list, c.list(0));
+  std::vector<std::pair<std::string, List>> groups;
+  for (size_t i = 0; i < size(list); ++i) {
+    Value v = element(list, i);
+    TRY(Value key, c.run.apply(c.closure, v));
+    std::string name;
+    append_text(name, key);
+    auto it = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
+    if (it == groups.end()) it = groups.insert(it, {name, {}});
+    it->second.push_back(v);
+    c.run.arena.spend(groups.size() / 8);
+    if (c.run.arena.full()) return c.bad("too many groups");
+  }
+  Map out;
+  for (auto& [name, items] : groups) out.push_back({c.run.arena.keep(std::move(name)), c.run.arena.keep(std::move(items))});
+  Value map = c.run.arena.keep(std::move(out));
+  map.unnamed = true;
+  return map;
+}
+
+Result<Value> fn_sort_by(Call& c) {
+  TRY(Value list, c.list(0));
+  TRY(bool down, descending(c, 1));
+  List keys, out;
+  for (size_t i = 0; i < size(list); ++i) {
+    TRY(Value key, c.run.apply(c.closure, element(list, i)));
+    keys.push_back(key);
+  }
+  TRY(std::vector<size_t> order, ordered(c, keys, down));
+  for (size_t i : order) out.push_back(element(list, i));
+  return c.run.arena.keep(std::move(out));
+}
+
+Result<Value> fn_sort(Call& c) {
+  TRY(Value list, c.list(0));
+  TRY(bool down, descending(c, 1));
+  List keys, out;
+  for (size_t i = 0; i < size(list); ++i) keys.push_back(element(list, i));
+  TRY(std::vector<size_t> order, ordered(c, keys, down));
+  for (size_t i : order) out.push_back(keys[i]);
+  return c.run.arena.keep(std::move(out));
+}
+
+Result<Value> fn_reduce(Call& c) {
+  TRY(Value list, c.list(0));
+  size_t i = 0;
+  Value acc;
+  if (c.args.size() > 1) acc = c.args[1];
+  else if (size(list)) acc = element(list, i++);
+  else return c.bad("an empty list needs a start value");
+  for (; i < size(list); ++i) {
+    TRY(acc, c.run.apply(c.closure, element(list, i), acc));
+  }
+  return acc;
+}
+
+Result<Value> fn_first(Call& c) {
+  TRY(Value list, c.list(0));
+  return size(list) ? element(list, 0) : Value{};
+}
+Result<Value> fn_last(Call& c) {
+  TRY(Value list, c.list(0));
+  return size(list) ? element(list, size(list) - 1) : Value{};
+}
+
+Result<Value> fn_get(Call& c) {
+  const Value& from = c.args[0];
+  if (from.kind == Kind::map) {
+    TRY(std::string_view name, c.text(1));
+    Value out;
+    return member(from, name, out) ? out : Value{};
+  }
+  TRY(Value list, c.list(0));
+  TRY(int64_t i, c.whole(1));
+  int64_t n = static_cast<int64_t>(size(list));
+  if (i < 0) i += n;
+  return i >= 0 && i < n ? element(list, static_cast<size_t>(i)) : Value{};
+}
+
+Result<Value> fn_take(Call& c) {
+  TRY(Value list, c.list(0));
+  TRY(int64_t n, c.whole(1));
+  if (n < 0) return c.bad("wants a count that is not negative");
+  List out;
+  for (size_t i = 0; i < size(list) && static_cast<int64_t>(i) < n; ++i) out.push_back(element(list, i));
+  return c.run.arena.keep(std::move(out));
+}
+
+namespace {
+Result<Value> of_members(Call& c, Value (*pick)(Call& c, std::string_view name, const Value& value)) {
+  if (c.args[0].kind != Kind::map) return c.bad("wants a map, got " + std::string(kind_name(c.args[0].kind)));
+  List out;
+  for (size_t i = 0; i < size(c.args[0]); ++i) {
+    auto [name, value] = entry(c.args[0], i);
+    out.push_back(pick(c, name, value));
+  }
+  return c.run.arena.keep(std::move(out));
+}
+}  // namespace
+
+Result<Value> fn_keys(Call& c) {
+  return of_members(c, [](Call&, std::string_view name, const Value&) { return of(name); });
+}
+Result<Value> fn_values(Call& c) {
+  return of_members(c, [](Call&, std::string_view, const Value& value) { return value; });
+}
+Result<Value> fn_to_pairs(Call& c) {
+  return of_members(c, [](Call& call, std::string_view name, const Value& value) { return call.run.arena.keep(List{of(name), value}); });
+}
+
+Result<Value> fn_from_pairs(Call& c) {
+  TRY(Value list, c.list(0));
+  Map out;
+  for (size_t i = 0; i < size(list); ++i) {
+    Value pair = element(list, i);
+    if (pair.kind != Kind::list || size(pair) != 2) return c.bad("wants a list of [key, value] pairs");
+    std::string name;
+    append_text(name, element(pair, 0));
+    out.push_back({c.run.arena.keep(std::move(name)), element(pair, 1)});
+  }
+  Value map = c.run.arena.keep(std::move(out));
+  map.unnamed = true;
+  return map;
+}
+
+Result<Value> fn_reverse(Call& c) {
+  TRY(Value list, c.list(0));
+  List out;
+  for (size_t i = size(list); i > 0; --i) out.push_back(element(list, i - 1));
+  return c.run.arena.keep(std::move(out));
+}
+
+Result<Value> fn_uniq(Call& c) {
+  TRY(Value list, c.list(0));
+  List out;
+  for (size_t i = 0; i < size(list); ++i) {
+    Value v = element(list, i);
+    c.run.arena.spend(1 + out.size() / 16);
+    if (c.run.arena.full()) return c.bad("too many different elements");
+    if (std::none_of(out.begin(), out.end(), [&](const Value& o) { return equal(o, v); })) out.push_back(v);
+  }
+  return c.run.arena.keep(std::move(out));
+}
+
+Result<Value> fn_concat(Call& c) {
+  List out;
+  for (size_t k = 0; k < c.args.size(); ++k) {
+    TRY(Value list, c.list(k));
+    for (size_t i = 0; i < size(list); ++i) out.push_back(element(list, i));
+  }
+  return c.run.arena.keep(std::move(out));
+}
+
+Result<Value> fn_flatten(Call& c) {
+  TRY(Value list, c.list(0));
+  List out;
+  auto open = [&](auto& self, const Value& v) -> void {
+    for (size_t i = 0; i < size(v); ++i) {
+      Value item = element(v, i);
+      if (item.kind == Kind::list) self(self, item);
+      else out.push_back(item);
+    }
+  };
+  open(open, list);
+  return c.run.arena.keep(std::move(out));
+}
+
+}  // namespace pawl::expr

@@ -1,0 +1,113 @@
+// Arithmetic and comparison. Two whole numbers that fit 64 bits are added, subtracted and multiplied
+// to the digit; everything else is IEEE double. Two int literals wrap, as in the original.
+
+#include <cmath>
+
+#include "expr/code.h"
+
+namespace pawl::expr {
+
+namespace {
+
+bool is_whole(const Value& v) { return v.kind == Kind::integer || v.exact; }
+
+// True when the result fits; `out` is then exact.
+bool whole_result(Op op, int64_t a, int64_t b, int64_t& out) {
+  switch (op) {
+    case Op::add: return !__builtin_add_overflow(a, b, &out);
+    case Op::subtract: return !__builtin_sub_overflow(a, b, &out);
+    default: return !__builtin_mul_overflow(a, b, &out);
+  }
+}
+
+Value number_result(Op op, const Value& a, const Value& b) {
+  if (is_whole(a) && is_whole(b)) {
+    int64_t out = 0;
+    bool fits = whole_result(op, a.whole, b.whole, out);
+    if (a.kind == Kind::integer && b.kind == Kind::integer) return of(out);
+    if (fits) return exact_real(out);
+  }
+  double x = a.as_double(), y = b.as_double();
+  return of(op == Op::add ? x + y : op == Op::subtract ? x - y : x * y);
+}
+
+// Times and durations: what may be added to what.
+bool time_result(Op op, const Value& a, const Value& b, Value& out) {
+  if (op != Op::add && op != Op::subtract) return false;
+  int64_t sum = 0;
+  if (!whole_result(op, a.whole, b.whole, sum)) return false;
+  bool durations = a.kind == Kind::duration && b.kind == Kind::duration;
+  if (durations || (op == Op::subtract && a.kind == Kind::time && b.kind == Kind::time)) out = of_duration(sum);
+  else if (a.kind == Kind::time && b.kind == Kind::duration) out = of_time(sum);
+  else if (op == Op::add && a.kind == Kind::duration && b.kind == Kind::time) out = of_time(sum);
+  else return false;
+  return true;
+}
+
+Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
+  constexpr double most = 100'000;
+  double from = std::trunc(a.as_double()), to = std::trunc(b.as_double());
+  if (!(to - from < most)) return wrong(at, "the range has more than 100000 elements");
+  List out;
+  for (double v = from; v <= to; ++v) out.push_back(of(static_cast<int64_t>(v)));
+  return arena.keep(std::move(out));
+}
+
+}  // namespace
+
+Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, size_t at) {
+  auto refuse = [&](std::string_view what) {
+    return wrong(at, std::string(symbol_of(op)) + " wants " + std::string(what) + ", got " + std::string(kind_name(a.kind)) + " and " + std::string(kind_name(b.kind)));
+  };
+  if (op == Op::add && a.kind == Kind::string && b.kind == Kind::string) {
+    if (a.text.size() + b.text.size() > 1024 * 1024) return wrong(at, "the text is longer than 1 MiB");
+    std::string out(a.text);
+    return of(arena.keep(out += b.text));
+  }
+  if (!a.is_number() || !b.is_number()) {
+    Value out;
+    if (time_result(op, a, b, out)) return out;
+    return refuse(op == Op::add ? "two numbers or two strings" : "two numbers");
+  }
+  switch (op) {
+    case Op::divide:
+      if (b.as_double() == 0) return wrong(at, "division by zero");
+      return of(a.as_double() / b.as_double());
+    case Op::modulo:
+      if (a.kind != Kind::integer || b.kind != Kind::integer) return refuse("two ints (write int(x) for a variable)");
+      if (b.whole == 0) return wrong(at, "division by zero");
+      return of(b.whole == -1 ? int64_t{0} : a.whole % b.whole);
+    case Op::power: return of(std::pow(a.as_double(), b.as_double()));
+    case Op::range: return range(a, b, arena, at);
+    default: return number_result(op, a, b);
+  }
+}
+
+Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
+  int order = 0;
+  if (a.is_number() && b.is_number()) order = compare_numbers(a, b);
+  else if (a.kind == Kind::string && b.kind == Kind::string) order = a.text.compare(b.text);
+  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration)) order = a.whole < b.whole ? -1 : a.whole > b.whole;
+  else return wrong(at, "cannot compare " + std::string(kind_name(a.kind)) + " " + std::string(symbol_of(op)) + " " + std::string(kind_name(b.kind)));
+  switch (op) {
+    case Op::less: return of(order < 0);
+    case Op::more: return of(order > 0);
+    case Op::at_most: return of(order <= 0);
+    default: return of(order >= 0);
+  }
+}
+
+Result<bool> is_in(const Value& needle, const Value& heap, size_t at) {
+  if (heap.kind == Kind::list) {
+    for (size_t i = 0; i < size(heap); ++i)
+      if (equal(needle, element(heap, i))) return true;
+    return false;
+  }
+  if (heap.kind == Kind::map && needle.kind == Kind::string) {
+    Value ignored;
+    return member(heap, needle.text, ignored);
+  }
+  return wrong(at, "cannot look for a " + std::string(kind_name(needle.kind)) + " in a " + std::string(kind_name(heap.kind)) + "; 'in' wants a list, or a map and a string");
+}
+
+}  // namespace pawl::expr

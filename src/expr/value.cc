@@ -1,0 +1,221 @@
+#include "expr/value.h"
+
+#include <cmath>
+
+#include "json/text.h"
+
+namespace pawl::expr {
+
+Value of(const json::Value& v) {
+  if (v.is_null()) return {};
+  if (v.is_bool()) return of(v.boolean());
+  if (v.is_string()) return of(std::string_view(v.string()));
+  if (v.is_array()) return {.kind = Kind::list, .json = &v};
+  if (v.is_object()) return {.kind = Kind::map, .json = &v};
+  const std::string& digits = v.number_text();
+  Value out{.kind = Kind::real, .json = &v};
+  int64_t whole = 0;
+  auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
+  if (failed == std::errc() && end == digits.data() + digits.size()) {
+    out.exact = true, out.whole = whole, out.number = static_cast<double>(whole);
+    return out;
+  }
+  out.number = v.as_double();
+  return out;
+}
+
+Value exact_real(int64_t v) {
+  return {.kind = Kind::real, .exact = true, .whole = v, .number = static_cast<double>(v)};
+}
+
+namespace {
+struct KindRow {
+  std::string_view name, type;
+};
+constexpr KindRow kKinds[] = {
+    {"nil", "nil"},       {"boolean", "bool"}, {"number", "int"},     {"number", "float"},           {"string", "string"},
+    {"list", "array"},    {"map", "map"},      {"time", "time.Time"}, {"duration", "time.Duration"}, {"time zone", "time.Location"},
+};
+}  // namespace
+
+std::string_view kind_name(Kind kind) { return kKinds[static_cast<size_t>(kind)].name; }
+std::string_view type_name(const Value& v) { return kKinds[static_cast<size_t>(v.kind)].type; }
+
+size_t size(const Value& v) {
+  if (v.kind == Kind::list) return v.json ? v.json->array().size() : v.list->size();
+  if (v.kind == Kind::map) return v.json ? v.json->object().size() : v.map->size();
+  return 0;
+}
+
+Value element(const Value& list, size_t i) {
+  return list.json ? of(list.json->array()[i]) : (*list.list)[i];
+}
+
+bool member(const Value& map, std::string_view key, Value& out) {
+  if (map.json) {
+    const json::Value* found = map.json->find(key);
+    if (found) out = of(*found);
+    return found != nullptr;
+  }
+  for (const auto& [name, value] : *map.map) {
+    if (name != key) continue;
+    out = value;
+    return true;
+  }
+  return false;
+}
+
+std::pair<std::string_view, Value> entry(const Value& map, size_t i) {
+  if (!map.json) return (*map.map)[i];
+  const json::Member& m = map.json->object().begin()[static_cast<ptrdiff_t>(i)];
+  return {m.name, of(m.value)};
+}
+
+int compare_numbers(const Value& a, const Value& b) {
+  bool both_whole = (a.kind == Kind::integer || a.exact) && (b.kind == Kind::integer || b.exact);
+  if (both_whole && a.kind == b.kind) return a.whole < b.whole ? -1 : a.whole > b.whole;
+  double x = a.as_double(), y = b.as_double();
+  return x < y ? -1 : x > y;
+}
+
+namespace {
+
+// Deep equality of map members: 5 and 5.0 are of two kinds and differ.
+bool identical(const Value& a, const Value& b) {
+  if (a.kind != b.kind) return false;
+  if (a.kind == Kind::list) {
+    if (size(a) != size(b)) return false;
+    for (size_t i = 0; i < size(a); ++i)
+      if (!identical(element(a, i), element(b, i))) return false;
+    return true;
+  }
+  return equal(a, b);
+}
+
+}  // namespace
+
+bool equal(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case Kind::nil: return true;
+    case Kind::string: return a.text == b.text;
+    case Kind::zone: return a.text == b.text;
+    case Kind::list: {
+      if (size(a) != size(b)) return false;
+      for (size_t i = 0; i < size(a); ++i)
+        if (!equal(element(a, i), element(b, i))) return false;
+      return true;
+    }
+    case Kind::map: {
+      if (size(a) != size(b)) return false;
+      for (size_t i = 0; i < size(a); ++i) {
+        auto [name, value] = entry(a, i);
+        Value other;
+        if (!member(b, name, other) || !identical(value, other)) return false;
+      }
+      return true;
+    }
+    default: return a.whole == b.whole;
+  }
+}
+
+namespace {
+
+// The shortest digits that read back; whole numbers below 10^21 without fraction or exponent.
+std::string number_text(double v) {
+  char buffer[64];
+  bool plain = v == std::floor(v) && std::fabs(v) < 1e21;
+  auto [end, failed] = plain ? std::to_chars(buffer, buffer + sizeof buffer, v, std::chars_format::scientific) : std::to_chars(buffer, buffer + sizeof buffer, v);
+  CHECK(failed == std::errc());
+  std::string text(buffer, end);
+  if (!plain) return text;
+  if (v == 0) return "0";
+  size_t e = text.find('e');
+  size_t places = std::stoul(text.substr(e + 2)) + 1 + (v < 0);
+  text.resize(e);
+  std::erase(text, '.');
+  text.resize(places, '0');
+  return text;
+}
+
+}  // namespace
+
+Result<json::Value> to_json(const Value& v) {
+  switch (v.kind) {
+    case Kind::nil: return json::Value();
+    case Kind::boolean: return json::Value(v.truth());
+    case Kind::integer: return json::Value(v.whole);
+    case Kind::duration: return json::Value(v.whole);
+    case Kind::time: return json::Value(rfc3339(v.whole));
+    case Kind::zone: return json::Value(json::Object{});
+    case Kind::string: return json::Value(v.text);
+    case Kind::real:
+      if (v.json) return *v.json;
+      if (v.exact) return json::Value(v.whole);
+      if (!std::isfinite(v.number))
+        return fail(Code::invalid, "NO_JSON_FORM", "the result is infinite or not a number, which JSON cannot hold; check for division by zero and overflow");
+      return json::Value(json::Number{number_text(v.number)});
+    case Kind::list: {
+      if (v.json) return *v.json;
+      json::Array out;
+      out.reserve(v.list->size());
+      for (const Value& item : *v.list) {
+        TRY(json::Value one, to_json(item));
+        out.push_back(std::move(one));
+      }
+      return json::Value(std::move(out));
+    }
+    case Kind::map: break;
+  }
+  if (v.unnamed)
+    return fail(Code::invalid, "NO_JSON_FORM", "the result is a map whose keys are not declared as text, which has no JSON form; pick a member of it or use map()");
+  if (v.json) return *v.json;
+  json::Object out;
+  for (const auto& [name, item] : *v.map) {
+    TRY(json::Value one, to_json(item));
+    out.set(std::string(name), std::move(one));
+  }
+  return json::Value(std::move(out));
+}
+
+void append_text(std::string& out, const Value& v) {
+  switch (v.kind) {
+    case Kind::nil: out += "<nil>"; return;
+    case Kind::boolean: out += v.truth() ? "true" : "false"; return;
+    case Kind::integer: out += std::to_string(v.whole); return;
+    case Kind::real:
+      if (v.exact) out += std::to_string(v.whole);
+      else if (std::isinf(v.number)) out += v.number > 0 ? "+Inf" : "-Inf";
+      else if (std::isnan(v.number)) out += "NaN";
+      else out += number_text(v.number);
+      return;
+    case Kind::string:
+    case Kind::zone: out += v.text; return;
+    case Kind::time: out += rfc3339(v.whole); return;
+    case Kind::duration: out += std::to_string(v.whole) + "ns"; return;
+    case Kind::list:
+      out += '[';
+      for (size_t i = 0; i < size(v); ++i) {
+        if (i) out += ' ';
+        append_text(out, element(v, i));
+      }
+      out += ']';
+      return;
+    case Kind::map: {
+      std::vector<std::pair<std::string_view, Value>> members;
+      for (size_t i = 0; i < size(v); ++i) members.push_back(entry(v, i));
+      std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      out += "map[";
+      for (size_t i = 0; i < members.size(); ++i) {
+        if (i) out += ' ';
+        out.append(members[i].first) += ':';
+        append_text(out, members[i].second);
+      }
+      out += ']';
+      return;
+    }
+  }
+}
+
+}  // namespace pawl::expr

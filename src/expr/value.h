@@ -1,0 +1,97 @@
+#pragma once
+// A value while an expression runs. It owns nothing: text, lists and maps are the instance's
+// variables, the expression's constants, or live in the evaluation's arena. Copying one is cheap, and
+// the common path (compare, add, look up) makes no allocation at all.
+
+#include <forward_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "json/value.h"
+
+namespace pawl::expr {
+
+struct Value;
+using List = std::vector<Value>;
+using Map = std::vector<std::pair<std::string_view, Value>>;
+
+enum class Kind : uint8_t { nil, boolean, integer, real, string, list, map, time, duration, zone };
+
+struct Value {
+  Kind kind = Kind::nil;
+  bool exact = false;    // real: `whole` is the same amount, to the digit
+  bool unnamed = false;  // map: its keys are not all text, so it has no JSON form
+  int64_t whole = 0;     // boolean, integer, time and duration (nanoseconds), exact real
+  double number = 0;     // real
+  std::string_view text;
+  const json::Value* json = nullptr;  // a list, map or number that came from JSON
+  const List* list = nullptr;
+  const Map* map = nullptr;
+
+  bool is_number() const { return kind == Kind::integer || kind == Kind::real; }
+  bool truth() const { return whole != 0; }
+  double as_double() const { return kind == Kind::integer ? static_cast<double>(whole) : number; }
+};
+
+inline Value of(bool v) { return {.kind = Kind::boolean, .whole = v}; }
+inline Value of(int64_t v) { return {.kind = Kind::integer, .whole = v}; }
+inline Value of(double v) { return {.kind = Kind::real, .number = v}; }
+inline Value of(std::string_view v) { return {.kind = Kind::string, .text = v}; }
+Value of(const json::Value& v);  // numbers become reals, as in the original
+Value exact_real(int64_t v);
+inline Value of_time(Time v) { return {.kind = Kind::time, .whole = v}; }
+inline Value of_duration(int64_t nanos) { return {.kind = Kind::duration, .whole = nanos}; }
+
+std::string_view kind_name(Kind kind);   // "number", "string": for messages
+std::string_view type_name(const Value& v);  // "int", "float", "time.Time": what type() says
+
+// Of a list or map; 0 of anything else.
+size_t size(const Value& v);
+Value element(const Value& list, size_t i);
+// False when the map has no such key.
+bool member(const Value& map, std::string_view key, Value& out);
+std::pair<std::string_view, Value> entry(const Value& map, size_t i);
+
+// Numbers by amount, lists element by element, maps by deep equality in which 5 and 5.0 differ.
+bool equal(const Value& a, const Value& b);
+// <0, 0, >0 of two numbers.
+int compare_numbers(const Value& a, const Value& b);
+
+// The value as JSON, or an error when it has no such form: infinities, maps without text keys.
+Result<json::Value> to_json(const Value& v);
+// As people print it: 5, "text" without quotes, [1 2 3], map[a:1], <nil>.
+void append_text(std::string& out, const Value& v);
+
+// What an evaluation made. Nothing is allocated until something is put in.
+class Arena {
+ public:
+  // More than any honest expression makes; a hostile one stops here instead of at the memory's end.
+  static constexpr size_t kMost = 1'000'000;
+  std::string_view keep(std::string text) {
+    made_ += 1 + text.size() / 64;
+    return strings_.emplace_front(std::move(text));
+  }
+  Value keep(List list) {
+    made_ += 1 + list.size();
+    return {.kind = Kind::list, .list = &lists_.emplace_front(std::move(list))};
+  }
+  Value keep(Map map) {
+    made_ += 1 + map.size();
+    return {.kind = Kind::map, .map = &maps_.emplace_front(std::move(map))};
+  }
+  Value keep(json::Value value) { return of(values_.emplace_front(std::move(value))); }
+  void spend(size_t amount) { made_ += amount; }
+  bool full() const { return made_ > kMost; }
+
+ private:
+  size_t made_ = 0;
+  std::forward_list<std::string> strings_;
+  std::forward_list<List> lists_;
+  std::forward_list<Map> maps_;
+  std::forward_list<json::Value> values_;
+};
+
+}  // namespace pawl::expr

@@ -1,0 +1,44 @@
+#pragma once
+// A call asks a compute member to run a processor or judge a criterion; a verdict is its answer, or
+// why there is none. Between the two stands an effect to a member.
+
+#include <string>
+#include <vector>
+
+#include "kernel/effect.h"
+
+namespace pawl::entities {
+
+struct Call {
+  bool criterion = false;  // else a processor
+  // Not sent to anybody: its receipt begins the second transaction, which then asks for itself.
+  bool begins = false;
+  bool durable = false;  // offered again after a restart
+  Time opened = 0;       // when; a call from before this process began is from before a restart
+  std::string name;      // of the processor or criterion, for messages
+  std::string tags;      // comma-separated; all are needed
+  int64_t timeout_ms = 0;
+  std::string retry_policy;
+  std::string payload;   // the request as JSON
+  std::string user, roles;
+  // What a callback must show to join the transaction; empty when there is none to join.
+  std::string token;
+  uint64_t turn = 0;
+  std::string tx;
+};
+Bytes encode(const Call& call);
+Result<Call> decode_call(BytesView bytes);
+
+struct Verdict {
+  enum Kind : uint8_t { answered = 1, failed, timed_out, no_member, disconnected, dropped, lost };
+  Kind kind = answered;
+  std::string message{};  // of a failure
+  std::string data{};     // compact JSON with sorted names; empty: unchanged
+  bool matches = false;
+  std::vector<std::string> warnings{};
+  bool ok() const { return kind == answered; }
+};
+Bytes encode(const Verdict& verdict);
+Result<Verdict> decode_verdict(BytesView bytes);
+
+}  // namespace pawl::entities

@@ -1,0 +1,83 @@
+#include "faces/entities/face.h"
+
+#include <future>
+
+#include "base/hash.h"
+#include "faces/entities/http.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+Face::Face(Door& door, FaceOptions options)
+    : door_(door),
+      options_(std::move(options)),
+      members_(door, options_.members),
+      counts_(door),
+      background_(options_.background_threads),
+      service_(door, members_, counts_, background_) {
+  members_.start();
+}
+
+Face::~Face() { stop(); }
+
+Result<void> Face::start() {
+  TRY_OK(counts_.start());
+  background_.start();
+  TRY_OK(service_.resume_filling());
+  if (options_.keys.trust) {
+    TRY_OK(door_.look().scan(trusted_keys_prefix(), [&](BytesView, const Cell& cell) {
+      auto key = json::parse(cell.value());
+      if (key && key->find("jwk")) (void)options_.keys.trust(std::string(key->string_or("kid")), *key->find("jwk")).has_value();
+      return true;
+    }));
+  }
+  const auto& first = options_.bootstrap;
+  if (first.client_id.empty()) return {};
+  std::promise<Result<Bytes>> promise;
+  auto done = promise.get_future();
+  json::Value client = json::object({{"clientId", first.client_id}, {"secretHash", hex(view(sha256(first.client_secret)))}, {"tenantId", first.tenant}, {"userId", first.user}, {"roles", first.roles}});
+  service_.act({.caller = {first.tenant, "system", ""}}, "client.put", std::move(client), [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
+  TRY_OK(done.get());
+  return {};
+}
+
+void Face::stop() {
+  background_.stop();
+  members_.stop();
+  counts_.stop();
+}
+
+std::vector<wire::Route> Face::routes() {
+  std::vector<wire::Route> out;
+  Rows rows(*this, out);
+  add_model_routes(rows);
+  add_entity_routes(rows);
+  add_collection_routes(rows);
+  add_workflow_routes(rows);
+  add_search_routes(rows);
+  add_audit_routes(rows);
+  add_message_routes(rows);
+  add_account_routes(rows);
+  add_stats_routes(rows);
+  return out;
+}
+
+wire::Dialect Face::dialect() const {
+  wire::Dialect dialect;
+  dialect.prefix = options_.prefix + "/";
+  dialect.refuse = [prefix = options_.prefix, verbose = options_.verbose_errors](const wire::Request& request, const Error& error, std::string_view allow) {
+    Error worded = error;
+    if (!allow.empty()) worded.reason = "METHOD_NOT_ALLOWED";
+    if (error.code == Code::unauthenticated) worded = {Code::unauthenticated, "UNAUTHORIZED", "authentication is required"};
+    if (error.code == Code::too_large) {
+      bool message = request.path.starts_with(prefix + "/message");
+      worded = {Code::too_large, message ? "MESSAGE_TOO_LARGE" : "BAD_REQUEST", "failed to read body: it is larger than 10 MiB"};
+    }
+    wire::Response response = problem(request, worded, prefix, verbose);
+    if (!allow.empty()) response.headers.emplace_back("Allow", allow);
+    return response;
+  };
+  return dialect;
+}
+
+}  // namespace pawl::entities

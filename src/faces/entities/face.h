@@ -1,0 +1,59 @@
+#pragma once
+// The entities face put together: service, members, routes. Whoever constructs it gives it the door,
+// starts it, hands its routes to the router and its outbox to the shard.
+
+#include "faces/entities/members.h"
+#include "faces/entities/service.h"
+#include "wire/route.h"
+
+namespace pawl::entities {
+
+// What the face needs of the server's keys. All empty when nobody is authenticated.
+struct Keys {
+  // A signed token with these claims; iss, iat and exp are added.
+  std::function<Result<std::string>(json::Value claims)> issue{};
+  std::function<std::string()> jwks{};
+  std::function<Result<void>(const std::string& kid, const json::Value& jwk)> trust{};
+  std::function<bool(std::string_view kid)> distrust{};
+  std::function<Result<Caller>(std::string_view token)> verify{};
+  std::function<Bytes()> secret{};  // 32 random bytes
+  int64_t expiry_seconds = 3600;
+};
+
+struct FaceOptions {
+  std::string prefix = "/api";
+  MemberOptions members{};
+  Keys keys{};
+  bool verbose_errors = false;
+  size_t background_threads = 2;
+  // The first machine client: written at start when its id is given.
+  struct Bootstrap {
+    std::string client_id{}, client_secret{}, tenant = "default-tenant", user = "admin", roles = "ROLE_ADMIN,ROLE_M2M";
+  } bootstrap{};
+};
+
+class Face {
+ public:
+  Face(Door& door, FaceOptions options);
+  ~Face();
+  // After the shard has started.
+  Result<void> start();
+  void stop();
+
+  Members& members() { return members_; }  // connect it for To::member, before the shard starts
+  Service& service() { return service_; }
+  const FaceOptions& options() const { return options_; }
+
+  std::vector<wire::Route> routes();
+  wire::Dialect dialect() const;
+
+ private:
+  Door& door_;
+  FaceOptions options_;
+  Members members_;
+  Counts counts_;
+  Background background_;
+  Service service_;
+};
+
+}  // namespace pawl::entities

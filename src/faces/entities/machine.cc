@@ -1,0 +1,361 @@
+#include "faces/entities/machine.h"
+
+#include <fmt/format.h>
+
+#include "json/merge.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+namespace {
+
+std::unexpected<Error> workflow_failed(std::string message) { return fail(Code::invalid, "WORKFLOW_FAILED", std::move(message)); }
+
+constexpr std::string_view kLoopback = "loopback";
+
+}  // namespace
+
+Result<Flows> decode_flows(BytesView bytes) {
+  TRY(json::Value list, json::parse(bytes, {.max_bytes = limits::kCellBytes}));
+  return load_workflows(list.array());
+}
+
+Result<Bytes> Machine::run() {
+  job_.start = turn_.mark();
+  return drive();
+}
+
+Result<Bytes> Machine::resume(const Verdict& verdict) {
+  verdict_ = &verdict;
+  return drive();
+}
+
+Result<Bytes> Machine::drive() {
+  while (true) {
+    Result<Step> step = this->step();
+    if (!step) {
+      // A clock's receipt may be tried again; a dispatch has no second try.
+      if (!job_.settles || (p_.due && step.error().retryable)) return fail(std::move(step.error()));
+      return give_up(std::move(step.error()));
+    }
+    if (*step == Step::wait) return Bytes();
+    if (*step == Step::done) return answer();
+  }
+}
+
+Bytes Machine::give_up(Error error) {
+  turn_.rewind(job_.start);
+  record(EventKind::finish, error.message, R"({"success":false})");
+  Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, std::move(p_.events)};
+  turn_.note(encode(trail));
+  turn_.refuse(std::move(error));
+  return {};
+}
+
+Result<Machine::Step> Machine::step() {
+  switch (p_.stage) {
+    case Stage::begin: return begin();
+    case Stage::select: return select();
+    case Stage::guard: return guard();
+    case Stage::process: return process();
+    case Stage::scan: return scan();
+    case Stage::finish: return finish();
+  }
+  return workflow_failed("the job is in no stage");
+}
+
+Result<Machine::Step> Machine::begin() {
+  if (job_.at == job_.command->items.size()) return Step::done;
+  const Item& item = job_.command->items[job_.at];
+  switch (item.op) {
+    case Item::create: return begin_new(item);
+    case Item::due: return begin_due(item);
+    default: return begin_old(item);
+  }
+}
+
+// The document against the model, which grows where its change level lets it.
+Result<void> Machine::take_data(const json::Value& value, std::string data) {
+  const Model& model = *job_.model;
+  auto checked = check(model.shape, value);
+  if (model.level == Level::none) {
+    if (!checked && checked.error().reason == "INCOMPATIBLE_TYPE") {
+      TRY(json::Value detail, json::parse(checked.error().detail));
+      detail.object().add("entityName", model.name);
+      detail.object().add("entityVersion", std::to_string(model.version));
+      checked.error().detail = json::print(detail);
+    }
+    TRY_OK(checked);
+  } else {
+    Shape grown = model.shape;
+    TRY(bool grew, extend(grown, value, model.level));
+    if (grew) {
+      Model next = model;
+      next.shape = std::move(grown);
+      write_model(turn_, job_.tenant, std::move(next));
+      TRY(job_.model, find_model(turn_, job_.tenant, p_.entity.model, p_.entity.version));
+    }
+  }
+  p_.entity.data = std::move(data);
+  return {};
+}
+
+Result<Machine::Step> Machine::begin_new(const Item& item) {
+  TRY(job_.model, find_model(turn_, job_.tenant, item.model, item.version));
+  if (!job_.model) return fail(model_not_found(item.model, item.version, false));
+  if (!job_.model->locked)
+    return fail(Code::conflict, "MODEL_NOT_LOCKED", fmt::format("model {} version {} is not locked; lock it before creating entities", item.model, item.version),
+                json::print(json::object({{"entityName", item.model}, {"entityVersion", item.version}, {"expectedState", "LOCKED"}, {"actualState", "UNLOCKED"}})));
+  Entity& e = p_.entity;
+  e.model = item.model;
+  e.version = item.version;
+  TRY_OK(take_data(item.value, item.data));
+  e.id = new_entity_id(turn_.dice(), turn_.now(), job_.at, item.model, item.version);
+  e.created = turn_.now();
+  e.tx = job_.tx;
+  e.transition = kLoopback;
+  p_.change = ChangeKind::created;
+  TRY_OK(load_workflow());
+  record(EventKind::start, "state machine started");
+  p_.stage = Stage::select;
+  return Step::go;
+}
+
+Result<Machine::Step> Machine::begin_old(const Item& item) {
+  TRY(EntityPtr stored, find_entity(turn_, job_.tenant, item.id));
+  if (!stored) return fail(entity_not_found(item.id));
+  if (!item.if_match.empty() && item.if_match != stored->tx) return stale(item, *stored);
+  p_.entity = *stored;
+  p_.old_data = stored->data;
+  p_.change = ChangeKind::updated;
+  p_.entity.transition = item.transition.empty() ? kLoopback : std::string_view(item.transition);
+  TRY(job_.model, find_model(turn_, job_.tenant, stored->model, stored->version));
+  if (!job_.model) return fail(model_not_found(stored->model, stored->version));
+  if (item.op == Item::update) {
+    TRY_OK(take_data(item.value, item.data));
+  } else if (item.op == Item::patch) {
+    TRY(json::Value whole, json::parse(stored->data, {.max_bytes = limits::kCellBytes}));
+    json::merge_patch(whole, item.value);
+    sort_names(whole);
+    std::string text = json::print(whole);
+    TRY_OK(take_data(whole, std::move(text)));
+  }
+  TRY_OK(load_workflow());
+  record(EventKind::start, "state machine started");
+  return enter_workflow(item);
+}
+
+Result<Machine::Step> Machine::begin_due(const Item& item) {
+  TRY(EntityPtr stored, find_entity(turn_, job_.tenant, item.id));
+  const std::string& timer = item.if_match;  // the effect that is due
+  if (!stored || std::find(stored->timers.begin(), stored->timers.end(), timer) == stored->timers.end()) return Step::done;
+  p_.entity = *stored;
+  p_.old_data = stored->data;
+  p_.change = ChangeKind::updated;
+  p_.due = p_.named = true;
+  std::erase(p_.entity.timers, timer);
+  TRY(job_.model, find_model(turn_, job_.tenant, stored->model, stored->version));
+  if (!job_.model) return Step::done;
+  TRY_OK(load_workflow());
+  p_.flow = job_.flows->holding(p_.entity.state);
+  const Transition* t = p_.flow ? p_.flow->find(p_.entity.state, item.transition) : nullptr;
+  if (!t || !t->schedule) return skip();
+  TRY(Due due, parse_timer_id(timer));
+  if (t->schedule->timeout_ms > 0 && turn_.now() > due.at + t->schedule->timeout_ms * kMillisecond) {
+    record(EventKind::schedule_expire, fmt::format("scheduled transition \"{}\" was due at {} and has expired", t->name, rfc3339(due.at)));
+    return skip();
+  }
+  record(EventKind::start, "state machine started");
+  record(EventKind::schedule_fire, fmt::format("scheduled transition \"{}\" is due", t->name));
+  p_.workflow = p_.flow->name;
+  p_.transition = static_cast<size_t>(t - p_.flow->transitions(p_.entity.state).data());
+  p_.entity.transition = t->name;
+  p_.stage = Stage::guard;
+  return Step::go;
+}
+
+Result<Machine::Step> Machine::stale(const Item& item, const Entity& stored) {
+  std::string message = fmt::format("entity {} was modified: If-Match names transaction {}, the latest is {}; read it again", item.id, item.if_match, stored.tx);
+  if (job_.command->lenient) {
+    json::Value error = json::object({{"code", "ENTITY_MODIFIED"}, {"message", message}, {"itemIndex", static_cast<uint64_t>(job_.at)}});
+    job_.failed.push_back(json::object({{"entityId", item.id}, {"error", std::move(error)}}));
+    p_ = {};
+    ++job_.at;
+    return Step::go;
+  }
+  Error error{Code::precondition, "ENTITY_MODIFIED", std::move(message), json::print(json::object({{"entityId", item.id}}))};
+  if (job_.joined || job_.command->items.size() != 1) return fail(std::move(error));
+  json::Value data = json::object({{"reason", "ENTITY_MODIFIED"}, {"transitionName", item.transition}, {"expectedTxId", item.if_match}, {"actualTxId", stored.tx}});
+  Event aborted{EventKind::transition_aborted, stored.state, "the entity was modified by another transaction", json::print(data)};
+  turn_.note(encode(Trail{job_.tenant, item.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, {std::move(aborted)}}));
+  turn_.refuse(std::move(error));
+  return Step::done;
+}
+
+Result<void> Machine::load_workflow() {
+  static const auto none = std::make_shared<const Flows>();
+  TRY(job_.flows, turn_.read_as<Flows>(flows_key(job_.tenant, p_.entity.model, p_.entity.version), decode_flows));
+  if (!job_.flows) job_.flows = none;
+  p_.flow = p_.workflow.empty() ? nullptr : job_.flows->named(p_.workflow);
+  return {};
+}
+
+// An entity that exists belongs to the first active workflow that has its state.
+Result<Machine::Step> Machine::enter_workflow(const Item& item) {
+  p_.flow = job_.flows->holding(p_.entity.state);
+  if (p_.flow) p_.workflow = p_.flow->name;
+  if (item.transition.empty()) {
+    p_.stage = p_.flow ? Stage::scan : Stage::finish;
+    if (!p_.flow) record(EventKind::force_success, fmt::format("no active workflow has the state \"{}\": the data is saved, the state stays", p_.entity.state));
+    return Step::go;
+  }
+  if (!p_.flow) return workflow_failed(fmt::format("no active workflow has the state \"{}\"; transition \"{}\" cannot run", p_.entity.state, item.transition));
+  const Transition* t = p_.flow->find(p_.entity.state, item.transition);
+  if (!t || t->disabled || t->schedule)
+    return fail(Code::not_found, "TRANSITION_NOT_FOUND",
+                fmt::format("transition \"{}\" {} state \"{}\" of workflow \"{}\"; see GET /entity/{}/transitions", item.transition,
+                            t && t->disabled ? "is disabled in" : t ? "fires by its schedule only in" : "does not exist in", p_.entity.state, p_.flow->name, item.id),
+                json::print(json::object({{"entityId", item.id}, {"transition", item.transition}, {"state", p_.entity.state}})));
+  p_.transition = static_cast<size_t>(t - p_.flow->transitions(p_.entity.state).data());
+  p_.named = true;
+  p_.stage = Stage::guard;
+  return Step::go;
+}
+
+Result<Machine::Step> Machine::select() {
+  const std::vector<Workflow>& all = job_.flows->workflows;
+  for (; p_.candidate < all.size(); ++p_.candidate) {
+    const Workflow& w = all[p_.candidate];
+    if (!w.active) continue;
+    p_.flow = &w;
+    TRY(Ruling ruling, judge(w.criterion, "WORKFLOW", fmt::format("failed to evaluate workflow criterion for \"{}\"", w.name)));
+    if (ruling == Ruling::wait) return Step::wait;
+    if (ruling == Ruling::yes) break;
+    record(EventKind::workflow_skip, fmt::format("workflow \"{}\" skipped: criterion not matched", w.name));
+  }
+  if (p_.candidate == all.size()) {
+    p_.flow = &default_workflow();
+    job_.warnings.push_back(fmt::format("no workflow of model {} version {} matched: the default workflow was used", p_.entity.model, p_.entity.version));
+  }
+  record(EventKind::workflow_found, fmt::format("workflow \"{}\" selected", p_.flow->name));
+  p_.workflow = p_.flow->name;
+  p_.entity.state = p_.flow->initial_state;
+  p_.stage = Stage::scan;
+  return Step::go;
+}
+
+Result<Machine::Step> Machine::guard() {
+  const Transition& t = transition();
+  TRY(Ruling ruling, judge(t.criterion, "TRANSITION", "failed to evaluate transition criterion"));
+  if (ruling == Ruling::wait) return Step::wait;
+  if (ruling == Ruling::no) {
+    if (!p_.due) return workflow_failed(fmt::format("transition \"{}\" criterion not matched", t.name));
+    record(EventKind::transition_not_match, fmt::format("transition \"{}\" criterion not matched", t.name));
+    return skip();
+  }
+  p_.stage = Stage::process;
+  p_.processor = 0;
+  return Step::go;
+}
+
+Result<Machine::Step> Machine::scan() {
+  if (p_.transition == 0 && !p_.asked) {
+    if (p_.rounds == kCascadeRounds) return workflow_failed(fmt::format("cascade depth exceeded ({})", kCascadeRounds));
+    ++p_.rounds;
+    auto seen = std::find_if(p_.visits.begin(), p_.visits.end(), [&](const auto& v) { return v.first == p_.entity.state; });
+    if (seen == p_.visits.end()) seen = p_.visits.insert(p_.visits.end(), {p_.entity.state, 0});
+    if (++seen->second > max_visits_) {
+      record(EventKind::cancel, fmt::format("state \"{}\" visited too often", p_.entity.state));
+      return workflow_failed(fmt::format("state \"{}\" visited {} times (limit: {})", p_.entity.state, seen->second, max_visits_));
+    }
+  }
+  const std::vector<Transition>& all = flow().transitions(p_.entity.state);
+  for (; p_.transition < all.size(); ++p_.transition) {
+    const Transition& t = all[p_.transition];
+    if (!t.automated()) continue;
+    TRY(Ruling ruling, judge(t.criterion, "TRANSITION", "failed to evaluate transition criterion"));
+    if (ruling == Ruling::wait) return Step::wait;
+    if (ruling == Ruling::yes) {
+      p_.stage = Stage::process;
+      p_.processor = 0;
+      return Step::go;
+    }
+    record(EventKind::transition_not_match, fmt::format("transition \"{}\" criterion not matched", t.name));
+  }
+  p_.stage = Stage::finish;
+  return Step::go;
+}
+
+Result<Machine::Step> Machine::process() {
+  const Transition& t = transition();
+  if (t.processors.empty()) return make(t);
+  if (p_.processor == 0 && !p_.asked) record(EventKind::pause, fmt::format("transition \"{}\" waits for its processors", t.name));
+  for (; p_.processor < t.processors.size(); ++p_.processor) {
+    const Processor& processor = t.processors[p_.processor];
+    if (!p_.asked) {
+      p_.asked = true;
+      TRY_OK(dispatch(processor));
+      return Step::wait;
+    }
+    p_.asked = false;
+    TRY_OK(settle(processor));
+  }
+  return make(t);
+}
+
+Machine::Step Machine::make(const Transition& t) {
+  record(EventKind::transition_make, fmt::format("transition \"{}\" made: {} -> {}", t.name, p_.entity.state, t.next));
+  p_.entity.state = t.next;
+  p_.named = false;
+  p_.transition = 0;
+  p_.stage = Stage::scan;
+  return Step::go;
+}
+
+Result<void> Machine::save() {
+  p_.entity.tx = job_.tx;
+  p_.entity.updated = turn_.now();
+  TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data));
+  Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
+  turn_.note(encode(trail));
+  p_.events.clear();
+  p_.change = ChangeKind::updated;
+  p_.old_data = p_.entity.data;
+  return {};
+}
+
+Result<Machine::Step> Machine::finish() {
+  record(EventKind::finish, "state machine finished", R"({"success":true})");
+  rearm(turn_, job_.tenant, p_.flow, p_.entity, p_.events);
+  TRY_OK(save());
+  job_.ids.push_back(std::move(p_.entity.id));
+  p_ = {};
+  ++job_.at;
+  return job_.at == job_.command->items.size() ? Step::done : Step::go;
+}
+
+// A timer that came to nothing is taken off the entity; its data, state and transaction stay.
+Result<Machine::Step> Machine::skip() {
+  TRY_OK(put_entity(turn_, job_.tenant, p_.entity));
+  turn_.note(encode(Trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, std::move(p_.events)}));
+  p_ = {};
+  ++job_.at;
+  return Step::done;
+}
+
+Bytes Machine::answer() const {
+  json::Array ids;
+  for (const std::string& id : job_.ids) ids.emplace_back(id);
+  json::Object out;
+  out.add("transactionId", job_.entry_tx);
+  out.add("entityIds", std::move(ids));
+  if (!job_.failed.empty()) out.add("failed", job_.failed);
+  if (job_.command->warnings && !job_.warnings.empty()) {
+    json::Array warnings;
+    for (const std::string& w : job_.warnings) warnings.emplace_back(w);
+    out.add("warnings", std::move(warnings));
+  }
+  return json::print(out);
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+
+#include "faces/entities/machine.h"
+#include "json/text.h"
+
+// Calls to compute members: how the machine asks them, and what each execution mode makes of the verdict.
+
+namespace pawl::entities {
+
+namespace {
+
+std::string_view shown(const Processor& p) { return p.mode_text.empty() ? std::string_view("SYNC") : std::string_view(p.mode_text); }
+
+std::string result_data(bool success, const Processor& p) {
+  return json::print(json::object({{"success", success}, {"mode", shown(p)}}));
+}
+
+void member(std::string& out, std::string_view name, std::string_view value) {
+  out += ",\"";
+  out += name;
+  out += "\":";
+  json::append_string(out, value);
+}
+
+}  // namespace
+
+Result<Machine::Ruling> Machine::judge(const std::optional<condition::Condition>& criterion, std::string_view target, const std::string& what) {
+  if (!criterion) return Ruling::yes;
+  const condition::Function* function = criterion->function();
+  if (!function) {
+    const Entity& e = p_.entity;
+    return criterion->matches({e.data, e.state, e.created, e.transition}) ? Ruling::yes : Ruling::no;
+  }
+  if (!p_.asked) {
+    p_.asked = true;
+    ask_criterion(*function, target);
+    return Ruling::wait;
+  }
+  p_.asked = false;
+  for (const std::string& w : verdict_->warnings) job_.warnings.push_back(w);
+  if (!verdict_->ok()) return fail(member_error(what, function->tags, function->timeout_ms, false));
+  return verdict_->matches ? Ruling::yes : Ruling::no;
+}
+
+Error Machine::member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, bool outside) const {
+  auto error = [&](Code code, std::string_view reason, const std::string& why, bool retryable) {
+    return Error{code, std::string(reason), fmt::format("{}: {}", what, why), {}, retryable};
+  };
+  switch (verdict_->kind) {
+    case Verdict::no_member:
+      return error(Code::unavailable, "NO_COMPUTE_MEMBER_FOR_TAG", fmt::format("no matching calculation member: tags \"{}\"; start one that declares all of them", tags), true);
+    case Verdict::disconnected:
+      if (!outside) return error(Code::unavailable, "COMPUTE_MEMBER_DISCONNECTED", "member disconnected", true);
+      return error(Code::invalid, "WORKFLOW_FAILED", "member disconnected", false);
+    case Verdict::timed_out:
+      return error(Code::invalid, "WORKFLOW_FAILED", fmt::format("timed out after {}ms", timeout_ms > 0 ? timeout_ms : 30'000), false);
+    case Verdict::dropped:
+      return error(Code::invalid, "WORKFLOW_FAILED", "the server was restarted before the member answered", false);
+    default: return error(Code::invalid, "WORKFLOW_FAILED", verdict_->message, false);
+  }
+}
+
+// The request that the member sees, as the contract words it.
+std::string Machine::request_text(std::string_view kind, std::string_view name, const std::string& request, std::string_view tx, bool attach,
+                                  std::string_view context, std::string_view target) const {
+  std::string out = "{\"id\":";
+  json::append_string(out, request);
+  member(out, "requestId", request);
+  member(out, "entityId", p_.entity.id);
+  member(out, fmt::format("{}Id", kind), name);
+  member(out, fmt::format("{}Name", kind), name);
+  if (!target.empty()) member(out, "target", target);
+  out += ",\"success\":true,\"workflow\":{\"id\":";
+  json::append_string(out, flow().name);
+  member(out, "name", flow().name);
+  out += '}';
+  if (target != "WORKFLOW") {
+    const Transition& t = transition();
+    out += ",\"transition\":{\"id\":";
+    json::append_string(out, t.name);
+    member(out, "name", t.name);
+    member(out, "stateFrom", p_.entity.state);
+    member(out, "stateTo", t.next);
+    out += '}';
+  }
+  member(out, "transactionId", tx);
+  if (!context.empty()) member(out, "parameters", context);
+  if (attach) {
+    const Entity& e = p_.entity;
+    EntityView view{e.id, e.model, e.state, job_.tx, {}, e.data, e.version, e.created, e.updated ? e.updated : turn_.now(), {}};
+    out += ",\"payload\":{\"type\":\"JSON\",\"data\":";
+    out += e.data;
+    out += ",\"meta\":";
+    append_meta(out, view, true);
+    out += '}';
+  }
+  return out += '}';
+}
+
+void Machine::ask(Call call, const std::string& request, bool with_token) {
+  call.opened = turn_.now();
+  call.user = job_.user;
+  call.roles = job_.roles;
+  if (with_token) {
+    call.token = turn_.dice().uuid4();
+    call.turn = turn_.token();
+    call.tx = job_.tx;
+  }
+  Effect effect;
+  effect.id = request;
+  effect.to = To::member;
+  effect.program = kProgram;
+  effect.tenant = job_.tenant;
+  effect.queue = call.tags;
+  effect.body = encode(call);
+  turn_.ask(std::move(effect));
+}
+
+void Machine::ask_criterion(const condition::Function& f, std::string_view target) {
+  std::string request = turn_.dice().uuid1(turn_.now());
+  Call call;
+  call.criterion = true;
+  call.name = f.name;
+  call.tags = f.tags;
+  call.timeout_ms = f.timeout_ms;
+  call.retry_policy = f.retry_policy;
+  call.payload = request_text("criteria", f.name, request, job_.tx, f.attach_entity, f.context, target);
+  ask(std::move(call), request, true);
+}
+
+Call Machine::call_for(const Processor& processor, const std::string& request, std::string_view tx) const {
+  Call call;
+  call.name = processor.name;
+  call.tags = processor.tags;
+  call.timeout_ms = processor.timeout_ms;
+  call.retry_policy = processor.retry_policy;
+  call.durable = processor.durable;
+  call.payload = request_text("processor", processor.name, request, tx, processor.attach_entity, processor.context, {});
+  return call;
+}
+
+Result<void> Machine::ask_processor(const Processor& processor, bool with_token) {
+  // Callbacks that join see the entity as this transaction has it.
+  Entity seen = p_.entity;
+  seen.tx = job_.tx;
+  seen.updated = turn_.now();
+  TRY_OK(put_entity(turn_, job_.tenant, seen));
+  job_.savepoint = turn_.mark();
+  std::string request = turn_.dice().uuid1(turn_.now());
+  ask(call_for(processor, request, job_.tx), request, with_token);
+  return {};
+}
+
+Result<void> Machine::dispatch(const Processor& processor) {
+  if (processor.mode == Mode::commit_before_dispatch && !job_.joined) return commit_and_open(processor);
+  return ask_processor(processor, true);
+}
+
+// Ends the first transaction: the entity stands in the source state with the new data, and the call
+// leaves once that is durable.
+Result<void> Machine::commit_and_open(const Processor& processor) {
+  rearm(turn_, job_.tenant, p_.flow, p_.entity, p_.events);
+  TRY_OK(save());
+  std::string request = turn_.dice().uuid1(turn_.now());
+  Call call = call_for(processor, request, {});
+  call.opened = turn_.now();
+  call.user = job_.user;
+  call.roles = job_.roles;
+  call.begins = processor.start_new_tx;
+  Effect effect;
+  effect.id = request;
+  effect.to = To::member;
+  effect.program = kProgram;
+  effect.tenant = job_.tenant;
+  effect.queue = processor.tags;
+  effect.body = encode(call);
+  turn_.open(std::move(effect));
+  turn_.write(pending_key(job_.tenant, request), encode(job_));
+  turn_.answer_later(request);
+  return {};
+}
+
+Result<Bytes> Machine::second(const Verdict& verdict) {
+  verdict_ = &verdict;
+  job_.settles = true;
+  job_.start = turn_.mark();
+  std::string first = std::exchange(job_.tx, turn_.dice().uuid1(turn_.now()));
+  TRY_OK(load_workflow());
+  TRY(job_.model, find_model(turn_, job_.tenant, p_.entity.model, p_.entity.version));
+  TRY(EntityPtr stored, find_entity(turn_, job_.tenant, p_.entity.id));
+  if (!p_.flow || !job_.model || p_.transition >= flow().transitions(p_.entity.state).size() || p_.processor >= transition().processors.size())
+    return give_up({Code::invalid, "WORKFLOW_FAILED", fmt::format("workflow \"{}\" was changed while a member was working for entity {}", p_.workflow, p_.entity.id), {}, false});
+  const Processor& processor = transition().processors[p_.processor];
+  if (verdict.ok() || verdict.kind == Verdict::lost)
+    if (verdict.kind == Verdict::lost || !stored || stored->tx != first)
+      return give_up({Code::conflict, "CONFLICT", fmt::format("processor {}: conflict: entity {} has been modified between the transactions; read it and retry", processor.name, p_.entity.id), {}, true});
+  if (!processor.start_new_tx || !verdict.ok()) return drive();
+  TRY_OK(ask_processor(processor, true));
+  return Bytes();
+}
+
+Result<void> Machine::settle(const Processor& processor) {
+  const Verdict& v = *verdict_;
+  for (const std::string& w : v.warnings) job_.warnings.push_back(w);
+  if (processor.mode == Mode::async_new_tx) {
+    if (!v.ok()) turn_.rewind(job_.savepoint);
+    record(EventKind::process_result, fmt::format("processor \"{}\" {}", processor.name, v.ok() ? "finished" : "failed; its writes are undone"), result_data(v.ok(), processor));
+    return {};
+  }
+  if (!v.ok()) {
+    record(EventKind::process_result, fmt::format("processor \"{}\" failed", processor.name), result_data(false, processor));
+    std::string what = fmt::format("processor {} failed", processor.name);
+    if (v.kind == Verdict::failed) what += ": processor dispatch failed";
+    return fail(member_error(what, processor.tags, processor.timeout_ms, processor.mode == Mode::commit_before_dispatch));
+  }
+  // A callback may have written the entity itself; data that is returned beats it.
+  TRY(EntityPtr written, find_entity(turn_, job_.tenant, p_.entity.id));
+  if (written && written->data != p_.entity.data) p_.entity.data = written->data;
+  if (!v.data.empty()) p_.entity.data = v.data;
+  record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name), result_data(true, processor));
+  return {};
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,108 @@
+#include "faces/entities/program.h"
+
+#include <fmt/format.h>
+
+#include "faces/entities/machine.h"
+#include "faces/entities/verbs.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+namespace {
+
+constexpr VerbRow kVerbs[] = {
+    {"get", get_entity},
+    {"find", find_entities},
+    {"remove", remove_one},
+    {"remove.all", remove_all},
+    {"model.import", import_model},
+    {"model.lock", lock_model},
+    {"model.unlock", unlock_model},
+    {"model.level", set_change_level},
+    {"model.delete", delete_model},
+    {"model.indexes", set_indexes},
+    {"model.fill", fill_indexes},
+    {"model.unique", set_unique_keys},
+    {"flows.import", import_flows},
+    {"message.new", new_message},
+    {"message.delete", delete_messages},
+    {"job.new", new_search_job},
+    {"job.page", add_search_page},
+    {"job.end", end_search_job},
+    {"client.put", put_client},
+    {"client.delete", delete_client},
+    {"key.put", put_trusted_key},
+    {"key.delete", delete_trusted_key},
+};
+
+}  // namespace
+
+std::string_view Program::name() const { return kProgram; }
+bool Program::keeps_history(BytesView key) const { return is_entity_key(key); }
+
+Result<Bytes> Program::run(Turn& turn, const Input& input) const {
+  if (!input.settles.empty()) return receipt(turn, input);
+  if (input.verb == "write") return write(turn, input);
+  for (const VerbRow& row : kVerbs) {
+    if (row.name != input.verb) continue;
+    if (input.decoded) return row.run(turn, input.caller.tenant, *std::static_pointer_cast<const json::Value>(input.decoded));
+    TRY(json::Value body, json::parse(input.body, {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kFrameBytes}));
+    return row.run(turn, input.caller.tenant, body);
+  }
+  return fail(Code::unsupported, "UNKNOWN_VERB", fmt::format("the entities face has no verb '{}'", input.verb));
+}
+
+Result<Bytes> Program::write(Turn& turn, const Input& input) const {
+  auto job = std::make_shared<Job>();
+  if (input.decoded) {
+    job->command = std::static_pointer_cast<const Command>(input.decoded);
+  } else {
+    TRY(Command command, decode_command(input.body));
+    job->command = std::make_shared<const Command>(std::move(command));
+  }
+  job->tenant = input.caller.tenant;
+  job->user = input.caller.user;
+  job->roles = input.caller.roles;
+  job->joined = input.joins != 0;
+  job->tx = job->joined ? job->command->tx : turn.dice().uuid1(turn.now());
+  job->entry_tx = job->tx;
+  turn.scratch() = job;
+  return Machine(turn, *job, options_.max_state_visits).run();
+}
+
+Result<Bytes> Program::receipt(Turn& turn, const Input& input) const {
+  if (auto job = std::static_pointer_cast<Job>(turn.scratch())) {
+    TRY(Verdict verdict, decode_verdict(input.body));
+    return Machine(turn, *job, options_.max_state_visits).resume(verdict);
+  }
+  if (input.verb == "timer") return timer(turn, input);
+  Key key = pending_key(input.caller.tenant, input.settles);
+  TRY(Cell waiting, turn.read(key));
+  if (!waiting.exists()) return Bytes();
+  TRY(Verdict verdict, decode_verdict(input.body));
+  TRY(Job decoded, decode_job(waiting.value()));
+  auto job = std::make_shared<Job>(std::move(decoded));
+  turn.scratch() = job;
+  turn.erase(key);
+  return Machine(turn, *job, options_.max_state_visits).second(verdict);
+}
+
+Result<Bytes> Program::timer(Turn& turn, const Input& input) const {
+  TRY(Due due, parse_timer_id(input.settles));
+  Command command;
+  Item item{.op = Item::due};
+  item.id = due.entity;
+  item.transition = due.transition;
+  item.if_match = input.settles;
+  command.items.push_back(std::move(item));
+  auto job = std::make_shared<Job>();
+  job->command = std::make_shared<const Command>(std::move(command));
+  job->tenant = due.tenant;
+  job->user = "system";
+  job->tx = job->entry_tx = turn.dice().uuid1(turn.now());
+  job->settles = true;
+  turn.scratch() = job;
+  return Machine(turn, *job, options_.max_state_visits).run();
+}
+
+}  // namespace pawl::entities

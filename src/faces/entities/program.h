@@ -1,0 +1,36 @@
+#pragma once
+// The program of the entities face: what each verb does to cells. Verbs that write entities run the
+// machine; the others are short. All are rows of one table.
+
+#include "kernel/program.h"
+
+namespace pawl::entities {
+
+struct ProgramOptions {
+  int max_state_visits = 10;
+};
+
+class Program final : public pawl::Program {
+ public:
+  explicit Program(ProgramOptions options = {}) : options_(options) {}
+  std::string_view name() const override;
+  Result<Bytes> run(Turn& turn, const Input& input) const override;
+  void view(const Committed& frame, ViewRows& rows) const override;
+  uint32_t view_version() const override { return 1; }
+  bool keeps_history(BytesView key) const override;
+
+ private:
+  Result<Bytes> write(Turn& turn, const Input& input) const;
+  Result<Bytes> receipt(Turn& turn, const Input& input) const;
+  Result<Bytes> timer(Turn& turn, const Input& input) const;
+  ProgramOptions options_;
+};
+
+// View rows, as the program keeps them and searches read them.
+Bytes trail_row_prefix(std::string_view tenant, std::string_view entity);
+Bytes removed_row_prefix(std::string_view tenant, std::string_view model, int32_t version);  // then the id
+Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t version, std::string_view path);
+// The id at the end of an index row's key.
+std::string_view index_row_id(BytesView row_key);
+
+}  // namespace pawl::entities

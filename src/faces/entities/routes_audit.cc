@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include "faces/entities/http.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+namespace {
+
+constexpr std::string_view kSeverity = "INFO";
+
+json::Object head(std::string_view kind, const Trail& t) {
+  json::Object out;
+  out.add("auditEventType", kind);
+  out.add("severity", kSeverity);
+  out.add("utcTime", rfc3339(t.now));
+  out.add("microsTime", t.now / kMicrosecond);
+  return out;
+}
+
+json::Value change_event(const Trail& t) {
+  json::Object out = head("EntityChange", t);
+  out.add("changeType", name_of(t.change));
+  out.add("system", false);
+  json::Value actor = json::object({{"id", t.user}, {"name", t.user}});
+  if (t.change != ChangeKind::deleted) {
+    out.add("entityId", t.entity);
+    out.add("transactionId", t.change_tx);
+    actor.object().add("legalId", t.tenant);
+  }
+  out.add("actor", std::move(actor));
+  return out;
+}
+
+Result<json::Value> machine_event(const Trail& t, const Event& e) {
+  json::Object out = head("StateMachine", t);
+  out.add("eventType", name_of(e.kind));
+  out.add("entityId", t.entity);
+  out.add("details", e.details);
+  if (e.data.empty()) {
+    out.add("data", nullptr);
+  } else {
+    TRY(json::Value data, json::parse(e.data));
+    out.add("data", std::move(data));
+  }
+  if (!t.tx.empty()) out.add("transactionId", t.tx);
+  if (!e.state.empty()) out.add("state", e.state);
+  return json::Value(std::move(out));
+}
+
+struct Filter {
+  bool changes = true, machine = true;
+  std::string tx;
+  std::string severity;
+  std::optional<Time> from, to;
+  bool takes(const Trail& t) const { return (!from || t.now >= *from) && (!to || t.now < *to); }
+};
+
+Result<Filter> filter_of(Http& http) {
+  Filter f;
+  std::vector<std::string> kinds = http.request.query_params("eventType");
+  if (!kinds.empty()) f.changes = f.machine = false;
+  for (const std::string& kind : kinds) {
+    if (kind == "EntityChange") f.changes = true;
+    else if (kind == "StateMachine") f.machine = true;
+    else if (kind != "System") return bad_request(fmt::format("unknown eventType '{}'; use EntityChange or StateMachine", kind));
+  }
+  f.severity = http.request.query_param("severity").value_or("");
+  f.tx = http.request.query_param("transactionId").value_or("");
+  if (!f.tx.empty() && !is_uuid(f.tx)) return bad_request(fmt::format("the transactionId '{}' is not a UUID", f.tx));
+  TRY(f.from, http.time("fromUtcTime"));
+  TRY(f.to, http.time("toUtcTime"));
+  return f;
+}
+
+Result<Bytes> events(Http& http) {
+  TRY(std::string id, http.uuid(0));
+  TRY(Filter filter, filter_of(http));
+  TRY(int64_t limit, http.number("limit", 20));
+  TRY(int64_t cursor, http.number("cursor", 0));
+  if (limit < 1) return bad_request(fmt::format("limit is {}; it must be from 1 to 1000", limit));
+  if (cursor < 0) return bad_request(fmt::format("cursor is {}; use the nextCursor of the page before", cursor));
+  limit = std::min<int64_t>(limit, 1000);
+  TRY(std::vector<Trail> trails, http.service().trails(http.tenant(), id));
+  if (trails.empty()) return fail(entity_not_found(id));
+  json::Array items;
+  int64_t nth = 0;
+  bool more = false;
+  auto wanted = [&] {
+    ++nth;
+    more = more || nth > cursor + limit;
+    return nth > cursor && nth <= cursor + limit;
+  };
+  bool none = !filter.severity.empty() && filter.severity != kSeverity;
+  for (const Trail& t : trails) {
+    if (none || more) break;
+    if (!filter.takes(t)) continue;
+    if (filter.changes && t.change != ChangeKind::none && (filter.tx.empty() || filter.tx == t.change_tx) && wanted()) items.push_back(change_event(t));
+    if (!filter.machine || (!filter.tx.empty() && filter.tx != t.tx)) continue;
+    for (auto e = t.events.rbegin(); e != t.events.rend(); ++e) {
+      if (!wanted()) continue;
+      TRY(json::Value event, machine_event(t, *e));
+      items.push_back(std::move(event));
+    }
+  }
+  json::Object pagination;
+  pagination.add("hasNext", more);
+  if (more) pagination.add("nextCursor", std::to_string(cursor + limit));
+  return json::print(json::object({{"items", std::move(items)}, {"pagination", std::move(pagination)}}));
+}
+
+Result<Bytes> finished(Http& http) {
+  TRY(std::string id, http.uuid(0));
+  TRY(std::string tx, http.uuid(1));
+  TRY(std::vector<Trail> trails, http.service().trails(http.tenant(), id));
+  for (const Trail& t : trails) {
+    if (t.tx != tx) continue;
+    for (auto e = t.events.rbegin(); e != t.events.rend(); ++e) {
+      if (e->kind != EventKind::finish) continue;
+      TRY(json::Value event, machine_event(t, *e));
+      return json::print(event);
+    }
+  }
+  return fail(entity_not_found(id));
+}
+
+}  // namespace
+
+void add_audit_routes(Rows& rows) {
+  rows.now("GET", "/audit/entity/{id}", events, "What happened to an entity, newest first.");
+  rows.now("GET", "/audit/entity/{id}/workflow/{tx}/finished", finished, "How the state machine of a transaction ended.");
+}
+
+}  // namespace pawl::entities

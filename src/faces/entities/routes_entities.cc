@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include "faces/entities/http.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+namespace {
+
+// If-Match holds a transaction id, bare or quoted as an entity tag.
+std::string if_match(const Http& http) {
+  std::string_view tag = http.request.header("If-Match");
+  if (tag.starts_with("W/")) tag.remove_prefix(2);
+  if (tag.size() > 1 && tag.front() == '"' && tag.back() == '"') tag = tag.substr(1, tag.size() - 2);
+  return std::string(tag);
+}
+
+Later changes_one(Item::Op op) {
+  return [op](HttpPtr http) -> Result<void> {
+    TRY_OK(known_format(http->param(0)));
+    TRY(std::string id, http->uuid(1));
+    TRY(json::Value value, http->document(0));
+    Command command;
+    Item& item = command.items.emplace_back(item_of(op, std::move(value)));
+    item.id = std::move(id);
+    item.if_match = if_match(*http);
+    if (http->request.params.size() > 2) item.transition = http->param(2);
+    http->service().write(http->who(), std::move(command), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+    return {};
+  };
+}
+
+Result<void> get_one(const HttpPtr& http) {
+  TRY(std::string id, http->uuid(0));
+  TRY(When when, http->when());
+  http->service().get(http->who(), id, when, [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  return {};
+}
+
+Result<void> delete_one(const HttpPtr& http) {
+  TRY(std::string id, http->uuid(0));
+  http->service().act(http->who(), "remove", json::object({{"id", id}}), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  return {};
+}
+
+Result<void> delete_all(const HttpPtr& http) {
+  TRY(int32_t version, http->version(1));
+  json::Value body = json::object({{"name", http->param(0)}, {"version", version}});
+  if (!http->request.body.empty()) {
+    TRY(json::Value condition, http->body());
+    TRY_OK(http->service().condition(http->tenant(), http->param(0), version, condition, true));
+    body.object().add("condition", std::move(condition));
+  }
+  http->service().act(http->who(), "remove.all", std::move(body), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  return {};
+}
+
+Result<Bytes> changes(Http& http) {
+  TRY(std::string id, http.uuid(0));
+  TRY(std::optional<Time> at, http.time("pointInTime"));
+  TRY(std::vector<Trail> trails, http.service().trails(http.tenant(), id));
+  json::Array out;
+  bool known = false;
+  for (const Trail& t : trails) {
+    if (t.change == ChangeKind::none) continue;
+    known = true;
+    if ((at && t.now > *at) || out.size() >= 1000) continue;
+    json::Value change = json::object({{"changeType", name_of(t.change)}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
+    if (t.change != ChangeKind::deleted) change.object().add("transactionId", t.change_tx);
+    out.push_back(std::move(change));
+  }
+  if (!known) return fail(entity_not_found(id));
+  return json::print(out);
+}
+
+Bytes names(const std::vector<std::string>& list) {
+  json::Array out;
+  for (const std::string& name : list) out.emplace_back(name);
+  return json::print(out);
+}
+
+Result<Bytes> transitions(Http& http) {
+  TRY(std::string id, http.uuid(0));
+  TRY(When when, http.when());
+  TRY(auto list, http.service().transitions(http.tenant(), id, when));
+  return names(list);
+}
+
+// The older address of the same: ?entityClass=Name.Version&entityId=...
+Result<Bytes> fetch_transitions(Http& http) {
+  std::string id = http.request.query_param("entityId").value_or("");
+  if (!is_uuid(id)) return bad_request(fmt::format("the parameter entityId is '{}', not a UUID", id));
+  TRY(When when, http.when());
+  TRY(auto list, http.service().transitions(http.tenant(), id, when));
+  return names(list);
+}
+
+Result<Bytes> list(Http& http) {
+  TRY(int32_t version, http.version(1));
+  TRY(int64_t size, http.number("pageSize", 20));
+  TRY(int64_t page, http.number("pageNumber", 0));
+  TRY(auto at, http.time("pointInTime"));
+  if (size < 1 || size > 10'000) return bad_request(fmt::format("pageSize is {}; it must be from 1 to 10000", size));
+  if (page < 0 || page > 214'748) return bad_request(fmt::format("pageNumber is {}; it must be from 0 to 214748", page));
+  Query query{.tenant = http.tenant(), .model = http.param(0), .version = version};
+  query.at = at;
+  query.limit = static_cast<size_t>(size);
+  query.skip = static_cast<size_t>(size * page);
+  Bytes out = "[";
+  TRY_OK(search(http.service().door().look(), query, nullptr, [&](const EntityView& e) {
+    if (out.size() > 1) out += ',';
+    append_envelope(out, e, false);
+    return true;
+  }));
+  return out += ']';
+}
+
+}  // namespace
+
+void add_entity_routes(Rows& rows) {
+  rows.later("GET", "/entity/{id}", get_one, "One entity: now, at a pointInTime, or as a transactionId left it.");
+  rows.later("DELETE", "/entity/{id}", delete_one, "Deletes one entity; its history stays.");
+  rows.now("GET", "/entity/{id}/changes", changes, "The changes of an entity, newest first.");
+  rows.now("GET", "/entity/{id}/transitions", transitions, "The transitions of the entity's state.");
+  rows.now("GET", "/platform-api/entity/fetch/transitions", fetch_transitions, "The transitions of the entity's state.");
+  rows.later("PUT", "/entity/{format}/{id}", changes_one(Item::update), "Replaces the document and cascades.");
+  rows.later("PUT", "/entity/{format}/{id}/{transition}", changes_one(Item::update), "Replaces the document and fires the transition.");
+  rows.later("PATCH", "/entity/{format}/{id}", changes_one(Item::patch), "Merges a patch (RFC 7386) into the document and cascades.");
+  rows.later("PATCH", "/entity/{format}/{id}/{transition}", changes_one(Item::patch), "Merges a patch (RFC 7386) and fires the transition.");
+  rows.now("GET", "/entity/{name}/{version}", list, "The entities of a model by id, in pages.");
+  rows.later("DELETE", "/entity/{name}/{version}", delete_all, "Deletes the entities of a model: all, or those that a condition in the body matches.");
+}
+
+}  // namespace pawl::entities

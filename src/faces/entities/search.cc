@@ -1,0 +1,239 @@
+#include "faces/entities/search.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "faces/entities/program.h"
+
+namespace pawl::entities {
+
+namespace {
+
+using condition::Condition;
+using condition::Helps;
+using condition::Node;
+using condition::Operand;
+
+bool has_index(const Model& model, const condition::Path& path) {
+  return path.plain() && std::any_of(model.indexes.begin(), model.indexes.end(), [&](const Index& i) { return i.ready && i.path == "$." + path.name(); });
+}
+
+// Smaller is better; 0 means that it does not help.
+int rank(const Node& node, const Model& model) {
+  if (node.kind != Node::simple || node.op->helps == Helps::no || !has_index(model, node.path)) return 0;
+  if (node.op->helps == Helps::equal) return node.operand.null ? 0 : 1;
+  if (node.op->helps == Helps::prefix) return node.operand.text.empty() ? 0 : 2;
+  return node.op->helps == Helps::between ? 3 : 4;
+}
+
+// Half-open ranges of index values that hold every match, and maybe more.
+using Range = std::pair<Bytes, Bytes>;
+
+std::vector<Range> ranges(const Node& node) {
+  const Operand& v = node.operand;
+  const Range all_numbers{"n", "o"}, all_texts{"s", "t"};
+  Bytes text = index_text(v.text);
+  switch (node.op->helps) {
+    case Helps::equal: {
+      std::vector<Range> out{{text, after_prefix(text)}};
+      if (v.numeric) out.emplace_back(index_number(v.number), after_prefix(index_number(v.number)));
+      return out;
+    }
+    case Helps::above: return {v.numeric ? Range{index_number(v.number), "o"} : all_numbers, {text, "t"}};
+    case Helps::below: return {v.numeric ? Range{"n", after_prefix(index_number(v.number))} : all_numbers, {"s", after_prefix(text)}};
+    case Helps::between: return {{index_number(v.low), after_prefix(index_number(v.high))}, all_texts};
+    case Helps::prefix: return {all_numbers, {text, after_prefix(text)}};
+    case Helps::no: break;
+  }
+  return {all_numbers, all_texts};
+}
+
+bool is_match(const Query& q, const EntityView& e) {
+  return e.model == q.model && e.version == q.version && (!q.condition || q.condition->matches({e.data, e.state, e.created, e.transition}));
+}
+
+struct Search {
+  const Look& look;
+  const Query& query;
+  const VisitEntity& visit;
+  Plan plan{};
+  size_t skipped = 0;
+
+  // False: enough.
+  bool offer(const EntityView& e) {
+    ++plan.rows_read;
+    if (!is_match(query, e)) return true;
+    if (skipped < query.skip) {
+      ++skipped;
+      return true;
+    }
+    ++plan.matched;
+    return visit(e) && plan.matched < query.limit;
+  }
+
+  Result<void> by_index(const Node& node) {
+    plan.index = "$." + node.path.name();
+    std::unordered_set<std::string> seen;
+    Bytes base = index_row_prefix(query.tenant, query.model, query.version, plan.index);
+    bool go = true;
+    for (const auto& [from, to] : ranges(node)) {
+      Result<void> good;
+      TRY_OK(look.rows(kProgram, base, [&](BytesView row, BytesView) {
+        if (!to.empty() && row.substr(base.size()) >= to) return false;
+        std::string id(index_row_id(row));
+        if (!seen.insert(id).second) return true;
+        auto cell = look.read(entity_key(query.tenant, id));
+        if (!cell) return good = fail(std::move(cell.error())), false;
+        EntityView e;
+        if (view_entity(cell->value(), e)) go = offer(e);
+        return go;
+      }, base + from));
+      TRY_OK(good);
+      if (!go) break;
+    }
+    return {};
+  }
+
+  Result<void> by_scan() {
+    EntityView e;
+    return look.scan(entity_prefix(query.tenant, query.model, query.version), [&](BytesView, const Cell& cell) { return !view_entity(cell.value(), e) || offer(e); });
+  }
+
+  // Entities that are there now, as they were; then those that have been removed since.
+  Result<void> as_at(Seq seq) {
+    EntityView e;
+    Result<void> good;
+    bool go = true;
+    auto old = [&](BytesView key) {
+      auto cell = look.read_at(key, seq);
+      if (!cell) return good = fail(std::move(cell.error())), false;
+      if (cell->exists() && view_entity(cell->value(), e)) go = offer(e);
+      return go;
+    };
+    TRY_OK(look.scan(entity_prefix(query.tenant, query.model, query.version), [&](BytesView key, const Cell& cell) {
+      if (cell.version > seq) return old(key);
+      if (view_entity(cell.value(), e)) go = offer(e);
+      return go;
+    }));
+    TRY_OK(good);
+    if (!go) return {};
+    Bytes base = removed_row_prefix(query.tenant, query.model, query.version);
+    TRY_OK(look.rows(kProgram, base, [&](BytesView row, BytesView) { return old(entity_key(query.tenant, row.substr(base.size()))); }));
+    return good;
+  }
+};
+
+Result<Plan> search_unsorted(const Look& look, const Query& query, const Model* model, const VisitEntity& visit) {
+  Search s{look, query, visit};
+  if (query.limit == 0) return s.plan;
+  std::optional<Seq> seq = query.seq;
+  if (query.at) {
+    TRY(seq, look.seq_at(*query.at));
+  }
+  if (seq) {
+    TRY_OK(s.as_at(*seq));
+    return s.plan;
+  }
+  const Node* node = model && query.condition ? indexed_node(*query.condition, *model) : nullptr;
+  TRY_OK(node ? s.by_index(*node) : s.by_scan());
+  return s.plan;
+}
+
+// Missing and null first, then numbers by amount, then texts by bytes.
+int compare_fields(const condition::Field& a, const condition::Field& b) {
+  auto group = [](const condition::Field& f) { return f.is_null() ? 0 : f.kind == condition::Field::number ? 1 : 2; };
+  if (group(a) != group(b)) return group(a) < group(b) ? -1 : 1;
+  if (group(a) == 0) return 0;
+  if (group(a) == 1) return json::compare_numbers(a.text, b.text);
+  std::string room_a, room_b;
+  return condition::text_of(a, room_a).compare(condition::text_of(b, room_b));
+}
+
+struct LifeField {
+  std::string_view name;
+  int (*compare)(const Entity& a, const Entity& b);
+};
+int by_time(Time a, Time b) { return a < b ? -1 : a > b; }
+constexpr LifeField kLifeFields[] = {
+    {"id", [](const Entity& a, const Entity& b) { return a.id.compare(b.id); }},
+    {"state", [](const Entity& a, const Entity& b) { return a.state.compare(b.state); }},
+    {"creationDate", [](const Entity& a, const Entity& b) { return by_time(a.created, b.created); }},
+    {"lastUpdateTime", [](const Entity& a, const Entity& b) { return by_time(a.updated, b.updated); }},
+    {"previousTransition", [](const Entity& a, const Entity& b) { return a.transition.compare(b.transition); }},
+    {"transitionForLatestSave", [](const Entity& a, const Entity& b) { return a.transition.compare(b.transition); }},
+};
+
+int compare_by(const SortKey& key, const Entity& a, const Entity& b) {
+  int order = 0;
+  if (key.path) order = compare_fields(key.path->find(a.data), key.path->find(b.data));
+  else
+    for (const LifeField& f : kLifeFields)
+      if (f.name == key.field) order = f.compare(a, b);
+  return key.descending ? -order : order;
+}
+
+}  // namespace
+
+const Node* indexed_node(const Condition& condition, const Model& model) {
+  const Node& root = condition.root();
+  if (rank(root, model)) return &root;
+  const Node* best = nullptr;
+  if (root.kind == Node::all)
+    for (const Node& c : root.conditions)
+      if (int r = rank(c, model); r && (!best || r < rank(*best, model))) best = &c;
+  return best;
+}
+
+Result<Plan> search(const Look& look, const Query& query, const Model* model, const VisitEntity& visit) {
+  if (query.sort.empty()) return search_unsorted(look, query, model, visit);
+  Query every = query;
+  every.limit = ~size_t{0};
+  every.skip = 0;
+  std::vector<Entity> found;
+  TRY(Plan plan, search_unsorted(look, every, model, [&](const EntityView& e) { return found.push_back(copy_of(e)), true; }));
+  std::stable_sort(found.begin(), found.end(), [&](const Entity& a, const Entity& b) {
+    for (const SortKey& key : query.sort)
+      if (int order = compare_by(key, a, b)) return order < 0;
+    return a.id < b.id;
+  });
+  plan.matched = 0;
+  for (size_t i = query.skip; i < found.size() && plan.matched < query.limit; ++i) {
+    const Entity& e = found[i];
+    ++plan.matched;
+    if (!visit({e.id, e.model, e.state, e.tx, e.transition, e.data, e.version, e.created, e.updated, {}})) break;
+  }
+  return plan;
+}
+
+Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given) {
+  std::vector<SortKey> out;
+  for (const std::string& list : given) {
+    std::string_view rest = list;
+    while (!rest.empty()) {
+      size_t comma = rest.find(',');
+      std::string_view word = rest.substr(0, comma);
+      rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
+      SortKey key;
+      if (word.starts_with('-')) {
+        key.descending = true;
+        word.remove_prefix(1);
+      }
+      for (std::string_view order : {":asc", ":desc", ":ASC", ":DESC"}) {
+        if (!word.ends_with(order)) continue;
+        key.descending = order[1] == 'd' || order[1] == 'D';
+        word.remove_suffix(order.size());
+      }
+      if (word.empty()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by '{}'; use for example sort=$.name,-creationDate", list));
+      bool life = std::any_of(std::begin(kLifeFields), std::end(kLifeFields), [&](const LifeField& f) { return f.name == word; });
+      key.field = word;
+      if (!life) key.path.emplace(word);
+      if (key.path && !key.path->plain()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by the list '{}'", word));
+      out.push_back(std::move(key));
+    }
+  }
+  if (out.size() > 16) return fail(Code::invalid, "BAD_REQUEST", "at most 16 sort keys are allowed");
+  return out;
+}
+
+}  // namespace pawl::entities

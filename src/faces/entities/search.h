@@ -1,0 +1,53 @@
+#pragma once
+// Search over durable entities of one model: by an index where one helps, else by reading them all.
+// Either way the condition has the last word on each.
+
+#include <functional>
+#include <optional>
+
+#include "condition/condition.h"
+#include "faces/entities/entity.h"
+#include "faces/entities/model.h"
+#include "kernel/door.h"
+
+namespace pawl::entities {
+
+struct SortKey {
+  std::optional<condition::Path> path;  // a field of the document, else a fact of its life
+  std::string field;
+  bool descending = false;
+};
+// "$.n", "$.n:desc", "-state", several parted by commas.
+Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given);
+
+struct Query {
+  std::string tenant;
+  std::string model;
+  int32_t version = 0;
+  std::shared_ptr<const condition::Condition> condition{};  // null: all; shared with the thread that runs it
+  std::optional<Time> at{};
+  std::optional<Seq> seq{};  // instead of a time
+  size_t limit = ~size_t{0};
+  size_t skip = 0;
+  std::vector<SortKey> sort{};
+};
+
+// What the search did, for explain.
+struct Plan {
+  std::string index;  // path; empty: all entities of the model were read
+  uint64_t rows_read = 0;
+  uint64_t matched = 0;
+};
+
+// The index that would serve the condition; null when none does.
+const condition::Node* indexed_node(const condition::Condition& condition, const Model& model);
+
+// Calls visit for each match until it returns false. Not sorted: in the order of ids.
+using VisitEntity = std::function<bool(const EntityView&)>;
+Result<Plan> search(const Look& look, const Query& query, const Model* model, const VisitEntity& visit);
+
+// The checks that a search, unlike a criterion, makes against the model: CONDITION_TYPE_MISMATCH,
+// INVALID_FIELD_PATH.
+Result<void> check_condition(const condition::Condition& condition, const Model& model, bool check_types);
+
+}  // namespace pawl::entities

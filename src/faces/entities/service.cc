@@ -1,0 +1,215 @@
+#include "faces/entities/service.h"
+
+#include <fmt/format.h>
+
+#include <future>
+
+#include "faces/entities/machine.h"
+#include "faces/entities/program.h"
+#include "faces/entities/store.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+Service::Service(Door& door, Members& members, Counts& counts, Background& background)
+    : door_(door), members_(members), counts_(counts), background_(background) {}
+
+void Service::submit(const Who& who, Input input, Done done) {
+  input.program = kProgram;
+  input.caller = who.caller;
+  input.once = who.once;
+  door_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
+    if (!answer) return done(fail(std::move(answer.error())));
+    done(std::move(answer->body));
+  });
+}
+
+static std::unexpected<Error> over() {
+  Error error{Code::conflict, "CONFLICT", "the transaction token is unknown or its transaction is over; do not use it after the call has been answered", {}, true};
+  return fail(std::move(error));
+}
+
+void Service::write(const Who& who, Command command, Done done) {
+  Input input;
+  input.verb = "write";
+  if (!who.token.empty()) {
+    auto joined = members_.find_token(who.token, who.caller.tenant);
+    if (!joined) return done(over());
+    input.joins = joined->turn;
+    command.tx = joined->tx;
+  }
+  input.body = encode(command);
+  input.decoded = std::make_shared<const Command>(std::move(command));
+  submit(who, std::move(input), std::move(done));
+}
+
+void Service::act(const Who& who, std::string verb, json::Value body, Done done) {
+  Input input;
+  input.verb = std::move(verb);
+  if (!who.token.empty()) {
+    auto joined = members_.find_token(who.token, who.caller.tenant);
+    if (!joined) return done(over());
+    input.joins = joined->turn;
+    if (body.is_object()) body.object().set("tx", joined->tx);
+  }
+  input.body = json::print(body);
+  input.decoded = std::make_shared<const json::Value>(std::move(body));
+  submit(who, std::move(input), std::move(done));
+}
+
+Result<Bytes> Service::act_and_wait(const Who& who, std::string verb, json::Value body) {
+  std::promise<Result<Bytes>> promise;
+  auto future = promise.get_future();
+  act(who, std::move(verb), std::move(body), [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
+  return future.get();
+}
+
+struct Service::Chunks {
+  Who who;
+  std::vector<Item> items;
+  size_t window, at = 0, index = 0;
+  bool lenient;
+  std::string out = "[";
+  Done done;
+};
+
+void Service::write_chunks(const Who& who, std::vector<Item> items, size_t window, bool lenient, Done done) {
+  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, lenient, "[", std::move(done)});
+  next_chunk(std::move(chunks));
+}
+
+void Service::next_chunk(std::shared_ptr<Chunks> c) {
+  Command command;
+  command.lenient = c->lenient;
+  size_t end = std::min(c->items.size(), c->at + c->window);
+  for (; c->at < end; ++c->at) command.items.push_back(std::move(c->items[c->at]));
+  Who who = c->who;
+  if (!who.once.empty() && c->index) who.once += fmt::format("#{}", c->index);
+  write(who, std::move(command), [this, c](Result<Bytes> answer) mutable {
+    if (!answer && c->index == 0) return c->done(fail(std::move(answer.error())));
+    if (c->index) c->out += ',';
+    if (!answer) {
+      const Error& e = answer.error();
+      json::Value error = json::object({{"code", e.reason}, {"message", e.message}, {"chunkIndex", static_cast<uint64_t>(c->index)}});
+      c->out += json::print(json::object({{"entityIds", json::Array()}, {"error", std::move(error)}}));
+    } else {
+      c->out += *answer;
+    }
+    ++c->index;
+    if (answer && c->at < c->items.size()) return next_chunk(std::move(c));
+    c->out += ']';
+    c->done(std::move(c->out));
+  });
+}
+
+void Service::get(const Who& who, const std::string& id, const When& when, Done done) {
+  if (!who.token.empty() && !when.time && when.tx.empty()) return act(who, "get", json::object({{"id", id}}), std::move(done));
+  auto found = find(who.caller.tenant, id, when);
+  if (!found) return done(fail(std::move(found.error())));
+  Bytes out;
+  out.reserve(found->view.data.size() + 400);
+  append_envelope(out, found->view, true);
+  done(std::move(out));
+}
+
+Result<Found> Service::find(std::string_view tenant, std::string_view id, const When& when) const {
+  Found found;
+  Key key = entity_key(tenant, id);
+  if (when.time) {
+    Look look = door_.look();
+    TRY(Seq seq, look.seq_at(*when.time));
+    TRY(found.cell, look.read_at(key, seq));
+  } else if (!when.tx.empty()) {
+    TRY_OK(door_.look().history(key, [&](BytesView, const Cell& cell) {
+      EntityView e;
+      if (!view_entity(cell.value(), e) || e.tx != when.tx) return true;
+      found.cell = cell;
+      return false;
+    }));
+  } else {
+    TRY(found.cell, door_.read(key));
+  }
+  if (!found.cell.exists()) return fail(entity_not_found(id));
+  if (!view_entity(found.cell.value(), found.view)) return fail(Code::corrupt, "BAD_ENTITY", fmt::format("entity {} cannot be read; run `pawl verify`", id));
+  return found;
+}
+
+Result<ModelPtr> Service::model(std::string_view tenant, std::string_view name, int32_t version) const {
+  return read_as<Model>(door_, model_key(tenant, name, version), decode_model);
+}
+
+Result<std::shared_ptr<const Flows>> Service::flows(std::string_view tenant, std::string_view name, int32_t version) const {
+  return read_as<Flows>(door_, flows_key(tenant, name, version), decode_flows);
+}
+
+Result<std::vector<Model>> Service::models(std::string_view tenant) const {
+  std::vector<Model> out;
+  Result<void> good;
+  TRY_OK(door_.look().scan(models_prefix(tenant), [&](BytesView, const Cell& cell) {
+    auto model = decode_model(cell.value());
+    if (!model) return good = fail(std::move(model.error())), false;
+    out.push_back(*std::move(model));
+    return true;
+  }));
+  TRY_OK(good);
+  return out;
+}
+
+// By selection, as a new entity would get its workflow; a function criterion cannot be asked here and
+// counts as no match.
+Result<std::vector<std::string>> Service::transitions(std::string_view tenant, std::string_view id, const When& when) const {
+  TRY(Found found, find(tenant, id, when));
+  const EntityView& e = found.view;
+  TRY(auto flows, this->flows(tenant, e.model, e.version));
+  const Workflow* chosen = &default_workflow();
+  if (flows) {
+    for (const Workflow& w : flows->workflows) {
+      if (!w.active || (w.criterion && !w.criterion->matches({e.data, e.state, e.created, e.transition}))) continue;
+      chosen = &w;
+      break;
+    }
+  }
+  std::vector<std::string> out;
+  for (const Transition& t : chosen->transitions(e.state)) out.push_back(t.name);
+  return out;
+}
+
+Result<std::vector<Trail>> Service::trails(std::string_view tenant, std::string_view id) const {
+  std::vector<Trail> out;
+  Result<void> good;
+  TRY_OK(door_.look().rows(kProgram, trail_row_prefix(tenant, id), [&](BytesView, BytesView value) {
+    auto trail = decode_trail(value);
+    if (!trail) return good = fail(std::move(trail.error())), false;
+    out.push_back(*std::move(trail));
+    return true;
+  }, {}, true));
+  TRY_OK(good);
+  return out;
+}
+
+Result<json::Value> Service::cell_json(BytesView key) const {
+  TRY(Cell cell, door_.read(key));
+  if (!cell.exists()) return json::Value();
+  return json::parse(cell.value(), {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kCellBytes});
+}
+
+Result<std::shared_ptr<const condition::Condition>> Service::condition(std::string_view tenant, std::string_view name, int32_t version, const json::Value& text,
+                                                                      bool strict) const {
+  TRY(condition::Condition compiled, condition::Condition::compile(text));
+  TRY(ModelPtr known, model(tenant, name, version));
+  if (known) TRY_OK(check_condition(compiled, *known, strict));
+  return std::make_shared<const condition::Condition>(std::move(compiled));
+}
+
+Result<SearchAnswer> Service::run_search(const Query& query) const {
+  SearchAnswer answer;
+  TRY(ModelPtr known, model(query.tenant, query.model, query.version));
+  TRY(answer.plan, search(door_.look(), query, known.get(), [&](const EntityView& e) {
+    append_envelope(answer.lines, e, false);
+    answer.lines += '\n';
+    return true;
+  }));
+  return answer;
+}
+
+}  // namespace pawl::entities

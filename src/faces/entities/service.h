@@ -1,0 +1,106 @@
+#pragma once
+// The verbs of the face, whatever wire they come by: HTTP routes and gRPC calls are two thin coats
+// over this. Writes go through the door and answer later; reads answer at once from durable state.
+
+#include "faces/entities/audit.h"
+#include "faces/entities/background.h"
+#include "faces/entities/command.h"
+#include "faces/entities/counts.h"
+#include "faces/entities/members.h"
+#include "faces/entities/search.h"
+#include "faces/entities/workflow.h"
+
+namespace pawl::entities {
+
+// Entities in one transaction of a collection.
+inline constexpr size_t kWindow = 100;
+inline constexpr size_t kMaxWindow = 1000;
+// Ids in one page cell of a search job.
+inline constexpr size_t kJobPage = 10'000;
+
+struct Who {
+  Caller caller;
+  std::string token{};  // of the transaction that the request wants to join
+  std::string once{};   // Idempotency-Key
+};
+
+// An entity with the bytes that its view points into.
+struct Found {
+  Cell cell{};
+  EntityView view{};
+};
+
+struct When {
+  std::optional<Time> time{};
+  std::string tx{};
+};
+
+struct SearchAnswer {
+  Plan plan;
+  std::string lines;  // one envelope a line
+};
+
+class Service {
+ public:
+  Service(Door& door, Members& members, Counts& counts, Background& background);
+
+  using Done = std::move_only_function<void(Result<Bytes>)>;
+  void write(const Who& who, Command command, Done done);
+  // Items in chunks, one transaction each; the answer is the array of their answers. An error in the
+  // first chunk is the answer; in a later one it is the last element.
+  void write_chunks(const Who& who, std::vector<Item> items, size_t window, bool lenient, Done done);
+  // One of the short verbs.
+  void act(const Who& who, std::string verb, json::Value body, Done done);
+
+  // A read inside a transaction sees that transaction; it therefore answers later too.
+  void get(const Who& who, const std::string& id, const When& when, Done done);
+  Result<Found> find(std::string_view tenant, std::string_view id, const When& when) const;
+  Result<ModelPtr> model(std::string_view tenant, std::string_view name, int32_t version) const;  // null: none
+  Result<std::shared_ptr<const Flows>> flows(std::string_view tenant, std::string_view name, int32_t version) const;
+  Result<std::vector<Model>> models(std::string_view tenant) const;
+  Result<std::vector<std::string>> transitions(std::string_view tenant, std::string_view id, const When& when) const;
+  // Newest first; empty when the entity never was.
+  Result<std::vector<Trail>> trails(std::string_view tenant, std::string_view id) const;
+  Result<json::Value> cell_json(BytesView key) const;  // null value when there is no cell
+
+  // Compiles and checks a condition for search. Unknown models skip the checks.
+  Result<std::shared_ptr<const condition::Condition>> condition(std::string_view tenant, std::string_view name, int32_t version, const json::Value& text, bool strict) const;
+  // Runs on this thread; `lines` are appended as envelopes.
+  Result<SearchAnswer> run_search(const Query& query) const;
+
+  // Search jobs: the snapshot is made in the background.
+  void start_job(const Who& who, Query query, Done done);  // the id as a JSON string
+  Result<json::Value> job(std::string_view tenant, std::string_view id) const;
+  void cancel_job(const Who& who, const std::string& id, Done done);
+  struct Page {
+    uint64_t total = 0;
+    std::vector<std::string> envelopes{};
+  };
+  Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number) const;
+
+  void set_indexes(const Who& who, json::Value body, Done done);
+  // Goes on with indexes that were being filled when the server stopped.
+  Result<void> resume_filling();
+
+  Door& door() { return door_; }
+  Members& members() { return members_; }
+  const Counts& counts() const { return counts_; }
+  Background& background() { return background_; }
+
+ private:
+  struct Chunks;
+  void next_chunk(std::shared_ptr<Chunks> chunks);
+  void submit(const Who& who, Input input, Done done);
+  void fill(const std::string& tenant, const std::string& name, int32_t version);
+  void run_job(const std::string& tenant, const std::string& id, const Query& query);
+  Result<Bytes> act_and_wait(const Who& who, std::string verb, json::Value body);
+
+  Door& door_;
+  Members& members_;
+  Counts& counts_;
+  Background& background_;
+  mutable std::mutex jobs_mutex_;
+  std::set<std::string, std::less<>> running_jobs_;
+};
+
+}  // namespace pawl::entities

@@ -1,0 +1,45 @@
+#pragma once
+// Saving and removing one entity within a turn, with everything that hangs on it: unique values,
+// index entries, armed timers, the counts.
+
+#include "faces/entities/audit.h"
+#include "faces/entities/entity.h"
+#include "faces/entities/model.h"
+#include "faces/entities/workflow.h"
+
+namespace pawl::entities {
+
+using EntityPtr = std::shared_ptr<const Entity>;  // shared with the cell's cache
+
+// Null when there is none in this tenant.
+Result<EntityPtr> find_entity(Turn& turn, std::string_view tenant, std::string_view id);
+Error entity_not_found(std::string_view id);
+
+// Writes the cell only: what callbacks of the same transaction should see before it is saved.
+Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity);
+
+// Writes it for good. Fails UNIQUE_KEY_VIOLATION when another entity holds one of its values.
+Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data);
+Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data);
+Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view tx);
+
+// Withdraws the timers of the state it was in and arms those of the state it is in.
+void rearm(Turn& turn, std::string_view tenant, const Workflow* flow, Entity& entity, std::vector<Event>& events);
+
+struct Due {
+  std::string tenant, entity, transition;
+  Time at = 0;
+};
+std::string timer_id(const Due& due, std::string_view tx);
+Result<Due> parse_timer_id(std::string_view id);
+
+// The index cell of a document: path and values, for the view to make rows of.
+Bytes encode_indexed(const Model& model, std::string_view data);
+struct Indexed {
+  std::string_view model;
+  int32_t version = 0;
+  std::vector<std::pair<std::string_view, std::string_view>> entries;  // path, value
+};
+bool decode_indexed(BytesView bytes, Indexed& out);
+
+}  // namespace pawl::entities

@@ -1,0 +1,47 @@
+#pragma once
+// The short verbs of the program, and what they share.
+
+#include "faces/entities/entity.h"
+#include "json/value.h"
+#include "kernel/turn.h"
+
+namespace pawl::entities {
+
+// The body of a short verb is a JSON object.
+using Verb = Result<Bytes> (*)(Turn& turn, std::string_view tenant, const json::Value& body);
+
+struct VerbRow {
+  std::string_view name;
+  Verb run;
+};
+
+Result<Bytes> import_model(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> lock_model(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> unlock_model(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> delete_model(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> import_flows(Turn& turn, std::string_view tenant, const json::Value& body);
+
+Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body);
+
+Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> put_client(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> delete_client(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> put_trusted_key(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> delete_trusted_key(Turn& turn, std::string_view tenant, const json::Value& body);
+
+// "name" and "version" of the model that a body names.
+std::string_view model_name(const json::Value& body);
+int32_t model_version(const json::Value& body);
+
+}  // namespace pawl::entities

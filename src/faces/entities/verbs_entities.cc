@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include "condition/condition.h"
+#include "faces/entities/store.h"
+#include "faces/entities/verbs.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+// Reads inside an open transaction: they see what it has written.
+Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string_view id = body.string_or("id");
+  TRY(EntityPtr e, find_entity(turn, tenant, id));
+  if (!e) return fail(entity_not_found(id));
+  Bytes out;
+  append_envelope(out, {e->id, e->model, e->state, e->tx, e->transition, e->data, e->version, e->created, e->updated, {}}, true);
+  return out;
+}
+
+Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::optional<condition::Condition> condition;
+  if (const json::Value* c = body.find("condition"); c && !c->is_null()) {
+    TRY(condition, condition::Condition::compile(*c));
+  }
+  const json::Value* given = body.find("limit");
+  int64_t limit = given ? given->as_int64().value_or(1000) : 1000;
+  Bytes out;
+  TRY_OK(turn.scan(entity_prefix(tenant, model_name(body), model_version(body)), [&](BytesView, const Cell& cell) {
+    EntityView e;
+    if (!view_entity(cell.value(), e) || e.model != model_name(body) || e.version != model_version(body)) return true;
+    if (condition && !condition->matches({e.data, e.state, e.created, e.transition})) return true;
+    append_envelope(out, e, false);
+    out += '\n';
+    return --limit > 0;
+  }));
+  return out;
+}
+
+static Result<ModelPtr> model_of(Turn& turn, std::string_view tenant, std::string_view name, int32_t version) {
+  TRY(ModelPtr model, find_model(turn, tenant, name, version));
+  if (!model) return fail(model_not_found(name, version));
+  return model;
+}
+
+Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string_view id = body.string_or("id");
+  TRY(EntityPtr e, find_entity(turn, tenant, id));
+  if (!e) return fail(entity_not_found(id));
+  TRY(ModelPtr model, model_of(turn, tenant, e->model, e->version));
+  std::string tx(body.string_or("tx"));
+  if (tx.empty()) tx = turn.dice().uuid1(turn.now());
+  TRY_OK(remove_entity(turn, tenant, *model, *e, tx));
+  return json::print(json::object({{"id", id}, {"modelKey", json::object({{"name", e->model}, {"version", e->version}})}, {"transactionId", tx}}));
+}
+
+Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body) {
+  TRY(ModelPtr model, model_of(turn, tenant, model_name(body), model_version(body)));
+  std::optional<condition::Condition> condition;
+  if (const json::Value* c = body.find("condition"); c && !c->is_null()) {
+    TRY(condition, condition::Condition::compile(*c));
+    if (condition->function()) return fail(Code::invalid, "BAD_REQUEST", "a function condition cannot choose what to delete");
+  }
+  std::vector<Entity> all;
+  TRY_OK(turn.scan(entity_prefix(tenant, model->name, model->version), [&](BytesView, const Cell& cell) {
+    EntityView e;
+    if (!view_entity(cell.value(), e) || e.model != model->name || e.version != model->version) return true;
+    if (!condition || condition->matches({e.data, e.state, e.created, e.transition})) all.push_back(copy_of(e));
+    return true;
+  }));
+  std::string tx = turn.dice().uuid1(turn.now());
+  for (const Entity& e : all) TRY_OK(remove_entity(turn, tenant, *model, e, tx));
+  auto count = static_cast<uint64_t>(all.size());
+  return json::print(json::object({
+      {"entityModelClassId", model->id()},
+      {"deleteResult", json::object({{"numberOfEntitites", count}, {"numberOfEntititesRemoved", count}, {"idToError", json::Object()}})},
+  }));
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include "faces/entities/verbs.h"
+#include "json/text.h"
+
+// Messages, search jobs, machine clients and trusted keys: cells that hold the JSON that readers get.
+
+namespace pawl::entities {
+
+namespace {
+
+Result<json::Value> stored(Turn& turn, BytesView key) {
+  TRY(Cell cell, turn.read(key));
+  if (!cell.exists()) return json::Value();
+  return json::parse(cell.value(), {.max_bytes = limits::kCellBytes});
+}
+
+const json::Value& part(const json::Value& body, std::string_view name) {
+  static const json::Value null;
+  const json::Value* v = body.find(name);
+  return v ? *v : null;
+}
+
+Error no_message(std::string_view id) {
+  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}}))};
+}
+
+Error no_job(std::string_view id) {
+  return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id), json::print(json::object({{"snapshotId", id}}))};
+}
+
+}  // namespace
+
+Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string id = turn.dice().uuid1(turn.now()), tx = turn.dice().uuid1(turn.now());
+  turn.write(message_key(tenant, id), json::print(part(body, "message")));
+  return json::print(json::Array{json::object({{"entityIds", json::Array{id}}, {"transactionId", tx}})});
+}
+
+Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body) {
+  const json::Value& ids = part(body, "ids");
+  for (const json::Value& id : ids.array()) {
+    TRY(Cell cell, turn.read(message_key(tenant, id.string())));
+    if (!cell.exists()) return fail(no_message(id.string()));
+    turn.erase(message_key(tenant, id.string()));
+  }
+  return json::print(json::object({{"entityIds", ids}}));
+}
+
+Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string id = turn.dice().uuid1(turn.now());
+  json::Value job = part(body, "job");
+  job.object().set("id", id);
+  job.object().set("status", "RUNNING");
+  job.object().set("createTime", turn.now());
+  turn.write(job_key(tenant, id), json::print(job));
+  return json::quote(id);
+}
+
+Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string_view id = body.string_or("id");
+  TRY(json::Value job, stored(turn, job_key(tenant, id)));
+  if (!job.is_object()) return fail(no_job(id));
+  turn.write(job_page_key(tenant, id, part(body, "page").as_uint64().value_or(0)), json::print(part(body, "ids")));
+  return Bytes("{}");
+}
+
+Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string_view id = body.string_or("id");
+  TRY(json::Value job, stored(turn, job_key(tenant, id)));
+  if (!job.is_object()) return fail(no_job(id));
+  std::string_view status = job.string_or("status");
+  if (status != "RUNNING")
+    return fail(Code::invalid, "SEARCH_JOB_ALREADY_TERMINAL", fmt::format("search job {} is {} already", id, status),
+                json::print(json::object({{"currentStatus", status}, {"snapshotId", id}})));
+  job.object().set("status", part(body, "status"));
+  job.object().set("count", part(body, "count").is_number() ? part(body, "count") : json::Value(0));
+  job.object().set("finishTime", turn.now());
+  turn.write(job_key(tenant, id), json::print(job));
+  return Bytes("{}");
+}
+
+Result<Bytes> put_client(Turn& turn, std::string_view, const json::Value& body) {
+  turn.write(client_key(body.string_or("clientId")), json::print(body));
+  return Bytes("{}");
+}
+
+Result<Bytes> delete_client(Turn& turn, std::string_view, const json::Value& body) {
+  Key key = client_key(body.string_or("clientId"));
+  TRY(Cell cell, turn.read(key));
+  if (!cell.exists()) return fail(Code::not_found, "CLIENT_NOT_FOUND", fmt::format("there is no M2M client '{}'", body.string_or("clientId")));
+  turn.erase(key);
+  return Bytes("{}");
+}
+
+Result<Bytes> put_trusted_key(Turn& turn, std::string_view, const json::Value& body) {
+  turn.write(trusted_key_key(body.string_or("kid")), json::print(body));
+  return Bytes("{}");
+}
+
+Result<Bytes> delete_trusted_key(Turn& turn, std::string_view, const json::Value& body) {
+  Key key = trusted_key_key(body.string_or("kid"));
+  TRY(Cell cell, turn.read(key));
+  if (!cell.exists()) return fail(Code::not_found, "KEY_NOT_FOUND", fmt::format("there is no trusted key '{}'", body.string_or("kid")));
+  turn.erase(key);
+  return Bytes("{}");
+}
+
+}  // namespace pawl::entities

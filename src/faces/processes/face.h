@@ -1,0 +1,29 @@
+#pragma once
+// The processes face as the composition sees it: a program for the kernel, and routes for the wire.
+
+#include "faces/processes/program.h"
+#include "faces/processes/service.h"
+#include "wire/route.h"
+
+namespace pawl::processes {
+
+class Face {
+ public:
+  Face(Door& door, Work& work) : service_(door, work) {}
+  std::vector<wire::Route> routes();
+  std::vector<wire::Dialect> dialects() const;
+  Service& service() { return service_; }
+
+ private:
+  Service service_;
+};
+
+// The rows, by noun.
+std::vector<wire::Route> definition_routes(Service& service);
+std::vector<wire::Route> instance_routes(Service& service);
+std::vector<wire::Route> job_routes(Service& service);
+std::vector<wire::Route> operator_routes(Service& service);
+std::vector<wire::Route> incident_routes(Service& service);
+std::vector<wire::Route> batch_routes(Service& service);
+
+}  // namespace pawl::processes

@@ -1,0 +1,230 @@
+// Lists and histories, read from rows.
+
+#include "faces/processes/limits.h"
+#include "faces/processes/service.h"
+#include "faces/processes/walk.h"
+#include "kernel/frame.h"
+
+namespace pawl::processes {
+
+namespace {
+
+constexpr Status kStatuses[] = {Status::active, Status::waiting, Status::completed, Status::failed, Status::cancelled};
+
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); };
+  return part.empty() || std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+// The rows that a filter's instances stand in, of the narrowest index; several are read as one.
+std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f) {
+  if (!f.business_key.empty()) return {rows::business_prefix(tenant, f.business_key)};
+  std::vector<Bytes> out;
+  if (!f.definition_id.empty()) {
+    for (Status s : kStatuses)
+      if (!f.status || s == *f.status) out.push_back(rows::definition_prefix(tenant, f.definition_id, s));
+    return out;
+  }
+  if (f.status) return {rows::status_prefix(tenant, *f.status)};
+  return {rows::all_prefix(tenant)};
+}
+
+// Up to `limit` places before `below` (empty: from the newest), newest first.
+Result<std::vector<Bytes>> places(const Look& look, const std::vector<Bytes>& prefixes, BytesView below, size_t limit) {
+  std::vector<Bytes> out;
+  for (const Bytes& prefix : prefixes) {
+    size_t taken = 0;
+    Bytes from = below.empty() ? Bytes() : prefix + Bytes(below);
+    TRY_OK(look.rows(kProgram, prefix, [&](BytesView key, BytesView) {
+      out.emplace_back(rows::place_of(key));
+      return ++taken < limit;
+    }, from, true));
+  }
+  if (prefixes.size() > 1) std::sort(out.begin(), out.end(), std::greater<>());
+  if (out.size() > limit) out.resize(limit);
+  return out;
+}
+
+const json::Value* dig(const json::Object& variables, std::string_view path) {
+  size_t dot = path.find('.');
+  const json::Value* at = variables.find(path.substr(0, dot));
+  while (at && dot != std::string_view::npos) {
+    path.remove_prefix(dot + 1);
+    dot = path.find('.');
+    at = at->find(path.substr(0, dot));
+  }
+  return at;
+}
+
+}  // namespace
+
+Result<std::pair<std::vector<Service::Summary>, size_t>> Service::definitions(std::string_view tenant, std::string_view keyword, size_t page, size_t size) const {
+  std::vector<Summary> out;
+  size_t total = 0;
+  Result<void> decoded;
+  size_t skip = page > kMostLooked ? SIZE_MAX : page * size;
+  TRY_OK(door_.look().scan(head_prefix(tenant), [&](BytesView key, const Cell& cell) {
+    auto head = cell.as<Head>(decode_head);
+    if (!head) return decoded = fail(std::move(head.error())), false;
+    std::string id = parts_of(key).back();
+    const auto& versions = (*head)->versions;
+    // The latest version whose name matches; every one matches when the id does.
+    size_t version = versions.size();
+    if (!contains_ignoring_case(id, keyword))
+      while (version > 0 && !contains_ignoring_case(versions[version - 1].name, keyword)) --version;
+    if (version == 0) return true;
+    if (total++ >= skip && out.size() < size) out.push_back({id, versions[version - 1].name, static_cast<uint32_t>(version), versions[version - 1].uploaded});
+    return true;
+  }));
+  TRY_OK(decoded);
+  return std::pair(std::move(out), total);
+}
+
+bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFilter& f) const {
+  if (!f.definition_id.empty() && i.definition_id != f.definition_id) return false;
+  if (f.status && i.status != *f.status) return false;
+  if (!f.business_key.empty() && i.business_key != f.business_key) return false;
+  if (i.started < f.started_from || i.started > f.started_to || i.updated < f.updated_from || i.updated > f.updated_to) return false;
+  if (f.paused && i.paused != *f.paused) return false;
+  for (const auto& [path, want] : f.variables) {
+    const json::Value* got = dig(i.variables->object, path);
+    if (!got || !json::equivalent(*got, want)) return false;
+  }
+  if (f.step.empty()) return true;
+  auto definition = this->definition(tenant, i.definition_id, i.version);
+  if (!definition) return false;
+  std::vector<std::string> steps = current_steps(i, **definition);
+  return std::find(steps.begin(), steps.end(), f.step) != steps.end();
+}
+
+Result<InstancePage> Service::instances(std::string_view tenant, const InstanceFilter& filter, size_t page, size_t size) const {
+  InstancePage out;
+  bool counted = filter.business_key.empty();
+  if (counted) out.total = counts_.total(tenant, filter.definition_id, filter.status);
+  size_t skip = page * size;
+  if (counted && skip >= out.total) return out;
+  Look look = door_.look();
+  // A business key has few instances: all of them are looked at, and counted.
+  TRY(std::vector<Bytes> found, places(look, sources(tenant, filter), {}, counted ? skip + size : kMostLooked));
+  bool all_fit = counted || (filter.definition_id.empty() && !filter.status);
+  if (all_fit && !counted) out.total = found.size();
+  size_t seen = 0;
+  for (const Bytes& place : found) {
+    bool shown = seen >= skip && out.items.size() < size;
+    if (all_fit && !shown) {
+      ++seen;
+      continue;
+    }
+    auto one = instance(tenant, rows::instance_of(place));
+    if (!one) return std::unexpected(std::move(one.error()));
+    if (!all_fit && !fits(tenant, **one, filter)) continue;
+    if (!all_fit) ++out.total;
+    if (shown) out.items.push_back(std::move(*one));
+    ++seen;
+  }
+  return out;
+}
+
+Result<Service::Found> Service::find(std::string_view tenant, const InstanceFilter& filter, std::string_view cursor, size_t limit) const {
+  constexpr size_t chunk = 512;
+  Found out;
+  Look look = door_.look();
+  std::vector<Bytes> prefixes = sources(tenant, filter);
+  Bytes below(cursor);
+  if (below.empty() && filter.started_to != INT64_MAX) below = ordered64(static_cast<uint64_t>(filter.started_to) + 1);
+  for (size_t looked = 0; looked < kMostLooked;) {
+    TRY(std::vector<Bytes> found, places(look, prefixes, below, chunk));
+    for (const Bytes& place : found) {
+      if (out.items.size() == limit) return out;
+      ++looked;
+      below = place;
+      auto one = instance(tenant, rows::instance_of(place));
+      if (!one) return std::unexpected(std::move(one.error()));
+      if ((*one)->started < filter.started_from) return out.cursor.clear(), out;
+      if (fits(tenant, **one, filter)) out.items.push_back(std::move(*one));
+      out.cursor = below;
+    }
+    if (found.size() < chunk) {
+      out.cursor.clear();
+      return out;
+    }
+  }
+  return out;
+}
+
+Result<std::vector<Event>> Service::events(std::string_view tenant, std::string_view instance_id) const {
+  TRY_OK(instance(tenant, instance_id));
+  std::vector<Event> out;
+  Result<void> decoded;
+  TRY_OK(door_.look().rows(kProgram, rows::history_prefix(tenant, instance_id), [&](BytesView key, BytesView value) {
+    Reader r(value);
+    Event e;
+    e.seq = rows::history_seq(key);
+    e.at = r.sint();
+    auto note = decode_note(r.rest());
+    if (!note) return decoded = fail(std::move(note.error())), false;
+    e.note = std::move(*note);
+    out.push_back(std::move(e));
+    return true;
+  }));
+  TRY_OK(decoded);
+  return out;
+}
+
+Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant, std::string_view instance_id) const {
+  TRY(std::vector<Event> events, this->events(tenant, instance_id));
+  std::vector<ExecutionRow> out;
+  std::unordered_map<uint32_t, size_t> by_ordinal;
+  for (const Event& e : events)
+    for (const Fact& f : e.note.facts) {
+      if (f.kind == Fact::Kind::entered) {
+        by_ordinal[f.ordinal] = out.size();
+        out.push_back({f.ordinal, f.step, f.step_kind, f.attempt, Execution::running, e.at, 0, {}});
+      } else if (auto it = by_ordinal.find(f.ordinal); f.kind == Fact::Kind::ended && it != by_ordinal.end()) {
+        ExecutionRow& row = out[it->second];
+        row.status = f.status, row.ended = e.at, row.reason = f.text;
+      }
+    }
+  return out;
+}
+
+Result<Instance> Service::state_at(std::string_view tenant, std::string_view instance_id, Seq seq) const {
+  Key key = instance_key(tenant, instance_id);
+  std::optional<Result<Instance>> found;
+  TRY_OK(door_.frames(seq, [&](const Frame& frame) -> Result<bool> {
+    if (frame.seq == seq)
+      for (const Frame::Write& w : frame.writes)
+        if (w.key == key && w.value) found = decode_instance(w.value->bytes);
+    return false;
+  }));
+  if (!found) return fail(Code::not_found, "NO_EVENT", "instance \"" + std::string(instance_id) + "\" has no event " + std::to_string(seq));
+  return std::move(*found);
+}
+
+Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, std::string_view cursor, size_t limit, std::string* next) const {
+  std::vector<UserTask> out;
+  Bytes prefix = rows::task_prefix(tenant);
+  Bytes from = cursor.empty() ? Bytes() : prefix + Bytes(cursor) + '\0';
+  bool more = false;
+  TRY_OK(door_.look().rows(kProgram, prefix, [&](BytesView key, BytesView value) {
+    if (out.size() == limit) return more = true, false;
+    if (auto task = decode_user_task(value)) {
+      *next = key.substr(prefix.size());
+      out.push_back(std::move(*task));
+    }
+    return true;
+  }, from));
+  if (!more) next->clear();
+  return out;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> Service::paused_types(std::string_view tenant) const {
+  std::vector<std::pair<std::string, std::string>> out;
+  TRY_OK(door_.look().scan(paused_prefix() + std::string(tenant) + std::string(1, 0), [&](BytesView key, const Cell& cell) {
+    out.emplace_back(parts_of(key).back(), std::string(cell.value()));
+    return true;
+  }));
+  return out;
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,52 @@
+#pragma once
+// A note is what one turn did to one instance: which executions began and ended, what else happened,
+// and how its status moved. It goes into the frame; the rows for lists, histories and open user tasks
+// are made of notes alone.
+
+#include <string>
+#include <vector>
+
+#include "faces/processes/instance.h"
+
+namespace pawl::processes {
+
+enum class Execution : uint8_t { running = 1, completed, failed, skipped };
+std::string_view execution_name(Execution status);
+
+struct Fact {
+  enum class Kind : uint8_t {
+    entered = 1,  // an execution began
+    ended,        // an execution ended
+    event,        // anything else worth telling
+  };
+  Kind kind = Kind::event;
+  uint32_t ordinal = 0;
+  processes::Kind step_kind = processes::Kind::end;
+  uint32_t attempt = 0;
+  Execution status = Execution::running;
+  Time entered = 0;   // ended: when it had begun
+  std::string step{};   // step id
+  std::string text{};   // entered: label of a user task; ended: reason of failure; event: what
+};
+
+struct Note {
+  std::string tenant;
+  std::string instance_id;
+  std::string definition_id;
+  uint32_t version = 0;
+  std::string business_key;
+  Time started = 0;
+  uint8_t before = 0;  // status, 0 for a new instance
+  Status after = Status::active;
+  std::string cause;   // the verb that began the turn
+  std::string user;
+  std::string reason;  // that the caller gave
+  std::vector<Fact> facts;
+};
+
+Bytes encode(const Note& note);
+Result<Note> decode_note(BytesView bytes);
+// Without its facts.
+Result<Note> decode_note_head(BytesView bytes);
+
+}  // namespace pawl::processes

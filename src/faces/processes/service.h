@@ -1,0 +1,126 @@
+#pragma once
+// The verbs of the processes face, for every wire: what callers may ask, as values. Commands go
+// through the door and are answered once they are durable; reads are answered at once.
+
+#include <functional>
+
+#include "faces/processes/cells.h"
+#include "faces/processes/commands.h"
+#include "faces/processes/counts.h"
+#include "faces/processes/job.h"
+#include "faces/processes/note.h"
+#include "kernel/door.h"
+#include "kernel/work.h"
+
+namespace pawl::processes {
+
+// Who asks, and under which Idempotency-Key.
+struct Asker {
+  Caller caller;
+  std::string once{};
+};
+using Done = std::move_only_function<void(Result<Bytes>)>;
+
+struct PolledJob {
+  Job job;
+  std::string type;
+  std::string effect_id;
+  Time locked = 0, until = 0;
+};
+using Jobs = std::move_only_function<void(std::vector<PolledJob>)>;
+
+struct InstanceFilter {
+  std::string definition_id;
+  std::optional<Status> status;
+  std::string business_key;
+  // Of the operators' list; they are looked up instance by instance.
+  std::string step{};
+  Time started_from = 0, started_to = INT64_MAX, updated_from = 0, updated_to = INT64_MAX;
+  std::vector<std::pair<std::string, json::Value>> variables{};  // path, wanted value
+  std::optional<bool> paused{};
+};
+
+struct InstancePage {
+  std::vector<std::shared_ptr<const Instance>> items;
+  size_t total = 0;
+};
+
+struct ExecutionRow {
+  uint32_t ordinal = 0;
+  std::string step;
+  Kind kind = Kind::end;
+  uint32_t attempt = 0;
+  Execution status = Execution::running;
+  Time started = 0, ended = 0;
+  std::string reason;
+};
+
+// One entry of an instance's history: what one turn did to it.
+struct Event {
+  Seq seq = 0;
+  Time at = 0;
+  Note note;
+};
+
+class Service {
+ public:
+  Service(Door& door, Work& work);
+
+  // Commands.
+  void upload(Asker asker, json::Value document, Done done);
+  void start(Asker asker, StartCommand command, Done done);
+  void complete(Asker asker, ResultCommand command, Done done);
+  void fail_job(Asker asker, FailCommand command, Done done);
+  void complete_task(Asker asker, ResultCommand command, Done done);
+  void signal(Asker asker, ResultCommand command, Done done);
+  void cancel(Asker asker, CancelCommand command, Done done);
+  void operate(Asker asker, const json::Value& order, Done done);
+  void pause_definition(Asker asker, const std::string& id, bool paused, const std::string& reason, Done done);
+  void pause_type(Asker asker, const std::string& job_type, bool paused, const std::string& reason, Done done);
+
+  // Jobs. The number cancels a waiting poll.
+  uint64_t poll(Poll poll, Jobs done);
+  void cancel_poll(uint64_t id) { work_.cancel(id); }
+  void release(std::string_view effect_id) { work_.release(effect_id); }
+  std::vector<Work::Depth> depths(std::string_view tenant) const;
+
+  // Reads. Version 0 is the latest.
+  Result<std::shared_ptr<const Definition>> definition(std::string_view tenant, std::string_view id, uint32_t version) const;
+  Result<std::shared_ptr<const Head>> head(std::string_view tenant, std::string_view id) const;
+  struct Summary {
+    std::string id, name;
+    uint32_t version;
+    Time uploaded;
+  };
+  Result<std::pair<std::vector<Summary>, size_t>> definitions(std::string_view tenant, std::string_view keyword, size_t page, size_t size) const;
+  Result<std::shared_ptr<const Instance>> instance(std::string_view tenant, std::string_view id) const;
+  Result<std::string> instance_text(std::string_view tenant, const Instance& instance) const;  // as JSON
+  Result<InstancePage> instances(std::string_view tenant, const InstanceFilter& filter, size_t page, size_t size) const;
+  // The operators' list: newest first from after `cursor` (a place), with the cursor to go on from.
+  struct Found {
+    std::vector<std::shared_ptr<const Instance>> items;
+    std::string cursor;  // empty at the end
+  };
+  Result<Found> find(std::string_view tenant, const InstanceFilter& filter, std::string_view cursor, size_t limit) const;
+  Result<std::vector<ExecutionRow>> history(std::string_view tenant, std::string_view instance_id) const;
+  Result<std::vector<Event>> events(std::string_view tenant, std::string_view instance_id) const;
+  // The instance as the event's frame left it.
+  Result<Instance> state_at(std::string_view tenant, std::string_view instance_id, Seq seq) const;
+  Result<std::vector<UserTask>> tasks(std::string_view tenant, std::string_view cursor, size_t limit, std::string* next) const;
+  Result<std::vector<std::pair<std::string, std::string>>> paused_types(std::string_view tenant) const;
+  const Counts& counts() const { return counts_; }
+  Time now() const { return door_.now(); }
+
+ private:
+  template <class Command>
+  void submit(Asker asker, std::string_view verb, Command command, Done done);
+  void send(Asker asker, std::string_view verb, Bytes body, Decoded decoded, Done done);
+  bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
+  void restore_pauses();
+
+  Door& door_;
+  Work& work_;
+  Counts counts_;
+};
+
+}  // namespace pawl::processes

@@ -1,0 +1,92 @@
+#pragma once
+// A walk moves the tokens of one instance as far as they go by themselves: it enters steps, forks,
+// joins, fails, ends. It is pure: jobs and timers go to an Outlet, what happened goes to a note.
+
+#include "faces/processes/instance.h"
+#include "faces/processes/note.h"
+#include "kernel/effect.h"
+
+namespace pawl::processes {
+
+inline constexpr std::string_view kProgram = "processes";
+
+// Where jobs and timers go: the turn, or nowhere in a dry run.
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+  virtual void open(Effect effect) = 0;
+  virtual void withdraw(const std::string& effect_id) = 0;
+};
+
+class Walk {
+ public:
+  // `steps` counts the steps of the whole turn, over all its walks.
+  Walk(Outlet& outlet, Time now, std::string tenant, Instance& instance, const Definition& definition, size_t& steps);
+
+  void begin(uint32_t step = 0);
+  // The token's execution is done: on to its next step.
+  void complete(uint32_t execution, Execution how = Execution::completed, const std::string& reason = {});
+  // The token leaves its step undone and stands before `target`; a failed instance needs retry() then.
+  void move(Token& token, uint32_t target, const std::string& reason);
+  void fire(uint32_t execution, uint32_t timer);
+  // A worker failed the job: offered again when retries are left and it may, else the instance fails.
+  void fail_job(uint32_t execution, const std::string& reason, bool retryable);
+  void fail(uint32_t execution, const std::string& reason);
+  void cancel(const std::string& reason);
+  void pause();
+  void resume();
+  // A failed instance goes on: failed steps are entered again, everything else as it stood.
+  void retry();
+  // As another version; `steps` maps each old step to a new one or to kNoStep.
+  void migrate(const Definition& from, const std::vector<uint32_t>& steps);
+
+  void set_variables(json::Object variables);
+  const json::Object& variables() const { return instance_.variables->object; }
+  void tell(std::string event, std::string step = {});
+
+  Token* token(uint32_t execution);
+  Token* token_at(uint32_t step);      // the oldest running one
+  Token* any_token_at(uint32_t step);  // in whatever state
+  Token* failed_token();
+  bool reached_end() const { return end_step_ != kNoStep; }
+  uint32_t end_step() const { return end_step_; }
+
+  // For steps, while they are entered.
+  void open_job(Token& token, const Step& step, Time not_before = 0);
+  void arm_timers(Token& token, const Step& step);
+  Time now() const { return now_; }
+
+  // What happened, with the status as it now is.
+  Note finish(uint8_t status_before);
+
+ private:
+  struct Place {  // a token on its way
+    uint32_t step, scope, branch;
+  };
+  void run();
+  void enter(const Place& place);
+  void fork(const Place& place, const Step& step);
+  bool arrive(const Place& place);
+  void end_instance(uint32_t step);
+  void drop_effects(Token& token);
+  void quiesce();
+  void revive();
+  void entered(const Token& token);
+  void ended(const Token& token, Execution status, const std::string& reason = {});
+  void remove(uint32_t execution);
+  void forget_scopes();
+  Token::Armed* armed(Token& token, uint32_t index);
+  std::string id_of(uint32_t ordinal) const { return ordinal_id(instance_.id, ordinal); }
+
+  Outlet& outlet_;
+  const Time now_;
+  const std::string tenant_;
+  Instance& instance_;
+  const Definition& definition_;
+  size_t& steps_;
+  std::vector<Place> todo_;  // the last is next
+  uint32_t end_step_ = kNoStep;
+  std::vector<Fact> facts_;
+};
+
+}  // namespace pawl::processes

@@ -1,0 +1,73 @@
+#pragma once
+// Who is calling: everyone the same (mode none), or whoever a signed token names (mode jwt).
+
+#include <functional>
+#include <map>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "base/limits.h"
+#include "server/http_address.h"
+#include "server/jwt.h"
+
+namespace pawl::server {
+
+enum class AuthMode { none, jwt };
+Result<AuthMode> parse_auth_mode(std::string_view text);  // "none" ("mock"), "jwt"
+
+struct AuthOptions {
+  AuthMode mode = AuthMode::none;
+  Caller nobody{"mock-tenant", "mock-user-001", "ROLE_ADMIN,ROLE_M2M"};  // who everyone is in mode none
+  std::string signing_key{};  // PEM or base64 of it; empty: tokens are verified, not issued
+  std::string issuer = "cyoda";
+  std::string audience{};
+  int64_t expiry_seconds = 3600;
+  std::string jwks{};  // the text of a JWKS document whose keys are trusted
+  size_t remembered = limits::kVerifiedTokens;
+};
+
+// Safe from any thread.
+class Authenticator {
+ public:
+  static Result<std::unique_ptr<Authenticator>> make(AuthOptions options, std::function<Time()> now);
+
+  // From the Authorization header. The error never says why; the log does, at debug.
+  Result<Caller> caller(std::string_view authorization);
+  AuthMode mode() const { return options_.mode; }
+  size_t remembered() const;  // verified tokens in memory
+
+  // Tokens of our own. `claims` get iss, iat and exp; the rest is the caller's.
+  Result<std::string> issue(json::Value claims);
+  int64_t expiry_seconds() const { return options_.expiry_seconds; }
+  const std::string& issuer() const { return options_.issuer; }
+  std::string jwks() const;  // of the keys we sign with
+
+  // Key pairs that sign: the newest active one does, all active ones verify.
+  void add_key_pair(std::string kid, RsaKey key);
+  bool remove_key_pair(std::string_view kid);
+  // Keys of others, whose tokens are believed.
+  void trust(std::string kid, RsaKey key);
+  bool distrust(std::string_view kid);
+  Result<void> trust_jwks(std::string_view document);
+
+  // Whether the token's signature is good and its claims hold; for token exchange.
+  Result<Identity> verify(std::string_view token) const;
+
+ private:
+  Authenticator(AuthOptions options, std::function<Time()> now);
+  void forget();  // verified tokens, when keys change
+
+  const AuthOptions options_;
+  const std::function<Time()> now_;
+  mutable std::shared_mutex mutex_;
+  std::vector<std::pair<std::string, RsaKey>> pairs_;  // oldest first
+  std::map<std::string, RsaKey, std::less<>> trusted_;
+  // Tokens already verified, by their SHA-256: a repeated token costs no RSA.
+  std::unordered_map<Bytes, Identity> verified_;
+};
+
+// No authentication is for the machine itself: refuses to start on other addresses unless the
+// operator said so.
+Result<void> check_exposure(AuthMode mode, bool insecure, const std::vector<Address>& listeners);
+
+}  // namespace pawl::server

@@ -1,0 +1,224 @@
+#include "server/auth.h"
+
+#include <gtest/gtest.h>
+
+#include "json/text.h"
+#include "server/auth_routes.h"
+
+namespace pawl::server {
+namespace {
+
+const RsaKey& our_key() {
+  static const RsaKey key = RsaKey::generate();
+  return key;
+}
+const RsaKey& other_key() {
+  static const RsaKey key = RsaKey::generate();
+  return key;
+}
+
+class AuthTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Authenticator> make(std::function<void(AuthOptions&)> change = {}) {
+    AuthOptions options;
+    options.mode = AuthMode::jwt;
+    options.signing_key = our_key().private_pem();
+    if (change) change(options);
+    auto made = Authenticator::make(std::move(options), [this] { return now_ * kSecond; });
+    EXPECT_TRUE(made) << made.error().message;
+    return std::move(*made);
+  }
+  json::Value claims() const {
+    return json::object({{"iss", "cyoda"}, {"sub", "client"}, {"caas_org_id", "acme"}, {"caas_user_id", "ann"}, {"user_roles", json::Array{"ROLE_A", "ROLE_B"}}, {"iat", now_}, {"exp", now_ + 60}});
+  }
+  json::Value with(std::string_view name, json::Value value) const {
+    json::Value out = claims();
+    out.object().set(std::string(name), std::move(value));
+    return out;
+  }
+  json::Value without(std::string_view name) const {
+    json::Value out = claims();
+    out.object().erase(name);
+    return out;
+  }
+  static std::string bearer(const json::Value& claims) { return "Bearer " + sign_token(our_key(), our_key().kid(), claims); }
+  int64_t now_ = 1'800'000'000;
+};
+
+TEST_F(AuthTest, a_good_token_names_tenant_user_and_roles) {
+  auto auth = make();
+  auto caller = auth->caller(bearer(claims()));
+  ASSERT_TRUE(caller);
+  EXPECT_EQ(caller->tenant, "acme");
+  EXPECT_EQ(caller->user, "ann");
+  EXPECT_EQ(caller->roles, "ROLE_A,ROLE_B");
+  EXPECT_EQ(auth->caller(bearer(without("caas_user_id")))->user, "client");
+  json::Value scoped = without("user_roles");
+  scoped.object().set("scopes", json::Array{"ROLE_M2M"});
+  EXPECT_EQ(auth->caller(bearer(scoped))->roles, "ROLE_M2M");
+}
+
+TEST_F(AuthTest, the_claims_must_hold_within_the_leeway) {
+  auto auth = make();
+  EXPECT_TRUE(auth->caller(bearer(with("exp", now_ - 29))));
+  EXPECT_TRUE(auth->caller(bearer(with("iat", now_ + 29))));
+  EXPECT_TRUE(auth->caller(bearer(with("nbf", now_ + 29))));
+  const json::Value bad[] = {with("exp", now_ - 31), with("iat", now_ + 31), with("nbf", now_ + 31), without("exp"), without("iat"), with("exp", "soon"), with("exp", 1e300),
+                             with("iss", "other"), without("iss"), without("caas_org_id"), with("caas_org_id", ""), with("caas_org_id", 7)};
+  for (const auto& value : bad) EXPECT_FALSE(auth->caller(bearer(value))) << json::print(value);
+}
+
+TEST_F(AuthTest, the_audience_counts_only_when_configured) {
+  EXPECT_TRUE(make()->caller(bearer(with("aud", "else"))));
+  auto auth = make([](AuthOptions& options) { options.audience = "pawl"; });
+  EXPECT_FALSE(auth->caller(bearer(claims())));
+  EXPECT_FALSE(auth->caller(bearer(with("aud", "else"))));
+  EXPECT_TRUE(auth->caller(bearer(with("aud", "pawl"))));
+  EXPECT_TRUE(auth->caller(bearer(with("aud", json::Array{"else", "pawl"}))));
+}
+
+TEST_F(AuthTest, forged_tokens_are_refused_and_never_told_why) {
+  auto auth = make();
+  std::string good = bearer(claims());
+  auto handmade = [&](std::string_view head) {
+    std::string text = base64url(head) + "." + base64url(json::print(claims()));
+    return "Bearer " + text + "." + base64url(our_key().sign(text));
+  };
+  std::string kid = our_key().kid();
+  std::string changed = good;
+  changed[good.find('.') + 5] ^= 1;
+  const std::string bad[] = {
+      "", "Bearer", "Bearer ", "Basic abc", "Bearer a.b.c", "Bearer a.b", "Bearer ....", "Bearer " + std::string(100'000, 'a'),
+      changed,
+      good.substr(0, good.size() - 4),
+      good.substr(0, good.rfind('.') + 1),
+      "Bearer " + sign_token(other_key(), kid, claims()),
+      "Bearer " + sign_token(our_key(), "unknown", claims()),
+      handmade(R"({"alg":"none","kid":")" + kid + "\"}"),
+      handmade(R"({"alg":"HS256","kid":")" + kid + "\"}"),
+      handmade(R"({"alg":"RS512","kid":")" + kid + "\"}"),
+      handmade(R"({"alg":"RS256"})"),
+      handmade(R"({"alg":"RS256","crit":["x"],"kid":")" + kid + "\"}"),
+      handmade("[]"),
+  };
+  for (const auto& header : bad) {
+    auto caller = auth->caller(header);
+    ASSERT_FALSE(caller) << header.substr(0, 100);
+    EXPECT_EQ(caller.error().code, Code::unauthenticated);
+    EXPECT_EQ(caller.error().message, auth->caller("").error().message);
+  }
+  EXPECT_TRUE(auth->caller(handmade(R"({"alg":"RS256","kid":")" + kid + "\"}")));
+}
+
+TEST_F(AuthTest, a_remembered_token_still_expires) {
+  auto auth = make();
+  std::string token = bearer(claims());
+  EXPECT_TRUE(auth->caller(token));
+  now_ += 89;
+  EXPECT_TRUE(auth->caller(token));
+  now_ += 2;
+  EXPECT_FALSE(auth->caller(token));
+}
+
+TEST_F(AuthTest, remembered_tokens_are_bounded) {
+  auto auth = make([](AuthOptions& options) { options.remembered = 4; });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(auth->caller(bearer(with("jti", i))));
+  EXPECT_FALSE(auth->caller(bearer(without("exp"))));
+  EXPECT_EQ(auth->remembered(), 3u);  // what is refused is not remembered
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_TRUE(auth->caller(bearer(with("jti", 100 + i))));
+    EXPECT_LE(auth->remembered(), 4u);
+  }
+}
+
+TEST_F(AuthTest, tokens_of_trusted_keys_are_believed_until_distrusted) {
+  auto auth = make();
+  std::string token = "Bearer " + sign_token(other_key(), "partner", claims());
+  EXPECT_FALSE(auth->caller(token));
+  auto key = RsaKey::from_pem(other_key().public_pem());
+  ASSERT_TRUE(key);
+  EXPECT_FALSE(key->is_private());
+  auth->trust("partner", *key);
+  EXPECT_TRUE(auth->caller(token));
+  EXPECT_TRUE(auth->distrust("partner"));
+  EXPECT_FALSE(auth->caller(token));
+  EXPECT_FALSE(auth->distrust("partner"));
+}
+
+TEST_F(AuthTest, our_key_document_is_enough_to_verify_us) {
+  auto issuer = make();
+  std::string token = "Bearer " + *issuer->issue(json::object({{"caas_org_id", "acme"}, {"sub", "x"}}));
+  auto verifier = make([&](AuthOptions& options) {
+    options.signing_key.clear();
+    options.jwks = issuer->jwks();
+  });
+  EXPECT_EQ(verifier->caller(token)->tenant, "acme");
+  auto parsed = json::parse(issuer->jwks());
+  ASSERT_TRUE(parsed);
+  const json::Value& key = parsed->find("keys")->array().at(0);
+  EXPECT_EQ(key.string_or("kid"), our_key().kid());
+  EXPECT_EQ(key.string_or("kid").size(), 32u);
+  EXPECT_EQ(key.string_or("e"), "AQAB");
+  EXPECT_FALSE(verifier->issue(json::object({})));
+}
+
+TEST_F(AuthTest, keys_come_as_pem_or_base64_of_it) {
+  EXPECT_EQ(RsaKey::from_pem(base64(our_key().private_pem()))->kid(), our_key().kid());
+  EXPECT_FALSE(RsaKey::from_pem("nonsense!"));
+  EXPECT_FALSE(RsaKey::from_pem("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"));
+  AuthOptions options;
+  options.mode = AuthMode::jwt;
+  auto made = Authenticator::make(options, [] { return Time{0}; });
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("--jwt-key"), std::string::npos);
+}
+
+TEST_F(AuthTest, a_machine_client_gets_a_token_for_its_secret) {
+  auto auth = make();
+  wire::Router router;
+  MachineClient robot{"my robot", "p:%s", {"acme", "robby", "ROLE_A,ROLE_B"}};
+  auto find = [&](std::string_view id) { return id == robot.id ? std::optional(robot) : std::nullopt; };
+  router.add(auth_routes(*auth, find, "/api"), wire::Dialect{"/api/", {}});
+  auto ask = [&](std::string authorization, std::string body) {
+    wire::Request request;
+    request.method = "POST";
+    request.path = "/api/oauth/token";
+    request.headers = {{"Authorization", std::move(authorization)}};
+    request.body = std::move(body);
+    wire::Response got;
+    router.dispatch(std::move(request), [&](wire::Response response) { got = std::move(response); });
+    return got;
+  };
+  std::string good = "Basic " + base64("my%20robot:p%3A%25s");
+  wire::Response got = ask(good, "grant_type=client_credentials");
+  ASSERT_EQ(got.status, 200) << got.body;
+  auto body = json::parse(got.body);
+  EXPECT_EQ(body->find("expires_in")->as_int64(), 3600);
+  EXPECT_EQ(body->string_or("token_type"), "Bearer");
+  auto caller = auth->caller("Bearer " + std::string(body->string_or("access_token")));
+  ASSERT_TRUE(caller);
+  EXPECT_EQ(caller->tenant, "acme");
+  EXPECT_EQ(caller->user, "robby");
+  EXPECT_EQ(caller->roles, "ROLE_A,ROLE_B");
+  EXPECT_EQ(ask(good, "grant_type=password").status, 400);
+  EXPECT_EQ(ask(good, "grant_type=password").body, R"({"error":"unsupported_grant_type"})");
+  for (const std::string& bad : {std::string(), "Basic " + base64("my%20robot:x"), "Basic " + base64("other:p"), "Basic " + base64("none"), std::string("Basic !!"), "Basic " + base64("other:")}) {
+    wire::Response refused = ask(bad, "grant_type=client_credentials");
+    EXPECT_EQ(refused.status, 401);
+    EXPECT_EQ(refused.body, R"({"error":"invalid_client"})");
+  }
+}
+
+TEST(exposure, no_authentication_is_for_this_machine_only) {
+  std::vector<Address> local{*parse_address("127.0.0.1:1"), *parse_address("[::1]:2")};
+  std::vector<Address> open{*parse_address("127.0.0.1:1"), *parse_address(":2")};
+  EXPECT_TRUE(check_exposure(AuthMode::none, false, local));
+  EXPECT_TRUE(check_exposure(AuthMode::jwt, false, open));
+  EXPECT_TRUE(check_exposure(AuthMode::none, true, open));
+  auto refused = check_exposure(AuthMode::none, false, open);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("0.0.0.0:2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pawl::server
