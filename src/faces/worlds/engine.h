@@ -55,7 +55,7 @@ class Engine {
 
   Result<void> open();   // not_found when there is no such world
   Result<void> close();  // writes what changed; leaves the rest of the queue to a further turn
-  void follow(const Recorded* recorded) { recorded_ = recorded; }
+  void retrace(const Recorded* recorded) { recorded_ = recorded; }  // null: live again
 
   // Inputs. Each fails without a trace when it is refused; `exhausted` while the queue is not empty.
   Result<Accepted> accept_event(Event event);

@@ -45,7 +45,7 @@ Result<Bytes> WorldsProgram::create(Turn& turn, const Input& input) const {
   Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
   World world;
   world.id = v.world;
-  world.engine = runtime_.modules.engine();
+  world.engine = v.engine;
   world.limits = v.limits;
   world.check_state = v.check_state;
   TRY_OK(engine.create(std::move(world), {std::move(air.manifest), std::move(air.nodes)}));
@@ -191,10 +191,10 @@ Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
   world.retained_from = v.recorded.from;
   Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
   TRY_OK(engine.adopt(std::move(world)));
-  engine.follow(&v.recorded);
+  engine.retrace(&v.recorded);
   TRY_OK(engine.restore(v.snapshot_ref));
   TRY_OK(engine.replay(v.until));
-  engine.follow(nullptr);
+  engine.retrace(nullptr);
   size_t stubbed = 0;
   for (Receipt& receipt : v.stubs) {
     auto settled = engine.accept_receipt(std::move(receipt));

@@ -13,6 +13,7 @@ struct CreateWorld {
   Bytes bundle;  // manifest and nodes, as encode_bundle() writes them
   wasm::Limits limits{};
   bool check_state = true;
+  std::string engine{};  // that the service found; recorded, so that a rerun needs no engine to agree
 };
 struct SendEvent {
   std::string world;

@@ -122,6 +122,7 @@ Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Byte
   if (out.world.empty()) out.world = fresh_id("world");
   if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "world_id takes letters, digits, '-', '_' and '.', at most 128 of them");
   out.limits = options_.limits;
+  out.engine = program_.runtime().modules.engine();
   if (const json::Value* limits = body.find("limits")) {
     auto take = [&](std::string_view name, uint64_t& into, uint64_t most) -> Result<void> {
       const json::Value* v = limits->find(name);

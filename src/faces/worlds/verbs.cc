@@ -43,7 +43,7 @@ Receipt get_receipt(Reader& r) {
 Bytes encode(const CreateWorld& v) {
   Bytes out;
   Writer w(out);
-  w.str(v.world), w.str(v.bundle), w.uint(v.limits.fuel), w.uint(v.limits.memory_bytes), w.boolean(v.check_state);
+  w.str(v.world), w.str(v.bundle), w.uint(v.limits.fuel), w.uint(v.limits.memory_bytes), w.boolean(v.check_state), w.str(v.engine);
   return out;
 }
 Result<CreateWorld> decode_create(BytesView in) {
@@ -54,6 +54,7 @@ Result<CreateWorld> decode_create(BytesView in) {
   v.limits.fuel = r.uint();
   v.limits.memory_bytes = r.uint();
   v.check_state = r.boolean();
+  v.engine = r.str();
   if (!r.done()) return bad();
   return v;
 }
