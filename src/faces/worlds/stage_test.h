@@ -11,6 +11,7 @@
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
 #include "kernel/replay.h"
+#include "kernel/rows_layout.h"
 #include "kernel/verify.h"
 #include "storage/memory.h"
 
