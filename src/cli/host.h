@@ -30,7 +30,8 @@ class Host {
   bool failed() const { return failed_; }
 
  private:
-  explicit Host(const server::Config& config) : config_(config) {}
+  explicit Host(const server::Config& config)
+      : config_(config), programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits"))}) {}
   Result<void> open();
   Result<void> listen();
   void measure();

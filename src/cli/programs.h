@@ -10,9 +10,16 @@
 
 namespace pawl::cli {
 
+// Settings that decide what programs do; verify must be given those that the server had.
+struct ProgramSettings {
+  int max_state_visits = 10;
+};
+// As the server would find them: variables, then defaults.
+ProgramSettings program_settings();
+
 class Programs {
  public:
-  Programs();
+  explicit Programs(ProgramSettings settings = program_settings());
   ~Programs();
   std::span<const Program* const> all() const { return all_; }
   std::vector<const Program*> list() const { return all_; }

@@ -3,7 +3,6 @@
 #include "server/auth.h"
 
 #include "base/hash.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "json/text.h"
 #include "wire/message.h"
@@ -59,9 +58,9 @@ Result<Caller> Authenticator::caller(std::string_view authorization) {
     return unauthorized();
   }
   std::unique_lock lock(mutex_);
-  if (verified_.size() >= limits::kVerifiedTokens) {
+  if (verified_.size() >= options_.remembered) {
     std::erase_if(verified_, [&](const auto& entry) { return entry.second.until < now; });
-    if (verified_.size() >= limits::kVerifiedTokens) verified_.clear();
+    if (verified_.size() >= options_.remembered) forget();
   }
   return verified_.insert_or_assign(std::move(name), *std::move(identity)).first->second.caller;
 }
@@ -101,6 +100,11 @@ std::string Authenticator::jwks() const {
   json::Array keys;
   for (const auto& [kid, key] : pairs_) keys.push_back(key.jwk(kid));
   return json::print(json::object({{"keys", std::move(keys)}}));
+}
+
+size_t Authenticator::remembered() const {
+  std::shared_lock lock(mutex_);
+  return verified_.size();
 }
 
 void Authenticator::forget() { verified_.clear(); }

@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "base/limits.h"
 #include "server/http_address.h"
 #include "server/jwt.h"
 
@@ -22,6 +23,7 @@ struct AuthOptions {
   std::string audience{};
   int64_t expiry_seconds = 3600;
   std::string jwks{};  // the text of a JWKS document whose keys are trusted
+  size_t remembered = limits::kVerifiedTokens;
 };
 
 // Safe from any thread.
@@ -32,6 +34,7 @@ class Authenticator {
   // From the Authorization header. The error never says why; the log does, at debug.
   Result<Caller> caller(std::string_view authorization);
   AuthMode mode() const { return options_.mode; }
+  size_t remembered() const;  // verified tokens in memory
 
   // Tokens of our own. `claims` get iss, iat and exp; the rest is the caller's.
   Result<std::string> issue(json::Value claims);

@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/limits.h"
 #include "json/text.h"
-#include "server/auth_routes.h"
 
 namespace pawl::server {
 namespace {
@@ -121,6 +119,17 @@ TEST_F(AuthTest, a_remembered_token_still_expires) {
   EXPECT_FALSE(auth->caller(token));
 }
 
+TEST_F(AuthTest, remembered_tokens_are_bounded) {
+  auto auth = make([](AuthOptions& options) { options.remembered = 4; });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(auth->caller(bearer(with("jti", i))));
+  EXPECT_FALSE(auth->caller(bearer(without("exp"))));
+  EXPECT_EQ(auth->remembered(), 3u);  // what is refused is not remembered
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_TRUE(auth->caller(bearer(with("jti", 100 + i))));
+    EXPECT_LE(auth->remembered(), 4u);
+  }
+}
+
 TEST_F(AuthTest, tokens_of_trusted_keys_are_believed_until_distrusted) {
   auto auth = make();
   std::string token = "Bearer " + sign_token(other_key(), "partner", claims());
@@ -161,42 +170,6 @@ TEST_F(AuthTest, keys_come_as_pem_or_base64_of_it) {
   auto made = Authenticator::make(options, [] { return Time{0}; });
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("--jwt-key"), std::string::npos);
-}
-
-TEST_F(AuthTest, a_machine_client_gets_a_token_for_its_secret) {
-  auto auth = make();
-  wire::Router router;
-  MachineClient robot{"my robot", "p:%s", {"acme", "robby", "ROLE_A,ROLE_B"}};
-  auto find = [&](std::string_view id) { return id == robot.id ? std::optional(robot) : std::nullopt; };
-  router.add(auth_routes(*auth, find, "/api"), wire::Dialect{"/api/", {}});
-  auto ask = [&](std::string authorization, std::string body) {
-    wire::Request request;
-    request.method = "POST";
-    request.path = "/api/oauth/token";
-    request.headers = {{"Authorization", std::move(authorization)}};
-    request.body = std::move(body);
-    wire::Response got;
-    router.dispatch(std::move(request), [&](wire::Response response) { got = std::move(response); });
-    return got;
-  };
-  std::string good = "Basic " + base64("my%20robot:p%3A%25s");
-  wire::Response got = ask(good, "grant_type=client_credentials");
-  ASSERT_EQ(got.status, 200) << got.body;
-  auto body = json::parse(got.body);
-  EXPECT_EQ(body->find("expires_in")->as_int64(), 3600);
-  EXPECT_EQ(body->string_or("token_type"), "Bearer");
-  auto caller = auth->caller("Bearer " + std::string(body->string_or("access_token")));
-  ASSERT_TRUE(caller);
-  EXPECT_EQ(caller->tenant, "acme");
-  EXPECT_EQ(caller->user, "robby");
-  EXPECT_EQ(caller->roles, "ROLE_A,ROLE_B");
-  EXPECT_EQ(ask(good, "grant_type=password").status, 400);
-  EXPECT_EQ(ask(good, "grant_type=password").body, R"({"error":"unsupported_grant_type"})");
-  for (const std::string& bad : {std::string(), "Basic " + base64("my%20robot:x"), "Basic " + base64("other:p"), "Basic " + base64("none"), std::string("Basic !!"), "Basic " + base64("other:")}) {
-    wire::Response refused = ask(bad, "grant_type=client_credentials");
-    EXPECT_EQ(refused.status, 401);
-    EXPECT_EQ(refused.body, R"({"error":"invalid_client"})");
-  }
 }
 
 TEST(exposure, no_authentication_is_for_this_machine_only) {

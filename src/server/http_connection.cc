@@ -81,7 +81,7 @@ void HttpConnection::set_interest() {
   if (!peer_ended_ && (reading || mode_ == Mode::streaming)) events |= EPOLLRDHUP;
   if (out_bytes_ > 0) events |= EPOLLOUT;
   if (watched_ && events == interest_) return;
-  loop_.watch(fd_, id_, events, watched_);
+  if (!loop_.watch(fd_, id_, events, watched_)) return die();
   watched_ = true;
   interest_ = events;
 }

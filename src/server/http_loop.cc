@@ -141,11 +141,11 @@ void HttpLoop::handle_event(uint64_t key, uint32_t events) {
   if (auto* connection = find(static_cast<int>(key & kDescriptorMask), key >> kDescriptorBits)) connection->handle(events);
 }
 
-void HttpLoop::watch(int fd, uint64_t id, uint32_t events, bool added) {
+bool HttpLoop::watch(int fd, uint64_t id, uint32_t events, bool added) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = id << kDescriptorBits | static_cast<uint64_t>(fd);
-  CHECK(epoll_ctl(epoll_, added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0);
+  return epoll_ctl(epoll_, added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 void HttpLoop::deliver(Letter letter) {

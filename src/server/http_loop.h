@@ -34,7 +34,7 @@ class HttpLoop {
   int64_t now_ms() const { return now_ms_; }
   std::string_view date() const { return date_; }
   bool stopping() const { return stopping_; }
-  void watch(int fd, uint64_t id, uint32_t events, bool added);
+  bool watch(int fd, uint64_t id, uint32_t events, bool added);  // false: the kernel has no room
   void mark(HttpConnection& connection);  // flush it before the next wait
   char* scratch() { return scratch_.get(); }
   static constexpr size_t kScratchBytes = 64 * 1024;

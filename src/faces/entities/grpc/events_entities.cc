@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include "faces/entities/grpc/exchange.h"
+#include "faces/entities/http.h"
+#include "faces/entities/xml.h"
+#include "json/text.h"
+
+// Events that write entities.
+
+namespace pawl::entities {
+
+namespace {
+
+const json::Value& inner(const json::Value& from, std::string_view name) {
+  static const json::Value null;
+  const json::Value* v = from.find(name);
+  return v ? *v : null;
+}
+
+Result<json::Value> data_of(const Exchange& e, const json::Value& from) {
+  const json::Value& data = inner(from, "data");
+  if (e.payload.string_or("dataFormat", "JSON") == "XML") {
+    if (!data.is_string()) return bad_request("XML data must be a string");
+    return parse_xml(data.string());
+  }
+  if (data.is_null()) return bad_request("the payload needs 'data'");
+  return data;
+}
+
+void say_transaction(const ExchangePtr& e, Result<Bytes> answer) {
+  if (!answer) return e->refuse(answer.error(), R"(,"transactionInfo":{"entityIds":[]})");
+  auto parsed = json::parse(*answer);
+  json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")}, {"entityIds", inner(*parsed, "entityIds")}});
+  std::string more = ",\"transactionInfo\":" + json::print(info);
+  e->say_warnings(*parsed, more);
+  e->say(more);
+  e->end();
+}
+
+Result<Item> create_item(const Exchange& e, const json::Value& from) {
+  TRY(auto model, e.model(from));
+  TRY(json::Value data, data_of(e, from));
+  Item item = item_of(Item::create, std::move(data));
+  item.model = model.first;
+  item.version = model.second;
+  return item;
+}
+
+Result<Item> change_item(const Exchange& e, const json::Value& from, Item::Op op) {
+  TRY(std::string id, e.uuid(from, "entityId"));
+  TRY(json::Value data, data_of(e, from));
+  Item item = item_of(op, std::move(data));
+  item.id = std::move(id);
+  item.transition = from.string_or("transition");
+  return item;
+}
+
+void write(const ExchangePtr& e, std::vector<Item> items) {
+  Command command;
+  command.items = std::move(items);
+  command.warnings = true;
+  e->service().write(e->who, std::move(command), [e](Result<Bytes> a) { say_transaction(e, std::move(a)); });
+}
+
+Result<const json::Array*> payloads(const Exchange& e) {
+  const json::Value& list = inner(e.payload, "payloads");
+  if (!list.is_array() || list.array().empty()) return bad_request("the request needs an array of 'payloads'");
+  if (list.array().size() > kMaxWindow) return bad_request(fmt::format("a collection has at most {} payloads", kMaxWindow));
+  return &list.array();
+}
+
+Result<void> change(const ExchangePtr& e, Item::Op op) {
+  TRY(Item item, change_item(*e, inner(e->payload, "payload"), op));
+  std::vector<Item> items;
+  items.push_back(std::move(item));
+  write(e, std::move(items));
+  return {};
+}
+
+}  // namespace
+
+Result<void> create_entity(const ExchangePtr& e) {
+  TRY(Item item, create_item(*e, inner(e->payload, "payload")));
+  std::vector<Item> items;
+  items.push_back(std::move(item));
+  write(e, std::move(items));
+  return {};
+}
+
+Result<void> update_entity(const ExchangePtr& e) { return change(e, Item::update); }
+Result<void> patch_entity(const ExchangePtr& e) { return change(e, Item::patch); }
+
+Result<void> fire_transition(const ExchangePtr& e) {
+  TRY(std::string id, e->uuid(e->payload, "entityId"));
+  std::string transition(e->payload.string_or("transition"));
+  if (transition.empty()) return bad_request("the request needs a 'transition'");
+  Command command;
+  Item item{.op = Item::fire};
+  item.id = id;
+  item.transition = transition;
+  command.items.push_back(std::move(item));
+  command.warnings = true;
+  e->service().write(e->who, std::move(command), [e](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    auto parsed = json::parse(*a);
+    std::string more;
+    e->say_warnings(*parsed, more);
+    e->say(more);
+    e->end();
+  });
+  return {};
+}
+
+Result<void> delete_entity(const ExchangePtr& e) {
+  TRY(std::string id, e->uuid(e->payload, "entityId"));
+  e->service().act(e->who, "remove", json::object({{"id", id}}), [e](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    auto parsed = json::parse(*a);
+    e->say(fmt::format(",\"entityId\":{},\"model\":{},\"transactionId\":{}", json::print(inner(*parsed, "id")), json::print(inner(*parsed, "modelKey")),
+                       json::print(inner(*parsed, "transactionId"))));
+    e->end();
+  });
+  return {};
+}
+
+Result<void> create_collection(const ExchangePtr& e) {
+  TRY(const json::Array* list, payloads(*e));
+  std::vector<Item> items;
+  for (const json::Value& p : *list) {
+    TRY(Item item, create_item(*e, p));
+    items.push_back(std::move(item));
+  }
+  write(e, std::move(items));
+  return {};
+}
+
+// One transaction each; the first error ends it and is the answer.
+Result<void> update_collection(const ExchangePtr& e) {
+  TRY(const json::Array* list, payloads(*e));
+  std::vector<Item> items;
+  for (const json::Value& p : *list) {
+    TRY(Item item, change_item(*e, p, Item::update));
+    items.push_back(std::move(item));
+  }
+  e->service().write_chunks(e->who, std::move(items), 1, false, [e](Result<Bytes> a) {
+    if (!a) return say_transaction(e, std::move(a));
+    auto parsed = json::parse(*a);
+    json::Array ids;
+    for (const json::Value& chunk : parsed->array()) {
+      if (const json::Value* error = chunk.find("error"))
+        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, false}, R"(,"transactionInfo":{"entityIds":[]})");
+      for (const json::Value& id : inner(chunk, "entityIds").array()) ids.push_back(id);
+    }
+    json::Value info = json::object({{"transactionId", inner(parsed->array().back(), "transactionId")}, {"entityIds", std::move(ids)}});
+    e->say(",\"transactionInfo\":" + json::print(info));
+    e->end();
+  });
+  return {};
+}
+
+Result<void> delete_all_entities(const ExchangePtr& e) {
+  TRY(auto model, e->model(e->payload));
+  e->service().act(e->who, "remove.all", json::object({{"name", model.first}, {"version", model.second}}), [e](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    auto parsed = json::parse(*a);
+    const json::Value& result = inner(*parsed, "deleteResult");
+    e->say(fmt::format(",\"entityIds\":[],\"modelId\":{},\"numDeleted\":{}", json::print(inner(*parsed, "entityModelClassId")),
+                       json::print(inner(result, "numberOfEntititesRemoved"))));
+    e->end();
+  });
+  return {};
+}
+
+}  // namespace pawl::entities

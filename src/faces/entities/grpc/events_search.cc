@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+
+#include "faces/entities/grpc/exchange.h"
+#include "faces/entities/http.h"
+#include "json/text.h"
+
+// Events that read: entities, searches, snapshots, counts, changes.
+
+namespace pawl::entities {
+
+namespace {
+
+void append_payload(std::string& out, const EntityView& e) {
+  out += R"(,"payload":{"type":"JSON","data":)";
+  out += e.data;
+  out += ",\"meta\":";
+  append_meta(out, e, true);
+  out += '}';
+}
+
+// An envelope is a payload but for the word that says its type.
+std::string payload_of(std::string_view envelope) {
+  static constexpr std::string_view kHead = R"({"type":"ENTITY")";
+  std::string out = R"(,"payload":{"type":"JSON")";
+  out += envelope.substr(kHead.size());
+  return out;
+}
+
+void say_lines(Exchange& e, std::string_view lines) {
+  while (!lines.empty()) {
+    size_t end = lines.find('\n');
+    e.say(payload_of(lines.substr(0, end)));
+    lines = end == lines.npos ? std::string_view() : lines.substr(end + 1);
+  }
+}
+
+void run(const ExchangePtr& e, const Query& query) {
+  auto known = e->service().model(query.tenant, query.model, query.version);
+  auto plan = search(e->service().door().look(), query, known ? known->get() : nullptr, [&](const EntityView& view) {
+    std::string more;
+    append_payload(more, view);
+    e->say(more);
+    return true;
+  });
+  if (!plan) return e->refuse(plan.error());
+  e->end();
+}
+
+Result<void> in_background(const ExchangePtr& e, Query query) {
+  if (e->service().background().add([e, query = std::move(query)] { run(e, query); })) return {};
+  return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later");
+}
+
+Result<Query> query_of(const Exchange& e, Service& service) {
+  TRY(auto model, e.model(e.payload));
+  Query query{.tenant = e.tenant(), .model = model.first, .version = model.second};
+  TRY(query.at, e.time("pointInTime"));
+  const json::Value* condition = e.payload.find("condition");
+  if (condition && !condition->is_null()) {
+    TRY(query.condition, service.condition(query.tenant, query.model, query.version, *condition, false));
+  }
+  return query;
+}
+
+std::string status_text(std::string_view id, const json::Value& job) {
+  const json::Value* count = job.find("count");
+  return ",\"status\":" + json::print(json::object({{"snapshotId", id}, {"status", job.string_or("status")}, {"entitiesCount", count ? *count : json::Value(0)}}));
+}
+
+}  // namespace
+
+Result<void> get_entity_event(const ExchangePtr& e) {
+  TRY(std::string id, e->uuid(e->payload, "entityId"));
+  When when;
+  TRY(when.time, e->time("pointInTime"));
+  e->service().get(e->who, id, when, [e](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    e->say(payload_of(*a));
+    e->end();
+  });
+  return {};
+}
+
+Result<void> get_all_entities(const ExchangePtr& e) {
+  TRY(auto model, e->model(e->payload));
+  Query query{.tenant = e->tenant(), .model = model.first, .version = model.second};
+  int64_t size = e->number("pageSize", 20), page = e->number("pageNumber", 0);
+  if (size < 1 || size > 10'000 || page < 0 || page > 214'748) return bad_request("pageSize must be from 1 to 10000 and pageNumber from 0 to 214748");
+  query.limit = static_cast<size_t>(size);
+  query.skip = static_cast<size_t>(size * page);
+  TRY(query.at, e->time("pointInTime"));
+  return in_background(e, std::move(query));
+}
+
+Result<void> search_entities(const ExchangePtr& e) {
+  TRY(Query query, query_of(*e, e->service()));
+  int64_t limit = e->number("limit", 1000);
+  if (limit < 0 || limit > 10'000) return bad_request(fmt::format("limit is {}; it must be from 0 to 10000", limit));
+  query.limit = static_cast<size_t>(limit ? limit : 1000);
+  if (e->who.token.empty()) return in_background(e, std::move(query));
+  json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"limit", static_cast<uint64_t>(query.limit)}});
+  if (const json::Value* condition = e->payload.find("condition")) body.object().add("condition", *condition);
+  e->service().act(e->who, "find", std::move(body), [e](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    say_lines(*e, *a);
+    e->end();
+  });
+  return {};
+}
+
+Result<void> entity_stats(const ExchangePtr& e) {
+  auto say = [&](const std::string& name, int32_t version) {
+    e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name), version, e->service().counts().total(e->tenant(), name, version)));
+  };
+  if (e->payload.find("model")) {
+    TRY(auto model, e->model(e->payload));
+    say(model.first, model.second);
+  } else {
+    TRY(std::vector<Model> all, e->service().models(e->tenant()));
+    for (const Model& m : all) say(m.name, m.version);
+  }
+  e->end();
+  return {};
+}
+
+Result<void> entity_stats_by_state(const ExchangePtr& e) {
+  std::optional<std::pair<std::string, int32_t>> only;
+  if (e->payload.find("model")) {
+    TRY(only, e->model(e->payload));
+  }
+  const json::Value* states = e->payload.find("states");
+  auto wanted = [&](const Counts::Row& r) {
+    if (only && (r.model != only->first || r.version != only->second)) return false;
+    if (!states || !states->is_array() || states->array().empty()) return true;
+    return std::any_of(states->array().begin(), states->array().end(), [&](const json::Value& s) { return s.is_string() && s.string() == r.state; });
+  };
+  for (const Counts::Row& r : e->service().counts().by_state(e->tenant()))
+    if (wanted(r)) e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"state\":{},\"count\":{}", json::quote(r.model), r.version, json::quote(r.state), r.count));
+  e->end();
+  return {};
+}
+
+Result<void> entity_changes(const ExchangePtr& e) {
+  static constexpr std::string_view kShort[] = {"", "CREATE", "UPDATE", "DELETE"};
+  TRY(std::string id, e->uuid(e->payload, "entityId"));
+  TRY(auto at, e->time("pointInTime"));
+  TRY(std::vector<Trail> trails, e->service().trails(e->tenant(), id));
+  bool known = false;
+  size_t count = 0;
+  for (const Trail& t : trails) {
+    if (t.change == ChangeKind::none) continue;
+    known = true;
+    if ((at && t.now > *at) || ++count > 1000) continue;
+    json::Value meta = json::object({{"changeType", kShort[static_cast<size_t>(t.change)]}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
+    if (t.change != ChangeKind::deleted) meta.object().add("transactionId", t.change_tx);
+    e->say(",\"changeMeta\":" + json::print(meta));
+  }
+  if (!known) return fail(entity_not_found(id));
+  e->end();
+  return {};
+}
+
+Result<void> snapshot_search(const ExchangePtr& e) {
+  TRY(Query query, query_of(*e, e->service()));
+  e->service().start_job(e->who, std::move(query), [e](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    e->say(fmt::format(",\"status\":{{\"snapshotId\":{},\"status\":\"RUNNING\",\"entitiesCount\":0}}", *a));
+    e->end();
+  });
+  return {};
+}
+
+Result<void> snapshot_status(const ExchangePtr& e) {
+  TRY(std::string id, e->uuid(e->payload, "snapshotId"));
+  TRY(json::Value job, e->service().job(e->tenant(), id));
+  e->say(status_text(id, job));
+  e->end();
+  return {};
+}
+
+Result<void> snapshot_cancel(const ExchangePtr& e) {
+  TRY(std::string id, e->uuid(e->payload, "snapshotId"));
+  e->service().cancel_job(e->who, id, [e, id](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    e->say(fmt::format(",\"status\":{{\"snapshotId\":\"{}\",\"status\":\"CANCELLED\",\"entitiesCount\":0}}", id));
+    e->end();
+  });
+  return {};
+}
+
+Result<void> snapshot_get(const ExchangePtr& e) {
+  TRY(std::string id, e->uuid(e->payload, "snapshotId"));
+  int64_t size = e->number("pageSize", 1000), page = e->number("pageNumber", 0);
+  if (size <= 0) size = 1000;
+  if (size > 10'000 || page < 0 || page > INT32_MAX) return bad_request("pageSize must be at most 10000 and pageNumber not negative");
+  TRY(json::Value job, e->service().job(e->tenant(), id));
+  if (job.string_or("status") != "SUCCESSFUL") return bad_request(fmt::format("search job {} is {}; results are there when it is SUCCESSFUL", id, job.string_or("status")));
+  TRY(Service::Page found, e->service().job_page(e->tenant(), job, static_cast<uint64_t>(size), static_cast<uint64_t>(page)));
+  for (const std::string& envelope : found.envelopes) e->say(payload_of(envelope));
+  e->end();
+  return {};
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,204 @@
+#include "faces/entities/grpc/member_stream.h"
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "faces/entities/entity.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+namespace {
+
+// Events that a member has not read yet; one that lets more pile up is cut off.
+constexpr size_t kUnsent = 100'000;
+
+// What the registry holds: it outlives the reactor, which gRPC ends when it likes.
+class Link final : public MemberStream {
+ public:
+  explicit Link(std::string seed) : dice_(seed_of(seed)) {}
+
+  void send(Outgoing event) override {
+    std::lock_guard lock(mutex_);
+    if (!reactor_ || finishing_) return;
+    if (line_.size() >= kUnsent) return finish(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "events are not being read"));
+    CloudEvent& out = line_.emplace_back();
+    fill_event(out, dice_.uuid4(), std::move(event.type), std::move(event.payload));
+    for (auto& [name, value] : event.attributes) (*out.mutable_attributes())[name].set_ce_string(std::move(value));
+    if (line_.size() == 1) reactor_->StartWrite(&line_.front());
+  }
+  void end_silent() override { end(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no keep-alive came in time")); }
+
+  void end(grpc::Status status) {
+    std::lock_guard lock(mutex_);
+    finish(std::move(status));
+  }
+  void written(bool ok) {
+    std::lock_guard lock(mutex_);
+    line_.pop_front();
+    if (!reactor_) return;
+    if (!ok) finish(grpc::Status::OK);
+    if (finishing_) return reactor_->Finish(status_);
+    if (!line_.empty()) reactor_->StartWrite(&line_.front());
+  }
+  void attach(MemberReactor* reactor) { reactor_ = reactor; }
+  void detach() {
+    std::lock_guard lock(mutex_);
+    reactor_ = nullptr;
+  }
+
+ private:
+  static std::array<uint64_t, 2> seed_of(const std::string& text) {
+    Digest d = sha256(text);
+    std::array<uint64_t, 2> seed{};
+    std::memcpy(seed.data(), d.data(), sizeof seed);
+    return seed;
+  }
+  // A write that is under way ends first.
+  void finish(grpc::Status status) {
+    if (finishing_ || !reactor_) return;
+    finishing_ = true;
+    status_ = std::move(status);
+    if (line_.empty()) reactor_->Finish(status_);
+  }
+  std::mutex mutex_;
+  MemberReactor* reactor_ = nullptr;
+  std::deque<CloudEvent> line_;
+  bool finishing_ = false;
+  grpc::Status status_;
+  Dice dice_;
+};
+
+Verdict verdict_of(const json::Value& answer, bool criterion) {
+  Verdict v;
+  if (const json::Value* warnings = answer.find("warnings"); warnings && warnings->is_array())
+    for (const json::Value& w : warnings->array())
+      if (w.is_string()) v.warnings.push_back(w.string());
+  const json::Value* success = answer.find("success");
+  if (!success || !success->is_bool() || !success->boolean()) {
+    v.kind = Verdict::failed;
+    const json::Value* error = answer.find("error");
+    v.message = error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
+    return v;
+  }
+  if (criterion) {
+    const json::Value* matches = answer.find("matches");
+    v.matches = matches && matches->is_bool() && matches->boolean();
+    return v;
+  }
+  const json::Value* payload = answer.find("payload");
+  const json::Value* data = payload ? payload->find("data") : nullptr;
+  if (data && !data->is_null()) v.data = canonical(*data);
+  return v;
+}
+
+class Stream final : public MemberReactor {
+ public:
+  Stream(Face& face, Caller caller)
+      : face_(face), caller_(std::move(caller)), link_(std::make_shared<Link>(fmt::format("{}.{}", face.service().door().now(), static_cast<const void*>(this)))) {
+    link_->attach(this);
+    StartRead(&incoming_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return over();
+    if (member_.empty()) {
+      if (!join()) return;
+    } else {
+      take();
+    }
+    StartRead(&incoming_);
+  }
+  void OnWriteDone(bool ok) override { link_->written(ok); }
+  void OnCancel() override { over(); }
+  void OnDone() override {
+    link_->detach();
+    leave();
+    delete this;
+  }
+
+ private:
+  void over() {
+    leave();
+    link_->end(grpc::Status::OK);
+  }
+  void leave() {
+    std::string member;
+    {
+      std::lock_guard lock(mutex_);
+      member = std::exchange(joined_, {});
+    }
+    if (!member.empty()) face_.members().leave(member);
+  }
+  bool refuse(grpc::StatusCode code, const std::string& why) {
+    link_->end(grpc::Status(code, why));
+    return false;
+  }
+
+  bool join() {
+    auto body = payload_of(incoming_);
+    if (incoming_.type() != "CalculationMemberJoinEvent" || !body)
+      return refuse(grpc::StatusCode::INVALID_ARGUMENT, "the first event must be a CalculationMemberJoinEvent");
+    std::string_view legal = body->string_or("joinedLegalEntityId", caller_.tenant);
+    if (legal != caller_.tenant) return refuse(grpc::StatusCode::PERMISSION_DENIED, "joinedLegalEntityId is not the caller's tenant");
+    std::vector<std::string> tags;
+    if (const json::Value* list = body->find("tags"); list && list->is_array())
+      for (const json::Value& t : list->array())
+        if (t.is_string()) tags.push_back(t.string());
+    member_ = face_.members().join(link_, caller_.tenant, std::move(tags));
+    std::lock_guard lock(mutex_);
+    joined_ = member_;
+    return true;
+  }
+
+  void take() {
+    auto body = payload_of(incoming_);
+    if (!body) return;
+    const std::string& type = incoming_.type();
+    if (type == "EntityProcessorCalculationResponse" || type == "EntityCriteriaCalculationResponse") {
+      bool criterion = type[6] == 'C';
+      face_.members().answered(member_, std::string(body->string_or("requestId")), verdict_of(*body, criterion));
+    } else if (type == "CalculationMemberKeepAliveEvent") {
+      face_.members().alive(member_);
+      std::string id(body->string_or("id", incoming_.id()));
+      link_->send({"CalculationMemberKeepAliveEvent", json::print(json::object({{"id", id}, {"memberId", member_}, {"success", true}})), {}});
+    } else if (type == "EventAckResponse") {
+      face_.members().alive(member_);
+    }
+  }
+
+  Face& face_;
+  const Caller caller_;
+  std::shared_ptr<Link> link_;  // shared with the registry of members
+  CloudEvent incoming_;
+  std::string member_;
+  std::mutex mutex_;
+  std::string joined_;  // until it has left
+};
+
+class Refusal final : public MemberReactor {
+ public:
+  explicit Refusal(grpc::Status status) { Finish(std::move(status)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+MemberReactor* start_member_stream(Face& face, const Caller& caller) { return new Stream(face, caller); }
+MemberReactor* refuse_member_stream(grpc::Status status) { return new Refusal(std::move(status)); }
+
+Result<json::Value> payload_of(const CloudEvent& event) {
+  const std::string& text = event.has_text_data() ? event.text_data() : event.binary_data();
+  if (text.empty()) return fail(Code::invalid, "BAD_REQUEST", "the event has no JSON in text_data or binary_data");
+  return json::parse(text);
+}
+
+void fill_event(CloudEvent& out, std::string id, std::string type, std::string payload) {
+  out.set_id(std::move(id));
+  out.set_source("cyoda");
+  out.set_spec_version("1.0");
+  out.set_type(std::move(type));
+  out.set_text_data(std::move(payload));
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,23 @@
+#pragma once
+// The stream of one compute member: it joins, gets calls, answers them, proves that it lives.
+
+#include <grpcpp/grpcpp.h>
+
+#include "entities/cloudevents.pb.h"
+#include "faces/entities/face.h"
+
+namespace pawl::entities {
+
+using CloudEvent = io::cloudevents::v1::CloudEvent;
+using MemberReactor = grpc::ServerBidiReactor<CloudEvent, CloudEvent>;
+
+// The reactor ends by itself.
+MemberReactor* start_member_stream(Face& face, const Caller& caller);
+// A stream that only says no.
+MemberReactor* refuse_member_stream(grpc::Status status);
+
+// The JSON in an event's text or bytes. Empty and protobuf payloads are refused.
+Result<json::Value> payload_of(const CloudEvent& event);
+void fill_event(CloudEvent& out, std::string id, std::string type, std::string payload);
+
+}  // namespace pawl::entities
