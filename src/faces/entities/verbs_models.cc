@@ -62,9 +62,11 @@ Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value&
 }
 
 Result<std::string> scalar_path(const Model& model, const json::Value& given) {
-  const json::Value* path = given.is_object() ? given.find("path") : &given;
-  if (path && path->is_object()) path = nullptr;
-  if (!path || !path->is_string()) return fail(Code::invalid, "BAD_REQUEST", "each field must be a path such as \"$.name\"");
+  const json::Value* path = &given;
+  if (given.is_object())
+    for (std::string_view name : {"path", "jsonPath", "field"})
+      if (const json::Value* inner = given.find(name)) path = inner;
+  if (!path->is_string()) return fail(Code::invalid, "BAD_REQUEST", "each field must be a path such as \"$.name\"");
   condition::Path parsed(path->string());
   const Shape* shape = parsed.plain() ? shape_at(model.shape, parsed.name()) : nullptr;
   if (!shape || shape->is_object || shape->is_array())
@@ -171,7 +173,8 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
   model.unique_keys.clear();
   for (const json::Value& given : keys->array()) {
     UniqueKey key;
-    const json::Value* fields = given.find("fields");
+    const json::Value* fields = given.is_array() ? &given : given.find("fields");
+    if (!fields) fields = given.find("paths");
     if (!fields || !fields->is_array() || fields->array().empty()) return fail(Code::invalid, "BAD_REQUEST", "each unique key needs an array of 'fields'");
     for (const json::Value& f : fields->array()) {
       TRY(std::string path, scalar_path(model, f));
