@@ -66,6 +66,7 @@ Later acts(std::string verb) {
     TRY(int32_t version, http->version(1));
     json::Value body = json::object({{"name", http->param(0)}, {"version", version}});
     if (http->request.params.size() > 2) body.object().add("level", http->param(2));
+    else body.object().add("count", http->service().counts().total(http->tenant(), http->param(0), version));
     http->service().act(http->who(), verb, std::move(body), [http](Result<Bytes> a) { http->reply(std::move(a)); });
     return {};
   };
