@@ -23,5 +23,6 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
 void bench_kernel(Report& report, Facts& facts);
 void bench_recovery(Report& report, Facts& facts);
 void bench_http(Report& report, Facts& facts);
+void bench_lifecycle(Report& report, Facts& facts);
 
 }  // namespace pawl::bench
