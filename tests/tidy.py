@@ -18,6 +18,7 @@ MAY = {
     'faces/entities': {'base', 'json', 'kernel', 'wire', 'condition', 'storage'},
     'faces/lifecycle': {'base', 'json', 'kernel', 'wire', 'storage', 'pawl'},
     'faces/worlds': {'base', 'json', 'cbor', 'kernel', 'wire', 'storage', 'pawl'},
+    'client': {'base', 'json', 'pawl'},
     'server': {'base', 'json', 'kernel', 'wire', 'storage'},
     'cli': None,  # the top: anything
 }
