@@ -84,7 +84,7 @@ Result<Bytes> Program::receipt(Turn& turn, const Input& input) const {
   auto job = std::make_shared<Job>(std::move(decoded));
   turn.scratch() = job;
   turn.erase(key);
-  return Machine(turn, *job, options_.max_state_visits).second(verdict);
+  return Machine(turn, *job, options_.max_state_visits).second(verdict, input.settles);
 }
 
 Result<Bytes> Program::timer(Turn& turn, const Input& input) const {

@@ -36,7 +36,7 @@ Result<json::Value> machine_event(const Trail& t, const Event& e) {
   json::Object out = head("StateMachine", t);
   out.add("eventType", name_of(e.kind));
   out.add("entityId", t.entity);
-  out.add("details", e.details);
+  out.add("details", e.details.empty() ? meaning_of(e.kind) : std::string_view(e.details));
   if (e.data.empty()) {
     out.add("data", nullptr);
   } else {

@@ -32,6 +32,14 @@ Later changes_one(Item::Op op) {
 
 Result<void> get_one(const HttpPtr& http) {
   TRY(std::string id, http->uuid(0));
+  if (http->request.query.empty() && !http->request.has_header("X-Tx-Token")) {
+    TRY(Found found, http->service().find(http->tenant(), id, {}));
+    Bytes out;
+    out.reserve(found.view.data.size() + 400);
+    append_envelope(out, found.view, true);
+    http->json(std::move(out));
+    return {};
+  }
   TRY(When when, http->when());
   http->service().get(http->who(), id, when, [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
