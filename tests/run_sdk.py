@@ -339,9 +339,11 @@ def main():
         for name, check in checks(engine, have_cc):
             if not all(word in name for word in sys.argv[1:]):
                 continue
+            began = time.monotonic()
             try:
                 check()
                 passed += 1
+                print(f'ok {name} {time.monotonic() - began:.1f} s', flush=True)
             except Exception:
                 failed += 1
                 print(f'FAIL {name}\n{traceback.format_exc(limit=-3)}', flush=True)

@@ -16,6 +16,7 @@ using client::MemberStream;
 namespace {
 
 constexpr int kFirstPauseMs = 100, kLongestPauseMs = 5'000;
+constexpr int kConnectMs = 500;
 constexpr std::string_view kProcessor = "EntityProcessorCalculation", kCriterion = "EntityCriteriaCalculation";
 
 std::string text_of(const json::Value* value) { return value && !value->is_null() ? json::print(*value) : std::string(); }
@@ -146,6 +147,7 @@ struct Member::Parts {
         if (stopping) return {};
         current = stream;
       }
+      if (!client::connected(channel, kConnectMs)) continue;
       auto end = stream->run(channel, options.token, options.tags, [&](MemberStream::Event call, std::shared_ptr<MemberStream> from) { calls.put({std::move(call), std::move(from)}); });
       {
         std::lock_guard lock(mutex);

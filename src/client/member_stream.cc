@@ -17,6 +17,7 @@ namespace {
 using io::cloudevents::v1::CloudEvent;
 using Service = org::cyoda::cloud::api::grpc::CloudEventsService;
 
+constexpr int kHandshakeMs = 5'000;
 constexpr int kMostBytes = 64 << 20;
 constexpr int kAskMs = 30'000;
 constexpr int kLeaveMs = 5'000;
@@ -116,10 +117,12 @@ std::shared_ptr<grpc::Channel> member_channel(const std::string& address) {
   arguments.SetMaxReceiveMessageSize(kMostBytes);
   arguments.SetMaxSendMessageSize(kMostBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);  // in truth the limit of one attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
+
+bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms) { return channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(ms)); }
 
 Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, std::string_view type, std::string_view payload, std::string_view tx_token) {
   const RequestRow* row = std::find_if(std::begin(kRequests), std::end(kRequests), [&](const RequestRow& r) { return r.type == type; });

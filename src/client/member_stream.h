@@ -54,5 +54,7 @@ class MemberStream : public std::enable_shared_from_this<MemberStream> {
 Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, std::string_view type, std::string_view payload, std::string_view tx_token);
 
 std::shared_ptr<grpc::Channel> member_channel(const std::string& address);
+// True once there is a connection; waits at most `ms` for one.
+bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms);
 
 }  // namespace pawl::client

@@ -15,6 +15,7 @@ constexpr int kConnectMs = 2'000;
 constexpr int kLookAgainMs = 60'000;
 // Finds a peer that vanished. More often than every five minutes is rude to a gRPC server.
 constexpr int kPingMs = 330'000;
+constexpr int kHandshakeMs = 5'000;
 constexpr int kMostBytes = 64 << 20;
 constexpr size_t kResultsInOneMessage = 256;
 
@@ -85,7 +86,7 @@ StreamLink::StreamLink(const std::string& address, LinkOptions options) : parts_
   arguments.SetMaxSendMessageSize(kMostBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);  // in truth the limit of one attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   parts_->channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   parts_->stub = v1::Workers::NewStub(parts_->channel);
