@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 
+from pawl import Conflict
 from pawl.http import Http
 from pawl.member import Member
 
@@ -26,8 +27,11 @@ LIFECYCLE = {
 
 
 def register(http: Http) -> None:
-    http.call('POST', '/api/model/import/JSON/SAMPLE_DATA/nobel-prize/1', PRIZE)
-    http.call('PUT', '/api/model/nobel-prize/1/lock')
+    try:
+        http.call('POST', '/api/model/import/JSON/SAMPLE_DATA/nobel-prize/1', PRIZE)
+        http.call('PUT', '/api/model/nobel-prize/1/lock')
+    except Conflict:
+        pass  # the model is there and locked already
     http.call('POST', '/api/model/nobel-prize/1/workflow/import', {'importMode': 'REPLACE', 'workflows': [LIFECYCLE]})
 
 

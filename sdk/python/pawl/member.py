@@ -36,6 +36,8 @@ _SERVICE = '/org.cyoda.cloud.api.grpc.CloudEventsService/'
 _JOIN, _GREET, _ALIVE = (f'CalculationMember{word}Event' for word in ('Join', 'Greet', 'KeepAlive'))
 _PROCESSOR, _CRITERION = 'EntityProcessorCalculation', 'EntityCriteriaCalculation'
 _MOST_BYTES = 64 << 20
+_HANDSHAKE_MS = 5000  # grpc calls it a backoff; it limits one attempt to connect
+_CONNECT_S = 0.5
 _LONGEST_MESSAGE = 4000
 
 # Which rpc takes which event. Those of the collections answer with several events.
@@ -86,7 +88,7 @@ class Member:
         """tags: a workflow's calculationNodesTags must name one of them. credentials: for a server with TLS."""
         self.address, self.tags, self.concurrency = address, list(tags), max(1, concurrency)
         options = [('grpc.max_receive_message_length', _MOST_BYTES), ('grpc.max_send_message_length', _MOST_BYTES),
-                   ('grpc.initial_reconnect_backoff_ms', 100), ('grpc.min_reconnect_backoff_ms', 100), ('grpc.max_reconnect_backoff_ms', 5000)]
+                   ('grpc.initial_reconnect_backoff_ms', 100), ('grpc.min_reconnect_backoff_ms', _HANDSHAKE_MS), ('grpc.max_reconnect_backoff_ms', 1000)]
         self._channel = grpc.secure_channel(address, credentials, options) if credentials else grpc.insecure_channel(address, options)
         self._meta: List[Tuple[str, str]] = [('authorization', 'Bearer ' + token)] if token else []
         self._processors: Dict[str, Processor] = {}
@@ -113,6 +115,8 @@ class Member:
         pause = 0.1
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix='pawl-member') as threads:
             while not self._stopping.is_set():
+                if not self._connected():
+                    continue
                 # On a thread of its own: a signal is only seen by a main thread that is not inside grpc.
                 session = threading.Thread(target=self._session, args=(threads,))
                 session.start()
@@ -149,6 +153,15 @@ class Member:
             if err.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
                 raise Unavailable(f'{type}: no answer from {self.address}: {err.details()}') from err
             raise Refused(400, err.code().name, str(err.details())) from err
+
+    def _connected(self) -> bool:
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(_CONNECT_S)
+            return True
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+            return False
 
     # One stream, from join to its end.
 
