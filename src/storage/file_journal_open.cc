@@ -170,6 +170,24 @@ Result<void> FileJournal::secure_last(uint64_t last_group) {
   return flush_folder(disk_, options_.folder);
 }
 
+// New segments are zeros: of a write that was cut off the end, or some sector, is still zero, or the file
+// ends. A group of which every part was written, and that does not check, was whole once and is damaged
+// now; it may have been acknowledged.
+static Result<bool> was_cut_off(SegmentBytes& bytes, uint64_t from, uint64_t to) {
+  constexpr uint64_t kSector = 512;
+  constexpr uint64_t kFew = 16;  // zeros that an entry may well end in by itself
+  TRY(Bytes group, bytes.at(from, to - from));
+  if (group.size() < to - from) return true;
+  for (uint64_t at = from; at < to;) {
+    uint64_t next = std::min(to, (at / kSector + 1) * kSector);
+    bool zero = BytesView(group).substr(at - from, next - at).find_first_not_of('\0') == BytesView::npos;
+    if (zero && next - at >= kFew) return true;
+    at = next;
+  }
+  size_t last = group.find_last_not_of('\0');
+  return last == Bytes::npos || group.size() - last > kFew;
+}
+
 // The groups end at end_. What lies there is nothing, the rest of a torn write, or damage.
 Result<void> FileJournal::drop_tail(SegmentBytes& bytes, const GroupWalk& walk, bool head_good) {
   TRY(uint64_t nonzero, end_of_nonzero(bytes, end_));
@@ -184,6 +202,11 @@ Result<void> FileJournal::drop_tail(SegmentBytes& bytes, const GroupWalk& walk, 
     return fail(damaged(bytes.path(), end_, fmt::format("{}, and a valid group after it at byte {}", what, *later),
                         last_));
   }
+  // Of a head that does not check nothing is believed, its length neither. Nothing behind it: the write
+  // ended there.
+  TRY(bool cut_off, was_cut_off(bytes, end_, in_place ? end_ + walk.head().size() : end_ + kGroupHeadBytes));
+  cut_off = cut_off || nonzero <= end_ + kGroupHeadBytes;
+  if (!cut_off) return fail(damaged(bytes.path(), end_, what + ", although all of it was written", last_));
   recovered_ = {bytes.path(), end_, nonzero - end_, std::move(what)};
   TRY_OK(write_zeros(disk_, active_->file->fd(), bytes.path(), end_, nonzero));
   return flush_file(disk_, active_->file->fd(), bytes.path());

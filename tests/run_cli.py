@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""The command line as a person uses it, against a real server: what it prints and how it ends."""
+import json, os, subprocess, sys, tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
+
+failures, passed = [], 0
+
+
+def pawl(*words, code=0, stdin=None, server=None):
+    env = {**os.environ, **({'PAWL_SERVER': server} if server else {})}
+    done = subprocess.run([live.PAWL, *words], capture_output=True, text=True, input=stdin, env=env, timeout=120)
+    check(f'pawl {" ".join(words)} ends with {code}, not {done.returncode}: {done.stderr}', done.returncode == code)
+    return done.stdout, done.stderr
+
+
+def check(what, held):
+    global passed
+    if held:
+        passed += 1
+    else:
+        failures.append(what)
+        print('FAIL', what)
+
+
+def write(folder, name, value):
+    path = os.path.join(folder, name)
+    with open(path, 'w') as f:
+        json.dump(value, f)
+    return path
+
+
+def processes(s, folder):
+    definition = write(folder, 'order.json', {'id': 'order', 'name': 'Order', 'steps': [
+        {'id': 'charge', 'name': 'Charge', 'type': 'SERVICE_TASK', 'jobType': 'charge', 'nextStep': 'approve'},
+        {'id': 'approve', 'name': 'Approve', 'type': 'USER_TASK', 'nextStep': 'wait'},
+        {'id': 'wait', 'name': 'Wait', 'type': 'WAIT', 'nextStep': 'done'},
+        {'id': 'done', 'name': 'Done', 'type': 'END'}]})
+    pawl('validate', definition, server=s)
+    out, _ = pawl('deploy', definition, server=s)
+    check('deploy names id and version', 'order version 1' in out)
+    for form, part in (('svg', '<svg'), ('mermaid', 'flowchart'), ('dot', 'digraph')):
+        check(f'render {form}', part in pawl('render', definition, '--format', form)[0])
+    out, _ = pawl('start', 'order', '--var', 'amount=12', '--business-key', 'bk1', '--json', server=s)
+    id = json.loads(out)['id']
+    out, _ = pawl('worker', 'exec', '--type', 'charge', '--count', '1', '--', 'python3', '-c',
+                  'import json,sys; v=json.load(sys.stdin); print(json.dumps({"charged": v["amount"]}))', server=s)
+    check('the shell worker completed a job', 'completed' in out)
+    check('the task is listed', id in pawl('task', 'list', server=s)[0])
+    pawl('task', 'complete', id, 'approve', '--var', 'ok=true', server=s)
+    check('it waits', 'WAITING' in pawl('instance', 'show', id, server=s)[0])
+    pawl('signal', id, 'wait', '--var', 'go=1', server=s)
+    out, _ = pawl('instance', 'show', id, '--json', server=s)
+    instance = json.loads(out)
+    check(f'it is over with all variables: {instance}', instance['status'] == 'COMPLETED' and instance['variables'].get('charged') == 12)
+    check('history tells events', len(pawl('instance', 'history', id, server=s)[0].splitlines()) > 3)
+    check('list finds it by key', id in pawl('instance', 'list', '--business-key', 'bk1', server=s)[0])
+    pawl('instance', 'show', 'nobody', code=3, server=s)
+    pawl('cancel', id, code=4, server=s)
+    pawl('deploy', os.path.join(folder, 'missing.json'), code=3, server=s)
+
+
+def entities(s, folder):
+    sample = write(folder, 'sample.json', {'name': 'a', 'amount': 1})
+    flow = write(folder, 'flow.json', {'workflows': [{'version': '1', 'name': 'w', 'initialState': 'new', 'states': {
+        'new': {'transitions': [{'name': 'approve', 'next': 'ok', 'manual': True}]}, 'ok': {'transitions': []}}}], 'importMode': 'REPLACE'})
+    pawl('model', 'import', 'prize.1', sample, server=s)
+    pawl('workflow', 'import', 'prize.1', flow, server=s)
+    pawl('model', 'lock', 'prize.1', server=s)
+    check('model list', 'prize' in pawl('model', 'list', server=s)[0])
+    check('model export', 'INTEGER' in pawl('model', 'export', 'prize.1', server=s)[0])
+    check('workflow render', 'approve' in pawl('workflow', 'render', 'prize.1', '--format', 'mermaid', server=s)[0])
+    out, _ = pawl('entity', 'put', 'prize.1', sample, '--json', server=s)
+    id = json.loads(out)[0]['entityIds'][0]
+    pawl('entity', 'transition', id, 'approve', server=s)
+    check('entity get shows the new state', '"ok"' in pawl('entity', 'get', id, server=s)[0])
+    check('entity history', 'changeType' in pawl('entity', 'history', id, server=s)[0])
+    condition = write(folder, 'condition.json', {'type': 'simple', 'jsonPath': '$.name', 'operatorType': 'EQUALS', 'value': 'a'})
+    check('entity search', id in pawl('entity', 'search', 'prize.1', condition, server=s)[0])
+    pawl('entity', 'get', '00000000-0000-1000-8000-000000000000', code=3, server=s)
+
+
+def lifecycle(s, folder):
+    live.call('http://' + s, 'PUT', '/pawl/v1/lifecycle/types/mission', {
+        'bucket': 'M', 'fields': [{'name': 'id', 'type': 'string', 'tags': ['id']},
+                                  {'name': 'phase', 'type': 'string', 'tags': ['phase', 'readonly']},
+                                  {'name': 'owner', 'type': 'string', 'tags': ['operator_writable']}],
+        'transitions': {'planning': ['flying'], 'flying': []}})
+    live.call('http://' + s, 'POST', '/pawl/v1/lifecycle/instances/mission/m1', {'id': 'm1', 'phase': 'planning', 'owner': 'ann'})
+    check('types', 'mission' in pawl('lifecycle', 'types', server=s)[0])
+    check('picture', 'flying' in pawl('lifecycle', 'types', 'mission', '--render', 'mermaid', server=s)[0])
+    check('list', 'm1' in pawl('lifecycle', 'list', 'mission', server=s)[0])
+    pawl('lifecycle', 'patch', 'mission', 'm1', '--set', 'owner=bob', server=s)
+    pawl('lifecycle', 'transition', 'mission', 'm1', 'flying', '--note', 'go', server=s)
+    out, _ = pawl('lifecycle', 'show', 'mission', 'm1', server=s)
+    check('show', 'bob' in out and 'flying' in out)
+    check('history', 'go' in pawl('lifecycle', 'history', 'mission', 'm1', server=s)[0])
+
+
+def offline(server, folder):
+    data = ('--data', server.folder)
+    check('journal ls', 'frames 1 to' in pawl('journal', 'ls', *data)[0])
+    check('journal show', '"writes"' in pawl('journal', 'show', '1', *data)[0])
+    check('journal tail', len(pawl('journal', 'tail', *data, '--limit', '3')[0].splitlines()) == 3)
+    check('verify', 'no difference' in pawl('verify', *data)[0])
+    pawl('checkpoint', *data)
+    backup = os.path.join(folder, 'backup')
+    pawl('backup', *data, '--to', backup)
+    pawl('backup', *data, '--to', backup, code=4)
+    restored = os.path.join(folder, 'restored')
+    pawl('restore', '--from', backup, '--data', restored)
+    first, second = pawl('journal', 'ls', *data, '--json')[0], pawl('journal', 'ls', '--data', restored, '--json')[0]
+    check('the backup has every frame', json.loads(first)['last'] == json.loads(second)['last'])
+    check('the restored journal verifies', 'no difference' in pawl('verify', '--data', restored)[0])
+    # A byte in the middle of the journal: refused, with file and offset.
+    segments = os.path.join(restored, 'journal')
+    victim = os.path.join(segments, sorted(n for n in os.listdir(segments) if n.endswith('seg'))[0])
+    with open(victim, 'r+b') as f:
+        f.seek(5000)
+        byte = f.read(1)
+        f.seek(5000)
+        f.write(bytes([byte[0] ^ 1]))
+    _, err = pawl('verify', '--data', restored, code=1)
+    check(f'a flipped bit is told with its file: {err}', os.path.basename(victim).split('.')[0] in err)
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix='pawl-cli-')
+    check('version', pawl('version')[0].startswith('pawl '))
+    pawl('nonsense', code=2)
+    pawl('serve', '--nonsense', code=2)
+    pawl('instance', 'list', code=5, server='127.0.0.1:1')
+    check('completion', 'complete' in pawl('completion', 'bash')[0])
+    check('completion words', 'journal' in pawl('completion', 'words', '--', 'jo')[0])
+    check('check-config', 'good' in pawl('serve', '--check-config')[0])
+    server = live.Server()
+    with server as s:
+        pawl('journal', 'ls', '--data', s.folder, code=4)
+        for part in (processes, entities, lifecycle):
+            part(s.http, folder)
+        check('exit code 0', s.stop() == 0)
+        offline(s, folder)
+    subprocess.run(['rm', '-rf', folder])
+    print(f'{passed} passed, {len(failures)} failed')
+    return 1 if failures else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
