@@ -1,0 +1,191 @@
+#pragma once
+// How a lifecycle call fails: an error code out of one closed list, and a text that names the thing.
+// The names are those of the wire: what HTTP says in words is here a value to compare with.
+
+#include <array>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace pawl::lifecycle {
+
+enum class errc {
+  workflow_not_registered = 1,
+  workflow_already_registered,
+  entity_not_found,
+  invalid_transition,
+  terminal_phase,
+  missing_id_field,
+  missing_phase_field,
+  field_not_operator_writable,
+  invalid_transitions_table,
+  update_retries_exhausted,
+  already_exists,
+  unknown_field,
+  type_mismatch,
+  reason_required,
+  rejected,             // the mutator said no; its own error is the cause
+  bad_id,
+  corrupt_value,        // stored bytes do not fit the type any more
+  cancelled,            // the stop token was asked before anything was written
+  storage,              // the journal, the rows or the connection
+  invalid_definition,   // tags that contradict each other, doubled names, unknown words
+  definition_differs,   // the name is taken by another definition
+  mutator_required,
+  reentrant_update,     // a mutator wrote the very instance it is mutating
+  ambiguous_id,         // the id lives in several types
+  parent_cycle,
+  unresolved_template,  // a rule text has a token that nothing resolves
+  invalid_rule,
+  conflict,             // explicit compare-and-swap: the revision is not the newest
+  denied,               // the caller has no such role
+  revision_gone,        // the journal no longer reaches back to it
+  unsupported,          // not over this connection
+};
+
+// One row each: the name, the words that a message begins with, the HTTP status.
+struct errc_row {
+  errc code;
+  std::string_view name;
+  std::string_view words;
+  int status;
+};
+
+inline constexpr std::array kErrors{
+    errc_row{errc::workflow_not_registered, "workflow_not_registered", "workflow not registered", 404},
+    errc_row{errc::workflow_already_registered, "workflow_already_registered", "workflow already registered", 409},
+    errc_row{errc::entity_not_found, "entity_not_found", "entity not found", 404},
+    errc_row{errc::invalid_transition, "invalid_transition", "invalid transition", 400},
+    errc_row{errc::terminal_phase, "terminal_phase", "entity is in terminal phase", 400},
+    errc_row{errc::missing_id_field, "missing_id_field", "missing_id_field: no field is tagged id", 400},
+    errc_row{errc::missing_phase_field, "missing_phase_field", "missing_phase_field: no field is tagged phase", 400},
+    errc_row{errc::field_not_operator_writable, "field_not_operator_writable", "field is not operator_writable", 400},
+    errc_row{errc::invalid_transitions_table, "invalid_transitions_table", "invalid_transitions_table: invalid transitions table", 400},
+    errc_row{errc::update_retries_exhausted, "update_retries_exhausted", "update retry budget exhausted", 409},
+    errc_row{errc::already_exists, "already_exists", "entity already exists", 409},
+    errc_row{errc::unknown_field, "unknown_field", "unknown field", 400},
+    errc_row{errc::type_mismatch, "type_mismatch", "value does not fit the field", 400},
+    errc_row{errc::reason_required, "reason_required", "a reason is required", 400},
+    errc_row{errc::rejected, "rejected", "rejected by the mutator", 400},
+    errc_row{errc::bad_id, "bad_id", "bad id", 400},
+    errc_row{errc::corrupt_value, "corrupt_value", "stored value cannot be read", 500},
+    errc_row{errc::cancelled, "cancelled", "cancelled", 503},
+    errc_row{errc::storage, "storage", "storage", 503},
+    errc_row{errc::invalid_definition, "invalid_definition", "invalid definition", 400},
+    errc_row{errc::definition_differs, "definition_differs", "workflow is registered with another definition", 409},
+    errc_row{errc::mutator_required, "mutator_required", "a mutator is required", 400},
+    errc_row{errc::reentrant_update, "reentrant_update", "the mutator wrote the instance it mutates", 400},
+    errc_row{errc::ambiguous_id, "ambiguous_id", "the id lives in several workflows", 409},
+    errc_row{errc::parent_cycle, "parent_cycle", "the parents form a cycle", 409},
+    errc_row{errc::unresolved_template, "unresolved_template", "unresolved template", 400},
+    errc_row{errc::invalid_rule, "invalid_rule", "invalid rule", 400},
+    errc_row{errc::conflict, "conflict", "another write came first", 409},
+    errc_row{errc::denied, "denied", "not allowed", 403},
+    errc_row{errc::revision_gone, "revision_gone", "the revision is no longer kept", 410},
+    errc_row{errc::unsupported, "unsupported", "not offered here", 501},
+};
+
+constexpr const errc_row& row_of(errc code) {
+  for (const errc_row& row : kErrors)
+    if (row.code == code) return row;
+  return kErrors[18];
+}
+constexpr const errc_row* find_errc(std::string_view name) {
+  for (const errc_row& row : kErrors)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+class error_category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "pawl.lifecycle"; }
+  std::string message(int code) const override { return std::string(row_of(static_cast<errc>(code)).words); }
+};
+inline const std::error_category& category() {
+  static const error_category one;
+  return one;
+}
+inline std::error_code make_error_code(errc code) { return {static_cast<int>(code), category()}; }
+
+// `code` is what to act on, `detail` what to read. When a mutator refused, `code` is `rejected` and
+// `cause` is the mutator's own code.
+struct error {
+  std::error_code code;
+  std::string detail;
+  std::error_code cause{};
+
+  errc kind() const { return code.category() == category() ? static_cast<errc>(code.value()) : errc::storage; }
+  std::string message() const { return detail.empty() ? code.message() : code.message() + ": " + detail; }
+  friend bool operator==(const error& a, errc b) { return a.code == make_error_code(b) || a.cause == make_error_code(b); }
+  friend bool operator==(const error& a, const std::error_code& b) { return a.code == b || a.cause == b; }
+};
+
+// What fail() gives; converts to any result.
+struct failure {
+  error what;
+};
+inline failure fail(errc code, std::string detail = {}) { return {error{make_error_code(code), std::move(detail)}}; }
+inline failure fail(std::error_code code, std::string detail = {}) { return {error{code, std::move(detail)}}; }
+inline failure fail(error what) { return {std::move(what)}; }
+
+[[noreturn]] inline void bad_access(const error& what) { throw std::system_error(what.code, what.detail); }
+
+// A value or an error. Reading the value of a failed result throws std::system_error: that is a
+// broken invariant of the caller, not a way to handle errors.
+template <class T>
+class [[nodiscard]] result {
+ public:
+  using value_type = T;
+  result(T value) : v_(std::in_place_index<0>, std::move(value)) {}
+  result(failure f) : v_(std::in_place_index<1>, std::move(f.what)) {}
+
+  bool has_value() const { return v_.index() == 0; }
+  explicit operator bool() const { return has_value(); }
+  T& value() & { return check(), std::get<0>(v_); }
+  const T& value() const& { return check(), std::get<0>(v_); }
+  // By value, so that `for (auto& e : *m.history<T>(id))` outlives the temporary.
+  T value() && { return check(), std::get<0>(std::move(v_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const lifecycle::error& error() const { return std::get<1>(v_); }
+  template <class U>
+  T value_or(U&& otherwise) const& {
+    return has_value() ? std::get<0>(v_) : static_cast<T>(std::forward<U>(otherwise));
+  }
+
+ private:
+  void check() const {
+    if (!has_value()) bad_access(std::get<1>(v_));
+  }
+  std::variant<T, lifecycle::error> v_;
+};
+
+template <>
+class [[nodiscard]] result<void> {
+ public:
+  using value_type = void;
+  result() = default;
+  result(failure f) : v_(std::in_place_index<1>, std::move(f.what)) {}
+  bool has_value() const { return v_.index() == 0; }
+  explicit operator bool() const { return has_value(); }
+  void value() const {
+    if (!has_value()) bad_access(std::get<1>(v_));
+  }
+  const lifecycle::error& error() const { return std::get<1>(v_); }
+
+ private:
+  std::variant<std::monostate, lifecycle::error> v_;
+};
+
+}  // namespace pawl::lifecycle
+
+template <>
+struct std::is_error_code_enum<pawl::lifecycle::errc> : std::true_type {};

@@ -1,0 +1,225 @@
+#pragma once
+// The manager is what an application calls: durable instances of its structs, checked transitions,
+// history, watch, links between instances, and writes by operators that are denied by default.
+// Safe from any thread.
+
+#include <iterator>
+
+#include "pawl/engine.h"
+#include "pawl/lifecycle/watch.h"
+
+namespace pawl::lifecycle {
+
+struct manager_options {
+  warn_function log{};  // warnings; default: standard error
+};
+
+struct remote_options {
+  std::string token{};  // bearer token; empty for a server without authentication
+  warn_function log{};
+};
+
+class manager {
+ public:
+  manager();  // on an engine of its own, in memory
+  explicit manager(Engine& engine, manager_options options = {});
+  explicit manager(std::shared_ptr<store> on, manager_options options = {});
+  // Against a server: "http://127.0.0.1:8080".
+  static result<manager> connect(std::string_view address, remote_options options = {});
+  ~manager();
+  manager(manager&&) noexcept;
+  manager& operator=(manager&&) noexcept;
+
+  // Types. Register before use; once a manager.
+  template <class T>
+  result<void> register_type() {
+    static_assert(participant<T>,
+                  "pawl lifecycle: the struct is not a participant: it must be copyable and default-constructible and have "
+                  "static constexpr members `workflow`, `bucket`, `fields = lc::fields(...)` and `transitions = lc::table(...)`");
+    return register_type(describe<T>());
+  }
+  result<void> register_type(const dynamic_type& type);
+  result<dynamic_type> definition(std::string_view workflow) const;
+  result<std::vector<dynamic_type>> definitions() const;  // sorted by name
+  result<void> rule_writable(std::string_view workflow, std::string_view field) const;
+  result<kind> field_type(std::string_view workflow, std::string_view field) const;
+
+  // Create and read.
+  template <participant T>
+  result<revision> create(const T& state, std::stop_token stop = {}) {
+    return create_record(name<T>(), id_of(state), to_record(state), stop);
+  }
+  template <participant T>
+  result<T> get(std::string_view id) const {
+    auto found = get_record(name<T>(), id);
+    if (!found) return lifecycle::fail(found.error());
+    return from_record<T>(found->record);
+  }
+  // The state and the revision it has, for compare_and_swap.
+  template <participant T>
+  result<std::pair<T, revision>> get_with_revision(std::string_view id) const {
+    auto found = get_record(name<T>(), id);
+    if (!found) return lifecycle::fail(found.error());
+    auto state = from_record<T>(found->record);
+    if (!state) return lifecycle::fail(state.error());
+    return std::pair<T, revision>(*std::move(state), found->rev);
+  }
+  template <participant T>
+  result<revision> remove(std::string_view id, std::stop_token stop = {}) {
+    return remove_record(name<T>(), id, stop);
+  }
+
+  // Writes. The mutator gets a copy: void f(T&) or result<void> f(T&). Writers of one instance queue,
+  // so nobody sees a conflict; the mutator may run again when a writer elsewhere came first.
+  template <participant T, class F>
+  result<revision> update(std::string_view id, F&& f, std::stop_token stop = {}) {
+    return write(name<T>(), id, {}, {}, mutator<T>(f), 0, stop);
+  }
+  // The same by bare compare-and-swap: five tries, then update_retries_exhausted.
+  template <participant T, class F>
+  result<revision> update_cas(std::string_view id, F&& f, std::stop_token stop = {}) {
+    return write(name<T>(), id, {}, {}, mutator<T>(f), kTries, stop);
+  }
+  // Writes the whole state if `expected` is still its newest revision, else `conflict`.
+  template <participant T>
+  result<revision> compare_and_swap(const T& state, revision expected, std::stop_token stop = {}) {
+    return swap_record(name<T>(), id_of(state), to_record(state), expected, stop);
+  }
+  template <participant T>
+  result<revision> transition(std::string_view id, std::string_view to, how why = {}, std::stop_token stop = {}) {
+    return transition_record(name<T>(), id, to, why, stop);
+  }
+  // The mutator's changes and the phase go in one write; the phase named here wins.
+  template <participant T, class F>
+  result<revision> transition_with(std::string_view id, std::string_view to, how why, F&& f, std::stop_token stop = {}) {
+    return write(name<T>(), id, to, std::move(why), mutator<T>(f), 0, stop);
+  }
+  // To the first terminal phase that the current one leads to (one marked success is preferred), or
+  // to `target`, which must be terminal.
+  template <participant T>
+  result<revision> complete(std::string_view id, std::string_view target = {}, std::stop_token stop = {}) {
+    return complete_record(name<T>(), id, target, stop);
+  }
+  template <participant T>
+  result<revision> fail(std::string_view id, std::string_view reason, std::stop_token stop = {}) {
+    return fail_record(name<T>(), id, reason, stop);
+  }
+  // A JSON object of fields; each must be operator_writable. null resets a field to its zero.
+  template <participant T>
+  result<revision> operator_patch(std::string_view id, std::string_view json_object, std::stop_token stop = {}) {
+    return patch_record(name<T>(), id, json_object, stop);
+  }
+
+  // Reads over many.
+  template <participant T>
+  result<page<T>> list(const query<T>& ask = {}) const {
+    auto found = list_records(name<T>(), ask);
+    if (!found) return lifecycle::fail(found.error());
+    page<T> out;
+    out.skipped = found->skipped;
+    out.cursor = std::move(found->cursor);
+    out.states.reserve(found->items.size());
+    for (const instance& item : found->items) {
+      auto state = from_record<T>(item.record);
+      if (!state) {
+        ++out.skipped;
+        warn("list skips '" + std::string(item.id) + "': " + state.error().message());
+        continue;
+      }
+      out.states.push_back(*std::move(state));
+      out.revisions.push_back(item.rev);
+    }
+    return out;
+  }
+  template <participant T>
+  result<history_log> history(std::string_view id) const {
+    return history_of(name<T>(), id);
+  }
+  // Snapshot, then live; with `after`, only what came after that revision.
+  template <participant T>
+  result<watch_stream<T>> watch(std::optional<revision> after = {}) const {
+    auto from = watch_records(name<T>(), after);
+    if (!from) return lifecycle::fail(from.error());
+    return watch_stream<T>(std::shared_ptr<subscription>(*std::move(from)), log_);
+  }
+  // Calls f for every change until `stop`.
+  template <participant T, class F>
+    requires std::invocable<F&, const change<T>&>
+  result<void> watch(F&& f, std::stop_token stop) const {
+    auto from = watch<T>();
+    if (!from) return lifecycle::fail(from.error());
+    while (auto c = from->next(stop)) f(*c);
+    return {};
+  }
+
+  // Links and lookups cross types.
+  result<std::vector<snapshot>> children(std::string_view id) const;
+  result<std::vector<snapshot>> ancestors(std::string_view id) const;  // parent first, root last
+  result<snapshot> lookup(std::string_view id) const;
+
+  // The same by name, with JSON: for types that exist only as data.
+  result<revision> create_json(std::string_view workflow, std::string_view id, std::string_view json_object, std::stop_token stop = {});
+  result<snapshot> get_json(std::string_view workflow, std::string_view id) const;
+  result<std::vector<snapshot>> list_json(std::string_view workflow, const any_query& ask = {}) const;
+  using record_mutator = std::function<result<void>(std::string_view before, std::string& after)>;
+  result<revision> update_record(std::string_view workflow, std::string_view id, const record_mutator& f, std::stop_token stop = {});
+  result<revision> transition(std::string_view workflow, std::string_view id, std::string_view to, how why = {}, std::stop_token stop = {});
+  result<revision> operator_patch(std::string_view workflow, std::string_view id, std::string_view json_object, std::stop_token stop = {});
+  result<history_log> history(std::string_view workflow, std::string_view id) const { return history_of(workflow, id); }
+
+  // Rules: stored ones fire by themselves; run_action runs one action now.
+  result<void> put_rule(std::string_view rule_name, std::string_view json_rule);
+  result<revision> run_action(std::string_view id, std::string_view json_action, const rule_context& context = {});
+  result<std::string> substitute(std::string_view id, std::string_view text, const rule_context& context = {}) const;
+
+ private:
+  static constexpr int kTries = 5;
+  struct core;
+
+  template <class T>
+  static std::string_view name() {
+    return std::string_view(T::workflow);
+  }
+  template <class T>
+  static std::string id_of(const T& state) {
+    std::string bytes = to_record(state);
+    record::walk at(bytes);
+    while (at.next())
+      if (at.name == T::fields.name_of(lifecycle::id)) return std::string(at.as_text());
+    return {};
+  }
+  template <class T, class F>
+  static record_mutator mutator(F& f) {
+    if constexpr (requires { f == nullptr; })
+      if (f == nullptr) return {};
+    return [&f](std::string_view before, std::string& after) -> result<void> {
+      auto state = from_record<T>(before);
+      if (!state) return lifecycle::fail(state.error());
+      if constexpr (std::is_void_v<std::invoke_result_t<F&, T&>>) f(*state);
+      else if (result<void> said = f(*state); !said) return said;
+      after = to_record(*state, before);
+      return {};
+    };
+  }
+
+  void warn(std::string_view text) const { (*log_)(text); }
+  result<revision> create_record(std::string_view workflow, std::string_view id, std::string bytes, std::stop_token stop);
+  result<instance> get_record(std::string_view workflow, std::string_view id) const;
+  result<revision> remove_record(std::string_view workflow, std::string_view id, std::stop_token stop);
+  // `tries` 0: queue with the other writers and never give up on a conflict.
+  result<revision> write(std::string_view workflow, std::string_view id, std::string_view to, how why, const record_mutator& f, int tries,
+                         std::stop_token stop);
+  result<revision> swap_record(std::string_view workflow, std::string_view id, std::string bytes, revision expected, std::stop_token stop);
+  result<revision> transition_record(std::string_view workflow, std::string_view id, std::string_view to, const how& why, std::stop_token stop);
+  result<revision> complete_record(std::string_view workflow, std::string_view id, std::string_view target, std::stop_token stop);
+  result<revision> fail_record(std::string_view workflow, std::string_view id, std::string_view reason, std::stop_token stop);
+  result<revision> patch_record(std::string_view workflow, std::string_view id, std::string_view json_object, std::stop_token stop);
+  result<any_page> list_records(std::string_view workflow, const any_query& ask) const;
+  result<history_log> history_of(std::string_view workflow, std::string_view id) const;
+  result<std::unique_ptr<subscription>> watch_records(std::string_view workflow, std::optional<revision> after) const;
+
+  std::shared_ptr<const warn_function> log_;
+  std::unique_ptr<core> core_;
+};
+
+}  // namespace pawl::lifecycle

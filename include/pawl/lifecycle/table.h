@@ -1,0 +1,121 @@
+#pragma once
+// The transitions table of a struct: its phases and where each may go. Built and checked while the
+// program is compiled; a table that contradicts itself does not compile, and the compiler names the
+// function below that says why.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pawl::lifecycle {
+
+// Each is declared and never defined: reaching one while compiling is the error message.
+namespace compile_error {
+void invalid_transitions_table_it_declares_no_phase();
+void invalid_transitions_table_a_phase_has_an_empty_name();
+void invalid_transitions_table_a_phase_is_declared_twice();
+void invalid_transitions_table_a_target_has_an_empty_name();
+void invalid_transitions_table_a_target_is_not_declared_as_a_phase();
+void invalid_transitions_table_a_target_is_named_twice_from_one_phase();
+void invalid_transitions_table_a_success_phase_is_not_terminal();
+}  // namespace compile_error
+
+// One line of the table: a phase and where it may go.
+template <std::size_t N>
+struct edges {
+  std::string_view phase;
+  std::array<std::string_view, N> targets{};
+  bool success = false;
+};
+
+template <class... To>
+consteval edges<sizeof...(To)> from(std::string_view phase, To... to) {
+  return {phase, {std::string_view(to)...}, false};
+}
+consteval edges<0> terminal(std::string_view phase) { return {phase, {}, false}; }
+// A terminal phase that means the work is done well: complete() prefers it.
+consteval edges<0> success(std::string_view phase) { return {phase, {}, true}; }
+
+template <std::size_t Phases, std::size_t Edges>
+class transitions_table {
+ public:
+  struct line {
+    std::string_view phase;
+    std::size_t first = 0, last = 0;  // its targets among targets_
+    bool success = false;
+  };
+
+  template <std::size_t... Ns>
+  consteval explicit transitions_table(const edges<Ns>&... rows) {
+    std::size_t phase = 0, edge = 0;
+    auto take = [&](const auto& row) {
+      lines_[phase].phase = row.phase;
+      lines_[phase].success = row.success;
+      lines_[phase].first = edge;
+      for (std::string_view target : row.targets) targets_[edge++] = target;
+      lines_[phase++].last = edge;
+    };
+    (take(rows), ...);
+    check();
+  }
+
+  constexpr bool declares(std::string_view phase) const { return find(phase) != nullptr; }
+  // An undeclared phase is terminal: a misconfigured instance cannot move.
+  constexpr bool is_terminal(std::string_view phase) const {
+    const line* l = find(phase);
+    return !l || l->first == l->last;
+  }
+  constexpr bool allows(std::string_view from, std::string_view to) const {
+    const line* l = find(from);
+    if (!l) return false;
+    for (std::size_t i = l->first; i < l->last; ++i)
+      if (targets_[i] == to) return true;
+    return false;
+  }
+  // Sorted by name; with `terminal_only` those without targets.
+  std::vector<std::string> phases(bool terminal_only = false) const {
+    std::vector<std::string> out;
+    for (const line& l : lines_)
+      if (!terminal_only || l.first == l.last) out.emplace_back(l.phase);
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+  constexpr const std::array<line, Phases>& lines() const { return lines_; }
+  constexpr std::string_view target(std::size_t i) const { return targets_[i]; }
+
+ private:
+  constexpr const line* find(std::string_view phase) const {
+    for (const line& l : lines_)
+      if (l.phase == phase) return &l;
+    return nullptr;
+  }
+  consteval void check() const {
+    if (Phases == 0) compile_error::invalid_transitions_table_it_declares_no_phase();
+    for (std::size_t i = 0; i < Phases; ++i) {
+      const line& l = lines_[i];
+      if (l.phase.empty()) compile_error::invalid_transitions_table_a_phase_has_an_empty_name();
+      for (std::size_t j = 0; j < i; ++j)
+        if (lines_[j].phase == l.phase) compile_error::invalid_transitions_table_a_phase_is_declared_twice();
+      if (l.success && l.first != l.last) compile_error::invalid_transitions_table_a_success_phase_is_not_terminal();
+      for (std::size_t e = l.first; e < l.last; ++e) {
+        if (targets_[e].empty()) compile_error::invalid_transitions_table_a_target_has_an_empty_name();
+        if (!find(targets_[e])) compile_error::invalid_transitions_table_a_target_is_not_declared_as_a_phase();
+        for (std::size_t d = l.first; d < e; ++d)
+          if (targets_[d] == targets_[e]) compile_error::invalid_transitions_table_a_target_is_named_twice_from_one_phase();
+      }
+    }
+  }
+
+  std::array<line, Phases> lines_{};
+  std::array<std::string_view, Edges> targets_{};
+};
+
+template <std::size_t... Ns>
+consteval auto table(const edges<Ns>&... rows) {
+  return transitions_table<sizeof...(Ns), (Ns + ... + 0)>(rows...);
+}
+
+}  // namespace pawl::lifecycle

@@ -1,0 +1,113 @@
+#include "pawl/engine.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/parts.h"
+#include "faces/lifecycle/refuse.h"
+#include "kernel/verify.h"
+#include "storage/memory.h"
+#include "storage/open.h"
+
+namespace pawl {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The same line that the server writes and checks.
+constexpr std::string_view kFormat = "pawl data 1, 1 shard";
+
+Result<void> prepare_folder(const std::string& data) {
+  std::error_code ec;
+  if (!fs::exists(data + "/FORMAT", ec)) {
+    if (fs::exists(data, ec) && !fs::is_empty(data, ec))
+      return fail(Code::invalid, "NOT_A_DATA_DIR", fmt::format("{} is not empty and holds no FORMAT file: choose another data directory", data));
+    fs::create_directories(data, ec);
+    std::ofstream(data + "/FORMAT") << kFormat << "\n";
+  }
+  std::ifstream in(data + "/FORMAT");
+  std::string line;
+  std::getline(in, line);
+  if (line != kFormat) return fail(Code::invalid, "DATA_FORMAT", fmt::format("{}/FORMAT says '{}' and this library reads '{}'", data, line, kFormat));
+  return {};
+}
+
+struct Stores {
+  std::unique_ptr<Journal> journal;
+  std::unique_ptr<Rows> rows;
+};
+
+Result<Stores> open_stores(const EngineOptions& options) {
+  Stores out;
+  if (options.data.empty()) {
+    out.journal = std::make_unique<MemoryJournal>();
+    out.rows = std::make_unique<MemoryRows>();
+    return out;
+  }
+  TRY_OK(prepare_folder(options.data));
+  JournalOptions journal;
+  journal.folder = options.data + "/journal";
+  journal.unflushed = options.unflushed;
+  TRY(out.journal, open_journal(journal));
+  RowsOptions rows;
+  rows.folder = options.data + "/rows";
+  auto opened = open_rows(rows);
+  if (!opened && opened.error().code == Code::corrupt) {
+    // Rows are derived: the journal gives them back.
+    std::error_code ec;
+    fs::remove_all(rows.folder, ec);
+    opened = open_rows(rows);
+  }
+  if (!opened) return fail(std::move(opened.error()));
+  out.rows = std::move(*opened);
+  return out;
+}
+
+Result<std::unique_ptr<Engine::Parts>> open_parts(EngineOptions options) {
+  auto parts = std::make_unique<Engine::Parts>();
+  TRY(Stores stores, open_stores(options));
+  ShardOptions shard;
+  shard.cache_bytes = options.cache_bytes;
+  parts->options = std::move(options);
+  TRY(parts->shard, Shard::open(std::move(stores.journal), std::move(stores.rows), {&parts->program}, std::move(shard)));
+  parts->clock = std::make_unique<Clock>(*parts->shard);
+  parts->shard->connect(To::clock, *parts->clock);
+  parts->hub = std::make_shared<lifecycle::Hub>(*parts->shard);
+  TRY_OK(parts->shard->start());
+  parts->clock->start();
+  return parts;
+}
+
+}  // namespace
+
+Engine::Parts::~Parts() {
+  if (clock) clock->stop();
+  if (hub) hub->detach();
+  if (shard) shard->stop();
+}
+
+Engine::Engine(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Engine::~Engine() = default;
+
+lifecycle::result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  auto parts = open_parts(std::move(options));
+  if (!parts) return lifecycle::fail(lifecycle::to_error(parts.error()));
+  return std::unique_ptr<Engine>(new Engine(std::move(*parts)));
+}
+
+const EngineOptions& Engine::options() const { return parts_->options; }
+std::uint64_t Engine::last() const { return parts_->shard->durable(); }
+
+lifecycle::result<std::size_t> Engine::verify() const {
+  MemoryRows scratch;
+  const Program* programs[] = {&parts_->program};
+  auto done = pawl::verify(parts_->shard->journal(), scratch, programs);
+  if (!done) return lifecycle::fail(lifecycle::to_error(done.error()));
+  if (!done->difference.empty()) return lifecycle::fail(lifecycle::errc::storage, done->difference);
+  return done->rerun;
+}
+
+}  // namespace pawl

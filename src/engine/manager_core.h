@@ -1,0 +1,45 @@
+#pragma once
+// What a manager holds: its store, the types it was told of, the lines of writers, what it has warned of.
+
+#include <random>
+#include <shared_mutex>
+#include <unordered_set>
+
+#include "engine/lines.h"
+#include "pawl/lifecycle/manager.h"
+
+namespace pawl::lifecycle {
+
+struct manager::core {
+  std::unique_ptr<Engine> own;  // of a manager that was given none
+  std::shared_ptr<store> on;
+  std::shared_ptr<const warn_function> log;
+  Lines lines;
+
+  mutable std::shared_mutex types_mutex;
+  std::unordered_map<std::string, std::shared_ptr<const dynamic_type>> types;
+
+  mutable std::mutex drift_mutex;
+  std::unordered_set<std::string> drifted;  // type, id and phase that were warned of
+
+  core();
+  // Of a type that was registered here.
+  result<std::shared_ptr<const dynamic_type>> type(std::string_view workflow) const;
+  // Warns once for each instance and phase that the table does not declare.
+  void check_drift(const dynamic_type& type, std::string_view id, std::string_view phase);
+  uint64_t new_stamp() { return stamp_base_ + stamps_.fetch_add(2, std::memory_order_relaxed); }
+
+  result<revision> write_in_line(const dynamic_type& type, std::string_view id, std::string_view to, const how& why, const record_mutator& f,
+                                 std::stop_token stop);
+  result<revision> write_bare(const dynamic_type& type, std::string_view id, std::string_view to, const how& why, const record_mutator& f, int tries,
+                              std::stop_token stop);
+
+ private:
+  uint64_t stamp_base_;
+  std::atomic<uint64_t> stamps_{0};
+};
+
+// True while this thread runs a mutator on the instance.
+bool mutating(const void* manager, std::string_view workflow, std::string_view id);
+
+}  // namespace pawl::lifecycle

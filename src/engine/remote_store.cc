@@ -1,0 +1,332 @@
+#include "engine/remote_store.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "engine/local_store.h"
+#include "engine/remote_watch.h"
+#include "faces/lifecycle/values.h"
+#include "json/text.h"
+#include "wire/message.h"
+
+namespace pawl::lifecycle {
+
+namespace {
+
+std::string in_path(std::string_view text) { return wire::percent_encode(text); }
+
+std::string instance_path(std::string_view workflow, std::string_view id_text) {
+  return "/pawl/v1/lifecycle/instances/" + in_path(workflow) + "/" + in_path(id_text);
+}
+std::string operator_path(std::string_view workflow, std::string_view id_text) { return "/workflows/" + in_path(workflow) + "/" + in_path(id_text); }
+
+revision revision_of(const HttpAnswer& answer) {
+  std::string_view tag = answer.header("ETag");
+  if (tag.starts_with('"')) tag.remove_prefix(1);
+  revision out = 0;
+  std::from_chars(tag.data(), tag.data() + tag.size(), out);
+  return out;
+}
+
+class Settled final : public pending_write {
+ public:
+  explicit Settled(result<written> outcome) : outcome_(std::move(outcome)) {}
+  result<written> wait() override { return outcome_; }
+
+ private:
+  result<written> outcome_;
+};
+
+js::Value object_or_empty(std::string_view text) {
+  auto parsed = js::parse(text);
+  return parsed && parsed->is_object() ? std::move(*parsed) : js::Value(js::Object());
+}
+
+js::Value context_json(std::string_view id_text, const rule_context& context) {
+  return js::object({{"entity_id", id_text}, {"message", object_or_empty(context.message)}, {"caller", object_or_empty(context.caller)},
+                     {"schedule", object_or_empty(context.schedule)}, {"state", object_or_empty(context.state)}});
+}
+
+std::string query_text(const any_query& query) {
+  std::string out = fmt::format("?limit={}&offset={}", std::max<int64_t>(0, query.limit), std::max<int64_t>(0, query.offset));
+  if (!query.phase.empty()) out += "&phase=" + wire::percent_encode(query.phase);
+  if (query.active) out += "&active=true";
+  if (!query.cursor.empty()) out += "&cursor=" + query.cursor;
+  if (query.updated_after)
+    out += "&updated_after=" + wire::percent_encode(rfc3339(std::chrono::duration_cast<std::chrono::nanoseconds>(query.updated_after->time_since_epoch()).count()));
+  for (const auto& [name, v] : query.match) {
+    std::string text = v.k == kind::string ? std::get<std::string>(v.v) : js::print(to_json(v));
+    out += "&match." + wire::percent_encode(name) + "=" + wire::percent_encode(text);
+  }
+  return out;
+}
+
+}  // namespace
+
+error error_of(int status, std::string_view body) {
+  std::string text(body);
+  if (auto parsed = js::parse(body); parsed && parsed->is_object()) text = parsed->string_or("error", body);
+  size_t at = text.find("lifecycle: ");
+  if (at != std::string::npos) {
+    std::string_view words = std::string_view(text).substr(at + 11);
+    for (const errc_row& row : kErrors)
+      if (words.starts_with(row.words)) {
+        words.remove_prefix(row.words.size());
+        if (words.starts_with(": ")) words.remove_prefix(2);
+        return {make_error_code(row.code), std::string(words)};
+      }
+  }
+  errc code = status == 403 || status == 401 ? errc::denied : status == 404 ? errc::entity_not_found : status == 500 ? errc::corrupt_value : errc::storage;
+  return {make_error_code(code), fmt::format("the server answered {}: {}", status, text)};
+}
+
+result<instance> parse_state(const Type& type, const js::Value& state, revision rev) {
+  std::string id_text(state.string_or(type.id_field));
+  auto bytes = record_of(type, id_text, state);
+  if (!bytes) return lifecycle::fail(to_error(bytes.error()));
+  struct Kept {
+    std::string id, record;
+  };
+  auto kept = std::make_shared<Kept>(Kept{std::move(id_text), *std::move(bytes)});
+  instance out;
+  out.id = kept->id;
+  out.record = kept->record;
+  out.phase = text_field(kept->record, type.phase_field);
+  out.parent = type.parent_field.empty() ? std::string_view() : text_field(kept->record, type.parent_field);
+  out.rev = rev;
+  out.stamp = rev;  // over the wire a write is named by its revision
+  out.keep = std::move(kept);
+  return out;
+}
+
+result<std::shared_ptr<store>> RemoteStore::connect(std::string_view address, std::string token) {
+  auto client = HttpClient::make(address, std::move(token));
+  if (!client) return lifecycle::fail(to_error(client.error()));
+  auto out = std::make_shared<RemoteStore>(*std::move(client));
+  if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
+  return std::shared_ptr<store>(std::move(out));
+}
+
+result<HttpAnswer> RemoteStore::ask(HttpAsk what) {
+  auto answer = client_->send(what);
+  if (!answer) return lifecycle::fail(to_error(answer.error()));
+  if (answer->status / 100 != 2) return lifecycle::fail(error_of(answer->status, answer->body));
+  return *std::move(answer);
+}
+
+result<js::Value> RemoteStore::ask_json(HttpAsk what, HttpAnswer* whole) {
+  auto answer = ask(std::move(what));
+  if (!answer) return lifecycle::fail(answer.error());
+  auto parsed = js::parse(answer->body);
+  if (!parsed) return lifecycle::fail(errc::storage, "the server's answer is not JSON: " + parsed.error().message);
+  if (whole) *whole = *std::move(answer);
+  return *std::move(parsed);
+}
+
+result<written> RemoteStore::write(HttpAsk what) {
+  HttpAnswer whole;
+  auto body = ask_json(std::move(what), &whole);
+  if (!body) return lifecycle::fail(body.error());
+  return written{revision_of(whole), std::string(body->string_or("phase")), std::string(body->string_or("warning"))};
+}
+
+result<TypePtr> RemoteStore::known(std::string_view workflow) {
+  {
+    std::shared_lock lock(types_mutex_);
+    if (auto it = types_.find(workflow); it != types_.end()) return it->second;
+  }
+  auto def = type(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  auto made = std::make_shared<const Type>(make_type(*std::move(def)));
+  std::unique_lock lock(types_mutex_);
+  return types_.insert_or_assign(std::string(workflow), made).first->second;
+}
+
+result<void> RemoteStore::put_type(const dynamic_type& def) {
+  auto done = ask({"PUT", "/pawl/v1/lifecycle/types/" + in_path(def.name), {{"X-Pawl-Definition", "code"}}, js::print(type_json(def))});
+  if (!done) return lifecycle::fail(done.error());
+  std::unique_lock lock(types_mutex_);
+  types_.insert_or_assign(def.name, std::make_shared<const Type>(make_type(def)));
+  return {};
+}
+
+result<dynamic_type> RemoteStore::type(std::string_view workflow) {
+  auto body = ask_json({"GET", "/pawl/v1/lifecycle/types/" + in_path(workflow)});
+  if (!body) return lifecycle::fail(body.error());
+  auto def = parse_type(workflow, *body);
+  if (!def) return lifecycle::fail(to_error(def.error()));
+  return *std::move(def);
+}
+
+result<std::vector<dynamic_type>> RemoteStore::types() {
+  auto body = ask_json({"GET", "/pawl/v1/lifecycle/types"});
+  if (!body) return lifecycle::fail(body.error());
+  std::vector<dynamic_type> out;
+  if (body->is_array())
+    for (const js::Value& one : body->array())
+      if (auto def = parse_type(one.string_or("workflow"), one)) out.push_back(*std::move(def));
+  return out;
+}
+
+result<instance> RemoteStore::get(std::string_view workflow, std::string_view id_text) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  HttpAnswer whole;
+  auto body = ask_json({"GET", operator_path(workflow, id_text)}, &whole);
+  if (!body) return lifecycle::fail(body.error());
+  return parse_state(**def, *body, revision_of(whole));
+}
+
+static std::string state_of(const dynamic_type& def, std::string_view bytes) {
+  std::string out;
+  return append_state(out, def, bytes) ? out : "{}";
+}
+
+result<written> RemoteStore::create(std::string_view workflow, std::string_view id_text, std::string bytes) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  return write({"POST", instance_path(workflow, id_text), {}, state_of((*def)->def, bytes)});
+}
+
+std::unique_ptr<pending_write> RemoteStore::replace(replace_request r) {
+  auto def = known(r.workflow);
+  if (!def) return std::make_unique<Settled>(lifecycle::fail(def.error()));
+  revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
+  std::string path = fmt::format("{}?source={}&to={}&note={}", instance_path(r.workflow, r.id), name_of(r.why.triggered), in_path(r.to), in_path(r.why.note));
+  return std::make_unique<Settled>(write({"PUT", std::move(path), {{"If-Match", fmt::format("\"{}\"", expected)}}, state_of((*def)->def, r.record)}));
+}
+
+result<written> RemoteStore::transition(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  return write({"POST", operator_path(workflow, id_text) + "/transition", {}, js::print(js::object({{"phase", to}, {"note", why.note}}))});
+}
+
+result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target) {
+  return write({"POST", instance_path(workflow, id_text) + "/complete", {}, js::print(js::object({{"target", target}}))});
+}
+
+result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason) {
+  return write({"POST", instance_path(workflow, id_text) + "/fail", {}, js::print(js::object({{"reason", reason}}))});
+}
+
+result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text) { return write({"DELETE", instance_path(workflow, id_text)}); }
+
+result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object) {
+  return write({"POST", operator_path(workflow, id_text) + "/state", {}, std::string(json_object)});
+}
+
+result<any_page> RemoteStore::list(std::string_view workflow, const any_query& query) {
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  // A value of another kind than its field's equals nothing; the wire would coerce it.
+  for (const auto& [name, v] : query.match)
+    if (const auto* f = (*def)->def.find(name); f && f->k != v.k) return any_page{};
+  HttpAnswer whole;
+  auto body = ask_json({"GET", "/workflows/" + in_path(workflow) + query_text(query)}, &whole);
+  if (!body) return lifecycle::fail(body.error());
+  any_page out;
+  if (body->is_array())
+    for (const js::Value& state : body->array()) {
+      auto one = parse_state(**def, state, 0);
+      if (one) out.items.push_back(*std::move(one));
+      else ++out.skipped;
+    }
+  std::string_view skipped = whole.header("X-Pawl-Skipped");
+  size_t more = 0;
+  std::from_chars(skipped.data(), skipped.data() + skipped.size(), more);
+  out.skipped += more;
+  out.cursor = whole.header("X-Pawl-Cursor");
+  return out;
+}
+
+result<history_log> RemoteStore::history(std::string_view workflow, std::string_view id_text) {
+  auto body = ask_json({"GET", operator_path(workflow, id_text) + "/history"});
+  if (!body) return lifecycle::fail(body.error());
+  history_log out;
+  if (!body->is_array()) return out;
+  for (const js::Value& one : body->array()) {
+    transition_event event;
+    event.from = one.string_or("from");
+    event.to = one.string_or("to");
+    event.note = one.string_or("note");
+    event.caller = one.string_or("caller");
+    if (auto at = parse_rfc3339(one.string_or("at"))) event.at = time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*at)));
+    for (size_t i = 0; i < std::size(kSources); ++i)
+      if (kSources[i] == one.string_or("triggered")) event.triggered = static_cast<source>(i);
+    if (const js::Value* rev = one.find("revision"); rev && rev->is_number()) event.rev = rev->as_uint64().value_or(0);
+    out.events.push_back(std::move(event));
+  }
+  return out;
+}
+
+result<snapshot> RemoteStore::linked(const js::Value& from) {
+  auto def = known(from.string_or("workflow"));
+  if (!def) return lifecycle::fail(def.error());
+  const js::Value* rev = from.find("revision");
+  const js::Value* state = from.find("state");
+  if (!state) return lifecycle::fail(errc::corrupt_value, "the server could not read the state");
+  auto one = parse_state(**def, *state, rev && rev->is_number() ? rev->as_uint64().value_or(0) : 0);
+  if (!one) return lifecycle::fail(one.error());
+  return to_snapshot((*def)->def, *one);
+}
+
+result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
+  auto body = ask_json({"GET", "/pawl/v1/lifecycle/children/" + in_path(id_text)});
+  if (!body) return lifecycle::fail(body.error());
+  std::vector<snapshot> out;
+  if (body->is_array())
+    for (const js::Value& one : body->array())
+      if (auto made = linked(one)) out.push_back(*std::move(made));
+  return out;
+}
+
+result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text, std::string& warning) {
+  HttpAnswer whole;
+  auto body = ask_json({"GET", "/pawl/v1/lifecycle/ancestors/" + in_path(id_text)}, &whole);
+  if (!body) return lifecycle::fail(body.error());
+  warning = whole.header("Warning");
+  std::vector<snapshot> out;
+  if (body->is_array())
+    for (const js::Value& one : body->array())
+      if (auto made = linked(one)) out.push_back(*std::move(made));
+  return out;
+}
+
+result<snapshot> RemoteStore::lookup(std::string_view id_text) {
+  auto body = ask_json({"GET", "/pawl/v1/lifecycle/lookup/" + in_path(id_text)});
+  if (!body) return lifecycle::fail(body.error());
+  return linked(*body);
+}
+
+result<std::unique_ptr<subscription>> RemoteStore::watch(std::string_view workflow, std::optional<revision> after) {
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  return std::unique_ptr<subscription>(std::make_unique<RemoteSubscription>(client_, *def, after));
+}
+
+result<void> RemoteStore::put_rule(std::string_view name, std::string_view json_rule) {
+  auto done = ask({"PUT", "/pawl/v1/lifecycle/rules/" + in_path(name), {}, std::string(json_rule)});
+  if (!done) return lifecycle::fail(done.error());
+  return {};
+}
+
+result<written> RemoteStore::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context) {
+  auto action = js::parse(json_action);
+  if (!action) return lifecycle::fail(errc::invalid_rule, action.error().message);
+  js::Value body = context_json(id_text, context);
+  body.object().set("action", *std::move(action));
+  return write({"POST", "/pawl/v1/lifecycle/actions", {}, js::print(body)});
+}
+
+result<std::string> RemoteStore::substitute(std::string_view id_text, std::string_view text, const rule_context& context) {
+  js::Value body = context_json(id_text, context);
+  body.object().set("text", js::Value(text));
+  auto answer = ask_json({"POST", "/pawl/v1/lifecycle/substitute", {}, js::print(body)});
+  if (!answer) return lifecycle::fail(answer.error());
+  return std::string(answer->string_or("text"));
+}
+
+}  // namespace pawl::lifecycle

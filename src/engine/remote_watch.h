@@ -1,0 +1,35 @@
+#pragma once
+// A watch of a server's instances: a thread reads Server-Sent Events and comes back with the last
+// revision it saw when the connection breaks.
+
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+#include "engine/remote_store.h"
+
+namespace pawl::lifecycle {
+
+class RemoteSubscription final : public subscription {
+ public:
+  RemoteSubscription(std::shared_ptr<HttpClient> client, TypePtr type, std::optional<revision> after);
+  ~RemoteSubscription() override { close(); }
+  std::optional<any_change> next(std::stop_token stop) override;
+  void close() override;
+
+ private:
+  void read(std::stop_token stop);
+  void take(std::string_view event);
+
+  std::shared_ptr<HttpClient> client_;
+  TypePtr type_;
+  std::optional<revision> last_;
+  std::string buffer_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<any_change> queue_;
+  bool over_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace pawl::lifecycle

@@ -1,0 +1,234 @@
+// Rules: the three actions, what their texts may name, what they may set, and what sets them off.
+
+#include <chrono>
+#include <thread>
+
+#include "engine/missions_test.h"
+#include "faces/lifecycle/substitute.h"
+#include "json/text.h"
+#include "faces/lifecycle/cron.h"
+
+namespace pawl::lifecycle {
+
+using namespace std::chrono_literals;
+
+// Small kinds, to reach their ends.
+struct Counter {
+  std::string entity_id{}, phase = "a";
+  std::uint8_t small = 0;
+  std::int32_t number = 0;
+  double amount = 0;
+  std::string word{};
+  static constexpr std::string_view workflow = "counter", bucket = "COUNTERS";
+  static constexpr auto fields = lifecycle::fields(
+      field<&Counter::entity_id>("entity_id", lifecycle::id), field<&Counter::phase>("phase", lifecycle::phase),
+      field<&Counter::small>("small", operator_writable), field<&Counter::number>("number", operator_writable),
+      field<&Counter::amount>("amount", operator_writable), field<&Counter::word>("word", operator_writable));
+  static constexpr auto transitions = table(from("a", "b"), from("b", "a"));
+};
+
+struct rules : Missions {
+  void SetUp() override {
+    Missions::SetUp();
+    make("m1");
+    ASSERT_TRUE(m.register_type<Counter>());
+    ASSERT_TRUE(m.create(Counter{.entity_id = "c1"}));
+  }
+  result<revision> run(std::string_view id, std::string action, rule_context context = {}) { return m.run_action(id, action, context); }
+  result<revision> set(std::string members, rule_context context = {}) {
+    return run("c1", R"({"type":"lifecycle_transition","phase":"b","set":{)" + members + "}}", context);
+  }
+  bool eventually(const std::function<bool()>& holds) {
+    for (int i = 0; i < 500; ++i) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+};
+
+TEST_F(rules, a_transition_is_by_the_rule) {
+  ASSERT_TRUE(run("m1", R"({"type":"lifecycle_transition","workflow":"drone-survey","phase":"flying"})"));
+  EXPECT_EQ(phase_of("m1"), "flying");
+  EXPECT_EQ((*m.history<Mission>("m1"))[1].triggered, source::rule);
+}
+TEST_F(rules, without_a_workflow_the_id_finds_it) { EXPECT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":"flying"})")); }
+TEST_F(rules, a_phase_may_come_from_the_message) {
+  rule_context context;
+  context.message = R"({"next_phase":"flying"})";
+  EXPECT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":"$message.next_phase"})", context));
+  EXPECT_ERRC(run("m1", R"({"type":"lifecycle_transition","phase":"$message.other"})", context), errc::unresolved_template);
+  EXPECT_EQ(phase_of("m1"), "flying");
+}
+TEST_F(rules, blanks_around_a_phase_are_trimmed) {
+  EXPECT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":" flying "})"));
+  EXPECT_FALSE(run("m1", R"({"type":"lifecycle_transition","phase":"  "})"));
+}
+TEST_F(rules, an_action_needs_an_entity) { EXPECT_FALSE(run("", R"({"type":"lifecycle_transition","phase":"flying"})")); }
+TEST_F(rules, everything_set_goes_in_one_revision_with_the_phase) {
+  ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.small = 5; }));
+  revision before = m.get_with_revision<Counter>("c1")->second;
+  ASSERT_TRUE(set(R"("word":"acme","number":{"op":"increment"},"small":{"op":"decrement"},"amount":{"op":"set","value":2.5})"));
+  auto [now, at] = *m.get_with_revision<Counter>("c1");
+  EXPECT_EQ(at, before + 1);
+  EXPECT_EQ(now.word, "acme");
+  EXPECT_EQ(now.number, 1);
+  EXPECT_EQ(now.small, 4);
+  EXPECT_EQ(now.amount, 2.5);
+  EXPECT_EQ(now.phase, "b");
+}
+TEST_F(rules, a_decrement_stops_at_zero_only_for_unsigned) {
+  ASSERT_TRUE(set(R"("small":{"op":"decrement"},"number":{"op":"decrement"})"));
+  EXPECT_EQ(m.get<Counter>("c1")->small, 0);
+  EXPECT_EQ(m.get<Counter>("c1")->number, -1);
+}
+TEST_F(rules, protected_fields_stop_the_action_before_the_transition) {
+  for (auto name : {"entity_id", "phase", "nothing"})
+    EXPECT_ERRC(set("\"" + std::string(name) + R"(":"x")"), errc::field_not_operator_writable);
+  EXPECT_ERRC(run("m1", R"({"type":"lifecycle_transition","phase":"flying","set":{"internal_state":"x"}})"), errc::field_not_operator_writable);
+  EXPECT_EQ(phase_of("m1"), "planning");
+}
+TEST_F(rules, impossible_steps_store_nothing) {
+  EXPECT_ERRC(set(R"("word":{"op":"increment"})"), errc::type_mismatch);
+  EXPECT_ERRC(set(R"("number":{"op":"multiply"})"), errc::invalid_rule);
+  EXPECT_ERRC(set(R"("number":{"op":"Increment"})"), errc::invalid_rule);
+  EXPECT_EQ(m.get<Counter>("c1")->phase, "a");
+}
+TEST_F(rules, null_sets_the_zero) {
+  ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.word = "x"; }));
+  ASSERT_TRUE(set(R"("word":null)"));
+  EXPECT_EQ(m.get<Counter>("c1")->word, "");
+}
+TEST_F(rules, numbers_are_never_rounded_or_wrapped) {
+  for (auto members : {R"("number":5.9)", R"("small":300)", R"("small":-1)"}) EXPECT_ERRC(set(members), errc::type_mismatch);
+  ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.small = 255; }));
+  EXPECT_ERRC(set(R"("small":{"op":"increment"})"), errc::type_mismatch);
+}
+TEST_F(rules, a_number_from_the_message_is_a_number) {
+  rule_context context;
+  context.message = R"({"k":42,"text":"7"})";
+  ASSERT_TRUE(set(R"("number":"$message.k","small":"$message.text","word":"$message.k")", context));
+  EXPECT_EQ(m.get<Counter>("c1")->number, 42);
+  EXPECT_EQ(m.get<Counter>("c1")->small, 7);
+  EXPECT_EQ(m.get<Counter>("c1")->word, "42");
+}
+TEST_F(rules, a_leftover_token_is_never_stored) {
+  EXPECT_ERRC(set(R"("word":"hello $message.who")"), errc::unresolved_template);
+  EXPECT_EQ(m.get<Counter>("c1")->phase, "a");
+}
+TEST_F(rules, fail_needs_a_reason_and_substitutes_it) {
+  make("m2", "landing");
+  EXPECT_FALSE(run("m2", R"({"type":"lifecycle_fail"})"));
+  EXPECT_FALSE(run("m2", R"({"type":"lifecycle_fail","reason":"  "})"));
+  rule_context context;
+  context.caller = R"({"id":"bob"})";
+  ASSERT_TRUE(run("m2", R"({"type":"lifecycle_fail","reason":"denied by $caller.id"})", context));
+  EXPECT_EQ((*m.history<Mission>("m2"))[1].note, "denied by bob");
+}
+TEST_F(rules, the_reason_of_a_transition_is_substituted_too) {
+  ASSERT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":"flying","reason":"from $entity.lifecycle.phase of $entity.id"})"));
+  EXPECT_EQ((*m.history<Mission>("m1"))[1].note, "from planning of m1");
+}
+TEST_F(rules, complete_is_complete) {
+  make("m2", "landing");
+  ASSERT_TRUE(run("m2", R"({"type":"lifecycle_complete"})"));
+  EXPECT_EQ(phase_of("m2"), "completed");
+}
+TEST_F(rules, each_lifecycle_variable_has_its_own_value) {
+  EXPECT_EQ(*m.substitute("m1", "$entity.lifecycle.workflow|$entity.lifecycle.phase|$entity.lifecycle.terminal."), "drone-survey|planning|false.");
+  EXPECT_NE(m.substitute("m1", "$entity.lifecycle.workflow_def")->find("\"transitions\""), std::string::npos);
+  EXPECT_EQ(*m.substitute("nobody", "$entity.lifecycle.workflow_def $entity.lifecycle.workflow"), "$entity.lifecycle.workflow_def $entity.lifecycle.workflow");
+  make("acme.fleet.survey.gcs.mission.m9");
+  EXPECT_EQ(*m.substitute("acme.fleet.survey.gcs.mission.m9", "$entity.org/$entity.instance costs $5"), "acme/m9 costs $5");
+}
+TEST(substitution, asks_once_and_only_when_it_must) {
+  int asked = 0;
+  Variables v;
+  v.entity_id = "m1";
+  v.lookup = [&]() -> std::shared_ptr<const Managed> { return ++asked, nullptr; };
+  EXPECT_EQ(substitute("$entity.id and $now", v).text, "m1 and 1970-01-01T00:00:00Z");
+  EXPECT_EQ(asked, 0);
+  (void)substitute("$entity.lifecycle.phase $entity.lifecycle.workflow", v);
+  (void)substitute("$entity.lifecycle.terminal", v);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(rules, entering_a_phase_sets_a_rule_off) {
+  ASSERT_TRUE(m.put_rule("land", R"({"workflow":"drone-survey","on":{"phase":"landing"},"when":{"armed":true},
+    "then":[{"type":"lifecycle_complete"}]})"));
+  make("calm", "flying");
+  ASSERT_TRUE(m.create(Mission{.entity_id = "hot", .phase = "flying", .armed = true}));
+  ASSERT_TRUE(m.transition<Mission>("calm", "landing"));
+  ASSERT_TRUE(m.transition<Mission>("hot", "landing"));
+  EXPECT_TRUE(eventually([&] { return phase_of("hot") == "completed"; }));
+  EXPECT_EQ(phase_of("calm"), "landing");
+  auto log = *m.history<Mission>("hot");
+  EXPECT_EQ(log[2].triggered, source::rule);
+  EXPECT_EQ(log[2].caller, "rule:land");
+}
+TEST_F(rules, a_condition_may_ask_for_the_lifecycle) {
+  ASSERT_TRUE(m.put_rule("ask", R"({"workflow":"drone-survey","on":{"phase":"flying"},
+    "when":[{"field":"$entity.lifecycle.phase","value":"flying"},{"field":"$entity.lifecycle.terminal","value":false}],
+    "then":[{"type":"lifecycle_transition","phase":"landing"}]})"));
+  ASSERT_TRUE(m.transition<Mission>("m1", "flying"));
+  EXPECT_TRUE(eventually([&] { return phase_of("m1") == "landing"; }));
+}
+TEST_F(rules, a_ring_of_rules_ends) {
+  ASSERT_TRUE(m.put_rule("ab", R"({"workflow":"counter","on":{"phase":"b"},"then":[{"type":"lifecycle_transition","phase":"a","set":{"number":{"op":"increment"}}}]})"));
+  ASSERT_TRUE(m.put_rule("ba", R"({"workflow":"counter","on":{"phase":"a"},"then":[{"type":"lifecycle_transition","phase":"b","set":{"number":{"op":"increment"}}}]})"));
+  ASSERT_TRUE(m.transition("counter", "c1", "b"));
+  int32_t before = -1;
+  EXPECT_TRUE(eventually([&] {
+    std::this_thread::sleep_for(30ms);
+    int32_t now = m.get<Counter>("c1")->number;
+    return std::exchange(before, now) == now && now > 10;
+  }));
+  EXPECT_LE(before, 64);
+}
+TEST_F(rules, max_iterations_bounds_the_firings_of_one_instance) {
+  ASSERT_TRUE(m.put_rule("back", R"({"workflow":"counter","on":{"phase":"b"},"max_iterations":2,"then":[{"type":"lifecycle_transition","phase":"a","set":{"number":{"op":"increment"}}}]})"));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(m.transition("counter", "c1", "b"));
+    ASSERT_TRUE(eventually([&] { return m.get<Counter>("c1")->phase == "a"; }));
+  }
+  ASSERT_TRUE(m.transition("counter", "c1", "b"));
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(m.get<Counter>("c1")->phase, "b");
+}
+TEST_F(rules, a_schedule_acts_on_every_instance_that_fits) {
+  make("m2"), make("m3", "landing");
+  ASSERT_TRUE(m.put_rule("sweep", R"({"workflow":"drone-survey","on":{"every":"PT1S"},"when":{"phase":"planning"},
+    "then":[{"type":"lifecycle_transition","phase":"flying","reason":"swept at $schedule.fire_time"}]})"));
+  EXPECT_TRUE(eventually([&] { return phase_of("m1") == "flying" && phase_of("m2") == "flying"; }));
+  EXPECT_EQ(phase_of("m3"), "landing");
+  EXPECT_TRUE((*m.history<Mission>("m1"))[1].note.starts_with("swept at 20"));
+}
+TEST_F(rules, a_cron_line_acts_too) {
+  ASSERT_TRUE(m.put_rule("tick", R"({"workflow":"drone-survey","on":{"cron":"* * * * * *"},"when":{"phase":"planning"},
+    "then":[{"type":"lifecycle_transition","phase":"flying","reason":"$cron_fire_time_unix"}]})"));
+  EXPECT_TRUE(eventually([&] { return phase_of("m1") == "flying"; }));
+}
+TEST_F(rules, what_a_rule_gets_wrong_is_said_when_it_is_stored) {
+  EXPECT_ERRC(m.put_rule("r", R"({"workflow":"ghost","on":{"phase":"x"},"then":[{"type":"lifecycle_complete"}]})"), errc::workflow_not_registered);
+  EXPECT_ERRC(m.put_rule("r", R"({"workflow":"counter","on":{"phase":"x"},"then":[{"type":"lifecycle_complete"}]})"), errc::invalid_transition);
+  EXPECT_ERRC(m.put_rule("r", R"({"workflow":"counter","on":{"cron":"61 * * * *"},"then":[{"type":"lifecycle_complete"}]})"), errc::invalid_rule);
+  EXPECT_ERRC(m.put_rule("r", R"({"workflow":"counter","on":{"every":"soon"},"then":[{"type":"lifecycle_complete"}]})"), errc::invalid_rule);
+  EXPECT_ERRC(m.put_rule("r", R"({"workflow":"counter","on":{"phase":"a"},"then":[{"type":"explode"}]})"), errc::invalid_rule);
+  EXPECT_ERRC(m.put_rule("r", R"({"workflow":"counter","on":{"phase":"a"},"then":[]})"), errc::invalid_rule);
+  EXPECT_ERRC(m.put_rule("r", R"({"workflow":"counter","on":{"phase":"a"},"then":[{"type":"lifecycle_transition","phase":"b","set":{"phase":"b"}}]})"),
+              errc::field_not_operator_writable);
+}
+
+TEST(cron, the_next_firing_is_the_first_that_fits) {
+  auto next = [](std::string_view line, std::string_view after) { return rfc3339(*next_after(*parse_cron(line), *parse_rfc3339(after))); };
+  EXPECT_EQ(next("*/15 * * * *", "2026-11-15T14:07:30Z"), "2026-11-15T14:15:00Z");
+  EXPECT_EQ(next("0 0 1 1 *", "2026-11-15T14:07:30Z"), "2027-01-01T00:00:00Z");
+  EXPECT_EQ(next("30 9 * * mon-fri", "2026-11-14T10:00:00Z"), "2026-11-16T09:30:00Z");
+  EXPECT_EQ(next("0 12 29 2 *", "2026-11-15T00:00:00Z"), "2028-02-29T12:00:00Z");
+  EXPECT_EQ(next("10,20 * * * * *", "2026-11-15T14:07:15Z"), "2026-11-15T14:07:20Z");
+  EXPECT_EQ(next("0 0 * * 7", "2026-11-12T00:00:00Z"), "2026-11-15T00:00:00Z");
+  for (auto bad : {"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "a * * * *", "*/0 * * * *", "5-1 * * * *"})
+    EXPECT_FALSE(parse_cron(bad)) << bad;
+}
+
+}  // namespace pawl::lifecycle

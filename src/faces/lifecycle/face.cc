@@ -1,0 +1,149 @@
+// The table of this face's routes, who may use them, and how its corner refuses.
+
+#include "faces/lifecycle/face.h"
+
+#include <fmt/format.h>
+
+#include "faces/lifecycle/answers.h"
+
+namespace pawl::lifecycle {
+
+using wire::Request;
+using wire::Respond;
+using wire::Response;
+
+struct Face::Row {
+  std::string_view method, pattern;
+  Handle handle;
+  std::string_view operation;  // what a refusal begins with
+  std::string_view doc;
+};
+
+const std::vector<Face::Row>& Face::rows() {
+  static const std::vector<Row> table{
+      {"GET", "/workflows", &Face::index, "index", "Every workflow type with its phases, edges, writable fields and counts by phase."},
+      {"GET", "/workflows/{type}", &Face::list, "list",
+       "Instances of a type: phase, active, match.FIELD, updated_after, limit, offset, cursor. stream=true watches (WebSocket or text/event-stream)."},
+      {"GET", "/workflows/{type}/{id}", &Face::get, "get", "The state of an instance; ETag is its revision."},
+      {"GET", "/workflows/{type}/{id}/history", &Face::history, "history", "Every phase change, with source, note and caller."},
+      {"GET", "/workflows/{type}/{id}/children", &Face::children, "children", "Instances of any type whose parent this is."},
+      {"POST", "/workflows/{type}/{id}/state", &Face::patch, "state_patch", "Sets operator_writable fields; all or nothing."},
+      {"POST", "/workflows/{type}/{id}/transition", &Face::transition, "transition", "Moves along a declared edge: {\"phase\", \"note\"}."},
+      {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "types", "The definitions of all types."},
+      {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "type", "The definition of a type."},
+      {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type, "register", "Registers a type as data."},
+      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create, "create", "Creates an instance; the body holds its fields."},
+      {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace, "replace", "Replaces the state if If-Match is its newest revision."},
+      {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove, "delete", "Removes an instance; its history stays."},
+      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete, "complete", "Ends an instance in a terminal phase: {\"target\"}."},
+      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance, "fail", "Moves an instance to 'failed': {\"reason\"}."},
+      {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup, "lookup", "The instance of that id, whatever its type."},
+      {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors, "ancestors", "Parent first, root last."},
+      {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of, "children", "Instances of any type whose parent this is, each with its type."},
+      {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules, "rules", "All rules and how often each has fired."},
+      {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule, "rule", "A rule and how often it has fired."},
+      {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule, "rule", "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}."},
+      {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule, "rule", "Removes a rule and its timer."},
+      {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule, "rule", "Runs a rule now for one instance: {\"entity_id\", \"message\"}."},
+      {"POST", "/pawl/v1/lifecycle/actions", &Face::action, "action", "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}."},
+      {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute, "substitute", "Resolves the variables of a text: {\"entity_id\", \"text\"}."},
+  };
+  return table;
+}
+
+namespace {
+
+constexpr std::string_view kReaders[] = {"viewer", "operator", "admin", "ROLE_VIEWER", "ROLE_OPERATOR", "ROLE_ADMIN"};
+constexpr std::string_view kWriters[] = {"operator", "admin", "ROLE_OPERATOR", "ROLE_ADMIN"};
+
+bool may(const Caller& caller, std::span<const std::string_view> roles) {
+  return std::any_of(roles.begin(), roles.end(), [&](std::string_view role) { return caller.has_role(role); });
+}
+
+bool reads_only(std::string_view method, std::string_view operation) { return method == "GET" || operation == "substitute"; }
+
+Response only(std::string_view method) {
+  Response out = error_response(405, std::string(method) + " only");
+  out.headers.emplace_back("Allow", method);
+  return out;
+}
+
+// "/workflows//x/../y" -> "/workflows/y"; the same text when it is clean.
+std::string clean(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (size_t at = 0; at < path.size();) {
+    size_t end = std::min(path.find('/', at), path.size());
+    std::string_view part = path.substr(at, end - at);
+    if (part == ".." && !parts.empty()) parts.pop_back();
+    else if (!part.empty() && part != "." && part != "..") parts.push_back(part);
+    at = end + 1;
+  }
+  std::string out;
+  for (std::string_view part : parts) out.append("/").append(part);
+  if (path.ends_with('/') && !out.empty()) out.push_back('/');
+  return out.empty() ? "/" : out;
+}
+
+std::string no_such_route(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (size_t at = 1; at < path.size();) {
+    size_t end = std::min(path.find('/', at), path.size());
+    parts.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  if (path.starts_with("/workflows") && parts.size() == 4)
+    return fmt::format("unknown subresource \"{}\" (want one of: history, children, state, transition)", parts[3]);
+  return fmt::format("no route for path {}", path);
+}
+
+Response refuse_in_corner(const Request& request, const Error& error, std::string_view allow) {
+  if (!allow.empty()) {
+    // HEAD is not offered: the original refuses it.
+    std::string methods;
+    for (std::string_view method : {"GET", "POST", "PUT", "DELETE"})
+      if (wire::lists_token(allow, method)) methods += (methods.empty() ? "" : ", ") + std::string(method);
+    return only(methods);
+  }
+  if (error.code == Code::not_found) {
+    std::string cleaned = clean(request.path);
+    if (cleaned != request.path) {
+      Response out = error_response(307, "moved to " + cleaned);
+      out.headers.emplace_back("Location", cleaned + (request.query.empty() ? "" : "?" + request.query));
+      return out;
+    }
+    return error_response(404, no_such_route(request.path));
+  }
+  return error_response(wire::status_of(error.code), error.message);
+}
+
+}  // namespace
+
+void Face::head(Request&, Respond& respond) { respond(only("GET")); }
+
+std::vector<wire::Route> Face::routes() {
+  std::vector<wire::Route> out;
+  auto add = [&](std::string_view method, std::string pattern, const Row& row, Handle handle, std::string_view doc) {
+    auto handler = [this, handle, row](Request request, Respond respond) {
+      bool reading = reads_only(row.method, row.operation);
+      if (handle != &Face::head && !may(request.caller, reading ? std::span<const std::string_view>(kReaders) : kWriters))
+        return respond(refusal_response(row.operation, refusal(errc::denied, reading ? "role viewer or operator is needed" : "role operator is needed")));
+      (this->*handle)(request, respond);
+    };
+    out.push_back({std::string(method), std::move(pattern), std::move(handler), std::string(doc), false});
+  };
+  for (const Row& row : rows()) {
+    std::string pattern(row.pattern);
+    add(row.method, pattern, row, row.handle, row.doc);
+    if (!pattern.starts_with("/workflows")) continue;
+    // One slash at the end is forgiven.
+    add(row.method, pattern + "/", row, row.handle, "");
+    if (row.method == "GET") add("HEAD", pattern, row, &Face::head, "");
+  }
+  return out;
+}
+
+std::vector<wire::Dialect> Face::dialects() const {
+  return {{"/workflows", refuse_in_corner, {}}, {"/pawl/v1/lifecycle", refuse_in_corner, {}}};
+}
+
+}  // namespace pawl::lifecycle

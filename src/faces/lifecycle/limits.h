@@ -1,0 +1,33 @@
+#pragma once
+// The limits of this face, each with its reason. A test reaches each one.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pawl::lifecycle::limits {
+
+// An operator's patch is a form, not a document; the original took as much.
+inline constexpr size_t kOperatorBodyBytes = 1024 * 1024;
+// An id is part of keys, rows and paths.
+inline constexpr size_t kIdBytes = 1024;
+inline constexpr size_t kNameBytes = 256;
+// A definition is read with every turn of its type.
+inline constexpr size_t kFields = 512;
+inline constexpr size_t kPhases = 512;
+inline constexpr size_t kRulesOfType = 256;
+// Index rows hold values up to this; longer ones are kept by their digest.
+inline constexpr size_t kIndexedBytes = 128;
+// One rule may set off another; a ring of rules ends here.
+inline constexpr size_t kRuleDepth = 64;
+// Instances that one firing of a cron or interval rule acts on.
+inline constexpr size_t kRuleSelection = 10'000;
+// Parents of parents: deeper than any honest tree.
+inline constexpr size_t kAncestors = 1'000;
+// Changes a watcher may be behind before they are merged by instance.
+inline constexpr size_t kWatchQueue = 1'024;
+// Instances read at once while a watch tells what is there.
+inline constexpr size_t kWatchPage = 256;
+// A page asked for over HTTP without a limit.
+inline constexpr size_t kActions = 64;
+
+}  // namespace pawl::lifecycle::limits

@@ -1,0 +1,186 @@
+#include "faces/lifecycle/reads.h"
+
+#include <fmt/format.h>
+
+#include "faces/lifecycle/limits.h"
+
+namespace pawl::lifecycle {
+
+static constexpr std::string_view kProgram = "lifecycle";
+
+Result<TypePtr> Reads::type(std::string_view tenant, std::string_view name) const {
+  TRY(TypePtr type, read_as<Type>(door_, type_key(tenant, name), decode_type));
+  if (!type) return refuse(errc::workflow_not_registered, fmt::format("'{}'", name));
+  return type;
+}
+
+Result<std::vector<TypePtr>> Reads::types(std::string_view tenant) const {
+  std::vector<TypePtr> out;
+  Result<void> decoded;
+  TRY_OK(door_.look().scan(type_prefix(tenant), [&](BytesView, const Cell& cell) {
+    auto type = cell.as<Type>(decode_type);
+    if (!type) return decoded = fail(std::move(type.error())), false;
+    out.push_back(std::move(*type));
+    return true;
+  }));
+  TRY_OK(decoded);
+  std::sort(out.begin(), out.end(), [](const TypePtr& a, const TypePtr& b) { return a->def.name < b->def.name; });
+  return out;
+}
+
+Result<Found> Reads::get(std::string_view tenant, std::string_view type, std::string_view id_text) const {
+  TRY_OK(check_id(id_text));
+  TRY(Cell cell, door_.read(instance_key(tenant, type, id_text)));
+  if (!cell.exists()) return refuse(errc::entity_not_found, fmt::format("{} '{}'", type, id_text));
+  Found out{cell.stored, std::string(id_text), cell.version, {}};
+  TRY(out.held, parse_held(cell.value()));
+  return out;
+}
+
+Result<void> check_match(const Type& type, const any_query& query) {
+  for (const auto& [name, unused] : query.match)
+    if (!type.def.find(name)) return refuse(errc::unknown_field, fmt::format("'{}' is not a field of {}", name, type.def.name));
+  return {};
+}
+
+Filter::Filter(const Type& type, const any_query& query) : type_(type), query_(query) {
+  for (const auto& [name, v] : query.match) {
+    const auto* f = type.def.find(name);
+    wants_.push_back({name, &v, f && v == lifecycle::zero(f->k), f && f->k == v.k});
+  }
+  if (query.updated_after)
+    after_ = std::chrono::duration_cast<std::chrono::nanoseconds>(query.updated_after->time_since_epoch()).count();
+}
+
+Filter::Verdict Filter::test(BytesView bytes, Held& out) const {
+  auto held = parse_held(bytes);
+  if (!held) return Verdict::unreadable;
+  out = *held;
+  if (!query_.phase.empty() && out.phase != query_.phase) return Verdict::no;
+  if (query_.active && type_.def.is_terminal(out.phase)) return Verdict::no;
+  if (query_.updated_after && out.updated <= after_) return Verdict::no;
+  if (wants_.empty()) return Verdict::yes;
+  uint64_t seen = 0;
+  record::walk at(out.record);
+  while (at.next())
+    for (size_t i = 0; i < wants_.size() && i < 64; ++i)
+      if (at.name == wants_[i].name) {
+        if (!wants_[i].possible || !record::holds(at, *wants_[i].v)) return Verdict::no;
+        seen |= uint64_t{1} << i;
+      }
+  if (at.bad()) return Verdict::unreadable;
+  for (size_t i = 0; i < wants_.size(); ++i)
+    if (!(seen >> i & 1) && !wants_[i].zero) return Verdict::no;
+  return Verdict::yes;
+}
+
+namespace {
+
+// Where a list begins to look: rows below `prefix`; `whole` when they hold the cells themselves.
+struct Plan {
+  Bytes prefix;
+  bool whole = false;
+};
+
+Plan plan_of(std::string_view tenant, const Type& type, const any_query& query) {
+  for (const auto& [name, v] : query.match) {
+    const auto* f = type.def.find(name);
+    bool trusted = std::find(type.indexed.begin(), type.indexed.end(), name) != type.indexed.end();
+    if (trusted && f->k == v.k) return {index_prefix(tenant, type.def.name, name, v)};
+  }
+  // Few phases are rare enough to beat a scan, and a scan needs no second read a row.
+  if (!query.phase.empty() && query.limit > 0) return {phase_prefix(tenant, type.def.name, query.phase)};
+  return {list_prefix(tenant, type.def.name), true};
+}
+
+// Counts offset and limit down over what passed the filter.
+class Paging {
+ public:
+  explicit Paging(const any_query& query) : offset_(std::max<int64_t>(0, query.offset)), limit_(std::max<int64_t>(0, query.limit)) {}
+  // False: the page is full and `more` says that something came after it.
+  bool add(Listed& out, Found found) {
+    if (offset_ > 0) return --offset_, true;
+    if (limit_ > 0 && static_cast<int64_t>(out.items.size()) >= limit_) return more = true, false;
+    out.items.push_back(std::move(found));
+    return true;
+  }
+  bool more = false;
+
+ private:
+  int64_t offset_, limit_;
+};
+
+}  // namespace
+
+Result<Listed> Reads::list(std::string_view tenant, const Type& type, const any_query& query) const {
+  TRY_OK(check_match(type, query));
+  Plan plan = plan_of(tenant, type, query);
+  Bytes from;
+  if (!query.cursor.empty()) {
+    auto place_bytes = unhex(query.cursor);
+    if (!place_bytes || place_bytes->size() < 9) return refuse(errc::type_mismatch, "the cursor is not one that a page gave");
+    from = plan.prefix + *place_bytes + '\0';
+  }
+  Filter filter(type, query);
+  Paging paging(query);
+  Listed out;
+  Bytes last;
+  Look look = door_.look();
+  Result<void> failed;
+  TRY_OK(look.rows(kProgram, plan.prefix, [&](BytesView key, BytesView value) {
+    BytesView place_bytes = key.substr(plan.prefix.size());
+    std::string_view escaped = place_bytes.substr(8);
+    Found found;
+    StoredPtr stored;
+    if (!plan.whole) {
+      auto cell = look.read(instance_key(tenant, type.def.name, unescaped(escaped)));
+      if (!cell) return failed = fail(std::move(cell.error())), false;
+      if (!cell->exists()) return true;
+      found.version = cell->version;
+      stored = cell->stored;
+      value = stored->bytes;
+    } else {
+      Reader r(value);
+      found.version = r.fixed64();
+      value = r.rest();
+    }
+    auto verdict = filter.test(value, found.held);
+    if (verdict == Filter::Verdict::unreadable) return ++out.skipped, true;
+    if (verdict == Filter::Verdict::no) return true;
+    if (!stored) {
+      stored = std::make_shared<const Stored>(Bytes(value));
+      auto held = parse_held(stored->bytes);
+      CHECK(held);
+      found.held = *held;
+    }
+    found.keep = stored;
+    found.id = unescaped(escaped);
+    size_t before = out.items.size();
+    bool go = paging.add(out, std::move(found));
+    if (out.items.size() > before) last = place_bytes;
+    return go;
+  }, from));
+  TRY_OK(failed);
+  if (paging.more) out.cursor = hex(last);
+  return out;
+}
+
+Result<std::map<std::string, size_t>> Reads::counts(std::string_view tenant, const Type& type) const {
+  std::map<std::string, size_t> out;
+  Bytes all = prefix({"f", tenant, type.def.name});
+  std::string name;
+  size_t* count = nullptr;
+  TRY_OK(door_.look().rows(kProgram, all, [&](BytesView key, BytesView) {
+    std::string_view rest = key.substr(all.size());
+    std::string_view phase_part = rest.substr(0, rest.find('\0'));
+    if (!count || phase_part != name) {
+      name = phase_part;
+      count = &out[unescaped(phase_part)];
+    }
+    ++*count;
+    return true;
+  }));
+  return out;
+}
+
+}  // namespace pawl::lifecycle

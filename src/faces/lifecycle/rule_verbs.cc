@@ -1,0 +1,331 @@
+// What rules do on a turn: they are stored, set off, and act with no more rights than an operator.
+
+#include <fmt/format.h>
+
+#include "faces/lifecycle/limits.h"
+#include "faces/lifecycle/stage.h"
+#include "json/text.h"
+
+namespace pawl::lifecycle {
+
+namespace {
+
+std::string timer_id(std::string_view tenant, std::string_view rule, Time due) {
+  return key({"lifecycle", tenant, "rule", rule, std::to_string(due)});
+}
+
+void open_timer(Turn& turn, std::string_view tenant, RuleCell& cell) {
+  auto next = next_firing(cell.rule, turn.now());
+  cell.next = next.value_or(0);
+  if (next) turn.open({.id = timer_id(tenant, cell.rule.name, *next), .to = To::clock, .program = "lifecycle", .tenant = std::string(tenant), .queue = "rule", .due = *next, .body = {}});
+}
+
+void close_timer(Turn& turn, std::string_view tenant, const RuleCell& cell) {
+  if (cell.next) turn.withdraw(timer_id(tenant, cell.rule.name, cell.next));
+}
+
+// Adds or removes the rule's name at its phase, in the cell of its type.
+Result<void> hook(Turn& turn, std::string_view tenant, const Rule& rule, bool on) {
+  if (rule.on != Rule::On::phase) return {};
+  Key at = type_key(tenant, rule.workflow);
+  TRY(TypePtr type, turn.read_as<Type>(at, decode_type));
+  if (!type) return {};
+  Type changed = *type;
+  auto& names = changed.hooks[rule.on_text];
+  std::erase(names, rule.name);
+  if (on && rule.enabled) names.push_back(rule.name);
+  if (names.size() > limits::kRulesOfType)
+    return refuse(errc::invalid_rule, fmt::format("more than {} rules wait for phase '{}' of {}", limits::kRulesOfType, rule.on_text, rule.workflow));
+  if (names.empty()) changed.hooks.erase(rule.on_text);
+  Bytes bytes = encode(changed);
+  turn.write(at, std::move(bytes), std::make_shared<const Type>(std::move(changed)));
+  return {};
+}
+
+Result<js::Value> object_of(std::string_view text, std::string_view what) {
+  if (text.empty()) return js::Value(js::Object());
+  TRY(js::Value value, js::parse(text));
+  if (!value.is_object()) return refuse(errc::invalid_rule, fmt::format("{} must be an object", what));
+  return value;
+}
+
+// The one type that has an instance of this id, by one read a type.
+Result<TypePtr> find_type_of(Turn& turn, std::string_view tenant, std::string_view id_text) {
+  std::vector<std::string> names;
+  TRY_OK(turn.scan(type_prefix(tenant), [&](BytesView key, const Cell&) { return names.push_back(parts_of(key).back()), true; }));
+  TypePtr found;
+  for (const std::string& name : names) {
+    TRY(Cell cell, turn.read(instance_key(tenant, name, id_text)));
+    if (!cell.exists()) continue;
+    if (found) return refuse(errc::ambiguous_id, fmt::format("'{}' is a {} and a {}: name the workflow", id_text, found->def.name, name));
+    TRY(found, need_type(turn, tenant, name));
+  }
+  if (!found) return refuse(errc::entity_not_found, fmt::format("'{}' is in no workflow", id_text));
+  return found;
+}
+
+// Who acts and on what: the rule's entity with everything its texts may name.
+struct Scene {
+  Turn& turn;
+  std::string tenant;
+  std::string workflow;  // of the entity, when it is known; else looked up
+  Variables variables;
+  std::string caller;
+  uint64_t depth = 0;
+};
+
+void prepare(Scene& scene) {
+  scene.variables.now = scene.turn.now();
+  scene.variables.lookup = [&scene]() -> std::shared_ptr<const Managed> {
+    auto type = scene.workflow.empty() ? find_type_of(scene.turn, scene.tenant, scene.variables.entity_id)
+                                       : need_type(scene.turn, scene.tenant, scene.workflow);
+    if (!type) return nullptr;
+    auto subject = need_instance(scene.turn, scene.tenant, *type, scene.variables.entity_id);
+    if (!subject) return nullptr;
+    return std::make_shared<const Managed>(Managed{subject->type, std::string(subject->held.phase)});
+  };
+}
+
+Result<TypePtr> type_of(Scene& scene, const js::Value& action) {
+  std::string_view named = action.string_or("workflow");
+  if (!named.empty()) {
+    TRY(std::string name, resolved_text("workflow", named, scene.variables));
+    return need_type(scene.turn, scene.tenant, trimmed(name));
+  }
+  if (!scene.workflow.empty()) return need_type(scene.turn, scene.tenant, scene.workflow);
+  return find_type_of(scene.turn, scene.tenant, scene.variables.entity_id);
+}
+
+Result<Outcome> act_transition(Scene& scene, const js::Value& action) {
+  TRY(std::string to, resolved_text("phase", action.string_or("phase"), scene.variables));
+  std::string_view target = trimmed(to);
+  if (target.empty()) return refuse(errc::invalid_rule, "lifecycle_transition: the phase is blank");
+  TRY(std::string note, resolved_text("reason", action.string_or("reason"), scene.variables));
+  TRY(TypePtr type, type_of(scene, action));
+  const js::Value* set = action.find("set");
+  if (set && set->is_object())
+    for (const auto& [field_name, unused] : set->object()) { TRY_OK(check_rule_writable(*type, field_name)); }
+  TRY_OK(check_target(*type, target));
+  TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
+  TRY_OK(check_edge(*type, subject.id, subject.held.phase, target));
+  TRY(Sets sets, apply_set(set ? *set : js::Value(), *type, subject.held.record, scene.variables));
+  return move(scene.turn, subject, target, std::move(sets), {source::rule, note, scene.caller, true, 0, scene.depth});
+}
+
+Result<Outcome> act_complete(Scene& scene, const js::Value& action) {
+  TRY(TypePtr type, type_of(scene, action));
+  TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
+  TRY(Ending ending, choose_ending(*type, subject.id, subject.held.phase));
+  Outcome out = move(scene.turn, subject, ending.to, {}, {source::rule, {}, scene.caller, true, 0, scene.depth});
+  out.warning = std::move(ending.warning);
+  return out;
+}
+
+Result<Outcome> act_fail(Scene& scene, const js::Value& action) {
+  TRY(std::string reason, resolved_text("reason", action.string_or("reason"), scene.variables));
+  if (trimmed(reason).empty()) return refuse(errc::reason_required, "lifecycle_fail: the reason is blank");
+  TRY(TypePtr type, type_of(scene, action));
+  if (!type->def.declares("failed")) return refuse(errc::invalid_transition, fmt::format("{} has no phase called 'failed'", type->def.name));
+  TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
+  TRY_OK(check_edge(*type, subject.id, subject.held.phase, "failed"));
+  return move(scene.turn, subject, "failed", {}, {source::rule, reason, scene.caller, true, 0, scene.depth});
+}
+
+struct Action {
+  std::string_view name;
+  Result<Outcome> (*act)(Scene&, const js::Value&);
+};
+constexpr Action kActions[] = {
+    {"lifecycle_transition", act_transition}, {"lifecycle_complete", act_complete}, {"lifecycle_fail", act_fail}};
+
+Result<Outcome> act(Scene& scene, const js::Value& action) {
+  TRY_OK(check_action(action));
+  if (scene.variables.entity_id.empty()) return refuse(errc::bad_id, "the action has no entity id");
+  for (const Action& row : kActions)
+    if (row.name == action.string_or("type")) return row.act(scene, action);
+  return refuse(errc::invalid_rule, "unknown action");
+}
+
+// How often the rule has fired for this instance, this time included.
+Result<uint64_t> count_firing(Scene& scene, const Rule& rule, std::string_view type) {
+  Key at = key({"lifecycle", scene.tenant, "c", rule.name, type, scene.variables.entity_id});
+  TRY(Cell cell, scene.turn.read(at));
+  Reader r(cell.value());
+  uint64_t count = (cell.exists() ? r.uint() : 0) + 1;
+  Bytes bytes;
+  Writer(bytes).uint(count);
+  if (count <= rule.max_iterations) scene.turn.write(at, std::move(bytes));
+  return count;
+}
+
+// Every action runs, whatever became of the one before; the rule remembers the last error.
+Result<Outcome> fire_for(Scene& scene, RuleCell& cell) {
+  const Rule& rule = cell.rule;
+  scene.workflow = rule.workflow;
+  TRY(TypePtr type, need_type(scene.turn, scene.tenant, rule.workflow));
+  TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
+  TRY(bool fits, holds(rule.when, type.get(), subject.held.record, scene.variables));
+  if (!fits) return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "not_met"};
+  if (rule.max_iterations) {
+    TRY(uint64_t count, count_firing(scene, rule, type->def.name));
+    if (count > rule.max_iterations) return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "exhausted"};
+    scene.variables.state = js::object({{"iteration", count}, {"max_iterations", rule.max_iterations}});
+  }
+  scene.caller = "rule:" + rule.name;
+  Outcome last{.word = "fired"};
+  std::optional<Error> first_error;
+  for (const js::Value& action : rule.then) {
+    Turn::Mark mark = scene.turn.mark();
+    auto done = act(scene, action);
+    if (done) {
+      last = std::move(*done);
+      last.word = "fired";
+      continue;
+    }
+    scene.turn.rewind(mark);
+    if (!first_error) first_error = std::move(done.error());
+  }
+  ++cell.fired;
+  cell.last_fired = scene.turn.now();
+  if (first_error) {
+    ++cell.failed;
+    cell.last_error = first_error->message;
+    last.word = "failed";
+    last.warning = cell.last_error;
+  }
+  scene.turn.write(rule_key(scene.tenant, rule.name), encode(cell));
+  return last;
+}
+
+Result<std::optional<RuleCell>> read_rule(Turn& turn, std::string_view tenant, std::string_view name) {
+  TRY(Cell cell, turn.read(rule_key(tenant, name)));
+  if (!cell.exists()) return std::optional<RuleCell>();
+  TRY(RuleCell out, decode_rule(cell.value()));
+  return std::optional<RuleCell>(std::move(out));
+}
+
+js::Value schedule_of(const Rule& rule, Time fired) {
+  return js::object({{"name", rule.name}, {"fire_time", rfc3339(fired)}, {"fire_time_unix", fired / kSecond}});
+}
+
+}  // namespace
+
+Result<Outcome> put_rule(Ask& ask) {
+  std::string_view name = ask.command.id;
+  TRY_OK(check_id(name));
+  TRY(js::Value body, js::parse(ask.command.text));
+  TRY(Rule rule, parse_rule(name, body));
+  TRY(TypePtr type, need_type(ask.turn, ask.tenant, rule.workflow));
+  TRY_OK(check_rule(rule, *type));
+  TRY(auto before, read_rule(ask.turn, ask.tenant, name));
+  RuleCell cell;
+  if (before) {
+    if (js::equivalent(before->rule.body, body)) return Outcome{.word = "same"};
+    close_timer(ask.turn, ask.tenant, *before);
+    TRY_OK(hook(ask.turn, ask.tenant, before->rule, false));
+    cell.fired = before->fired;
+    cell.failed = before->failed;
+    cell.last_fired = before->last_fired;
+  }
+  cell.rule = std::move(rule);
+  TRY_OK(hook(ask.turn, ask.tenant, cell.rule, true));
+  open_timer(ask.turn, ask.tenant, cell);
+  ask.turn.write(rule_key(ask.tenant, name), encode(cell));
+  return Outcome{.word = before ? "changed" : "created"};
+}
+
+Result<Outcome> remove_rule(Ask& ask) {
+  TRY(auto before, read_rule(ask.turn, ask.tenant, ask.command.id));
+  if (!before) return refuse(errc::entity_not_found, fmt::format("no rule is called '{}'", ask.command.id));
+  close_timer(ask.turn, ask.tenant, *before);
+  TRY_OK(hook(ask.turn, ask.tenant, before->rule, false));
+  ask.turn.erase(rule_key(ask.tenant, ask.command.id));
+  return Outcome{.word = "removed"};
+}
+
+// command.text: {"action", "message", "caller", "schedule", "state"}.
+Result<Outcome> run_action(Ask& ask) {
+  TRY(js::Value body, object_of(ask.command.text, "the body"));
+  const js::Value* action = body.find("action");
+  if (!action) return refuse(errc::invalid_rule, "\"action\" is missing");
+  Scene scene{ask.turn, ask.tenant, std::string(ask.command.type), {}, ask.turn.caller().user, 0};
+  scene.variables.entity_id = ask.command.id;
+  for (auto [name, to] : {std::pair{"message", &scene.variables.message}, std::pair{"caller", &scene.variables.caller},
+                          std::pair{"schedule", &scene.variables.schedule}, std::pair{"state", &scene.variables.state}})
+    if (const js::Value* v = body.find(name)) *to = *v;
+  prepare(scene);
+  return act(scene, *action);
+}
+
+Result<Outcome> run_rule(Ask& ask) {
+  TRY(auto cell, read_rule(ask.turn, ask.tenant, ask.command.note));
+  if (!cell) return refuse(errc::entity_not_found, fmt::format("no rule is called '{}'", ask.command.note));
+  TRY(js::Value message, object_of(ask.command.text, "the message"));
+  Scene scene{ask.turn, ask.tenant, {}, {}, {}, 0};
+  scene.variables.entity_id = ask.command.id;
+  scene.variables.message = std::move(message);
+  scene.variables.caller = js::object({{"id", ask.turn.caller().user}, {"role", ask.turn.caller().roles}, {"org", ask.turn.caller().tenant}});
+  scene.variables.schedule = schedule_of(cell->rule, ask.turn.now());
+  prepare(scene);
+  return fire_for(scene, *cell);
+}
+
+// The delivery settles whatever happens: what went wrong is the rule's to remember.
+Result<Outcome> fire(Ask& ask) {
+  TRY(auto cell, read_rule(ask.turn, ask.tenant, ask.command.note));
+  if (!cell || !cell->rule.enabled || ask.command.expected_version > limits::kRuleDepth) return Outcome{.word = "over"};
+  Scene scene{ask.turn, ask.tenant, {}, {}, {}, ask.command.expected_version};
+  scene.variables.entity_id = ask.command.id;
+  scene.variables.schedule = schedule_of(cell->rule, ask.command.stamp ? static_cast<Time>(ask.command.stamp) : ask.turn.now());
+  prepare(scene);
+  if (cell->rule.on == Rule::On::phase) {
+    // Only if it is still where it was when the rule was set off.
+    auto type = need_type(ask.turn, ask.tenant, ask.command.type);
+    if (!type) return Outcome{.word = "over"};
+    auto subject = need_instance(ask.turn, ask.tenant, *type, ask.command.id);
+    if (!subject || subject->held.phase != ask.command.to) return Outcome{.word = "over"};
+  }
+  auto done = fire_for(scene, *cell);
+  if (done) return done;
+  ++cell->failed;
+  cell->last_error = done.error().message;
+  ask.turn.write(rule_key(ask.tenant, cell->rule.name), encode(*cell));
+  return Outcome{.word = "failed"};
+}
+
+// A schedule is due: one delivery for every instance that fits now, then the next timer.
+Result<Bytes> timer(Turn& turn, std::string_view effect_id) {
+  std::vector<std::string> parts = parts_of(effect_id);
+  if (parts.size() != 5) return Bytes();
+  const std::string& tenant = parts[1];
+  TRY(auto cell, read_rule(turn, tenant, parts[3]));
+  if (!cell || std::to_string(cell->next) != parts[4]) return Bytes();
+  Time due = cell->next;
+  TRY(TypePtr type, need_type(turn, tenant, cell->rule.workflow));
+  std::vector<std::string> chosen;
+  TRY_OK(turn.scan(instance_prefix(tenant, type->def.name), [&](BytesView key, const Cell& at) {
+    auto held = parse_held(at.value());
+    if (!held) return true;
+    Variables variables;
+    variables.entity_id = parts_of(key).back();
+    variables.now = turn.now();
+    variables.lookup = [&] { return std::make_shared<const Managed>(Managed{type, std::string(held->phase)}); };
+    auto fits = holds(cell->rule.when, type.get(), held->record, variables);
+    if (fits && *fits) chosen.push_back(variables.entity_id);
+    return chosen.size() < limits::kRuleSelection;
+  }));
+  for (const std::string& entity : chosen) {
+    Command fire;
+    fire.type = type->def.name;
+    fire.id = entity;
+    fire.note = cell->rule.name;
+    fire.expected_version = 1;
+    fire.stamp = static_cast<uint64_t>(due);
+    turn.open({.id = fmt::format("lifecycle:{}", turn.dice().uuid4()), .to = To::cell, .program = "lifecycle", .tenant = tenant, .queue = "fire", .due = 0, .body = encode(fire)});
+  }
+  open_timer(turn, tenant, *cell);
+  turn.write(rule_key(tenant, cell->rule.name), encode(*cell));
+  return Bytes();
+}
+
+}  // namespace pawl::lifecycle
