@@ -174,6 +174,23 @@ TEST(operators, a_dry_run_shows_the_path_and_writes_nothing) {
   EXPECT_EQ(s.durable(), before);
 }
 
+TEST(operators, the_inbox_lists_open_user_tasks_oldest_first) {
+  Stage s;
+  s.upload(R"({"id":"u","name":"n","steps":[{"id":"t","name":"Sign it","type":"USER_TASK","jobType":"form","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string first = s.start("u");
+  s.pass(kSecond);
+  std::string second = s.start("u"), third = s.start("u");
+  s.post("/v1/instances/" + third + "/cancel");
+  json::Value page = s.get("/pawl/v1/processes/tasks?limit=1");
+  EXPECT_EQ(page.find("items")->array()[0].string_or("instanceId"), first);
+  EXPECT_EQ(page.find("items")->array()[0].string_or("name"), "Sign it");
+  page = s.get("/pawl/v1/processes/tasks?limit=5&cursor=" + std::string(page.string_or("cursor")));
+  ASSERT_EQ(page.find("items")->array().size(), 1u) << json::print(page);
+  EXPECT_EQ(page.find("items")->array()[0].string_or("instanceId"), second);
+  s.post("/v1/instances/" + second + "/user-tasks/t/complete", "");
+  EXPECT_EQ(s.get("/pawl/v1/processes/tasks").find("items")->array().size(), 1u);
+}
+
 TEST(operators, batches_tell_each_outcome) {
   Stage s;
   upload_fragile(s);

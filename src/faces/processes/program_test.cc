@@ -95,6 +95,34 @@ TEST(processes, a_join_waits_for_every_branch) {
   EXPECT_EQ(s.history(id), "f:COMPLETED a:COMPLETED b:COMPLETED m:COMPLETED end:COMPLETED");
 }
 
+TEST(processes, a_join_fires_once_however_many_tokens_reach_it) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["u","b"],"joinStep":"m"},
+    {"id":"u","name":"u","type":"USER_TASK","nextStep":"m","boundaryEvents":[{"type":"TIMER","duration":"PT1S","interrupting":false,"targetStepId":"m"}]},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"after"},
+    {"id":"after","name":"a","type":"SERVICE_TASK","jobType":"after","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a");
+  s.pass(kSecond);
+  s.post("/v1/instances/" + id + "/signals/b", "");
+  EXPECT_EQ(s.steps(id), R"(["u","after"])");
+  s.post("/v1/instances/" + id + "/user-tasks/u/complete", "");
+  EXPECT_EQ(s.steps(id), R"(["after"])");
+  s.finish("after");
+  EXPECT_TRUE(s.take("after").empty());
+  EXPECT_EQ(s.status(id), "COMPLETED");
+}
+
+TEST(processes, very_long_timers_survive_a_pause) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"w","name":"w","type":"WAIT","nextStep":"end","boundaryEvents":[{"type":"TIMER","duration":"P9999Y","interrupting":true,"targetStepId":"end"}]},)" + kEnd));
+  std::string id = s.start("a");
+  s.post("/pawl/v1/processes/instances/" + id + "/pause");
+  s.pass(3600 * kSecond);
+  s.post("/pawl/v1/processes/instances/" + id + "/resume");
+  EXPECT_EQ(s.open_timers(), 1u);
+  EXPECT_EQ(s.status(id), "WAITING");
+}
+
 TEST(processes, gateways_may_be_nested) {
   Stage s;
   s.upload(definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["g","c"],"joinStep":"m"},

@@ -125,7 +125,10 @@ Result<std::string> tasks(Service& service, const wire::Request& request) {
   for (const UserTask& t : found) {
     auto instance = service.instance(tenant_of(request), t.instance_id);
     if (!instance || is_final((*instance)->status)) continue;
+    TRY(auto definition, service.definition(tenant_of(request), t.definition_id, (*instance)->version));
+    uint32_t step = definition->find(t.step_id);
     json::Value item = json::object({{"instanceId", t.instance_id}, {"stepId", t.step_id}, {"definitionId", t.definition_id}, {"createdAt", rfc3339(t.entered, 6)}});
+    if (step != kNoStep) item.object().add("name", json::Value(definition->steps[step].name));
     if (!t.form.empty()) item.object().add("jobType", json::Value(t.form));
     if (!t.business_key.empty()) item.object().add("businessKey", json::Value(t.business_key));
     items.push_back(std::move(item));

@@ -76,11 +76,17 @@ void Walk::fork(const Place& place, const Step& step) {
 
 // A token reaches a join. False when no gateway around it has this join.
 bool Walk::arrive(const Place& place) {
-  uint32_t branch = place.branch;
-  Scope* scope = instance_.scope(place.scope);
+  uint32_t branch = place.branch, id = place.scope;
+  Scope* scope = instance_.scope(id);
   while (scope && definition_.steps[scope->gateway].join != place.step) {
     branch = scope->parent_branch;
-    scope = instance_.scope(scope->parent);
+    id = scope->parent;
+    scope = instance_.scope(id);
+  }
+  if (!scope && id) {
+    // Another way into the join was faster, a boundary timer's for example: it has fired already.
+    tell("reached a join that had fired", definition_.steps[place.step].id);
+    return true;
   }
   if (!scope) return false;
   ++steps_;
@@ -239,7 +245,7 @@ void Walk::revive() {
     const Step& step = definition_.steps[t.step];
     if (step.kind == Kind::service_task) open_job(t, step);
     for (Token::Armed& a : t.timers) {
-      a.due += now_;
+      a.due = a.due > INT64_MAX - now_ ? INT64_MAX : a.due + now_;
       outlet_.open({.id = timer_effect_id(tenant_, id_of(t.execution), a.index), .to = To::clock, .program = std::string(kProgram), .tenant = tenant_, .due = a.due});
     }
   }

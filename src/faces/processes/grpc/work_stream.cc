@@ -133,7 +133,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
         job->set_retries_remaining(static_cast<int32_t>(p.job.retries_left));
         job->set_variables(std::move(p.job.variables));
         job->set_lock_expires_unix_ms(p.until / kMillisecond);
-        leased_.insert_or_assign(p.job.id, std::move(p.effect_id));
+        leased_.insert_or_assign(p.job.id, Lease{std::move(p.effect_id), p.until});
       }
       write_next();
       // Nothing, long before the wait is over: the server is stopping. Asking on would never end.
@@ -204,7 +204,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   }
 
   void stop(const grpc::Status& status) {
-    std::unordered_map<std::string, std::string> leased;
+    std::unordered_map<std::string, Lease> leased;
     uint64_t poll = 0;
     {
       std::lock_guard lock(mutex_);
@@ -214,10 +214,17 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
       if (polling_) poll = poll_id_;
     }
     if (poll) verbs_.cancel_poll(poll);
-    for (const auto& [job, effect] : leased) verbs_.release(effect);
+    // A lease that is over may be another worker's by now.
+    Time now = verbs_.now();
+    for (const auto& [job, lease] : leased)
+      if (lease.until > now) verbs_.release(lease.effect_id);
     Finish(status);
   }
 
+  struct Lease {
+    std::string effect_id;
+    Time until;
+  };
   Verbs& verbs_;
   const Caller caller_;
   std::string worker_;
@@ -231,7 +238,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   ToWorker out_;
   pawl::v1::Jobs jobs_out_;
   pawl::v1::Settled settled_out_;
-  std::unordered_map<std::string, std::string> leased_;  // job id -> effect id
+  std::unordered_map<std::string, Lease> leased_;  // by job id
   int64_t credit_ = 0;
   size_t settling_ = 0;
   uint64_t poll_id_ = 0;
