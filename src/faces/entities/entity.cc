@@ -116,6 +116,28 @@ std::string canonical(json::Value value) {
   return json::print(value);
 }
 
+void merge_sorted(json::Value& target, const json::Value& patch) {
+  if (!patch.is_object()) {
+    target = patch;
+    return;
+  }
+  json::Object old;
+  if (target.is_object()) old = std::move(target.object());
+  json::Object out;
+  out.reserve(old.size() + patch.object().size());
+  auto mine = old.begin();
+  for (const json::Member& change : patch.object()) {
+    for (; mine != old.end() && mine->name < change.name; ++mine) out.add(std::move(mine->name), std::move(mine->value));
+    json::Value value;
+    if (mine != old.end() && mine->name == change.name) value = std::move(mine++->value);
+    if (change.value.is_null()) continue;
+    merge_sorted(value, change.value);
+    out.add(change.name, std::move(value));
+  }
+  for (; mine != old.end(); ++mine) out.add(std::move(mine->name), std::move(mine->value));
+  target = std::move(out);
+}
+
 std::string model_digits(std::string_view model, int32_t version) {
   Bytes name(model);
   name += '.';

@@ -47,6 +47,8 @@ void append_meta(std::string& out, const EntityView& entity, bool with_model);
 // Names sorted all the way down: how documents are stored and shown.
 void sort_names(json::Value& value);
 std::string canonical(json::Value value);
+// RFC 7386 where both sides have their names sorted: as long as the two together, not as their product.
+void merge_sorted(json::Value& target, const json::Value& patch);
 
 // Ids are time-based UUIDs whose last six digits name the model, so that the cells of one model
 // stand together although the key is made from the id alone.

@@ -52,6 +52,25 @@ TEST(entities, digits_survive_and_names_come_out_sorted) {
   EXPECT_NE(s.say("GET", "/entity/" + id).text.find(R"("data":{"a":12345678901234567890123,"b":1.10,"c":1E400})"), std::string::npos);
 }
 
+TEST(entities, a_merge_patch_of_sorted_documents_is_rfc_7386) {
+  const char* rows[][3] = {
+      {R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},
+      {R"({"a":"b"})", R"({"a":null})", R"({})"},
+      {R"({"a":"b","b":"c"})", R"({"a":null})", R"({"b":"c"})"},
+      {R"({"a":["b"]})", R"({"a":"c"})", R"({"a":"c"})"},
+      {R"({"a":{"b":"c"}})", R"({"a":{"b":"d","c":null}})", R"({"a":{"b":"d"}})"},
+      {R"({"b":1})", R"({"a":2,"c":3})", R"({"a":2,"b":1,"c":3})"},
+      {R"(["a"])", R"({"a":{"b":null,"c":1}})", R"({"a":{"c":1}})"},
+      {R"({"a":1})", R"(["c"])", R"(["c"])"},
+      {R"({"e":null})", R"({"a":1})", R"({"a":1,"e":null})"},
+  };
+  for (const auto& [target, patch, result] : rows) {
+    json::Value value = *json::parse(target);
+    merge_sorted(value, *json::parse(patch));
+    EXPECT_EQ(json::print(value), result) << target << " " << patch;
+  }
+}
+
 TEST(entities, a_chunk_is_all_or_nothing) {
   Stage s;
   s.model();

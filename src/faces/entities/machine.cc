@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "json/merge.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -136,8 +135,7 @@ Result<Machine::Step> Machine::begin_old(const Item& item) {
     TRY_OK(take_data(item.value, item.data));
   } else if (item.op == Item::patch) {
     TRY(json::Value whole, json::parse(stored->data, {.max_bytes = limits::kCellBytes}));
-    json::merge_patch(whole, item.value);
-    sort_names(whole);
+    merge_sorted(whole, item.value);
     std::string text = json::print(whole);
     TRY_OK(take_data(whole, std::move(text)));
   }

@@ -79,6 +79,14 @@ TEST(schema, json_schema_nests_and_offers_choices) {
             R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"array","items":{"type":"integer"}}},"b":{"oneOf":[{"type":"integer"},{"type":"string"}]}}})");
 }
 
+TEST(schema, a_model_of_very_many_fields_is_shown_in_linear_time) {
+  json::Object wide;
+  for (int i = 0; i < 200'000; ++i) wide.add("f" + std::to_string(i), i);
+  auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(simple_view(infer(std::move(wide))).find("$")->object().size(), 200'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+}
+
 TEST(schema, what_is_stored_reads_back) {
   Shape shape = infer(parsed(R"({"a":[1,{"b":null}],"c":{"d":1.5}})"));
   EXPECT_EQ(json::print(to_json(shape_from(to_json(shape)))), json::print(to_json(shape)));
@@ -144,6 +152,15 @@ TEST(xml, malformed_and_hostile_documents_are_refused) {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "<a>";
   EXPECT_EQ(xml(deep), "refused");
+}
+
+TEST(xml, as_many_names_as_a_body_holds_take_no_longer_than_their_bytes) {
+  std::string wide = "<r>", attributes = "<r";
+  for (int i = 0; i < 300'000; ++i) wide += "<a" + std::to_string(i) + "/>", attributes += " a" + std::to_string(i) + "='1'";
+  auto begun = std::chrono::steady_clock::now();
+  EXPECT_TRUE(parse_xml(wide + "</r>"));
+  EXPECT_TRUE(parse_xml(attributes + "/>"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct SimpleView {
     json::Object out;
     if (element) out.add("#", "ARRAY_ELEMENT");
     for (const auto& [name, field] : shape.fields) lines(out, name, field);
-    sections.set(path, std::move(out));
+    sections.add(path, std::move(out));
     for (const auto& [name, field] : shape.fields) {
       if (field.is_object) section(path + "." + name, field, false);
       if (field.is_array() && field.element->is_object) section(path + "." + name + "[*]", *field.element, true);
@@ -39,13 +39,11 @@ struct SimpleView {
   }
 
   void lines(json::Object& out, const std::string& name, const Shape& field) {
-    if (field.is_object) out.set("#." + name, "OBJECT");
-    if (field.is_array()) {
-      if (field.element->is_object) out.set("#." + name, "OBJECT");
-      if (!field.element->is_object || !field.element->scalars.empty())
-        out.set("." + name + "[*]", field.element->is_array() ? "NULL" : list_of(field.element->scalars));
-    }
-    if (!field.scalars.empty() && !field.is_object) out.set("." + name, list_of(field.scalars));
+    // Added without looking for a twin: a model may have very many fields.
+    if (field.is_object || (field.is_array() && field.element->is_object)) out.add("#." + name, "OBJECT");
+    if (field.is_array() && (!field.element->is_object || !field.element->scalars.empty()))
+      out.add("." + name + "[*]", field.element->is_array() ? "NULL" : list_of(field.element->scalars));
+    if (!field.scalars.empty() && !field.is_object) out.add("." + name, list_of(field.scalars));
   }
 };
 

@@ -17,6 +17,9 @@ std::unexpected<Error> impossible(fmt::format_string<Args...> format, Args&&... 
   return fail(Code::invalid, "VALIDATION_FAILED", fmt::format(format, std::forward<Args>(args)...));
 }
 
+// The search for loops goes as deep as there are states; a document of 10 MiB holds more than a stack does.
+constexpr size_t kStates = 10'000;
+
 struct ModeName {
   std::string_view name;
   Mode mode;
@@ -158,6 +161,7 @@ Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out
   json::Object exported;
   if (states && !states->is_null()) {
     if (!states->is_object()) return malformed("workflow \"{}\": 'states' must be an object", w.name);
+    if (states->object().size() > kStates) return impossible("workflow \"{}\" has {} states; at most {} are allowed", w.name, states->object().size(), kStates);
     for (const json::Member& m : states->object()) {
       if (!m.value.is_object()) return malformed("workflow \"{}\": state \"{}\" must be an object", w.name, m.name);
       const json::Value* transitions = m.value.find("transitions");
@@ -173,7 +177,7 @@ Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out
       }
       if (!list.empty()) state.add("transitions", std::move(list));
       if (const json::Value* notes = m.value.find("annotations")) state.add("annotations", *notes);
-      exported.set(m.name, std::move(state));
+      exported.add(m.name, std::move(state));
     }
   }
   out.add("states", std::move(exported));
@@ -228,8 +232,6 @@ Result<void> validate(const Workflow& w) {
   for (const auto& [state, transitions] : w.states)
     for (const Transition& t : transitions)
       if (!w.has_state(t.next)) return impossible("workflow \"{}\", state \"{}\": transition \"{}\" leads to \"{}\", which is not one of its states", w.name, state, t.name, t.next);
-  // The deepest way is one visit a state; a document of 10 MiB holds more states than a stack does.
-  if (w.states.size() > 10'000) return impossible("workflow \"{}\" has {} states; at most 10000 are allowed", w.name, w.states.size());
   LoopSearch search{w};
   for (const auto& [state, transitions] : w.states)
     if (search.colour[state] == 0) TRY_OK(search.visit(state));

@@ -57,6 +57,33 @@ class Parser {
   }
 
  private:
+  // The members of an element being read. Names are hashed: an element may have very many.
+  struct Members {
+    json::Object object;
+    std::unordered_map<std::string, size_t> places;
+    std::unordered_set<std::string> repeated;
+
+    bool add_new(const std::string& name, json::Value value) {
+      if (!places.emplace(name, object.size()).second) return false;
+      object.add(name, std::move(value));
+      return true;
+    }
+    void add(const std::string& name, json::Value value) {
+      auto known = places.find(name);
+      if (known == places.end()) {
+        add_new(name, std::move(value));
+        return;
+      }
+      json::Value& old = (object.begin() + static_cast<ptrdiff_t>(known->second))->value;
+      if (repeated.insert(name).second) {
+        json::Array both;
+        both.push_back(std::move(old));
+        old = std::move(both);
+      }
+      old.array().push_back(std::move(value));
+    }
+  };
+
   std::unexpected<Error> wrong(std::string_view wanted) {
     size_t line = 1 + static_cast<size_t>(std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(std::min(at_, text_.size())), '\n'));
     return fail(Code::invalid, "BAD_REQUEST", fmt::format("malformed XML at line {}: expected {}", line, wanted));
@@ -115,7 +142,7 @@ class Parser {
     return {};
   }
 
-  Result<void> attributes(json::Object& into) {
+  Result<void> attributes(Members& into) {
     for (;;) {
       skip_space();
       if (at_ >= text_.size() || !is_name(text_[at_])) return {};
@@ -138,23 +165,7 @@ class Parser {
       }
       if (at_ >= text_.size()) return wrong("the end of an attribute");
       ++at_;
-      if (into.has("@" + key)) return wrong("each attribute once");
-      into.add("@" + key, scalar(value));
-    }
-  }
-
-  static void put(json::Object& into, std::string name, json::Value value, std::set<std::string>& repeated) {
-    json::Value* old = into.find(name);
-    if (!old) {
-      into.add(std::move(name), std::move(value));
-    } else if (repeated.contains(name)) {
-      old->array().push_back(std::move(value));
-    } else {
-      json::Array both;
-      both.push_back(std::move(*old));
-      both.push_back(std::move(value));
-      *old = std::move(both);
-      repeated.insert(std::move(name));
+      if (!into.add_new("@" + key, scalar(value))) return wrong("each attribute once");
     }
   }
 
@@ -163,12 +174,12 @@ class Parser {
     if (!looking_at("<")) return wrong("an element");
     ++at_;
     TRY(own, name());
-    json::Object members;
+    Members members;
     TRY_OK(attributes(members));
     if (looking_at("/>")) {
       at_ += 2;
-      if (members.empty()) return json::Value(nullptr);
-      return json::Value(std::move(members));
+      if (members.object.empty()) return json::Value(nullptr);
+      return json::Value(std::move(members.object));
     }
     if (!looking_at(">")) return wrong("> or />");
     ++at_;
@@ -180,14 +191,13 @@ class Parser {
     if (!looking_at(">")) return wrong(">");
     ++at_;
     std::string_view trimmed = trim(text);
-    if (members.empty()) return trimmed.empty() && text.empty() ? json::Value("") : scalar(trimmed);
-    if (!trimmed.empty()) members.set("#text", scalar(trimmed));
-    return json::Value(std::move(members));
+    if (members.object.empty()) return scalar(trimmed);
+    if (!trimmed.empty()) members.add("#text", scalar(trimmed));
+    return json::Value(std::move(members.object));
   }
 
   // Up to and including the "</" that ends the element.
-  Result<void> content(json::Object& members, std::string& text, size_t depth) {
-    std::set<std::string> repeated;
+  Result<void> content(Members& members, std::string& text, size_t depth) {
     for (;;) {
       if (at_ >= text_.size()) return wrong("the end of an element");
       if (text_[at_] == '&') {
@@ -208,7 +218,7 @@ class Parser {
       } else {
         std::string child;
         TRY(json::Value value, element(child, depth + 1));
-        put(members, std::move(child), std::move(value), repeated);
+        members.add(child, std::move(value));
       }
     }
   }
