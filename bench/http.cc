@@ -42,6 +42,7 @@ void bench_http(Report& report, Facts& facts) {
   Folder folder("http");
   auto shard = open_shard(folder.path(), {&put});
   CHECK(shard->start());
+  if (facts.append_us == 0) facts.append_us = raw_append_us();
   wire::Router router;
   router.add({{"POST", "/put/{name}",
                [&](wire::Request request, wire::Respond respond) {

@@ -38,7 +38,7 @@ static double raw_appends(double for_seconds) {
   return static_cast<double>(last) / (now - begin);
 }
 
-static double raw_append_us() {
+double raw_append_us() {
   Folder folder("raw1");
   auto journal = *open_journal({.backend = "file", .folder = folder.path()});
   std::string entry(kRecord + 90, 'e');

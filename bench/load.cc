@@ -24,7 +24,6 @@ struct Connection {
   int fd = -1;
   std::string in;
   double sent = 0;
-  bool done = false;
 };
 
 int connect_to(const std::string& address) {
@@ -58,12 +57,11 @@ bool take(std::string& in, int& status, std::string& body) {
 Loaded run(const Load& load) {
   std::vector<Connection> all(load.connections);
   int epoll = epoll_create1(EPOLL_CLOEXEC);
-  size_t open = 0;
+  std::vector<size_t> parked;
   auto send_next = [&](size_t i) {
     std::string text = load.next(i);
     if (text.empty()) {
-      all[i].done = true;
-      --open;
+      parked.push_back(i);
       return;
     }
     all[i].sent = bench::seconds();
@@ -75,16 +73,20 @@ Loaded run(const Load& load) {
     event.events = EPOLLIN;
     event.data.u64 = i;
     epoll_ctl(epoll, EPOLL_CTL_ADD, all[i].fd, &event);
-    ++open;
   }
   Loaded out;
   Latencies latencies;
   double begin = bench::seconds(), end = begin + load.seconds, now = begin;
   for (size_t i = 0; i < all.size(); ++i) send_next(i);
   std::string body;
-  while (open && (now = bench::seconds()) < end) {
+  while ((now = bench::seconds()) < end && !(load.until && load.until())) {
+    for (size_t n = parked.size(); n-- > 0;) {
+      size_t i = parked.front();
+      parked.erase(parked.begin());
+      send_next(i);
+    }
     epoll_event events[256];
-    int n = epoll_wait(epoll, events, 256, 100);
+    int n = epoll_wait(epoll, events, 256, parked.empty() ? 100 : 1);
     for (int e = 0; e < n; ++e) {
       size_t i = events[e].data.u64;
       char piece[65536];

@@ -13,10 +13,11 @@ struct Load {
   std::string address;  // 127.0.0.1:PORT
   size_t connections = 64;
   double seconds = 2;
-  // The next request of a connection, whole; empty: this connection is done.
+  // The next request of a connection, whole; empty: none now, asked again soon.
   std::function<std::string(size_t connection)> next;
   // Called with each answer's status and body; may be empty.
   std::function<void(size_t connection, int status, std::string_view body)> got{};
+  std::function<bool()> until{};  // ends earlier when it says so
 };
 
 struct Loaded {

@@ -87,12 +87,28 @@ def run_one(module, test, case):
             next(steps, None)
 
 
-def play(words):
+def need_grpc():
+    """Goes on under Debian's own Python when this one has no grpcio."""
+    try:
+        import grpc  # noqa: F401
+    except ImportError:
+        if sys.executable != SYSTEM_PYTHON and os.path.exists(SYSTEM_PYTHON):
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+        sys.exit('python3-grpcio is needed: apt install python3-grpcio protobuf-compiler-grpc')
+
+
+def prepare():
+    """Makes `import member` and `import test_members` work."""
     stand_in()
     sys.path.insert(0, SCENARIOS)
     with tempfile.TemporaryDirectory(prefix='pawl-proto-') as folder:
         compile_protos(folder)
-        import test_members as module
+        import member  # noqa: F401
+
+
+def play(words):
+    prepare()
+    import test_members as module
     passed = failed = 0
     for name, test in list(vars(module).items()):
         if not name.startswith('test_') or not all(w in name for w in words):
@@ -112,12 +128,7 @@ def play(words):
 
 
 def main():
-    try:
-        import grpc  # noqa: F401
-    except ImportError:
-        if sys.executable != SYSTEM_PYTHON and os.path.exists(SYSTEM_PYTHON):
-            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
-        sys.exit('python3-grpcio is needed: apt install python3-grpcio python3-grpc-tools')
+    need_grpc()
     if 'PAWL_BASE' in os.environ:
         return play(sys.argv[1:])
     sys.path.insert(0, os.path.join(ROOT, 'tests'))

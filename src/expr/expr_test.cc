@@ -91,6 +91,9 @@ TEST(expr, work_is_limited) {
   EXPECT_FALSE(run("repeat('x', 100000000)"));
   EXPECT_FALSE(run("map(1..50000, map(1..50000, #))"));
   EXPECT_FALSE(run("len(1..1e300)"));
+  EXPECT_FALSE(run("reduce(1..50000, [#acc], 0)")) << "a value nested too deep";
+  EXPECT_FALSE(run("string(reduce(1..50000, {\"a\": #acc}, 0))"));
+  EXPECT_TRUE(run("reduce(1..100, [#acc], 0)"));
 }
 
 TEST(expr, string_literals_are_never_rewritten) {

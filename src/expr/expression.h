@@ -20,9 +20,10 @@ class Expression {
   explicit Expression(std::string_view text);
 
   // Errors name the expression, the position in it and the variable at fault.
-  Result<json::Value> evaluate(const json::Object& variables, Time now) const;
+  // `work`, when given, grows by the bytes of what the evaluation made and looked at; a comparison costs nothing.
+  Result<json::Value> evaluate(const json::Object& variables, Time now, size_t* work = nullptr) const;
   // As evaluate, and the result must be a boolean: the message says "not bool" otherwise.
-  Result<bool> test(const json::Object& variables, Time now) const;
+  Result<bool> test(const json::Object& variables, Time now, size_t* work = nullptr) const;
 
   const std::string& text() const { return text_; }
   // Why it does not compile; null when it does.

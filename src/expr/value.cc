@@ -141,7 +141,25 @@ std::string number_text(double v) {
 
 }  // namespace
 
-Result<json::Value> to_json(const Value& v) {
+namespace {
+
+std::unexpected<Error> too_deep() {
+  return fail(Code::invalid, "TOO_DEEP", "the result is nested more than " + std::to_string(kDeepestValue) + " deep");
+}
+
+// Whether the value has at most `left` levels.
+bool fits(const json::Value& v, size_t left) {
+  if (v.is_array()) return left && std::all_of(v.array().begin(), v.array().end(), [&](const json::Value& item) { return fits(item, left - 1); });
+  if (v.is_object()) return left && std::all_of(v.object().begin(), v.object().end(), [&](const json::Member& m) { return fits(m.value, left - 1); });
+  return true;
+}
+
+Result<json::Value> copy_of(const json::Value& v, size_t left) {
+  if (!fits(v, left)) return too_deep();
+  return v;
+}
+
+Result<json::Value> to_json(const Value& v, size_t left) {
   switch (v.kind) {
     case Kind::nil: return json::Value();
     case Kind::boolean: return json::Value(v.truth());
@@ -157,11 +175,12 @@ Result<json::Value> to_json(const Value& v) {
         return fail(Code::invalid, "NO_JSON_FORM", "the result is infinite or not a number, which JSON cannot hold; check for division by zero and overflow");
       return json::Value(json::Number{number_text(v.number)});
     case Kind::list: {
-      if (v.json) return *v.json;
+      if (v.json) return copy_of(*v.json, left);
+      if (!left) return too_deep();
       json::Array out;
       out.reserve(v.list->size());
       for (const Value& item : *v.list) {
-        TRY(json::Value one, to_json(item));
+        TRY(json::Value one, to_json(item, left - 1));
         out.push_back(std::move(one));
       }
       return json::Value(std::move(out));
@@ -170,14 +189,19 @@ Result<json::Value> to_json(const Value& v) {
   }
   if (v.unnamed)
     return fail(Code::invalid, "NO_JSON_FORM", "the result is a map whose keys are not declared as text, which has no JSON form; pick a member of it or use map()");
-  if (v.json) return *v.json;
+  if (v.json) return copy_of(*v.json, left);
+  if (!left) return too_deep();
   json::Object out;
   for (const auto& [name, item] : *v.map) {
-    TRY(json::Value one, to_json(item));
+    TRY(json::Value one, to_json(item, left - 1));
     out.set(std::string(name), std::move(one));
   }
   return json::Value(std::move(out));
 }
+
+}  // namespace
+
+Result<json::Value> to_json(const Value& v) { return to_json(v, kDeepestValue); }
 
 void append_text(std::string& out, const Value& v) {
   switch (v.kind) {

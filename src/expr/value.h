@@ -24,6 +24,7 @@ struct Value {
   Kind kind = Kind::nil;
   bool exact = false;    // real: `whole` is the same amount, to the digit
   bool unnamed = false;  // map: its keys are not all text, so it has no JSON form
+  uint16_t depth = 0;    // of lists and maps made by the expression
   int64_t whole = 0;     // boolean, integer, time and duration (nanoseconds), exact real
   double number = 0;     // real
   std::string_view text;
@@ -65,6 +66,9 @@ Result<json::Value> to_json(const Value& v);
 // As people print it: 5, "text" without quotes, [1 2 3], map[a:1], <nil>.
 void append_text(std::string& out, const Value& v);
 
+// Nesting of a result: variables are stored as JSON text, which is read back to twice this depth.
+inline constexpr size_t kDeepestValue = 120;
+
 // What an evaluation made. Nothing is allocated until something is put in.
 class Arena {
  public:
@@ -76,17 +80,28 @@ class Arena {
   }
   Value keep(List list) {
     made_ += 1 + list.size();
-    return {.kind = Kind::list, .list = &lists_.emplace_front(std::move(list))};
+    uint16_t depth = 0;
+    for (const Value& v : list) depth = std::max(depth, v.depth);
+    return {.kind = Kind::list, .depth = deeper(depth), .list = &lists_.emplace_front(std::move(list))};
   }
   Value keep(Map map) {
     made_ += 1 + map.size();
-    return {.kind = Kind::map, .map = &maps_.emplace_front(std::move(map))};
+    uint16_t depth = 0;
+    for (const auto& [name, v] : map) depth = std::max(depth, v.depth);
+    return {.kind = Kind::map, .depth = deeper(depth), .map = &maps_.emplace_front(std::move(map))};
   }
   Value keep(json::Value value) { return of(values_.emplace_front(std::move(value))); }
   void spend(size_t amount) { made_ += amount; }
+  size_t spent() const { return made_; }
   bool full() const { return made_ > kMost; }
 
  private:
+  // A value nested past the limit fills the arena: whatever would be made of it is refused.
+  uint16_t deeper(uint16_t depth) {
+    if (depth >= kDeepestValue) made_ += kMost;
+    return static_cast<uint16_t>(depth + 1);
+  }
+
   size_t made_ = 0;
   std::forward_list<std::string> strings_;
   std::forward_list<List> lists_;

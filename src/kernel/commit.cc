@@ -52,19 +52,23 @@ Result<void> Committer::apply() {
 }
 
 RowBatch in_order(const RowBatch& batch) {
+  using Kind = RowBatch::Kind;
   struct Row {
     BytesView key, value;
-    bool put;
+    Kind kind;
   };
   std::vector<Row> rows;
   rows.reserve(batch.count());
-  batch.each([&](BytesView key, BytesView value) { rows.push_back({key, value, true}); }, [&](BytesView key) { rows.push_back({key, {}, false}); });
+  batch.each_change([&](Kind kind, BytesView key, BytesView value) { rows.push_back({key, value, kind}); });
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
   RowBatch out;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i + 1 < rows.size() && rows[i + 1].key == rows[i].key) continue;
-    if (rows[i].put) out.put(rows[i].key, rows[i].value);
-    else out.erase(rows[i].key);
+  for (size_t i = 0; i < rows.size();) {
+    size_t first = i, last = i;
+    while (last + 1 < rows.size() && rows[last + 1].key == rows[first].key) ++last;
+    const Row& row = rows[last];
+    if (row.kind != Kind::erase) out.put(row.key, row.value);
+    else if (rows[first].kind != Kind::put_new) out.erase(row.key);
+    i = last + 1;
   }
   return out;
 }

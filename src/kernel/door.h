@@ -24,6 +24,10 @@ class Look {
   // Cells whose key begins with `prefix`, in key order, from the first key not before `from`.
   using VisitCell = std::function<bool(BytesView key, const Cell& cell)>;
   Result<void> scan(BytesView prefix, const VisitCell& visit, BytesView from = {}) const;
+  // The same without making cells: for searches that look at very many once. The bytes are the
+  // visitor's during the call only.
+  using VisitBytes = std::function<bool(BytesView key, Seq version, BytesView value)>;
+  Result<void> scan_bytes(BytesView prefix, const VisitBytes& visit) const;
   // View rows of a program, keys as view() gave them; `back` from the last to the first, in which
   // case `from` is where to begin, itself left out.
   using VisitRow = RowsSnapshot::Visit;

@@ -312,3 +312,23 @@ TEST(kernel, seq_at_finds_the_last_frame_not_after_a_time) {
 }
 
 }  // namespace pawl
+
+namespace pawl {
+
+TEST(rows, a_batch_in_order_keeps_the_last_change_of_each_key) {
+  RowBatch batch;
+  batch.put("b", "1");
+  batch.put_new("n", "x");
+  batch.put("a", "1");
+  batch.put("b", "2");
+  batch.erase("n");
+  batch.erase("old");
+  batch.put_new("back", "1");
+  batch.erase("back");
+  batch.put("back", "2");
+  std::string told;
+  in_order(batch).each([&](BytesView k, BytesView v) { told += Bytes(k) + "=" + Bytes(v) + " "; }, [&](BytesView k) { told += "-" + Bytes(k) + " "; });
+  EXPECT_EQ(told, "a=1 b=2 back=2 -old ");
+}
+
+}  // namespace pawl

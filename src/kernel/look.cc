@@ -17,6 +17,15 @@ Result<void> Look::scan(BytesView prefix, const VisitCell& visit, BytesView from
                      [&](BytesView key, BytesView value) { return visit(key.substr(1), layout::parse_cell(value)); });
 }
 
+Result<void> Look::scan_bytes(BytesView prefix, const VisitBytes& visit) const {
+  Bytes first = layout::cell_row(prefix);
+  return rows_->scan(first, after_prefix(first), [&](BytesView key, BytesView row) {
+    Reader r(row);
+    Seq version = r.fixed64();
+    return visit(key.substr(1), version, r.rest());
+  });
+}
+
 Result<void> Look::rows(BytesView program, BytesView prefix, const VisitRow& visit, BytesView from, bool back) const {
   Bytes head = layout::view_prefix(program);
   auto strip = [&](BytesView key, BytesView value) { return visit(key.substr(head.size()), value); };

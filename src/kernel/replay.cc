@@ -15,7 +15,8 @@ static constexpr size_t kBatchBytes = 4 * 1024 * 1024;
 
 void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
   for (const Frame::Write& write : frame.writes) {
-    if (write.value) rows.put(layout::cell_row(write.key), layout::cell_value(frame.seq, write.value->bytes));
+    if (write.value && !write.before) rows.put_new(layout::cell_row(write.key), layout::cell_value(frame.seq, write.value->bytes));
+    else if (write.value) rows.put(layout::cell_row(write.key), layout::cell_value(frame.seq, write.value->bytes));
     else rows.erase(layout::cell_row(write.key));
   }
   if (!program) return;

@@ -17,35 +17,44 @@ namespace pawl {
 // thousands of rows is a handful of allocations.
 class RowBatch {
  public:
-  void put(BytesView key, BytesView value) { add(1, key, value); }
-  void erase(BytesView key) { add(0, key, {}); }
+  enum class Kind : uint8_t { erase, put, put_new };
+  void put(BytesView key, BytesView value) { add(Kind::put, key, value); }
+  // The same, by someone who knows that no row has this key: with a later erase it cancels out.
+  void put_new(BytesView key, BytesView value) { add(Kind::put_new, key, value); }
+  void erase(BytesView key) { add(Kind::erase, key, {}); }
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
   size_t bytes() const { return data_.size(); }
   void clear() { data_.clear(), count_ = 0; }
   void append(const RowBatch& other) { data_ += other.data_, count_ += other.count_; }
 
-  // Calls put(key, value) or erase(key) on `to` for each change in order.
-  template <class Put, class Erase>
-  void each(Put&& put, Erase&& erase) const {
+  // Calls visit(kind, key, value) for each change in order.
+  template <class Visit>
+  void each_change(Visit&& visit) const {
     const char* p = data_.data();
     const char* end = p + data_.size();
     while (p < end) {
       uint32_t klen, vlen;
       std::memcpy(&klen, p, 4);
       std::memcpy(&vlen, p + 4, 4);
-      bool is_put = klen >> 31;
-      klen &= 0x7fffffff;
-      BytesView key(p + 8, klen), value(p + 8 + klen, vlen);
+      auto kind = static_cast<Kind>(klen >> 30);
+      klen &= 0x3fffffff;
+      visit(kind, BytesView(p + 8, klen), BytesView(p + 8 + klen, vlen));
       p += 8 + klen + vlen;
-      if (is_put) put(key, value);
-      else erase(key);
     }
+  }
+  // Calls put(key, value) or erase(key) for each change in order.
+  template <class Put, class Erase>
+  void each(Put&& put, Erase&& erase) const {
+    each_change([&](Kind kind, BytesView key, BytesView value) {
+      if (kind == Kind::erase) erase(key);
+      else put(key, value);
+    });
   }
 
  private:
-  void add(uint32_t is_put, BytesView key, BytesView value) {
-    uint32_t head[2] = {static_cast<uint32_t>(key.size()) | is_put << 31, static_cast<uint32_t>(value.size())};
+  void add(Kind kind, BytesView key, BytesView value) {
+    uint32_t head[2] = {static_cast<uint32_t>(key.size()) | static_cast<uint32_t>(kind) << 30, static_cast<uint32_t>(value.size())};
     data_.append(reinterpret_cast<const char*>(head), 8);
     data_.append(key);
     data_.append(value);

@@ -8,10 +8,17 @@ constexpr std::string_view kKinds[] = {
     "TRANSITION_MAKE", "TRANSITION_NOT_FOUND", "TRANSITION_NOT_MATCH_CRITERION", "PAUSE_FOR_PROCESSING", "STATE_PROCESS_RESULT",
     "TRANSITION_ABORTED", "SCHEDULED_TRANSITION_ARM", "SCHEDULED_TRANSITION_FIRE", "SCHEDULED_TRANSITION_EXPIRE", "SCHEDULED_TRANSITION_CANCEL",
 };
+constexpr std::string_view kMeanings[] = {
+    "state machine started", "state machine finished", "cancelled", "saved without a transition", "workflow selected", "no workflow", "workflow skipped",
+    "transition made", "no such transition", "criterion not matched", "waiting for processors", "processor result",
+    "transition aborted", "transition scheduled", "scheduled transition is due", "scheduled transition expired", "scheduled transition cancelled",
+};
+static_assert(std::size(kMeanings) == std::size(kKinds));
 constexpr std::string_view kChanges[] = {"", "CREATED", "UPDATED", "DELETED"};
 }  // namespace
 
 std::string_view name_of(EventKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+std::string_view meaning_of(EventKind kind) { return kMeanings[static_cast<size_t>(kind)]; }
 std::string_view name_of(ChangeKind kind) { return kChanges[static_cast<size_t>(kind)]; }
 
 Bytes encode(const Trail& t) {

@@ -15,11 +15,12 @@ enum class EventKind : uint8_t {
   schedule_arm, schedule_fire, schedule_expire, schedule_cancel,
 };
 std::string_view name_of(EventKind kind);
+std::string_view meaning_of(EventKind kind);
 
 struct Event {
   EventKind kind;
   std::string state;    // before the step; empty for none
-  std::string details;
+  std::string details;  // empty: what the kind always means
   std::string data;     // a JSON object, or empty for null
 };
 

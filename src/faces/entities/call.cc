@@ -5,7 +5,7 @@ namespace pawl::entities {
 Bytes encode(const Call& c) {
   Bytes out;
   Writer w(out);
-  w.u8(static_cast<uint8_t>(c.criterion | c.begins << 1 | c.durable << 2));
+  w.u8(static_cast<uint8_t>(c.criterion | c.begins << 1 | c.durable << 2 | c.again << 3));
   w.fixed64(static_cast<uint64_t>(c.opened));
   w.str(c.name);
   w.str(c.tags);
@@ -27,6 +27,7 @@ Result<Call> decode_call(BytesView bytes) {
   c.criterion = bits & 1;
   c.begins = bits & 2;
   c.durable = bits & 4;
+  c.again = bits & 8;
   c.opened = static_cast<Time>(r.fixed64());
   c.name = r.str();
   c.tags = r.str();
@@ -48,7 +49,7 @@ Bytes encode(const Verdict& v) {
   w.u8(v.kind);
   w.str(v.message);
   w.str(v.data);
-  w.boolean(v.matches);
+  w.u8(static_cast<uint8_t>(v.matches | v.again << 1));
   w.uint(v.warnings.size());
   for (const std::string& s : v.warnings) w.str(s);
   return out;
@@ -60,7 +61,9 @@ Result<Verdict> decode_verdict(BytesView bytes) {
   v.kind = static_cast<Verdict::Kind>(r.u8());
   v.message = r.str();
   v.data = r.str();
-  v.matches = r.boolean();
+  uint8_t bits = r.u8();
+  v.matches = bits & 1;
+  v.again = bits & 2;
   size_t count = r.count();
   for (size_t i = 0; i < count && r.ok(); ++i) v.warnings.emplace_back(r.str());
   if (!r.ok()) return fail(Code::corrupt, "BAD_VERDICT", "a member's answer cannot be read");

@@ -14,6 +14,7 @@ struct Call {
   // Not sent to anybody: its receipt begins the second transaction, which then asks for itself.
   bool begins = false;
   bool durable = false;  // offered again after a restart
+  bool again = false;    // this is after one: wait for a member however long it takes
   Time opened = 0;       // when; a call from before this process began is from before a restart
   std::string name;      // of the processor or criterion, for messages
   std::string tags;      // comma-separated; all are needed
@@ -35,6 +36,7 @@ struct Verdict {
   std::string message{};  // of a failure
   std::string data{};     // compact JSON with sorted names; empty: unchanged
   bool matches = false;
+  bool again = false;  // of a call that only begins the second transaction: after a restart
   std::vector<std::string> warnings{};
   bool ok() const { return kind == answered; }
 };

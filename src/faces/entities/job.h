@@ -22,6 +22,7 @@ enum class Stage : uint8_t {
 struct Progress {
   Stage stage = Stage::begin;
   Entity entity;
+  Was was = Was::unknown;
   ChangeKind change = ChangeKind::created;
   std::string old_data;   // as stored before; empty for a new entity
   std::string workflow;   // by name; empty when there is none

@@ -115,8 +115,9 @@ Result<Machine::Step> Machine::begin_new(const Item& item) {
   e.tx = job_.tx;
   e.transition = kLoopback;
   p_.change = ChangeKind::created;
+  p_.was = Was::nowhere;
   TRY_OK(load_workflow());
-  record(EventKind::start, "state machine started");
+  record(EventKind::start, {});
   p_.stage = Stage::select;
   return Step::go;
 }
@@ -141,7 +142,7 @@ Result<Machine::Step> Machine::begin_old(const Item& item) {
     TRY_OK(take_data(whole, std::move(text)));
   }
   TRY_OK(load_workflow());
-  record(EventKind::start, "state machine started");
+  record(EventKind::start, {});
   return enter_workflow(item);
 }
 
@@ -165,7 +166,7 @@ Result<Machine::Step> Machine::begin_due(const Item& item) {
     record(EventKind::schedule_expire, fmt::format("scheduled transition \"{}\" was due at {} and has expired", t->name, rfc3339(due.at)));
     return skip();
   }
-  record(EventKind::start, "state machine started");
+  record(EventKind::start, {});
   record(EventKind::schedule_fire, fmt::format("scheduled transition \"{}\" is due", t->name));
   p_.workflow = p_.flow->name;
   p_.transition = static_cast<size_t>(t - p_.flow->transitions(p_.entity.state).data());
@@ -237,7 +238,7 @@ Result<Machine::Step> Machine::select() {
     p_.flow = &default_workflow();
     job_.warnings.push_back(fmt::format("no workflow of model {} version {} matched: the default workflow was used", p_.entity.model, p_.entity.version));
   }
-  record(EventKind::workflow_found, fmt::format("workflow \"{}\" selected", p_.flow->name));
+  record(EventKind::workflow_found, fmt::format("workflow \"{}\"", p_.flow->name));
   p_.workflow = p_.flow->name;
   p_.entity.state = p_.flow->initial_state;
   p_.stage = Stage::scan;
@@ -304,7 +305,7 @@ Result<Machine::Step> Machine::process() {
 }
 
 Machine::Step Machine::make(const Transition& t) {
-  record(EventKind::transition_make, fmt::format("transition \"{}\" made: {} -> {}", t.name, p_.entity.state, t.next));
+  record(EventKind::transition_make, fmt::format("\"{}\": {} -> {}", t.name, p_.entity.state, t.next));
   p_.entity.state = t.next;
   p_.named = false;
   p_.transition = 0;
@@ -315,7 +316,7 @@ Machine::Step Machine::make(const Transition& t) {
 Result<void> Machine::save() {
   p_.entity.tx = job_.tx;
   p_.entity.updated = turn_.now();
-  TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data));
+  TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.was, Was::unknown)));
   Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
   turn_.note(encode(trail));
   p_.events.clear();
@@ -325,7 +326,7 @@ Result<void> Machine::save() {
 }
 
 Result<Machine::Step> Machine::finish() {
-  record(EventKind::finish, "state machine finished", R"({"success":true})");
+  record(EventKind::finish, {}, R"({"success":true})");
   rearm(turn_, job_.tenant, p_.flow, p_.entity, p_.events);
   TRY_OK(save());
   job_.ids.push_back(std::move(p_.entity.id));

@@ -20,7 +20,7 @@ class Machine {
   // With what the job asked for.
   Result<Bytes> resume(const Verdict& verdict);
   // The second transaction of a COMMIT_BEFORE_DISPATCH processor.
-  Result<Bytes> second(const Verdict& verdict);
+  Result<Bytes> second(const Verdict& verdict, const std::string& request);
 
  private:
   enum class Step : uint8_t { go, wait, done };
@@ -51,10 +51,10 @@ class Machine {
   Result<void> dispatch(const Processor& processor);
   Result<void> settle(const Processor& processor);
   Result<void> commit_and_open(const Processor& processor);
-  Result<void> ask_processor(const Processor& processor, bool with_token);
+  Result<void> ask_processor(const Processor& processor, const std::string& request, bool again);
   void ask_criterion(const condition::Function& function, std::string_view target);
   Call call_for(const Processor& processor, const std::string& request, std::string_view tx) const;
-  void ask(Call call, const std::string& request, bool with_token);
+  void ask(Call call, const std::string& request);
   std::string request_text(std::string_view kind, std::string_view name, const std::string& request, std::string_view tx, bool attach, std::string_view context,
                            std::string_view target) const;
   Error member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, bool outside) const;

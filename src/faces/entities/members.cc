@@ -135,14 +135,14 @@ void Members::opened(const Effect& effect) {
   if (!call) return settle(effect.id, effect.tenant, {.kind = Verdict::failed, .message = call.error().message});
   bool recovered = call->opened < began_ && call->turn == 0;
   if (recovered && !call->durable) return settle(effect.id, effect.tenant, {.kind = Verdict::dropped});
-  if (call->begins) return settle(effect.id, effect.tenant, {});
+  if (call->begins) return settle(effect.id, effect.tenant, {.again = recovered});
   Out out;
   {
     std::lock_guard lock(mutex_);
     Pending pending;
     pending.tenant = effect.tenant;
     pending.tags = split_tags(call->tags);
-    pending.patient = recovered;
+    pending.patient = recovered || call->again;
     pending.call = std::move(*call);
     if (!pending.call.token.empty()) tokens_[pending.call.token] = effect.id;
     auto [at, fresh] = calls_.insert_or_assign(effect.id, std::move(pending));

@@ -97,15 +97,13 @@ std::string Machine::request_text(std::string_view kind, std::string_view name, 
   return out += '}';
 }
 
-void Machine::ask(Call call, const std::string& request, bool with_token) {
+void Machine::ask(Call call, const std::string& request) {
   call.opened = turn_.now();
   call.user = job_.user;
   call.roles = job_.roles;
-  if (with_token) {
-    call.token = turn_.dice().uuid4();
-    call.turn = turn_.token();
-    call.tx = job_.tx;
-  }
+  call.token = turn_.dice().uuid4();
+  call.turn = turn_.token();
+  call.tx = job_.tx;
   Effect effect;
   effect.id = request;
   effect.to = To::member;
@@ -125,7 +123,7 @@ void Machine::ask_criterion(const condition::Function& f, std::string_view targe
   call.timeout_ms = f.timeout_ms;
   call.retry_policy = f.retry_policy;
   call.payload = request_text("criteria", f.name, request, job_.tx, f.attach_entity, f.context, target);
-  ask(std::move(call), request, true);
+  ask(std::move(call), request);
 }
 
 Call Machine::call_for(const Processor& processor, const std::string& request, std::string_view tx) const {
@@ -139,21 +137,22 @@ Call Machine::call_for(const Processor& processor, const std::string& request, s
   return call;
 }
 
-Result<void> Machine::ask_processor(const Processor& processor, bool with_token) {
+Result<void> Machine::ask_processor(const Processor& processor, const std::string& request, bool again) {
   // Callbacks that join see the entity as this transaction has it.
   Entity seen = p_.entity;
   seen.tx = job_.tx;
   seen.updated = turn_.now();
-  TRY_OK(put_entity(turn_, job_.tenant, seen));
+  TRY_OK(put_entity(turn_, job_.tenant, seen, std::exchange(p_.was, Was::unknown)));
   job_.savepoint = turn_.mark();
-  std::string request = turn_.dice().uuid1(turn_.now());
-  ask(call_for(processor, request, job_.tx), request, with_token);
+  Call call = call_for(processor, request, job_.tx);
+  call.again = again;
+  ask(std::move(call), request);
   return {};
 }
 
 Result<void> Machine::dispatch(const Processor& processor) {
   if (processor.mode == Mode::commit_before_dispatch && !job_.joined) return commit_and_open(processor);
-  return ask_processor(processor, true);
+  return ask_processor(processor, turn_.dice().uuid1(turn_.now()), false);
 }
 
 // Ends the first transaction: the entity stands in the source state with the new data, and the call
@@ -180,7 +179,7 @@ Result<void> Machine::commit_and_open(const Processor& processor) {
   return {};
 }
 
-Result<Bytes> Machine::second(const Verdict& verdict) {
+Result<Bytes> Machine::second(const Verdict& verdict, const std::string& request) {
   verdict_ = &verdict;
   job_.settles = true;
   job_.start = turn_.mark();
@@ -195,7 +194,8 @@ Result<Bytes> Machine::second(const Verdict& verdict) {
     if (verdict.kind == Verdict::lost || !stored || stored->tx != first)
       return give_up({Code::conflict, "CONFLICT", fmt::format("processor {}: conflict: entity {} has been modified between the transactions; read it and retry", processor.name, p_.entity.id), {}, true});
   if (!processor.start_new_tx || !verdict.ok()) return drive();
-  TRY_OK(ask_processor(processor, true));
+  // Under the id of the dispatch, so that a member recognises a call that comes again.
+  TRY_OK(ask_processor(processor, request, verdict.again));
   return Bytes();
 }
 

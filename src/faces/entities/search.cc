@@ -97,7 +97,7 @@ struct Search {
 
   Result<void> by_scan() {
     EntityView e;
-    return look.scan(entity_prefix(query.tenant, query.model, query.version), [&](BytesView, const Cell& cell) { return !view_entity(cell.value(), e) || offer(e); });
+    return look.scan_bytes(entity_prefix(query.tenant, query.model, query.version), [&](BytesView, Seq, BytesView value) { return !view_entity(value, e) || offer(e); });
   }
 
   // Entities that are there now, as they were; then those that have been removed since.
@@ -111,9 +111,9 @@ struct Search {
       if (cell->exists() && view_entity(cell->value(), e)) go = offer(e);
       return go;
     };
-    TRY_OK(look.scan(entity_prefix(query.tenant, query.model, query.version), [&](BytesView key, const Cell& cell) {
-      if (cell.version > seq) return old(key);
-      if (view_entity(cell.value(), e)) go = offer(e);
+    TRY_OK(look.scan_bytes(entity_prefix(query.tenant, query.model, query.version), [&](BytesView key, Seq version, BytesView value) {
+      if (version > seq) return old(key);
+      if (view_entity(value, e)) go = offer(e);
       return go;
     }));
     TRY_OK(good);

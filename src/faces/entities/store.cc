@@ -64,16 +64,19 @@ Error entity_not_found(std::string_view id) {
   return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find entity id={}", id), json::print(json::object({{"entityId", id}}))};
 }
 
-Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity) {
-  TRY(EntityPtr before, find_entity(turn, tenant, entity.id));
+Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity, Was was) {
+  EntityPtr before;
+  if (was == Was::unknown) {
+    TRY(before, find_entity(turn, tenant, entity.id));
+  }
   TRY_OK(note_move(turn, tenant, &entity, before.get()));
   turn.write(entity_key(tenant, entity.id), encode(entity), std::make_shared<const Entity>(entity));
   return {};
 }
 
-Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data) {
+Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data, Was was) {
   TRY_OK(claim_unique(turn, tenant, model, entity.id, entity.data, old_data));
-  TRY_OK(put_entity(turn, tenant, entity));
+  TRY_OK(put_entity(turn, tenant, entity, was));
   if (!model.indexes.empty()) turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
   return {};
 }

@@ -15,11 +15,14 @@ using EntityPtr = std::shared_ptr<const Entity>;  // shared with the cell's cach
 Result<EntityPtr> find_entity(Turn& turn, std::string_view tenant, std::string_view id);
 Error entity_not_found(std::string_view id);
 
+// Whether the turn may already have the entity: one that was just made need not be looked for.
+enum class Was : uint8_t { unknown, nowhere };
+
 // Writes the cell only: what callbacks of the same transaction should see before it is saved.
-Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity);
+Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity, Was was = Was::unknown);
 
 // Writes it for good. Fails UNIQUE_KEY_VIOLATION when another entity holds one of its values.
-Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data);
+Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data, Was was = Was::unknown);
 Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data);
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view tx);
 

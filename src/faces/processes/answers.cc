@@ -80,11 +80,11 @@ Result<bool> flag_member(const json::Value& body, std::string_view name) {
   return v->boolean();
 }
 
-Result<VariablesPtr> variables_member(const json::Value& body, std::string_view name) {
-  const json::Value* v = present(body, name);
-  if (!v) return make_variables({});
+Result<VariablesPtr> variables_member(json::Value& body, std::string_view name) {
+  json::Value* v = body.find(name);
+  if (!v || v->is_null()) return make_variables({});
   if (!v->is_object()) return wrong_type(name, "an object", *v);
-  return make_variables(v->object());
+  return make_variables(std::move(v->object()));
 }
 
 Result<std::vector<std::string>> texts_member(const json::Value& body, std::string_view name) {

@@ -49,8 +49,6 @@ Result<Head> decode_head(BytesView bytes) {
 
 namespace rows {
 
-Bytes all_prefix(std::string_view tenant) { return prefix({"i", tenant}); }
-Bytes status_prefix(std::string_view tenant, Status status) { return prefix({"s", tenant, status_name(status)}); }
 Bytes definition_prefix(std::string_view tenant, std::string_view id, Status status) { return prefix({"d", tenant, id, status_name(status)}); }
 Bytes business_prefix(std::string_view tenant, std::string_view business_key) { return prefix({"b", tenant, business_key}); }
 Bytes place(Time started, std::string_view instance_id) { return ordered64(static_cast<uint64_t>(started)).append(instance_id); }

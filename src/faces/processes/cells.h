@@ -31,10 +31,9 @@ struct Head {
 Bytes encode(const Head& head);
 Result<Head> decode_head(BytesView bytes);
 
-// Rows. Times are ordered, so that lists come oldest first and are read from their end.
+// Rows. Times are ordered, so that lists come oldest first and are read from their end. Lists over all
+// definitions are read from the rows of each.
 namespace rows {
-Bytes all_prefix(std::string_view tenant);
-Bytes status_prefix(std::string_view tenant, Status status);
 Bytes definition_prefix(std::string_view tenant, std::string_view definition_id, Status status);
 Bytes business_prefix(std::string_view tenant, std::string_view business_key);
 // What follows a prefix: when the instance started, and its id.

@@ -1,5 +1,7 @@
 #include "faces/processes/decision_table.h"
 
+#include "faces/processes/limits.h"
+
 namespace pawl::processes {
 
 namespace {
@@ -13,9 +15,10 @@ constexpr PolicyRow kPolicies[] = {{"U", HitPolicy::unique},   {"F", HitPolicy::
 
 std::unexpected<Error> failed(std::string name, const std::string& what) { return fail(Code::invalid, name, name + ": " + what); }
 
-Result<bool> matches(const Rule& rule, size_t index, const json::Object& variables, Time now) {
+Result<bool> matches(const Rule& rule, size_t index, const json::Object& variables, Time now, size_t& work) {
   for (const Rule::Column& column : rule.when) {
-    auto held = column.when.test(variables, now);
+    work += 8;
+    auto held = column.when.test(variables, now, &work);
     if (!held) return failed("DecisionTableCellError", "rule " + std::to_string(index) + ", column \"" + column.name + "\": " + held.error().message);
     if (!*held) return false;
   }
@@ -23,11 +26,11 @@ Result<bool> matches(const Rule& rule, size_t index, const json::Object& variabl
 }
 
 // One object of outputs for each rule that matched, in order.
-Result<std::vector<json::Object>> matched(const Step& table, const json::Object& variables, Time now) {
+Result<std::vector<json::Object>> matched(const Step& table, const json::Object& variables, Time now, size_t& work) {
   std::vector<json::Object> out;
   std::vector<size_t> hits;
   for (size_t i = 0; i < table.rules.size(); ++i) {
-    TRY(bool hit, matches(table.rules[i], i, variables, now));
+    TRY(bool hit, matches(table.rules[i], i, variables, now, work));
     if (!hit) continue;
     hits.push_back(i);
     if (table.hit_policy == HitPolicy::first) break;
@@ -38,7 +41,7 @@ Result<std::vector<json::Object>> matched(const Step& table, const json::Object&
   for (size_t i : hits) {
     json::Object row;
     for (const Output& o : table.rules[i].outputs) {
-      auto value = evaluate(o, variables, now);
+      auto value = evaluate(o, variables, now, work);
       if (!value) return failed("DecisionTableOutputError", "rule " + std::to_string(i) + ", output \"" + o.name + "\": " + value.error().message);
       row.set(o.name, std::move(*value));
     }
@@ -90,6 +93,16 @@ Result<json::Object> agreed(std::vector<json::Object> rows) {
 
 }  // namespace
 
+size_t weight(const json::Value& v) {
+  size_t sum = 16;
+  if (v.is_string()) sum += v.string().size();
+  if (v.is_array())
+    for (const json::Value& item : v.array()) sum += weight(item);
+  if (v.is_object())
+    for (const json::Member& m : v.object()) sum += m.name.size() + weight(m.value);
+  return sum;
+}
+
 Output make_output(const std::string& name, const json::Value& value) {
   Output out{.name = name, .expression = {}, .literal = value};
   if (!value.is_string()) return out;
@@ -103,10 +116,18 @@ Output make_output(const std::string& name, const json::Value& value) {
   return out;
 }
 
-Result<json::Value> evaluate(const Output& output, const json::Object& variables, Time now) {
+Result<json::Value> evaluate(const Output& output, const json::Object& variables, Time now, size_t& work) {
   if (output.is_now) return json::Value(rfc3339(now, 0));
-  if (output.expression) return output.expression->evaluate(variables, now);
-  return output.literal;
+  if (!output.expression) {
+    work += weight(output.literal);
+    return output.literal;
+  }
+  auto value = output.expression->evaluate(variables, now, &work);
+  if (!value) return value;
+  size_t bytes = weight(*value);
+  work += bytes;
+  if (bytes > kVariablesBytes) return fail(Code::invalid, "VariablesTooLarge", "VariablesTooLarge: the value has more than " + std::to_string(kVariablesBytes) + " bytes");
+  return value;
 }
 
 std::optional<HitPolicy> find_hit_policy(std::string_view code) {
@@ -122,8 +143,8 @@ std::string hit_policy_codes() {
   return out;
 }
 
-Result<json::Object> decide(const Step& table, const json::Object& variables, Time now) {
-  TRY(std::vector<json::Object> rows, matched(table, variables, now));
+Result<json::Object> decide(const Step& table, const json::Object& variables, Time now, size_t& work) {
+  TRY(std::vector<json::Object> rows, matched(table, variables, now, work));
   if (table.hit_policy == HitPolicy::unique || table.hit_policy == HitPolicy::first) return std::move(rows[0]);
   if (table.hit_policy == HitPolicy::any) return agreed(std::move(rows));
   json::Object out;

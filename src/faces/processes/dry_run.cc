@@ -73,10 +73,8 @@ class DryRun {
     }
     const json::Value* variables = result ? result->find("variables") : nullptr;
     if (variables && variables->is_object()) {
-      json::Object merged = walk_.variables();
-      if (step.kind == Kind::service_task) json::merge_deep(merged, variables->object());
-      else json::merge_shallow(merged, variables->object());
-      walk_.set_variables(std::move(merged));
+      if (step.kind == Kind::service_task) json::merge_deep(walk_.edit(), variables->object());
+      else json::merge_shallow(walk_.edit(), variables->object());
     }
     walk_.complete(execution);
     return {};

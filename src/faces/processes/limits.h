@@ -12,6 +12,9 @@ inline constexpr size_t kMostSteps = 10'000;
 inline constexpr size_t kMostBranches = 1'000;
 // Steps that one request may run without waiting for anybody: a loop with no wait ends here.
 inline constexpr size_t kStepsPerTurn = 20'000;
+// What expressions may make and copy in one turn, in values and bytes: bounds the time that a turn of
+// synchronous steps can take from everybody else.
+inline constexpr size_t kWorkPerTurn = 64 * 1024 * 1024;
 // Workflows chained in one turn, for the same reason.
 inline constexpr size_t kChainPerTurn = 50;
 // Executions and jobs of one instance: their number is the last four characters of their ids.

@@ -17,16 +17,15 @@ bool contains_ignoring_case(std::string_view text, std::string_view part) {
 }
 
 // The rows that a filter's instances stand in, of the narrowest index; several are read as one.
-std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f) {
+std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f, const Counts& counts) {
   if (!f.business_key.empty()) return {rows::business_prefix(tenant, f.business_key)};
   std::vector<Bytes> out;
-  if (!f.definition_id.empty()) {
+  for (const Counts::Line& line : counts.lines(tenant)) {
+    if (!f.definition_id.empty() && line.definition_id != f.definition_id) continue;
     for (Status s : kStatuses)
-      if (!f.status || s == *f.status) out.push_back(rows::definition_prefix(tenant, f.definition_id, s));
-    return out;
+      if ((!f.status || s == *f.status) && line.by_status[static_cast<size_t>(s)]) out.push_back(rows::definition_prefix(tenant, line.definition_id, s));
   }
-  if (f.status) return {rows::status_prefix(tenant, *f.status)};
-  return {rows::all_prefix(tenant)};
+  return out;
 }
 
 // Up to `limit` places before `below` (empty: from the newest), newest first.
@@ -105,7 +104,7 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   if (counted && skip >= out.total) return out;
   Look look = door_.look();
   // A business key has few instances: all of them are looked at, and counted.
-  TRY(std::vector<Bytes> found, places(look, sources(tenant, filter), {}, counted ? skip + size : kMostLooked));
+  TRY(std::vector<Bytes> found, places(look, sources(tenant, filter, counts_), {}, counted ? skip + size : kMostLooked));
   bool all_fit = counted || (filter.definition_id.empty() && !filter.status);
   if (all_fit && !counted) out.total = found.size();
   size_t seen = 0;
@@ -129,7 +128,7 @@ Result<Service::Found> Service::find(std::string_view tenant, const InstanceFilt
   constexpr size_t chunk = 512;
   Found out;
   Look look = door_.look();
-  std::vector<Bytes> prefixes = sources(tenant, filter);
+  std::vector<Bytes> prefixes = sources(tenant, filter, counts_);
   Bytes below(cursor);
   if (below.empty() && filter.started_to != INT64_MAX) below = ordered64(static_cast<uint64_t>(filter.started_to) + 1);
   for (size_t looked = 0; looked < kMostLooked;) {
@@ -161,9 +160,10 @@ Result<std::vector<Event>> Service::events(std::string_view tenant, std::string_
     Event e;
     e.seq = rows::history_seq(key);
     e.at = r.sint();
-    auto note = decode_note(r.rest());
+    auto note = decode_note_tail(r.rest());
     if (!note) return decoded = fail(std::move(note.error())), false;
     e.note = std::move(*note);
+    e.note.instance_id = instance_id;
     out.push_back(std::move(e));
     return true;
   }));

@@ -3,21 +3,74 @@
 namespace pawl::processes {
 
 namespace {
+
 constexpr uint8_t kFormat = 1;
 constexpr std::string_view kExecutionNames[] = {"", "RUNNING", "COMPLETED", "FAILED", "SKIPPED"};
+
+std::unexpected<Error> unreadable() { return fail(Code::corrupt, "BAD_NOTE", "a note of a frame cannot be read"); }
+
+void write_fact(Writer& w, const Fact& f, Time started) {
+  w.u8(static_cast<uint8_t>(f.kind));
+  w.uint(f.ordinal);
+  w.str(f.step);
+  w.str(f.text);
+  if (f.kind == Fact::Kind::event) return;
+  w.u8(static_cast<uint8_t>(f.step_kind));
+  w.uint(f.attempt);
+  if (f.kind == Fact::Kind::entered) return;
+  w.u8(static_cast<uint8_t>(f.status));
+  w.sint(f.entered - started);
+}
+
+Fact read_fact(Reader& r, Time started) {
+  Fact f;
+  f.kind = static_cast<Fact::Kind>(r.u8());
+  f.ordinal = static_cast<uint32_t>(r.uint());
+  f.step = r.str();
+  f.text = r.str();
+  if (f.kind == Fact::Kind::event) return f;
+  f.step_kind = static_cast<Kind>(std::min<uint8_t>(r.u8(), kKinds - 1));
+  f.attempt = static_cast<uint32_t>(r.uint());
+  if (f.kind == Fact::Kind::entered) return f;
+  f.status = static_cast<Execution>(std::min<uint8_t>(r.u8(), 4));
+  f.entered = started + r.sint();
+  return f;
+}
+
+Result<void> read_tail(Reader& r, Note& n) {
+  uint8_t format = r.u8();
+  n.started = r.sint();
+  n.before = r.u8();
+  n.after = static_cast<Status>(r.u8());
+  n.cause = r.str();
+  n.user = r.str();
+  n.reason = r.str();
+  for (size_t left = r.count(); left > 0 && r.ok(); --left) n.facts.push_back(read_fact(r, n.started));
+  if (!r.done() || format != kFormat) return unreadable();
+  return {};
+}
+
 }  // namespace
 
 std::string_view execution_name(Execution status) { return kExecutionNames[static_cast<size_t>(status)]; }
 
+// Layout: the head as one string (tenant, instance, definition, version, business key, start, status
+// before and after), then the tail (format, start, statuses, cause, user, reason, facts).
 Bytes encode(const Note& n) {
+  Bytes head;
+  Writer h(head);
+  h.str(n.tenant);
+  h.str(n.instance_id);
+  h.str(n.definition_id);
+  h.uint(n.version);
+  h.str(n.business_key);
+  h.sint(n.started);
+  h.u8(n.before);
+  h.u8(static_cast<uint8_t>(n.after));
   Bytes out;
   Writer w(out);
+  w.str(head);
   w.u8(kFormat);
-  w.str(n.tenant);
-  w.str(n.instance_id);
-  w.str(n.definition_id);
-  w.uint(n.version);
-  w.str(n.business_key);
   w.sint(n.started);
   w.u8(n.before);
   w.u8(static_cast<uint8_t>(n.after));
@@ -25,24 +78,13 @@ Bytes encode(const Note& n) {
   w.str(n.user);
   w.str(n.reason);
   w.uint(n.facts.size());
-  for (const Fact& f : n.facts) {
-    w.u8(static_cast<uint8_t>(f.kind));
-    w.uint(f.ordinal);
-    w.str(f.step);
-    w.str(f.text);
-    if (f.kind == Fact::Kind::event) continue;
-    w.u8(static_cast<uint8_t>(f.step_kind));
-    w.uint(f.attempt);
-    if (f.kind == Fact::Kind::entered) continue;
-    w.u8(static_cast<uint8_t>(f.status));
-    w.sint(f.entered - n.started);
-  }
+  for (const Fact& f : n.facts) write_fact(w, f, n.started);
   return out;
 }
 
-namespace {
-
-Note read_head(Reader& r) {
+Result<Note> decode_note_head(BytesView bytes) {
+  Reader whole(bytes);
+  Reader r(whole.str());
   Note n;
   n.tenant = r.str();
   n.instance_id = r.str();
@@ -52,45 +94,27 @@ Note read_head(Reader& r) {
   n.started = r.sint();
   n.before = r.u8();
   n.after = static_cast<Status>(r.u8());
-  n.cause = r.str();
-  n.user = r.str();
-  n.reason = r.str();
+  if (!whole.ok() || !r.done()) return unreadable();
   return n;
 }
 
-std::unexpected<Error> unreadable() { return fail(Code::corrupt, "BAD_NOTE", "a note of a frame cannot be read"); }
+BytesView note_tail(BytesView bytes) {
+  Reader whole(bytes);
+  whole.str();
+  return whole.rest();
+}
 
-}  // namespace
-
-Result<Note> decode_note_head(BytesView bytes) {
-  Reader r(bytes);
-  uint8_t format = r.u8();
-  Note n = read_head(r);
-  if (!r.ok() || format != kFormat) return unreadable();
+Result<Note> decode_note_tail(BytesView tail) {
+  Reader r(tail);
+  Note n;
+  TRY_OK(read_tail(r, n));
   return n;
 }
 
 Result<Note> decode_note(BytesView bytes) {
-  Reader r(bytes);
-  uint8_t format = r.u8();
-  Note n = read_head(r);
-  for (size_t left = r.count(); left > 0 && r.ok(); --left) {
-    Fact f;
-    f.kind = static_cast<Fact::Kind>(r.u8());
-    f.ordinal = static_cast<uint32_t>(r.uint());
-    f.step = r.str();
-    f.text = r.str();
-    if (f.kind != Fact::Kind::event) {
-      f.step_kind = static_cast<Kind>(r.u8());
-      f.attempt = static_cast<uint32_t>(r.uint());
-      if (f.kind == Fact::Kind::ended) {
-        f.status = static_cast<Execution>(r.u8());
-        f.entered = n.started + r.sint();
-      }
-    }
-    n.facts.push_back(std::move(f));
-  }
-  if (!r.done() || format != kFormat) return unreadable();
+  TRY(Note n, decode_note_head(bytes));
+  Reader r(note_tail(bytes));
+  TRY_OK(read_tail(r, n));
   return n;
 }
 

@@ -46,7 +46,10 @@ struct Note {
 
 Bytes encode(const Note& note);
 Result<Note> decode_note(BytesView bytes);
-// Without its facts.
+// Which instance, and how its status moved.
 Result<Note> decode_note_head(BytesView bytes);
+// The rest of it: what a history row keeps, since its key already names the instance.
+BytesView note_tail(BytesView bytes);
+Result<Note> decode_note_tail(BytesView tail);
 
 }  // namespace pawl::processes

@@ -27,12 +27,11 @@ Result<void> set_variables(Order& o) {
   const json::Value* set = o.body.find("variables");
   const json::Value* remove = o.body.find("remove");
   if (!set && !remove) return {};
-  json::Object variables = o.walk.variables();
+  json::Object& variables = o.walk.edit();
   if (set && set->is_object()) json::merge_shallow(variables, set->object());
   if (remove && remove->is_array())
     for (const json::Value& name : remove->array())
       if (name.is_string()) variables.erase(name.string());
-  o.walk.set_variables(std::move(variables));
   return {};
 }
 

@@ -51,25 +51,25 @@ Result<Instance> Scene::start(const StartCommand& c, std::shared_ptr<const Defin
 }
 
 Result<void> Scene::close(Instance& instance, Walk& walk, const Definition& definition, uint8_t status_before) {
+  Note note = walk.finish(status_before);
   if (instance.variables->text.size() > kVariablesBytes)
     return fail(Code::too_large, "VARIABLES_TOO_LARGE", "the variables of an instance may have " + std::to_string(kVariablesBytes) + " bytes as JSON: keep large content elsewhere and pass a reference");
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains)) {
+    auto tell = [&](std::string what) { note.facts.push_back({.kind = Fact::Kind::event, .text = std::move(what)}); };
     if (++chained > kChainPerTurn) {
-      walk.tell("not chained: more than " + std::to_string(kChainPerTurn) + " workflows ended in one request");
+      tell("not chained: more than " + std::to_string(kChainPerTurn) + " workflows ended in one request");
     } else {
       auto next = start({.definition_id = definition.next_workflow, .variables = instance.variables, .previous_id = instance.id}, nullptr);
       if (next) instance.next_id = next->id;
       else if (next.error().code != Code::not_found) return std::unexpected(std::move(next.error()));
-      else walk.tell("not chained: " + next.error().message);
+      else tell("not chained: " + next.error().message);
     }
   }
-  Note note = walk.finish(status_before);
   note.cause = input.verb;
   note.user = input.caller.user;
   note.reason = reason;
   turn.note(encode(note));
-  auto decoded = std::make_shared<const Instance>(instance);
-  turn.write(instance_key(tenant, instance.id), encode(instance), decoded);
+  turn.write(instance_key(tenant, instance.id), encode(instance), std::make_shared<const Instance>(instance));
   return {};
 }
 
@@ -131,17 +131,11 @@ Result<Bytes> start(Scene& scene) {
 }
 
 void merge_deep_into(Walk& walk, const Variables& result) {
-  if (result.object.empty()) return;
-  json::Object variables = walk.variables();
-  json::merge_deep(variables, result.object);
-  walk.set_variables(std::move(variables));
+  if (!result.object.empty()) json::merge_deep(walk.edit(), result.object);
 }
 
 void merge_shallow_into(Walk& walk, const Variables& result) {
-  if (result.object.empty()) return;
-  json::Object variables = walk.variables();
-  json::merge_shallow(variables, result.object);
-  walk.set_variables(std::move(variables));
+  if (!result.object.empty()) json::merge_shallow(walk.edit(), result.object);
 }
 
 // The token whose job has this ordinal and still runs; null when the job is settled.
@@ -266,22 +260,14 @@ void Program::view(const Committed& frame, ViewRows& out) const {
     if (!note) continue;
     Bytes place = rows::place(note->started, note->instance_id);
     std::string_view tenant = note->tenant;
-    if (note->before == 0) {
-      out.put(rows::all_prefix(tenant) + place, {});
-      if (!note->business_key.empty()) out.put(rows::business_prefix(tenant, note->business_key) + place, {});
-    }
+    if (note->before == 0 && !note->business_key.empty()) out.put(rows::business_prefix(tenant, note->business_key) + place, {});
     if (note->before != static_cast<uint8_t>(note->after)) {
-      if (note->before) {
-        Status before = static_cast<Status>(note->before);
-        out.erase(rows::status_prefix(tenant, before) + place);
-        out.erase(rows::definition_prefix(tenant, note->definition_id, before) + place);
-      }
-      out.put(rows::status_prefix(tenant, note->after) + place, {});
+      if (note->before) out.erase(rows::definition_prefix(tenant, note->definition_id, static_cast<Status>(note->before)) + place);
       out.put(rows::definition_prefix(tenant, note->definition_id, note->after) + place, {});
     }
     Bytes entry;
     Writer(entry).sint(frame.now);
-    out.put(rows::history(tenant, note->instance_id, frame.seq), entry += bytes);
+    out.put(rows::history(tenant, note->instance_id, frame.seq), entry += note_tail(bytes));
     for (const Fact& f : note->facts) {
       if (f.kind == Fact::Kind::event || f.step_kind != Kind::user_task) continue;
       Time entered = f.kind == Fact::Kind::entered ? frame.now : f.entered;

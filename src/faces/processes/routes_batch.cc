@@ -50,7 +50,7 @@ Gather::All answer(wire::Respond respond, int status, std::string member) {
   };
 }
 
-Result<StartCommand> start_command(const json::Value& item) {
+Result<StartCommand> start_command(json::Value& item) {
   if (!item.is_object()) return fail(Code::invalid, "BAD_ITEM", "an item must be an object, got " + std::string(item.kind_name()));
   StartCommand c;
   TRY(c.definition_id, text_member(item, "definitionId"));
@@ -64,7 +64,7 @@ Result<StartCommand> start_command(const json::Value& item) {
 void start_batch(Service& service, wire::Request request, wire::Respond respond) {
   auto body = items_of(request);
   if (!body) return respond(refusal(body.error()));
-  const json::Array& items = body->find("items")->array();
+  json::Array& items = body->find("items")->array();
   const json::Value* brief = body->find("brief");
   bool with_instance = !(brief && brief->is_bool() && brief->boolean());
   Asker asker = asker_of(request);
@@ -77,7 +77,7 @@ void start_batch(Service& service, wire::Request request, wire::Respond respond)
 }
 
 // An item with an errorMessage fails its job, any other completes it.
-Result<void> settle_job(Service& service, Asker asker, const json::Value& item, Done& done) {
+Result<void> settle_job(Service& service, Asker asker, json::Value& item, Done& done) {
   if (!item.is_object()) return fail(Code::invalid, "BAD_ITEM", "an item must be an object, got " + std::string(item.kind_name()));
   TRY(std::string id, text_member(item, "jobId"));
   TRY(std::string worker, text_member(item, "workerId"));
@@ -96,7 +96,7 @@ Result<void> settle_job(Service& service, Asker asker, const json::Value& item, 
 void complete_batch(Service& service, wire::Request request, wire::Respond respond) {
   auto body = items_of(request);
   if (!body) return respond(refusal(body.error()));
-  const json::Array& items = body->find("items")->array();
+  json::Array& items = body->find("items")->array();
   Asker asker = asker_of(request);
   auto gather = Gather::of(items.size(), answer(std::move(respond), 204, ""));
   for (size_t i = 0; i < items.size(); ++i) {

@@ -31,7 +31,7 @@ void validate_wait(Step& s, Problems& out) { want_next(s, out); }
 
 Result<Next> enter_decision(Walk& walk, Token&, const Step& step) {
   for (const Branch& b : step.branches) {
-    TRY(bool taken, b.when.test(walk.variables(), walk.now()));
+    TRY(bool taken, b.when.test(walk.variables(), walk.now(), &walk.work()));
     if (taken) return Next{Next::What::go, b.target};
   }
   return fail(Code::invalid, "DecisionNoBranchMatched", "DecisionNoBranchMatched: no branch of step \"" + step.id + "\" is true; add a last branch \"true\" as the fallback");
@@ -43,14 +43,12 @@ void validate_decision(Step& s, Problems& out) {
 }
 
 Result<Next> merged(Walk& walk, const json::Object& outputs, const Step& step) {
-  json::Object variables = walk.variables();
-  json::merge_shallow(variables, outputs);
-  walk.set_variables(std::move(variables));
+  json::merge_shallow(walk.edit(), outputs);
   return Next{Next::What::go, step.next};
 }
 
 Result<Next> enter_table(Walk& walk, Token&, const Step& step) {
-  TRY(json::Object outputs, decide(step, walk.variables(), walk.now()));
+  TRY(json::Object outputs, decide(step, walk.variables(), walk.now(), walk.work()));
   return merged(walk, outputs, step);
 }
 void validate_table(Step& s, Problems& out) {
@@ -69,7 +67,8 @@ void validate_table(Step& s, Problems& out) {
 Result<Next> enter_transformation(Walk& walk, Token&, const Step& step) {
   json::Object outputs;
   for (const Output& o : step.outputs) {
-    auto value = evaluate(o, walk.variables(), walk.now());
+    if (walk.work() > kWorkPerTurn) return fail(Code::invalid, "WorkLimitReached", "WorkLimitReached: the expressions of one request may make " + std::to_string(kWorkPerTurn) + " bytes");
+    auto value = evaluate(o, walk.variables(), walk.now(), walk.work());
     if (!value) return fail(Code::invalid, value.error().reason, "transformation of \"" + o.name + "\": " + value.error().message);
     outputs.set(o.name, std::move(*value));
   }

@@ -44,6 +44,7 @@ void Walk::enter(const Place& place) {
     return give_up("StepLimitReached: more than " + std::to_string(kStepsPerTurn) + " steps ran without waiting for anybody; is there a loop with no WAIT, USER_TASK or SERVICE_TASK in it?");
   if (instance_.ordinals + 8 >= kMostOrdinals) return give_up("ExecutionLimitReached: an instance may run " + std::to_string(kMostOrdinals) + " steps; chain another workflow instead of looping on");
   if (instance_.tokens.size() + todo_.size() >= kMostTokens) return give_up("TokenLimitReached: an instance may stand at " + std::to_string(kMostTokens) + " steps at once");
+  if (work_ > kWorkPerTurn) return give_up("WorkLimitReached: the expressions of one request may make " + std::to_string(kWorkPerTurn) + " bytes; put a wait between the steps");
   Result<Next> next = type_of(step.kind).enter(*this, token, step);
   if (!next) return give_up(next.error().message);
   switch (next->what) {
@@ -277,7 +278,16 @@ void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
   if (!was_quiet) revive();
 }
 
-void Walk::set_variables(json::Object variables) { instance_.variables = make_variables(std::move(variables)); }
+json::Object& Walk::edit() {
+  if (!edited_) edited_ = instance_.variables->object;
+  return *edited_;
+}
+
+void Walk::settle_variables() {
+  if (!edited_) return;
+  instance_.variables = make_variables(std::move(*edited_));
+  edited_.reset();
+}
 
 void Walk::tell(std::string event, std::string step) { facts_.push_back({.kind = Fact::Kind::event, .step = std::move(step), .text = std::move(event)}); }
 
@@ -313,6 +323,7 @@ Token::Armed* Walk::armed(Token& token, uint32_t index) {
 
 void Walk::open_job(Token& token, const Step& step, Time not_before) {
   if (!token.job) token.job = ++instance_.ordinals;
+  settle_variables();
   Job job{id_of(token.job), instance_.id, id_of(token.execution), step.id, step.retries - std::min(step.retries, token.tries), token.entered, instance_.variables->text};
   outlet_.open({.id = job_effect_id(job.id, token.tries), .to = To::worker, .program = std::string(kProgram), .tenant = tenant_, .queue = step.job_type, .due = not_before, .body = encode(job)});
 }
@@ -358,6 +369,7 @@ void Walk::forget_scopes() {
 }
 
 Note Walk::finish(uint8_t status_before) {
+  settle_variables();
   if (!instance_.scopes.empty()) forget_scopes();
   if (!is_final(instance_.status)) {
     bool waits = std::any_of(instance_.tokens.begin(), instance_.tokens.end(), [&](const Token& t) { return t.state == TokenState::running && type_of(definition_.steps[t.step].kind).waits; });

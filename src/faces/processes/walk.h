@@ -40,8 +40,9 @@ class Walk {
   // As another version; `steps` maps each old step to a new one or to kNoStep.
   void migrate(const Definition& from, const std::vector<uint32_t>& steps);
 
-  void set_variables(json::Object variables);
-  const json::Object& variables() const { return instance_.variables->object; }
+  const json::Object& variables() const { return edited_ ? *edited_ : instance_.variables->object; }
+  // The variables to change in place; printed once, when a job or the end of the turn needs their text.
+  json::Object& edit();
   void tell(std::string event, std::string step = {});
 
   Token* token(uint32_t execution);
@@ -51,7 +52,8 @@ class Walk {
   bool reached_end() const { return end_step_ != kNoStep; }
   uint32_t end_step() const { return end_step_; }
 
-  // For steps, while they are entered.
+  // For steps, while they are entered. What their expressions cost is added to work().
+  size_t& work() { return work_; }
   void open_job(Token& token, const Step& step, Time not_before = 0);
   void arm_timers(Token& token, const Step& step);
   Time now() const { return now_; }
@@ -76,6 +78,7 @@ class Walk {
   void remove(uint32_t execution);
   void forget_scopes();
   Token::Armed* armed(Token& token, uint32_t index);
+  void settle_variables();
   std::string id_of(uint32_t ordinal) const { return ordinal_id(instance_.id, ordinal); }
 
   Outlet& outlet_;
@@ -86,6 +89,8 @@ class Walk {
   size_t& steps_;
   std::vector<Place> todo_;  // the last is next
   uint32_t end_step_ = kNoStep;
+  std::optional<json::Object> edited_;
+  size_t work_ = 0;
   std::vector<Fact> facts_;
 };
 

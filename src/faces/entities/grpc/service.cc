@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "entities/cloud_events_service.grpc.pb.h"
+#include "cloud_events_service.grpc.pb.h"
 #include "faces/entities/grpc/exchange.h"
 #include "faces/entities/grpc/member_stream.h"
 

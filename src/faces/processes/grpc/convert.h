@@ -4,7 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "faces/processes/service.h"
-#include "processes/workflow.pb.h"
+#include <processes/workflow.pb.h>
 
 namespace pawl::processes {
 

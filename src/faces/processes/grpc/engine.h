@@ -2,7 +2,7 @@
 // workflow.v1.WorkflowEngine: each call makes a verb's arguments, and its answer becomes the message.
 
 #include "faces/processes/grpc/services.h"
-#include "processes/workflow.grpc.pb.h"
+#include <processes/workflow.grpc.pb.h>
 
 namespace pawl::processes {
 

@@ -99,6 +99,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
       std::lock_guard lock(mutex_);
       if (over_ || polling_ || half_closed_ || credit_ <= 0) return;
       polling_ = true;
+      asked_ = verbs_.now();
       poll = {.tenant = caller_.tenant, .queues = types_, .worker = worker_, .limit = std::min<size_t>(static_cast<size_t>(credit_), kMostJobs), .lease = lease_, .wait = kMostWaitMs * kMillisecond};
     }
     auto self = shared_from_this();
@@ -135,6 +136,8 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
         leased_.insert_or_assign(p.job.id, std::move(p.effect_id));
       }
       write_next();
+      // Nothing, long before the wait is over: the server is stopping. Asking on would never end.
+      if (jobs.empty() && verbs_.now() - asked_ < kMostWaitMs * kMillisecond / 2) return;
     }
     ask_for_jobs();
   }
@@ -232,6 +235,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   int64_t credit_ = 0;
   size_t settling_ = 0;
   uint64_t poll_id_ = 0;
+  Time asked_ = 0;
   bool polling_ = false, writing_ = false, half_closed_ = false, over_ = false;
 };
 

@@ -3,7 +3,7 @@
 // once it is durable. When the stream ends, jobs without a result are offered to others at once.
 
 #include "faces/processes/grpc/services.h"
-#include "processes/workers.grpc.pb.h"
+#include <processes/workers.grpc.pb.h>
 
 namespace pawl::processes {
 

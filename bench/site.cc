@@ -1,0 +1,53 @@
+#include "bench/site.h"
+
+#include <fmt/format.h>
+
+namespace pawl::bench {
+
+Site::Site(const std::string& name) : folder_(name) {
+  shard_ = open_shard(folder_.path(), {&processes_program_, &entities_program_});
+  clock_ = std::make_unique<Clock>(*shard_);
+  workers_ = std::make_unique<Workers>(*shard_);
+  processes_ = std::make_unique<processes::Face>(*shard_, *workers_);
+  entities_ = std::make_unique<entities::Face>(*shard_, entities::FaceOptions{});
+  shard_->connect(To::clock, *clock_);
+  shard_->connect(To::worker, *workers_);
+  shard_->connect(To::member, entities_->members());
+  CHECK(shard_->start());
+  clock_->start();
+  workers_->start();
+  CHECK(entities_->start());
+  router_.add(processes_->routes(), processes_->dialects());
+  router_.add(entities_->routes(), entities_->dialect());
+  nobody_ = *server::Authenticator::make({}, system_now);
+  front_ = std::make_unique<server::HttpFront>(router_, *nobody_, metrics_);
+  server::HttpOptions options;
+  options.address = *server::parse_address("127.0.0.1:0");
+  http_ = *server::HttpServer::start(options, front_->handler());
+}
+
+Site::~Site() {
+  workers_->stop();
+  entities_->stop();
+  http_->stop(500);
+  clock_->stop();
+  shard_->stop();
+}
+
+json::Value Site::call(std::string_view method, std::string_view path, std::string_view body) {
+  std::string answer;
+  int status = 0;
+  bool sent = false;
+  Load load{address(), 1, 30, [&](size_t) { return std::exchange(sent, true) ? std::string() : request(method, path, body); },
+            [&](size_t, int s, std::string_view text) { status = s, answer = text; }};
+  load.until = [&] { return status != 0; };
+  run(load);
+  if (status >= 400) {
+    fmt::print(stderr, "{} {}: {} {}\n", method, path, status, answer);
+    std::exit(1);
+  }
+  auto value = json::parse(answer);
+  return value ? *value : json::Value();
+}
+
+}  // namespace pawl::bench

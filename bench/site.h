@@ -1,0 +1,44 @@
+#pragma once
+// A whole server in this process for the scenarios of the faces: shard, clock, workers, faces and the
+// HTTP listener, put together as the host does.
+
+#include "bench/load.h"
+#include "bench/scenario.h"
+#include "faces/entities/face.h"
+#include "faces/entities/program.h"
+#include "faces/processes/face.h"
+#include "json/text.h"
+#include "server/clock.h"
+#include "server/http_front.h"
+#include "server/workers.h"
+
+namespace pawl::bench {
+
+class Site {
+ public:
+  explicit Site(const std::string& name);
+  ~Site();
+  std::string address() const { return http_->address().text(); }
+  // One request, answered; a status of 400 and above ends the run.
+  json::Value call(std::string_view method, std::string_view path, std::string_view body = {});
+  Shard& shard() { return *shard_; }
+
+ private:
+  Folder folder_;
+  processes::Program processes_program_;
+  entities::Program entities_program_;
+  std::unique_ptr<Shard> shard_;
+  std::unique_ptr<Clock> clock_;
+  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<processes::Face> processes_;
+  std::unique_ptr<entities::Face> entities_;
+  wire::Router router_;
+  std::unique_ptr<server::Authenticator> nobody_;
+  server::Metrics metrics_;
+  std::unique_ptr<server::HttpFront> front_;
+  std::unique_ptr<server::HttpServer> http_;
+};
+
+Loaded bare_load(size_t connections, double for_seconds);
+
+}  // namespace pawl::bench

@@ -1,0 +1,259 @@
+"""A compute member: answers the processor and criteria calls of entity workflows. Needs grpcio.
+
+    member = Member('127.0.0.1:9090', tags=['approval-service'])
+
+    @member.processor('notify-approval')
+    def notify(call):
+        return {**call.data, 'notified': True}
+
+    member.run()
+
+A call may be made again after a lost connection (a durable processor keeps its request id), so what a
+processor does outside should bear a repetition.
+"""
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from . import _event
+from .errors import PawlError, Refused, Unavailable
+
+try:
+    import grpc
+except ImportError as _missing:  # pragma: no cover
+    raise ImportError('pawl.member needs grpcio: pip install "pawl[member]"') from _missing
+
+log = logging.getLogger('pawl.member')
+
+_SERVICE = '/org.cyoda.cloud.api.grpc.CloudEventsService/'
+_JOIN, _GREET, _ALIVE = (f'CalculationMember{word}Event' for word in ('Join', 'Greet', 'KeepAlive'))
+_PROCESSOR, _CRITERION = 'EntityProcessorCalculation', 'EntityCriteriaCalculation'
+_MOST_BYTES = 64 << 20
+_HANDSHAKE_MS = 5000  # grpc calls it a backoff; it limits one attempt to connect
+_CONNECT_S = 0.5
+_LONGEST_MESSAGE = 4000
+
+# Which rpc takes which event. Those of the collections answer with several events.
+_RPC = {
+    **{f'Entity{word}Request': 'entityManage' for word in ('Create', 'Update', 'Transition', 'Delete')},
+    **{f'Entity{word}Request': 'entityManageCollection' for word in ('CreateCollection', 'UpdateCollection', 'DeleteAll')},
+    **{f'{word}Request': 'entitySearch' for word in ('EntityGet', 'EntitySnapshotSearch', 'SnapshotGetStatus', 'SnapshotCancel')},
+    **{f'{word}Request': 'entitySearchCollection' for word in ('EntityGetAll', 'EntitySearch', 'SnapshotGet', 'EntityStatsGet',
+                                                              'EntityStatsByStateGet', 'EntityChangesMetadataGet')},
+    **{f'EntityModel{word}Request': 'entityModelManage' for word in ('Import', 'Export', 'Transition', 'Delete', 'GetAll')},
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A processor or criterion that the server asks for; `request` has every member that it sent."""
+    name: str
+    entity_id: str
+    data: Optional[Dict[str, Any]]
+    meta: Dict[str, Any]
+    transition: str
+    parameters: str
+    transaction_id: str
+    tx_token: str
+    request: Dict[str, Any] = field(repr=False)
+    attributes: Dict[str, str] = field(repr=False)
+    member: 'Member' = field(repr=False)
+
+    def ask(self, type: str, payload: Dict[str, Any]) -> Any:
+        """A request to the server inside the call's transaction: seen by it, committed or rolled back with it."""
+        return self.member.ask(type, payload, tx_token=self.tx_token)
+
+    @property
+    def headers(self) -> Dict[str, str]:
+        """HTTP headers that let a REST request join the call's transaction."""
+        return {'X-Tx-Token': self.tx_token} if self.tx_token else {}
+
+
+Processor = Callable[[Call], Optional[Mapping[str, Any]]]
+Criterion = Callable[[Call], bool]
+
+
+class Member:
+    """Threads may share one. Registration comes before run()."""
+
+    def __init__(self, address: str = '127.0.0.1:9090', *, tags: Sequence[str] = (), token: Optional[str] = None, concurrency: int = 16,
+                 credentials: Optional['grpc.ChannelCredentials'] = None):
+        """tags: a workflow's calculationNodesTags must name one of them. credentials: for a server with TLS."""
+        self.address, self.tags, self.concurrency = address, list(tags), max(1, concurrency)
+        options = [('grpc.max_receive_message_length', _MOST_BYTES), ('grpc.max_send_message_length', _MOST_BYTES),
+                   ('grpc.initial_reconnect_backoff_ms', 100), ('grpc.min_reconnect_backoff_ms', _HANDSHAKE_MS), ('grpc.max_reconnect_backoff_ms', 1000)]
+        self._channel = grpc.secure_channel(address, credentials, options) if credentials else grpc.insecure_channel(address, options)
+        self._meta: List[Tuple[str, str]] = [('authorization', 'Bearer ' + token)] if token else []
+        self._processors: Dict[str, Processor] = {}
+        self._criteria: Dict[str, Criterion] = {}
+        self._stopping, self._joined = threading.Event(), threading.Event()
+        self._stream: Any = None
+        self._out: 'queue.SimpleQueue[Optional[_event.Event]]' = queue.SimpleQueue()
+        self._running = 0
+        self._idle = threading.Condition()
+
+    def processor(self, name: str) -> Callable[[Processor], Processor]:
+        """Decorator. Return the entity's new data, or None to leave it. An exception fails the transition."""
+        return _register(self._processors, name)
+
+    def criterion(self, name: str) -> Callable[[Criterion], Criterion]:
+        """Decorator. Return whether the entity matches."""
+        return _register(self._criteria, name)
+
+    def run(self, *, signals: bool = True) -> None:
+        """Joins, answers calls and joins again whenever the stream ends, until stop(), SIGTERM or SIGINT."""
+        if signals and threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: self.stop())
+        pause = 0.1
+        with ThreadPoolExecutor(self.concurrency, thread_name_prefix='pawl-member') as threads:
+            while not self._stopping.is_set():
+                if not self._connected():
+                    continue
+                # On a thread of its own: a signal is only seen by a main thread that is not inside grpc.
+                session = threading.Thread(target=self._session, args=(threads,))
+                session.start()
+                while session.is_alive():
+                    session.join(0.1)
+                    if self._stopping.is_set():
+                        self._drain()
+                        session.join()
+                pause = 0.1 if self._joined.is_set() else min(pause * 2, 5.0)
+                self._joined.clear()
+                self._stopping.wait(pause * random.uniform(0.5, 1.5))
+        self._channel.close()
+
+    def stop(self) -> None:
+        """Answers what is being worked on, then leaves. Safe in a signal handler and from any thread."""
+        self._stopping.set()
+
+    def wait_joined(self, timeout_s: float = 10.0) -> bool:
+        """True once the server has greeted this member."""
+        return self._joined.wait(timeout_s)
+
+    def ask(self, type: str, payload: Dict[str, Any], *, tx_token: str = '', timeout_s: float = 30.0) -> Any:
+        """A request such as EntityCreateRequest. Its answer's body, or a list of bodies where several come."""
+        if type not in _RPC:
+            raise PawlError(f'{type!r} is no request; known ones: {", ".join(sorted(_RPC))}')
+        rpc = _RPC[type]
+        many = rpc.endswith('Collection')
+        make = self._channel.unary_stream if many else self._channel.unary_unary
+        meta = self._meta + ([('tx-token', tx_token)] if tx_token else [])
+        try:
+            reply = make(_SERVICE + rpc, _event.encode, _event.decode)(_event.event(type, dict(payload)), metadata=meta, timeout=timeout_s)
+            return [_accepted(e.body) for e in reply] if many else _accepted(reply.body)
+        except grpc.RpcError as err:
+            if err.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+                raise Unavailable(f'{type}: no answer from {self.address}: {err.details()}') from err
+            raise Refused(400, err.code().name, str(err.details())) from err
+
+    def _connected(self) -> bool:
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(_CONNECT_S)
+            return True
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+            return False
+
+    # One stream, from join to its end.
+
+    def _session(self, threads: ThreadPoolExecutor) -> None:
+        out: 'queue.SimpleQueue[Optional[_event.Event]]' = queue.SimpleQueue()
+        out.put(_event.event(_JOIN, {'tags': self.tags}))
+        open_stream = self._channel.stream_stream(_SERVICE + 'startStreaming', _event.encode, _event.decode)
+        stream = open_stream(iter(out.get, None), metadata=self._meta)
+        self._out, self._stream = out, stream
+        try:
+            member_id = ''
+            for e in stream:
+                if e.type == _GREET:
+                    member_id = e.body.get('memberId', '')
+                    self._joined.set()
+                    log.info('joined %s as %s', self.address, member_id)
+                elif e.type == _ALIVE and e.body.get('id') == member_id:
+                    # Only the server's own question is answered: an echo of ours has our id.
+                    out.put(_event.event(_ALIVE, {'memberId': member_id}))
+                elif e.type in (_PROCESSOR + 'Request', _CRITERION + 'Request'):
+                    with self._idle:
+                        self._running += 1
+                    threads.submit(self._answer, e, out)
+        except grpc.RpcError as err:
+            if not self._stopping.is_set():
+                log.warning('the stream to %s ended: %s %s', self.address, err.code().name, err.details())
+        finally:
+            out.put(None)
+
+    def _drain(self) -> None:
+        """Waits for the calls that run, then ends the stream."""
+        if self._stream is None:
+            return
+        with self._idle:
+            self._idle.wait_for(lambda: self._running == 0)
+        # Half-closing sends what is queued first; a server that does not hear is not waited for.
+        self._out.put(None)
+        late = threading.Timer(5.0, self._stream.cancel)
+        late.daemon = True
+        late.start()
+
+    def _answer(self, e: _event.Event, out: 'queue.SimpleQueue[Optional[_event.Event]]') -> None:
+        try:
+            call = _call(self, e)
+            kind = _PROCESSOR if e.type.startswith(_PROCESSOR) else _CRITERION
+            body: Dict[str, Any] = {'requestId': call.request['requestId'], 'entityId': call.entity_id, 'success': True}
+            try:
+                body.update(self._processed(call) if kind == _PROCESSOR else self._matched(call))
+                reply = _event.event(kind + 'Response', body)
+            except Exception as err:  # a handler may raise anything; all of it is the call's failure
+                log.warning('%s of entity %s failed: %s', call.name, call.entity_id, err, exc_info=True)
+                failure = {'code': type(err).__name__, 'message': (str(err) or type(err).__name__)[:_LONGEST_MESSAGE]}
+                reply = _event.event(kind + 'Response', {**{k: body[k] for k in ('requestId', 'entityId')}, 'success': False, 'error': failure})
+            out.put(reply)
+        finally:
+            with self._idle:
+                self._running -= 1
+                self._idle.notify_all()
+
+    def _processed(self, call: Call) -> Dict[str, Any]:
+        handler = self._processors.get(call.name)
+        if handler is None:
+            raise PawlError(f'this member has no processor {call.name!r}; it has: {", ".join(sorted(self._processors)) or "none"}')
+        data = handler(call)
+        return {} if data is None else {'payload': {'type': 'JSON', 'data': dict(data)}}
+
+    def _matched(self, call: Call) -> Dict[str, Any]:
+        handler = self._criteria.get(call.name)
+        if handler is None:
+            raise PawlError(f'this member has no criterion {call.name!r}; it has: {", ".join(sorted(self._criteria)) or "none"}')
+        return {'matches': bool(handler(call))}
+
+
+def _register(table: Dict[str, Any], name: str) -> Callable[[Any], Any]:
+    def register(handler: Any) -> Any:
+        if name in table:
+            raise ValueError(f'{name!r} already has a handler')
+        table[name] = handler
+        return handler
+    return register
+
+
+def _call(member: Member, e: _event.Event) -> Call:
+    r = e.body
+    payload = r.get('payload') or {}
+    return Call(r.get('processorName') or r.get('criteriaName') or '', r.get('entityId', ''), payload.get('data'), payload.get('meta') or {},
+                (r.get('transition') or {}).get('name', ''), r.get('parameters') or '', r.get('transactionId') or '',
+                e.attributes.get('cyodatxtoken', ''), r, e.attributes, member)
+
+
+def _accepted(body: Dict[str, Any]) -> Dict[str, Any]:
+    if body.get('success', True):
+        return body
+    error = body.get('error') or {}
+    raise Refused(400, str(error.get('code', '')), str(error.get('message', 'refused')))

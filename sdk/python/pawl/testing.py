@@ -1,0 +1,106 @@
+"""A real server for tests: free ports, a temporary folder, gone afterwards.
+
+    with Engine() as engine:
+        engine.client.deploy(definition)
+        with engine.working(worker):
+            done = engine.client.wait(engine.client.start(definition['id']).id)
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
+
+from .client import Client
+from .errors import PawlError
+from .worker import Worker
+
+_HOST = '127.0.0.1'
+
+
+class Engine:
+    """`pawl serve` of one test. url, grpc and admin stay the same when it is killed and started again."""
+
+    def __init__(self, binary: Optional[str] = None, *, flags: Sequence[str] = (), env: Optional[Mapping[str, str]] = None):
+        """binary: the pawl program; default $PAWL_BINARY, else `pawl` on the path."""
+        self.binary = binary or os.environ.get('PAWL_BINARY') or shutil.which('pawl') or ''
+        if not self.binary:
+            raise PawlError('no pawl program: name it with Engine("/path/to/pawl") or PAWL_BINARY')
+        self.flags, self.env = list(flags), {**os.environ, **(env or {})}
+        self.folder = tempfile.mkdtemp(prefix='pawl-test-')
+        self.http, self.grpc, self.admin = _free_addresses(3)
+        self.url = 'http://' + self.http
+        self.client = Client(self.url)
+        self.process: Optional['subprocess.Popen[bytes]'] = None
+
+    def start(self, wait_s: float = 60.0) -> 'Engine':
+        with open(os.path.join(self.folder, 'log'), 'ab') as log:
+            self.process = subprocess.Popen(
+                [self.binary, 'serve', '--data', os.path.join(self.folder, 'data'), '--http', self.http, '--grpc', self.grpc,
+                 '--admin', self.admin, *self.flags], stderr=log, env=self.env)
+        until = time.monotonic() + wait_s
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                raise PawlError(f'the server ended with {self.process.returncode}:\n{self.log()}')
+            try:
+                urllib.request.urlopen(f'http://{self.admin}/readyz', timeout=5).read()
+                return self
+            except OSError:
+                time.sleep(0.02)
+        raise PawlError('the server did not get ready:\n' + self.log())
+
+    def kill(self) -> None:
+        """kill -9, as a power cut would. start() begins again on the same data and ports."""
+        if self.process:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(60)
+        return self.process.returncode if self.process else 0
+
+    def log(self) -> str:
+        with open(os.path.join(self.folder, 'log'), errors='replace') as f:
+            return f.read()[-4000:]
+
+    def call(self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None) -> Any:
+        """Any request, for instance to /api of the entities."""
+        return self.client.http.call(method, path, body, headers=headers)
+
+    @contextlib.contextmanager
+    def working(self, worker: Worker) -> Iterator[Worker]:
+        """Runs the worker on a thread inside the block."""
+        thread = threading.Thread(target=worker.run, kwargs={'signals': False})
+        thread.start()
+        try:
+            yield worker
+        finally:
+            worker.stop()
+            thread.join()
+
+    def __enter__(self) -> 'Engine':
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _free_addresses(count: int) -> 'list[str]':
+    """Ports that were free a moment ago; all held open together so that they differ."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for s in sockets:
+            s.bind((_HOST, 0))
+        return [f'{_HOST}:{s.getsockname()[1]}' for s in sockets]

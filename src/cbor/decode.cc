@@ -1,0 +1,163 @@
+#include <bit>
+#include <cmath>
+
+#include "cbor/cbor.h"
+
+namespace pawl::cbor {
+namespace {
+
+// True for well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
+bool is_utf8(BytesView text) {
+  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
+  const auto* end = p + text.size();
+  while (p < end) {
+    if (*p < 0x80) {
+      ++p;
+      continue;
+    }
+    const int more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
+    if (*p < 0xc2 || *p > 0xf4 || end - p <= more) return false;
+    if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f)) return false;
+    for (int i = 1; i <= more; ++i)
+      if ((p[i] & 0xc0) != 0x80) return false;
+    p += more + 1;
+  }
+  return true;
+}
+
+double from_half(uint16_t half) {
+  const int exponent = half >> 10 & 0x1f;
+  const int fraction = half & 0x3ff;
+  double v = exponent == 0 ? std::ldexp(fraction, -24)
+             : exponent != 31 ? std::ldexp(fraction + 1024, exponent - 25)
+             : fraction == 0 ? HUGE_VAL : std::nan("");
+  return half & 0x8000 ? -v : v;
+}
+
+class Decoder {
+ public:
+  explicit Decoder(BytesView in) : in_(in) {}
+
+  Result<Value> whole() {
+    TRY(Value value, item(0));
+    if (at_ != in_.size()) return bad("trailing data at offset " + std::to_string(at_ + 1));
+    return value;
+  }
+
+ private:
+  struct Head {
+    uint8_t major, info;
+    uint64_t n;
+    bool open() const { return info == 31; }  // of indefinite length
+  };
+  static std::unexpected<Error> bad(std::string what) { return fail(Code::invalid, "BAD_CBOR", "failed to decode CBOR: " + std::move(what)); }
+  static std::unexpected<Error> eof() { return bad("EOF while parsing a value"); }
+
+  Result<Head> head() {
+    if (at_ >= in_.size()) return eof();
+    const uint8_t first = static_cast<uint8_t>(in_[at_++]);
+    Head h{static_cast<uint8_t>(first >> 5), static_cast<uint8_t>(first & 31), static_cast<uint64_t>(first & 31)};
+    if (h.info < 24 || h.info == 31) return h;
+    if (h.info > 27) return bad("unassigned type at offset " + std::to_string(at_));
+    const size_t size = size_t{1} << (h.info - 24);
+    if (in_.size() - at_ < size) return eof();
+    h.n = 0;
+    for (size_t i = 0; i < size; ++i) h.n = h.n << 8 | static_cast<uint8_t>(in_[at_++]);
+    return h;
+  }
+
+  Result<Bytes> run(const Head& h) {
+    if (!h.open()) {
+      if (h.n > in_.size() - at_) return eof();
+      Bytes out(in_.substr(at_, h.n));
+      at_ += h.n;
+      return out;
+    }
+    Bytes out;
+    for (;;) {
+      if (take_break()) return out;
+      TRY(Head part, head());
+      if (part.major != h.major || part.open()) return bad("bad chunk in a string at offset " + std::to_string(at_));
+      TRY(Bytes piece, run(part));
+      out += piece;
+    }
+  }
+
+  bool take_break() {
+    if (at_ >= in_.size() || in_[at_] != '\xff') return false;
+    ++at_;
+    return true;
+  }
+
+  Result<Value> item(size_t depth) {
+    if (depth > kDepth) return bad("nested deeper than " + std::to_string(kDepth));
+    TRY(Head h, head());
+    for (size_t tags = 0; h.major == 6; ++tags) {
+      if (h.open() || tags > kDepth) return bad("bad tag at offset " + std::to_string(at_));
+      TRY(h, head());
+    }
+    switch (h.major) {
+      case 0:
+      case 1:
+        if (h.open()) return bad("bad integer at offset " + std::to_string(at_));
+        return Value(Int{h.major == 1, h.n});
+      case 2: {
+        TRY(Bytes bytes, run(h));
+        return Value(Octets{std::move(bytes)});
+      }
+      case 3: {
+        TRY(Bytes text, run(h));
+        if (!is_utf8(text)) return bad("invalid UTF-8 in text at offset " + std::to_string(at_));
+        return Value(std::move(text));
+      }
+      case 4: return list(h, depth);
+      case 5: return map(h, depth);
+      default: return simple(h);
+    }
+  }
+
+  Result<Value> list(const Head& h, size_t depth) {
+    if (!h.open() && h.n > in_.size() - at_) return eof();
+    Array out;
+    if (!h.open()) out.reserve(h.n);
+    for (uint64_t i = 0; h.open() ? !take_break() : i < h.n; ++i) {
+      TRY(Value next, item(depth + 1));
+      out.push_back(std::move(next));
+    }
+    return Value(std::move(out));
+  }
+
+  Result<Value> map(const Head& h, size_t depth) {
+    if (!h.open() && h.n > in_.size() - at_) return eof();
+    Map out;
+    if (!h.open()) out.reserve(h.n);
+    for (uint64_t i = 0; h.open() ? !take_break() : i < h.n; ++i) {
+      TRY(Value key, item(depth + 1));
+      TRY(Value value, item(depth + 1));
+      out.emplace_back(std::move(key), std::move(value));
+    }
+    return Value(std::move(out));
+  }
+
+  Result<Value> simple(const Head& h) {
+    switch (h.info) {
+      case 20: return Value(false);
+      case 21: return Value(true);
+      case 22:
+      case 23: return Value();
+      case 25: return Value(from_half(static_cast<uint16_t>(h.n)));
+      case 26: return Value(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(h.n))));
+      case 27: return Value(std::bit_cast<double>(h.n));
+      default: return bad("unassigned type at offset " + std::to_string(at_));
+    }
+  }
+
+  BytesView in_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Result<Value> decode(BytesView bytes) { return Decoder(bytes).whole(); }
+
+}  // namespace pawl::cbor

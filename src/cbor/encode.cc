@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "cbor/cbor.h"
+
+namespace pawl::cbor {
+namespace {
+
+void append_big(Bytes& out, uint64_t v, int bytes) {
+  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(v >> (8 * i)));
+}
+
+void append_head(Bytes& out, uint8_t major, uint64_t n) {
+  const char top = static_cast<char>(major << 5);
+  if (n < 24) {
+    out.push_back(static_cast<char>(top | static_cast<char>(n)));
+    return;
+  }
+  const int size = n < 0x100 ? 0 : n < 0x10000 ? 1 : n < 0x100000000 ? 2 : 3;
+  out.push_back(static_cast<char>(top | (24 + size)));
+  append_big(out, n, 1 << size);
+}
+
+// The half-precision bits of a float that fits one exactly, else nothing.
+std::optional<uint16_t> as_half(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  const int exponent = static_cast<int>(bits >> 23 & 0xff) - 127;
+  const uint32_t fraction = bits & 0x7fffff;
+  if (exponent == 128) return fraction & 0x1fff ? std::nullopt : std::optional<uint16_t>(static_cast<uint16_t>(sign | 0x7c00 | fraction >> 13));
+  if ((bits & 0x7fffffff) == 0) return sign;
+  if (exponent >= -14 && exponent <= 15) {
+    if (fraction & 0x1fff) return {};
+    return static_cast<uint16_t>(sign | (exponent + 15) << 10 | fraction >> 13);
+  }
+  if (exponent < -14 && exponent >= -24) {  // a subnormal half
+    const uint32_t whole = fraction | 0x800000;
+    const int shift = -exponent - 14 + 13;
+    if (whole & ((1u << shift) - 1)) return {};
+    return static_cast<uint16_t>(sign | whole >> shift);
+  }
+  return {};
+}
+
+// The smallest of the three widths that keeps the value; one NaN.
+void append_real(Bytes& out, double v) {
+  if (std::isnan(v)) {
+    out.append("\xf9\x7e\x00", 3);
+    return;
+  }
+  const float narrow = static_cast<float>(v);
+  if (static_cast<double>(narrow) != v) {
+    out.push_back('\xfb');
+    append_big(out, std::bit_cast<uint64_t>(v), 8);
+  } else if (auto half = as_half(narrow)) {
+    out.push_back('\xf9');
+    append_big(out, *half, 2);
+  } else {
+    out.push_back('\xfa');
+    append_big(out, std::bit_cast<uint32_t>(narrow), 4);
+  }
+}
+
+void append_value(Bytes& out, const Value& value, bool sorted);
+
+void append_sorted_map(Bytes& out, const Map& map) {
+  std::vector<std::pair<Bytes, const Value*>> entries;
+  entries.reserve(map.size());
+  for (const auto& [key, item] : map) {
+    Bytes bytes;
+    append_value(bytes, key, true);
+    entries.emplace_back(std::move(bytes), &item);
+  }
+  auto before = [](const auto& a, const auto& b) {
+    const int major_a = static_cast<uint8_t>(a.first[0]) >> 5, major_b = static_cast<uint8_t>(b.first[0]) >> 5;
+    if (major_a != major_b) return major_a < major_b;
+    if (a.first.size() != b.first.size()) return a.first.size() < b.first.size();
+    return a.first < b.first;
+  };
+  std::stable_sort(entries.begin(), entries.end(), before);
+  size_t kept = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (i + 1 < entries.size() && entries[i].first == entries[i + 1].first) continue;  // the last wins
+    if (kept != i) entries[kept] = std::move(entries[i]);
+    ++kept;
+  }
+  append_head(out, 5, kept);
+  for (size_t i = 0; i < kept; ++i) {
+    out += entries[i].first;
+    append_value(out, *entries[i].second, true);
+  }
+}
+
+void append_value(Bytes& out, const Value& value, bool sorted) {
+  switch (value.kind()) {
+    case Kind::null: out.push_back('\xf6'); return;
+    case Kind::boolean: out.push_back(value.boolean() ? '\xf5' : '\xf4'); return;
+    case Kind::integer: append_head(out, value.integer().negative ? 1 : 0, value.integer().magnitude); return;
+    case Kind::real: append_real(out, value.real()); return;
+    case Kind::bytes:
+      append_head(out, 2, value.bytes().size());
+      out += value.bytes();
+      return;
+    case Kind::text:
+      append_head(out, 3, value.text().size());
+      out += value.text();
+      return;
+    case Kind::array:
+      append_head(out, 4, value.array().size());
+      for (const Value& item : value.array()) append_value(out, item, sorted);
+      return;
+    case Kind::map:
+      if (sorted) return append_sorted_map(out, value.map());
+      append_head(out, 5, value.map().size());
+      for (const auto& [key, item] : value.map()) {
+        append_value(out, key, false);
+        append_value(out, item, false);
+      }
+      return;
+  }
+}
+
+}  // namespace
+
+void append(Bytes& out, const Value& value) { append_value(out, value, false); }
+
+Bytes encode(const Value& value) {
+  Bytes out;
+  append_value(out, value, false);
+  return out;
+}
+
+void append_canonical(Bytes& out, const Value& value) { append_value(out, value, true); }
+
+Bytes canonical(const Value& value) {
+  Bytes out(kSelfDescribed);
+  append_value(out, value, true);
+  return out;
+}
+
+Digest hash_of(const Value& value) { return sha256(canonical(value)); }
+
+Out& Out::head(uint8_t major, uint64_t n) { return append_head(to_, major, n), *this; }
+
+Out& Out::digest_array(BytesView digest) {
+  array(digest.size());
+  for (char c : digest) uint(static_cast<uint8_t>(c));
+  return *this;
+}
+
+}  // namespace pawl::cbor

@@ -1,0 +1,129 @@
+#include "pawl/client.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "client/http.h"
+#include "json/text.h"
+
+namespace pawl {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr int kFirstPauseMs = 50, kLongestPauseMs = 5'000;
+constexpr int kFirstLookMs = 5, kLongestLookMs = 500;
+constexpr int kTookTooLong = 408;
+
+Refusal refusal_of(const client::HttpReply& reply) {
+  Refusal out{.status = reply.status, .code = {}, .message = reply.body.substr(0, 500)};
+  auto value = json::parse(reply.body);
+  if (!value) return out;
+  out.code = value->string_or("error");
+  for (const char* member : {"reason", "detail", "title"})
+    if (auto text = value->string_or(member); !text.empty()) return out.message = text, out;
+  return out;
+}
+
+// 409 only while the first request with our key still runs.
+bool passing(const Refusal& refusal) {
+  return refusal.unavailable() || (refusal.status == 409 && refusal.message.find("Idempotency-Key still runs") != std::string::npos);
+}
+
+Refusal unreadable(std::string_view what, std::string_view text) { return {.status = 500, .code = "unreadable", .message = fmt::format("the answer is no {}: {}", what, text.substr(0, 200))}; }
+
+Reply<Client::Instance> instance_of(const Reply<std::string>& text) {
+  if (!text) return std::unexpected(text.error());
+  auto value = json::parse(*text, {.max_bytes = 1u << 30});
+  if (!value || value->string_or("id").empty()) return std::unexpected(unreadable("instance", *text));
+  Client::Instance out;
+  out.id = value->string_or("id");
+  out.definition = value->string_or("definitionId");
+  out.status = value->string_or("status");
+  out.failure = value->string_or("failureReason");
+  if (const json::Value* v = value->find("definitionVersion"); v && v->is_number()) out.version = static_cast<int>(v->as_int64().value_or(0));
+  if (const json::Value* steps = value->find("currentStepIds"); steps && steps->is_array())
+    for (const json::Value& step : steps->array())
+      if (step.is_string()) out.steps.push_back(step.string());
+  const json::Value* variables = value->find("variables");
+  out.variables = variables ? json::print(*variables) : "{}";
+  return out;
+}
+
+Reply<void> nothing(const Reply<std::string>& reply) {
+  if (!reply) return std::unexpected(reply.error());
+  return {};
+}
+
+std::string path_of(std::string_view id, std::string_view rest = {}) { return "/v1/instances/" + client::percent_encode(id) + std::string(rest); }
+
+}  // namespace
+
+struct Client::Parts {
+  client::Http http;
+  ClientOptions options;
+
+  Reply<std::string> call(std::string_view method, std::string_view path, std::string_view body, std::string_view key) {
+    auto until = Clock::now() + Milliseconds(options.patience_ms);
+    for (int pause = kFirstPauseMs;; pause = std::min(pause * 2, kLongestPauseMs)) {
+      auto reply = http.send(method, path, body, key);
+      if (reply && reply->status < 400) return std::move(reply->body);
+      Refusal refusal = reply ? refusal_of(*reply) : Refusal{.status = 0, .code = "unreachable", .message = reply.error().message};
+      auto sleep = Milliseconds(std::max(client::jittered(pause), reply ? reply->retry_after_s * 1000 : 0));
+      if (!passing(refusal) || Clock::now() + sleep >= until) return std::unexpected(std::move(refusal));
+      std::this_thread::sleep_for(sleep);
+    }
+  }
+};
+
+Client::Client(std::string server, ClientOptions options) : parts_(new Parts{{std::move(server), options.token, options.timeout_ms}, options}) {}
+Client::~Client() = default;
+
+Reply<std::string> Client::call(std::string_view method, std::string_view path, std::string_view body) { return parts_->call(method, path, body, {}); }
+
+Reply<std::string> Client::call_once(std::string_view method, std::string_view path, std::string_view body, std::string key) {
+  return parts_->call(method, path, body, key.empty() ? client::fresh_key() : key);
+}
+
+Reply<std::string> Client::deploy(std::string_view definition) { return call_once("POST", "/v1/definitions", definition); }
+
+Reply<Client::Instance> Client::start(const Start& start) {
+  std::string body = "{\"definitionId\":" + json::quote(start.definition);
+  body += ",\"variables\":" + (start.variables.empty() ? "{}" : start.variables);
+  if (start.version) body += ",\"definitionVersion\":" + std::to_string(start.version);
+  if (!start.business_key.empty()) body += ",\"businessKey\":" + json::quote(start.business_key);
+  return instance_of(call_once("POST", "/v1/instances", body += '}', start.idempotency_key));
+}
+
+Reply<Client::Instance> Client::get(std::string_view id) { return instance_of(call("GET", path_of(id))); }
+
+Reply<Client::Instance> Client::wait(std::string_view id, int timeout_ms) {
+  auto until = Clock::now() + Milliseconds(timeout_ms);
+  for (int pause = kFirstLookMs;; pause = std::min(pause * 2, kLongestLookMs)) {
+    auto instance = get(id);
+    if (!instance || instance->finished()) return instance;
+    if (Clock::now() + Milliseconds(pause) >= until)
+      return std::unexpected(Refusal{.status = kTookTooLong, .code = "timed-out", .message = fmt::format("instance {} is still {} after {} ms", id, instance->status, timeout_ms)});
+    std::this_thread::sleep_for(Milliseconds(pause));
+  }
+}
+
+Reply<void> Client::signal(std::string_view id, std::string_view step, std::string_view variables) {
+  return nothing(call_once("POST", path_of(id, "/signals/" + client::percent_encode(step)), variables));
+}
+
+Reply<void> Client::complete_task(std::string_view id, std::string_view step, std::string_view variables) {
+  return nothing(call_once("POST", path_of(id, "/user-tasks/" + client::percent_encode(step) + "/complete"), fmt::format("{{\"variables\":{}}}", variables)));
+}
+
+Reply<Client::Instance> Client::cancel(std::string_view id, std::string_view reason) {
+  return instance_of(call_once("POST", path_of(id, "/cancel"), fmt::format("{{\"reason\":{}}}", json::quote(reason))));
+}
+
+Reply<std::string> Client::history(std::string_view id) { return call("GET", path_of(id, "/history")); }
+
+}  // namespace pawl

@@ -1,0 +1,202 @@
+#include "pawl/member.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "client/http.h"
+#include "client/member_stream.h"
+#include "client/stop_flag.h"
+#include "json/text.h"
+
+namespace pawl {
+
+using client::MemberStream;
+
+namespace {
+
+constexpr int kFirstPauseMs = 100, kLongestPauseMs = 5'000;
+constexpr int kConnectMs = 500;
+constexpr std::string_view kProcessor = "EntityProcessorCalculation", kCriterion = "EntityCriteriaCalculation";
+
+std::string text_of(const json::Value* value) { return value && !value->is_null() ? json::print(*value) : std::string(); }
+
+Member::Call call_of(const MemberStream::Event& event, const json::Value& body) {
+  const json::Value* payload = body.find("payload");
+  const json::Value* transition = body.find("transition");
+  Member::Call call;
+  call.name = body.string_or("processorName", body.string_or("criteriaName"));
+  call.request_id = body.string_or("requestId");
+  call.entity_id = body.string_or("entityId");
+  call.transaction_id = body.string_or("transactionId");
+  call.transition = transition ? transition->string_or("name") : "";
+  call.parameters = body.string_or("parameters");
+  call.data = payload ? text_of(payload->find("data")) : "";
+  call.meta = payload ? text_of(payload->find("meta")) : "";
+  call.request = event.text;
+  call.tx_token = event.tx_token;
+  return call;
+}
+
+// Calls that wait for a thread, each with the stream that it came from.
+class Calls {
+ public:
+  struct One {
+    MemberStream::Event event;
+    std::shared_ptr<MemberStream> from;  // lives on while a call of it is answered
+  };
+  void put(One one) {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(one));
+    came_.notify_one();
+  }
+  std::optional<One> take() {
+    std::unique_lock lock(mutex_);
+    came_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+    if (waiting_.empty()) return std::nullopt;
+    One one = std::move(waiting_.front());
+    waiting_.pop_front();
+    return one;
+  }
+  void close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    came_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<One> waiting_;
+  bool closed_ = false;
+};
+
+// The members of an answer after "success", or why it fails.
+using Said = std::expected<std::string, std::string>;
+
+template <class Handlers>
+auto* handler_of(Handlers& handlers, const std::string& name) {
+  auto it = handlers.find(name);
+  return it == handlers.end() ? nullptr : &it->second;
+}
+
+}  // namespace
+
+struct Member::Parts {
+  MemberOptions options;
+  std::shared_ptr<grpc::Channel> channel;  // shared as grpc wants it
+  std::map<std::string, Processor> processors;
+  std::map<std::string, Criterion> criteria;
+  client::StopFlag stop;
+  std::mutex mutex;
+  std::shared_ptr<MemberStream> current;  // the stream of now, for the one who stops it
+  bool stopping = false;
+
+  void say(const std::string& line) const {
+    if (options.log) options.log(line);
+    else fmt::print(stderr, "pawl member: {}\n", line);
+  }
+
+  Said process(const Call& call) const {
+    const Processor* handler = handler_of(processors, call.name);
+    if (!handler) return std::unexpected(fmt::format("this member has no processor {}", call.name));
+    Processed data = (*handler)(call);
+    if (!data) return std::unexpected(data.error());
+    if (data->empty()) return std::string();
+    if (auto parsed = json::parse(*data); !parsed) return std::unexpected("the processor's data is no JSON: " + parsed.error().message);
+    return R"(,"payload":{"type":"JSON","data":)" + *data + "}";
+  }
+
+  Said match(const Call& call) const {
+    const Criterion* handler = handler_of(criteria, call.name);
+    if (!handler) return std::unexpected(fmt::format("this member has no criterion {}", call.name));
+    Matched matches = (*handler)(call);
+    if (!matches) return std::unexpected(matches.error());
+    return std::string(*matches ? R"(,"matches":true)" : R"(,"matches":false)");
+  }
+
+  Said said(const Call& call, bool processor) const {
+    try {
+      return processor ? process(call) : match(call);
+    } catch (const std::exception& e) {
+      return std::unexpected(std::string(e.what()));
+    }
+  }
+
+  MemberStream::Event answer(const MemberStream::Event& event) const {
+    bool processor = event.type.starts_with(kProcessor);
+    auto body = json::parse(event.text, {.max_bytes = 1u << 30});
+    Call call = call_of(event, body ? *body : json::Value());
+    Said words = said(call, processor);
+    std::string text = "{\"id\":\"" + client::fresh_key() + "\",\"requestId\":" + json::quote(call.request_id) + ",\"entityId\":" + json::quote(call.entity_id);
+    if (words) {
+      text += ",\"success\":true" + *words + "}";
+    } else {
+      say(fmt::format("{} of entity {} failed: {}", call.name, call.entity_id, words.error()));
+      text += ",\"success\":false,\"error\":{\"code\":\"FAILED\",\"message\":" + json::quote(words.error()) + "}}";
+    }
+    return {std::string(processor ? kProcessor : kCriterion) + "Response", std::move(text), {}};
+  }
+
+  // Streams one after the other until told to stop, or refused.
+  Reply<void> keep_joined(Calls& calls) {
+    for (int pause = kFirstPauseMs;;) {
+      auto stream = std::make_shared<MemberStream>();
+      {
+        std::lock_guard lock(mutex);
+        if (stopping) return {};
+        current = stream;
+      }
+      if (!client::connected(channel, kConnectMs)) continue;
+      auto end = stream->run(channel, options.token, options.tags, [&](MemberStream::Event call, std::shared_ptr<MemberStream> from) { calls.put({std::move(call), std::move(from)}); });
+      {
+        std::lock_guard lock(mutex);
+        if (stopping) return {};
+      }
+      if (end.refused) return std::unexpected(std::move(end.why));
+      say("the stream ended, joining again: " + end.why.message);
+      pause = end.joined ? kFirstPauseMs : std::min(pause * 2, kLongestPauseMs);
+      stop.wait(client::jittered(pause));
+    }
+  }
+
+  void leave() {
+    std::lock_guard lock(mutex);
+    stopping = true;
+    if (current) current->leave_when_idle();
+  }
+};
+
+Member::Member(MemberOptions options) : parts_(new Parts{.options = std::move(options), .channel = {}, .processors = {}, .criteria = {}}) {
+  parts_->channel = client::member_channel(parts_->options.grpc);
+  parts_->options.concurrency = std::max(1, parts_->options.concurrency);
+}
+
+Member::~Member() = default;
+
+void Member::processor(std::string name, Processor processor) { parts_->processors.insert_or_assign(std::move(name), std::move(processor)); }
+void Member::criterion(std::string name, Criterion criterion) { parts_->criteria.insert_or_assign(std::move(name), std::move(criterion)); }
+void Member::stop() { parts_->stop.raise(); }
+
+Reply<void> Member::run() {
+  Parts& p = *parts_;
+  Calls calls;
+  std::vector<std::jthread> hands;
+  for (int i = 0; i < p.options.concurrency; ++i)
+    hands.emplace_back([&] {
+      while (auto one = calls.take()) one->from->answer(p.answer(one->event));
+    });
+  // The flag is watched on a thread of its own: stop() may only raise it.
+  std::jthread watcher([&] {
+    p.stop.wait(-1);
+    p.leave();
+  });
+  Reply<void> end = p.keep_joined(calls);
+  p.stop.raise();
+  calls.close();
+  return end;
+}
+
+Reply<std::string> Member::ask(std::string_view type, std::string_view payload, std::string_view tx_token) { return client::ask(parts_->channel, parts_->options.token, type, payload, tx_token); }
+
+}  // namespace pawl

@@ -1,0 +1,228 @@
+#include "client/member_stream.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <thread>
+
+#include "client/http.h"
+#include "entities/cloud_events_service.grpc.pb.h"
+#include "json/text.h"
+
+namespace pawl::client {
+
+namespace {
+
+using io::cloudevents::v1::CloudEvent;
+using Service = org::cyoda::cloud::api::grpc::CloudEventsService;
+
+constexpr int kHandshakeMs = 5'000;
+constexpr int kMostBytes = 64 << 20;
+constexpr int kAskMs = 30'000;
+constexpr int kLeaveMs = 5'000;
+constexpr std::string_view kJoin = "CalculationMemberJoinEvent", kGreet = "CalculationMemberGreetEvent", kAlive = "CalculationMemberKeepAliveEvent";
+
+CloudEvent wrap(std::string_view type, std::string_view text) {
+  CloudEvent out;
+  out.set_id(fresh_key());
+  out.set_source("pawl-member");
+  out.set_spec_version("1.0");
+  out.set_type(std::string(type));
+  out.set_text_data(std::string(text));
+  return out;
+}
+
+std::string text_of(const CloudEvent& e) { return e.has_binary_data() ? e.binary_data() : e.text_data(); }
+
+MemberStream::Event unwrap(const CloudEvent& e) {
+  MemberStream::Event out{e.type(), text_of(e), {}};
+  if (auto token = e.attributes().find("cyodatxtoken"); token != e.attributes().end()) out.tx_token = token->second.ce_string();
+  return out;
+}
+
+Refusal refusal_of(const grpc::Status& status) {
+  struct Row {
+    grpc::StatusCode code;
+    int http;
+  };
+  constexpr Row kRows[] = {{grpc::StatusCode::INVALID_ARGUMENT, 400}, {grpc::StatusCode::UNAUTHENTICATED, 401}, {grpc::StatusCode::PERMISSION_DENIED, 403}, {grpc::StatusCode::UNIMPLEMENTED, 404}};
+  Refusal out{.status = 0, .code = std::to_string(status.error_code()), .message = status.error_message()};
+  for (const Row& row : kRows)
+    if (row.code == status.error_code()) out.status = row.http;
+  return out;
+}
+
+// Which rpc takes which request.
+enum class Rpc { manage, manage_many, search, search_many, model };
+struct RequestRow {
+  std::string_view type;
+  Rpc rpc;
+};
+constexpr RequestRow kRequests[] = {
+    {"EntityCreateRequest", Rpc::manage},
+    {"EntityUpdateRequest", Rpc::manage},
+    {"EntityTransitionRequest", Rpc::manage},
+    {"EntityDeleteRequest", Rpc::manage},
+    {"EntityCreateCollectionRequest", Rpc::manage_many},
+    {"EntityUpdateCollectionRequest", Rpc::manage_many},
+    {"EntityDeleteAllRequest", Rpc::manage_many},
+    {"EntityGetRequest", Rpc::search},
+    {"EntitySnapshotSearchRequest", Rpc::search},
+    {"SnapshotGetStatusRequest", Rpc::search},
+    {"SnapshotCancelRequest", Rpc::search},
+    {"EntityGetAllRequest", Rpc::search_many},
+    {"EntitySearchRequest", Rpc::search_many},
+    {"SnapshotGetRequest", Rpc::search_many},
+    {"EntityStatsGetRequest", Rpc::search_many},
+    {"EntityStatsByStateGetRequest", Rpc::search_many},
+    {"EntityChangesMetadataGetRequest", Rpc::search_many},
+    {"EntityModelImportRequest", Rpc::model},
+    {"EntityModelExportRequest", Rpc::model},
+    {"EntityModelTransitionRequest", Rpc::model},
+    {"EntityModelDeleteRequest", Rpc::model},
+    {"EntityModelGetAllRequest", Rpc::model},
+};
+
+// An answer that says success:false is a refusal.
+Reply<void> accepted(const std::string& text) {
+  auto value = json::parse(text, {.max_bytes = 1u << 30});
+  const json::Value* success = value ? value->find("success") : nullptr;
+  if (!success || !success->is_bool() || success->boolean()) return {};
+  const json::Value* error = value->find("error");
+  Refusal out{.status = 400, .code = "refused", .message = "the server refused"};
+  if (error) out.code = error->string_or("code", out.code), out.message = error->string_or("message", out.message);
+  return std::unexpected(std::move(out));
+}
+
+Reply<std::string> gather(grpc::ClientReader<CloudEvent>& reader) {
+  std::string all = "[";
+  CloudEvent e;
+  Reply<void> good;
+  while (reader.Read(&e)) {
+    if (all.size() > 1) all += ',';
+    all += text_of(e);
+    if (good) good = accepted(text_of(e));
+  }
+  grpc::Status status = reader.Finish();
+  if (!status.ok()) return std::unexpected(refusal_of(status));
+  if (!good) return std::unexpected(good.error());
+  return all += ']';
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> member_channel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostBytes);
+  arguments.SetMaxSendMessageSize(kMostBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);  // in truth the limit of one attempt
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms) { return channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(ms)); }
+
+Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, std::string_view type, std::string_view payload, std::string_view tx_token) {
+  const RequestRow* row = std::find_if(std::begin(kRequests), std::end(kRequests), [&](const RequestRow& r) { return r.type == type; });
+  if (row == std::end(kRequests)) return std::unexpected(Refusal{.status = 400, .code = "unknown-request", .message = fmt::format("{} is no request: see the table in docs/guide/members.md", type)});
+  auto stub = Service::NewStub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(kAskMs));
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+  if (!tx_token.empty()) context.AddMetadata("tx-token", std::string(tx_token));
+  CloudEvent request = wrap(type, payload), reply;
+  grpc::Status status;
+  switch (row->rpc) {
+    case Rpc::manage_many: return gather(*stub->entityManageCollection(&context, request));
+    case Rpc::search_many: return gather(*stub->entitySearchCollection(&context, request));
+    case Rpc::manage: status = stub->entityManage(&context, request, &reply); break;
+    case Rpc::search: status = stub->entitySearch(&context, request, &reply); break;
+    case Rpc::model: status = stub->entityModelManage(&context, request, &reply); break;
+  }
+  if (!status.ok()) return std::unexpected(refusal_of(status));
+  std::string text = text_of(reply);
+  auto good = accepted(text);
+  if (!good) return std::unexpected(good.error());
+  return text;
+}
+
+void MemberStream::send(Event event) {
+  std::lock_guard lock(mutex_);
+  out_.push_back(std::move(event));
+  changed_.notify_all();
+}
+
+void MemberStream::answer(Event event) {
+  std::lock_guard lock(mutex_);
+  out_.push_back(std::move(event));
+  --outstanding_;
+  changed_.notify_all();
+}
+
+void MemberStream::leave_when_idle() {
+  std::lock_guard lock(mutex_);
+  leaving_ = true;
+  changed_.notify_all();
+}
+
+bool MemberStream::next(std::stop_token stop, Event& out) {
+  std::unique_lock lock(mutex_);
+  bool came = changed_.wait(lock, stop, [&] { return !out_.empty() || (leaving_ && outstanding_ == 0); });
+  if (!came || out_.empty()) return false;
+  out = std::move(out_.front());
+  out_.pop_front();
+  return true;
+}
+
+void MemberStream::take(Event event, const OnCall& on_call) {
+  if (event.type == kGreet || event.type == kAlive) {
+    auto body = json::parse(event.text);
+    if (!body) return;
+    std::lock_guard lock(mutex_);
+    if (event.type == kGreet) member_id_ = body->string_or("memberId"), joined_ = true;
+    // Only the server's own question is answered: an echo of ours has our id.
+    else if (body->string_or("id") == member_id_) out_.push_back({std::string(kAlive), fmt::format(R"({{"id":"{}","memberId":"{}"}})", fresh_key(), member_id_), {}});
+    changed_.notify_all();
+    return;
+  }
+  if (!event.type.ends_with("CalculationRequest")) return;
+  {
+    std::lock_guard lock(mutex_);
+    ++outstanding_;
+  }
+  on_call(std::move(event), shared_from_this());
+}
+
+MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, const std::vector<std::string>& tags, const OnCall& on_call) {
+  auto stub = Service::NewStub(channel);
+  grpc::ClientContext context;
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+  json::Array names;
+  for (const std::string& tag : tags) names.emplace_back(tag);
+  send({std::string(kJoin), json::print(json::object({{"id", fresh_key()}, {"tags", std::move(names)}})), {}});
+  auto stream = stub->startStreaming(&context);
+  {
+    std::jthread writer([&](std::stop_token stop) {
+      Event event;
+      while (next(stop, event))
+        if (!stream->Write(wrap(event.type, event.text))) return;
+      if (stop.stop_requested()) return;
+      stream->WritesDone();
+      // A server that does not hear is not waited for.
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      std::condition_variable_any ended;
+      ended.wait_for(lock, stop, std::chrono::milliseconds(kLeaveMs), [] { return false; });
+      if (!stop.stop_requested()) context.TryCancel();
+    });
+    CloudEvent e;
+    while (stream->Read(&e)) take(unwrap(e), on_call);
+  }
+  Refusal why = refusal_of(stream->Finish());
+  std::lock_guard lock(mutex_);
+  return {why, joined_, why.status == 400 || why.status == 401 || why.status == 403};
+}
+
+}  // namespace pawl::client

@@ -1,0 +1,157 @@
+#include "condition/condition.h"
+
+#include <gtest/gtest.h>
+
+#include "json/text.h"
+
+namespace pawl::condition {
+namespace {
+
+constexpr std::string_view kData =
+    R"({"arr":[{"q":1},{"q":5},{"z":0}],"b":true,"big":9007199254740993,"d":2.50,"e":[],"esc":"a\"b\\c\nd","n":10,"nul":null,"o":{"k":"v1","x.y":3},"s":"Alpha","t":"10","tags":["red","blue"],"u":"ÄÖ"})";
+
+Result<Condition> compile(const std::string& text) {
+  auto value = json::parse(text);
+  CHECK(value);
+  return Condition::compile(*value);
+}
+
+bool matches(const std::string& text) {
+  auto c = compile(text);
+  EXPECT_TRUE(c) << text << ": " << (c ? "" : c.error().message);
+  return c && c->matches({kData, "OPEN", kSecond, "go"});
+}
+
+bool simple(const std::string& path, const std::string& op, const std::string& value) {
+  return matches(R"({"type":"simple","jsonPath":")" + path + R"(","operatorType":")" + op + R"(","value":)" + value + "}");
+}
+
+std::string refusal(const std::string& text) {
+  auto c = compile(text);
+  return c ? "" : c.error().message;
+}
+
+TEST(path, finds_fields_without_building_values) {
+  EXPECT_EQ(Path("$.o.k").find(kData).text, "v1");
+  EXPECT_EQ(Path("o.k").find(kData).text, "v1");
+  EXPECT_EQ(Path("$.d").find(kData).text, "2.50");
+  EXPECT_EQ(Path("$.tags.1").find(kData).text, "blue");
+  EXPECT_EQ(Path("$.tags.2").find(kData).kind, Field::missing);
+  EXPECT_EQ(Path("$.tags[0]").find(kData).kind, Field::missing);
+  EXPECT_EQ(Path("$.nul").find(kData).kind, Field::null);
+  EXPECT_EQ(Path("$.nope.k").find(kData).kind, Field::missing);
+  EXPECT_EQ(Path("$.u").find(kData).text, "ÄÖ");
+}
+
+TEST(path, undoes_escapes) {
+  std::string room;
+  EXPECT_EQ(text_of(Path("$.esc").find(kData), room), "a\"b\\c\nd");
+  EXPECT_EQ(text_of(Path("$.k").find(R"({"k":"\ud83d\ude00\u00e4"})"), room), "😀ä");
+}
+
+TEST(path, each_gives_the_list_and_a_trailing_one_the_length) {
+  EXPECT_TRUE(simple("$.arr[*].q", "EQUALS", "5"));
+  EXPECT_FALSE(simple("$.arr[*].q", "EQUALS", "9"));
+  EXPECT_TRUE(simple("$.tags[*]", "EQUALS", "2"));
+  EXPECT_FALSE(simple("$.tags[*]", "EQUALS", "\"red\""));
+  EXPECT_TRUE(simple("$.tags", "EQUALS", "\"red\""));
+  EXPECT_TRUE(simple("$.nope[*].q", "IS_NULL", "null"));
+  EXPECT_TRUE(simple("$.e[*].q", "NOT_NULL", "null"));
+}
+
+TEST(operators, equality_is_by_number_or_by_text) {
+  EXPECT_TRUE(simple("$.n", "EQUALS", "10.0"));
+  EXPECT_TRUE(simple("$.n", "EQUALS", "\"10\""));
+  EXPECT_TRUE(simple("$.t", "EQUALS", "10"));
+  EXPECT_TRUE(simple("$.b", "EQUALS", "true"));
+  EXPECT_FALSE(simple("$.s", "EQUALS", "\"alpha\""));
+  EXPECT_TRUE(simple("$.nul", "EQUALS", "null"));
+  EXPECT_TRUE(simple("$.nope", "EQUALS", "null"));
+  EXPECT_FALSE(simple("$.n", "EQUALS", "null"));
+  EXPECT_TRUE(simple("$.nope", "NOT_EQUAL", "1"));
+  EXPECT_FALSE(simple("$.nope", "NOT_EQUAL", "null"));
+}
+
+TEST(operators, order_is_by_number_else_by_bytes) {
+  EXPECT_TRUE(simple("$.n", "GREATER_THAN", "9"));
+  EXPECT_TRUE(simple("$.n", "GREATER_THAN", "\"9\""));
+  EXPECT_TRUE(simple("$.t", "LESS_THAN", "\"9\""));
+  EXPECT_TRUE(simple("$.s", "LESS_OR_EQUAL", "\"Alpha\""));
+  EXPECT_FALSE(simple("$.nope", "LESS_THAN", "1"));
+  EXPECT_FALSE(simple("$.nul", "GREATER_OR_EQUAL", "0"));
+}
+
+TEST(operators, between_takes_both_ends_and_reads_text_as_zero) {
+  EXPECT_TRUE(simple("$.n", "BETWEEN", "[10,11]"));
+  EXPECT_TRUE(simple("$.n", "BETWEEN_INCLUSIVE", "\"1,10\""));
+  EXPECT_FALSE(simple("$.n", "BETWEEN", "[11,12]"));
+  EXPECT_TRUE(simple("$.s", "BETWEEN", "[-1,1]"));
+  EXPECT_FALSE(simple("$.nope", "BETWEEN", "[-1,1]"));
+}
+
+TEST(operators, text_and_its_negations) {
+  EXPECT_TRUE(simple("$.s", "CONTAINS", "\"lph\""));
+  EXPECT_TRUE(simple("$.n", "CONTAINS", "1"));
+  EXPECT_TRUE(simple("$.s", "STARTS_WITH", "\"Al\""));
+  EXPECT_TRUE(simple("$.s", "ENDS_WITH", "\"ha\""));
+  EXPECT_TRUE(simple("$.nope", "NOT_CONTAINS", "\"x\""));
+  EXPECT_FALSE(simple("$.s", "NOT_STARTS_WITH", "\"Al\""));
+  EXPECT_TRUE(simple("$.s", "IEQUALS", "\"aLPHA\""));
+  EXPECT_TRUE(simple("$.u", "IEQUALS", "\"äö\""));
+  EXPECT_TRUE(simple("$.s", "ICONTAINS", "\"LPH\""));
+  EXPECT_TRUE(simple("$.nope", "INOT_ENDS_WITH", "\"x\""));
+}
+
+TEST(operators, like_is_anchored_and_has_two_wildcards) {
+  EXPECT_TRUE(simple("$.s", "LIKE", "\"A%a\""));
+  EXPECT_TRUE(simple("$.s", "LIKE", "\"_lpha\""));
+  EXPECT_FALSE(simple("$.s", "LIKE", "\"lph\""));
+  EXPECT_FALSE(simple("$.esc", "LIKE", "\"a%d\""));  // a newline is not crossed
+  EXPECT_TRUE(simple("$.u", "LIKE", "\"__\""));      // characters, not bytes
+}
+
+TEST(operators, patterns_are_found_anywhere_and_cannot_explode) {
+  EXPECT_TRUE(simple("$.s", "MATCHES_PATTERN", "\"^[A-Z]\""));
+  EXPECT_TRUE(simple("$.s", "MATCHES_PATTERN", "\"ph\""));
+  std::string text = R"({"s":")" + std::string(50'000, 'a') + R"(!"})";
+  auto c = compile(R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"(a+)+$"})");
+  EXPECT_FALSE(c->matches({text, "", 0, ""}));
+}
+
+TEST(condition, groups_arrays_and_lifecycle) {
+  EXPECT_TRUE(matches(R"({"type":"group","operator":"AND","conditions":[]})"));
+  EXPECT_FALSE(matches(R"({"type":"group","operator":"OR","conditions":[]})"));
+  EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null]})"));
+  EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null,null]})"));
+  EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red"]})"));
+  EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"state","operatorType":"EQUALS","value":"OPEN"})"));
+  EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"transitionForLatestSave","operator":"EQUALS","value":"go"})"));
+  EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"creationDate","operatorType":"LESS_THAN","value":"2001-01-01T00:00:00Z"})"));
+}
+
+TEST(condition, what_cannot_be_asked_is_refused_by_name) {
+  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"FOO"})").find("FOO"), std::string::npos);
+  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"IS_CHANGED"})").find("IS_CHANGED"), std::string::npos);
+  EXPECT_NE(refusal(R"({"type":"lifecycle","field":"foo","operatorType":"EQUALS"})").find("foo"), std::string::npos);
+  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"MATCHES_PATTERN","value":"["})").find("["), std::string::npos);
+  EXPECT_NE(refusal(R"({"type":"group","operator":"and","conditions":[]})").find("and"), std::string::npos);
+  EXPECT_FALSE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"BETWEEN","value":[1]})").empty());
+  EXPECT_FALSE(refusal(R"({"type":"group","operator":"AND","conditions":[{"type":"function","function":{"name":"f"}}]})").empty());
+  EXPECT_FALSE(refusal("[]").empty());
+  EXPECT_FALSE(refusal(R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"a{1000000}"})").empty());
+}
+
+TEST(condition, fifty_groups_may_stand_around_a_leaf_and_no_more) {
+  auto nested = [](int depth) {
+    std::string text;
+    for (int i = 0; i < depth; ++i) text += R"({"type":"group","operator":"AND","conditions":[)";
+    text += R"({"type":"simple","jsonPath":"$.n","operatorType":"EQUALS","value":10})";
+    for (int i = 0; i < depth; ++i) text += "]}";
+    return text;
+  };
+  EXPECT_TRUE(matches(nested(50)));
+  EXPECT_FALSE(refusal(nested(51)).empty());
+}
+
+}  // namespace
+}  // namespace pawl::condition

@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include "faces/entities/stage_test.h"
+
+namespace pawl::entities {
+namespace {
+
+TEST(tenancy, what_belongs_to_another_tenant_is_as_if_it_were_not) {
+  Stage s;
+  s.model();
+  std::string id = s.create(), never = "00000000-0000-1000-8000-000000000000";
+  auto same = [&](const std::string& method, const std::string& before, const std::string& after, const std::string& body = "") {
+    Heard theirs = s.say(method, before + id + after, body, {}, "other"), nobodys = s.say(method, before + never + after, body, {}, "other");
+    EXPECT_EQ(theirs.status, 404) << method << before;
+    EXPECT_EQ(theirs.status, nobodys.status);
+    std::string text = theirs.text;
+    for (size_t at; (at = text.find(id)) != std::string::npos;) text.replace(at, id.size(), never);
+    EXPECT_EQ(text, nobodys.text);
+  };
+  same("GET", "/entity/", "");
+  same("GET", "/entity/", "/changes");
+  same("GET", "/entity/", "/transitions");
+  same("GET", "/audit/entity/", "");
+  same("DELETE", "/entity/", "");
+  same("PUT", "/entity/JSON/", "", R"({"n":2})");
+  same("PUT", "/entity/JSON/", "/UPDATE", R"({"n":2})");
+  EXPECT_EQ(s.say("GET", "/model/export/SIMPLE_VIEW/m/1", "", {}, "other").status, 404);
+  EXPECT_EQ(s.say("GET", "/model/", "", {}, "other").text, "[]");
+  s.model("other");
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1", "", {}, "other").body.find("count")->as_int64(), 0);
+  EXPECT_EQ(s.say("GET", "/entity/m/1", "", {}, "other").text, "[]");
+  EXPECT_EQ(s.say("POST", "/search/direct/m/1", R"({"type":"group","operator":"AND","conditions":[]})", {}, "other").text, "");
+  EXPECT_EQ(s.say("DELETE", "/entity/m/1", "", {}, "other").body.find("deleteResult")->find("numberOfEntitites")->as_int64(), 0);
+  EXPECT_EQ(s.state(id), "CREATED");
+}
+
+TEST(http, problems_have_the_shape_of_the_contract) {
+  Stage s;
+  Heard h = s.say("PUT", "/model/x/1/lock");
+  EXPECT_EQ(h.text,
+            R"({"type":"about:blank","title":"Not Found","status":404,"detail":"MODEL_NOT_FOUND: cannot find model entityName=x, version=1","instance":"/model/x/1/lock","properties":{"errorCode":"MODEL_NOT_FOUND","entityName":"x","entityVersion":1}})");
+  EXPECT_EQ(s.say("GET", "/no-such-route").status, 404);
+  EXPECT_EQ(s.say("DELETE", "/search/direct/x/1").status, 405);
+  EXPECT_EQ(s.say("GET", "/account/subscriptions").status, 501);
+}
+
+TEST(entities, digits_survive_and_names_come_out_sorted) {
+  Stage s;
+  EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"b":1.10,"a":12345678901234567890123,"c":1E400})").status, 200);
+  EXPECT_EQ(s.say("PUT", "/model/m/1/lock").status, 200);
+  std::string id = s.create(R"({"c":1E400,"b":1.10,"a":12345678901234567890123})");
+  EXPECT_NE(s.say("GET", "/entity/" + id).text.find(R"("data":{"a":12345678901234567890123,"b":1.10,"c":1E400})"), std::string::npos);
+}
+
+TEST(entities, a_chunk_is_all_or_nothing) {
+  Stage s;
+  s.model();
+  Heard h = s.say("POST", "/entity/JSON/m/1", R"([{"n":1},{"n":"bad"}])");
+  EXPECT_EQ(h.code(), "INCOMPATIBLE_TYPE");
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 0);
+  h = s.say("POST", "/entity/JSON/m/1?transactionWindow=1", R"([{"n":1},{"n":"bad"},{"n":3}])");
+  EXPECT_EQ(h.status, 200);
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 1);
+}
+
+TEST(entities, ids_of_one_model_stand_together_and_in_order) {
+  Dice dice({1, 2});
+  std::string last;
+  for (size_t i = 0; i < 1000; ++i) {
+    std::string id = new_entity_id(dice, 1'700'000'000 * kSecond, i, "m", 1);
+    EXPECT_TRUE(is_uuid(id));
+    EXPECT_EQ(id[14], '1');
+    EXPECT_LT(last, id);
+    EXPECT_TRUE(entity_key("t", id).starts_with(entity_prefix("t", "m", 1)));
+    last = id;
+  }
+}
+
+TEST(search, an_index_gives_what_a_scan_gives) {
+  Stage s;
+  EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"k":"a","n":1.5,"b":true})").status, 200);
+  EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"k":1.5,"n":1})").status, 200);
+  EXPECT_EQ(s.say("PUT", "/model/m/1/lock").status, 200);
+  std::string all = "[";
+  const char* values[] = {"\"\"", "\"a\"", "\"ab\"", "\"b\"", "\"10\"", "\"-3\"", "\"Z\"", "null", "\"a\\u0000b\"", "7", "-3", "0.5", "10"};
+  for (const char* v : values)
+    for (int n : {-3, 0, 2, 10}) all += (all.size() > 1 ? "," : "") + (R"({"k":)" + std::string(v) + R"(,"n":)" + std::to_string(n) + "}");
+  EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", all + "]").status, 200);
+  std::vector<std::string> questions;
+  for (const char* path : {"$.k", "$.n"})
+    for (const char* op : {"EQUALS", "GREATER_THAN", "LESS_THAN", "GREATER_OR_EQUAL", "LESS_OR_EQUAL", "STARTS_WITH"})
+      for (const char* v : {"\"a\"", "\"10\"", "10", "-3", "0", "\"\"", "0.5"})
+        questions.push_back(fmt::format(R"({{"type":"simple","jsonPath":"{}","operatorType":"{}","value":{}}})", path, op, v));
+  questions.push_back(R"({"type":"simple","jsonPath":"$.n","operatorType":"BETWEEN","value":[-3,2]})");
+  auto answers = [&] {
+    std::vector<std::string> out;
+    for (const std::string& q : questions) {
+      Heard h = s.say("POST", "/search/direct/m/1?sort=id", q);
+      out.push_back(h.text);
+    }
+    return out;
+  };
+  std::vector<std::string> scanned = answers();
+  EXPECT_EQ(s.say("PUT", "/model/m/1/indexes", R"(["$.k","$.n"])").status, 200);
+  for (int i = 0; i < 2000 && s.say("GET", "/model/m/1/indexes").text.find("BUILDING") != std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_NE(s.say("POST", "/search/direct/m/1?explain=true", questions[0]).text.find("\"index\":\"$.k\""), std::string::npos);
+  std::vector<std::string> indexed = answers();
+  for (size_t i = 0; i < questions.size(); ++i) EXPECT_EQ(indexed[i], scanned[i]) << questions[i];
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(search, a_result_of_any_size_is_a_snapshot_without_a_cut) {
+  Stage s;
+  s.model();
+  std::string all = "[";
+  for (int i = 0; i < 1005; ++i) all += (i ? "," : "") + (R"({"n":)" + std::to_string(i) + "}");
+  EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", all + "]").status, 200);
+  std::string job = s.say("POST", "/search/async/m/1", R"({"type":"simple","jsonPath":"$.n","operatorType":"NOT_NULL"})").body.string();
+  EXPECT_EQ(s.say("DELETE", "/entity/m/1").status, 200);
+  Heard status;
+  for (int i = 0; i < 2000 && (status = s.say("GET", "/search/async/" + job + "/status")).body.string_or("searchJobStatus") == "RUNNING"; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(status.body.find("entitiesCount")->as_int64(), 1005);
+  Heard page = s.say("GET", "/search/async/" + job + "?pageSize=1000&pageNumber=1");
+  EXPECT_EQ(page.body.find("content")->array().size(), 5u);
+}
+
+TEST(search, a_job_is_let_go_of_when_its_time_is_over) {
+  Stage s;
+  s.model();
+  s.create();
+  std::string job = s.say("POST", "/search/async/m/1", R"({"type":"simple","jsonPath":"$.n","operatorType":"NOT_NULL"})").body.string();
+  for (int i = 0; i < 2000 && s.say("GET", "/search/async/" + job + "/status").body.string_or("searchJobStatus") == "RUNNING"; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_EQ(s.door.timers.size(), 1u);
+  Input due;
+  due.verb = "timer";
+  due.settles = s.door.timers[0].id;
+  s.door.submit(std::move(due), [](Result<Answer> a) { EXPECT_TRUE(a); });
+  EXPECT_EQ(s.say("GET", "/search/async/" + job).code(), "SEARCH_JOB_NOT_FOUND");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(entities, very_many_are_removed_in_turns_of_their_own) {
+  Stage s;
+  s.model();
+  for (int i = 0; i < 11; ++i) {
+    std::string all = "[";
+    for (int j = 0; j < 1000; ++j) all += (j ? "," : "") + (R"({"n":)" + std::to_string(j) + "}");
+    ASSERT_EQ(s.say("POST", "/entity/JSON/m/1?transactionWindow=1000", all + "]").status, 200);
+  }
+  Heard h = s.say("DELETE", "/entity/m/1", R"({"type":"simple","jsonPath":"$.n","operatorType":"GREATER_THAN","value":499})");
+  EXPECT_EQ(h.body.find("deleteResult")->find("numberOfEntititesRemoved")->as_int64(), 5500) << h.text;
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 5500);
+  EXPECT_EQ(s.say("PUT", "/model/m/1/unlock").body.find("properties")->find("entityCount")->as_int64(), 5500);
+}
+
+TEST(http, browsers_on_the_own_machine_may_call_and_others_when_listed) {
+  Stage s;
+  wire::Dialect own = s.face->dialect();
+  EXPECT_EQ(own.cors("http://localhost:3000").allow_origin, "http://localhost:3000");
+  EXPECT_EQ(own.cors("http://[::1]:3000").allow_origin, "http://[::1]:3000");
+  EXPECT_EQ(own.cors("http://localhost.evil.example").allow_origin, "");
+  EXPECT_EQ(own.cors("https://evil.example").allow_origin, "");
+  FaceOptions listed;
+  listed.cors_origins = "https://a.example,https://b.example";
+  Face face(s.door, listed);
+  EXPECT_EQ(face.dialect().cors("https://b.example").allow_origin, "https://b.example");
+}
+
+TEST(counts, follow_every_move_and_a_restart) {
+  Stage s;
+  s.model();
+  std::string id = s.create(), other = s.create();
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id + "/DELETE", R"({"n":1})").status, 200);
+  EXPECT_EQ(s.say("DELETE", "/entity/" + other).status, 200);
+  std::string live = s.say("GET", "/entity/stats/states/m/1").text;
+  EXPECT_EQ(live, R"([{"modelName":"m","modelVersion":1,"state":"DELETED","count":1}])");
+  Counts again(s.door);
+  EXPECT_TRUE(again.start());
+  EXPECT_EQ(again.total("t", "m", 1), 1);
+  EXPECT_EQ(again.by_state("t")[0].state, "DELETED");
+}
+
+}  // namespace
+}  // namespace pawl::entities

@@ -1,0 +1,233 @@
+#include "faces/entities/stage_test.h"
+
+namespace pawl::entities {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(machine, other_entities_are_written_while_a_processor_is_out) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), first = s.create(), second = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + first + "/go", R"({"n":2})");
+  EXPECT_EQ(waiting->status, 0);
+  EXPECT_EQ(s.door.open_turns(), 1u);
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + second, R"({"n":9})").status, 200);
+  EXPECT_EQ(s.data(first), R"({"k":"a","n":1})");
+  s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
+  EXPECT_EQ(waiting->status, 200);
+  EXPECT_EQ(s.state(first) + s.data(first), R"(B{"n":3})");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(machine, the_first_writer_wins_and_the_other_is_told_to_retry) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":7})").status, 200);
+  s.face->members().answered(member, script->request(0), {});
+  EXPECT_EQ(waiting->status, 409);
+  EXPECT_EQ(waiting->code(), "CONFLICT");
+  EXPECT_EQ(s.state(id) + s.data(id), R"(A{"n":7})");
+}
+
+TEST(members, answers_that_are_late_repeated_or_strange_change_nothing) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>(), stranger = std::make_shared<Script>();
+  std::string member = s.join(script), other = s.join(stranger, {"y"}), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  s.face->members().answered(member, "no-such-request", {.data = R"({"n":66})"});
+  s.face->members().answered(other, script->request(0), {.data = R"({"n":66})"});
+  EXPECT_EQ(waiting->status, 0);
+  s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
+  s.face->members().answered(member, script->request(0), {.data = R"({"n":66})"});
+  EXPECT_EQ(waiting->status, 200);
+  EXPECT_EQ(s.data(id), R"({"n":3})");
+}
+
+TEST(members, a_call_that_gets_no_answer_times_out_and_leaves_no_trace) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC", R"(,"responseTimeoutMs":50)"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  Heard h = s.say("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  EXPECT_EQ(h.code(), "WORKFLOW_FAILED");
+  EXPECT_NE(h.text.find("timed out after 50ms"), std::string::npos);
+  s.face->members().answered(member, script->request(0), {.data = R"({"n":66})"});
+  EXPECT_EQ(s.state(id) + s.data(id), R"(A{"k":"a","n":1})");
+  EXPECT_EQ(s.door.open_turns(), 0u);
+}
+
+TEST(members, retry_policies_try_three_times_under_one_request_id) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC", R"(,"retryPolicy":"FIXED")"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  for (size_t attempt = 0; attempt < 3; ++attempt) {
+    for (int i = 0; i < 2000 && script->calls().size() <= attempt; ++i) std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_EQ(script->calls().size(), attempt + 1);
+    EXPECT_EQ(script->request(attempt), script->request(0));
+    EXPECT_EQ(waiting->status, 0);
+    s.face->members().answered(member, script->request(0), {.kind = Verdict::failed, .message = "not now"});
+  }
+  EXPECT_EQ(waiting->code(), "WORKFLOW_FAILED");
+}
+
+TEST(members, a_disconnect_fails_the_calls_of_that_member_at_once) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  s.face->members().leave(member);
+  EXPECT_EQ(waiting->status, 503);
+  EXPECT_EQ(waiting->code(), "COMPUTE_MEMBER_DISCONNECTED");
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})").code(), "NO_COMPUTE_MEMBER_FOR_TAG");
+}
+
+TEST(members, only_the_own_tenants_members_are_asked) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  s.face->members().join(script, "another", {"x"});
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + s.create() + "/go", R"({"n":2})").code(), "NO_COMPUTE_MEMBER_FOR_TAG");
+  EXPECT_TRUE(script->calls().empty());
+}
+
+TEST(transaction, a_callback_joins_by_its_token_and_only_while_the_call_is_out) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  wire::Headers token{{"X-Tx-Token", script->token(0)}};
+  Heard made = s.say("POST", "/entity/JSON/m/1", R"({"k":"child"})", token);
+  ASSERT_EQ(made.status, 200) << made.text;
+  std::string child = made.body.array()[0].find("entityIds")->array()[0].string();
+  EXPECT_EQ(s.say("GET", "/entity/" + child).status, 404);
+  EXPECT_EQ(s.say("GET", "/entity/" + child, "", token).status, 200);
+  EXPECT_NE(s.say("GET", "/entity/" + id, "", token).text.find("\"n\":2"), std::string::npos);
+  EXPECT_EQ(s.say("GET", "/entity/" + child, "", token, "another").status, 409);
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + child, R"({"zz":1})", token).status, 400);
+  EXPECT_NE(s.say("POST", "/search/direct/m/1", R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":"child"})", token).text.find(child), std::string::npos);
+  s.face->members().answered(member, script->request(0), {});
+  EXPECT_EQ(waiting->status, 200);
+  EXPECT_EQ(s.data(child), R"({"k":"child"})");
+  EXPECT_EQ(s.say("GET", "/entity/" + child, "", token).status, 409);
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(transaction, a_failed_savepoint_undoes_its_callbacks_and_nothing_else) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "ASYNC_NEW_TX") + "," + processor("q", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  Heard made = s.say("POST", "/entity/JSON/m/1", R"({"k":"child"})", {{"X-Tx-Token", script->token(0)}});
+  std::string child = made.body.array()[0].find("entityIds")->array()[0].string();
+  s.face->members().answered(member, script->request(0), {.kind = Verdict::failed, .message = "undo"});
+  s.face->members().answered(member, script->request(1), {.data = R"({"n":5})"});
+  EXPECT_EQ(waiting->status, 200);
+  EXPECT_EQ(s.say("GET", "/entity/" + child).status, 404);
+  EXPECT_EQ(s.state(id) + s.data(id), R"(B{"n":5})");
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 1);
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(dispatch, the_first_transaction_is_durable_before_the_member_is_called) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "COMMIT_BEFORE_DISPATCH"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  EXPECT_EQ(s.state(id) + s.data(id), R"(A{"n":2})");
+  EXPECT_EQ(s.door.open_turns(), 0u);
+  s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
+  EXPECT_EQ(waiting->status, 200);
+  EXPECT_EQ(s.state(id) + s.data(id), R"(B{"n":3})");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(dispatch, a_lost_compare_and_save_is_a_conflict_and_the_other_write_stays) {
+  for (const char* fresh : {"false", "true"}) {
+    Stage s;
+    s.model();
+    s.processors(processor("p", "COMMIT_BEFORE_DISPATCH", std::string(R"(,"startNewTxOnDispatch":)") + fresh));
+    auto script = std::make_shared<Script>();
+    std::string member = s.join(script), id = s.create();
+    HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+    EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":7})").status, 200);
+    s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
+    EXPECT_EQ(waiting->status, 409) << fresh;
+    EXPECT_EQ(s.state(id) + s.data(id), R"(A{"n":7})");
+    EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":8})").status, 200);
+    EXPECT_EQ(s.door.verify(), "");
+  }
+}
+
+TEST(dispatch, a_collection_goes_on_in_the_second_transaction) {
+  Stage s;
+  s.model();
+  s.flow(R"({"A":{"transitions":[{"name":"t","next":"B","processors":[)" + processor("p", "COMMIT_BEFORE_DISPATCH") + R"(]}]},"B":{}})");
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script);
+  HeardPtr waiting = s.begin("POST", "/entity/JSON/m/1", R"([{"n":1},{"n":2}])");
+  s.face->members().answered(member, script->request(0), {});
+  EXPECT_EQ(waiting->status, 0);
+  s.face->members().answered(member, script->request(1), {});
+  ASSERT_EQ(waiting->status, 200) << waiting->text;
+  EXPECT_EQ(waiting->body.array()[0].find("entityIds")->array().size(), 2u);
+  EXPECT_EQ(s.say("GET", "/entity/stats/states/m/1").text, R"([{"modelName":"m","modelVersion":1,"state":"B","count":2}])");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(cascade, a_guarded_loop_ends_at_the_visit_limit_and_stores_nothing) {
+  Stage s(ProgramOptions{.max_state_visits = 3});
+  s.model();
+  s.flow(R"({"A":{"transitions":[{"name":"t","next":"B","criterion":{"type":"simple","jsonPath":"$.n","operatorType":"EQUALS","value":1}}]},"B":{"transitions":[{"name":"u","next":"A"}]}})");
+  Heard h = s.say("POST", "/entity/JSON/m/1", R"({"n":1})");
+  EXPECT_EQ(h.code(), "WORKFLOW_FAILED");
+  EXPECT_NE(h.text.find("visited 4 times (limit: 3)"), std::string::npos) << h.text;
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 0);
+}
+
+TEST(schedule, a_timer_fires_once_and_an_older_one_does_nothing) {
+  Stage s;
+  s.model();
+  s.flow(R"({"A":{"transitions":[{"name":"late","next":"B","schedule":{"delayMs":1000}}]},"B":{}})");
+  std::string id = s.create();
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":5})").status, 200);
+  ASSERT_EQ(s.door.timers.size(), 2u);
+  auto fire = [&](size_t i) {
+    Input input;
+    input.verb = "timer";
+    input.settles = s.door.timers[i].id;
+    std::string reason;
+    s.door.submit(std::move(input), [&](Result<Answer> a) { reason = a ? "" : a.error().reason; });
+    return reason;
+  };
+  EXPECT_EQ(fire(0), "EFFECT_NOT_OPEN");
+  EXPECT_EQ(s.state(id), "A");
+  EXPECT_EQ(fire(1), "");
+  EXPECT_EQ(s.state(id), "B");
+  EXPECT_EQ(fire(1), "EFFECT_NOT_OPEN");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+}  // namespace
+}  // namespace pawl::entities

@@ -1,0 +1,211 @@
+// The gRPC wire of the processes face, against the face on memory stores.
+
+#include <grpcpp/grpcpp.h>
+
+#include "faces/processes/grpc/services.h"
+#include "faces/processes/stage_test.h"
+#include <processes/workers.grpc.pb.h>
+#include <processes/workflow.grpc.pb.h>
+
+namespace pawl::processes {
+namespace {
+
+namespace wf = workflow::v1;
+
+// The stage is driven by whoever calls; gRPC calls come from its own threads, one at a time here.
+struct Wire {
+  Stage stage;
+  Service service{stage, stage};
+  GrpcServices services{service, [](std::string_view authorization) -> Result<Caller> {
+                          if (authorization == "bad") return fail(Code::unauthenticated, "NO", "who are you?");
+                          return Caller{Stage::kTenant, "grpc", ""};
+                        }};
+  int port = 0;
+  std::unique_ptr<grpc::Server> server;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<wf::WorkflowEngine::Stub> engine;
+
+  Wire() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    for (grpc::Service* s : services.all()) builder.RegisterService(s);
+    server = builder.BuildAndStart();
+    channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials());
+    engine = wf::WorkflowEngine::NewStub(channel);
+  }
+  ~Wire() { server->Shutdown(); }
+
+  void upload() {
+    wf::UploadDefinitionRequest request;
+    auto* d = request.mutable_definition();
+    d->set_id("a"), d->set_name("n");
+    auto* x = d->add_steps();
+    x->set_id("x"), x->set_name("x"), x->set_type(wf::STEP_TYPE_SERVICE_TASK), x->set_job_type("j"), x->set_next_step("u");
+    auto* u = d->add_steps();
+    u->set_id("u"), u->set_name("u"), u->set_type(wf::STEP_TYPE_USER_TASK), u->set_next_step("w");
+    auto* w = d->add_steps();
+    w->set_id("w"), w->set_name("w"), w->set_type(wf::STEP_TYPE_WAIT), w->set_next_step("end");
+    auto* e = d->add_steps();
+    e->set_id("end"), e->set_name("e"), e->set_type(wf::STEP_TYPE_END);
+    (*d->mutable_metadata()->mutable_fields())["k"].set_string_value("v");
+    wf::UploadDefinitionResponse response;
+    grpc::ClientContext context;
+    grpc::Status status = engine->UploadDefinition(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(response.version(), 1);
+  }
+  std::string start() {
+    wf::StartInstanceRequest request;
+    request.set_definition_id("a"), request.set_business_key("bk");
+    (*request.mutable_variables()->mutable_fields())["n"].set_number_value(5);
+    wf::StartInstanceResponse response;
+    grpc::ClientContext context;
+    EXPECT_TRUE(engine->StartInstance(&context, request, &response).ok());
+    EXPECT_EQ(response.instance().status(), wf::INSTANCE_STATUS_ACTIVE);
+    return response.instance().id();
+  }
+};
+
+template <class Request, class Response, class Call>
+grpc::StatusCode call(Wire& wire, Call method, const Request& request, Response* response) {
+  grpc::ClientContext context;
+  return ((*wire.engine).*method)(&context, request, response).error_code();
+}
+
+TEST(processes_grpc, an_instance_runs_through_all_calls) {
+  Wire wire;
+  wire.upload();
+  std::string id = wire.start();
+  using Stub = wf::WorkflowEngine::Stub;
+
+  wf::PollJobsRequest poll;
+  poll.set_worker_id("w"), poll.add_job_types("j"), poll.set_max_jobs(5);
+  wf::PollJobsResponse jobs;
+  ASSERT_EQ(call(wire, &Stub::PollJobs, poll, &jobs), grpc::OK);
+  ASSERT_EQ(jobs.jobs_size(), 1);
+  EXPECT_EQ(jobs.jobs(0).step_id(), "x");
+  EXPECT_EQ(jobs.jobs(0).variables().fields().at("n").number_value(), 5);
+
+  wf::CompleteJobRequest complete;
+  complete.set_job_id(jobs.jobs(0).id()), complete.set_worker_id("w");
+  (*complete.mutable_variables_to_set()->mutable_fields())["r"].set_bool_value(true);
+  wf::CompleteJobResponse completed;
+  EXPECT_EQ(call(wire, &Stub::CompleteJob, complete, &completed), grpc::OK);
+
+  wf::SignalWaitRequest signal;
+  signal.set_instance_id(id), signal.set_wait_step_id("w");
+  wf::SignalWaitResponse signalled;
+  EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::FAILED_PRECONDITION) << "not parked yet";
+  wf::CompleteUserTaskRequest task;
+  task.set_instance_id(id), task.set_user_task_step_id("u"), task.set_completed_by("ann");
+  wf::CompleteUserTaskResponse done;
+  EXPECT_EQ(call(wire, &Stub::CompleteUserTask, task, &done), grpc::OK);
+  EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::OK);
+
+  wf::GetInstanceRequest get;
+  get.set_id(id);
+  wf::GetInstanceResponse got;
+  EXPECT_EQ(call(wire, &Stub::GetInstance, get, &got), grpc::OK);
+  EXPECT_EQ(got.instance().status(), wf::INSTANCE_STATUS_COMPLETED);
+  EXPECT_TRUE(got.instance().variables().fields().at("r").bool_value());
+  EXPECT_TRUE(got.instance().has_completed_at());
+
+  wf::GetInstanceHistoryRequest history;
+  history.set_id(id);
+  wf::GetInstanceHistoryResponse rows;
+  EXPECT_EQ(call(wire, &Stub::GetInstanceHistory, history, &rows), grpc::OK);
+  EXPECT_EQ(rows.executions_size(), 4);
+
+  wf::ListInstancesRequest list;
+  list.set_status(wf::INSTANCE_STATUS_COMPLETED), list.set_business_key("bk");
+  wf::ListInstancesResponse listed;
+  EXPECT_EQ(call(wire, &Stub::ListInstances, list, &listed), grpc::OK);
+  EXPECT_EQ(listed.total(), 1);
+
+  wf::GetDefinitionRequest definition;
+  definition.set_id("a");
+  wf::GetDefinitionResponse stored;
+  EXPECT_EQ(call(wire, &Stub::GetDefinition, definition, &stored), grpc::OK);
+  EXPECT_EQ(stored.definition().steps_size(), 4);
+  EXPECT_EQ(stored.definition().metadata().fields().at("k").string_value(), "v");
+  wf::ListDefinitionsRequest definitions;
+  wf::ListDefinitionsResponse all;
+  EXPECT_EQ(call(wire, &Stub::ListDefinitions, definitions, &all), grpc::OK);
+  EXPECT_EQ(all.total(), 1);
+}
+
+TEST(processes_grpc, errors_have_their_codes) {
+  Wire wire;
+  wire.upload();
+  using Stub = wf::WorkflowEngine::Stub;
+  wf::CancelInstanceRequest cancel;
+  cancel.set_id("nope");
+  wf::CancelInstanceResponse cancelled;
+  EXPECT_EQ(call(wire, &Stub::CancelInstance, cancel, &cancelled), grpc::NOT_FOUND);
+  cancel.set_id(wire.start());
+  EXPECT_EQ(call(wire, &Stub::CancelInstance, cancel, &cancelled), grpc::OK);
+  EXPECT_EQ(call(wire, &Stub::CancelInstance, cancel, &cancelled), grpc::FAILED_PRECONDITION);
+  wf::FailJobRequest fail;
+  fail.set_job_id("nope");
+  wf::FailJobResponse failed;
+  EXPECT_EQ(call(wire, &Stub::FailJob, fail, &failed), grpc::NOT_FOUND);
+  wf::UploadDefinitionRequest upload;
+  wf::UploadDefinitionResponse uploaded;
+  EXPECT_EQ(call(wire, &Stub::UploadDefinition, upload, &uploaded), grpc::INVALID_ARGUMENT);
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "bad");
+  EXPECT_EQ(wire.engine->UploadDefinition(&context, upload, &uploaded).error_code(), grpc::UNAUTHENTICATED);
+}
+
+TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
+  Wire wire;
+  wire.upload();
+  for (int i = 0; i < 3; ++i) wire.start();
+  auto stub = pawl::v1::Workers::NewStub(wire.channel);
+  grpc::ClientContext context;
+  auto stream = stub->Work(&context);
+  pawl::v1::FromWorker hello;
+  hello.mutable_hello()->set_worker_id("w");
+  hello.mutable_hello()->add_job_types("j");
+  hello.mutable_hello()->set_credit(2);
+  ASSERT_TRUE(stream->Write(hello));
+  pawl::v1::ToWorker message;
+  ASSERT_TRUE(stream->Read(&message));
+  ASSERT_TRUE(message.has_jobs());
+  EXPECT_EQ(message.jobs().jobs_size(), 2) << "no more than the credit";
+  pawl::v1::FromWorker results;
+  results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());
+  auto* second = results.mutable_results()->add_results();
+  second->set_job_id(message.jobs().jobs(1).id());
+  second->set_variables("{\"r\":1}");
+  results.mutable_results()->add_results()->set_job_id("nope");
+  ASSERT_TRUE(stream->Write(results));
+  int settled = 0, refused = 0, pushed = 0;
+  while (settled + refused < 3 || pushed < 1) {
+    ASSERT_TRUE(stream->Read(&message));
+    pushed += message.jobs().jobs_size();
+    for (const auto& one : message.settled().results()) ++(one.error().empty() ? settled : refused);
+  }
+  EXPECT_EQ(settled, 2);
+  EXPECT_EQ(refused, 1);
+  stream->WritesDone();
+  while (stream->Read(&message)) continue;
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_FALSE(wire.stage.take("j").empty()) << "the job without a result is offered again at once";
+}
+
+TEST(processes_grpc, a_stream_begins_with_a_hello) {
+  Wire wire;
+  auto stub = pawl::v1::Workers::NewStub(wire.channel);
+  grpc::ClientContext context;
+  auto stream = stub->Work(&context);
+  pawl::v1::FromWorker credit;
+  credit.mutable_credit()->set_more(1);
+  stream->Write(credit);
+  pawl::v1::ToWorker message;
+  EXPECT_FALSE(stream->Read(&message));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace pawl::processes

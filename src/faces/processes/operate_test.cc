@@ -1,0 +1,193 @@
+// What operators can do, and that a reason stays.
+
+#include "faces/processes/stage_test.h"
+
+namespace pawl::processes {
+namespace {
+
+const std::string kOps = "/pawl/v1/processes/instances/";
+
+// d fails unless ok is true; then a job, then the end.
+void upload_fragile(Stage& s, const std::string& name = "n") {
+  s.upload(R"({"id":"a","name":")" + name + R"(","steps":[{"id":"d","name":"d","type":"DECISION","conditionalNextSteps":{"ok == true":"x"}},
+    {"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+}
+
+TEST(operators, a_failed_step_is_retried_with_edited_variables) {
+  Stage s;
+  upload_fragile(s);
+  std::string id = s.start("a", R"({"ok":false})");
+  EXPECT_EQ(s.status(id), "FAILED");
+  EXPECT_EQ(s.steps(id), R"(["d"])") << "a failed instance keeps its place";
+  s.post(kOps + id + "/retry", R"({"reason":"again"})");
+  EXPECT_EQ(s.status(id), "FAILED") << "the cause is still there";
+  s.post(kOps + id + "/variables", R"({"reason":"mended","variables":{"ok":true},"remove":["nothing"]})");
+  EXPECT_EQ(s.last_status, 200);
+  s.post(kOps + id + "/retry", R"({"reason":"now"})");
+  EXPECT_EQ(s.steps(id), R"(["x"])");
+  s.finish("j");
+  EXPECT_EQ(s.history(id), "d:FAILED d:FAILED d:COMPLETED x:COMPLETED end:COMPLETED");
+  std::string events = json::print(s.get(kOps + id + "/events"));
+  for (const char* part : {"mended", "again", "now", "tester", R"("ok":{"from":false,"to":true})"}) EXPECT_NE(events.find(part), std::string::npos) << part;
+  s.verify();
+}
+
+TEST(operators, a_failed_job_is_skipped_or_moved) {
+  Stage s;
+  upload_fragile(s);
+  for (const char* operation : {"skip", "move"}) {
+    std::string id = s.start("a", R"({"ok":true})");
+    s.post("/v1/jobs/" + s.take("j") + "/fail", R"({"workerId":"w","errorMessage":"dead"})");
+    EXPECT_EQ(s.status(id), "FAILED");
+    s.post(kOps + id + "/" + operation, R"({"reason":"r","to":"end"})");
+    EXPECT_EQ(s.last_status, 200);
+    EXPECT_EQ(s.status(id), "COMPLETED");
+  }
+}
+
+TEST(operators, a_paused_instance_holds_its_jobs_and_timers) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"y","boundaryEvents":[{"type":"TIMER","duration":"PT10S","interrupting":true,"targetStepId":"end"}]},
+    {"id":"y","name":"y","type":"SERVICE_TASK","jobType":"k","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string id = s.start("a");
+  s.pass(4 * kSecond);
+  s.post(kOps + id + "/pause", R"({"reason":"r"})");
+  EXPECT_TRUE(s.take("j").empty());
+  s.pass(100 * kSecond);
+  EXPECT_EQ(s.steps(id), R"(["x"])") << "its timer stands still";
+  s.post(kOps + id + "/resume", "{}");
+  s.pass(5 * kSecond);
+  std::string job = s.take("j");
+  EXPECT_FALSE(job.empty());
+  s.post(kOps + id + "/pause", "{}");
+  EXPECT_EQ(s.complete(job), 204) << "work that is done is taken";
+  EXPECT_TRUE(s.take("k").empty()) << "but the next step waits";
+  s.post(kOps + id + "/resume", "{}");
+  s.finish("k");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+  EXPECT_EQ(s.open_jobs() + s.open_timers(), 0u);
+  s.verify();
+}
+
+TEST(operators, definitions_and_job_types_are_paused) {
+  Stage s;
+  upload_fragile(s);
+  s.post("/pawl/v1/processes/definitions/a/pause", R"({"reason":"storm"})");
+  json::Value answer = s.post("/v1/instances", R"({"definitionId":"a"})");
+  EXPECT_EQ(s.last_status, 409);
+  EXPECT_NE(json::print(answer).find("storm"), std::string::npos);
+  s.post("/pawl/v1/processes/definitions/a/resume");
+  std::string id = s.start("a", R"({"ok":true})");
+  s.post("/pawl/v1/processes/job-types/j/pause", R"({"reason":"r"})");
+  EXPECT_TRUE(s.take("j").empty());
+  s.post("/pawl/v1/processes/job-types/j/resume");
+  s.finish("j");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+}
+
+TEST(operators, instances_migrate_to_a_new_version_after_a_preview) {
+  Stage s;
+  upload_fragile(s);
+  std::string id = s.start("a", R"({"ok":true})");
+  s.upload(R"({"id":"a","name":"two","steps":[{"id":"d","name":"d","type":"DECISION","conditionalNextSteps":{"true":"z"}},
+    {"id":"z","name":"z","type":"SERVICE_TASK","jobType":"k","nextStep":"late"},{"id":"late","name":"e","type":"END"}]})");
+  json::Value plan = s.post(kOps + id + "/migrate", R"({"preview":true})");
+  EXPECT_EQ(plan.find("problems")->array().size(), 1u) << json::print(plan);
+  s.post(kOps + id + "/migrate", R"({"reason":"r"})");
+  EXPECT_EQ(s.last_status, 409);
+  plan = s.post("/pawl/v1/processes/bulk/migrate", R"({"preview":true,"steps":{"x":"z"},"filter":{"definitionId":"a"}})");
+  EXPECT_EQ(plan.find("matched")->as_int64(), 1) << json::print(plan);
+  s.post("/pawl/v1/processes/bulk/migrate", R"({"reason":"r","steps":{"x":"z"},"filter":{"definitionId":"a","status":"ACTIVE"}})");
+  EXPECT_TRUE(s.take("j").empty()) << "the job goes on under its new type";
+  s.finish("k");
+  EXPECT_EQ(s.history(id), "d:COMPLETED x:COMPLETED late:COMPLETED") << "an execution keeps the name it began under";
+  EXPECT_EQ(s.get("/v1/instances/" + id).find("definitionVersion")->as_int64(), 2);
+}
+
+TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
+  Stage s;
+  upload_fragile(s);
+  std::string id = s.start("a", R"({"ok":true})");
+  s.finish("j", R"({"done":1})");
+  json::Value again = s.post(kOps + id + "/restart", R"({"stepId":"x","reason":"twice"})");
+  EXPECT_EQ(s.last_status, 201) << json::print(again);
+  std::string other(again.string_or("id"));
+  EXPECT_EQ(s.steps(other), R"(["x"])");
+  EXPECT_EQ(s.variables(other), R"({"ok":true})") << "the variables of then";
+  EXPECT_EQ(again.string_or("previousInstanceId"), id);
+}
+
+TEST(operators, the_state_as_of_any_event_can_be_read) {
+  Stage s;
+  upload_fragile(s);
+  std::string id = s.start("a", R"({"ok":true})");
+  s.finish("j", R"({"done":1})");
+  json::Value events = s.get(kOps + id + "/events");
+  const json::Array& items = events.find("items")->array();
+  ASSERT_EQ(items.size(), 2u);
+  json::Value then = s.get(kOps + id + "/events/" + json::print(*items[0].find("event")));
+  EXPECT_EQ(then.string_or("status"), "ACTIVE");
+  EXPECT_EQ(json::print(*then.find("variables")), R"({"ok":true})");
+}
+
+TEST(operators, lists_filter_by_everything_they_promise) {
+  Stage s;
+  upload_fragile(s);
+  std::string failed = s.start("a", R"({"ok":false,"who":{"name":"Ann"}})");
+  s.pass(kSecond);
+  std::string running = s.start("a", R"({"ok":true,"who":{"name":"Bob"}})");
+  auto count = [&](const std::string& query) { return s.get("/pawl/v1/processes/instances?" + query).find("items")->array().size(); };
+  EXPECT_EQ(count(""), 2u);
+  EXPECT_EQ(count("status=FAILED"), 1u);
+  EXPECT_EQ(count("definitionId=a&step=x"), 1u);
+  EXPECT_EQ(count("variable=who.name=Bob"), 1u);
+  EXPECT_EQ(count("variable=ok=false"), 1u);
+  EXPECT_EQ(count("startedFrom=" + rfc3339(s.time)), 1u);
+  EXPECT_EQ(count("startedTo=" + rfc3339(s.time - 1)), 1u);
+  EXPECT_EQ(count("businessKey=none"), 0u);
+  json::Value page = s.get("/pawl/v1/processes/instances?limit=1");
+  EXPECT_EQ(page.find("items")->array()[0].string_or("id"), running);
+  page = s.get("/pawl/v1/processes/instances?limit=1&cursor=" + std::string(page.string_or("cursor")));
+  EXPECT_EQ(page.find("items")->array()[0].string_or("id"), failed);
+  json::Value incidents = s.get("/pawl/v1/processes/incidents");
+  EXPECT_EQ(incidents.find("items")->array()[0].find("count")->as_int64(), 1);
+}
+
+TEST(operators, bulk_retry_tells_each_outcome) {
+  Stage s;
+  upload_fragile(s);
+  for (int i = 0; i < 5; ++i) s.start("a", R"({"ok":false})");
+  json::Value report = s.post("/pawl/v1/processes/bulk/retry", R"({"reason":"r","variables":{"ok":true},"filter":{"status":"FAILED"}})");
+  EXPECT_EQ(report.find("succeeded")->as_int64(), 5) << json::print(report);
+  EXPECT_EQ(s.get("/v1/instances?status=ACTIVE").find("total")->as_int64(), 5);
+}
+
+TEST(operators, a_dry_run_shows_the_path_and_writes_nothing) {
+  Stage s;
+  upload_fragile(s);
+  Seq before = s.durable();
+  json::Value run = s.post("/pawl/v1/processes/dry-run", R"({"definitionId":"a","variables":{"ok":true},"script":{"x":[{"error":"no","retryable":false}]}})");
+  EXPECT_EQ(run.string_or("status"), "FAILED") << json::print(run);
+  run = s.post("/pawl/v1/processes/dry-run", R"({"definitionId":"a","variables":{"ok":true},"script":{"x":{"variables":{"r":1}}}})");
+  EXPECT_EQ(run.string_or("status"), "COMPLETED");
+  EXPECT_EQ(run.find("path")->array().size(), 3u);
+  EXPECT_EQ(s.durable(), before);
+}
+
+TEST(operators, batches_tell_each_outcome) {
+  Stage s;
+  upload_fragile(s);
+  json::Value report = s.post("/pawl/v1/processes/start-batch", R"({"items":[{"definitionId":"a","variables":{"ok":true}},{"definitionId":"zz"},5]})");
+  EXPECT_EQ(report.find("succeeded")->as_int64(), 1) << json::print(report);
+  const json::Array& items = report.find("items")->array();
+  EXPECT_EQ(items[0].find("instance")->string_or("status"), "ACTIVE");
+  EXPECT_EQ(items[1].find("status")->as_int64(), 404);
+  EXPECT_EQ(items[2].find("status")->as_int64(), 400);
+  std::string job = s.take("j");
+  report = s.post("/pawl/v1/processes/complete-batch", R"({"items":[{"jobId":")" + job + R"(","workerId":"w"},{"jobId":"nope","workerId":"w"}]})");
+  EXPECT_EQ(report.find("succeeded")->as_int64(), 1);
+  EXPECT_EQ(report.find("failed")->as_int64(), 1);
+}
+
+}  // namespace
+}  // namespace pawl::processes

@@ -1,0 +1,105 @@
+// From the authoring form to hashes: nodes are hashed, refs are filled in, modules get the hash of
+// the bytes that were built.
+
+#include <algorithm>
+
+#include "faces/worlds/air/manifest.h"
+
+namespace pawl::worlds {
+namespace {
+
+std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "manifest.error", std::move(why)); }
+
+void collect_refs(const Type& type, std::vector<std::string>& out) {
+  if (type.form == Form::ref) out.push_back(type.ref);
+  for (const Field& f : type.fields) collect_refs(*f.type, out);
+  if (type.item) collect_refs(*type.item, out);
+}
+
+struct Mentioned {
+  std::vector<std::string> operator()(const SchemaDef& d) const {
+    std::vector<std::string> out;
+    collect_refs(*d.type, out);
+    return out;
+  }
+  std::vector<std::string> operator()(const WorkflowDef& d) const { return {d.state, d.event, d.context, d.annotations, d.key_schema}; }
+  std::vector<std::string> operator()(const EffectDef& d) const { return {d.params, d.receipt}; }
+  template <class Other>
+  std::vector<std::string> operator()(const Other&) const { return {}; }
+};
+
+class Author {
+ public:
+  Author(const Builtins& builtins, const AuthorOptions& options) : builtins_(builtins), options_(options) {}
+
+  Result<Authored> run(const json::Value& nodes) {
+    if (!nodes.is_array()) return bad("AIR is a list of nodes, one of them the manifest");
+    bool has_manifest = false;
+    for (const json::Value& item : nodes.array()) {
+      TRY(Node node, parse_node(item));
+      if (auto* manifest = std::get_if<Manifest>(&node)) {
+        if (has_manifest) return bad("AIR holds one manifest, found two");
+        has_manifest = true;
+        out_.manifest = std::move(*manifest);
+        continue;
+      }
+      TRY_OK(keep(std::move(node)));
+    }
+    if (!has_manifest) return bad("AIR holds no manifest: add a node with \"$kind\": \"manifest\"");
+    if (options_.close_over_schemas) close();
+    for (std::vector<Ref>* refs : {&out_.manifest.schemas, &out_.manifest.modules, &out_.manifest.workflows, &out_.manifest.effects, &out_.manifest.secrets})
+      for (Ref& ref : *refs) fill(ref);
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> keep(Node node) {
+    std::string name(node_name(node));
+    if (is_system(name)) {
+      const Builtin* own = builtins_.find(name);
+      if (own && own->node_hash == node_hash(node)) return {};
+      return bad("reserved sys/* name '" + name + "' is not allowed for " + std::string(kind_of(node)));
+    }
+    if (auto* module = std::get_if<ModuleDef>(&node); module && module->artifact == kNoHash) {
+      auto built = options_.artifacts.find(name);
+      if (built != options_.artifacts.end()) {
+        module->artifact = built->second;
+        module->body = cbor::Map{{"kind", "wasm"}, {"artifact", cbor::Value(cbor::Map{{"kind", "wasm_module"}, {"hash", built->second}})}};
+      }
+    }
+    hashes_[name] = node_hash(node);
+    out_.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  void fill(Ref& ref) const {
+    if (!ref.hash.empty()) return;
+    if (const Builtin* builtin = builtins_.find(ref.name)) ref.hash = builtin->ref_hash;
+    else if (auto it = hashes_.find(ref.name); it != hashes_.end()) ref.hash = it->second;
+  }
+
+  void close() {
+    std::vector<std::string> wanted;
+    for (const Node& node : out_.nodes)
+      for (std::string& name : std::visit(Mentioned{}, node)) wanted.push_back(std::move(name));
+    std::sort(wanted.begin(), wanted.end());
+    for (const std::string& name : wanted) {
+      auto& listed = out_.manifest.schemas;
+      if (!hashes_.contains(name) || std::any_of(listed.begin(), listed.end(), [&](const Ref& r) { return r.name == name; })) continue;
+      listed.push_back({name, {}});
+    }
+  }
+
+  const Builtins& builtins_;
+  const AuthorOptions& options_;
+  Authored out_;
+  std::map<std::string, std::string> hashes_;
+};
+
+}  // namespace
+
+Result<Authored> author(const json::Value& nodes, const Builtins& builtins, const AuthorOptions& options) {
+  return Author(builtins, options).run(nodes);
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,34 @@
+#pragma once
+// The built-in catalogue: the sys/* definitions, there for every world. A manifest may list one with
+// exactly its hash, and may leave it out.
+
+#include <map>
+
+#include "faces/worlds/air/node.h"
+
+namespace pawl::worlds {
+
+// Each ends with a null pointer.
+extern const char* const kBuiltinSchemas[];
+extern const char* const kBuiltinDefs[];
+
+struct Builtin {
+  Node node;
+  std::string node_hash;  // with $kind: what intents carry
+  std::string ref_hash;   // without: what a manifest says
+};
+
+class Builtins {
+ public:
+  Builtins();
+  Builtins(const Builtins&) = delete;
+  const Builtin* find(std::string_view name) const;
+  const Schemas& schemas() const { return schemas_; }
+  const std::map<std::string, Builtin, std::less<>>& all() const { return all_; }
+
+ private:
+  std::map<std::string, Builtin, std::less<>> all_;
+  Schemas schemas_;
+};
+
+}  // namespace pawl::worlds

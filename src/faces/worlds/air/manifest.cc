@@ -1,0 +1,268 @@
+#include "faces/worlds/air/manifest.h"
+
+#include <algorithm>
+
+#include "cbor/cbor.h"
+
+namespace pawl::worlds {
+namespace {
+
+std::unexpected<Error> not_loaded(std::string why) {
+  return fail(Code::invalid, "manifest.error", "manifest loader error: load manifest: " + std::move(why));
+}
+std::unexpected<Error> not_valid(std::string why) {
+  return fail(Code::invalid, "manifest.validation", "manifest validation error: " + std::move(why));
+}
+
+class Loader {
+ public:
+  Loader(Manifest manifest, const FindNode& find, const Builtins& builtins) : find_(find), builtins_(builtins), out_(builtins) {
+    out_.manifest = std::move(manifest);
+    out_.hash = manifest_hash(out_.manifest);
+  }
+
+  Result<Loaded> run(const LoadOptions& options) {
+    TRY_OK(load_all<SchemaDef>(out_.manifest.schemas, [&](SchemaDef d, std::string) { out_.schemas.add(d.name, d.type); }));
+    TRY_OK(load_all<ModuleDef>(out_.manifest.modules, [&](ModuleDef d, std::string h) {
+      std::string name = d.name;
+      out_.modules[name] = {std::move(d), std::move(h)};
+    }));
+    TRY_OK(load_all<WorkflowDef>(out_.manifest.workflows, [&](WorkflowDef d, std::string h) {
+      std::string name = d.name;
+      out_.workflows[name] = Workflow{std::move(d), std::move(h), {}, {}, {}, {}};
+    }));
+    TRY_OK(load_all<EffectDef>(out_.manifest.effects, [&](EffectDef d, std::string h) {
+      std::string name = d.name;
+      out_.effects[name] = {std::move(d), std::move(h)};
+    }));
+    TRY_OK(load_all<SecretDef>(out_.manifest.secrets, [&](SecretDef d, std::string) {
+      std::string name = d.name;
+      out_.secrets[name] = std::move(d);
+    }));
+    add_builtins();
+    for (const Ref& ref : out_.manifest.schemas) TRY_OK(out_.schemas.refuse_recursion(ref.name));
+    for (auto& [name, workflow] : out_.workflows) TRY_OK(check(workflow));
+    for (const auto& [name, effect] : out_.effects) TRY_OK(check(effect.def));
+    for (const Subscription& s : out_.manifest.subscriptions) TRY_OK(route(s));
+    if (!out_.secrets.empty() && !options.secrets_can_be_resolved)
+      return fail(Code::invalid, "secret.resolver_missing", "secret resolver missing for manifest containing secrets");
+    return std::move(out_);
+  }
+
+ private:
+  template <class Def, class Keep>
+  Result<void> load_all(const std::vector<Ref>& refs, Keep keep) {
+    for (const Ref& ref : refs) {
+      if (is_system(ref.name)) {
+        TRY_OK(check_system<Def>(ref));
+        continue;
+      }
+      TRY(Node node, find_(ref.hash));
+      const Def* def = std::get_if<Def>(&node);
+      if (!def) return not_loaded("'" + ref.name + "' is listed as another kind than the " + std::string(kind_of(node)) + " that its hash names");
+      if (def->name != ref.name) return not_loaded("the hash of '" + ref.name + "' names '" + def->name + "'");
+      keep(*def, ref.hash);
+      out_.nodes.push_back(std::move(node));
+    }
+    return {};
+  }
+
+  // A sys/* ref carries exactly the catalogue's hash; secrets of that name do not exist.
+  template <class Def>
+  Result<void> check_system(const Ref& ref) {
+    const Builtin* builtin = builtins_.find(ref.name);
+    if (!builtin || !std::holds_alternative<Def>(builtin->node)) {
+      return not_loaded("reserved sys/* name '" + ref.name + "' is not allowed for " + std::string(kind_of(Node(Def{}))));
+    }
+    if (!ref.hash.empty() && ref.hash != builtin->ref_hash)
+      return not_loaded("hash mismatch for Node: expected " + builtin->ref_hash + ", got " + ref.hash);
+    return {};
+  }
+
+  void add_builtins() {
+    for (const auto& [name, row] : builtins_.all()) {
+      if (const auto* e = std::get_if<EffectDef>(&row.node)) out_.effects[name] = {*e, row.node_hash};
+      if (const auto* m = std::get_if<ModuleDef>(&row.node)) out_.modules[name] = {*m, row.node_hash};
+    }
+  }
+
+  Result<TypePtr> schema(const std::string& name) const {
+    TypePtr type = out_.schemas.find(name);
+    if (!type) return not_valid("schema '" + name + "' not found");
+    return type;
+  }
+
+  Result<void> check(Workflow& w) {
+    const WorkflowDef& d = w.def;
+    auto module = out_.modules.find(d.impl.module);
+    if (module == out_.modules.end())
+      return not_valid("definition '" + d.name + "' implementation references inactive module '" + d.impl.module + "'");
+    if (module->second.def.runtime != "wasm")
+      return not_valid("module '" + d.impl.module + "' runtime '" + module->second.def.runtime + "' does not support workflow definition '" + d.name + "'");
+    TRY(w.state, schema(d.state));
+    TRY(w.event, schema(d.event));
+    for (const std::string* name : {&d.context, &d.annotations}) {
+      if (name->empty()) continue;
+      TRY(TypePtr unused, schema(*name));
+      (void)unused;
+    }
+    if (d.keyed()) {
+      TRY(w.key, schema(d.key_schema));
+    }
+    TRY_OK(check_family(w));
+    for (const std::string& effect : d.effects_emitted) {
+      if (!out_.effects.contains(effect)) return not_valid("effect '" + effect + "' not found or not active");
+      w.may_emit.insert(effect);
+    }
+    return {};
+  }
+
+  // The event schema is a record, a ref, or a variant whose arms are all refs to different schemas.
+  Result<void> check_family(Workflow& w) const {
+    auto bad = [&](std::string_view why) {
+      return not_valid("workflow '" + w.def.name + "' event family schema '" + w.def.event + "' is invalid: " + std::string(why));
+    };
+    if (w.event->form == Form::record) return {};
+    auto resolved = out_.schemas.resolve(*w.event);
+    if (w.event->form == Form::ref && (!resolved || (*resolved)->form != Form::variant)) return {};
+    if (!resolved || (*resolved)->form != Form::variant) return bad("event schema must be a record, a ref or a variant of refs");
+    for (const Field& arm : (*resolved)->fields) {
+      if (arm.type->form != Form::ref) return bad("variant arm is not a ref");
+      if (!w.arms.emplace(arm.type->ref, arm.name).second) return bad("duplicate event schema in variant");
+    }
+    return {};
+  }
+
+  Result<void> check(const EffectDef& d) const {
+    if (!out_.modules.contains(d.impl.module))
+      return not_valid("definition '" + d.name + "' implementation references inactive module '" + d.impl.module + "'");
+    for (const std::string* name : {&d.params, &d.receipt}) {
+      TRY(TypePtr unused, schema(*name));
+      (void)unused;
+    }
+    return {};
+  }
+
+  Result<void> route(const Subscription& s) {
+    TRY(TypePtr event, schema(s.event));
+    auto it = out_.workflows.find(s.workflow);
+    if (it == out_.workflows.end()) return not_valid("workflow '" + s.workflow + "' not found or not active");
+    const Workflow& w = it->second;
+    const bool own = s.event == w.def.event;
+    const bool alias = w.event->form == Form::ref && w.event->ref == s.event;
+    const auto arm = w.arms.find(s.event);
+    if (!own && !alias && arm == w.arms.end())
+      return not_valid("route to workflow '" + s.workflow + "' uses schema '" + s.event + "' but workflow event schema is '" + w.def.event + "'");
+    std::vector<std::string> path;
+    if (w.def.keyed()) {
+      if (!s.key_field) return not_valid("route to keyed workflow '" + s.workflow + "' must specify key_field");
+      path = key_path(*s.key_field);
+      TRY_OK(check_key(s, w, *event, path));
+    } else if (s.key_field) {
+      return not_valid("route to unkeyed workflow '" + s.workflow + "' must not specify key_field");
+    }
+    bind(s, w, own, path);
+    return {};
+  }
+
+  void bind(const Subscription& s, const Workflow& w, bool own, const std::vector<std::string>& path) {
+    auto arm = w.arms.find(s.event);
+    if (!own) {
+      out_.routes[s.event].push_back({&w, arm == w.arms.end() ? std::string() : arm->second, s.event, path});
+      return;
+    }
+    out_.routes[s.event].push_back({&w, {}, s.event, path});
+    if (w.event->form == Form::ref) out_.routes[w.event->ref].push_back({&w, {}, s.event, path});
+    static constexpr std::string_view kTyped[] = {"sys/TimerFired@1", "sys/BlobPutResult@1", "sys/BlobGetResult@1"};
+    for (const auto& [schema, tag] : w.arms) {
+      if (w.def.keyed() && std::find(std::begin(kTyped), std::end(kTyped), schema) != std::end(kTyped)) continue;
+      out_.routes[schema].push_back({&w, tag, s.event, path});
+    }
+  }
+
+  Result<void> check_key(const Subscription& s, const Workflow& w, const Type& event, const std::vector<std::string>& path) const {
+    std::string found = "missing";
+    if (path_fits(event, path, 0, *w.key, found)) return {};
+    return not_valid("route to workflow '" + s.workflow + "' uses key_field '" + *s.key_field + "' with schema '" + s.event +
+                     "', but key schema '" + w.def.key_schema + "' does not match '" + found + "'");
+  }
+
+  // Through records by field; through a variant by `$value`, in every arm that outsiders may send.
+  bool path_fits(const Type& type, const std::vector<std::string>& path, size_t at, const Type& key, std::string& found) const {
+    auto resolved = out_.schemas.resolve(type);
+    if (!resolved) return false;
+    const Type& t = **resolved;
+    if (at == path.size()) {
+      if (path.empty()) return false;
+      if (same_type(t, key, out_.schemas)) return true;
+      found = type.form == Form::ref ? type.ref : std::string(name_of(t.form));
+      return false;
+    }
+    if (t.form == Form::record) {
+      const Field* f = t.find(path[at]);
+      return f && path_fits(*f->type, path, at + 1, key, found);
+    }
+    if (t.form != Form::variant || path[at] != "$value") return false;
+    bool any = false;
+    for (const Field& arm : t.fields) {
+      if (arm.type->form == Form::ref && is_system(arm.type->ref)) continue;
+      if (!path_fits(*arm.type, path, at + 1, key, found)) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  const FindNode& find_;
+  const Builtins& builtins_;
+  Loaded out_;
+};
+
+}  // namespace
+
+const Workflow* Loaded::workflow(std::string_view name) const {
+  auto it = workflows.find(name);
+  return it == workflows.end() ? nullptr : &it->second;
+}
+const Module* Loaded::module(std::string_view name) const {
+  auto it = modules.find(name);
+  return it == modules.end() ? nullptr : &it->second;
+}
+const DeclaredEffect* Loaded::effect(std::string_view name) const {
+  auto it = effects.find(name);
+  return it == effects.end() ? nullptr : &it->second;
+}
+
+Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins, const LoadOptions& options) {
+  return Loader(std::move(manifest), find, builtins).run(options);
+}
+
+FindNode finder(const std::vector<Node>& nodes) {
+  std::map<std::string, const Node*> by_hash;
+  for (const Node& node : nodes) by_hash[node_hash(node)] = &node;
+  return [by_hash](const std::string& hash) -> Result<Node> {
+    auto it = by_hash.find(hash);
+    if (it == by_hash.end()) return not_loaded("node " + hash + ": entry not found; put the definition beside the manifest or into the store first");
+    return *it->second;
+  };
+}
+
+std::vector<std::string> key_path(std::string_view path) {
+  std::vector<std::string> out;
+  while (!path.empty()) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    if (dot > 0) out.emplace_back(path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return out;
+}
+
+const cbor::Value* follow(const cbor::Value& value, const std::vector<std::string>& path) {
+  const cbor::Value* at = &value;
+  for (const std::string& part : path) {
+    at = at->find(part);
+    if (!at) return nullptr;
+  }
+  return at;
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,82 @@
+#pragma once
+// A loaded manifest: every definition a world runs by, checked against each other, with the routes
+// worked out. Built once for a manifest and never changed.
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "faces/worlds/air/builtins.h"
+
+namespace pawl::worlds {
+
+struct Workflow {
+  WorkflowDef def;
+  std::string hash;                     // node hash
+  TypePtr state, event, key;            // key is null when unkeyed
+  std::set<std::string, std::less<>> may_emit;
+  std::map<std::string, std::string> arms{};  // schema -> arm of the event variant
+};
+struct Module {
+  ModuleDef def;
+  std::string hash;
+};
+struct DeclaredEffect {
+  EffectDef def;
+  std::string hash;
+};
+
+// One way that an event of some schema reaches a workflow.
+struct Binding {
+  const Workflow* workflow;
+  std::string arm;                     // wrapped as this arm; empty: delivered as it is
+  std::string subscribed;              // the schema that the subscription names
+  std::vector<std::string> key_path{}; // empty: unkeyed
+};
+
+struct Loaded {
+  Manifest manifest;
+  std::string hash;
+  std::vector<Node> nodes;             // without sys/*
+  Schemas schemas;
+  std::map<std::string, Workflow, std::less<>> workflows;
+  std::map<std::string, Module, std::less<>> modules;
+  std::map<std::string, DeclaredEffect, std::less<>> effects;
+  std::map<std::string, SecretDef, std::less<>> secrets;
+  std::map<std::string, std::vector<Binding>, std::less<>> routes;
+
+  explicit Loaded(const Builtins& builtins) : schemas(&builtins.schemas()) {}
+  const Workflow* workflow(std::string_view name) const;
+  const Module* module(std::string_view name) const;
+  const DeclaredEffect* effect(std::string_view name) const;
+};
+
+// Finds a node by its hash: in the document at hand, or in the content-addressed store.
+using FindNode = std::function<Result<Node>(const std::string& hash)>;
+
+struct LoadOptions {
+  bool secrets_can_be_resolved = true;
+};
+// Errors: manifest.error for what cannot be loaded, manifest.validation for what does not fit,
+// secret.resolver_missing.
+Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins, const LoadOptions& options = {});
+
+// The authoring form is a list of nodes with one manifest among them, hashes left out where wanted.
+struct Authored {
+  Manifest manifest;
+  std::vector<Node> nodes;
+};
+struct AuthorOptions {
+  // Module name -> hash of its bytes, for modules that do not say.
+  std::map<std::string, std::string> artifacts{};
+  // Lists every schema that a listed definition refers to, as the author tool does.
+  bool close_over_schemas = false;
+};
+Result<Authored> author(const json::Value& nodes, const Builtins& builtins, const AuthorOptions& options = {});
+FindNode finder(const std::vector<Node>& nodes);
+
+// A path such as "order_id" or "$value.note_id" in parts; empty parts are skipped.
+std::vector<std::string> key_path(std::string_view path);
+const cbor::Value* follow(const cbor::Value& value, const std::vector<std::string>& path);
+
+}  // namespace pawl::worlds

@@ -1,0 +1,73 @@
+#pragma once
+// An AIR node is one definition: a schema, a module, a workflow, an effect, a secret, or the manifest
+// that lists them. Its hash is the hash of its canonical CBOR, with what is default left out.
+
+#include <optional>
+#include <variant>
+
+#include "faces/worlds/air/name.h"
+#include "faces/worlds/air/type.h"
+
+namespace pawl::worlds {
+
+struct SchemaDef {
+  std::string name;
+  TypePtr type;
+};
+struct ModuleDef {
+  std::string name;
+  std::string runtime;  // wasm, builtin, python
+  cbor::Value body;     // the runtime as it is hashed
+  std::string artifact{};  // wasm: the hash of the module's bytes; kNoHash until it is built
+};
+struct Impl {
+  std::string module, entrypoint;
+};
+struct WorkflowDef {
+  std::string name, state, event;
+  std::string context{}, annotations{}, key_schema{};  // empty: not given
+  std::vector<std::string> effects_emitted{};
+  std::string determinism = "strict";
+  Impl impl{};
+  bool keyed() const { return !key_schema.empty(); }
+};
+struct EffectDef {
+  std::string name, params, receipt;
+  Impl impl;
+};
+struct SecretDef {
+  std::string name, binding_id, expected_digest;
+};
+struct Ref {
+  std::string name, hash;  // the hash may be empty in authoring form
+};
+struct Subscription {
+  std::string event, workflow;
+  std::optional<std::string> key_field{};
+};
+struct Manifest {
+  std::vector<Ref> schemas{}, modules{}, workflows{}, effects{}, secrets{};
+  bool has_routing = false;
+  std::vector<Subscription> subscriptions{};
+  // The executors whose receipts are signed: effect name -> Ed25519 public key. Not part of AIR v2;
+  // left out of the hash when there are none.
+  std::vector<std::pair<std::string, std::string>> executor_keys{};
+};
+using Node = std::variant<SchemaDef, ModuleDef, WorkflowDef, EffectDef, SecretDef, Manifest>;
+
+// The names of `$kind`, in the order of the variant.
+std::string_view kind_of(const Node& node);
+std::string_view node_name(const Node& node);  // empty for a manifest
+
+Result<Node> parse_node(const json::Value& node);
+Result<Manifest> parse_manifest(const json::Value& node);
+
+cbor::Value to_value(const Node& node, bool with_kind);
+cbor::Value to_value(const Manifest& manifest, bool with_kind);
+cbor::Value subscriptions_value(const Manifest& manifest);
+
+std::string node_hash(const Node& node);             // with $kind
+std::string bare_hash(const Node& node);             // without: what manifests say of sys/* definitions
+std::string manifest_hash(const Manifest& manifest); // without $kind
+
+}  // namespace pawl::worlds

@@ -1,0 +1,26 @@
+#pragma once
+// Normalisation makes a value what its schema says: sugar is written out, missing options become
+// null, sets are sorted, numbers and texts of a form are checked. Equal values end as equal bytes.
+
+#include "faces/worlds/air/type.h"
+
+namespace pawl::worlds {
+
+// Errors: SCHEMA_MISMATCH "value does not conform to schema: ...", SCHEMA_NOT_FOUND, BAD_CBOR.
+Result<cbor::Value> normalize(const cbor::Value& value, const Type& type, const Schemas& schemas);
+// From any CBOR to canonical CBOR of the named schema.
+Result<Bytes> normalize_bytes(BytesView cbor, std::string_view schema, const Schemas& schemas);
+Result<cbor::Value> normalize_named(const cbor::Value& value, std::string_view schema, const Schemas& schemas);
+
+// JSON at the edge is schema-directed: bytes are base64, map keys that are numbers are their digits.
+// The result still wants normalising.
+Result<cbor::Value> from_json(const json::Value& value, const Type& type, const Schemas& schemas);
+
+// One to one. On the way out bytes become base64, so it serves values with a schema as well.
+cbor::Value to_cbor(const json::Value& value);
+json::Value plain_json(const cbor::Value& value);
+
+// "1.50" -> "1.5", "1e3" -> "1000": equal amounts have one text. At most 34 digits.
+Result<std::string> normal_decimal(std::string_view text);
+
+}  // namespace pawl::worlds

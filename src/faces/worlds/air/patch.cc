@@ -1,0 +1,194 @@
+#include "faces/worlds/air/patch.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cbor/cbor.h"
+#include "faces/worlds/air/normalize.h"
+
+namespace pawl::worlds {
+namespace {
+
+std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "validation_failed", "patch document: " + std::move(why)); }
+
+struct ListOf {
+  std::string_view kind;
+  std::vector<Ref> Manifest::*list;
+};
+constexpr std::array<ListOf, 5> kLists{{
+    {"defschema", &Manifest::schemas}, {"defmodule", &Manifest::modules}, {"defworkflow", &Manifest::workflows},
+    {"defeffect", &Manifest::effects}, {"defsecret", &Manifest::secrets},
+}};
+
+class Compiler {
+ public:
+  explicit Compiler(const Manifest& base) { out_.manifest = base; }
+
+  Result<Patch> run(const json::Value& document) {
+    if (!document.is_object()) return bad("is an object with base_manifest_hash and patches");
+    const std::string_view version = document.string_or("version", "2");
+    if (version != "2") return bad("version '" + std::string(version) + "' is not supported (supported: 2)");
+    const std::string base(document.string_or("base_manifest_hash"));
+    const std::string now = manifest_hash(out_.manifest);
+    if (base != now) return bad("base_manifest_hash mismatch: expected " + now + ", got '" + base + "'; read the manifest again and rebuild the patch");
+    const json::Value* patches = document.find("patches");
+    if (!patches || !patches->is_array()) return bad("patches must be a list");
+    for (const json::Value& item : patches->array()) TRY_OK(one(item));
+    return std::move(out_);
+  }
+
+ private:
+  using Step = Result<void> (Compiler::*)(const json::Value&);
+  struct Row {
+    std::string_view name;
+    Step step;
+  };
+
+  Result<void> one(const json::Value& item) {
+    static constexpr std::array<Row, 5> kSteps{{
+        {"add_def", &Compiler::add_def}, {"replace_def", &Compiler::replace_def}, {"remove_def", &Compiler::remove_def},
+        {"set_manifest_refs", &Compiler::set_refs}, {"set_routing_subscriptions", &Compiler::set_routing},
+    }};
+    if (!item.is_object() || item.object().size() != 1) return bad("each patch is an object with one of add_def, replace_def, remove_def, set_manifest_refs, set_routing_subscriptions");
+    const json::Member& m = *item.object().begin();
+    for (const Row& row : kSteps)
+      if (row.name == m.name) return (this->*row.step)(m.value);
+    return bad("unknown patch '" + m.name + "': add_def, replace_def, remove_def, set_manifest_refs or set_routing_subscriptions");
+  }
+
+  Result<std::vector<Ref>*> list(std::string_view kind) {
+    for (const ListOf& row : kLists)
+      if (row.kind == kind) return &(out_.manifest.*row.list);
+    return bad("unknown kind '" + std::string(kind) + "'");
+  }
+
+  static Result<void> refuse_system(std::string_view name) {
+    if (is_system(name)) return bad("reserved sys/* name '" + std::string(name) + "' cannot be changed");
+    return {};
+  }
+
+  static Ref* find(std::vector<Ref>& refs, std::string_view name) {
+    auto it = std::find_if(refs.begin(), refs.end(), [&](const Ref& r) { return r.name == name; });
+    return it == refs.end() ? nullptr : &*it;
+  }
+
+  Result<Node> node_of(const json::Value& body, std::string_view field) {
+    const json::Value* value = body.find(field);
+    if (!value) return bad("missing field `" + std::string(field) + "`");
+    TRY(Node node, parse_node(*value));
+    if (kind_of(node) != body.string_or("kind"))
+      return bad("kind '" + std::string(body.string_or("kind")) + "' does not match the node's $kind '" + std::string(kind_of(node)) + "'");
+    TRY_OK(refuse_system(node_name(node)));
+    return node;
+  }
+
+  Result<void> add_def(const json::Value& body) {
+    TRY(Node node, node_of(body, "node"));
+    TRY(std::vector<Ref>* refs, list(body.string_or("kind")));
+    const std::string name(node_name(node));
+    if (find(*refs, name)) return bad("'" + name + "' exists already: use replace_def with its pre_hash");
+    refs->push_back({name, node_hash(node)});
+    out_.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  Result<void> check_pre_hash(const Ref* ref, const json::Value& body, std::string_view name) {
+    if (!ref) return bad("'" + std::string(name) + "' is not in the manifest");
+    if (ref->hash != body.string_or("pre_hash")) return bad("pre_hash mismatch for " + std::string(name) + ": expected " + ref->hash);
+    return {};
+  }
+
+  Result<void> replace_def(const json::Value& body) {
+    TRY(Node node, node_of(body, "new_node"));
+    TRY(std::vector<Ref>* refs, list(body.string_or("kind")));
+    const std::string name(body.string_or("name"));
+    if (name != node_name(node)) return bad("replace_def of '" + name + "' carries a node named '" + std::string(node_name(node)) + "'");
+    Ref* ref = find(*refs, name);
+    TRY_OK(check_pre_hash(ref, body, name));
+    ref->hash = node_hash(node);
+    out_.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  Result<void> remove_def(const json::Value& body) {
+    const std::string name(body.string_or("name"));
+    TRY_OK(refuse_system(name));
+    TRY(std::vector<Ref>* refs, list(body.string_or("kind")));
+    Ref* ref = find(*refs, name);
+    TRY_OK(check_pre_hash(ref, body, name));
+    refs->erase(refs->begin() + (ref - refs->data()));
+    return {};
+  }
+
+  Result<void> set_refs(const json::Value& body) {
+    static const json::Value none{json::Array{}};
+    const json::Value* add = body.find("add");
+    const json::Value* remove = body.find("remove");
+    for (const json::Value& item : (remove && remove->is_array() ? *remove : none).array()) {
+      const std::string_view name = item.string_or("name");
+      TRY_OK(refuse_system(name));
+      TRY(std::vector<Ref>* refs, list(item.string_or("kind")));
+      if (Ref* ref = find(*refs, name)) refs->erase(refs->begin() + (ref - refs->data()));
+    }
+    for (const json::Value& item : (add && add->is_array() ? *add : none).array()) {
+      const std::string name(item.string_or("name")), hash(item.string_or("hash"));
+      TRY_OK(refuse_system(name));
+      if (!is_name(name) || !is_hash(hash)) return bad("set_manifest_refs adds refs as {kind, name, hash}");
+      TRY(std::vector<Ref>* refs, list(item.string_or("kind")));
+      if (Ref* ref = find(*refs, name)) ref->hash = hash;
+      else refs->push_back({name, hash});
+    }
+    return {};
+  }
+
+  Result<void> set_routing(const json::Value& body) {
+    const std::string now = hash_text(cbor::hash_of(subscriptions_value(out_.manifest)));
+    if (body.string_or("pre_hash") != now) return bad("pre_hash mismatch for routing.subscriptions: expected " + now);
+    json::Object routing;
+    const json::Value* list = body.find("subscriptions");
+    routing.set("subscriptions", list ? *list : json::Value(json::Array{}));
+    json::Object shell;
+    shell.set("air_version", "2");
+    for (std::string_view name : {"schemas", "modules", "workflows", "effects"}) shell.set(std::string(name), json::Value(json::Array{}));
+    shell.set("routing", json::Value(std::move(routing)));
+    TRY(Manifest parsed, parse_manifest(json::Value(std::move(shell))));
+    out_.manifest.has_routing = true;
+    out_.manifest.subscriptions = std::move(parsed.subscriptions);
+    return {};
+  }
+
+  Patch out_;
+};
+
+}  // namespace
+
+cbor::Value to_value(const Patch& patch) {
+  cbor::Map out{{"manifest", to_value(patch.manifest, false)}};
+  if (!patch.nodes.empty()) {
+    cbor::Array nodes;
+    for (const Node& node : patch.nodes) nodes.push_back(to_value(node, true));
+    out.emplace_back("nodes", cbor::Value(std::move(nodes)));
+  }
+  return cbor::Value(std::move(out));
+}
+
+std::string patch_hash(const Patch& patch) { return hash_text(cbor::hash_of(to_value(patch))); }
+
+Result<Patch> parse_patch(const json::Value& value) {
+  const json::Value* manifest = value.find("manifest");
+  if (!manifest) return bad("missing field `manifest`");
+  Patch out;
+  TRY(out.manifest, parse_manifest(*manifest));
+  if (const json::Value* nodes = value.find("nodes"); nodes && nodes->is_array()) {
+    for (const json::Value& item : nodes->array()) {
+      TRY(Node node, parse_node(item));
+      if (is_system(node_name(node)) || std::holds_alternative<Manifest>(node)) return bad("nodes are definitions of your own, not sys/* and not manifests");
+      out.nodes.push_back(std::move(node));
+    }
+  }
+  return out;
+}
+
+Result<Patch> compile_patch(const json::Value& document, const Manifest& base) { return Compiler(base).run(document); }
+
+}  // namespace pawl::worlds

@@ -1,0 +1,167 @@
+#include "faces/worlds/air/type.h"
+
+#include <algorithm>
+#include <array>
+
+#include "faces/worlds/air/name.h"
+
+namespace pawl::worlds {
+namespace {
+
+// Types nest in each other only so far: a document of types cannot end the stack.
+constexpr size_t kTypeDepth = 64;
+
+struct Row {
+  std::string_view name;
+  Form form;
+};
+constexpr std::array<Row, 18> kForms{{
+    {"bool", Form::boolean}, {"int", Form::integer}, {"nat", Form::nat}, {"dec128", Form::dec128}, {"bytes", Form::bytes},
+    {"text", Form::text}, {"time", Form::time}, {"duration", Form::duration}, {"hash", Form::hash}, {"uuid", Form::uuid},
+    {"unit", Form::unit}, {"record", Form::record}, {"variant", Form::variant}, {"list", Form::list}, {"set", Form::set},
+    {"map", Form::map}, {"option", Form::option}, {"ref", Form::ref},
+}};
+
+std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "manifest.error", "bad type: " + std::move(why)); }
+
+Result<TypePtr> parse(const json::Value& type, size_t depth);
+
+Result<void> parse_fields(Type& out, const json::Value& body, size_t depth) {
+  if (!body.is_object()) return bad(std::string(name_of(out.form)) + " wants an object of names and types");
+  for (const auto& [name, value] : body.object()) {
+    if (name == "$comment") continue;
+    TRY(TypePtr inner, parse(value, depth + 1));
+    out.fields.push_back({name, std::move(inner)});
+  }
+  std::sort(out.fields.begin(), out.fields.end(), [](const Field& a, const Field& b) { return a.name < b.name; });
+  return {};
+}
+
+Result<void> parse_map(Type& out, const json::Value& body, size_t depth) {
+  const json::Value* key = body.find("key");
+  const json::Value* value = body.find("value");
+  if (!key || !value) return bad("map wants {\"key\": type, \"value\": type}");
+  TRY(out.key, parse(*key, depth + 1));
+  TRY(out.item, parse(*value, depth + 1));
+  switch (out.key->form) {
+    case Form::integer: case Form::nat: case Form::text: case Form::uuid: case Form::hash: return {};
+    default: return bad("a map key is int, nat, text, uuid or hash, not " + std::string(name_of(out.key->form)));
+  }
+}
+
+Result<TypePtr> parse(const json::Value& type, size_t depth) {
+  if (depth > kTypeDepth) return bad("nested deeper than " + std::to_string(kTypeDepth));
+  if (!type.is_object()) return bad("a type is an object with one key");
+  const json::Member* only = nullptr;
+  for (const json::Member& m : type.object()) {
+    if (m.name == "$comment") continue;
+    if (only) return bad("a type has exactly one key, found '" + only->name + "' and '" + m.name + "'");
+    only = &m;
+  }
+  if (!only) return bad("a type is an object with one key");
+  auto row = std::find_if(kForms.begin(), kForms.end(), [&](const Row& r) { return r.name == only->name; });
+  if (row == kForms.end()) return bad("'" + only->name + "' is none of bool, int, nat, dec128, bytes, text, time, duration, hash, uuid, unit, record, variant, list, set, map, option, ref");
+  auto out = std::make_shared<Type>();
+  out->form = row->form;
+  switch (row->form) {
+    case Form::record:
+    case Form::variant: TRY_OK(parse_fields(*out, only->value, depth)); break;
+    case Form::list:
+    case Form::set:
+    case Form::option: {
+      TRY(out->item, parse(only->value, depth + 1));
+      break;
+    }
+    case Form::map: TRY_OK(parse_map(*out, only->value, depth)); break;
+    case Form::ref:
+      if (!only->value.is_string() || !is_name(only->value.string())) return bad("a ref names a schema as ns/Name@1");
+      out->ref = only->value.string();
+      break;
+    default:
+      if (!only->value.is_object()) return bad(only->name + " wants {}");
+  }
+  return TypePtr(std::move(out));
+}
+
+}  // namespace
+
+std::string_view name_of(Form form) { return kForms[static_cast<size_t>(form)].name; }
+
+const Field* Type::find(std::string_view name) const {
+  auto it = std::lower_bound(fields.begin(), fields.end(), name, [](const Field& f, std::string_view n) { return f.name < n; });
+  return it != fields.end() && it->name == name ? &*it : nullptr;
+}
+
+Result<TypePtr> parse_type(const json::Value& type) { return parse(type, 0); }
+
+cbor::Value to_value(const Type& type) {
+  cbor::Value body{cbor::Map{}};
+  switch (type.form) {
+    case Form::record:
+    case Form::variant:
+      for (const Field& f : type.fields) body.map().emplace_back(f.name, to_value(*f.type));
+      break;
+    case Form::list:
+    case Form::set:
+    case Form::option: body = to_value(*type.item); break;
+    case Form::map: body = cbor::Map{{"key", to_value(*type.key)}, {"value", to_value(*type.item)}}; break;
+    case Form::ref: body = type.ref; break;
+    default: break;
+  }
+  return cbor::Map{{name_of(type.form), std::move(body)}};
+}
+
+TypePtr Schemas::find(std::string_view name) const {
+  auto it = types_.find(name);
+  if (it != types_.end()) return it->second;
+  return below_ ? below_->find(name) : nullptr;
+}
+
+Result<const Type*> Schemas::resolve(const Type& type) const {
+  const Type* at = &type;
+  for (size_t hops = 0; at->form == Form::ref; ++hops) {
+    if (hops > kTypeDepth) return fail(Code::invalid, "SCHEMA_CYCLE", "schema '" + type.ref + "' refers to itself");
+    TypePtr next = find(at->ref);
+    if (!next) return fail(Code::invalid, "SCHEMA_NOT_FOUND", "schema '" + at->ref + "' not found");
+    at = next.get();  // owned by the table
+  }
+  return at;
+}
+
+Result<void> Schemas::refuse_recursion(std::string_view name) const {
+  TypePtr type = find(name);
+  if (!type) return {};
+  std::vector<std::string> path{std::string(name)};
+  return walk(*type, path);
+}
+
+Result<void> Schemas::walk(const Type& type, std::vector<std::string>& path) const {
+  if (type.form == Form::ref) {
+    if (std::find(path.begin(), path.end(), type.ref) != path.end())
+      return fail(Code::invalid, "manifest.validation", "manifest validation error: schema '" + type.ref + "' is recursive: a type may not hold itself");
+    if (path.size() > kTypeDepth)
+      return fail(Code::invalid, "manifest.validation", "manifest validation error: schema '" + path.front() + "' refers further than " + std::to_string(kTypeDepth) + " schemas deep");
+    TypePtr next = find(type.ref);
+    if (!next) return {};
+    path.push_back(type.ref);
+    TRY_OK(walk(*next, path));
+    path.pop_back();
+    return {};
+  }
+  for (const Field& f : type.fields) TRY_OK(walk(*f.type, path));
+  if (type.item) TRY_OK(walk(*type.item, path));
+  return {};
+}
+
+bool same_type(const Type& a, const Type& b, const Schemas& schemas) {
+  auto left = schemas.resolve(a), right = schemas.resolve(b);
+  if (!left || !right || (*left)->form != (*right)->form) return false;
+  const Type &x = **left, &y = **right;
+  if (x.fields.size() != y.fields.size()) return false;
+  for (size_t i = 0; i < x.fields.size(); ++i)
+    if (x.fields[i].name != y.fields[i].name || !same_type(*x.fields[i].type, *y.fields[i].type, schemas)) return false;
+  if (x.key && !same_type(*x.key, *y.key, schemas)) return false;
+  return !x.item || same_type(*x.item, *y.item, schemas);
+}
+
+}  // namespace pawl::worlds

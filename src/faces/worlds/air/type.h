@@ -1,0 +1,67 @@
+#pragma once
+// The type language: what a value may be. A type is a JSON object with exactly one key; `$comment`
+// may stand beside it and is dropped. There is no float, and no type that holds itself.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cbor/value.h"
+#include "json/value.h"
+
+namespace pawl::worlds {
+
+enum class Form : uint8_t {
+  boolean, integer, nat, dec128, bytes, text, time, duration, hash, uuid, unit,
+  record, variant, list, set, map, option, ref,
+};
+std::string_view name_of(Form form);
+
+struct Type;
+using TypePtr = std::shared_ptr<const Type>;  // shared: types are read by every turn and never changed
+struct Field {
+  std::string name;
+  TypePtr type;
+};
+
+struct Type {
+  Form form = Form::unit;
+  std::vector<Field> fields{};  // of a record its fields, of a variant its arms, by name
+  TypePtr key{};                // of a map
+  TypePtr item{};               // of a list, set, option or map
+  std::string ref{};            // of a ref
+
+  const Field* find(std::string_view name) const;
+};
+
+Result<TypePtr> parse_type(const json::Value& type);
+// As it is hashed.
+cbor::Value to_value(const Type& type);
+
+// Named types, with those of the system below.
+class Schemas {
+ public:
+  explicit Schemas(const Schemas* below = nullptr) : below_(below) {}
+  void add(std::string name, TypePtr type) { types_[std::move(name)] = std::move(type); }
+  TypePtr find(std::string_view name) const;
+  // Follows refs until something else; SCHEMA_NOT_FOUND, or SCHEMA_CYCLE when they go round.
+  Result<const Type*> resolve(const Type& type) const;
+  // Refuses a type that holds itself, however far away.
+  Result<void> refuse_recursion(std::string_view name) const;
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+  Result<void> walk(const Type& type, std::vector<std::string>& path) const;
+  std::unordered_map<std::string, TypePtr, Hash, std::equal_to<>> types_;
+  const Schemas* below_;
+};
+
+// Equal after following refs on both sides, all the way down.
+bool same_type(const Type& a, const Type& b, const Schemas& schemas);
+
+}  // namespace pawl::worlds

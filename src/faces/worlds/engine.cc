@@ -1,0 +1,211 @@
+#include "faces/worlds/engine.h"
+
+#include "faces/worlds/air/normalize.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+
+Bytes encode_bundle(const Manifest& manifest, const std::vector<Node>& nodes) {
+  return cbor::canonical(to_value(Patch{manifest, nodes}));
+}
+
+Result<Loaded> decode_bundle(BytesView bytes, const Builtins& builtins) {
+  TRY(cbor::Value value, cbor::decode(bytes));
+  TRY(Patch bundle, parse_patch(plain_json(value)));
+  return load(std::move(bundle.manifest), finder(bundle.nodes), builtins);
+}
+
+Engine::Engine(Turn& turn, Place place, const Runtime& runtime)
+    : turn_(turn), place_(std::move(place)), runtime_(runtime), blobs_(turn, place_.tenant) {}
+
+Result<void> Engine::open() {
+  TRY(auto world, turn_.read_as<World>(world_key(place_), decode_world));
+  if (!world) return fail(Code::not_found, "not_found", "world '" + place_.world + "' does not exist; list them with GET /v1/worlds");
+  world_ = std::move(world);
+  TRY(auto head, turn_.read_as<Head>(head_key(place_), decode_head));
+  CHECK(head);
+  head_ = *head;
+  TRY(loaded_, turn_.read_as<Loaded>(air_key(place_), [&](BytesView in) { return decode_bundle(in, runtime_.builtins); }));
+  CHECK(loaded_);
+  if (head_.queued == 0) return {};
+  const Key first = queued_prefix(place_);
+  std::vector<Key> taken;
+  Result<void> bad;
+  TRY_OK(turn_.scan(first, [&](BytesView at, const Cell& cell) {
+    auto queued = decode_queued(cell.value());
+    const Workflow* workflow = queued ? loaded_->workflow(queued->workflow) : nullptr;
+    if (!workflow) {
+      bad = fail(Code::corrupt, "store.error", "a queued delivery names no workflow of the manifest");
+      return false;
+    }
+    push({workflow, std::move(queued->key), std::move(queued->event), std::move(queued->moment)});
+    taken.emplace_back(at);
+    return true;
+  }));
+  if (!bad) return bad;
+  for (const Key& key : taken) turn_.erase(key);
+  return {};
+}
+
+Result<void> Engine::close() {
+  head_.queued = 0;
+  // In ring order, round by round, so that the next turn goes on exactly where this one stopped.
+  while (!ring_.empty()) {
+    Slot slot = std::move(ring_.front());
+    ring_.pop_front();
+    auto& box = mailboxes_[slot];
+    Item& item = box.front();
+    turn_.write(queued_key(place_, head_.queued++), encode(Queued{item.workflow->def.name, item.key, item.event, item.moment}));
+    box.pop_front();
+    if (!box.empty()) ring_.push_back(std::move(slot));
+  }
+  mailboxes_.clear();
+  if (head_.queued == 0) head_.chain = 0;
+  else turn_.open(Effect{effect_id(place_, "drain-" + std::to_string(head_.height) + "-" + std::to_string(head_.steps)), To::cell, std::string(kProgram), place_.tenant, "drain", 0, place_.world});
+  turn_.write(head_key(place_), encode(head_), std::make_shared<const Head>(head_));
+  if (world_changed_) turn_.write(world_key(place_), encode(*world_), world_);
+  return {};
+}
+
+// A copy of its own: what others hold is never changed.
+World& Engine::edit() {
+  auto next = std::make_shared<World>(*world_);
+  world_ = next;
+  world_changed_ = true;
+  return *next;
+}
+
+Result<void> Engine::refuse_while_busy() const {
+  if (ring_.empty()) return {};
+  return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off " + std::to_string(head_.queued) + " deliveries of a former event: retry shortly");
+}
+
+Result<void> Engine::create(World world, const Authored& air) {
+  TRY(Cell there, turn_.read(world_key(place_)));
+  if (there.exists()) return fail(Code::conflict, "conflict", "world '" + place_.world + "' exists already: choose another id");
+  TRY(Loaded loaded, load(air.manifest, finder(air.nodes), runtime_.builtins));
+  world.created = turn_.now();
+  world_ = std::make_shared<const World>(std::move(world));
+  world_changed_ = true;
+  TRY_OK(use_manifest(std::move(loaded)));
+  TRY_OK(record(manifest_record(world_->manifest_hash)));
+  TRY(std::string ref, snapshot());
+  (void)ref;
+  return {};
+}
+
+Result<void> Engine::adopt(World world) {
+  TRY(Cell there, turn_.read(world_key(place_)));
+  if (there.exists()) return fail(Code::conflict, "conflict", "world '" + place_.world + "' exists already: choose another id");
+  world_ = std::make_shared<const World>(std::move(world));
+  world_changed_ = true;
+  return {};
+}
+
+// Definitions go into the store, so that a later patch or fork finds them by hash.
+Result<void> Engine::use_manifest(Loaded loaded) {
+  edit().manifest_hash = loaded.hash;
+  for (const Node& node : loaded.nodes) {
+    TRY(Bytes unused, blobs_.put(cbor::canonical(to_value(node, true))));
+    (void)unused;
+  }
+  TRY(Bytes unused, blobs_.put(cbor::canonical(to_value(loaded.manifest, false))));
+  (void)unused;
+  Bytes bundle = encode_bundle(loaded.manifest, loaded.nodes);
+  auto shared = std::make_shared<const Loaded>(std::move(loaded));
+  turn_.write(air_key(place_), std::move(bundle), shared);
+  loaded_ = std::move(shared);
+  return {};
+}
+
+Result<Loaded> Engine::load_manifest(const Manifest& manifest, const std::vector<Node>& extra) const {
+  std::map<std::string, const Node*> at_hand;
+  if (loaded_)
+    for (const Node& node : loaded_->nodes) at_hand[node_hash(node)] = &node;
+  for (const Node& node : extra) at_hand[node_hash(node)] = &node;
+  return load(manifest, [&](const std::string& hash) -> Result<Node> {
+    if (auto it = at_hand.find(hash); it != at_hand.end()) return *it->second;
+    TRY(Bytes digest, parse_hash(hash));
+    TRY(Bytes bytes, blobs_.get(digest));
+    TRY(cbor::Value value, cbor::decode(bytes));
+    return parse_node(plain_json(value));
+  }, runtime_.builtins);
+}
+
+wasm::Fetch Engine::fetch(const Module& module) const {
+  return [this, hash = module.def.artifact]() -> Result<Bytes> {
+    TRY(Bytes digest, parse_hash(hash));
+    return blobs_.get(digest);
+  };
+}
+
+// Live, the stamp of the turn; in a replay, the one that was recorded at this height.
+Moment Engine::next_moment() {
+  if (const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr) {
+    auto value = cbor::decode(*payload);
+    auto moment = value ? moment_of(*value) : Result<Moment>(fail(value.error()));
+    if (moment) {
+      head_.logical_now = moment->logical_now_ns;
+      return *moment;
+    }
+  }
+  Moment m;
+  m.now_ns = static_cast<uint64_t>(turn_.now());
+  const uint64_t since = turn_.now() > world_->created ? static_cast<uint64_t>(turn_.now() - world_->created) : 0;
+  m.logical_now_ns = head_.logical_now = std::max(head_.logical_now, since);
+  m.height = head_.height;
+  m.entropy.reserve(64);
+  for (int i = 0; i < 8; ++i) {
+    const uint64_t drawn = turn_.dice().next();
+    for (int shift = 56; shift >= 0; shift -= 8) m.entropy.push_back(static_cast<char>(drawn >> shift));
+  }
+  m.manifest_hash = world_->manifest_hash;
+  return m;
+}
+
+Result<void> Engine::record(Bytes payload, std::vector<std::pair<std::string, Bytes>> index) {
+  if (const Bytes* recorded = recorded_ ? recorded_->at(head_.height) : nullptr; recorded && *recorded != payload)
+    return fail(Code::corrupt, "journal.error", "journal.error: replay of world '" + place_.world + "' diverged at height " + std::to_string(head_.height) +
+                                                    ": the record made now is not the one made then");
+  turn_.note(encode(Note{place_, head_.height, std::move(payload), std::move(index)}));
+  ++head_.height;
+  return {};
+}
+
+Result<Engine::Cells> Engine::read_cell(const Workflow& workflow, BytesView key) {
+  Cells out;
+  TRY(out.before, turn_.read_as<Instance>(cell_key(place_, workflow.def.name, key), decode_instance));
+  if (out.before) out.now = *out.before;
+  return out;
+}
+
+static uint64_t& count_of(Head& head, Status status) {
+  switch (status) {
+    case Status::waiting: return head.waiting;
+    case Status::completed: return head.completed;
+    case Status::failed: return head.failed;
+    default: return head.running;
+  }
+}
+
+void Engine::save(std::string_view workflow, BytesView key, Cells& cells) {
+  if (cells.before) --count_of(head_, cells.before->status);
+  ++count_of(head_, cells.now.status);
+  if (cells.now.dirty != head_.snapshots + 1) {
+    cells.now.dirty = head_.snapshots + 1;
+    turn_.write(dirty_key(place_, workflow, key), {});
+  }
+  if (shadowing_) touched_[{std::string(workflow), Bytes(key)}] = cells.now.state;
+  cells.before = std::make_shared<const Instance>(cells.now);
+  turn_.write(cell_key(place_, workflow, key), encode(cells.now), cells.before);
+}
+
+// A cell takes its place in the ring when its mailbox gets its first item.
+void Engine::push(Item item) {
+  Slot slot{item.workflow, item.key};
+  auto& box = mailboxes_[slot];
+  if (box.empty()) ring_.push_back(slot);
+  box.push_back(std::move(item));
+}
+
+}  // namespace pawl::worlds

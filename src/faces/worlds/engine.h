@@ -1,0 +1,197 @@
+#pragma once
+// The engine runs one world inside one turn: it takes an event, a receipt or a frame, steps the cells
+// that it reaches, and works off what they emit, one event a cell in turn, until nothing is queued.
+// Everything it does goes into the turn, so that it commits together or not at all.
+//
+//   Engine engine(turn, place, runtime);  TRY_OK(engine.open());  ... verbs ...  TRY_OK(engine.close());
+
+#include <deque>
+#include <map>
+
+#include "faces/worlds/air/patch.h"
+#include "faces/worlds/blobs.h"
+#include "faces/worlds/cell_index.h"
+#include "faces/worlds/modules.h"
+#include "faces/worlds/records.h"
+
+namespace pawl::worlds {
+
+struct Runtime {
+  const Builtins& builtins;
+  const Modules& modules;
+};
+
+// The recorded journal that a replay follows: stamps come from it, and every record must agree.
+struct Recorded {
+  uint64_t from = 0;            // seq of the first
+  std::vector<Bytes> payloads;
+  const Bytes* at(uint64_t seq) const { return seq >= from && seq - from < payloads.size() ? &payloads[seq - from] : nullptr; }
+};
+
+// Steps of one turn, and of all turns that follow from one input: past the first the rest waits for
+// a further turn, past the second a step that emits events fails.
+inline constexpr size_t kStepsPerTurn = 1024;
+inline constexpr uint64_t kStepsPerInput = 100'000;
+
+struct Accepted {
+  std::string event_hash;
+  uint64_t height = 0;
+};
+
+// What stands in the way of an apply.
+struct Quiescence {
+  uint64_t non_terminal = 0, waiting = 0, inflight = 0, queued = 0, timers = 0;
+  bool strict_ok() const { return non_terminal == 0 && inflight == 0 && queued == 0; }
+  bool relaxed_ok() const { return waiting == 0 && inflight == 0 && queued == 0; }
+};
+
+struct ShadowOptions {
+  std::vector<Event> seeds{};  // events to try; values are any CBOR of their schema
+};
+
+class Engine {
+ public:
+  Engine(Turn& turn, Place place, const Runtime& runtime);
+
+  Result<void> open();   // not_found when there is no such world
+  Result<void> close();  // writes what changed; leaves the rest of the queue to a further turn
+  void retrace(const Recorded* recorded) { recorded_ = recorded; }  // null: live again
+
+  // Inputs. Each fails without a trace when it is refused; `exhausted` while the queue is not empty.
+  Result<Accepted> accept_event(Event event);
+  Result<void> accept_receipt(Receipt receipt);
+  Result<bool> accept_frame(StreamFrame frame);  // false: dropped, with a record that says why
+  Result<void> fire_timer(BytesView intent);
+  Result<void> go_on();                          // with what a former turn left queued
+
+  // Governance.
+  Result<Proposal> propose(const Patch& patch, std::optional<std::string> description);
+  Result<Bytes> shadow(uint64_t id, const ShadowOptions& options);  // the report, canonical CBOR
+  Result<Proposal> decide(uint64_t id, std::string approver, bool approve);
+  Result<Proposal> apply(uint64_t id, bool strict);
+  Result<Patch> compile(const json::Value& document) const;
+  Quiescence quiescence() const;
+
+  // Snapshots.
+  Result<std::string> snapshot();  // its ref
+  Result<void> restore(std::string_view ref);
+  Result<void> replay(uint64_t until);  // the recorded journal, up to a height or the last input before it
+  Result<void> offer_all();             // after a replay: what is still open goes out again
+  Result<void> compact(uint64_t through);
+
+  // Creation: a world that is not there yet.
+  Result<void> create(World world, const Authored& air);
+  Result<void> adopt(World world);  // for a fork: everything else comes from restore()
+  void attach() { edit().detached = false; }  // its effects go out from now on
+
+  const World& world() const { return *world_; }
+  const Head& head() const { return head_; }
+  const Loaded& loaded() const { return *loaded_; }
+
+ private:
+  struct Item {  // a delivery
+    const Workflow* workflow;
+    Bytes key;
+    Event event;
+    Moment moment;
+  };
+  struct Prepared {  // an event that passed every check, with whom it reaches
+    Event event;
+    std::vector<std::pair<const Workflow*, Event>> deliveries{};
+  };
+  struct Cells {  // an instance and what it was
+    std::shared_ptr<const Instance> before;
+    Instance now;
+  };
+  using Slot = std::pair<const Workflow*, Bytes>;   // a cell of the manifest at hand
+  using Named = std::pair<std::string, Bytes>;      // workflow, key
+
+  // engine.cc
+  World& edit();
+  Moment next_moment();
+  Result<void> record(Bytes payload, std::vector<std::pair<std::string, Bytes>> index = {});
+  Result<void> refuse_while_busy() const;
+  Result<Cells> read_cell(const Workflow& workflow, BytesView key);
+  void save(std::string_view workflow, BytesView key, Cells& cells);
+  void push(Item item);
+  Result<void> use_manifest(Loaded loaded);
+  Result<Loaded> load_manifest(const Manifest& manifest, const std::vector<Node>& extra) const;
+  wasm::Fetch fetch(const Module& module) const;
+
+  // ingress.cc
+  Result<Prepared> prepare(Event event) const;
+  Result<Accepted> admit(Prepared prepared);
+
+  // step.cc
+  Result<void> drain();
+  Result<void> step(Item item);
+  Result<Bytes> call(const Item& item, const Cells& cells);
+  struct Staged;
+  Result<Staged> stage(const Item& item, const StepOutput& output) const;
+  Result<void> commit(const Item& item, Cells cells, Staged staged);
+  Result<void> fail_step(const Item& item, Cells cells, const Error& why);
+
+  // effects.cc
+  Result<Pending> admit_effect(const Item& item, const Emitted& emitted, uint64_t index) const;
+  Result<void> open_effect(const Pending& intent, Cells& cells);
+  Result<void> offer(const Pending& intent);  // to whoever does it
+  Result<void> drop_pending(Cells& cells);
+
+  // receipts.cc
+  Result<void> settle_receipt(const Pending& intent, Receipt receipt);
+  Result<void> fault(const Pending& intent, const Receipt& receipt, const Moment& moment, std::string code, std::string message);
+  std::optional<Event> fit(const Workflow& workflow, std::string_view schema, const cbor::Value& value) const;
+  Result<void> check_signature(const Pending& intent, const Receipt& receipt) const;
+  void unlist(Cells& cells, BytesView intent);
+  static cbor::Map envelope(const Pending& intent);
+
+  // internal.cc: effects that the engine answers itself
+  bool is_internal(std::string_view effect) const;
+  Result<void> answer_internal(const Pending& intent);
+  Result<cbor::Value> run_internal(const Pending& intent);
+
+  // governance.cc, shadow.cc
+  Result<Proposal> proposal(uint64_t id) const;
+  Result<Patch> stored_patch(const Proposal& proposal) const;
+  void save(const Proposal& proposal);
+  Result<void> migrate(const Loaded& next, std::vector<cbor::Value>* report);
+  Result<Bytes> run_shadow(const Proposal& proposal, Loaded next, const ShadowOptions& options);
+  Result<void> answer_with_stubs();
+  Result<cbor::Map> shadow_report(const Proposal& proposal, cbor::Array seed_errors);
+  Result<void> add_deltas(cbor::Map& report, const std::map<Named, std::optional<Bytes>>& after);
+
+  // snapshot.cc, restore.cc
+  IndexStore index_store();
+  Result<void> materialize();
+  Result<Bytes> snapshot_blob();
+  Result<void> replay_one(const cbor::Value& rec);
+  Result<void> replay_governance(const cbor::Value& rec);
+
+  Turn& turn_;
+  Place place_;
+  const Runtime& runtime_;
+  mutable Blobs blobs_;
+  std::shared_ptr<const World> world_;    // shared with the cell's cache; edit() makes a copy
+  Head head_;
+  std::shared_ptr<const Loaded> loaded_;  // shared with the cell's cache
+  bool world_changed_ = false;
+  const Recorded* recorded_ = nullptr;
+  bool shadowing_ = false;
+
+  std::deque<Slot> ring_;                       // ready cells, each once
+  std::map<Slot, std::deque<Item>> mailboxes_;
+  size_t steps_ = 0;                            // of this turn
+  uint64_t fuel_ = 0;
+  std::map<Named, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state
+  std::vector<Pending> predicted_;                // effects opened while shadowing
+};
+
+// What a receipt's signature covers: SHA-256 of the canonical {intent_hash, status, payload}.
+Bytes signed_bytes(const Receipt& receipt);
+bool verify_ed25519(BytesView public_key, BytesView message, BytesView signature);
+
+// The bundle that a world's `air` cell holds.
+Bytes encode_bundle(const Manifest& manifest, const std::vector<Node>& nodes);
+Result<Loaded> decode_bundle(BytesView bytes, const Builtins& builtins);
+
+}  // namespace pawl::worlds

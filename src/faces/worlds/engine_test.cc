@@ -1,0 +1,405 @@
+// Steps, effects, routing, mailboxes: what a world promises about one input.
+
+#include <gtest/gtest.h>
+
+#include "faces/worlds/stage_test.h"
+
+namespace pawl::worlds {
+namespace {
+
+using cbor::Value;
+using Words = std::vector<std::string>;
+
+struct WorldTest : testing::Test {
+  WorldTest() {
+    auto made = stage.create("w", test_air());
+    if (!made) ADD_FAILURE() << made.error().message;
+  }
+  ~WorldTest() override {
+    const Verified v = stage.verify_all();
+    EXPECT_EQ(v.difference, "");
+    EXPECT_GT(v.rerun, 0u);
+  }
+  Result<json::Value> go(const std::string& id, const std::optional<StepOutput>& out = {}, const std::string& schema = "t/Do@1") { return stage.send("w", schema, tell(id, out)); }
+  Words log(const std::string& id, const std::string& workflow = "t/main@1") { return stage.log("w", workflow, key_of(id)); }
+  Instance main(const std::string& id) { return stage.cell("w", "t/main@1", key_of(id)); }
+  cbor::Value last(std::string_view kind) {
+    cbor::Value found;
+    for (const Value& r : stage.records("w"))
+      if (record_kind(r) == kind) found = r;
+    return found;
+  }
+  Stage stage;
+};
+using Step = WorldTest;
+using Effects = WorldTest;
+using Routing = WorldTest;
+using Mailbox = WorldTest;
+using Receipts = WorldTest;
+using Streams = WorldTest;
+
+TEST_F(Step, a_new_world_has_its_manifest_and_a_baseline_snapshot) { EXPECT_EQ(stage.kinds("w"), (Words{"manifest", "snapshot"})); }
+
+TEST_F(Step, an_event_is_recorded_with_its_stamp_and_steps_its_cell) {
+  auto sent = go("a");
+  ASSERT_TRUE(sent) << sent.error().message;
+  EXPECT_EQ(log("a"), Words{"Do"});
+  EXPECT_EQ(stage.kinds("w"), (Words{"manifest", "snapshot", "domain_event"}));
+  const Value r = last("domain_event");
+  EXPECT_EQ(r.find("key")->bytes(), key_of("a"));
+  EXPECT_EQ(r.find("entropy")->bytes().size(), 64u);
+  EXPECT_EQ(r.find("journal_height")->as_uint64(), 2u);
+  EXPECT_EQ(main("a").last_seq, 2u);
+  EXPECT_EQ(main("a").status, Status::running);
+}
+
+TEST_F(Step, state_is_kept_canonical_and_must_fit_its_schema) {
+  StepOutput loose = output({});
+  loose.state = *unhex("bf636c6f679f6178ffff");  // {log: ["x"]} in indefinite lengths
+  ASSERT_TRUE(go("a", loose));
+  EXPECT_EQ(*main("a").state, state_of({"x"}));
+  loose.state = cbor::encode(cbor::Map{{"other", 1}});
+  ASSERT_TRUE(go("a", loose));
+  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_EQ(*main("a").state, state_of({"x"}));
+  EXPECT_EQ(last("step_failed").text_or("error_code"), "workflow.output_invalid");
+}
+
+TEST_F(Step, a_null_state_deletes_the_cell_and_the_next_event_sees_none) {
+  ASSERT_TRUE(go("a"));
+  StepOutput gone;
+  ASSERT_TRUE(go("a", gone));
+  EXPECT_FALSE(main("a").state);
+  EXPECT_EQ(main("a").status, Status::completed);
+  ASSERT_TRUE(go("a"));
+  EXPECT_EQ(log("a"), Words{"Do"});
+  EXPECT_EQ(main("a").status, Status::running);
+}
+
+TEST_F(Step, an_output_may_say_completed_and_keep_its_state) {
+  StepOutput done = output({"end"}, {timer(1)});
+  done.completed = true;
+  ASSERT_TRUE(go("a", done));
+  EXPECT_EQ(main("a").status, Status::completed);
+  EXPECT_EQ(log("a"), Words{"end"});
+  EXPECT_EQ(stage.head("w").inflight, 0u);
+  EXPECT_TRUE(stage.open.empty());
+}
+
+TEST_F(Step, a_poison_event_fails_its_cell_and_nothing_else) {
+  ASSERT_TRUE(stage.send("w", "t/Boom@1", tell("a")));
+  EXPECT_EQ(stage.cell("w", "t/boom@1", key_of("a")).status, Status::failed);
+  EXPECT_EQ(last("step_failed").text_or("error_code"), "wasm.error");
+  ASSERT_TRUE(go("b"));
+  EXPECT_EQ(log("b"), Words{"Do"});
+  EXPECT_EQ(stage.head("w").steps_failed, 1u);
+}
+
+TEST_F(Step, garbage_from_a_module_is_a_failed_step) {
+  Value event = cbor::Map{{"id", "a"}, {"out", cbor::octets("\x01garbage")}};
+  ASSERT_TRUE(stage.send("w", "t/Do@1", event));
+  EXPECT_EQ(main("a").status, Status::failed);
+  ASSERT_TRUE(stage.send("w", "t/Do@1", Value(cbor::Map{{"id", "b"}, {"out", cbor::octets("\xa0")}})));
+  EXPECT_NE(last("step_failed").text_or("error_message").find("missing field `state`"), std::string_view::npos);
+}
+
+TEST_F(Step, limits_are_64_effects_256_events_and_a_mebibyte) {
+  ASSERT_TRUE(go("a", output({}, std::vector<Emitted>(64, timer(5)))));
+  EXPECT_EQ(stage.pending("w").size(), 64u);
+  ASSERT_TRUE(go("b", output({}, std::vector<Emitted>(65, timer(5)))));
+  EXPECT_NE(last("step_failed").text_or("error_message").find("max effects per tick: 65 > 64"), std::string_view::npos);
+  ASSERT_TRUE(go("c", output({}, {}, std::vector<Event>(256, event_to("t/Lonely@1", "x")))));
+  EXPECT_EQ(main("c").status, Status::failed);  // t/Lonely@1 has no fields
+  std::vector<Event> lonely(256, Event{"t/Lonely@1", "\xa0", {}});
+  ASSERT_TRUE(go("d", output({}, {}, lonely)));
+  EXPECT_EQ(main("d").status, Status::running);
+  lonely.push_back(lonely[0]);
+  ASSERT_TRUE(go("e", output({}, {}, lonely)));
+  EXPECT_NE(last("step_failed").text_or("error_message").find("max domain events per tick: 257 > 256"), std::string_view::npos);
+  StepOutput large = output({});
+  large.annotations = Bytes(kMaxOutputBytes - large.state->size(), 'x');
+  ASSERT_TRUE(go("f", large));
+  EXPECT_EQ(main("f").status, Status::running);
+  *large.annotations += "x";
+  ASSERT_TRUE(go("g", large));
+  EXPECT_NE(last("step_failed").text_or("error_message").find("max output bytes per tick: 1048577 > 1048576"), std::string_view::npos);
+}
+
+TEST_F(Step, a_step_with_one_bad_effect_leaves_nothing_of_itself) {
+  ASSERT_TRUE(go("a", output({"kept"})));
+  ASSERT_TRUE(go("a", output({"lost"}, {timer(5), {"sys/vault.put@1", "\xa0", {}, {}}}, {event_to("t/Tell@1", "x")})));
+  EXPECT_EQ(log("a"), Words{"kept"});
+  EXPECT_TRUE(stage.pending("w").empty());
+  EXPECT_TRUE(stage.open.empty());
+  EXPECT_TRUE(stage.log("w", "t/teller@1", "").empty());
+  EXPECT_EQ(last("step_failed").text_or("error_message"),
+            "invalid workflow output: workflow 't/main@1' emitted undeclared effect 'sys/vault.put@1'; declare the effect in workflow.effects_emitted");
+}
+
+TEST_F(Effects, the_short_name_of_an_effect_is_not_its_name) {
+  ASSERT_TRUE(go("a", output({}, {{"timer.set", "\xa0", {}, {}}})));
+  EXPECT_EQ(main("a").status, Status::failed);
+}
+
+TEST_F(Effects, each_emission_is_an_intent_of_its_own_in_list_order) {
+  ASSERT_TRUE(go("a", output({}, {timer(5), timer(5), timer(5, Bytes("k"))})));
+  auto pending = stage.pending("w");
+  ASSERT_EQ(pending.size(), 3u);
+  std::set<Bytes> intents;
+  for (const Pending& p : pending) intents.insert(p.intent);
+  EXPECT_EQ(intents.size(), 3u);
+  const Instance a = main("a");
+  EXPECT_EQ(a.status, Status::waiting);
+  ASSERT_EQ(a.inflight.size(), 3u);
+  ASSERT_TRUE(go("b", output({}, {timer(5)})));
+  for (const Pending& p : stage.pending("w")) EXPECT_EQ(intents.contains(p.intent), p.key == key_of("a"));
+  const Value r = last("effect_intent");
+  EXPECT_EQ(r.find("origin")->text_or("name"), "t/main@1");
+  EXPECT_EQ(r.find("origin")->find("instance_key")->bytes(), key_of("b"));
+}
+
+TEST_F(Effects, events_are_recorded_before_effects_and_run_after_queued_work) {
+  ASSERT_TRUE(go("a", output({}, {timer(5)}, {event_to("t/Tell@1", "x")})));
+  EXPECT_EQ(stage.kinds("w"), (Words{"manifest", "snapshot", "domain_event", "domain_event", "effect_intent"}));
+  EXPECT_EQ(stage.log("w", "t/teller@1", ""), Words{"Tell"});
+}
+
+TEST_F(Effects, params_are_canonical_and_bad_ones_are_refused_in_the_managers_words) {
+  Emitted loose{"t/charge@1", *unhex("bf66616d6f756e741805ff"), "payments", Bytes("order-1")};
+  ASSERT_TRUE(go("a", output({}, {loose})));
+  const Pending p = stage.pending("w")[0];
+  EXPECT_EQ(p.params, cbor::canonical(cbor::Map{{"amount", 5}}));
+  EXPECT_EQ(p.issuer_ref, "payments");
+  EXPECT_EQ(p.requested_key, "order-1");
+  ASSERT_TRUE(go("b", output({}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", -1}}), {}, {}}})));
+  EXPECT_EQ(last("step_failed").text_or("error_code"), "effect.manager");
+  EXPECT_EQ(last("step_failed").text_or("error_message"), "effect manager error: params do not conform to schema: expected nat");
+}
+
+TEST_F(Effects, leave_only_with_their_frame_and_go_to_whom_they_concern) {
+  ASSERT_TRUE(go("a", output({}, {timer(77), {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}},
+                                  {"sys/http.request@1", cbor::encode(cbor::Map{{"method", "GET"}, {"url", "http://x/"}, {"headers", cbor::Map{}}}), {}, {}}})));
+  std::map<To, std::string> ways;
+  for (const auto& [id, e] : stage.open) ways[e.to] = e.queue;
+  EXPECT_EQ(ways[To::clock], "sys/timer.set@1");
+  EXPECT_EQ(ways[To::worker], "t/charge@1");
+  EXPECT_EQ(ways[To::member], "sys/http.request@1");
+}
+
+TEST_F(Effects, blobs_are_put_and_got_in_the_same_turn_under_their_hash) {
+  ASSERT_TRUE(go("a", output({"s"}, {{"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets("hello")}}), {}, {}}})));
+  EXPECT_EQ(log("a"), (Words{"s", "Receipt"}));
+  EXPECT_EQ(stage.kinds("w"), (Words{"manifest", "snapshot", "domain_event", "effect_intent", "effect_receipt"}));
+  EXPECT_TRUE(last("effect_intent").find("params_ref"));
+  EXPECT_TRUE(last("effect_intent").find("params_cbor")->bytes().empty());
+  EXPECT_TRUE(stage.pending("w").empty());
+  const std::string ref = hash_text(sha256("hello"));
+  ASSERT_TRUE(go("a", output({"g"}, {{"sys/blob.get@1", cbor::encode(cbor::Map{{"blob_ref", ref}}), {}, {}}})));
+  EXPECT_EQ(last("effect_receipt").text_or("status"), "ok");
+  ASSERT_TRUE(go("a", output({"g"}, {{"sys/blob.get@1", cbor::encode(cbor::Map{{"blob_ref", kNoHash}}), {}, {}}})));
+  EXPECT_EQ(last("effect_receipt").text_or("status"), "error");
+  ASSERT_TRUE(go("b", output({}, {{"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets("x")}, {"blob_ref", ref}}), {}, {}}})));
+  EXPECT_EQ(main("b").status, Status::failed);
+}
+
+TEST_F(Effects, introspection_is_answered_with_a_receipt_like_any_other) {
+  ASSERT_TRUE(go("a", output({"s"}, {{"sys/introspect.journal_head@1", "\xa0", {}, {}}})));
+  EXPECT_EQ(log("a"), (Words{"s", "Receipt"}));
+  const Value payload = *cbor::decode(last("effect_receipt").find("payload_cbor")->bytes());
+  EXPECT_EQ(payload.find("meta")->find("journal_height")->as_uint64(), 4u);
+}
+
+TEST_F(Routing, what_does_not_fit_its_schema_is_refused_without_a_record) {
+  auto bad = stage.send("w", "t/Do@1", Value(cbor::Map{{"x", 1}}));
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().message, "manifest loader error: event 't/Do@1' payload failed validation: value does not conform to schema: record missing field 'id'");
+  EXPECT_EQ(stage.send("w", "t/None@1", Value(cbor::Map{})).error().message, "manifest loader error: event 't/None@1' payload failed validation: schema 't/None@1' not found");
+  EXPECT_EQ(stage.send("w", "t/Do@1", tell("a"), key_of("b")).error().message, "manifest loader error: event 't/Do@1' carried key that differs from extracted key for workflow 't/main@1'");
+  EXPECT_EQ(stage.kinds("w").size(), 2u);
+}
+
+TEST_F(Routing, an_unrouted_event_is_recorded_and_nobody_runs) {
+  ASSERT_TRUE(stage.send("w", "t/Lonely@1", Value(cbor::Map{})));
+  EXPECT_EQ(stage.kinds("w").size(), 3u);
+  EXPECT_EQ(stage.head("w").steps, 0u);
+}
+
+TEST_F(Routing, receipts_cannot_be_forged_as_events) {
+  auto forged = stage.send("w", "sys/EffectReceiptEnvelope@1", Value(cbor::Map{}));
+  ASSERT_FALSE(forged);
+  EXPECT_NE(forged.error().message.find("for receipts and frames only"), std::string::npos);
+}
+
+TEST_F(Routing, sugar_and_tagged_forms_are_one_event) {
+  json::Value air = test_air();
+  air.array().back().find("routing")->find("subscriptions")->array()[0] = *json::parse(R"({"event":"t/Event@1","workflow":"t/main@1","key_field":"$value.id"})");
+  ASSERT_TRUE(stage.create("v", air));
+  ASSERT_TRUE(stage.send("v", "t/Event@1", Value(cbor::Map{{"Do", tell("a")}})));
+  ASSERT_TRUE(stage.send("v", "t/Event@1", Value(cbor::Map{{"$tag", "Do"}, {"$value", tell("a")}})));
+  ASSERT_TRUE(stage.send("v", "t/Do@1", tell("a")));  // an arm of the family reaches it too
+  auto records = stage.records("v");
+  EXPECT_EQ(*records[2].find("value"), *records[3].find("value"));
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"Do", "Do", "Do"}));
+}
+
+TEST_F(Mailbox, ready_cells_take_turns_and_each_keeps_its_order) {
+  std::vector<Event> events;
+  auto word = [](const std::string& schema, const std::string& id, const std::string& w) { return Event{schema, cbor::encode(cbor::Map{{"id", id}, {"word", w}}), {}}; };
+  for (int i = 0; i < 5; ++i) events.push_back(word("t/Half@1", "flood", "f" + std::to_string(i)));
+  events.push_back(word("t/Deaf@1", "one", "d"));
+  ASSERT_TRUE(go("a", output({}, {}, events)));
+  EXPECT_EQ(log("flood", "t/half@1"), (Words{"f0", "f1", "f2", "f3", "f4"}));
+  // The single event ran after one of the flood, not after five: its step stands second.
+  EXPECT_EQ(stage.cell("w", "t/deaf@1", key_of("one")).status, Status::running);
+}
+
+TEST_F(Mailbox, a_flood_goes_on_in_further_turns_until_it_is_worked_off) {
+  // 80 events, each of which emits 16 to one cell: 1360 steps, more than one turn may take.
+  StepOutput inner = output({}, {}, std::vector<Event>(16, event_to("t/Deaf@1", "sink")));
+  StepOutput outer = output({}, {}, std::vector<Event>(80, Event{"t/Half@1", cbor::encode(tell("mid", inner)), {}}));
+  ASSERT_TRUE(go("a", outer));
+  EXPECT_EQ(log("sink", "t/deaf@1").size(), 1280u);
+  EXPECT_EQ(stage.head("w").queued, 0u);
+  EXPECT_EQ(stage.head("w").chain, 0u);
+  EXPECT_GT(stage.head("w").steps, kStepsPerTurn);
+}
+
+TEST_F(Receipts, reach_the_cell_that_asked_and_settle_once) {
+  ASSERT_TRUE(go("a", output({}, {timer(5)})));
+  ASSERT_TRUE(go("b", output({}, {timer(5)})));
+  const Pending a = stage.pending("w")[0], b = stage.pending("w")[1];
+  ASSERT_TRUE(stage.settle("w", b.intent, Value(cbor::Map{{"delivered_at_ns", 9}})));
+  EXPECT_EQ(log("b"), Words{"Receipt"});
+  EXPECT_EQ(log("a"), Words{});
+  EXPECT_EQ(main("a").status, Status::waiting);
+  EXPECT_EQ(main("b").status, Status::running);
+  const size_t records = stage.kinds("w").size();
+  auto again = stage.settle("w", b.intent, Value(cbor::Map{{"delivered_at_ns", 9}}));
+  EXPECT_EQ(again.error().reason, "EFFECT_NOT_OPEN");
+  EXPECT_EQ(stage.kinds("w").size(), records);
+  ASSERT_TRUE(stage.settle("w", a.intent, Value(cbor::Map{{"delivered_at_ns", 9}})));
+  EXPECT_EQ(log("a"), Words{"Receipt"});
+}
+
+TEST_F(Receipts, carry_the_whole_envelope) {
+  ASSERT_TRUE(go("a", output({}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), "payments", {}}})));
+  const Pending p = stage.pending("w")[0];
+  ASSERT_TRUE(stage.settle("w", p.intent, Value(cbor::Map{{"code", 0}})));
+  const Value r = last("effect_receipt");
+  EXPECT_EQ(r.find("payload_cbor")->bytes(), cbor::canonical(cbor::Map{{"code", 0}}));
+  EXPECT_EQ(p.emitted_at_seq, 2u);
+  EXPECT_EQ(log("a"), Words{"Receipt"});
+}
+
+TEST_F(Receipts, that_do_not_fit_are_faults_with_a_rejected_event_where_there_is_an_arm) {
+  ASSERT_TRUE(go("a", output({"s"}, {timer(5), timer(6)})));
+  const auto pending = stage.pending("w");
+  ASSERT_TRUE(stage.settle("w", pending[0].intent, Value(cbor::Map{{"nonsense", 1}})));
+  EXPECT_EQ(log("a"), (Words{"s", "Rejected"}));
+  EXPECT_EQ(stage.pending("w").size(), 1u);
+  EXPECT_EQ(main("a").status, Status::waiting);
+  const Value fault = *cbor::decode(last("custom").find("data")->bytes());
+  EXPECT_EQ(fault.text_or("error_code"), "receipt.invalid_payload");
+  EXPECT_TRUE(fault.find("delivered_rejected")->boolean());
+  EXPECT_FALSE(fault.find("workflow_failed")->boolean());
+}
+
+TEST_F(Receipts, without_an_arm_a_fault_fails_the_instance_and_drops_what_it_waits_for) {
+  ASSERT_TRUE(go("a", output({"s"}, {timer(5), {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}}), "t/Half@1"));
+  ASSERT_TRUE(go("b", output({"s"}, {timer(5)}), "t/Half@1"));
+  Pending charge;
+  for (const Pending& p : stage.pending("w"))
+    if (p.identity.effect == "t/charge@1") charge = p;
+  ASSERT_TRUE(stage.settle("w", charge.intent, Value(cbor::Map{{"code", 0}})));
+  const Instance a = stage.cell("w", "t/half@1", key_of("a"));
+  EXPECT_EQ(a.status, Status::failed);
+  EXPECT_TRUE(a.inflight.empty());
+  EXPECT_EQ(stage.cell("w", "t/half@1", key_of("b")).status, Status::waiting);
+  const Value fault = *cbor::decode(last("custom").find("data")->bytes());
+  EXPECT_EQ(fault.text_or("error_code"), "receipt.delivery_failed");
+  EXPECT_EQ(fault.find("dropped_pending_receipts")->as_uint64(), 1u);
+  EXPECT_EQ(stage.open.size(), 1u);
+}
+
+TEST_F(Receipts, error_and_timeout_may_carry_any_payload) {
+  ASSERT_TRUE(go("a", output({"s"}, {timer(5), timer(6)})));
+  const auto pending = stage.pending("w");
+  ASSERT_TRUE(stage.settle("w", pending[0].intent, Value("the bank is closed"), "error"));
+  ASSERT_TRUE(stage.settle("w", pending[1].intent, Value(), "timeout"));
+  EXPECT_EQ(log("a"), (Words{"s", "Receipt", "Receipt"}));
+  EXPECT_EQ(stage.head("w").receipts_error, 1u);
+  EXPECT_EQ(stage.head("w").receipts_timeout, 1u);
+}
+
+TEST_F(Receipts, a_timer_fires_as_the_older_typed_event_where_that_is_the_arm) {
+  ASSERT_TRUE(go("a", output({"s"}, {timer(5)}), "t/Half@1"));
+  ASSERT_TRUE(stage.say("timer", {}, stage.open.begin()->first));
+  EXPECT_EQ(log("a", "t/half@1"), (Words{"s", "Fired"}));
+  EXPECT_EQ(stage.head("w").timers, 0u);
+}
+
+TEST_F(Receipts, a_timer_is_never_early) {
+  const uint64_t late = static_cast<uint64_t>(stage.clock) + 10 * kSecond;
+  ASSERT_TRUE(go("a", output({"s"}, {timer(late)})));
+  EXPECT_EQ(stage.open.begin()->second.due, static_cast<Time>(late));
+  ASSERT_TRUE(stage.say("timer", {}, stage.open.begin()->first));
+  const Value payload = *cbor::decode(last("effect_receipt").find("payload_cbor")->bytes());
+  EXPECT_GE(*payload.find("delivered_at_ns")->as_uint64(), late);
+}
+
+TEST_F(Receipts, of_an_unknown_intent_change_nothing) {
+  auto unknown = stage.say("receipt", encode(SendReceipt{"w", {Bytes(32, '\x09'), "ok", "\xa0", {}, {}}}));
+  EXPECT_EQ(unknown.error().reason, "receipt.unknown");
+  EXPECT_EQ(unknown.error().message, "unknown effect receipt for sha256:0909090909090909090909090909090909090909090909090909090909090909");
+  EXPECT_EQ(stage.kinds("w").size(), 2u);
+}
+
+TEST_F(Receipts, random_interleavings_over_a_hundred_cells_never_cross) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(go("c" + std::to_string(i), output({}, {timer(5), timer(6)})));
+  auto pending = stage.pending("w");
+  uint64_t seed = 12345;
+  while (!pending.empty()) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const size_t at = (seed >> 33) % pending.size();
+    ASSERT_TRUE(stage.settle("w", pending[at].intent, Value(cbor::Map{{"delivered_at_ns", 9}})));
+    pending.erase(pending.begin() + static_cast<long>(at));
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(log("c" + std::to_string(i)), (Words{"Receipt", "Receipt"}));
+}
+
+StreamFrame frame_for(const Pending& p, uint64_t seq) {
+  StreamFrame f;
+  f.intent = p.intent;
+  f.origin_module_id = p.workflow;
+  f.origin_instance_key = p.key;
+  f.identity.effect = p.identity.effect;
+  f.emitted_at_seq = p.emitted_at_seq;
+  f.seq = seq;
+  f.kind = "progress";
+  f.payload = "\xa0";
+  return f;
+}
+
+TEST_F(Streams, frames_move_a_cursor_gaps_are_noted_and_the_rest_is_dropped_with_a_reason) {
+  ASSERT_TRUE(go("a", output({}, {timer(5)})));
+  const Pending p = stage.pending("w")[0];
+  auto push = [&](StreamFrame f) { return stage.say("frame", encode(SendFrame{"w", std::move(f)}))->string_or("status"); };
+  auto reason = [&] { return std::string(cbor::decode(last("custom").find("data")->bytes())->text_or("reason_code")); };
+  EXPECT_EQ(push(frame_for(p, 1)), "accepted");
+  EXPECT_EQ(push(frame_for(p, 1)), "dropped");
+  EXPECT_EQ(reason(), "stream.non_monotonic");
+  EXPECT_EQ(push(frame_for(p, 4)), "accepted");
+  EXPECT_EQ(last("custom").text_or("tag"), "workflow.stream_gap");
+  EXPECT_EQ(main("a").inflight[0].last_stream_seq, 4u);
+  StreamFrame other = frame_for(p, 5);
+  other.emitted_at_seq = 99;
+  EXPECT_EQ(push(other), "dropped");
+  EXPECT_EQ(reason(), "stream.identity_mismatch");
+  EXPECT_EQ(log("a"), (Words{"Frame", "Frame"}));
+  ASSERT_TRUE(stage.settle("w", p.intent, Value(cbor::Map{{"delivered_at_ns", 9}})));
+  EXPECT_EQ(push(frame_for(p, 6)), "dropped");
+  EXPECT_EQ(reason(), "stream.unknown_intent");
+}
+
+}  // namespace
+}  // namespace pawl::worlds

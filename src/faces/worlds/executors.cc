@@ -1,0 +1,122 @@
+#include "faces/worlds/executors.h"
+
+namespace pawl::worlds {
+namespace {
+
+// The host (and port) of an http or https url; empty when it is neither. User names are not taken.
+std::string host_of(std::string_view url) {
+  const size_t at = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
+  if (at == 0) return {};
+  std::string host(url.substr(at, url.find_first_of("/?#", at) - at));
+  if (host.find('@') != std::string::npos || host.find('\\') != std::string::npos) return {};
+  for (char& c : host)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return host;
+}
+
+std::string without_port(const std::string& host) {
+  const size_t bracket = host.rfind(']');
+  const size_t colon = host.rfind(':');
+  if (colon == std::string::npos || (bracket != std::string::npos && colon < bracket)) return host;
+  return host.substr(0, colon);
+}
+
+bool is_literal(std::string_view name) {
+  return name == "localhost" || name.ends_with(".localhost") || name.starts_with("[") || (!name.empty() && name.find_first_not_of("0123456789.xabcdef") == std::string_view::npos && name.back() <= '9');
+}
+
+}  // namespace
+
+Allowed allowed(std::string_view url, const std::vector<std::string>& allow) {
+  const std::string host = host_of(url);
+  if (host.empty()) return {};
+  const std::string name = without_port(host);
+  for (const std::string& row : allow) {
+    if (row == host || row == name) return {true, is_literal(name)};
+    if (row.starts_with("*.") && name.size() > row.size() - 1 && name.ends_with(std::string_view(row).substr(1)) && !is_literal(name)) return {true, false};
+  }
+  return {};
+}
+
+Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) const {
+  auto name = parse_effect_id(effect.id);
+  CHECK(name.has_value());
+  TRY(auto loaded, service_.loaded(name->place));
+  if (!loaded) return fail(Code::not_found, "not_found", "the world is gone");
+  TRY(cbor::Value params, cbor::decode(intent.params));
+  TRY(params, service_.inject_secrets(name->place, *loaded, params));
+  HttpCall call;
+  call.method = params.text_or("method");
+  call.url = params.text_or("url");
+  const Allowed may = allowed(call.url, service_.options().http_allow);
+  if (!may.yes) return fail(Code::denied, "http.denied", "'" + call.url + "' is not in the server's list of allowed hosts: add its host to worlds.http_allow");
+  call.allow_private = may.at_private;
+  if (const cbor::Value* headers = params.find("headers"); headers && headers->is_map())
+    for (const auto& [key, value] : headers->map())
+      if (key.is_text() && value.is_text()) call.headers.emplace_back(key.text(), value.text());
+  if (const cbor::Value* ref = params.find("body_ref"); ref && ref->is_text()) {
+    TRY(Bytes digest, parse_hash(ref->text()));
+    TRY(Cell cell, service_.door().read(blob_key(name->place.tenant, digest)));
+    if (!cell.exists()) return fail(Code::not_found, "store.error", "body_ref " + ref->text() + " is not in the store");
+    TRY(Blob blob, decode_blob(digest, cell.value()));
+    call.body = std::move(blob.bytes);
+  }
+  return call;
+}
+
+void Executors::opened(const Effect& effect) {
+  auto intent = decode_pending(effect.body);
+  if (!intent || intent->identity.effect != "sys/http.request@1") return;
+  const Time started = service_.door().now();
+  auto call = plan(effect, *intent);
+  if (call && !client_) call = fail(Code::unavailable, "http.unavailable", "this server has no HTTP client");
+  if (!call) return finish(effect, intent->intent, started, fail(std::move(call.error())));
+  client_->send(std::move(*call), [this, effect, digest = intent->intent, started](Result<HttpReply> reply) { finish(effect, digest, started, std::move(reply)); });
+}
+
+void Executors::finish(const Effect& effect, const Bytes& intent, Time started, Result<HttpReply> reply) {
+  auto name = parse_effect_id(effect.id);
+  CHECK(name.has_value());
+  Receipt receipt{intent, "ok", {}, {}, Bytes(64, '\0')};
+  if (!reply) {
+    receipt.status = reply.error().code == Code::exhausted || reply.error().reason == "TIMEOUT" ? "timeout" : "error";
+    receipt.payload = cbor::canonical(cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
+    return settle(effect.id, name->place, std::move(receipt));
+  }
+  cbor::Map headers;
+  for (const auto& [key, value] : reply->headers) headers.emplace_back(key, value);
+  cbor::Map payload{{"status", int64_t{reply->status}}, {"headers", cbor::Value(std::move(headers))}, {"body_ref", cbor::Value()},
+                    {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(started)}, {"end_ns", static_cast<uint64_t>(service_.door().now())}}}};
+  if (reply->body.empty()) {
+    receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
+    return settle(effect.id, name->place, std::move(receipt));
+  }
+  payload[2].second = hash_text(sha256(reply->body));
+  receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
+  Input input;
+  input.program = kProgram;
+  input.verb = "put_blob";
+  input.body = std::move(reply->body);
+  input.caller.tenant = name->place.tenant;
+  input.caller.user = "~executor";
+  service_.door().submit(std::move(input), [this, id = effect.id, place = name->place, receipt = std::move(receipt)](Result<Answer> put) mutable {
+    if (!put) receipt.status = "error", receipt.payload = cbor::canonical(cbor::Map{{"code", put.error().reason}, {"message", put.error().message}});
+    settle(id, place, std::move(receipt));
+  });
+}
+
+// A world that is busy takes the receipt on the next try; everything else was settled meanwhile.
+void Executors::settle(const std::string& id, const Place& place, Receipt receipt) {
+  Input input;
+  input.program = kProgram;
+  input.verb = "receipt";
+  input.body = encode(SendReceipt{place.world, receipt});
+  input.caller.tenant = place.tenant;
+  input.caller.user = "~executor";
+  input.settles = id;
+  service_.door().submit(std::move(input), [this, id, place, receipt = std::move(receipt)](Result<Answer> answer) mutable {
+    if (!answer && answer.error().reason == "busy") settle(id, place, std::move(receipt));
+  });
+}
+
+}  // namespace pawl::worlds

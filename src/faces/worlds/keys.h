@@ -1,0 +1,77 @@
+#pragma once
+// Where the cells of worlds stand, and the ids of their effects. All keys of one world share a prefix.
+
+#include <algorithm>
+#include <optional>
+
+#include "kernel/cell.h"
+
+namespace pawl::worlds {
+
+inline constexpr std::string_view kProgram = "worlds";
+
+// One world's address.
+struct Place {
+  std::string tenant, world;
+};
+
+inline Key world_key(const Place& p) { return key({kProgram, p.tenant, "world", p.world}); }
+inline Key worlds_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "world"}); }
+inline Key air_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "air"}); }
+inline Key head_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "head"}); }
+
+// What is binary stands at the end and as it is, so that keys sort as their bytes do.
+inline Key cells_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "c"}); }
+inline Key cells_prefix(const Place& p, std::string_view workflow) { return prefix({kProgram, p.tenant, "at", p.world, "c", workflow}); }
+inline Key cell_key(const Place& p, std::string_view workflow, BytesView k) { return cells_prefix(p, workflow).append(k); }
+inline Key dirty_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "d"}); }
+inline Key dirty_key(const Place& p, std::string_view workflow, BytesView k) { return prefix({kProgram, p.tenant, "at", p.world, "d", workflow}).append(k); }
+inline Key pending_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "p"}); }
+inline Key pending_key(const Place& p, BytesView intent) { return pending_prefix(p).append(intent); }
+inline Key queued_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "q"}); }
+inline Key queued_key(const Place& p, uint64_t n) { return queued_prefix(p).append(ordered64(n)); }
+inline Key proposals_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "g"}); }
+inline Key proposal_key(const Place& p, uint64_t id) { return proposals_prefix(p).append(ordered64(id)); }
+
+// Of a key below cells_prefix(place) or dirty_prefix(place): whose cell it is.
+struct CellAt {
+  std::string workflow;
+  Bytes key;
+};
+inline CellAt cell_at(const Place& p, BytesView at) {
+  const size_t lead = cells_prefix(p).size();
+  const size_t zero = std::min(at.find('\0', lead), at.size() - 1);
+  return {std::string(at.substr(lead, zero - lead)), Bytes(at.substr(zero + 1))};
+}
+
+inline Key command_key(const Place& p, std::string_view id) { return key({kProgram, p.tenant, "at", p.world, "k", id}); }
+inline Key blobs_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "cas"}); }
+inline Key blob_key(std::string_view tenant, BytesView hash) { return blobs_prefix(tenant).append(hash); }
+inline Key secret_key(std::string_view tenant, std::string_view binding) { return key({kProgram, tenant, "secret", binding}); }
+inline Key secrets_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "secret"}); }
+
+// Effects are named across all worlds: "worlds|tenant|world|hex". Equal worlds make equal intents, so
+// the intent alone would not do.
+inline std::string effect_id(const Place& p, std::string_view what) {
+  return std::string(kProgram) + "|" + p.tenant + "|" + p.world + "|" + std::string(what);
+}
+struct EffectName {
+  Place place;
+  std::string what;
+};
+inline std::optional<EffectName> parse_effect_id(std::string_view id) {
+  const std::string lead = std::string(kProgram) + "|";
+  const size_t last = id.rfind('|');
+  if (!id.starts_with(lead) || last == std::string_view::npos) return {};
+  const size_t middle = id.rfind('|', last - 1);
+  if (middle == std::string_view::npos || middle < lead.size()) return {};
+  return EffectName{{std::string(id.substr(lead.size(), middle - lead.size())), std::string(id.substr(middle + 1, last - middle - 1))}, std::string(id.substr(last + 1))};
+}
+
+// View rows: the world's journal and what points into it.
+inline Bytes record_row(const Place& p, uint64_t seq) { return prefix({"j", p.tenant, p.world}) + ordered64(seq); }
+inline Bytes records_prefix(const Place& p) { return prefix({"j", p.tenant, p.world}); }
+// `kind`: e event hash, i intent, c cell, s snapshot (of nothing further).
+inline Bytes index_prefix(const Place& p, std::string_view kind, BytesView what) { return prefix({"x", p.tenant, p.world, kind, what}); }
+
+}  // namespace pawl::worlds

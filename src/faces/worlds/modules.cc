@@ -1,0 +1,36 @@
+#include "faces/worlds/modules.h"
+
+namespace pawl::worlds {
+
+Result<wasm::Runner*> Modules::runner(const Module& module) const {
+  if (module.def.artifact == kNoHash)
+    return fail(Code::unprocessable, "wasm.error", "wasm runtime error: module '" + module.def.name + "' has no artifact hash: build it and put its bytes into the store");
+  if (!runner_)
+    return fail(Code::unavailable, "WASM_UNAVAILABLE", "module '" + module.def.name + "' is WASM and this server runs without a WASM engine: run scripts/setup-wasm and restart");
+  return runner_;
+}
+
+Result<Ran> Modules::run(const Module& module, std::string_view entrypoint, BytesView input, const wasm::Limits& limits, const wasm::Fetch& fetch) const {
+  if (auto native = natives_.find(module.def.name); native != natives_.end()) {
+    TRY(Bytes output, native->second->step(entrypoint, input));
+    return Ran{std::move(output), 0};
+  }
+  TRY(wasm::Runner* r, runner(module));
+  TRY(Bytes hash, parse_hash(module.def.artifact));
+  TRY(wasm::Outcome outcome, r->call(hash, fetch, entrypoint, input, limits));
+  return Ran{std::move(outcome.output), outcome.fuel};
+}
+
+Result<bool> Modules::migrates(const Module& module, const wasm::Fetch& fetch) const {
+  if (auto native = natives_.find(module.def.name); native != natives_.end()) return native->second->migrates();
+  if (module.def.artifact == kNoHash) return false;
+  TRY(wasm::Runner* r, runner(module));
+  TRY(Bytes hash, parse_hash(module.def.artifact));
+  return r->has_export(hash, fetch, "migrate");
+}
+
+std::string Modules::version_of(const Module& module) const {
+  return natives_.contains(module.def.name) ? module.hash : module.def.artifact;
+}
+
+}  // namespace pawl::worlds

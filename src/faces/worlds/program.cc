@@ -1,0 +1,246 @@
+#include "faces/worlds/program.h"
+
+#include "faces/worlds/air/normalize.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+
+const WorldsProgram::Row WorldsProgram::kVerbs[] = {
+    {"event", &WorldsProgram::event},       {"receipt", &WorldsProgram::receipt}, {"timer", &WorldsProgram::timer},
+    {"frame", &WorldsProgram::frame},       {"drain", &WorldsProgram::drain},     {"create", &WorldsProgram::create},
+    {"snapshot", &WorldsProgram::snapshot}, {"compact", &WorldsProgram::compact}, {"govern", &WorldsProgram::govern},
+    {"fork", &WorldsProgram::fork},         {"put_blob", &WorldsProgram::put_blob}, {"put_secret", &WorldsProgram::put_secret},
+    {"collect", &WorldsProgram::collect},
+};
+
+Result<Bytes> WorldsProgram::run(Turn& turn, const Input& input) const {
+  for (const Row& row : kVerbs)
+    if (row.name == input.verb) return (this->*row.verb)(turn, input);
+  return fail(Code::unsupported, "invalid_request", "worlds has no verb '" + input.verb + "'");
+}
+
+void WorldsProgram::view(const Committed& frame, ViewRows& rows) const {
+  for (const Bytes& bytes : frame.notes) {
+    if (auto compaction = decode_compaction(bytes)) {
+      for (uint64_t seq = compaction->from; seq < compaction->to; ++seq) rows.erase(record_row(compaction->place, seq));
+      continue;
+    }
+    auto note = decode_note(bytes);
+    if (!note) continue;
+    rows.put(record_row(note->place, note->seq), note->payload);
+    for (const auto& [kind, what] : note->index) rows.put(index_prefix(note->place, kind, what) + ordered64(note->seq), {});
+  }
+}
+
+// Receipts come under the tenant of their effect, whoever brings them.
+static Place place_of(const Input& input, std::string world) {
+  if (auto effect = parse_effect_id(input.settles)) return effect->place;
+  return {input.caller.tenant, std::move(world)};
+}
+
+Result<Bytes> WorldsProgram::create(Turn& turn, const Input& input) const {
+  TRY(CreateWorld v, decode_create(input.body));
+  TRY(cbor::Value bundle, cbor::decode(v.bundle));
+  TRY(Patch air, parse_patch(plain_json(bundle)));
+  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
+  World world;
+  world.id = v.world;
+  world.engine = v.engine;
+  world.limits = v.limits;
+  world.check_state = v.check_state;
+  TRY_OK(engine.create(std::move(world), {std::move(air.manifest), std::move(air.nodes)}));
+  TRY_OK(engine.close());
+  return json::print(json::object({{"world_id", v.world}, {"manifest_hash", engine.world().manifest_hash}, {"height", engine.head().height},
+                                   {"snapshot_ref", engine.world().snapshot_ref}, {"created_at_ns", static_cast<int64_t>(turn.now())}}));
+}
+
+Result<Bytes> WorldsProgram::event(Turn& turn, const Input& input) const {
+  TRY(SendEvent v, decode_send(input.body));
+  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(engine.open());
+  if (v.expected_epoch != 0 && v.expected_epoch != engine.world().epoch)
+    return fail(Code::conflict, "conflict", "world '" + v.world + "' is in epoch " + std::to_string(engine.world().epoch) + ", not " + std::to_string(v.expected_epoch) + ": its manifest has changed");
+  TRY(Accepted accepted, engine.accept_event(std::move(v.event)));
+  TRY_OK(engine.close());
+  std::string out = "{\"event_hash\":\"" + accepted.event_hash + "\",\"seq\":" + std::to_string(accepted.height) + ",\"height\":" + std::to_string(engine.head().height);
+  return out + ",\"queued\":" + std::to_string(engine.head().queued) + "}";
+}
+
+Result<Bytes> WorldsProgram::receipt(Turn& turn, const Input& input) const {
+  TRY(SendReceipt v, decode_receipt(input.body));
+  Engine engine(turn, place_of(input, v.world), runtime_);
+  TRY_OK(engine.open());
+  TRY_OK(engine.accept_receipt(std::move(v.receipt)));
+  TRY_OK(engine.close());
+  return json::print(json::object({{"status", "settled"}, {"height", engine.head().height}}));
+}
+
+Result<Bytes> WorldsProgram::timer(Turn& turn, const Input& input) const {
+  auto effect = parse_effect_id(input.settles);
+  if (!effect) return fail(Code::invalid, "receipt.decode", "'" + input.settles + "' is no timer of worlds");
+  TRY(Bytes intent, unhex(effect->what));
+  Engine engine(turn, effect->place, runtime_);
+  TRY_OK(engine.open());
+  TRY_OK(engine.fire_timer(intent));
+  TRY_OK(engine.close());
+  return Bytes();
+}
+
+Result<Bytes> WorldsProgram::frame(Turn& turn, const Input& input) const {
+  TRY(SendFrame v, decode_frame_body(input.body));
+  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(engine.open());
+  TRY(bool taken, engine.accept_frame(std::move(v.frame)));
+  TRY_OK(engine.close());
+  return json::print(json::object({{"status", taken ? "accepted" : "dropped"}, {"height", engine.head().height}}));
+}
+
+Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
+  Engine engine(turn, place_of(input, input.body), runtime_);
+  TRY_OK(engine.open());
+  TRY_OK(engine.go_on());
+  TRY_OK(engine.close());
+  return Bytes();
+}
+
+Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
+  Engine engine(turn, {input.caller.tenant, input.body}, runtime_);
+  TRY_OK(engine.open());
+  TRY(std::string ref, engine.snapshot());
+  TRY_OK(engine.close());
+  return json::print(json::object({{"snapshot_ref", ref}, {"height", engine.world().snapshot_height}, {"manifest_hash", engine.world().manifest_hash}}));
+}
+
+Result<Bytes> WorldsProgram::compact(Turn& turn, const Input& input) const {
+  Reader r(input.body);
+  std::string world(r.str());
+  const uint64_t through = r.uint();
+  Engine engine(turn, {input.caller.tenant, world}, runtime_);
+  TRY_OK(engine.open());
+  TRY_OK(engine.compact(through));
+  TRY_OK(engine.close());
+  return json::print(json::object({{"retained_from", engine.world().retained_from}}));
+}
+
+json::Value proposal_json(const Proposal& p) {
+  json::Object out;
+  out.add("proposal_id", p.id);
+  out.add("state", json::Value(name_of(p.state)));
+  out.add("patch_hash", p.patch_hash);
+  out.add("manifest_hash", p.manifest_hash);
+  out.add("description", p.described ? json::Value(p.description) : json::Value());
+  if (!p.approver.empty()) out.add("approver", p.approver);
+  if (!p.report.empty())
+    if (auto report = cbor::decode(p.report)) out.add("shadow_report", plain_json(*report));
+  return json::Value(std::move(out));
+}
+
+static Result<json::Value> act(Engine& engine, const Govern& v) {
+  if (v.action == "propose") {
+    TRY(json::Value document, json::parse(v.patch));
+    TRY(Patch patch, document.find("patches") ? engine.compile(document) : parse_patch(document));
+    TRY(Proposal p, engine.propose(patch, v.description));
+    return proposal_json(p);
+  }
+  if (v.action == "shadow") {
+    TRY(Bytes report, engine.shadow(v.proposal, {v.seeds}));
+    TRY(cbor::Value value, cbor::decode(report));
+    return plain_json(value);
+  }
+  if (v.action == "approve" || v.action == "reject") {
+    TRY(Proposal p, engine.decide(v.proposal, v.approver, v.action == "approve"));
+    return proposal_json(p);
+  }
+  TRY(Proposal p, engine.apply(v.proposal, v.strict));
+  return proposal_json(p);
+}
+
+// A command that fails leaves nothing but its outcome, for whoever polls.
+Result<Bytes> WorldsProgram::govern(Turn& turn, const Input& input) const {
+  TRY(Govern v, decode_govern(input.body));
+  const Place place{input.caller.tenant, v.world};
+  const Turn::Mark mark = turn.mark();
+  Engine engine(turn, place, runtime_);
+  TRY_OK(engine.open());
+  auto outcome = act(engine, v);
+  if (!outcome && (outcome.error().code == Code::unavailable || outcome.error().code == Code::corrupt)) return fail(std::move(outcome.error()));
+  Command command{v.command, v.action, true, {}, {}, {}, turn.now()};
+  if (outcome) {
+    TRY_OK(engine.close());
+    command.result = json::print(*outcome);
+  } else {
+    turn.rewind(mark);
+    command.code = outcome.error().reason;
+    command.message = outcome.error().message;
+    command.result = outcome.error().detail;
+  }
+  turn.write(command_key(place, v.command), encode(command));
+  return encode(command);
+}
+
+Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
+  TRY(ForkWorld v, decode_fork(input.body));
+  const Place source{input.caller.tenant, v.source};
+  TRY(auto parent, turn.read_as<World>(world_key(source), decode_world));
+  if (!parent) return fail(Code::not_found, "not_found", "world '" + v.source + "' does not exist");
+  World world = *parent;
+  world.id = v.world;
+  world.parent = v.source;
+  world.parent_height = v.until;
+  world.detached = true;
+  world.retained_from = v.recorded.from;
+  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(engine.adopt(std::move(world)));
+  engine.retrace(&v.recorded);
+  TRY_OK(engine.restore(v.snapshot_ref));
+  TRY_OK(engine.replay(v.until));
+  engine.retrace(nullptr);
+  size_t stubbed = 0;
+  for (Receipt& receipt : v.stubs) {
+    auto settled = engine.accept_receipt(std::move(receipt));
+    if (settled) ++stubbed;
+    else if (settled.error().reason != "receipt.unknown") return fail(std::move(settled.error()));
+  }
+  const uint64_t height = engine.head().height;
+  if (v.live) {
+    engine.attach();
+    TRY_OK(engine.offer_all());
+  }
+  TRY_OK(engine.close());
+  return json::print(json::object({{"world_id", v.world}, {"parent", v.source}, {"height", height}, {"manifest_hash", engine.world().manifest_hash},
+                                   {"stub_receipts", uint64_t{stubbed}}, {"effects", v.live ? "live" : "detached"}}));
+}
+
+Result<Bytes> WorldsProgram::put_blob(Turn& turn, const Input& input) const {
+  Blobs blobs(turn, input.caller.tenant);
+  TRY(Bytes digest, blobs.put(input.body));
+  return json::print(json::object({{"hash", hash_text(digest)}, {"size", uint64_t{input.body.size()}}}));
+}
+
+Result<Bytes> WorldsProgram::put_secret(Turn& turn, const Input& input) const {
+  TRY(PutSecret v, decode_put_secret(input.body));
+  const Key where = secret_key(input.caller.tenant, v.binding);
+  TRY(Cell cell, turn.read(where));
+  if (v.erase) {
+    if (!cell.exists()) return fail(Code::not_found, "not_found", "secret binding '" + v.binding + "' does not exist");
+    turn.erase(where);
+    return json::print(json::object({{"binding_id", v.binding}, {"status", "deleted"}}));
+  }
+  Secret secret{v.binding, v.info, {}};
+  if (cell.exists()) {
+    TRY(secret, decode_secret(cell.value()));
+    if (!v.info.empty()) secret.info = v.info;
+  }
+  if (!v.value.empty()) secret.versions.emplace_back(turn.now(), v.value);
+  turn.write(where, encode(secret));
+  return json::print(json::object({{"binding_id", v.binding}, {"version", uint64_t{secret.versions.size()}}, {"created_at_ns", static_cast<int64_t>(turn.now())}}));
+}
+
+Result<Bytes> WorldsProgram::collect(Turn& turn, const Input& input) const {
+  Reader r(input.body);
+  const Time grace = input.body.empty() ? kBlobGrace : r.sint();
+  TRY(Collected c, collect_garbage(turn, input.caller.tenant, builtins_, grace));
+  return json::print(json::object({{"kept", uint64_t{c.kept}}, {"erased", uint64_t{c.erased}}, {"young", uint64_t{c.young}}}));
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,124 @@
+#pragma once
+// The program named "worlds": what each verb does in one turn. A turn is one input to one world, with
+// everything that follows from it.
+
+#include "faces/worlds/engine.h"
+#include "kernel/program.h"
+
+namespace pawl::worlds {
+
+// Bodies of inputs. Each names its world first; bytes are as Writer writes them.
+struct CreateWorld {
+  std::string world;
+  Bytes bundle;  // manifest and nodes, as encode_bundle() writes them
+  wasm::Limits limits{};
+  bool check_state = true;
+  std::string engine{};  // that the service found; recorded, so that a rerun needs no engine to agree
+};
+struct SendEvent {
+  std::string world;
+  Event event;
+  uint64_t expected_epoch = 0;  // 0: any
+};
+struct SendReceipt {
+  std::string world;
+  Receipt receipt;
+};
+struct SendFrame {
+  std::string world;
+  StreamFrame frame;
+};
+struct Govern {
+  std::string world, command;     // command: the id under which the outcome is kept
+  std::string action;             // propose, shadow, approve, reject, apply
+  uint64_t proposal = 0;
+  Bytes patch{};                  // JSON of a patch document, or of a compiled patch
+  std::optional<std::string> description{};
+  std::string approver{};
+  bool strict = true;
+  std::vector<Event> seeds{};
+};
+struct ForkWorld {
+  std::string world, source, snapshot_ref;
+  uint64_t until = 0;             // height
+  Recorded recorded{};            // from the snapshot's record on
+  std::vector<Receipt> stubs{};   // receipts that the source got later, for what is still open
+  bool live = false;              // true: effects go out as those of any world
+};
+struct PutSecret {
+  std::string binding;
+  Bytes value;                    // as it is kept: sealed by the service
+  bool erase = false;
+  std::string info{};             // JSON: kind, created by
+};
+
+Bytes encode(const CreateWorld& v);
+Bytes encode(const SendEvent& v);
+Bytes encode(const SendReceipt& v);
+Bytes encode(const SendFrame& v);
+Bytes encode(const Govern& v);
+Bytes encode(const ForkWorld& v);
+Bytes encode(const PutSecret& v);
+Result<CreateWorld> decode_create(BytesView in);
+Result<SendEvent> decode_send(BytesView in);
+Result<SendReceipt> decode_receipt(BytesView in);
+Result<SendFrame> decode_frame_body(BytesView in);
+Result<Govern> decode_govern(BytesView in);
+Result<ForkWorld> decode_fork(BytesView in);
+Result<PutSecret> decode_put_secret(BytesView in);
+
+// A binding's versions, oldest first.
+struct Secret {
+  std::string binding;
+  std::string info{};
+  std::vector<std::pair<Time, Bytes>> versions{};  // sealed; empty bytes: forgotten
+};
+Bytes encode(const Secret& v);
+Result<Secret> decode_secret(BytesView in);
+
+class WorldsProgram final : public Program {
+ public:
+  explicit WorldsProgram(const Modules& modules) : runtime_{builtins_, modules} {}
+  std::string_view name() const override { return kProgram; }
+  Result<Bytes> run(Turn& turn, const Input& input) const override;
+  void view(const Committed& frame, ViewRows& rows) const override;
+  const Builtins& builtins() const { return builtins_; }
+  const Runtime& runtime() const { return runtime_; }
+
+ private:
+  using Verb = Result<Bytes> (WorldsProgram::*)(Turn&, const Input&) const;
+  struct Row {
+    std::string_view name;
+    Verb verb;
+  };
+  static const Row kVerbs[];
+
+  Result<Bytes> create(Turn& turn, const Input& input) const;
+  Result<Bytes> event(Turn& turn, const Input& input) const;
+  Result<Bytes> receipt(Turn& turn, const Input& input) const;
+  Result<Bytes> frame(Turn& turn, const Input& input) const;
+  Result<Bytes> timer(Turn& turn, const Input& input) const;
+  Result<Bytes> drain(Turn& turn, const Input& input) const;
+  Result<Bytes> snapshot(Turn& turn, const Input& input) const;
+  Result<Bytes> compact(Turn& turn, const Input& input) const;
+  Result<Bytes> govern(Turn& turn, const Input& input) const;
+  Result<Bytes> fork(Turn& turn, const Input& input) const;
+  Result<Bytes> put_blob(Turn& turn, const Input& input) const;
+  Result<Bytes> put_secret(Turn& turn, const Input& input) const;
+  Result<Bytes> collect(Turn& turn, const Input& input) const;
+
+  Builtins builtins_;
+  Runtime runtime_;
+};
+
+// Erases blobs that no world's snapshot, definitions or proposals lead to; the numbers.
+struct Collected {
+  size_t kept = 0, erased = 0, young = 0;
+};
+inline constexpr Time kBlobGrace = 3600 * kSecond;  // a blob just put may not be referred to yet
+Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const Builtins& builtins, Time grace);
+
+// The JSON of a governance action's outcome.
+json::Value proposal_json(const Proposal& proposal);
+
+}  // namespace pawl::worlds

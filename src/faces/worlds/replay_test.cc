@@ -1,0 +1,288 @@
+// Replay or die: the journal of the vectors byte for byte, every world from its snapshot and tail, and
+// snapshots that are a function of the state alone.
+
+#include <gtest/gtest.h>
+
+#include "faces/worlds/stage_test.h"
+
+namespace pawl::worlds {
+namespace {
+
+using cbor::Value;
+
+struct Replay : testing::Test {
+  Stage stage;
+  Result<json::Value> go(const std::string& id, const std::optional<StepOutput>& out = {}, const std::string& schema = "t/Do@1") { return stage.send("w", schema, tell(id, out)); }
+  void settle_first(const Value& payload, std::string status = "ok") { ASSERT_TRUE(stage.settle("w", stage.pending("w")[0].intent, payload, std::move(status))); }
+  std::string fork(uint64_t height) {
+    static int made = 0;
+    const std::string id = "f" + std::to_string(made++);
+    auto r = stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":")" + id + R"(","height":)" + std::to_string(height) + "}");
+    EXPECT_EQ(r.status, 201) << r.body;
+    return id;
+  }
+};
+
+TEST_F(Replay, the_journal_of_the_vectors_comes_out_byte_for_byte) {
+  const json::Value v = vector_file("world_basic.json");
+  AuthorOptions options;
+  options.artifacts["w/script_wasm@1"] = "sha256:251a7d2b75cbb51b7f61db2d81ccbfb6257d303f36127a0c74b7413c0b9488f8";
+  auto made = stage.create("w", *v.find("air"), options, false);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->string_or("manifest_hash"), v.find("expect_after_journal")->string_or("manifest_hash"));
+  Recorded recorded;
+  recorded.from = 2;
+  const json::Array& journal = v.find("journal")->array();
+  for (size_t i = 2; i < journal.size(); ++i) recorded.payloads.push_back(*unhex(journal[i].string_or("payload_hex")));
+  auto ran = stage.lab([&](Turn& turn) -> Result<Bytes> {
+    Engine engine(turn, {"t", "w"}, stage.program->worlds.runtime());
+    TRY_OK(engine.open());
+    engine.retrace(&recorded);
+    TRY_OK(engine.replay(journal.size()));
+    engine.retrace(nullptr);
+    TRY(std::string ref, engine.snapshot());
+    TRY_OK(engine.close());
+    return hash_text(engine.world().roots.at("w/sink@1").cells);
+  });
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_EQ(*ran, v.find("then_snapshot")->find("cell_index_roots")->string_or("w/sink@1"));
+  const json::Value& after = *v.find("expect_after_journal");
+  for (const json::Value& expect : after.find("instances")->array()) {
+    const std::string id(expect.string_or("id"));
+    const size_t colons = id.find("::");
+    const Instance i = stage.cell("w", id.substr(0, colons), *unhex(id.substr(colons + 2)));
+    if (expect.string_or("status") == "completed") continue;  // the snapshot forgot it
+    EXPECT_EQ(name_of(i.status), expect.string_or("status")) << id;
+    EXPECT_EQ(hex(i.state.value_or("")), expect.string_or("state_hex")) << id;
+    EXPECT_EQ(i.last_seq, expect.find("last_seq")->as_uint64()) << id;
+  }
+  const auto pending = stage.pending("w");
+  ASSERT_EQ(pending.size(), 1u);
+  EXPECT_EQ(hex(pending[0].intent), after.find("pending")->array()[0].string());
+}
+
+TEST_F(Replay, intents_and_contexts_have_the_bytes_of_the_vectors) {
+  const json::Value intents = vector_file("intent_hash.json");
+  for (const json::Value& v : intents.find("vectors")->array()) {
+    const json::Value& in = *v.find("input");
+    auto text = [&](std::string_view name) { return std::string(in.string_or(name)); };
+    const IntentIdentity identity{text("effect"), text("effect_hash"), text("executor_module"), text("executor_module_hash"), text("executor_entrypoint")};
+    EXPECT_EQ(hex(intent_hash(identity, *unhex(text("params_hex")), *unhex(text("idempotency_key_hex")))), v.find("expect")->string_or("intent_hash"));
+  }
+  const json::Value events = vector_file("event_hash.json");
+  for (const json::Value& v : events.find("vectors")->array()) {
+    const json::Value& in = *v.find("input");
+    Event event{std::string(in.string_or("schema")), *unhex(in.string_or("value_hex")), {}};
+    if (in.find("key_hex")->is_string()) event.key = *unhex(in.string_or("key_hex"));
+    EXPECT_EQ(event_hash(event), v.find("expect")->string_or("event_hash"));
+  }
+  const json::Value abi = vector_file("abi.json");
+  const json::Value& keyed = abi.find("vectors")->array()[0];
+  Context context{{10, 12, 7, Bytes(64, '\x11'), "sha256:" + std::string(64, '1')}, "sha256:" + std::string(64, '0'), "com.acme/w@1", "sha256:" + std::string(64, '2'), Bytes("\x01\x02")};
+  EXPECT_EQ(hex(encode_context(context)), keyed.find("expect")->string_or("cbor_hex"));
+  context.key.reset();
+  context.workflow_hash.clear();
+  EXPECT_EQ(hex(encode_context(context)), abi.find("vectors")->array()[1].find("expect")->string_or("cbor_hex"));
+  EXPECT_EQ(hex(encode_input({{}, {"a/E@1", "\xa0", {}}, {}})), abi.find("vectors")->array()[2].find("expect")->string_or("cbor_hex"));
+  EXPECT_EQ(hex(encode_input({Bytes("\x01\x02"), {"a/E@1", "\xa0", "aa"}, Bytes("\xf6")})), abi.find("vectors")->array()[3].find("expect")->string_or("cbor_hex"));
+  StepOutput full{Bytes("\x01"), {{"a/E@1", "\xa0", {}}}, {{"sys/timer.set@1", "\xa0", "x", Bytes(32, '\x09')}}, {}, false};
+  EXPECT_EQ(hex(encode_output(full)), abi.find("vectors")->array()[4].find("expect")->string_or("cbor_hex"));
+  EXPECT_TRUE(decode_output(*unhex("a1657374617465f6")));
+  EXPECT_FALSE(decode_output(*unhex("a0")));
+  EXPECT_TRUE(decode_output(*unhex("a2657374617465f6617801")));
+  EXPECT_EQ(decode_input(*unhex("a16776657273696f6e02")).error().message, "ABI version 2 is not supported (expected 1)");
+}
+
+// A busy life: chains, faults, streams, failures, snapshots, governance.
+TEST_F(Replay, at_every_record_boundary_snapshot_and_tail_equal_the_live_world) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  std::map<uint64_t, Bytes> live;
+  auto mark = [&] { live[stage.head("w").height] = stage.dump("w"); };
+  mark();
+  const std::vector<std::function<void()>> life{
+      [&] { ASSERT_TRUE(go("a", output({"1"}, {timer(5), timer(6)}, {event_to("t/Tell@1", "x"), event_to("t/Half@1", "h", output({"h"}, {timer(9)}))}))); },
+      [&] { ASSERT_TRUE(go("b", output({"1"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), "p", Bytes("k")}}))); },
+      [&] { settle_first(Value(cbor::Map{{"delivered_at_ns", 9}})); },
+      [&] { settle_first(Value(cbor::Map{{"bad", 9}})); },
+      [&] { ASSERT_TRUE(stage.say("snapshot", "w")); },
+      [&] { ASSERT_TRUE(stage.send("w", "t/Boom@1", tell("z"))); },
+      [&] { ASSERT_TRUE(go("a", output({"2"}, {{"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets("blob")}}), {}, {}}}))); },
+      [&] { settle_first(Value("no"), "error"); },
+      [&] {
+        StepOutput gone;
+        ASSERT_TRUE(go("a", gone));
+      },
+      [&] { ASSERT_TRUE(stage.send("w", "t/Lonely@1", Value(cbor::Map{}))); },
+      [&] { ASSERT_TRUE(stage.say("snapshot", "w")); },
+      [&] { ASSERT_TRUE(go("c")); },
+      [&] { ASSERT_TRUE(go("d", output({"d"}, {}, std::vector<Event>(40, event_to("t/Deaf@1", "sink"))))); },
+  };
+  for (const auto& step : life) {
+    step();
+    mark();
+  }
+  const uint64_t top = stage.head("w").height;
+  for (uint64_t height = 2; height <= top; ++height) {
+    const std::string id = fork(height);
+    const uint64_t reached = stage.head(id).height;
+    ASSERT_LE(reached, height);
+    ASSERT_TRUE(live.contains(reached)) << reached;
+    EXPECT_EQ(stage.dump(id), live[reached]) << "height " << height;
+  }
+  EXPECT_EQ(stage.verify_all().difference, "");
+}
+
+TEST_F(Replay, rows_thrown_away_come_back_the_same) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  ASSERT_TRUE(go("a", output({"1"}, {timer(5)}, {event_to("t/Tell@1", "x")})));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  MemoryRows fresh;
+  const Program* programs[] = {stage.program.get()};
+  ASSERT_TRUE(replay(stage.journal, fresh, programs));
+  size_t rows = 0;
+  ASSERT_TRUE(fresh.snapshot()->scan("c", "d", [&](BytesView key, BytesView value) {
+    EXPECT_EQ(stage.look().read(key.substr(1))->value(), layout::parse_cell(value).value());
+    return ++rows > 0;
+  }));
+  EXPECT_GT(rows, 10u);
+}
+
+struct Store {
+  std::map<Bytes, Bytes> blobs;
+  size_t puts = 0;
+  IndexStore index() {
+    return {[this](BytesView d) -> Result<Bytes> {
+              auto it = blobs.find(Bytes(d));
+              if (it == blobs.end()) return fail(Code::not_found, "store.error", "missing");
+              return it->second;
+            },
+            [this](BytesView b) -> Result<Bytes> {
+              ++puts;
+              Bytes d(view(sha256(b)));
+              blobs[d] = b;
+              return d;
+            }};
+  }
+};
+
+IndexChange entry(int i, bool there = true) {
+  Bytes at(view(sha256("key" + std::to_string(i))));
+  IndexChange out{at, {}};
+  if (there) out.entry = cbor::Map{{"key_hash", digest_array(at)}, {"n", i}};
+  return out;
+}
+
+TEST(cell_index, the_root_is_a_function_of_the_set_alone) {
+  Store store;
+  const IndexStore index = store.index();
+  std::vector<IndexChange> all;
+  for (int i = 0; i < 500; ++i) all.push_back(entry(i));
+  const Bytes once = *update_index(index, {}, all);
+  Bytes piecemeal;
+  for (int i = 599; i >= 0; --i) piecemeal = *update_index(index, piecemeal, {entry(i)});
+  EXPECT_NE(piecemeal, once);
+  for (int i = 500; i < 600; ++i) piecemeal = *update_index(index, piecemeal, {entry(i, false)});
+  EXPECT_EQ(piecemeal, once);
+  for (int i = 40; i < 500; ++i) piecemeal = *update_index(index, piecemeal, {entry(i, false)});
+  std::vector<IndexChange> few;
+  for (int i = 0; i < 40; ++i) few.push_back(entry(i));
+  EXPECT_EQ(piecemeal, *update_index(index, {}, few));
+  EXPECT_EQ(*update_index(index, *update_index(index, {}, {entry(1)}), {entry(1, false)}), Bytes());
+  EXPECT_EQ((*find_in_index(index, once, entry(77).key_hash))->find("n")->as_int64(), 77);
+  EXPECT_FALSE(*find_in_index(index, once, entry(700).key_hash));
+}
+
+TEST(cell_index, a_change_rewrites_one_path) {
+  Store store;
+  std::vector<IndexChange> all;
+  for (int i = 0; i < 20'000; ++i) all.push_back(entry(i));
+  const Bytes root = *update_index(store.index(), {}, all);
+  store.puts = 0;
+  ASSERT_TRUE(update_index(store.index(), root, {entry(20'001)}));
+  EXPECT_LE(store.puts, 4u);
+}
+
+TEST_F(Replay, a_snapshot_costs_what_changed_and_forgets_cells_that_are_gone) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(go("c" + std::to_string(i)));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  auto blobs = [&] {
+    size_t n = 0;
+    CHECK(stage.look().scan(blobs_prefix("t"), [&](BytesView, const Cell&) { return ++n > 0; }));
+    return n;
+  };
+  const size_t before = blobs();
+  ASSERT_TRUE(go("c1"));
+  StepOutput gone;
+  ASSERT_TRUE(go("c2", gone));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  EXPECT_LE(blobs() - before, 12u);
+  EXPECT_EQ(stage.cell("w", "t/main@1", key_of("c2")).module_version, "");
+  EXPECT_EQ(stage.head("w").completed, 0u);
+}
+
+TEST_F(Replay, equal_worlds_have_equal_snapshots) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  for (const char* id : {"b", "a", "c"}) ASSERT_TRUE(go(id, output({"1"}, {timer(5), timer(6)})));
+  const std::string id = fork(stage.head("w").height);
+  auto one = stage.say("snapshot", "w"), two = stage.say("snapshot", id);
+  EXPECT_EQ(one->string_or("snapshot_ref"), two->string_or("snapshot_ref"));
+}
+
+TEST_F(Replay, a_fork_keeps_its_effects_to_itself_and_may_be_answered_from_the_past) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  ASSERT_TRUE(go("a", output({"1"}, {timer(5)})));
+  const uint64_t then = stage.head("w").height;
+  const Bytes intent = stage.pending("w")[0].intent;
+  ASSERT_TRUE(stage.settle("w", intent, Value(cbor::Map{{"delivered_at_ns", 9}})));
+  const size_t open = stage.open.size();
+  auto r = stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":"past","height":)" + std::to_string(then) + R"(,"receipts":"stub"})");
+  ASSERT_EQ(r.status, 201) << r.body;
+  EXPECT_EQ(stage.open.size(), open);
+  EXPECT_EQ(stage.log("past", "t/main@1", key_of("a")), (std::vector<std::string>{"1", "Receipt"}));
+  auto live = stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":"live","height":)" + std::to_string(then) + R"(,"effects":"live"})");
+  ASSERT_EQ(live.status, 201) << live.body;
+  EXPECT_EQ(stage.open.size(), open + 1);
+}
+
+TEST_F(Replay, a_damaged_blob_is_an_error_and_never_wrong_data) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  auto bad = stage.lab([&](Turn& turn) -> Result<Bytes> {
+    const Bytes digest(view(sha256("right")));
+    turn.write(blob_key("t", digest), encode_blob(1, "wrong"));
+    return Blobs(turn, "t").get(digest);
+  });
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().reason, "store.error");
+}
+
+TEST_F(Replay, garbage_is_what_nothing_leads_to) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  ASSERT_TRUE(go("a"));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  ASSERT_TRUE(stage.say("put_blob", "orphan"));
+  Bytes none;
+  Writer(none).sint(0);
+  stage.clock += kSecond;
+  auto collected = stage.say("collect", none);
+  ASSERT_TRUE(collected) << collected.error().message;
+  EXPECT_GE(*collected->find("erased")->as_int64(), 1);
+  EXPECT_FALSE(stage.read(blob_key("t", view(sha256("orphan"))))->exists());
+  const std::string id = fork(stage.head("w").height);
+  EXPECT_EQ(stage.log(id, "t/main@1", key_of("a")), std::vector<std::string>{"Do"});
+}
+
+TEST_F(Replay, compaction_drops_a_prefix_and_heights_go_on) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  ASSERT_TRUE(go("a"));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  ASSERT_TRUE(go("a"));
+  EXPECT_EQ(stage.http("POST", "/v1/worlds/w/compact", R"({"through":3})").status, 409);
+  EXPECT_EQ(stage.http("POST", "/v1/worlds/w/compact", R"({"through":2})").status, 200);
+  auto r = json::parse(stage.http("GET", "/v1/worlds/w/journal").body);
+  EXPECT_EQ(r->find("entries")->array().front().find("seq")->as_int64(), 3);
+  EXPECT_EQ(stage.head("w").height, 5u);
+}
+
+}  // namespace
+}  // namespace pawl::worlds

@@ -1,0 +1,212 @@
+// What goes into a world: events, receipts, frames, governance.
+
+#include "faces/worlds/air/normalize.h"
+#include "faces/worlds/service.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+namespace {
+
+std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "invalid_request", std::move(why)); }
+
+// A value in JSON led by its schema (`value` or `value_json`), or CBOR in base64 (`value_b64`).
+Result<Bytes> value_of(const json::Value& body, std::string_view name, std::string_view schema, const Schemas& schemas) {
+  if (const json::Value* cbor64 = body.find(std::string(name) + "_b64"); cbor64 && cbor64->is_string()) return unbase64(cbor64->string());
+  if (const json::Value* cbor64 = body.find(std::string(name) + "_cbor_b64"); cbor64 && cbor64->is_string()) return unbase64(cbor64->string());
+  const json::Value* value = body.find(std::string(name) + "_json");
+  if (!value) value = body.find(name);
+  if (!value) return bad("the body lacks '" + std::string(name) + "', '" + std::string(name) + "_json' or '" + std::string(name) + "_b64'");
+  TypePtr type = schemas.find(schema);
+  if (!type) return cbor::encode(to_cbor(*value));  // the engine names the missing schema
+  TRY(cbor::Value converted, from_json(*value, *type, schemas));
+  return cbor::encode(converted);
+}
+
+Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_view name) {
+  const json::Value* v = body.find(name);
+  if (!v || v->is_null()) return std::optional<Bytes>();
+  if (!v->is_string()) return bad("'" + std::string(name) + "' is base64 text");
+  TRY(Bytes bytes, unbase64(v->string()));
+  return std::optional<Bytes>(std::move(bytes));
+}
+
+uint64_t number_of(const json::Value& body, std::string_view name) {
+  const json::Value* v = body.find(name);
+  return v && v->is_number() ? v->as_uint64().value_or(0) : 0;
+}
+
+}  // namespace
+
+Result<SendEvent> Service::parse_event(const Sight& s, const json::Value& body) const {
+  SendEvent out;
+  out.world = s.world.id;
+  out.event.schema = std::string(body.string_or("schema"));
+  if (out.event.schema.empty()) return bad("an event is {\"schema\": name, \"value\": ...}");
+  auto value = value_of(body, "value", out.event.schema, s.loaded->schemas);
+  if (!value && value.error().reason == "SCHEMA_MISMATCH")
+    return fail(Code::invalid, "manifest.error", "manifest loader error: event '" + out.event.schema + "' payload failed validation: " + value.error().message);
+  if (!value) return fail(std::move(value.error()));
+  out.event.value = std::move(*value);
+  TRY(out.event.key, bytes_field(body, "key_b64"));
+  out.expected_epoch = number_of(body, "expected_world_epoch");
+  return out;
+}
+
+void Service::send_event(Request request, Respond respond) {
+  auto s = sight(request);
+  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
+  auto event = body ? parse_event(*s, *body) : Result<SendEvent>(fail(body.error()));
+  if (!event) return respond(refuse(event.error()));
+  std::string submission(body->string_or("submission_id")), correlation(body->string_or("correlation_id"));
+  const std::string once = submission.empty() ? std::string(request.header("Idempotency-Key")) : "worlds/" + event->world + "/" + submission;
+  submit(request, "event", encode(*event), [submission, correlation, respond = std::move(respond)](Result<Answer> answer) mutable {
+    if (!answer) return respond(refuse(answer.error()));
+    // What the program answers, with the caller's own words.
+    std::string out = std::move(answer->body);
+    out.pop_back();
+    out += ",\"status\":\"accepted\"";
+    if (!submission.empty()) out += ",\"submission_id\":" + json::quote(submission);
+    if (!correlation.empty()) out += ",\"correlation_id\":" + json::quote(correlation);
+    respond(wire::json_response(202, out + "}"));
+  }, {}, once);
+}
+
+bool Service::once_known(const Place& place, BytesView intent) const {
+  bool known = false;
+  auto scanned = door_.look().rows(kProgram, index_prefix(place, "i", intent), [&](BytesView, BytesView) {
+    known = true;
+    return false;
+  });
+  return scanned && known;
+}
+
+void Service::send_receipt(Request request, Respond respond) {
+  auto s = sight(request);
+  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
+  auto intent = body ? parse_hash(body->string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
+  if (!intent) return respond(refuse(intent.error()));
+  auto unknown = [this, place = s->place, digest = *intent](Respond to) {
+    if (once_known(place, digest)) return to(wire::json_response(200, "{\"status\":\"ignored\",\"reason\":\"the intent was settled before\"}"));
+    to(refuse({Code::not_found, "receipt.unknown", "unknown effect receipt for " + hash_text(digest)}));
+  };
+  auto cell = s->look.read(pending_key(s->place, *intent));
+  if (!cell) return respond(refuse(cell.error()));
+  if (!cell->exists()) return unknown(std::move(respond));
+  auto pending = decode_pending(cell->value());
+  if (!pending) return respond(refuse(pending.error()));
+  const DeclaredEffect* effect = s->loaded->effect(pending->identity.effect);
+  auto payload = value_of(*body, "payload", effect ? effect->def.receipt : std::string(), s->loaded->schemas);
+  // A payload that does not fit is a fault of the receipt, not of the request: it goes in as it is.
+  if (!payload && payload.error().reason == "SCHEMA_MISMATCH") {
+    const json::Value* raw = body->find("payload") ? body->find("payload") : body->find("payload_json");
+    payload = cbor::encode(to_cbor(*raw));
+  }
+  if (!payload) return respond(refuse(payload.error()));
+  auto signature = bytes_field(*body, "signature_b64");
+  if (!signature) return respond(refuse(signature.error()));
+  SendReceipt out{s->world.id, {*intent, std::string(body->string_or("status", "ok")), std::move(*payload), {}, signature->value_or(Bytes(64, '\0'))}};
+  if (const json::Value* cost = body->find("cost_cents"); cost && cost->is_number()) out.receipt.cost_cents = cost->as_uint64();
+  const std::string settles = s->world.detached ? std::string() : effect_id(s->place, hex(*intent));
+  submit(request, "receipt", encode(out), [this, unknown, respond = std::move(respond)](Result<Answer> answer) mutable {
+    if (!answer && (answer.error().reason == "EFFECT_NOT_OPEN" || answer.error().reason == "receipt.unknown")) return unknown(std::move(respond));
+    answer_json(std::move(respond), 202, std::move(answer));
+  }, settles);
+}
+
+void Service::send_frame(Request request, Respond respond) {
+  auto s = sight(request);
+  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
+  auto intent = body ? parse_hash(body->string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
+  auto payload = intent ? value_of(*body, "payload", {}, s->loaded->schemas) : Result<Bytes>(fail(intent.error()));
+  auto key = payload ? bytes_field(*body, "origin_instance_key_b64") : Result<std::optional<Bytes>>(fail(payload.error()));
+  auto signature = key ? bytes_field(*body, "signature_b64") : Result<std::optional<Bytes>>(fail(key.error()));
+  if (!signature) return respond(refuse(signature.error()));
+  SendFrame out;
+  out.world = s->world.id;
+  StreamFrame& f = out.frame;
+  auto text = [&](std::string_view name) { return std::string(body->string_or(name)); };
+  f.intent = *intent;
+  f.origin_module_id = text("origin_module_id");
+  f.origin_workflow_hash = text("origin_workflow_hash");
+  f.origin_instance_key = *key;
+  f.identity = {text("effect"), text("effect_hash"), text("executor_module"), text("executor_module_hash"), text("executor_entrypoint")};
+  f.emitted_at_seq = number_of(*body, "emitted_at_seq");
+  f.seq = number_of(*body, "seq");
+  f.kind = text("kind");
+  f.payload = std::move(*payload);
+  f.payload_ref = text("payload_ref");
+  f.signature = signature->value_or(Bytes(64, '\0'));
+  submit(request, "frame", encode(out), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 202, std::move(answer)); });
+}
+
+static json::Value command_json(const std::string& world, const Command& c) {
+  json::Object out;
+  out.add("command_id", c.id);
+  out.add("command", c.kind);
+  out.add("status", !c.done ? "running" : c.code.empty() ? "succeeded" : "failed");
+  out.add("poll_url", "/v1/worlds/" + world + "/commands/" + c.id);
+  auto result = c.result.empty() ? Result<json::Value>(json::Value()) : json::parse(c.result);
+  if (c.code.empty()) {
+    out.add("result", result ? *result : json::Value());
+  } else {
+    json::Object error;
+    error.add("code", c.code);
+    error.add("message", c.message);
+    if (result && result->is_object()) error.add("detail", *result);
+    out.add("error", json::Value(std::move(error)));
+  }
+  return json::Value(std::move(out));
+}
+
+void Service::govern(Request request, Respond respond) {
+  auto s = sight(request);
+  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
+  if (!body) return respond(refuse(body.error()));
+  Govern out;
+  out.world = s->world.id;
+  out.action = request.params.at(1);
+  static constexpr std::string_view kActions[] = {"propose", "shadow", "approve", "reject", "apply"};
+  if (std::find(std::begin(kActions), std::end(kActions), out.action) == std::end(kActions))
+    return respond(refuse({Code::not_found, "not_found", "governance has propose, shadow, approve, reject and apply, not '" + out.action + "'"}));
+  out.command = std::string(body->string_or("command_id"));
+  if (out.command.empty()) out.command = fresh_id("command");
+  out.proposal = number_of(*body, "proposal_id");
+  out.approver = std::string(body->string_or("approver", request.caller.user));
+  out.strict = request.query_param("mode").value_or(std::string(body->string_or("mode", "strict"))) != "relaxed";
+  if (out.action == "approve" && body->string_or("decision") == "reject") out.action = "reject";
+  if (const json::Value* d = body->find("description"); d && d->is_string()) out.description = d->string();
+  if (const json::Value* patch = body->find("patch")) out.patch = json::print(*patch);
+  if (out.action == "propose" && out.patch.empty()) return respond(refuse({Code::invalid, "invalid_request", "propose wants {\"patch\": a patch document, or {manifest, nodes}}"}));
+  if (const json::Value* seeds = body->find("seed_events"); seeds && seeds->is_array()) {
+    for (const json::Value& seed : seeds->array()) {
+      auto event = parse_event(*s, seed);
+      if (!event) return respond(refuse(event.error()));
+      out.seeds.push_back(std::move(event->event));
+    }
+  }
+  submit(request, "govern", encode(out), [world = out.world, respond = std::move(respond)](Result<Answer> answer) mutable {
+    auto command = answer ? decode_command(answer->body) : Result<Command>(fail(answer.error()));
+    if (!command) return respond(refuse(command.error()));
+    respond(wire::json_response(202, json::print(command_json(world, *command))));
+  });
+}
+
+Result<json::Value> Service::get_command(const Request& request) {
+  TRY(Sight s, sight(request));
+  TRY(Cell cell, s.look.read(command_key(s.place, request.params.at(1))));
+  if (!cell.exists()) return fail(Code::not_found, "not_found", "world '" + s.world.id + "' knows no command '" + request.params.at(1) + "'");
+  TRY(Command command, decode_command(cell.value()));
+  return command_json(s.world.id, command);
+}
+
+Result<json::Value> Service::list_proposals(const Request& request) {
+  TRY(Sight s, sight(request));
+  json::Array list;
+  TRY_OK(s.look.scan(proposals_prefix(s.place), [&](BytesView, const Cell& cell) {
+    if (auto p = decode_proposal(cell.value())) list.push_back(proposal_json(*p));
+    return list.size() < 1000;
+  }));
+  return json::object({{"proposals", json::Value(std::move(list))}});
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,160 @@
+// What a world is now, and what it was: cells, states, records.
+
+#include "faces/worlds/air/normalize.h"
+#include "faces/worlds/service.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+namespace {
+
+constexpr uint64_t kPage = 1000;
+
+// A look as an index store: for reading only.
+IndexStore reading(const Look& look, const std::string& tenant) {
+  return {[&look, tenant](BytesView digest) -> Result<Bytes> {
+            TRY(Cell cell, look.read(blob_key(tenant, digest)));
+            if (!cell.exists()) return fail(Code::not_found, "store.error", "missing_cas_dependency: blob " + hash_text(digest) + " is not in the store");
+            TRY(Blob blob, decode_blob(digest, cell.value()));
+            return std::move(blob.bytes);
+          },
+          [](BytesView) -> Result<Bytes> { return fail(Code::internal, "store.error", "this store is read only"); }};
+}
+
+struct Wanted {
+  enum { head, exact, at_least } kind = head;
+  uint64_t height = 0;
+};
+
+Result<Wanted> consistency(const wire::Request& request) {
+  const std::string text = request.query_param("consistency").value_or("head");
+  if (text == "head") return Wanted{};
+  const size_t colon = text.find(':');
+  auto height = colon == std::string::npos ? std::nullopt : json::Value(json::Number{text.substr(colon + 1)}).as_uint64();
+  const std::string kind = text.substr(0, colon);
+  if (!height || (kind != "exact" && kind != "at_least")) return fail(Code::invalid, "invalid_request", "consistency is head, exact:HEIGHT or at_least:HEIGHT, not '" + text + "'");
+  return Wanted{kind == "exact" ? Wanted::exact : Wanted::at_least, *height};
+}
+
+json::Value meta_json(const World& w, const Head& h) {
+  return json::object({{"journal_height", h.height}, {"manifest_hash", w.manifest_hash}, {"snapshot_hash", w.snapshot_ref},
+                       {"active_baseline_height", w.snapshot_height}, {"active_baseline_receipt_horizon_height", w.snapshot_height}});
+}
+
+Result<Bytes> key_param(const wire::Request& request) {
+  auto text = request.query_param("key_b64");
+  if (!text) return Bytes();
+  return unbase64(*text);
+}
+
+}  // namespace
+
+// The state at a snapshot comes from that snapshot's index.
+static Result<std::optional<Bytes>> state_at(const Look& look, const Place& place, uint64_t height, const std::string& workflow, BytesView key) {
+  TRY(std::optional<Bytes> payload, look.row(kProgram, record_row(place, height)));
+  auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
+  if (!record || record_kind(*record) != "snapshot")
+    return fail(Code::invalid, "query.error", "exact reads serve the head or the height of a snapshot; " + std::to_string(height) + " is neither");
+  const IndexStore store = reading(look, place.tenant);
+  TRY(Bytes ref, parse_hash(record->text_or("snapshot_ref")));
+  TRY(Bytes bytes, store.get(ref));
+  TRY(cbor::Value blob, cbor::decode(bytes));
+  const cbor::Value* roots = blob.find("workflow_index_roots");
+  if (!roots || !roots->is_array()) return fail(Code::corrupt, "snapshot.decode", "the snapshot has no roots");
+  for (const cbor::Value& root : roots->array()) {
+    if (root.array()[0].text() != workflow) continue;
+    TRY(Bytes at, parse_digest_array(&root.array()[1]));
+    TRY(std::optional<cbor::Value> entry, find_in_index(store, at, view(sha256(key))));
+    if (!entry) break;
+    TRY(Bytes hash, parse_digest_array(entry->find("state_hash")));
+    TRY(Bytes state, store.get(hash));
+    return std::optional<Bytes>(std::move(state));
+  }
+  return std::optional<Bytes>();
+}
+
+Result<json::Value> Service::get_state(const Request& request) {
+  TRY(Sight s, sight(request));
+  std::string workflow = request.params.at(1);
+  if (workflow.ends_with("/cells")) return list_cells(s, request, workflow.substr(0, workflow.size() - 6));
+  if (!s.loaded->workflow(workflow)) return fail(Code::not_found, "not_found", "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
+  TRY(Bytes key, key_param(request));
+  TRY(Wanted wanted, consistency(request));
+  if (wanted.kind == Wanted::at_least && s.head.height < wanted.height)
+    return fail(Code::conflict, "query.error", "world '" + s.world.id + "' stands at height " + std::to_string(s.head.height) + ", before " + std::to_string(wanted.height) + ": retry later");
+  json::Object out;
+  out.add("workflow", workflow);
+  out.add("key_b64", base64(key));
+  std::optional<Bytes> state;
+  if (wanted.kind == Wanted::exact && wanted.height != s.head.height) {
+    TRY(state, state_at(s.look, s.place, wanted.height, workflow, key));
+  } else {
+    TRY(Cell cell, s.look.read(cell_key(s.place, workflow, key)));
+    if (cell.exists()) {
+      TRY(Instance instance, decode_instance(cell.value()));
+      state = instance.state;
+      out.add("status", json::Value(name_of(instance.status)));
+      out.add("last_processed_event_seq", instance.last_seq);
+      out.add("module_version", instance.module_version);
+      if (!instance.failure.empty()) out.add("failure", instance.failure);
+    }
+  }
+  out.add("exists", state.has_value());
+  out.add("state_b64", state ? json::Value(base64(*state)) : json::Value());
+  out.add("state", bytes_json(state));
+  out.add("state_hash", state ? json::Value(hash_text(sha256(*state))) : json::Value());
+  out.add("size", state ? json::Value(uint64_t{state->size()}) : json::Value());
+  out.add("meta", meta_json(s.world, s.head));
+  return json::Value(std::move(out));
+}
+
+Result<json::Value> Service::list_cells(const Sight& s, const Request& request, const std::string& workflow) {
+  if (!s.loaded->workflow(workflow)) return fail(Code::not_found, "not_found", "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
+  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "limit", 100, kPage));
+  TRY(Bytes lead, unbase64(request.query_param("prefix_b64").value_or("")));
+  TRY(Bytes after, unbase64(request.query_param("after_b64").value_or("")));
+  const Key base = cells_prefix(s.place, workflow);
+  json::Array cells;
+  std::string next;
+  TRY_OK(s.look.scan(base + lead, [&](BytesView at, const Cell& cell) {
+    const Bytes key(at.substr(base.size()));
+    auto instance = decode_instance(cell.value());
+    if (!instance || !instance->state || (!after.empty() && key <= after)) return true;
+    if (cells.size() == limit) {
+      next = cells.back().string_or("key_b64");
+      return false;
+    }
+    cells.push_back(json::object({{"key_b64", base64(key)}, {"key", bytes_json(key)}, {"key_hash", hash_text(sha256(key))}, {"state_hash", hash_text(sha256(*instance->state))},
+                                  {"size", uint64_t{instance->state->size()}}, {"last_active_ns", instance->last_seq}, {"status", name_of(instance->status)},
+                                  {"inflight_intents", uint64_t{instance->inflight.size()}}}));
+    return true;
+  }, after.empty() ? Key() : base + after));
+  json::Object out;
+  out.add("workflow", workflow);
+  out.add("cells", json::Value(std::move(cells)));
+  if (!next.empty()) out.add("next_after_b64", next);
+  if (auto roots = s.world.roots.find(workflow); roots != s.world.roots.end() && !roots->second.cells.empty()) out.add("cell_index_root", hash_text(roots->second.cells));
+  out.add("meta", meta_json(s.world, s.head));
+  return json::Value(std::move(out));
+}
+
+Result<json::Value> Service::journal_head(const Request& request) {
+  TRY(Sight s, sight(request));
+  return json::object({{"journal_head", s.head.height}, {"next_seq", s.head.height}, {"retained_from", s.world.retained_from}, {"meta", meta_json(s.world, s.head)}});
+}
+
+Result<json::Value> Service::journal(const Request& request) {
+  TRY(Sight s, sight(request));
+  const uint64_t from = std::max(query_number(request, "from", s.world.retained_from, UINT64_MAX), s.world.retained_from);
+  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "limit", 100, kPage));
+  json::Array entries;
+  uint64_t next = from;
+  TRY_OK(s.look.rows(kProgram, records_prefix(s.place), [&](BytesView key, BytesView payload) {
+    const uint64_t seq = read_ordered64(key.substr(key.size() - 8));
+    entries.push_back(record_json(seq, payload));
+    next = seq + 1;
+    return entries.size() < limit;
+  }, record_row(s.place, from)));
+  return json::object({{"from", from}, {"next_seq", next}, {"head", s.head.height}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}});
+}
+
+}  // namespace pawl::worlds

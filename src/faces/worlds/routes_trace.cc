@@ -1,0 +1,190 @@
+// Why a world is as it is: the records that follow from one event, what it waits for, and a diagnosis.
+
+#include "faces/worlds/air/normalize.h"
+#include "faces/worlds/service.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+namespace {
+
+constexpr uint64_t kWindow = 400;
+constexpr size_t kWaits = 100;
+constexpr size_t kSearched = 100'000;  // records looked at for a correlation
+
+struct Window {
+  std::optional<uint64_t> root;
+  std::vector<std::pair<uint64_t, Bytes>> entries;
+};
+
+// "a.b" in a JSON value, as text or number.
+bool path_is(const json::Value& value, const std::vector<std::string>& path, const std::string& wanted) {
+  const json::Value* at = &value;
+  for (const std::string& part : path) {
+    const json::Value* next = at->find(part);
+    if (!next && part != "$value") {  // paths may leave the wrapping out
+      const json::Value* inner = at->find("$value");
+      next = inner ? inner->find(part) : nullptr;
+    }
+    if (!next) return false;
+    at = next;
+  }
+  if (at->is_string()) return at->string() == wanted;
+  return json::print(*at) == wanted;
+}
+
+Result<std::optional<uint64_t>> first_index(const Look& look, const Bytes& lead, uint64_t from) {
+  std::optional<uint64_t> seq;
+  TRY_OK(look.rows(kProgram, lead, [&](BytesView key, BytesView) {
+    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+    if (at < from) return true;
+    seq = at;
+    return false;
+  }));
+  return seq;
+}
+
+// The last event of the schema whose value has `wanted` at the path.
+Result<std::optional<uint64_t>> correlated(const Look& look, const Place& place, const std::string& schema, const std::string& path, const std::string& wanted) {
+  std::optional<uint64_t> seq;
+  size_t seen = 0;
+  const auto parts = key_path(path);
+  TRY_OK(look.rows(kProgram, records_prefix(place), [&](BytesView key, BytesView payload) {
+    auto record = cbor::decode(payload);
+    if (record && record_kind(*record) == "domain_event" && record->text_or("schema") == schema) {
+      const cbor::Value* value = record->find("value");
+      auto inner = value && value->is_bytes() ? cbor::decode(value->bytes()) : Result<cbor::Value>(cbor::Value());
+      if (inner && path_is(plain_json(*inner), parts, wanted)) seq = read_ordered64(key.substr(key.size() - 8));
+    }
+    return !seq && ++seen < kSearched;
+  }, {}, true));
+  return seq;
+}
+
+Result<void> fill_from_root(const Look& look, const Place& place, Window& window, uint64_t limit) {
+  return look.rows(kProgram, records_prefix(place), [&](BytesView key, BytesView payload) {
+    window.entries.emplace_back(read_ordered64(key.substr(key.size() - 8)), payload);
+    return window.entries.size() < limit;
+  }, record_row(place, *window.root));
+}
+
+// A cell's own timeline.
+Result<void> fill_from_cell(const Look& look, const Place& place, const std::string& id, Window& window, uint64_t limit) {
+  std::vector<uint64_t> seqs;
+  TRY_OK(look.rows(kProgram, index_prefix(place, "c", id), [&](BytesView key, BytesView) {
+    seqs.push_back(read_ordered64(key.substr(key.size() - 8)));
+    return seqs.size() < limit;
+  }));
+  for (uint64_t seq : seqs) {
+    TRY(std::optional<Bytes> payload, look.row(kProgram, record_row(place, seq)));
+    if (payload) window.entries.emplace_back(seq, std::move(*payload));
+  }
+  if (!seqs.empty()) window.root = seqs.front();
+  return {};
+}
+
+struct Found {
+  bool error = false, timeout = false, failed_step = false, fault = false;
+};
+
+Found look_for_failures(const Window& window) {
+  Found out;
+  for (const auto& [seq, payload] : window.entries) {
+    auto record = cbor::decode(payload);
+    if (!record) continue;
+    const std::string_view kind = record_kind(*record);
+    if (kind == "effect_receipt" && record->text_or("status") == "error") out.error = true;
+    if (kind == "effect_receipt" && record->text_or("status") == "timeout") out.timeout = true;
+    if (kind == "step_failed") out.failed_step = true;
+    if (kind == "custom" && record->text_or("tag") == "workflow.receipt_fault") out.fault = true;
+  }
+  return out;
+}
+
+Result<Window> window_of(const wire::Request& request, const Look& look, const Place& place, uint64_t retained) {
+  Window window;
+  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "window_limit", kWindow, 10'000));
+  auto hash = request.query_param("event_hash");
+  auto workflow = request.query_param("workflow");
+  if (hash) {
+    TRY(window.root, first_index(look, index_prefix(place, "e", *hash), retained));
+    if (!window.root) return fail(Code::not_found, "not_found", "no event with hash " + *hash + " is in the journal");
+    TRY_OK(fill_from_root(look, place, window, limit));
+  } else if (workflow) {
+    TRY(Bytes key, unbase64(request.query_param("key_b64").value_or("")));
+    TRY_OK(fill_from_cell(look, place, instance_id(*workflow, key), window, limit));
+    if (!window.root) return fail(Code::not_found, "not_found", "no record names the cell " + instance_id(*workflow, key));
+  } else {
+    auto schema = request.query_param("schema"), path = request.query_param("correlate_by"), value = request.query_param("value");
+    if (!schema || !path || !value) return fail(Code::invalid, "invalid_request", "trace by event_hash, by schema with correlate_by and value, or by workflow with key_b64");
+    TRY(window.root, correlated(look, place, *schema, *path, *value));
+    if (!window.root) return fail(Code::not_found, "not_found", "no event of schema '" + *schema + "' has '" + *value + "' at '" + *path + "'");
+    TRY_OK(fill_from_root(look, place, window, limit));
+  }
+  return window;
+}
+
+std::string_view terminal_state(const Found& found, const Head& head) {
+  if (found.error || found.timeout || found.failed_step || found.fault) return "failed";
+  if (head.inflight > 0) return "waiting_receipt";
+  if (head.running + head.waiting > 0) return "waiting_event";
+  return "completed";
+}
+
+}  // namespace
+
+Result<json::Value> Service::trace(const Request& request) {
+  TRY(Sight s, sight(request));
+  TRY(Window window, window_of(request, s.look, s.place, s.world.retained_from));
+  json::Array entries;
+  json::Value root;
+  for (const auto& [seq, payload] : window.entries) {
+    entries.push_back(record_json(seq, payload));
+    if (seq == *window.root) root = entries.back();
+  }
+  TRY(json::Array pending, pending_json(s.look, s.place, s.head, kWaits));
+  TRY(json::Array instances, instances_json(s.look, s.place, kWaits));
+  const uint64_t to = window.entries.empty() ? *window.root : window.entries.back().first;
+  return json::object(
+      {{"root_event", root}, {"terminal_state", terminal_state(look_for_failures(window), s.head)},
+       {"journal_bounds", json::object({{"retained_from", s.world.retained_from}, {"next_seq", s.head.height}})},
+       {"journal_window", json::object({{"from_seq", *window.root}, {"to_seq", to}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}})},
+       {"live_wait", json::object({{"pending_workflow_receipts", json::Value(std::move(pending))}, {"workflow_instances", json::Value(std::move(instances))},
+                                   {"queued_effects", json::Value(json::Array{})}, {"strict_quiescence", quiescence_json(s.head)}})}});
+}
+
+Result<json::Value> Service::trace_summary(const Request& request) {
+  TRY(Sight s, sight(request));
+  const Head& h = s.head;
+  TRY(json::Array pending, pending_json(s.look, s.place, h, query_number(request, "recent_limit", kWaits, 1000)));
+  return json::object(
+      {{"totals", json::object({{"events", h.events}, {"steps", h.steps}, {"steps_failed", h.steps_failed},
+                                {"effects", json::object({{"intents", h.intents}, {"stream_frames", h.frames},
+                                                          {"receipts", json::object({{"ok", h.receipts_ok}, {"error", h.receipts_error}, {"timeout", h.receipts_timeout}})}})},
+                                {"governance", json::object({{"proposed", h.proposed}, {"shadowed", h.shadowed}, {"approved", h.approved}, {"applied", h.applied}})},
+                                {"workflows", json::object({{"total", h.running + h.waiting + h.completed + h.failed}, {"running", h.running}, {"waiting", h.waiting},
+                                                            {"completed", h.completed}, {"failed", h.failed}, {"inflight_intents", h.inflight}})}})},
+       {"continuations", json::Value(std::move(pending))}, {"runtime_wait", json::object({{"pending_workflow_receipts", h.inflight}, {"queued_effects", uint64_t{0}}})},
+       {"strict_quiescence", quiescence_json(h)}, {"journal_bounds", json::object({{"retained_from", s.world.retained_from}, {"next_seq", h.height}})}});
+}
+
+Result<json::Value> Service::diagnose(const Request& request) {
+  TRY(Sight s, sight(request));
+  TRY(Window window, window_of(request, s.look, s.place, s.world.retained_from));
+  const Found found = look_for_failures(window);
+  static constexpr struct {
+    std::string_view cause, hint;
+  } kCauses[] = {
+      {"adapter_timeout", "an executor answered 'timeout': see whether it runs, and whether the workflow retries"},
+      {"adapter_error", "an executor answered 'error': its payload says why"},
+      {"invariant_violation", "a step failed or a receipt did not fit: see the step_failed and workflow.receipt_fault records"},
+      {"waiting_receipt", "an effect is open: see pending_workflow_receipts, and whether its executor polls"},
+      {"waiting_event", "nothing is open: the world waits for its next event"},
+      {"completed", "every instance is done"},
+  };
+  const std::string_view state = terminal_state(found, s.head);
+  size_t cause = found.timeout ? 0 : found.error ? 1 : state == "failed" ? 2 : state == "waiting_receipt" ? 3 : state == "waiting_event" ? 4 : 5;
+  return json::object({{"terminal_state", state}, {"cause", kCauses[cause].cause}, {"hint", kCauses[cause].hint}, {"root_seq", *window.root},
+                       {"records_seen", uint64_t{window.entries.size()}}, {"strict_quiescence", quiescence_json(s.head)}});
+}
+
+}  // namespace pawl::worlds

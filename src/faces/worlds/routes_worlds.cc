@@ -1,0 +1,278 @@
+// Worlds as a whole: create, list, look at, snapshot, fork.
+
+#include <algorithm>
+
+#include "faces/worlds/air/normalize.h"
+#include "faces/worlds/service.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+namespace {
+
+// A fork carries the records after the snapshot in its input.
+constexpr size_t kForkRecords = 100'000;
+constexpr size_t kForkBytes = 64u << 20;
+constexpr size_t kListed = 1000;
+
+json::Value world_json(const World& w, const Head& h) {
+  json::Object out;
+  out.add("world_id", w.id);
+  out.add("manifest_hash", w.manifest_hash);
+  out.add("height", h.height);
+  out.add("world_epoch", w.epoch);
+  out.add("created_at_ns", static_cast<int64_t>(w.created));
+  out.add("snapshot_ref", w.snapshot_ref);
+  out.add("snapshot_height", w.snapshot_height);
+  out.add("retained_from", w.retained_from);
+  out.add("engine", w.engine);
+  out.add("limits", json::object({{"fuel", w.limits.fuel}, {"memory_bytes", w.limits.memory_bytes}}));
+  if (!w.parent.empty()) out.add("parent", json::object({{"world_id", w.parent}, {"height", w.parent_height}, {"effects", w.detached ? "detached" : "live"}}));
+  return json::Value(std::move(out));
+}
+
+bool is_world_id(std::string_view id) {
+  return !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+Result<json::Value> Service::health(const Request&) { return json::object({{"status", "ok"}, {"durable_seq", static_cast<uint64_t>(door_.durable())}}); }
+
+Result<json::Value> Service::list_worlds(const Request& request) {
+  const Look look = door_.look();
+  json::Array worlds;
+  Result<void> bad;
+  TRY_OK(look.scan(worlds_prefix(request.caller.tenant), [&](BytesView, const Cell& cell) {
+    auto world = decode_world(cell.value());
+    auto cell_of_head = world ? look.read(head_key({request.caller.tenant, world->id})) : Result<Cell>(fail(world.error()));
+    auto head = cell_of_head ? decode_head(cell_of_head->value()) : Result<Head>(fail(cell_of_head.error()));
+    if (!head) {
+      bad = fail(head.error());
+      return false;
+    }
+    worlds.push_back(world_json(*world, *head));
+    return worlds.size() < kListed;
+  }));
+  TRY_OK(bad);
+  return json::object({{"worlds", json::Value(std::move(worlds))}});
+}
+
+Result<json::Value> Service::get_world(const Request& request) {
+  TRY(Sight s, sight(request));
+  return world_json(s.world, s.head);
+}
+
+Result<json::Value> Service::get_manifest(const Request& request) {
+  TRY(Sight s, sight(request));
+  return json::object({{"manifest_hash", s.loaded->hash}, {"manifest", plain_json(to_value(s.loaded->manifest, true))},
+                       {"routing_pre_hash", hash_text(cbor::hash_of(subscriptions_value(s.loaded->manifest)))}});
+}
+
+Result<json::Value> Service::list_defs(const Request& request) {
+  TRY(Sight s, sight(request));
+  const std::string kinds = request.query_param("kinds").value_or("");
+  const std::string prefix = request.query_param("prefix").value_or("");
+  json::Array defs;
+  auto add = [&](const Node& node, const std::string& hash) {
+    const std::string kind(kind_of(node));
+    if (!kinds.empty() && ("," + kinds + ",").find("," + kind + ",") == std::string::npos && ("," + kinds + ",").find("," + kind.substr(3) + ",") == std::string::npos) return;
+    if (!node_name(node).starts_with(prefix)) return;
+    defs.push_back(json::object({{"kind", kind}, {"name", node_name(node)}, {"hash", hash}}));
+  };
+  for (const Node& node : s.loaded->nodes) add(node, node_hash(node));
+  if (prefix.starts_with("sys/"))
+    for (const auto& [name, row] : program_.builtins().all()) add(row.node, row.ref_hash);
+  return json::object({{"manifest_hash", s.loaded->hash}, {"defs", json::Value(std::move(defs))}});
+}
+
+Result<json::Value> Service::get_def(const Request& request) {
+  TRY(Sight s, sight(request));
+  const std::string& kind = request.params.at(1);
+  const std::string& name = request.params.at(2);
+  auto shown = [&](const Node& node, const std::string& hash) {
+    return json::object({{"kind", kind_of(node)}, {"name", name}, {"hash", hash}, {"node_hash", node_hash(node)}, {"def", plain_json(to_value(node, true))}});
+  };
+  auto fits = [&](const Node& node) { return node_name(node) == name && (kind_of(node) == kind || kind_of(node) == "def" + kind); };
+  for (const Node& node : s.loaded->nodes)
+    if (fits(node)) return shown(node, node_hash(node));
+  if (const Builtin* row = program_.builtins().find(name); row && fits(row->node)) return shown(row->node, row->ref_hash);
+  return fail(Code::not_found, "not_found", kind + " '" + name + "' is not in the manifest of world '" + s.world.id + "'");
+}
+
+Result<json::Value> Service::get_runtime(const Request& request) {
+  TRY(Sight s, sight(request));
+  const Head& h = s.head;
+  TRY(json::Array pending, pending_json(s.look, s.place, h, kListed));
+  TRY(json::Array instances, instances_json(s.look, s.place, kListed));
+  return json::object({{"world_id", s.world.id}, {"height", h.height}, {"logical_now_ns", h.logical_now}, {"manifest_hash", s.world.manifest_hash},
+                       {"workflows", json::object({{"total", h.running + h.waiting + h.completed + h.failed}, {"running", h.running}, {"waiting", h.waiting},
+                                                   {"completed", h.completed}, {"failed", h.failed}, {"inflight_intents", h.inflight}})},
+                       {"quiescence", quiescence_json(h)}, {"steps", h.steps}, {"steps_failed", h.steps_failed},
+                       {"pending_workflow_receipts", json::Value(std::move(pending))}, {"workflow_instances", json::Value(std::move(instances))}});
+}
+
+// The definitions come as {"air": [nodes]}, as {"manifest": ..., "nodes": [...]}, or by the hash of a
+// manifest in the store; module bytes in "modules" by name, or in the store under their hash.
+Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Bytes>& blobs) {
+  TRY(json::Value body, body_of(request));
+  CreateWorld out;
+  out.world = std::string(body.string_or("world_id"));
+  if (out.world.empty()) out.world = fresh_id("world");
+  if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "world_id takes letters, digits, '-', '_' and '.', at most 128 of them");
+  out.limits = options_.limits;
+  out.engine = program_.runtime().modules.engine();
+  if (const json::Value* limits = body.find("limits")) {
+    auto take = [&](std::string_view name, uint64_t& into, uint64_t most) -> Result<void> {
+      const json::Value* v = limits->find(name);
+      if (!v) return {};
+      auto n = v->is_number() ? v->as_uint64() : std::nullopt;
+      if (!n || *n == 0 || *n > most) return fail(Code::invalid, "invalid_request", "limits." + std::string(name) + " is a number from 1 to " + std::to_string(most));
+      into = *n;
+      return {};
+    };
+    TRY_OK(take("fuel", out.limits.fuel, 100'000'000'000));
+    TRY_OK(take("memory_bytes", out.limits.memory_bytes, uint64_t{4} << 30));
+  }
+  if (const json::Value* check = body.find("check_state"); check && check->is_bool()) out.check_state = check->boolean();
+  AuthorOptions options;
+  if (const json::Value* modules = body.find("modules"); modules && modules->is_object()) {
+    for (const auto& [name, value] : modules->object()) {
+      if (!value.is_string()) return fail(Code::invalid, "invalid_request", "modules maps module names to WASM in base64");
+      TRY(Bytes wasm, unbase64(value.string()));
+      options.artifacts[name] = hash_text(sha256(wasm));
+      blobs.push_back(std::move(wasm));
+    }
+  }
+  if (const json::Value* air = body.find("air")) {
+    TRY(Authored authored, author(*air, program_.builtins(), options));
+    TRY(Loaded checked, load(authored.manifest, finder(authored.nodes), program_.builtins()));
+    out.bundle = encode_bundle(checked.manifest, checked.nodes);
+    return out;
+  }
+  auto stored = [&](const std::string& hash) -> Result<json::Value> {
+    TRY(Bytes digest, parse_hash(hash));
+    TRY(Cell cell, door_.read(blob_key(request.caller.tenant, digest)));
+    if (!cell.exists()) return fail(Code::not_found, "manifest.error", "manifest loader error: " + hash + " is not in the store: PUT it to /v1/cas/blobs first");
+    TRY(Blob blob, decode_blob(digest, cell.value()));
+    TRY(cbor::Value value, cbor::decode(blob.bytes));
+    return plain_json(value);
+  };
+  json::Value manifest, nodes{json::Array{}};
+  if (const json::Value* given = body.find("manifest")) manifest = *given;
+  else if (const json::Value* hash = body.find("manifest_hash"); hash && hash->is_string()) {
+    TRY(manifest, stored(hash->string()));
+  } else {
+    return fail(Code::invalid, "invalid_request", "say what the world runs: air, manifest with nodes, or manifest_hash");
+  }
+  std::vector<Node> extra;
+  if (const json::Value* given = body.find("nodes"); given && given->is_array()) {
+    for (const json::Value& item : given->array()) {
+      TRY(Node node, parse_node(item));
+      extra.push_back(std::move(node));
+    }
+  }
+  TRY(Manifest parsed, parse_manifest(manifest));
+  const FindNode near = finder(extra);
+  TRY(Loaded checked, load(parsed, [&](const std::string& hash) -> Result<Node> {
+    if (auto node = near(hash)) return node;
+    TRY(json::Value node, stored(hash));
+    return parse_node(node);
+  }, program_.builtins()));
+  out.bundle = encode_bundle(checked.manifest, checked.nodes);
+  return out;
+}
+
+void Service::put_then(Request request, std::vector<Bytes> blobs, std::move_only_function<void(Request, Result<void>)> then) {
+  if (blobs.empty()) return then(std::move(request), {});
+  Bytes blob = std::move(blobs.back());
+  blobs.pop_back();
+  const Caller caller = request.caller;
+  Request shell;
+  shell.caller = caller;
+  submit(shell, "put_blob", std::move(blob), [this, request = std::move(request), blobs = std::move(blobs), then = std::move(then)](Result<Answer> answer) mutable {
+    if (!answer) return then(std::move(request), fail(std::move(answer.error())));
+    put_then(std::move(request), std::move(blobs), std::move(then));
+  });
+}
+
+void Service::create_world(Request request, Respond respond) {
+  std::vector<Bytes> blobs;
+  auto plan = plan_world(request, blobs);
+  if (!plan) return respond(refuse(plan.error()));
+  request.body.clear();
+  put_then(std::move(request), std::move(blobs), [this, body = encode(*plan), respond = std::move(respond)](Request r, Result<void> ready) mutable {
+    if (!ready) return respond(refuse(ready.error()));
+    submit(r, "create", std::move(body), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 201, std::move(answer)); });
+  });
+}
+
+void Service::checkpoint(Request request, Respond respond) {
+  submit(request, "snapshot", request.params.at(0), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 200, std::move(answer)); });
+}
+
+void Service::compact(Request request, Respond respond) {
+  auto body = body_of(request);
+  const json::Value* through = body ? body->find("through") : nullptr;
+  auto height = through && through->is_number() ? through->as_uint64() : std::nullopt;
+  if (!height) return respond(refuse({Code::invalid, "invalid_request", "compact wants {\"through\": height}"}));
+  Bytes bytes;
+  Writer w(bytes);
+  w.str(request.params.at(0)), w.uint(*height);
+  submit(request, "compact", std::move(bytes), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 200, std::move(answer)); });
+}
+
+Result<ForkWorld> Service::plan_fork(const Request& request) const {
+  TRY(Sight s, sight(request));
+  TRY(json::Value body, body_of(request));
+  ForkWorld out;
+  out.source = s.world.id;
+  out.world = std::string(body.string_or("world_id", body.string_or("new_world_id")));
+  if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "fork wants {\"world_id\": a new id, \"height\": where}");
+  const json::Value* height = body.find("height");
+  out.until = height && height->is_number() ? height->as_uint64().value_or(0) : s.head.height;
+  if (out.until < 2 || out.until > s.head.height)
+    return fail(Code::invalid, "invalid_request", "height " + std::to_string(out.until) + " is outside the journal of world '" + out.source + "', which reaches from 2 to " + std::to_string(s.head.height));
+  out.live = body.string_or("effects") == "live";
+  // The newest snapshot whose record lies before the height.
+  uint64_t from = 0;
+  bool found = false;
+  const Bytes snapshots = index_prefix(s.place, "s", {});
+  TRY_OK(s.look.rows(kProgram, snapshots, [&](BytesView key, BytesView) {
+    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+    if (at < out.until && at >= s.world.retained_from) from = at, found = true;
+    return at < out.until;
+  }));
+  if (!found) return fail(Code::not_found, "snapshot.unavailable", "no snapshot before height " + std::to_string(out.until) + " is kept");
+  out.recorded.from = from;
+  size_t bytes = 0;
+  const bool stub = body.string_or("receipts") == "stub";  // answer what is open with what came later
+  TRY_OK(s.look.rows(kProgram, records_prefix(s.place), [&](BytesView key, BytesView payload) {
+    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+    if (at < out.until) {
+      out.recorded.payloads.emplace_back(payload);
+      bytes += payload.size();
+      return out.recorded.payloads.size() <= kForkRecords && bytes <= kForkBytes;
+    }
+    if (!stub) return false;
+    auto record = cbor::decode(payload);
+    if (record && record_kind(*record) == "effect_receipt")
+      if (auto receipt = receipt_of(*record)) out.stubs.push_back(std::move(*receipt));
+    return out.stubs.size() < kForkRecords;
+  }, record_row(s.place, from)));
+  if (out.recorded.payloads.size() > kForkRecords || bytes > kForkBytes)
+    return fail(Code::too_large, "snapshot.unavailable", "too many records lie between the snapshot at height " + std::to_string(from) + " and height " + std::to_string(out.until) + ": take snapshots more often");
+  auto first = out.recorded.payloads.empty() ? Result<cbor::Value>(cbor::Value()) : cbor::decode(out.recorded.payloads.front());
+  if (!first || record_kind(*first) != "snapshot") return fail(Code::corrupt, "snapshot.decode", "the record at height " + std::to_string(from) + " is no snapshot");
+  out.snapshot_ref = first->text_or("snapshot_ref");
+  return out;
+}
+
+void Service::fork_world(Request request, Respond respond) {
+  auto plan = plan_fork(request);
+  if (!plan) return respond(refuse(plan.error()));
+  submit(request, "fork", encode(*plan), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 201, std::move(answer)); });
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,157 @@
+#include "faces/worlds/service.h"
+
+#include "faces/worlds/air/normalize.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+
+Service::Service(Door& door, Work& work, const WorldsProgram& program, FaceOptions options)
+    : door_(door), work_(work), program_(program), options_(std::move(options)) {}
+
+// {code, message}: the code is the peer's where it has one.
+wire::Response Service::refuse(const Error& error) {
+  static constexpr struct {
+    Code code;
+    int status;
+    std::string_view name;
+  } kKinds[] = {
+      {Code::invalid, 400, "invalid_request"}, {Code::unauthenticated, 401, "unauthenticated"}, {Code::denied, 403, "forbidden"},
+      {Code::not_found, 404, "not_found"}, {Code::conflict, 409, "conflict"}, {Code::precondition, 409, "conflict"},
+      {Code::too_large, 413, "invalid_request"}, {Code::unprocessable, 422, "validation_failed"}, {Code::unsupported, 501, "not_implemented"},
+      {Code::exhausted, 503, "busy"}, {Code::unavailable, 503, "unavailable"}, {Code::corrupt, 500, "internal_error"}, {Code::internal, 500, "internal_error"},
+  };
+  int status = 500;
+  std::string_view name = "internal_error";
+  for (const auto& kind : kKinds)
+    if (kind.code == error.code) status = kind.status, name = kind.name;
+  const bool worded = error.reason.find('.') != std::string::npos && error.reason.find(' ') == std::string::npos;
+  if (error.reason == "METHOD_NOT_ALLOWED") status = 405;
+  json::Object body;
+  body.add("code", worded ? json::Value(error.reason) : json::Value(name));
+  body.add("message", error.message);
+  if (!error.detail.empty())
+    if (auto detail = json::parse(error.detail)) body.add("detail", std::move(*detail));
+  wire::Response response = wire::json_response(status, json::print(json::Value(std::move(body))));
+  if (status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+Result<json::Value> body_of(const wire::Request& request) {
+  if (request.body.empty()) return json::Value(json::Object{});
+  TRY(json::Value body, json::parse(request.body));
+  if (!body.is_object()) return fail(Code::invalid, "invalid_request", "the body is a JSON object");
+  return body;
+}
+
+uint64_t query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
+  auto text = request.query_param(name);
+  if (!text) return otherwise;
+  auto number = json::Value(json::Number{*text}).as_uint64();
+  return std::min(number.value_or(otherwise), most);
+}
+
+Result<std::shared_ptr<const Loaded>> Service::loaded(const Place& place) const {
+  return read_as<Loaded>(door_, air_key(place), [&](BytesView in) { return decode_bundle(in, program_.builtins()); });
+}
+
+Result<Service::Sight> Service::sight(const Request& request, size_t param) const {
+  const Place place{request.caller.tenant, request.params.at(param)};
+  Sight s{door_.look(), place, {}, {}, {}};
+  TRY(Cell world, s.look.read(world_key(place)));
+  if (!world.exists()) return fail(Code::not_found, "not_found", "world '" + place.world + "' does not exist; list them with GET /v1/worlds");
+  TRY(s.world, decode_world(world.value()));
+  TRY(Cell head, s.look.read(head_key(place)));
+  TRY(s.head, decode_head(head.value()));
+  TRY(s.loaded, loaded(place));
+  if (!s.loaded) return fail(Code::corrupt, "store.error", "world '" + place.world + "' has lost its definitions");
+  return s;
+}
+
+void Service::submit(const Request& request, std::string verb, Bytes body, Reply reply, std::string settles, std::string once) {
+  Input input;
+  input.program = kProgram;
+  input.verb = std::move(verb);
+  input.body = std::move(body);
+  input.caller = request.caller;
+  input.settles = std::move(settles);
+  input.once = std::move(once);
+  door_.submit(std::move(input), std::move(reply));
+}
+
+void Service::answer_json(Respond respond, int status, Result<Answer> answer) {
+  if (!answer) return respond(refuse(answer.error()));
+  respond(wire::json_response(status, std::move(answer->body)));
+}
+
+wire::Handler Service::bind(Handle handle) {
+  return [this, handle](Request request, Respond respond) { (this->*handle)(std::move(request), std::move(respond)); };
+}
+
+wire::Handler Service::bind(Read read) {
+  return [this, read](Request request, Respond respond) {
+    auto answer = (this->*read)(request);
+    respond(answer ? wire::json_response(200, json::print(*answer)) : refuse(answer.error()));
+  };
+}
+
+// Names that nobody else has: the time, and a number that this process gives out once.
+std::string Service::fresh_id(std::string_view what) {
+  return uuid5(kUrlSpace, std::string(what) + "/" + std::to_string(door_.now()) + "/" + std::to_string(made_++));
+}
+
+json::Value bytes_json(const std::optional<Bytes>& value) {
+  if (!value) return {};
+  auto decoded = cbor::decode(*value);
+  return decoded ? plain_json(*decoded) : json::Value();
+}
+
+json::Value quiescence_json(const Head& h) {
+  return json::object({{"non_terminal_workflow_instances", h.running + h.waiting}, {"inflight_workflow_intents", h.inflight},
+                       {"pending_workflow_receipts", h.inflight}, {"queued_effects", uint64_t{0}}, {"workflow_queue_pending", h.queued > 0},
+                       {"mailbox_len", h.queued}, {"scheduled_timers", h.timers},
+                       {"runtime_quiescent", h.inflight == 0 && h.queued == 0}, {"strictly_quiescent", h.running + h.waiting == 0 && h.inflight == 0 && h.queued == 0}});
+}
+
+Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit) {
+  json::Array out;
+  TRY_OK(look.scan(pending_prefix(place), [&](BytesView, const Cell& cell) {
+    auto i = decode_pending(cell.value());
+    if (!i || out.size() >= limit) return out.size() < limit;
+    json::Object item;
+    item.add("intent_hash", hash_text(i->intent));
+    item.add("instance_id", instance_id(i->workflow, i->key));
+    item.add("origin_module_id", i->workflow);
+    if (i->keyed) item.add("origin_instance_key_b64", base64(i->key));
+    item.add("effect", i->identity.effect);
+    item.add("emitted_at_seq", i->emitted_at_seq);
+    item.add("age_events", head.height - i->emitted_at_seq);
+    item.add("params", bytes_json(i->params));
+    out.push_back(json::Value(std::move(item)));
+    return true;
+  }));
+  return out;
+}
+
+Result<json::Array> instances_json(const Look& look, const Place& place, size_t limit) {
+  json::Array out;
+  TRY_OK(look.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
+    auto i = decode_instance(cell.value());
+    if (!i || out.size() >= limit) return out.size() < limit;
+    const CellAt where = cell_at(place, at);
+    json::Array inflight;
+    for (const Inflight& open : i->inflight)
+      inflight.push_back(json::object({{"intent_hash", hash_text(open.intent)}, {"effect", open.effect}, {"emitted_at_seq", open.emitted_at_seq}, {"last_stream_seq", open.last_stream_seq}}));
+    json::Object item;
+    item.add("instance_id", instance_id(where.workflow, where.key));
+    item.add("status", json::Value(name_of(i->status)));
+    item.add("last_processed_event_seq", i->last_seq);
+    item.add("module_version", i->module_version);
+    item.add("inflight_intents", json::Value(std::move(inflight)));
+    if (!i->failure.empty()) item.add("failure", i->failure);
+    out.push_back(json::Value(std::move(item)));
+    return true;
+  }));
+  return out;
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,132 @@
+#pragma once
+// The service turns requests into inputs and looks into answers. It keeps nothing: what it knows, it
+// reads from durable cells and rows.
+
+#include <atomic>
+
+#include "faces/worlds/program.h"
+#include "kernel/door.h"
+#include "kernel/work.h"
+#include "wire/route.h"
+
+namespace pawl::worlds {
+
+struct FaceOptions {
+  // What sys/http.request may reach, as host or host:port; "*.example.com" takes its subdomains.
+  // Loopback and private addresses only when listed.
+  std::vector<std::string> http_allow{};
+  // 32 bytes that seal stored secrets; without it only env: bindings work.
+  Bytes secret_key{};
+  // The value of an environment variable, for bindings env:NAME; nothing when it is not set.
+  std::function<std::optional<std::string>(const std::string& name)> environment{};
+  wasm::Limits limits{};  // of new worlds that do not say
+};
+
+class Service {
+ public:
+  Service(Door& door, Work& work, const WorldsProgram& program, FaceOptions options);
+  std::vector<wire::Route> routes();
+  static wire::Response refuse(const Error& error);
+
+  // The plain value of a secret for an executor.
+  Result<Bytes> reveal(const std::string& tenant, const SecretDef& secret, uint64_t version) const;
+  // A copy of the params with every secret put in its place; for executors only.
+  Result<cbor::Value> inject_secrets(const Place& place, const Loaded& loaded, cbor::Value params) const;
+  Result<std::shared_ptr<const Loaded>> loaded(const Place& place) const;
+  Door& door() const { return door_; }
+  const FaceOptions& options() const { return options_; }
+
+ private:
+  using Request = wire::Request;
+  using Respond = wire::Respond;
+  using Handle = void (Service::*)(Request, Respond);
+  using Read = Result<json::Value> (Service::*)(const Request&);
+  struct Sight {  // one consistent look at a world
+    Look look;
+    Place place;
+    World world;
+    Head head;
+    std::shared_ptr<const Loaded> loaded;
+  };
+
+  Result<Sight> sight(const Request& request, size_t param = 0) const;
+  void submit(const Request& request, std::string verb, Bytes body, Reply reply, std::string settles = {}, std::string once = {});
+  void answer_json(Respond respond, int status, Result<Answer> answer);
+  wire::Handler bind(Handle handle);
+  wire::Handler bind(Read read);
+  std::string fresh_id(std::string_view what);
+
+  // routes_worlds.cc
+  Result<json::Value> health(const Request&);
+  Result<json::Value> list_worlds(const Request&);
+  Result<json::Value> get_world(const Request&);
+  Result<json::Value> get_manifest(const Request&);
+  Result<json::Value> list_defs(const Request&);
+  Result<json::Value> get_def(const Request&);
+  Result<json::Value> get_runtime(const Request&);
+  void create_world(Request, Respond);
+  void checkpoint(Request, Respond);
+  void compact(Request, Respond);
+  void fork_world(Request, Respond);
+  Result<ForkWorld> plan_fork(const Request& request) const;
+  Result<CreateWorld> plan_world(const Request& request, std::vector<Bytes>& blobs);
+  void put_then(Request request, std::vector<Bytes> blobs, std::move_only_function<void(Request, Result<void>)> then);
+
+  // routes_inputs.cc
+  void send_event(Request, Respond);
+  void send_receipt(Request, Respond);
+  void send_frame(Request, Respond);
+  void govern(Request, Respond);
+  Result<json::Value> get_command(const Request&);
+  Result<json::Value> list_proposals(const Request&);
+  Result<SendEvent> parse_event(const Sight& sight, const json::Value& body) const;
+  bool once_known(const Place& place, BytesView intent) const;
+
+  // routes_state.cc
+  Result<json::Value> get_state(const Request&);
+  Result<json::Value> list_cells(const Sight& sight, const Request& request, const std::string& workflow);
+  Result<json::Value> journal_head(const Request&);
+  Result<json::Value> journal(const Request&);
+
+  // routes_trace.cc
+  Result<json::Value> trace(const Request&);
+  Result<json::Value> trace_summary(const Request&);
+  Result<json::Value> diagnose(const Request&);
+
+  // routes_store.cc
+  void put_blob(Request, Respond);
+  void get_blob(Request, Respond);
+  void collect(Request, Respond);
+  Result<json::Value> list_secrets(const Request&);
+  Result<json::Value> get_secret(const Request&);
+  Result<json::Value> get_secret_version(const Request&);
+  void put_secret(Request, Respond);
+  void delete_secret(Request, Respond);
+  Result<json::Value> no_workspaces(const Request&);
+
+  // routes_work.cc
+  void poll(Request, Respond);
+  void release(Request, Respond);
+  json::Value work_json(const Leased& leased) const;
+
+  Door& door_;
+  Work& work_;
+  const WorldsProgram& program_;
+  FaceOptions options_;
+  std::atomic<uint64_t> made_{0};
+};
+
+Result<json::Value> body_of(const wire::Request& request);
+uint64_t query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
+
+// AES-256-GCM under a key of 32 bytes; the name is bound to the text.
+Result<Bytes> seal_secret(BytesView key, BytesView name, BytesView plain);
+Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed);
+
+// What a world waits for, as traces and the runtime page show it.
+json::Value quiescence_json(const Head& head);
+Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit);
+Result<json::Array> instances_json(const Look& look, const Place& place, size_t limit);
+json::Value bytes_json(const std::optional<Bytes>& value);  // decoded CBOR, or null
+
+}  // namespace pawl::worlds

@@ -1,0 +1,239 @@
+// The routes, as a client sees them.
+
+#include <gtest/gtest.h>
+
+#include "faces/worlds/stage_test.h"
+
+namespace pawl::worlds {
+namespace {
+
+using cbor::Value;
+
+struct Service_ : testing::Test {
+  json::Value get(const std::string& path, int status = 200) { return call("GET", path, {}, status); }
+  json::Value post(const std::string& path, const std::string& body, int status) { return call("POST", path, body, status); }
+  json::Value call(const std::string& method, const std::string& path, const std::string& body, int status) {
+    auto r = stage.http(method, path, body);
+    EXPECT_EQ(r.status, status) << method << " " << path << ": " << r.body;
+    auto parsed = json::parse(r.body);
+    return parsed ? *parsed : json::Value();
+  }
+  void make() { post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 201); }
+  json::Value event(const std::string& id, const std::string& more = {}) { return post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":")" + id + "\"" + more + "}}", 202); }
+  json::Value event_with(const std::string& id, const StepOutput& out) { return event(id, R"(,"out":")" + base64(encode_output(out)) + "\""); }
+  Stage stage;
+};
+using Http = Service_;
+
+TEST_F(Http, a_world_is_made_listed_and_looked_at) {
+  make();
+  EXPECT_EQ(get("/v1/worlds").find("worlds")->array().size(), 1u);
+  EXPECT_EQ(get("/v1/worlds/w").find("height")->as_int64(), 2);
+  EXPECT_EQ(get("/v1/worlds/none", 404).string_or("code"), "not_found");
+  EXPECT_EQ(post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 409).string_or("code"), "conflict");
+  EXPECT_EQ(post("/v1/worlds", R"({"world_id":"x"})", 400).string_or("code"), "invalid_request");
+  EXPECT_EQ(post("/v1/worlds", "nonsense", 400).string_or("code"), "invalid_request");
+  EXPECT_EQ(get("/v1/health").string_or("status"), "ok");
+  EXPECT_FALSE(get("/v1/worlds/w/defs?kinds=defworkflow&prefix=t/m").find("defs")->array().empty());
+  EXPECT_EQ(get("/v1/worlds/w/defs/defworkflow/t/main@1").find("def")->string_or("state"), "t/State@1");
+  EXPECT_EQ(get("/v1/worlds/w/defs/defschema/sys%2FTimerFired@1").string_or("kind"), "defschema");
+}
+
+TEST_F(Http, a_world_may_come_by_the_hash_of_its_manifest) {
+  make();
+  const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
+  post("/v1/worlds", R"({"world_id":"v","manifest_hash":")" + hash + "\"}", 201);
+  EXPECT_EQ(get("/v1/worlds/v/manifest").string_or("manifest_hash"), hash);
+  EXPECT_EQ(post("/v1/worlds", R"({"manifest_hash":")" + kNoHash + "\"}", 404).string_or("code"), "manifest.error");
+}
+
+TEST_F(Http, an_event_in_json_reaches_its_cell_and_is_seen_at_once) {
+  make();
+  auto sent = event("a", R"(,"word":"hi")");
+  EXPECT_EQ(sent.find("seq")->as_int64(), 2);
+  const std::string key = base64(key_of("a"));
+  auto state = get("/v1/worlds/w/state/t%2Fmain@1?key_b64=" + wire::percent_encode(key));
+  EXPECT_EQ(json::print(*state.find("state")), R"({"log":["hi"]})");
+  EXPECT_EQ(state.string_or("status"), "running");
+  EXPECT_EQ(state.find("meta")->find("journal_height")->as_int64(), 3);
+  EXPECT_FALSE(get("/v1/worlds/w/state/t/main@1?key_b64=AAAA").find("exists")->boolean());
+  EXPECT_EQ(get("/v1/worlds/w/state/t/none@1", 404).string_or("code"), "not_found");
+  EXPECT_EQ(get("/v1/worlds/w/state/t/main@1?consistency=at_least:99", 409).string_or("code"), "query.error");
+  EXPECT_EQ(get("/v1/worlds/w/state/t/main@1?consistency=sometimes", 400).string_or("code"), "invalid_request");
+}
+
+TEST_F(Http, cells_are_listed_by_key_with_prefix_and_pages) {
+  make();
+  for (const char* id : {"b", "a", "c", "d"}) event(id);
+  auto page = get("/v1/worlds/w/state/t/main@1/cells?limit=3");
+  ASSERT_EQ(page.find("cells")->array().size(), 3u);
+  EXPECT_EQ(page.find("cells")->array()[0].string_or("key"), "a");
+  auto rest = get("/v1/worlds/w/state/t/main@1/cells?after_b64=" + wire::percent_encode(page.string_or("next_after_b64")));
+  ASSERT_EQ(rest.find("cells")->array().size(), 1u);
+  EXPECT_EQ(rest.find("cells")->array()[0].string_or("key"), "d");
+  EXPECT_EQ(get("/v1/worlds/w/state/t/main@1/cells?prefix_b64=" + wire::percent_encode(base64(key_of("c")))).find("cells")->array().size(), 1u);
+}
+
+TEST_F(Http, bad_events_are_refused_and_leave_no_record) {
+  make();
+  EXPECT_EQ(post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"no":1}})", 400).string_or("code"), "manifest.error");
+  EXPECT_EQ(post("/v1/worlds/w/events", R"({"schema":"t/None@1","value":{}})", 400).string_or("code"), "manifest.error");
+  EXPECT_EQ(post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value_b64":"/w=="})", 400).string_or("code"), "manifest.error");
+  EXPECT_EQ(post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":"a","out":"***"}})", 400).string_or("code"), "manifest.error");
+  EXPECT_EQ(post("/v1/worlds/w/events", R"({"value":1})", 400).string_or("code"), "invalid_request");
+  EXPECT_EQ(post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":"a"},"expected_world_epoch":9})", 409).string_or("code"), "conflict");
+  EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 2);
+}
+
+TEST_F(Http, a_submission_runs_once) {
+  make();
+  const std::string body = R"({"schema":"t/Do@1","value":{"id":"a"},"submission_id":"s1","correlation_id":"c1"})";
+  auto one = post("/v1/worlds/w/events", body, 202), two = post("/v1/worlds/w/events", body, 202);
+  EXPECT_EQ(one, two);
+  EXPECT_EQ(one.string_or("correlation_id"), "c1");
+  EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 3);
+}
+
+TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_ignored) {
+  make();
+  event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), "pay", Bytes("order-1")}}));
+  auto polled = post("/v1/effects/poll", R"({"effects":["t/charge@1"],"limit":5})", 200);
+  const json::Value& work = polled.find("work")->array().at(0);
+  EXPECT_EQ(work.find("params")->find("amount")->as_int64(), 7);
+  EXPECT_EQ(*unbase64(work.string_or("requested_idempotency_key_b64")), "order-1");
+  json::Value frame = work;
+  frame.object().set("seq", 1);
+  frame.object().set("kind", "progress");
+  frame.object().set("payload", json::Value(json::Object{}));
+  EXPECT_EQ(post("/v1/worlds/w/frames", json::print(frame), 202).string_or("status"), "accepted");
+  const std::string intent(work.string_or("intent_hash"));
+  EXPECT_EQ(post("/v1/worlds/w/receipts", R"({"intent_hash":")" + intent + R"(","status":"ok","payload":{"code":0},"cost_cents":3})", 202).string_or("status"), "settled");
+  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), (std::vector<std::string>{"s", "Frame", "Receipt"}));
+  EXPECT_EQ(post("/v1/worlds/w/receipts", R"({"intent_hash":")" + intent + R"(","payload":{"code":0}})", 200).string_or("status"), "ignored");
+  EXPECT_EQ(post("/v1/worlds/w/receipts", R"({"intent_hash":")" + kNoHash + R"(","payload":{}})", 404).string_or("code"), "receipt.unknown");
+  EXPECT_EQ(post("/v1/worlds/w/receipts", R"({"intent_hash":"x"})", 400).string_or("code"), "invalid_request");
+}
+
+TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cell) {
+  make();
+  auto sent = event_with("a", output({"s"}, {timer(5)}));
+  event("b");
+  auto journal = get("/v1/worlds/w/journal?from=2&limit=2");
+  EXPECT_EQ(journal.find("entries")->array().size(), 2u);
+  EXPECT_EQ(journal.find("entries")->array()[0].string_or("kind"), "domain_event");
+  EXPECT_EQ(journal.find("next_seq")->as_int64(), 4);
+  auto trace = get("/v1/worlds/w/trace?event_hash=" + wire::percent_encode(sent.string_or("event_hash")));
+  EXPECT_EQ(trace.string_or("terminal_state"), "waiting_receipt");
+  EXPECT_EQ(trace.find("live_wait")->find("pending_workflow_receipts")->array()[0].find("age_events")->as_int64(), 3);
+  EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=b").find("journal_window")->find("from_seq")->as_int64(), 4);
+  auto cell = get("/v1/worlds/w/trace?workflow=t/main@1&key_b64=" + wire::percent_encode(base64(key_of("a"))));
+  EXPECT_EQ(cell.find("journal_window")->find("entries")->array().size(), 2u);
+  EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "waiting_receipt");
+  EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=zz", 404).string_or("code"), "not_found");
+  EXPECT_EQ(get("/v1/worlds/w/trace", 400).string_or("code"), "invalid_request");
+  post("/v1/worlds/w/receipts", R"({"intent_hash":")" + hash_text(stage.pending("w")[0].intent) + R"(","status":"error","payload":"no"})", 202);
+  EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=a").string_or("terminal_state"), "failed");
+  EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "adapter_error");
+  EXPECT_EQ(get("/v1/worlds/w/trace-summary").find("totals")->find("effects")->find("intents")->as_int64(), 1);
+  EXPECT_EQ(get("/v1/worlds/w/runtime").find("workflows")->find("running")->as_int64(), 2);
+}
+
+TEST_F(Http, states_are_read_exactly_at_a_snapshot) {
+  make();
+  event("a");
+  post("/v1/worlds/w/checkpoint", "", 200);
+  event("a");
+  const std::string key = wire::percent_encode(base64(key_of("a")));
+  EXPECT_EQ(json::print(*get("/v1/worlds/w/state/t/main@1?key_b64=" + key + "&consistency=exact:3").find("state")), R"({"log":["Do"]})");
+  EXPECT_EQ(json::print(*get("/v1/worlds/w/state/t/main@1?key_b64=" + key + "&consistency=exact:5").find("state")), R"({"log":["Do","Do"]})");
+  EXPECT_EQ(get("/v1/worlds/w/state/t/main@1?key_b64=" + key + "&consistency=exact:4", 400).string_or("code"), "query.error");
+}
+
+TEST_F(Http, governance_is_a_command_whose_outcome_can_be_polled) {
+  make();
+  const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
+  auto proposed = post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[]},"description":"d"})", 202);
+  EXPECT_EQ(proposed.string_or("status"), "succeeded");
+  EXPECT_EQ(get(std::string(proposed.string_or("poll_url"))), proposed);
+  auto early = post("/v1/worlds/w/governance/apply", R"({"proposal_id":0})", 202);
+  EXPECT_EQ(early.string_or("status"), "failed");
+  EXPECT_EQ(early.find("error")->string_or("code"), "governance.proposal_state");
+  EXPECT_EQ(get("/v1/worlds/w/governance").find("proposals")->array().size(), 1u);
+  EXPECT_EQ(post("/v1/worlds/w/governance/dance", "{}", 404).string_or("code"), "not_found");
+}
+
+TEST_F(Http, blobs_are_stored_under_their_hash_and_nothing_else) {
+  auto put = call("POST", "/v1/cas/blobs", "hello", 201);
+  const std::string hash(put.string_or("hash"));
+  EXPECT_EQ(stage.http("GET", "/v1/cas/blobs/" + hash).body, "hello");
+  EXPECT_EQ(stage.http("GET", "/v1/cas/blobs/" + hash.substr(7)).body, "hello");
+  EXPECT_EQ(call("PUT", "/v1/cas/blobs/" + hash, "other", 400).string_or("message").find("the bytes have hash"), 0u);
+  EXPECT_EQ(get("/v1/cas/blobs/" + kNoHash, 404).string_or("code"), "not_found");
+  EXPECT_EQ(get("/v1/cas/blobs/zz", 400).string_or("code"), "invalid_request");
+}
+
+TEST_F(Http, secrets_rest_sealed_and_only_an_executor_sees_them) {
+  EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 503).string_or("code"), "secret.resolver_missing");
+  stage.face = std::make_unique<Face>(stage, stage, stage.program->worlds, FaceOptions{.secret_key = Bytes(32, 'k'), .environment = [](const std::string& n) { return n == "TOKEN" ? std::optional<std::string>("t0ken") : std::nullopt; }});
+  EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 201).find("version")->as_int64(), 1);
+  EXPECT_EQ(get("/v1/secrets/bindings/db").find("latest_version")->as_int64(), 1);
+  ASSERT_TRUE(stage.look().scan("", [&](BytesView, const Cell& cell) {
+    EXPECT_EQ(cell.value().find("s3cret"), BytesView::npos);
+    return true;
+  }));
+  EXPECT_EQ(*stage.face->service().reveal("t", {"a/b@1", "db", {}}, 0), "s3cret");
+  EXPECT_EQ(*stage.face->service().reveal("t", {"a/b@1", "env:TOKEN", {}}, 0), "t0ken");
+  EXPECT_FALSE(stage.face->service().reveal("t", {"a/b@1", "env:OTHER", {}}, 0));
+  EXPECT_FALSE(stage.face->service().reveal("t", {"a/b@1", "db", kNoHash}, 0));
+  make();
+  auto loaded = *stage.face->service().loaded({"t", "w"});
+  Loaded with(stage.program->worlds.builtins());
+  with.secrets["a/b@1"] = {"a/b@1", "db", {}};
+  const Value params = cbor::Map{{"auth", cbor::Map{{"$tag", "secret"}, {"$value", cbor::Map{{"alias", "a/b"}, {"version", 1}}}}}};
+  EXPECT_EQ(stage.face->service().inject_secrets({"t", "w"}, with, params)->text_or("auth"), "s3cret");
+  EXPECT_FALSE(stage.face->service().inject_secrets({"t", "w"}, *loaded, params));
+  EXPECT_EQ(call("DELETE", "/v1/secrets/bindings/db", "", 200).string_or("status"), "deleted");
+}
+
+struct Canned final : HttpClient {
+  void send(HttpCall call, std::move_only_function<void(Result<HttpReply>)> done) override {
+    calls.push_back(call);
+    done(HttpReply{200, {{"X", "y"}}, "the body"});
+  }
+  std::vector<HttpCall> calls;
+};
+
+TEST_F(Http, requests_go_out_only_to_listed_hosts_and_come_back_as_receipts) {
+  Canned client;
+  stage.face = std::make_unique<Face>(stage, stage, stage.program->worlds, FaceOptions{.http_allow = {"example.com"}}, &client);
+  make();
+  auto request = [](const char* url) { return Emitted{"sys/http.request@1", cbor::encode(cbor::Map{{"method", "GET"}, {"url", url}, {"headers", cbor::Map{{"A", "b"}}}}), {}, {}}; };
+  event_with("a", output({"s"}, {request("https://example.com/x"), request("http://127.0.0.1/")}));
+  auto open = stage.open;
+  for (const auto& [id, effect] : open) stage.face->executors().opened(effect);
+  ASSERT_EQ(client.calls.size(), 1u);
+  EXPECT_FALSE(client.calls[0].allow_private);
+  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), (std::vector<std::string>{"s", "Receipt", "Receipt"}));
+  EXPECT_EQ(stage.head("w").receipts_ok, 1u);
+  EXPECT_EQ(stage.head("w").receipts_error, 1u);
+  EXPECT_TRUE(stage.read(blob_key("t", view(sha256("the body"))))->exists());
+}
+
+TEST(allowlist, takes_hosts_ports_and_subdomains_and_private_addresses_only_by_name) {
+  const std::vector<std::string> list{"example.com", "*.pay.io", "127.0.0.1:8080", "api.x:99"};
+  EXPECT_TRUE(allowed("https://example.com/a?b", list).yes);
+  EXPECT_TRUE(allowed("HTTPS://x", list).yes == false);
+  EXPECT_TRUE(allowed("https://eu.pay.io", list).yes);
+  EXPECT_FALSE(allowed("https://evilpay.io", list).yes);
+  EXPECT_FALSE(allowed("https://example.com.evil", list).yes);
+  EXPECT_FALSE(allowed("https://user@example.com/", list).yes);
+  EXPECT_TRUE(allowed("http://127.0.0.1:8080/", list).at_private);
+  EXPECT_FALSE(allowed("http://127.0.0.1:8081/", list).yes);
+  EXPECT_FALSE(allowed("http://localhost/", list).yes);
+  EXPECT_TRUE(allowed("http://api.x:99/", list).yes);
+  EXPECT_FALSE(allowed("http://api.x/", list).yes);
+  EXPECT_FALSE(allowed("file:///etc/passwd", list).yes);
+}
+
+}  // namespace
+}  // namespace pawl::worlds

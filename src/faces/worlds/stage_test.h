@@ -1,0 +1,115 @@
+#pragma once
+// A world driven by hand: a kernel on memory stores, the worlds program with scripted native modules,
+// and a door that answers at once. Effects are collected; those to cells are delivered.
+
+#include <fstream>
+#include <sstream>
+
+#include "faces/worlds/air/normalize.h"
+#include "faces/worlds/face.h"
+#include "json/text.h"
+#include "kernel/commit.h"
+#include "kernel/kernel.h"
+#include "kernel/replay.h"
+#include "kernel/rows_layout.h"
+#include "kernel/verify.h"
+#include "storage/memory.h"
+
+namespace pawl::worlds {
+
+// Does what the event says: bytes in `out` are its output, verbatim; otherwise the event's tag is put
+// at the end of the state's log.
+class Scripted final : public NativeModule {
+ public:
+  Result<Bytes> step(std::string_view entrypoint, BytesView input) const override;
+};
+
+// The module of the vectors, in C++: states are bare bytes.
+class VectorScript final : public NativeModule {
+ public:
+  Result<Bytes> step(std::string_view entrypoint, BytesView input) const override;
+};
+
+// The program, with one more verb: whatever a test wants to do inside a turn.
+class Lab final : public Program {
+ public:
+  explicit Lab(const Modules& modules) : worlds(modules) {}
+  std::string_view name() const override { return worlds.name(); }
+  Result<Bytes> run(Turn& turn, const Input& input) const override { return input.verb == "lab" ? experiment(turn) : worlds.run(turn, input); }
+  void view(const Committed& frame, ViewRows& rows) const override { worlds.view(frame, rows); }
+  WorldsProgram worlds;
+  std::function<Result<Bytes>(Turn&)> experiment;
+};
+
+struct Stage final : Door, Work {
+  // Without scripts every module is WASM.
+  explicit Stage(wasm::Runner* runner = nullptr, bool scripts = true);
+
+  // Door
+  void submit(Input input, Reply reply) override;
+  Result<Cell> read(BytesView key) const override { return look().read(key); }
+  Look look() const override {
+    CHECK(committer->apply());
+    return Look(rows.snapshot());
+  }
+  Seq durable() const override { return journal.last(); }
+  Result<void> frames(Seq, const std::function<Result<bool>(const Frame&)>&) const override { return {}; }
+  uint64_t watch(Watcher) override { return 0; }
+  void unwatch(uint64_t) override {}
+  Time now() const override { return clock; }
+  // Work: everything open on the queues, at once.
+  uint64_t poll(Poll poll, Polled done) override;
+  void cancel(uint64_t) override {}
+  void release(std::string_view) override {}
+  void pause(std::string_view, std::string_view, bool) override {}
+  std::vector<Depth> depths() const override { return {}; }
+
+  // Verbs, as the routes would send them; the answer as JSON.
+  Result<json::Value> say(std::string verb, Bytes body, std::string settles = {});
+  Result<json::Value> create(const std::string& world, const json::Value& air, AuthorOptions options = {}, bool check_state = true);
+  Result<json::Value> send(const std::string& world, const std::string& schema, const cbor::Value& value, std::optional<Bytes> key = {});
+  Result<json::Value> settle(const std::string& world, BytesView intent, const cbor::Value& payload, std::string status = "ok");
+  Result<json::Value> govern(const std::string& world, Govern g);
+  // Over the routes.
+  wire::Response http(std::string method, std::string path, std::string body = {});
+  Result<Bytes> lab(std::function<Result<Bytes>(Turn&)> experiment);
+
+  Instance cell(const std::string& world, const std::string& workflow, BytesView key) const;
+  std::vector<std::string> log(const std::string& world, const std::string& workflow, BytesView key) const;
+  Head head(const std::string& world) const;
+  std::vector<cbor::Value> records(const std::string& world) const;
+  std::vector<std::string> kinds(const std::string& world) const;
+  std::vector<Pending> pending(const std::string& world) const;
+  // Everything that a world is, apart from marks for the next snapshot: equal worlds, equal bytes.
+  Bytes dump(const std::string& world) const;
+  // The journal run again from its beginning, on other rows: must agree.
+  Verified verify_all() const;
+
+  MemoryJournal journal;
+  MemoryRows rows;
+  Modules modules;  // scripted ones, and WASM when there is a runner
+  std::unique_ptr<Lab> program;
+  CellCache cache{rows, 1 << 22};
+  std::unique_ptr<Kernel> kernel;
+  std::unique_ptr<Committer> committer;
+  std::unique_ptr<Face> face;
+  std::map<std::string, Effect> open;  // not to cells
+  Time clock = 1'000 * kSecond;
+  uint64_t dice = 1;
+
+ private:
+  void flush();
+};
+
+json::Value vector_file(const std::string& name);
+json::Value test_air();
+// Canonical {log: [...]}.
+Bytes state_of(std::vector<std::string> log);
+// A value of t/Do@1 and its like: the cell's id, and what the step should give.
+cbor::Value tell(const std::string& id, const std::optional<StepOutput>& out = {});
+Bytes key_of(const std::string& id);
+StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects = {}, std::vector<Event> events = {});
+Emitted timer(uint64_t at, std::optional<Bytes> key = {});
+Event event_to(const std::string& schema, const std::string& id, const std::optional<StepOutput>& out = {});
+
+}  // namespace pawl::worlds

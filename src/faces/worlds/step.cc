@@ -1,0 +1,143 @@
+// One step: a cell's state and one event go into its module; state, events and effects come out, are
+// checked as a whole, and only then written. What does not pass is a `step_failed` record.
+
+#include "faces/worlds/air/normalize.h"
+#include "faces/worlds/engine.h"
+
+namespace pawl::worlds {
+
+struct Engine::Staged {
+  std::optional<Bytes> state;
+  bool completed = false;
+  std::vector<Prepared> events{};
+  std::vector<Pending> effects{};
+};
+
+// One event of the cell at the front, then the cell goes to the end: nobody starves.
+Result<void> Engine::drain() {
+  while (!ring_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel) {
+    Slot slot = std::move(ring_.front());
+    ring_.pop_front();
+    auto box = mailboxes_.find(slot);
+    Item item = std::move(box->second.front());
+    box->second.pop_front();
+    if (box->second.empty()) mailboxes_.erase(box);
+    else ring_.push_back(std::move(slot));
+    ++steps_;
+    ++head_.chain;
+    TRY_OK(step(std::move(item)));
+  }
+  return {};
+}
+
+Result<void> Engine::go_on() { return drain(); }
+
+// Failures of the module and of its output are its own and recorded; only what this machine cannot
+// do at all ends the turn.
+static bool is_ours(const Error& error) {
+  return error.code == Code::unavailable || error.code == Code::corrupt || error.code == Code::internal;
+}
+
+Result<void> Engine::step(Item item) {
+  const Workflow& w = *item.workflow;
+  TRY(Cells cells, read_cell(w, item.key));
+  ++head_.steps;
+  auto output = call(item, cells);
+  if (!output && is_ours(output.error())) return fail(std::move(output.error()));
+  if (!output) return fail_step(item, std::move(cells), output.error());
+  auto decoded = decode_output(*output);
+  if (!decoded) return fail_step(item, std::move(cells), decoded.error());
+  auto staged = stage(item, *decoded);
+  if (!staged && is_ours(staged.error())) return fail(std::move(staged.error()));
+  if (!staged) return fail_step(item, std::move(cells), staged.error());
+  return commit(item, std::move(cells), std::move(*staged));
+}
+
+Result<Bytes> Engine::call(const Item& item, const Cells& cells) {
+  const Workflow& w = *item.workflow;
+  StepInput input{cells.now.state, item.event, {}};
+  if (!w.def.context.empty()) {
+    input.context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, w.def.keyed() ? std::optional<Bytes>(item.key) : std::nullopt});
+  }
+  const Module* module = loaded_->module(w.def.impl.module);
+  CHECK(module);
+  auto ran = runtime_.modules.run(*module, w.def.impl.entrypoint, encode_input(input), world_->limits, fetch(*module));
+  if (!ran) {
+    Error error = std::move(ran.error());
+    if (is_ours(error)) return fail(std::move(error));
+    error.message = "workflow '" + w.def.name + "' failed while handling schema '" + item.event.schema + "' journal_height=" +
+                    std::to_string(item.moment.height) + " state_present=" + (cells.now.state ? "true" : "false") + ": " + error.message;
+    return fail(std::move(error));
+  }
+  fuel_ += ran->fuel;
+  return std::move(ran->output);
+}
+
+Result<Engine::Staged> Engine::stage(const Item& item, const StepOutput& output) const {
+  TRY_OK(check_limits(output));
+  const Workflow& w = *item.workflow;
+  Staged out;
+  out.completed = output.completed;
+  out.state = output.state;
+  if (output.state && world_->check_state) {
+    auto state = normalize_bytes(*output.state, w.def.state, loaded_->schemas);
+    if (!state)
+      return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: state of workflow '" + w.def.name + "' does not fit schema '" + w.def.state + "': " + state.error().message);
+    out.state = std::move(*state);
+  }
+  if (!output.events.empty() && head_.chain > kStepsPerInput)
+    return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: more than " + std::to_string(kStepsPerInput) + " steps follow from one input: the workflows wake each other without end");
+  for (const Event& event : output.events) {
+    TRY(Prepared prepared, prepare(event));
+    out.events.push_back(std::move(prepared));
+  }
+  for (size_t i = 0; i < output.effects.size(); ++i) {
+    TRY(Pending intent, admit_effect(item, output.effects[i], i));
+    out.effects.push_back(std::move(intent));
+  }
+  return out;
+}
+
+Result<void> Engine::commit(const Item& item, Cells cells, Staged staged) {
+  const auto keep = loaded_;  // an effect of this step may apply another manifest
+  const Workflow& w = *item.workflow;
+  Instance& now = cells.now;
+  const bool ends = !staged.state || staged.completed;
+  now.state = std::move(staged.state);
+  now.last_seq = item.moment.height;
+  now.module_version = runtime_.modules.version_of(*loaded_->module(w.def.impl.module));
+  for (Prepared& event : staged.events) {
+    TRY(Accepted unused, admit(std::move(event)));
+    (void)unused;
+  }
+  std::vector<const Pending*> internal;
+  for (const Pending& intent : staged.effects) {
+    TRY_OK(open_effect(intent, cells));
+    if (is_internal(intent.identity.effect)) internal.push_back(&intent);
+  }
+  if (ends) {
+    TRY_OK(drop_pending(cells));
+    now.status = Status::completed;
+  } else if (!now.inflight.empty()) {
+    now.status = Status::waiting;
+  } else if (now.status != Status::failed) {
+    now.status = Status::running;
+  }
+  save(w.def.name, item.key, cells);
+  for (const Pending* intent : internal) TRY_OK(answer_internal(*intent));
+  return {};
+}
+
+Result<void> Engine::fail_step(const Item& item, Cells cells, const Error& why) {
+  const Workflow& w = *item.workflow;
+  ++head_.steps_failed;
+  StepFailure failure{w.def.name, why.reason, why.message, event_hash(item.event), {}, item.moment.height, cells.now.state.has_value()};
+  if (w.def.keyed()) failure.key = item.key;
+  cells.now.status = Status::failed;
+  cells.now.last_seq = item.moment.height;
+  cells.now.failure = why.reason + ": " + why.message;
+  save(w.def.name, item.key, cells);
+  return record(step_failed_record(failure), {{"c", instance_id(w.def.name, item.key)}});
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,124 @@
+// The host against the modules of the vectors. Needs the library that scripts/setup-wasm fetches; what
+// happens without it is tested without it.
+
+#include "wasm/host.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/hash.h"
+
+namespace pawl::wasm {
+namespace {
+
+Bytes file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+struct HostTest : testing::Test {
+  void SetUp() override {
+    if (host.version().empty()) GTEST_SKIP() << "run scripts/setup-wasm for the tests of the WASM host";
+  }
+  Result<Outcome> call(const std::string& name, std::string_view entrypoint, BytesView input, Limits limits = {}) {
+    const Bytes bytes = file("tests/vectors/worlds/modules/" + name);
+    return run(bytes, entrypoint, input, limits);
+  }
+  Result<Outcome> run(const Bytes& bytes, std::string_view entrypoint, BytesView input, Limits limits = {}) {
+    return host.call(view(sha256(bytes)), [&]() -> Result<Bytes> { return bytes; }, entrypoint, input, limits);
+  }
+  Host host{HostOptions{usual_libraries(), {}}};
+};
+using Wasm = HostTest;
+
+
+TEST_F(Wasm, a_module_is_a_function_of_its_bytes) {
+  const Bytes input = *unhex("a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da26463656c6c616163696e6305");
+  auto one = call("counter.wasm", "step", input), two = call("counter.wasm", "step", input);
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(hex(one->output), "a165737461746548a165636f756e7405");
+  EXPECT_EQ(one->output, two->output);
+  EXPECT_EQ(one->fuel, two->fuel);
+  EXPECT_GT(one->fuel, 0u);
+}
+
+TEST_F(Wasm, a_loop_ends_with_its_fuel_the_same_way_every_time) {
+  const Limits little{1'000'000, 64u << 20};
+  auto one = call("loop.wasm", "step", "", little), two = call("loop.wasm", "step", "", little);
+  ASSERT_FALSE(one);
+  EXPECT_EQ(one.error().reason, "wasm.error");
+  EXPECT_EQ(one.error().message, "wasm runtime error: step used up its fuel of 1000000");
+  EXPECT_EQ(one.error().message, two.error().message);
+}
+
+TEST_F(Wasm, memory_grows_to_the_limit_and_no_further) {
+  // `grow` gives the number of times it got 1 MiB as the address of an empty output.
+  auto some = call("loop.wasm", "grow", "", {200'000'000, 8u << 20});
+  EXPECT_TRUE(some) << some.error().message;
+}
+
+TEST_F(Wasm, nan_has_one_face) {
+  auto nan = call("loop.wasm", "nan", "");
+  EXPECT_FALSE(nan);  // the bits are handed out as an address that lies outside the memory
+  EXPECT_EQ(nan.error().message, call("loop.wasm", "nan", "").error().message);
+}
+
+TEST_F(Wasm, what_is_no_module_or_lacks_an_export_is_named) {
+  EXPECT_NE(run("not wasm", "step", "").error().message.find("is no valid WASM module"), std::string::npos);
+  EXPECT_NE(call("counter.wasm", "nothing", "").error().message.find("exports no function named 'nothing'"), std::string::npos);
+  // (module (import "a" "b" (func)))
+  const Error importing = run(*unhex("0061736d01000000010401600000020701016101620000"), "step", "").error();
+  EXPECT_NE(importing.message.find("import nothing"), std::string::npos) << importing.message;
+  // an empty module
+  EXPECT_NE(run(*unhex("0061736d01000000"), "step", "").error().message.find("exports no function"), std::string::npos);
+}
+
+TEST_F(Wasm, a_trap_is_the_modules_fault) {
+  auto trap = call("counter.wasm", "step", "\xff");
+  ASSERT_FALSE(trap);
+  EXPECT_EQ(trap.error().code, Code::unprocessable);
+  EXPECT_NE(trap.error().message.find("trap: unreachable code reached"), std::string::npos) << trap.error().message;
+}
+
+TEST_F(Wasm, exports_can_be_asked_for) {
+  const Bytes bytes = file("tests/vectors/worlds/modules/loop.wasm");
+  const Fetch fetch = [&]() -> Result<Bytes> { return bytes; };
+  EXPECT_TRUE(*host.has_export(view(sha256(bytes)), fetch, "grow"));
+  EXPECT_FALSE(*host.has_export(view(sha256(bytes)), fetch, "migrate"));
+}
+
+TEST_F(Wasm, compiled_modules_are_kept_as_files_and_damaged_ones_are_compiled_again) {
+  const std::string folder = testing::TempDir() + "pawl-wasm-" + std::to_string(getpid());
+  const Bytes bytes = file("tests/vectors/worlds/modules/counter.wasm");
+  const Bytes input = *unhex("a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da26463656c6c616163696e6305");
+  auto once = [&](bool may_fetch) {
+    Host fresh{HostOptions{usual_libraries(), folder}};
+    return fresh.call(view(sha256(bytes)), [&]() -> Result<Bytes> {
+      if (!may_fetch) return fail(Code::internal, "FETCHED", "fetched again");
+      return bytes;
+    }, "step", input, {}).has_value();
+  };
+  EXPECT_TRUE(once(true));
+  EXPECT_TRUE(once(false));
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) std::ofstream(entry.path(), std::ios::binary | std::ios::app) << "x";
+  EXPECT_FALSE(once(false));
+  EXPECT_TRUE(once(true));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(wasm, without_the_library_it_says_what_to_install) {
+  Host host{HostOptions{{"/nowhere/libwasmtime.so"}, {}}};
+  auto r = host.call(Bytes(32, 'x'), []() -> Result<Bytes> { return Bytes(); }, "step", "", {});
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().code, Code::unavailable);
+  EXPECT_NE(r.error().message.find("scripts/setup-wasm"), std::string::npos);
+  EXPECT_EQ(host.version(), "");
+}
+
+}  // namespace
+}  // namespace pawl::wasm

@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""The client libraries against a real server: Python, Node and C++ workers, clients and compute members.
+
+Arguments: words that a check's name must contain. The C++ checks need sdk_check and the examples in PAWL_BUILD and
+are skipped without them.
+"""
+import contextlib, json, os, signal, subprocess, sys, tempfile, threading, time, traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
+SYSTEM_PYTHON = '/usr/bin/python3'
+SDK = os.path.join(ROOT, 'sdk', 'python')
+TESTS = os.path.join(ROOT, 'tests', 'sdk')
+CHECK = os.path.join(BUILD, 'sdk_check')
+ENV = {**os.environ, 'PYTHONPATH': SDK}
+# Far below the lease of 30 s: a job that had to wait for its lease would be late.
+SOON_S = 15
+
+sys.path.insert(0, SDK)
+
+WORKERS = {
+    'py': lambda e, record: [sys.executable, os.path.join(TESTS, 'worker.py'), e.url, e.grpc, record],
+    'js': lambda e, record: ['node', os.path.join(TESTS, 'worker.mjs'), e.url, e.grpc, record],
+    'cc': lambda e, record: [CHECK, 'worker', e.http, e.grpc, record],
+    # Nobody listens there: it polls over HTTP.
+    'cc-poll': lambda e, record: [CHECK, 'worker', e.http, '127.0.0.1:1', record],
+}
+MEMBERS = {
+    'py': lambda e, tag: [sys.executable, os.path.join(TESTS, 'member.py'), e.grpc, tag],
+    'cc': lambda e, tag: [CHECK, 'member', e.grpc, tag],
+}
+
+
+def task(id, job_type, next_step, **more):
+    return {'id': id, 'name': id, 'type': 'SERVICE_TASK', 'jobType': job_type, 'nextStep': next_step, **more}
+
+
+def flow(id, *steps):
+    return {'id': id, 'name': id, 'steps': [*steps, {'id': 'end', 'name': 'end', 'type': 'END'}]}
+
+
+def deploy(client, lang):
+    client.deploy(flow(f'{lang}-retried', task('a', f'{lang}-flaky', 'end', retryCount=3)))
+    client.deploy(flow(f'{lang}-hopeless', task('a', f'{lang}-final', 'end', retryCount=3)))
+    client.deploy(flow(f'{lang}-odd', task('a', f'{lang}-odd', 'end', retryCount=3)))
+    client.deploy(flow(f'{lang}-slow', task('a', f'{lang}-slow', 'b'), task('b', f'{lang}-slow', 'end')))
+    client.deploy(flow(f'{lang}-one', task('a', f'{lang}-slow', 'end')))
+    client.deploy(flow(f'{lang}-people', {'id': 'approve', 'name': 'approve', 'type': 'USER_TASK', 'nextStep': 'paid'},
+                       {'id': 'paid', 'name': 'paid', 'type': 'WAIT', 'nextStep': 'end'}))
+
+
+@contextlib.contextmanager
+def running(command, stop_s=30):
+    """A program that ends at SIGTERM with 0."""
+    process = subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = []
+    reader = threading.Thread(target=lambda: said.append(process.stdout.read()))
+    reader.start()
+    try:
+        yield process
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(stop_s)
+        assert code == 0, f'{command[:2]} ended with {code}'
+    except BaseException:
+        process.kill()
+        process.wait()
+        reader.join(5)
+        print(''.join(said)[-2000:])
+        raise
+    finally:
+        process.stdout.close() if not reader.is_alive() else reader.join(5)
+
+
+def lines_of(record):
+    with open(record) as f:
+        return [line.split() for line in f]
+
+
+# ------------------------------------------------------------------ workers
+
+def attempts_are_counted(engine, lang, start):
+    """Two failed attempts, then success; a failure for good and a senseless result end the instance at once."""
+    c = engine.client
+    with running(start(engine, os.devnull)):
+        retried, hopeless, odd = (c.start(f'{lang}-{name}').id for name in ('retried', 'hopeless', 'odd'))
+        done = c.wait(retried, SOON_S)
+        assert (done.status, done.variables) == ('COMPLETED', {'retriesLeft': 1}), done
+        failed = c.wait(hopeless, SOON_S)
+        assert failed.status == 'FAILED' and 'no further attempt helps' in failed.failure_reason, failed
+        assert c.wait(odd, SOON_S).status == 'FAILED'
+
+
+def many_at_once(engine, lang, start):
+    c = engine.client
+    with running(start(engine, os.devnull)):
+        ids = [item['instance']['id'] for item in c.start_batch({'definitionId': f'{lang}-slow', 'variables': {'ms': 5}} for _ in range(100))]
+        until = time.monotonic() + 60
+        for id in ids:
+            done = c.wait(id, max(1, until - time.monotonic()))
+            assert done.status == 'COMPLETED' and {'a', 'b'} <= set(done.variables), done
+
+
+def survives_kill_9(engine, lang, start):
+    """The server dies while handlers run and comes back: every instance ends well and soon."""
+    c = engine.client
+    with running(start(engine, os.devnull)):
+        ids = [c.start(f'{lang}-slow', {'ms': 400}).id for _ in range(12)]
+        time.sleep(0.6)
+        engine.kill()
+        time.sleep(0.5)  # handlers end while nobody hears them
+        engine.start()
+        for id in ids:
+            done = c.wait(id, SOON_S)
+            assert done.status == 'COMPLETED' and {'a', 'b'} <= set(done.variables), done
+
+
+def drains_at_sigterm(engine, lang, start):
+    """What was begun is finished and reported; what was not is there for the next worker without waiting for a lease."""
+    c = engine.client
+    with tempfile.NamedTemporaryFile(prefix='pawl-record-') as record:
+        with running(start(engine, record.name)):
+            ids = [c.start(f'{lang}-one', {'ms': 700}).id for _ in range(12)]
+            until = time.monotonic() + 20
+            while len(lines_of(record.name)) < 4 and time.monotonic() < until:
+                time.sleep(0.05)
+            time.sleep(0.2)
+        lines = lines_of(record.name)
+        begun, ended = ({id for word, id, _ in lines if word == want} for want in ('begin', 'end'))
+        assert begun and begun == ended, lines
+        done = {id for id in ids if c.get(id).finished}
+        assert done == begun, f'begun {sorted(begun)}, finished {sorted(done)}'
+        assert len(done) < len(ids), 'it did everything: nothing was drained'
+        with running(start(engine, record.name)):
+            began = time.monotonic()
+            for id in ids:
+                assert c.wait(id, SOON_S).status == 'COMPLETED'
+            assert time.monotonic() - began < SOON_S
+        once = [line for line in lines_of(record.name) if line[0] == 'begin']
+        assert len(once) == len(ids), f'{len(once)} jobs were begun for {len(ids)}'
+
+
+# ------------------------------------------------------------------ clients
+
+EXPECTED = {'same': True, 'late': True, 'tasks': ['approve'], 'done': ['COMPLETED', True, 5], 'history': ['approve', 'paid', 'end'],
+            'cancelled': 'CANCELLED', 'missing': True}
+
+
+def python_client(engine):
+    import pawl
+    c = engine.client
+    one = c.start('py-people', {'n': 1}, business_key='py-key', idempotency_key='py-once')
+    same = c.start('py-people', {'n': 1}, business_key='py-key', idempotency_key='py-once').id == one.id
+    late = missing = False
+    try:
+        c.wait(one.id, 0.1)
+    except pawl.TimedOut:
+        late = True
+    try:
+        c.get('01M7AAAAAAAAAAAAAAAAAAAAAA')
+    except pawl.NotFound as err:
+        missing = err.status == 404
+    tasks = [t['stepId'] for t in c.tasks(limit=1000) if t['instanceId'] == one.id]
+    c.complete_task(one.id, 'approve', {'approved': True}, user='ann')
+    c.signal(one.id, 'paid', {'amount': 5})
+    done = c.wait(one.id)
+    cancelled = c.cancel(c.start('py-people').id, 'changed my mind')
+    got = {'same': same, 'late': late, 'tasks': tasks, 'done': [done.status, done.variables['approved'], done.variables['amount']],
+           'history': [s['StepID'] for s in c.history(one.id)], 'cancelled': cancelled.status, 'missing': missing}
+    assert got == EXPECTED, got
+    assert [i.id for i in c.find_by_business_key('py-key')] == [one.id]
+    assert [s['status'] for s in c.start_batch([{'definitionId': 'py-people'}, {'definitionId': 'no-such'}])] == [201, 404]
+    assert len(list(c.search(definitionId='py-people', limit=2))) == 2
+    assert len(c.events(one.id)) >= 3
+    try:
+        c.deploy({'id': 'x', 'name': 'x', 'steps': []})
+        raise AssertionError('an empty definition was taken')
+    except pawl.Invalid as err:
+        assert 'steps' in err.reason
+
+
+def node_client(engine):
+    done = subprocess.run(['node', os.path.join(TESTS, 'client.mjs'), engine.url, 'js'], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {**EXPECTED, 'found': True, 'batch': [201, 404], 'untyped': []}, done.stdout
+
+
+def cc_client(engine):
+    done = subprocess.run([CHECK, 'client', engine.http, 'cc'], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == EXPECTED, done.stdout
+
+
+def a_client_waits_out_a_restart(engine):
+    """A start that is asked for while the server is down is done once, when it is back."""
+    c = engine.client
+    before = len(list(c.search(definitionId='py-people')))
+    engine.kill()
+    started = []
+    asking = threading.Thread(target=lambda: started.append(c.start('py-people')))
+    asking.start()
+    time.sleep(0.5)
+    engine.start()
+    asking.join(30)
+    assert started and len(list(c.search(definitionId='py-people'))) == before + 1
+
+
+# ------------------------------------------------------------------ members
+
+class Model:
+    """One model whose transitions call a member by its tag."""
+
+    def __init__(self, engine, lang):
+        self.engine, self.name, self.tag = engine, f'm-{lang}-{time.time_ns()}', f'tag-{lang}'
+        self.call('POST', f'/model/import/JSON/SAMPLE_DATA/{self.name}/1', self.data())
+        self.call('PUT', f'/model/{self.name}/1/lock')
+        manual = lambda name, *processors: {'name': name, 'next': 'B', 'manual': True, 'processors': [self.processor(p) for p in processors]}
+        good = {'type': 'function', 'function': {'name': 'is-good', 'config': {'attachEntity': True, 'calculationNodesTags': self.tag}}}
+        states = {'A': [manual('go', 'mark'), manual('slowly', 'slow'), manual('child', 'child'), manual('undo', 'child', 'reject'),
+                        {'name': 'auto', 'next': 'GOOD', 'manual': False, 'criterion': good}], 'B': [], 'GOOD': []}
+        self.call('POST', f'/model/{self.name}/1/workflow/import', {'importMode': 'REPLACE', 'workflows': [
+            {'version': '1', 'name': 'w', 'initialState': 'A', 'active': True, 'states': {s: {'transitions': t} for s, t in states.items()}}]})
+
+    def processor(self, name):
+        return {'type': 'EXTERNAL', 'name': name, 'executionMode': 'SYNC',
+                'config': {'attachEntity': True, 'calculationNodesTags': self.tag, 'responseTimeoutMs': 10000}}
+
+    def data(self, **more):
+        return {'name': 'n', 'good': False, 'marked': False, 'child': 'none', **more}
+
+    def call(self, method, path, body=None):
+        return self.engine.client.http.call(method, '/api' + path, body)
+
+    def create(self, **more):
+        """Waits for the member: creation asks the criterion. 503 while none has joined is repeated by the client."""
+        return self.call('POST', f'/entity/JSON/{self.name}/1', self.data(**more))[0]['entityIds'][0]
+
+    def fire(self, id, transition):
+        self.call('PUT', f'/entity/JSON/{id}/{transition}', self.data())
+        return self.get(id)
+
+    def get(self, id):
+        entity = self.call('GET', f'/entity/{id}')
+        return entity['meta']['state'], entity['data'], entity['meta']
+
+    def count(self):
+        return self.call('GET', f'/entity/stats/{self.name}/1')['count']
+
+
+def member_answers(engine, lang, start):
+    import pawl
+    m = Model(engine, lang)
+    with running(start(engine, m.tag)):
+        assert m.get(m.create(good=True))[0] == 'GOOD'
+        state, data, _ = m.fire(m.create(), 'go')
+        assert (state, data['marked']) == ('B', True)
+        state, data, meta = m.fire(m.create(), 'child')
+        assert state == 'B' and m.get(data['child'])[2]['transactionId'] == meta['transactionId']
+        before, entity = m.count(), m.create()
+        try:
+            m.fire(entity, 'undo')
+            raise AssertionError('a rejected transition was made')
+        except pawl.Refused as err:
+            assert 'after all, no' in err.reason, err
+        assert m.get(entity)[0] == 'A' and m.count() == before + 1
+
+
+def member_stays_joined(engine, lang, start):
+    """Longer than the server's patience with silent members, then over a kill -9."""
+    m = Model(engine, lang)
+    with running(start(engine, m.tag)):
+        first, second = m.create(), m.create()
+        time.sleep(4)
+        assert m.fire(first, 'go')[0] == 'B'
+        engine.kill()
+        engine.start()
+        assert m.fire(second, 'go')[0] == 'B'
+
+
+def member_drains(engine, lang, start):
+    m = Model(engine, lang)
+    entity = []
+    with running(start(engine, m.tag)):
+        id = m.create()
+        caller = threading.Thread(target=lambda: entity.append(m.fire(id, 'slowly')))
+        caller.start()
+        time.sleep(0.4)
+    caller.join()
+    assert entity and entity[0][0] == 'B', entity
+
+
+# ------------------------------------------------------------------ examples
+
+def example(engine, *command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENV)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'COMPLETED' in done.stdout or ('APPROVED' in done.stdout and '"notified":' in done.stdout and 'true' in done.stdout), done.stdout
+
+
+def checks(engine, have_cc):
+    langs = ['py', 'js'] + (['cc', 'cc-poll'] if have_cc else [])
+    for name in langs:
+        for check in (attempts_are_counted, many_at_once, survives_kill_9, drains_at_sigterm):
+            yield f'{name} worker {check.__name__}', lambda check=check, name=name: check(engine, name.split('-')[0], WORKERS[name])
+    yield 'py client', lambda: python_client(engine)
+    yield 'js client', lambda: node_client(engine)
+    if have_cc:
+        yield 'cc client', lambda: cc_client(engine)
+    yield 'py client waits out a restart', lambda: a_client_waits_out_a_restart(engine)
+    for name in ['py'] + (['cc'] if have_cc else []):
+        for check in (member_answers, member_stays_joined, member_drains):
+            yield f'{name} {check.__name__}', lambda check=check, name=name: check(engine, name, MEMBERS[name])
+    python = os.path.join(SDK, 'examples')
+    yield 'py example worker', lambda: example(engine, sys.executable, os.path.join(python, 'worker.py'), engine.url)
+    yield 'py example prize', lambda: example(engine, sys.executable, os.path.join(python, 'prize.py'), engine.url, engine.grpc)
+    yield 'js example worker', lambda: example(engine, 'node', os.path.join(ROOT, 'sdk', 'typescript', 'examples', 'worker.mjs'), engine.url)
+    for name in ('worker', 'member'):
+        program = os.path.join(BUILD, f'example_{name}')
+        if os.path.exists(program):
+            yield f'cc example {name}', lambda program=program: example(engine, program, engine.http, engine.grpc)
+
+
+def main():
+    try:
+        import grpc  # noqa: F401
+    except ImportError:
+        if sys.executable != SYSTEM_PYTHON and os.path.exists(SYSTEM_PYTHON):
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+        sys.exit('python3-grpcio is needed: apt install python3-grpcio')
+    from pawl.testing import Engine
+    have_cc = os.path.exists(CHECK)
+    if not have_cc:
+        print(f'SKIP the C++ checks: no {CHECK}')
+    passed = failed = 0
+    binary = os.environ.get('PAWL_BINARY', os.path.join(BUILD, 'pawl'))
+    # A keep-alive short enough to wait for.
+    with Engine(binary, env={'CYODA_KEEPALIVE_INTERVAL': '1s', 'CYODA_KEEPALIVE_TIMEOUT': '3s'}) as engine:
+        for lang in ('py', 'js', 'cc'):
+            deploy(engine.client, lang)
+        for name, check in checks(engine, have_cc):
+            if not all(word in name for word in sys.argv[1:]):
+                continue
+            began = time.monotonic()
+            try:
+                check()
+                passed += 1
+                print(f'ok {name} {time.monotonic() - began:.1f} s', flush=True)
+            except Exception:
+                failed += 1
+                print(f'FAIL {name}\n{traceback.format_exc(limit=-3)}', flush=True)
+                if engine.process.poll() is not None:
+                    engine.start()
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed or not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""The compute member that run_sdk.py plays with: member.py GRPC TAG."""
+import logging
+import sys
+import time
+
+from pawl.member import Member
+
+logging.basicConfig(level=logging.WARNING)
+member = Member(sys.argv[1], tags=[sys.argv[2]])
+
+
+@member.processor('mark')
+def mark(call):
+    return {**call.data, 'marked': True}
+
+
+@member.processor('slow')
+def slow(call):
+    time.sleep(1)
+    return {**call.data, 'marked': True}
+
+
+@member.processor('child')
+def child(call):
+    reply = call.ask('EntityCreateRequest', {'dataFormat': 'JSON', 'payload': {
+        'model': call.meta['modelKey'], 'data': {'name': 'child', 'good': False, 'marked': False, 'child': ''}}})
+    child_id = reply['transactionInfo']['entityIds'][0]
+    assert call.ask('EntityGetRequest', {'entityId': child_id})['payload']['data']['name'] == 'child'
+    return {**call.data, 'child': child_id}
+
+
+@member.processor('reject')
+def reject(call):
+    raise ValueError('after all, no')
+
+
+@member.criterion('is-good')
+def is_good(call):
+    return call.data['good']
+
+
+member.run()

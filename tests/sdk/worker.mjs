@@ -1,0 +1,25 @@
+// The worker that run_sdk.py plays with: worker.mjs URL GRPC RECORD. RECORD gets a line as a slow job begins and ends.
+import { appendFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { JobFailed, Retry, Worker } from '../../sdk/typescript/src/index.js';
+
+const [url, , record] = process.argv.slice(2);
+const worker = new Worker(url, { concurrency: 4, maxWaitMs: 1000 });
+const note = (word, job) => appendFileSync(record, `${word} ${job.instanceId} ${job.stepId}\n`);
+
+worker.job('js-flaky', (job) => {
+  if (job.retriesLeft > 1) throw new Retry('not yet');
+  return { retriesLeft: job.retriesLeft };
+});
+worker.job('js-final', () => {
+  throw new JobFailed('no further attempt helps');
+});
+worker.job('js-odd', () => ['not', 'an', 'object']);
+worker.job('js-slow', async (job) => {
+  note('begin', job);
+  await sleep(job.variables.ms);
+  note('end', job);
+  return { [job.stepId]: process.pid };
+});
+
+await worker.run();

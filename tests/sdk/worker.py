@@ -1,0 +1,44 @@
+"""The worker that run_sdk.py plays with: worker.py URL GRPC RECORD. RECORD gets a line as a slow job begins and ends."""
+import logging
+import os
+import sys
+import time
+
+from pawl import JobFailed, Retry, Worker
+
+URL, _, RECORD = sys.argv[1:4]
+logging.basicConfig(level=logging.WARNING)
+worker = Worker(URL, concurrency=4, max_wait_ms=1000)
+
+
+def note(word, job):
+    with open(RECORD, 'a') as f:
+        f.write(f'{word} {job.instance_id} {job.step_id}\n')
+
+
+@worker.job('py-flaky')
+def flaky(job):
+    if job.retries_left > 1:
+        raise Retry('not yet')
+    return {'retriesLeft': job.retries_left}
+
+
+@worker.job('py-final')
+def final(job):
+    raise JobFailed('no further attempt helps')
+
+
+@worker.job('py-odd')
+def odd(job):
+    return ['not', 'an', 'object']
+
+
+@worker.job('py-slow')
+def slow(job):
+    note('begin', job)
+    time.sleep(job.variables['ms'] / 1000)
+    note('end', job)
+    return {job.step_id: os.getpid()}
+
+
+worker.run()
