@@ -81,6 +81,22 @@ TEST(engine, a_restart_finds_everything_again) {
   }
   std::system(("rm -rf " + folder).c_str());
 }
+TEST(engine, a_folder_has_one_owner_at_a_time) {
+  std::string folder = testing::TempDir() + "/pawl-owned-" + std::to_string(getpid());
+  {
+    auto first = Engine::open({.data = folder});
+    ASSERT_TRUE(first);
+    manager m(**first);
+    ASSERT_TRUE(m.register_type<Mission>());
+    ASSERT_TRUE(m.create(Mission{.entity_id = "m1"}));
+    auto second = Engine::open({.data = folder});
+    EXPECT_FALSE(second);
+    ASSERT_TRUE(m.transition<Mission>("m1", "flying"));
+    EXPECT_EQ(m.list<Mission>()->size(), 1u);
+  }
+  EXPECT_TRUE(Engine::open({.data = folder}));
+  std::system(("rm -rf " + folder).c_str());
+}
 TEST(engine, a_folder_that_is_not_a_data_directory_is_refused) {
   std::string folder = testing::TempDir() + "/pawl-not-data-" + std::to_string(getpid());
   std::system(("mkdir -p " + folder + " && touch " + folder + "/something").c_str());

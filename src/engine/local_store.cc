@@ -9,18 +9,21 @@ namespace pawl::lifecycle {
 
 namespace {
 
-// Waits on one word; the committer's thread leaves the answer and wakes.
+// Waits for the committer's thread to leave the answer. A condition variable and not an atomic's
+// wait(): that one spins and yields first, which sixteen waiting threads pay for dearly.
 class Pending final : public pending_write {
  public:
   struct Slot {
-    std::atomic<bool> done{false};
-    Result<Answer> answer = Answer{};
+    std::mutex mutex;
+    std::condition_variable answered;
+    std::optional<Result<Answer>> answer;
   };
   explicit Pending(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
   result<written> wait() override {
-    slot_->done.wait(false, std::memory_order_acquire);
-    if (!slot_->answer) return lifecycle::fail(to_error(slot_->answer.error()));
-    auto out = decode_written(*slot_->answer);
+    std::unique_lock lock(slot_->mutex);
+    slot_->answered.wait(lock, [&] { return slot_->answer.has_value(); });
+    if (!*slot_->answer) return lifecycle::fail(to_error(slot_->answer->error()));
+    auto out = decode_written(**slot_->answer);
     if (!out) return lifecycle::fail(to_error(out.error()));
     return std::move(*out);
   }
@@ -78,9 +81,11 @@ LocalStore::LocalStore(Engine::Parts& parts) : parts_(parts), reads_(*parts.shar
 std::unique_ptr<pending_write> LocalStore::submit(std::string verb, const Command& command) {
   auto slot = std::make_shared<Pending::Slot>();
   parts_.shard->submit(make_input(std::move(verb), command, parts_.caller()), [slot](Result<Answer> answer) {
-    slot->answer = std::move(answer);
-    slot->done.store(true, std::memory_order_release);
-    slot->done.notify_one();
+    {
+      std::lock_guard lock(slot->mutex);
+      slot->answer.emplace(std::move(answer));
+    }
+    slot->answered.notify_one();
   });
   return std::make_unique<Pending>(std::move(slot));
 }

@@ -27,7 +27,7 @@ inline constexpr size_t kAncestors = 1'000;
 inline constexpr size_t kWatchQueue = 1'024;
 // Instances read at once while a watch tells what is there.
 inline constexpr size_t kWatchPage = 256;
-// A page asked for over HTTP without a limit.
+// Actions of one rule: they run in one turn.
 inline constexpr size_t kActions = 64;
 
 }  // namespace pawl::lifecycle::limits

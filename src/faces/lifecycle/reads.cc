@@ -48,6 +48,11 @@ Filter::Filter(const Type& type, const any_query& query) : type_(type), query_(q
     const auto* f = type.def.find(name);
     wants_.push_back({name, &v, f && v == lifecycle::zero(f->k), f && f->k == v.k});
   }
+  for (const Want& want : wants_)
+    if (!want.zero && want.possible) {
+      record::put(needle_, want.name, *want.v);
+      break;
+    }
   if (query.updated_after)
     after_ = std::chrono::duration_cast<std::chrono::nanoseconds>(query.updated_after->time_since_epoch()).count();
 }
@@ -60,6 +65,7 @@ Filter::Verdict Filter::test(BytesView bytes, Held& out) const {
   if (query_.active && type_.def.is_terminal(out.phase)) return Verdict::no;
   if (query_.updated_after && out.updated <= after_) return Verdict::no;
   if (wants_.empty()) return Verdict::yes;
+  if (!needle_.empty() && !memmem(out.record.data(), out.record.size(), needle_.data(), needle_.size())) return Verdict::no;
   uint64_t seen = 0;
   record::walk at(out.record);
   while (at.next())

@@ -79,6 +79,7 @@ class Filter {
   const Type& type_;
   const any_query& query_;
   std::vector<Want> wants_;
+  Bytes needle_;  // one entry that a fitting record must hold, byte for byte
   Time after_ = 0;
 };
 

@@ -63,19 +63,25 @@ void view_instance(const Change& change, Seq seq, ViewRows& rows) {
   auto list_row = [&](const Held& held) {
     return Bytes("l").append(1, '\0').append(name.tenant).append(1, '\0').append(name.type).append(1, '\0').append(place(held.created, name.id));
   };
+  auto list_value = [&] {
+    Bytes bytes;
+    Writer(bytes).fixed64(seq);
+    return bytes.append(change.after.value());
+  };
   std::vector<Bytes> before, after;
-  if (change.before.exists())
-    if (auto held = parse_held(change.before.value())) {
-      before = row_keys(name, *held);
-      if (!change.after.exists()) rows.erase(list_row(*held));
-    }
-  if (change.after.exists())
-    if (auto held = parse_held(change.after.value())) {
-      after = row_keys(name, *held);
-      Bytes bytes;
-      Writer(bytes).fixed64(seq);
-      rows.put(list_row(*held), bytes.append(change.after.value()));
-    }
+  auto old_held = change.before.exists() ? parse_held(change.before.value()) : Result<Held>(refuse(errc::corrupt_value, ""));
+  auto new_held = change.after.exists() ? parse_held(change.after.value()) : Result<Held>(refuse(errc::corrupt_value, ""));
+  if (old_held) before = row_keys(name, *old_held);
+  if (new_held) {
+    after = row_keys(name, *new_held);
+    rows.put(list_row(*new_held), list_value());
+  } else if (old_held && change.after.exists()) {
+    // Unreadable now: it stays in the list, where it is met and reported.
+    after = before;
+    rows.put(list_row(*old_held), list_value());
+  } else if (old_held) {
+    rows.erase(list_row(*old_held));
+  }
   for (const Bytes& key : before)
     if (std::find(after.begin(), after.end(), key) == after.end()) rows.erase(key);
   for (const Bytes& key : after)

@@ -1,0 +1,272 @@
+// The operator API, request by request, on a router in this process.
+
+#include <atomic>
+
+#include "engine/missions_test.h"
+#include "engine/parts.h"
+#include "faces/lifecycle/face.h"
+#include "faces/lifecycle/limits.h"
+#include "faces/lifecycle/render.h"
+#include "json/text.h"
+#include "storage/memory.h"
+
+namespace pawl::lifecycle {
+
+// A stream that remembers; closed by hand.
+class Recorder final : public wire::Socket {
+ public:
+  bool write(BytesView piece) override {
+    std::lock_guard lock(mutex_);
+    if (gone_) return false;
+    pieces.emplace_back(piece);
+    return true;
+  }
+  void end() override { ended = true; }
+  size_t buffered() const override { return 0; }
+  void on_close(std::function<void()> closed) override { closed_ = std::move(closed); }
+  void on_message(std::function<void(std::string)>) override {}
+  void close() {
+    {
+      std::lock_guard lock(mutex_);
+      gone_ = true;
+    }
+    if (closed_) closed_();
+  }
+  std::vector<std::string> all() {
+    std::lock_guard lock(mutex_);
+    return pieces;
+  }
+  std::string text() {
+    std::string out;
+    for (const auto& p : all()) out += p;
+    return out;
+  }
+  std::vector<std::string> pieces;
+  std::atomic<bool> ended{false};
+
+ private:
+  std::mutex mutex_;
+  bool gone_ = false;
+  std::function<void()> closed_;
+};
+
+// Passes everything on, and writes bytes that nobody can read when asked to.
+class Spoiler final : public pawl::Program {
+ public:
+  std::string_view name() const override { return "lifecycle"; }
+  Result<Bytes> run(Turn& turn, const Input& input) const override {
+    if (input.verb != "spoil") return inner_.run(turn, input);
+    turn.write(instance_key(turn.caller().tenant, "drone-survey", input.body), "no record");
+    return Bytes();
+  }
+  void view(const Committed& frame, ViewRows& rows) const override { inner_.view(frame, rows); }
+  bool keeps_history(BytesView key) const override { return inner_.keeps_history(key); }
+
+ private:
+  lifecycle::Program inner_;
+};
+
+struct routes : testing::Test {
+  Spoiler program;
+  std::unique_ptr<Shard> shard = *Shard::open(std::make_unique<MemoryJournal>(), std::make_unique<MemoryRows>(), {&program});
+  std::optional<Face> face;
+  wire::Router router;
+  std::string roles = "operator";
+
+  void SetUp() override {
+    ASSERT_TRUE(shard->start());
+    face.emplace(*shard);
+    router.add(face->routes(), face->dialects());
+    ASSERT_EQ(say("PUT", "/pawl/v1/lifecycle/types/drone-survey", js::print(type_json(describe<Mission>()))).status, 201);
+    make("m1");
+  }
+  void TearDown() override {
+    face.reset();
+    shard->stop();
+  }
+  wire::Response say(std::string method, std::string path, std::string body = {}, wire::Headers headers = {}) {
+    std::string query;
+    if (size_t mark = path.find('?'); mark != std::string::npos) query = path.substr(mark + 1), path.resize(mark);
+    auto done = std::make_shared<std::atomic<bool>>(false);
+    auto out = std::make_shared<wire::Response>();
+    router.dispatch({std::move(method), path, query, std::move(headers), std::move(body), {"t", "ann", roles}}, [done, out](wire::Response r) {
+      *out = std::move(r);
+      *done = true;
+      done->notify_one();
+    });
+    done->wait(false);
+    return *out;
+  }
+  void make(std::string id, std::string phase_name = "planning") {
+    ASSERT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/" + id, "{\"phase\":\"" + phase_name + "\"}").status, 201);
+  }
+  void spoil(std::string id) {
+    std::atomic<bool> done{false};
+    Input input;
+    input.program = "lifecycle";
+    input.verb = "spoil";
+    input.body = std::move(id);
+    input.caller = {"t", "ann", ""};
+    shard->submit(std::move(input), [&](Result<Answer> a) {
+      EXPECT_TRUE(a);
+      done = true;
+      done.notify_one();
+    });
+    done.wait(false);
+  }
+};
+
+TEST_F(routes, a_type_is_created_once_found_the_same_and_never_replaced) {
+  std::string same = js::print(type_json(describe<Mission>()));
+  EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/types/drone-survey", same).status, 200);
+  EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/types/drone-survey", R"({"bucket":"B","fields":[{"name":"i","type":"string","tags":["id"]},{"name":"p","type":"string","tags":["phase"]}],"transitions":{"a":[]}})").status, 409);
+  auto bad = say("PUT", "/pawl/v1/lifecycle/types/x", R"({"bucket":"B","fields":[],"transitions":{"a":[]}})");
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_NE(bad.body.find("missing_id_field"), std::string::npos) << bad.body;
+  EXPECT_EQ(say("GET", "/pawl/v1/lifecycle/types/drone-survey").status, 200);
+  EXPECT_EQ(say("GET", "/pawl/v1/lifecycle/types/ghost").status, 404);
+  for (auto body : {"", "[]", "{", "null", R"({"bucket":7})", R"({"surprise":1})"}) EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/types/x", body).status, 400) << body;
+}
+TEST_F(routes, creation_refuses_by_the_right_status) {
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m1", R"({"phase":"planning"})").status, 409);
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m2", R"({"phase":"exploded"})").status, 400);
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m2", R"({"phase":"planning","surprise":1})").status, 400);
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/ghost/m2", R"({"phase":"planning"})").status, 404);
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/bad%20id", R"({"phase":"planning"})").status, 400);
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/" + std::string(10'000, 'x'), R"({"phase":"planning"})").status, 400);
+  EXPECT_EQ(say("DELETE", "/pawl/v1/lifecycle/instances/drone-survey/nobody").status, 404);
+}
+TEST_F(routes, an_id_with_a_slash_is_reached_by_its_escape) {
+  ASSERT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/a%2Fb", R"({"phase":"planning"})").status, 201);
+  EXPECT_EQ(say("GET", "/workflows/drone-survey/a%2Fb").status, 200);
+}
+TEST_F(routes, complete_and_fail_are_offered) {
+  make("m2", "landing"), make("m3", "landing");
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m2/complete").status, 200);
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m3/fail", R"({"reason":"engine"})").status, 200);
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m1/fail").status, 400);
+}
+TEST_F(routes, a_body_over_the_limit_is_413) {
+  std::string body = "{\"note\":\"" + std::string(limits::kOperatorBodyBytes, 'x') + "\"}";
+  EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/state", body).status, 413);
+}
+TEST_F(routes, a_repeated_key_is_answered_from_memory) {
+  wire::Headers once{{"Idempotency-Key", "k1"}};
+  EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})", once).status, 200);
+  EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})", once).status, 200);
+  EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"landing"})", once).status, 422);
+}
+TEST_F(routes, roles_are_asked_for) {
+  roles = "viewer";
+  EXPECT_EQ(say("GET", "/workflows/drone-survey/m1").status, 200);
+  EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})").status, 403);
+  EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/rules/r", "{}").status, 403);
+  roles = "";
+  EXPECT_EQ(say("GET", "/workflows").status, 403);
+  roles = "ROLE_ADMIN";
+  EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})").status, 200);
+}
+TEST_F(routes, rules_are_stored_shown_run_and_removed) {
+  std::string rule = R"({"workflow":"drone-survey","on":{"phase":"landing"},"then":[{"type":"lifecycle_transition","phase":"$message.to"}]})";
+  EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/rules/r1", rule).status, 201);
+  EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/rules/r1", rule).status, 200);
+  EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/rules/r2", R"({"workflow":"drone-survey"})").status, 400);
+  auto ran = say("POST", "/pawl/v1/lifecycle/rules/r1/run", R"({"entity_id":"m1","message":{"to":"flying"}})");
+  EXPECT_EQ(ran.status, 200);
+  EXPECT_NE(ran.body.find("\"fired\""), std::string::npos) << ran.body;
+  EXPECT_NE(say("GET", "/pawl/v1/lifecycle/rules/r1").body.find("\"fired\":1"), std::string::npos);
+  EXPECT_NE(say("GET", "/pawl/v1/lifecycle/rules").body.find("\"r1\""), std::string::npos);
+  EXPECT_EQ(say("DELETE", "/pawl/v1/lifecycle/rules/r1").status, 200);
+  EXPECT_EQ(say("GET", "/pawl/v1/lifecycle/rules/r1").status, 404);
+}
+TEST_F(routes, server_sent_events_tell_what_is_there_and_what_changes) {
+  auto out = std::make_shared<Recorder>();
+  auto got = say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}});
+  ASSERT_TRUE(got.stream);
+  got.stream(out);
+  EXPECT_NE(out->text().find("event: snapshot"), std::string::npos);
+  say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
+  EXPECT_NE(out->text().find("event: change"), std::string::npos);
+  say("DELETE", "/pawl/v1/lifecycle/instances/drone-survey/m1");
+  EXPECT_NE(out->text().find("event: deleted"), std::string::npos);
+  size_t before = out->all().size();
+  out->close();
+  make("m9");
+  EXPECT_EQ(out->all().size(), before);
+  auto resumed = std::make_shared<Recorder>();
+  say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}, {"Last-Event-ID", "2"}}).stream(resumed);
+  std::string text = resumed->text();
+  EXPECT_EQ(text.find("event: snapshot"), std::string::npos);
+  EXPECT_LT(text.find("event: change"), text.find("event: deleted"));
+}
+TEST_F(routes, a_socket_gets_a_frame_for_each_state) {
+  auto out = std::make_shared<Recorder>();
+  auto got = say("GET", "/workflows/drone-survey?stream=true", {}, {{"Upgrade", "websocket"}});
+  ASSERT_TRUE(got.socket);
+  got.socket(out);
+  ASSERT_EQ(out->all().size(), 1u);
+  EXPECT_TRUE(out->all()[0].ends_with("}\n"));
+  auto ghost = std::make_shared<Recorder>();
+  say("GET", "/workflows/ghost?stream=true", {}, {{"Upgrade", "websocket"}}).socket(ghost);
+  EXPECT_NE(ghost->text().find("\"error\""), std::string::npos);
+  EXPECT_TRUE(ghost->ended);
+  EXPECT_EQ(say("GET", "/workflows/drone-survey?stream=true").status, 400);
+}
+TEST_F(routes, sockets_can_be_refused_by_origin_or_altogether) {
+  auto ask = [&](FaceOptions options, wire::Headers headers) {
+    Face strict(*shard, options);
+    wire::Router own;
+    own.add(strict.routes(), strict.dialects());
+    int status = 0;
+    headers.emplace_back("Upgrade", "websocket");
+    own.dispatch({"GET", "/workflows/drone-survey", "stream=true", headers, {}, {"t", "ann", "viewer"}}, [&](wire::Response r) { status = r.socket ? 101 : r.status; });
+    return status;
+  };
+  EXPECT_EQ(ask({.websocket = false}, {}), 403);
+  EXPECT_EQ(ask({.allowed_origins = {"http://ours"}}, {{"Origin", "http://theirs"}}), 403);
+  EXPECT_EQ(ask({.allowed_origins = {"http://ours"}}, {}), 403);
+  EXPECT_EQ(ask({.allowed_origins = {"http://ours"}}, {{"Origin", "http://ours"}}), 101);
+}
+TEST_F(routes, bytes_that_cannot_be_read_are_reported_and_skipped) {
+  make("m2");
+  auto watcher = std::make_shared<Recorder>();
+  say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}}).stream(watcher);
+  spoil("m2");
+  EXPECT_EQ(say("GET", "/workflows/drone-survey/m2").status, 500);
+  auto listed = say("GET", "/workflows/drone-survey");
+  EXPECT_EQ(listed.status, 200);
+  EXPECT_EQ(js::parse(listed.body)->array().size(), 1u);
+  EXPECT_EQ(say("GET", "/workflows").status, 200);
+  EXPECT_EQ(say("POST", "/workflows/drone-survey/m2/transition", R"({"phase":"flying"})").status, 500);
+  say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
+  EXPECT_NE(watcher->text().find("\"flying\""), std::string::npos);
+}
+TEST_F(routes, an_unreadable_revision_is_left_out_of_the_history) {
+  say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
+  spoil("m1");
+  auto history = say("GET", "/workflows/drone-survey/m1/history");
+  EXPECT_EQ(history.status, 200);
+  auto events = js::parse(history.body)->array();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].string_or("to"), "flying");
+}
+TEST_F(routes, paths_that_are_not_clean_are_sent_to_those_that_are) {
+  auto moved = say("GET", "/workflows//drone-survey");
+  EXPECT_EQ(moved.status, 307);
+  EXPECT_EQ(say("GET", "/workflows/drone-survey/").status, 200);
+}
+
+TEST(pictures, every_phase_and_edge_is_drawn) {
+  dynamic_type t = describe<Mission>();
+  std::string mermaid = render_mermaid(t);
+  EXPECT_TRUE(mermaid.starts_with("stateDiagram-v2\n    [*] --> planning\n"));
+  EXPECT_NE(mermaid.find("capturing --> flying"), std::string::npos);
+  EXPECT_NE(mermaid.find("completed --> [*]"), std::string::npos);
+  std::string svg = render_svg(t, "flying");
+  for (const auto& [name, targets] : t.transitions) EXPECT_NE(svg.find(">" + name + "<"), std::string::npos);
+  t.transitions = {{"<odd & \"name\">", {"<odd & \"name\">"}}};
+  EXPECT_EQ(render_svg(t).find("<odd"), std::string::npos);
+  EXPECT_NE(render_mermaid(t).find("as p0"), std::string::npos);
+}
+
+}  // namespace pawl::lifecycle
