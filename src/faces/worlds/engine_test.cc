@@ -1,6 +1,7 @@
 // Steps, effects, routing, mailboxes: what a world promises about one input.
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
 #include "faces/worlds/stage_test.h"
 
@@ -365,6 +366,29 @@ TEST_F(Receipts, random_interleavings_over_a_hundred_cells_never_cross) {
     pending.erase(pending.begin() + static_cast<long>(at));
   }
   for (int i = 0; i < 100; ++i) EXPECT_EQ(log("c" + std::to_string(i)), (Words{"Receipt", "Receipt"}));
+}
+
+TEST_F(Receipts, are_checked_against_the_executors_key_when_the_manifest_names_one) {
+  std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(std::string(32, 's').data()), 32), EVP_PKEY_free);
+  Bytes open_key(32, '\0');
+  size_t size = 32;
+  ASSERT_EQ(EVP_PKEY_get_raw_public_key(key.get(), reinterpret_cast<unsigned char*>(open_key.data()), &size), 1);
+  json::Value air = test_air();
+  air.array().back().object().set("executor_keys", json::object({{"t/charge@1", base64(open_key)}}));
+  ASSERT_TRUE(stage.create("v", air));
+  const Emitted charge{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}};
+  ASSERT_TRUE(stage.send("v", "t/Do@1", tell("a", output({"s"}, {charge, charge}))));
+  const auto pending = stage.pending("v");
+  ASSERT_TRUE(stage.settle("v", pending[0].intent, Value(cbor::Map{{"code", 0}})));  // zeros sign nothing
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Rejected"}));
+  Receipt receipt{pending[1].intent, "ok", cbor::canonical(cbor::Map{{"code", 0}}), {}, Bytes(64, '\0')};
+  const Bytes message = signed_bytes(receipt);
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  size = 64;
+  ASSERT_EQ(EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()), 1);
+  ASSERT_EQ(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(receipt.signature.data()), &size, reinterpret_cast<const unsigned char*>(message.data()), message.size()), 1);
+  ASSERT_TRUE(stage.say("receipt", encode(SendReceipt{"v", receipt}), effect_id({"t", "v"}, hex(receipt.intent))));
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Rejected", "Receipt"}));
 }
 
 StreamFrame frame_for(const Pending& p, uint64_t seq) {
