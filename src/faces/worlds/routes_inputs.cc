@@ -59,9 +59,25 @@ Result<SendEvent> Service::parse_event(const Sight& s, const json::Value& body) 
   return out;
 }
 
+Result<SendEvents> Service::parse_events(const Sight& s, const json::Array& list) const {
+  SendEvents out{s.world.id, {}};
+  for (const json::Value& item : list) {
+    TRY(SendEvent one, parse_event(s, item));
+    out.events.push_back(std::move(one.event));
+  }
+  return out;
+}
+
 void Service::send_event(Request request, Respond respond) {
   auto s = sight(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
+  const json::Value* batch = body ? body->find("events") : nullptr;
+  if (batch && batch->is_array()) {
+    auto all = parse_events(*s, batch->array());
+    if (!all) return respond(refuse(all.error()));
+    return submit(request, "events", encode(*all), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 202, std::move(answer)); }, {},
+                  std::string(request.header("Idempotency-Key")));
+  }
   auto event = body ? parse_event(*s, *body) : Result<SendEvent>(fail(body.error()));
   if (!event) return respond(refuse(event.error()));
   std::string submission(body->string_or("submission_id")), correlation(body->string_or("correlation_id"));
