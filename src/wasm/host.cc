@@ -174,6 +174,7 @@ class Host::Call {
     TRY_OK(checked(lib_.wasmtime_instance_pre_instantiate(module.pre, context_, &instance_, &trap), trap, "instantiate"));
     TRY(api::Func step, function(entrypoint));
     TRY(api::Func alloc, function("alloc"));
+    if (shape(alloc) != Shape{true, 1, 1}) return faulty("'alloc' is not (i32) -> (i32)");
     api::Extern memory{};
     if (!lib_.wasmtime_instance_export_get(context_, &instance_, "memory", 6, &memory) || memory.kind != api::kMemory) return faulty("the module exports no memory named 'memory'");
     memory_ = memory.of.memory;
@@ -236,16 +237,25 @@ class Host::Call {
     return true;
   }
 
-  // (ptr, len) -> (ptr, len), or (ret, ptr, len) -> () with the pair written at ret.
-  Result<bool> gives_pair(const api::Func& func, std::string_view name) {
+  struct Shape {
+    bool ints;
+    size_t takes, gives;
+    bool operator==(const Shape&) const = default;
+  };
+  Shape shape(const api::Func& func) const {
     api::FuncType* type = lib_.wasmtime_func_type(context_, &func);
     const api::ValTypeVec* params = lib_.wasm_functype_params(type);
     const api::ValTypeVec* results = lib_.wasm_functype_results(type);
-    const bool ints = all_i32(params) && all_i32(results);
-    const size_t takes = params->size, gives = results->size;
+    const Shape out{all_i32(params) && all_i32(results), params->size, results->size};
     lib_.wasm_functype_delete(type);
-    if (ints && takes == 2 && gives == 2) return true;
-    if (ints && takes == 3 && gives == 0) return false;
+    return out;
+  }
+
+  // (ptr, len) -> (ptr, len), or (ret, ptr, len) -> () with the pair written at ret.
+  Result<bool> gives_pair(const api::Func& func, std::string_view name) const {
+    const Shape found = shape(func);
+    if (found == Shape{true, 2, 2}) return true;
+    if (found == Shape{true, 3, 0}) return false;
     return faulty("'" + std::string(name) + "' is neither (i32, i32) -> (i32, i32) nor (i32, i32, i32) -> ()");
   }
 

@@ -63,9 +63,34 @@ TEST_F(Wasm, memory_grows_to_the_limit_and_no_further) {
 }
 
 TEST_F(Wasm, nan_has_one_face) {
-  auto nan = call("loop.wasm", "nan", "");
-  EXPECT_FALSE(nan);  // the bits are handed out as an address that lies outside the memory
-  EXPECT_EQ(nan.error().message, call("loop.wasm", "nan", "").error().message);
+  // Stores -(0/0) + 1 and gives its bits.
+  auto nan = run(*unhex("0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a2502050041c0000b1d00410043000000004300000000958c430000803f92380200410041040b"), "step", "");
+  ASSERT_TRUE(nan) << nan.error().message;
+  EXPECT_EQ(hex(nan->output), "0000c07f");
+}
+
+TEST_F(Wasm, both_signatures_work_and_every_call_begins_afresh) {
+  // Counts its calls in a global and gives the count: always one.
+  const Bytes counts = *unhex("0061736d01000000010d0260017f017f60027f7f027f7f030302000105030100010606017f0141000b071903066d656d6f7279020005616c6c6f630000047374657000010a1c0205004180080b1400230041016a2400410023003a0000410041010b000b046e616d6507040100016e");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(run(counts, "step", "in")->output, "\x01");
+}
+
+TEST_F(Wasm, modules_that_break_the_contract_are_named) {
+  struct Case {
+    const char *hex, *word;
+  };
+  for (const Case& c : {
+           Case{"0061736d01000000010b0260017f017f60017e017f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0c0205004180080b040041000b", "'step' is neither"},
+           Case{"0061736d01000000010e0260027f7f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0e0205004180080b0600200020010b", "'alloc' is not"},
+           Case{"0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0d02040041780b0600200020010b", "memory that does not exist"},
+           Case{"0061736d01000000010d0260017f017f60027f7f027f7f0303020001050401008020071903066d656d6f7279020005616c6c6f630000047374657000010a0d02040041080b0600200020010b", "limits of the world"},
+           Case{"0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0f02040041080b08002000200110010b000b046e616d65010401010166", "stack overflow"},
+       }) {
+    auto r = run(*unhex(c.hex), "step", "input");
+    ASSERT_FALSE(r) << c.word;
+    EXPECT_EQ(r.error().code, Code::unprocessable);
+    EXPECT_NE(r.error().message.find(c.word), std::string::npos) << r.error().message;
+  }
 }
 
 TEST_F(Wasm, what_is_no_module_or_lacks_an_export_is_named) {

@@ -83,7 +83,7 @@ Result<void> Engine::open_effect(const Pending& intent, Cells& cells) {
   }
   TRY_OK(record(effect_intent_record(intent, moved), {{"i", intent.intent}, {"c", instance_id(intent.workflow, intent.key)}}));
   ++head_.intents;
-  if (is_internal(intent.identity.effect)) return {};
+  if (internal(intent.identity.effect)) return {};
   cells.now.inflight.push_back({intent.intent, intent.identity.effect, intent.emitted_at_seq, 0});
   ++head_.inflight;
   if (intent.identity.effect == "sys/timer.set@1") ++head_.timers;

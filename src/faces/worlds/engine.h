@@ -55,6 +55,7 @@ class Engine {
 
   Result<void> open();   // not_found when there is no such world
   Result<void> close();  // writes what changed; leaves the rest of the queue to a further turn
+  void next_input() { steps_ = 0, fuel_ = 0; }  // of a batch: each has a budget of its own
   void retrace(const Recorded* recorded) { recorded_ = recorded; }  // null: live again
 
   // Inputs. Each fails without a trace when it is refused; `exhausted` while the queue is not empty.
@@ -146,9 +147,23 @@ class Engine {
   static cbor::Map envelope(const Pending& intent);
 
   // internal.cc: effects that the engine answers itself
-  bool is_internal(std::string_view effect) const;
+  struct Internal {
+    std::string_view effect;
+    Result<cbor::Value> (Engine::*act)(const cbor::Value& params);
+  };
+  static const Internal* internal(std::string_view effect);
   Result<void> answer_internal(const Pending& intent);
-  Result<cbor::Value> run_internal(const Pending& intent);
+  cbor::Value read_meta() const;
+  Result<cbor::Value> do_blob_put(const cbor::Value& params);
+  Result<cbor::Value> do_blob_get(const cbor::Value& params);
+  Result<cbor::Value> do_introspect_head(const cbor::Value& params);
+  Result<cbor::Value> do_introspect_manifest(const cbor::Value& params);
+  Result<cbor::Value> do_introspect_state(const cbor::Value& params);
+  Result<cbor::Value> do_introspect_cells(const cbor::Value& params);
+  Result<cbor::Value> do_propose(const cbor::Value& params);
+  Result<cbor::Value> do_shadow(const cbor::Value& params);
+  Result<cbor::Value> do_approve(const cbor::Value& params);
+  Result<cbor::Value> do_apply(const cbor::Value& params);
 
   // governance.cc, shadow.cc
   Result<Proposal> proposal(uint64_t id) const;

@@ -1,6 +1,7 @@
 // Steps, effects, routing, mailboxes: what a world promises about one input.
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
 #include "faces/worlds/stage_test.h"
 
@@ -242,6 +243,49 @@ TEST_F(Routing, sugar_and_tagged_forms_are_one_event) {
   EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"Do", "Do", "Do"}));
 }
 
+TEST_F(Routing, the_same_workflow_subscribed_twice_runs_twice) {
+  json::Value air = test_air();
+  json::Array& routes = air.array().back().find("routing")->find("subscriptions")->array();
+  routes.push_back(routes[0]);
+  ASSERT_TRUE(stage.create("v", air));
+  ASSERT_TRUE(stage.send("v", "t/Do@1", tell("a")));
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"Do", "Do"}));
+}
+
+TEST_F(Step, the_context_has_exactly_its_fields_and_says_when_and_who) {
+  auto context = [&](const std::string& id) { return *cbor::decode(*unhex(log(id).back())); };
+  const Value ask = cbor::Map{{"id", "a"}, {"word", "ctx"}};
+  ASSERT_TRUE(stage.send("w", "t/Do@1", ask));
+  const Value ctx = context("a");
+  EXPECT_EQ(ctx.map().size(), 10u);
+  EXPECT_EQ(ctx.find("key")->bytes(), key_of("a"));
+  EXPECT_TRUE(ctx.find("cell_mode")->boolean());
+  EXPECT_EQ(ctx.find("journal_height")->as_uint64(), 2u);
+  EXPECT_EQ(ctx.find("now_ns")->as_uint64(), static_cast<uint64_t>(stage.clock));
+  EXPECT_EQ(ctx.find("entropy")->bytes(), last("domain_event").find("entropy")->bytes());
+  EXPECT_EQ(ctx.text_or("workflow"), "t/main@1");
+  // An event that a workflow emits has a stamp of its own, recorded with it.
+  ASSERT_TRUE(go("b", output({}, {}, {Event{"t/Do@1", cbor::encode(cbor::Map{{"id", "c"}, {"word", "ctx"}}), {}}})));
+  const Value emitted = context("c");
+  EXPECT_EQ(emitted.find("journal_height")->as_uint64(), 4u);
+  EXPECT_EQ(emitted.find("entropy")->bytes(), last("domain_event").find("entropy")->bytes());
+  EXPECT_NE(emitted.find("entropy")->bytes(), ctx.find("entropy")->bytes());
+}
+
+TEST_F(Effects, a_workflow_may_govern_its_world) {
+  const std::string base = std::string(json::parse(stage.http("GET", "/v1/worlds/w/manifest").body)->string_or("manifest_hash"));
+  const std::string patch = R"({"base_manifest_hash":")" + base + R"(","patches":[]})";
+  const Value input = cbor::Map{{"$tag", "patch_doc_json"}, {"$value", cbor::octets(patch)}};
+  ASSERT_TRUE(go("a", output({}, {{"sys/governance.propose@1", cbor::encode(cbor::Map{{"patch", input}}), {}, {}}})));
+  EXPECT_EQ(last("effect_receipt").text_or("status"), "ok");
+  ASSERT_TRUE(go("a", output({}, {{"sys/governance.shadow@1", cbor::encode(cbor::Map{{"proposal_id", 0}}), {}, {}},
+                                  {"sys/governance.approve@1", cbor::encode(cbor::Map{{"proposal_id", 0}, {"approver", "me"}, {"decision", cbor::Map{{"$tag", "approve"}}}}), {}, {}}})));
+  EXPECT_EQ(last("effect_receipt").text_or("status"), "ok");
+  EXPECT_EQ(log("a"), (Words{"Receipt", "Receipt"}));
+  auto proposals = json::parse(stage.http("GET", "/v1/worlds/w/governance").body);
+  EXPECT_EQ(proposals->find("proposals")->array()[0].string_or("state"), "Approved");
+}
+
 TEST_F(Mailbox, ready_cells_take_turns_and_each_keeps_its_order) {
   std::vector<Event> events;
   auto word = [](const std::string& schema, const std::string& id, const std::string& w) { return Event{schema, cbor::encode(cbor::Map{{"id", id}, {"word", w}}), {}}; };
@@ -365,6 +409,29 @@ TEST_F(Receipts, random_interleavings_over_a_hundred_cells_never_cross) {
     pending.erase(pending.begin() + static_cast<long>(at));
   }
   for (int i = 0; i < 100; ++i) EXPECT_EQ(log("c" + std::to_string(i)), (Words{"Receipt", "Receipt"}));
+}
+
+TEST_F(Receipts, are_checked_against_the_executors_key_when_the_manifest_names_one) {
+  std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(std::string(32, 's').data()), 32), EVP_PKEY_free);
+  Bytes open_key(32, '\0');
+  size_t size = 32;
+  ASSERT_EQ(EVP_PKEY_get_raw_public_key(key.get(), reinterpret_cast<unsigned char*>(open_key.data()), &size), 1);
+  json::Value air = test_air();
+  air.array().back().object().set("executor_keys", json::object({{"t/charge@1", base64(open_key)}}));
+  ASSERT_TRUE(stage.create("v", air));
+  const Emitted charge{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}};
+  ASSERT_TRUE(stage.send("v", "t/Do@1", tell("a", output({"s"}, {charge, charge}))));
+  const auto pending = stage.pending("v");
+  ASSERT_TRUE(stage.settle("v", pending[0].intent, Value(cbor::Map{{"code", 0}})));  // zeros sign nothing
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Rejected"}));
+  Receipt receipt{pending[1].intent, "ok", cbor::canonical(cbor::Map{{"code", 0}}), {}, Bytes(64, '\0')};
+  const Bytes message = signed_bytes(receipt);
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  size = 64;
+  ASSERT_EQ(EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()), 1);
+  ASSERT_EQ(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(receipt.signature.data()), &size, reinterpret_cast<const unsigned char*>(message.data()), message.size()), 1);
+  ASSERT_TRUE(stage.say("receipt", encode(SendReceipt{"v", receipt}), effect_id({"t", "v"}, hex(receipt.intent))));
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Rejected", "Receipt"}));
 }
 
 StreamFrame frame_for(const Pending& p, uint64_t seq) {

@@ -10,7 +10,7 @@ const WorldsProgram::Row WorldsProgram::kVerbs[] = {
     {"frame", &WorldsProgram::frame},       {"drain", &WorldsProgram::drain},     {"create", &WorldsProgram::create},
     {"snapshot", &WorldsProgram::snapshot}, {"compact", &WorldsProgram::compact}, {"govern", &WorldsProgram::govern},
     {"fork", &WorldsProgram::fork},         {"put_blob", &WorldsProgram::put_blob}, {"put_secret", &WorldsProgram::put_secret},
-    {"collect", &WorldsProgram::collect},
+    {"collect", &WorldsProgram::collect},   {"events", &WorldsProgram::events},
 };
 
 Result<Bytes> WorldsProgram::run(Turn& turn, const Input& input) const {
@@ -64,6 +64,25 @@ Result<Bytes> WorldsProgram::event(Turn& turn, const Input& input) const {
   TRY_OK(engine.close());
   std::string out = "{\"event_hash\":\"" + accepted.event_hash + "\",\"seq\":" + std::to_string(accepted.height) + ",\"height\":" + std::to_string(engine.head().height);
   return out + ",\"queued\":" + std::to_string(engine.head().queued) + "}";
+}
+
+Result<Bytes> WorldsProgram::events(Turn& turn, const Input& input) const {
+  TRY(SendEvents v, decode_send_all(input.body));
+  if (v.events.size() > kBatchEvents) return fail(Code::too_large, "invalid_request", "a batch takes at most " + std::to_string(kBatchEvents) + " events");
+  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(engine.open());
+  std::string out = "{\"events\":[";
+  for (size_t i = 0; i < v.events.size(); ++i) {
+    engine.next_input();
+    auto accepted = engine.accept_event(std::move(v.events[i]));
+    if (!accepted) {
+      accepted.error().message = "event " + std::to_string(i) + " of the batch: " + accepted.error().message;
+      return fail(std::move(accepted.error()));
+    }
+    out += std::string(i ? "," : "") + "{\"event_hash\":\"" + accepted->event_hash + "\",\"seq\":" + std::to_string(accepted->height) + "}";
+  }
+  TRY_OK(engine.close());
+  return out + "],\"height\":" + std::to_string(engine.head().height) + ",\"queued\":" + std::to_string(engine.head().queued) + "}";
 }
 
 Result<Bytes> WorldsProgram::receipt(Turn& turn, const Input& input) const {

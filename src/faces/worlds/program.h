@@ -20,6 +20,11 @@ struct SendEvent {
   Event event;
   uint64_t expected_epoch = 0;  // 0: any
 };
+struct SendEvents {  // in this order; all or none
+  std::string world;
+  std::vector<Event> events;
+};
+inline constexpr size_t kBatchEvents = 1000;  // one turn
 struct SendReceipt {
   std::string world;
   Receipt receipt;
@@ -54,6 +59,7 @@ struct PutSecret {
 
 Bytes encode(const CreateWorld& v);
 Bytes encode(const SendEvent& v);
+Bytes encode(const SendEvents& v);
 Bytes encode(const SendReceipt& v);
 Bytes encode(const SendFrame& v);
 Bytes encode(const Govern& v);
@@ -61,6 +67,7 @@ Bytes encode(const ForkWorld& v);
 Bytes encode(const PutSecret& v);
 Result<CreateWorld> decode_create(BytesView in);
 Result<SendEvent> decode_send(BytesView in);
+Result<SendEvents> decode_send_all(BytesView in);
 Result<SendReceipt> decode_receipt(BytesView in);
 Result<SendFrame> decode_frame_body(BytesView in);
 Result<Govern> decode_govern(BytesView in);
@@ -95,6 +102,7 @@ class WorldsProgram final : public Program {
 
   Result<Bytes> create(Turn& turn, const Input& input) const;
   Result<Bytes> event(Turn& turn, const Input& input) const;
+  Result<Bytes> events(Turn& turn, const Input& input) const;
   Result<Bytes> receipt(Turn& turn, const Input& input) const;
   Result<Bytes> frame(Turn& turn, const Input& input) const;
   Result<Bytes> timer(Turn& turn, const Input& input) const;

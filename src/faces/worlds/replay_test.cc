@@ -114,7 +114,8 @@ TEST_F(Replay, at_every_record_boundary_snapshot_and_tail_equal_the_live_world) 
       },
       [&] { ASSERT_TRUE(stage.send("w", "t/Lonely@1", Value(cbor::Map{}))); },
       [&] { ASSERT_TRUE(stage.say("snapshot", "w")); },
-      [&] { ASSERT_TRUE(go("c")); },
+      [&] { ASSERT_TRUE(stage.send("w", "t/Do@1", Value(cbor::Map{{"id", "c"}, {"word", "ctx"}}))); },
+      [&] { ASSERT_TRUE(go("e", output({}, {timer(1)}, {Event{"t/Do@1", cbor::encode(cbor::Map{{"id", "g"}, {"word", "ctx"}}), {}}}))); },
       [&] { ASSERT_TRUE(go("d", output({"d"}, {}, std::vector<Event>(40, event_to("t/Deaf@1", "sink"))))); },
   };
   for (const auto& step : life) {

@@ -12,7 +12,8 @@ std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "invali
 // A value in JSON led by its schema (`value` or `value_json`), or CBOR in base64 (`value_b64`).
 Result<Bytes> value_of(const json::Value& body, std::string_view name, std::string_view schema, const Schemas& schemas) {
   if (const json::Value* cbor64 = body.find(std::string(name) + "_b64"); cbor64 && cbor64->is_string()) return unbase64(cbor64->string());
-  if (const json::Value* cbor64 = body.find(std::string(name) + "_cbor_b64"); cbor64 && cbor64->is_string()) return unbase64(cbor64->string());
+  for (std::string_view word : {"_cbor_b64", "_cbor"})
+    if (const json::Value* cbor64 = body.find(std::string(name) + std::string(word)); cbor64 && cbor64->is_string()) return unbase64(cbor64->string());
   const json::Value* value = body.find(std::string(name) + "_json");
   if (!value) value = body.find(name);
   if (!value) return bad("the body lacks '" + std::string(name) + "', '" + std::string(name) + "_json' or '" + std::string(name) + "_b64'");
@@ -28,6 +29,12 @@ Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_vi
   if (!v->is_string()) return bad("'" + std::string(name) + "' is base64 text");
   TRY(Bytes bytes, unbase64(v->string()));
   return std::optional<Bytes>(std::move(bytes));
+}
+
+// The intent as "sha256:hex" or as the bare hex.
+Result<Bytes> intent_of(const json::Value& body) {
+  const std::string text(body.string_or("intent_hash", body.string_or("intent_id")));
+  return parse_hash(text.starts_with("sha256:") ? text : "sha256:" + text);
 }
 
 uint64_t number_of(const json::Value& body, std::string_view name) {
@@ -52,9 +59,25 @@ Result<SendEvent> Service::parse_event(const Sight& s, const json::Value& body) 
   return out;
 }
 
+Result<SendEvents> Service::parse_events(const Sight& s, const json::Array& list) const {
+  SendEvents out{s.world.id, {}};
+  for (const json::Value& item : list) {
+    TRY(SendEvent one, parse_event(s, item));
+    out.events.push_back(std::move(one.event));
+  }
+  return out;
+}
+
 void Service::send_event(Request request, Respond respond) {
   auto s = sight(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
+  const json::Value* batch = body ? body->find("events") : nullptr;
+  if (batch && batch->is_array()) {
+    auto all = parse_events(*s, batch->array());
+    if (!all) return respond(refuse(all.error()));
+    return submit(request, "events", encode(*all), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 202, std::move(answer)); }, {},
+                  std::string(request.header("Idempotency-Key")));
+  }
   auto event = body ? parse_event(*s, *body) : Result<SendEvent>(fail(body.error()));
   if (!event) return respond(refuse(event.error()));
   std::string submission(body->string_or("submission_id")), correlation(body->string_or("correlation_id"));
@@ -83,7 +106,7 @@ bool Service::once_known(const Place& place, BytesView intent) const {
 void Service::send_receipt(Request request, Respond respond) {
   auto s = sight(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
-  auto intent = body ? parse_hash(body->string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
+  auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
   auto unknown = [this, place = s->place, digest = *intent](Respond to) {
     if (once_known(place, digest)) return to(wire::json_response(200, "{\"status\":\"ignored\",\"reason\":\"the intent was settled before\"}"));
@@ -102,7 +125,7 @@ void Service::send_receipt(Request request, Respond respond) {
     payload = cbor::encode(to_cbor(*raw));
   }
   if (!payload) return respond(refuse(payload.error()));
-  auto signature = bytes_field(*body, "signature_b64");
+  auto signature = bytes_field(*body, body->find("signature") ? "signature" : "signature_b64");
   if (!signature) return respond(refuse(signature.error()));
   SendReceipt out{s->world.id, {*intent, std::string(body->string_or("status", "ok")), std::move(*payload), {}, signature->value_or(Bytes(64, '\0'))}};
   if (const json::Value* cost = body->find("cost_cents"); cost && cost->is_number()) out.receipt.cost_cents = cost->as_uint64();
@@ -116,7 +139,7 @@ void Service::send_receipt(Request request, Respond respond) {
 void Service::send_frame(Request request, Respond respond) {
   auto s = sight(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
-  auto intent = body ? parse_hash(body->string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
+  auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
   auto payload = intent ? value_of(*body, "payload", {}, s->loaded->schemas) : Result<Bytes>(fail(intent.error()));
   auto key = payload ? bytes_field(*body, "origin_instance_key_b64") : Result<std::optional<Bytes>>(fail(payload.error()));
   auto signature = key ? bytes_field(*body, "signature_b64") : Result<std::optional<Bytes>>(fail(key.error()));

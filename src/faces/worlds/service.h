@@ -80,6 +80,7 @@ class Service {
   Result<json::Value> get_command(const Request&);
   Result<json::Value> list_proposals(const Request&);
   Result<SendEvent> parse_event(const Sight& sight, const json::Value& body) const;
+  Result<SendEvents> parse_events(const Sight& sight, const json::Array& list) const;
   bool once_known(const Place& place, BytesView intent) const;
 
   // routes_state.cc

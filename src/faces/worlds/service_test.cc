@@ -85,6 +85,16 @@ TEST_F(Http, bad_events_are_refused_and_leave_no_record) {
   EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 2);
 }
 
+TEST_F(Http, a_batch_of_events_is_taken_in_order_or_not_at_all) {
+  make();
+  auto sent = post("/v1/worlds/w/events", R"({"events":[{"schema":"t/Do@1","value":{"id":"a","word":"1"}},{"schema":"t/Do@1","value":{"id":"a","word":"2"}}]})", 202);
+  EXPECT_EQ(sent.find("events")->array().size(), 2u);
+  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), (std::vector<std::string>{"1", "2"}));
+  auto bad = post("/v1/worlds/w/events", R"({"events":[{"schema":"t/Do@1","value":{"id":"a"}},{"schema":"t/None@1","value":{}}]})", 400);
+  EXPECT_EQ(bad.string_or("message").find("event 1 of the batch"), 0u);
+  EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 4);
+}
+
 TEST_F(Http, a_submission_runs_once) {
   make();
   const std::string body = R"({"schema":"t/Do@1","value":{"id":"a"},"submission_id":"s1","correlation_id":"c1"})";

@@ -28,7 +28,8 @@ Result<Bytes> Scripted::step(std::string_view entrypoint, BytesView input) const
     if (const cbor::Value* old = state.find("log")) log = old->array();
   }
   const cbor::Value* word = inner->find("word");
-  log.push_back(word && word->is_text() ? cbor::Value(word->text()) : cbor::Value(tag));
+  if (word && word->is_text() && word->text() == "ctx" && in.context) log.push_back(hex(*in.context));
+  else log.push_back(word && word->is_text() ? cbor::Value(word->text()) : cbor::Value(tag));
   return encode_output({cbor::encode(cbor::Map{{"log", cbor::Value(std::move(log))}}), {}, {}, {}, false});
 }
 
@@ -260,7 +261,7 @@ json::Value test_air() {
 {"$kind":"defschema","name":"t/ChargeReceipt@1","type":{"record":{"code":{"int":{}}}}},
 {"$kind":"defeffect","name":"t/charge@1","params":"t/ChargeParams@1","receipt":"t/ChargeReceipt@1","impl":{"module":"sys/builtin_effects@1","entrypoint":"charge"}},
 {"$kind":"defmodule","name":"t/scripted@1","runtime":{"kind":"wasm","artifact":{"kind":"wasm_module"}}},
-{"$kind":"defworkflow","name":"t/main@1","state":"t/State@1","event":"t/Event@1","context":"sys/WorkflowContext@1","key_schema":"t/Id@1","effects_emitted":["sys/timer.set@1","t/charge@1","sys/blob.put@1","sys/blob.get@1","sys/introspect.journal_head@1","sys/http.request@1"],"impl":{"module":"t/scripted@1","entrypoint":"step"}},
+{"$kind":"defworkflow","name":"t/main@1","state":"t/State@1","event":"t/Event@1","context":"sys/WorkflowContext@1","key_schema":"t/Id@1","effects_emitted":["sys/timer.set@1","t/charge@1","sys/blob.put@1","sys/blob.get@1","sys/introspect.journal_head@1","sys/http.request@1","sys/governance.propose@1","sys/governance.shadow@1","sys/governance.approve@1"],"impl":{"module":"t/scripted@1","entrypoint":"step"}},
 {"$kind":"defworkflow","name":"t/teller@1","state":"t/State@1","event":"t/TellEvent@1","effects_emitted":[],"impl":{"module":"t/scripted@1","entrypoint":"step"}},
 {"$kind":"defworkflow","name":"t/half@1","state":"t/State@1","event":"t/HalfEvent@1","key_schema":"t/Id@1","effects_emitted":["sys/timer.set@1","t/charge@1"],"impl":{"module":"t/scripted@1","entrypoint":"step"}},
 {"$kind":"defworkflow","name":"t/deaf@1","state":"t/State@1","event":"t/DeafEvent@1","key_schema":"t/Id@1","effects_emitted":["t/charge@1"],"impl":{"module":"t/scripted@1","entrypoint":"step"}},

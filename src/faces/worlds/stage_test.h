@@ -17,8 +17,8 @@
 
 namespace pawl::worlds {
 
-// Does what the event says: bytes in `out` are its output, verbatim; otherwise the event's tag is put
-// at the end of the state's log.
+// Does what the event says: bytes in `out` are its output, verbatim; otherwise its `word`, or the
+// event's tag, is put at the end of the state's log. The word "ctx" puts the context there.
 class Scripted final : public NativeModule {
  public:
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override;

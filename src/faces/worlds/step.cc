@@ -110,10 +110,10 @@ Result<void> Engine::commit(const Item& item, Cells cells, Staged staged) {
     TRY(Accepted unused, admit(std::move(event)));
     (void)unused;
   }
-  std::vector<const Pending*> internal;
+  std::vector<const Pending*> own;
   for (const Pending& intent : staged.effects) {
     TRY_OK(open_effect(intent, cells));
-    if (is_internal(intent.identity.effect)) internal.push_back(&intent);
+    if (internal(intent.identity.effect)) own.push_back(&intent);
   }
   if (ends) {
     TRY_OK(drop_pending(cells));
@@ -124,7 +124,7 @@ Result<void> Engine::commit(const Item& item, Cells cells, Staged staged) {
     now.status = Status::running;
   }
   save(w.def.name, item.key, cells);
-  for (const Pending* intent : internal) TRY_OK(answer_internal(*intent));
+  for (const Pending* intent : own) TRY_OK(answer_internal(*intent));
   return {};
 }
 

@@ -75,6 +75,23 @@ Result<SendEvent> decode_send(BytesView in) {
   return v;
 }
 
+Bytes encode(const SendEvents& v) {
+  Bytes out;
+  Writer w(out);
+  w.str(v.world), w.uint(v.events.size());
+  for (const Event& e : v.events) put(w, e);
+  return out;
+}
+Result<SendEvents> decode_send_all(BytesView in) {
+  Reader r(in);
+  SendEvents v;
+  v.world = r.str();
+  v.events.resize(r.count());
+  for (Event& e : v.events) e = get_event(r);
+  if (!r.done()) return bad();
+  return v;
+}
+
 Bytes encode(const SendReceipt& v) {
   Bytes out;
   Writer w(out);
