@@ -4,7 +4,7 @@
 Arguments: words that a check's name must contain. The C++ checks need sdk_check and the examples in PAWL_BUILD and
 are skipped without them.
 """
-import contextlib, json, os, signal, subprocess, sys, tempfile, threading, time, traceback
+import contextlib, json, os, re, signal, subprocess, sys, tempfile, threading, time, traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
@@ -288,7 +288,39 @@ def member_drains(engine, lang, start):
     assert entity and entity[0][0] == 'B', entity
 
 
-# ------------------------------------------------------------------ examples
+# ------------------------------------------------------------------ examples and guides
+
+def snippets(engine, page, folder):
+    """Writes the files that a guide shows into the folder, with the addresses of this server."""
+    with open(os.path.join(ROOT, 'docs', 'guide', page)) as f:
+        text = f.read()
+    for name, body in re.findall(r'```(?:python|js)\n(?:#|//) file: (\S+)\n(.*?)```', text, re.S):
+        with open(os.path.join(folder, name), 'w') as f:
+            f.write(body.replace('127.0.0.1:8080', engine.http).replace('127.0.0.1:9090', engine.grpc))
+
+
+def says(word, *command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENV)
+    assert done.returncode == 0 and word in done.stdout, f'{command[-1]}: {done.stdout}{done.stderr}'
+
+
+def guides(engine):
+    """The snippets of the guides, as a reader would run them."""
+    ENV['PAWL_BINARY'] = engine.binary
+    with tempfile.TemporaryDirectory(prefix='pawl-guide-') as folder:
+        os.makedirs(os.path.join(folder, 'node_modules'))
+        os.symlink(os.path.join(ROOT, 'sdk', 'typescript'), os.path.join(folder, 'node_modules', 'pawl'))
+        for page in ('workers.md', 'members.md'):
+            snippets(engine, page, folder)
+        at = lambda name: os.path.join(folder, name)
+        with running([sys.executable, at('worker.py')]):
+            says('COMPLETED', sys.executable, at('start.py'))
+        with running(['node', at('worker.mjs')]):
+            says('COMPLETED', 'node', at('start.mjs'))
+        says('COMPLETED', sys.executable, at('test_order.py'))
+        with running([sys.executable, at('member.py')]):
+            says('APPROVED True', sys.executable, at('approve.py'))
+
 
 def example(engine, *command):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENV)
@@ -309,6 +341,7 @@ def checks(engine, have_cc):
     for name in ['py'] + (['cc'] if have_cc else []):
         for check in (member_answers, member_stays_joined, member_drains):
             yield f'{name} {check.__name__}', lambda check=check, name=name: check(engine, name, MEMBERS[name])
+    yield 'guides', lambda: guides(engine)
     python = os.path.join(SDK, 'examples')
     yield 'py example worker', lambda: example(engine, sys.executable, os.path.join(python, 'worker.py'), engine.url)
     yield 'py example prize', lambda: example(engine, sys.executable, os.path.join(python, 'prize.py'), engine.url, engine.grpc)
