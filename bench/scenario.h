@@ -26,5 +26,6 @@ double raw_append_us();
 void bench_http(Report& report, Facts& facts);
 void bench_processes(Report& report, Facts& facts);
 void bench_entities(Report& report, Facts& facts);
+void bench_lifecycle(Report& report, Facts& facts);
 
 }  // namespace pawl::bench

@@ -2,17 +2,40 @@
 
 #include "faces/entities/face.h"
 #include "faces/entities/grpc/service.h"
+#include "faces/lifecycle/face.h"
 #include "faces/processes/face.h"
 #include "faces/processes/grpc/services.h"
+#include "faces/worlds/face.h"
 #include "json/text.h"
 
 namespace pawl::cli {
+
+// Effects to members go to the face whose program opened them.
+class ByProgram final : public Outbox {
+ public:
+  void add(std::string program, Outbox& outbox) { to_[std::move(program)] = &outbox; }
+  void opened(const Effect& effect) override {
+    if (auto it = to_.find(effect.program); it != to_.end()) it->second->opened(effect);
+  }
+  void closed(const Effect& effect) override {
+    if (auto it = to_.find(effect.program); it != to_.end()) it->second->closed(effect);
+  }
+  void flushed() override {
+    for (auto& [program, outbox] : to_) outbox->flushed();
+  }
+
+ private:
+  std::map<std::string, Outbox*> to_;
+};
 
 struct Faces::All {
   std::unique_ptr<processes::Face> processes;
   std::unique_ptr<processes::GrpcServices> processes_grpc;
   std::unique_ptr<entities::Face> entities;
   std::unique_ptr<entities::GrpcService> entities_grpc;
+  std::unique_ptr<lifecycle::Face> lifecycle;
+  std::unique_ptr<worlds::Face> worlds;
+  ByProgram members;
 };
 
 static entities::Keys keys_of(server::Authenticator& authenticator) {
@@ -52,10 +75,20 @@ static entities::FaceOptions entity_options(const server::Config& c, server::Aut
   return o;
 }
 
-Faces::Faces(const server::Config& config, Shard& shard, Workers& workers, server::Authenticator& authenticator) : all_(std::make_unique<All>()) {
+static worlds::FaceOptions world_options() {
+  worlds::FaceOptions o;
+  o.environment = server::environment;
+  return o;
+}
+
+Faces::Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers, server::Authenticator& authenticator) : all_(std::make_unique<All>()) {
   all_->processes = std::make_unique<processes::Face>(shard, workers);
   all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
-  shard.connect(To::member, all_->entities->members());
+  all_->lifecycle = std::make_unique<lifecycle::Face>(shard);
+  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), world_options());
+  all_->members.add(std::string(entities::kProgram), all_->entities->members());
+  all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
+  shard.connect(To::member, all_->members);
   auto who = [&authenticator](std::string_view authorization) { return authenticator.caller(authorization); };
   all_->processes_grpc = std::make_unique<processes::GrpcServices>(all_->processes->service(), who);
   all_->entities_grpc = entities::make_grpc_service(*all_->entities, who);
@@ -66,6 +99,8 @@ Faces::~Faces() = default;
 void Faces::add_routes(wire::Router& router) {
   router.add(all_->processes->routes(), all_->processes->dialects());
   router.add(all_->entities->routes(), all_->entities->dialect());
+  router.add(all_->lifecycle->routes(), all_->lifecycle->dialects());
+  router.add(all_->worlds->routes(), all_->worlds->dialects());
 }
 
 std::vector<grpc::Service*> Faces::services() {

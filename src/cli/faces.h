@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "cli/programs.h"
 #include "server/auth.h"
 #include "server/clock.h"
 #include "server/config.h"
@@ -20,7 +21,7 @@ namespace pawl::cli {
 
 class Faces {
  public:
-  Faces(const server::Config& config, Shard& shard, Workers& workers, server::Authenticator& authenticator);
+  Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers, server::Authenticator& authenticator);
   ~Faces();
   void add_routes(wire::Router& router);
   std::vector<grpc::Service*> services();

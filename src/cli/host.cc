@@ -76,7 +76,7 @@ Result<void> Host::open() {
   if (shard_->replayed().frames) log(Level::info, "replayed", {{"frames", shard_->replayed().frames}, {"rebuilt", shard_->replayed().rebuilt}});
   clock_ = std::make_unique<Clock>(*shard_);
   workers_ = std::make_unique<Workers>(*shard_);
-  faces_ = std::make_unique<Faces>(config_, *shard_, *workers_, *authenticator_);
+  faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_);
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);
   TRY_OK(shard_->start());

@@ -31,7 +31,7 @@ class Host {
 
  private:
   explicit Host(const server::Config& config)
-      : config_(config), programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits"))}) {}
+      : config_(config), programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits")), .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
   Result<void> listen();
   void measure();

@@ -61,8 +61,7 @@ void RemoteSubscription::take(std::string_view event) {
   std::unique_lock lock(mutex_);
   // Behind by this much the reader is waited for, and the server's own limit takes over.
   wake_.wait(lock, [&] { return queue_.size() < limits::kWatchQueue || over_ || thread_.get_stop_token().stop_requested(); });
-  // A snapshot is not in revision order: only live changes move the point to resume from.
-  if (!out.snapshot) last_ = std::max(last_.value_or(0), rev);
+  last_ = std::max(last_.value_or(0), rev);  // events come in the order of their revisions
   queue_.push_back(std::move(out));
   wake_.notify_all();
 }

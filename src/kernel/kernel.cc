@@ -231,7 +231,7 @@ void Kernel::close(OpenPtr turn, Result<Bytes> result) {
   for (Strand& strand : t->strands) {
     for (const std::string& id : strand.asked) {
       asked_.erase(id);
-      group_.moved.push_back({Effect{.id = id, .to = To::member}, false});
+      group_.moved.push_back({Effect{.id = id, .to = To::member, .program = std::string(t->program.name())}, false});
     }
     if (!strand.main)
       answer(std::move(strand.reply), fail(Code::conflict, "TURN_OVER", "the transaction ended before this request did"));

@@ -61,6 +61,9 @@ Key flows_key(std::string_view tenant, std::string_view name, int32_t version);
 Key message_key(std::string_view tenant, std::string_view id);
 Key job_key(std::string_view tenant, std::string_view id);
 Key job_page_key(std::string_view tenant, std::string_view id, size_t page);
+// Ids in one page of a search job, and how long a job and its pages are kept.
+inline constexpr size_t kJobPage = 10'000;
+inline constexpr Time kJobLife = 24 * 3600 * kSecond;
 Key client_key(std::string_view client);
 Key clients_prefix();
 Key trusted_key_key(std::string_view kid);

@@ -8,6 +8,29 @@
 
 namespace pawl::entities {
 
+namespace {
+
+bool is_loopback(std::string_view origin) {
+  size_t scheme = origin.find("://");
+  if (scheme == origin.npos) return false;
+  std::string_view host = origin.substr(scheme + 3);
+  if (host.starts_with("[::1]")) return true;
+  host = host.substr(0, host.find(':'));
+  return host == "localhost" || host == "127.0.0.1";
+}
+
+bool is_listed(std::string_view list, std::string_view origin) {
+  while (!list.empty()) {
+    size_t comma = list.find(',');
+    std::string_view one = list.substr(0, comma);
+    list = comma == list.npos ? std::string_view() : list.substr(comma + 1);
+    if (one == origin || one == "*") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Face::Face(Door& door, FaceOptions options)
     : door_(door),
       options_(std::move(options)),
@@ -76,6 +99,17 @@ wire::Dialect Face::dialect() const {
     wire::Response response = problem(request, worded, prefix, verbose);
     if (!allow.empty()) response.headers.emplace_back("Allow", allow);
     return response;
+  };
+  if (!options_.cors) return dialect;
+  dialect.cors = [origins = options_.cors_origins](std::string_view origin) {
+    wire::Cors cors;
+    cors.vary_origin = true;
+    if (origin.empty() || (!is_loopback(origin) && !is_listed(origins, origin))) return cors;
+    cors.allow_origin = origin;
+    cors.methods = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
+    cors.headers = "Authorization, Content-Type, traceparent, tracestate";
+    cors.max_age_seconds = 86400;
+    return cors;
   };
   return dialect;
 }

@@ -25,6 +25,9 @@ struct FaceOptions {
   MemberOptions members{};
   Keys keys{};
   bool verbose_errors = false;
+  // Browsers from loopback may call; others only when listed (a comma list, or *).
+  bool cors = true;
+  std::string cors_origins{};
   size_t background_threads = 2;
   // The first machine client: written at start when its id is given.
   struct Bootstrap {

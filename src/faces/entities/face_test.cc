@@ -125,6 +125,49 @@ TEST(search, a_result_of_any_size_is_a_snapshot_without_a_cut) {
   EXPECT_EQ(page.body.find("content")->array().size(), 5u);
 }
 
+TEST(search, a_job_is_let_go_of_when_its_time_is_over) {
+  Stage s;
+  s.model();
+  s.create();
+  std::string job = s.say("POST", "/search/async/m/1", R"({"type":"simple","jsonPath":"$.n","operatorType":"NOT_NULL"})").body.string();
+  for (int i = 0; i < 2000 && s.say("GET", "/search/async/" + job + "/status").body.string_or("searchJobStatus") == "RUNNING"; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_EQ(s.door.timers.size(), 1u);
+  Input due;
+  due.verb = "timer";
+  due.settles = s.door.timers[0].id;
+  s.door.submit(std::move(due), [](Result<Answer> a) { EXPECT_TRUE(a); });
+  EXPECT_EQ(s.say("GET", "/search/async/" + job).code(), "SEARCH_JOB_NOT_FOUND");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(entities, very_many_are_removed_in_turns_of_their_own) {
+  Stage s;
+  s.model();
+  for (int i = 0; i < 11; ++i) {
+    std::string all = "[";
+    for (int j = 0; j < 1000; ++j) all += (j ? "," : "") + (R"({"n":)" + std::to_string(j) + "}");
+    ASSERT_EQ(s.say("POST", "/entity/JSON/m/1?transactionWindow=1000", all + "]").status, 200);
+  }
+  Heard h = s.say("DELETE", "/entity/m/1", R"({"type":"simple","jsonPath":"$.n","operatorType":"GREATER_THAN","value":499})");
+  EXPECT_EQ(h.body.find("deleteResult")->find("numberOfEntititesRemoved")->as_int64(), 5500) << h.text;
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 5500);
+  EXPECT_EQ(s.say("PUT", "/model/m/1/unlock").body.find("properties")->find("entityCount")->as_int64(), 5500);
+}
+
+TEST(http, browsers_on_the_own_machine_may_call_and_others_when_listed) {
+  Stage s;
+  wire::Dialect own = s.face->dialect();
+  EXPECT_EQ(own.cors("http://localhost:3000").allow_origin, "http://localhost:3000");
+  EXPECT_EQ(own.cors("http://[::1]:3000").allow_origin, "http://[::1]:3000");
+  EXPECT_EQ(own.cors("http://localhost.evil.example").allow_origin, "");
+  EXPECT_EQ(own.cors("https://evil.example").allow_origin, "");
+  FaceOptions listed;
+  listed.cors_origins = "https://a.example,https://b.example";
+  Face face(s.door, listed);
+  EXPECT_EQ(face.dialect().cors("https://b.example").allow_origin, "https://b.example");
+}
+
 TEST(counts, follow_every_move_and_a_restart) {
   Stage s;
   s.model();

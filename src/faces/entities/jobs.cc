@@ -11,6 +11,9 @@ namespace {
 
 // Entities entered into an index in one turn: other requests run in between.
 constexpr size_t kFillBatch = 500;
+// Up to this many are removed as one transaction.
+constexpr int64_t kRemovedAtOnce = 10'000;
+constexpr size_t kRemoveBatch = 1000;
 
 Error no_job(std::string_view id) {
   return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id), json::print(json::object({{"snapshotId", id}}))};
@@ -112,6 +115,46 @@ Result<Service::Page> Service::job_page(std::string_view tenant, const json::Val
     append_envelope(out.envelopes.emplace_back(), e, false);
   }
   return out;
+}
+
+void Service::remove_all(const Who& who, const std::string& name, int32_t version, std::optional<json::Value> condition, Done done) {
+  json::Value body = json::object({{"name", name}, {"version", version}});
+  if (condition) body.object().add("condition", *condition);
+  auto known = model(who.caller.tenant, name, version);
+  if (!known) return done(fail(std::move(known.error())));
+  if (!*known || !who.token.empty() || counts_.total(who.caller.tenant, name, version) <= kRemovedAtOnce) return act(who, "remove.all", std::move(body), std::move(done));
+  Query query{.tenant = who.caller.tenant, .model = name, .version = version};
+  if (condition) {
+    auto compiled = this->condition(query.tenant, name, version, *condition, true);
+    if (!compiled) return done(fail(std::move(compiled.error())));
+    query.condition = *std::move(compiled);
+  }
+  auto waiting = std::make_shared<Done>(std::move(done));
+  if (background_.add([this, who, query, known = *known, waiting] { (*waiting)(remove_many(who, query, *known)); })) return;
+  (*waiting)(fail(Code::exhausted, "TOO_MANY_SEARCHES", "too much work waits already: retry later"));
+}
+
+Result<Bytes> Service::remove_many(const Who& who, const Query& query, const Model& model) {
+  json::Array ids;
+  uint64_t removed = 0;
+  Result<void> good;
+  auto flush = [&] {
+    uint64_t batch = ids.size();
+    auto done = act_and_wait(who, "remove.some", json::object({{"ids", std::exchange(ids, {})}}));
+    if (!done) return good = fail(std::move(done.error())), false;
+    removed += batch;
+    return !background_.stopping();
+  };
+  TRY_OK(search(door_.look(), query, &model, [&](const EntityView& e) {
+    ids.emplace_back(e.id);
+    return ids.size() < kRemoveBatch || flush();
+  }));
+  if (good && !ids.empty()) flush();
+  TRY_OK(good);
+  return json::print(json::object({
+      {"entityModelClassId", model.id()},
+      {"deleteResult", json::object({{"numberOfEntitites", removed}, {"numberOfEntititesRemoved", removed}, {"idToError", json::Object()}})},
+  }));
 }
 
 void Service::set_indexes(const Who& who, json::Value body, Done done) {

@@ -14,6 +14,7 @@ constexpr VerbRow kVerbs[] = {
     {"get", get_entity},
     {"find", find_entities},
     {"remove", remove_one},
+    {"remove.some", remove_some},
     {"remove.all", remove_all},
     {"model.import", import_model},
     {"model.lock", lock_model},
@@ -88,6 +89,7 @@ Result<Bytes> Program::receipt(Turn& turn, const Input& input) const {
 }
 
 Result<Bytes> Program::timer(Turn& turn, const Input& input) const {
+  if (input.settles.starts_with(kJobTimer)) return expire_search_job(turn, input.settles);
   TRY(Due due, parse_timer_id(input.settles));
   Command command;
   Item item{.op = Item::due};

@@ -48,6 +48,12 @@ Result<json::Value> machine_event(const Trail& t, const Event& e) {
   return json::Value(std::move(out));
 }
 
+Result<void> add_machine_event(json::Array& out, const Trail& t, const Event& e) {
+  TRY(json::Value event, machine_event(t, e));
+  out.push_back(std::move(event));
+  return {};
+}
+
 struct Filter {
   bool changes = true, machine = true;
   std::string tx;
@@ -81,28 +87,27 @@ Result<Bytes> events(Http& http) {
   if (limit < 1) return bad_request(fmt::format("limit is {}; it must be from 1 to 1000", limit));
   if (cursor < 0) return bad_request(fmt::format("cursor is {}; use the nextCursor of the page before", cursor));
   limit = std::min<int64_t>(limit, 1000);
-  TRY(std::vector<Trail> trails, http.service().trails(http.tenant(), id));
-  if (trails.empty()) return fail(entity_not_found(id));
   json::Array items;
   int64_t nth = 0;
   bool more = false;
+  Result<void> good;
   auto wanted = [&] {
     ++nth;
     more = more || nth > cursor + limit;
     return nth > cursor && nth <= cursor + limit;
   };
   bool none = !filter.severity.empty() && filter.severity != kSeverity;
-  for (const Trail& t : trails) {
-    if (none || more) break;
-    if (!filter.takes(t)) continue;
+  TRY(bool known, http.service().trails(http.tenant(), id, [&](const Trail& t) {
+    if (none) return false;
+    if (!filter.takes(t)) return true;
     if (filter.changes && t.change != ChangeKind::none && (filter.tx.empty() || filter.tx == t.change_tx) && wanted()) items.push_back(change_event(t));
-    if (!filter.machine || (!filter.tx.empty() && filter.tx != t.tx)) continue;
-    for (auto e = t.events.rbegin(); e != t.events.rend(); ++e) {
-      if (!wanted()) continue;
-      TRY(json::Value event, machine_event(t, *e));
-      items.push_back(std::move(event));
-    }
-  }
+    if (!filter.machine || (!filter.tx.empty() && filter.tx != t.tx)) return !more;
+    for (auto e = t.events.rbegin(); e != t.events.rend() && good; ++e)
+      if (wanted()) good = add_machine_event(items, t, *e);
+    return good && !more;
+  }));
+  TRY_OK(good);
+  if (!known) return fail(entity_not_found(id));
   json::Object pagination;
   pagination.add("hasNext", more);
   if (more) pagination.add("nextCursor", std::to_string(cursor + limit));
@@ -112,16 +117,16 @@ Result<Bytes> events(Http& http) {
 Result<Bytes> finished(Http& http) {
   TRY(std::string id, http.uuid(0));
   TRY(std::string tx, http.uuid(1));
-  TRY(std::vector<Trail> trails, http.service().trails(http.tenant(), id));
-  for (const Trail& t : trails) {
-    if (t.tx != tx) continue;
-    for (auto e = t.events.rbegin(); e != t.events.rend(); ++e) {
-      if (e->kind != EventKind::finish) continue;
-      TRY(json::Value event, machine_event(t, *e));
-      return json::print(event);
-    }
-  }
-  return fail(entity_not_found(id));
+  json::Array found;
+  Result<void> good;
+  TRY_OK(http.service().trails(http.tenant(), id, [&](const Trail& t) {
+    for (auto e = t.events.rbegin(); t.tx == tx && e != t.events.rend() && found.empty() && good; ++e)
+      if (e->kind == EventKind::finish) good = add_machine_event(found, t, *e);
+    return good && found.empty();
+  }));
+  TRY_OK(good);
+  if (found.empty()) return fail(entity_not_found(id));
+  return json::print(found[0]);
 }
 
 }  // namespace

@@ -7,6 +7,10 @@ namespace pawl::entities {
 
 namespace {
 
+constexpr size_t kChanges = 1000;
+// A page that lies deeper than this is not looked for on the thread that reads requests.
+constexpr size_t kShallow = 2000;
+
 // If-Match holds a transaction id, bare or quoted as an entity tag.
 std::string if_match(const Http& http) {
   std::string_view tag = http.request.header("If-Match");
@@ -53,30 +57,29 @@ Result<void> delete_one(const HttpPtr& http) {
 
 Result<void> delete_all(const HttpPtr& http) {
   TRY(int32_t version, http->version(1));
-  json::Value body = json::object({{"name", http->param(0)}, {"version", version}});
+  std::optional<json::Value> condition;
   if (!http->request.body.empty()) {
-    TRY(json::Value condition, http->body());
-    TRY_OK(http->service().condition(http->tenant(), http->param(0), version, condition, true));
-    body.object().add("condition", std::move(condition));
+    TRY(condition, http->body());
+    TRY_OK(http->service().condition(http->tenant(), http->param(0), version, *condition, true));
   }
-  http->service().act(http->who(), "remove.all", std::move(body), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().remove_all(http->who(), http->param(0), version, std::move(condition), [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
 }
 
 Result<Bytes> changes(Http& http) {
   TRY(std::string id, http.uuid(0));
   TRY(std::optional<Time> at, http.time("pointInTime"));
-  TRY(std::vector<Trail> trails, http.service().trails(http.tenant(), id));
   json::Array out;
   bool known = false;
-  for (const Trail& t : trails) {
-    if (t.change == ChangeKind::none) continue;
+  TRY_OK(http.service().trails(http.tenant(), id, [&](const Trail& t) {
+    if (t.change == ChangeKind::none) return true;
     known = true;
-    if ((at && t.now > *at) || out.size() >= 1000) continue;
+    if (at && t.now > *at) return true;
     json::Value change = json::object({{"changeType", name_of(t.change)}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
     if (t.change != ChangeKind::deleted) change.object().add("transactionId", t.change_tx);
     out.push_back(std::move(change));
-  }
+    return out.size() < kChanges;
+  }));
   if (!known) return fail(entity_not_found(id));
   return json::print(out);
 }
@@ -103,17 +106,7 @@ Result<Bytes> fetch_transitions(Http& http) {
   return names(list);
 }
 
-Result<Bytes> list(Http& http) {
-  TRY(int32_t version, http.version(1));
-  TRY(int64_t size, http.number("pageSize", 20));
-  TRY(int64_t page, http.number("pageNumber", 0));
-  TRY(auto at, http.time("pointInTime"));
-  if (size < 1 || size > 10'000) return bad_request(fmt::format("pageSize is {}; it must be from 1 to 10000", size));
-  if (page < 0 || page > 214'748) return bad_request(fmt::format("pageNumber is {}; it must be from 0 to 214748", page));
-  Query query{.tenant = http.tenant(), .model = http.param(0), .version = version};
-  query.at = at;
-  query.limit = static_cast<size_t>(size);
-  query.skip = static_cast<size_t>(size * page);
+Result<Bytes> page_of(Http& http, const Query& query) {
   Bytes out = "[";
   TRY_OK(search(http.service().door().look(), query, nullptr, [&](const EntityView& e) {
     if (out.size() > 1) out += ',';
@@ -121,6 +114,25 @@ Result<Bytes> list(Http& http) {
     return true;
   }));
   return out += ']';
+}
+
+Result<void> list(const HttpPtr& http) {
+  TRY(int32_t version, http->version(1));
+  TRY(int64_t size, http->number("pageSize", 20));
+  TRY(int64_t page, http->number("pageNumber", 0));
+  TRY(auto at, http->time("pointInTime"));
+  if (size < 1 || size > 10'000) return bad_request(fmt::format("pageSize is {}; it must be from 1 to 10000", size));
+  if (page < 0 || page > 214'748) return bad_request(fmt::format("pageNumber is {}; it must be from 0 to 214748", page));
+  Query query{.tenant = http->tenant(), .model = http->param(0), .version = version};
+  query.at = at;
+  query.limit = static_cast<size_t>(size);
+  query.skip = static_cast<size_t>(size * page);
+  if (!at && query.skip + query.limit <= kShallow) {
+    http->reply(page_of(*http, query));
+    return {};
+  }
+  if (http->service().background().add([http, query] { http->reply(page_of(*http, query)); })) return {};
+  return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later");
 }
 
 }  // namespace
@@ -135,7 +147,7 @@ void add_entity_routes(Rows& rows) {
   rows.later("PUT", "/entity/{format}/{id}/{transition}", changes_one(Item::update), "Replaces the document and fires the transition.");
   rows.later("PATCH", "/entity/{format}/{id}", changes_one(Item::patch), "Merges a patch (RFC 7386) into the document and cascades.");
   rows.later("PATCH", "/entity/{format}/{id}/{transition}", changes_one(Item::patch), "Merges a patch (RFC 7386) and fires the transition.");
-  rows.now("GET", "/entity/{name}/{version}", list, "The entities of a model by id, in pages.");
+  rows.later("GET", "/entity/{name}/{version}", list, "The entities of a model by id, in pages.");
   rows.later("DELETE", "/entity/{name}/{version}", delete_all, "Deletes the entities of a model: all, or those that a condition in the body matches.");
 }
 

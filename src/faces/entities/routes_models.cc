@@ -66,23 +66,24 @@ Later acts(std::string verb) {
     TRY(int32_t version, http->version(1));
     json::Value body = json::object({{"name", http->param(0)}, {"version", version}});
     if (http->request.params.size() > 2) body.object().add("level", http->param(2));
+    else body.object().add("count", http->service().counts().total(http->tenant(), http->param(0), version));
     http->service().act(http->who(), verb, std::move(body), [http](Result<Bytes> a) { http->reply(std::move(a)); });
     return {};
   };
 }
 
-// The body is the list itself, or an object that has it under `name`.
-Result<json::Value> listed(Http& http, std::string_view name) {
+// The body is the list itself, or an object that has it under one of the names.
+Result<json::Value> listed(Http& http, std::initializer_list<std::string_view> names) {
   TRY(json::Value body, http.body());
   if (body.is_array()) return body;
-  const json::Value* inner = body.find(name);
-  if (!inner || !inner->is_array()) return bad_request(fmt::format("give an array, or an object with the array '{}'", name));
-  return *inner;
+  for (std::string_view name : names)
+    if (const json::Value* inner = body.find(name); inner && inner->is_array()) return *inner;
+  return bad_request(fmt::format("give an array, or an object with the array '{}'", *names.begin()));
 }
 
 Result<void> put_indexes(const HttpPtr& http) {
   TRY(int32_t version, http->version(1));
-  TRY(json::Value fields, listed(*http, "fields"));
+  TRY(json::Value fields, listed(*http, {"fields", "indexes", "paths"}));
   json::Value body = json::object({{"name", http->param(0)}, {"version", version}, {"fields", std::move(fields)}});
   http->service().set_indexes(http->who(), std::move(body), [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
@@ -97,7 +98,7 @@ Result<Bytes> get_indexes(Http& http) {
 
 Result<void> put_unique(const HttpPtr& http) {
   TRY(int32_t version, http->version(1));
-  TRY(json::Value keys, listed(*http, "uniqueKeys"));
+  TRY(json::Value keys, listed(*http, {"uniqueKeys", "keys"}));
   json::Value body = json::object({{"name", http->param(0)}, {"version", version}, {"keys", std::move(keys)}});
   http->service().act(http->who(), "model.unique", std::move(body), [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};

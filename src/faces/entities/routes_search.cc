@@ -138,7 +138,7 @@ Result<Bytes> status(Http& http) {
   out.add("searchJobStatus", job.string_or("status"));
   out.add("createTime", rfc3339(created));
   if (finished) out.add("finishTime", rfc3339(finished));
-  out.add("expirationDate", rfc3339(created + 24 * 3600 * kSecond));
+  out.add("expirationDate", rfc3339(created + kJobLife));
   out.add("entitiesCount", time_of(job, "count"));
   out.add("calculationTimeMillis", finished ? (finished - created) / kMillisecond : int64_t{0});
   return json::print(out);

@@ -174,17 +174,17 @@ Result<std::vector<std::string>> Service::transitions(std::string_view tenant, s
   return out;
 }
 
-Result<std::vector<Trail>> Service::trails(std::string_view tenant, std::string_view id) const {
-  std::vector<Trail> out;
+Result<bool> Service::trails(std::string_view tenant, std::string_view id, const std::function<bool(const Trail&)>& visit) const {
+  bool known = false;
   Result<void> good;
   TRY_OK(door_.look().rows(kProgram, trail_row_prefix(tenant, id), [&](BytesView, BytesView value) {
     auto trail = decode_trail(value);
     if (!trail) return good = fail(std::move(trail.error())), false;
-    out.push_back(*std::move(trail));
-    return true;
+    known = true;
+    return visit(*trail);
   }, {}, true));
   TRY_OK(good);
-  return out;
+  return known;
 }
 
 Result<json::Value> Service::cell_json(BytesView key) const {

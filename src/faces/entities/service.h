@@ -15,8 +15,6 @@ namespace pawl::entities {
 // Entities in one transaction of a collection.
 inline constexpr size_t kWindow = 100;
 inline constexpr size_t kMaxWindow = 1000;
-// Ids in one page cell of a search job.
-inline constexpr size_t kJobPage = 10'000;
 
 struct Who {
   Caller caller;
@@ -59,8 +57,8 @@ class Service {
   Result<std::shared_ptr<const Flows>> flows(std::string_view tenant, std::string_view name, int32_t version) const;
   Result<std::vector<Model>> models(std::string_view tenant) const;
   Result<std::vector<std::string>> transitions(std::string_view tenant, std::string_view id, const When& when) const;
-  // Newest first; empty when the entity never was.
-  Result<std::vector<Trail>> trails(std::string_view tenant, std::string_view id) const;
+  // Newest first, until `visit` returns false. False when the entity never was.
+  Result<bool> trails(std::string_view tenant, std::string_view id, const std::function<bool(const Trail&)>& visit) const;
   Result<json::Value> cell_json(BytesView key) const;  // null value when there is no cell
 
   // Compiles and checks a condition for search. Unknown models skip the checks.
@@ -78,6 +76,8 @@ class Service {
   };
   Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number) const;
 
+  // Many are removed in turns of their own, so that others are served in between.
+  void remove_all(const Who& who, const std::string& name, int32_t version, std::optional<json::Value> condition, Done done);
   void set_indexes(const Who& who, json::Value body, Done done);
   // Goes on with indexes that were being filled when the server stopped.
   Result<void> resume_filling();
@@ -91,6 +91,7 @@ class Service {
   struct Chunks;
   void next_chunk(std::shared_ptr<Chunks> chunks);
   void submit(const Who& who, Input input, Done done);
+  Result<Bytes> remove_many(const Who& who, const Query& query, const Model& model);
   void fill(const std::string& tenant, const std::string& name, int32_t version);
   void run_job(const std::string& tenant, const std::string& id, const Query& query);
   Result<Bytes> act_and_wait(const Who& who, std::string verb, json::Value body);

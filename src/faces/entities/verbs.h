@@ -28,6 +28,7 @@ Result<Bytes> import_flows(Turn& turn, std::string_view tenant, const json::Valu
 Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body);
 
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body);
@@ -35,6 +36,9 @@ Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::V
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
+// The timer that lets go of a search job, and what it does when it is due.
+inline constexpr std::string_view kJobTimer = "job\x1f";
+Result<Bytes> expire_search_job(Turn& turn, std::string_view timer);
 Result<Bytes> put_client(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_client(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> put_trusted_key(Turn& turn, std::string_view tenant, const json::Value& body);

@@ -53,6 +53,19 @@ Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value&
   return json::print(json::object({{"id", id}, {"modelKey", json::object({{"name", e->model}, {"version", e->version}})}, {"transactionId", tx}}));
 }
 
+// Those of a list that are still there.
+Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string tx = turn.dice().uuid1(turn.now());
+  const json::Value* ids = body.find("ids");
+  for (const json::Value& id : ids ? ids->array() : json::Array()) {
+    TRY(EntityPtr e, find_entity(turn, tenant, id.string()));
+    if (!e) continue;
+    TRY(ModelPtr model, model_of(turn, tenant, e->model, e->version));
+    TRY_OK(remove_entity(turn, tenant, *model, *e, tx));
+  }
+  return Bytes("{}");
+}
+
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(ModelPtr model, model_of(turn, tenant, model_name(body), model_version(body)));
   std::optional<condition::Condition> condition;

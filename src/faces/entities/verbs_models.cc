@@ -30,13 +30,16 @@ Result<void> visit_entities(Turn& turn, std::string_view tenant, const Model& mo
   return good;
 }
 
-Result<void> no_entities(Turn& turn, std::string_view tenant, const Model& model) {
+// One entity is enough to refuse; how many there are was counted by whoever asks.
+Result<void> no_entities(Turn& turn, std::string_view tenant, const Model& model, const json::Value& body) {
   uint64_t count = 0;
-  TRY_OK(visit_entities(turn, tenant, model, [&](const EntityView&) -> Result<void> {
-    ++count;
-    return {};
+  TRY_OK(turn.scan(entity_prefix(tenant, model.name, model.version), [&](BytesView, const Cell& cell) {
+    EntityView e;
+    count = view_entity(cell.value(), e) && e.model == model.name && e.version == model.version;
+    return count == 0;
   }));
   if (count == 0) return {};
+  if (const json::Value* counted = body.find("count")) count = std::max(count, counted->as_uint64().value_or(1));
   return fail(Code::conflict, "MODEL_HAS_ENTITIES", fmt::format("model {} version {} has {} entities; delete them first", model.name, model.version, count),
               json::print(json::object({{"entityName", model.name}, {"entityVersion", model.version}, {"entityCount", count}})));
 }
@@ -54,7 +57,7 @@ Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value&
   TRY(Model model, known(turn, tenant, body));
   if (model.locked == locked)
     return locked ? wrong_state(model, "MODEL_ALREADY_LOCKED", "UNLOCKED") : wrong_state(model, "MODEL_ALREADY_UNLOCKED", "LOCKED");
-  if (!locked) TRY_OK(no_entities(turn, tenant, model));
+  if (!locked) TRY_OK(no_entities(turn, tenant, model, body));
   model.locked = locked;
   Bytes answer = acted(model, fmt::format("Model {}:{} {}", model.name, model.version, locked ? "locked" : "unlocked"));
   write_model(turn, tenant, std::move(model));
@@ -62,9 +65,11 @@ Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value&
 }
 
 Result<std::string> scalar_path(const Model& model, const json::Value& given) {
-  const json::Value* path = given.is_object() ? given.find("path") : &given;
-  if (path && path->is_object()) path = nullptr;
-  if (!path || !path->is_string()) return fail(Code::invalid, "BAD_REQUEST", "each field must be a path such as \"$.name\"");
+  const json::Value* path = &given;
+  if (given.is_object())
+    for (std::string_view name : {"path", "jsonPath", "field"})
+      if (const json::Value* inner = given.find(name)) path = inner;
+  if (!path->is_string()) return fail(Code::invalid, "BAD_REQUEST", "each field must be a path such as \"$.name\"");
   condition::Path parsed(path->string());
   const Shape* shape = parsed.plain() ? shape_at(model.shape, parsed.name()) : nullptr;
   if (!shape || shape->is_object || shape->is_array())
@@ -110,7 +115,7 @@ Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::
 
 Result<Bytes> delete_model(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
-  TRY_OK(no_entities(turn, tenant, model));
+  TRY_OK(no_entities(turn, tenant, model, body));
   turn.erase(model_key(tenant, model.name, model.version));
   Key flows = flows_key(tenant, model.name, model.version);
   TRY(Cell stored, turn.read(flows));
@@ -171,7 +176,8 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
   model.unique_keys.clear();
   for (const json::Value& given : keys->array()) {
     UniqueKey key;
-    const json::Value* fields = given.find("fields");
+    const json::Value* fields = given.is_array() ? &given : given.find("fields");
+    if (!fields) fields = given.find("paths");
     if (!fields || !fields->is_array() || fields->array().empty()) return fail(Code::invalid, "BAD_REQUEST", "each unique key needs an array of 'fields'");
     for (const json::Value& f : fields->array()) {
       TRY(std::string path, scalar_path(model, f));

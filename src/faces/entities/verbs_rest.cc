@@ -21,6 +21,8 @@ const json::Value& part(const json::Value& body, std::string_view name) {
   return v ? *v : null;
 }
 
+uint64_t part_of_count(const json::Value& job) { return part(job, "count").as_uint64().value_or(0); }
+
 Error no_message(std::string_view id) {
   return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}}))};
 }
@@ -54,7 +56,26 @@ Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Va
   job.object().set("status", "RUNNING");
   job.object().set("createTime", turn.now());
   turn.write(job_key(tenant, id), json::print(job));
+  Effect end;
+  end.id = fmt::format("{}{}\x1f{}", kJobTimer, tenant, id);
+  end.to = To::clock;
+  end.program = kProgram;
+  end.tenant = tenant;
+  end.due = turn.now() + kJobLife;
+  turn.open(std::move(end));
   return json::quote(id);
+}
+
+Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
+  timer.remove_prefix(kJobTimer.size());
+  size_t part = timer.rfind('\x1f');
+  std::string_view tenant = timer.substr(0, part), id = timer.substr(part + 1);
+  TRY(json::Value job, stored(turn, job_key(tenant, id)));
+  if (!job.is_object()) return Bytes();
+  uint64_t pages = (part_of_count(job) + kJobPage - 1) / kJobPage;
+  for (uint64_t page = 0; page < pages; ++page) turn.erase(job_page_key(tenant, id, page));
+  turn.erase(job_key(tenant, id));
+  return Bytes();
 }
 
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body) {

@@ -65,25 +65,29 @@ class Feed : public std::enable_shared_from_this<Feed> {
     return {};
   }
 
-  // Pages until all that was there is told; what has changed since comes live.
+  // Pages until all that was there is told; what has changed since comes live. Events go in the order
+  // of their ids, so that a reader that breaks off resumes without a gap.
   bool snapshot() {
     any_query query;
     query.limit = static_cast<int64_t>(limits::kWatchPage);
-    std::string rest;
+    std::vector<std::pair<Seq, std::string>> pieces;
     do {
       auto page = reads_.list(tenant_, *type_, query);
       if (!page) return false;
       for (const Found& found : page->items) {
         if (found.version > upto_) continue;
         std::string state;
-        if (!append_instance(state, *type_, found)) continue;
-        // A frame each while the reader keeps up; then one large piece, which is no sign of slowness.
-        std::string text = framed("snapshot", found.version, state);
-        if (out_->buffered() < kEasyBytes && rest.empty() && !events_) write(text);
-        else rest += text;
+        if (append_instance(state, *type_, found)) pieces.emplace_back(found.version, framed("snapshot", found.version, state));
       }
       query.cursor = page->cursor;
     } while (!query.cursor.empty());
+    if (events_) std::stable_sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    // A frame each while the reader keeps up; then one large piece, which is no sign of slowness.
+    std::string rest;
+    for (const auto& [version, text] : pieces) {
+      if (!events_ && rest.empty() && out_->buffered() < kEasyBytes) write(text);
+      else rest += text;
+    }
     write(rest);
     return true;
   }

@@ -160,7 +160,7 @@ class Stage final : public Door, public Work {
       const Effect& e = moved.effect;
       if (e.to == To::clock) {
         if (moved.opened) timers_.emplace(e.due, e.id);
-        else std::erase_if(timers_, [&](const auto& t) { return t.second == e.id; });
+        else timers_.erase({e.due, e.id});
       } else if (moved.opened) {
         jobs_[e.id] = {e, 0};
       } else {

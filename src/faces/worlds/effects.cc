@@ -89,7 +89,7 @@ Result<void> Engine::open_effect(const Pending& intent, Cells& cells) {
   if (intent.identity.effect == "sys/timer.set@1") ++head_.timers;
   if (shadowing_) predicted_.push_back(intent);
   turn_.write(pending_key(place_, intent.intent), encode(intent), std::make_shared<const Pending>(intent));
-  if (world_.detached || recorded_) return {};
+  if (world_->detached || recorded_) return {};
   return offer(intent);
 }
 

@@ -21,7 +21,7 @@ Engine::Engine(Turn& turn, Place place, const Runtime& runtime)
 Result<void> Engine::open() {
   TRY(auto world, turn_.read_as<World>(world_key(place_), decode_world));
   if (!world) return fail(Code::not_found, "not_found", "world '" + place_.world + "' does not exist; list them with GET /v1/worlds");
-  world_ = *world;
+  world_ = std::move(world);
   TRY(auto head, turn_.read_as<Head>(head_key(place_), decode_head));
   CHECK(head);
   head_ = *head;
@@ -63,8 +63,16 @@ Result<void> Engine::close() {
   if (head_.queued == 0) head_.chain = 0;
   else turn_.open(Effect{effect_id(place_, "drain-" + std::to_string(head_.height) + "-" + std::to_string(head_.steps)), To::cell, std::string(kProgram), place_.tenant, "drain", 0, place_.world});
   turn_.write(head_key(place_), encode(head_), std::make_shared<const Head>(head_));
-  if (world_changed_) turn_.write(world_key(place_), encode(world_), std::make_shared<const World>(world_));
+  if (world_changed_) turn_.write(world_key(place_), encode(*world_), world_);
   return {};
+}
+
+// A copy of its own: what others hold is never changed.
+World& Engine::edit() {
+  auto next = std::make_shared<World>(*world_);
+  world_ = next;
+  world_changed_ = true;
+  return *next;
 }
 
 Result<void> Engine::refuse_while_busy() const {
@@ -76,11 +84,11 @@ Result<void> Engine::create(World world, const Authored& air) {
   TRY(Cell there, turn_.read(world_key(place_)));
   if (there.exists()) return fail(Code::conflict, "conflict", "world '" + place_.world + "' exists already: choose another id");
   TRY(Loaded loaded, load(air.manifest, finder(air.nodes), runtime_.builtins));
-  world_ = std::move(world);
-  world_.created = turn_.now();
+  world.created = turn_.now();
+  world_ = std::make_shared<const World>(std::move(world));
   world_changed_ = true;
   TRY_OK(use_manifest(std::move(loaded)));
-  TRY_OK(record(manifest_record(world_.manifest_hash)));
+  TRY_OK(record(manifest_record(world_->manifest_hash)));
   TRY(std::string ref, snapshot());
   (void)ref;
   return {};
@@ -89,15 +97,14 @@ Result<void> Engine::create(World world, const Authored& air) {
 Result<void> Engine::adopt(World world) {
   TRY(Cell there, turn_.read(world_key(place_)));
   if (there.exists()) return fail(Code::conflict, "conflict", "world '" + place_.world + "' exists already: choose another id");
-  world_ = std::move(world);
+  world_ = std::make_shared<const World>(std::move(world));
   world_changed_ = true;
   return {};
 }
 
 // Definitions go into the store, so that a later patch or fork finds them by hash.
 Result<void> Engine::use_manifest(Loaded loaded) {
-  world_.manifest_hash = loaded.hash;
-  world_changed_ = true;
+  edit().manifest_hash = loaded.hash;
   for (const Node& node : loaded.nodes) {
     TRY(Bytes unused, blobs_.put(cbor::canonical(to_value(node, true))));
     (void)unused;
@@ -144,12 +151,15 @@ Moment Engine::next_moment() {
   }
   Moment m;
   m.now_ns = static_cast<uint64_t>(turn_.now());
-  const uint64_t since = turn_.now() > world_.created ? static_cast<uint64_t>(turn_.now() - world_.created) : 0;
+  const uint64_t since = turn_.now() > world_->created ? static_cast<uint64_t>(turn_.now() - world_->created) : 0;
   m.logical_now_ns = head_.logical_now = std::max(head_.logical_now, since);
   m.height = head_.height;
   m.entropy.reserve(64);
-  for (int i = 0; i < 8; ++i) m.entropy += ordered64(turn_.dice().next());
-  m.manifest_hash = world_.manifest_hash;
+  for (int i = 0; i < 8; ++i) {
+    const uint64_t drawn = turn_.dice().next();
+    for (int shift = 56; shift >= 0; shift -= 8) m.entropy.push_back(static_cast<char>(drawn >> shift));
+  }
+  m.manifest_hash = world_->manifest_hash;
   return m;
 }
 
@@ -192,7 +202,7 @@ void Engine::save(std::string_view workflow, BytesView key, Cells& cells) {
 
 // A cell takes its place in the ring when its mailbox gets its first item.
 void Engine::push(Item item) {
-  Slot slot{item.workflow->def.name, item.key};
+  Slot slot{item.workflow, item.key};
   auto& box = mailboxes_[slot];
   if (box.empty()) ring_.push_back(slot);
   box.push_back(std::move(item));

@@ -82,9 +82,9 @@ class Engine {
   // Creation: a world that is not there yet.
   Result<void> create(World world, const Authored& air);
   Result<void> adopt(World world);  // for a fork: everything else comes from restore()
-  void attach() { world_.detached = false, world_changed_ = true; }  // its effects go out from now on
+  void attach() { edit().detached = false; }  // its effects go out from now on
 
-  const World& world() const { return world_; }
+  const World& world() const { return *world_; }
   const Head& head() const { return head_; }
   const Loaded& loaded() const { return *loaded_; }
 
@@ -103,9 +103,11 @@ class Engine {
     std::shared_ptr<const Instance> before;
     Instance now;
   };
-  using Slot = std::pair<std::string, Bytes>;  // workflow, key
+  using Slot = std::pair<const Workflow*, Bytes>;   // a cell of the manifest at hand
+  using Named = std::pair<std::string, Bytes>;      // workflow, key
 
   // engine.cc
+  World& edit();
   Moment next_moment();
   Result<void> record(Bytes payload, std::vector<std::pair<std::string, Bytes>> index = {});
   Result<void> refuse_while_busy() const;
@@ -123,11 +125,11 @@ class Engine {
   // step.cc
   Result<void> drain();
   Result<void> step(Item item);
-  Result<Bytes> call(const Item& item, const Cells& cells, std::string_view hash);
+  Result<Bytes> call(const Item& item, const Cells& cells);
   struct Staged;
   Result<Staged> stage(const Item& item, const StepOutput& output) const;
   Result<void> commit(const Item& item, Cells cells, Staged staged);
-  Result<void> fail_step(const Item& item, Cells cells, const Error& why, const std::string& hash);
+  Result<void> fail_step(const Item& item, Cells cells, const Error& why);
 
   // effects.cc
   Result<Pending> admit_effect(const Item& item, const Emitted& emitted, uint64_t index) const;
@@ -156,7 +158,7 @@ class Engine {
   Result<Bytes> run_shadow(const Proposal& proposal, Loaded next, const ShadowOptions& options);
   Result<void> answer_with_stubs();
   Result<cbor::Map> shadow_report(const Proposal& proposal, cbor::Array seed_errors);
-  Result<void> add_deltas(cbor::Map& report, const std::map<Slot, std::optional<Bytes>>& after);
+  Result<void> add_deltas(cbor::Map& report, const std::map<Named, std::optional<Bytes>>& after);
 
   // snapshot.cc, restore.cc
   IndexStore index_store();
@@ -169,7 +171,7 @@ class Engine {
   Place place_;
   const Runtime& runtime_;
   mutable Blobs blobs_;
-  World world_;
+  std::shared_ptr<const World> world_;    // shared with the cell's cache; edit() makes a copy
   Head head_;
   std::shared_ptr<const Loaded> loaded_;  // shared with the cell's cache
   bool world_changed_ = false;
@@ -180,7 +182,7 @@ class Engine {
   std::map<Slot, std::deque<Item>> mailboxes_;
   size_t steps_ = 0;                            // of this turn
   uint64_t fuel_ = 0;
-  std::map<Slot, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state
+  std::map<Named, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state
   std::vector<Pending> predicted_;                // effects opened while shadowing
 };
 

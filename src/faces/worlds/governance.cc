@@ -128,12 +128,12 @@ Result<Proposal> Engine::apply(uint64_t id, bool strict) {
   TRY(Loaded next, load_manifest(patch.manifest, patch.nodes));
   TRY_OK(migrate(next, nullptr));
   TRY_OK(use_manifest(std::move(next)));
-  ++world_.epoch;
+  ++edit().epoch;
   p.state = ProposalState::applied;
-  p.manifest_hash = world_.manifest_hash;
+  p.manifest_hash = world_->manifest_hash;
   save(p);
   ++head_.applied;
-  TRY_OK(record(manifest_record(world_.manifest_hash)));
+  TRY_OK(record(manifest_record(world_->manifest_hash)));
   TRY_OK(record(governance_record("Applied", cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_hash_new", p.manifest_hash}})));
   return p;
 }
@@ -163,13 +163,13 @@ Result<void> Engine::migrate(const Loaded& next, std::vector<Value>* report) {
     for (auto& [key, instance] : cells) {
       Result<Bytes> state = *instance.state;
       if (migrates) {
-        auto ran = runtime_.modules.run(*module, "migrate", encode_input({instance.state, {now->def.state, cbor::canonical(Value()), {}}, {}}), world_.limits, fetch(*module));
+        auto ran = runtime_.modules.run(*module, "migrate", encode_input({instance.state, {now->def.state, cbor::canonical(Value()), {}}, {}}), world_->limits, fetch(*module));
         auto output = ran ? decode_output(ran->output) : Result<StepOutput>(fail(ran.error()));
         if (!output) state = fail(output.error());
         else if (!output->state) state = fail(Code::unprocessable, "workflow.output_invalid", "migrate gave no state");
         else state = *output->state;
       }
-      if (state && world_.check_state) state = normalize_bytes(*state, now->def.state, next.schemas);
+      if (state && world_->check_state) state = normalize_bytes(*state, now->def.state, next.schemas);
       if (!state && report) {
         report->push_back(cbor::Map{{"instance_id", instance_id(name, key)}, {"error", state.error().message}});
         continue;

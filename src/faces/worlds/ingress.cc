@@ -22,13 +22,17 @@ Result<Engine::Prepared> Engine::prepare(Event event) const {
   if (routes == loaded_->routes.end()) return out;
   for (const Binding& b : routes->second) {
     const Workflow& w = *b.workflow;
-    cbor::Value wrapped = *normal;
-    if (!b.arm.empty()) wrapped = cbor::Map{{"$tag", b.arm}, {"$value", *normal}};
-    auto fitted = normalize(wrapped, *w.event, schemas);
-    if (!fitted) return refused("event '" + event.schema + "' payload failed validation: " + fitted.error().message);
-    Event delivered{w.def.event, cbor::canonical(*fitted), {}};
+    const cbor::Value* seen = &*normal;  // as the workflow sees it
+    Result<cbor::Value> fitted = cbor::Value();
+    Event delivered{w.def.event, out.event.value, {}};
+    if (w.def.event != event.schema) {
+      fitted = b.arm.empty() ? normalize(*normal, *w.event, schemas) : normalize(cbor::Map{{"$tag", b.arm}, {"$value", *normal}}, *w.event, schemas);
+      if (!fitted) return refused("event '" + event.schema + "' payload failed validation: " + fitted.error().message);
+      delivered.value = cbor::canonical(*fitted);
+      seen = &*fitted;
+    }
     if (w.def.keyed()) {
-      const cbor::Value* found = follow(b.subscribed == event.schema ? *normal : *fitted, b.key_path);
+      const cbor::Value* found = follow(b.subscribed == event.schema ? *normal : *seen, b.key_path);
       if (!found) return refused("event '" + event.schema + "' has no key for workflow '" + w.def.name + "'");
       auto key = normalize(*found, *w.key, schemas);
       if (!key) return refused("event '" + event.schema + "' key for workflow '" + w.def.name + "': " + key.error().message);

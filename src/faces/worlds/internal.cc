@@ -73,8 +73,8 @@ Result<void> Engine::answer_internal(const Pending& intent) {
 Result<Value> Engine::run_internal(const Pending& intent) {
   TRY(Value params, cbor::decode(intent.params));
   const std::string_view effect = intent.identity.effect;
-  const Value meta = cbor::Map{{"journal_height", head_.height}, {"manifest_hash", world_.manifest_hash},
-                               {"snapshot_hash", world_.snapshot_ref.empty() ? Value() : Value(world_.snapshot_ref)}};
+  const Value meta = cbor::Map{{"journal_height", head_.height}, {"manifest_hash", world_->manifest_hash},
+                               {"snapshot_hash", world_->snapshot_ref.empty() ? Value() : Value(world_->snapshot_ref)}};
   if (effect == "sys/blob.put@1") {
     const Value* bytes = params.find("bytes");
     if (!bytes || !bytes->is_bytes()) return fail(Code::invalid, "effect.manager", "blob.put without bytes");
@@ -114,7 +114,7 @@ Result<Value> Engine::run_internal(const Pending& intent) {
     TRY(Patch patch, patch_of(*this, blobs_, input ? *input : Value()));
     const Value* description = params.find("description");
     TRY(Proposal p, propose(patch, description && description->is_text() ? std::optional<std::string>(description->text()) : std::nullopt));
-    return Value(cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_base", world_.manifest_hash}});
+    return Value(cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_base", world_->manifest_hash}});
   }
   if (effect == "sys/governance.shadow@1") {
     TRY(Bytes report, shadow(id_of(params), {}));

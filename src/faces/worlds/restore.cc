@@ -40,19 +40,20 @@ Result<void> Engine::restore(std::string_view ref) {
   TRY(Loaded loaded, load_manifest(parsed, {}));
   TRY_OK(use_manifest(std::move(loaded)));
 
-  world_.roots.clear();
-  world_.snapshot_ref = ref;
-  world_.snapshot_height = head_.height;
+  World& world = edit();
+  world.roots.clear();
+  world.snapshot_ref = ref;
+  world.snapshot_height = head_.height;
   const IndexStore store = index_store();
   for (const Value& root : roots->array()) {
-    TRY(world_.roots[root.array()[0].text()].cells, parse_digest_array(&root.array()[1]));
+    TRY(world.roots[root.array()[0].text()].cells, parse_digest_array(&root.array()[1]));
   }
   TRY(const cbor::Array* instance_roots, list_of(blob, "workflow_instance_roots"));
   for (const Value& root : *instance_roots) {
     const std::string& workflow = root.array()[0].text();
     TRY(Bytes at, parse_digest_array(&root.array()[1]));
-    const Bytes cells = world_.roots[workflow].cells;
-    world_.roots[workflow].instances = at;
+    const Bytes cells = world.roots[workflow].cells;
+    world.roots[workflow].instances = at;
     TRY_OK(walk_index(store, at, [&](const Value& entry) -> Result<bool> {
       const Value* key = entry.find("key_bytes");
       const Value* stored = entry.find("record");
@@ -78,7 +79,7 @@ Result<void> Engine::restore(std::string_view ref) {
     save(p);
   }
   // The snapshot's own record has this height.
-  return record(snapshot_record({std::string(ref), world_.manifest_hash, head_.height, head_.logical_now}), {{"s", {}}});
+  return record(snapshot_record({std::string(ref), world_->manifest_hash, head_.height, head_.logical_now}), {{"s", {}}});
 }
 
 Result<void> Engine::replay(uint64_t until) {
@@ -88,7 +89,7 @@ Result<void> Engine::replay(uint64_t until) {
     TRY(Value rec, cbor::decode(*payload));
     const Turn::Mark mark = turn_.mark();
     const Head head = head_;
-    const World world = world_;
+    const auto world = world_;
     const auto loaded = loaded_;
     TRY_OK(replay_one(rec));
     while (!ring_.empty()) {

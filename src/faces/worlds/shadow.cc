@@ -105,7 +105,7 @@ Result<cbor::Map> Engine::shadow_report(const Proposal& p, cbor::Array seed_erro
 Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOptions& options) {
   const Turn::Mark mark = turn_.mark();
   const Head head = head_;
-  const World world = world_;
+  const auto world = world_;
   const auto live = loaded_;
   shadowing_ = true;
   touched_.clear();
@@ -115,7 +115,7 @@ Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOpt
     std::vector<Value> unmigrated;
     TRY_OK(migrate(next, &unmigrated));
     loaded_ = std::make_shared<const Loaded>(std::move(next));
-    world_.manifest_hash = loaded_->hash;
+    edit().manifest_hash = loaded_->hash;
     cbor::Array seed_errors;
     for (const Event& seed : options.seeds) {
       steps_ = 0, fuel_ = 0;
@@ -152,7 +152,7 @@ Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOpt
 }
 
 // What would differ from the head: cells made, changed and gone.
-Result<void> Engine::add_deltas(cbor::Map& report, const std::map<Slot, std::optional<Bytes>>& after) {
+Result<void> Engine::add_deltas(cbor::Map& report, const std::map<Named, std::optional<Bytes>>& after) {
   cbor::Array deltas;
   for (const auto& [slot, state] : after) {
     TRY(auto now, turn_.read_as<Instance>(cell_key(place_, slot.first, slot.second), decode_instance));

@@ -53,18 +53,19 @@ Result<void> Engine::materialize() {
     changes.instances.push_back(std::move(record));
   }
   const IndexStore store = index_store();
+  World& world = edit();
   for (auto& [workflow, changes] : by_workflow) {
-    World::Roots& roots = world_.roots[workflow];
+    World::Roots& roots = world.roots[workflow];
     TRY(roots.cells, update_index(store, roots.cells, std::move(changes.cells)));
     TRY(roots.instances, update_index(store, roots.instances, std::move(changes.instances)));
-    if (roots == World::Roots{}) world_.roots.erase(workflow);
+    if (roots == World::Roots{}) world.roots.erase(workflow);
   }
   return {};
 }
 
 Result<Bytes> Engine::snapshot_blob() {
   cbor::Array cell_roots, instance_roots, pending, proposals;
-  for (const auto& [workflow, roots] : world_.roots) {
+  for (const auto& [workflow, roots] : world_->roots) {
     if (!roots.cells.empty()) cell_roots.push_back(cbor::Array{Value(workflow), digest_array(roots.cells)});
     if (!roots.instances.empty()) instance_roots.push_back(cbor::Array{Value(workflow), digest_array(roots.instances)});
   }
@@ -76,7 +77,7 @@ Result<Bytes> Engine::snapshot_blob() {
     proposals.push_back(octets(cell.value()));
     return true;
   }));
-  TRY(Bytes manifest, parse_hash(world_.manifest_hash));
+  TRY(Bytes manifest, parse_hash(world_->manifest_hash));
   Value completeness = cbor::Map{{"manifest_hash", octets(manifest)}, {"workflow_state_roots", cbor::Array{}}, {"cell_index_roots", cell_roots},
                                  {"workspace_roots", cbor::Array{}}, {"pinned_roots", cbor::Array{}}};
   return cbor::encode(cbor::Map{
@@ -93,20 +94,19 @@ Result<std::string> Engine::snapshot() {
   ++head_.snapshots;
   TRY(Bytes blob, snapshot_blob());
   TRY(Bytes digest, blobs_.put(blob));
-  world_.snapshot_ref = hash_text(digest);
-  world_.snapshot_height = head_.height;
-  world_changed_ = true;
-  TRY_OK(record(snapshot_record({world_.snapshot_ref, world_.manifest_hash, head_.height, head_.logical_now}), {{"s", {}}}));
-  return world_.snapshot_ref;
+  World& world = edit();
+  world.snapshot_ref = hash_text(digest);
+  world.snapshot_height = head_.height;
+  TRY_OK(record(snapshot_record({world_->snapshot_ref, world_->manifest_hash, head_.height, head_.logical_now}), {{"s", {}}}));
+  return world_->snapshot_ref;
 }
 
 Result<void> Engine::compact(uint64_t through) {
-  if (through >= world_.snapshot_height)
-    return fail(Code::conflict, "conflict", "records are needed from the newest snapshot on (height " + std::to_string(world_.snapshot_height) + "): take a snapshot first");
-  if (through + 1 <= world_.retained_from) return {};
-  turn_.note(encode_compaction(place_, world_.retained_from, through + 1));
-  world_.retained_from = through + 1;
-  world_changed_ = true;
+  if (through >= world_->snapshot_height)
+    return fail(Code::conflict, "conflict", "records are needed from the newest snapshot on (height " + std::to_string(world_->snapshot_height) + "): take a snapshot first");
+  if (through + 1 <= world_->retained_from) return {};
+  turn_.note(encode_compaction(place_, world_->retained_from, through + 1));
+  edit().retained_from = through + 1;
   return {};
 }
 

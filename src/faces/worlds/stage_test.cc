@@ -44,9 +44,11 @@ Result<Bytes> VectorScript::step(std::string_view, BytesView input) const {
   return encode_output({in.state.value_or("") + tag + ";", {}, {}, {}, false});
 }
 
-Stage::Stage() {
-  modules.add("t/scripted@1", std::make_unique<Scripted>());
-  modules.add("w/script_wasm@1", std::make_unique<VectorScript>());
+Stage::Stage(wasm::Runner* runner, bool scripts) : modules(runner) {
+  if (scripts) {
+    modules.add("t/scripted@1", std::make_unique<Scripted>());
+    modules.add("w/script_wasm@1", std::make_unique<VectorScript>());
+  }
   program = std::make_unique<Lab>(modules);
   kernel = std::make_unique<Kernel>(cache, [this] { return look(); }, std::vector<const Program*>{program.get()}, 0);
   committer = std::make_unique<Committer>(journal, rows, cache, Digest{});

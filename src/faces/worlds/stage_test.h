@@ -42,7 +42,8 @@ class Lab final : public Program {
 };
 
 struct Stage final : Door, Work {
-  Stage();
+  // Without scripts every module is WASM.
+  explicit Stage(wasm::Runner* runner = nullptr, bool scripts = true);
 
   // Door
   void submit(Input input, Reply reply) override;
@@ -86,7 +87,7 @@ struct Stage final : Door, Work {
 
   MemoryJournal journal;
   MemoryRows rows;
-  Modules modules;
+  Modules modules;  // scripted ones, and WASM when there is a runner
   std::unique_ptr<Lab> program;
   CellCache cache{rows, 1 << 22};
   std::unique_ptr<Kernel> kernel;

@@ -15,7 +15,7 @@ struct Engine::Staged {
 
 // One event of the cell at the front, then the cell goes to the end: nobody starves.
 Result<void> Engine::drain() {
-  while (!ring_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_.limits.fuel) {
+  while (!ring_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel) {
     Slot slot = std::move(ring_.front());
     ring_.pop_front();
     auto box = mailboxes_.find(slot);
@@ -41,28 +41,27 @@ static bool is_ours(const Error& error) {
 Result<void> Engine::step(Item item) {
   const Workflow& w = *item.workflow;
   TRY(Cells cells, read_cell(w, item.key));
-  const std::string hash = event_hash(item.event);
   ++head_.steps;
-  auto output = call(item, cells, hash);
+  auto output = call(item, cells);
   if (!output && is_ours(output.error())) return fail(std::move(output.error()));
-  if (!output) return fail_step(item, std::move(cells), output.error(), hash);
+  if (!output) return fail_step(item, std::move(cells), output.error());
   auto decoded = decode_output(*output);
-  if (!decoded) return fail_step(item, std::move(cells), decoded.error(), hash);
+  if (!decoded) return fail_step(item, std::move(cells), decoded.error());
   auto staged = stage(item, *decoded);
   if (!staged && is_ours(staged.error())) return fail(std::move(staged.error()));
-  if (!staged) return fail_step(item, std::move(cells), staged.error(), hash);
+  if (!staged) return fail_step(item, std::move(cells), staged.error());
   return commit(item, std::move(cells), std::move(*staged));
 }
 
-Result<Bytes> Engine::call(const Item& item, const Cells& cells, std::string_view hash) {
+Result<Bytes> Engine::call(const Item& item, const Cells& cells) {
   const Workflow& w = *item.workflow;
   StepInput input{cells.now.state, item.event, {}};
   if (!w.def.context.empty()) {
-    input.context = encode_context({item.moment, std::string(hash), w.def.name, w.hash, w.def.keyed() ? std::optional<Bytes>(item.key) : std::nullopt});
+    input.context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, w.def.keyed() ? std::optional<Bytes>(item.key) : std::nullopt});
   }
   const Module* module = loaded_->module(w.def.impl.module);
   CHECK(module);
-  auto ran = runtime_.modules.run(*module, w.def.impl.entrypoint, encode_input(input), world_.limits, fetch(*module));
+  auto ran = runtime_.modules.run(*module, w.def.impl.entrypoint, encode_input(input), world_->limits, fetch(*module));
   if (!ran) {
     Error error = std::move(ran.error());
     if (is_ours(error)) return fail(std::move(error));
@@ -80,7 +79,7 @@ Result<Engine::Staged> Engine::stage(const Item& item, const StepOutput& output)
   Staged out;
   out.completed = output.completed;
   out.state = output.state;
-  if (output.state && world_.check_state) {
+  if (output.state && world_->check_state) {
     auto state = normalize_bytes(*output.state, w.def.state, loaded_->schemas);
     if (!state)
       return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: state of workflow '" + w.def.name + "' does not fit schema '" + w.def.state + "': " + state.error().message);
@@ -129,10 +128,10 @@ Result<void> Engine::commit(const Item& item, Cells cells, Staged staged) {
   return {};
 }
 
-Result<void> Engine::fail_step(const Item& item, Cells cells, const Error& why, const std::string& hash) {
+Result<void> Engine::fail_step(const Item& item, Cells cells, const Error& why) {
   const Workflow& w = *item.workflow;
   ++head_.steps_failed;
-  StepFailure failure{w.def.name, why.reason, why.message, hash, {}, item.moment.height, cells.now.state.has_value()};
+  StepFailure failure{w.def.name, why.reason, why.message, event_hash(item.event), {}, item.moment.height, cells.now.state.has_value()};
   if (w.def.keyed()) failure.key = item.key;
   cells.now.status = Status::failed;
   cells.now.last_seq = item.moment.height;

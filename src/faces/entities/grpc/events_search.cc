@@ -144,17 +144,17 @@ Result<void> entity_changes(const ExchangePtr& e) {
   static constexpr std::string_view kShort[] = {"", "CREATE", "UPDATE", "DELETE"};
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   TRY(auto at, e->time("pointInTime"));
-  TRY(std::vector<Trail> trails, e->service().trails(e->tenant(), id));
   bool known = false;
   size_t count = 0;
-  for (const Trail& t : trails) {
-    if (t.change == ChangeKind::none) continue;
+  TRY_OK(e->service().trails(e->tenant(), id, [&](const Trail& t) {
+    if (t.change == ChangeKind::none) return true;
     known = true;
-    if ((at && t.now > *at) || ++count > 1000) continue;
+    if (at && t.now > *at) return true;
     json::Value meta = json::object({{"changeType", kShort[static_cast<size_t>(t.change)]}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
     if (t.change != ChangeKind::deleted) meta.object().add("transactionId", t.change_tx);
     e->say(",\"changeMeta\":" + json::print(meta));
-  }
+    return ++count < 1000;
+  }));
   if (!known) return fail(entity_not_found(id));
   e->end();
   return {};

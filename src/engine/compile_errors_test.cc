@@ -1,0 +1,65 @@
+// Structs that contradict themselves do not compile, and the compiler says why in words.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+namespace pawl::lifecycle {
+
+// What the compiler says of a struct with these fields and this table; empty when it compiles.
+static std::string compile(std::string_view members, std::string_view fields, std::string_view table) {
+  std::string path = testing::TempDir() + "/pawl-compile-" + std::to_string(getpid()) + ".cc";
+  std::ofstream(path) << "#include <pawl/lifecycle.h>\nnamespace lc = pawl::lifecycle;\nstruct S {\n  std::string id{}, phase{}, x{};\n  int n = 0;\n"
+                      << members << "\n  static constexpr std::string_view workflow = \"s\", bucket = \"B\";\n  static constexpr auto fields = lc::fields(" << fields
+                      << ");\n  static constexpr auto transitions = lc::table(" << table
+                      << ");\n};\nint main() { lc::manager m; return m.register_type<S>() ? 0 : 1; }\n";
+  std::string said;
+  FILE* out = popen(("g++ -std=c++20 -fsyntax-only -Iinclude " + path + " 2>&1").c_str(), "r");
+  char part[4096];
+  for (size_t n; (n = fread(part, 1, sizeof part, out)) > 0;) said.append(part, n);
+  int status = pclose(out);
+  unlink(path.c_str());
+  return status == 0 ? "" : said;
+}
+
+#define ID "lc::field<&S::id>(\"id\", lc::id)"
+#define PHASE "lc::field<&S::phase>(\"phase\", lc::phase)"
+static constexpr std::string_view kGoodTable = R"(lc::from("a", "b"), lc::terminal("b"))";
+
+struct Bad {
+  const char* name;
+  std::string_view members, fields, table, says;
+};
+class compile_error_of : public testing::TestWithParam<Bad> {};
+
+TEST_P(compile_error_of, names_the_reason) {
+  const Bad& bad = GetParam();
+  std::string said = compile(bad.members, bad.fields, bad.table);
+  EXPECT_NE(said.find(bad.says), std::string::npos) << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    structs, compile_error_of,
+    testing::Values(
+        Bad{"no_id", "", PHASE, kGoodTable, "missing_id_field"}, Bad{"no_phase", "", ID, kGoodTable, "missing_phase_field"},
+        Bad{"neither", "", "lc::field<&S::x>(\"x\")", kGoodTable, "missing_id_field"},
+        Bad{"two_ids", "", ID ", lc::field<&S::x>(\"x\", lc::id), " PHASE, kGoodTable, "two_fields_are_tagged_lc_id"},
+        Bad{"two_phases", "", ID ", " PHASE ", lc::field<&S::x>(\"x\", lc::phase)", kGoodTable, "two_fields_are_tagged_lc_phase"},
+        Bad{"writable_id", "", "lc::field<&S::id>(\"id\", lc::id | lc::operator_writable), " PHASE, kGoodTable, "the_id_field_cannot_be_operator_writable"},
+        Bad{"writable_phase", "", ID ", lc::field<&S::phase>(\"phase\", lc::phase | lc::operator_writable)", kGoodTable, "the_phase_field_cannot_be_operator_writable"},
+        Bad{"readonly_writable", "", ID ", " PHASE ", lc::field<&S::x>(\"x\", lc::readonly | lc::operator_writable)", kGoodTable, "a_readonly_field_cannot_be_operator_writable"},
+        Bad{"one_name_twice", "", ID ", " PHASE ", lc::field<&S::x>(\"phase\")", kGoodTable, "two_fields_have_the_same_name"},
+        Bad{"number_as_id", "", "lc::field<&S::n>(\"n\", lc::id), " PHASE, kGoodTable, "the_id_field_is_not_a_std_string"},
+        Bad{"id_is_phase", "", "lc::field<&S::id>(\"id\", lc::id | lc::phase)", kGoodTable, "one_field_is_tagged_both"},
+        Bad{"odd_type", "void* p = nullptr;", ID ", " PHASE ", lc::field<&S::p>(\"p\")", kGoodTable, "a field must be std::string"},
+        Bad{"undeclared_target", "", ID ", " PHASE, R"(lc::from("a", "nowhere"))", "a_target_is_not_declared_as_a_phase"},
+        Bad{"doubled_target", "", ID ", " PHASE, R"(lc::from("a", "b", "b"), lc::terminal("b"))", "a_target_is_named_twice"},
+        Bad{"empty_table", "", ID ", " PHASE, "", "it_declares_no_phase"}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+TEST(compile_error, a_sound_struct_has_none) { EXPECT_EQ(compile("", ID ", " PHASE, kGoodTable), ""); }
+
+}  // namespace pawl::lifecycle

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""kill -9 under load, five times: what was acknowledged is there, open jobs are offered again, due timers fire once."""
+import http.client, os, sys, threading, time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
+
+TASKS = {'id': 'crash', 'name': 'c', 'steps': [
+    {'id': 'a', 'name': 'a', 'type': 'SERVICE_TASK', 'jobType': 'crash-a', 'nextStep': 'b'},
+    {'id': 'b', 'name': 'b', 'type': 'SERVICE_TASK', 'jobType': 'crash-b', 'nextStep': 'end'},
+    {'id': 'end', 'name': 'e', 'type': 'END'}]}
+TIMERS = {'id': 'timers', 'name': 't', 'steps': [
+    {'id': 'w', 'name': 'w', 'type': 'WAIT', 'nextStep': 'end',
+     'boundaryEvents': [{'type': 'TIMER', 'duration': 'PT1S', 'interrupting': False, 'targetStepId': 'n'}]},
+    {'id': 'n', 'name': 'n', 'type': 'SERVICE_TASK', 'jobType': 'crash-never'},
+    {'id': 'end', 'name': 'e', 'type': 'END'}]}
+
+
+class Load:
+    """Threads that start and complete until the server dies, and remember what it acknowledged."""
+
+    def __init__(self, base):
+        self.base, self.started, self.completed, self.timers = base, set(), {}, set()
+        self.threads = [threading.Thread(target=work, daemon=True) for work in [self.start, self.start, self.complete, self.complete]]
+        for t in self.threads:
+            t.start()
+
+    def forever(self, step):
+        try:
+            while True:
+                step()
+        except (OSError, http.client.HTTPException):
+            pass
+
+    def start(self):
+        def step():
+            status, got = live.call(self.base, 'POST', '/v1/instances', {'definitionId': 'crash'})
+            if status == 201:
+                self.started.add(got['id'])
+            status, got = live.call(self.base, 'POST', '/v1/instances', {'definitionId': 'timers'})
+            if status == 201:
+                self.timers.add(got['id'])
+        self.forever(step)
+
+    def complete(self):
+        def step():
+            _, got = live.call(self.base, 'POST', '/v1/jobs/poll', {'workerId': 'w', 'jobTypes': ['crash-a', 'crash-b'], 'maxJobs': 5, 'maxWaitMs': 100})
+            for job in got['jobs'] or []:
+                status, _ = live.call(self.base, 'POST', f'/v1/jobs/{job["id"]}/complete', {'workerId': 'w', 'variables': {job['stepId']: 1}})
+                if status == 204:
+                    self.completed[job['id']] = (job['instanceId'], job['stepId'])
+        self.forever(step)
+
+    def join(self):
+        for t in self.threads:
+            t.join(30)
+
+
+def check(base, load, problems):
+    for instance in load.started:
+        status, got = live.call(base, 'GET', f'/v1/instances/{instance}')
+        if status != 200:
+            problems.append(f'a start that was acknowledged is lost: {instance}')
+    for instance, step in load.completed.values():
+        _, got = live.call(base, 'GET', f'/v1/instances/{instance}')
+        if step not in got['variables']:
+            problems.append(f'a completion that was acknowledged is lost: {instance} {step}')
+
+
+def drain(base):
+    """Completes everything that is open; every job must be offered again."""
+    while True:
+        _, got = live.call(base, 'POST', '/v1/jobs/poll', {'workerId': 'd', 'jobTypes': ['crash-a', 'crash-b'], 'maxJobs': 100, 'maxWaitMs': 300})
+        if not got['jobs']:
+            return
+        for job in got['jobs']:
+            live.call(base, 'POST', f'/v1/jobs/{job["id"]}/complete', {'workerId': 'd', 'variables': {job['stepId']: 1}})
+
+
+def main():
+    problems, started, timers = [], 0, set()
+    with live.Server() as s:
+        for d in (TASKS, TIMERS):
+            live.call(s.base, 'POST', '/v1/definitions', d)
+        for round in range(5):
+            load = Load(s.base)
+            time.sleep(0.6 + 0.1 * round)
+            s.kill()
+            load.join()
+            s.start()
+            check(s.base, load, problems)
+            started += len(load.started)
+            timers |= load.timers
+        drain(s.base)
+        _, left = live.call(s.base, 'GET', '/v1/instances?definitionId=crash&status=ACTIVE')
+        if left['total']:
+            problems.append(f'{left["total"]} instances have an open job that nobody was offered')
+        time.sleep(1.5)
+        for instance in timers:
+            _, got = live.call(s.base, 'GET', f'/v1/instances/{instance}/history')
+            fired = [row['StepID'] for row in got['items']].count('n')
+            if fired != 1:
+                problems.append(f'the timer of {instance} fired {fired} times')
+        s.stop()
+        code, text = s.verify()
+        if code:
+            problems.append('verify: ' + text)
+    for p in problems[:20]:
+        print('FAIL', p)
+    print(f'{started} starts and {len(timers)} timers over five crashes, {len(problems)} problems')
+    return 1 if problems or not started else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
