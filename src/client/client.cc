@@ -90,13 +90,13 @@ struct Client::Parts {
 
   Reply<std::string> call(std::string_view method, std::string_view path, std::string_view body, std::string_view key) {
     auto until = Clock::now() + Milliseconds(options.patience_ms);
-    bool fresh_token = false;
+    bool renewed = false, fresh_token = false;
     for (int pause = kFirstPauseMs;; pause = std::min(pause * 2, kLongestPauseMs)) {
       int retry_after_s = 0;
-      auto answer = attempt(method, path, body, key, fresh_token, retry_after_s);
+      auto answer = attempt(method, path, body, key, std::exchange(fresh_token, false), retry_after_s);
       if (answer) return answer;
-      if (answer.error().status == 401 && options.token.renewable() && !fresh_token) {
-        fresh_token = true;
+      if (answer.error().status == 401 && options.token.renewable() && !renewed) {
+        renewed = fresh_token = true;
         continue;
       }
       auto sleep = Milliseconds(std::max(client::jittered(pause), retry_after_s * 1000));
