@@ -89,6 +89,7 @@ LinkEnd StreamLink::run(Desk& desk) {
   if (!named) return {named.error().unavailable() ? Ended::unreachable : Ended::refused, named.error()};
   auto stream = parts_->stub->Work(&context);
   bool stood = stream->Write(parts_->hello(desk));
+  desk.link_gives_back(true);  // what is not settled goes back when the stream ends
   std::atomic<bool> drained{false};
   {
     // Writers one after the other: first whatever results come, at last the half-close.
@@ -102,14 +103,12 @@ LinkEnd StreamLink::run(Desk& desk) {
       stream->WritesDone();
     });
     v1::ToWorker message;
-    while (stood && stream->Read(&message)) {
-      take(desk, message);
-      if (desk.draining()) desk.drop_waiting();  // they go back when the stream ends
-    }
+    while (stood && stream->Read(&message)) take(desk, message);
     closer.request_stop();
     closer.join();
     writer.request_stop();
   }
+  desk.link_gives_back(false);
   desk.lost();
   grpc::Status status = stream->Finish();
   // Once more with a token that is sure to be good.

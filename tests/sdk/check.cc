@@ -52,7 +52,7 @@ void note(const std::string& record, const char* word, const Job& job) {
 
 int work(const Words& words) {
   const std::string record = words.at(2);
-  pawl::Worker worker({.http = words.at(0), .grpc = words.at(1), .token = token(), .concurrency = 4});
+  pawl::Worker worker({.http = words.at(0), .grpc = words.at(1), .token = token(), .concurrency = 4, .credit = 8});
   worker.on("cc-flaky", [](const Job& job) -> pawl::Worker::Outcome {
     if (job.retries_left == 3) throw std::runtime_error("not yet");
     if (job.retries_left > 1) return pawl::Worker::fail("not yet");
