@@ -85,7 +85,7 @@ static Result<int> completion(const Args& args) {
 
 static std::vector<Command> commands() {
   std::vector<Command> all = server_commands();
-  for (auto more : {process_commands(), worker_commands(), data_commands(), doctor_commands()}) all.insert(all.end(), more.begin(), more.end());
+  for (auto more : {process_commands(), worker_commands(), entity_commands(), lifecycle_commands(), world_commands(), data_commands(), doctor_commands()}) all.insert(all.end(), more.begin(), more.end());
   all.push_back({"version", "", "which pawl this is", {}, version});
   all.push_back({"completion", "bash|zsh|fish", "a completion script for the shell", {}, completion});
   all.push_back({"help", "[COMMAND]", "this text, or one command's", {}, help});

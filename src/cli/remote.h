@@ -25,5 +25,6 @@ std::vector<Command> process_commands();
 std::vector<Command> worker_commands();
 std::vector<Command> entity_commands();
 std::vector<Command> lifecycle_commands();
+std::vector<Command> world_commands();
 
 }  // namespace pawl::cli

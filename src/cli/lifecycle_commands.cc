@@ -1,0 +1,109 @@
+// Commands of the lifecycle face: the operator API from the command line.
+
+#include <fmt/format.h>
+
+#include "cli/graph.h"
+#include "cli/remote.h"
+#include "json/text.h"
+
+namespace pawl::cli {
+
+using wire::percent_encode;
+
+static Result<std::string> instance_path(const Args& args) {
+  TRY(std::string type, word(args, 0, "the type"));
+  TRY(std::string id, word(args, 1, "the instance"));
+  return fmt::format("/workflows/{}/{}", percent_encode(type), percent_encode(id));
+}
+
+static Result<int> print_answer(const Args& args, std::string_view method, const std::string& path, const json::Value* body = nullptr) {
+  TRY(auto client, client_of(args));
+  TRY(json::Value answer, client->call(method, path, body));
+  show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
+  return kDone;
+}
+
+static Graph phases_of(const json::Value& definition) {
+  Graph g;
+  const json::Value* table = definition.find("transitions");
+  if (!table || !table->is_object()) return g;
+  auto node = [&](const std::string& phase, bool terminal) {
+    for (const auto& n : g.nodes)
+      if (n.id == phase) return;
+    g.nodes.push_back({phase, phase, terminal ? Graph::Shape::circle : Graph::Shape::round});
+  };
+  for (const auto& row : table->object()) node(row.name, row.value.is_array() && row.value.array().empty());
+  for (const auto& row : table->object())
+    if (row.value.is_array())
+      for (const auto& to : row.value.array())
+        if (to.is_string()) {
+          node(to.string(), true);
+          g.edges.push_back({row.name, to.string(), ""});
+        }
+  return g;
+}
+
+static Result<int> types(const Args& args) {
+  if (!args.has("render")) return print_answer(args, "GET", "/workflows");
+  TRY(std::string type, word(args, 0, "the type to draw"));
+  TRY(auto client, client_of(args));
+  TRY(json::Value definition, client->call("GET", "/pawl/v1/lifecycle/types/" + percent_encode(type)));
+  TRY(std::string picture, draw(phases_of(definition), args.get("render")));
+  fmt::print("{}", picture);
+  return kDone;
+}
+
+static Result<int> list(const Args& args) {
+  TRY(std::string type, word(args, 0, "the type"));
+  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"limit", args.get("limit")}, {"offset", args.get("offset")}};
+  return print_answer(args, "GET", "/workflows/" + percent_encode(type) + query(params));
+}
+
+static Result<int> show_one(const Args& args) {
+  TRY(std::string path, instance_path(args));
+  return print_answer(args, "GET", path);
+}
+
+static Result<int> history(const Args& args) {
+  TRY(std::string path, instance_path(args));
+  return print_answer(args, "GET", path + "/history");
+}
+
+static Result<int> transition(const Args& args) {
+  TRY(std::string path, instance_path(args));
+  TRY(std::string phase, word(args, 2, "the phase to go to"));
+  json::Value body = json::object({{"phase", phase}, {"note", args.get("note", "from the command line")}});
+  return print_answer(args, "POST", path + "/transition", &body);
+}
+
+static Result<int> patch(const Args& args) {
+  TRY(std::string path, instance_path(args));
+  TRY(json::Object fields, pairs(args.all("set")));
+  if (fields.empty()) return fail(Code::invalid, "BAD_USE", "say what to change: --set FIELD=VALUE");
+  json::Value body(std::move(fields));
+  return print_answer(args, "POST", path + "/state", &body);
+}
+
+static Result<int> watch(const Args& args) {
+  TRY(std::string type, word(args, 0, "the type"));
+  TRY(auto client, client_of(args));
+  TRY_OK(client->stream("/workflows/" + percent_encode(type) + "/watch", [](std::string_view piece) {
+    fmt::print("{}", piece);
+    return fflush(stdout) == 0;
+  }));
+  return kDone;
+}
+
+std::vector<Command> lifecycle_commands() {
+  return {
+      {"lifecycle types", "[TYPE]", "all types with their phases; with --render a picture of one", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
+      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}}, list},
+      {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
+      {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
+      {"lifecycle transition", "TYPE ID PHASE", "move along a declared edge", {kServer, kToken, {"note", "TEXT", "why; kept in the history"}}, transition},
+      {"lifecycle patch", "TYPE ID", "set operator-writable fields", {kServer, kToken, {"set", "FIELD=VALUE", "may be given several times"}}, patch},
+      {"lifecycle watch", "TYPE", "changes as they come, as server-sent events", {kServer, kToken}, watch},
+  };
+}
+
+}  // namespace pawl::cli
