@@ -4,7 +4,7 @@
 Arguments: words that a check's name must contain. The C++ checks need sdk_check and the examples in PAWL_BUILD and
 are skipped without them.
 """
-import contextlib, json, os, signal, subprocess, sys, tempfile, threading, time, traceback
+import contextlib, json, os, re, signal, subprocess, sys, tempfile, threading, time, traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
@@ -18,16 +18,21 @@ SOON_S = 15
 
 sys.path.insert(0, SDK)
 
+
+def grpc_of(engine):
+    return ('https://' if engine.url.startswith('https://') else '') + engine.grpc
+
+
 WORKERS = {
-    'py': lambda e, record: [sys.executable, os.path.join(TESTS, 'worker.py'), e.url, e.grpc, record],
-    'js': lambda e, record: ['node', os.path.join(TESTS, 'worker.mjs'), e.url, e.grpc, record],
-    'cc': lambda e, record: [CHECK, 'worker', e.http, e.grpc, record],
+    'py': lambda e, record: [sys.executable, os.path.join(TESTS, 'worker.py'), e.url, grpc_of(e), record],
+    'js': lambda e, record: ['node', os.path.join(TESTS, 'worker.mjs'), e.url, grpc_of(e), record],
+    'cc': lambda e, record: [CHECK, 'worker', e.url, grpc_of(e), record],
     # Nobody listens there: it polls over HTTP.
-    'cc-poll': lambda e, record: [CHECK, 'worker', e.http, '127.0.0.1:1', record],
+    'cc-poll': lambda e, record: [CHECK, 'worker', e.url, '127.0.0.1:1', record],
 }
 MEMBERS = {
-    'py': lambda e, tag: [sys.executable, os.path.join(TESTS, 'member.py'), e.grpc, tag],
-    'cc': lambda e, tag: [CHECK, 'member', e.grpc, tag],
+    'py': lambda e, tag: [sys.executable, os.path.join(TESTS, 'member.py'), grpc_of(e), tag],
+    'cc': lambda e, tag: [CHECK, 'member', grpc_of(e), tag],
 }
 
 
@@ -288,7 +293,93 @@ def member_drains(engine, lang, start):
     assert entity and entity[0][0] == 'B', entity
 
 
-# ------------------------------------------------------------------ examples
+# ------------------------------------------------------------------ tokens and TLS
+
+@contextlib.contextmanager
+def secured(binary):
+    """A server with TLS that asks everyone for a token; programs started inside know both."""
+    from pawl import Client, Credentials
+    from pawl.testing import Engine
+    with tempfile.TemporaryDirectory(prefix='pawl-tls-') as folder:
+        key, certificate = os.path.join(folder, 'key.pem'), os.path.join(folder, 'certificate.pem')
+        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=pawl', '-keyout', key,
+                        '-out', certificate, '-addext', 'subjectAltName=IP:127.0.0.1'], check=True, stderr=subprocess.DEVNULL)
+        engine = Engine(binary, flags=['--auth', 'jwt', '--jwt-expiry', '2s', '--tls-certificate', certificate, '--tls-key', key], env={
+            'PAWL_JWT_KEY_FILE': key, 'PAWL_BOOTSTRAP_CLIENT_ID': 'boot', 'PAWL_BOOTSTRAP_CLIENT_SECRET': 'first secret'})
+        ours = {'SSL_CERT_FILE': certificate, 'NODE_EXTRA_CA_CERTS': certificate, 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH': certificate,
+                'PAWL_URL': engine.url, 'PAWL_CLIENT_ID': 'boot', 'PAWL_CLIENT_SECRET': 'first secret'}
+        ENV.update(ours)
+        os.environ['SSL_CERT_FILE'] = certificate
+        engine.client = Client(engine.url, Credentials(engine.url, 'boot', 'first secret'))
+        try:
+            with engine:
+                yield engine
+        finally:
+            del os.environ['SSL_CERT_FILE']
+            for name in ours:
+                del ENV[name]
+
+
+def works_with_token_and_tls(binary, name):
+    with secured(binary) as engine:
+        lang = name.split('-')[0]
+        deploy(engine.client, lang)
+        attempts_are_counted(engine, lang, WORKERS[name])
+        if name in MEMBERS:
+            member_answers(engine, name, MEMBERS[name])
+
+
+def a_strange_certificate_is_refused(binary, have_cc):
+    import pawl
+    with secured(binary) as engine:
+        strict = pawl.Client(engine.url, patience_s=0)
+        certificate = os.environ.pop('SSL_CERT_FILE')
+        try:
+            strict.get('x')
+            raise AssertionError('Python believed a strange certificate')
+        except pawl.Unavailable as err:
+            assert 'CERTIFICATE' in str(err).upper(), err
+        finally:
+            os.environ['SSL_CERT_FILE'] = certificate
+        if have_cc:
+            done = subprocess.run([os.path.join(BUILD, 'example_worker'), engine.url, '127.0.0.1:1'], capture_output=True, text=True, timeout=90,
+                                  env={**os.environ, 'SSL_CERT_FILE': '/dev/null'})
+            assert done.returncode != 0 and 'certificate' in done.stderr, done.stderr
+
+
+# ------------------------------------------------------------------ examples and guides
+
+def snippets(engine, page, folder):
+    """Writes the files that a guide shows into the folder, with the addresses of this server."""
+    with open(os.path.join(ROOT, 'docs', 'guide', page)) as f:
+        text = f.read()
+    for name, body in re.findall(r'```(?:python|js)\n(?:#|//) file: (\S+)\n(.*?)```', text, re.S):
+        with open(os.path.join(folder, name), 'w') as f:
+            f.write(body.replace('127.0.0.1:8080', engine.http).replace('127.0.0.1:9090', engine.grpc))
+
+
+def says(word, *command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENV)
+    assert done.returncode == 0 and word in done.stdout, f'{command[-1]}: {done.stdout}{done.stderr}'
+
+
+def guides(engine):
+    """The snippets of the guides, as a reader would run them."""
+    ENV['PAWL_BINARY'] = engine.binary
+    with tempfile.TemporaryDirectory(prefix='pawl-guide-') as folder:
+        os.makedirs(os.path.join(folder, 'node_modules'))
+        os.symlink(os.path.join(ROOT, 'sdk', 'typescript'), os.path.join(folder, 'node_modules', 'pawl'))
+        for page in ('workers.md', 'members.md'):
+            snippets(engine, page, folder)
+        at = lambda name: os.path.join(folder, name)
+        with running([sys.executable, at('worker.py')]):
+            says('COMPLETED', sys.executable, at('start.py'))
+        with running(['node', at('worker.mjs')]):
+            says('COMPLETED', 'node', at('start.mjs'))
+        says('COMPLETED', sys.executable, at('test_order.py'))
+        with running([sys.executable, at('member.py')]):
+            says('APPROVED True', sys.executable, at('approve.py'))
+
 
 def example(engine, *command):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENV)
@@ -296,7 +387,7 @@ def example(engine, *command):
     assert 'COMPLETED' in done.stdout or ('APPROVED' in done.stdout and '"notified":' in done.stdout and 'true' in done.stdout), done.stdout
 
 
-def checks(engine, have_cc):
+def checks(engine, binary, have_cc):
     langs = ['py', 'js'] + (['cc', 'cc-poll'] if have_cc else [])
     for name in langs:
         for check in (attempts_are_counted, many_at_once, survives_kill_9, drains_at_sigterm):
@@ -309,6 +400,10 @@ def checks(engine, have_cc):
     for name in ['py'] + (['cc'] if have_cc else []):
         for check in (member_answers, member_stays_joined, member_drains):
             yield f'{name} {check.__name__}', lambda check=check, name=name: check(engine, name, MEMBERS[name])
+    for name in langs:
+        yield f'{name} works with token and TLS', lambda name=name: works_with_token_and_tls(binary, name)
+    yield 'a strange certificate is refused', lambda: a_strange_certificate_is_refused(binary, have_cc)
+    yield 'guides', lambda: guides(engine)
     python = os.path.join(SDK, 'examples')
     yield 'py example worker', lambda: example(engine, sys.executable, os.path.join(python, 'worker.py'), engine.url)
     yield 'py example prize', lambda: example(engine, sys.executable, os.path.join(python, 'prize.py'), engine.url, engine.grpc)
@@ -336,7 +431,7 @@ def main():
     with Engine(binary, env={'CYODA_KEEPALIVE_INTERVAL': '1s', 'CYODA_KEEPALIVE_TIMEOUT': '3s'}) as engine:
         for lang in ('py', 'js', 'cc'):
             deploy(engine.client, lang)
-        for name, check in checks(engine, have_cc):
+        for name, check in checks(engine, binary, have_cc):
             if not all(word in name for word in sys.argv[1:]):
                 continue
             began = time.monotonic()

@@ -8,6 +8,7 @@
 //   auto done = client.wait(order->id);
 
 #include <expected>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,8 +28,28 @@ struct Refusal {
 template <class T>
 using Reply = std::expected<T, Refusal>;
 
+// Who we are, for a server under --auth jwt: nothing, a fixed token, or one that is asked for whenever it is needed.
+class Token {
+ public:
+  // `fresh` after the server did not accept the last one. Threads call it.
+  using Source = std::function<Reply<std::string>(bool fresh)>;
+  Token() = default;
+  Token(std::string fixed) : fixed_(std::move(fixed)) {}
+  Token(const char* fixed) : fixed_(fixed) {}
+  Token(Source source) : source_(std::move(source)) {}
+  Reply<std::string> get(bool fresh = false) const { return source_ ? source_(fresh) : Reply<std::string>(fixed_); }
+  bool renewable() const { return source_ != nullptr; }
+
+ private:
+  std::string fixed_;
+  Source source_;
+};
+
+// The token of a machine client: fetched, kept, renewed before it expires.
+Token credentials(std::string server, std::string client_id, std::string secret);
+
 struct ClientOptions {
-  std::string token{};       // of --auth jwt; empty: none
+  Token token{};
   int timeout_ms = 60'000;   // for one answer
   // While no answer comes, a request is repeated with growing, jittered pauses for so long. A request that
   // changes something carries an Idempotency-Key: repeated, it still takes effect once.
@@ -38,7 +59,8 @@ struct ClientOptions {
 // Threads may share one.
 class Client {
  public:
-  // "127.0.0.1:8080" or "http://127.0.0.1:8080". Plain HTTP only: put a proxy before a server with TLS.
+  // "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example:8443". Of TLS, the system's certificate
+  // authorities are believed; the variable SSL_CERT_FILE names others.
   explicit Client(std::string server = "127.0.0.1:8080", ClientOptions options = {});
   ~Client();
   Client(const Client&) = delete;

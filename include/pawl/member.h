@@ -10,16 +10,14 @@
 // JSON goes in and out as text. A durable processor may be called again with the same request id after
 // a crash: what it does outside should bear a repetition.
 
-#include <functional>
-
 #include "pawl/client.h"
 
 namespace pawl {
 
 struct MemberOptions {
-  std::string grpc = "127.0.0.1:9090";
+  std::string grpc = "127.0.0.1:9090";  // https:// before it for TLS
   std::vector<std::string> tags{};  // a workflow's calculationNodesTags must name one of them
-  std::string token{};
+  Token token{};
   int concurrency = 16;  // calls at once, each on a thread of its own
   // Gets a line whenever something is worth knowing. Empty: lines go to standard error.
   std::function<void(std::string_view)> log{};

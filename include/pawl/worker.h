@@ -12,16 +12,15 @@
 // A job is lent, not given: if this process dies, it is offered again. Handlers therefore run at least
 // once, and what they do outside should bear a repetition; job.id is the same every time.
 
-#include <functional>
-
 #include "pawl/client.h"
 
 namespace pawl {
 
 struct WorkerOptions {
   std::string http = "127.0.0.1:8080";
+  // https:// before either address for TLS. gRPC takes other authorities from GRPC_DEFAULT_SSL_ROOTS_FILE_PATH.
   std::string grpc = "127.0.0.1:9090";  // empty: poll over HTTP only
-  std::string token{};
+  Token token{};
   std::string id{};         // empty: made from the host and process
   int concurrency = 16;     // handlers at once, each on a thread of its own
   int credit = 0;           // jobs held at once, running or waiting here; 0: as many as concurrency

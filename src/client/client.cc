@@ -34,6 +34,13 @@ bool passing(const Refusal& refusal) {
   return refusal.unavailable() || (refusal.status == 409 && refusal.message.find("Idempotency-Key still runs") != std::string::npos);
 }
 
+// Without a certificate to believe there is nothing to wait for.
+constexpr int kBadCertificate = 495;
+Refusal no_answer(const Error& e) {
+  if (e.code == Code::denied) return {.status = kBadCertificate, .code = "bad-certificate", .message = e.message};
+  return {.status = 0, .code = "unreachable", .message = e.message};
+}
+
 Refusal unreadable(std::string_view what, std::string_view text) { return {.status = 500, .code = "unreadable", .message = fmt::format("the answer is no {}: {}", what, text.substr(0, 200))}; }
 
 Reply<Client::Instance> instance_of(const Reply<std::string>& text) {
@@ -67,20 +74,39 @@ struct Client::Parts {
   client::Http http;
   ClientOptions options;
 
+  // One attempt under the token of now.
+  Reply<std::string> attempt(std::string_view method, std::string_view path, std::string_view body, std::string_view key, bool fresh_token, int& retry_after_s) {
+    auto token = options.token.get(fresh_token);
+    if (!token) return token;
+    std::string headers = "Content-Type: application/json\r\n";
+    if (!token->empty()) headers += "Authorization: Bearer " + *token + "\r\n";
+    if (!key.empty()) headers.append("Idempotency-Key: ").append(key).append("\r\n");
+    auto reply = http.send(method, path, body, headers);
+    if (!reply) return std::unexpected(no_answer(reply.error()));
+    retry_after_s = reply->retry_after_s;
+    if (reply->status >= 400) return std::unexpected(refusal_of(*reply));
+    return std::move(reply->body);
+  }
+
   Reply<std::string> call(std::string_view method, std::string_view path, std::string_view body, std::string_view key) {
     auto until = Clock::now() + Milliseconds(options.patience_ms);
+    bool renewed = false, fresh_token = false;
     for (int pause = kFirstPauseMs;; pause = std::min(pause * 2, kLongestPauseMs)) {
-      auto reply = http.send(method, path, body, key);
-      if (reply && reply->status < 400) return std::move(reply->body);
-      Refusal refusal = reply ? refusal_of(*reply) : Refusal{.status = 0, .code = "unreachable", .message = reply.error().message};
-      auto sleep = Milliseconds(std::max(client::jittered(pause), reply ? reply->retry_after_s * 1000 : 0));
-      if (!passing(refusal) || Clock::now() + sleep >= until) return std::unexpected(std::move(refusal));
+      int retry_after_s = 0;
+      auto answer = attempt(method, path, body, key, std::exchange(fresh_token, false), retry_after_s);
+      if (answer) return answer;
+      if (answer.error().status == 401 && options.token.renewable() && !renewed) {
+        renewed = fresh_token = true;
+        continue;
+      }
+      auto sleep = Milliseconds(std::max(client::jittered(pause), retry_after_s * 1000));
+      if (!passing(answer.error()) || Clock::now() + sleep >= until) return answer;
       std::this_thread::sleep_for(sleep);
     }
   }
 };
 
-Client::Client(std::string server, ClientOptions options) : parts_(new Parts{{std::move(server), options.token, options.timeout_ms}, options}) {}
+Client::Client(std::string server, ClientOptions options) : parts_(new Parts{{std::move(server), options.timeout_ms}, options}) {}
 Client::~Client() = default;
 
 Reply<std::string> Client::call(std::string_view method, std::string_view path, std::string_view body) { return parts_->call(method, path, body, {}); }

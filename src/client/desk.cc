@@ -82,16 +82,22 @@ void Desk::done(Done done) {
   result_came_.notify_all();
 }
 
+void Desk::forget_waiting() {
+  for (const Worker::Job& job : waiting_) here_.erase(attempt(job.id, job.retries_left));
+  waiting_.clear();
+}
+
 void Desk::drain() {
   std::lock_guard lock(mutex_);
   draining_ = true;
+  if (gives_back_) forget_waiting();
   left_.notify_all();
 }
 
-void Desk::drop_waiting() {
+void Desk::link_gives_back(bool yes) {
   std::lock_guard lock(mutex_);
-  for (const Worker::Job& job : waiting_) here_.erase(attempt(job.id, job.retries_left));
-  waiting_.clear();
+  gives_back_ = yes;
+  if (draining_ && gives_back_) forget_waiting();
   left_.notify_all();
 }
 

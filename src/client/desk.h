@@ -48,8 +48,9 @@ class Desk {
   void done(Done done);
 
   // The end.
-  void drain();         // takes no more jobs
-  void drop_waiting();  // forgets the jobs that nobody has begun: for a link that gives them back by itself
+  // Takes no more jobs. Those that nobody has begun are forgotten if the link gives them back by itself.
+  void drain();
+  void link_gives_back(bool yes);
   bool draining() const;
   bool idle() const;  // no job, no result
   // Until drained and idle, stopped, or `ms` later.
@@ -60,6 +61,7 @@ class Desk {
   static std::string attempt(const std::string& job_id, int retries_left) { return job_id + "/" + std::to_string(retries_left); }
   size_t room_left() const { return most_ > here_.size() ? most_ - here_.size() : 0; }
   void gone(const Done& done);
+  void forget_waiting();
 
   const size_t most_;
   mutable std::mutex mutex_;
@@ -70,7 +72,7 @@ class Desk {
   std::deque<Worker::Job> waiting_;
   std::deque<Done> unsent_;
   std::unordered_map<std::string, Done> sent_;  // by job id
-  bool draining_ = false, closed_ = false;
+  bool draining_ = false, gives_back_ = false, closed_ = false;
 };
 
 }  // namespace pawl::client

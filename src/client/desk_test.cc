@@ -67,13 +67,21 @@ TEST(desk, draining_takes_nothing_and_forgets_what_nobody_began) {
   ASSERT_TRUE(desk.put(job("a")));
   ASSERT_TRUE(desk.put(job("b")));
   desk.take();
+  desk.link_gives_back(true);
   desk.drain();
-  desk.drop_waiting();
   EXPECT_FALSE(desk.put(job("c")));
   desk.done(good("a"));
   desk.results({}, kMany);
   desk.confirm("a");
   EXPECT_TRUE(desk.idle());
+}
+
+TEST(desk, draining_does_what_is_leased_when_the_link_cannot_give_it_back) {
+  Desk desk(4);
+  ASSERT_TRUE(desk.put(job("a")));
+  desk.drain();
+  EXPECT_FALSE(desk.idle());
+  EXPECT_EQ(desk.take()->id, "a");
 }
 
 TEST(desk, a_stopped_wait_for_results_is_empty) {

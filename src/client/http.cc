@@ -12,7 +12,7 @@
 #include <cstring>
 #include <optional>
 
-#include "base/limits.h"
+#include "client/line.h"
 
 namespace pawl::client {
 
@@ -20,62 +20,8 @@ namespace {
 
 // Idle connections that are kept; more are closed.
 constexpr size_t kMostIdle = 64;
-constexpr size_t kHeadBytes = 64u << 10;
-constexpr size_t kAnswerBytes = 64u << 20;
 
 bool same_word(std::string_view a, std::string_view b) { return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0; }
-
-// One connection while a request is on it: closed at the end unless it is kept.
-class Line {
- public:
-  explicit Line(int fd) : fd_(fd) {}
-  ~Line() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int keep() { return std::exchange(fd_, -1); }
-
-  bool write(std::string_view out) {
-    while (!out.empty()) {
-      ssize_t n = ::send(fd_, out.data(), out.size(), MSG_NOSIGNAL);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      out.remove_prefix(static_cast<size_t>(n));
-    }
-    return true;
-  }
-  // Everything up to the next end of line, without it.
-  std::optional<std::string> line() {
-    size_t end;
-    while ((end = in_.find("\r\n")) == std::string::npos)
-      if (in_.size() > kHeadBytes || !fill()) return std::nullopt;
-    std::string out = in_.substr(0, end);
-    in_.erase(0, end + 2);
-    return out;
-  }
-  bool take(size_t n, std::string& to) {
-    if (n > kAnswerBytes || to.size() + n > kAnswerBytes) return errno = EMSGSIZE, false;
-    while (in_.size() < n)
-      if (!fill()) return false;
-    to.append(in_, 0, n);
-    in_.erase(0, n);
-    return true;
-  }
-  bool nothing_left() const { return in_.empty(); }
-
- private:
-  bool fill() {
-    char piece[16384];
-    ssize_t n;
-    do n = recv(fd_, piece, sizeof piece, 0);
-    while (n < 0 && errno == EINTR);
-    if (n == 0) errno = ECONNRESET;
-    if (n <= 0) return false;
-    in_.append(piece, static_cast<size_t>(n));
-    return true;
-  }
-  int fd_;
-  std::string in_;
-};
 
 std::optional<size_t> number(std::string_view text, int base) {
   size_t n = 0;
@@ -125,12 +71,14 @@ bool read_chunks(Line& in, std::string& to) {
 
 }  // namespace
 
-Http::Http(std::string server, std::string token, int timeout_ms) : server_(std::move(server)), token_(std::move(token)), timeout_ms_(timeout_ms) {
-  if (server_.starts_with("http://")) server_.erase(0, 7);
+Http::Http(std::string server, int timeout_ms) : server_(std::move(server)), timeout_ms_(timeout_ms) {
+  secure_ = server_.starts_with("https://");
+  for (std::string_view scheme : {"http://", "https://"})
+    if (server_.starts_with(scheme)) server_.erase(0, scheme.size());
   while (server_.ends_with('/')) server_.pop_back();
   size_t colon = server_.rfind(':');
   host_ = server_.substr(0, colon);
-  port_ = colon == std::string::npos ? "8080" : server_.substr(colon + 1);
+  port_ = colon == std::string::npos ? (secure_ ? "443" : "8080") : server_.substr(colon + 1);
   if (host_.starts_with('[') && host_.ends_with(']')) host_ = host_.substr(1, host_.size() - 2);
   if (host_.empty()) host_ = "127.0.0.1";
 }
@@ -141,7 +89,7 @@ Error Http::lost(std::string_view why) const {
   return {Code::unavailable, "UNREACHABLE", fmt::format("no answer from {} ({}): is `pawl serve` running there?", server_, why), {}, true};
 }
 
-Result<int> Http::connect() const {
+Result<std::unique_ptr<Line>> Http::connect() {
   addrinfo hints{}, *list = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (int err = getaddrinfo(host_.c_str(), port_.c_str(), &hints, &list)) return fail(lost(gai_strerror(err)));
@@ -161,49 +109,49 @@ Result<int> Http::connect() const {
   timeval limit{timeout_ms_ / 1000, timeout_ms_ % 1000 * 1000};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  return fd;
+  auto line = std::make_unique<Line>(fd);
+  if (!secure_) return line;
+  std::string refused = line->secure(host_);
+  // Not a matter of time: it is said at once.
+  if (!refused.empty()) return fail(Code::denied, "BAD_CERTIFICATE", fmt::format("no TLS with {}: {}. Name its certificate authority with SSL_CERT_FILE", server_, refused));
+  return line;
 }
 
 // What is left of the old connections is of no use once one of them broke: a restart broke them all.
 void Http::forget() {
   std::lock_guard lock(mutex_);
-  for (int fd : idle_) close(fd);
   idle_.clear();
 }
 
-Result<HttpReply> Http::send(std::string_view method, std::string_view path, std::string_view body, std::string_view key) {
-  int fd = -1;
+Result<HttpReply> Http::send(std::string_view method, std::string_view path, std::string_view body, std::string_view headers) {
+  std::unique_ptr<Line> line;
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      fd = idle_.back();
+      line = std::move(idle_.back());
       idle_.pop_back();
     }
   }
-  if (fd < 0) {
-    TRY(fd, connect());
+  if (!line) {
+    TRY(line, connect());
   }
-  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n", method, path, server_, body.size());
-  if (!token_.empty()) out += "Authorization: Bearer " + token_ + "\r\n";
-  if (!key.empty()) out.append("Idempotency-Key: ").append(key).append("\r\n");
-  out.append("\r\n").append(body);
-  auto reply = exchange(fd, out);
+  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{}\r\n{}", method, path, server_, body.size(), headers, body);
+  auto reply = exchange(std::move(line), out);
   if (!reply) forget();
   return reply;
 }
 
-Result<HttpReply> Http::exchange(int fd, std::string_view request) {
-  Line line(fd);
-  if (!line.write(request)) return fail(lost(strerror(errno)));
+Result<HttpReply> Http::exchange(std::unique_ptr<Line> line, std::string_view request) {
+  if (!line->write(request)) return fail(lost(strerror(errno)));
   errno = 0;
-  auto head = read_head(line);
+  auto head = read_head(*line);
   if (!head) return fail(lost(errno ? strerror(errno) : "not an HTTP answer"));
   HttpReply reply{.status = head->status, .body = {}, .retry_after_s = head->retry_after_s};
   bool has_body = head->status != 204 && head->status != 304;
-  if (has_body && !(head->chunked ? read_chunks(line, reply.body) : line.take(head->length, reply.body))) return fail(lost("the answer was cut off"));
-  if (head->closes || !line.nothing_left()) return reply;
+  if (has_body && !(head->chunked ? read_chunks(*line, reply.body) : line->take(head->length, reply.body))) return fail(lost("the answer was cut off"));
+  if (head->closes || !line->nothing_left()) return reply;
   std::lock_guard lock(mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(line.keep());
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(line));
   return reply;
 }
 

@@ -23,7 +23,7 @@ struct LinkOptions {
   std::string worker_id;
   std::vector<std::string> job_types;
   int lease_seconds = 30;
-  std::string token{};
+  Token token{};
 };
 
 // Jobs are pushed over pawl.v1.Workers/Work.

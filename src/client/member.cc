@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "client/channel.h"
 #include "client/http.h"
 #include "client/member_stream.h"
 #include "client/stop_flag.h"
@@ -140,6 +141,7 @@ struct Member::Parts {
 
   // Streams one after the other until told to stop, or refused.
   Reply<void> keep_joined(Calls& calls) {
+    bool fresh_token = false;
     for (int pause = kFirstPauseMs;;) {
       auto stream = std::make_shared<MemberStream>();
       {
@@ -148,12 +150,14 @@ struct Member::Parts {
         current = stream;
       }
       if (!client::connected(channel, kConnectMs)) continue;
-      auto end = stream->run(channel, options.token, options.tags, [&](MemberStream::Event call, std::shared_ptr<MemberStream> from) { calls.put({std::move(call), std::move(from)}); });
+      auto end = stream->run(channel, options.token, fresh_token, options.tags, [&](MemberStream::Event call, std::shared_ptr<MemberStream> from) { calls.put({std::move(call), std::move(from)}); });
       {
         std::lock_guard lock(mutex);
         if (stopping) return {};
       }
-      if (end.refused) return std::unexpected(std::move(end.why));
+      // Once more with a token that is sure to be good.
+      fresh_token = end.why.status == 401 && options.token.renewable() && !fresh_token;
+      if (end.refused && !fresh_token) return std::unexpected(std::move(end.why));
       say("the stream ended, joining again: " + end.why.message);
       pause = end.joined ? kFirstPauseMs : std::min(pause * 2, kLongestPauseMs);
       stop.wait(client::jittered(pause));
@@ -168,7 +172,7 @@ struct Member::Parts {
 };
 
 Member::Member(MemberOptions options) : parts_(new Parts{.options = std::move(options), .channel = {}, .processors = {}, .criteria = {}}) {
-  parts_->channel = client::member_channel(parts_->options.grpc);
+  parts_->channel = client::open_channel(parts_->options.grpc);
   parts_->options.concurrency = std::max(1, parts_->options.concurrency);
 }
 

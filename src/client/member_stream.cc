@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "client/channel.h"
 #include "client/http.h"
 #include "entities/cloud_events_service.grpc.pb.h"
 #include "json/text.h"
@@ -17,8 +18,6 @@ namespace {
 using io::cloudevents::v1::CloudEvent;
 using Service = org::cyoda::cloud::api::grpc::CloudEventsService;
 
-constexpr int kHandshakeMs = 5'000;
-constexpr int kMostBytes = 64 << 20;
 constexpr int kAskMs = 30'000;
 constexpr int kLeaveMs = 5'000;
 constexpr std::string_view kJoin = "CalculationMemberJoinEvent", kGreet = "CalculationMemberGreetEvent", kAlive = "CalculationMemberKeepAliveEvent";
@@ -112,25 +111,13 @@ Reply<std::string> gather(grpc::ClientReader<CloudEvent>& reader) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> member_channel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostBytes);
-  arguments.SetMaxSendMessageSize(kMostBytes);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);  // in truth the limit of one attempt
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms) { return channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(ms)); }
-
-Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, std::string_view type, std::string_view payload, std::string_view tx_token) {
+Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token, std::string_view type, std::string_view payload, std::string_view tx_token) {
   const RequestRow* row = std::find_if(std::begin(kRequests), std::end(kRequests), [&](const RequestRow& r) { return r.type == type; });
   if (row == std::end(kRequests)) return std::unexpected(Refusal{.status = 400, .code = "unknown-request", .message = fmt::format("{} is no request: see the table in docs/guide/members.md", type)});
   auto stub = Service::NewStub(channel);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(kAskMs));
-  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+  if (auto named = identify(context, token); !named) return std::unexpected(named.error());
   if (!tx_token.empty()) context.AddMetadata("tx-token", std::string(tx_token));
   CloudEvent request = wrap(type, payload), reply;
   grpc::Status status;
@@ -195,10 +182,10 @@ void MemberStream::take(Event event, const OnCall& on_call) {
   on_call(std::move(event), shared_from_this());
 }
 
-MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, const std::vector<std::string>& tags, const OnCall& on_call) {
+MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channel, const Token& token, bool fresh_token, const std::vector<std::string>& tags, const OnCall& on_call) {
   auto stub = Service::NewStub(channel);
   grpc::ClientContext context;
-  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+  if (auto named = identify(context, token, fresh_token); !named) return {named.error(), false, !named.error().unavailable()};
   json::Array names;
   for (const std::string& tag : tags) names.emplace_back(tag);
   send({std::string(kJoin), json::print(json::object({{"id", fresh_key()}, {"tags", std::move(names)}})), {}});

@@ -32,7 +32,7 @@ class MemberStream : public std::enable_shared_from_this<MemberStream> {
     Refusal why;
     bool joined = false, refused = false;
   };
-  End run(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, const std::vector<std::string>& tags, const OnCall& on_call);
+  End run(const std::shared_ptr<grpc::Channel>& channel, const Token& token, bool fresh_token, const std::vector<std::string>& tags, const OnCall& on_call);
   void answer(Event event);
   // No call is outstanding at the time: the last answers are sent, then the stream ends.
   void leave_when_idle();
@@ -51,10 +51,6 @@ class MemberStream : public std::enable_shared_from_this<MemberStream> {
 };
 
 // One request outside the stream, such as EntityCreateRequest.
-Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& token, std::string_view type, std::string_view payload, std::string_view tx_token);
-
-std::shared_ptr<grpc::Channel> member_channel(const std::string& address);
-// True once there is a connection; waits at most `ms` for one.
-bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms);
+Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token, std::string_view type, std::string_view payload, std::string_view tx_token);
 
 }  // namespace pawl::client

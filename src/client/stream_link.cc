@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "client/channel.h"
 #include "client/link.h"
 #include "processes/workers.grpc.pb.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 constexpr int kConnectMs = 2'000;
 constexpr int kLookAgainMs = 60'000;
-// Finds a peer that vanished. More often than every five minutes is rude to a gRPC server.
-constexpr int kPingMs = 330'000;
-constexpr int kHandshakeMs = 5'000;
-constexpr int kMostBytes = 64 << 20;
 constexpr size_t kResultsInOneMessage = 256;
 
 using Stream = grpc::ClientReaderWriter<v1::FromWorker, v1::ToWorker>;
@@ -68,6 +65,7 @@ struct StreamLink::Parts {
   LinkOptions options;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Workers::Stub> stub;
+  bool fresh_token = false;
 
   v1::FromWorker hello(const Desk& desk) const {
     v1::FromWorker out;
@@ -80,27 +78,18 @@ struct StreamLink::Parts {
   }
 };
 
-StreamLink::StreamLink(const std::string& address, LinkOptions options) : parts_(new Parts{std::move(options), {}, {}}) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostBytes);
-  arguments.SetMaxSendMessageSize(kMostBytes);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);  // in truth the limit of one attempt
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  parts_->channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-  parts_->stub = v1::Workers::NewStub(parts_->channel);
-}
+StreamLink::StreamLink(const std::string& address, LinkOptions options) : parts_(new Parts{std::move(options), open_channel(address), {}}) { parts_->stub = v1::Workers::NewStub(parts_->channel); }
 
 StreamLink::~StreamLink() = default;
 
 LinkEnd StreamLink::run(Desk& desk) {
-  if (!parts_->channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(kConnectMs)))
-    return {Ended::unreachable, {.status = 0, .code = "unreachable", .message = "no gRPC connection"}};
+  if (!connected(parts_->channel, kConnectMs)) return {Ended::unreachable, {.status = 0, .code = "unreachable", .message = "no gRPC connection"}};
   grpc::ClientContext context;
-  if (!parts_->options.token.empty()) context.AddMetadata("authorization", "Bearer " + parts_->options.token);
+  auto named = identify(context, parts_->options.token, std::exchange(parts_->fresh_token, false));
+  if (!named) return {named.error().unavailable() ? Ended::unreachable : Ended::refused, named.error()};
   auto stream = parts_->stub->Work(&context);
   bool stood = stream->Write(parts_->hello(desk));
+  desk.link_gives_back(true);  // what is not settled goes back when the stream ends
   std::atomic<bool> drained{false};
   {
     // Writers one after the other: first whatever results come, at last the half-close.
@@ -114,16 +103,18 @@ LinkEnd StreamLink::run(Desk& desk) {
       stream->WritesDone();
     });
     v1::ToWorker message;
-    while (stood && stream->Read(&message)) {
-      take(desk, message);
-      if (desk.draining()) desk.drop_waiting();  // they go back when the stream ends
-    }
+    while (stood && stream->Read(&message)) take(desk, message);
     closer.request_stop();
     closer.join();
     writer.request_stop();
   }
+  desk.link_gives_back(false);
   desk.lost();
-  return end_of(stream->Finish(), stood, drained);
+  grpc::Status status = stream->Finish();
+  // Once more with a token that is sure to be good.
+  parts_->fresh_token = status.error_code() == grpc::StatusCode::UNAUTHENTICATED && parts_->options.token.renewable();
+  if (parts_->fresh_token) return {Ended::broken, {.status = 401, .code = "unauthenticated", .message = "the token is no longer good"}};
+  return end_of(status, stood, drained);
 }
 
 }  // namespace pawl::client

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -36,6 +37,12 @@ int ended(const pawl::Reply<void>& end) {
   return end ? 0 : 1;
 }
 
+// Of a machine client, where the server asks for one.
+pawl::Token token() {
+  const char* id = std::getenv("PAWL_CLIENT_ID");
+  return id ? pawl::credentials(std::getenv("PAWL_URL"), id, std::getenv("PAWL_CLIENT_SECRET")) : pawl::Token();
+}
+
 void note(const std::string& record, const char* word, const Job& job) {
   std::string line = std::string(word) + " " + job.instance_id + " " + job.step_id + "\n";
   int fd = open(record.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
@@ -45,7 +52,7 @@ void note(const std::string& record, const char* word, const Job& job) {
 
 int work(const Words& words) {
   const std::string record = words.at(2);
-  pawl::Worker worker({.http = words.at(0), .grpc = words.at(1), .concurrency = 4});
+  pawl::Worker worker({.http = words.at(0), .grpc = words.at(1), .token = token(), .concurrency = 4, .credit = 8});
   worker.on("cc-flaky", [](const Job& job) -> pawl::Worker::Outcome {
     if (job.retries_left == 3) throw std::runtime_error("not yet");
     if (job.retries_left > 1) return pawl::Worker::fail("not yet");
@@ -66,7 +73,7 @@ int work(const Words& words) {
 int answer_calls(const Words& words) {
   using Call = pawl::Member::Call;
   using Processed = pawl::Member::Processed;
-  pawl::Member member({.grpc = words.at(0), .tags = {words.at(1)}});
+  pawl::Member member({.grpc = words.at(0), .tags = {words.at(1)}, .token = token()});
   auto with = [](const std::string& data, std::string_view name, js::value value) {
     js::value entity = js::parse(data);
     entity.as_object()[name] = std::move(value);
@@ -93,7 +100,7 @@ int answer_calls(const Words& words) {
 }
 
 int use_client(const Words& words) {
-  pawl::Client client(words.at(0));
+  pawl::Client client(words.at(0), {.token = token()});
   const std::string people = words.at(1) + "-people";
   pawl::Client::Start start{.definition = people, .variables = R"({"n":1})", .business_key = words.at(1) + "-key", .idempotency_key = words.at(1) + "-once"};
   std::string id = client.start(start).value().id;

@@ -22,6 +22,10 @@ const batch = await client.startBatch([{ definitionId: `${prefix}-people` }, { d
 const types = readFileSync(new URL('../../sdk/typescript/src/index.d.ts', import.meta.url), 'utf8');
 const untyped = [];
 for (const [name, made] of Object.entries(pawl)) {
+  if (!String(made).startsWith('class')) {
+    if (!types.includes(`export function ${name}(`)) untyped.push(name);
+    continue;
+  }
   const body = types.match(new RegExp(`export class ${name}\\b[^{]*{([^]*?)\\n?}\\n`))?.[1];
   if (body === undefined) untyped.push(name);
   for (const method of Object.getOwnPropertyNames(made.prototype).filter((m) => m !== 'constructor'))

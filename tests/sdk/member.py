@@ -1,12 +1,16 @@
 """The compute member that run_sdk.py plays with: member.py GRPC TAG."""
 import logging
+import os
 import sys
 import time
 
+from pawl import Credentials
 from pawl.member import Member
 
 logging.basicConfig(level=logging.WARNING)
-member = Member(sys.argv[1], tags=[sys.argv[2]])
+ID = os.environ.get('PAWL_CLIENT_ID')
+TOKEN = Credentials(os.environ['PAWL_URL'], ID, os.environ['PAWL_CLIENT_SECRET']) if ID else None
+member = Member(sys.argv[1], tags=[sys.argv[2]], token=TOKEN)
 
 
 @member.processor('mark')

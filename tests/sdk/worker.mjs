@@ -1,10 +1,11 @@
 // The worker that run_sdk.py plays with: worker.mjs URL GRPC RECORD. RECORD gets a line as a slow job begins and ends.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { JobFailed, Retry, Worker } from '../../sdk/typescript/src/index.js';
+import { JobFailed, Retry, Worker, credentials } from '../../sdk/typescript/src/index.js';
 
 const [url, , record] = process.argv.slice(2);
-const worker = new Worker(url, { concurrency: 4, maxWaitMs: 1000 });
+const { PAWL_CLIENT_ID: id, PAWL_CLIENT_SECRET: secret } = process.env;
+const worker = new Worker(url, { token: id && credentials(url, id, secret), concurrency: 4, maxWaitMs: 1000 });
 const note = (word, job) => appendFileSync(record, `${word} ${job.instanceId} ${job.stepId}\n`);
 
 worker.job('js-flaky', (job) => {

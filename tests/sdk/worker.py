@@ -4,11 +4,13 @@ import os
 import sys
 import time
 
-from pawl import JobFailed, Retry, Worker
+from pawl import Credentials, JobFailed, Retry, Worker
 
 URL, _, RECORD = sys.argv[1:4]
 logging.basicConfig(level=logging.WARNING)
-worker = Worker(URL, concurrency=4, max_wait_ms=1000)
+ID = os.environ.get('PAWL_CLIENT_ID')
+TOKEN = Credentials(URL, ID, os.environ['PAWL_CLIENT_SECRET']) if ID else None
+worker = Worker(URL, token=TOKEN, concurrency=4, max_wait_ms=1000)
 
 
 def note(word, job):

@@ -6,6 +6,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
+from .auth import Token
 from .errors import TimedOut
 from .http import Http, quoted
 
@@ -44,7 +45,7 @@ class Client:
     at most patience_s; a repeated call takes effect once.
     """
 
-    def __init__(self, url: str = 'http://127.0.0.1:8080', token: Optional[str] = None, *, timeout_s: float = 60.0, patience_s: float = 60.0):
+    def __init__(self, url: str = 'http://127.0.0.1:8080', token: Optional[Token] = None, *, timeout_s: float = 60.0, patience_s: float = 60.0):
         self.http = Http(url, token, timeout_s, patience_s)
 
     # Definitions.

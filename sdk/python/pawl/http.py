@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.parse
 import uuid
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 from .errors import PawlError, Unavailable, refused
 
@@ -23,7 +23,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 class Http:
     """One server. Threads may share it: each has a connection of its own."""
 
-    def __init__(self, url: str, token: Optional[str] = None, timeout_s: float = 60.0, patience_s: float = 60.0):
+    def __init__(self, url: str, token: Union[None, str, Callable[[], str]] = None, timeout_s: float = 60.0, patience_s: float = 60.0):
         parts = urllib.parse.urlsplit(url if '://' in url else 'http://' + url)
         if parts.scheme not in ('http', 'https') or not parts.hostname:
             raise PawlError(f'{url!r} is no server address: write http://127.0.0.1:8080')
@@ -44,15 +44,22 @@ class Http:
         head = dict(headers or {})
         if once is not None:
             head['Idempotency-Key'] = once or uuid.uuid4().hex
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         until = time.monotonic() + (self.patience_s if patience_s is None else patience_s)
         pause = _FIRST_PAUSE_S
+        renew = getattr(self.token, 'forget', None)
         while True:
             try:
                 status, text, wait_s = self._once(method, path, data, head, timeout_s or self.timeout_s)
+                if status == 401 and renew is not None:
+                    renew()
+                    renew = None
+                    continue
                 if not _passing(status, text):
                     return _answer(status, text)
                 why = f'it answered {status}: {text[:200]}'
+            except ssl.SSLCertVerificationError as err:  # not a matter of time
+                raise Unavailable(f'no TLS with {self.host}:{self.port}: {err}. Name its certificate authority with SSL_CERT_FILE') from err
             except (OSError, http.client.HTTPException) as err:
                 self.close()
                 why, wait_s = f'{type(err).__name__}: {err}', 0.0
@@ -72,7 +79,7 @@ class Http:
     def _once(self, method: str, path: str, data: Optional[bytes], head: Dict[str, str], timeout_s: float) -> Tuple[int, str, float]:
         head = {'Content-Type': 'application/json', **head}
         if self.token:
-            head['Authorization'] = 'Bearer ' + self.token
+            head['Authorization'] = 'Bearer ' + (self.token if isinstance(self.token, str) else self.token())
         connection = getattr(self._local, 'connection', None) or self._connect(timeout_s)
         if connection.sock is not None:
             connection.sock.settimeout(timeout_s)

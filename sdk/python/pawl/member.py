@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _event
+from .auth import Token
 from .errors import PawlError, Refused, Unavailable
 
 try:
@@ -39,6 +40,10 @@ _MOST_BYTES = 64 << 20
 _HANDSHAKE_MS = 5000  # grpc calls it a backoff; it limits one attempt to connect
 _CONNECT_S = 0.5
 _LONGEST_MESSAGE = 4000
+
+# What a stream may end with that no second try changes.
+_REFUSED = {grpc.StatusCode.INVALID_ARGUMENT: (400, 'INVALID_ARGUMENT'), grpc.StatusCode.UNAUTHENTICATED: (401, 'UNAUTHENTICATED'),
+            grpc.StatusCode.PERMISSION_DENIED: (403, 'PERMISSION_DENIED')}
 
 # Which rpc takes which event. Those of the collections answer with several events.
 _RPC = {
@@ -83,19 +88,23 @@ Criterion = Callable[[Call], bool]
 class Member:
     """Threads may share one. Registration comes before run()."""
 
-    def __init__(self, address: str = '127.0.0.1:9090', *, tags: Sequence[str] = (), token: Optional[str] = None, concurrency: int = 16,
+    def __init__(self, address: str = '127.0.0.1:9090', *, tags: Sequence[str] = (), token: Optional[Token] = None, concurrency: int = 16,
                  credentials: Optional['grpc.ChannelCredentials'] = None):
-        """tags: a workflow's calculationNodesTags must name one of them. credentials: for a server with TLS."""
+        """tags: a workflow's calculationNodesTags must name one of them. credentials: of TLS; an address that begins
+        with https:// takes the usual ones."""
+        if address.startswith('https://'):
+            address, credentials = address[len('https://'):], credentials or grpc.ssl_channel_credentials()
         self.address, self.tags, self.concurrency = address, list(tags), max(1, concurrency)
         options = [('grpc.max_receive_message_length', _MOST_BYTES), ('grpc.max_send_message_length', _MOST_BYTES),
                    ('grpc.initial_reconnect_backoff_ms', 100), ('grpc.min_reconnect_backoff_ms', _HANDSHAKE_MS), ('grpc.max_reconnect_backoff_ms', 1000)]
         self._channel = grpc.secure_channel(address, credentials, options) if credentials else grpc.insecure_channel(address, options)
-        self._meta: List[Tuple[str, str]] = [('authorization', 'Bearer ' + token)] if token else []
+        self._token = token
         self._processors: Dict[str, Processor] = {}
         self._criteria: Dict[str, Criterion] = {}
         self._stopping, self._joined = threading.Event(), threading.Event()
         self._stream: Any = None
         self._out: 'queue.SimpleQueue[Optional[_event.Event]]' = queue.SimpleQueue()
+        self._refusal: Optional[Refused] = None
         self._running = 0
         self._idle = threading.Condition()
 
@@ -108,7 +117,10 @@ class Member:
         return _register(self._criteria, name)
 
     def run(self, *, signals: bool = True) -> None:
-        """Joins, answers calls and joins again whenever the stream ends, until stop(), SIGTERM or SIGINT."""
+        """Joins, answers calls and joins again whenever the stream ends, until stop(), SIGTERM or SIGINT.
+
+        Raises Refused when the server does not want this member, since trying again is of no use then.
+        """
         if signals and threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self.stop())
@@ -125,6 +137,8 @@ class Member:
                     if self._stopping.is_set():
                         self._drain()
                         session.join()
+                if self._refusal:
+                    raise self._refusal
                 pause = 0.1 if self._joined.is_set() else min(pause * 2, 5.0)
                 self._joined.clear()
                 self._stopping.wait(pause * random.uniform(0.5, 1.5))
@@ -145,7 +159,7 @@ class Member:
         rpc = _RPC[type]
         many = rpc.endswith('Collection')
         make = self._channel.unary_stream if many else self._channel.unary_unary
-        meta = self._meta + ([('tx-token', tx_token)] if tx_token else [])
+        meta = self._meta() + ([('tx-token', tx_token)] if tx_token else [])
         try:
             reply = make(_SERVICE + rpc, _event.encode, _event.decode)(_event.event(type, dict(payload)), metadata=meta, timeout=timeout_s)
             return [_accepted(e.body) for e in reply] if many else _accepted(reply.body)
@@ -153,6 +167,11 @@ class Member:
             if err.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
                 raise Unavailable(f'{type}: no answer from {self.address}: {err.details()}') from err
             raise Refused(400, err.code().name, str(err.details())) from err
+
+    def _meta(self) -> List[Tuple[str, str]]:
+        if not self._token:
+            return []
+        return [('authorization', 'Bearer ' + (self._token if isinstance(self._token, str) else self._token()))]
 
     def _connected(self) -> bool:
         ready = grpc.channel_ready_future(self._channel)
@@ -169,9 +188,9 @@ class Member:
         out: 'queue.SimpleQueue[Optional[_event.Event]]' = queue.SimpleQueue()
         out.put(_event.event(_JOIN, {'tags': self.tags}))
         open_stream = self._channel.stream_stream(_SERVICE + 'startStreaming', _event.encode, _event.decode)
-        stream = open_stream(iter(out.get, None), metadata=self._meta)
-        self._out, self._stream = out, stream
         try:
+            stream = open_stream(iter(out.get, None), metadata=self._meta())
+            self._out, self._stream = out, stream
             member_id = ''
             for e in stream:
                 if e.type == _GREET:
@@ -186,8 +205,15 @@ class Member:
                         self._running += 1
                     threads.submit(self._answer, e, out)
         except grpc.RpcError as err:
+            forget = getattr(self._token, 'forget', None)
+            if err.code() == grpc.StatusCode.UNAUTHENTICATED and forget:
+                forget()
+            elif err.code() in _REFUSED:
+                self._refusal = Refused(*_REFUSED[err.code()], str(err.details()))
             if not self._stopping.is_set():
                 log.warning('the stream to %s ended: %s %s', self.address, err.code().name, err.details())
+        except PawlError as err:
+            log.warning('no token: %s', err)
         finally:
             out.put(None)
 

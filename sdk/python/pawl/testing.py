@@ -37,7 +37,7 @@ class Engine:
         self.flags, self.env = list(flags), {**os.environ, **(env or {})}
         self.folder = tempfile.mkdtemp(prefix='pawl-test-')
         self.http, self.grpc, self.admin = _free_addresses(3)
-        self.url = 'http://' + self.http
+        self.url = ('https://' if '--tls-certificate' in self.flags else 'http://') + self.http
         self.client = Client(self.url)
         self.process: Optional['subprocess.Popen[bytes]'] = None
 

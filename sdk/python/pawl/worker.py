@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
+from .auth import Token
 from .client import Client, Json
 from .errors import JobFailed, Refused, Unavailable
 from .http import quoted
@@ -58,7 +59,7 @@ class Worker:
     good; any other exception is a failed attempt, and the step's retryCount says how many it has.
     """
 
-    def __init__(self, url: str = 'http://127.0.0.1:8080', *, token: Optional[str] = None, id: Optional[str] = None, concurrency: int = 8,
+    def __init__(self, url: str = 'http://127.0.0.1:8080', *, token: Optional[Token] = None, id: Optional[str] = None, concurrency: int = 8,
                  lease_s: int = 30, max_wait_ms: int = 5000, patience_s: float = 300.0):
         """lease_s: longer than the slowest handler. max_wait_ms: how long a poll waits on the server, and so
         how long an idle worker takes to stop. patience_s: how long a result is kept while the server is away."""

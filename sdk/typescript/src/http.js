@@ -18,15 +18,21 @@ export class Http {
     Object.assign(this, { token, timeoutMs, patienceMs });
   }
 
-  /** The answer's JSON, undefined when empty. `once`: the Idempotency-Key; '' makes a fresh one. */
+  /** The answer's JSON, undefined when empty. `once`: the Idempotency-Key; '' makes a fresh one. A body that is text goes as it is. */
   async call(method, path, body, { once, headers = {}, patienceMs = this.patienceMs } = {}) {
     const head = { 'Content-Type': 'application/json', ...headers };
-    if (this.token) head.Authorization = `Bearer ${this.token}`;
     if (once !== undefined) head['Idempotency-Key'] = once || randomUUID();
-    const request = { method, headers: head, body: body === undefined ? undefined : JSON.stringify(body) };
+    const request = { method, headers: head, body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body) };
     const until = performance.now() + patienceMs;
+    let renew = this.token?.forget;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      if (this.token) head.Authorization = `Bearer ${typeof this.token === 'function' ? await this.token() : this.token}`;
       const { reply, text, why } = await this.#once(path, request);
+      if (reply?.status === 401 && renew) {
+        renew();
+        renew = undefined;
+        continue;
+      }
       if (reply && !passing(reply.status, text)) return answer(reply.status, text);
       const wait = Math.max(Number(reply?.headers.get('retry-after') ?? 0) * 1000 || 0, jittered(pause));
       if (performance.now() + wait >= until) {

@@ -23,8 +23,13 @@ export class Retry extends PawlError {}
 /** Thrown by a handler: no further attempt helps. */
 export class JobFailed extends PawlError {}
 
+/** A token, or whoever can say the one of now; `forget` is called when the server did not accept it. */
+export type Token = string | ((() => string | Promise<string>) & { forget?: () => void });
+/** Fetches a token for a machine client, keeps it, renews it before it expires. */
+export function credentials(url: string, clientId: string, secret: string, options?: { path?: string }): Token;
+
 export interface ClientOptions {
-  token?: string;
+  token?: Token;
   /** For one answer; default 60,000. */
   timeoutMs?: number;
   /** How long a request is repeated while no answer comes; default 60,000. */
@@ -138,7 +143,7 @@ export interface Job<V = Variables> {
 export type Handler<V = any> = (job: Job<V>) => Variables | void | null | Promise<Variables | void | null>;
 
 export interface WorkerOptions {
-  token?: string;
+  token?: Token;
   id?: string;
   /** Handlers at once; default 8. */
   concurrency?: number;
