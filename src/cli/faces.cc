@@ -7,6 +7,7 @@
 #include "faces/processes/grpc/services.h"
 #include "faces/worlds/face.h"
 #include "json/text.h"
+#include "server/fetch.h"
 
 namespace pawl::cli {
 
@@ -28,7 +29,23 @@ class ByProgram final : public Outbox {
   std::map<std::string, Outbox*> to_;
 };
 
+// What worlds ask of the outside, sent by the server's fetcher.
+class Outgoing final : public worlds::HttpClient {
+ public:
+  void send(worlds::HttpCall call, std::move_only_function<void(Result<worlds::HttpReply>)> done) override {
+    server::Fetch fetch{std::move(call.method), std::move(call.url), std::move(call.headers), std::move(call.body), call.allow_private};
+    fetcher_.send(std::move(fetch), [done = std::move(done)](Result<wire::Response> r) mutable {
+      if (!r) return done(fail(std::move(r.error())));
+      done(worlds::HttpReply{r->status, std::move(r->headers), std::move(r->body)});
+    });
+  }
+
+ private:
+  server::Fetcher fetcher_;
+};
+
 struct Faces::All {
+  Outgoing outgoing;
   std::unique_ptr<processes::Face> processes;
   std::unique_ptr<processes::GrpcServices> processes_grpc;
   std::unique_ptr<entities::Face> entities;
@@ -75,9 +92,16 @@ static entities::FaceOptions entity_options(const server::Config& c, server::Aut
   return o;
 }
 
-static worlds::FaceOptions world_options() {
+static worlds::FaceOptions world_options(const server::Config& c) {
   worlds::FaceOptions o;
   o.environment = server::environment;
+  std::string_view left = c.text("worlds-http-allow");
+  while (!left.empty()) {
+    size_t comma = left.find(',');
+    if (comma) o.http_allow.emplace_back(left.substr(0, comma));
+    left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
+  }
+  if (auto key = unhex(c.text("worlds-secret-key")); key && key->size() == 32) o.secret_key = *key;
   return o;
 }
 
@@ -85,7 +109,7 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->processes = std::make_unique<processes::Face>(shard, workers);
   all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
   all_->lifecycle = std::make_unique<lifecycle::Face>(shard);
-  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), world_options());
+  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), world_options(config), &all_->outgoing);
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);

@@ -246,6 +246,16 @@ TEST(workers, a_paused_queue_offers_nothing_until_it_is_resumed) {
   EXPECT_EQ(host.poll(5).size(), 1u);
 }
 
+TEST(workers, an_id_that_is_used_again_begins_anew) {
+  Host host;
+  Effect effect{"again", To::worker, "tally", "t", "work", 0, ""};
+  host.workers->opened(effect);
+  EXPECT_EQ(host.poll(1).size(), 1u);
+  host.workers->opened(effect);
+  EXPECT_EQ(host.poll(5).size(), 1u);
+  EXPECT_EQ(host.workers->depths()[0].leased, 1u);
+}
+
 TEST(workers, tenants_do_not_see_each_other) {
   Host host;
   ASSERT_TRUE(host.say("job", "a"));

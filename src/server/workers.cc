@@ -44,6 +44,7 @@ void Workers::offer(const std::string& id, Job& job, bool front) {
 
 void Workers::opened(const Effect& effect) {
   std::lock_guard lock(mutex_);
+  forget(effect.id);  // an id may be used again; what was promised under it is over
   Queue& q = queue(effect.tenant, effect.queue);
   auto [it, added] = jobs_.insert_or_assign(effect.id, Job{effect, &q, State::held, effect.due});
   if (effect.due > door_.now()) {
@@ -56,11 +57,15 @@ void Workers::opened(const Effect& effect) {
 
 void Workers::closed(const Effect& effect) {
   std::lock_guard lock(mutex_);
-  auto it = jobs_.find(effect.id);
+  forget(effect.id);
+}
+
+void Workers::forget(const std::string& id) {
+  auto it = jobs_.find(id);
   if (it == jobs_.end()) return;
   Job& job = it->second;
   if (job.state == State::offered) --job.queue->ready;
-  else times_.erase({job.until, effect.id});
+  else times_.erase({job.until, id});
   if (job.state == State::leased) --job.queue->leased;
   jobs_.erase(it);
 }

@@ -63,6 +63,7 @@ class Workers final : public Work, public Outbox {
 
   Queue& queue(const std::string& tenant, const std::string& name);
   void offer(const std::string& id, Job& job, bool front);
+  void forget(const std::string& id);
   bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
   std::vector<Leased> take(Waiting& waiting, Time now);
   void wake(Queue& queue, std::vector<Ready>& ready);

@@ -1,0 +1,257 @@
+#include "server/fetch.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "base/limits.h"
+
+namespace pawl::server {
+
+namespace {
+
+struct Place {
+  bool tls;
+  std::string host, port, target;
+};
+
+Error failed(const std::string& url, std::string_view why) {
+  return {Code::unavailable, "FETCH_FAILED", fmt::format("{}: {}", url.substr(0, 200), why), {}, true};
+}
+
+Result<Place> take_apart(const std::string& url) {
+  Place p;
+  std::string_view rest = url;
+  if (rest.starts_with("https://")) p.tls = true, rest.remove_prefix(8);
+  else if (rest.starts_with("http://")) p.tls = false, rest.remove_prefix(7);
+  else return fail(Code::invalid, "BAD_URL", fmt::format("'{}' is neither http:// nor https://", url.substr(0, 200)));
+  size_t slash = rest.find_first_of("/?");
+  std::string_view authority = rest.substr(0, slash);
+  p.target = slash == std::string_view::npos ? "/" : std::string(rest.substr(slash));
+  if (p.target[0] == '?') p.target.insert(0, "/");
+  if (authority.find('@') != std::string_view::npos) return fail(Code::invalid, "BAD_URL", "a url may not hold a user or password");
+  for (char c : url)
+    if (static_cast<unsigned char>(c) <= 0x20) return fail(Code::invalid, "BAD_URL", "a url may not hold spaces or control characters");
+  size_t colon = authority.rfind(':');
+  bool port = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
+  p.host = std::string(port ? authority.substr(0, colon) : authority);
+  p.port = port ? std::string(authority.substr(colon + 1)) : p.tls ? "443" : "80";
+  if (p.host.size() > 2 && p.host[0] == '[') p.host = p.host.substr(1, p.host.size() - 2);
+  if (p.host.empty()) return fail(Code::invalid, "BAD_URL", "the url names no host");
+  return p;
+}
+
+bool is_private(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    uint32_t a = ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
+    auto in = [a](uint32_t net, int bits) { return a >> (32 - bits) == net >> (32 - bits); };
+    return in(0x7f000000, 8) || in(0x0a000000, 8) || in(0xac100000, 12) || in(0xc0a80000, 16) || in(0xa9fe0000, 16) || in(0, 8) || in(0x64400000, 10) ||
+           in(0xe0000000, 3);
+  }
+  const in6_addr& a = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&a)) {
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    std::memcpy(&four.sin_addr, a.s6_addr + 12, 4);
+    return is_private(reinterpret_cast<const sockaddr*>(&four));
+  }
+  return IN6_IS_ADDR_LOOPBACK(&a) || IN6_IS_ADDR_UNSPECIFIED(&a) || IN6_IS_ADDR_LINKLOCAL(&a) || (a.s6_addr[0] & 0xfe) == 0xfc || a.s6_addr[0] == 0xff;
+}
+
+// A socket, with or without TLS over it.
+class Line {
+ public:
+  ~Line() {
+    if (ssl_) SSL_free(ssl_);
+    if (ctx_) SSL_CTX_free(ctx_);
+    if (fd_ >= 0) close(fd_);
+  }
+
+  // Connects to the address that was checked, not to whatever the name means a moment later.
+  Result<void> open(const Fetch& f, const Place& p, int timeout_seconds) {
+    addrinfo hints{}, *list = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (int err = getaddrinfo(p.host.c_str(), p.port.c_str(), &hints, &list)) return fail(failed(f.url, gai_strerror(err)));
+    std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(list, freeaddrinfo);
+    std::string why = "no address";
+    for (addrinfo* a = list; a && fd_ < 0; a = a->ai_next) {
+      if (!f.allow_private && is_private(a->ai_addr)) {
+        why = "the address is loopback or private, which is not allowed for it";
+        continue;
+      }
+      int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      timeval limit{timeout_seconds, 0};
+      setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+      setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+      if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) fd_ = fd;
+      else why = strerror(errno), close(fd);
+    }
+    if (fd_ < 0) return fail(failed(f.url, why));
+    return p.tls ? secure(f, p) : Result<void>{};
+  }
+
+  Result<void> write(const Fetch& f, std::string_view text) {
+    while (!text.empty()) {
+      ssize_t n = ssl_ ? SSL_write(ssl_, text.data(), static_cast<int>(std::min<size_t>(text.size(), 1 << 20))) : send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (n <= 0) return fail(failed(f.url, "the peer took no more of the request"));
+      text.remove_prefix(static_cast<size_t>(n));
+    }
+    return {};
+  }
+
+  // More bytes onto the buffer; false at the end.
+  Result<bool> more(const Fetch& f, std::string& buffer) {
+    char piece[65536];
+    ssize_t n = ssl_ ? SSL_read(ssl_, piece, sizeof piece) : recv(fd_, piece, sizeof piece, 0);
+    if (n < 0 && !ssl_) return fail(failed(f.url, errno == EAGAIN ? "no answer in time" : strerror(errno)));
+    if (n > 0) buffer.append(piece, static_cast<size_t>(n));
+    if (buffer.size() > limits::kBodyBytes) return fail(Error{Code::too_large, "FETCH_TOO_LARGE", fmt::format("the answer is over {} bytes", limits::kBodyBytes)});
+    return n > 0;
+  }
+
+ private:
+  Result<void> secure(const Fetch& f, const Place& p) {
+    ctx_ = SSL_CTX_new(TLS_client_method());
+    if (!ctx_) return fail(failed(f.url, "TLS is not available"));
+    SSL_CTX_set_min_proto_version(ctx_, TLS1_2_VERSION);
+    SSL_CTX_set_default_verify_paths(ctx_);
+    SSL_CTX_set_verify(ctx_, SSL_VERIFY_PEER, nullptr);
+    ssl_ = SSL_new(ctx_);
+    SSL_set_fd(ssl_, fd_);
+    SSL_set_tlsext_host_name(ssl_, p.host.c_str());
+    SSL_set1_host(ssl_, p.host.c_str());
+    if (SSL_connect(ssl_) != 1) return fail(failed(f.url, "the TLS handshake failed, or the certificate is not trusted"));
+    return {};
+  }
+  int fd_ = -1;
+  SSL_CTX* ctx_ = nullptr;
+  SSL* ssl_ = nullptr;
+};
+
+Result<void> read_until(Line& line, const Fetch& f, std::string& buffer, size_t size) {
+  while (buffer.size() < size) {
+    TRY(bool more, line.more(f, buffer));
+    if (!more) return fail(failed(f.url, "the answer was cut off"));
+  }
+  return {};
+}
+
+Result<std::string> read_line(Line& line, const Fetch& f, std::string& buffer) {
+  size_t end;
+  while ((end = buffer.find("\r\n")) == std::string::npos) TRY_OK(read_until(line, f, buffer, buffer.size() + 1));
+  std::string out = buffer.substr(0, end);
+  buffer.erase(0, end + 2);
+  return out;
+}
+
+std::string header(const wire::Response& r, std::string_view name) {
+  for (const auto& [n, v] : r.headers)
+    if (n.size() == name.size() && strncasecmp(n.data(), name.data(), n.size()) == 0) return v;
+  return {};
+}
+
+Result<void> read_body(Line& line, const Fetch& f, std::string& buffer, wire::Response& r) {
+  if (f.method == "HEAD" || r.status == 204 || r.status == 304) return {};
+  if (strcasecmp(header(r, "Transfer-Encoding").c_str(), "chunked") == 0) {
+    while (true) {
+      TRY(std::string size, read_line(line, f, buffer));
+      size_t n = std::strtoul(size.c_str(), nullptr, 16);
+      if (n > limits::kBodyBytes) return fail(failed(f.url, "a chunk that is too large"));
+      if (n == 0) return {};
+      TRY_OK(read_until(line, f, buffer, n + 2));
+      r.body.append(buffer, 0, n);
+      buffer.erase(0, n + 2);
+      if (r.body.size() > limits::kBodyBytes) return fail(failed(f.url, "the answer is too large"));
+    }
+  }
+  if (std::string length = header(r, "Content-Length"); !length.empty()) {
+    size_t n = std::strtoul(length.c_str(), nullptr, 10);
+    if (n > limits::kBodyBytes) return fail(failed(f.url, "the answer is too large"));
+    TRY_OK(read_until(line, f, buffer, n));
+    r.body = buffer.substr(0, n);
+    return {};
+  }
+  while (true) {
+    TRY(bool more, line.more(f, buffer));
+    if (!more) break;
+  }
+  r.body = std::move(buffer);
+  return {};
+}
+
+}  // namespace
+
+Result<wire::Response> fetch_now(const Fetch& f, int timeout_seconds) {
+  TRY(Place place, take_apart(f.url));
+  Line line;
+  TRY_OK(line.open(f, place, timeout_seconds));
+  bool usual = place.port == (place.tls ? "443" : "80");
+  std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: {}{}\r\nConnection: close\r\nContent-Length: {}\r\n", f.method, place.target, place.host,
+                                 usual ? "" : ":" + place.port, f.body.size());
+  for (const auto& [name, value] : f.headers) {
+    if ((name + value).find_first_of("\r\n") != std::string::npos) return fail(Code::invalid, "BAD_HEADER", "a header may not hold a line break");
+    text += name + ": " + value + "\r\n";
+  }
+  TRY_OK(line.write(f, text + "\r\n"));
+  TRY_OK(line.write(f, f.body));
+  std::string buffer;
+  TRY(std::string status, read_line(line, f, buffer));
+  wire::Response r;
+  if (!status.starts_with("HTTP/1.") || status.size() < 12) return fail(failed(f.url, "what answered does not speak HTTP"));
+  r.status = std::atoi(status.c_str() + 9);
+  while (true) {
+    TRY(std::string h, read_line(line, f, buffer));
+    if (h.empty()) break;
+    size_t colon = h.find(':');
+    if (colon == std::string::npos) continue;
+    size_t value = h.find_first_not_of(' ', colon + 1);
+    r.headers.emplace_back(h.substr(0, colon), value == std::string::npos ? "" : h.substr(value));
+  }
+  TRY_OK(read_body(line, f, buffer, r));
+  return r;
+}
+
+Fetcher::Fetcher(size_t threads, int timeout_seconds) : timeout_seconds_(timeout_seconds) {
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+}
+
+Fetcher::~Fetcher() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    queue_.clear();
+  }
+  wake_.notify_all();
+  for (auto& t : threads_) t.join();
+}
+
+void Fetcher::send(Fetch fetch, Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    queue_.emplace_back(std::move(fetch), std::move(done));
+  }
+  wake_.notify_one();
+}
+
+void Fetcher::loop() {
+  while (true) {
+    std::pair<Fetch, Done> next;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+      if (ending_) return;
+      next = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    next.second(fetch_now(next.first, timeout_seconds_));
+  }
+}
+
+}  // namespace pawl::server

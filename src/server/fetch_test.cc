@@ -1,0 +1,60 @@
+#include "server/fetch.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "server/http.h"
+
+namespace pawl::server {
+
+struct Peer {
+  std::unique_ptr<HttpServer> http;
+  Peer() {
+    HttpOptions options;
+    options.address = *parse_address("127.0.0.1:0");
+    http = *HttpServer::start(options, [](wire::Request request, wire::Respond respond) {
+      if (request.path == "/stream") {
+        wire::Response r;
+        r.stream = [](std::shared_ptr<wire::Stream> s) {
+          s->write("one ");
+          s->write("two");
+          s->end();
+        };
+        return respond(std::move(r));
+      }
+      respond(wire::json_response(request.path == "/teapot" ? 418 : 200, request.method + " " + request.path + " " + std::string(request.header("X-Who")) + " " + request.body));
+    });
+  }
+  std::string url(const std::string& path) { return "http://" + http->address().text() + path; }
+};
+
+TEST(fetch, a_request_goes_out_and_its_answer_comes_back) {
+  Peer peer;
+  Fetcher fetcher(2, 5);
+  std::promise<Result<wire::Response>> got;
+  fetcher.send({"POST", peer.url("/a?b=c"), {{"X-Who", "me"}}, "body", true}, [&](Result<wire::Response> r) { got.set_value(std::move(r)); });
+  auto answer = got.get_future().get();
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->body, "POST /a me body");
+  EXPECT_EQ(fetch_now({"GET", peer.url("/teapot"), {}, "", true}, 5)->status, 418);
+  EXPECT_EQ(fetch_now({"GET", peer.url("/stream"), {}, "", true}, 5)->body, "one two");
+}
+
+TEST(fetch, a_private_address_is_refused_unless_allowed) {
+  Peer peer;
+  auto refused = fetch_now({"GET", peer.url("/"), {}, "", false}, 5);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("private"), std::string::npos);
+  EXPECT_FALSE(fetch_now({"GET", "http://[::1]:1/", {}, "", false}, 5));
+  EXPECT_FALSE(fetch_now({"GET", "http://[::ffff:127.0.0.1]:1/", {}, "", false}, 5));
+}
+
+TEST(fetch, bad_urls_and_headers_are_refused) {
+  for (std::string url : {"", "ftp://x/", "http://", "http://u:p@127.0.0.1/", "http://127.0.0.1/ x", "http://127.0.0.1/\r\nX: y"})
+    EXPECT_FALSE(fetch_now({"GET", url, {}, "", true}, 1)) << url;
+  Peer peer;
+  EXPECT_FALSE(fetch_now({"GET", peer.url("/"), {{"A", "b\r\nC: d"}}, "", true}, 1));
+}
+
+}  // namespace pawl::server
