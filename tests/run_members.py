@@ -108,10 +108,11 @@ def prepare():
 
 def play(words):
     prepare()
-    import test_members as module
+    import test_faults, test_members
     passed = failed = 0
-    for name, test in list(vars(module).items()):
-        if not name.startswith('test_') or not all(w in name for w in words):
+    tests = [(m, name, test) for m in (test_members, test_faults) for name, test in vars(m).items() if name.startswith('test_')]
+    for module, name, test in tests:
+        if not callable(test) or not all(w in name for w in words):
             continue
         if getattr(test, 'skip', ''):
             print(f'SKIP {name}: {test.skip}')

@@ -76,8 +76,8 @@ Result<Machine::Step> Machine::begin() {
 // The document against the model, which grows where its change level lets it.
 Result<void> Machine::take_data(const json::Value& value, std::string data) {
   const Model& model = *job_.model;
-  auto checked = check(model.shape, value);
   if (model.level == Level::none) {
+    auto checked = check(model.shape, value);
     if (!checked && checked.error().reason == "INCOMPATIBLE_TYPE") {
       TRY(json::Value detail, json::parse(checked.error().detail));
       detail.object().add("entityName", model.name);
@@ -85,7 +85,7 @@ Result<void> Machine::take_data(const json::Value& value, std::string data) {
       checked.error().detail = json::print(detail);
     }
     TRY_OK(checked);
-  } else {
+  } else if (value.is_null() || !fits(model.shape, value)) {
     Shape grown = model.shape;
     TRY(bool grew, extend(grown, value, model.level));
     if (grew) {

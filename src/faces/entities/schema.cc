@@ -205,6 +205,22 @@ Result<void> check(const Shape& shape, const json::Value& value) {
   return check(shape, value, at);
 }
 
+bool fits(const Shape& shape, const json::Value& v) {
+  if (v.is_null()) return true;
+  if (v.is_object()) {
+    if (!shape.is_object) return false;
+    return std::all_of(v.object().begin(), v.object().end(), [&](const json::Member& m) {
+      auto field = shape.fields.find(m.name);
+      return field != shape.fields.end() && fits(field->second, m.value);
+    });
+  }
+  if (v.is_array()) {
+    if (!shape.is_array() || v.array().size() > shape.width) return false;
+    return std::all_of(v.array().begin(), v.array().end(), [&](const json::Value& e) { return fits(*shape.element, e); });
+  }
+  return shape.scalars.accepts(type_of(v));
+}
+
 Result<bool> extend(Shape& shape, const json::Value& value, Level level) {
   if (value.is_null()) return incompatible(shape, value, "");
   Extend e{level, {}, false};

@@ -70,6 +70,8 @@ Result<Level> level_named(std::string_view name);  // INVALID_CHANGE_LEVEL
 
 // Strict: BAD_REQUEST for a field that is not known, INCOMPATIBLE_TYPE for a value that does not fit.
 Result<void> check(const Shape& shape, const json::Value& value);
+// The value passes the strict check and no array is longer than any seen: nothing to grow.
+bool fits(const Shape& shape, const json::Value& value);
 // Grows the shape so that the value fits, as far as the level allows. True when it grew.
 Result<bool> extend(Shape& shape, const json::Value& value, Level level);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "base/limits.h"
 #include "faces/entities/entity.h"
 #include "json/text.h"
 
@@ -89,7 +90,8 @@ Verdict verdict_of(const json::Value& answer, bool criterion) {
   const json::Value* payload = answer.find("payload");
   const json::Value* data = payload ? payload->find("data") : nullptr;
   if (data && !data->is_null()) v.data = canonical(*data);
-  return v;
+  if (v.data.size() <= limits::kBodyBytes) return v;
+  return {.kind = Verdict::failed, .message = fmt::format("the member's document has {} bytes; at most {} are allowed", v.data.size(), limits::kBodyBytes)};
 }
 
 class Stream final : public MemberReactor {
@@ -190,7 +192,8 @@ MemberReactor* refuse_member_stream(grpc::Status status) { return new Refusal(st
 Result<json::Value> payload_of(const CloudEvent& event) {
   const std::string& text = event.has_text_data() ? event.text_data() : event.binary_data();
   if (text.empty()) return fail(Code::invalid, "BAD_REQUEST", "the event has no JSON in text_data or binary_data");
-  return json::parse(text);
+  // As long as a message may be: what is too large is refused where it can be answered.
+  return json::parse(text, {.max_bytes = limits::kGrpcMessageBytes});
 }
 
 void fill_event(CloudEvent& out, std::string id, std::string type, std::string payload) {

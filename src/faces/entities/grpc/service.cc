@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "base/limits.h"
 #include "cloud_events_service.grpc.pb.h"
 #include "faces/entities/grpc/exchange.h"
 #include "faces/entities/grpc/member_stream.h"
@@ -66,6 +67,7 @@ class CloudEvents final : public GrpcService, public org::cyoda::cloud::api::grp
     auto payload = payload_of(in);
     if (!payload) return invalid(payload.error().message);
     if (!payload->is_object()) return invalid("the payload must be a JSON object");
+    if (in.ByteSizeLong() > limits::kBodyBytes) return invalid("the event is larger than 10 MiB");
     Who who{.caller = *std::move(caller), .token = metadata(context, "tx-token"), .once = {}};
     run_event(*row, std::make_shared<Exchange>(face_, std::move(who), in.id(), *std::move(payload), std::move(finished)));
     return grpc::Status::OK;
