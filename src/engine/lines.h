@@ -17,6 +17,7 @@ struct Line {
   // The newest state that was handed in, while any such write is unanswered and none has failed.
   size_t in_flight = 0;
   bool valid = false;
+  uint64_t restarts = 0;  // a write that failed before the last restart says nothing about those after it
   uint64_t stamp = 0;
   std::string phase;
   std::shared_ptr<const std::string> record;

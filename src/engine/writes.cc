@@ -69,6 +69,7 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
   while (true) {
     if (stop.stop_requested()) return lifecycle::fail(errc::cancelled, "the stop token was asked before anything was written");
     std::unique_ptr<pending_write> pending;
+    uint64_t restarts = 0;
     {
       std::unique_lock lock(line->mutex);
       Base base;
@@ -95,12 +96,16 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
       line->stamp = stamp;
       line->valid = true;
       ++line->in_flight;
+      restarts = line->restarts;
     }
     auto done = pending->wait();
     {
       std::lock_guard lock(line->mutex);
       --line->in_flight;
-      if (!done) line->valid = false;
+      if (!done && restarts == line->restarts) {
+        line->valid = false;
+        ++line->restarts;
+      }
     }
     if (done) return done->rev;
     if (done.error().kind() != errc::conflict) return lifecycle::fail(done.error());
