@@ -16,6 +16,8 @@ constexpr size_t kStackBytes = 512u << 10;
 // Instances alive at once: one a shard, with some to spare.
 constexpr uint32_t kInstances = 64;
 constexpr size_t kResidentBytes = 1u << 20;
+// Compiled modules in memory; one that is let go comes back from its file.
+constexpr size_t kKeptModules = 256;
 constexpr int64_t kTables = 16, kTableElements = 100'000;
 
 std::unexpected<Error> faulty(std::string why) { return fail(Code::unprocessable, "wasm.error", "wasm runtime error: " + std::move(why)); }
@@ -120,13 +122,17 @@ Error Host::own_fault(api::Fault* fault, std::string_view doing) const {
 }
 
 Result<std::shared_ptr<const Host::Compiled>> Host::compiled(BytesView hash, const Fetch& fetch) {
-  std::lock_guard lock(mutex_);
-  if (auto it = modules_.find(hash); it != modules_.end()) return it->second;
-  TRY_OK(open());
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = modules_.find(hash); it != modules_.end()) return it->second;
+    TRY_OK(open());
+  }
+  // Without the lock: a large module takes a while, and others must not wait for it.
   TRY(api::Module* module, compile(hash, fetch));
   TRY(auto ready, prepare(module));
-  modules_.emplace(Bytes(hash), ready);
-  return ready;
+  std::lock_guard lock(mutex_);
+  if (modules_.size() >= kKeptModules) modules_.erase(modules_.begin());
+  return modules_.emplace(Bytes(hash), std::move(ready)).first->second;
 }
 
 // Everything that can be found out once: its exports, that it imports nothing, how to instantiate it.

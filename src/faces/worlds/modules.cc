@@ -29,6 +29,13 @@ Result<bool> Modules::migrates(const Module& module, const wasm::Fetch& fetch) c
   return r->has_export(hash, fetch, "migrate");
 }
 
+void Modules::warm(BytesView wasm) const {
+  if (!runner_) return;
+  const Digest hash = sha256(wasm);
+  auto known = runner_->has_export(view(hash), [&]() -> Result<Bytes> { return Bytes(wasm); }, "step");
+  (void)known.has_value();
+}
+
 std::string Modules::version_of(const Module& module) const {
   return natives_.contains(module.def.name) ? module.hash : module.def.artifact;
 }

@@ -142,6 +142,7 @@ Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Byte
       if (!value.is_string()) return fail(Code::invalid, "invalid_request", "modules maps module names to WASM in base64");
       TRY(Bytes wasm, unbase64(value.string()));
       options.artifacts[name] = hash_text(sha256(wasm));
+      program_.runtime().modules.warm(wasm);
       blobs.push_back(std::move(wasm));
     }
   }
