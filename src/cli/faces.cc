@@ -81,6 +81,16 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
   return keys;
 }
 
+static std::vector<std::string> list_of(std::string_view left) {
+  std::vector<std::string> out;
+  while (!left.empty()) {
+    size_t comma = left.find(',');
+    if (comma) out.emplace_back(left.substr(0, comma));
+    left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
+  }
+  return out;
+}
+
 static entities::FaceOptions entity_options(const server::Config& c, server::Authenticator& authenticator) {
   auto ms = [&](std::string_view flag) { return std::chrono::milliseconds(c.duration(flag) / kMillisecond); };
   entities::FaceOptions o;
@@ -88,6 +98,8 @@ static entities::FaceOptions entity_options(const server::Config& c, server::Aut
   o.members = {.keepalive_interval = ms("keepalive-interval"), .keepalive_timeout = ms("keepalive-timeout"), .dispatch_wait = ms("dispatch-wait")};
   o.keys = keys_of(authenticator);
   o.verbose_errors = c.text("error-mode") == "verbose";
+  o.cors = c.boolean("cors");
+  o.cors_origins = c.text("cors-origins");
   o.bootstrap = {c.text("bootstrap-client"), c.text("bootstrap-secret"), c.text("bootstrap-tenant"), c.text("bootstrap-user"), c.text("bootstrap-roles")};
   return o;
 }
@@ -95,12 +107,7 @@ static entities::FaceOptions entity_options(const server::Config& c, server::Aut
 static worlds::FaceOptions world_options(const server::Config& c) {
   worlds::FaceOptions o;
   o.environment = server::environment;
-  std::string_view left = c.text("worlds-http-allow");
-  while (!left.empty()) {
-    size_t comma = left.find(',');
-    if (comma) o.http_allow.emplace_back(left.substr(0, comma));
-    left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
-  }
+  o.http_allow = list_of(c.text("worlds-http-allow"));
   if (auto key = unhex(c.text("worlds-secret-key")); key && key->size() == 32) o.secret_key = *key;
   return o;
 }

@@ -108,8 +108,9 @@ wire::Handler HttpFront::handler() {
 std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront::refuser() {
   return [this](const wire::Request& request, const HttpFault& fault) {
     wire::Response response = router_.refuse(request, fault.error);
-    // The corner words it; the status is the protocol's.
-    response.status = fault.status;
+    // The corner words it; the status is the protocol's, but for a body that is too large: a corner may
+    // have promised another.
+    if (fault.error.code != Code::too_large || response.status < 400) response.status = fault.status;
     if (auto cors = router_.cors(request)) apply_cors(response, *cors);
     return response;
   };
