@@ -450,7 +450,7 @@ StreamFrame frame_for(const Pending& p, uint64_t seq) {
 TEST_F(Streams, frames_move_a_cursor_gaps_are_noted_and_the_rest_is_dropped_with_a_reason) {
   ASSERT_TRUE(go("a", output({}, {timer(5)})));
   const Pending p = stage.pending("w")[0];
-  auto push = [&](StreamFrame f) { return stage.say("frame", encode(SendFrame{"w", std::move(f)}))->string_or("status"); };
+  auto push = [&](StreamFrame f) { return std::string(stage.say("frame", encode(SendFrame{"w", std::move(f)}))->string_or("status")); };
   auto reason = [&] { return std::string(cbor::decode(last("custom").find("data")->bytes())->text_or("reason_code")); };
   EXPECT_EQ(push(frame_for(p, 1)), "accepted");
   EXPECT_EQ(push(frame_for(p, 1)), "dropped");
