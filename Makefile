@@ -37,6 +37,7 @@ install: build
 
 setup:
 	@scripts/setup
+	@scripts/setup-wasm || echo "setup: without Wasmtime, worlds with WASM modules will say that it is missing"
 
 clean:
 	rm -rf $(BUILD) build-*
