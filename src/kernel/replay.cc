@@ -44,7 +44,7 @@ namespace {
 // Rows as they will be when the batch at hand is applied.
 class Tail {
  public:
-  Tail(Rows& rows, std::span<const Program* const> programs) : rows_(rows) {
+  Tail(Rows& rows, std::span<const Program* const> programs, const Beside& beside) : rows_(rows), beside_(beside) {
     for (const Program* p : programs) programs_[std::string(p->name())] = p;
   }
 
@@ -77,33 +77,56 @@ class Tail {
     return batch_.bytes() >= kBatchBytes ? flush() : Result<void>{};
   }
 
+  // Waits for the batch before, then lets this one be applied beside what follows.
   Result<void> flush() {
+    TRY_OK(wait());
     if (batch_.empty()) return {};
     put_time();
-    TRY_OK(rows_.apply(in_order(batch_), last_));
-    batch_.clear();
-    pending_.clear();
-    return {};
+    std::swap(applying_, batch_);
+    std::swap(applying_cells_, pending_);
+    Task work = [this, last = last_] { return rows_.apply(in_order(applying_), last); };
+    if (beside_) {
+      waiting_ = beside_(std::move(work));
+      return {};
+    }
+    TRY_OK(work());
+    return wait();
+  }
+
+  Result<void> wait() {
+    Result<void> done;
+    if (waiting_) done = std::exchange(waiting_, {})();
+    applying_.clear();
+    applying_cells_.clear();
+    return done;
+  }
+
+  ~Tail() {
+    if (waiting_) (void)waiting_().has_value();
   }
 
  private:
   void put_time() { batch_.put(layout::time_row(now_), ordered64(last_)); }
   Result<Cell> read(const Key& key) {
     if (auto it = pending_.find(key); it != pending_.end()) return it->second;
+    if (auto it = applying_cells_.find(key); it != applying_cells_.end()) return it->second;
     TRY(auto row, rows_.get(layout::cell_row(key)));
     return row ? layout::parse_cell(*row) : Cell{};
   }
   Rows& rows_;
   std::unordered_map<std::string, const Program*> programs_;
-  std::unordered_map<Key, Cell> pending_;
-  RowBatch batch_;
+  const Beside& beside_;
+  std::unordered_map<Key, Cell> pending_, applying_cells_;
+  RowBatch batch_, applying_;
+  Task waiting_;
   Seq last_ = 0;
   Time now_ = 0;
 };
 
 }  // namespace
 
-Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Program* const> programs, const Progress& progress) {
+Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Program* const> programs, const Progress& progress,
+                        const Beside& beside) {
   Replayed out;
   out.last = journal.last();
   Bytes views = views_of(programs);
@@ -128,7 +151,7 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
   Seq start = from > journal.first() ? from - 1 : from;
   std::optional<Digest> link;
   if (start == 1) link = Digest{};
-  Tail tail(rows, programs);
+  Tail tail(rows, programs, beside);
   TRY_OK(journal.read(start, [&](Seq seq, BytesView entry) -> Result<bool> {
     TRY(Sealed sealed, unseal(entry));
     if (link && sealed.before != *link)
@@ -142,6 +165,7 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
     return true;
   }));
   TRY_OK(tail.flush());
+  TRY_OK(tail.wait());
   if (link) out.link = *link;
   return out;
 }

@@ -18,6 +18,11 @@ struct Replayed {
 
 // `progress(done, total)` may be empty; called now and then.
 using Progress = std::function<void(Seq done, Seq total)>;
-Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Program* const> programs, const Progress& progress = {});
+// Begins some work and gives the function that waits for its end: applying a batch of rows may go on
+// beside the reading of the next frames. Empty: one after the other.
+using Task = std::function<Result<void>()>;
+using Beside = std::function<Task(Task work)>;
+Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Program* const> programs, const Progress& progress = {},
+                        const Beside& beside = {});
 
 }  // namespace pawl

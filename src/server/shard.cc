@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <chrono>
+#include <future>
 
 #include "base/limits.h"
 #include "kernel/once.h"
@@ -45,7 +46,11 @@ Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal, std
                                            std::vector<const Program*> programs, ShardOptions options) {
   if (!options.clock) options.clock = system_now;
   if (!options.dice) options.dice = system_dice;
-  TRY(Replayed replayed, replay(*journal, *rows, programs, options.progress));
+  Beside beside = [](Task work) {
+    auto running = std::make_shared<std::future<Result<void>>>(std::async(std::launch::async, std::move(work)));
+    return Task([running] { return running->get(); });
+  };
+  TRY(Replayed replayed, replay(*journal, *rows, programs, options.progress, beside));
   return std::unique_ptr<Shard>(new Shard(std::move(journal), std::move(rows), std::move(programs), std::move(options), replayed));
 }
 
