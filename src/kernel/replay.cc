@@ -11,7 +11,7 @@
 namespace pawl {
 
 static constexpr std::string_view kViewsRow = "mviews";
-static constexpr size_t kBatchBytes = 4 * 1024 * 1024;
+static constexpr size_t kBatchBytes = 8 * 1024 * 1024;
 
 void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
   for (const Frame::Write& write : frame.writes) {
@@ -48,13 +48,16 @@ class Tail {
     for (const Program* p : programs) programs_[std::string(p->name())] = p;
   }
 
-  Result<void> add(const Frame& frame) {
+  Result<void> add(Frame frame) {
     const Program* program = nullptr;
     if (auto it = programs_.find(frame.program); it != programs_.end()) program = it->second;
     size_t n = frame.writes.size();
-    std::vector<Cell> before(n), after(n);
-    std::vector<Change> changes;
-    changes.reserve(n);
+    // Kept for their memory: a frame a microsecond leaves no time for allocations.
+    std::vector<Cell>&before = before_, &after = after_;
+    std::vector<Change>& changes = changes_;
+    changes.clear();
+    before.assign(n, {});
+    after.assign(n, {});
     for (size_t i = 0; i < n; ++i) {
       const Frame::Write& write = frame.writes[i];
       if (write.value) after[i] = Cell{frame.seq, write.value};
@@ -72,7 +75,8 @@ class Tail {
     add_frame_rows(batch_, frame, changes, program);
     if (last_ && now_ != frame.now()) put_time();
     now_ = frame.now();
-    for (size_t i = 0; i < n; ++i) pending_.insert_or_assign(frame.writes[i].key, after[i]);
+    for (size_t i = 0; i < n; ++i) pending_.insert_or_assign(BytesView(frame.writes[i].key), after[i]);
+    kept_.push_back(std::move(frame.writes));
     last_ = frame.seq;
     return batch_.bytes() >= kBatchBytes ? flush() : Result<void>{};
   }
@@ -84,6 +88,7 @@ class Tail {
     put_time();
     std::swap(applying_, batch_);
     std::swap(applying_cells_, pending_);
+    std::swap(applying_kept_, kept_);
     Task work = [this, last = last_] { return rows_.apply(in_order(applying_), last); };
     if (beside_) {
       waiting_ = beside_(std::move(work));
@@ -98,6 +103,7 @@ class Tail {
     if (waiting_) done = std::exchange(waiting_, {})();
     applying_.clear();
     applying_cells_.clear();
+    applying_kept_.clear();
     return done;
   }
 
@@ -114,9 +120,13 @@ class Tail {
     return row ? layout::parse_cell(*row) : Cell{};
   }
   Rows& rows_;
+  std::vector<Cell> before_, after_;
+  std::vector<Change> changes_;
   std::unordered_map<std::string, const Program*> programs_;
   const Beside& beside_;
-  std::unordered_map<Key, Cell> pending_, applying_cells_;
+  // Cells of the batch, named by the keys of the writes that are kept beside them.
+  std::deque<std::vector<Frame::Write>> kept_, applying_kept_;
+  std::unordered_map<BytesView, Cell> pending_, applying_cells_;
   RowBatch batch_, applying_;
   Task waiting_;
   Seq last_ = 0;
@@ -160,7 +170,7 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
     link = sealed.own;
     if (seq < from) return true;
     TRY(Frame frame, decode_outcome(seq, sealed.body));
-    TRY_OK(tail.add(frame));
+    TRY_OK(tail.add(std::move(frame)));
     if (++out.frames % 65536 == 0 && progress) progress(seq, out.last);
     return true;
   }));
