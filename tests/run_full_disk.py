@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A disk that fills up under a real server: it says so, loses nothing acknowledged, ends with 0, starts again.
+
+Wants to mount a small tmpfs; where that is not allowed nothing is tested, and it says so.
+"""
+import json, os, subprocess, sys, tempfile, urllib.error, urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
+
+DEFINITION = {'id': 'big', 'name': 'Big', 'steps': [
+    {'id': 'u', 'name': 'U', 'type': 'USER_TASK', 'nextStep': 'e'}, {'id': 'e', 'name': 'E', 'type': 'END'}]}
+wrong = []
+
+
+def check(what, held):
+    if not held:
+        wrong.append(what)
+        print('FAIL', what)
+
+
+def fill(server):
+    """Starts instances until one is refused; gives the acknowledged ids and the refusal."""
+    told = []
+    for _ in range(5000):
+        status, body = live.call(server.base, 'POST', '/v1/instances', {'definitionId': 'big', 'variables': {'x': 'y' * 40000}})
+        if status != 201:
+            return told, (status, body)
+        told.append(body['id'])
+    return told, (0, None)
+
+
+def run(folder):
+    server = live.Server()
+    server.folder = os.path.join(folder, 'data')
+    try:
+        server.start()
+        live.call(server.base, 'POST', '/v1/definitions', DEFINITION)
+        told, (status, body) = fill(server)
+        check(f'a full disk is 503 with its cause, not {status} {body}', status == 503 and 'No space left' in json.dumps(body))
+        try:
+            urllib.request.urlopen(f'http://{server.admin}/readyz')
+            check('readyz says that it is not ready', False)
+        except urllib.error.HTTPError as err:
+            check('readyz is 503', err.code == 503)
+        check('reads go on', live.call(server.base, 'GET', '/v1/instances/' + told[0])[0] == 200)
+        check('exit code 0', server.stop() == 0)
+        subprocess.run(['mount', '-o', 'remount,size=256m', folder], check=True)
+        server.start()
+        lost = [id for id in told if live.call(server.base, 'GET', '/v1/instances/' + id)[0] != 200]
+        check(f'{len(lost)} of {len(told)} acknowledged instances are lost', not lost)
+        check('exit code 0 again', server.stop() == 0)
+        code, text = server.verify()
+        check(text, code == 0)
+    finally:
+        if server.process and server.process.poll() is None:
+            server.kill()
+        server.clean()
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix='pawl-full-')
+    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', folder], stderr=subprocess.DEVNULL)
+    if mounted.returncode != 0:
+        os.rmdir(folder)
+        print('0 passed, 0 failed, 1 skipped')
+        return 0
+    try:
+        run(folder)
+    finally:
+        subprocess.run(['umount', folder], check=False)
+        os.rmdir(folder)
+    print(f'{0 if wrong else 1} passed, {len(wrong)} failed')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
