@@ -28,9 +28,9 @@ check: setup
 # Address and undefined behaviour; `make sanitize SANITIZER=thread` for the other.
 SANITIZER ?= address,undefined
 sanitize: setup
-	@scripts/configure build-$(subst $(shell echo ,),-,$(SANITIZER)) RelWithDebInfo -DPAWL_SANITIZE=$(SANITIZER)
-	cmake --build build-$(subst $(shell echo ,),-,$(SANITIZER)) -j $(JOBS)
-	cd build-$(subst $(shell echo ,),-,$(SANITIZER)) && ctest --output-on-failure -j 2
+	@scripts/configure build-sanitize RelWithDebInfo -DPAWL_SANITIZE=$(SANITIZER)
+	cmake --build build-sanitize -j $(JOBS)
+	cd build-sanitize && ctest --output-on-failure -j 2
 
 install: build
 	cmake --install $(BUILD)

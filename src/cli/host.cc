@@ -60,8 +60,19 @@ Result<void> Host::open() {
   auto& frames = metrics_.counter("pawl_frames_total");
   auto& turns = metrics_.counter("pawl_group_turns_total");
   auto& groups = metrics_.counter("pawl_groups_total");
+  auto& publish_seconds = metrics_.histogram("pawl_publish_seconds");
+  auto& replies = metrics_.counter("pawl_replies_total");
+  auto& ran = metrics_.counter("pawl_turns_total");
+  auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
+  options.drove = [&](double seconds, size_t n) {
+    ran.add(n);
+    turn_seconds.observe(static_cast<Time>(seconds * 1e9 / static_cast<double>(n)));
+  };
   options.committed = [&](const CommitTimes& t) {
+    replies.add(t.answers);
+    if (!t.frames) return;
     commit_seconds.observe(static_cast<Time>(t.append * 1e9));
+    publish_seconds.observe(static_cast<Time>(t.apply * 1e9));
     frames.add(t.frames);
     turns.add(t.frames);
     groups.add();
@@ -132,6 +143,15 @@ void Host::measure() {
   metrics_.gauge_from("pawl_queued_inputs", [this] { return static_cast<int64_t>(shard_->stats().queued); });
   metrics_.gauge_from("pawl_open_turns", [this] { return static_cast<int64_t>(shard_->stats().open_turns); });
   metrics_.gauge_from("pawl_journal_seq", [this] { return static_cast<int64_t>(shard_->durable()); });
+  auto jobs = [this](size_t Work::Depth::*of) {
+    int64_t sum = 0;
+    for (const auto& depth : workers_->depths()) sum += static_cast<int64_t>(depth.*of);
+    return sum;
+  };
+  metrics_.gauge_from("pawl_ready_jobs", [jobs] { return jobs(&Work::Depth::offered); });
+  metrics_.gauge_from("pawl_leased_jobs", [jobs] { return jobs(&Work::Depth::leased); });
+  metrics_.gauge_from("pawl_open_effects",
+                      [this, jobs] { return static_cast<int64_t>(clock_->waiting()) + jobs(&Work::Depth::offered) + jobs(&Work::Depth::leased); });
   metrics_.gauge_from("pawl_timers", [this] { return static_cast<int64_t>(clock_->waiting()); });
   metrics_.gauge_from("pawl_http_connections", [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);

@@ -15,7 +15,7 @@ namespace pawl {
 // Seconds that each stage took, for metrics.
 struct CommitTimes {
   double append = 0, apply = 0;
-  size_t frames = 0, bytes = 0;
+  size_t frames = 0, bytes = 0, answers = 0;
 };
 
 class Committer {

@@ -172,10 +172,10 @@ TEST(metrics, no_addition_is_lost_between_threads) {
 
 TEST(metrics, labels_are_escaped_and_bounded) {
   Metrics metrics;
-  metrics.gauge("pawl_ready_jobs", {"a\"b\\c\nd"}).set(3);
-  EXPECT_NE(metrics.text().find(R"(pawl_ready_jobs{kind="a\"b\\c\nd"} 3)"), std::string::npos);
-  for (size_t i = 0; i < limits::kMetricSeries + 10; ++i) metrics.gauge("pawl_ready_jobs", {std::to_string(i)}).add(1);
-  EXPECT_NE(metrics.text().find(R"(pawl_ready_jobs{kind="other"} 11)"), std::string::npos);
+  metrics.gauge("pawl_build_info", {"a\"b\\c\nd"}).set(3);
+  EXPECT_NE(metrics.text().find(R"(pawl_build_info{version="a\"b\\c\nd"} 3)"), std::string::npos);
+  for (size_t i = 0; i < limits::kMetricSeries + 10; ++i) metrics.gauge("pawl_build_info", {std::to_string(i)}).add(1);
+  EXPECT_NE(metrics.text().find(R"(pawl_build_info{version="other"} 11)"), std::string::npos);
 }
 
 std::string ask_admin(const wire::Router& router, std::string path, std::string query, int& status, wire::Headers headers = {}) {

@@ -164,6 +164,7 @@ void Shard::drive(size_t budget) {
     }
     kernel_.applied(durable_.load(std::memory_order_acquire));
     kernel_.tick(options_.clock());
+    auto begin = std::chrono::steady_clock::now();
     for (Item& item : items) {
       if (item.special) item.special(kernel_);
       else kernel_.run(std::move(item.input), [this, reply = std::move(item.reply)](Result<Answer> answer) mutable {
@@ -172,6 +173,7 @@ void Shard::drive(size_t budget) {
         });
       if (kernel_.group_bytes() >= limits::kGroupBytes || kernel_.group_turns() >= limits::kGroupTurns) hand_over(kernel_.take());
     }
+    if (options_.drove) options_.drove(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), items.size());
     done += items.size();
     turns_.fetch_add(items.size(), std::memory_order_relaxed);
     open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
@@ -223,6 +225,7 @@ void Shard::commit(std::vector<Group>& groups) {
   for (const Group& group : groups) {
     times.frames += group.frames.size();
     times.bytes += group.bytes;
+    times.answers += group.answers.size();
   }
   auto begin = Clock::now();
   if (auto done = committer_.append(groups); !done) return fail_all(groups, done.error());
@@ -235,8 +238,8 @@ void Shard::commit(std::vector<Group>& groups) {
     groups_done_.fetch_add(1, std::memory_order_relaxed);
     times.append = std::chrono::duration<double>(appended - begin).count();
     times.apply = std::chrono::duration<double>(Clock::now() - appended).count();
-    if (options_.committed) options_.committed(times);
   }
+  if (options_.committed) options_.committed(times);
   let_go(groups);
 }
 

@@ -21,6 +21,7 @@ struct ShardOptions {
   std::function<std::array<uint64_t, 2>()> dice{};     // default: the system's random source
   Progress progress{};                                 // of the replay at start
   std::function<void(const CommitTimes&)> committed{}; // after each flush, for metrics
+  std::function<void(double seconds, size_t turns)> drove{};  // after each batch of turns, for metrics
   std::function<void(const Error&)> stopped{};         // the journal failed: told once
 };
 

@@ -5,6 +5,7 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
@@ -60,6 +61,8 @@ rocksdb::Options tuned(const RocksOptions& options) {
   db.max_write_buffer_number = 3;
   db.memtable_prefix_bloom_size_ratio = 0.1;
   db.memtable_whole_key_filtering = true;
+  // Batches come in key order: the place of the row before, of the same kind, is near that of the next.
+  db.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(2));
   // One writer applies whole batches: a concurrent memtable would only cost it atomics.
   db.allow_concurrent_memtable_write = false;
   db.enable_write_thread_adaptive_yield = false;
