@@ -332,3 +332,27 @@ TEST(rows, a_batch_in_order_keeps_the_last_change_of_each_key) {
 }
 
 }  // namespace pawl
+
+namespace pawl {
+
+// These bytes were written by version 1 and must be read by every later binary.
+TEST(frame, version_1_is_read_for_ever) {
+  Bytes body = *unhex("01017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b02016b03010178016c070001016e");
+  auto frame = decode_frame(9, body);
+  ASSERT_TRUE(frame) << frame.error().message;
+  EXPECT_EQ(frame->program, "p");
+  ASSERT_EQ(frame->inputs.size(), 1u);
+  EXPECT_EQ(frame->inputs[0].caller.user, "u");
+  EXPECT_EQ(frame->inputs[0].stamp.now, 1700000000000000000);
+  EXPECT_EQ(frame->inputs[0].settles, "e");
+  ASSERT_EQ(frame->writes.size(), 2u);
+  EXPECT_EQ(frame->writes[0].value->bytes, "x");
+  EXPECT_EQ(frame->writes[1].before, 7u);
+  EXPECT_FALSE(frame->writes[1].value);
+  EXPECT_EQ(frame->notes, std::vector<Bytes>{"n"});
+  EXPECT_EQ(encode_body(*frame), body);
+  body[0] = 2;
+  EXPECT_EQ(decode_frame(9, body).error().reason, "FRAME_VERSION");
+}
+
+}  // namespace pawl
