@@ -39,11 +39,9 @@ class Report {
   void line(const std::string& what, double value, const std::string& unit);
   void bar(Bar bar);
   int missed() const { return missed_; }
-  const std::string& json() const { return json_; }
 
  private:
   int missed_ = 0;
-  std::string json_;
 };
 
 size_t resident_bytes();

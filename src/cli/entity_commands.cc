@@ -18,30 +18,21 @@ static Result<std::string> model_path(const Args& args, size_t at) {
   return percent_encode(name.substr(0, dot)) + "/" + percent_encode(name.substr(dot + 1));
 }
 
-static Result<int> print_answer(const Args& args, Client& client, std::string_view method, const std::string& path, const json::Value* body = nullptr) {
-  TRY(json::Value answer, client.call(method, path, body));
-  show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
-  return kDone;
-}
-
 static Result<int> model_import(const Args& args) {
-  TRY(auto client, client_of(args));
   TRY(std::string model, model_path(args, 0));
   TRY(std::string path, word(args, 1, "a file with sample data"));
   TRY(json::Value sample, read_json(path));
-  return print_answer(args, *client, "POST", "/api/model/import/JSON/SAMPLE_DATA/" + model, &sample);
+  return print_answer(args, "POST", "/api/model/import/JSON/SAMPLE_DATA/" + model, &sample);
 }
 
 static Result<int> model_export(const Args& args) {
-  TRY(auto client, client_of(args));
   TRY(std::string model, model_path(args, 0));
-  return print_answer(args, *client, "GET", fmt::format("/api/model/export/{}/{}", percent_encode(args.get("as", "SIMPLE_VIEW")), model));
+  return print_answer(args, "GET", fmt::format("/api/model/export/{}/{}", percent_encode(args.get("as", "SIMPLE_VIEW")), model));
 }
 
 static Result<int> model_lock(const Args& args, std::string_view verb) {
-  TRY(auto client, client_of(args));
   TRY(std::string model, model_path(args, 0));
-  return print_answer(args, *client, "PUT", fmt::format("/api/model/{}/{}", model, verb));
+  return print_answer(args, "PUT", fmt::format("/api/model/{}/{}", model, verb));
 }
 
 static Result<int> model_list(const Args& args) {
@@ -52,11 +43,10 @@ static Result<int> model_list(const Args& args) {
 }
 
 static Result<int> workflow_import(const Args& args) {
-  TRY(auto client, client_of(args));
   TRY(std::string model, model_path(args, 0));
   TRY(std::string path, word(args, 1, "the file"));
   TRY(json::Value document, read_json(path));
-  return print_answer(args, *client, "POST", fmt::format("/api/model/{}/workflow/import", model), &document);
+  return print_answer(args, "POST", fmt::format("/api/model/{}/workflow/import", model), &document);
 }
 
 static Result<json::Value> exported(const Args& args, Client& client) {
@@ -98,20 +88,18 @@ static Result<int> workflow_render(const Args& args) {
 }
 
 static Result<int> entity_get(const Args& args) {
-  TRY(auto client, client_of(args));
   TRY(std::string id, word(args, 0, "the entity"));
-  return print_answer(args, *client, "GET", "/api/entity/" + percent_encode(id) + query({{"pointInTime", args.get("at")}, {"transactionId", args.get("transaction")}}));
+  return print_answer(args, "GET", "/api/entity/" + percent_encode(id) + query({{"pointInTime", args.get("at")}, {"transactionId", args.get("transaction")}}));
 }
 
 static Result<int> entity_put(const Args& args) {
-  TRY(auto client, client_of(args));
   TRY(std::string target, word(args, 0, "a model as NAME.VERSION to create one, or an entity's id to update it"));
   TRY(std::string path, word(args, 1, "the file"));
   TRY(json::Value data, read_json(path));
   bool update = target.size() == 36 && target.find('.') == std::string::npos;
-  if (update) return print_answer(args, *client, "PUT", "/api/entity/JSON/" + percent_encode(target), &data);
+  if (update) return print_answer(args, "PUT", "/api/entity/JSON/" + percent_encode(target), &data);
   TRY(std::string model, model_path(args, 0));
-  return print_answer(args, *client, "POST", "/api/entity/JSON/" + model, &data);
+  return print_answer(args, "POST", "/api/entity/JSON/" + model, &data);
 }
 
 // Fires a transition with the entity's data as it is, unless a file brings other data.
@@ -126,13 +114,12 @@ static Result<int> entity_transition(const Args& args) {
     TRY(json::Value entity, client->call("GET", "/api/entity/" + percent_encode(id)));
     if (const json::Value* d = entity.find("data")) data = *d;
   }
-  return print_answer(args, *client, "PUT", fmt::format("/api/entity/JSON/{}/{}", percent_encode(id), percent_encode(name)), &data);
+  return print_answer(args, "PUT", fmt::format("/api/entity/JSON/{}/{}", percent_encode(id), percent_encode(name)), &data);
 }
 
 static Result<int> entity_history(const Args& args) {
-  TRY(auto client, client_of(args));
   TRY(std::string id, word(args, 0, "the entity"));
-  return print_answer(args, *client, "GET", args.has("audit") ? "/api/audit/entity/" + percent_encode(id) : fmt::format("/api/entity/{}/changes", percent_encode(id)));
+  return print_answer(args, "GET", args.has("audit") ? "/api/audit/entity/" + percent_encode(id) : fmt::format("/api/entity/{}/changes", percent_encode(id)));
 }
 
 static Result<int> entity_search(const Args& args) {

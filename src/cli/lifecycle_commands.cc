@@ -16,13 +16,6 @@ static Result<std::string> instance_path(const Args& args) {
   return fmt::format("/workflows/{}/{}", percent_encode(type), percent_encode(id));
 }
 
-static Result<int> print_answer(const Args& args, std::string_view method, const std::string& path, const json::Value* body = nullptr) {
-  TRY(auto client, client_of(args));
-  TRY(json::Value answer, client->call(method, path, body));
-  show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
-  return kDone;
-}
-
 static Graph phases_of(const json::Value& definition) {
   Graph g;
   const json::Value* table = definition.find("transitions");

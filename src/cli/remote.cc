@@ -36,6 +36,13 @@ Result<std::unique_ptr<Client>> client_of(const Args& args) {
   return std::make_unique<Client>(args.get("server", server ? server : "127.0.0.1:8080"), std::move(token));
 }
 
+Result<int> print_answer(const Args& args, std::string_view method, const std::string& path, const json::Value* body) {
+  TRY(auto client, client_of(args));
+  TRY(json::Value answer, client->call(method, path, body));
+  show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
+  return kDone;
+}
+
 Result<std::string> word(const Args& args, size_t at, std::string_view what) {
   if (at < args.words.size()) return args.words[at];
   return fail(Code::invalid, "BAD_USE", fmt::format("name {}; see --help", what));

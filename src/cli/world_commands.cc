@@ -10,13 +10,6 @@ namespace pawl::cli {
 
 using wire::percent_encode;
 
-static Result<int> print_answer(const Args& args, std::string_view method, const std::string& path, const json::Value* body = nullptr) {
-  TRY(auto client, client_of(args));
-  TRY(json::Value answer, client->call(method, path, body));
-  show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
-  return kDone;
-}
-
 static Result<std::string> world_path(const Args& args) {
   TRY(std::string id, word(args, 0, "the world"));
   return "/v1/worlds/" + percent_encode(id);
