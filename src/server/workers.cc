@@ -49,7 +49,7 @@ void Workers::opened(const Effect& effect) {
   auto [it, added] = jobs_.insert_or_assign(effect.id, Job{effect, &q, State::held, effect.due});
   if (effect.due > door_.now()) {
     times_.emplace(effect.due, effect.id);
-    wake_up_.notify_one();
+    wake_by(effect.due);
   } else {
     offer(it->first, it->second, false);
   }
@@ -95,9 +95,8 @@ bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out)
     Job& job = it->second;
     job.state = State::leased;
     job.until = now + lease;
-    bool first = times_.empty() || job.until < times_.begin()->first;
     times_.emplace(job.until, id);
-    if (first) wake_up_.notify_one();
+    wake_by(job.until);
     --q.ready;
     ++q.leased;
     out.push_back({job.effect, job.until});
@@ -153,7 +152,7 @@ uint64_t Workers::poll(Poll poll, Polled done) {
       deadlines_.emplace(w->until, w->id);
       waiting_.emplace(w->id, w);
       for (Queue* q : w->queues) q->polls.push_back(w);
-      wake_up_.notify_one();
+      wake_by(w->until);
       return w->id;
     }
   }
@@ -207,6 +206,13 @@ uint64_t Workers::leases_expired() const {
   return expired_;
 }
 
+// The thread sleeps until the earliest time it knows: only an earlier one is worth waking it for.
+void Workers::wake_by(Time when) {
+  if (when >= next_wake_) return;
+  next_wake_ = when;
+  wake_up_.notify_one();
+}
+
 void Workers::loop() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
@@ -236,11 +242,11 @@ void Workers::loop() {
       lock.lock();
       continue;
     }
-    Time next = INT64_MAX;
-    if (!times_.empty()) next = times_.begin()->first;
-    if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
-    if (next == INT64_MAX) wake_up_.wait(lock);
-    else wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next - now, 60 * kSecond)));
+    next_wake_ = INT64_MAX;
+    if (!times_.empty()) next_wake_ = times_.begin()->first;
+    if (!deadlines_.empty()) next_wake_ = std::min(next_wake_, deadlines_.begin()->first);
+    if (next_wake_ == INT64_MAX) wake_up_.wait(lock);
+    else wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next_wake_ - now, 60 * kSecond)));
   }
 }
 

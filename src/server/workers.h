@@ -69,6 +69,7 @@ class Workers final : public Work, public Outbox {
   void wake(Queue& queue, std::vector<Ready>& ready);
   void wake_touched(std::vector<Ready>& ready);
   void settle(Waiting& waiting);
+  void wake_by(Time when);
   void loop();
   void tell(std::vector<Ready>& ready);
 
@@ -82,6 +83,7 @@ class Workers final : public Work, public Outbox {
   std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
   std::set<Queue*> touched_;                              // got something since the last flushed()
   uint64_t next_poll_ = 1;
+  Time next_wake_ = INT64_MAX;                            // when the thread looks again
   size_t turn_ = 0;                                       // whose turn it is among a poll's queues
   uint64_t expired_ = 0;
   bool ending_ = false;
