@@ -11,8 +11,8 @@
 
 #include <cerrno>
 
+#include "kernel/door.h"
 #include "server/http_connection.h"
-#include "server/shard.h"
 
 namespace pawl::server {
 namespace {
@@ -116,7 +116,7 @@ void HttpLoop::turn() {
   if (letters_.empty()) mailbox_->awake();
   tick();
   {
-    Gather gather;  // requests that came together run together
+    Together together;  // requests that came together run together
     for (Letter& letter : letters_) deliver(std::move(letter));
     letters_.clear();
     for (int i = 0; i < count; ++i) handle_event(events[i].data.u64, events[i].events);

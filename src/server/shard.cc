@@ -17,16 +17,14 @@ static constexpr size_t kDriveBudget = 256;
 
 // Rows may lag behind the journal by this much: of several changes to one row only the last is
 // written, and an effect that comes and goes meanwhile costs nothing.
-static constexpr size_t kTailBytes = 4 << 20;
-static constexpr std::chrono::milliseconds kTailAge{20};
+static constexpr size_t kTailBytes = 8 << 20;
+static constexpr std::chrono::milliseconds kTailAge{50};
 
 // A disk quicker than this is waited for where the inputs came in: a thread woken for it costs more.
 static constexpr double kQuickAppend = 250e-6;
 
 // How long a waiting caller lets others join its commit, when others joined the last one.
 static constexpr double kCompany = 100e-6;
-
-static thread_local Gather* t_gather = nullptr;
 
 Time system_now() {
   timespec t;
@@ -144,11 +142,9 @@ bool Shard::accept(Input& input, Reply& reply) {
 
 void Shard::submit(Input input, Reply reply) {
   if (!accept(input, reply)) return;
-  bool held = t_gather && (!t_gather->shard_ || t_gather->shard_ == this);
-  if (!held) return enqueue({std::move(input), std::move(reply), {}});
+  if (!Together::holds(*this)) return enqueue({std::move(input), std::move(reply), {}});
   std::lock_guard lock(queue_mutex_);
   queue_.push_back({std::move(input), std::move(reply), {}});
-  t_gather->shard_ = this;
 }
 
 void Shard::post(Input input, Reply reply) {
@@ -177,17 +173,10 @@ void Shard::work() {
   commit_here();
 }
 
-void Shard::gathered() {
+void Shard::together() {
   if (begin_drive()) drive(kDriveBudget, Wake::nobody);
   if (append_seconds_.load(std::memory_order_relaxed) < kQuickAppend) commit_here();
   else wake_committer();
-}
-
-Gather::Gather() : outer_(std::exchange(t_gather, this)) {}
-
-Gather::~Gather() {
-  t_gather = outer_;
-  if (shard_) shard_->gathered();
 }
 
 void Shard::drive(size_t budget, Wake wake) {
@@ -345,7 +334,7 @@ void Shard::apply_loop() {
 }
 
 void Shard::let_go(std::vector<Group>& groups) {
-  Gather gather;  // what replies ask for next runs together
+  Together together;  // what replies ask for next runs together
   {
     std::lock_guard lock(watch_mutex_);
     if (!watchers_.empty())

@@ -51,6 +51,7 @@ class Shard final : public Door {
   void stop(Time grace = 5 * kSecond);
 
   void submit(Input input, Reply reply) override;
+  void together() override;
   // For a thread that will only wait for its answer: `post` queues, `work` runs what is queued and
   // commits it if nobody else is committing, replies included. Each post is followed by a work.
   void post(Input input, Reply reply);
@@ -82,7 +83,6 @@ class Shard final : public Door {
   };
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows, std::vector<const Program*> programs, ShardOptions options, Replayed replayed);
 
-  friend class Gather;
   bool accept(Input& input, Reply& reply);  // false: it was refused
   void enqueue(Item item);
   bool begin_drive();
@@ -95,7 +95,6 @@ class Shard final : public Door {
   void commit_here();
   void commit_taken(std::unique_lock<std::mutex>& lock);
   void commit(std::vector<Group>& groups);
-  void gathered();  // runs what a Gather held back
   void await_company();
   void let_go(std::vector<Group>& groups);
   void deliver(const Effect& effect);
@@ -136,22 +135,6 @@ class Shard final : public Door {
   std::vector<std::pair<uint64_t, Watcher>> watchers_;
   uint64_t next_watcher_ = 1;
   std::thread committer_thread_, driver_thread_, applier_thread_;
-};
-
-// While it lives, inputs submitted on its thread only queue; its end runs them together, and commits
-// them too when nobody else is committing and the disk is quick. For loops that find several requests
-// at once. Nothing may wait for an answer on this thread meanwhile.
-class Gather {
- public:
-  Gather();
-  ~Gather();
-  Gather(const Gather&) = delete;
-  Gather& operator=(const Gather&) = delete;
-
- private:
-  friend class Shard;
-  Gather* outer_;
-  Shard* shard_ = nullptr;
 };
 
 // The system's clock and random source, for those who construct shards.

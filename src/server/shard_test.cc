@@ -91,7 +91,7 @@ TEST(shard, inputs_that_came_together_are_one_group_committed_where_they_came_in
   uint64_t before = host.shard->stats().groups;
   std::vector<std::thread::id> answered;
   {
-    Gather gather;
+    Together together;
     for (int i = 0; i < 20; ++i) host.shard->submit(count("g"), [&](Result<Answer>) { answered.push_back(std::this_thread::get_id()); });
     EXPECT_TRUE(answered.empty());
   }
@@ -127,11 +127,22 @@ TEST(shard, a_reply_may_submit_again_without_end) {
     host.shard->submit(count("chain"), [&, left](Result<Answer>) { left ? next(left - 1) : over.set_value(); });
   };
   {
-    Gather gather;
+    Together together;
     next(5000);
   }
   over.get_future().wait();
   EXPECT_EQ(host.value("chain"), "5001");
+}
+
+TEST(workers, a_job_given_back_after_the_stop_reaches_no_poll_that_was_answered) {
+  Host host;
+  ASSERT_TRUE(host.say("job", "j"));
+  ASSERT_EQ(host.poll(1).size(), 1u);
+  int answers = 0;
+  host.workers->poll({"t", {"work"}, "w", 1, 30 * kSecond, 30 * kSecond}, [&](std::vector<Leased> got) { answers += 1 + static_cast<int>(got.size()); });
+  host.workers->stop();
+  host.workers->release("j");
+  EXPECT_EQ(answers, 1);
 }
 
 TEST(shard, an_acknowledged_write_is_visible_to_every_later_read) {

@@ -11,11 +11,10 @@ void Workers::stop() {
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
-    for (auto& [id, waiting] : waiting_)
-      if (!waiting->answered) {
-        waiting->answered = true;
-        ready.emplace_back(std::move(waiting->done), std::vector<Leased>{});
-      }
+    for (auto& [id, waiting] : waiting_) {
+      settle(*waiting);
+      ready.emplace_back(std::move(waiting->done), std::vector<Leased>{});
+    }
     waiting_.clear();
   }
   wake_up_.notify_all();
@@ -117,7 +116,6 @@ std::vector<Leased> Workers::take(Waiting& w, Time now) {
 }
 
 void Workers::settle(Waiting& w) {
-  w.answered = true;
   deadlines_.erase({w.until, w.id});
   for (Queue* q : w.queues) q->polls.remove_if([&](const auto& p) { return p.get() == &w; });
 }

@@ -51,7 +51,6 @@ class Workers final : public Work, public Outbox {
     Polled done;
     Time until;
     std::vector<Queue*> queues;
-    bool answered = false;
   };
   struct Queue {
     std::deque<std::string> offered;  // ids; some may be gone: skipped when met
