@@ -158,12 +158,20 @@ uint64_t Workers::poll(Poll poll, Polled done) {
   return 0;
 }
 
-void Workers::cancel(uint64_t id) {
+std::shared_ptr<Workers::Waiting> Workers::remove(uint64_t id) {
   std::lock_guard lock(mutex_);
   auto it = waiting_.find(id);
-  if (it == waiting_.end()) return;
-  settle(*it->second);
+  if (it == waiting_.end()) return nullptr;
+  std::shared_ptr<Waiting> waiting = it->second;
+  settle(*waiting);
   waiting_.erase(it);
+  return waiting;
+}
+
+void Workers::cancel(uint64_t id) { remove(id); }
+
+void Workers::give_up(uint64_t id) {
+  if (auto waiting = remove(id)) waiting->done({});
 }
 
 void Workers::release(std::string_view effect_id) {

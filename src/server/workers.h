@@ -25,6 +25,7 @@ class Workers final : public Work, public Outbox {
 
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t poll) override;
+  void give_up(uint64_t poll) override;
   void release(std::string_view effect_id) override;
   void pause(std::string_view tenant, std::string_view queue, bool paused) override;
   std::vector<Depth> depths() const override;
@@ -68,6 +69,7 @@ class Workers final : public Work, public Outbox {
   void wake(Queue& queue, std::vector<Ready>& ready);
   void wake_touched(std::vector<Ready>& ready);
   void settle(Waiting& waiting);
+  std::shared_ptr<Waiting> remove(uint64_t poll);
   void wake_by(Time when);
   void loop();
   void tell(std::vector<Ready>& ready);
