@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace pawl {
@@ -18,6 +19,19 @@ void Signal::wait() {
   uint32_t was = open;
   if (!state_.compare_exchange_strong(was, asleep, std::memory_order_acquire)) return;  // set already
   while (state_.load(std::memory_order_acquire) != done) syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, asleep, nullptr, nullptr, 0);
+}
+
+bool Signal::wait_until(std::chrono::steady_clock::time_point when) {
+  uint32_t was = open;
+  if (!state_.compare_exchange_strong(was, asleep, std::memory_order_acquire) && was == done) return true;
+  auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count();
+  timespec until{since / 1'000'000'000, since % 1'000'000'000};
+  while (state_.load(std::memory_order_acquire) != done) {
+    // With a bit set the time is absolute, on the monotonic clock.
+    syscall(SYS_futex, &state_, FUTEX_WAIT_BITSET_PRIVATE, asleep, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
+    if (std::chrono::steady_clock::now() >= when) return state_.load(std::memory_order_acquire) == done;
+  }
+  return true;
 }
 
 }  // namespace pawl

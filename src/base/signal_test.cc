@@ -26,4 +26,19 @@ TEST(signal, what_was_written_before_set_is_seen_after_wait) {
   }
 }
 
+TEST(signal, a_wait_with_an_end_ends) {
+  using namespace std::chrono_literals;
+  Signal s;
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(s.wait_until(begin + 20ms));
+  EXPECT_GE(std::chrono::steady_clock::now(), begin + 20ms);
+  std::thread other([&] {
+    std::this_thread::sleep_for(10ms);
+    s.set();
+  });
+  EXPECT_TRUE(s.wait_until(std::chrono::steady_clock::now() + 10s));
+  EXPECT_LT(std::chrono::steady_clock::now(), begin + 5s);
+  other.join();
+}
+
 }  // namespace pawl

@@ -167,7 +167,11 @@ bool Shard::begin_drive() {
   return driving_ = true;
 }
 
-void Shard::work() {
+void Shard::work(Commit where) {
+  if (where == Commit::elsewhere) {
+    if (begin_drive()) drive(kDriveBudget, Wake::committer);
+    return;
+  }
   await_company();
   if (begin_drive()) drive(kDriveBudget, Wake::nobody);
   commit_here();

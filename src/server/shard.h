@@ -55,7 +55,8 @@ class Shard final : public Door {
   // For a thread that will only wait for its answer: `post` queues, `work` runs what is queued and
   // commits it if nobody else is committing, replies included. Each post is followed by a work.
   void post(Input input, Reply reply);
-  void work();
+  enum class Commit { here, elsewhere };
+  void work(Commit where);
 
   Result<Cell> read(BytesView key) const override;
   Look look() const override;

@@ -110,7 +110,7 @@ TEST(shard, a_caller_that_waits_commits_for_itself_and_others) {
         std::promise<std::thread::id> answered;
         auto by = answered.get_future();
         host.shard->post(count("w"), [&](Result<Answer>) { answered.set_value(std::this_thread::get_id()); });
-        host.shard->work();
+        host.shard->work(i % 2 ? Shard::Commit::here : Shard::Commit::elsewhere);
         if (by.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return;
         own += by.get() == std::this_thread::get_id();
       }
