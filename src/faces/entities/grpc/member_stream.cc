@@ -38,7 +38,8 @@ class Link final : public MemberStream {
     std::lock_guard lock(mutex_);
     line_.pop_front();
     if (!reactor_) return;
-    if (!ok) finish(grpc::Status::OK);
+    // Whoever wanted to finish has waited for this write, so the end is said here, and once.
+    if (!ok) finishing_ = true;
     if (finishing_) return reactor_->Finish(status_);
     if (!line_.empty()) reactor_->StartWrite(&line_.front());
   }
@@ -70,7 +71,32 @@ class Link final : public MemberStream {
   Dice dice_;
 };
 
-Verdict verdict_of(const json::Value& answer, bool criterion) {
+// What each kind of answer carries when it is a success.
+void take_document(const json::Value& answer, Verdict& v) {
+  const json::Value* payload = answer.find("payload");
+  const json::Value* data = payload ? payload->find("data") : nullptr;
+  if (data && !data->is_null()) v.data = canonical(*data);
+}
+void take_ruling(const json::Value& answer, Verdict& v) {
+  const json::Value* matches = answer.find("matches");
+  v.matches = matches && matches->is_bool() && matches->boolean();
+}
+void take_result(const json::Value& answer, Verdict& v) {
+  const json::Value* result = answer.find("result");
+  v.data = canonical(json::object({{"resultKind", answer.string_or("resultKind")}, {"result", result ? *result : json::Value()}}));
+}
+struct AnswerKind {
+  std::string_view type;
+  Call::Kind kind;
+  void (*take)(const json::Value& answer, Verdict& v);
+};
+constexpr AnswerKind kAnswers[] = {
+    {"EntityProcessorCalculationResponse", Call::processor, take_document},
+    {"EntityCriteriaCalculationResponse", Call::criterion, take_ruling},
+    {"EntityFunctionCalculationResponse", Call::schedule, take_result},
+};
+
+Verdict verdict_of(const json::Value& answer, const AnswerKind& kind) {
   Verdict v;
   if (const json::Value* warnings = answer.find("warnings"); warnings && warnings->is_array())
     for (const json::Value& w : warnings->array())
@@ -82,14 +108,7 @@ Verdict verdict_of(const json::Value& answer, bool criterion) {
     v.message = error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
     return v;
   }
-  if (criterion) {
-    const json::Value* matches = answer.find("matches");
-    v.matches = matches && matches->is_bool() && matches->boolean();
-    return v;
-  }
-  const json::Value* payload = answer.find("payload");
-  const json::Value* data = payload ? payload->find("data") : nullptr;
-  if (data && !data->is_null()) v.data = canonical(*data);
+  kind.take(answer, v);
   if (v.data.size() <= limits::kBodyBytes) return v;
   return {.kind = Verdict::failed, .message = fmt::format("the member's document has {} bytes; at most {} are allowed", v.data.size(), limits::kBodyBytes)};
 }
@@ -157,10 +176,9 @@ class Stream final : public MemberReactor {
     auto body = payload_of(incoming_);
     if (!body) return;
     const std::string& type = incoming_.type();
-    if (type == "EntityProcessorCalculationResponse" || type == "EntityCriteriaCalculationResponse") {
-      bool criterion = type[6] == 'C';
-      face_.members().answered(member_, std::string(body->string_or("requestId")), verdict_of(*body, criterion));
-    } else if (type == "CalculationMemberKeepAliveEvent") {
+    for (const AnswerKind& kind : kAnswers)
+      if (kind.type == type) return face_.members().answered(member_, std::string(body->string_or("requestId")), kind.kind, verdict_of(*body, kind));
+    if (type == "CalculationMemberKeepAliveEvent") {
       face_.members().alive(member_);
       std::string id(body->string_or("id", incoming_.id()));
       link_->send({"CalculationMemberKeepAliveEvent", json::print(json::object({{"id", id}, {"memberId", member_}, {"success", true}})), {}});
