@@ -27,5 +27,6 @@ void bench_http(Report& report, Facts& facts);
 void bench_processes(Report& report, Facts& facts);
 void bench_entities(Report& report, Facts& facts);
 void bench_lifecycle(Report& report, Facts& facts);
+void bench_worlds(Report& report, Facts& facts);
 
 }  // namespace pawl::bench

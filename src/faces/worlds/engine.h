@@ -5,14 +5,14 @@
 //
 //   Engine engine(turn, place, runtime);  TRY_OK(engine.open());  ... verbs ...  TRY_OK(engine.close());
 
-#include <deque>
 #include <map>
 
 #include "faces/worlds/air/patch.h"
 #include "faces/worlds/blobs.h"
 #include "faces/worlds/cell_index.h"
+#include "faces/worlds/mailboxes.h"
 #include "faces/worlds/modules.h"
-#include "faces/worlds/records.h"
+#include "faces/worlds/notes.h"
 
 namespace pawl::worlds {
 
@@ -90,12 +90,6 @@ class Engine {
   const Loaded& loaded() const { return *loaded_; }
 
  private:
-  struct Item {  // a delivery
-    const Workflow* workflow;
-    Bytes key;
-    Event event;
-    Moment moment;
-  };
   struct Prepared {  // an event that passed every check, with whom it reaches
     Event event;
     std::vector<std::pair<const Workflow*, Event>> deliveries{};
@@ -104,36 +98,37 @@ class Engine {
     std::shared_ptr<const Instance> before;
     Instance now;
   };
-  using Slot = std::pair<const Workflow*, Bytes>;   // a cell of the manifest at hand
   using Named = std::pair<std::string, Bytes>;      // workflow, key
 
   // engine.cc
   World& edit();
+  Result<void> take_queued();
   Moment next_moment();
-  Result<void> record(Bytes payload, std::vector<std::pair<std::string, Bytes>> index = {});
+  Result<void> record(BytesView payload, const Pointers& pointers = {});
+  Result<void> agree(BytesView payload) const;  // with what a replay follows
   Result<void> refuse_while_busy() const;
   Result<Cells> read_cell(const Workflow& workflow, BytesView key);
   void save(std::string_view workflow, BytesView key, Cells& cells);
-  void push(Item item);
   Result<void> use_manifest(Loaded loaded);
   Result<Loaded> load_manifest(const Manifest& manifest, const std::vector<Node>& extra) const;
-  wasm::Fetch fetch(const Module& module) const;
+  Result<Bytes> fetch(const Module& module) const;
 
   // ingress.cc
   Result<Prepared> prepare(Event event) const;
+  Result<Bytes> key_of(const Binding& binding, const Event& event, BytesView value) const;
   Result<Accepted> admit(Prepared prepared);
 
   // step.cc
   Result<void> drain();
-  Result<void> step(Item item);
-  Result<Bytes> call(const Item& item, const Cells& cells);
+  Result<void> step(Delivery item);
+  Result<Bytes> call(const Delivery& item, const Cells& cells);
   struct Staged;
-  Result<Staged> stage(const Item& item, const StepOutput& output) const;
-  Result<void> commit(const Item& item, Cells cells, Staged staged);
-  Result<void> fail_step(const Item& item, Cells cells, const Error& why);
+  Result<Staged> stage(const Delivery& item, const StepOutput& output) const;
+  Result<void> commit(const Delivery& item, Cells cells, Staged staged);
+  Result<void> fail_step(const Delivery& item, Cells cells, const Error& why);
 
   // effects.cc
-  Result<Pending> admit_effect(const Item& item, const Emitted& emitted, uint64_t index) const;
+  Result<Pending> admit_effect(const Delivery& item, const Emitted& emitted, uint64_t index) const;
   Result<void> open_effect(const Pending& intent, Cells& cells);
   Result<void> offer(const Pending& intent);  // to whoever does it
   Result<void> drop_pending(Cells& cells);
@@ -193,8 +188,7 @@ class Engine {
   const Recorded* recorded_ = nullptr;
   bool shadowing_ = false;
 
-  std::deque<Slot> ring_;                       // ready cells, each once
-  std::map<Slot, std::deque<Item>> mailboxes_;
+  Mailboxes mail_;
   size_t steps_ = 0;                            // of this turn
   uint64_t fuel_ = 0;
   std::map<Named, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state

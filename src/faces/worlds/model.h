@@ -2,6 +2,7 @@
 // What a world keeps in cells. Each struct is one kind of cell; keys.h says where it stands.
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "faces/worlds/abi.h"
@@ -9,6 +10,8 @@
 #include "wasm/runner.h"
 
 namespace pawl::worlds {
+
+struct Loaded;
 
 // What a world is: changed by creation, apply and snapshots only.
 struct World {
@@ -45,6 +48,11 @@ struct Head {
   uint64_t events = 0, intents = 0, receipts_ok = 0, receipts_error = 0, receipts_timeout = 0, frames = 0;
   uint64_t steps = 0, steps_failed = 0;
   uint64_t proposed = 0, shadowed = 0, approved = 0, applied = 0;
+
+  // Beside the decoded cell and not in it: whoever changes the world or its manifest writes the head
+  // in the same turn, so what the head was written with is what they are.
+  std::shared_ptr<const World> world{};
+  std::shared_ptr<const Loaded> loaded{};
 };
 
 enum class Status : uint8_t { running, waiting, completed, failed };

@@ -20,16 +20,7 @@ Result<Bytes> WorldsProgram::run(Turn& turn, const Input& input) const {
 }
 
 void WorldsProgram::view(const Committed& frame, ViewRows& rows) const {
-  for (const Bytes& bytes : frame.notes) {
-    if (auto compaction = decode_compaction(bytes)) {
-      for (uint64_t seq = compaction->from; seq < compaction->to; ++seq) rows.erase(record_row(compaction->place, seq));
-      continue;
-    }
-    auto note = decode_note(bytes);
-    if (!note) continue;
-    rows.put(record_row(note->place, note->seq), note->payload);
-    for (const auto& [kind, what] : note->index) rows.put(index_prefix(note->place, kind, what) + ordered64(note->seq), {});
-  }
+  for (const Bytes& note : frame.notes) put_rows(note, rows);
 }
 
 // Receipts come under the tenant of their effect, whoever brings them.

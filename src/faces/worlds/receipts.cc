@@ -99,7 +99,7 @@ Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
     moved = {hash_text(digest), receipt.payload.size()};
   }
   const Moment moment = next_moment();
-  TRY_OK(record(effect_receipt_record(receipt, moved, moment), {{"i", intent.intent}, {"c", instance_id(intent.workflow, intent.key)}}));
+  TRY_OK(record(effect_receipt_record(receipt, moved, moment), {{"i", intent.intent}, {"c", cell_name(intent.workflow, intent.key)}}));
   ++(receipt.status == "ok" ? head_.receipts_ok : receipt.status == "error" ? head_.receipts_error : head_.receipts_timeout);
   if (!wrong.empty()) return fault(intent, receipt, moment, std::move(code), std::move(wrong));
 
@@ -127,7 +127,7 @@ Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
   turn_.withdraw(effect_id(place_, hex(intent.intent)));
   unlist(cells, intent.intent);
   if (cells.before) save(w->def.name, intent.key, cells);
-  push({w, intent.key, std::move(*event), moment});
+  mail_.push({w, std::move(*event), moment});
   return {};
 }
 
@@ -161,10 +161,10 @@ Result<void> Engine::fault(const Pending& intent, const Receipt& receipt, const 
                                        {"error_code", code}, {"error_message", message}, {"delivered_rejected", rejected.has_value()},
                                        {"workflow_failed", !rejected.has_value()}, {"dropped_pending_receipts", dropped}})
     data.emplace_back(name, value);
-  TRY_OK(record(custom_record("workflow.receipt_fault", Value(std::move(data))), {{"c", instance_id(intent.workflow, intent.key)}}));
+  TRY_OK(record(custom_record("workflow.receipt_fault", Value(std::move(data))), {{"c", cell_name(intent.workflow, intent.key)}}));
   if (!rejected) return {};
   if (intent.keyed) rejected->key = intent.key;
-  push({w, intent.key, std::move(*rejected), moment});
+  mail_.push({w, std::move(*rejected), moment});
   return {};
 }
 
@@ -225,12 +225,12 @@ Result<bool> Engine::accept_frame(StreamFrame frame) {
     TRY_OK(record(custom_record("workflow.stream_gap", Value(std::move(data))), {{"i", frame.intent}}));
   }
   const Moment moment = next_moment();
-  TRY_OK(record(stream_frame_record(frame, moment), {{"i", frame.intent}, {"c", instance_id(intent->workflow, intent->key)}}));
+  TRY_OK(record(stream_frame_record(frame, moment), {{"i", frame.intent}, {"c", cell_name(intent->workflow, intent->key)}}));
   ++head_.frames;
   at->last_stream_seq = frame.seq;
   save(w->def.name, intent->key, cells);
   if (key) event->key = key;
-  push({w, intent->key, std::move(*event), moment});
+  mail_.push({w, std::move(*event), moment});
   TRY_OK(drain());
   return true;
 }

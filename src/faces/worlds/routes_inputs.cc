@@ -96,7 +96,7 @@ void Service::send_event(Request request, Respond respond) {
 
 bool Service::once_known(const Place& place, BytesView intent) const {
   bool known = false;
-  auto scanned = door_.look().rows(kProgram, index_prefix(place, "i", intent), [&](BytesView, BytesView) {
+  auto scanned = scan_pointers(door_.look(), place, "i", intent, [&](uint64_t) {
     known = true;
     return false;
   });

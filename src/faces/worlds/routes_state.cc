@@ -50,7 +50,7 @@ Result<Bytes> key_param(const wire::Request& request) {
 
 // The state at a snapshot comes from that snapshot's index.
 static Result<std::optional<Bytes>> state_at(const Look& look, const Place& place, uint64_t height, const std::string& workflow, BytesView key) {
-  TRY(std::optional<Bytes> payload, look.row(kProgram, record_row(place, height)));
+  TRY(std::optional<Bytes> payload, record_at(look, place, height));
   auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
   if (!record || record_kind(*record) != "snapshot")
     return fail(Code::invalid, "query.error", "exact reads serve the head or the height of a snapshot; " + std::to_string(height) + " is neither");
@@ -148,12 +148,11 @@ Result<json::Value> Service::journal(const Request& request) {
   const uint64_t limit = std::max<uint64_t>(1, query_number(request, "limit", 100, kPage));
   json::Array entries;
   uint64_t next = from;
-  TRY_OK(s.look.rows(kProgram, records_prefix(s.place), [&](BytesView key, BytesView payload) {
-    const uint64_t seq = read_ordered64(key.substr(key.size() - 8));
+  TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t seq, BytesView payload) {
     entries.push_back(record_json(seq, payload));
     next = seq + 1;
     return entries.size() < limit;
-  }, record_row(s.place, from)));
+  }));
   return json::object({{"from", from}, {"next_seq", next}, {"head", s.head.height}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}});
 }
 

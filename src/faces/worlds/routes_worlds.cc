@@ -239,9 +239,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
   // The newest snapshot whose record lies before the height.
   uint64_t from = 0;
   bool found = false;
-  const Bytes snapshots = index_prefix(s.place, "s", {});
-  TRY_OK(s.look.rows(kProgram, snapshots, [&](BytesView key, BytesView) {
-    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+  TRY_OK(scan_pointers(s.look, s.place, "s", {}, [&](uint64_t at) {
     if (at < out.until && at >= s.world.retained_from) from = at, found = true;
     return at < out.until;
   }));
@@ -249,8 +247,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
   out.recorded.from = from;
   size_t bytes = 0;
   const bool stub = body.string_or("receipts") == "stub";  // answer what is open with what came later
-  TRY_OK(s.look.rows(kProgram, records_prefix(s.place), [&](BytesView key, BytesView payload) {
-    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+  TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t at, BytesView payload) {
     if (at < out.until) {
       out.recorded.payloads.emplace_back(payload);
       bytes += payload.size();
@@ -261,7 +258,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
     if (record && record_kind(*record) == "effect_receipt")
       if (auto receipt = receipt_of(*record)) out.stubs.push_back(std::move(*receipt));
     return out.stubs.size() < kForkRecords;
-  }, record_row(s.place, from)));
+  }));
   if (out.recorded.payloads.size() > kForkRecords || bytes > kForkBytes)
     return fail(Code::too_large, "snapshot.unavailable", "too many records lie between the snapshot at height " + std::to_string(from) + " and height " + std::to_string(out.until) + ": take snapshots more often");
   auto first = out.recorded.payloads.empty() ? Result<cbor::Value>(cbor::Value()) : cbor::decode(out.recorded.payloads.front());

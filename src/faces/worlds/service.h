@@ -124,6 +124,12 @@ uint64_t query_number(const wire::Request& request, std::string_view name, uint6
 Result<Bytes> seal_secret(BytesView key, BytesView name, BytesView plain);
 Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed);
 
+// A world's records from one seq on, or from the last back; and the seqs of those that `what` points to.
+Result<void> scan_records(const Look& look, const Place& place, uint64_t from, const std::function<bool(uint64_t seq, BytesView record)>& visit);
+Result<void> scan_records_back(const Look& look, const Place& place, const std::function<bool(uint64_t seq, BytesView record)>& visit);
+Result<std::optional<Bytes>> record_at(const Look& look, const Place& place, uint64_t seq);
+Result<void> scan_pointers(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit);
+
 // What a world waits for, as traces and the runtime page show it.
 json::Value quiescence_json(const Head& head);
 Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit);

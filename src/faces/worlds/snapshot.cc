@@ -89,7 +89,7 @@ Result<Bytes> Engine::snapshot_blob() {
 
 Result<std::string> Engine::snapshot() {
   TRY_OK(drain());
-  if (!ring_.empty()) return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off deliveries: retry shortly");
+  if (!mail_.empty()) return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off deliveries: retry shortly");
   TRY_OK(materialize());
   ++head_.snapshots;
   TRY(Bytes blob, snapshot_blob());

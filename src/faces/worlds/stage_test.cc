@@ -181,7 +181,7 @@ Head Stage::head(const std::string& world) const { return *decode_head(read(head
 
 std::vector<cbor::Value> Stage::records(const std::string& world) const {
   std::vector<cbor::Value> out;
-  CHECK(look().rows(kProgram, records_prefix({"t", world}), [&](BytesView, BytesView payload) {
+  CHECK(scan_records(look(), {"t", world}, 0, [&](uint64_t, BytesView payload) {
     out.push_back(*cbor::decode(payload));
     return true;
   }));

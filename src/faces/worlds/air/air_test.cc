@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/dice.h"
 #include "cbor/cbor.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/air/patch.h"
@@ -62,6 +63,40 @@ TEST(air, values_are_normalised_as_in_the_vectors) {
       EXPECT_EQ(hex(cbor::canonical(*normal)), expect.string_or("cbor_hex")) << name;
     }
   }
+}
+
+// The quick look must say of any bytes what the whole way says: those of the vectors, and those with
+// bits turned.
+TEST(air, bytes_are_normal_exactly_when_normalising_leaves_them_as_they_are) {
+  const json::Value all = vectors("typed_normalize.json");
+  Schemas schemas(&builtins().schemas());
+  for (const json::Value& s : all.find("schemas")->array()) schemas.add(std::string(s.string_or("name")), *parse_type(*s.find("type")));
+  Dice dice({7, 11});
+  size_t normal = 0, other = 0;
+  auto agree = [&](const Bytes& bytes, const Type& type) {
+    auto value = cbor::decode(bytes);
+    auto made = value ? normalize(*value, type, schemas) : Result<cbor::Value>(fail(value.error()));
+    const bool same = made && cbor::canonical(*made) == bytes;
+    EXPECT_EQ(is_normal(bytes, type, schemas), same) << hex(bytes);
+    ++(same ? normal : other);
+  };
+  for (const json::Value& v : all.find("vectors")->array()) {
+    TypePtr type = *parse_type(*v.find("input")->find("type"));
+    const Bytes given = *unhex(v.find("input")->string_or("cbor_hex"));
+    auto value = cbor::decode(given);
+    auto made = value ? normalize(*value, *type, schemas) : Result<cbor::Value>(fail(value.error()));
+    for (const Bytes& start : {given, Bytes(cbor::kSelfDescribed) + given, made ? cbor::canonical(*made) : given}) {
+      agree(start, *type);
+      for (int i = 0; i < 40; ++i) {
+        Bytes turned = start;
+        if (turned.empty()) break;
+        turned[dice.next() % turned.size()] ^= static_cast<char>(1 << dice.next() % 8);
+        agree(turned, *type);
+      }
+    }
+  }
+  EXPECT_GT(normal, 200u);
+  EXPECT_GT(other, 200u);
 }
 
 TEST(air, numbers_hashes_and_uuids_are_checked_and_have_one_form) {

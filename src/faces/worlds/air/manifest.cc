@@ -99,6 +99,7 @@ class Loader {
       return not_valid("definition '" + d.name + "' implementation references inactive module '" + d.impl.module + "'");
     if (module->second.def.runtime != "wasm")
       return not_valid("module '" + d.impl.module + "' runtime '" + module->second.def.runtime + "' does not support workflow definition '" + d.name + "'");
+    w.module = &module->second;
     TRY(w.state, schema(d.state));
     TRY(w.event, schema(d.event));
     for (const std::string* name : {&d.context, &d.annotations}) {
@@ -254,15 +255,6 @@ std::vector<std::string> key_path(std::string_view path) {
     path.remove_prefix(std::min(dot + 1, path.size()));
   }
   return out;
-}
-
-const cbor::Value* follow(const cbor::Value& value, const std::vector<std::string>& path) {
-  const cbor::Value* at = &value;
-  for (const std::string& part : path) {
-    at = at->find(part);
-    if (!at) return nullptr;
-  }
-  return at;
 }
 
 }  // namespace pawl::worlds
