@@ -25,6 +25,7 @@ class Site {
   // One request, answered; a status of 400 and above ends the run.
   json::Value call(std::string_view method, std::string_view path, std::string_view body = {});
   Shard& shard() { return *shard_; }
+  entities::Face& entities() { return *entities_; }
 
  private:
   Folder folder_;

@@ -60,16 +60,20 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
   entities::Keys keys;
   keys.issue = [&authenticator](json::Value claims) { return authenticator.issue(std::move(claims)); };
   keys.jwks = [&authenticator] { return authenticator.jwks(); };
-  keys.trust = [&authenticator](const std::string& kid, const json::Value& jwk) -> Result<void> {
-    TRY(server::RsaKey key, server::RsaKey::from_jwk(jwk));
-    authenticator.trust(kid, std::move(key));
+  keys.configured_kid = authenticator.configured_kid();
+  keys.make_pair = [&authenticator] { return authenticator.make_pair(); };
+  keys.use_pair = [&authenticator](const json::Value& row) { return authenticator.use_pair(row); };
+  keys.drop_pair = [&authenticator](std::string_view kid) { authenticator.remove_key_pair(kid); };
+  keys.signing_pair = [&authenticator](std::string_view tenant) -> json::Value {
+    auto pair = authenticator.signing_pair(tenant);
+    if (!pair) return {};
+    return json::object({{"kid", pair->kid}, {"active", true}, {"createdAt", rfc3339(pair->created)}});
+  };
+  keys.check_jwk = [](const json::Value& jwk) -> Result<void> {
+    TRY_OK(server::RsaKey::from_jwk(jwk));
     return {};
   };
-  keys.distrust = [&authenticator](std::string_view kid) { return authenticator.distrust(kid); };
-  keys.verify = [&authenticator](std::string_view token) -> Result<Caller> {
-    TRY(server::Identity identity, authenticator.verify(token));
-    return identity.caller;
-  };
+  keys.read_token = [&authenticator](std::string_view token, const auto& jwk_of) { return authenticator.read_foreign(token, jwk_of); };
   keys.secret = [] {
     Bytes out;
     Writer w(out);
