@@ -62,6 +62,7 @@ TEST_F(Http, an_event_in_json_reaches_its_cell_and_is_seen_at_once) {
   EXPECT_EQ(get("/v1/worlds/w/state/t/main@1?consistency=sometimes", 400).string_or("code"), "invalid_request");
 }
 
+// case 170
 TEST_F(Http, cells_are_listed_by_key_with_prefix_and_pages) {
   make();
   for (const char* id : {"b", "a", "c", "d"}) event(id);
@@ -104,6 +105,7 @@ TEST_F(Http, a_submission_runs_once) {
   EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 3);
 }
 
+// case 202
 TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_ignored) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), "pay", Bytes("order-1")}}));
@@ -124,6 +126,7 @@ TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_i
   EXPECT_EQ(post("/v1/worlds/w/receipts", R"({"intent_hash":"x"})", 400).string_or("code"), "invalid_request");
 }
 
+// case 190, case 191, case 192, case 193, case 201
 TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cell) {
   make();
   auto sent = event_with("a", output({"s"}, {timer(5)}));
@@ -148,6 +151,7 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(get("/v1/worlds/w/runtime").find("workflows")->find("running")->as_int64(), 2);
 }
 
+// case 194
 TEST_F(Http, states_are_read_exactly_at_a_snapshot) {
   make();
   event("a");
