@@ -34,6 +34,7 @@ Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_vi
 // The intent as "sha256:hex" or as the bare hex.
 Result<Bytes> intent_of(const json::Value& body) {
   const std::string text(body.string_or("intent_hash", body.string_or("intent_id")));
+  if (text.empty()) return bad("the body lacks 'intent_hash'");
   return parse_hash(text.starts_with("sha256:") ? text : "sha256:" + text);
 }
 

@@ -16,9 +16,10 @@ cbor::Value params_of(const wire::Request& request, std::initializer_list<std::s
   return cbor::Value(std::move(out));
 }
 
-std::optional<uint64_t> number_param(const wire::Request& request, std::string_view name) {
-  auto text = request.query_param(name);
-  return text ? json::Value(json::Number{*text}).as_uint64() : std::nullopt;
+Result<std::optional<uint64_t>> some_number(const wire::Request& request, std::string_view name) {
+  if (!request.query_param(name)) return std::optional<uint64_t>();
+  TRY(uint64_t n, query_number(request, name, 0, UINT64_MAX));
+  return std::optional<uint64_t>(n);
 }
 
 }  // namespace
@@ -43,7 +44,8 @@ Result<json::Value> Service::workspace_resolve(const Request& request) {
     TRY(Instance instance, decode_instance(cell.value()));
     history = std::move(instance.state);
   }
-  TRY(cbor::Value found, resolve_workspace(history, number_param(request, "version")));
+  TRY(std::optional<uint64_t> version, some_number(request, "version"));
+  TRY(cbor::Value found, resolve_workspace(history, version));
   json::Object out;
   out.add("workspace", name);
   for (const auto& [key, value] : found.map()) out.add(key.text(), plain_json(value));
@@ -53,7 +55,8 @@ Result<json::Value> Service::workspace_resolve(const Request& request) {
 Result<json::Value> Service::workspace_entries(const Request& request) {
   const IndexStore store = store_of(request.caller.tenant);
   cbor::Value params = params_of(request, {"path", "scope", "cursor"});
-  params.map().emplace_back("limit", std::min<uint64_t>(number_param(request, "limit").value_or(1000), 10'000));
+  TRY(uint64_t limit, query_number(request, "limit", 1000, 10'000));
+  params.map().emplace_back("limit", limit);
   TRY(cbor::Value entries, Workspace(store).list(params));
   return plain_json(entries);
 }
@@ -65,19 +68,23 @@ Result<json::Value> Service::workspace_entry(const Request& request) {
   return plain_json(entry);
 }
 
-void Service::workspace_bytes(Request request, Respond respond) {
+Result<Bytes> Service::file_bytes(const Request& request) const {
   const IndexStore store = store_of(request.caller.tenant);
   cbor::Value params = params_of(request, {"path"});
-  const auto start = number_param(request, "start"), end = number_param(request, "end");
-  if (start || end) {
-    if (!start || !end) return respond(refuse({Code::invalid, "invalid_request", "a range wants both start and end"}));
-    params.map().emplace_back("range", cbor::Map{{"start", *start}, {"end", *end}});
-  }
-  auto bytes = Workspace(store).read_bytes(params);
+  TRY(std::optional<uint64_t> start, some_number(request, "start"));
+  TRY(std::optional<uint64_t> end, some_number(request, "end"));
+  if (start.has_value() != end.has_value()) return fail(Code::invalid, "invalid_request", "a range wants both start and end");
+  if (start) params.map().emplace_back("range", cbor::Map{{"start", *start}, {"end", *end}});
+  TRY(cbor::Value bytes, Workspace(store).read_bytes(params));
+  return bytes.bytes();
+}
+
+void Service::workspace_bytes(Request request, Respond respond) {
+  auto bytes = file_bytes(request);
   if (!bytes) return respond(refuse(bytes.error()));
   wire::Response out;
   out.headers = {{"Content-Type", "application/octet-stream"}};
-  out.body = bytes->bytes();
+  out.body = std::move(*bytes);
   respond(std::move(out));
 }
 

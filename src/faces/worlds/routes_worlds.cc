@@ -156,8 +156,10 @@ Result<Loaded> Service::load_stored(const std::string& tenant, const json::Value
     return plain_json(value);
   };
   json::Value manifest;
+  const json::Value* source = body.find("source");  // {"kind": "manifest", "manifest_hash": ...}, as the original says it
+  const json::Value* hash = source ? source->find("manifest_hash") : body.find("manifest_hash");
   if (const json::Value* given = body.find("manifest")) manifest = *given;
-  else if (const json::Value* hash = body.find("manifest_hash"); hash && hash->is_string()) {
+  else if (hash && hash->is_string()) {
     TRY(manifest, stored(hash->string()));
   } else {
     return fail(Code::invalid, "invalid_request", "say what the world runs: air, manifest with nodes, or manifest_hash");

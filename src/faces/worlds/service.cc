@@ -43,11 +43,12 @@ Result<json::Value> body_of(const wire::Request& request) {
   return body;
 }
 
-uint64_t query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
+Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
   auto text = request.query_param(name);
   if (!text) return otherwise;
   auto number = json::Value(json::Number{*text}).as_uint64();
-  return std::min(number.value_or(otherwise), most);
+  if (!number) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
+  return std::min(*number, most);
 }
 
 Result<std::shared_ptr<const Loaded>> Service::loaded(const Place& place) const {

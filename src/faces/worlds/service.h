@@ -121,6 +121,7 @@ class Service {
   Result<json::Value> workspace_entry(const Request&);
   Result<json::Value> workspace_annotations(const Request&);
   Result<json::Value> workspace_diff(const Request&);
+  Result<Bytes> file_bytes(const Request&) const;
   void workspace_bytes(Request, Respond);
   void workspace_apply(Request, Respond);
 
@@ -137,7 +138,8 @@ class Service {
 };
 
 Result<json::Value> body_of(const wire::Request& request);
-uint64_t query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
+// A number of the query, no more than `most`; what is no number is refused.
+Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
 
 // AES-256-GCM under a key of 32 bytes; the name is bound to the text.
 Result<Bytes> seal_secret(BytesView key, BytesView name, BytesView plain);

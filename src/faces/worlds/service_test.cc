@@ -45,6 +45,7 @@ TEST_F(Http, a_world_may_come_by_the_hash_of_its_manifest) {
   post("/v1/worlds", R"({"world_id":"v","manifest_hash":")" + hash + "\"}", 201);
   EXPECT_EQ(get("/v1/worlds/v/manifest").string_or("manifest_hash"), hash);
   EXPECT_EQ(post("/v1/worlds", R"({"manifest_hash":")" + kNoHash + "\"}", 404).string_or("code"), "manifest.error");
+  post("/v1/worlds", R"({"world_id":"u","source":{"kind":"manifest","manifest_hash":")" + hash + "\"}}", 201);
 }
 
 TEST_F(Http, an_event_in_json_reaches_its_cell_and_is_seen_at_once) {
@@ -144,6 +145,9 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "waiting_receipt");
   EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=zz", 404).string_or("code"), "not_found");
   EXPECT_EQ(get("/v1/worlds/w/trace", 400).string_or("code"), "invalid_request");
+  for (const char* bad : {"journal?from=-1", "journal?limit=abc", "journal?from=99999999999999999999", "trace-summary?recent_limit=x", "state/t/main@1/cells?limit=1.5"})
+    EXPECT_EQ(get("/v1/worlds/w/" + std::string(bad), 400).string_or("code"), "invalid_request") << bad;
+  EXPECT_TRUE(get("/v1/worlds/w/journal?from=1000").find("entries")->array().empty());
   post("/v1/worlds/w/receipts", R"({"intent_hash":")" + hash_text(stage.pending("w")[0].intent) + R"(","status":"error","payload":"no"})", 202);
   EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=a").string_or("terminal_state"), "failed");
   EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "adapter_error");
