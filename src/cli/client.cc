@@ -146,6 +146,36 @@ Result<void> Client::read_body(wire::Response& response, const std::function<boo
   return {};
 }
 
+static Code code_of(int status) {
+  switch (status) {
+    case 401: return Code::unauthenticated;
+    case 403: return Code::denied;
+    case 404: return Code::not_found;
+    case 409: return Code::conflict;
+    case 412: return Code::precondition;
+    case 429: return Code::exhausted;
+    case 503: return Code::unavailable;
+    default: return status >= 500 ? Code::internal : Code::invalid;
+  }
+}
+
+static json::Value body_of(const wire::Response& response) {
+  if (response.body.empty()) return {};
+  auto parsed = json::parse(response.body, {.max_bytes = 1u << 30});
+  return parsed ? std::move(*parsed) : json::Value(response.body);
+}
+
+// The server's own words.
+static std::unexpected<Error> refused(const wire::Response& response) {
+  json::Value value = body_of(response);
+  std::string message;
+  for (auto member : {"detail", "reason", "message", "error"})
+    if (message.empty()) message = value.string_or(member);
+  if (message.empty()) message = fmt::format("the server answered {}", response.status);
+  std::string reason(value.string_or("error", "REFUSED"));
+  return fail(code_of(response.status), std::move(reason), std::move(message));
+}
+
 Result<wire::Response> Client::send(std::string_view method, std::string_view path, std::string_view body, const wire::Headers& headers) {
   TRY_OK(connect());
   TRY_OK(write_request(method, path, body, headers));
@@ -162,37 +192,15 @@ Result<void> Client::stream(std::string_view path, const std::function<bool(std:
   TRY_OK(connect());
   TRY_OK(write_request("GET", path, {}, {{"Accept", "text/event-stream"}}));
   TRY(wire::Response response, read_head());
-  return read_body(response, &visit);
-}
-
-static Code code_of(int status) {
-  switch (status) {
-    case 401: return Code::unauthenticated;
-    case 403: return Code::denied;
-    case 404: return Code::not_found;
-    case 409: return Code::conflict;
-    case 412: return Code::precondition;
-    case 429: return Code::exhausted;
-    case 503: return Code::unavailable;
-    default: return status >= 500 ? Code::internal : Code::invalid;
-  }
+  if (response.status < 400) return read_body(response, &visit);
+  TRY_OK(read_body(response, nullptr));
+  return refused(response);
 }
 
 Result<json::Value> Client::call(std::string_view method, std::string_view path, const json::Value* body) {
   TRY(wire::Response response, send(method, path, body ? json::print(*body) : std::string()));
-  json::Value value;
-  if (!response.body.empty()) {
-    auto parsed = json::parse(response.body, {.max_bytes = 1u << 30});
-    if (parsed) value = std::move(*parsed);
-    else value = response.body;
-  }
-  if (response.status < 400) return value;
-  std::string message;
-  for (auto member : {"detail", "reason", "message", "error"})
-    if (message.empty()) message = value.string_or(member);
-  if (message.empty()) message = fmt::format("the server answered {}", response.status);
-  std::string reason(value.string_or("error", "REFUSED"));
-  return fail(code_of(response.status), std::move(reason), std::move(message));
+  if (response.status >= 400) return refused(response);
+  return body_of(response);
 }
 
 }  // namespace pawl::cli

@@ -48,7 +48,14 @@ static Result<int> types(const Args& args) {
 
 static Result<int> list(const Args& args) {
   TRY(std::string type, word(args, 0, "the type"));
-  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"limit", args.get("limit")}, {"offset", args.get("offset")}};
+  std::vector<std::pair<std::string, std::string>> match;
+  for (const std::string& pair : args.all("match")) {
+    size_t equals = pair.find('=');
+    if (equals == std::string::npos) return fail(Code::invalid, "BAD_USE", fmt::format("--match takes FIELD=VALUE, not '{}'", pair));
+    match.emplace_back("match." + pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"active", args.has("active") ? "true" : ""}, {"limit", args.get("limit")}, {"offset", args.get("offset")}};
+  params.insert(params.end(), match.begin(), match.end());
   return print_answer(args, "GET", "/workflows/" + percent_encode(type) + query(params));
 }
 
@@ -80,7 +87,7 @@ static Result<int> patch(const Args& args) {
 static Result<int> watch(const Args& args) {
   TRY(std::string type, word(args, 0, "the type"));
   TRY(auto client, client_of(args));
-  TRY_OK(client->stream("/workflows/" + percent_encode(type) + "/watch", [](std::string_view piece) {
+  TRY_OK(client->stream("/workflows/" + percent_encode(type) + "?stream=true", [](std::string_view piece) {
     fmt::print("{}", piece);
     return fflush(stdout) == 0;
   }));
@@ -90,7 +97,7 @@ static Result<int> watch(const Args& args) {
 std::vector<Command> lifecycle_commands() {
   return {
       {"lifecycle types", "[TYPE]", "all types with their phases; with --render a picture of one", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
-      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}}, list},
+      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"active", "", "not in a terminal phase"}, {"match", "FIELD=VALUE", "may be given several times"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}}, list},
       {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
       {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
       {"lifecycle transition", "TYPE ID PHASE", "move along a declared edge", {kServer, kToken, {"note", "TEXT", "why; kept in the history"}}, transition},

@@ -1,11 +1,6 @@
 #include "engine/http_client.h"
 
 #include <fmt/format.h>
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <netinet/tcp.h>
-#include <unistd.h>
 
 #include <charconv>
 
@@ -16,49 +11,33 @@ namespace pawl::lifecycle {
 namespace {
 
 constexpr size_t kHeadBytes = 64 * 1024;
+// Of one answer or one piece of a stream: a server that says more is not one of ours.
+constexpr size_t kAnswerBytes = size_t{1} << 30;
 constexpr size_t kIdleConnections = 64;
-constexpr int kPollMs = 100;
 
 std::unexpected<Error> broken(std::string text) { return fail(Code::unavailable, "CONNECTION", std::move(text)); }
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
-
 // Bytes of one answer as they come.
-class Incoming {
- public:
-  explicit Incoming(int fd) : fd_(fd) {}
-
-  // False: the peer has gone, or the stop was asked.
-  bool more(std::stop_token stop = {}) {
-    while (stop.stop_possible()) {
-      pollfd p{fd_, POLLIN, 0};
-      if (stop.stop_requested()) return false;
-      if (::poll(&p, 1, kPollMs) > 0) break;
-    }
-    char part[16384];
-    ssize_t n = ::recv(fd_, part, sizeof part, 0);
-    if (n <= 0) return false;
-    bytes.append(part, static_cast<size_t>(n));
-    return true;
-  }
-  std::string bytes;
-
- private:
-  int fd_;
+struct Incoming {
+  Connection& from;
+  call_options options;
+  std::string bytes{};
+  Result<void> more() { return from.more(bytes, options); }
 };
+
+// A whole number in this base and nothing else.
+std::optional<size_t> whole(std::string_view text, int base) {
+  size_t n = 0;
+  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), n, base);
+  if (bad != std::errc() || end != text.data() + text.size() || text.empty() || n > kAnswerBytes) return std::nullopt;
+  return n;
+}
 
 Result<HttpAnswer> read_head(Incoming& in) {
   size_t end;
   while ((end = in.bytes.find("\r\n\r\n")) == std::string::npos) {
     if (in.bytes.size() > kHeadBytes) return broken("the server's answer has too long a head");
-    if (!in.more()) return broken("the server closed the connection");
+    TRY_OK(in.more());
   }
   HttpAnswer out;
   std::string_view head(in.bytes.data(), end);
@@ -81,30 +60,30 @@ Result<HttpAnswer> read_head(Incoming& in) {
 }
 
 // Hands out the pieces of a chunked body until it ends. An error when the peer breaks off.
-Result<void> read_chunks(Incoming& in, std::stop_token stop, const std::function<bool(std::string_view)>& piece) {
+Result<void> read_chunks(Incoming& in, const std::function<bool(std::string_view)>& piece) {
   while (true) {
     size_t line;
-    while ((line = in.bytes.find("\r\n")) == std::string::npos)
-      if (!in.more(stop)) return broken("the stream ended");
-    size_t size = 0;
-    std::from_chars(in.bytes.data(), in.bytes.data() + line, size, 16);
-    while (in.bytes.size() < line + 2 + size + 2)
-      if (!in.more(stop)) return broken("the stream ended");
-    bool go = size == 0 || piece(std::string_view(in.bytes).substr(line + 2, size));
-    in.bytes.erase(0, line + 2 + size + 2);
-    if (size == 0 || !go) return {};
+    while ((line = in.bytes.find("\r\n")) == std::string::npos) {
+      if (in.bytes.size() > kHeadBytes) return broken("the server's answer has a chunk without a size");
+      TRY_OK(in.more());
+    }
+    auto size = whole(std::string_view(in.bytes).substr(0, line), 16);
+    if (!size) return broken("the server's answer has a chunk without a size");
+    while (in.bytes.size() < line + 2 + *size + 2) { TRY_OK(in.more()); }
+    bool go = *size == 0 || piece(std::string_view(in.bytes).substr(line + 2, *size));
+    in.bytes.erase(0, line + 2 + *size + 2);
+    if (*size == 0 || !go) return {};
   }
 }
 
 Result<void> read_body(Incoming& in, HttpAnswer& out) {
+  if (out.status == 204 || out.status == 304) return {};
   if (wire::lists_token(out.header("Transfer-Encoding"), "chunked"))
-    return read_chunks(in, {}, [&](std::string_view piece) { return out.body.append(piece), true; });
-  size_t length = 0;
-  std::string_view text = out.header("Content-Length");
-  std::from_chars(text.data(), text.data() + text.size(), length);
-  while (in.bytes.size() < length)
-    if (!in.more()) return broken("the server closed the connection within an answer");
-  out.body = in.bytes.substr(0, length);
+    return read_chunks(in, [&](std::string_view piece) { return out.body.append(piece), true; });
+  auto length = whole(out.header("Content-Length"), 10);
+  if (!length) return broken("the server's answer does not say how long it is");
+  while (in.bytes.size() < *length) { TRY_OK(in.more()); }
+  out.body = in.bytes.substr(0, *length);
   return {};
 }
 
@@ -115,100 +94,84 @@ std::string_view HttpAnswer::header(std::string_view name) const {
   return found ? std::string_view(*found) : std::string_view();
 }
 
-Result<HttpClient> HttpClient::make(std::string_view address, std::string token) {
-  constexpr std::string_view scheme = "http://";
-  if (!address.starts_with(scheme)) return fail(Code::invalid, "BAD_ADDRESS", fmt::format("'{}' must be http://host:port", address));
-  address.remove_prefix(scheme.size());
-  while (address.ends_with('/')) address.remove_suffix(1);
-  size_t colon = address.rfind(':');
-  std::string host(address.substr(0, colon)), port(colon == std::string_view::npos ? "80" : address.substr(colon + 1));
-  return HttpClient(std::move(host), std::move(port), std::move(token));
+Result<HttpClient> HttpClient::make(std::string_view address, HttpOptions options) {
+  std::string_view rest = address;
+  bool secure = rest.starts_with("https://");
+  if (!secure && !rest.starts_with("http://")) return fail(Code::invalid, "BAD_ADDRESS", fmt::format("'{}' must be http://host:port or https://host:port", address));
+  rest.remove_prefix(secure ? 8 : 7);
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  size_t colon = rest.rfind(':');
+  if (colon != std::string_view::npos && rest.find(']', colon) != std::string_view::npos) colon = std::string_view::npos;
+  Place place{std::string(rest.substr(0, colon)), secure ? "443" : "80"};
+  if (colon != std::string_view::npos) place.port = rest.substr(colon + 1);
+  if (place.host.starts_with('[') && place.host.ends_with(']')) place.host = place.host.substr(1, place.host.size() - 2);
+  if (place.host.empty() || rest.find('/') != std::string_view::npos)
+    return fail(Code::invalid, "BAD_ADDRESS", fmt::format("'{}' must be http://host:port or https://host:port", address));
+  if (secure) {
+    TRY(place.trust, Trust::load(options.ca_file));
+  }
+  return HttpClient(std::move(place), std::move(options));
 }
 
 HttpClient::HttpClient(HttpClient&& other) noexcept
-    : host_(std::move(other.host_)), port_(std::move(other.port_)), token_(std::move(other.token_)), idle_(std::move(other.idle_)) {}
+    : place_(std::move(other.place_)), options_(std::move(other.options_)), idle_(std::move(other.idle_)) {}
 
-HttpClient::~HttpClient() {
-  for (int fd : idle_) ::close(fd);
-}
-
-Result<int> HttpClient::dial() const {
-  addrinfo hints{}, *list = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (int bad = ::getaddrinfo(host_.c_str(), port_.c_str(), &hints, &list); bad != 0)
-    return broken(fmt::format("cannot find {}:{}: {}", host_, port_, ::gai_strerror(bad)));
-  int fd = -1;
-  for (addrinfo* at = list; at && fd < 0; at = at->ai_next) {
-    fd = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-    if (fd >= 0 && ::connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
-      ::close(fd);
-      fd = -1;
-    }
+std::unique_ptr<Connection> HttpClient::kept() {
+  std::lock_guard lock(mutex_);
+  while (!idle_.empty()) {
+    auto out = std::move(idle_.back());
+    idle_.pop_back();
+    if (out->unused()) return out;
   }
-  ::freeaddrinfo(list);
-  if (fd < 0) return broken(fmt::format("nobody answers at {}:{}: is the server running?", host_, port_));
-  int one = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  return fd;
-}
-
-Result<int> HttpClient::connection(bool& fresh) {
-  {
-    std::lock_guard lock(mutex_);
-    fresh = idle_.empty();
-    if (!fresh) {
-      int fd = idle_.back();
-      idle_.pop_back();
-      return fd;
-    }
-  }
-  return dial();
+  return nullptr;
 }
 
 std::string HttpClient::head(const HttpAsk& ask) const {
-  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\nContent-Length: {}\r\n", ask.method, ask.path, host_, port_, ask.body.size());
+  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\nContent-Length: {}\r\n", ask.method, ask.path, place_.host, place_.port, ask.body.size());
   if (!ask.body.empty()) out += "Content-Type: application/json\r\n";
-  if (!token_.empty()) out += "Authorization: Bearer " + token_ + "\r\n";
+  if (!options_.token.empty()) out += "Authorization: Bearer " + options_.token + "\r\n";
   for (const auto& [name, text] : ask.headers) out += name + ": " + text + "\r\n";
   return out + "\r\n";
 }
 
-Result<HttpAnswer> HttpClient::send(const HttpAsk& ask) {
+Result<HttpAnswer> HttpClient::send(const HttpAsk& ask, deadline until) {
   std::string bytes = head(ask) + ask.body;
+  call_options options(by(until));
   while (true) {
-    bool fresh = false;
-    TRY(int fd, connection(fresh));
-    Incoming in(fd);
-    bool sent = write_all(fd, bytes);
-    auto answer = sent ? read_head(in) : Result<HttpAnswer>(broken("the server closed the connection"));
+    std::unique_ptr<Connection> connection = kept();
+    bool fresh = !connection;
+    if (fresh) {
+      TRY(connection, Connection::open(place_, options));
+    }
+    Incoming in{*connection, options};
+    auto sent = connection->write(bytes, options);
+    auto answer = sent ? read_head(in) : Result<HttpAnswer>(fail(sent.error()));
     if (answer) {
       if (auto body = read_body(in, *answer); !body) answer = fail(std::move(body.error()));
     }
     if (!answer) {
-      ::close(fd);
       // A kept connection may have been closed before our request was read: then nothing happened.
-      if (!fresh && in.bytes.empty() && (ask.method == "GET" || !sent)) continue;
+      if (!fresh && in.bytes.empty() && (ask.method == "GET" || !sent) && !options.until.passed()) continue;
       return answer;
     }
     std::lock_guard lock(mutex_);
-    if (idle_.size() < kIdleConnections && !wire::lists_token(answer->header("Connection"), "close")) idle_.push_back(fd);
-    else ::close(fd);
+    if (idle_.size() < kIdleConnections && !wire::lists_token(answer->header("Connection"), "close")) idle_.push_back(std::move(connection));
     return answer;
   }
 }
 
 Result<void> HttpClient::stream(const HttpAsk& ask, std::stop_token stop, const std::function<bool(std::string_view)>& piece) {
-  TRY(int fd, dial());
-  Incoming in(fd);
-  Result<void> done = [&]() -> Result<void> {
-    if (!write_all(fd, head(ask) + ask.body)) return broken("the server closed the connection");
-    TRY(HttpAnswer answer, read_head(in));
-    if (answer.status == 200) return read_chunks(in, stop, piece);
-    TRY_OK(read_body(in, answer));
-    return fail(Code::invalid, "STATUS", answer.body);
-  }();
-  ::close(fd);
-  return done;
+  call_options head_by(stop, deadline::in(options_.timeout));
+  TRY(auto connection, Connection::open(place_, head_by));
+  TRY_OK(connection->write(head(ask) + ask.body, head_by));
+  Incoming in{*connection, head_by};
+  TRY(HttpAnswer answer, read_head(in));
+  if (answer.status == 200) {
+    in.options.until = {};
+    return read_chunks(in, piece);
+  }
+  TRY_OK(read_body(in, answer));
+  return fail(Code::invalid, "STATUS", answer.body);
 }
 
 }  // namespace pawl::lifecycle

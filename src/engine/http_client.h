@@ -1,16 +1,13 @@
 #pragma once
 // A small blocking HTTP/1.1 client: connections are kept and used again, an answer is read whole, or
-// piece by piece for a stream. For the remote store; it knows no TLS: put a proxy in front.
+// piece by piece for a stream. For the remote store.
 
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <stop_token>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "engine/connection.h"
 
 namespace pawl::lifecycle {
 
@@ -27,26 +24,33 @@ struct HttpAsk {
   std::string body{};
 };
 
+struct HttpOptions {
+  std::string token{};
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a call that has no deadline of its own
+  std::string ca_file{};
+};
+
 class HttpClient {
  public:
-  // "http://host:port"
-  static Result<HttpClient> make(std::string_view address, std::string token);
+  // "http://host:port" or "https://host:port"
+  static Result<HttpClient> make(std::string_view address, HttpOptions options);
   HttpClient(HttpClient&& other) noexcept;
-  ~HttpClient();
 
-  Result<HttpAnswer> send(const HttpAsk& ask);
-  // Reads a streamed body until `stop`, the end, or `piece` returns false.
+  Result<HttpAnswer> send(const HttpAsk& ask, deadline until = {});
+  // Reads a streamed body until `stop`, the end, or `piece` returns false. Its head is waited for as
+  // long as an answer, the pieces as long as it takes.
   Result<void> stream(const HttpAsk& ask, std::stop_token stop, const std::function<bool(std::string_view piece)>& piece);
 
  private:
-  HttpClient(std::string host, std::string port, std::string token) : host_(std::move(host)), port_(std::move(port)), token_(std::move(token)) {}
-  Result<int> connection(bool& fresh);
-  Result<int> dial() const;
+  HttpClient(Place place, HttpOptions options) : place_(std::move(place)), options_(std::move(options)) {}
+  std::unique_ptr<Connection> kept();
   std::string head(const HttpAsk& ask) const;
+  deadline by(deadline until) const { return until.never() ? deadline::in(options_.timeout) : until; }
 
-  std::string host_, port_, token_;
+  Place place_;
+  HttpOptions options_;
   std::mutex mutex_;
-  std::vector<int> idle_;
+  std::vector<std::unique_ptr<Connection>> idle_;
 };
 
 }  // namespace pawl::lifecycle

@@ -13,7 +13,7 @@
 namespace pawl::lifecycle {
 
 struct Line {
-  std::mutex mutex;
+  std::timed_mutex mutex;  // held while a mutator runs
   // The newest state that was handed in, while any such write is unanswered and none has failed.
   size_t in_flight = 0;
   bool valid = false;

@@ -18,11 +18,14 @@ struct lists : Missions {
   using Ids = std::vector<std::string>;
 };
 
+// case 122
 TEST_F(lists, none_is_an_empty_list) { EXPECT_EQ(ids(), Ids()); }
+// case 123
 TEST_F(lists, all_are_there) {
   make("a"), make("b"), make("c");
   EXPECT_EQ(ids(), (Ids{"a", "b", "c"}));
 }
+// case 124
 TEST_F(lists, the_phase_filters_and_an_undeclared_one_finds_none) {
   make("a"), make("b", "flying");
   query<Mission> q;
@@ -33,6 +36,7 @@ TEST_F(lists, the_phase_filters_and_an_undeclared_one_finds_none) {
   q.phase = "never-declared";
   EXPECT_EQ(ids(q), Ids());
 }
+// case 125
 TEST_F(lists, active_leaves_the_finished_out) {
   make("a"), make("b", "completed");
   query<Mission> q;
@@ -41,31 +45,37 @@ TEST_F(lists, active_leaves_the_finished_out) {
   q.phase = "completed";
   EXPECT_EQ(ids(q), Ids());
 }
+// case 126
 TEST_F(lists, a_match_is_exact_in_case) {
   make("a"), make("b", "planning", "globex");
   EXPECT_EQ(ids(query<Mission>().where<&Mission::owner>("globex")), Ids{"b"});
   EXPECT_EQ(ids(query<Mission>().where<&Mission::owner>("Globex")), Ids());
 }
+// case 127
 TEST_F(lists, a_match_is_exact_in_type) {
   ASSERT_TRUE(m.create(Mission{.entity_id = "a", .waypoint = 3}));
   EXPECT_EQ(ids(query<Mission>().where("waypoint_index", 3)), Ids());
   EXPECT_EQ(ids(query<Mission>().where("waypoint_index", uint32_t{3})), Ids{"a"});
 }
+// case 128
 TEST_F(lists, the_zero_matches_what_was_never_set) {
   make("a");
   ASSERT_TRUE(m.create(Mission{.entity_id = "b", .drone = "d1"}));
   EXPECT_EQ(ids(query<Mission>().where<&Mission::drone>("")), Ids{"a"});
 }
+// case 129
 TEST_F(lists, two_matches_must_both_hold) {
   ASSERT_TRUE(m.create(Mission{.entity_id = "a", .owner = "x", .drone = "d1"}));
   ASSERT_TRUE(m.create(Mission{.entity_id = "b", .owner = "y", .drone = "d1"}));
   EXPECT_EQ(ids(query<Mission>().where<&Mission::owner>("y").where<&Mission::drone>("d1")), Ids{"b"});
 }
+// case 130
 TEST_F(lists, an_unknown_match_key_is_named_even_with_nothing_there) {
   auto got = m.list(query<Mission>().where("nope", "x"));
   EXPECT_ERRC(got, errc::unknown_field);
   EXPECT_NE(got.error().detail.find("nope"), std::string::npos);
 }
+// case 131
 TEST_F(lists, offset_comes_before_limit_and_neither_can_be_wrong) {
   for (auto name : {"a", "b", "c", "d", "e"}) make(name);
   auto page_of = [&](int64_t limit, int64_t offset) {
@@ -80,6 +90,7 @@ TEST_F(lists, offset_comes_before_limit_and_neither_can_be_wrong) {
   EXPECT_EQ(page_of(100, 0).size(), 5u);
   EXPECT_EQ(page_of(-3, -3).size(), 5u);
 }
+// case 132
 TEST_F(lists, offset_counts_what_passed_the_filter) {
   make("a"), make("b", "flying"), make("c"), make("d", "flying");
   query<Mission> q;
@@ -87,6 +98,7 @@ TEST_F(lists, offset_counts_what_passed_the_filter) {
   q.offset = 1;
   EXPECT_EQ(ids(q), Ids{"d"});
 }
+// case 133
 TEST_F(lists, the_order_is_that_of_creation_whatever_is_written_later) {
   make("z"), make("m"), make("a");
   ASSERT_TRUE(m.update<Mission>("z", [](Mission& x) { x.note = "again"; }));
@@ -112,6 +124,7 @@ TEST_F(lists, a_cursor_goes_on_where_the_page_ended) {
 struct OtherInBucket : Mission {
   static constexpr std::string_view workflow = "other-survey";
 };
+// case 135
 TEST_F(lists, types_that_share_a_bucket_stay_apart) {
   dynamic_type t = describe<Mission>();
   t.name = "other-survey";
@@ -120,6 +133,7 @@ TEST_F(lists, types_that_share_a_bucket_stay_apart) {
   ASSERT_TRUE(m.create_json("other-survey", "b", R"({"phase":"planning"})"));
   EXPECT_EQ(ids(), Ids{"a"});
 }
+// case 136
 TEST_F(lists, a_removed_one_is_not_there) {
   make("a"), make("b");
   ASSERT_TRUE(m.remove<Mission>("a"));
@@ -129,10 +143,12 @@ TEST_F(lists, a_removed_one_is_not_there) {
   q.limit = 5;
   EXPECT_EQ(ids(q), Ids{"b"});
 }
+// case 137
 TEST_F(lists, an_unregistered_type_has_none) {
   manager bare(*engine);
   EXPECT_ERRC(bare.list<Mission>(), errc::workflow_not_registered);
 }
+// case 138
 TEST_F(lists, updated_after_keeps_what_was_written_since) {
   make("a"), make("b");
   auto now = std::chrono::system_clock::now();
@@ -142,19 +158,40 @@ TEST_F(lists, updated_after_keeps_what_was_written_since) {
   q.updated_after = now;
   EXPECT_EQ(ids(q), Ids{"a"});
 }
+// case 31
 TEST_F(lists, an_indexed_match_follows_its_field) {
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(m.create(Mission{.entity_id = "m" + std::to_string(i), .drone = "d" + std::to_string(i % 500)}));
   query<Mission> q;
   q.where<&Mission::drone>("d7").limit = 20;
-  auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(ids(q), (Ids{"m7", "m507", "m1007", "m1507"}));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(100));
   ASSERT_TRUE(m.operator_patch<Mission>("m507", R"({"drone_id":"elsewhere"})"));
   EXPECT_EQ(ids(q), (Ids{"m7", "m1007", "m1507"}));
   EXPECT_EQ(ids(query<Mission>().where<&Mission::drone>("elsewhere")), Ids{"m507"});
   std::string long_one(500, 'x');
   ASSERT_TRUE(m.create(Mission{.entity_id = "long", .drone = long_one}));
   EXPECT_EQ(ids(query<Mission>().where<&Mission::drone>(long_one)), Ids{"long"});
+}
+
+// case 139
+TEST_F(lists, an_indexed_match_among_ten_thousand_takes_less_than_five_milliseconds) {
+  for (int i = 0; i < 10'000; ++i)
+    ASSERT_TRUE(m.create(Mission{.entity_id = "m" + std::to_string(i), .owner = "o" + std::to_string(i % 400), .drone = "d" + std::to_string(i % 400)}));
+  // The best of a few: a busy machine takes from all of them.
+  auto best_of = [&](const query<Mission>& q) {
+    auto best = std::chrono::steady_clock::duration::max();
+    for (int i = 0; i < 10; ++i) {
+      auto begin = std::chrono::steady_clock::now();
+      EXPECT_EQ(ids(q).size(), 20u);
+      best = std::min(best, std::chrono::steady_clock::now() - begin);
+    }
+    return best;
+  };
+  query<Mission> indexed, scanned;
+  indexed.where<&Mission::drone>("d399").limit = 20;
+  scanned.where<&Mission::owner>("o399").limit = 20;
+  auto by_index = best_of(indexed);
+  EXPECT_LT(by_index, std::chrono::milliseconds(5));
+  EXPECT_LT(by_index * 3, best_of(scanned)) << "the index was not used";
 }
 
 struct histories : Missions {
@@ -168,6 +205,7 @@ struct histories : Missions {
   using Steps = std::vector<std::string>;
 };
 
+// case 150
 TEST_F(histories, every_phase_is_there_in_order) {
   make("m1");
   ASSERT_TRUE(m.transition<Mission>("m1", "flying"));
@@ -178,16 +216,19 @@ TEST_F(histories, every_phase_is_there_in_order) {
   EXPECT_LT(log[0].rev, log[1].rev);
   EXPECT_EQ(log[0].triggered, source::framework);
 }
+// case 151
 TEST_F(histories, field_updates_are_not_listed) {
   make("m1");
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.note = "x"; }));
   ASSERT_TRUE(m.operator_patch<Mission>("m1", R"({"note":"y"})"));
   EXPECT_EQ(steps("m1"), Steps{">planning"});
 }
+// case 152
 TEST_F(histories, nobody_has_none) {
   EXPECT_ERRC(m.history<Mission>("nobody"), errc::entity_not_found);
   EXPECT_ERRC(m.history("ghost", "m1"), errc::workflow_not_registered);
 }
+// case 153
 TEST_F(histories, a_removal_is_an_event_and_a_new_beginning_goes_on) {
   make("m1");
   ASSERT_TRUE(m.remove<Mission>("m1"));
@@ -198,11 +239,13 @@ TEST_F(histories, a_removal_is_an_event_and_a_new_beginning_goes_on) {
   make("m1");
   EXPECT_EQ(steps("m1"), (Steps{">planning", "planning><deleted>", "<deleted>>planning"}));
 }
+// case 155
 TEST_F(histories, a_phase_set_by_an_update_is_an_event_too) {
   make("m1");
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.phase = "completed"; }));
   EXPECT_EQ(steps("m1"), (Steps{">planning", "planning>completed"}));
 }
+// case 156
 TEST_F(histories, no_number_of_updates_pushes_events_out) {
   make("m1");
   ASSERT_TRUE(m.transition<Mission>("m1", "flying"));
@@ -210,6 +253,7 @@ TEST_F(histories, no_number_of_updates_pushes_events_out) {
   EXPECT_EQ(steps("m1"), (Steps{">planning", "planning>flying"}));
   EXPECT_FALSE(m.history<Mission>("m1")->truncated);
 }
+// case 157
 TEST_F(histories, a_self_edge_that_was_taken_is_listed) {
   dynamic_type t = describe<Mission>();
   t.name = "circling";
@@ -224,6 +268,7 @@ struct links : Missions {
   void chain(std::string id, std::string above) { ASSERT_TRUE(m.create(Mission{.entity_id = std::move(id), .parent = std::move(above)})); }
 };
 
+// case 159
 TEST_F(links, children_of_all_types_are_found) {
   make("root"), make("stranger");
   chain("child", "root");
@@ -236,11 +281,13 @@ TEST_F(links, children_of_all_types_are_found) {
   EXPECT_FALSE((*got)[0].as<Mission>());
   EXPECT_EQ((*got)[1].id, "child");
 }
+// case 160
 TEST_F(links, no_children_is_no_error) {
   EXPECT_TRUE(m.children("nobody")->empty());
   make("m1");
   EXPECT_TRUE(m.children("m1")->empty());
 }
+// case 161
 TEST_F(links, ancestors_go_from_parent_to_root) {
   make("root");
   chain("mid", "root");
@@ -251,7 +298,9 @@ TEST_F(links, ancestors_go_from_parent_to_root) {
   EXPECT_EQ(got[1].id, "root");
   EXPECT_TRUE(m.ancestors("root")->empty());
 }
+// case 162
 TEST_F(links, ancestors_of_nobody_are_not_found) { EXPECT_ERRC(m.ancestors("nobody"), errc::entity_not_found); }
+// case 163
 TEST_F(links, a_dangling_parent_ends_the_walk_with_a_warning) {
   chain("mid", "gone");
   chain("leaf", "mid");
@@ -259,16 +308,19 @@ TEST_F(links, a_dangling_parent_ends_the_walk_with_a_warning) {
   ASSERT_EQ(warnings.count(), 1u);
   EXPECT_NE(warnings.all[0].find("gone"), std::string::npos);
 }
+// case 164
 TEST_F(links, a_cycle_ends_with_an_error) {
   chain("a", "b");
   chain("b", "a");
   EXPECT_ERRC(m.ancestors("a"), errc::parent_cycle);
 }
+// case 165
 TEST_F(links, an_id_is_found_with_its_type) {
   ASSERT_TRUE(m.create(Capture{.entity_id = "task"}));
   EXPECT_EQ(m.lookup("task")->workflow, "capture-task");
   EXPECT_ERRC(m.lookup("nobody"), errc::entity_not_found);
 }
+// case 166
 TEST_F(links, an_id_in_two_types_is_an_error_that_names_both) {
   make("both");
   ASSERT_TRUE(m.create(Capture{.entity_id = "both"}));

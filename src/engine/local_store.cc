@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/signal.h"
 #include "engine/subscription.h"
 #include "json/text.h"
 
@@ -9,19 +10,20 @@ namespace pawl::lifecycle {
 
 namespace {
 
-// Waits for the committer's thread to leave the answer. A condition variable and not an atomic's
-// wait(): that one spins and yields first, which sixteen waiting threads pay for dearly.
+// Until the answer is there the caller works for all: it runs what is queued and commits it.
 class Pending final : public pending_write {
  public:
   struct Slot {
-    std::mutex mutex;
-    std::condition_variable answered;
     std::optional<Result<Answer>> answer;
+    Signal answered;
   };
-  explicit Pending(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
-  result<written> wait() override {
-    std::unique_lock lock(slot_->mutex);
-    slot_->answered.wait(lock, [&] { return slot_->answer.has_value(); });
+  Pending(Shard& shard, std::shared_ptr<Slot> slot) : shard_(shard), slot_(std::move(slot)) {}
+  result<written> wait(deadline until) override {
+    // Who may not wait long does not wait for the disk.
+    shard_.work(until.never() ? Shard::Commit::here : Shard::Commit::elsewhere);
+    if (until.never()) slot_->answered.wait();
+    else if (!slot_->answered.wait_until(until.at()))
+      return lifecycle::fail(errc::deadline_exceeded, "the write was handed in and may still happen: read to know");
     if (!*slot_->answer) return lifecycle::fail(to_error(slot_->answer->error()));
     auto out = decode_written(**slot_->answer);
     if (!out) return lifecycle::fail(to_error(out.error()));
@@ -29,7 +31,8 @@ class Pending final : public pending_write {
   }
 
  private:
-  std::shared_ptr<Slot> slot_;  // shared with the reply, which may come after the caller has gone
+  Shard& shard_;
+  std::shared_ptr<Slot> slot_;  // shared with the reply, which is still at it when the caller wakes
 };
 
 template <class T>
@@ -80,19 +83,16 @@ LocalStore::LocalStore(Engine::Parts& parts) : parts_(parts), reads_(*parts.shar
 
 std::unique_ptr<pending_write> LocalStore::submit(std::string verb, const Command& command) {
   auto slot = std::make_shared<Pending::Slot>();
-  parts_.shard->submit(make_input(std::move(verb), command, parts_.caller()), [slot](Result<Answer> answer) {
-    {
-      std::lock_guard lock(slot->mutex);
-      slot->answer.emplace(std::move(answer));
-    }
-    slot->answered.notify_one();
+  parts_.shard->post(make_input(std::move(verb), command, parts_.caller()), [slot](Result<Answer> answer) {
+    slot->answer.emplace(std::move(answer));
+    slot->answered.set();
   });
-  return std::make_unique<Pending>(std::move(slot));
+  return std::make_unique<Pending>(*parts_.shard, std::move(slot));
 }
 
 result<void> LocalStore::put_type(const dynamic_type& type) {
   std::string text = js::print(type_json(type));
-  auto done = say("put_type", {.type = type.name, .to = "code", .text = text});
+  auto done = say("put_type", {.type = type.name, .to = "code", .text = text}, {});
   if (!done) return lifecycle::fail(done.error());
   return {};
 }
@@ -117,8 +117,8 @@ result<instance> LocalStore::get(std::string_view workflow, std::string_view id_
   return to_instance(*found);
 }
 
-result<written> LocalStore::create(std::string_view workflow, std::string_view id_text, std::string bytes) {
-  return say("create", {.type = workflow, .id = id_text, .record = bytes});
+result<written> LocalStore::create(std::string_view workflow, std::string_view id_text, std::string bytes, deadline until) {
+  return say("create", {.type = workflow, .id = id_text, .record = bytes}, until);
 }
 
 std::unique_ptr<pending_write> LocalStore::replace(replace_request r) {
@@ -126,24 +126,24 @@ std::unique_ptr<pending_write> LocalStore::replace(replace_request r) {
                             .stamp = r.stamp, .expected_stamp = r.expected_stamp, .expected_version = r.expected_rev});
 }
 
-result<written> LocalStore::transition(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why) {
-  return say("transition", {.type = workflow, .id = id_text, .to = to, .note = why.note, .triggered = why.triggered});
+result<written> LocalStore::transition(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why, deadline until) {
+  return say("transition", {.type = workflow, .id = id_text, .to = to, .note = why.note, .triggered = why.triggered}, until);
 }
 
-result<written> LocalStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target) {
-  return say("complete", {.type = workflow, .id = id_text, .to = target});
+result<written> LocalStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target, deadline until) {
+  return say("complete", {.type = workflow, .id = id_text, .to = target}, until);
 }
 
-result<written> LocalStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason) {
-  return say("fail", {.type = workflow, .id = id_text, .note = reason});
+result<written> LocalStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason, deadline until) {
+  return say("fail", {.type = workflow, .id = id_text, .note = reason}, until);
 }
 
-result<written> LocalStore::remove(std::string_view workflow, std::string_view id_text) {
-  return say("remove", {.type = workflow, .id = id_text, .triggered = source::component});
+result<written> LocalStore::remove(std::string_view workflow, std::string_view id_text, deadline until) {
+  return say("remove", {.type = workflow, .id = id_text, .triggered = source::component}, until);
 }
 
-result<written> LocalStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object) {
-  return say("patch", {.type = workflow, .id = id_text, .text = json_object, .triggered = source::op});
+result<written> LocalStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object, deadline until) {
+  return say("patch", {.type = workflow, .id = id_text, .text = json_object, .triggered = source::op}, until);
 }
 
 result<any_page> LocalStore::list(std::string_view workflow, const any_query& query) {
@@ -177,7 +177,10 @@ static result<std::vector<snapshot>> snapshots(const Result<std::vector<Linked>>
   return out;
 }
 
-result<std::vector<snapshot>> LocalStore::children(std::string_view id_text) { return snapshots(reads_.children(tenant(), id_text)); }
+result<std::vector<snapshot>> LocalStore::children(std::string_view id_text) {
+  size_t skipped = 0;
+  return snapshots(reads_.children(tenant(), id_text, skipped));
+}
 
 result<std::vector<snapshot>> LocalStore::ancestors(std::string_view id_text, std::string& warning) {
   return snapshots(reads_.ancestors(tenant(), id_text, warning));
@@ -198,17 +201,17 @@ result<std::unique_ptr<subscription>> LocalStore::watch(std::string_view workflo
 }
 
 result<void> LocalStore::put_rule(std::string_view name, std::string_view json_rule) {
-  auto done = say("put_rule", {.id = name, .text = json_rule});
+  auto done = say("put_rule", {.id = name, .text = json_rule}, {});
   if (!done) return lifecycle::fail(done.error());
   return {};
 }
 
-result<written> LocalStore::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context) {
+result<written> LocalStore::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context, deadline until) {
   auto action = js::parse(json_action);
   if (!action) return failed(action);
   std::string text = js::print(js::object({{"action", std::move(*action)}, {"message", object_or_empty(context.message)}, {"caller", object_or_empty(context.caller)},
                                            {"schedule", object_or_empty(context.schedule)}, {"state", object_or_empty(context.state)}}));
-  return say("action", {.id = id_text, .text = text, .triggered = source::rule});
+  return say("action", {.id = id_text, .text = text, .triggered = source::rule}, until);
 }
 
 result<std::string> LocalStore::substitute(std::string_view id_text, std::string_view text, const rule_context& context) {

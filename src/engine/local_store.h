@@ -16,13 +16,13 @@ class LocalStore final : public store {
   result<dynamic_type> type(std::string_view workflow) override;
   result<std::vector<dynamic_type>> types() override;
   result<instance> get(std::string_view workflow, std::string_view id) override;
-  result<written> create(std::string_view workflow, std::string_view id, std::string record) override;
+  result<written> create(std::string_view workflow, std::string_view id, std::string record, deadline until) override;
   std::unique_ptr<pending_write> replace(replace_request request) override;
-  result<written> transition(std::string_view workflow, std::string_view id, std::string_view to, const how& why) override;
-  result<written> complete(std::string_view workflow, std::string_view id, std::string_view target) override;
-  result<written> mark_failed(std::string_view workflow, std::string_view id, std::string_view reason) override;
-  result<written> remove(std::string_view workflow, std::string_view id) override;
-  result<written> patch(std::string_view workflow, std::string_view id, std::string_view json_object) override;
+  result<written> transition(std::string_view workflow, std::string_view id, std::string_view to, const how& why, deadline until) override;
+  result<written> complete(std::string_view workflow, std::string_view id, std::string_view target, deadline until) override;
+  result<written> mark_failed(std::string_view workflow, std::string_view id, std::string_view reason, deadline until) override;
+  result<written> remove(std::string_view workflow, std::string_view id, deadline until) override;
+  result<written> patch(std::string_view workflow, std::string_view id, std::string_view json_object, deadline until) override;
   result<any_page> list(std::string_view workflow, const any_query& query) override;
   result<history_log> history(std::string_view workflow, std::string_view id) override;
   result<std::vector<snapshot>> children(std::string_view id) override;
@@ -30,12 +30,12 @@ class LocalStore final : public store {
   result<snapshot> lookup(std::string_view id) override;
   result<std::unique_ptr<subscription>> watch(std::string_view workflow, std::optional<revision> after) override;
   result<void> put_rule(std::string_view name, std::string_view json_rule) override;
-  result<written> run_action(std::string_view id, std::string_view json_action, const rule_context& context) override;
+  result<written> run_action(std::string_view id, std::string_view json_action, const rule_context& context, deadline until) override;
   result<std::string> substitute(std::string_view id, std::string_view text, const rule_context& context) override;
 
  private:
   std::unique_ptr<pending_write> submit(std::string verb, const Command& command);
-  result<written> say(std::string verb, const Command& command) { return submit(std::move(verb), command)->wait(); }
+  result<written> say(std::string verb, const Command& command, deadline until) { return submit(std::move(verb), command)->wait(until); }
   const std::string& tenant() const { return parts_.options.tenant; }
 
   Engine::Parts& parts_;

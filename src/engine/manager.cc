@@ -21,12 +21,17 @@ std::shared_ptr<const warn_function> log_or_stderr(warn_function log) {
   return std::make_shared<const warn_function>([](std::string_view text) { fmt::print(stderr, "pawl lifecycle: {}\n", text); });
 }
 
-failure cancelled() { return lifecycle::fail(errc::cancelled, "the stop token was asked before anything was written"); }
 failure reentrant(std::string_view workflow, std::string_view id_text) {
   return lifecycle::fail(errc::reentrant_update, fmt::format("{} '{}' is being mutated by this very thread", workflow, id_text));
 }
 
 }  // namespace
+
+result<void> still_wanted(const call_options& options) {
+  if (options.stop.stop_requested()) return lifecycle::fail(errc::cancelled, "the stop token was asked before anything was written");
+  if (options.until.passed()) return lifecycle::fail(errc::deadline_exceeded, "nothing was written");
+  return {};
+}
 
 manager::core::core() {
   std::random_device device;
@@ -63,7 +68,7 @@ manager::manager(std::shared_ptr<store> on, manager_options options) : log_(log_
 }
 
 result<manager> manager::connect(std::string_view address, remote_options options) {
-  auto on = RemoteStore::connect(address, options.token);
+  auto on = RemoteStore::connect(address, options);
   if (!on) return lifecycle::fail(on.error());
   return manager(*std::move(on), manager_options{std::move(options.log)});
 }
@@ -101,11 +106,11 @@ result<kind> manager::field_type(std::string_view workflow, std::string_view fie
   return f->k;
 }
 
-result<revision> manager::create_record(std::string_view workflow, std::string_view id_text, std::string bytes, std::stop_token stop) {
-  if (stop.stop_requested()) return cancelled();
+result<revision> manager::create_record(std::string_view workflow, std::string_view id_text, std::string bytes, const call_options& options) {
+  if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
   auto type = core_->type(workflow);
   if (!type) return lifecycle::fail(type.error());
-  auto done = core_->on->create(workflow, id_text, std::move(bytes));
+  auto done = core_->on->create(workflow, id_text, std::move(bytes), options.until);
   if (!done) return lifecycle::fail(done.error());
   return done->rev;
 }
@@ -119,28 +124,28 @@ result<instance> manager::get_record(std::string_view workflow, std::string_view
 }
 
 result<revision> manager::write(std::string_view workflow, std::string_view id_text, std::string_view to, how why, const record_mutator& f,
-                                int tries, std::stop_token stop) {
+                                int tries, const call_options& options) {
   if (!f && to.empty()) return lifecycle::fail(errc::mutator_required, "update needs a function that changes the state");
   auto type = core_->type(workflow);
   if (!type) return lifecycle::fail(type.error());
-  if (!f) return transition_record(workflow, id_text, to, why, stop);
-  if (stop.stop_requested()) return cancelled();
+  if (!f) return transition_record(workflow, id_text, to, why, options);
+  if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
   if (!to.empty() && !(*type)->declares(to)) return lifecycle::fail(errc::invalid_transition, fmt::format("'{}' is not a phase of {}", to, workflow));
   if (mutating(core_.get(), workflow, id_text)) return reentrant(workflow, id_text);
-  if (tries > 0) return core_->write_bare(**type, id_text, to, why, f, tries, stop);
-  return core_->write_in_line(**type, id_text, to, why, f, stop);
+  if (tries > 0) return core_->write_bare(**type, id_text, to, why, f, tries, options);
+  return core_->write_in_line(**type, id_text, to, why, f, options);
 }
 
-result<revision> manager::update_record(std::string_view workflow, std::string_view id_text, const record_mutator& f, std::stop_token stop) {
-  return write(workflow, id_text, {}, {}, f, 0, stop);
+result<revision> manager::update_record(std::string_view workflow, std::string_view id_text, const record_mutator& f, const call_options& options) {
+  return write(workflow, id_text, {}, {}, f, 0, options);
 }
 
-result<revision> manager::swap_record(std::string_view workflow, std::string_view id_text, std::string bytes, revision expected, std::stop_token stop) {
-  if (stop.stop_requested()) return cancelled();
+result<revision> manager::swap_record(std::string_view workflow, std::string_view id_text, std::string bytes, revision expected, const call_options& options) {
+  if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
   auto type = core_->type(workflow);
   if (!type) return lifecycle::fail(type.error());
   if (mutating(core_.get(), workflow, id_text)) return reentrant(workflow, id_text);
-  auto done = core_->on->replace({workflow, id_text, 0, expected, core_->new_stamp(), std::move(bytes), {}, {}})->wait();
+  auto done = core_->on->replace({workflow, id_text, 0, expected, core_->new_stamp(), std::move(bytes), {}, {}, options.until})->wait(options.until);
   if (!done) return lifecycle::fail(done.error());
   return done->rev;
 }
@@ -149,8 +154,8 @@ namespace {
 
 // What every other write has in common: not cancelled, registered here, not inside its own mutator.
 template <class Core, class Call>
-result<revision> guarded(Core& core, std::string_view workflow, std::string_view id_text, std::stop_token stop, Call&& call) {
-  if (stop.stop_requested()) return cancelled();
+result<revision> guarded(Core& core, std::string_view workflow, std::string_view id_text, const call_options& options, Call&& call) {
+  if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
   auto type = core.type(workflow);
   if (!type) return lifecycle::fail(type.error());
   if (mutating(&core, workflow, id_text)) return reentrant(workflow, id_text);
@@ -162,33 +167,45 @@ result<revision> guarded(Core& core, std::string_view workflow, std::string_view
 
 }  // namespace
 
-result<revision> manager::remove_record(std::string_view workflow, std::string_view id_text, std::stop_token stop) {
-  return guarded(*core_, workflow, id_text, stop, [&] { return core_->on->remove(workflow, id_text); });
+result<revision> manager::remove_record(std::string_view workflow, std::string_view id_text, const call_options& options) {
+  return guarded(*core_, workflow, id_text, options, [&] { return core_->on->remove(workflow, id_text, options.until); });
 }
 
-result<revision> manager::transition_record(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why, std::stop_token stop) {
-  return guarded(*core_, workflow, id_text, stop, [&] { return core_->on->transition(workflow, id_text, to, why); });
+result<revision> manager::transition_record(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why, const call_options& options) {
+  return guarded(*core_, workflow, id_text, options, [&] { return core_->on->transition(workflow, id_text, to, why, options.until); });
 }
 
-result<revision> manager::transition(std::string_view workflow, std::string_view id_text, std::string_view to, how why, std::stop_token stop) {
-  return transition_record(workflow, id_text, to, why, stop);
+result<revision> manager::transition(std::string_view workflow, std::string_view id_text, std::string_view to, how why, const call_options& options) {
+  return transition_record(workflow, id_text, to, why, options);
 }
 
-result<revision> manager::complete_record(std::string_view workflow, std::string_view id_text, std::string_view target, std::stop_token stop) {
-  return guarded(*core_, workflow, id_text, stop, [&] { return core_->on->complete(workflow, id_text, target); });
+result<revision> manager::complete_record(std::string_view workflow, std::string_view id_text, std::string_view target, const call_options& options) {
+  return guarded(*core_, workflow, id_text, options, [&] { return core_->on->complete(workflow, id_text, target, options.until); });
 }
 
-result<revision> manager::fail_record(std::string_view workflow, std::string_view id_text, std::string_view reason, std::stop_token stop) {
+result<revision> manager::fail_record(std::string_view workflow, std::string_view id_text, std::string_view reason, const call_options& options) {
   if (reason.empty()) return lifecycle::fail(errc::reason_required, "say why it failed");
-  return guarded(*core_, workflow, id_text, stop, [&] { return core_->on->mark_failed(workflow, id_text, reason); });
+  return guarded(*core_, workflow, id_text, options, [&] { return core_->on->mark_failed(workflow, id_text, reason, options.until); });
 }
 
-result<revision> manager::patch_record(std::string_view workflow, std::string_view id_text, std::string_view json_object, std::stop_token stop) {
-  return guarded(*core_, workflow, id_text, stop, [&] { return core_->on->patch(workflow, id_text, json_object); });
+result<revision> manager::patch_record(std::string_view workflow, std::string_view id_text, std::string_view json_object, const call_options& options) {
+  return guarded(*core_, workflow, id_text, options, [&] { return core_->on->patch(workflow, id_text, json_object, options.until); });
 }
 
-result<revision> manager::operator_patch(std::string_view workflow, std::string_view id_text, std::string_view json_object, std::stop_token stop) {
-  return patch_record(workflow, id_text, json_object, stop);
+result<revision> manager::complete(std::string_view workflow, std::string_view id_text, std::string_view target, const call_options& options) {
+  return complete_record(workflow, id_text, target, options);
+}
+
+result<revision> manager::fail(std::string_view workflow, std::string_view id_text, std::string_view reason, const call_options& options) {
+  return fail_record(workflow, id_text, reason, options);
+}
+
+result<revision> manager::remove(std::string_view workflow, std::string_view id_text, const call_options& options) {
+  return remove_record(workflow, id_text, options);
+}
+
+result<revision> manager::operator_patch(std::string_view workflow, std::string_view id_text, std::string_view json_object, const call_options& options) {
+  return patch_record(workflow, id_text, json_object, options);
 }
 
 result<any_page> manager::list_records(std::string_view workflow, const any_query& ask) const {
@@ -223,14 +240,14 @@ result<std::vector<snapshot>> manager::ancestors(std::string_view id_text) const
 
 result<snapshot> manager::lookup(std::string_view id_text) const { return core_->on->lookup(id_text); }
 
-result<revision> manager::create_json(std::string_view workflow, std::string_view id_text, std::string_view json_object, std::stop_token stop) {
+result<revision> manager::create_json(std::string_view workflow, std::string_view id_text, std::string_view json_object, const call_options& options) {
   auto type = core_->type(workflow);
   if (!type) return lifecycle::fail(type.error());
   auto body = js::parse(json_object);
   if (!body) return lifecycle::fail(errc::type_mismatch, body.error().message);
   auto bytes = record_of(make_type(**type), id_text, *body);
   if (!bytes) return lifecycle::fail(to_error(bytes.error()));
-  return create_record(workflow, id_text, *std::move(bytes), stop);
+  return create_record(workflow, id_text, *std::move(bytes), options);
 }
 
 result<snapshot> manager::get_json(std::string_view workflow, std::string_view id_text) const {
@@ -250,8 +267,9 @@ result<std::vector<snapshot>> manager::list_json(std::string_view workflow, cons
 
 result<void> manager::put_rule(std::string_view rule_name, std::string_view json_rule) { return core_->on->put_rule(rule_name, json_rule); }
 
-result<revision> manager::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context) {
-  auto done = core_->on->run_action(id_text, json_action, context);
+result<revision> manager::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context, const call_options& options) {
+  if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
+  auto done = core_->on->run_action(id_text, json_action, context, options.until);
   if (!done) return lifecycle::fail(done.error());
   if (!done->warning.empty()) warn(done->warning);
   return done->rev;

@@ -30,15 +30,17 @@ struct manager::core {
   uint64_t new_stamp() { return stamp_base_ + stamps_.fetch_add(2, std::memory_order_relaxed); }
 
   result<revision> write_in_line(const dynamic_type& type, std::string_view id, std::string_view to, const how& why, const record_mutator& f,
-                                 std::stop_token stop);
+                                 const call_options& options);
   result<revision> write_bare(const dynamic_type& type, std::string_view id, std::string_view to, const how& why, const record_mutator& f, int tries,
-                              std::stop_token stop);
+                              const call_options& options);
 
  private:
   uint64_t stamp_base_;
   std::atomic<uint64_t> stamps_{0};
 };
 
+// Neither stopped nor too late, asked before anything is handed in.
+result<void> still_wanted(const call_options& options);
 // True while this thread runs a mutator on the instance.
 bool mutating(const void* manager, std::string_view workflow, std::string_view id);
 

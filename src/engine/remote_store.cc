@@ -32,11 +32,16 @@ revision revision_of(const HttpAnswer& answer) {
 class Settled final : public pending_write {
  public:
   explicit Settled(result<written> outcome) : outcome_(std::move(outcome)) {}
-  result<written> wait() override { return outcome_; }
+  result<written> wait(deadline) override { return outcome_; }
 
  private:
   result<written> outcome_;
 };
+
+uint64_t uint_member(const js::Value& from, std::string_view name) {
+  const js::Value* member = from.find(name);
+  return member && member->is_number() ? member->as_uint64().value_or(0) : 0;
+}
 
 js::Value object_or_empty(std::string_view text) {
   auto parsed = js::parse(text);
@@ -83,8 +88,17 @@ error error_of(int status, std::string_view body) {
 
 result<instance> parse_state(const Type& type, const js::Value& state, revision rev) {
   std::string id_text(state.string_or(type.id_field));
-  auto bytes = record_of(type, id_text, state);
+  // Members that this program does not know belong to another version of the type: they are kept.
+  js::Object listed;
+  std::string unlisted;
+  if (state.is_object())
+    for (const auto& [name, member] : state.object()) {
+      if (type.def.find(name)) listed.add(name, member);
+      else record::put(unlisted, name, value(json{js::print(member)}));
+    }
+  auto bytes = record_of(type, id_text, js::Value(std::move(listed)));
   if (!bytes) return lifecycle::fail(to_error(bytes.error()));
+  *bytes += unlisted;
   struct Kept {
     std::string id, record;
   };
@@ -100,23 +114,23 @@ result<instance> parse_state(const Type& type, const js::Value& state, revision 
   return out;
 }
 
-result<std::shared_ptr<store>> RemoteStore::connect(std::string_view address, std::string token) {
-  auto client = HttpClient::make(address, std::move(token));
+result<std::shared_ptr<store>> RemoteStore::connect(std::string_view address, const remote_options& options) {
+  auto client = HttpClient::make(address, {options.token, options.timeout, options.ca_file});
   if (!client) return lifecycle::fail(to_error(client.error()));
   auto out = std::make_shared<RemoteStore>(*std::move(client));
   if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
   return std::shared_ptr<store>(std::move(out));
 }
 
-result<HttpAnswer> RemoteStore::ask(HttpAsk what) {
-  auto answer = client_->send(what);
+result<HttpAnswer> RemoteStore::ask(HttpAsk what, deadline until) {
+  auto answer = client_->send(what, until);
   if (!answer) return lifecycle::fail(to_error(answer.error()));
   if (answer->status / 100 != 2) return lifecycle::fail(error_of(answer->status, answer->body));
   return *std::move(answer);
 }
 
-result<js::Value> RemoteStore::ask_json(HttpAsk what, HttpAnswer* whole) {
-  auto answer = ask(std::move(what));
+result<js::Value> RemoteStore::ask_json(HttpAsk what, HttpAnswer* whole, deadline until) {
+  auto answer = ask(std::move(what), until);
   if (!answer) return lifecycle::fail(answer.error());
   auto parsed = js::parse(answer->body);
   if (!parsed) return lifecycle::fail(errc::storage, "the server's answer is not JSON: " + parsed.error().message);
@@ -124,9 +138,9 @@ result<js::Value> RemoteStore::ask_json(HttpAsk what, HttpAnswer* whole) {
   return *std::move(parsed);
 }
 
-result<written> RemoteStore::write(HttpAsk what) {
+result<written> RemoteStore::write(HttpAsk what, deadline until) {
   HttpAnswer whole;
-  auto body = ask_json(std::move(what), &whole);
+  auto body = ask_json(std::move(what), &whole, until);
   if (!body) return lifecycle::fail(body.error());
   return written{revision_of(whole), std::string(body->string_or("phase")), std::string(body->string_or("warning"))};
 }
@@ -179,43 +193,57 @@ result<instance> RemoteStore::get(std::string_view workflow, std::string_view id
   return parse_state(**def, *body, revision_of(whole));
 }
 
-static std::string state_of(const dynamic_type& def, std::string_view bytes) {
+// A record as the body of a request.
+static result<std::string> state_of(const dynamic_type& def, std::string_view bytes) {
   std::string out;
-  return append_state(out, def, bytes) ? out : "{}";
+  if (!append_state(out, def, bytes)) return lifecycle::fail(errc::type_mismatch, "the state does not fit the definition of " + def.name);
+  record::walk at(bytes);
+  while (at.next()) {
+    if (def.find(at.name) || at.f != record::f_json) continue;
+    out.back() = ',';
+    js::append_string(out, at.name);
+    out.append(":").append(at.as_text()).append("}");
+  }
+  return out;
 }
 
-result<written> RemoteStore::create(std::string_view workflow, std::string_view id_text, std::string bytes) {
+result<written> RemoteStore::create(std::string_view workflow, std::string_view id_text, std::string bytes, deadline until) {
   if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto def = known(workflow);
   if (!def) return lifecycle::fail(def.error());
-  return write({"POST", instance_path(workflow, id_text), {}, state_of((*def)->def, bytes)});
+  auto body = state_of((*def)->def, bytes);
+  if (!body) return lifecycle::fail(body.error());
+  return write({"POST", instance_path(workflow, id_text), {}, *std::move(body)}, until);
 }
 
 std::unique_ptr<pending_write> RemoteStore::replace(replace_request r) {
   auto def = known(r.workflow);
   if (!def) return std::make_unique<Settled>(lifecycle::fail(def.error()));
+  auto body = state_of((*def)->def, r.record);
+  if (!body) return std::make_unique<Settled>(lifecycle::fail(body.error()));
   revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
   std::string path = fmt::format("{}?source={}&to={}&note={}", instance_path(r.workflow, r.id), name_of(r.why.triggered), in_path(r.to), in_path(r.why.note));
-  return std::make_unique<Settled>(write({"PUT", std::move(path), {{"If-Match", fmt::format("\"{}\"", expected)}}, state_of((*def)->def, r.record)}));
+  return std::make_unique<Settled>(write({"PUT", std::move(path), {{"If-Match", fmt::format("\"{}\"", expected)}}, *std::move(body)}, r.until));
 }
 
-result<written> RemoteStore::transition(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why) {
+result<written> RemoteStore::transition(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why, deadline until) {
   if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
-  return write({"POST", operator_path(workflow, id_text) + "/transition", {}, js::print(js::object({{"phase", to}, {"note", why.note}}))});
+  std::string path = fmt::format("{}/transition?source={}", instance_path(workflow, id_text), name_of(why.triggered));
+  return write({"POST", std::move(path), {}, js::print(js::object({{"phase", to}, {"note", why.note}}))}, until);
 }
 
-result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target) {
-  return write({"POST", instance_path(workflow, id_text) + "/complete", {}, js::print(js::object({{"target", target}}))});
+result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target, deadline until) {
+  return write({"POST", instance_path(workflow, id_text) + "/complete", {}, js::print(js::object({{"target", target}}))}, until);
 }
 
-result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason) {
-  return write({"POST", instance_path(workflow, id_text) + "/fail", {}, js::print(js::object({{"reason", reason}}))});
+result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason, deadline until) {
+  return write({"POST", instance_path(workflow, id_text) + "/fail", {}, js::print(js::object({{"reason", reason}}))}, until);
 }
 
-result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text) { return write({"DELETE", instance_path(workflow, id_text)}); }
+result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text, deadline until) { return write({"DELETE", instance_path(workflow, id_text) + "?source=component"}, until); }
 
-result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object) {
-  return write({"POST", operator_path(workflow, id_text) + "/state", {}, std::string(json_object)});
+result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object, deadline until) {
+  return write({"POST", operator_path(workflow, id_text) + "/state", {}, std::string(json_object)}, until);
 }
 
 result<any_page> RemoteStore::list(std::string_view workflow, const any_query& query) {
@@ -224,21 +252,24 @@ result<any_page> RemoteStore::list(std::string_view workflow, const any_query& q
   // A value of another kind than its field's equals nothing; the wire would coerce it.
   for (const auto& [name, v] : query.match)
     if (const auto* f = (*def)->def.find(name); f && f->k != v.k) return any_page{};
-  HttpAnswer whole;
-  auto body = ask_json({"GET", "/workflows/" + in_path(workflow) + query_text(query)}, &whole);
+  auto body = ask_json({"GET", "/pawl/v1/lifecycle/instances/" + in_path(workflow) + query_text(query)});
   if (!body) return lifecycle::fail(body.error());
   any_page out;
-  if (body->is_array())
-    for (const js::Value& state : body->array()) {
-      auto one = parse_state(**def, state, 0);
-      if (one) out.items.push_back(*std::move(one));
-      else ++out.skipped;
+  const js::Value* list = body->find("instances");
+  if (!list || !list->is_array()) return lifecycle::fail(errc::storage, "the server's answer has no \"instances\"");
+  for (const js::Value& one : list->array()) {
+    const js::Value* state = one.find("state");
+    auto made = parse_state(**def, state ? *state : js::Value(), uint_member(one, "revision"));
+    if (!made) {
+      ++out.skipped;
+      continue;
     }
-  std::string_view skipped = whole.header("X-Pawl-Skipped");
-  size_t more = 0;
-  std::from_chars(skipped.data(), skipped.data() + skipped.size(), more);
-  out.skipped += more;
-  out.cursor = whole.header("X-Pawl-Cursor");
+    made->created_ns = parse_rfc3339(one.string_or("created")).value_or(0);
+    made->updated_ns = parse_rfc3339(one.string_or("updated")).value_or(0);
+    out.items.push_back(*std::move(made));
+  }
+  out.skipped += uint_member(*body, "skipped");
+  out.cursor = body->string_or("cursor");
   return out;
 }
 
@@ -256,7 +287,7 @@ result<history_log> RemoteStore::history(std::string_view workflow, std::string_
     if (auto at = parse_rfc3339(one.string_or("at"))) event.at = time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*at)));
     for (size_t i = 0; i < std::size(kSources); ++i)
       if (kSources[i] == one.string_or("triggered")) event.triggered = static_cast<source>(i);
-    if (const js::Value* rev = one.find("revision"); rev && rev->is_number()) event.rev = rev->as_uint64().value_or(0);
+    event.rev = uint_member(one, "revision");
     out.events.push_back(std::move(event));
   }
   return out;
@@ -265,10 +296,9 @@ result<history_log> RemoteStore::history(std::string_view workflow, std::string_
 result<snapshot> RemoteStore::linked(const js::Value& from) {
   auto def = known(from.string_or("workflow"));
   if (!def) return lifecycle::fail(def.error());
-  const js::Value* rev = from.find("revision");
   const js::Value* state = from.find("state");
   if (!state) return lifecycle::fail(errc::corrupt_value, "the server could not read the state");
-  auto one = parse_state(**def, *state, rev && rev->is_number() ? rev->as_uint64().value_or(0) : 0);
+  auto one = parse_state(**def, *state, uint_member(from, "revision"));
   if (!one) return lifecycle::fail(one.error());
   return to_snapshot((*def)->def, *one);
 }
@@ -313,12 +343,12 @@ result<void> RemoteStore::put_rule(std::string_view name, std::string_view json_
   return {};
 }
 
-result<written> RemoteStore::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context) {
+result<written> RemoteStore::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context, deadline until) {
   auto action = js::parse(json_action);
   if (!action) return lifecycle::fail(errc::invalid_rule, action.error().message);
   js::Value body = context_json(id_text, context);
   body.object().set("action", *std::move(action));
-  return write({"POST", "/pawl/v1/lifecycle/actions", {}, js::print(body)});
+  return write({"POST", "/pawl/v1/lifecycle/actions", {}, js::print(body)}, until);
 }
 
 result<std::string> RemoteStore::substitute(std::string_view id_text, std::string_view text, const rule_context& context) {

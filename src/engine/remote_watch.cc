@@ -66,10 +66,12 @@ void RemoteSubscription::take(std::string_view event) {
   wake_.notify_all();
 }
 
-std::optional<any_change> RemoteSubscription::next(std::stop_token stop) {
+std::optional<any_change> RemoteSubscription::next(const call_options& options) {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, stop, [&] { return over_ || !queue_.empty(); });
-  if (stop.stop_requested() || queue_.empty()) return std::nullopt;
+  auto ready = [&] { return over_ || !queue_.empty(); };
+  if (options.until.never()) wake_.wait(lock, options.stop, ready);
+  else wake_.wait_until(lock, options.stop, options.until.at(), ready);
+  if (options.stop.stop_requested() || queue_.empty()) return std::nullopt;
   any_change out = std::move(queue_.front());
   queue_.pop_front();
   wake_.notify_all();

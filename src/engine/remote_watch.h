@@ -14,7 +14,7 @@ class RemoteSubscription final : public subscription {
  public:
   RemoteSubscription(std::shared_ptr<HttpClient> client, TypePtr type, std::optional<revision> after);
   ~RemoteSubscription() override { close(); }
-  std::optional<any_change> next(std::stop_token stop) override;
+  std::optional<any_change> next(const call_options& options) override;
   void close() override;
 
  private:

@@ -55,14 +55,24 @@ class Spoiler final : public pawl::Program {
  public:
   std::string_view name() const override { return "lifecycle"; }
   Result<Bytes> run(Turn& turn, const Input& input) const override {
-    if (input.verb != "spoil") return inner_.run(turn, input);
-    turn.write(instance_key(turn.caller().tenant, "drone-survey", input.body), "no record");
+    Key at = instance_key(turn.caller().tenant, "drone-survey", input.body);
+    if (input.verb == "spoil") turn.write(at, "no record");
+    else if (input.verb == "mend") turn.write(at, landing(input.body));
+    else return inner_.run(turn, input);
     return Bytes();
   }
   void view(const Committed& frame, ViewRows& rows) const override { inner_.view(frame, rows); }
   bool keeps_history(BytesView key) const override { return inner_.keeps_history(key); }
 
  private:
+  static Bytes landing(std::string_view id_text) {
+    Mission one{.entity_id = std::string(id_text), .phase = "landing"};
+    std::string record_bytes = to_record(one);
+    Held held;
+    held.phase = one.phase;
+    held.record = record_bytes;
+    return encode(held);
+  }
   lifecycle::Program inner_;
 };
 
@@ -100,11 +110,11 @@ struct routes : testing::Test {
   void make(std::string id, std::string phase_name = "planning") {
     ASSERT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/" + id, "{\"phase\":\"" + phase_name + "\"}").status, 201);
   }
-  void spoil(std::string id) {
+  void spoil(std::string id, std::string verb = "spoil") {
     std::atomic<bool> done{false};
     Input input;
     input.program = "lifecycle";
-    input.verb = "spoil";
+    input.verb = std::move(verb);
     input.body = std::move(id);
     input.caller = {"t", "ann", ""};
     shard->submit(std::move(input), [&](Result<Answer> a) {
@@ -227,6 +237,7 @@ TEST_F(routes, sockets_can_be_refused_by_origin_or_altogether) {
   EXPECT_EQ(ask({.allowed_origins = {"http://ours"}}, {}), 403);
   EXPECT_EQ(ask({.allowed_origins = {"http://ours"}}, {{"Origin", "http://ours"}}), 101);
 }
+// case 134
 TEST_F(routes, bytes_that_cannot_be_read_are_reported_and_skipped) {
   make("m2");
   auto watcher = std::make_shared<Recorder>();
@@ -236,11 +247,17 @@ TEST_F(routes, bytes_that_cannot_be_read_are_reported_and_skipped) {
   auto listed = say("GET", "/workflows/drone-survey");
   EXPECT_EQ(listed.status, 200);
   EXPECT_EQ(js::parse(listed.body)->array().size(), 1u);
-  EXPECT_EQ(say("GET", "/workflows").status, 200);
+  EXPECT_EQ(*wire::find_header(listed.headers, "X-Pawl-Skipped"), "1");
+  auto index = say("GET", "/workflows");
+  EXPECT_EQ(index.status, 200);
+  auto row = js::parse(index.body)->array()[0];
+  EXPECT_EQ(js::print(*row.find("counts_by_phase")), R"({"planning":1})");
+  EXPECT_NE(row.string_or("counts_error").find("1 instance"), std::string_view::npos) << index.body;
   EXPECT_EQ(say("POST", "/workflows/drone-survey/m2/transition", R"({"phase":"flying"})").status, 500);
   say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
   EXPECT_NE(watcher->text().find("\"flying\""), std::string::npos);
 }
+// case 154
 TEST_F(routes, an_unreadable_revision_is_left_out_of_the_history) {
   say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
   spoil("m1");
@@ -249,6 +266,29 @@ TEST_F(routes, an_unreadable_revision_is_left_out_of_the_history) {
   auto events = js::parse(history.body)->array();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].string_or("to"), "flying");
+  // What comes after it begins where the last readable one stood.
+  spoil("m1", "mend");
+  events = js::parse(say("GET", "/workflows/drone-survey/m1/history").body)->array();
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[2].string_or("from"), "flying");
+  EXPECT_EQ(events[2].string_or("to"), "landing");
+}
+// case 158
+TEST_F(routes, an_event_always_has_four_members_and_a_note_only_when_there_is_one) {
+  say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying","note":"cleared"})");
+  say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"landing","note":""})");
+  auto events = js::parse(say("GET", "/workflows/drone-survey/m1/history").body)->array();
+  ASSERT_EQ(events.size(), 3u);
+  for (const js::Value& event : events)
+    for (auto member : {"from", "to", "at", "triggered"}) {
+      ASSERT_TRUE(event.find(member)) << member;
+      EXPECT_TRUE(event.find(member)->is_string());
+    }
+  EXPECT_EQ(events[0].string_or("from", "?"), "");
+  EXPECT_FALSE(events[0].find("note"));
+  EXPECT_EQ(events[1].string_or("note"), "cleared");
+  EXPECT_FALSE(events[2].find("note"));
+  EXPECT_TRUE(parse_rfc3339(events[2].string_or("at")));
 }
 TEST_F(routes, paths_that_are_not_clean_are_sent_to_those_that_are) {
   auto moved = say("GET", "/workflows//drone-survey");

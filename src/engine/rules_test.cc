@@ -7,6 +7,7 @@
 #include "faces/lifecycle/substitute.h"
 #include "json/text.h"
 #include "faces/lifecycle/cron.h"
+#include "faces/lifecycle/rules.h"
 
 namespace pawl::lifecycle {
 
@@ -47,12 +48,15 @@ struct rules : Missions {
   }
 };
 
+// case 167
 TEST_F(rules, a_transition_is_by_the_rule) {
   ASSERT_TRUE(run("m1", R"({"type":"lifecycle_transition","workflow":"drone-survey","phase":"flying"})"));
   EXPECT_EQ(phase_of("m1"), "flying");
   EXPECT_EQ((*m.history<Mission>("m1"))[1].triggered, source::rule);
 }
+// case 168
 TEST_F(rules, without_a_workflow_the_id_finds_it) { EXPECT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":"flying"})")); }
+// case 169
 TEST_F(rules, a_phase_may_come_from_the_message) {
   rule_context context;
   context.message = R"({"next_phase":"flying"})";
@@ -60,11 +64,20 @@ TEST_F(rules, a_phase_may_come_from_the_message) {
   EXPECT_ERRC(run("m1", R"({"type":"lifecycle_transition","phase":"$message.other"})", context), errc::unresolved_template);
   EXPECT_EQ(phase_of("m1"), "flying");
 }
+// case 170
 TEST_F(rules, blanks_around_a_phase_are_trimmed) {
   EXPECT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":" flying "})"));
   EXPECT_FALSE(run("m1", R"({"type":"lifecycle_transition","phase":"  "})"));
 }
-TEST_F(rules, an_action_needs_an_entity) { EXPECT_FALSE(run("", R"({"type":"lifecycle_transition","phase":"flying"})")); }
+// case 171
+TEST_F(rules, an_action_needs_an_entity_that_somebody_manages) {
+  for (auto type : {"lifecycle_transition", "lifecycle_complete", "lifecycle_fail"}) {
+    std::string action = R"({"type":")" + std::string(type) + R"(","phase":"flying","reason":"x"})";
+    EXPECT_ERRC(run("", action), errc::bad_id);
+    EXPECT_ERRC(run("nobody", action), errc::entity_not_found);
+  }
+}
+// case 172
 TEST_F(rules, everything_set_goes_in_one_revision_with_the_phase) {
   ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.small = 5; }));
   revision before = m.get_with_revision<Counter>("c1")->second;
@@ -77,33 +90,39 @@ TEST_F(rules, everything_set_goes_in_one_revision_with_the_phase) {
   EXPECT_EQ(now.amount, 2.5);
   EXPECT_EQ(now.phase, "b");
 }
+// case 173
 TEST_F(rules, a_decrement_stops_at_zero_only_for_unsigned) {
   ASSERT_TRUE(set(R"("small":{"op":"decrement"},"number":{"op":"decrement"})"));
   EXPECT_EQ(m.get<Counter>("c1")->small, 0);
   EXPECT_EQ(m.get<Counter>("c1")->number, -1);
 }
+// case 174
 TEST_F(rules, protected_fields_stop_the_action_before_the_transition) {
   for (auto name : {"entity_id", "phase", "nothing"})
     EXPECT_ERRC(set("\"" + std::string(name) + R"(":"x")"), errc::field_not_operator_writable);
   EXPECT_ERRC(run("m1", R"({"type":"lifecycle_transition","phase":"flying","set":{"internal_state":"x"}})"), errc::field_not_operator_writable);
   EXPECT_EQ(phase_of("m1"), "planning");
 }
+// case 175
 TEST_F(rules, impossible_steps_store_nothing) {
   EXPECT_ERRC(set(R"("word":{"op":"increment"})"), errc::type_mismatch);
   EXPECT_ERRC(set(R"("number":{"op":"multiply"})"), errc::invalid_rule);
   EXPECT_ERRC(set(R"("number":{"op":"Increment"})"), errc::invalid_rule);
   EXPECT_EQ(m.get<Counter>("c1")->phase, "a");
 }
+// case 176
 TEST_F(rules, null_sets_the_zero) {
   ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.word = "x"; }));
   ASSERT_TRUE(set(R"("word":null)"));
   EXPECT_EQ(m.get<Counter>("c1")->word, "");
 }
+// case 177
 TEST_F(rules, numbers_are_never_rounded_or_wrapped) {
   for (auto members : {R"("number":5.9)", R"("small":300)", R"("small":-1)"}) EXPECT_ERRC(set(members), errc::type_mismatch);
   ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.small = 255; }));
   EXPECT_ERRC(set(R"("small":{"op":"increment"})"), errc::type_mismatch);
 }
+// case 178
 TEST_F(rules, a_number_from_the_message_is_a_number) {
   rule_context context;
   context.message = R"({"k":42,"text":"7"})";
@@ -112,10 +131,12 @@ TEST_F(rules, a_number_from_the_message_is_a_number) {
   EXPECT_EQ(m.get<Counter>("c1")->small, 7);
   EXPECT_EQ(m.get<Counter>("c1")->word, "42");
 }
+// case 179
 TEST_F(rules, a_leftover_token_is_never_stored) {
   EXPECT_ERRC(set(R"("word":"hello $message.who")"), errc::unresolved_template);
   EXPECT_EQ(m.get<Counter>("c1")->phase, "a");
 }
+// case 180
 TEST_F(rules, fail_needs_a_reason_and_substitutes_it) {
   make("m2", "landing");
   EXPECT_FALSE(run("m2", R"({"type":"lifecycle_fail"})"));
@@ -125,15 +146,18 @@ TEST_F(rules, fail_needs_a_reason_and_substitutes_it) {
   ASSERT_TRUE(run("m2", R"({"type":"lifecycle_fail","reason":"denied by $caller.id"})", context));
   EXPECT_EQ((*m.history<Mission>("m2"))[1].note, "denied by bob");
 }
+// case 181
 TEST_F(rules, the_reason_of_a_transition_is_substituted_too) {
   ASSERT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":"flying","reason":"from $entity.lifecycle.phase of $entity.id"})"));
   EXPECT_EQ((*m.history<Mission>("m1"))[1].note, "from planning of m1");
 }
+// case 182
 TEST_F(rules, complete_is_complete) {
   make("m2", "landing");
   ASSERT_TRUE(run("m2", R"({"type":"lifecycle_complete"})"));
   EXPECT_EQ(phase_of("m2"), "completed");
 }
+// case 183
 TEST_F(rules, each_lifecycle_variable_has_its_own_value) {
   EXPECT_EQ(*m.substitute("m1", "$entity.lifecycle.workflow|$entity.lifecycle.phase|$entity.lifecycle.terminal."), "drone-survey|planning|false.");
   EXPECT_NE(m.substitute("m1", "$entity.lifecycle.workflow_def")->find("\"transitions\""), std::string::npos);
@@ -141,6 +165,7 @@ TEST_F(rules, each_lifecycle_variable_has_its_own_value) {
   make("acme.fleet.survey.gcs.mission.m9");
   EXPECT_EQ(*m.substitute("acme.fleet.survey.gcs.mission.m9", "$entity.org/$entity.instance costs $5"), "acme/m9 costs $5");
 }
+// case 184
 TEST(substitution, asks_once_and_only_when_it_must) {
   int asked = 0;
   Variables v;
@@ -166,12 +191,35 @@ TEST_F(rules, entering_a_phase_sets_a_rule_off) {
   EXPECT_EQ(log[2].triggered, source::rule);
   EXPECT_EQ(log[2].caller, "rule:land");
 }
+// case 185
 TEST_F(rules, a_condition_may_ask_for_the_lifecycle) {
   ASSERT_TRUE(m.put_rule("ask", R"({"workflow":"drone-survey","on":{"phase":"flying"},
     "when":[{"field":"$entity.lifecycle.phase","value":"flying"},{"field":"$entity.lifecycle.terminal","value":false}],
     "then":[{"type":"lifecycle_transition","phase":"landing"}]})"));
   ASSERT_TRUE(m.transition<Mission>("m1", "flying"));
   EXPECT_TRUE(eventually([&] { return phase_of("m1") == "landing"; }));
+}
+// case 185
+TEST(condition, an_entity_that_nobody_manages_is_false_and_an_error_when_required) {
+  Variables v;
+  v.entity_id = "stray";
+  v.lookup = []() -> std::shared_ptr<const Managed> { return nullptr; };
+  Condition c{"$entity.lifecycle.phase", true, js::Value("flying"), false};
+  auto plain = holds({c}, nullptr, {}, v);
+  ASSERT_TRUE(plain);
+  EXPECT_FALSE(*plain);
+  c.required = true;
+  auto required = holds({c}, nullptr, {}, v);
+  ASSERT_FALSE(required);
+  for (auto word : {"$entity.lifecycle.phase", "'stray'", "not managed", "required"})
+    EXPECT_NE(required.error().message.find(word), std::string::npos) << required.error().message;
+  auto type = std::make_shared<const Type>(make_type(describe<Mission>()));
+  Variables managed;
+  managed.entity_id = "m1";
+  managed.lookup = [&] { return std::make_shared<const Managed>(Managed{type, "flying"}); };
+  EXPECT_TRUE(*holds({c}, type.get(), {}, managed));
+  c.wanted = js::Value("landing");
+  EXPECT_FALSE(*holds({c}, type.get(), {}, managed));
 }
 TEST_F(rules, a_ring_of_rules_ends) {
   ASSERT_TRUE(m.put_rule("ab", R"({"workflow":"counter","on":{"phase":"b"},"then":[{"type":"lifecycle_transition","phase":"a","set":{"number":{"op":"increment"}}}]})"));
@@ -195,6 +243,7 @@ TEST_F(rules, max_iterations_bounds_the_firings_of_one_instance) {
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(m.get<Counter>("c1")->phase, "b");
 }
+// case 186
 TEST_F(rules, a_schedule_acts_on_every_instance_that_fits) {
   make("m2"), make("m3", "landing");
   ASSERT_TRUE(m.put_rule("sweep", R"({"workflow":"drone-survey","on":{"every":"PT1S"},"when":{"phase":"planning"},
@@ -203,6 +252,7 @@ TEST_F(rules, a_schedule_acts_on_every_instance_that_fits) {
   EXPECT_EQ(phase_of("m3"), "landing");
   EXPECT_TRUE((*m.history<Mission>("m1"))[1].note.starts_with("swept at 20"));
 }
+// case 186
 TEST_F(rules, a_cron_line_acts_too) {
   ASSERT_TRUE(m.put_rule("tick", R"({"workflow":"drone-survey","on":{"cron":"* * * * * *"},"when":{"phase":"planning"},
     "then":[{"type":"lifecycle_transition","phase":"flying","reason":"$cron_fire_time_unix"}]})"));

@@ -78,10 +78,10 @@ void LocalSubscription::load_page() {
   }
 }
 
-std::optional<any_change> LocalSubscription::next(std::stop_token stop) {
+std::optional<any_change> LocalSubscription::next(const call_options& options) {
   std::lock_guard reading(reader_);
   while (true) {
-    if (stop.stop_requested()) return std::nullopt;
+    if (options.stop.stop_requested()) return std::nullopt;
     if (!early_.empty()) {
       any_change out = std::move(early_.front());
       early_.pop_front();
@@ -96,8 +96,10 @@ std::optional<any_change> LocalSubscription::next(std::stop_token stop) {
   }
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, stop, [&] { return closed_ || !queue_.empty(); });
-    if (closed_ || stop.stop_requested() || queue_.empty()) return std::nullopt;
+    auto ready = [&] { return closed_ || !queue_.empty(); };
+    if (options.until.never()) wake_.wait(lock, options.stop, ready);
+    else wake_.wait_until(lock, options.stop, options.until.at(), ready);
+    if (closed_ || options.stop.stop_requested() || queue_.empty()) return std::nullopt;
     Waiting one = std::move(queue_.front());
     if (auto it = by_id_.find(one.told->id); it != by_id_.end() && it->second == queue_.begin()) by_id_.erase(it);
     queue_.pop_front();

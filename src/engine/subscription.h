@@ -16,7 +16,7 @@ class LocalSubscription final : public subscription {
   ~LocalSubscription() override { close(); }
   // Without `after`: the snapshot first. With it: the journal from there.
   Result<void> begin(std::optional<Seq> after);
-  std::optional<any_change> next(std::stop_token stop) override;
+  std::optional<any_change> next(const call_options& options) override;
   void close() override;
 
  private:

@@ -16,48 +16,63 @@ static dynamic_type with_table(std::vector<std::pair<std::string, std::vector<st
 
 static errc code_of(const Result<void>& got) { return got ? errc{} : errc_of(got.error()); }
 
+// case 1
 TEST(table, the_drone_survey_is_valid) { EXPECT_TRUE(validate_table(drone())); }
+// case 2
 TEST(table, an_empty_one_is_refused) { EXPECT_EQ(code_of(validate_table(with_table({}))), errc::invalid_transitions_table); }
+// case 3
 TEST(table, an_edge_to_an_undeclared_phase_is_refused_by_name) {
   auto got = validate_table(with_table({{"a", {"nowhere"}}}));
   EXPECT_EQ(code_of(got), errc::invalid_transitions_table);
   EXPECT_NE(got.error().message.find("nowhere"), std::string::npos);
 }
+// case 4
 TEST(table, a_target_twice_from_one_phase_is_refused) {
   EXPECT_EQ(code_of(validate_table(with_table({{"a", {"b", "b"}}, {"b", {}}}))), errc::invalid_transitions_table);
 }
+// case 5
 TEST(table, an_empty_phase_name_is_refused) { EXPECT_EQ(code_of(validate_table(with_table({{"", {}}}))), errc::invalid_transitions_table); }
+// case 6
 TEST(table, an_empty_target_name_is_refused) { EXPECT_EQ(code_of(validate_table(with_table({{"a", {""}}}))), errc::invalid_transitions_table); }
+// case 7
 TEST(table, a_cycle_without_an_end_is_valid) {
   EXPECT_TRUE(validate_table(with_table({{"flying", {"capturing"}}, {"capturing", {"flying"}}})));
 }
+// case 8
 TEST(table, a_self_edge_is_valid) { EXPECT_TRUE(validate_table(with_table({{"a", {"a"}}}))); }
+// case 9
 TEST(table, unreachable_phases_and_several_entries_are_valid) {
   EXPECT_TRUE(validate_table(with_table({{"a", {"end"}}, {"b", {"end"}}, {"island", {}}, {"end", {}}})));
 }
 
+// case 10
 TEST(table, terminal_phases_have_no_way_out) {
   for (auto phase_name : {"completed", "failed", "aborted"}) EXPECT_TRUE(Mission::transitions.is_terminal(phase_name));
   for (auto phase_name : {"planning", "flying"}) EXPECT_FALSE(Mission::transitions.is_terminal(phase_name));
 }
+// case 11
 TEST(table, an_undeclared_phase_counts_as_terminal) {
   EXPECT_TRUE(Mission::transitions.is_terminal("never-declared"));
   EXPECT_TRUE(drone().is_terminal("never-declared"));
 }
+// case 12
 TEST(table, declared_edges_are_allowed) {
   static_assert(Mission::transitions.allows("planning", "flying") && Mission::transitions.allows("capturing", "flying"));
   EXPECT_TRUE(drone().allows("landing", "completed"));
 }
+// case 13
 TEST(table, other_edges_are_not) {
   static_assert(!Mission::transitions.allows("planning", "completed") && !Mission::transitions.allows("completed", "flying"));
   EXPECT_FALSE(drone().allows("unknown", "flying"));
   EXPECT_FALSE(drone().allows("flying", "unknown"));
 }
+// case 14
 TEST(table, phases_are_sorted) {
   std::vector<std::string> all{"aborted", "capturing", "completed", "failed", "flying", "landing", "planning"};
   EXPECT_EQ(Mission::transitions.phases(), all);
   EXPECT_EQ(drone().phases(), all);
 }
+// case 15
 TEST(table, terminal_phases_are_sorted) {
   std::vector<std::string> ends{"aborted", "completed", "failed"};
   EXPECT_EQ(Mission::transitions.phases(true), ends);
@@ -75,46 +90,61 @@ static Result<void> data_type(std::string_view fields_json) {
 #define ID R"({"name":"id","type":"string","tags":["id"]})"
 #define PHASE R"({"name":"phase","type":"string","tags":["phase"]})"
 
+// case 16
 TEST(describe, the_writable_list_is_exactly_the_tagged_fields_sorted) {
   dynamic_type t = describe<Capture>();
   EXPECT_EQ(t.operator_writable_fields(), (std::vector<std::string>{"assignee", "priority"}));
 }
+// case 17
 TEST(describe, a_missing_id_is_named) { EXPECT_EQ(code_of(data_type("[" PHASE "]")), errc::missing_id_field); }
+// case 18
 TEST(describe, a_missing_phase_is_named) { EXPECT_EQ(code_of(data_type("[" ID "]")), errc::missing_phase_field); }
+// case 19
 TEST(describe, the_id_is_missed_first) { EXPECT_EQ(code_of(data_type("[]")), errc::missing_id_field); }
+// case 20
 TEST(describe, two_ids_are_refused) {
   EXPECT_EQ(code_of(data_type("[" ID R"(,{"name":"id2","type":"string","tags":["id"]},)" PHASE "]")), errc::invalid_definition);
 }
+// case 21
 TEST(describe, two_phases_are_refused) {
   EXPECT_EQ(code_of(data_type("[" ID "," PHASE R"(,{"name":"p2","type":"string","tags":["phase"]}])")), errc::invalid_definition);
 }
+// case 22
 TEST(describe, an_unknown_tag_is_refused_by_name) {
   auto got = data_type("[" ID "," PHASE R"(,{"name":"x","type":"string","tags":["shiny"]}])");
   EXPECT_EQ(code_of(got), errc::invalid_definition);
   EXPECT_NE(got.error().message.find("shiny"), std::string::npos);
 }
+// case 23
 TEST(describe, a_writable_id_is_refused) {
   EXPECT_EQ(code_of(data_type(R"([{"name":"id","type":"string","tags":["id","operator_writable"]},)" PHASE "]")), errc::invalid_definition);
 }
+// case 24
 TEST(describe, a_writable_phase_is_refused) {
   EXPECT_EQ(code_of(data_type("[" ID R"(,{"name":"phase","type":"string","tags":["phase","operator_writable"]}])")), errc::invalid_definition);
 }
+// case 25
 TEST(describe, readonly_and_writable_contradict) {
   EXPECT_EQ(code_of(data_type("[" ID "," PHASE R"(,{"name":"x","type":"string","tags":["readonly","operator_writable"]}])")), errc::invalid_definition);
 }
+// case 26
 TEST(describe, two_fields_of_one_name_are_refused_naming_both) {
   auto got = data_type("[" ID "," PHASE R"(,{"name":"x","type":"string"},{"name":"x","type":"bool"}])");
   EXPECT_EQ(code_of(got), errc::invalid_definition);
   EXPECT_NE(got.error().message.find("fields 3 and 4"), std::string::npos) << got.error().message;
 }
+// case 27
 TEST(describe, a_tag_list_with_blanks_and_a_trailing_comma_is_accepted) {
   EXPECT_TRUE(data_type("[" ID "," PHASE R"(,{"name":"x","type":"string","tags":" operator_writable , indexable, "}])"));
 }
+// case 28
 TEST(describe, a_phase_is_readonly_without_saying_so) { EXPECT_TRUE(describe<Capture>().is_readonly("phase")); }
+// case 29
 TEST(describe, id_and_phase_must_be_strings) {
   EXPECT_EQ(code_of(data_type(R"([{"name":"id","type":"int64","tags":["id"]},)" PHASE "]")), errc::invalid_definition);
   EXPECT_EQ(code_of(data_type("[" ID R"(,{"name":"phase","type":"bool","tags":["phase"]}])")), errc::invalid_definition);
 }
+// case 30
 TEST(describe, one_field_cannot_be_id_and_phase) {
   EXPECT_EQ(code_of(data_type(R"([{"name":"id","type":"string","tags":["id","phase"]}])")), errc::invalid_definition);
 }
@@ -129,6 +159,7 @@ TEST(describe, a_definition_survives_its_json) {
 // Registration.
 struct registration : Missions {};
 
+// case 32
 TEST_F(registration, the_definition_has_name_table_bucket_and_sorted_writable_fields) {
   auto def = m.definition("drone-survey");
   ASSERT_TRUE(def);
@@ -137,17 +168,21 @@ TEST_F(registration, the_definition_has_name_table_bucket_and_sorted_writable_fi
   EXPECT_EQ(def->operator_writable_fields(),
             (std::vector<std::string>{"armed", "battery_pct", "drone_id", "note", "owner_org_id", "retries", "tags", "waypoint_index"}));
 }
+// case 33
 TEST_F(registration, a_second_one_is_refused) { EXPECT_ERRC(m.register_type<Mission>(), errc::workflow_already_registered); }
+// case 34
 TEST_F(registration, an_empty_name_is_not_a_workflow) {
   dynamic_type t = drone();
   t.name.clear();
   EXPECT_ERRC(m.register_type(t), errc::workflow_not_registered);
 }
+// case 35
 TEST_F(registration, a_bad_table_is_told_before_a_duplicate) {
   dynamic_type t = drone();
   t.transitions = {{"a", {"b"}}};
   EXPECT_ERRC(m.register_type(t), errc::invalid_transitions_table);
 }
+// case 36
 TEST_F(registration, definitions_are_sorted_by_name) {
   auto all = m.definitions();
   ASSERT_TRUE(all);
@@ -155,7 +190,9 @@ TEST_F(registration, definitions_are_sorted_by_name) {
   EXPECT_EQ((*all)[0].name, "capture-task");
   EXPECT_EQ((*all)[1].name, "drone-survey");
 }
+// case 37
 TEST_F(registration, an_unknown_name_has_no_definition) { EXPECT_ERRC(m.definition("ghost"), errc::workflow_not_registered); }
+// case 38
 TEST_F(registration, reads_go_on_beside_it) {
   make("m1");
   std::atomic<bool> done{false};
@@ -170,6 +207,7 @@ TEST_F(registration, reads_go_on_beside_it) {
   done = true;
   reader.join();
 }
+// case 39
 TEST_F(registration, another_manager_on_the_same_store_finds_the_same_state) {
   make("m1");
   manager second(*engine);
@@ -186,6 +224,7 @@ struct OlderMission {
   static constexpr auto transitions = Mission::transitions;
 };
 
+// case 50
 TEST(evolution, members_a_struct_does_not_know_survive_its_writes) {
   auto engine = *Engine::open();
   manager old_one(*engine);
@@ -207,6 +246,7 @@ struct MisfitMission {
   static constexpr auto transitions = Mission::transitions;
 };
 
+// case 134
 TEST(evolution, a_value_that_no_longer_fits_is_reported_and_skipped_but_never_fatal) {
   auto engine = *Engine::open();
   manager first(*engine);

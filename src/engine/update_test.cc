@@ -1,5 +1,6 @@
 // Updates: the mutator's code, conflicts from elsewhere, writers in a line.
 
+#include <atomic>
 #include <thread>
 
 #include "engine/missions_test.h"
@@ -18,10 +19,12 @@ struct updates : Missions {
   revision rev() { return m.get_with_revision<Mission>("m1")->second; }
 };
 
+// case 60
 TEST_F(updates, what_the_mutator_changes_is_stored) {
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.owner = "other"; }));
   EXPECT_EQ(m.get<Mission>("m1")->owner, "other");
 }
+// case 61
 TEST_F(updates, a_refusal_stores_nothing_and_can_be_recognised) {
   revision before = rev();
   auto got = m.update<Mission>("m1", [](Mission& x) -> result<void> {
@@ -33,11 +36,13 @@ TEST_F(updates, a_refusal_stores_nothing_and_can_be_recognised) {
   EXPECT_EQ(rev(), before);
   EXPECT_EQ(m.get<Mission>("m1")->owner, "acme");
 }
+// case 62
 TEST_F(updates, an_exception_reaches_the_caller_and_stores_nothing) {
   EXPECT_THROW((void)m.update<Mission>("m1", [](Mission& x) { x.owner = "lost", throw std::runtime_error("boom"); }).has_value(), std::runtime_error);
   EXPECT_EQ(m.get<Mission>("m1")->owner, "acme");
   EXPECT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.owner = "after"; }));
 }
+// case 63
 TEST_F(updates, one_conflict_runs_the_mutator_twice) {
   int runs = 0;
   ASSERT_TRUE(m.update<Mission>("m1", [&](Mission& x) {
@@ -49,6 +54,7 @@ TEST_F(updates, one_conflict_runs_the_mutator_twice) {
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(m.get<Mission>("m1")->owner, "mine7");
 }
+// case 64
 TEST_F(updates, bare_compare_and_swap_gives_up_after_five) {
   int runs = 0;
   auto got = m.update_cas<Mission>("m1", [&](Mission&) {
@@ -58,6 +64,7 @@ TEST_F(updates, bare_compare_and_swap_gives_up_after_five) {
   EXPECT_ERRC(got, errc::update_retries_exhausted);
   EXPECT_EQ(runs, 5);
 }
+// case 65
 TEST_F(updates, four_threads_append_each_its_word_once) {
   std::vector<std::thread> threads;
   for (std::string word : {"a", "b", "c", "d"})
@@ -67,6 +74,7 @@ TEST_F(updates, four_threads_append_each_its_word_once) {
   std::sort(got.begin(), got.end());
   EXPECT_EQ(got, (std::vector<std::string>{"a", "b", "c", "d"}));
 }
+// case 66
 TEST_F(updates, sixteen_threads_increment_without_a_single_conflict_shown) {
   std::atomic<int> ok{0};
   std::vector<std::thread> threads;
@@ -87,20 +95,24 @@ TEST_F(updates, writers_of_two_managers_lose_nothing) {
   for (auto& t : threads) t.join();
   EXPECT_EQ(m.get<Mission>("m1")->waypoint, 200u);
 }
+// case 67
 TEST_F(updates, a_missing_id_does_not_run_the_mutator) {
   bool ran = false;
   EXPECT_ERRC(m.update<Mission>("nobody", [&](Mission&) { ran = true; }), errc::entity_not_found);
   EXPECT_FALSE(ran);
 }
+// case 68
 TEST_F(updates, an_unregistered_type_is_said) {
   manager bare(*engine);
   EXPECT_ERRC(bare.update<Mission>("m1", [](Mission&) {}), errc::workflow_not_registered);
 }
+// case 69
 TEST_F(updates, a_missing_mutator_is_said_before_the_type) {
   EXPECT_ERRC(m.update_record("ghost", "m1", nullptr), errc::mutator_required);
   std::function<void(Mission&)> empty;
   EXPECT_ERRC(m.update<Mission>("m1", empty), errc::mutator_required);
 }
+// case 70
 TEST_F(updates, an_id_that_goes_between_two_tries_is_not_found) {
   int runs = 0;
   auto got = m.update<Mission>("m1", [&](Mission&) {
@@ -111,18 +123,22 @@ TEST_F(updates, an_id_that_goes_between_two_tries_is_not_found) {
   EXPECT_ERRC(got, errc::entity_not_found);
   EXPECT_EQ(runs, 1);
 }
+// case 71
 TEST_F(updates, the_phase_may_be_set_to_anything) {
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.phase = "anything"; }));
   EXPECT_EQ(phase_of("m1"), "anything");
 }
+// case 72
 TEST_F(updates, changing_nothing_is_still_a_write) {
   revision before = rev();
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission&) {}));
   EXPECT_GT(rev(), before);
 }
+// case 73
 TEST_F(updates, the_id_cannot_be_changed) {
   EXPECT_ERRC(m.update<Mission>("m1", [](Mission& x) { x.entity_id = "m2"; }), errc::bad_id);
 }
+// case 74
 TEST_F(updates, the_mutator_may_use_other_entities) {
   make("m2", "planning", "globex");
   ASSERT_TRUE(m.update<Mission>("m1", [&](Mission& x) {
@@ -132,6 +148,10 @@ TEST_F(updates, the_mutator_may_use_other_entities) {
   EXPECT_EQ(m.get<Mission>("m1")->owner, "globex");
   EXPECT_EQ(m.get<Mission>("m2")->note, "seen");
 }
+TEST_F(updates, nor_when_it_is_bare_compare_and_swap) {
+  ASSERT_TRUE(m.update_cas<Mission>("m1", [&](Mission&) { EXPECT_ERRC(m.update<Mission>("m1", [](Mission&) {}), errc::reentrant_update); }));
+}
+// case 75
 TEST_F(updates, the_mutator_may_not_write_its_own_entity) {
   ASSERT_TRUE(m.update<Mission>("m1", [&](Mission&) {
     EXPECT_ERRC(m.update<Mission>("m1", [](Mission&) {}), errc::reentrant_update);
@@ -139,6 +159,7 @@ TEST_F(updates, the_mutator_may_not_write_its_own_entity) {
     EXPECT_TRUE(m.get<Mission>("m1"));
   }));
 }
+// case 76
 TEST_F(updates, a_stop_asked_before_writes_nothing) {
   std::stop_source stop;
   stop.request_stop();
@@ -155,13 +176,13 @@ class Unreachable final : public store {
   result<dynamic_type> type(std::string_view) override { return no(); }
   result<std::vector<dynamic_type>> types() override { return no(); }
   result<instance> get(std::string_view, std::string_view) override { return no(); }
-  result<written> create(std::string_view, std::string_view, std::string) override { return no(); }
+  result<written> create(std::string_view, std::string_view, std::string, deadline) override { return no(); }
   std::unique_ptr<pending_write> replace(replace_request) override { return nullptr; }
-  result<written> transition(std::string_view, std::string_view, std::string_view, const how&) override { return no(); }
-  result<written> complete(std::string_view, std::string_view, std::string_view) override { return no(); }
-  result<written> mark_failed(std::string_view, std::string_view, std::string_view) override { return no(); }
-  result<written> remove(std::string_view, std::string_view) override { return no(); }
-  result<written> patch(std::string_view, std::string_view, std::string_view) override { return no(); }
+  result<written> transition(std::string_view, std::string_view, std::string_view, const how&, deadline) override { return no(); }
+  result<written> complete(std::string_view, std::string_view, std::string_view, deadline) override { return no(); }
+  result<written> mark_failed(std::string_view, std::string_view, std::string_view, deadline) override { return no(); }
+  result<written> remove(std::string_view, std::string_view, deadline) override { return no(); }
+  result<written> patch(std::string_view, std::string_view, std::string_view, deadline) override { return no(); }
   result<any_page> list(std::string_view, const any_query&) override { return no(); }
   result<history_log> history(std::string_view, std::string_view) override { return no(); }
   result<std::vector<snapshot>> children(std::string_view) override { return no(); }
@@ -169,10 +190,11 @@ class Unreachable final : public store {
   result<snapshot> lookup(std::string_view) override { return no(); }
   result<std::unique_ptr<subscription>> watch(std::string_view, std::optional<revision>) override { return no(); }
   result<void> put_rule(std::string_view, std::string_view) override { return no(); }
-  result<written> run_action(std::string_view, std::string_view, const rule_context&) override { return no(); }
+  result<written> run_action(std::string_view, std::string_view, const rule_context&, deadline) override { return no(); }
   result<std::string> substitute(std::string_view, std::string_view, const rule_context&) override { return no(); }
 };
 
+// case 77
 TEST(update, trouble_of_the_store_is_returned_once) {
   auto broken = std::make_shared<Unreachable>();
   manager m(broken);
@@ -190,7 +212,44 @@ TEST_F(updates, compare_and_swap_takes_only_the_newest_revision) {
   EXPECT_ERRC(m.compare_and_swap(state, at), errc::conflict);
 }
 
+// Deadlines.
+TEST_F(updates, a_deadline_that_has_passed_writes_nothing) {
+  auto late = deadline::in(-std::chrono::seconds(1));
+  revision before = rev();
+  EXPECT_ERRC(m.update<Mission>("m1", [](Mission& x) { x.owner = "late"; }, late), errc::deadline_exceeded);
+  EXPECT_ERRC(m.transition<Mission>("m1", "flying", {}, late), errc::deadline_exceeded);
+  EXPECT_ERRC(m.create(Mission{.entity_id = "m2"}, late), errc::deadline_exceeded);
+  EXPECT_ERRC(m.operator_patch<Mission>("m1", R"({"note":"x"})", late), errc::deadline_exceeded);
+  EXPECT_ERRC(m.run_action("m1", R"({"type":"lifecycle_complete"})", {}, late), errc::deadline_exceeded);
+  EXPECT_EQ(rev(), before);
+}
+TEST_F(updates, a_deadline_in_time_changes_nothing) {
+  ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.owner = "soon"; }, deadline::in(std::chrono::minutes(1))));
+  ASSERT_TRUE(m.transition<Mission>("m1", "flying", {}, deadline::in(deadline::clock::duration::max())));
+  EXPECT_EQ(m.get<Mission>("m1")->owner, "soon");
+}
+TEST_F(updates, a_deadline_ends_the_wait_for_another_writer) {
+  std::atomic<bool> inside{false}, go{false};
+  std::thread slow([&] {
+    EXPECT_TRUE(m.update<Mission>("m1", [&](Mission& x) {
+      inside = true;
+      while (!go) std::this_thread::yield();
+      x.owner = "slow";
+    }));
+  });
+  while (!inside) std::this_thread::yield();
+  auto begin = deadline::clock::now();
+  EXPECT_ERRC(m.update<Mission>("m1", [](Mission& x) { x.note = "never"; }, deadline::in(std::chrono::milliseconds(20))), errc::deadline_exceeded);
+  EXPECT_LT(deadline::clock::now() - begin, std::chrono::seconds(5));
+  go = true;
+  slow.join();
+  EXPECT_EQ(m.get<Mission>("m1")->owner, "slow");
+  EXPECT_EQ(m.get<Mission>("m1")->note, "");
+  EXPECT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.note = "after"; }));
+}
+
 // Transitions that carry a mutator.
+// case 86
 TEST_F(updates, a_transition_and_its_changes_are_one_revision) {
   revision before = rev();
   ASSERT_TRUE(m.transition_with<Mission>("m1", "flying", {}, [](Mission& x) { x.owner = "wind"; }));
@@ -199,17 +258,20 @@ TEST_F(updates, a_transition_and_its_changes_are_one_revision) {
   EXPECT_EQ(now.phase, "flying");
   EXPECT_EQ(now.owner, "wind");
 }
+// case 87
 TEST_F(updates, a_failed_mutator_leaves_phase_and_fields) {
   EXPECT_ERRC(m.transition_with<Mission>("m1", "flying", {}, [](Mission& x) -> result<void> { return x.owner = "no", lifecycle::fail(errc::rejected, "no"); }),
               errc::rejected);
   EXPECT_EQ(phase_of("m1"), "planning");
   EXPECT_EQ(m.get<Mission>("m1")->owner, "acme");
 }
+// case 88
 TEST_F(updates, without_a_mutator_it_is_a_transition) {
   std::function<void(Mission&)> none_given;
   ASSERT_TRUE(m.transition_with<Mission>("m1", "flying", {}, none_given));
   EXPECT_EQ(phase_of("m1"), "flying");
 }
+// case 89
 TEST_F(updates, a_move_that_cannot_be_does_not_run_the_mutator) {
   make("done", "aborted");
   bool ran = false;
@@ -219,10 +281,12 @@ TEST_F(updates, a_move_that_cannot_be_does_not_run_the_mutator) {
   EXPECT_ERRC(m.transition_with<Mission>("m1", "completed", {}, f), errc::invalid_transition);
   EXPECT_FALSE(ran);
 }
+// case 90
 TEST_F(updates, the_requested_phase_wins_over_the_mutators) {
   ASSERT_TRUE(m.transition_with<Mission>("m1", "flying", {}, [](Mission& x) { x.phase = "aborted"; }));
   EXPECT_EQ(phase_of("m1"), "flying");
 }
+// case 91
 TEST_F(updates, after_a_conflict_the_edge_is_checked_again) {
   int runs = 0;
   auto got = m.transition_with<Mission>("m1", "flying", {}, [&](Mission&) {
@@ -232,6 +296,19 @@ TEST_F(updates, after_a_conflict_the_edge_is_checked_again) {
   });
   EXPECT_ERRC(got, errc::terminal_phase);
   EXPECT_EQ(runs, 1);
+}
+// case 91
+TEST_F(updates, after_a_conflict_the_mutator_of_a_transition_sees_the_fresh_value) {
+  int runs = 0;
+  ASSERT_TRUE(m.transition_with<Mission>("m1", "flying", {}, [&](Mission& x) {
+    if (++runs == 1) {
+      EXPECT_TRUE(other.update<Mission>("m1", [](Mission& y) { y.retries = 7; }));
+    }
+    x.owner = "saw " + std::to_string(x.retries);
+  }));
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(m.get<Mission>("m1")->owner, "saw 7");
+  EXPECT_EQ(phase_of("m1"), "flying");
 }
 
 }  // namespace pawl::lifecycle

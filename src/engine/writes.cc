@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/manager_core.h"
-#include "faces/lifecycle/values.h"
+#include "faces/lifecycle/stage.h"
 
 namespace pawl::lifecycle {
 
@@ -30,14 +30,6 @@ struct Base {
   std::string_view record, phase;
   uint64_t stamp;
 };
-
-// The same order as the program's: terminal first, then the edge. The mutator does not run when these fail.
-result<void> check_move(const dynamic_type& type, std::string_view id_text, std::string_view from, std::string_view to) {
-  if (type.is_terminal(from)) return lifecycle::fail(errc::terminal_phase, fmt::format("{} '{}' is in '{}'", type.name, id_text, from));
-  if (!type.allows(from, to))
-    return lifecycle::fail(errc::invalid_transition, fmt::format("{} '{}' cannot go from '{}' to '{}'", type.name, id_text, from, to));
-  return {};
-}
 
 // Runs the mutator; its own error comes back as the cause of `rejected`.
 result<std::string> mutate(const dynamic_type& type, std::string_view id_text, const Base& base, const manager::record_mutator& f) {
@@ -64,14 +56,17 @@ bool mutating(const void* manager, std::string_view workflow, std::string_view i
 }
 
 result<revision> manager::core::write_in_line(const dynamic_type& type, std::string_view id_text, std::string_view to, const how& why,
-                                              const record_mutator& f, std::stop_token stop) {
+                                              const record_mutator& f, const call_options& options) {
   std::shared_ptr<Line> line = lines.at(fmt::format("{}\n{}", type.name, id_text));
   while (true) {
-    if (stop.stop_requested()) return lifecycle::fail(errc::cancelled, "the stop token was asked before anything was written");
+    if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
     std::unique_ptr<pending_write> pending;
     uint64_t restarts = 0;
     {
-      std::unique_lock lock(line->mutex);
+      std::unique_lock lock(line->mutex, std::defer_lock);
+      if (options.until.never()) lock.lock();
+      else if (!lock.try_lock_until(options.until.at()))
+        return lifecycle::fail(errc::deadline_exceeded, fmt::format("another writer of {} '{}' was at work; nothing was written", type.name, id_text));
       Base base;
       if (line->in_flight > 0 && line->valid) {
         base = {line->record, *line->record, line->phase, line->stamp};
@@ -82,7 +77,8 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
         base = {found->keep, found->record, found->phase, found->stamp};
       }
       if (!to.empty())
-        if (auto may = check_move(type, id_text, base.phase, to); !may) return lifecycle::fail(may.error());
+        // The program checks again; here so that the mutator does not run in vain.
+        if (auto may = check_edge(type, id_text, base.phase, to); !may) return lifecycle::fail(to_error(may.error()));
       Guard guard(this, type.name, id_text);
       auto made = mutate(type, id_text, base, f);
       if (!made) return lifecycle::fail(made.error());
@@ -90,7 +86,7 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
       const std::string& phase_field = type.tagged(lifecycle::phase)->name;
       if (!to.empty()) after = with_fields(after, {{phase_field, value(to)}});
       uint64_t stamp = new_stamp();
-      pending = on->replace({type.name, id_text, base.stamp, 0, stamp, after, std::string(to), why});
+      pending = on->replace({type.name, id_text, base.stamp, 0, stamp, after, std::string(to), why, options.until});
       line->phase = text_field(after, phase_field);
       line->record = std::make_shared<const std::string>(std::move(after));
       line->stamp = stamp;
@@ -98,7 +94,9 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
       ++line->in_flight;
       restarts = line->restarts;
     }
-    auto done = pending->wait();
+    auto done = pending->wait(options.until);
+    // Still under way: whoever comes next may stand on it, and finds out by a conflict if it failed.
+    if (!done && done.error().kind() == errc::deadline_exceeded) return lifecycle::fail(done.error());
     {
       std::lock_guard lock(line->mutex);
       --line->in_flight;
@@ -113,15 +111,17 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
 }
 
 result<revision> manager::core::write_bare(const dynamic_type& type, std::string_view id_text, std::string_view to, const how& why,
-                                           const record_mutator& f, int tries, std::stop_token stop) {
+                                           const record_mutator& f, int tries, const call_options& options) {
   for (int i = 0; i < tries; ++i) {
-    if (stop.stop_requested()) return lifecycle::fail(errc::cancelled, "the stop token was asked before anything was written");
+    if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
     auto found = on->get(type.name, id_text);
     if (!found) return lifecycle::fail(found.error());
+    check_drift(type, id_text, found->phase);
     Base base{found->keep, found->record, found->phase, found->stamp};
+    Guard guard(this, type.name, id_text);
     auto made = mutate(type, id_text, base, f);
     if (!made) return lifecycle::fail(made.error());
-    auto done = on->replace({type.name, id_text, base.stamp, 0, new_stamp(), *std::move(made), std::string(to), why})->wait();
+    auto done = on->replace({type.name, id_text, base.stamp, 0, new_stamp(), *std::move(made), std::string(to), why, options.until})->wait(options.until);
     if (done) return done->rev;
     if (done.error().kind() != errc::conflict) return lifecycle::fail(done.error());
   }

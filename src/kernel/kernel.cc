@@ -54,10 +54,10 @@ Result<Cell> Kernel::current(BytesView key) const {
   return cache_.read(key);
 }
 
-Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit) const {
+Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) const {
   std::map<Key, Cell> pending;
   for (const auto& [key, written] : overlay_)
-    if (BytesView(key).starts_with(prefix)) pending.emplace(key, written.cell);
+    if (BytesView(key).starts_with(prefix) && key >= from) pending.emplace(key, written.cell);
   auto next = pending.begin();
   bool go = true;
   auto pending_until = [&](const BytesView* limit) {
@@ -74,7 +74,7 @@ Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(Byt
       return go;
     }
     return go = visit(key, cell);
-  }));
+  }, from));
   pending_until(nullptr);
   return {};
 }

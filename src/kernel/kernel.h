@@ -48,7 +48,7 @@ class Kernel final : public CellReader {
   void abandon_all(const Error& why);
 
   Result<Cell> current(BytesView key) const override;
-  Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit) const override;
+  Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) const override;
 
  private:
   struct Strand;    // one input of an open turn that has not been answered yet

@@ -58,10 +58,10 @@ Result<Cell> Turn::read(BytesView key) {
   return original(key);
 }
 
-Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit) {
+Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) {
   std::map<Key, Cell> own;
   newest_.each([&](const Key& key, size_t at) {
-    if (!key.starts_with(prefix)) return;
+    if (!key.starts_with(prefix) || key < from) return;
     const Op& op = ops_[at];
     own[key] = op.value ? Cell{kOwn, op.value} : Cell{};
   });
@@ -86,7 +86,7 @@ Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, co
       reads_.push_back({Key(key), cell});
     }
     return go = visit(key, cell);
-  }));
+  }, from));
   own_until(nullptr);
   return {};
 }

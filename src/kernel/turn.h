@@ -22,7 +22,7 @@ class CellReader {
  public:
   virtual ~CellReader() = default;
   virtual Result<Cell> current(BytesView key) const = 0;
-  virtual Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit) const = 0;
+  virtual Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit, BytesView from) const = 0;
 };
 
 // Where each key stands in a list. A turn touches few keys: they are compared; many are hashed.
@@ -64,8 +64,8 @@ class Turn {
   template <class T, class Decode>
   Result<std::shared_ptr<const T>> read_as(BytesView key, Decode&& decode);
   // Visits the cells whose key begins with `prefix` in key order, own writes included, until `visit`
-  // returns false. Costs a scan: for operators' verbs, not for steps.
-  Result<void> scan(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit);
+  // returns false, from the first key not before `from`. Costs a scan: for operators' verbs, not for steps.
+  Result<void> scan(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit, BytesView from = {});
 
   void write(BytesView key, Bytes value, Decoded decoded = {});
   void erase(BytesView key);

@@ -46,6 +46,7 @@ enum class errc {
   denied,               // the caller has no such role
   revision_gone,        // the journal no longer reaches back to it
   unsupported,          // not over this connection
+  deadline_exceeded,    // the caller stopped waiting; what was handed in may still happen
 };
 
 // One row each: the name, the words that a message begins with, the HTTP status.
@@ -88,6 +89,7 @@ inline constexpr std::array kErrors{
     errc_row{errc::denied, "denied", "not allowed", 403},
     errc_row{errc::revision_gone, "revision_gone", "the revision is no longer kept", 410},
     errc_row{errc::unsupported, "unsupported", "not offered here", 501},
+    errc_row{errc::deadline_exceeded, "deadline_exceeded", "the deadline has passed", 504},
 };
 
 constexpr const errc_row& row_of(errc code) {

@@ -17,6 +17,10 @@ struct manager_options {
 struct remote_options {
   std::string token{};  // bearer token; empty for a server without authentication
   warn_function log{};
+  // A call that has no deadline of its own ends after this.
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  // For https://: certificates to trust, PEM; empty for those of the system.
+  std::string ca_file{};
 };
 
 class manager {
@@ -24,7 +28,7 @@ class manager {
   manager();  // on an engine of its own, in memory
   explicit manager(Engine& engine, manager_options options = {});
   explicit manager(std::shared_ptr<store> on, manager_options options = {});
-  // Against a server: "http://127.0.0.1:8080".
+  // Against a server: "http://127.0.0.1:8080", "https://pawl.example:8443".
   static result<manager> connect(std::string_view address, remote_options options = {});
   ~manager();
   manager(manager&&) noexcept;
@@ -46,8 +50,8 @@ class manager {
 
   // Create and read.
   template <participant T>
-  result<revision> create(const T& state, std::stop_token stop = {}) {
-    return create_record(name<T>(), id_of(state), to_record(state), stop);
+  result<revision> create(const T& state, const call_options& options = {}) {
+    return create_record(name<T>(), id_of(state), to_record(state), options);
   }
   template <participant T>
   result<T> get(std::string_view id) const {
@@ -65,49 +69,49 @@ class manager {
     return std::pair<T, revision>(*std::move(state), found->rev);
   }
   template <participant T>
-  result<revision> remove(std::string_view id, std::stop_token stop = {}) {
-    return remove_record(name<T>(), id, stop);
+  result<revision> remove(std::string_view id, const call_options& options = {}) {
+    return remove_record(name<T>(), id, options);
   }
 
   // Writes. The mutator gets a copy: void f(T&) or result<void> f(T&). Writers of one instance queue,
   // so nobody sees a conflict; the mutator may run again when a writer elsewhere came first.
   template <participant T, class F>
-  result<revision> update(std::string_view id, F&& f, std::stop_token stop = {}) {
-    return write(name<T>(), id, {}, {}, mutator<T>(f), 0, stop);
+  result<revision> update(std::string_view id, F&& f, const call_options& options = {}) {
+    return write(name<T>(), id, {}, {}, mutator<T>(f), 0, options);
   }
   // The same by bare compare-and-swap: five tries, then update_retries_exhausted.
   template <participant T, class F>
-  result<revision> update_cas(std::string_view id, F&& f, std::stop_token stop = {}) {
-    return write(name<T>(), id, {}, {}, mutator<T>(f), kTries, stop);
+  result<revision> update_cas(std::string_view id, F&& f, const call_options& options = {}) {
+    return write(name<T>(), id, {}, {}, mutator<T>(f), kTries, options);
   }
   // Writes the whole state if `expected` is still its newest revision, else `conflict`.
   template <participant T>
-  result<revision> compare_and_swap(const T& state, revision expected, std::stop_token stop = {}) {
-    return swap_record(name<T>(), id_of(state), to_record(state), expected, stop);
+  result<revision> compare_and_swap(const T& state, revision expected, const call_options& options = {}) {
+    return swap_record(name<T>(), id_of(state), to_record(state), expected, options);
   }
   template <participant T>
-  result<revision> transition(std::string_view id, std::string_view to, how why = {}, std::stop_token stop = {}) {
-    return transition_record(name<T>(), id, to, why, stop);
+  result<revision> transition(std::string_view id, std::string_view to, how why = {}, const call_options& options = {}) {
+    return transition_record(name<T>(), id, to, why, options);
   }
   // The mutator's changes and the phase go in one write; the phase named here wins.
   template <participant T, class F>
-  result<revision> transition_with(std::string_view id, std::string_view to, how why, F&& f, std::stop_token stop = {}) {
-    return write(name<T>(), id, to, std::move(why), mutator<T>(f), 0, stop);
+  result<revision> transition_with(std::string_view id, std::string_view to, how why, F&& f, const call_options& options = {}) {
+    return write(name<T>(), id, to, std::move(why), mutator<T>(f), 0, options);
   }
   // To the first terminal phase that the current one leads to (one marked success is preferred), or
   // to `target`, which must be terminal.
   template <participant T>
-  result<revision> complete(std::string_view id, std::string_view target = {}, std::stop_token stop = {}) {
-    return complete_record(name<T>(), id, target, stop);
+  result<revision> complete(std::string_view id, std::string_view target = {}, const call_options& options = {}) {
+    return complete_record(name<T>(), id, target, options);
   }
   template <participant T>
-  result<revision> fail(std::string_view id, std::string_view reason, std::stop_token stop = {}) {
-    return fail_record(name<T>(), id, reason, stop);
+  result<revision> fail(std::string_view id, std::string_view reason, const call_options& options = {}) {
+    return fail_record(name<T>(), id, reason, options);
   }
   // A JSON object of fields; each must be operator_writable. null resets a field to its zero.
   template <participant T>
-  result<revision> operator_patch(std::string_view id, std::string_view json_object, std::stop_token stop = {}) {
-    return patch_record(name<T>(), id, json_object, stop);
+  result<revision> operator_patch(std::string_view id, std::string_view json_object, const call_options& options = {}) {
+    return patch_record(name<T>(), id, json_object, options);
   }
 
   // Reads over many.
@@ -142,13 +146,13 @@ class manager {
     if (!from) return lifecycle::fail(from.error());
     return watch_stream<T>(std::shared_ptr<subscription>(*std::move(from)), log_);
   }
-  // Calls f for every change until `stop`.
+  // Calls f for every change until the stop or the deadline.
   template <participant T, class F>
     requires std::invocable<F&, const change<T>&>
-  result<void> watch(F&& f, std::stop_token stop) const {
+  result<void> watch(F&& f, const call_options& options) const {
     auto from = watch<T>();
     if (!from) return lifecycle::fail(from.error());
-    while (auto c = from->next(stop)) f(*c);
+    while (auto c = from->next(options)) f(*c);
     return {};
   }
 
@@ -158,18 +162,21 @@ class manager {
   result<snapshot> lookup(std::string_view id) const;
 
   // The same by name, with JSON: for types that exist only as data.
-  result<revision> create_json(std::string_view workflow, std::string_view id, std::string_view json_object, std::stop_token stop = {});
+  result<revision> create_json(std::string_view workflow, std::string_view id, std::string_view json_object, const call_options& options = {});
   result<snapshot> get_json(std::string_view workflow, std::string_view id) const;
   result<std::vector<snapshot>> list_json(std::string_view workflow, const any_query& ask = {}) const;
   using record_mutator = std::function<result<void>(std::string_view before, std::string& after)>;
-  result<revision> update_record(std::string_view workflow, std::string_view id, const record_mutator& f, std::stop_token stop = {});
-  result<revision> transition(std::string_view workflow, std::string_view id, std::string_view to, how why = {}, std::stop_token stop = {});
-  result<revision> operator_patch(std::string_view workflow, std::string_view id, std::string_view json_object, std::stop_token stop = {});
+  result<revision> update_record(std::string_view workflow, std::string_view id, const record_mutator& f, const call_options& options = {});
+  result<revision> transition(std::string_view workflow, std::string_view id, std::string_view to, how why = {}, const call_options& options = {});
+  result<revision> complete(std::string_view workflow, std::string_view id, std::string_view target = {}, const call_options& options = {});
+  result<revision> fail(std::string_view workflow, std::string_view id, std::string_view reason, const call_options& options = {});
+  result<revision> remove(std::string_view workflow, std::string_view id, const call_options& options = {});
+  result<revision> operator_patch(std::string_view workflow, std::string_view id, std::string_view json_object, const call_options& options = {});
   result<history_log> history(std::string_view workflow, std::string_view id) const { return history_of(workflow, id); }
 
   // Rules: stored ones fire by themselves; run_action runs one action now.
   result<void> put_rule(std::string_view rule_name, std::string_view json_rule);
-  result<revision> run_action(std::string_view id, std::string_view json_action, const rule_context& context = {});
+  result<revision> run_action(std::string_view id, std::string_view json_action, const rule_context& context = {}, const call_options& options = {});
   result<std::string> substitute(std::string_view id, std::string_view text, const rule_context& context = {}) const;
 
  private:
@@ -203,17 +210,17 @@ class manager {
   }
 
   void warn(std::string_view text) const { (*log_)(text); }
-  result<revision> create_record(std::string_view workflow, std::string_view id, std::string bytes, std::stop_token stop);
+  result<revision> create_record(std::string_view workflow, std::string_view id, std::string bytes, const call_options& options);
   result<instance> get_record(std::string_view workflow, std::string_view id) const;
-  result<revision> remove_record(std::string_view workflow, std::string_view id, std::stop_token stop);
+  result<revision> remove_record(std::string_view workflow, std::string_view id, const call_options& options);
   // `tries` 0: queue with the other writers and never give up on a conflict.
   result<revision> write(std::string_view workflow, std::string_view id, std::string_view to, how why, const record_mutator& f, int tries,
-                         std::stop_token stop);
-  result<revision> swap_record(std::string_view workflow, std::string_view id, std::string bytes, revision expected, std::stop_token stop);
-  result<revision> transition_record(std::string_view workflow, std::string_view id, std::string_view to, const how& why, std::stop_token stop);
-  result<revision> complete_record(std::string_view workflow, std::string_view id, std::string_view target, std::stop_token stop);
-  result<revision> fail_record(std::string_view workflow, std::string_view id, std::string_view reason, std::stop_token stop);
-  result<revision> patch_record(std::string_view workflow, std::string_view id, std::string_view json_object, std::stop_token stop);
+                         const call_options& options);
+  result<revision> swap_record(std::string_view workflow, std::string_view id, std::string bytes, revision expected, const call_options& options);
+  result<revision> transition_record(std::string_view workflow, std::string_view id, std::string_view to, const how& why, const call_options& options);
+  result<revision> complete_record(std::string_view workflow, std::string_view id, std::string_view target, const call_options& options);
+  result<revision> fail_record(std::string_view workflow, std::string_view id, std::string_view reason, const call_options& options);
+  result<revision> patch_record(std::string_view workflow, std::string_view id, std::string_view json_object, const call_options& options);
   result<any_page> list_records(std::string_view workflow, const any_query& ask) const;
   result<history_log> history_of(std::string_view workflow, std::string_view id) const;
   result<std::unique_ptr<subscription>> watch_records(std::string_view workflow, std::optional<revision> after) const;

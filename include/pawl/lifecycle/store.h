@@ -2,8 +2,7 @@
 // Where instances live: the engine in this process, or a server. A manager speaks to one of these;
 // applications do not.
 
-#include <stop_token>
-
+#include "pawl/lifecycle/call.h"
 #include "pawl/lifecycle/types.h"
 
 namespace pawl::lifecycle {
@@ -19,8 +18,8 @@ struct any_change {
 class subscription {
  public:
   virtual ~subscription() = default;
-  // Waits for the next change. Nothing: stopped or closed.
-  virtual std::optional<any_change> next(std::stop_token stop) = 0;
+  // Waits for the next change. Nothing: stopped, closed, or the deadline has passed.
+  virtual std::optional<any_change> next(const call_options& options) = 0;
   virtual void close() = 0;
 };
 
@@ -28,7 +27,7 @@ class subscription {
 class pending_write {
  public:
   virtual ~pending_write() = default;
-  virtual result<written> wait() = 0;
+  virtual result<written> wait(deadline until) = 0;
 };
 
 // A whole new state for an instance, valid only on top of the write named by `expected`.
@@ -40,6 +39,7 @@ struct replace_request {
   std::string record;
   std::string to{};                  // the phase to move to by a declared edge; empty: no transition
   how why{};
+  deadline until{};
 };
 
 class store {
@@ -51,13 +51,13 @@ class store {
   virtual result<std::vector<dynamic_type>> types() = 0;
 
   virtual result<instance> get(std::string_view workflow, std::string_view id) = 0;
-  virtual result<written> create(std::string_view workflow, std::string_view id, std::string record) = 0;
+  virtual result<written> create(std::string_view workflow, std::string_view id, std::string record, deadline until) = 0;
   virtual std::unique_ptr<pending_write> replace(replace_request request) = 0;
-  virtual result<written> transition(std::string_view workflow, std::string_view id, std::string_view to, const how& why) = 0;
-  virtual result<written> complete(std::string_view workflow, std::string_view id, std::string_view target) = 0;
-  virtual result<written> mark_failed(std::string_view workflow, std::string_view id, std::string_view reason) = 0;
-  virtual result<written> remove(std::string_view workflow, std::string_view id) = 0;
-  virtual result<written> patch(std::string_view workflow, std::string_view id, std::string_view json_object) = 0;
+  virtual result<written> transition(std::string_view workflow, std::string_view id, std::string_view to, const how& why, deadline until) = 0;
+  virtual result<written> complete(std::string_view workflow, std::string_view id, std::string_view target, deadline until) = 0;
+  virtual result<written> mark_failed(std::string_view workflow, std::string_view id, std::string_view reason, deadline until) = 0;
+  virtual result<written> remove(std::string_view workflow, std::string_view id, deadline until) = 0;
+  virtual result<written> patch(std::string_view workflow, std::string_view id, std::string_view json_object, deadline until) = 0;
 
   virtual result<any_page> list(std::string_view workflow, const any_query& query) = 0;
   virtual result<history_log> history(std::string_view workflow, std::string_view id) = 0;
@@ -68,7 +68,7 @@ class store {
   virtual result<std::unique_ptr<subscription>> watch(std::string_view workflow, std::optional<revision> after) = 0;
 
   virtual result<void> put_rule(std::string_view name, std::string_view json_rule) = 0;
-  virtual result<written> run_action(std::string_view id, std::string_view json_action, const rule_context& context) = 0;
+  virtual result<written> run_action(std::string_view id, std::string_view json_action, const rule_context& context, deadline until) = 0;
   virtual result<std::string> substitute(std::string_view id, std::string_view text, const rule_context& context) = 0;
 };
 

@@ -25,9 +25,10 @@ class watch_stream {
   watch_stream(std::shared_ptr<subscription> from, std::shared_ptr<const warn_function> warn)
       : from_(std::move(from)), warn_(std::move(warn)) {}
 
-  // Waits. Nothing: stopped or closed. A state that does not fit the struct is warned of and skipped.
-  std::optional<change<T>> next(std::stop_token stop = {}) {
-    while (auto got = from_->next(stop)) {
+  // Waits. Nothing: stopped, closed, or past the deadline. A state that does not fit the struct is
+  // warned of and skipped.
+  std::optional<change<T>> next(const call_options& options = {}) {
+    while (auto got = from_->next(options)) {
       change<T> out;
       out.id = got->state.id;
       out.rev = got->state.rev;

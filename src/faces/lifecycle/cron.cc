@@ -45,7 +45,7 @@ Result<uint64_t> parse_part(const FieldOf& f, std::string_view part) {
   if (size_t slash = part.find('/'); slash != std::string_view::npos) {
     std::string_view text = part.substr(slash + 1);
     auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), step);
-    if (wrong != std::errc() || end != text.data() + text.size() || step < 1 || text.empty()) return bad(f, text);
+    if (wrong != std::errc() || end != text.data() + text.size() || step < 1 || step > f.max || text.empty()) return bad(f, text);
     part = part.substr(0, slash);
   }
   int from = f.min, to = f.max;

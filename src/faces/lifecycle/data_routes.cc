@@ -36,6 +36,23 @@ Response written_response(int status, const Outcome& outcome, Seq version) {
   return out;
 }
 
+// A member that must be a text when it is given; empty when it is not.
+Result<std::string> text_member(const js::Value& body, std::string_view name) {
+  const js::Value* member = body.find(name);
+  if (!member || member->is_null()) return std::string();
+  if (!member->is_string()) return fail(Code::invalid, "BAD_JSON", fmt::format("invalid JSON body: \"{}\" must be a string, not a {}", name, member->kind_name()));
+  return member->string();
+}
+
+// On whose behalf: the query's source, or what is usual here.
+Result<source> source_of(const Request& request, source usual) {
+  auto named = request.query_param("source");
+  if (!named) return usual;
+  for (size_t i = 0; i < std::size(kSources); ++i)
+    if (kSources[i] == *named) return static_cast<source>(i);
+  return refuse(errc::invalid_transition, fmt::format("the source must be framework, rule, operator or component, not {}", js::quote(text_of(*named))));
+}
+
 js::Value linked_json(const Linked& one) {
   std::string state;
   js::Object out;
@@ -91,6 +108,29 @@ void Face::list_types(Request& request, Respond& respond) {
   respond(json_answer(200, js::Value(std::move(out))));
 }
 
+void Face::list_instances(Request& request, Respond& respond) {
+  auto asked = page_of(request);
+  if (auto* refused = std::get_if<Response>(&asked)) return respond(std::move(*refused));
+  Page& page = std::get<Page>(asked);
+  std::string items;
+  for (const Found& found : page.listed.items) {
+    std::string state;
+    if (!append_instance(state, *page.type, found)) {
+      ++page.listed.skipped;
+      continue;
+    }
+    items += fmt::format("{}{{\"id\":{},\"phase\":{},\"revision\":{},\"created\":\"{}\",\"updated\":\"{}\",\"state\":{}}}", items.empty() ? "" : ",", js::quote(found.id),
+                         js::quote(text_of(found.held.phase)), found.version, rfc3339(found.held.created), rfc3339(found.held.updated), state);
+  }
+  respond(wire::json_response(200, fmt::format("{{\"instances\":[{}],\"skipped\":{},\"cursor\":{}}}", items, page.listed.skipped, js::quote(page.listed.cursor))));
+}
+
+void Face::transition_as(Request& request, Respond& respond) {
+  auto by = source_of(request, source::component);
+  if (!by) return respond(refusal_response("transition", by.error()));
+  move(request, respond, *by);
+}
+
 void Face::create(Request& request, Respond& respond) {
   auto body = object_body(request);
   if (!body) return respond(error_response(400, "create: " + body.error().message));
@@ -110,46 +150,53 @@ void Face::replace(Request& request, Respond& respond) {
   while (!tag.empty() && (tag.front() == '"' || tag.front() == ' ')) tag.remove_prefix(1);
   uint64_t expected = 0;
   auto [end, bad] = std::from_chars(tag.data(), tag.data() + tag.size(), expected);
-  if (bad != std::errc() || expected == 0) return respond(error_response(400, "replace: If-Match must carry the revision that GET gave as ETag"));
+  std::string_view rest(end, static_cast<size_t>(tag.data() + tag.size() - end));
+  if (bad != std::errc() || expected == 0 || (!rest.empty() && rest != "\"")) return respond(error_response(400, "replace: If-Match must carry the revision that GET gave as ETag"));
   auto type = reads_.type(request.caller.tenant, request.params[0]);
   if (!type) return respond(refusal_response("replace", type.error()));
   auto bytes = record_of(**type, request.params[1], *body);
   if (!bytes) return respond(refusal_response("replace", bytes.error()));
   std::string to = request.query_param("to").value_or(""), note = request.query_param("note").value_or("");
-  std::string by = request.query_param("source").value_or("component");
-  Command command{.type = request.params[0], .id = request.params[1], .to = to, .note = note, .record = *bytes, .triggered = source::component, .expected_version = expected};
-  for (size_t i = 0; i < std::size(kSources); ++i)
-    if (kSources[i] == by) command.triggered = static_cast<source>(i);
+  auto by = source_of(request, source::component);
+  if (!by) return respond(refusal_response("replace", by.error()));
+  Command command{.type = request.params[0], .id = request.params[1], .to = to, .note = note, .record = *bytes, .triggered = *by, .expected_version = expected};
   submit("replace", "replace", command, request, respond, [](const Outcome& o, Seq v) { return written_response(200, o, v); });
 }
 
 void Face::remove(Request& request, Respond& respond) {
-  Command command{.type = request.params[0], .id = request.params[1], .triggered = source::op};
+  auto by = source_of(request, source::op);
+  if (!by) return respond(refusal_response("delete", by.error()));
+  Command command{.type = request.params[0], .id = request.params[1], .triggered = *by};
   submit("delete", "remove", command, request, respond, [](const Outcome& o, Seq v) { return written_response(200, o, v); });
 }
 
 void Face::complete(Request& request, Respond& respond) {
   auto body = object_body(request);
   if (!body) return respond(error_response(400, "complete: " + body.error().message));
-  std::string target(body->string_or("target", body->string_or("phase")));
-  Command command{.type = request.params[0], .id = request.params[1], .to = target};
+  auto target = text_member(*body, body->find("target") ? "target" : "phase");
+  if (!target) return respond(error_response(400, "complete: " + target.error().message));
+  Command command{.type = request.params[0], .id = request.params[1], .to = *target};
   submit("complete", "complete", command, request, respond, [](const Outcome& o, Seq v) { return written_response(200, o, v); });
 }
 
 void Face::fail_instance(Request& request, Respond& respond) {
   auto body = object_body(request);
   if (!body) return respond(error_response(400, "fail: " + body.error().message));
-  std::string reason(body->string_or("reason"));
-  Command command{.type = request.params[0], .id = request.params[1], .note = reason};
+  auto reason = text_member(*body, "reason");
+  if (!reason) return respond(error_response(400, "fail: " + reason.error().message));
+  Command command{.type = request.params[0], .id = request.params[1], .note = *reason};
   submit("fail", "fail", command, request, respond, [](const Outcome& o, Seq v) { return written_response(200, o, v); });
 }
 
 void Face::children_of(Request& request, Respond& respond) {
-  auto linked = reads_.children(request.caller.tenant, request.params[0]);
+  size_t skipped = 0;
+  auto linked = reads_.children(request.caller.tenant, request.params[0], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
   js::Array out;
   for (const Linked& one : *linked) out.push_back(linked_json(one));
-  respond(json_answer(200, js::Value(std::move(out))));
+  Response answer = json_answer(200, js::Value(std::move(out)));
+  if (skipped) answer.headers.emplace_back("X-Pawl-Skipped", std::to_string(skipped));
+  respond(std::move(answer));
 }
 
 void Face::ancestors(Request& request, Respond& respond) {
@@ -223,7 +270,9 @@ void Face::action(Request& request, Respond& respond) {
 void Face::substitute(Request& request, Respond& respond) {
   auto body = object_body(request);
   if (!body) return respond(error_response(400, "substitute: " + body.error().message));
-  auto text = reads_.substitute(request.caller.tenant, body->string_or("entity_id"), body->string_or("text"), variables_of(*body));
+  auto given = text_member(*body, "text");
+  if (!given) return respond(error_response(400, "substitute: " + given.error().message));
+  auto text = reads_.substitute(request.caller.tenant, body->string_or("entity_id"), *given, variables_of(*body));
   if (!text) return respond(refusal_response("substitute", text.error()));
   respond(json_answer(200, js::object({{"text", *text}})));
 }

@@ -5,6 +5,8 @@
 #include "faces/lifecycle/command.h"
 #include "faces/lifecycle/hub.h"
 #include "faces/lifecycle/reads.h"
+#include "faces/lifecycle/tally.h"
+#include "faces/lifecycle/teller.h"
 #include "wire/route.h"
 
 namespace pawl::lifecycle {
@@ -38,9 +40,11 @@ class Face {
   void put_type(wire::Request& request, wire::Respond& respond);
   void get_type(wire::Request& request, wire::Respond& respond);
   void list_types(wire::Request& request, wire::Respond& respond);
+  void list_instances(wire::Request& request, wire::Respond& respond);
   void create(wire::Request& request, wire::Respond& respond);
   void replace(wire::Request& request, wire::Respond& respond);
   void remove(wire::Request& request, wire::Respond& respond);
+  void transition_as(wire::Request& request, wire::Respond& respond);
   void complete(wire::Request& request, wire::Respond& respond);
   void fail_instance(wire::Request& request, wire::Respond& respond);
   void children_of(wire::Request& request, wire::Respond& respond);
@@ -55,6 +59,13 @@ class Face {
   void substitute(wire::Request& request, wire::Respond& respond);
 
   wire::Response watch(const wire::Request& request);
+  // What the query of a list asks for, or the refusal to send.
+  struct Page {
+    TypePtr type;
+    Listed listed;
+  };
+  std::variant<Page, wire::Response> page_of(const wire::Request& request);
+  void move(wire::Request& request, wire::Respond& respond, source by);
   // Submits and answers; `done` words the success.
   using Done = std::function<wire::Response(const Outcome&, Seq)>;
   void submit(std::string_view operation, std::string verb, const Command& command, wire::Request& request, wire::Respond& respond, Done done);
@@ -62,7 +73,9 @@ class Face {
   Door& door_;
   FaceOptions options_;
   Reads reads_;
+  Tally tally_;
   std::shared_ptr<Hub> hub_;  // shared with the streams, which may outlive a handler
+  Teller teller_;             // last: it stops before what its tasks read
 };
 
 }  // namespace pawl::lifecycle

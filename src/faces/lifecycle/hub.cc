@@ -47,6 +47,11 @@ void Hub::remove(uint64_t id_number) {
   std::erase_if(all_, [&](const Watching& w) { return w.id == id_number; });
 }
 
+size_t Hub::watchers() {
+  std::lock_guard lock(mutex_);
+  return all_.size();
+}
+
 void Hub::tell(const Frame& frame) {
   if (frame.program != "lifecycle") return;
   std::lock_guard lock(mutex_);

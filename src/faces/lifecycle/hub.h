@@ -28,6 +28,7 @@ class Hub {
   uint64_t add(std::string_view tenant, std::string_view type, Sink sink);
   void detach();             // no more frames: the door is about to go
   void remove(uint64_t id);  // the sink is not running any more when this returns
+  size_t watchers();
 
  private:
   struct Watching {

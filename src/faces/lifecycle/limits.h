@@ -19,14 +19,20 @@ inline constexpr size_t kRulesOfType = 256;
 inline constexpr size_t kIndexedBytes = 128;
 // One rule may set off another; a ring of rules ends here.
 inline constexpr size_t kRuleDepth = 64;
-// Instances that one firing of a cron or interval rule acts on.
-inline constexpr size_t kRuleSelection = 10'000;
+// Instances that a schedule looks at in one turn: a turn is short, so that others get theirs.
+inline constexpr size_t kSweepPage = 256;
 // Parents of parents: deeper than any honest tree.
 inline constexpr size_t kAncestors = 1'000;
+// Filters of one list: the scan keeps a bit for each.
+inline constexpr size_t kMatches = 64;
 // Changes a watcher may be behind before they are merged by instance.
 inline constexpr size_t kWatchQueue = 1'024;
-// Instances read at once while a watch tells what is there.
+// Changes that wait while a watch over HTTP still tells what was there; past this it is cut and resumes.
+inline constexpr size_t kWatchWaiting = 16'384;
+// Instances, or frames of the journal, read at once while a watch tells what is there.
 inline constexpr size_t kWatchPage = 256;
+// Bytes under way to a watcher before it is told more of what was there.
+inline constexpr size_t kWatchEasyBytes = 1024 * 1024;
 // Actions of one rule: they run in one turn.
 inline constexpr size_t kActions = 64;
 

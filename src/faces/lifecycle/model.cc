@@ -162,6 +162,7 @@ Result<void> validate_table(const dynamic_type& def) {
   for (size_t i = 0; i < def.transitions.size(); ++i) {
     const auto& [from, targets] = def.transitions[i];
     if (from.empty()) return bad("a phase has an empty name");
+    if (from.size() > limits::kNameBytes) return bad(fmt::format("a phase's name is longer than {} bytes", limits::kNameBytes));
     for (size_t j = 0; j < i; ++j)
       if (def.transitions[j].first == from) return bad(fmt::format("phase '{}' is declared twice", from));
     for (size_t t = 0; t < targets.size(); ++t) {
@@ -185,10 +186,28 @@ Result<void> validate(const dynamic_type& def) {
   return {};
 }
 
+// The parser knows what UTF-8 is; plain ASCII need not ask it.
+bool is_text(std::string_view bytes) {
+  bool ascii = std::all_of(bytes.begin(), bytes.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return ascii || js::parse(js::quote(bytes)).has_value();
+}
+
+std::string text_of(std::string_view bytes) {
+  std::string out(bytes);
+  if (is_text(bytes)) return out;
+  out.clear();
+  for (char c : bytes) {
+    if (static_cast<unsigned char>(c) < 0x80) out.push_back(c);
+    else out += "\xef\xbf\xbd";
+  }
+  return out;
+}
+
 Result<void> check_name(std::string_view name) {
   if (name.size() > limits::kNameBytes) return refuse(errc::invalid_definition, fmt::format("a workflow's name has at most {} bytes", limits::kNameBytes));
   for (char c : name)
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return refuse(errc::invalid_definition, "a workflow's name has no blanks or control characters");
+  if (!is_text(name)) return refuse(errc::invalid_definition, "a workflow's name must be UTF-8");
   return {};
 }
 
@@ -197,7 +216,8 @@ Result<void> check_id(std::string_view text) {
   if (text.size() > limits::kIdBytes) return refuse(errc::bad_id, fmt::format("the id has {} bytes; {} are allowed", text.size(), limits::kIdBytes));
   for (char c : text)
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f || c == '*' || c == '>')
-      return refuse(errc::bad_id, fmt::format("{} has a blank, a control character, '*' or '>'", js::quote(text)));
+      return refuse(errc::bad_id, fmt::format("{} has a blank, a control character, '*' or '>'", js::quote(text_of(text))));
+  if (!is_text(text)) return refuse(errc::bad_id, fmt::format("{} is not UTF-8", js::quote(text_of(text))));
   return {};
 }
 

@@ -72,9 +72,10 @@ Result<Outcome> replace(Ask& ask) {
   bool stands = c.expected_stamp ? subject.held.stamp == c.expected_stamp : subject.cell.version == c.expected_version;
   if (!stands) return refuse(errc::conflict, fmt::format("{} '{}' has been written since: read it again", type->def.name, c.id));
   if (text_field(c.record, type->id_field) != c.id) return refuse(errc::bad_id, fmt::format("the {} of '{}' cannot be changed", type->id_field, c.id));
-  if (c.to.empty()) return save(ask.turn, subject, c.record, why_of(ask, false));
-  TRY_OK(check_edge(*type, c.id, subject.held.phase, c.to));
-  std::string bytes = with_fields(c.record, {{type->phase_field, value(c.to)}});
+  std::string kept = with_unlisted(c.record, subject.held.record, type->def);
+  if (c.to.empty()) return save(ask.turn, subject, kept, why_of(ask, false));
+  TRY_OK(check_edge(type->def, c.id, subject.held.phase, c.to));
+  std::string bytes = with_fields(kept, {{type->phase_field, value(c.to)}});
   return save(ask.turn, subject, bytes, why_of(ask, true));
 }
 
@@ -82,7 +83,7 @@ Result<Outcome> transition(Ask& ask) {
   TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
   TRY_OK(check_target(*type, ask.command.to));
   TRY(Subject subject, need_instance(ask.turn, ask.tenant, type, ask.command.id));
-  TRY_OK(check_edge(*type, subject.id, subject.held.phase, ask.command.to));
+  TRY_OK(check_edge(type->def, subject.id, subject.held.phase, ask.command.to));
   return move(ask.turn, subject, ask.command.to, {}, why_of(ask, true));
 }
 
@@ -95,7 +96,7 @@ Result<Outcome> complete(Ask& ask) {
   }
   TRY(Subject subject, need_instance(ask.turn, ask.tenant, type, ask.command.id));
   if (!target.empty()) {
-    TRY_OK(check_edge(*type, subject.id, subject.held.phase, target));
+    TRY_OK(check_edge(type->def, subject.id, subject.held.phase, target));
     return move(ask.turn, subject, target, {}, why_of(ask, true));
   }
   TRY(Ending ending, choose_ending(*type, subject.id, subject.held.phase));
@@ -148,7 +149,7 @@ constexpr Verb kVerbs[] = {
     {"transition", transition}, {"replace", replace},   {"create", create},       {"patch", patch},
     {"complete", complete},     {"fail", fail_instance}, {"remove", remove},       {"put_type", put_type},
     {"put_rule", put_rule},     {"remove_rule", remove_rule}, {"action", run_action}, {"run_rule", run_rule},
-    {"fire", fire},
+    {"fire", fire},             {"sweep", sweep},
 };
 
 }  // namespace

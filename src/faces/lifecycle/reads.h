@@ -40,12 +40,11 @@ class Reads {
   // In creation order; filters, then offset, then limit. A match on a trusted index, or else the
   // phase, says where to look; everything else is a scan of the encoded bytes.
   Result<Listed> list(std::string_view tenant, const Type& type, const any_query& query) const;
-  // Instances in each phase that is in use. `skipped` counts the unreadable.
-  Result<std::map<std::string, size_t>> counts(std::string_view tenant, const Type& type) const;
 
   Result<history_log> history(std::string_view tenant, const Type& type, std::string_view id) const;
 
-  Result<std::vector<Linked>> children(std::string_view tenant, std::string_view parent_id) const;
+  // `skipped` counts those that cannot be read.
+  Result<std::vector<Linked>> children(std::string_view tenant, std::string_view parent_id, size_t& skipped) const;
   // Parent first, root last. A parent that is not there ends the walk with a warning.
   Result<std::vector<Linked>> ancestors(std::string_view tenant, std::string_view id, std::string& warning) const;
   Result<Linked> lookup(std::string_view tenant, std::string_view id) const;

@@ -65,7 +65,7 @@ Result<Linked> Reads::linked(std::string_view tenant, std::string_view type_name
   return out;
 }
 
-Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string_view parent_id) const {
+Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string_view parent_id, size_t& skipped) const {
   std::vector<std::pair<std::string, std::string>> names;
   Bytes below = children_prefix(tenant, parent_id);
   TRY_OK(door_.look().rows(kProgram, below, [&](BytesView key, BytesView) {
@@ -77,8 +77,10 @@ Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string
   std::vector<Linked> out;
   for (const auto& [type_name, id_text] : names) {
     auto one = linked(tenant, type_name, id_text);
-    // Gone since the rows were read.
-    if (!one && errc_of(one.error()) == errc::entity_not_found) continue;
+    errc why = one ? errc{} : errc_of(one.error());
+    skipped += why == errc::corrupt_value;
+    // Unreadable, gone since the rows were read, or under another parent.
+    if (why == errc::corrupt_value || why == errc::entity_not_found || (one && one->found.held.parent != parent_id)) continue;
     if (!one) return fail(std::move(one.error()));
     out.push_back(std::move(*one));
   }

@@ -14,7 +14,7 @@ using wire::Request;
 using wire::Respond;
 using wire::Response;
 
-Face::Face(Door& door, FaceOptions options) : door_(door), options_(std::move(options)), reads_(door), hub_(std::make_shared<Hub>(door)) {}
+Face::Face(Door& door, FaceOptions options) : door_(door), options_(std::move(options)), reads_(door), tally_(door), hub_(std::make_shared<Hub>(door)) {}
 
 static std::string version_tag(Seq version) { return "\"" + std::to_string(version) + "\""; }
 
@@ -48,11 +48,12 @@ void Face::index(Request& request, Respond& respond) {
     one.add("operator_writable_fields", strings(type->def.operator_writable_fields()));
     one.add("transitions", transitions_json(type->def));
     js::Object counts;
-    auto counted = reads_.counts(request.caller.tenant, *type);
+    auto counted = tally_.of(request.caller.tenant, type->def.name);
     if (counted)
-      for (const auto& [phase_name, count] : *counted) counts.add(phase_name, static_cast<uint64_t>(count));
+      for (const auto& [phase_name, count] : counted->by_phase) counts.add(phase_name, static_cast<uint64_t>(count));
     one.add("counts_by_phase", std::move(counts));
     if (!counted) one.add("counts_error", counted.error().message);
+    else if (size_t n = counted->unreadable) one.add("counts_error", fmt::format("{} instance{} cannot be read and {} not counted", n, n == 1 ? "" : "s", n == 1 ? "is" : "are"));
     out.emplace_back(std::move(one));
   }
   respond(json_answer(200, js::Value(std::move(out))));
@@ -76,52 +77,58 @@ struct ListAsk {
   std::string wrong;                                       // the answer, when it cannot be read
 };
 
+// Of a parameter that is given twice the first counts, as in the original.
 ListAsk read_list_query(std::string_view raw) {
   ListAsk out;
-  std::optional<std::string> limit, offset;
-  std::string wrong_time;
+  std::map<std::string, std::string> given;
   for (auto& [name, text] : query_pairs(raw)) {
-    if (name == "limit" && !limit) limit = text;
-    else if (name == "offset" && !offset) offset = text;
-    else if (name == "phase" && out.query.phase.empty()) out.query.phase = text;
-    else if (name == "active") out.query.active = out.query.active || text == "true";
-    else if (name == "cursor") out.query.cursor = text;
-    else if (name == "updated_after") {
-      auto t = parse_rfc3339(text);
-      if (!t) wrong_time = "invalid updated_after (must be an RFC 3339 time)";
-      else out.query.updated_after = time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*t)));
-    } else if (name.starts_with("match.")) out.match.emplace_back(name.substr(6), text);
+    if (!given.emplace(name, text).second) continue;
+    if (name.starts_with("match.")) out.match.emplace_back(name.substr(6), text);
   }
-  auto l = paging_number(limit.value_or("")), o = paging_number(offset.value_or(""));
-  if (!l) out.wrong = "invalid limit (must be a non-negative integer)";
-  else if (!o) out.wrong = "invalid offset (must be a non-negative integer)";
-  else out.wrong = wrong_time;
-  out.query.limit = l.value_or(0);
-  out.query.offset = o.value_or(0);
+  auto limit = paging_number(given["limit"]), offset = paging_number(given["offset"]);
+  if (!limit) out.wrong = "invalid limit (must be a non-negative integer)";
+  else if (!offset) out.wrong = "invalid offset (must be a non-negative integer)";
+  out.query.limit = limit.value_or(0);
+  out.query.offset = offset.value_or(0);
+  out.query.phase = given["phase"];
+  out.query.active = given["active"] == "true";
+  out.query.cursor = given["cursor"];
+  if (const std::string& after = given["updated_after"]; !after.empty()) {
+    auto t = parse_rfc3339(after);
+    if (t) out.query.updated_after = time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*t)));
+    else if (out.wrong.empty()) out.wrong = "invalid updated_after (must be an RFC 3339 time)";
+  }
   return out;
 }
 
 }  // namespace
 
-void Face::list(Request& request, Respond& respond) {
-  if (request.query_param("stream").value_or("") == "true") return respond(watch(request));
+std::variant<Face::Page, Response> Face::page_of(const Request& request) {
   ListAsk ask = read_list_query(request.query);
-  if (!ask.wrong.empty()) return respond(error_response(400, ask.wrong));
+  if (!ask.wrong.empty()) return error_response(400, ask.wrong);
   auto type = reads_.type(request.caller.tenant, request.params[0]);
-  if (!type) return respond(refusal_response("list", type.error()));
+  if (!type) return refusal_response("list", type.error());
   for (const auto& [name, text] : ask.match) {
     const auto* f = (*type)->def.find(name);
-    if (!f) return respond(refusal_response("list", refusal(errc::unknown_field, fmt::format("'{}' is not a field of {}", name, request.params[0]))));
+    if (!f) return refusal_response("list", refusal(errc::unknown_field, fmt::format("'{}' is not a field of {}", name, request.params[0])));
     auto v = coerce_text(name, f->k, text);
-    if (!v) return respond(refusal_response("list", v.error()));
+    if (!v) return refusal_response("list", v.error());
     ask.query.match.emplace_back(name, std::move(*v));
   }
   auto listed = reads_.list(request.caller.tenant, **type, ask.query);
-  if (!listed) return respond(refusal_response("list", listed.error()));
+  if (!listed) return refusal_response("list", listed.error());
+  return Page{*type, *std::move(listed)};
+}
+
+void Face::list(Request& request, Respond& respond) {
+  if (request.query_param("stream").value_or("") == "true") return respond(watch(request));
+  auto asked = page_of(request);
+  if (auto* refused = std::get_if<Response>(&asked)) return respond(std::move(*refused));
+  const Page& page = std::get<Page>(asked);
   std::vector<std::pair<TypePtr, const Found*>> states;
-  for (const Found& found : listed->items) states.emplace_back(*type, &found);
-  Response out = states_response(states, listed->skipped);
-  if (!listed->cursor.empty()) out.headers.emplace_back("X-Pawl-Cursor", listed->cursor);
+  for (const Found& found : page.listed.items) states.emplace_back(page.type, &found);
+  Response out = states_response(states, page.listed.skipped);
+  if (!page.listed.cursor.empty()) out.headers.emplace_back("X-Pawl-Cursor", page.listed.cursor);
   respond(std::move(out));
 }
 
@@ -149,11 +156,12 @@ void Face::history(Request& request, Respond& respond) {
 }
 
 void Face::children(Request& request, Respond& respond) {
-  auto linked = reads_.children(request.caller.tenant, request.params[1]);
+  size_t skipped = 0;
+  auto linked = reads_.children(request.caller.tenant, request.params[1], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
   std::vector<std::pair<TypePtr, const Found*>> states;
   for (const Linked& one : *linked) states.emplace_back(one.type, &one.found);
-  respond(states_response(states, 0));
+  respond(states_response(states, skipped));
 }
 
 static std::optional<Response> too_large(std::string_view operation, const Request& request) {
@@ -190,7 +198,9 @@ static const js::Value* find_any_case(const js::Value& object, std::string_view 
   return nullptr;
 }
 
-void Face::transition(Request& request, Respond& respond) {
+void Face::transition(Request& request, Respond& respond) { move(request, respond, source::op); }
+
+void Face::move(Request& request, Respond& respond, source by) {
   if (auto large = too_large("transition", request)) return respond(std::move(*large));
   auto body = body_of(request);
   if (!body) return respond(error_response(400, body.error().message));
@@ -203,7 +213,7 @@ void Face::transition(Request& request, Respond& respond) {
     *into = member->string();
   }
   if (to.find_first_not_of(" \t\r\n") == std::string::npos) return respond(error_response(400, "phase is required"));
-  Command command{.type = request.params[0], .id = request.params[1], .to = to, .note = note, .triggered = source::op};
+  Command command{.type = request.params[0], .id = request.params[1], .to = to, .note = note, .triggered = by};
   submit("transition", "transition", command, request, respond, [](const Outcome& outcome, Seq version) {
     Response out = wire::json_response(200, "{\"ok\":true,\"phase\":" + js::quote(outcome.phase) + "}");
     out.headers.emplace_back("ETag", version_tag(version));

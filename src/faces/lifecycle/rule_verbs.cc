@@ -20,6 +20,16 @@ void open_timer(Turn& turn, std::string_view tenant, RuleCell& cell) {
   if (next) turn.open({.id = timer_id(tenant, cell.rule.name, *next), .to = To::clock, .program = "lifecycle", .tenant = std::string(tenant), .queue = "rule", .due = *next, .body = {}});
 }
 
+// The rest of a schedule's instances, after `last`.
+void open_sweep(Turn& turn, std::string_view tenant, const RuleCell& cell, std::string_view last) {
+  Command sweep;
+  sweep.type = cell.rule.workflow;
+  sweep.id = last;
+  sweep.note = cell.rule.name;
+  sweep.stamp = static_cast<uint64_t>(cell.next);
+  deliver(turn, tenant, "sweep", sweep);
+}
+
 void close_timer(Turn& turn, std::string_view tenant, const RuleCell& cell) {
   if (cell.next) turn.withdraw(timer_id(tenant, cell.rule.name, cell.next));
 }
@@ -107,7 +117,7 @@ Result<Outcome> act_transition(Scene& scene, const js::Value& action) {
     for (const auto& [field_name, unused] : set->object()) { TRY_OK(check_rule_writable(*type, field_name)); }
   TRY_OK(check_target(*type, target));
   TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
-  TRY_OK(check_edge(*type, subject.id, subject.held.phase, target));
+  TRY_OK(check_edge(type->def, subject.id, subject.held.phase, target));
   TRY(Sets sets, apply_set(set ? *set : js::Value(), *type, subject.held.record, scene.variables));
   return move(scene.turn, subject, target, std::move(sets), {source::rule, note, scene.caller, true, 0, scene.depth});
 }
@@ -127,7 +137,7 @@ Result<Outcome> act_fail(Scene& scene, const js::Value& action) {
   TRY(TypePtr type, type_of(scene, action));
   if (!type->def.declares("failed")) return refuse(errc::invalid_transition, fmt::format("{} has no phase called 'failed'", type->def.name));
   TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
-  TRY_OK(check_edge(*type, subject.id, subject.held.phase, "failed"));
+  TRY_OK(check_edge(type->def, subject.id, subject.held.phase, "failed"));
   return move(scene.turn, subject, "failed", {}, {source::rule, reason, scene.caller, true, 0, scene.depth});
 }
 
@@ -138,24 +148,46 @@ struct Action {
 constexpr Action kActions[] = {
     {"lifecycle_transition", act_transition}, {"lifecycle_complete", act_complete}, {"lifecycle_fail", act_fail}};
 
+// The action's own guard: it acts only where this holds.
+Result<std::optional<Outcome>> held_back(Scene& scene, const js::Value& action) {
+  const js::Value* guard = action.find("when");
+  if (!guard || guard->is_null()) return std::optional<Outcome>();
+  TRY(std::vector<Condition> when, parse_when(*guard));
+  TRY(TypePtr type, type_of(scene, action));
+  TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
+  TRY(bool fits, holds(when, type.get(), subject.held.record, scene.variables));
+  if (fits) return std::optional<Outcome>();
+  return std::optional<Outcome>(Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "not_met"});
+}
+
 Result<Outcome> act(Scene& scene, const js::Value& action) {
   TRY_OK(check_action(action));
   if (scene.variables.entity_id.empty()) return refuse(errc::bad_id, "the action has no entity id");
+  TRY(std::optional<Outcome> not_met, held_back(scene, action));
+  if (not_met) return *std::move(not_met);
   for (const Action& row : kActions)
     if (row.name == action.string_or("type")) return row.act(scene, action);
   return refuse(errc::invalid_rule, "unknown action");
 }
 
-// How often the rule has fired for this instance, this time included.
-Result<uint64_t> count_firing(Scene& scene, const Rule& rule, std::string_view type) {
-  Key at = key({"lifecycle", scene.tenant, "c", rule.name, type, scene.variables.entity_id});
+// How often this has fired for the instance, this time included; at most one more than `most`.
+Result<uint64_t> count_firing(Scene& scene, const Key& at, uint64_t most) {
   TRY(Cell cell, scene.turn.read(at));
   Reader r(cell.value());
   uint64_t count = (cell.exists() ? r.uint() : 0) + 1;
   Bytes bytes;
   Writer(bytes).uint(count);
-  if (count <= rule.max_iterations) scene.turn.write(at, std::move(bytes));
+  if (count <= most) scene.turn.write(at, std::move(bytes));
   return count;
+}
+
+// Whether an action with a limit of its own has fired as often as it may.
+Result<bool> used_up(Scene& scene, const Rule& rule, size_t place) {
+  const js::Value* limit = rule.then[place].find("max_iterations");
+  uint64_t most = limit && limit->is_number() ? limit->as_uint64().value_or(0) : 0;
+  if (most == 0) return false;
+  TRY(uint64_t count, count_firing(scene, key({"lifecycle", scene.tenant, "c", rule.name, rule.workflow, scene.variables.entity_id, std::to_string(place)}), most));
+  return count > most;
 }
 
 // Every action runs, whatever became of the one before; the rule remembers the last error.
@@ -167,16 +199,18 @@ Result<Outcome> fire_for(Scene& scene, RuleCell& cell) {
   TRY(bool fits, holds(rule.when, type.get(), subject.held.record, scene.variables));
   if (!fits) return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "not_met"};
   if (rule.max_iterations) {
-    TRY(uint64_t count, count_firing(scene, rule, type->def.name));
+    TRY(uint64_t count, count_firing(scene, key({"lifecycle", scene.tenant, "c", rule.name, type->def.name, scene.variables.entity_id}), rule.max_iterations));
     if (count > rule.max_iterations) return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "exhausted"};
     scene.variables.state = js::object({{"iteration", count}, {"max_iterations", rule.max_iterations}});
   }
   scene.caller = "rule:" + rule.name;
   Outcome last{.word = "fired"};
   std::optional<Error> first_error;
-  for (const js::Value& action : rule.then) {
+  for (size_t place = 0; place < rule.then.size(); ++place) {
+    TRY(bool over, used_up(scene, rule, place));
+    if (over) continue;
     Turn::Mark mark = scene.turn.mark();
-    auto done = act(scene, action);
+    auto done = act(scene, rule.then[place]);
     if (done) {
       last = std::move(*done);
       last.word = "fired";
@@ -293,39 +327,55 @@ Result<Outcome> fire(Ask& ask) {
   return Outcome{.word = "failed"};
 }
 
-// A schedule is due: one delivery for every instance that fits now, then the next timer.
+// A schedule is due: its instances are gone through page by page. The rule keeps the time it is at
+// work on as `next` until the last page opens the timer after it: it never runs beside itself, and a
+// rule that was changed meanwhile stops its old round.
 Result<Bytes> timer(Turn& turn, std::string_view effect_id) {
   std::vector<std::string> parts = parts_of(effect_id);
   if (parts.size() != 5) return Bytes();
-  const std::string& tenant = parts[1];
-  TRY(auto cell, read_rule(turn, tenant, parts[3]));
+  TRY(auto cell, read_rule(turn, parts[1], parts[3]));
   if (!cell || std::to_string(cell->next) != parts[4]) return Bytes();
-  Time due = cell->next;
-  TRY(TypePtr type, need_type(turn, tenant, cell->rule.workflow));
+  open_sweep(turn, parts[1], *cell, {});
+  return Bytes();
+}
+
+// One page: a delivery for every instance of it that fits now.
+Result<Outcome> sweep(Ask& ask) {
+  const Command& c = ask.command;
+  TRY(auto cell, read_rule(ask.turn, ask.tenant, c.note));
+  if (!cell || static_cast<uint64_t>(cell->next) != c.stamp) return Outcome{.word = "over"};
+  TRY(TypePtr type, need_type(ask.turn, ask.tenant, cell->rule.workflow));
+  Bytes from = c.id.empty() ? Bytes() : instance_key(ask.tenant, type->def.name, c.id) + '\0';
   std::vector<std::string> chosen;
-  TRY_OK(turn.scan(instance_prefix(tenant, type->def.name), [&](BytesView key, const Cell& at) {
+  std::string last;
+  size_t looked_at = 0;
+  TRY_OK(ask.turn.scan(instance_prefix(ask.tenant, type->def.name), [&](BytesView key, const Cell& at) {
+    if (++looked_at > limits::kSweepPage) return false;
+    last = parts_of(key).back();
     auto held = parse_held(at.value());
     if (!held) return true;
     Variables variables;
-    variables.entity_id = parts_of(key).back();
-    variables.now = turn.now();
+    variables.entity_id = last;
+    variables.now = ask.turn.now();
     variables.lookup = [&] { return std::make_shared<const Managed>(Managed{type, std::string(held->phase)}); };
     auto fits = holds(cell->rule.when, type.get(), held->record, variables);
-    if (fits && *fits) chosen.push_back(variables.entity_id);
-    return chosen.size() < limits::kRuleSelection;
-  }));
+    if (!fits) ++cell->failed, cell->last_error = fits.error().message;
+    else if (*fits) chosen.push_back(last);
+    return true;
+  }, from));
   for (const std::string& entity : chosen) {
     Command fire;
     fire.type = type->def.name;
     fire.id = entity;
     fire.note = cell->rule.name;
     fire.expected_version = 1;
-    fire.stamp = static_cast<uint64_t>(due);
-    turn.open({.id = fmt::format("lifecycle:{}", turn.dice().uuid4()), .to = To::cell, .program = "lifecycle", .tenant = tenant, .queue = "fire", .due = 0, .body = encode(fire)});
+    fire.stamp = c.stamp;
+    deliver(ask.turn, ask.tenant, "fire", fire);
   }
-  open_timer(turn, tenant, *cell);
-  turn.write(rule_key(tenant, cell->rule.name), encode(*cell));
-  return Bytes();
+  if (looked_at > limits::kSweepPage) open_sweep(ask.turn, ask.tenant, *cell, last);
+  else open_timer(ask.turn, ask.tenant, *cell);
+  ask.turn.write(rule_key(ask.tenant, cell->rule.name), encode(*cell));
+  return Outcome{.word = "swept"};
 }
 
 }  // namespace pawl::lifecycle

@@ -55,22 +55,6 @@ Result<Condition> parse_condition(const js::Value& value) {
   return out;
 }
 
-Result<void> parse_when(const js::Value& value, Rule& out) {
-  if (value.is_null()) return {};
-  if (value.is_array()) {
-    for (const js::Value& one : value.array()) {
-      TRY(Condition condition, parse_condition(one));
-      out.when.push_back(std::move(condition));
-    }
-    return {};
-  }
-  if (!value.is_object()) return bad_rule("\"when\" must be an object of field -> value, or a list of conditions");
-  const js::Value* match = value.find("match");
-  const js::Value& fields = match && match->is_object() && value.object().size() == 1 ? *match : value;
-  for (const auto& [field_name, wanted] : fields.object()) out.when.push_back({field_name, true, wanted, false});
-  return {};
-}
-
 Result<void> parse_on(const js::Value& value, Rule& out) {
   static constexpr std::pair<std::string_view, Rule::On> kinds[] = {
       {"phase", Rule::On::phase}, {"cron", Rule::On::cron}, {"every", Rule::On::every}};
@@ -95,8 +79,28 @@ Result<void> parse_on(const js::Value& value, Rule& out) {
 
 }  // namespace
 
+Result<std::vector<Condition>> parse_when(const js::Value& value) {
+  std::vector<Condition> out;
+  if (value.is_null()) return out;
+  if (value.is_array()) {
+    for (const js::Value& one : value.array()) {
+      TRY(Condition condition, parse_condition(one));
+      out.push_back(std::move(condition));
+    }
+    return out;
+  }
+  if (!value.is_object()) return bad_rule("\"when\" must be an object of field -> value, or a list of conditions");
+  const js::Value* match = value.find("match");
+  const js::Value& fields = match && match->is_object() && value.object().size() == 1 ? *match : value;
+  for (const auto& [field_name, wanted] : fields.object()) out.push_back({field_name, true, wanted, false});
+  return out;
+}
+
 Result<void> check_action(const js::Value& action) {
   if (!action.is_object()) return bad_rule("an action must be an object with a \"type\"");
+  if (const js::Value* when = action.find("when")) { TRY_OK(parse_when(*when)); }
+  if (const js::Value* most = action.find("max_iterations"); most && !most->is_null() && !(most->is_number() && most->as_uint64()))
+    return bad_rule("\"max_iterations\" of an action must be a whole number, 0 for no limit");
   std::string_view type = action.string_or("type");
   for (const ActionType& row : kActions)
     if (row.name == type) return row.check(action);
@@ -114,7 +118,7 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
     else if (member == "on") {
       TRY_OK(parse_on(value, out));
       on = true;
-    } else if (member == "when") { TRY_OK(parse_when(value, out)); }
+    } else if (member == "when") { TRY(out.when, parse_when(value)); }
     else if (member == "then" && value.is_array()) out.then = value.array();
     else if (member == "max_iterations" && value.is_number() && value.as_uint64()) out.max_iterations = *value.as_uint64();
     else if (member == "enabled" && value.is_bool()) out.enabled = value.boolean();
@@ -129,14 +133,23 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   return out;
 }
 
+static Result<void> check_conditions(const std::vector<Condition>& when, const Type& type) {
+  for (const Condition& c : when)
+    if (!c.field.starts_with('$') && !type.def.find(c.field))
+      return refuse(errc::unknown_field, fmt::format("'{}' in \"when\" is not a field of {}", c.field, type.def.name));
+  return {};
+}
+
 Result<void> check_rule(const Rule& rule, const Type& type) {
   if (rule.on == Rule::On::phase && !type.def.declares(rule.on_text))
     return refuse(errc::invalid_transition, fmt::format("rule '{}' waits for phase '{}', which {} does not declare", rule.name, rule.on_text, type.def.name));
-  for (const Condition& c : rule.when)
-    if (!c.field.starts_with('$') && !type.def.find(c.field))
-      return refuse(errc::unknown_field, fmt::format("'{}' in \"when\" is not a field of {}", c.field, type.def.name));
+  TRY_OK(check_conditions(rule.when, type));
   for (const js::Value& action : rule.then) {
     if (action.string_or("workflow", type.def.name) != type.def.name) continue;  // about another type
+    if (const js::Value* guard = action.find("when")) {
+      TRY(std::vector<Condition> when, parse_when(*guard));
+      TRY_OK(check_conditions(when, type));
+    }
     std::string_view to = trimmed(action.string_or("phase"));
     if (!to.empty() && to.find('$') == std::string_view::npos && action.string_or("type") == "lifecycle_transition" && !type.def.declares(to))
       return refuse(errc::invalid_transition, fmt::format("rule '{}' moves to phase '{}', which {} does not declare", rule.name, to, type.def.name));
@@ -223,8 +236,9 @@ Result<bool> holds(const std::vector<Condition>& when, const Type* type, std::st
       if (auto v = read_field(bytes, *f)) got = to_json(*v);
     }
     if (!got) {
-      if (c.required) return refuse(errc::unresolved_template, fmt::format("the condition on '{}' is required and cannot be evaluated", c.field));
-      return false;
+      if (!c.required) return false;
+      std::string_view why = c.field.starts_with("$entity.lifecycle.") ? "is not managed by any workflow" : "has no such value";
+      return refuse(errc::unresolved_template, fmt::format("the condition on '{}' is required, and '{}' {}", c.field, variables.entity_id, why));
     }
     bool same = js::equivalent(*got, c.wanted) || (c.wanted.is_null() && type && type->def.find(c.field) && js::equivalent(*got, to_json(zero(type->def.find(c.field)->k))));
     if (same != c.equal) return false;

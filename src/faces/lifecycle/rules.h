@@ -40,6 +40,8 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body);
 // Against its type: phases declared, fields writable, literal values that fit.
 Result<void> check_rule(const Rule& rule, const Type& type);
 Result<void> check_action(const js::Value& action);
+// The conditions of a rule or of one of its actions.
+Result<std::vector<Condition>> parse_when(const js::Value& value);
 
 Key rule_key(std::string_view tenant, std::string_view name);
 Key rule_prefix(std::string_view tenant);

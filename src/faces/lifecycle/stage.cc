@@ -26,14 +26,18 @@ Result<void> check_target(const Type& type, std::string_view to) {
   return refuse(errc::invalid_transition, fmt::format("'{}' is not a phase of {}; its phases: {}", to, type.def.name, fmt::join(type.def.phases(), ", ")));
 }
 
-Result<void> check_edge(const Type& type, std::string_view id_text, std::string_view from, std::string_view to) {
-  if (type.def.is_terminal(from))
-    return refuse(errc::terminal_phase, fmt::format("{} '{}' is in '{}'{}", type.def.name, id_text, from,
-                                                    type.def.declares(from) ? "" : ", which is not declared any more"));
-  if (!type.def.allows(from, to))
-    return refuse(errc::invalid_transition, fmt::format("{} '{}' cannot go from '{}' to '{}'; from '{}' it can go to: {}", type.def.name, id_text, from, to,
-                                                        from, fmt::join(*type.def.targets(from), ", ")));
+Result<void> check_edge(const dynamic_type& def, std::string_view id_text, std::string_view from, std::string_view to) {
+  if (def.is_terminal(from))
+    return refuse(errc::terminal_phase, fmt::format("{} '{}' is in '{}'{}", def.name, id_text, from, def.declares(from) ? "" : ", which is not declared any more"));
+  if (!def.allows(from, to))
+    return refuse(errc::invalid_transition, fmt::format("{} '{}' cannot go from '{}' to '{}'; from '{}' it can go to: {}", def.name, id_text, from, to,
+                                                        from, fmt::join(*def.targets(from), ", ")));
   return {};
+}
+
+void deliver(Turn& turn, std::string_view tenant, std::string_view verb, const Command& command) {
+  turn.open({.id = fmt::format("lifecycle:{}", turn.dice().uuid4()), .to = To::cell, .program = "lifecycle", .tenant = std::string(tenant), .queue = std::string(verb),
+             .due = 0, .body = encode(command)});
 }
 
 // Each rule that waits for the phase gets a delivery of its own, after this frame is durable.
@@ -47,7 +51,7 @@ static void set_off(Turn& turn, const Subject& subject, std::string_view phase_n
     fire.to = phase_name;
     fire.note = rule;
     fire.expected_version = why.depth + 1;
-    turn.open({.id = fmt::format("lifecycle:{}", turn.dice().uuid4()), .to = To::cell, .program = "lifecycle", .tenant = subject.tenant, .queue = "fire", .due = 0, .body = encode(fire)});
+    deliver(turn, subject.tenant, "fire", fire);
   }
 }
 

@@ -30,7 +30,7 @@ Result<Subject> need_instance(Turn& turn, std::string_view tenant, TypePtr type,
 // The target is a phase of the type at all; asked before anything is read.
 Result<void> check_target(const Type& type, std::string_view to);
 // From where the instance stands: terminal first, then the edge.
-Result<void> check_edge(const Type& type, std::string_view id, std::string_view from, std::string_view to);
+Result<void> check_edge(const dynamic_type& def, std::string_view id, std::string_view from, std::string_view to);
 
 struct Why {
   source triggered = source::framework;
@@ -46,6 +46,9 @@ Outcome save(Turn& turn, const Subject& subject, std::string_view record_bytes, 
 // The phase and further fields in one write.
 Outcome move(Turn& turn, const Subject& subject, std::string_view to, Sets sets, const Why& why);
 
+// A command of our own for a turn after this one is durable.
+void deliver(Turn& turn, std::string_view tenant, std::string_view verb, const Command& command);
+
 // Where complete() goes from here.
 struct Ending {
   std::string to, warning;
@@ -57,7 +60,8 @@ Result<Outcome> put_rule(Ask& ask);
 Result<Outcome> remove_rule(Ask& ask);
 Result<Outcome> run_action(Ask& ask);
 Result<Outcome> run_rule(Ask& ask);      // now, for one instance, with a message
-Result<Outcome> fire(Ask& ask);          // the delivery that save() opened
+Result<Outcome> fire(Ask& ask);          // the delivery that save() or a schedule opened
+Result<Outcome> sweep(Ask& ask);         // one page of a schedule's instances
 Result<Bytes> timer(Turn& turn, std::string_view effect_id);
 
 }  // namespace pawl::lifecycle

@@ -85,14 +85,14 @@ Result<value> coerce_text(std::string_view field, kind k, std::string_view text)
 
 js::Value to_json(const value& v) {
   switch (record::form_of(v.k)) {
-    case record::f_string: return std::get<std::string>(v.v);
+    case record::f_string: return text_of(std::get<std::string>(v.v));
     case record::f_bool: return std::get<bool>(v.v);
     case record::f_signed: return std::get<int64_t>(v.v);
     case record::f_unsigned: return std::get<uint64_t>(v.v);
     case record::f_real: return std::get<double>(v.v);
     case record::f_list: {
       js::Array out;
-      for (const std::string& s : std::get<std::vector<std::string>>(v.v)) out.emplace_back(s);
+      for (const std::string& s : std::get<std::vector<std::string>>(v.v)) out.emplace_back(text_of(s));
       return out;
     }
     case record::f_json: {
@@ -164,6 +164,22 @@ std::string with_fields(std::string_view bytes, const Sets& sets) {
   return out;
 }
 
+std::string with_unlisted(std::string_view bytes, std::string_view before, const dynamic_type& def) {
+  std::string out(bytes);
+  auto has_entry = [&](std::string_view name) {
+    record::walk at(bytes);
+    while (at.next())
+      if (at.name == name) return true;
+    return false;
+  };
+  record::walk at(before);
+  for (size_t i = 0; at.next(); ++i) {
+    bool in_place = i < def.fields.size() && def.fields[i].name == at.name;
+    if (!in_place && !def.find(at.name) && !has_entry(at.name)) out.append(at.entry);
+  }
+  return out;
+}
+
 Result<std::string> record_of(const Type& type, std::string_view id_text, const js::Value& body) {
   if (!body.is_object()) return refuse(errc::type_mismatch, "the body must be an object of fields");
   for (const auto& [name, member] : body.object())
@@ -202,8 +218,8 @@ bool append_state(std::string& out, const dynamic_type& def, std::string_view by
     first = false;
     js::append_string(out, f.name);
     out.push_back(':');
-    if (f.k == kind::string) js::append_string(out, std::get<std::string>(v->v));
-    else if (f.k == kind::json_value) out += std::get<json>(v->v).text;
+    // A C++ program may have stored any bytes; what leaves is JSON.
+    if (f.k == kind::string) js::append_string(out, is_text(std::get<std::string>(v->v)) ? std::get<std::string>(v->v) : text_of(std::get<std::string>(v->v)));
     else js::append(out, to_json(*v));
   }
   out.push_back('}');

@@ -23,6 +23,10 @@ std::string_view text_field(std::string_view record_bytes, std::string_view name
 using Sets = std::vector<std::pair<std::string, value>>;
 std::string with_fields(std::string_view record_bytes, const Sets& sets);
 
+// The record with what `before` has besides and the type does not list: it belongs to another version of
+// the type, and no writer of this one may lose it.
+std::string with_unlisted(std::string_view record_bytes, std::string_view before, const dynamic_type& def);
+
 // A JSON object of fields to a record with every field of the type. Unknown members: unknown_field.
 Result<std::string> record_of(const Type& type, std::string_view id_text, const js::Value& body);
 // The state as the operator API shows it. False when a stored value does not fit its field.

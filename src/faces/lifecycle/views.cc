@@ -11,6 +11,7 @@ Bytes list_prefix(std::string_view tenant, std::string_view type) { return prefi
 Bytes phase_prefix(std::string_view tenant, std::string_view type, std::string_view phase_name) { return prefix({"f", tenant, type, phase_name}); }
 Bytes children_prefix(std::string_view tenant, std::string_view parent_id) { return prefix({"p", tenant, parent_id}); }
 Bytes lookup_prefix(std::string_view tenant, std::string_view id_text) { return prefix({"n", tenant, id_text}); }
+Bytes unreadable_prefix(std::string_view tenant, std::string_view type) { return prefix({"u", tenant, type}); }
 
 // The value's bytes, or their digest when they are long: equality is all that an index answers, and
 // whoever reads it compares the record again.
@@ -31,19 +32,21 @@ Bytes index_prefix(std::string_view tenant, std::string_view type, std::string_v
 
 namespace {
 
-// The rows of one version of an instance, besides its list row.
+// Tenant, type and id are escaped already: rows join them as they stand.
+Bytes head(char kind_of_row, std::initializer_list<std::string_view> parts) {
+  Bytes key(1, kind_of_row);
+  for (std::string_view part : parts) key.append(1, '\0').append(part);
+  return key;
+}
+
+// The rows of one version of an instance that can be read, besides its list row.
 std::vector<Bytes> row_keys(const InstanceName& name, const Held& held) {
   std::vector<Bytes> out;
   Bytes at = place(held.created, name.id);
-  // Tenant, type and id are escaped already: they are joined as they stand.
-  auto head = [&](char kind_of_row) {
-    Bytes key(1, kind_of_row);
-    return key.append(1, '\0').append(name.tenant).append(1, '\0');
-  };
-  Bytes typed = head('f').append(name.type).append(1, '\0');
+  Bytes typed = head('f', {name.tenant, name.type, ""});
   out.push_back(typed + prefix({held.phase}) + at);
-  out.push_back(head('n').append(name.id).append(1, '\0').append(name.type));
-  if (!held.parent.empty()) out.push_back(head('p') + prefix({held.parent}) + Bytes(name.type) + '\0' + Bytes(name.id));
+  out.push_back(head('n', {name.tenant, name.id, name.type}));
+  if (!held.parent.empty()) out.push_back(head('p', {name.tenant, ""}) + prefix({held.parent}) + Bytes(name.type) + '\0' + Bytes(name.id));
   if (held.index_names.empty()) return out;
   typed[0] = 'x';
   record::walk entry(held.record);
@@ -55,32 +58,32 @@ std::vector<Bytes> row_keys(const InstanceName& name, const Held& held) {
   return out;
 }
 
+// What is left of an instance that cannot be read: that it is there, and whose child it was.
+std::vector<Bytes> unreadable_keys(const InstanceName& name, const std::vector<Bytes>& before) {
+  std::vector<Bytes> out{head('u', {name.tenant, name.type, name.id}), head('n', {name.tenant, name.id, name.type})};
+  for (const Bytes& key : before)
+    if (key[0] == 'p') out.push_back(key);
+  return out;
+}
+
 }  // namespace
 
 void view_instance(const Change& change, Seq seq, ViewRows& rows) {
   InstanceName name;
   if (!split_instance(change.key, name)) return;
-  auto list_row = [&](const Held& held) {
-    return Bytes("l").append(1, '\0').append(name.tenant).append(1, '\0').append(name.type).append(1, '\0').append(place(held.created, name.id));
-  };
-  auto list_value = [&] {
+  auto held_of = [](const Cell& cell) { return cell.exists() ? parse_held(cell.value()) : Result<Held>(refuse(errc::corrupt_value, "")); };
+  auto list_row = [&](const Held& held) { return head('l', {name.tenant, name.type, ""}) + place(held.created, name.id); };
+  Result<Held> old_held = held_of(change.before), new_held = held_of(change.after);
+  std::vector<Bytes> before, after;
+  if (old_held) before = row_keys(name, *old_held);
+  else if (change.before.exists()) before = unreadable_keys(name, {});
+  if (new_held) after = row_keys(name, *new_held);
+  else if (change.after.exists()) after = unreadable_keys(name, before);
+  if (old_held && !new_held) rows.erase(list_row(*old_held));
+  if (new_held) {
     Bytes bytes;
     Writer(bytes).fixed64(seq);
-    return bytes.append(change.after.value());
-  };
-  std::vector<Bytes> before, after;
-  auto old_held = change.before.exists() ? parse_held(change.before.value()) : Result<Held>(refuse(errc::corrupt_value, ""));
-  auto new_held = change.after.exists() ? parse_held(change.after.value()) : Result<Held>(refuse(errc::corrupt_value, ""));
-  if (old_held) before = row_keys(name, *old_held);
-  if (new_held) {
-    after = row_keys(name, *new_held);
-    rows.put(list_row(*new_held), list_value());
-  } else if (old_held && change.after.exists()) {
-    // Unreadable now: it stays in the list, where it is met and reported.
-    after = before;
-    rows.put(list_row(*old_held), list_value());
-  } else if (old_held) {
-    rows.erase(list_row(*old_held));
+    rows.put(list_row(*new_held), bytes.append(change.after.value()));
   }
   for (const Bytes& key : before)
     if (std::find(after.begin(), after.end(), key) == after.end()) rows.erase(key);

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <charconv>
+#include <deque>
 
 #include "base/log.h"
 #include "faces/lifecycle/answers.h"
@@ -17,36 +19,56 @@ using wire::Response;
 
 namespace {
 
-// One reader. Changes wait until what was there has been told.
+// One reader: first what was there or what the journal has since, page by page; then every change as
+// it becomes durable. Changes wait until the first part is told.
 class Feed : public std::enable_shared_from_this<Feed> {
  public:
   Feed(std::shared_ptr<Hub> hub, Reads reads, std::string tenant, TypePtr type, bool events)
       : hub_(std::move(hub)), reads_(reads), tenant_(std::move(tenant)), type_(std::move(type)), events_(events) {}
 
-  void start(std::shared_ptr<wire::Stream> out, std::optional<Seq> after) {
+  void start(std::shared_ptr<wire::Stream> out, std::optional<Seq> after, Teller& teller) {
     out_ = std::move(out);
-    number_ = hub_->add(tenant_, type_->def.name, [self = shared_from_this()](const ToldPtr& one) { self->take(one); });
-    out_->on_close([hub = hub_, number = number_] { hub->remove(number); });
-    upto_ = reads_.door().durable();
-    bool told = after ? replay(*after) : snapshot();
-    if (!told) return out_->end();
-    std::lock_guard lock(mutex_);
-    live_ = true;
-    for (const ToldPtr& one : waiting_)
-      if (one->version > upto_) write(piece(*one, "change"));
-    waiting_.clear();
+    uint64_t number = hub_->add(tenant_, type_->def.name, [self = shared_from_this()](const ToldPtr& one) { self->take(one); });
+    out_->on_close([self = shared_from_this(), number] {
+      self->gone_ = true;
+      self->hub_->remove(number);
+    });
+    {
+      std::lock_guard lock(mutex_);
+      upto_ = reads_.door().durable();
+    }
+    stage_ = after ? &Feed::tell_journal : events_ ? &Feed::collect : &Feed::tell_page;
+    from_ = after.value_or(0) + 1;
+    // A short story is told at once.
+    for (int pages = 0; pages < kPagesAtOnce; ++pages)
+      if (tell() == Teller::Next::done) return;
+    teller.add([self = shared_from_this()] { return self->tell(); });
   }
 
  private:
+  static constexpr int kPagesAtOnce = 4;
+  using Stage = bool (Feed::*)();  // false: it is over
+
+  Teller::Next tell() {
+    if (gone_ || over_) return Teller::Next::done;
+    if (out_->buffered() > limits::kWatchEasyBytes) return Teller::Next::wait;
+    if ((this->*stage_)()) return Teller::Next::more;
+    if (!live_) out_->end();
+    return Teller::Next::done;
+  }
+
   void take(const ToldPtr& one) {
     std::lock_guard lock(mutex_);
-    if (over_) return;
-    if (!live_) return waiting_.push_back(one);
-    write(piece(*one, "change"));
+    if (over_ || one->version <= upto_) return;
+    if (live_) return write(piece(*one, "change"));
+    if (waiting_.size() < limits::kWatchWaiting) return waiting_.push_back(one);
+    // So far behind it is better off resuming.
+    over_ = true;
+    out_->end();
   }
 
   void write(const std::string& text) {
-    if (!text.empty() && !over_) over_ = !out_->write(text);
+    if (!text.empty() && !over_ && !out_->write(text)) over_ = true;
   }
 
   std::string framed(std::string_view event, Seq version, std::string_view json_text) const {
@@ -65,62 +87,95 @@ class Feed : public std::enable_shared_from_this<Feed> {
     return {};
   }
 
-  // Pages until all that was there is told; what has changed since comes live. Events go in the order
-  // of their ids, so that a reader that breaks off resumes without a gap.
-  bool snapshot() {
+  Result<Listed> next_page() {
     any_query query;
     query.limit = static_cast<int64_t>(limits::kWatchPage);
-    std::vector<std::pair<Seq, std::string>> pieces;
-    do {
-      auto page = reads_.list(tenant_, *type_, query);
-      if (!page) return false;
-      for (const Found& found : page->items) {
-        if (found.version > upto_) continue;
-        std::string state;
-        if (append_instance(state, *type_, found)) pieces.emplace_back(found.version, framed("snapshot", found.version, state));
-      }
-      query.cursor = page->cursor;
-    } while (!query.cursor.empty());
-    if (events_) std::stable_sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    // A frame each while the reader keeps up; then one large piece, which is no sign of slowness.
-    std::string rest;
-    for (const auto& [version, text] : pieces) {
-      if (!events_ && rest.empty() && out_->buffered() < kEasyBytes) write(text);
-      else rest += text;
-    }
-    write(rest);
+    query.cursor = cursor_;
+    auto page = reads_.list(tenant_, *type_, query);
+    if (page) cursor_ = page->cursor;
+    return page;
+  }
+
+  // What has changed since the watch began comes live.
+  void tell_snapshot(const Found& found) {
+    std::string state;
+    if (found.version <= upto_ && append_instance(state, *type_, found)) write(framed("snapshot", found.version, state));
+  }
+
+  bool tell_page() {
+    auto page = next_page();
+    if (!page) return false;
+    for (const Found& found : page->items) tell_snapshot(found);
+    if (cursor_.empty()) stage_ = &Feed::tell_waiting;
     return true;
   }
 
-  bool replay(Seq after) {
-    if (after >= upto_) return true;
+  // Events go in the order of their ids, so that a reader that breaks off resumes without a gap.
+  bool collect() {
+    auto page = next_page();
+    if (!page) return false;
+    for (const Found& found : page->items)
+      if (found.version <= upto_) there_.emplace_back(found.version, found.id);
+    if (!cursor_.empty()) return true;
+    std::sort(there_.begin(), there_.end());
+    stage_ = &Feed::tell_collected;
+    return true;
+  }
+
+  bool tell_collected() {
+    for (size_t n = 0; n < limits::kWatchPage && told_ < there_.size(); ++n, ++told_)
+      if (auto found = reads_.get(tenant_, type_->def.name, there_[told_].second)) tell_snapshot(*found);
+    if (told_ == there_.size()) {
+      there_.clear();
+      stage_ = &Feed::tell_waiting;
+    }
+    return true;
+  }
+
+  bool tell_journal() {
     Bytes cells = instance_prefix(tenant_, type_->def.name);
-    std::string rest;
-    auto read = reads_.door().frames(after + 1, [&](const Frame& frame) -> Result<bool> {
-      if (frame.seq > upto_) return false;
-      for (const ToldPtr& one : changes_of(frame, cells)) rest += piece(*one, "change");
+    Seq until = std::min<Seq>(upto_, from_ + limits::kWatchPage - 1);
+    auto read = reads_.door().frames(from_, [&](const Frame& frame) -> Result<bool> {
+      if (frame.seq > until) return false;
+      for (const ToldPtr& one : changes_of(frame, cells)) write(piece(*one, "change"));
       return true;
     });
     if (!read) {
-      write(framed("error", after, js::print(js::object({{"error", "watch: " + read.error().message}}))));
+      write(framed("error", from_ - 1, js::print(js::object({{"error", "watch: " + read.error().message}}))));
       return false;
     }
-    write(rest);
+    from_ = until + 1;
+    if (from_ > upto_) stage_ = &Feed::tell_waiting;
     return true;
   }
 
-  static constexpr size_t kEasyBytes = 1 << 20;
+  bool tell_waiting() {
+    std::lock_guard lock(mutex_);
+    size_t n = std::min(waiting_.size(), limits::kWatchPage);
+    for (size_t i = 0; i < n; ++i)
+      if (waiting_[i]->version > upto_) write(piece(*waiting_[i], "change"));
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<long>(n));
+    live_ = waiting_.empty();
+    return !live_;
+  }
+
   std::shared_ptr<Hub> hub_;
   Reads reads_;
   std::string tenant_;
   TypePtr type_;
   bool events_;
   std::shared_ptr<wire::Stream> out_;
-  uint64_t number_ = 0;
-  Seq upto_ = 0;
+  Seq upto_ = 0;  // told by the first part; changes go on after it
+  Stage stage_ = nullptr;
+  std::string cursor_;                              // of the next page
+  std::vector<std::pair<Seq, std::string>> there_;  // what the snapshot will tell
+  size_t told_ = 0;                                 // of these
+  Seq from_ = 0;                                    // the next frame of the journal
+  std::atomic<bool> gone_{false};                   // the connection is over
+  std::atomic<bool> over_{false};                   // nothing is written any more
   std::mutex mutex_;
-  std::vector<ToldPtr> waiting_;
-  bool live_ = false, over_ = false;
+  std::deque<ToldPtr> waiting_;
+  bool live_ = false;
 };
 
 std::optional<Seq> resume_point(const Request& request) {
@@ -149,7 +204,7 @@ Response Face::watch(const Request& request) {
         socket->write(refusal_response("watch", type.error()).body + "\n");
         return socket->end();
       }
-      std::make_shared<Feed>(hub_, reads_, tenant, *type, false)->start(std::move(socket), after);
+      std::make_shared<Feed>(hub_, reads_, tenant, *type, false)->start(std::move(socket), after, teller_);
     };
     return out;
   }
@@ -157,7 +212,7 @@ Response Face::watch(const Request& request) {
   if (!type) return refusal_response("watch", type.error());
   out.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
   out.stream = [this, type = *type, after, tenant = request.caller.tenant](std::shared_ptr<wire::Stream> stream) {
-    std::make_shared<Feed>(hub_, reads_, tenant, type, true)->start(std::move(stream), after);
+    std::make_shared<Feed>(hub_, reads_, tenant, type, true)->start(std::move(stream), after, teller_);
   };
   return out;
 }

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Every behaviour that tests/cases lists by number is named by at least one test: `// case N` stands right above it."""
+import os, re, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# The list of a face, and where its tests are.
+LISTS = {'tests/cases/lifecycle.md': ('src/engine', 'src/faces/lifecycle')}
+NAMED = re.compile(r'// cases? ((?:\d+)(?:, \d+)*)\n(?:// .*\n)*TEST(?:_F|_P)?\(')
+
+
+def numbers(path):
+    with open(os.path.join(ROOT, path)) as f:
+        return {int(n) for n in re.findall(r'^(\d+)\. ', f.read(), re.M)}
+
+
+def named(folders):
+    """(file, number) of every case that a test names; a mark with no test below it does not count."""
+    for folder in folders:
+        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+            if name.endswith('_test.cc'):
+                with open(os.path.join(ROOT, folder, name)) as f:
+                    for hit in NAMED.finditer(f.read()):
+                        yield from ((f'{folder}/{name}', int(n)) for n in hit[1].split(', '))
+
+
+def main():
+    failures = 0
+    for path, folders in LISTS.items():
+        wanted, marks = numbers(path), list(named(folders))
+        for n in sorted(wanted - {n for _, n in marks}):
+            print(f'FAIL {path}: no test names case {n}')
+            failures += 1
+        for where, n in marks:
+            if n not in wanted:
+                print(f'FAIL {where}: there is no case {n}')
+                failures += 1
+        print(f'{path}: {len(wanted)} cases, {len(marks)} marks')
+    print(f'{0 if failures else 1} passed, {failures} failed')
+    return 1 if failures else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
