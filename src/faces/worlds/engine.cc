@@ -198,8 +198,8 @@ static uint64_t& count_of(Head& head, Status status) {
 void Engine::save(std::string_view workflow, BytesView key, Cells& cells) {
   if (cells.before) --count_of(head_, cells.before->status);
   ++count_of(head_, cells.now.status);
-  if (cells.now.dirty != head_.snapshots + 1) {
-    cells.now.dirty = head_.snapshots + 1;
+  if (cells.now.dirty != head_.marks + 1) {
+    cells.now.dirty = head_.marks + 1;
     turn_.write(dirty_key(place_, workflow, key), {});
   }
   if (shadowing_) touched_[{std::string(workflow), Bytes(key)}] = cells.now.state;

@@ -13,6 +13,7 @@
 #include "faces/worlds/mailboxes.h"
 #include "faces/worlds/modules.h"
 #include "faces/worlds/notes.h"
+#include "faces/worlds/workspace.h"
 
 namespace pawl::worlds {
 
@@ -32,6 +33,8 @@ struct Recorded {
 // a further turn, past the second a step that emits events fails.
 inline constexpr size_t kStepsPerTurn = 1024;
 inline constexpr uint64_t kStepsPerInput = 100'000;
+// Changed cells that one turn brings into the index; the rest waits for further turns.
+inline constexpr size_t kCellsPerTurn = 5'000;
 
 struct Accepted {
   std::string event_hash;
@@ -75,6 +78,8 @@ class Engine {
 
   // Snapshots.
   Result<std::string> snapshot();  // its ref
+  // Brings some of the changed cells into the index; false when there are more than one turn should take.
+  Result<bool> prepare_snapshot();
   Result<void> restore(std::string_view ref);
   Result<void> replay(uint64_t until);  // the recorded journal, up to a height or the last input before it
   Result<void> offer_all();             // after a replay: what is still open goes out again
@@ -122,6 +127,7 @@ class Engine {
   Result<void> drain();
   Result<void> step(Delivery item);
   Result<Bytes> call(const Delivery& item, const Cells& cells);
+  Result<void> check_artifact(const Module& module) const;
   struct Staged;
   Result<Staged> stage(const Delivery& item, const StepOutput& output) const;
   Result<void> commit(const Delivery& item, Cells cells, Staged staged);
@@ -135,6 +141,8 @@ class Engine {
 
   // receipts.cc
   Result<void> settle_receipt(const Pending& intent, Receipt receipt);
+  Result<void> check_receipt(const Pending& intent, Receipt& receipt) const;
+  Result<std::optional<Event>> receipt_event(const Workflow& workflow, const Pending& intent, const Receipt& receipt) const;
   Result<void> fault(const Pending& intent, const Receipt& receipt, const Moment& moment, std::string code, std::string message);
   std::optional<Event> fit(const Workflow& workflow, std::string_view schema, const cbor::Value& value) const;
   Result<void> check_signature(const Pending& intent, const Receipt& receipt) const;
@@ -145,6 +153,7 @@ class Engine {
   struct Internal {
     std::string_view effect;
     Result<cbor::Value> (Engine::*act)(const cbor::Value& params);
+    Result<cbor::Value> (Workspace::*tree)(const cbor::Value& params) const = nullptr;  // instead, for trees
   };
   static const Internal* internal(std::string_view effect);
   Result<void> answer_internal(const Pending& intent);
@@ -159,6 +168,8 @@ class Engine {
   Result<cbor::Value> do_shadow(const cbor::Value& params);
   Result<cbor::Value> do_approve(const cbor::Value& params);
   Result<cbor::Value> do_apply(const cbor::Value& params);
+  Result<cbor::Value> do_workspace_resolve(const cbor::Value& params);
+  Result<cbor::Value> do_workspace_root(const cbor::Value& params);
 
   // governance.cc, shadow.cc
   Result<Proposal> proposal(uint64_t id) const;
@@ -172,7 +183,7 @@ class Engine {
 
   // snapshot.cc, restore.cc
   IndexStore index_store();
-  Result<void> materialize();
+  Result<bool> materialize(size_t most);  // false: some are left
   Result<Bytes> snapshot_blob();
   Result<void> replay_one(const cbor::Value& rec);
   Result<void> replay_governance(const cbor::Value& rec);

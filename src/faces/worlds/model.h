@@ -39,7 +39,7 @@ struct World {
 struct Head {
   uint64_t height = 0;           // seq of the next record
   uint64_t logical_now = 0;
-  uint64_t snapshots = 0;        // taken so far: the epoch of dirty marks
+  uint64_t marks = 0;            // the epoch of dirty marks: grows when marked cells go into the index
   uint64_t next_proposal = 0;
   uint64_t queued = 0;           // deliveries that wait for a further turn
   uint64_t chain = 0;            // steps since the last input from outside
@@ -75,7 +75,7 @@ struct Instance {
   std::string module_version{};
   std::vector<Inflight> inflight{};  // by emission
   std::string failure{};             // why it failed
-  uint64_t dirty = 0;                // Head::snapshots when it was marked for the next snapshot, plus one
+  uint64_t dirty = 0;                // Head::marks when it was marked for the next snapshot, plus one
 };
 
 // Open work: an intent whose receipt has not come.

@@ -115,6 +115,7 @@ class WorldsProgram final : public Program {
   Result<Bytes> put_blob(Turn& turn, const Input& input) const;
   Result<Bytes> put_secret(Turn& turn, const Input& input) const;
   Result<Bytes> collect(Turn& turn, const Input& input) const;
+  Result<Bytes> workspace(Turn& turn, const Input& input) const;
 
   Builtins builtins_;
   Runtime runtime_;

@@ -109,7 +109,8 @@ Result<json::Value> Service::get_state(const Request& request) {
 
 Result<json::Value> Service::list_cells(const Sight& s, const Request& request, const std::string& workflow) {
   if (!s.loaded->workflow(workflow)) return fail(Code::not_found, "not_found", "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
-  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "limit", 100, kPage));
+  TRY(uint64_t limit, query_number(request, "limit", 100, kPage));
+  limit = std::max<uint64_t>(1, limit);
   TRY(Bytes lead, unbase64(request.query_param("prefix_b64").value_or("")));
   TRY(Bytes after, unbase64(request.query_param("after_b64").value_or("")));
   const Key base = cells_prefix(s.place, workflow);
@@ -144,8 +145,10 @@ Result<json::Value> Service::journal_head(const Request& request) {
 
 Result<json::Value> Service::journal(const Request& request) {
   TRY(Sight s, sight(request));
-  const uint64_t from = std::max(query_number(request, "from", s.world.retained_from, UINT64_MAX), s.world.retained_from);
-  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "limit", 100, kPage));
+  TRY(uint64_t from, query_number(request, "from", s.world.retained_from, UINT64_MAX));
+  TRY(uint64_t limit, query_number(request, "limit", 100, kPage));
+  from = std::max(from, s.world.retained_from);
+  limit = std::max<uint64_t>(1, limit);
   json::Array entries;
   uint64_t next = from;
   TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t seq, BytesView payload) {

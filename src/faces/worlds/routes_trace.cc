@@ -102,7 +102,8 @@ Found look_for_failures(const Window& window) {
 
 Result<Window> window_of(const wire::Request& request, const Look& look, const Place& place, uint64_t retained) {
   Window window;
-  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "window_limit", kWindow, 10'000));
+  TRY(uint64_t limit, query_number(request, "window_limit", kWindow, 10'000));
+  limit = std::max<uint64_t>(1, limit);
   auto hash = request.query_param("event_hash");
   auto workflow = request.query_param("workflow");
   if (hash) {
@@ -155,7 +156,8 @@ Result<json::Value> Service::trace(const Request& request) {
 Result<json::Value> Service::trace_summary(const Request& request) {
   TRY(Sight s, sight(request));
   const Head& h = s.head;
-  TRY(json::Array pending, pending_json(s.look, s.place, h, query_number(request, "recent_limit", kWaits, 1000)));
+  TRY(uint64_t limit, query_number(request, "recent_limit", kWaits, 1000));
+  TRY(json::Array pending, pending_json(s.look, s.place, h, limit));
   return json::object(
       {{"totals", json::object({{"events", h.events}, {"steps", h.steps}, {"steps_failed", h.steps_failed},
                                 {"effects", json::object({{"intents", h.intents}, {"stream_frames", h.frames},

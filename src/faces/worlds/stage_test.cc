@@ -209,7 +209,9 @@ Bytes Stage::dump(const std::string& world) const {
   const Place place{"t", world};
   Bytes out;
   Writer w(out);
-  w.str(now.read(head_key(place))->value());
+  Head head = *decode_head(now.read(head_key(place))->value());
+  head.marks = 0;
+  w.str(encode(head));
   w.str(now.read(air_key(place))->value());
   CHECK(now.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
     Instance i = *decode_instance(cell.value());

@@ -45,8 +45,19 @@ Result<void> Engine::step(Delivery item) {
   return commit(item, std::move(cells), std::move(*staged));
 }
 
+// A module compiled before, for another world, would run without its bytes here; a rerun elsewhere could
+// not. So the bytes must be in this store.
+Result<void> Engine::check_artifact(const Module& module) const {
+  if (module.def.artifact == kNoHash || runtime_.modules.version_of(module) != module.def.artifact) return {};
+  TRY(Bytes digest, parse_hash(module.def.artifact));
+  TRY(bool there, blobs_.has(digest));
+  if (there) return {};
+  return fail(Code::unprocessable, "store.error", "missing_cas_dependency: module '" + module.def.name + "' is " + module.def.artifact + ", which is not in the store: PUT it to /v1/cas/blobs");
+}
+
 Result<Bytes> Engine::call(const Delivery& item, const Cells& cells) {
   const Workflow& w = *item.workflow;
+  TRY_OK(check_artifact(*w.module));
   StepInput input{cells.now.state, item.event, {}};
   if (!w.def.context.empty()) {
     input.context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, item.event.key});
