@@ -222,7 +222,7 @@ def watch_by_socket(server, api):
     check(f'without a handshake 400: {status}', status == 400)
     w = Socket(server, '/workflows/ghost?stream=true')
     check('an unknown type is 101 and one error', w.status == 101 and 'error' in json.loads(w.frame()[1]))
-    check('and then the end', w.close_code() is not None or True)
+    check('and then the end', w.close_code() == 1000)
     w.end()
 
 
@@ -253,10 +253,11 @@ def frames_that_break_the_rules(server):
     w = Socket(server)
     w.sock.sendall(os.urandom(4096))
     w.end()
-    for headers in ({'Sec-WebSocket-Version': '12'}, ):
+    for version, key in (('12', 'dGhlIHNhbXBsZSBub25jZQ=='), ('13', 'AAAA')):
         host, port = server.http.rsplit(':', 1)
         plain = http.client.HTTPConnection(host, int(port), timeout=20)
-        plain.request('GET', '/workflows/drone-survey?stream=true', headers={'Upgrade': 'websocket', 'Connection': 'Upgrade', 'Sec-WebSocket-Key': 'AAAA', **headers})
+        plain.request('GET', '/workflows/drone-survey?stream=true',
+                      headers={'Upgrade': 'websocket', 'Connection': 'Upgrade', 'Sec-WebSocket-Key': key, 'Sec-WebSocket-Version': version})
         check('a bad handshake is a 4xx', 400 <= plain.getresponse().status < 500)
         plain.close()
 
@@ -291,7 +292,6 @@ def watch_by_events(server, api):
     future.end()
     check('an unknown type is 404', Events(server, '/workflows/ghost?stream=true').status == 404)
     # Through a kill: what was acknowledged is told to who resumes.
-    last = future_id = 0
     e = Events(server)
     while True:
         kind, last, state = e.next()
@@ -323,16 +323,11 @@ def readers_that_stop(server, api):
         check('the fast reader gets it', fast.state()['retries'] == 1)
     check(f'a stuck reader holds nobody up ({time.monotonic() - began:.1f} s)', time.monotonic() - began < 20)
     # It is told the rest of the snapshot as it reads, then what changed since.
-    patched, told = set(), set()
-    try:
-        while len(patched) < 40:
-            state = slow.state()
-            told.add(state['entity_id'])
-            if state['retries'] == 1:
-                patched.add(state['entity_id'])
-        check('a slow reader gets all of it in the end', len([n for n in told if n.startswith('big')]) == 40)
-    except (EOFError, ConnectionError):
-        check('or is let go', True)
+    patched = set()
+    while len(patched) < 40:
+        state = slow.state()
+        if state['retries'] == 1:
+            patched.add(state['entity_id'])
     for i in range(60):
         api('POST', f'/workflows/drone-survey/big{i % 40}/state', {'retries': 2 + i})
     for w in (slow, fast, stuck):
@@ -484,7 +479,10 @@ def the_command_line(server, api):
         return subprocess.run([live.PAWL, 'lifecycle', *words, '--server', server.http], capture_output=True, text=True, timeout=timeout)
     api.make('cli1')
     check('types', 'drone-survey' in run('types').stdout)
-    check('a picture', 'stateDiagram' in run('types', 'drone-survey', '--render', 'mermaid').stdout)
+    api('PUT', TYPES + 'odd', {**DRONE, 'transitions': {'<a & "b">': ['<a & "b">', '--> end'], '--> end': []}})
+    for form, inside in (('mermaid', 'capturing'), ('svg', '>capturing<'), ('dot', 'capturing')):
+        check(f'a picture as {form}', inside in run('types', 'drone-survey', '--render', form).stdout)
+    check('odd names stay text', '<a' not in run('types', 'odd', '--render', 'svg').stdout)
     shown = run('list', 'drone-survey', '--match', 'owner_org_id=', '--active', '--limit', '1000')
     check(f'list with filters: {shown.stderr}', shown.returncode == 0 and 'cli1' in shown.stdout)
     check('a filter without a value is refused', run('list', 'drone-survey', '--match', 'x').returncode != 0)
