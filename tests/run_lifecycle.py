@@ -415,9 +415,28 @@ def types_that_mean_harm(api):
     bad('too many fields', 'at most 512 fields', fields=fields + [{'name': f'f{i}', 'type': 'bool'} for i in range(512)])
     bad('a table that is a list', 'transitions', transitions=[])
     bad('no bucket', 'bucket', bucket='')
+    bad('a bad table and bad fields', 'invalid_transitions_table', transitions={'a': ['nowhere']}, fields=[{'name': 'x', 'type': 'complex'}], parent_field='')
     check('the same again is 200', api('PUT', TYPES + 'drone-survey', DRONE)[0] == 200)
     check('another is 409', api('PUT', TYPES + 'drone-survey', {**DRONE, 'bucket': 'OTHER'})[0] == 409)
     check('a name with a blank is 400', api('PUT', TYPES + 'a%20b', DRONE)[0] == 400)
+
+
+def a_struct_that_has_changed(api):
+    """A program that registers its struct is the newest word on it: what was stored before may not fit any more."""
+    def field(kind):
+        return {**DRONE, 'parent_field': '', 'fields': DRONE['fields'][:2] + [{'name': 'size', 'type': kind, 'tags': ['operator_writable']}]}
+    check('a type', api('PUT', TYPES + 'moult', field('string'))[0] == 201)
+    check('an instance', api('POST', INSTANCES + 'moult/old', {'phase': 'planning', 'size': 'large'})[0] == 201)
+    status, _, text = api.raw('PUT', TYPES + 'moult', json.dumps(field('int64')).encode(), {'X-Pawl-Definition': 'code'})
+    check(f'the struct has changed: {status} {text}', status == 201)
+    check('an instance of the new form', api('POST', INSTANCES + 'moult/new', {'phase': 'planning', 'size': 7})[0] == 201)
+    status, answer = api('GET', '/workflows/moult/old')
+    check(f'the old one is a 500 without its bytes: {status} {answer}', status == 500 and answer == {'error': 'get: internal error (operator details in server log)'})
+    status, headers, text = api.raw('GET', '/workflows/moult')
+    check(f'the list skips and reports it: {status} {headers} {text}', status == 200 and headers.get('x-pawl-skipped') == '1' and [s['entity_id'] for s in json.loads(text)] == ['new'])
+    status, answer = api('GET', INSTANCES + 'moult')
+    check(f'so does the other list: {answer}', status == 200 and answer['skipped'] == 1 and len(answer['instances']) == 1)
+    check('a patch mends it', api('POST', '/workflows/moult/old/state', {'size': 3})[0] == 200 and api('GET', '/workflows/moult/old')[1]['size'] == 3)
 
 
 def rules_that_mean_harm(api):
@@ -498,6 +517,18 @@ def the_command_line(server, api):
     check('watch of an unknown type is refused', run('watch', 'ghost').returncode != 0)
 
 
+def origins():
+    with live.Server('--lifecycle-origins', 'https://ours.example') as server:
+        Api(server)('PUT', TYPES + 'drone-survey', DRONE)
+        for origin, status in (('https://ours.example', 101), ('https://theirs.example', 403), (None, 403)):
+            got = Socket(server, headers={'Origin': origin} if origin else {}).status
+            check(f'origin {origin} is {status}: {got}', got == status)
+    with live.Server(env={'PAWL_LIFECYCLE_WEBSOCKET': 'false'}) as server:
+        Api(server)('PUT', TYPES + 'drone-survey', DRONE)
+        check('no sockets', Socket(server).status == 403)
+        check('but events', Events(server).status == 200)
+
+
 def token_of(base, client, secret):
     basic = base64.b64encode(f'{client}:{secret}'.encode()).decode()
     return live.call(base, 'POST', '/api/oauth/token', b'grant_type=client_credentials',
@@ -555,7 +586,7 @@ def main():
         status, _ = api('PUT', TYPES + 'drone-survey', DRONE)
         check(f'the type is registered: {status}', status == 201)
         for part in (lambda: watch_by_socket(server, api), lambda: frames_that_break_the_rules(server), lambda: watch_by_events(server, api),
-                     lambda: readers_that_stop(server, api), lambda: input_that_means_harm(api), lambda: types_that_mean_harm(api),
+                     lambda: readers_that_stop(server, api), lambda: input_that_means_harm(api), lambda: types_that_mean_harm(api), lambda: a_struct_that_has_changed(api),
                      lambda: rules_that_mean_harm(api), lambda: a_schedule_over_many(server, api), lambda: the_command_line(server, api)):
             part()
         check('exit code 0', server.stop() == 0)
@@ -566,6 +597,7 @@ def main():
             server.kill()
         server.clean()
     roles()
+    origins()
     print(f'{0 if failures else 1} passed, {len(failures)} failed')
     return 1 if failures else 0
 
