@@ -376,8 +376,15 @@ TEST_F(routes, an_event_always_has_four_members_and_a_note_only_when_there_is_on
   EXPECT_TRUE(parse_rfc3339(events[2].string_or("at")));
 }
 TEST_F(routes, paths_that_are_not_clean_are_sent_to_those_that_are) {
-  auto moved = say("GET", "/workflows//drone-survey");
-  EXPECT_EQ(moved.status, 307);
+  for (auto [path, clean] : {std::pair{"/workflows//drone-survey", "/workflows/drone-survey"}, std::pair{"/workflows/drone-survey/..", "/workflows"},
+                             std::pair{"/workflows/./drone-survey/m1", "/workflows/drone-survey/m1"}, std::pair{"/workflows/x/../drone-survey?limit=1", "/workflows/drone-survey?limit=1"}}) {
+    auto moved = say("GET", path);
+    EXPECT_EQ(moved.status, 307) << path;
+    EXPECT_EQ(*wire::find_header(moved.headers, "Location"), clean);
+  }
+  make(".dot");
+  EXPECT_EQ(say("GET", "/workflows/drone-survey/.dot").status, 200);
+  EXPECT_EQ(say("HEAD", "/workflows/drone-survey/").status, 405);
   EXPECT_EQ(say("GET", "/workflows/drone-survey/").status, 200);
 }
 
