@@ -40,6 +40,7 @@ static double calls_per_second(size_t threads, double for_seconds, const std::fu
   for (size_t t = 0; t < threads; ++t)
     all.emplace_back([&, t] {
       uint64_t n = 0;
+      // Once at least: a step may be all there is to do.
       do step(t), ++n;
       while (!stop);
       done += n;

@@ -222,7 +222,7 @@ def watch_by_socket(server, api):
     check(f'without a handshake 400: {status}', status == 400)
     w = Socket(server, '/workflows/ghost?stream=true')
     check('an unknown type is 101 and one error', w.status == 101 and 'error' in json.loads(w.frame()[1]))
-    check('and then the end', w.close_code() is not None or True)
+    check('and then the end', w.close_code() == 1000)
     w.end()
 
 
@@ -253,10 +253,11 @@ def frames_that_break_the_rules(server):
     w = Socket(server)
     w.sock.sendall(os.urandom(4096))
     w.end()
-    for headers in ({'Sec-WebSocket-Version': '12'}, ):
+    for version, key in (('12', 'dGhlIHNhbXBsZSBub25jZQ=='), ('13', 'AAAA')):
         host, port = server.http.rsplit(':', 1)
         plain = http.client.HTTPConnection(host, int(port), timeout=20)
-        plain.request('GET', '/workflows/drone-survey?stream=true', headers={'Upgrade': 'websocket', 'Connection': 'Upgrade', 'Sec-WebSocket-Key': 'AAAA', **headers})
+        plain.request('GET', '/workflows/drone-survey?stream=true',
+                      headers={'Upgrade': 'websocket', 'Connection': 'Upgrade', 'Sec-WebSocket-Key': key, 'Sec-WebSocket-Version': version})
         check('a bad handshake is a 4xx', 400 <= plain.getresponse().status < 500)
         plain.close()
 
@@ -291,7 +292,6 @@ def watch_by_events(server, api):
     future.end()
     check('an unknown type is 404', Events(server, '/workflows/ghost?stream=true').status == 404)
     # Through a kill: what was acknowledged is told to who resumes.
-    last = future_id = 0
     e = Events(server)
     while True:
         kind, last, state = e.next()
@@ -323,16 +323,11 @@ def readers_that_stop(server, api):
         check('the fast reader gets it', fast.state()['retries'] == 1)
     check(f'a stuck reader holds nobody up ({time.monotonic() - began:.1f} s)', time.monotonic() - began < 20)
     # It is told the rest of the snapshot as it reads, then what changed since.
-    patched, told = set(), set()
-    try:
-        while len(patched) < 40:
-            state = slow.state()
-            told.add(state['entity_id'])
-            if state['retries'] == 1:
-                patched.add(state['entity_id'])
-        check('a slow reader gets all of it in the end', len([n for n in told if n.startswith('big')]) == 40)
-    except (EOFError, ConnectionError):
-        check('or is let go', True)
+    patched = set()
+    while len(patched) < 40:
+        state = slow.state()
+        if state['retries'] == 1:
+            patched.add(state['entity_id'])
     for i in range(60):
         api('POST', f'/workflows/drone-survey/big{i % 40}/state', {'retries': 2 + i})
     for w in (slow, fast, stuck):
@@ -420,9 +415,28 @@ def types_that_mean_harm(api):
     bad('too many fields', 'at most 512 fields', fields=fields + [{'name': f'f{i}', 'type': 'bool'} for i in range(512)])
     bad('a table that is a list', 'transitions', transitions=[])
     bad('no bucket', 'bucket', bucket='')
+    bad('a bad table and bad fields', 'invalid_transitions_table', transitions={'a': ['nowhere']}, fields=[{'name': 'x', 'type': 'complex'}], parent_field='')
     check('the same again is 200', api('PUT', TYPES + 'drone-survey', DRONE)[0] == 200)
     check('another is 409', api('PUT', TYPES + 'drone-survey', {**DRONE, 'bucket': 'OTHER'})[0] == 409)
     check('a name with a blank is 400', api('PUT', TYPES + 'a%20b', DRONE)[0] == 400)
+
+
+def a_struct_that_has_changed(api):
+    """A program that registers its struct is the newest word on it: what was stored before may not fit any more."""
+    def field(kind):
+        return {**DRONE, 'parent_field': '', 'fields': DRONE['fields'][:2] + [{'name': 'size', 'type': kind, 'tags': ['operator_writable']}]}
+    check('a type', api('PUT', TYPES + 'moult', field('string'))[0] == 201)
+    check('an instance', api('POST', INSTANCES + 'moult/old', {'phase': 'planning', 'size': 'large'})[0] == 201)
+    status, _, text = api.raw('PUT', TYPES + 'moult', json.dumps(field('int64')).encode(), {'X-Pawl-Definition': 'code'})
+    check(f'the struct has changed: {status} {text}', status == 201)
+    check('an instance of the new form', api('POST', INSTANCES + 'moult/new', {'phase': 'planning', 'size': 7})[0] == 201)
+    status, answer = api('GET', '/workflows/moult/old')
+    check(f'the old one is a 500 without its bytes: {status} {answer}', status == 500 and answer == {'error': 'get: internal error (operator details in server log)'})
+    status, headers, text = api.raw('GET', '/workflows/moult')
+    check(f'the list skips and reports it: {status} {headers} {text}', status == 200 and headers.get('x-pawl-skipped') == '1' and [s['entity_id'] for s in json.loads(text)] == ['new'])
+    status, answer = api('GET', INSTANCES + 'moult')
+    check(f'so does the other list: {answer}', status == 200 and answer['skipped'] == 1 and len(answer['instances']) == 1)
+    check('a patch mends it', api('POST', '/workflows/moult/old/state', {'size': 3})[0] == 200 and api('GET', '/workflows/moult/old')[1]['size'] == 3)
 
 
 def rules_that_mean_harm(api):
@@ -484,7 +498,10 @@ def the_command_line(server, api):
         return subprocess.run([live.PAWL, 'lifecycle', *words, '--server', server.http], capture_output=True, text=True, timeout=timeout)
     api.make('cli1')
     check('types', 'drone-survey' in run('types').stdout)
-    check('a picture', 'stateDiagram' in run('types', 'drone-survey', '--render', 'mermaid').stdout)
+    api('PUT', TYPES + 'odd', {**DRONE, 'transitions': {'<a & "b">': ['<a & "b">', '--> end'], '--> end': []}})
+    for form, inside in (('mermaid', 'capturing'), ('svg', '>capturing<'), ('dot', 'capturing')):
+        check(f'a picture as {form}', inside in run('types', 'drone-survey', '--render', form).stdout)
+    check('odd names stay text', '<a' not in run('types', 'odd', '--render', 'svg').stdout)
     shown = run('list', 'drone-survey', '--match', 'owner_org_id=', '--active', '--limit', '1000')
     check(f'list with filters: {shown.stderr}', shown.returncode == 0 and 'cli1' in shown.stdout)
     check('a filter without a value is refused', run('list', 'drone-survey', '--match', 'x').returncode != 0)
@@ -498,6 +515,18 @@ def the_command_line(server, api):
     watcher.terminate()
     watcher.wait()
     check('watch of an unknown type is refused', run('watch', 'ghost').returncode != 0)
+
+
+def origins():
+    with live.Server('--lifecycle-origins', 'https://ours.example') as server:
+        Api(server)('PUT', TYPES + 'drone-survey', DRONE)
+        for origin, status in (('https://ours.example', 101), ('https://theirs.example', 403), (None, 403)):
+            got = Socket(server, headers={'Origin': origin} if origin else {}).status
+            check(f'origin {origin} is {status}: {got}', got == status)
+    with live.Server(env={'PAWL_LIFECYCLE_WEBSOCKET': 'false'}) as server:
+        Api(server)('PUT', TYPES + 'drone-survey', DRONE)
+        check('no sockets', Socket(server).status == 403)
+        check('but events', Events(server).status == 200)
 
 
 def token_of(base, client, secret):
@@ -557,7 +586,7 @@ def main():
         status, _ = api('PUT', TYPES + 'drone-survey', DRONE)
         check(f'the type is registered: {status}', status == 201)
         for part in (lambda: watch_by_socket(server, api), lambda: frames_that_break_the_rules(server), lambda: watch_by_events(server, api),
-                     lambda: readers_that_stop(server, api), lambda: input_that_means_harm(api), lambda: types_that_mean_harm(api),
+                     lambda: readers_that_stop(server, api), lambda: input_that_means_harm(api), lambda: types_that_mean_harm(api), lambda: a_struct_that_has_changed(api),
                      lambda: rules_that_mean_harm(api), lambda: a_schedule_over_many(server, api), lambda: the_command_line(server, api)):
             part()
         check('exit code 0', server.stop() == 0)
@@ -568,6 +597,7 @@ def main():
             server.kill()
         server.clean()
     roles()
+    origins()
     print(f'{0 if failures else 1} passed, {len(failures)} failed')
     return 1 if failures else 0
 

@@ -122,7 +122,7 @@ static worlds::FaceOptions world_options(const server::Config& c) {
 Faces::Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers, server::Authenticator& authenticator) : all_(std::make_unique<All>()) {
   all_->processes = std::make_unique<processes::Face>(shard, workers);
   all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
-  all_->lifecycle = std::make_unique<lifecycle::Face>(shard);
+  all_->lifecycle = std::make_unique<lifecycle::Face>(shard, lifecycle::FaceOptions{config.boolean("lifecycle-websocket"), list_of(config.text("lifecycle-origins"))});
   all_->outgoing = std::make_unique<Outgoing>(static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), world_options(config), all_->outgoing.get());
   all_->members.add(std::string(entities::kProgram), all_->entities->members());

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "engine/missions_test.h"
+#include "faces/lifecycle/limits.h"
 
 namespace pawl::lifecycle {
 
@@ -48,6 +49,12 @@ TEST_F(instances, impossible_ids_are_named) {
     EXPECT_ERRC(m.create(Mission{.entity_id = bad}), errc::bad_id);
     EXPECT_ERRC(m.get<Mission>(bad), errc::bad_id);
   }
+}
+TEST_F(instances, an_id_is_text_of_at_most_1024_bytes) {
+  make(std::string(limits::kIdBytes, 'x'));
+  EXPECT_ERRC(m.create(Mission{.entity_id = std::string(limits::kIdBytes + 1, 'x')}), errc::bad_id);
+  make("caf\xc3\xa9");
+  EXPECT_ERRC(m.create(Mission{.entity_id = "caf\xe9"}), errc::bad_id);
 }
 TEST_F(instances, an_id_may_have_slashes_and_zero_like_bytes) {
   make("a/b/c");

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "engine/missions_test.h"
+#include "faces/lifecycle/limits.h"
 
 namespace pawl::lifecycle {
 
@@ -103,6 +104,13 @@ TEST_F(lists, the_order_is_that_of_creation_whatever_is_written_later) {
   make("z"), make("m"), make("a");
   ASSERT_TRUE(m.update<Mission>("z", [](Mission& x) { x.note = "again"; }));
   EXPECT_EQ(ids(), (Ids{"z", "m", "a"}));
+}
+TEST_F(lists, sixty_four_matches_are_the_most) {
+  make("a");
+  query<Mission> q;
+  for (size_t i = 0; i < limits::kMatches; ++i) q.where<&Mission::owner>("acme");
+  EXPECT_EQ(ids(q), Ids{"a"});
+  EXPECT_ERRC(m.list(q.where<&Mission::owner>("acme")), errc::type_mismatch);
 }
 TEST_F(lists, a_cursor_goes_on_where_the_page_ended) {
   for (int i = 0; i < 7; ++i) make("m" + std::to_string(i));
@@ -313,6 +321,14 @@ TEST_F(links, a_cycle_ends_with_an_error) {
   chain("a", "b");
   chain("b", "a");
   EXPECT_ERRC(m.ancestors("a"), errc::parent_cycle);
+}
+TEST_F(links, a_tree_deeper_than_the_limit_is_said) {
+  make("d0");
+  for (size_t i = 1; i <= limits::kAncestors + 1; ++i) chain("d" + std::to_string(i), "d" + std::to_string(i - 1));
+  EXPECT_EQ(m.ancestors("d" + std::to_string(limits::kAncestors))->size(), limits::kAncestors);
+  auto got = m.ancestors("d" + std::to_string(limits::kAncestors + 1));
+  EXPECT_ERRC(got, errc::parent_cycle);
+  EXPECT_NE(got.error().detail.find("1000"), std::string::npos) << got.error().detail;
 }
 // case 165
 TEST_F(links, an_id_is_found_with_its_type) {

@@ -1,6 +1,11 @@
 // The manager against a server: the same calls over HTTP, on a server in this process.
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "engine/missions_test.h"
@@ -20,9 +25,8 @@ struct remote : testing::Test {
   std::optional<manager> m;
   std::string roles = "operator";
 
-  std::string start() {
+  std::string start(server::HttpOptions options = {}) {
     router.add(face.routes(), face.dialects());
-    server::HttpOptions options;
     options.address = *server::parse_address("127.0.0.1:0");
     http = *server::HttpServer::start(options, [this](wire::Request request, wire::Respond respond) {
       request.caller = {engine->options().tenant, "remote", roles};
@@ -98,6 +102,50 @@ TEST_F(remote, lists_links_patches_and_rules_work_over_the_wire) {
   EXPECT_ERRC(m->get<Mission>("m3"), errc::entity_not_found);
 }
 
+TEST_F(remote, a_list_gives_the_revision_and_the_times_of_each) {
+  auto one = *m->create(Mission{.entity_id = "m1"});
+  auto two = *m->create(Mission{.entity_id = "m2"});
+  auto page = *m->list<Mission>();
+  ASSERT_EQ(page.revisions, (std::vector<revision>{one, two}));
+  page.states[0].note = "by its revision";
+  EXPECT_TRUE(m->compare_and_swap(page.states[0], page.revisions[0]));
+  EXPECT_ERRC(m->compare_and_swap(page.states[0], page.revisions[0]), errc::conflict);
+}
+
+TEST_F(remote, the_source_of_a_move_is_kept) {
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  ASSERT_TRUE(m->transition<Mission>("m1", "flying", {source::component, "engine on"}));
+  ASSERT_TRUE(m->transition<Mission>("m1", "landing", {source::rule, ""}));
+  ASSERT_TRUE(m->remove<Mission>("m1"));
+  auto log = *m->history<Mission>("m1");
+  EXPECT_EQ(log[1].triggered, source::component);
+  EXPECT_EQ(log[2].triggered, source::rule);
+  EXPECT_EQ(log[3].triggered, source::component);
+}
+
+// The same workflow with one field more than the program that connects knows.
+struct RicherCapture : Capture {
+  std::string extra{};
+  static constexpr auto fields = lifecycle::fields(
+      field<&RicherCapture::entity_id>("entity_id", lifecycle::id), field<&RicherCapture::phase>("phase", lifecycle::phase),
+      field<&RicherCapture::mission>("mission_id", lifecycle::parent), field<&RicherCapture::assignee>("assignee", operator_writable | omitempty),
+      field<&RicherCapture::priority>("priority", operator_writable | indexable), field<&RicherCapture::extra>("extra"));
+};
+
+// case 50
+TEST_F(remote, members_that_a_program_does_not_know_survive_its_writes) {
+  manager local(*engine);
+  ASSERT_TRUE(local.register_type<RicherCapture>());
+  RicherCapture rich;
+  rich.entity_id = "t1";
+  rich.extra = "keep me";
+  ASSERT_TRUE(local.create(rich));
+  EXPECT_EQ(m->get<Capture>("t1")->entity_id, "t1");
+  ASSERT_TRUE(m->update<Capture>("t1", [](Capture& c) { c.phase = "running"; }));
+  EXPECT_EQ(local.get<RicherCapture>("t1")->extra, "keep me");
+  EXPECT_EQ(local.get<RicherCapture>("t1")->phase, "running");
+}
+
 TEST_F(remote, a_watch_shows_the_snapshot_changes_and_removals) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   auto w = *m->watch<Mission>();
@@ -124,11 +172,103 @@ TEST_F(remote, a_viewer_may_read_and_nothing_else) {
   EXPECT_ERRC(m->get<Mission>("m1"), errc::denied);
 }
 
+// A server that says what it is told to, once a connection, or nothing at all.
+class Scripted {
+ public:
+  explicit Scripted(std::string says) : says_(std::move(says)) {
+    fd_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    ::bind(fd_, reinterpret_cast<sockaddr*>(&at), size);
+    ::listen(fd_, 8);
+    ::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size);
+    port_ = ntohs(at.sin_port);
+    thread_ = std::thread([this] {
+      for (int peer; (peer = ::accept(fd_, nullptr, nullptr)) >= 0;) {
+        peers_.push_back(peer);
+        char part[4096];
+        if (says_.empty() || ::recv(peer, part, sizeof part, 0) <= 0) continue;
+        ::send(peer, says_.data(), says_.size(), MSG_NOSIGNAL);
+        ::shutdown(peer, SHUT_WR);
+      }
+    });
+  }
+  ~Scripted() {
+    ::shutdown(fd_, SHUT_RDWR);
+    thread_.join();
+    ::close(fd_);
+    for (int peer : peers_) ::close(peer);
+  }
+  std::string address() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  std::string says_;
+  int fd_, port_ = 0;
+  std::vector<int> peers_;
+  std::thread thread_;
+};
+
+TEST(remote_address, a_server_that_says_nothing_is_left_in_time) {
+  Scripted silent("");
+  auto begin = deadline::clock::now();
+  EXPECT_ERRC(manager::connect(silent.address(), {.timeout = 50ms}), errc::deadline_exceeded);
+  EXPECT_LT(deadline::clock::now() - begin, 10s);
+}
+TEST(remote_address, what_is_not_an_answer_is_an_error_and_never_worse) {
+  for (std::string says : {"no HTTP at all\r\n\r\n", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n\r\n[]", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+                           "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n[]",
+                           "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoo", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx", "HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\n{}"}) {
+    Scripted odd(says);
+    EXPECT_FALSE(manager::connect(odd.address(), {.timeout = 5s})) << says;
+  }
+}
+
+// Over TLS.
+struct remote_tls : remote {
+  std::string folder = testing::TempDir() + "/pawl-remote-tls-" + std::to_string(getpid());
+  std::string address;
+  void SetUp() override {
+    std::string made = "mkdir -p " + folder + " && openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -keyout " +
+                       folder + "/key.pem -out " + folder + "/certificate.pem 2> /dev/null";
+    ASSERT_EQ(std::system(made.c_str()), 0);
+    server::HttpOptions options;
+    options.tls = {folder + "/certificate.pem", folder + "/key.pem"};
+    address = start(options);
+    address.insert(4, "s");
+  }
+  void TearDown() override { std::system(("rm -r " + folder).c_str()); }
+};
+
+TEST_F(remote_tls, a_mission_is_flown_and_watched) {
+  auto connected = manager::connect(address, {.ca_file = folder + "/certificate.pem"});
+  ASSERT_TRUE(connected) << connected.error().message();
+  ASSERT_TRUE(connected->register_type<Mission>());
+  auto w = *connected->watch<Mission>();
+  ASSERT_TRUE(connected->create(Mission{.entity_id = "m1", .note = std::string(300'000, 'x')}));
+  ASSERT_TRUE(connected->transition<Mission>("m1", "flying"));
+  EXPECT_EQ(connected->get<Mission>("m1")->note.size(), 300'000u);
+  EXPECT_EQ(w.next(deadline::in(10s))->id, "m1");
+}
+TEST_F(remote_tls, a_certificate_that_nobody_vouches_for_is_refused) {
+  auto refused = manager::connect(address);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("certificate"), std::string::npos) << refused.error().message();
+  auto no_file = manager::connect(address, {.ca_file = folder + "/nothing.pem"});
+  ASSERT_FALSE(no_file);
+  EXPECT_NE(no_file.error().message().find("nothing.pem"), std::string::npos) << no_file.error().message();
+  std::string plain = address;
+  plain.erase(4, 1);
+  EXPECT_FALSE(manager::connect(plain, {.timeout = 5s}));
+}
+
 TEST(remote_address, nobody_there_is_said) {
   auto none_there = manager::connect("http://127.0.0.1:1");
   ASSERT_FALSE(none_there);
   EXPECT_NE(none_there.error().message().find("is the server running?"), std::string::npos) << none_there.error().message();
-  EXPECT_FALSE(manager::connect("ftp://x"));
+  for (auto bad : {"ftp://x", "http://", "https://", "127.0.0.1:1", "http://host/path", ""}) EXPECT_FALSE(manager::connect(bad)) << bad;
 }
 
 }  // namespace pawl::lifecycle

@@ -1,12 +1,13 @@
 // The operator API, request by request, on a router in this process.
 
 #include <atomic>
+#include <limits>
+#include <thread>
 
 #include "engine/missions_test.h"
 #include "engine/parts.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/limits.h"
-#include "faces/lifecycle/render.h"
 #include "json/text.h"
 #include "storage/memory.h"
 
@@ -22,7 +23,7 @@ class Recorder final : public wire::Socket {
     return true;
   }
   void end() override { ended = true; }
-  size_t buffered() const override { return 0; }
+  size_t buffered() const override { return behind; }
   void on_close(std::function<void()> closed) override { closed_ = std::move(closed); }
   void on_message(std::function<void(std::string)>) override {}
   void close() {
@@ -43,6 +44,7 @@ class Recorder final : public wire::Socket {
   }
   std::vector<std::string> pieces;
   std::atomic<bool> ended{false};
+  std::atomic<size_t> behind{0};
 
  private:
   std::mutex mutex_;
@@ -146,6 +148,15 @@ TEST_F(routes, creation_refuses_by_the_right_status) {
   EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/" + std::string(10'000, 'x'), R"({"phase":"planning"})").status, 400);
   EXPECT_EQ(say("DELETE", "/pawl/v1/lifecycle/instances/drone-survey/nobody").status, 404);
 }
+TEST_F(routes, whatever_bytes_a_program_stored_what_leaves_is_json) {
+  Mission odd{.entity_id = "m7", .battery = std::numeric_limits<double>::quiet_NaN(), .labels = {"\xff"}, .note = "caf\xe9 \"x\"\n"};
+  std::string bytes = to_record(odd), shown;
+  ASSERT_TRUE(append_state(shown, describe<Mission>(), bytes));
+  auto parsed = js::parse(shown);
+  ASSERT_TRUE(parsed) << shown;
+  EXPECT_EQ(parsed->string_or("note"), "caf\xef\xbf\xbd \"x\"\n");
+  EXPECT_TRUE(parsed->find("battery_pct")->is_null());
+}
 TEST_F(routes, an_id_with_a_slash_is_reached_by_its_escape) {
   ASSERT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/a%2Fb", R"({"phase":"planning"})").status, 201);
   EXPECT_EQ(say("GET", "/workflows/drone-survey/a%2Fb").status, 200);
@@ -222,6 +233,80 @@ TEST_F(routes, a_socket_gets_a_frame_for_each_state) {
   EXPECT_TRUE(ghost->ended);
   EXPECT_EQ(say("GET", "/workflows/drone-survey?stream=true").status, 400);
 }
+TEST_F(routes, a_reader_that_is_behind_is_waited_for_and_let_go_past_the_limit) {
+  auto out = std::make_shared<Recorder>();
+  out->behind = limits::kWatchEasyBytes + 1;
+  say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}}).stream(out);
+  say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
+  EXPECT_EQ(out->text(), "");
+  out->behind = 0;
+  for (int i = 0; i < 500 && out->text().find("event: change") == std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  // m1 has changed since: it comes live and not twice.
+  EXPECT_EQ(out->text().find("event: snapshot"), std::string::npos);
+  EXPECT_NE(out->text().find("\"flying\""), std::string::npos);
+  auto stuck = std::make_shared<Recorder>();
+  stuck->behind = limits::kWatchEasyBytes + 1;
+  say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}}).stream(stuck);
+  for (size_t i = 0; i < limits::kWatchWaiting; ++i) say("POST", "/workflows/drone-survey/m1/state", R"({"note":"x"})");
+  EXPECT_FALSE(stuck->ended);
+  say("POST", "/workflows/drone-survey/m1/state", R"({"note":"x"})");
+  EXPECT_TRUE(stuck->ended);
+  out->close();
+  stuck->close();
+}
+TEST_F(routes, a_story_of_many_pages_is_told_whole_and_in_the_order_of_its_ids) {
+  const size_t many = limits::kWatchPage * 5 + 3;
+  for (size_t i = 0; i < many; ++i) make("p" + std::to_string(i));
+  say("POST", "/workflows/drone-survey/p0/transition", R"({"phase":"flying"})");
+  for (bool events : {true, false}) {
+    auto out = std::make_shared<Recorder>();
+    if (events) say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}}).stream(out);
+    else say("GET", "/workflows/drone-survey?stream=true", {}, {{"Upgrade", "websocket"}}).socket(out);
+    for (int i = 0; i < 1000 && out->all().size() < many + 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(out->all().size(), many + 1);
+    uint64_t last = 0;
+    for (const std::string& piece : out->all()) {
+      if (!events) continue;
+      uint64_t id_number = std::stoull(piece.substr(4));
+      EXPECT_GT(id_number, last);
+      last = id_number;
+    }
+    // From the beginning of the journal: every change of every instance.
+    auto resumed = std::make_shared<Recorder>();
+    if (events) {
+      say("GET", "/workflows/drone-survey?stream=true&after=0", {}, {{"Accept", "text/event-stream"}}).stream(resumed);
+      for (int i = 0; i < 1000 && resumed->all().size() < many + 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_EQ(resumed->all().size(), many + 2);
+    }
+    out->close();
+    resumed->close();
+  }
+}
+TEST_F(routes, counts_are_kept_and_brought_forward) {
+  Tally tally(*shard);
+  auto counts = [&] {
+    std::string out;
+    Counts now = *tally.of("t", "drone-survey");
+    for (const auto& [phase_name, n] : now.by_phase) out += phase_name + ":" + std::to_string(n) + " ";
+    return out;
+  };
+  EXPECT_EQ(counts(), "planning:1 ");
+  make("m2");
+  make("m3", "landing");
+  say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
+  say("POST", "/workflows/drone-survey/m1/state", R"({"note":"x"})");
+  EXPECT_EQ(counts(), "flying:1 landing:1 planning:1 ");
+  say("DELETE", "/pawl/v1/lifecycle/instances/drone-survey/m3");
+  spoil("m2");
+  EXPECT_EQ(counts(), "flying:1 ");
+  EXPECT_EQ(tally.of("t", "drone-survey")->unreadable, 1u);
+  EXPECT_EQ(tally.recounts(), 1u);
+  EXPECT_TRUE(tally.of("other", "drone-survey")->by_phase.empty());
+  // A long absence is cheaper counted anew, and comes to the same.
+  for (int i = 0; i < 200; ++i) make("n" + std::to_string(i));
+  EXPECT_EQ(counts(), "flying:1 planning:200 ");
+  EXPECT_EQ(tally.recounts(), 2u);
+}
 TEST_F(routes, sockets_can_be_refused_by_origin_or_altogether) {
   auto ask = [&](FaceOptions options, wire::Headers headers) {
     Face strict(*shard, options);
@@ -291,22 +376,16 @@ TEST_F(routes, an_event_always_has_four_members_and_a_note_only_when_there_is_on
   EXPECT_TRUE(parse_rfc3339(events[2].string_or("at")));
 }
 TEST_F(routes, paths_that_are_not_clean_are_sent_to_those_that_are) {
-  auto moved = say("GET", "/workflows//drone-survey");
-  EXPECT_EQ(moved.status, 307);
+  for (auto [path, clean] : {std::pair{"/workflows//drone-survey", "/workflows/drone-survey"}, std::pair{"/workflows/drone-survey/..", "/workflows"},
+                             std::pair{"/workflows/./drone-survey/m1", "/workflows/drone-survey/m1"}, std::pair{"/workflows/x/../drone-survey?limit=1", "/workflows/drone-survey?limit=1"}}) {
+    auto moved = say("GET", path);
+    EXPECT_EQ(moved.status, 307) << path;
+    EXPECT_EQ(*wire::find_header(moved.headers, "Location"), clean);
+  }
+  make(".dot");
+  EXPECT_EQ(say("GET", "/workflows/drone-survey/.dot").status, 200);
+  EXPECT_EQ(say("HEAD", "/workflows/drone-survey/").status, 405);
   EXPECT_EQ(say("GET", "/workflows/drone-survey/").status, 200);
-}
-
-TEST(pictures, every_phase_and_edge_is_drawn) {
-  dynamic_type t = describe<Mission>();
-  std::string mermaid = render_mermaid(t);
-  EXPECT_TRUE(mermaid.starts_with("stateDiagram-v2\n    [*] --> planning\n"));
-  EXPECT_NE(mermaid.find("capturing --> flying"), std::string::npos);
-  EXPECT_NE(mermaid.find("completed --> [*]"), std::string::npos);
-  std::string svg = render_svg(t, "flying");
-  for (const auto& [name, targets] : t.transitions) EXPECT_NE(svg.find(">" + name + "<"), std::string::npos);
-  t.transitions = {{"<odd & \"name\">", {"<odd & \"name\">"}}};
-  EXPECT_EQ(render_svg(t).find("<odd"), std::string::npos);
-  EXPECT_NE(render_mermaid(t).find("as p0"), std::string::npos);
 }
 
 }  // namespace pawl::lifecycle

@@ -7,6 +7,7 @@
 #include "faces/lifecycle/substitute.h"
 #include "json/text.h"
 #include "faces/lifecycle/cron.h"
+#include "faces/lifecycle/limits.h"
 #include "faces/lifecycle/rules.h"
 
 namespace pawl::lifecycle {
@@ -252,6 +253,43 @@ TEST_F(rules, a_schedule_acts_on_every_instance_that_fits) {
   EXPECT_EQ(phase_of("m3"), "landing");
   EXPECT_TRUE((*m.history<Mission>("m1"))[1].note.starts_with("swept at 20"));
 }
+TEST_F(rules, a_schedule_goes_through_more_instances_than_one_turn_looks_at) {
+  const size_t many = limits::kSweepPage * 2 + 5;
+  for (size_t i = 0; i < many; ++i) ASSERT_TRUE(m.create(Counter{.entity_id = "n" + std::to_string(i)}));
+  ASSERT_TRUE(m.put_rule("all", R"({"workflow":"counter","on":{"every":"PT1S"},"when":{"phase":"a"},
+    "then":[{"type":"lifecycle_transition","phase":"b","set":{"number":{"op":"increment"}}}]})"));
+  query<Counter> left;
+  left.phase = "a";
+  EXPECT_TRUE(eventually([&] { return m.list(left)->empty(); }));
+  for (const Counter& one : *m.list<Counter>()) EXPECT_EQ(one.number, 1) << one.entity_id;
+}
+TEST_F(rules, an_action_may_have_a_guard_and_a_limit_of_its_own) {
+  ASSERT_TRUE(m.put_rule("guarded", R"({"workflow":"counter","on":{"phase":"b"},"then":[
+    {"type":"lifecycle_transition","phase":"a","set":{"number":{"op":"increment"}},"when":{"word":"go"},"max_iterations":1},
+    {"type":"lifecycle_transition","phase":"a","set":{"amount":1},"when":{"word":"stop"}}]})"));
+  for (auto [word, number, amount] : {std::tuple{"go", 1, 0.0}, std::tuple{"stop", 1, 1.0}}) {
+    ASSERT_TRUE(m.operator_patch<Counter>("c1", R"({"word":")" + std::string(word) + "\"}"));
+    ASSERT_TRUE(m.transition("counter", "c1", "b"));
+    ASSERT_TRUE(eventually([&] { return m.get<Counter>("c1")->phase == "a"; }));
+    EXPECT_EQ(m.get<Counter>("c1")->number, number);
+    EXPECT_EQ(m.get<Counter>("c1")->amount, amount);
+  }
+  // Its limit is reached: it stays.
+  ASSERT_TRUE(m.operator_patch<Counter>("c1", R"({"word":"go"})"));
+  ASSERT_TRUE(m.transition("counter", "c1", "b"));
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(m.get<Counter>("c1")->phase, "b");
+}
+TEST_F(rules, one_phase_has_room_for_so_many_rules_and_one_rule_for_so_many_actions) {
+  std::string rule = R"({"workflow":"counter","on":{"phase":"b"},"then":[{"type":"lifecycle_complete"}]})";
+  for (size_t i = 0; i < limits::kRulesOfType; ++i) ASSERT_TRUE(m.put_rule("r" + std::to_string(i), rule));
+  EXPECT_ERRC(m.put_rule("one-more", rule), errc::invalid_rule);
+  std::string then = R"({"type":"lifecycle_complete"})";
+  for (size_t i = 1; i < limits::kActions; ++i) then += R"(,{"type":"lifecycle_complete"})";
+  auto with = [](const std::string& actions) { return R"({"workflow":"counter","on":{"every":"PT1H"},"then":[)" + actions + "]}"; };
+  EXPECT_TRUE(m.put_rule("full", with(then)));
+  EXPECT_ERRC(m.put_rule("fuller", with(then + R"(,{"type":"lifecycle_complete"})")), errc::invalid_rule);
+}
 // case 186
 TEST_F(rules, a_cron_line_acts_too) {
   ASSERT_TRUE(m.put_rule("tick", R"({"workflow":"drone-survey","on":{"cron":"* * * * * *"},"when":{"phase":"planning"},
@@ -277,7 +315,7 @@ TEST(cron, the_next_firing_is_the_first_that_fits) {
   EXPECT_EQ(next("0 12 29 2 *", "2026-11-15T00:00:00Z"), "2028-02-29T12:00:00Z");
   EXPECT_EQ(next("10,20 * * * * *", "2026-11-15T14:07:15Z"), "2026-11-15T14:07:20Z");
   EXPECT_EQ(next("0 0 * * 7", "2026-11-12T00:00:00Z"), "2026-11-15T00:00:00Z");
-  for (auto bad : {"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "a * * * *", "*/0 * * * *", "5-1 * * * *"})
+  for (auto bad : {"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "a * * * *", "*/0 * * * *", "5-1 * * * *", "1-59/2147483647 * * * *", "99999999999 * * * *"})
     EXPECT_FALSE(parse_cron(bad)) << bad;
 }
 

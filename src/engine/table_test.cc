@@ -1,6 +1,7 @@
 // The table, the field list and the registration of types: what is checked, and in which order.
 
 #include "engine/missions_test.h"
+#include "faces/lifecycle/limits.h"
 #include "faces/lifecycle/model.h"
 #include "json/text.h"
 
@@ -147,6 +148,25 @@ TEST(describe, id_and_phase_must_be_strings) {
 // case 30
 TEST(describe, one_field_cannot_be_id_and_phase) {
   EXPECT_EQ(code_of(data_type(R"([{"name":"id","type":"string","tags":["id","phase"]}])")), errc::invalid_definition);
+}
+TEST(describe, names_fields_and_phases_have_limits) {
+  dynamic_type t = drone();
+  t.name = std::string(limits::kNameBytes, 'n');
+  EXPECT_TRUE(validate(t));
+  t.name.push_back('n');
+  EXPECT_EQ(code_of(validate(t)), errc::invalid_definition);
+  t = drone();
+  while (t.fields.size() < limits::kFields) t.fields.push_back({"f" + std::to_string(t.fields.size()), kind::boolean, none});
+  EXPECT_TRUE(validate(t));
+  t.fields.push_back({"last", kind::boolean, none});
+  EXPECT_EQ(code_of(validate(t)), errc::invalid_definition);
+  t = drone();
+  while (t.transitions.size() < limits::kPhases) t.transitions.push_back({"p" + std::to_string(t.transitions.size()), {}});
+  EXPECT_TRUE(validate(t));
+  t.transitions.push_back({"last", {}});
+  EXPECT_EQ(code_of(validate(t)), errc::invalid_transitions_table);
+  t = with_table({{std::string(limits::kNameBytes + 1, 'p'), {}}});
+  EXPECT_EQ(code_of(validate(t)), errc::invalid_transitions_table);
 }
 TEST(describe, a_definition_survives_its_json) {
   dynamic_type t = drone();

@@ -48,6 +48,8 @@ const std::vector<Setting>& settings() {
       {"dispatch-wait", "entities.dispatch_wait", "PAWL_DISPATCH_WAIT", {"CYODA_DISPATCH_WAIT_TIMEOUT"}, duration, "0s", "how long a call waits for a compute member to join"},
       {"keepalive-interval", "entities.keepalive_interval", "PAWL_KEEPALIVE_INTERVAL", {"CYODA_KEEPALIVE_INTERVAL"}, duration, "10s", "how often compute members are asked for a sign of life"},
       {"keepalive-timeout", "entities.keepalive_timeout", "PAWL_KEEPALIVE_TIMEOUT", {"CYODA_KEEPALIVE_TIMEOUT"}, duration, "30s", "silence after which a compute member is gone"},
+      {"lifecycle-websocket", "lifecycle.websocket", "PAWL_LIFECYCLE_WEBSOCKET", {}, boolean, "true", "watch instances by WebSocket; Server-Sent Events are always there"},
+      {"lifecycle-origins", "lifecycle.origins", "PAWL_LIFECYCLE_ORIGINS", {}, text, "", "origins that may open a watch by WebSocket: a comma list; empty: all"},
       {"worlds-http-allow", "worlds.http_allow", "PAWL_WORLDS_HTTP_ALLOW", {}, text, "", "what worlds may reach with sys/http.request: a comma list of host, host:port or *.host"},
       {"worlds-http-timeout", "worlds.http_timeout", "PAWL_WORLDS_HTTP_TIMEOUT", {}, duration, "30s", "how long sys/http.request waits for an answer, whole"},
       {"worlds-secret-key", "worlds.secret_key", "PAWL_WORLDS_SECRET_KEY", {}, secret, "", "64 hex digits that seal the secrets of worlds; empty: only env: bindings"},

@@ -87,6 +87,16 @@ std::string clean(std::string_view path) {
   return out.empty() ? "/" : out;
 }
 
+// The way to the clean path, when this one is not.
+std::optional<Response> moved(const Request& request) {
+  if (request.path.find("//") == std::string::npos && request.path.find("/.") == std::string::npos) return std::nullopt;
+  std::string cleaned = clean(request.path);
+  if (cleaned == request.path) return std::nullopt;
+  Response out = error_response(307, "moved to " + cleaned);
+  out.headers.emplace_back("Location", cleaned + (request.query.empty() ? "" : "?" + request.query));
+  return out;
+}
+
 std::string no_such_route(std::string_view path) {
   std::vector<std::string_view> parts;
   for (size_t at = 1; at < path.size();) {
@@ -108,12 +118,7 @@ Response refuse_in_corner(const Request& request, const Error& error, std::strin
     return only(methods);
   }
   if (error.code == Code::not_found) {
-    std::string cleaned = clean(request.path);
-    if (cleaned != request.path) {
-      Response out = error_response(307, "moved to " + cleaned);
-      out.headers.emplace_back("Location", cleaned + (request.query.empty() ? "" : "?" + request.query));
-      return out;
-    }
+    if (auto elsewhere = moved(request)) return *std::move(elsewhere);
     return error_response(404, no_such_route(request.path));
   }
   return error_response(wire::status_of(error.code), error.message);
@@ -127,6 +132,7 @@ std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
   auto add = [&](std::string_view method, std::string pattern, const Row& row, Handle handle, std::string_view doc) {
     auto handler = [this, handle, row](Request request, Respond respond) {
+      if (auto elsewhere = moved(request)) return respond(*std::move(elsewhere));
       bool reading = reads_only(row.method, row.operation);
       if (handle != &Face::head && !may(request.caller, reading ? std::span<const std::string_view>(kReaders) : kWriters))
         return respond(refusal_response(row.operation, refusal(errc::denied, reading ? "role viewer or operator is needed" : "role operator is needed")));
@@ -140,7 +146,8 @@ std::vector<wire::Route> Face::routes() {
     if (!pattern.starts_with("/workflows")) continue;
     // One slash at the end is forgiven.
     add(row.method, pattern + "/", row, row.handle, "");
-    if (row.method == "GET") add("HEAD", pattern, row, &Face::head, "");
+    if (row.method != "GET") continue;
+    for (const std::string& either : {pattern, pattern + "/"}) add("HEAD", either, row, &Face::head, "");
   }
   return out;
 }

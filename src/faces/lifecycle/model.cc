@@ -226,24 +226,28 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
   dynamic_type out;
   out.name = name;
   std::string_view parent_field;
+  const js::Value* fields = nullptr;
   for (const auto& [member, value] : body.object()) {
     if (member == "bucket" && value.is_string()) out.bucket = value.string();
     else if (member == "key_prefix" && value.is_string()) out.key_prefix = value.string();
     else if (member == "parent_field" && value.is_string()) parent_field = value.string();
     else if (member == "transitions") { TRY_OK(parse_transitions(value, out)); }
     else if (member == "success") { TRY_OK(parse_success(value, out)); }
-    else if (member == "fields" && value.is_array()) {
-      for (const js::Value& one : value.array()) {
-        TRY(auto field_def, parse_field(one));
-        out.fields.push_back(std::move(field_def));
-      }
-    } else if (member == "workflow" || member == "name") {
+    else if (member == "fields" && value.is_array()) fields = &value;
+    else if (member == "workflow" || member == "name") {
       if (!value.is_string() || value.string() != name)
         return refuse(errc::workflow_not_registered, fmt::format("the body names another workflow than the path's '{}'", name));
     } else {
       return refuse(errc::invalid_definition, fmt::format("unknown or mistyped member \"{}\"; known: bucket, key_prefix, parent_field, fields, transitions, success", member));
     }
   }
+  // The table is told of before the fields, wherever they stand.
+  TRY_OK(validate_table(out));
+  if (fields)
+    for (const js::Value& one : fields->array()) {
+      TRY(auto field_def, parse_field(one));
+      out.fields.push_back(std::move(field_def));
+    }
   if (!parent_field.empty()) {
     auto it = std::find_if(out.fields.begin(), out.fields.end(), [&](const auto& f) { return f.name == parent_field; });
     if (it == out.fields.end()) return refuse(errc::invalid_definition, fmt::format("parent_field '{}' is not a field", parent_field));

@@ -105,8 +105,9 @@ Result<std::vector<Linked>> Reads::ancestors(std::string_view tenant, std::strin
   std::set<std::string, std::less<>> seen{std::string(id_text)};
   while (!at.found.held.parent.empty()) {
     std::string up(at.found.held.parent);
-    if (!seen.insert(up).second || out.size() >= limits::kAncestors)
-      return refuse(errc::parent_cycle, fmt::format("'{}' is among its own ancestors: mend the parent of '{}'", up, at.found.id));
+    if (!seen.insert(up).second) return refuse(errc::parent_cycle, fmt::format("'{}' is among its own ancestors: mend the parent of '{}'", up, at.found.id));
+    if (out.size() >= limits::kAncestors)
+      return refuse(errc::parent_cycle, fmt::format("'{}' has more than {} ancestors: no tree is that deep", id_text, limits::kAncestors));
     auto parent_found = lookup(tenant, up);
     if (!parent_found && errc_of(parent_found.error()) == errc::entity_not_found) {
       warning = fmt::format("ancestors of '{}' end at '{}': its parent '{}' does not exist", id_text, at.found.id, up);

@@ -51,11 +51,14 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   Teller::Next tell() {
     if (gone_ || over_) return Teller::Next::done;
-    if (out_->buffered() > limits::kWatchEasyBytes) return Teller::Next::wait;
+    if (!easy()) return Teller::Next::wait;
     if ((this->*stage_)()) return Teller::Next::more;
     if (!live_) out_->end();
     return Teller::Next::done;
   }
+
+  // There is room for more of the story.
+  bool easy() const { return !over_ && out_->buffered() <= limits::kWatchEasyBytes; }
 
   void take(const ToldPtr& one) {
     std::lock_guard lock(mutex_);
@@ -103,10 +106,14 @@ class Feed : public std::enable_shared_from_this<Feed> {
   }
 
   bool tell_page() {
-    auto page = next_page();
-    if (!page) return false;
-    for (const Found& found : page->items) tell_snapshot(found);
-    if (cursor_.empty()) stage_ = &Feed::tell_waiting;
+    if (told_ == page_.size()) {
+      auto page = next_page();
+      if (!page) return false;
+      page_ = std::move(page->items);
+      told_ = 0;
+    }
+    while (told_ < page_.size() && easy()) tell_snapshot(page_[told_++]);
+    if (told_ == page_.size() && cursor_.empty()) stage_ = &Feed::tell_waiting;
     return true;
   }
 
@@ -123,7 +130,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   }
 
   bool tell_collected() {
-    for (size_t n = 0; n < limits::kWatchPage && told_ < there_.size(); ++n, ++told_)
+    for (size_t n = 0; n < limits::kWatchPage && told_ < there_.size() && easy(); ++n, ++told_)
       if (auto found = reads_.get(tenant_, type_->def.name, there_[told_].second)) tell_snapshot(*found);
     if (told_ == there_.size()) {
       there_.clear();
@@ -134,27 +141,29 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   bool tell_journal() {
     Bytes cells = instance_prefix(tenant_, type_->def.name);
-    Seq until = std::min<Seq>(upto_, from_ + limits::kWatchPage - 1);
+    Seq until = std::min<Seq>(upto_, from_ + limits::kWatchPage - 1), told = until;
     auto read = reads_.door().frames(from_, [&](const Frame& frame) -> Result<bool> {
       if (frame.seq > until) return false;
       for (const ToldPtr& one : changes_of(frame, cells)) write(piece(*one, "change"));
-      return true;
+      if (easy()) return true;
+      told = frame.seq;
+      return false;
     });
     if (!read) {
       write(framed("error", from_ - 1, js::print(js::object({{"error", "watch: " + read.error().message}}))));
       return false;
     }
-    from_ = until + 1;
+    from_ = told + 1;
     if (from_ > upto_) stage_ = &Feed::tell_waiting;
     return true;
   }
 
   bool tell_waiting() {
     std::lock_guard lock(mutex_);
-    size_t n = std::min(waiting_.size(), limits::kWatchPage);
-    for (size_t i = 0; i < n; ++i)
-      if (waiting_[i]->version > upto_) write(piece(*waiting_[i], "change"));
-    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<long>(n));
+    for (size_t n = 0; n < limits::kWatchPage && !waiting_.empty() && easy(); ++n) {
+      if (waiting_.front()->version > upto_) write(piece(*waiting_.front(), "change"));
+      waiting_.pop_front();
+    }
     live_ = waiting_.empty();
     return !live_;
   }
@@ -168,8 +177,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
   Seq upto_ = 0;  // told by the first part; changes go on after it
   Stage stage_ = nullptr;
   std::string cursor_;                              // of the next page
-  std::vector<std::pair<Seq, std::string>> there_;  // what the snapshot will tell
-  size_t told_ = 0;                                 // of these
+  std::vector<Found> page_;                         // what a socket is being told
+  std::vector<std::pair<Seq, std::string>> there_;  // what an event reader will be told
+  size_t told_ = 0;                                 // of one or the other
   Seq from_ = 0;                                    // the next frame of the journal
   std::atomic<bool> gone_{false};                   // the connection is over
   std::atomic<bool> over_{false};                   // nothing is written any more
