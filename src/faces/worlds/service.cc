@@ -1,5 +1,7 @@
 #include "faces/worlds/service.h"
 
+#include <charconv>
+
 #include "faces/worlds/air/normalize.h"
 #include "json/text.h"
 
@@ -46,9 +48,10 @@ Result<json::Value> body_of(const wire::Request& request) {
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
   auto text = request.query_param(name);
   if (!text) return otherwise;
-  auto number = json::Value(json::Number{*text}).as_uint64();
-  if (!number) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
-  return std::min(*number, most);
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size() || text->empty()) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
+  return std::min(number, most);
 }
 
 Result<std::shared_ptr<const Loaded>> Service::loaded(const Place& place) const {
