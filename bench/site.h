@@ -48,6 +48,7 @@ class Site {
 // Completed instances a second of the definition `linear`, by stream and batches.
 double linear_by_stream(Site& site, double for_seconds);
 
-Loaded bare_load(size_t connections, double for_seconds);
+// With a pause before each request the server is idle when it comes.
+Loaded bare_load(size_t connections, double for_seconds, double pause_seconds = 0);
 
 }  // namespace pawl::bench
