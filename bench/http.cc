@@ -29,10 +29,10 @@ std::unique_ptr<server::HttpServer> bare_server() {
   return std::move(*started);
 }
 
-Loaded bare_load(size_t connections, double for_seconds) {
+Loaded bare_load(size_t connections, double for_seconds, double pause_seconds) {
   auto bare = bare_server();
   std::string text = request("POST", "/put/1", std::string(300, 'x'));
-  Loaded out = run({bare->address().text(), connections, for_seconds, [&](size_t) { return text; }});
+  Loaded out = run({bare->address().text(), connections, for_seconds, [&](size_t) { return pause(pause_seconds), text; }});
   bare->stop(100);
   return out;
 }
@@ -61,7 +61,7 @@ void bench_http(Report& report, Facts& facts) {
   auto http = *server::HttpServer::start(options, front.handler());
   std::string text = request("POST", "/put/1", std::string(300, 'x'));
   for (size_t connections : {1, 16, 64, 256}) {
-    Loaded bare = bare_load(connections, 1.5);
+    Loaded bare = bare_load(connections, 1.5, 0);
     Loaded durable = run({http->address().text(), connections, 2, [&](size_t c) { return request("POST", fmt::format("/put/c{}", c), std::string(300, 'x')); }});
     CHECK(durable.failures == 0);
     report.line(fmt::format("bare HTTP, {} connections", connections), bare.rps, fmt::format("/s  p50 {:.0f} p99 {:.0f} us", bare.p50_us, bare.p99_us));

@@ -38,13 +38,14 @@ static double raw_appends(double for_seconds) {
   return static_cast<double>(last) / (now - begin);
 }
 
-double raw_append_us() {
+double raw_append_us(double pause_seconds) {
   Folder folder("raw1");
   auto journal = *open_journal({.backend = "file", .folder = folder.path()});
   std::string entry(kRecord + 90, 'e');
   BytesView one[] = {entry};
   Latencies l;
   for (Seq i = 0; i < 500; ++i) {
+    pause(pause_seconds);
     double begin = seconds();
     CHECK(journal->append(one, i));
     l.us.push_back((seconds() - begin) * 1e6);

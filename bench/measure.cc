@@ -1,5 +1,8 @@
 #include "bench/measure.h"
 
+#include <chrono>
+#include <thread>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -10,6 +13,10 @@
 #include <fstream>
 
 namespace pawl::bench {
+
+void pause(double for_seconds) {
+  if (for_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(for_seconds));
+}
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 

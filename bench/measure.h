@@ -7,7 +7,8 @@
 
 namespace pawl::bench {
 
-double seconds();      // steady
+double seconds();
+void pause(double for_seconds);  // sleeps; 0: not at all      // steady
 double cpu_seconds();  // of this process, all threads
 
 struct Latencies {

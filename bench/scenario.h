@@ -22,10 +22,11 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
 
 void bench_kernel(Report& report, Facts& facts);
 void bench_recovery(Report& report, Facts& facts);
-double raw_append_us();
+double raw_append_us(double pause_seconds = 0);
 void bench_http(Report& report, Facts& facts);
 void bench_processes(Report& report, Facts& facts);
 void bench_entities(Report& report, Facts& facts);
 void bench_lifecycle(Report& report, Facts& facts);
+void bench_worlds(Report& report, Facts& facts);
 
 }  // namespace pawl::bench

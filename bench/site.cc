@@ -24,12 +24,15 @@ Site::Site(const std::string& name) : folder_(name) {
   server::HttpOptions options;
   options.address = *server::parse_address("127.0.0.1:0");
   http_ = *server::HttpServer::start(options, front_->handler());
+  processes_grpc_ = std::make_unique<processes::GrpcServices>(processes_->service(), [this](std::string_view said) { return nobody_->caller(said); });
+  grpc_ = *server::GrpcServer::start({.address = options.address, .services = processes_grpc_->all()});
 }
 
 Site::~Site() {
   workers_->stop();
   entities_->stop();
   http_->stop(500);
+  grpc_->stop(500);
   clock_->stop();
   shard_->stop();
 }

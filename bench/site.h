@@ -1,14 +1,16 @@
 #pragma once
 // A whole server in this process for the scenarios of the faces: shard, clock, workers, faces and the
-// HTTP listener, put together as the host does.
+// listeners, put together as the host does.
 
 #include "bench/load.h"
 #include "bench/scenario.h"
 #include "faces/entities/face.h"
 #include "faces/entities/program.h"
 #include "faces/processes/face.h"
+#include "faces/processes/grpc/services.h"
 #include "json/text.h"
 #include "server/clock.h"
+#include "server/grpc.h"
 #include "server/http_front.h"
 #include "server/workers.h"
 
@@ -19,9 +21,11 @@ class Site {
   explicit Site(const std::string& name);
   ~Site();
   std::string address() const { return http_->address().text(); }
+  std::string grpc() const { return grpc_->address().text(); }
   // One request, answered; a status of 400 and above ends the run.
   json::Value call(std::string_view method, std::string_view path, std::string_view body = {});
   Shard& shard() { return *shard_; }
+  entities::Face& entities() { return *entities_; }
 
  private:
   Folder folder_;
@@ -37,8 +41,14 @@ class Site {
   server::Metrics metrics_;
   std::unique_ptr<server::HttpFront> front_;
   std::unique_ptr<server::HttpServer> http_;
+  std::unique_ptr<processes::GrpcServices> processes_grpc_;
+  std::unique_ptr<server::GrpcServer> grpc_;
 };
 
-Loaded bare_load(size_t connections, double for_seconds);
+// Completed instances a second of the definition `linear`, by stream and batches.
+double linear_by_stream(Site& site, double for_seconds);
+
+// With a pause before each request the server is idle when it comes.
+Loaded bare_load(size_t connections, double for_seconds, double pause_seconds = 0);
 
 }  // namespace pawl::bench

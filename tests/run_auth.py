@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tokens, tenants and roles against a real server in mode jwt; machine clients survive a restart."""
-import base64, os, subprocess, sys, tempfile
+import base64, json, os, subprocess, sys, tempfile, time, urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -20,11 +20,111 @@ def token_of(base, client, secret):
                      {'Authorization': 'Basic ' + basic, 'Content-Type': 'application/x-www-form-urlencoded'})
 
 
+def b64url(data):
+    return base64.urlsafe_b64encode(data).rstrip(b'=').decode()
+
+
+def new_key(path):
+    subprocess.run(['openssl', 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', path],
+                   check=True, stderr=subprocess.DEVNULL)
+    text = subprocess.run(['openssl', 'rsa', '-in', path, '-noout', '-modulus'], check=True, capture_output=True, text=True).stdout
+    return {'kty': 'RSA', 'n': b64url(bytes.fromhex(text.strip().split('=')[1])), 'e': 'AQAB'}
+
+
+def signed(path, kid, claims):
+    text = b64url(json.dumps({'alg': 'RS256', 'kid': kid}).encode()) + '.' + b64url(json.dumps(claims).encode())
+    return text + '.' + b64url(subprocess.run(['openssl', 'dgst', '-sha256', '-sign', path], input=text.encode(), check=True, capture_output=True).stdout)
+
+
+def claims_of(token):
+    part = token.split('.')[1]
+    return json.loads(base64.urlsafe_b64decode(part + '=' * (-len(part) % 4)))
+
+
+def kids(base):
+    return {k['kid'] for k in live.call(base, 'GET', '/api/.well-known/jwks.json')[1]['keys']}
+
+
+def check_key_pairs(server, client, auth, other):
+    """Rotation: a new pair signs, the old ones verify, what is invalidated does neither, and a restart forgets nothing."""
+    keys = '/api/oauth/keys/keypair'
+    status, first = live.call(server.base, 'GET', keys + '/current', headers=auth)
+    check(f'the configured key is the current one: {status} {first}', status == 200 and first['active'])
+    status, made = live.call(server.base, 'POST', keys, headers=auth)
+    check(f'a pair is issued: {status} {made}', status == 201 and made['active'] and set(made) == {'kid', 'active', 'createdAt'})
+    check('it is current', live.call(server.base, 'GET', keys + '/current', headers=auth)[1]['kid'] == made['kid'])
+    check('both verify', kids(server.base) == {first['kid'], made['kid']})
+    token = token_of(server.base, *client)[1]['access_token']
+    head = token.split('.')[0]
+    check('it signs', json.loads(base64.urlsafe_b64decode(head + '=' * (-len(head) % 4)))['kid'] == made['kid'])
+    fresh = {'Authorization': 'Bearer ' + token}
+    opens = lambda headers: live.call(server.base, 'GET', '/api/model/', headers=headers)[0]
+    check('old and new tokens open', (opens(auth), opens(fresh)) == (200, 200))
+    check('another tenant does not see it', live.call(server.base, 'POST', f"{keys}/{made['kid']}/invalidate", headers=other)[0] in (403, 404))
+    check('invalidate', live.call(server.base, 'POST', f"{keys}/{made['kid']}/invalidate", headers=auth)[0] == 200)
+    check('its tokens are refused', (opens(auth), opens(fresh)) == (200, 401))
+    check('it left the key document', kids(server.base) == {first['kid']})
+    server.kill()
+    server.start()
+    check('an invalid pair stays invalid after kill -9', opens(fresh) == 401)
+    check('reactivate', live.call(server.base, 'POST', f"{keys}/{made['kid']}/reactivate", headers=auth)[0] == 200)
+    check('its tokens are good again', opens(fresh) == 200)
+    server.kill()
+    server.start()
+    check('it is still the current one after kill -9', live.call(server.base, 'GET', keys + '/current', headers=auth)[1]['kid'] == made['kid'])
+    check('the pair is listed without its secret', [set(k) for k in live.call(server.base, 'GET', keys, headers=auth)[1]] == [{'kid', 'active', 'createdAt'}])
+    check('delete', live.call(server.base, 'DELETE', f"{keys}/{made['kid']}", headers=auth)[0] == 204)
+    check('its tokens are gone', opens(fresh) == 401)
+    check('twice is 404', live.call(server.base, 'DELETE', f"{keys}/{made['kid']}", headers=auth)[0] == 404)
+    check('unknown is 404', live.call(server.base, 'POST', f'{keys}/nobody/reactivate', headers=auth)[0] == 404)
+
+
+def check_exchange(server, folder, client, auth, other):
+    """A token of somebody we trust becomes a token of ours, for the same tenant only; by itself it opens nothing."""
+    path, trusted, now = os.path.join(folder, 'partner.pem'), '/api/oauth/keys/trusted', int(time.time())
+    jwk = new_key(path)
+    claims = {'iss': 'partner', 'sub': 'ann', 'caas_org_id': 'acme', 'user_roles': ['ROLE_USER'], 'iat': now, 'exp': now + 60}
+
+    def swap(token, who=client, kind='urn:ietf:params:oauth:token-type:jwt'):
+        form = {'grant_type': 'urn:ietf:params:oauth:grant-type:token-exchange', 'subject_token': token, 'subject_token_type': kind}
+        basic = base64.b64encode(f'{who[0]}:{who[1]}'.encode()).decode()
+        return live.call(server.base, 'POST', '/api/oauth/token', urllib.parse.urlencode(form).encode(),
+                         {'Authorization': 'Basic ' + basic, 'Content-Type': 'application/x-www-form-urlencoded'})
+
+    subject = signed(path, 'partner-1', claims)
+    check('an unknown key is invalid_grant', swap(subject) == (400, {'error': 'invalid_grant', 'error_description': 'unknown trusted key'}))
+    bad = [{'keyId': 'a/b', 'jwk': jwk}, {'keyId': 'k'}, {'keyId': 'k', 'jwk': {'kty': 'EC'}}, {'keyId': 'k', 'jwk': jwk, 'validTo': 'soon'}]
+    check('bad registrations are 400', all(live.call(server.base, 'POST', trusted, body, auth)[0] == 400 for body in bad))
+    status, made = live.call(server.base, 'POST', trusted, {'keyId': 'partner-1', 'jwk': jwk, 'audience': 'human', 'issuers': ['partner']}, auth)
+    check(f'a key is trusted: {status} {made}', status == 201 and made['kid'] == 'partner-1' and made['active'] and made['audience'] == 'human')
+    check('and listed', [k['kid'] for k in live.call(server.base, 'GET', trusted, headers=auth)[1]] == ['partner-1'])
+    direct = {'Authorization': 'Bearer ' + signed(path, 'partner-1', {**claims, 'iss': 'cyoda'})}
+    check('its tokens by themselves open nothing', live.call(server.base, 'GET', '/api/account', headers=direct)[0] == 401)
+    status, body = swap(subject)
+    check(f'exchanged: {status} {body}', status == 200 and body['issued_token_type'] == 'urn:ietf:params:oauth:token-type:jwt')
+    got = claims_of(body['access_token'])
+    check(f'in the name of the user: {got}', got['sub'] == got['caas_user_id'] == 'ann' and got['user_roles'] == ['ROLE_USER'] and got['act'] == {'sub': client[0]})
+    status, who = live.call(server.base, 'GET', '/api/account', headers={'Authorization': 'Bearer ' + body['access_token']})
+    check(f'the token opens: {who}', status == 200 and who['userAccountInfo']['userId'] == 'ann')
+    refused = [swap(subject, kind='x'), swap('nonsense'), swap(subject[:-8]), swap(signed(path, 'partner-1', {**claims, 'iss': 'else'})),
+               swap(signed(path, 'partner-1', {**claims, 'exp': now - 60})), swap(signed(path, 'partner-1', {k: v for k, v in claims.items() if k != 'sub'})),
+               swap(subject, other)]
+    check(f'what is not good is invalid_grant: {refused}', all(r[0] == 400 and r[1]['error'] == 'invalid_grant' for r in refused))
+    check('another tenant is denied', swap(signed(path, 'partner-1', {**claims, 'caas_org_id': 'other'}))[0] == 403)
+    check('invalidate', live.call(server.base, 'POST', trusted + '/partner-1/invalidate', headers=auth)[0] == 200)
+    check('no more', swap(subject)[1].get('error_description') == 'trusted key is inactive')
+    check('reactivate', live.call(server.base, 'POST', trusted + '/partner-1/reactivate', headers=auth)[0] == 200)
+    server.kill()
+    server.start()
+    check('trusted after kill -9', swap(subject)[0] == 200)
+    check('delete', live.call(server.base, 'DELETE', trusted + '/partner-1', headers=auth)[0] == 204)
+    check('unknown is 404', live.call(server.base, 'DELETE', trusted + '/partner-1', headers=auth)[0] == 404)
+
+
 def main():
     folder = tempfile.mkdtemp(prefix='pawl-auth-')
     key = os.path.join(folder, 'key.pem')
-    subprocess.run(['openssl', 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', key],
-                   check=True, stderr=subprocess.DEVNULL)
+    new_key(key)
     env = {'PAWL_JWT_KEY_FILE': key, 'PAWL_BOOTSTRAP_CLIENT_ID': 'boot', 'PAWL_BOOTSTRAP_CLIENT_SECRET': 'first secret',
            'PAWL_BOOTSTRAP_TENANT_ID': 'acme'}
     server = live.Server('--auth', 'jwt', env=env)
@@ -54,6 +154,9 @@ def main():
         check('another tenant sees nothing of acme', status == 200 and body['total'] == 0)
         check('nor by name', live.call(server.base, 'GET', '/v1/definitions/d', headers=other)[0] == 404)
         check('and may not make clients', live.call(server.base, 'POST', '/api/account/m2m', {}, other)[0] == 403)
+        client = ('boot', 'first%20secret')
+        check_key_pairs(server, client, auth, other)
+        check_exchange(server, folder, client, auth, (made['clientId'], made['clientSecret']))
         check('exit code 0', server.stop() == 0)
     finally:
         if server.process.poll() is None:

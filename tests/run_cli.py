@@ -125,6 +125,19 @@ def offline(server, folder):
     check(f'a flipped bit is told with its file: {err}', os.path.basename(victim).split('.')[0] in err)
 
 
+def secure(folder):
+    """https with an authority of one's own; a server that nobody vouches for is refused."""
+    key, certificate = os.path.join(folder, 'key.pem'), os.path.join(folder, 'cert.pem')
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=pawl', '-addext',
+                    'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', certificate], check=True, stderr=subprocess.DEVNULL)
+    with live.Server('--tls-certificate', certificate, '--tls-key', key) as s:
+        _, err = pawl('instance', 'list', code=5, server='https://' + s.http)
+        check(f'an unknown authority is named: {err}', 'certificate' in err)
+        os.environ['SSL_CERT_FILE'] = certificate
+        pawl('instance', 'list', server='https://' + s.http)
+        del os.environ['SSL_CERT_FILE']
+
+
 def main():
     folder = tempfile.mkdtemp(prefix='pawl-cli-')
     check('version', pawl('version')[0].startswith('pawl '))
@@ -141,6 +154,7 @@ def main():
             part(s.http, folder)
         check('exit code 0', s.stop() == 0)
         offline(s, folder)
+    secure(folder)
     subprocess.run(['rm', '-rf', folder])
     print(f'{passed} passed, {len(failures)} failed')
     return 1 if failures else 0

@@ -37,11 +37,7 @@ uint32_t crc32c(BytesView bytes, uint32_t seed) {
   return ~crc32c_plain(~seed, p, bytes.size());
 }
 
-Digest sha256(BytesView bytes) {
-  Digest out;
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), out.data());
-  return out;
-}
+Digest sha256(BytesView bytes) { return sha256(bytes, {}); }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -8,6 +8,7 @@ namespace {
 std::string canon(const Value& v) { return hex(canonical(v)); }
 Value from(std::string_view h) { return *decode(*unhex(h)); }
 
+// case 1
 TEST(cbor, a_canonical_value_begins_with_its_tag_and_reads_back_to_the_same_bytes) {
   for (std::string_view h : {"f6", "f5", "20", "1bffffffffffffffff", "3bffffffffffffffff", "f93c00", "fb7e37e43c8800759c", "6161", "420102", "83010203", "a3617903637a7a7a01646161616102"}) {
     const Bytes once = canonical(from(h));
@@ -17,6 +18,7 @@ TEST(cbor, a_canonical_value_begins_with_its_tag_and_reads_back_to_the_same_byte
   }
 }
 
+// case 4
 TEST(cbor, integers_take_their_shortest_form) {
   EXPECT_EQ(canon(Value(23)), "d9d9f717");
   EXPECT_EQ(canon(Value(24)), "d9d9f71818");
@@ -30,6 +32,7 @@ TEST(cbor, integers_take_their_shortest_form) {
   EXPECT_EQ(canon(from("1800")), "d9d9f700");
 }
 
+// case 2, case 3
 TEST(cbor, shorter_keys_come_first_then_bytes_and_order_of_entry_does_not_matter) {
   const Value a = Map{{"aaaa", 2}, {"y", 3}, {"zzz", 1}}, b = Map{{"zzz", 1}, {"aaaa", 2}, {"y", 3}};
   EXPECT_EQ(canon(a), "d9d9f7a3617903637a7a7a01646161616102");
@@ -55,6 +58,7 @@ TEST(cbor, floats_take_the_smallest_width_that_keeps_them) {
   EXPECT_EQ(canon(from("f90001")), "d9d9f7f90001");
 }
 
+// case 5
 TEST(cbor, indefinite_lengths_tags_and_undefined_are_read) {
   EXPECT_EQ(canon(from("9f0102ff")), "d9d9f7820102");
   EXPECT_EQ(canon(from("bf616101ff")), "d9d9f7a1616101");
@@ -62,6 +66,7 @@ TEST(cbor, indefinite_lengths_tags_and_undefined_are_read) {
   EXPECT_EQ(canon(from("d9d9f7c1f7")), "d9d9f7f6");
 }
 
+// case 6
 TEST(cbor, malformed_bytes_are_refused_and_named) {
   struct Case {
     std::string_view hex, word;

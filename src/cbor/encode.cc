@@ -72,13 +72,7 @@ void append_sorted_map(Bytes& out, const Map& map) {
     append_value(bytes, key, true);
     entries.emplace_back(std::move(bytes), &item);
   }
-  auto before = [](const auto& a, const auto& b) {
-    const int major_a = static_cast<uint8_t>(a.first[0]) >> 5, major_b = static_cast<uint8_t>(b.first[0]) >> 5;
-    if (major_a != major_b) return major_a < major_b;
-    if (a.first.size() != b.first.size()) return a.first.size() < b.first.size();
-    return a.first < b.first;
-  };
-  std::stable_sort(entries.begin(), entries.end(), before);
+  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return key_before(a.first, b.first); });
   size_t kept = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (i + 1 < entries.size() && entries[i].first == entries[i + 1].first) continue;  // the last wins
@@ -124,6 +118,13 @@ void append_value(Bytes& out, const Value& value, bool sorted) {
 }  // namespace
 
 void append(Bytes& out, const Value& value) { append_value(out, value, false); }
+
+bool key_before(BytesView a, BytesView b) {
+  const int major_a = static_cast<uint8_t>(a[0]) >> 5, major_b = static_cast<uint8_t>(b[0]) >> 5;
+  if (major_a != major_b) return major_a < major_b;
+  if (a.size() != b.size()) return a.size() < b.size();
+  return a < b;
+}
 
 Bytes encode(const Value& value) {
   Bytes out;

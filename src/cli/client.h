@@ -1,17 +1,23 @@
 #pragma once
-// A small blocking HTTP/1.1 client for the commands that talk to a server.
+// The server as the commands see it: one request at a time, and its refusals in its own words.
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "json/value.h"
 #include "wire/message.h"
 
+namespace pawl::lifecycle {
+class HttpClient;
+}
+
 namespace pawl::cli {
 
 class Client {
  public:
-  // "127.0.0.1:8080" or "http://127.0.0.1:8080".
+  // "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example": the system's authorities vouch
+  // for the last, or those of SSL_CERT_FILE.
   explicit Client(std::string server, std::string token = {});
   // One request on a connection that is kept. An error means that no answer came; a 4xx is an answer.
   Result<wire::Response> send(std::string_view method, std::string_view path, std::string_view body = {},
@@ -25,16 +31,11 @@ class Client {
   Client& operator=(const Client&) = delete;
 
  private:
-  Result<void> connect();
-  Result<void> write_request(std::string_view method, std::string_view path, std::string_view body, const wire::Headers& headers);
-  Result<wire::Response> read_head();
-  Result<bool> fill();  // more bytes; false at the end
-  Result<std::string> read_line();
-  Result<void> read_body(wire::Response& response, const std::function<bool(std::string_view)>* visit);
+  Error unreachable(const Error& why) const;
 
-  std::string host_, port_, token_;
-  int fd_ = -1;
-  std::string buffer_;
+  std::string server_;
+  std::unique_ptr<lifecycle::HttpClient> http_;
+  Error bad_{};  // why there is none
 };
 
 // Deploys the loan example to a server.

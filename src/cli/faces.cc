@@ -6,6 +6,7 @@
 #include "faces/processes/face.h"
 #include "faces/processes/grpc/services.h"
 #include "faces/worlds/face.h"
+#include "faces/worlds/grpc/executors.h"
 #include "json/text.h"
 #include "server/fetch.h"
 
@@ -32,6 +33,7 @@ class ByProgram final : public Outbox {
 // What worlds ask of the outside, sent by the server's fetcher.
 class Outgoing final : public worlds::HttpClient {
  public:
+  explicit Outgoing(int timeout_seconds) : fetcher_(4, timeout_seconds) {}
   void send(worlds::HttpCall call, std::move_only_function<void(Result<worlds::HttpReply>)> done) override {
     server::Fetch fetch{std::move(call.method), std::move(call.url), std::move(call.headers), std::move(call.body), call.allow_private};
     fetcher_.send(std::move(fetch), [done = std::move(done)](Result<wire::Response> r) mutable {
@@ -45,13 +47,14 @@ class Outgoing final : public worlds::HttpClient {
 };
 
 struct Faces::All {
-  Outgoing outgoing;
+  std::unique_ptr<Outgoing> outgoing;
   std::unique_ptr<processes::Face> processes;
   std::unique_ptr<processes::GrpcServices> processes_grpc;
   std::unique_ptr<entities::Face> entities;
   std::unique_ptr<entities::GrpcService> entities_grpc;
   std::unique_ptr<lifecycle::Face> lifecycle;
   std::unique_ptr<worlds::Face> worlds;
+  std::unique_ptr<worlds::GrpcExecutors> worlds_grpc;
   ByProgram members;
 };
 
@@ -60,16 +63,20 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
   entities::Keys keys;
   keys.issue = [&authenticator](json::Value claims) { return authenticator.issue(std::move(claims)); };
   keys.jwks = [&authenticator] { return authenticator.jwks(); };
-  keys.trust = [&authenticator](const std::string& kid, const json::Value& jwk) -> Result<void> {
-    TRY(server::RsaKey key, server::RsaKey::from_jwk(jwk));
-    authenticator.trust(kid, std::move(key));
+  keys.configured_kid = authenticator.configured_kid();
+  keys.make_pair = [&authenticator] { return authenticator.make_pair(); };
+  keys.use_pair = [&authenticator](const json::Value& row) { return authenticator.use_pair(row); };
+  keys.drop_pair = [&authenticator](std::string_view kid) { authenticator.remove_key_pair(kid); };
+  keys.signing_pair = [&authenticator](std::string_view tenant) -> json::Value {
+    auto pair = authenticator.signing_pair(tenant);
+    if (!pair) return {};
+    return json::object({{"kid", pair->kid}, {"active", true}, {"createdAt", rfc3339(pair->created)}});
+  };
+  keys.check_jwk = [](const json::Value& jwk) -> Result<void> {
+    TRY_OK(server::RsaKey::from_jwk(jwk));
     return {};
   };
-  keys.distrust = [&authenticator](std::string_view kid) { return authenticator.distrust(kid); };
-  keys.verify = [&authenticator](std::string_view token) -> Result<Caller> {
-    TRY(server::Identity identity, authenticator.verify(token));
-    return identity.caller;
-  };
+  keys.read_token = [&authenticator](std::string_view token, const auto& jwk_of) { return authenticator.read_foreign(token, jwk_of); };
   keys.secret = [] {
     Bytes out;
     Writer w(out);
@@ -116,13 +123,15 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->processes = std::make_unique<processes::Face>(shard, workers);
   all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
   all_->lifecycle = std::make_unique<lifecycle::Face>(shard, lifecycle::FaceOptions{config.boolean("lifecycle-websocket"), list_of(config.text("lifecycle-origins"))});
-  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), world_options(config), &all_->outgoing);
+  all_->outgoing = std::make_unique<Outgoing>(static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
+  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), world_options(config), all_->outgoing.get());
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);
   auto who = [&authenticator](std::string_view authorization) { return authenticator.caller(authorization); };
   all_->processes_grpc = std::make_unique<processes::GrpcServices>(all_->processes->service(), who);
   all_->entities_grpc = entities::make_grpc_service(*all_->entities, who);
+  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->routes(), who);
 }
 
 Faces::~Faces() = default;
@@ -137,6 +146,7 @@ void Faces::add_routes(wire::Router& router) {
 std::vector<grpc::Service*> Faces::services() {
   std::vector<grpc::Service*> out = all_->processes_grpc->all();
   out.push_back(all_->entities_grpc->service());
+  out.push_back(all_->worlds_grpc->service());
   return out;
 }
 

@@ -128,7 +128,7 @@ std::unique_ptr<Connection> HttpClient::kept() {
 
 std::string HttpClient::head(const HttpAsk& ask) const {
   std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\nContent-Length: {}\r\n", ask.method, ask.path, place_.host, place_.port, ask.body.size());
-  if (!ask.body.empty()) out += "Content-Type: application/json\r\n";
+  if (!ask.body.empty() && !wire::find_header(ask.headers, "Content-Type")) out += "Content-Type: application/json\r\n";
   if (!options_.token.empty()) out += "Authorization: Bearer " + options_.token + "\r\n";
   for (const auto& [name, text] : ask.headers) out += name + ": " + text + "\r\n";
   return out + "\r\n";

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/signal.h"
 #include "engine/subscription.h"
 #include "json/text.h"
 
@@ -9,21 +10,19 @@ namespace pawl::lifecycle {
 
 namespace {
 
-// Waits for the committer's thread to leave the answer. A condition variable and not an atomic's
-// wait(): that one spins and yields first, which sixteen waiting threads pay for dearly.
+// Until the answer is there the caller works for all: it runs what is queued and commits it.
 class Pending final : public pending_write {
  public:
   struct Slot {
-    std::mutex mutex;
-    std::condition_variable answered;
     std::optional<Result<Answer>> answer;
+    Signal answered;
   };
-  explicit Pending(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
+  Pending(Shard& shard, std::shared_ptr<Slot> slot) : shard_(shard), slot_(std::move(slot)) {}
   result<written> wait(deadline until) override {
-    std::unique_lock lock(slot_->mutex);
-    auto answered = [&] { return slot_->answer.has_value(); };
-    if (until.never()) slot_->answered.wait(lock, answered);
-    else if (!slot_->answered.wait_until(lock, until.at(), answered))
+    // Who may not wait long does not wait for the disk.
+    shard_.work(until.never() ? Shard::Commit::here : Shard::Commit::elsewhere);
+    if (until.never()) slot_->answered.wait();
+    else if (!slot_->answered.wait_until(until.at()))
       return lifecycle::fail(errc::deadline_exceeded, "the write was handed in and may still happen: read to know");
     if (!*slot_->answer) return lifecycle::fail(to_error(slot_->answer->error()));
     auto out = decode_written(**slot_->answer);
@@ -32,7 +31,8 @@ class Pending final : public pending_write {
   }
 
  private:
-  std::shared_ptr<Slot> slot_;  // shared with the reply, which may come after the caller has gone
+  Shard& shard_;
+  std::shared_ptr<Slot> slot_;  // shared with the reply, which is still at it when the caller wakes
 };
 
 template <class T>
@@ -83,14 +83,11 @@ LocalStore::LocalStore(Engine::Parts& parts) : parts_(parts), reads_(*parts.shar
 
 std::unique_ptr<pending_write> LocalStore::submit(std::string verb, const Command& command) {
   auto slot = std::make_shared<Pending::Slot>();
-  parts_.shard->submit(make_input(std::move(verb), command, parts_.caller()), [slot](Result<Answer> answer) {
-    {
-      std::lock_guard lock(slot->mutex);
-      slot->answer.emplace(std::move(answer));
-    }
-    slot->answered.notify_one();
+  parts_.shard->post(make_input(std::move(verb), command, parts_.caller()), [slot](Result<Answer> answer) {
+    slot->answer.emplace(std::move(answer));
+    slot->answered.set();
   });
-  return std::make_unique<Pending>(std::move(slot));
+  return std::make_unique<Pending>(*parts_.shard, std::move(slot));
 }
 
 result<void> LocalStore::put_type(const dynamic_type& type) {

@@ -44,15 +44,32 @@ void CellCache::evict(Shard& s) {
       ++passed;
       continue;
     }
-    s.bytes -= last->bytes;
-    s.by_key.erase(last->key);
-    s.order.erase(last);
+    drop(s, last);
+  }
+}
+
+void CellCache::drop(Shard& s, std::list<Entry>::iterator entry) {
+  s.bytes -= entry->bytes;
+  s.by_key.erase(entry->key);
+  s.order.erase(entry);
+}
+
+void CellCache::end(Seq seq) {
+  applied_.store(seq);
+  epoch_.fetch_add(1);
+  for (Shard& s : shards_) {
+    std::lock_guard lock(s.mutex);
+    for (; !s.erased.empty() && s.erased.front().first <= seq; s.erased.pop_front()) {
+      auto it = s.by_key.find(s.erased.front().second);
+      if (it != s.by_key.end() && !it->second->cell.exists() && it->second->seq <= seq) drop(s, it->second);
+    }
   }
 }
 
 void CellCache::put(BytesView key, const Cell& cell, Seq seq) {
   Shard& s = shard(key);
   std::lock_guard lock(s.mutex);
+  if (!cell.exists()) s.erased.emplace_back(seq, key);
   auto it = s.by_key.find(key);
   if (it == s.by_key.end()) return insert(s, key, cell, seq);
   auto entry = it->second;
@@ -71,6 +88,7 @@ void CellCache::clear() {
     std::lock_guard lock(s.mutex);
     s.by_key.clear();
     s.order.clear();
+    s.erased.clear();
     s.bytes = 0;
   }
 }

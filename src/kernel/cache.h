@@ -1,9 +1,11 @@
 #pragma once
 // Hot cells, decoded where their program decoded them. Holds durable versions only and is bounded by
 // bytes; what falls out is read again from the rows. A version that the rows do not have yet stays
-// until they do, so a reader never sees an older one. Safe from any thread.
+// until they do, so a reader never sees an older one; that a cell was erased is forgotten then. Safe
+// from any thread.
 
 #include <atomic>
+#include <deque>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -24,10 +26,7 @@ class CellCache {
   // Between begin() and end() rows are being brought up to `seq` and readers put nothing in, so that
   // no reader can leave an old version behind.
   void begin() { epoch_.fetch_add(1); }
-  void end(Seq seq) {
-    applied_.store(seq);
-    epoch_.fetch_add(1);
-  }
+  void end(Seq seq);
   void clear();
 
  private:
@@ -47,11 +46,13 @@ class CellCache {
     std::list<Entry> order;  // newest use first
     std::unordered_map<std::string_view, std::list<Entry>::iterator, Hash> by_key;
     size_t bytes = 0;
+    std::deque<std::pair<Seq, Key>> erased;  // kept until the rows know, too
   };
   Shard& shard(BytesView key) { return shards_[quick_shard(key)]; }
   static size_t quick_shard(BytesView key);
   void insert(Shard& shard, BytesView key, const Cell& cell, Seq seq);
   void evict(Shard& shard);
+  void drop(Shard& shard, std::list<Entry>::iterator entry);
 
   const Rows& rows_;
   size_t shard_bytes_;

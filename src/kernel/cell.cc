@@ -6,6 +6,10 @@ namespace pawl {
 
 // Inside a part, 0x00 becomes 0x01 0x02 and 0x01 becomes 0x01 0x01, so a zero byte only ever parts.
 static void append_part(Key& out, std::string_view part) {
+  if (part.find_first_of(std::string_view("\0\1", 2)) == std::string_view::npos) {
+    out.append(part);
+    return;
+  }
   for (char c : part) {
     if (c == '\0') out.append("\x01\x02", 2);
     else if (c == '\x01') out.append("\x01\x01", 2);

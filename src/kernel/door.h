@@ -58,6 +58,8 @@ class Door {
   // from an unspecified thread. Safe from any thread. When the queue is full the reply comes at once
   // with `exhausted`.
   virtual void submit(Input input, Reply reply) = 0;
+  // Runs what a Together held back.
+  virtual void together() {}
 
   // The newest durable version, from memory when it is hot.
   virtual Result<Cell> read(BytesView key) const = 0;
@@ -73,6 +75,23 @@ class Door {
 
   // Time as inputs would be stamped now.
   virtual Time now() const = 0;
+};
+
+// While it lives, inputs submitted on its thread only queue; its end runs them as one group. For those
+// who find several requests at once. Nothing may wait for an answer on this thread meanwhile. A door
+// that runs inputs at once takes no notice.
+class Together {
+ public:
+  Together();
+  ~Together();
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+  // For doors: whether to hold inputs back, which is then promised to be followed by together().
+  static bool holds(Door& door);
+
+ private:
+  Together* outer_;
+  Door* door_ = nullptr;
 };
 
 // As Turn::read_as, for readers outside a turn.

@@ -33,6 +33,8 @@ class Work {
   using Polled = std::move_only_function<void(std::vector<Leased>)>;
   virtual uint64_t poll(Poll poll, Polled done) = 0;
   virtual void cancel(uint64_t poll) = 0;
+  // Ends a waiting poll as if its time was over: it is answered with nothing.
+  virtual void give_up(uint64_t poll) = 0;
   // Gives a leased effect back at once: its worker has gone.
   virtual void release(std::string_view effect_id) = 0;
   // A queue that is paused offers nothing until it is resumed.

@@ -30,7 +30,9 @@ Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options, 
   if (!given.signing_key.empty()) {
     TRY(RsaKey key, RsaKey::from_pem(given.signing_key));
     if (!key.is_private()) return fail(Code::invalid, "BAD_KEY", "the signing key is a public key; give the private one");
-    made->add_key_pair(key.kid(), key);
+    made->configured_kid_ = key.kid();
+    made->seal_ = hex(view(sha256("pawl key pairs", key.private_pem())));
+    made->put_key_pair({.kid = key.kid(), .created = made->now_(), .key = key});
   }
   if (!given.jwks.empty()) TRY_OK(made->trust_jwks(given.jwks));
   if (given.mode == AuthMode::jwt && made->pairs_.empty() && made->trusted_.empty()) {
@@ -67,38 +69,40 @@ Result<Caller> Authenticator::caller(std::string_view authorization) {
 
 Result<Identity> Authenticator::verify(std::string_view text) const {
   TRY(Token token, parse_token(text));
+  auto refused = [](std::string why) { return fail(Code::unauthenticated, "UNAUTHORIZED", std::move(why)); };
   std::optional<RsaKey> key;
-  {
+  std::string owner;
+  if (auto pair = key_pair(token.kid)) {
+    if (!pair->active) return refused("the key pair " + token.kid + " is not active");
+    key = pair->key;
+    owner = pair->tenant;
+  } else {
     std::shared_lock lock(mutex_);
-    for (const auto& [kid, pair] : pairs_) {
-      if (kid == token.kid) key = pair;
-    }
-    if (auto found = trusted_.find(token.kid); !key && found != trusted_.end()) key = found->second;
+    if (auto found = trusted_.find(token.kid); found != trusted_.end()) key = found->second;
   }
-  if (!key) return fail(Code::unauthenticated, "UNAUTHORIZED", "no key is known as " + token.kid);
-  if (!key->verify(token.signed_part, token.signature)) return fail(Code::unauthenticated, "UNAUTHORIZED", "the signature is wrong");
-  return read_claims(token.claims, {options_.issuer, options_.audience}, now_());
+  if (!key) return refused("no key is known as " + token.kid);
+  if (!key->verify(token.signed_part, token.signature)) return refused("the signature is wrong");
+  TRY(Identity identity, read_claims(token.claims, {options_.issuer, options_.audience}, now_()));
+  if (!owner.empty() && owner != identity.caller.tenant) return refused("the key pair " + token.kid + " is another tenant's");
+  return identity;
 }
 
 Result<std::string> Authenticator::issue(json::Value claims) {
-  std::optional<std::pair<std::string, RsaKey>> pair;
-  {
-    std::shared_lock lock(mutex_);
-    if (!pairs_.empty()) pair = pairs_.back();
-  }
-  if (!pair) return fail(Code::unsupported, "NO_SIGNING_KEY", "this server has no signing key; start it with --jwt-key");
+  std::optional<KeyPair> pair = signing_pair(claims.string_or("caas_org_id"));
+  if (!pair) return fail(Code::unsupported, "NO_SIGNING_KEY", "this server has no active signing key; start it with --jwt-key or issue a key pair");
   int64_t now = now_() / kSecond;
   claims.object().set("iss", options_.issuer);
   claims.object().set("iat", now);
   claims.object().set("exp", now + options_.expiry_seconds);
   if (!options_.audience.empty() && !claims.find("aud")) claims.object().set("aud", options_.audience);
-  return sign_token(pair->second, pair->first, claims);
+  return sign_token(pair->key, pair->kid, claims);
 }
 
 std::string Authenticator::jwks() const {
   std::shared_lock lock(mutex_);
   json::Array keys;
-  for (const auto& [kid, key] : pairs_) keys.push_back(key.jwk(kid));
+  for (const KeyPair& pair : pairs_)
+    if (pair.active) keys.push_back(pair.key.jwk(pair.kid));
   return json::print(json::object({{"keys", std::move(keys)}}));
 }
 
@@ -109,18 +113,71 @@ size_t Authenticator::remembered() const {
 
 void Authenticator::forget() { verified_.clear(); }
 
-void Authenticator::add_key_pair(std::string kid, RsaKey key) {
-  CHECK(key.is_private());
+void Authenticator::put_key_pair(KeyPair pair) {
+  CHECK(pair.key.is_private());
   std::unique_lock lock(mutex_);
-  std::erase_if(pairs_, [&](const auto& pair) { return pair.first == kid; });
-  pairs_.emplace_back(std::move(kid), std::move(key));
+  std::erase_if(pairs_, [&](const KeyPair& old) { return old.kid == pair.kid; });
+  // The configured one counts as the oldest, whenever the server was started: what was issued since goes before it.
+  auto later = std::find_if(pairs_.begin(), pairs_.end(), [&](const KeyPair& old) {
+    return pair.kid == configured_kid_ || (old.kid != configured_kid_ && old.created > pair.created);
+  });
+  pairs_.insert(later, std::move(pair));
   forget();
+}
+
+std::optional<KeyPair> Authenticator::key_pair(std::string_view kid) const {
+  std::shared_lock lock(mutex_);
+  for (const KeyPair& pair : pairs_)
+    if (pair.kid == kid) return pair;
+  return std::nullopt;
+}
+
+std::optional<KeyPair> Authenticator::signing_pair(std::string_view tenant) const {
+  std::shared_lock lock(mutex_);
+  const KeyPair* best = nullptr;
+  for (const KeyPair& pair : pairs_) {
+    bool usable = pair.active && (pair.tenant.empty() || pair.tenant == tenant);
+    if (usable && (!best || best->tenant.empty() || !pair.tenant.empty())) best = &pair;
+  }
+  return best ? std::optional(*best) : std::nullopt;
+}
+
+Result<json::Value> Authenticator::make_pair() const {
+  if (seal_.empty()) return fail(Code::unsupported, "NO_SIGNING_KEY", "key pairs are kept under the server's signing key; start it with --jwt-key");
+  RsaKey key = RsaKey::generate();
+  return json::object({{"kid", key.kid()}, {"pem", key.private_pem(seal_)}});
+}
+
+Result<void> Authenticator::use_pair(const json::Value& row) {
+  std::string kid(row.string_or("kid"));
+  const json::Value* active = row.find("active");
+  bool on = active && active->is_bool() && active->boolean();
+  if (auto known = key_pair(kid)) {
+    known->active = on;
+    put_key_pair(*std::move(known));
+    return {};
+  }
+  if (!row.find("pem")) return {};  // of a key that the server was once started with
+  auto key = RsaKey::from_pem(row.string_or("pem"), seal_);
+  if (!key || !key->is_private()) return fail(Code::invalid, "BAD_KEY", "the key pair was sealed under another signing key; delete it and issue a new one");
+  TRY(Time created, parse_rfc3339(row.string_or("createdAt")));
+  put_key_pair({.kid = std::move(kid), .tenant = std::string(row.string_or("tenantId")), .created = created, .active = on, .key = *std::move(key)});
+  return {};
+}
+
+Result<json::Value> Authenticator::read_foreign(std::string_view text, const std::function<Result<json::Value>(std::string_view kid)>& jwk_of) const {
+  TRY(Token token, parse_token(text));
+  TRY(json::Value jwk, jwk_of(token.kid));
+  TRY(RsaKey key, RsaKey::from_jwk(jwk));
+  if (!key.verify(token.signed_part, token.signature)) return fail(Code::unauthenticated, "UNAUTHORIZED", "signature verification failed");
+  TRY_OK(check_times(token.claims, now_()));
+  return token.claims;
 }
 
 bool Authenticator::remove_key_pair(std::string_view kid) {
   std::unique_lock lock(mutex_);
   forget();
-  return std::erase_if(pairs_, [&](const auto& pair) { return pair.first == kid; }) > 0;
+  return std::erase_if(pairs_, [&](const KeyPair& pair) { return pair.kid == kid; }) > 0;
 }
 
 void Authenticator::trust(std::string kid, RsaKey key) {

@@ -26,6 +26,16 @@ struct AuthOptions {
   size_t remembered = limits::kVerifiedTokens;
 };
 
+// A pair that signs tokens and verifies them. One that belongs to a tenant is for the tokens of that
+// tenant alone; one that belongs to nobody is for all.
+struct KeyPair {
+  std::string kid;
+  std::string tenant{};
+  Time created = 0;
+  bool active = true;
+  RsaKey key;
+};
+
 // Safe from any thread.
 class Authenticator {
  public:
@@ -40,27 +50,37 @@ class Authenticator {
   Result<std::string> issue(json::Value claims);
   int64_t expiry_seconds() const { return options_.expiry_seconds; }
   const std::string& issuer() const { return options_.issuer; }
-  std::string jwks() const;  // of the keys we sign with
+  std::string jwks() const;  // of the pairs that are active
 
-  // Key pairs that sign: the newest active one does, all active ones verify.
-  void add_key_pair(std::string kid, RsaKey key);
+  // The newest active pair signs, the tenant's own before that of all; every active one verifies.
+  void put_key_pair(KeyPair pair);  // instead of one with the same kid
   bool remove_key_pair(std::string_view kid);
-  // Keys of others, whose tokens are believed.
+  std::optional<KeyPair> key_pair(std::string_view kid) const;
+  std::optional<KeyPair> signing_pair(std::string_view tenant) const;
+  // Pairs as rows that outlive the process: kid, tenantId, createdAt, active, and pem, the private half
+  // encrypted under the configured signing key. The configured key's own row has no pem.
+  Result<json::Value> make_pair() const;  // kid and pem of a new one
+  Result<void> use_pair(const json::Value& row);
+  // Of the configured signing key; empty when there is none.
+  const std::string& configured_kid() const { return configured_kid_; }
+
+  // The claims of somebody else's token: signed by the key that `jwk_of` gives for its kid, times hold.
+  Result<json::Value> read_foreign(std::string_view token, const std::function<Result<json::Value>(std::string_view kid)>& jwk_of) const;
+  // Keys of others, whose tokens are believed whatever tenant they name.
   void trust(std::string kid, RsaKey key);
   bool distrust(std::string_view kid);
   Result<void> trust_jwks(std::string_view document);
 
-  // Whether the token's signature is good and its claims hold; for token exchange.
-  Result<Identity> verify(std::string_view token) const;
-
  private:
   Authenticator(AuthOptions options, std::function<Time()> now);
+  Result<Identity> verify(std::string_view token) const;
   void forget();  // verified tokens, when keys change
 
   const AuthOptions options_;
   const std::function<Time()> now_;
   mutable std::shared_mutex mutex_;
-  std::vector<std::pair<std::string, RsaKey>> pairs_;  // oldest first
+  std::string configured_kid_, seal_;
+  std::vector<KeyPair> pairs_;  // oldest first
   std::map<std::string, RsaKey, std::less<>> trusted_;
   // Tokens already verified, by their SHA-256: a repeated token costs no RSA.
   std::unordered_map<Bytes, Identity> verified_;

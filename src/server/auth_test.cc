@@ -144,6 +144,45 @@ TEST_F(AuthTest, tokens_of_trusted_keys_are_believed_until_distrusted) {
   EXPECT_FALSE(auth->distrust("partner"));
 }
 
+TEST_F(AuthTest, key_pairs_rotate_and_belong_to_their_tenant) {
+  auto auth = make();
+  auto claims_of = [](std::string_view tenant) { return json::object({{"caas_org_id", tenant}, {"sub", "x"}}); };
+  auto token = [&](std::string_view tenant) { return "Bearer " + *auth->issue(claims_of(tenant)); };
+  auto row = [&](json::Value made, std::string_view tenant, bool active) {
+    made.object().set("tenantId", tenant);
+    made.object().set("active", active);
+    made.object().set("createdAt", rfc3339(now_ * kSecond));
+    return made;
+  };
+  std::string old = token("acme");
+  json::Value made = *auth->make_pair();
+  EXPECT_EQ(made.string_or("pem").find("-----BEGIN PRIVATE KEY"), std::string::npos);
+  ASSERT_TRUE(auth->use_pair(row(made, "acme", true)));
+  EXPECT_EQ(auth->signing_pair("acme")->kid, made.string_or("kid"));
+  EXPECT_EQ(auth->signing_pair("other")->kid, our_key().kid());
+  std::string fresh = token("acme");
+  EXPECT_TRUE(auth->caller(old) && auth->caller(fresh));
+  // The pair of one tenant says nothing about another.
+  json::Value forged = claims();
+  forged.object().set("caas_org_id", "other");
+  auto pair = auth->key_pair(made.string_or("kid"));
+  EXPECT_FALSE(auth->caller("Bearer " + sign_token(pair->key, pair->kid, forged)));
+  ASSERT_TRUE(auth->use_pair(row(made, "acme", false)));
+  EXPECT_FALSE(auth->caller(fresh));
+  EXPECT_EQ(auth->signing_pair("acme")->kid, our_key().kid());
+  EXPECT_EQ(json::parse(auth->jwks())->find("keys")->array().size(), 1u);
+  ASSERT_TRUE(auth->use_pair(row(made, "acme", true)));
+  EXPECT_TRUE(auth->caller(fresh));
+  // After a restart; under another signing key it cannot be opened.
+  EXPECT_TRUE(make()->use_pair(row(made, "acme", true)));
+  auto stranger = make([](AuthOptions& options) { options.signing_key = other_key().private_pem(); });
+  EXPECT_FALSE(stranger->use_pair(row(made, "acme", true)));
+  // The configured key can be switched off, by a row without its private half.
+  ASSERT_TRUE(auth->use_pair(row(json::object({{"kid", our_key().kid()}}), "", false)));
+  EXPECT_FALSE(auth->caller(old));
+  EXPECT_FALSE(auth->issue(claims_of("other")));
+}
+
 TEST_F(AuthTest, our_key_document_is_enough_to_verify_us) {
   auto issuer = make();
   std::string token = "Bearer " + *issuer->issue(json::object({{"caas_org_id", "acme"}, {"sub", "x"}}));

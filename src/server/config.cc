@@ -51,6 +51,7 @@ const std::vector<Setting>& settings() {
       {"lifecycle-websocket", "lifecycle.websocket", "PAWL_LIFECYCLE_WEBSOCKET", {}, boolean, "true", "watch instances by WebSocket; Server-Sent Events are always there"},
       {"lifecycle-origins", "lifecycle.origins", "PAWL_LIFECYCLE_ORIGINS", {}, text, "", "origins that may open a watch by WebSocket: a comma list; empty: all"},
       {"worlds-http-allow", "worlds.http_allow", "PAWL_WORLDS_HTTP_ALLOW", {}, text, "", "what worlds may reach with sys/http.request: a comma list of host, host:port or *.host"},
+      {"worlds-http-timeout", "worlds.http_timeout", "PAWL_WORLDS_HTTP_TIMEOUT", {}, duration, "30s", "how long sys/http.request waits for an answer, whole"},
       {"worlds-secret-key", "worlds.secret_key", "PAWL_WORLDS_SECRET_KEY", {}, secret, "", "64 hex digits that seal the secrets of worlds; empty: only env: bindings"},
       {"error-mode", "entities.error_mode", "PAWL_ERROR_MODE", {"CYODA_ERROR_RESPONSE_MODE"}, text, "sanitized", "what 5xx bodies tell: sanitized or verbose"},
       {"cors", "cors.enabled", "PAWL_CORS", {"CYODA_CORS_ENABLED"}, boolean, "true", "answer browsers from other origins"},

@@ -8,6 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 
@@ -25,6 +26,8 @@ struct Place {
 Error failed(const std::string& url, std::string_view why) {
   return {Code::unavailable, "FETCH_FAILED", fmt::format("{}: {}", url.substr(0, 200), why), {}, true};
 }
+
+Error timed_out(const std::string& url) { return {Code::unavailable, "TIMEOUT", fmt::format("{}: no answer in time", url.substr(0, 200)), {}, true}; }
 
 Result<Place> take_apart(const std::string& url) {
   Place p;
@@ -81,6 +84,7 @@ class Line {
     if (int err = getaddrinfo(p.host.c_str(), p.port.c_str(), &hints, &list)) return fail(failed(f.url, gai_strerror(err)));
     std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(list, freeaddrinfo);
     std::string why = "no address";
+    until_ = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
     for (addrinfo* a = list; a && fd_ < 0; a = a->ai_next) {
       if (!f.allow_private && is_private(a->ai_addr)) {
         why = "the address is loopback or private, which is not allowed for it";
@@ -91,9 +95,9 @@ class Line {
       setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
       setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
       if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) fd_ = fd;
-      else why = strerror(errno), close(fd);
+      else why = errno == EINPROGRESS ? "" : strerror(errno), close(fd);
     }
-    if (fd_ < 0) return fail(failed(f.url, why));
+    if (fd_ < 0) return fail(why.empty() ? timed_out(f.url) : failed(f.url, why));
     return p.tls ? secure(f, p) : Result<void>{};
   }
 
@@ -109,8 +113,11 @@ class Line {
   // More bytes onto the buffer; false at the end.
   Result<bool> more(const Fetch& f, std::string& buffer) {
     char piece[65536];
+    errno = 0;
     ssize_t n = ssl_ ? SSL_read(ssl_, piece, sizeof piece) : recv(fd_, piece, sizeof piece, 0);
-    if (n < 0 && !ssl_) return fail(failed(f.url, errno == EAGAIN ? "no answer in time" : strerror(errno)));
+    // The time is for the whole answer: a peer that drips does not hold a thread.
+    if ((n < 0 && errno == EAGAIN) || std::chrono::steady_clock::now() > until_) return fail(timed_out(f.url));
+    if (n < 0 && !ssl_) return fail(failed(f.url, strerror(errno)));
     if (n > 0) buffer.append(piece, static_cast<size_t>(n));
     if (buffer.size() > limits::kBodyBytes) return fail(Error{Code::too_large, "FETCH_TOO_LARGE", fmt::format("the answer is over {} bytes", limits::kBodyBytes)});
     return n > 0;
@@ -131,6 +138,7 @@ class Line {
     return {};
   }
   int fd_ = -1;
+  std::chrono::steady_clock::time_point until_;
   SSL_CTX* ctx_ = nullptr;
   SSL* ssl_ = nullptr;
 };

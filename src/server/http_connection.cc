@@ -64,6 +64,7 @@ HttpConnection::HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_
 }
 
 HttpConnection::~HttpConnection() {
+  tell_left();
   if (stream_) stream_->over();
   ::close(fd_);
 }
@@ -99,6 +100,7 @@ void HttpConnection::read() {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got < 0) return die();
   peer_ended_ = true;
+  tell_left();
   // A half-closed client still gets what it asked for; a reader that closed its stream does not.
   bool owed = mode_ == Mode::http && (!slots_.empty() || out_bytes_ > 0);
   if (!owed) die();
@@ -168,7 +170,17 @@ void HttpConnection::begin(wire::Request request) {
     if (auto accept = websocket_accept(request)) slot.accept = *accept;
   }
   Ticket ticket{fd_, id_, first_request_ + slots_.size() - 1};
+  request.peer = this;
   loop_.handler()(std::move(request), Answer(loop_.mailbox(), ticket));
+}
+
+void HttpConnection::on_leave(std::function<void()> left) {
+  if (!slots_.empty() && !slots_.back().ready) slots_.back().left = std::move(left);
+}
+
+void HttpConnection::tell_left() {
+  for (Slot& slot : slots_)
+    if (auto left = std::exchange(slot.left, nullptr); left && !slot.ready) left();
 }
 
 void HttpConnection::refuse(const HttpFault& fault) {

@@ -11,7 +11,7 @@
 
 namespace pawl::server {
 
-class HttpConnection {
+class HttpConnection final : public wire::Peer {
  public:
   HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_ptr<TlsSession> tls);
   ~HttpConnection();
@@ -20,6 +20,7 @@ class HttpConnection {
 
   void handle(uint32_t events);
   void answer(uint64_t request, wire::Response response);
+  void on_leave(std::function<void()> left) override;  // of the request that is being handled
   void flush();  // moves on everything that can move: answers, stream pieces, bytes
   void sweep();  // once a second: whoever is too slow goes
   void refuse(const HttpFault& fault);
@@ -41,6 +42,7 @@ class HttpConnection {
     bool upgrade = false;  // the request asked for a WebSocket
     std::string accept{};  // the handshake's answer, when it was well asked
     wire::Response response{};
+    std::function<void()> left{};
   };
   enum class Mode {
     http,
@@ -54,6 +56,7 @@ class HttpConnection {
   void consume(std::string_view in);
   void consume_frames(std::string_view in);
   void begin(wire::Request request);
+  void tell_left();
   bool blocked() const;  // no further request is looked at for now
   bool advance();        // writes the front slot if it is ready; false when nothing moved
   void write_answer(Slot& slot);

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 
+#include "kernel/door.h"
 #include "server/http_connection.h"
 
 namespace pawl::server {
@@ -114,9 +115,12 @@ void HttpLoop::turn() {
   int count = epoll_wait(epoll_, events, kEvents, wait);
   if (letters_.empty()) mailbox_->awake();
   tick();
-  for (Letter& letter : letters_) deliver(std::move(letter));
-  letters_.clear();
-  for (int i = 0; i < count; ++i) handle_event(events[i].data.u64, events[i].events);
+  {
+    Together together;  // requests that came together run together
+    for (Letter& letter : letters_) deliver(std::move(letter));
+    letters_.clear();
+    for (int i = 0; i < count; ++i) handle_event(events[i].data.u64, events[i].events);
+  }
   flush_marked();
   if (now_ms_ - swept_ms_ < (stopping_ ? 20 : kSweepMs)) return;
   swept_ms_ = now_ms_;

@@ -106,7 +106,7 @@ Result<RsaKey> RsaKey::wrap(evp_pkey_st* key, bool is_private) {
   return out;
 }
 
-Result<RsaKey> RsaKey::from_pem(std::string_view text) {
+Result<RsaKey> RsaKey::from_pem(std::string_view text, const std::string& password) {
   std::string decoded;
   if (text.find("-----BEGIN") == std::string_view::npos) {
     std::string compact;
@@ -119,7 +119,8 @@ Result<RsaKey> RsaKey::from_pem(std::string_view text) {
     text = decoded;
   }
   OwnedBio bio = bio_of(text);
-  if (EVP_PKEY* key = PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr)) return wrap(key, true);
+  // Without a callback and with a text (empty too), OpenSSL asks nobody at the terminal.
+  if (EVP_PKEY* key = PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, const_cast<char*>(password.c_str()))) return wrap(key, true);
   bio = bio_of(text);
   if (EVP_PKEY* key = PEM_read_bio_PUBKEY(bio.get(), nullptr, nullptr, nullptr)) return wrap(key, false);
   return fail(Code::invalid, "BAD_KEY", "the PEM text holds no RSA key that can be read");
@@ -189,10 +190,11 @@ std::string RsaKey::public_pem() const {
   return text_of(bio.get());
 }
 
-std::string RsaKey::private_pem() const {
+std::string RsaKey::private_pem(const std::string& password) const {
   CHECK(private_);
   OwnedBio bio(BIO_new(BIO_s_mem()));
-  CHECK(PEM_write_bio_PKCS8PrivateKey(bio.get(), key_.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
+  const EVP_CIPHER* cipher = password.empty() ? nullptr : EVP_aes_256_cbc();
+  CHECK(PEM_write_bio_PKCS8PrivateKey(bio.get(), key_.get(), cipher, password.empty() ? nullptr : password.data(), static_cast<int>(password.size()), nullptr, nullptr) == 1);
   return text_of(bio.get());
 }
 
@@ -220,19 +222,24 @@ std::string sign_token(const RsaKey& key, std::string_view kid, const json::Valu
   return text + "." + base64url(key.sign(text));
 }
 
-Result<Identity> read_claims(const json::Value& claims, const ClaimRules& rules, Time now) {
-  if (claims.string_or("iss") != rules.issuer) return refused("the issuer is not " + rules.issuer);
+Result<Time> check_times(const json::Value& claims, Time now, Time leeway) {
   TRY(Time expires, seconds_claim(claims, "exp"));
   TRY(Time issued, seconds_claim(claims, "iat"));
-  if (now > expires + rules.leeway) return refused("the token has expired");
-  if (issued > now + rules.leeway) return refused("the token was issued in the future");
+  if (now > expires + leeway) return refused("the token has expired");
+  if (issued > now + leeway) return refused("the token was issued in the future");
   if (claims.find("nbf")) {
     TRY(Time not_before, seconds_claim(claims, "nbf"));
-    if (not_before > now + rules.leeway) return refused("the token is not valid yet");
+    if (not_before > now + leeway) return refused("the token is not valid yet");
   }
+  return expires + leeway;
+}
+
+Result<Identity> read_claims(const json::Value& claims, const ClaimRules& rules, Time now) {
+  if (claims.string_or("iss") != rules.issuer) return refused("the issuer is not " + rules.issuer);
+  TRY(Time until, check_times(claims, now, rules.leeway));
   if (!rules.audience.empty() && !has_audience(claims, rules.audience)) return refused("the audience is not " + rules.audience);
   Identity identity;
-  identity.until = expires + rules.leeway;
+  identity.until = until;
   identity.caller.tenant = claims.string_or("caas_org_id");
   identity.caller.user = claims.string_or("caas_user_id", claims.string_or("sub"));
   identity.caller.roles = joined_roles(claims);

@@ -17,7 +17,8 @@ namespace pawl::server {
 // An RSA key, whole or its public half. A value: copies share the key, which never changes.
 class RsaKey {
  public:
-  static Result<RsaKey> from_pem(std::string_view text);  // PEM, or base64 of PEM
+  // PEM, or base64 of PEM; `password` for one that is encrypted.
+  static Result<RsaKey> from_pem(std::string_view text, const std::string& password = {});
   static Result<RsaKey> from_jwk(const json::Value& jwk);
   static RsaKey generate(int bits = 2048);
 
@@ -28,7 +29,8 @@ class RsaKey {
   bool verify(BytesView message, BytesView signature) const;
   json::Value jwk(std::string_view kid) const;  // the public half
   std::string public_pem() const;
-  std::string private_pem() const;  // wants the private half
+  // Wants the private half; with a password it is encrypted (PKCS #8, AES-256).
+  std::string private_pem(const std::string& password = {}) const;
 
  private:
   static Result<RsaKey> wrap(evp_pkey_st* key, bool is_private);
@@ -45,13 +47,16 @@ struct Token {
   Bytes signature;
 };
 Result<Token> parse_token(std::string_view text);
+inline constexpr Time kLeeway = 30 * kSecond;
+// exp and iat are there and hold, and nbf where it is given. Until when the token is good, leeway included.
+Result<Time> check_times(const json::Value& claims, Time now, Time leeway = kLeeway);
 
 std::string sign_token(const RsaKey& key, std::string_view kid, const json::Value& claims);
 
 struct ClaimRules {
   std::string issuer;
   std::string audience;  // empty: not looked at
-  Time leeway = 30 * kSecond;
+  Time leeway = kLeeway;
 };
 struct Identity {
   Caller caller;

@@ -17,8 +17,14 @@ static constexpr size_t kDriveBudget = 256;
 
 // Rows may lag behind the journal by this much: of several changes to one row only the last is
 // written, and an effect that comes and goes meanwhile costs nothing.
-static constexpr size_t kTailBytes = 4 << 20;
-static constexpr std::chrono::milliseconds kTailAge{20};
+static constexpr size_t kTailBytes = 8 << 20;
+static constexpr std::chrono::milliseconds kTailAge{50};
+
+// A disk quicker than this is waited for where the inputs came in: a thread woken for it costs more.
+static constexpr double kQuickAppend = 250e-6;
+
+// How long a waiting caller lets others join its commit, when others joined the last one.
+static constexpr double kCompany = 100e-6;
 
 Time system_now() {
   timespec t;
@@ -118,33 +124,66 @@ void Shard::stop(Time grace) {
   if (healthy()) (void)rows_->flush().has_value();
 }
 
-void Shard::submit(Input input, Reply reply) {
+bool Shard::accept(Input& input, Reply& reply) {
   if (!accepting_.load(std::memory_order_relaxed)) {
     auto health = healthy();
     reply(fail(health ? Error{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true} : health.error()));
-    return;
+    return false;
   }
   if (in_flight_.load(std::memory_order_relaxed) >= limits::kQueuedInputs) {
     reply(fail(Error{Code::exhausted, "OVERLOADED", "too many requests wait already: retry later", {}, true}));
-    return;
+    return false;
   }
   input.stamp.now = 0;
   input.stamp.dice = options_.dice();
   in_flight_.fetch_add(1, std::memory_order_relaxed);
-  enqueue({std::move(input), std::move(reply), {}});
+  return true;
+}
+
+void Shard::submit(Input input, Reply reply) {
+  if (!accept(input, reply)) return;
+  if (!Together::holds(*this)) return enqueue({std::move(input), std::move(reply), {}});
+  std::lock_guard lock(queue_mutex_);
+  queue_.push_back({std::move(input), std::move(reply), {}});
+}
+
+void Shard::post(Input input, Reply reply) {
+  if (!accept(input, reply)) return;
+  std::lock_guard lock(queue_mutex_);
+  queue_.push_back({std::move(input), std::move(reply), {}});
 }
 
 void Shard::enqueue(Item item) {
   {
     std::lock_guard lock(queue_mutex_);
     queue_.push_back(std::move(item));
-    if (driving_) return;
-    driving_ = true;
   }
-  drive(kDriveBudget);
+  if (begin_drive()) drive(kDriveBudget, Wake::committer);
 }
 
-void Shard::drive(size_t budget) {
+bool Shard::begin_drive() {
+  std::lock_guard lock(queue_mutex_);
+  if (driving_ || queue_.empty()) return false;
+  return driving_ = true;
+}
+
+void Shard::work(Commit where) {
+  if (where == Commit::elsewhere) {
+    if (begin_drive()) drive(kDriveBudget, Wake::committer);
+    return;
+  }
+  await_company();
+  if (begin_drive()) drive(kDriveBudget, Wake::nobody);
+  commit_here();
+}
+
+void Shard::together() {
+  if (begin_drive()) drive(kDriveBudget, Wake::nobody);
+  if (append_seconds_.load(std::memory_order_relaxed) < kQuickAppend) commit_here();
+  else wake_committer();
+}
+
+void Shard::drive(size_t budget, Wake wake) {
   std::vector<Item> items;
   size_t done = 0;
   while (true) {
@@ -171,13 +210,13 @@ void Shard::drive(size_t budget) {
           in_flight_.fetch_sub(1, std::memory_order_relaxed);
           if (reply) reply(std::move(answer));
         });
-      if (kernel_.group_bytes() >= limits::kGroupBytes || kernel_.group_turns() >= limits::kGroupTurns) hand_over(kernel_.take());
+      if (kernel_.group_bytes() >= limits::kGroupBytes || kernel_.group_turns() >= limits::kGroupTurns) hand_over(kernel_.take(), wake);
     }
     if (options_.drove) options_.drove(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), items.size());
     done += items.size();
     turns_.fetch_add(items.size(), std::memory_order_relaxed);
     open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
-    if (!kernel_.idle()) hand_over(kernel_.take());
+    if (!kernel_.idle()) hand_over(kernel_.take(), wake);
   }
 }
 
@@ -189,34 +228,66 @@ void Shard::drive_rest() {
       if (!handed_over_) return;
       handed_over_ = false;
     }
-    drive(~size_t{0});
+    drive(~size_t{0}, Wake::committer);
   }
 }
 
-void Shard::hand_over(Group group) {
+void Shard::hand_over(Group group, Wake wake) {
   {
     std::lock_guard lock(group_mutex_);
     groups_.push_back(std::move(group));
-    if (groups_.size() > 1) return;  // whoever made it non-empty has woken the committer
+    if (committing_) return;  // whoever commits looks again
+  }
+  if (wake == Wake::committer) group_ready_.notify_one();
+}
+
+void Shard::wake_committer() {
+  {
+    std::lock_guard lock(group_mutex_);
+    if (groups_.empty() || committing_) return;
   }
   group_ready_.notify_one();
 }
 
 void Shard::commit_loop() {
-  std::vector<Group> groups;
+  std::unique_lock lock(group_mutex_);
   while (true) {
-    std::optional<Error> failed;
-    {
-      std::unique_lock lock(group_mutex_);
-      group_ready_.wait(lock, [&] { return !groups_.empty() || ending_; });
-      if (groups_.empty()) return;
-      groups.swap(groups_);
-      failed = failed_;
-    }
-    if (failed) fail_all(groups, *failed);
-    else commit(groups);
-    groups.clear();
+    group_ready_.wait(lock, [&] { return !committing_ && (!groups_.empty() || ending_); });
+    if (groups_.empty()) return;
+    commit_taken(lock);
   }
+}
+
+// One commit by a thread that has other things to do: what came meanwhile is the committer's.
+void Shard::commit_here() {
+  std::unique_lock lock(group_mutex_);
+  if (committing_ || groups_.empty()) return;
+  commit_taken(lock);
+  if (groups_.empty() && !ending_) return;
+  lock.unlock();
+  group_ready_.notify_one();
+}
+
+void Shard::commit_taken(std::unique_lock<std::mutex>& lock) {
+  committing_ = true;
+  taken_.swap(groups_);
+  std::optional<Error> failed = failed_;
+  lock.unlock();
+  if (failed) fail_all(taken_, *failed);
+  else commit(taken_);
+  taken_.clear();
+  lock.lock();
+  committing_ = false;
+}
+
+// Callers that were answered together come back together, a little apart: waiting for them for a
+// moment saves each a commit of its own.
+void Shard::await_company() {
+  size_t expected = last_answers_.load(std::memory_order_relaxed);
+  if (expected < 2) return;
+  double most = std::min(kCompany, append_seconds_.load(std::memory_order_relaxed));
+  auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(most);
+  while (in_flight_.load(std::memory_order_relaxed) < expected && std::chrono::steady_clock::now() < until) std::this_thread::yield();
 }
 
 void Shard::commit(std::vector<Group>& groups) {
@@ -237,8 +308,10 @@ void Shard::commit(std::vector<Group>& groups) {
     frames_.fetch_add(times.frames, std::memory_order_relaxed);
     groups_done_.fetch_add(1, std::memory_order_relaxed);
     times.append = std::chrono::duration<double>(appended - begin).count();
+    append_seconds_.store(append_seconds_.load(std::memory_order_relaxed) * 0.9 + times.append * 0.1, std::memory_order_relaxed);
     times.apply = std::chrono::duration<double>(Clock::now() - appended).count();
   }
+  last_answers_.store(times.answers, std::memory_order_relaxed);
   if (options_.committed) options_.committed(times);
   let_go(groups);
 }
@@ -265,6 +338,7 @@ void Shard::apply_loop() {
 }
 
 void Shard::let_go(std::vector<Group>& groups) {
+  Together together;  // what replies ask for next runs together
   {
     std::lock_guard lock(watch_mutex_);
     if (!watchers_.empty())

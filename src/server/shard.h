@@ -1,7 +1,7 @@
 #pragma once
 // A shard is one kernel with its journal, its rows and its threads. Whoever submits drives the kernel
-// for as long as there are inputs; a committer thread makes groups durable meanwhile and lets replies
-// and effects go. See docs/decisions/0001-who-drives.md.
+// for as long as there are inputs, and makes them durable itself where it may wait; elsewhere a
+// committer thread does, and lets replies and effects go. See docs/decisions/0001-who-drives.md.
 
 #include <atomic>
 #include <condition_variable>
@@ -51,6 +51,13 @@ class Shard final : public Door {
   void stop(Time grace = 5 * kSecond);
 
   void submit(Input input, Reply reply) override;
+  void together() override;
+  // For a thread that will only wait for its answer: `post` queues, `work` runs what is queued and
+  // commits it if nobody else is committing, replies included. Each post is followed by a work.
+  void post(Input input, Reply reply);
+  enum class Commit { here, elsewhere };
+  void work(Commit where);
+
   Result<Cell> read(BytesView key) const override;
   Look look() const override;
   Seq durable() const override { return durable_.load(std::memory_order_acquire); }
@@ -77,12 +84,19 @@ class Shard final : public Door {
   };
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows, std::vector<const Program*> programs, ShardOptions options, Replayed replayed);
 
+  bool accept(Input& input, Reply& reply);  // false: it was refused
   void enqueue(Item item);
-  void drive(size_t budget);
+  bool begin_drive();
+  enum class Wake { committer, nobody };
+  void drive(size_t budget, Wake wake);
   void drive_rest();   // the thread that takes over from a submitter that has driven enough
-  void hand_over(Group group);
+  void hand_over(Group group, Wake wake);
+  void wake_committer();
   void commit_loop();
+  void commit_here();
+  void commit_taken(std::unique_lock<std::mutex>& lock);
   void commit(std::vector<Group>& groups);
+  void await_company();
   void let_go(std::vector<Group>& groups);
   void deliver(const Effect& effect);
   void apply_loop();
@@ -108,12 +122,15 @@ class Shard final : public Door {
   std::atomic<bool> accepting_{false};
 
   mutable std::mutex group_mutex_;
-  std::condition_variable group_ready_, group_done_;
-  std::vector<Group> groups_;
+  std::condition_variable group_ready_;
+  std::vector<Group> groups_, taken_;
+  bool committing_ = false;  // somebody holds `taken_`
   bool ending_ = false;
   std::optional<Error> failed_;
 
   std::atomic<Seq> durable_;
+  std::atomic<double> append_seconds_{0};  // of late
+  std::atomic<size_t> last_answers_{0};    // that the last commit let go
   std::condition_variable apply_wake_;  // with group_mutex_
   mutable std::mutex watch_mutex_;
   std::vector<std::pair<uint64_t, Watcher>> watchers_;

@@ -84,6 +84,67 @@ struct Host {
   }
 };
 
+static Input count(const std::string& name) { return {.program = "tally", .verb = "add", .body = name, .caller = {"t", "u", ""}}; }
+
+TEST(shard, inputs_that_came_together_are_one_group_committed_where_they_came_in) {
+  Host host;
+  uint64_t before = host.shard->stats().groups;
+  std::vector<std::thread::id> answered;
+  {
+    Together together;
+    for (int i = 0; i < 20; ++i) host.shard->submit(count("g"), [&](Result<Answer>) { answered.push_back(std::this_thread::get_id()); });
+    EXPECT_TRUE(answered.empty());
+  }
+  EXPECT_EQ(answered, std::vector(20, std::this_thread::get_id()));
+  EXPECT_EQ(host.shard->stats().groups, before + 1);
+  EXPECT_EQ(host.value("g"), "20");
+}
+
+TEST(shard, a_caller_that_waits_commits_for_itself_and_others) {
+  Host host;
+  std::vector<std::thread> threads;
+  std::atomic<int> own{0};
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        std::promise<std::thread::id> answered;
+        auto by = answered.get_future();
+        host.shard->post(count("w"), [&](Result<Answer>) { answered.set_value(std::this_thread::get_id()); });
+        host.shard->work(i % 2 ? Shard::Commit::here : Shard::Commit::elsewhere);
+        if (by.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return;
+        own += by.get() == std::this_thread::get_id();
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(host.value("w"), "1600");
+  EXPECT_GT(own, 0);
+}
+
+TEST(shard, a_reply_may_submit_again_without_end) {
+  Host host;
+  std::promise<void> over;
+  std::function<void(int)> next = [&](int left) {
+    host.shard->submit(count("chain"), [&, left](Result<Answer>) { left ? next(left - 1) : over.set_value(); });
+  };
+  {
+    Together together;
+    next(5000);
+  }
+  over.get_future().wait();
+  EXPECT_EQ(host.value("chain"), "5001");
+}
+
+TEST(workers, a_job_given_back_after_the_stop_reaches_no_poll_that_was_answered) {
+  Host host;
+  ASSERT_TRUE(host.say("job", "j"));
+  ASSERT_EQ(host.poll(1).size(), 1u);
+  int answers = 0;
+  host.workers->poll({"t", {"work"}, "w", 1, 30 * kSecond, 30 * kSecond}, [&](std::vector<Leased> got) { answers += 1 + static_cast<int>(got.size()); });
+  host.workers->stop();
+  host.workers->release("j");
+  EXPECT_EQ(answers, 1);
+}
+
 TEST(shard, an_acknowledged_write_is_visible_to_every_later_read) {
   Host host;
   std::vector<std::thread> threads;

@@ -11,11 +11,10 @@ void Workers::stop() {
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
-    for (auto& [id, waiting] : waiting_)
-      if (!waiting->answered) {
-        waiting->answered = true;
-        ready.emplace_back(std::move(waiting->done), std::vector<Leased>{});
-      }
+    for (auto& [id, waiting] : waiting_) {
+      settle(*waiting);
+      ready.emplace_back(std::move(waiting->done), std::vector<Leased>{});
+    }
     waiting_.clear();
   }
   wake_up_.notify_all();
@@ -49,7 +48,7 @@ void Workers::opened(const Effect& effect) {
   auto [it, added] = jobs_.insert_or_assign(effect.id, Job{effect, &q, State::held, effect.due});
   if (effect.due > door_.now()) {
     times_.emplace(effect.due, effect.id);
-    wake_up_.notify_one();
+    wake_by(effect.due);
   } else {
     offer(it->first, it->second, false);
   }
@@ -95,9 +94,8 @@ bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out)
     Job& job = it->second;
     job.state = State::leased;
     job.until = now + lease;
-    bool first = times_.empty() || job.until < times_.begin()->first;
     times_.emplace(job.until, id);
-    if (first) wake_up_.notify_one();
+    wake_by(job.until);
     --q.ready;
     ++q.leased;
     out.push_back({job.effect, job.until});
@@ -118,7 +116,6 @@ std::vector<Leased> Workers::take(Waiting& w, Time now) {
 }
 
 void Workers::settle(Waiting& w) {
-  w.answered = true;
   deadlines_.erase({w.until, w.id});
   for (Queue* q : w.queues) q->polls.remove_if([&](const auto& p) { return p.get() == &w; });
 }
@@ -153,7 +150,7 @@ uint64_t Workers::poll(Poll poll, Polled done) {
       deadlines_.emplace(w->until, w->id);
       waiting_.emplace(w->id, w);
       for (Queue* q : w->queues) q->polls.push_back(w);
-      wake_up_.notify_one();
+      wake_by(w->until);
       return w->id;
     }
   }
@@ -161,12 +158,20 @@ uint64_t Workers::poll(Poll poll, Polled done) {
   return 0;
 }
 
-void Workers::cancel(uint64_t id) {
+std::shared_ptr<Workers::Waiting> Workers::remove(uint64_t id) {
   std::lock_guard lock(mutex_);
   auto it = waiting_.find(id);
-  if (it == waiting_.end()) return;
-  settle(*it->second);
+  if (it == waiting_.end()) return nullptr;
+  std::shared_ptr<Waiting> waiting = it->second;
+  settle(*waiting);
   waiting_.erase(it);
+  return waiting;
+}
+
+void Workers::cancel(uint64_t id) { remove(id); }
+
+void Workers::give_up(uint64_t id) {
+  if (auto waiting = remove(id)) waiting->done({});
 }
 
 void Workers::release(std::string_view effect_id) {
@@ -207,6 +212,13 @@ uint64_t Workers::leases_expired() const {
   return expired_;
 }
 
+// The thread sleeps until the earliest time it knows: only an earlier one is worth waking it for.
+void Workers::wake_by(Time when) {
+  if (when >= next_wake_) return;
+  next_wake_ = when;
+  wake_up_.notify_one();
+}
+
 void Workers::loop() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
@@ -236,11 +248,11 @@ void Workers::loop() {
       lock.lock();
       continue;
     }
-    Time next = INT64_MAX;
-    if (!times_.empty()) next = times_.begin()->first;
-    if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
-    if (next == INT64_MAX) wake_up_.wait(lock);
-    else wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next - now, 60 * kSecond)));
+    next_wake_ = INT64_MAX;
+    if (!times_.empty()) next_wake_ = times_.begin()->first;
+    if (!deadlines_.empty()) next_wake_ = std::min(next_wake_, deadlines_.begin()->first);
+    if (next_wake_ == INT64_MAX) wake_up_.wait(lock);
+    else wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next_wake_ - now, 60 * kSecond)));
   }
 }
 

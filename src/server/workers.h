@@ -25,6 +25,7 @@ class Workers final : public Work, public Outbox {
 
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t poll) override;
+  void give_up(uint64_t poll) override;
   void release(std::string_view effect_id) override;
   void pause(std::string_view tenant, std::string_view queue, bool paused) override;
   std::vector<Depth> depths() const override;
@@ -51,7 +52,6 @@ class Workers final : public Work, public Outbox {
     Polled done;
     Time until;
     std::vector<Queue*> queues;
-    bool answered = false;
   };
   struct Queue {
     std::deque<std::string> offered;  // ids; some may be gone: skipped when met
@@ -69,6 +69,8 @@ class Workers final : public Work, public Outbox {
   void wake(Queue& queue, std::vector<Ready>& ready);
   void wake_touched(std::vector<Ready>& ready);
   void settle(Waiting& waiting);
+  std::shared_ptr<Waiting> remove(uint64_t poll);
+  void wake_by(Time when);
   void loop();
   void tell(std::vector<Ready>& ready);
 
@@ -82,6 +84,7 @@ class Workers final : public Work, public Outbox {
   std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
   std::set<Queue*> touched_;                              // got something since the last flushed()
   uint64_t next_poll_ = 1;
+  Time next_wake_ = INT64_MAX;                            // when the thread looks again
   size_t turn_ = 0;                                       // whose turn it is among a poll's queues
   uint64_t expired_ = 0;
   bool ending_ = false;

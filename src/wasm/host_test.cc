@@ -47,6 +47,7 @@ TEST_F(Wasm, a_module_is_a_function_of_its_bytes) {
   EXPECT_GT(one->fuel, 0u);
 }
 
+// case 139
 TEST_F(Wasm, a_loop_ends_with_its_fuel_the_same_way_every_time) {
   const Limits little{1'000'000, 64u << 20};
   auto one = call("loop.wasm", "step", "", little), two = call("loop.wasm", "step", "", little);
@@ -62,6 +63,7 @@ TEST_F(Wasm, memory_grows_to_the_limit_and_no_further) {
   EXPECT_TRUE(some) << some.error().message;
 }
 
+// case 140
 TEST_F(Wasm, nan_has_one_face) {
   // Stores -(0/0) + 1 and gives its bits.
   auto nan = run(*unhex("0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a2502050041c0000b1d00410043000000004300000000958c430000803f92380200410041040b"), "step", "");
@@ -69,12 +71,14 @@ TEST_F(Wasm, nan_has_one_face) {
   EXPECT_EQ(hex(nan->output), "0000c07f");
 }
 
+// case 135, case 138
 TEST_F(Wasm, both_signatures_work_and_every_call_begins_afresh) {
   // Counts its calls in a global and gives the count: always one.
   const Bytes counts = *unhex("0061736d01000000010d0260017f017f60027f7f027f7f030302000105030100010606017f0141000b071903066d656d6f7279020005616c6c6f630000047374657000010a1c0205004180080b1400230041016a2400410023003a0000410041010b000b046e616d6507040100016e");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(run(counts, "step", "in")->output, "\x01");
 }
 
+// case 133
 TEST_F(Wasm, modules_that_break_the_contract_are_named) {
   struct Case {
     const char *hex, *word;
@@ -93,6 +97,7 @@ TEST_F(Wasm, modules_that_break_the_contract_are_named) {
   }
 }
 
+// case 134
 TEST_F(Wasm, what_is_no_module_or_lacks_an_export_is_named) {
   EXPECT_NE(run("not wasm", "step", "").error().message.find("is no valid WASM module"), std::string::npos);
   EXPECT_NE(call("counter.wasm", "nothing", "").error().message.find("exports no function named 'nothing'"), std::string::npos);

@@ -22,6 +22,16 @@ const std::string* find_header(const Headers& headers, std::string_view name);
 // Whether a comma-separated header value names the token: "keep-alive, Upgrade" has "upgrade".
 bool lists_token(std::string_view list, std::string_view token);
 
+// Who sent a request, for handlers that answer late. Only while the handler runs.
+class Peer {
+ public:
+  // Called from an I/O thread if the peer leaves before its answer.
+  virtual void on_leave(std::function<void()> left) = 0;
+
+ protected:
+  ~Peer() = default;
+};
+
 struct Request {
   std::string method;
   std::string path;   // percent-decoded per segment by `segments`; raw here, without the query
@@ -30,6 +40,7 @@ struct Request {
   Bytes body;
   Caller caller;
   std::vector<std::string> params{};  // of the route's pattern, in order, decoded
+  Peer* peer = nullptr;               // absent in tests that have no connection
 
   std::string_view header(std::string_view name) const;  // case ignored; empty when absent
   bool has_header(std::string_view name) const;

@@ -40,6 +40,7 @@ bool owns(std::string_view prefix, std::string_view path) {
 
 // How errors are worded where no face speaks.
 Response plain_refusal(const Error& error, std::string_view allow) {
+  if (allow.empty() && error.code == Code::not_found) return text_response(404, "404 page not found\n");
   int status = allow.empty() ? status_of(error.code) : 405;
   std::string body = "{\"error\":" + json::quote(error.reason) + ",\"message\":" + json::quote(error.message) + "}";
   Response response = json_response(status, std::move(body));

@@ -68,16 +68,16 @@ Result<Trail> decode_trail(BytesView bytes) {
   return t;
 }
 
-Bytes encode(const Move& m) {
+Bytes encode_move(std::string_view tenant, std::string_view model, int32_t version, std::optional<std::string_view> before, std::optional<std::string_view> after) {
   Bytes out;
   Writer w(out);
   w.u8(kMoveNote);
-  w.str(m.tenant);
-  w.str(m.model);
-  w.sint(m.version);
-  w.str(m.before);
-  w.str(m.after);
-  w.u8(static_cast<uint8_t>(m.existed | m.exists << 1));
+  w.str(tenant);
+  w.str(model);
+  w.sint(version);
+  w.str(before.value_or(""));
+  w.str(after.value_or(""));
+  w.u8(static_cast<uint8_t>(before.has_value() | after.has_value() << 1));
   return out;
 }
 

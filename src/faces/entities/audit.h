@@ -2,6 +2,7 @@
 // The audit trail of an entity: what the machine did in one transaction, and the change that came of
 // it. It is noted in the frame that holds the write, so there is no event without its write.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct Move {
   std::string after;   // empty: it is deleted
   bool existed = false, exists = false;
 };
-Bytes encode(const Move& move);
+// A state that is not there: the entity did not exist before, or does not after.
+Bytes encode_move(std::string_view tenant, std::string_view model, int32_t version, std::optional<std::string_view> before, std::optional<std::string_view> after);
 Result<Move> decode_move(BytesView bytes);
 
 // The first byte of a note says which it is.

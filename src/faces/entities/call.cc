@@ -5,7 +5,7 @@ namespace pawl::entities {
 Bytes encode(const Call& c) {
   Bytes out;
   Writer w(out);
-  w.u8(static_cast<uint8_t>(c.criterion | c.begins << 1 | c.durable << 2 | c.again << 3));
+  w.u8(static_cast<uint8_t>((c.kind == Call::criterion) | c.begins << 1 | c.durable << 2 | c.again << 3 | (c.kind == Call::schedule) << 4));
   w.fixed64(static_cast<uint64_t>(c.opened));
   w.str(c.name);
   w.str(c.tags);
@@ -24,7 +24,7 @@ Result<Call> decode_call(BytesView bytes) {
   Reader r(bytes);
   Call c;
   uint8_t bits = r.u8();
-  c.criterion = bits & 1;
+  c.kind = bits & 16 ? Call::schedule : bits & 1 ? Call::criterion : Call::processor;
   c.begins = bits & 2;
   c.durable = bits & 4;
   c.again = bits & 8;

@@ -1,6 +1,6 @@
 #pragma once
-// A call asks a compute member to run a processor or judge a criterion; a verdict is its answer, or
-// why there is none. Between the two stands an effect to a member.
+// A call asks a compute member to run a processor, judge a criterion or say when a transition is due;
+// a verdict is its answer, or why there is none. Between the two stands an effect to a member.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@
 namespace pawl::entities {
 
 struct Call {
-  bool criterion = false;  // else a processor
+  enum Kind : uint8_t { processor, criterion, schedule };
+  Kind kind = processor;
   // Not sent to anybody: its receipt begins the second transaction, which then asks for itself.
   bool begins = false;
   bool durable = false;  // offered again after a restart
@@ -34,7 +35,9 @@ struct Verdict {
   enum Kind : uint8_t { answered = 1, failed, timed_out, no_member, disconnected, dropped, lost };
   Kind kind = answered;
   std::string message{};  // of a failure
-  std::string data{};     // compact JSON with sorted names; empty: unchanged
+  // Compact JSON with sorted names. Of a processor the document, empty: unchanged; of a schedule
+  // {"result", "resultKind"}.
+  std::string data{};
   bool matches = false;
   bool again = false;  // of a call that only begins the second transaction: after a restart
   std::vector<std::string> warnings{};

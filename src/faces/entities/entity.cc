@@ -172,11 +172,13 @@ Key flows_key(std::string_view tenant, std::string_view name, int32_t version) {
 Key message_key(std::string_view tenant, std::string_view id) { return key({kProgram, tenant, "g", id}); }
 Key job_key(std::string_view tenant, std::string_view id) { return key({kProgram, tenant, "j", id}); }
 Key job_page_key(std::string_view tenant, std::string_view id, size_t page) { return key({kProgram, tenant, "J", id, std::to_string(page)}); }
-// Clients and keys say which tenant a caller is of, so they stand above the tenants.
+// Clients and key pairs say which tenant a caller is of, so they stand above the tenants.
 Key client_key(std::string_view client) { return key({kProgram, "", "c", client}); }
 Key clients_prefix() { return prefix({kProgram, "", "c"}); }
-Key trusted_key_key(std::string_view kid) { return key({kProgram, "", "t", kid}); }
-Key trusted_keys_prefix() { return prefix({kProgram, "", "t"}); }
+Key key_pair_key(std::string_view kid) { return key({kProgram, "", "y", kid}); }
+Key key_pairs_prefix() { return prefix({kProgram, "", "y"}); }
+Key trusted_key_key(std::string_view tenant, std::string_view kid) { return key({kProgram, tenant, "t", kid}); }
+Key trusted_keys_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "t"}); }
 Key pending_key(std::string_view tenant, std::string_view effect) { return key({kProgram, tenant, "p", effect}); }
 Key indexed_key(std::string_view tenant, std::string_view id) { return key({kProgram, tenant, "k", id}); }
 Key unique_key(std::string_view tenant, std::string_view model, int32_t version, std::string_view name, std::string_view values) {

@@ -68,8 +68,10 @@ inline constexpr size_t kJobPage = 10'000;
 inline constexpr Time kJobLife = 24 * 3600 * kSecond;
 Key client_key(std::string_view client);
 Key clients_prefix();
-Key trusted_key_key(std::string_view kid);
-Key trusted_keys_prefix();
+Key key_pair_key(std::string_view kid);
+Key key_pairs_prefix();
+Key trusted_key_key(std::string_view tenant, std::string_view kid);
+Key trusted_keys_prefix(std::string_view tenant);
 // A dispatch between its two transactions.
 Key pending_key(std::string_view tenant, std::string_view effect);
 // The values under which an entity is indexed, and who holds a unique value.

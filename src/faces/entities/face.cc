@@ -3,6 +3,7 @@
 #include <future>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "faces/entities/http.h"
 #include "json/text.h"
 
@@ -47,10 +48,11 @@ Result<void> Face::start() {
   TRY_OK(counts_.start());
   background_.start();
   TRY_OK(service_.resume_filling());
-  if (options_.keys.trust) {
-    TRY_OK(door_.look().scan(trusted_keys_prefix(), [&](BytesView, const Cell& cell) {
-      auto key = json::parse(cell.value());
-      if (key && key->find("jwk")) (void)options_.keys.trust(std::string(key->string_or("kid")), *key->find("jwk")).has_value();
+  if (options_.keys.use_pair) {
+    TRY_OK(door_.look().scan(key_pairs_prefix(), [&](BytesView, const Cell& cell) {
+      auto row = json::parse(cell.value());
+      auto used = row ? options_.keys.use_pair(*row) : Result<void>();
+      if (!used) log(pawl::Level::warn, "key pair not used", {{"kid", row->string_or("kid")}, {"why", used.error().message}});
       return true;
     }));
   }
@@ -81,6 +83,8 @@ std::vector<wire::Route> Face::routes() {
   add_audit_routes(rows);
   add_message_routes(rows);
   add_account_routes(rows);
+  add_token_routes(rows);
+  add_key_routes(rows);
   add_stats_routes(rows);
   return out;
 }

@@ -13,9 +13,17 @@ struct Keys {
   // A signed token with these claims; iss, iat and exp are added.
   std::function<Result<std::string>(json::Value claims)> issue{};
   std::function<std::string()> jwks{};
-  std::function<Result<void>(const std::string& kid, const json::Value& jwk)> trust{};
-  std::function<bool(std::string_view kid)> distrust{};
-  std::function<Result<Caller>(std::string_view token)> verify{};
+  // Key pairs. A new one is kid and pem, its private half sealed; it signs and verifies once the row
+  // of its cell (kid, tenantId, createdAt, active, pem) is handed back.
+  std::function<Result<json::Value>()> make_pair{};
+  std::function<Result<void>(const json::Value& row)> use_pair{};
+  std::function<void(std::string_view kid)> drop_pair{};
+  std::function<json::Value(std::string_view tenant)> signing_pair{};  // its row without pem; null when none is active
+  std::string configured_kid{};  // of the key that the server was started with
+  // The claims of a token whose times hold and which is signed by the key that `jwk_of` knows under its kid.
+  using JwkOf = std::function<Result<json::Value>(std::string_view kid)>;
+  std::function<Result<json::Value>(std::string_view token, const JwkOf& jwk_of)> read_token{};
+  std::function<Result<void>(const json::Value& jwk)> check_jwk{};
   std::function<Bytes()> secret{};  // 32 random bytes
   int64_t expiry_seconds = 3600;
 };

@@ -82,6 +82,16 @@ Result<void> Http::role(std::string_view name) const {
   return fail(Code::denied, "FORBIDDEN", fmt::format("this needs the role {}", name));
 }
 
+Result<void> Http::jwt_admin() const {
+  if (!face.options().keys.issue) return fail(Code::unsupported, "NOT_IMPLEMENTED", "machine clients and keys exist when the server runs with --auth jwt and a signing key");
+  return role("ROLE_ADMIN");
+}
+
+bool Http::is_operator() const {
+  const auto& first = face.options().bootstrap;
+  return !first.client_id.empty() && tenant() == first.tenant;
+}
+
 Item item_of(Item::Op op, json::Value value) {
   Item item{.op = op};
   sort_names(value);

@@ -38,6 +38,9 @@ class Http {
   Result<json::Value> body() const;           // JSON
   Result<json::Value> document(size_t format) const;  // JSON or XML, as the path says
   Result<void> role(std::string_view name) const;     // FORBIDDEN without it
+  Result<void> jwt_admin() const;  // tokens are in use and the caller is an admin
+  // Of the tenant of the bootstrap client, which looks after the server itself.
+  bool is_operator() const;
 
  private:
   wire::Respond respond_;
@@ -60,6 +63,8 @@ class Rows {
   std::vector<wire::Route>& out_;
 };
 
+json::Array split_roles(std::string_view roles);
+std::string random_uuid(const Keys& keys);
 
 Item item_of(Item::Op op, json::Value value);  // with the document sorted and printed
 Result<void> known_format(std::string_view format);
@@ -72,6 +77,8 @@ void add_search_routes(Rows& rows);
 void add_audit_routes(Rows& rows);
 void add_message_routes(Rows& rows);
 void add_account_routes(Rows& rows);
+void add_token_routes(Rows& rows);
+void add_key_routes(Rows& rows);
 void add_stats_routes(Rows& rows);
 
 }  // namespace pawl::entities

@@ -17,6 +17,7 @@ enum class Stage : uint8_t {
   process,  // run the processors of the transition in hand
   scan,     // look for the next automated transition
   finish,   // save it
+  time,     // ask members when the scheduled transitions of the state are due
 };
 
 struct Progress {
@@ -35,6 +36,12 @@ struct Progress {
   int rounds = 0;
   std::vector<std::pair<std::string, int>> visits;
   std::vector<Event> events;
+
+  // Not encoded: complete before the entity is saved, done with then.
+  Stage after = Stage::finish;   // of time
+  size_t timing = 0;             // the transition in question
+  bool timed = false;
+  std::vector<Timing> timings;
 
   const Workflow* flow = nullptr;  // not encoded: found again by name
 };

@@ -59,6 +59,7 @@ Result<Machine::Step> Machine::step() {
     case Stage::process: return process();
     case Stage::scan: return scan();
     case Stage::finish: return finish();
+    case Stage::time: return time();
   }
   return workflow_failed("the job is in no stage");
 }
@@ -121,20 +122,28 @@ Result<Machine::Step> Machine::begin_new(const Item& item) {
   return Step::go;
 }
 
-Result<Machine::Step> Machine::begin_old(const Item& item) {
-  TRY(EntityPtr stored, find_entity(turn_, job_.tenant, item.id));
-  if (!stored) return fail(entity_not_found(item.id));
-  if (!item.if_match.empty() && item.if_match != stored->tx) return stale(item, *stored);
-  p_.entity = *stored;
-  p_.old_data = stored->data;
+// The entity in hand, as it is stored. Its old document is kept only where something compares it.
+void Machine::take_up(const EntityView& stored, bool with_data) {
+  EntityView facts = stored;
+  if (!with_data) facts.data = {};
+  p_.entity = copy_of(facts);
+  if (!job_.model->unique_keys.empty()) p_.old_data = stored.data;
   p_.change = ChangeKind::updated;
+}
+
+Result<Machine::Step> Machine::begin_old(const Item& item) {
+  TRY(Found found, find_entity(turn_, job_.tenant, item.id));
+  if (!found.exists()) return fail(entity_not_found(item.id));
+  EntityView& stored = found.view;
+  if (!item.if_match.empty() && item.if_match != stored.tx) return stale(item, stored);
+  TRY(job_.model, find_model(turn_, job_.tenant, stored.model, stored.version));
+  if (!job_.model) return fail(model_not_found(stored.model, stored.version));
+  take_up(stored, item.op != Item::update);
   p_.entity.transition = item.transition.empty() ? kLoopback : std::string_view(item.transition);
-  TRY(job_.model, find_model(turn_, job_.tenant, stored->model, stored->version));
-  if (!job_.model) return fail(model_not_found(stored->model, stored->version));
   if (item.op == Item::update) {
     TRY_OK(take_data(item.value, item.data));
   } else if (item.op == Item::patch) {
-    TRY(json::Value whole, json::parse(stored->data, {.max_bytes = limits::kCellBytes}));
+    TRY(json::Value whole, json::parse(stored.data, {.max_bytes = limits::kCellBytes}));
     merge_sorted(whole, item.value);
     std::string text = json::print(whole);
     TRY_OK(take_data(whole, std::move(text)));
@@ -145,22 +154,21 @@ Result<Machine::Step> Machine::begin_old(const Item& item) {
 }
 
 Result<Machine::Step> Machine::begin_due(const Item& item) {
-  TRY(EntityPtr stored, find_entity(turn_, job_.tenant, item.id));
+  TRY(Found found, find_entity(turn_, job_.tenant, item.id));
+  const EntityView& stored = found.view;
   const std::string& timer = item.if_match;  // the effect that is due
-  if (!stored || std::find(stored->timers.begin(), stored->timers.end(), timer) == stored->timers.end()) return Step::done;
-  p_.entity = *stored;
-  p_.old_data = stored->data;
-  p_.change = ChangeKind::updated;
+  if (!found.exists() || std::find(stored.timers.begin(), stored.timers.end(), timer) == stored.timers.end()) return Step::done;
+  TRY(job_.model, find_model(turn_, job_.tenant, stored.model, stored.version));
+  if (!job_.model) return Step::done;
+  take_up(stored, true);
   p_.due = p_.named = true;
   std::erase(p_.entity.timers, timer);
-  TRY(job_.model, find_model(turn_, job_.tenant, stored->model, stored->version));
-  if (!job_.model) return Step::done;
   TRY_OK(load_workflow());
   p_.flow = job_.flows->holding(p_.entity.state);
   const Transition* t = p_.flow ? p_.flow->find(p_.entity.state, item.transition) : nullptr;
   if (!t || !t->schedule) return skip();
   TRY(Due due, parse_timer_id(timer));
-  if (t->schedule->timeout_ms > 0 && turn_.now() > due.at + t->schedule->timeout_ms * kMillisecond) {
+  if (due.expires && turn_.now() > due.expires + kTimerGrace) {
     record(EventKind::schedule_expire, fmt::format("scheduled transition \"{}\" was due at {} and has expired", t->name, rfc3339(due.at)));
     return skip();
   }
@@ -173,7 +181,7 @@ Result<Machine::Step> Machine::begin_due(const Item& item) {
   return Step::go;
 }
 
-Result<Machine::Step> Machine::stale(const Item& item, const Entity& stored) {
+Result<Machine::Step> Machine::stale(const Item& item, const EntityView& stored) {
   std::string message = fmt::format("entity {} was modified: If-Match names transaction {}, the latest is {}; read it again", item.id, item.if_match, stored.tx);
   if (job_.command->lenient) {
     json::Value error = json::object({{"code", "ENTITY_MODIFIED"}, {"message", message}, {"itemIndex", static_cast<uint64_t>(job_.at)}});
@@ -185,7 +193,7 @@ Result<Machine::Step> Machine::stale(const Item& item, const Entity& stored) {
   Error error{Code::precondition, "ENTITY_MODIFIED", std::move(message), json::print(json::object({{"entityId", item.id}}))};
   if (job_.joined || job_.command->items.size() != 1) return fail(std::move(error));
   json::Value data = json::object({{"reason", "ENTITY_MODIFIED"}, {"transitionName", item.transition}, {"expectedTxId", item.if_match}, {"actualTxId", stored.tx}});
-  Event aborted{EventKind::transition_aborted, stored.state, "the entity was modified by another transaction", json::print(data)};
+  Event aborted{EventKind::transition_aborted, std::string(stored.state), "the entity was modified by another transaction", json::print(data)};
   turn_.note(encode(Trail{job_.tenant, item.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, {std::move(aborted)}}));
   turn_.refuse(std::move(error));
   return Step::done;
@@ -288,6 +296,11 @@ Result<Machine::Step> Machine::scan() {
 Result<Machine::Step> Machine::process() {
   const Transition& t = transition();
   if (t.processors.empty()) return make(t);
+  if (!p_.asked && p_.processor < t.processors.size() && commits_before(t.processors[p_.processor]) && untimed()) {
+    p_.after = Stage::process;
+    p_.stage = Stage::time;
+    return Step::go;
+  }
   if (p_.processor == 0 && !p_.asked) record(EventKind::pause, fmt::format("transition \"{}\" waits for its processors", t.name));
   for (; p_.processor < t.processors.size(); ++p_.processor) {
     const Processor& processor = t.processors[p_.processor];
@@ -318,14 +331,50 @@ Result<void> Machine::save() {
   Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
   turn_.note(encode(trail));
   p_.events.clear();
+  p_.timings.clear();
+  p_.timed = false;
   p_.change = ChangeKind::updated;
-  p_.old_data = p_.entity.data;
+  if (!job_.model->unique_keys.empty()) p_.old_data = p_.entity.data;
   return {};
 }
 
+bool Machine::untimed() const {
+  if (p_.timed || !p_.flow) return false;
+  const std::vector<Transition>& all = flow().transitions(p_.entity.state);
+  return std::any_of(all.begin(), all.end(), [](const Transition& t) { return t.timed_by_member(); });
+}
+
+Result<Machine::Step> Machine::time() {
+  const std::vector<Transition>& all = flow().transitions(p_.entity.state);
+  for (; p_.timing < all.size(); ++p_.timing) {
+    const Transition& t = all[p_.timing];
+    if (!t.timed_by_member()) continue;
+    const condition::Function& f = *t.schedule->function;
+    if (!p_.asked) {
+      p_.asked = true;
+      ask_function(f, Call::schedule, {}, &t);
+      return Step::wait;
+    }
+    p_.asked = false;
+    for (const std::string& w : verdict_->warnings) job_.warnings.push_back(w);
+    if (!verdict_->ok()) return fail(member_error(fmt::format("schedule function {} failed", f.name), f.tags, f.timeout_ms, Call::schedule));
+    TRY(Timing timing, read_timing(t.name, verdict_->data, turn_.now()));
+    p_.timings.push_back(std::move(timing));
+  }
+  p_.timing = 0;
+  p_.timed = true;
+  p_.stage = p_.after;
+  return Step::go;
+}
+
 Result<Machine::Step> Machine::finish() {
+  if (untimed()) {
+    p_.after = Stage::finish;
+    p_.stage = Stage::time;
+    return Step::go;
+  }
   record(EventKind::finish, {}, R"({"success":true})");
-  rearm(turn_, job_.tenant, p_.flow, p_.entity, p_.events);
+  rearm(turn_, job_.tenant, p_.flow, p_.timings, p_.entity, p_.events);
   TRY_OK(save());
   job_.ids.push_back(std::move(p_.entity.id));
   p_ = {};

@@ -35,7 +35,8 @@ class Machine {
   Result<Step> begin_new(const Item& item);
   Result<Step> begin_old(const Item& item);
   Result<Step> begin_due(const Item& item);
-  Result<Step> stale(const Item& item, const Entity& stored);
+  Result<Step> stale(const Item& item, const EntityView& stored);
+  void take_up(const EntityView& stored, bool with_data);
   Result<void> take_data(const json::Value& value, std::string data);
   Result<Step> enter_workflow(const Item& item);
   Result<Step> select();
@@ -43,6 +44,8 @@ class Machine {
   Result<Step> scan();
   Result<Step> process();
   Result<Step> finish();
+  Result<Step> time();
+  bool commits_before(const Processor& processor) const { return processor.mode == Mode::commit_before_dispatch && !job_.joined; }
   Result<Step> skip();  // the item is done without a write
   Step make(const Transition& t);
 
@@ -52,16 +55,25 @@ class Machine {
   Result<void> settle(const Processor& processor);
   Result<void> commit_and_open(const Processor& processor);
   Result<void> ask_processor(const Processor& processor, const std::string& request, bool again);
-  void ask_criterion(const condition::Function& function, std::string_view target);
+  void ask_function(const condition::Function& function, Call::Kind kind, std::string_view target, const Transition* transition);
   Call call_for(const Processor& processor, const std::string& request, std::string_view tx) const;
   void ask(Call call, const std::string& request);
-  std::string request_text(std::string_view kind, std::string_view name, const std::string& request, std::string_view tx, bool attach, std::string_view context,
-                           std::string_view target) const;
-  Error member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, bool outside) const;
+  struct Question {
+    std::string_view kind, name;
+    std::string_view target{};               // of a criterion
+    const Transition* transition = nullptr;  // none for the criterion of a workflow
+    std::string_view context{};
+    bool attach = false;
+  };
+  std::string request_text(const Question& question, const std::string& request, std::string_view tx) const;
+  // `outside`: the call was made between two transactions.
+  Error member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, Call::Kind kind, bool outside = false) const;
 
   Result<void> save();  // the entity with its trail so far
   Result<void> load_workflow();
   const Workflow& flow() const { return *p_.flow; }
+  // Whether a member must still say when the state's transitions are due.
+  bool untimed() const;
   const Transition& transition() const { return flow().transitions(p_.entity.state)[p_.transition]; }
   void record(EventKind kind, std::string details, std::string data = {}) { p_.events.push_back({kind, p_.entity.state, std::move(details), std::move(data)}); }
   Bytes answer() const;

@@ -16,7 +16,7 @@ TEST(machine, other_entities_are_written_while_a_processor_is_out) {
   EXPECT_EQ(s.door.open_turns(), 1u);
   EXPECT_EQ(s.say("PUT", "/entity/JSON/" + second, R"({"n":9})").status, 200);
   EXPECT_EQ(s.data(first), R"({"k":"a","n":1})");
-  s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":3})"});
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.state(first) + s.data(first), R"(B{"n":3})");
   EXPECT_EQ(s.door.verify(), "");
@@ -30,7 +30,7 @@ TEST(machine, the_first_writer_wins_and_the_other_is_told_to_retry) {
   std::string member = s.join(script), id = s.create();
   HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
   EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":7})").status, 200);
-  s.face->members().answered(member, script->request(0), {});
+  s.face->members().answered(member, script->request(0), Call::processor, {});
   EXPECT_EQ(waiting->status, 409);
   EXPECT_EQ(waiting->code(), "CONFLICT");
   EXPECT_EQ(s.state(id) + s.data(id), R"(A{"n":7})");
@@ -43,11 +43,11 @@ TEST(members, answers_that_are_late_repeated_or_strange_change_nothing) {
   auto script = std::make_shared<Script>(), stranger = std::make_shared<Script>();
   std::string member = s.join(script), other = s.join(stranger, {"y"}), id = s.create();
   HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
-  s.face->members().answered(member, "no-such-request", {.data = R"({"n":66})"});
-  s.face->members().answered(other, script->request(0), {.data = R"({"n":66})"});
+  s.face->members().answered(member, "no-such-request", Call::processor, {.data = R"({"n":66})"});
+  s.face->members().answered(other, script->request(0), Call::processor, {.data = R"({"n":66})"});
   EXPECT_EQ(waiting->status, 0);
-  s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
-  s.face->members().answered(member, script->request(0), {.data = R"({"n":66})"});
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":3})"});
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":66})"});
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.data(id), R"({"n":3})");
 }
@@ -61,7 +61,7 @@ TEST(members, a_call_that_gets_no_answer_times_out_and_leaves_no_trace) {
   Heard h = s.say("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
   EXPECT_EQ(h.code(), "WORKFLOW_FAILED");
   EXPECT_NE(h.text.find("timed out after 50ms"), std::string::npos);
-  s.face->members().answered(member, script->request(0), {.data = R"({"n":66})"});
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":66})"});
   EXPECT_EQ(s.state(id) + s.data(id), R"(A{"k":"a","n":1})");
   EXPECT_EQ(s.door.open_turns(), 0u);
 }
@@ -78,7 +78,7 @@ TEST(members, retry_policies_try_three_times_under_one_request_id) {
     ASSERT_EQ(script->calls().size(), attempt + 1);
     EXPECT_EQ(script->request(attempt), script->request(0));
     EXPECT_EQ(waiting->status, 0);
-    s.face->members().answered(member, script->request(0), {.kind = Verdict::failed, .message = "not now"});
+    s.face->members().answered(member, script->request(0), Call::processor, {.kind = Verdict::failed, .message = "not now"});
   }
   EXPECT_EQ(waiting->code(), "WORKFLOW_FAILED");
 }
@@ -123,7 +123,7 @@ TEST(transaction, a_callback_joins_by_its_token_and_only_while_the_call_is_out) 
   EXPECT_EQ(s.say("GET", "/entity/" + child, "", token, "another").status, 409);
   EXPECT_EQ(s.say("PUT", "/entity/JSON/" + child, R"({"zz":1})", token).status, 400);
   EXPECT_NE(s.say("POST", "/search/direct/m/1", R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":"child"})", token).text.find(child), std::string::npos);
-  s.face->members().answered(member, script->request(0), {});
+  s.face->members().answered(member, script->request(0), Call::processor, {});
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.data(child), R"({"k":"child"})");
   EXPECT_EQ(s.say("GET", "/entity/" + child, "", token).status, 409);
@@ -139,8 +139,8 @@ TEST(transaction, a_failed_savepoint_undoes_its_callbacks_and_nothing_else) {
   HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
   Heard made = s.say("POST", "/entity/JSON/m/1", R"({"k":"child"})", {{"X-Tx-Token", script->token(0)}});
   std::string child = made.body.array()[0].find("entityIds")->array()[0].string();
-  s.face->members().answered(member, script->request(0), {.kind = Verdict::failed, .message = "undo"});
-  s.face->members().answered(member, script->request(1), {.data = R"({"n":5})"});
+  s.face->members().answered(member, script->request(0), Call::processor, {.kind = Verdict::failed, .message = "undo"});
+  s.face->members().answered(member, script->request(1), Call::processor, {.data = R"({"n":5})"});
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.say("GET", "/entity/" + child).status, 404);
   EXPECT_EQ(s.state(id) + s.data(id), R"(B{"n":5})");
@@ -157,7 +157,7 @@ TEST(dispatch, the_first_transaction_is_durable_before_the_member_is_called) {
   HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
   EXPECT_EQ(s.state(id) + s.data(id), R"(A{"n":2})");
   EXPECT_EQ(s.door.open_turns(), 0u);
-  s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":3})"});
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.state(id) + s.data(id), R"(B{"n":3})");
   EXPECT_EQ(s.door.verify(), "");
@@ -172,7 +172,7 @@ TEST(dispatch, a_lost_compare_and_save_is_a_conflict_and_the_other_write_stays) 
     std::string member = s.join(script), id = s.create();
     HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
     EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":7})").status, 200);
-    s.face->members().answered(member, script->request(0), {.data = R"({"n":3})"});
+    s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":3})"});
     EXPECT_EQ(waiting->status, 409) << fresh;
     EXPECT_EQ(s.state(id) + s.data(id), R"(A{"n":7})");
     EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":8})").status, 200);
@@ -187,9 +187,9 @@ TEST(dispatch, a_collection_goes_on_in_the_second_transaction) {
   auto script = std::make_shared<Script>();
   std::string member = s.join(script);
   HeardPtr waiting = s.begin("POST", "/entity/JSON/m/1", R"([{"n":1},{"n":2}])");
-  s.face->members().answered(member, script->request(0), {});
+  s.face->members().answered(member, script->request(0), Call::processor, {});
   EXPECT_EQ(waiting->status, 0);
-  s.face->members().answered(member, script->request(1), {});
+  s.face->members().answered(member, script->request(1), Call::processor, {});
   ASSERT_EQ(waiting->status, 200) << waiting->text;
   EXPECT_EQ(waiting->body.array()[0].find("entityIds")->array().size(), 2u);
   EXPECT_EQ(s.say("GET", "/entity/stats/states/m/1").text, R"([{"modelName":"m","modelVersion":1,"state":"B","count":2}])");

@@ -28,6 +28,9 @@ std::vector<std::string> split_tags(std::string_view tags) {
   return out;
 }
 
+// The event that carries a call, by its kind.
+constexpr const char* kRequests[] = {"EntityProcessorCalculationRequest", "EntityCriteriaCalculationRequest", "EntityFunctionCalculationRequest"};
+
 // How long to rest before the next attempt; nothing when there is none.
 struct RetryPolicy {
   std::string_view name;
@@ -110,12 +113,12 @@ void Members::alive(const std::string& id) {
   if (auto member = members_.find(id); member != members_.end()) member->second.proved = Clock::now();
 }
 
-void Members::answered(const std::string& id, const std::string& request, Verdict verdict) {
+void Members::answered(const std::string& id, const std::string& request, Call::Kind kind, Verdict verdict) {
   Out out;
   {
     std::lock_guard lock(mutex_);
     auto call = calls_.find(request);
-    if (call == calls_.end() || call->second.member != id) return;
+    if (call == calls_.end() || call->second.member != id || call->second.call.kind != kind) return;
     conclude(call, std::move(verdict), out);
   }
   say(std::move(out));
@@ -203,7 +206,7 @@ void Members::place(Calls::iterator call, Out& out) {
   p.member = id;
   member->requests.insert(call->first);
   set_deadline(call, Clock::now() + (p.call.timeout_ms > 0 ? std::chrono::milliseconds(p.call.timeout_ms) : kTimeout));
-  Outgoing event{p.call.criterion ? "EntityCriteriaCalculationRequest" : "EntityProcessorCalculationRequest", p.call.payload, {}};
+  Outgoing event{kRequests[p.call.kind], p.call.payload, {}};
   bool service = p.call.roles.find("ROLE_M2M") != std::string::npos;
   event.attributes = {{"authtype", service ? "service_account" : "user"}, {"authid", p.call.user}, {"authclaims", p.call.roles}};
   if (!p.call.token.empty()) event.attributes.emplace_back("cyodatxtoken", p.call.token);

@@ -48,8 +48,8 @@ class Members final : public Outbox {
   std::string join(std::shared_ptr<MemberStream> stream, std::string tenant, std::vector<std::string> tags);
   void leave(const std::string& member);
   void alive(const std::string& member);
-  // An answer on that member's stream. One that nobody waits for is ignored.
-  void answered(const std::string& member, const std::string& request, Verdict verdict);
+  // An answer on that member's stream. One that nobody waits for, or to a call of another kind, is ignored.
+  void answered(const std::string& member, const std::string& request, Call::Kind kind, Verdict verdict);
 
   // The transaction behind a callback's token; nothing when it is unknown, over or another tenant's.
   struct Joined {

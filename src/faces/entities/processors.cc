@@ -33,16 +33,16 @@ Result<Machine::Ruling> Machine::judge(const std::optional<condition::Condition>
   }
   if (!p_.asked) {
     p_.asked = true;
-    ask_criterion(*function, target);
+    ask_function(*function, Call::criterion, target, target == "WORKFLOW" ? nullptr : &transition());
     return Ruling::wait;
   }
   p_.asked = false;
   for (const std::string& w : verdict_->warnings) job_.warnings.push_back(w);
-  if (!verdict_->ok()) return fail(member_error(what, function->tags, function->timeout_ms, false));
+  if (!verdict_->ok()) return fail(member_error(what, function->tags, function->timeout_ms, Call::criterion));
   return verdict_->matches ? Ruling::yes : Ruling::no;
 }
 
-Error Machine::member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, bool outside) const {
+Error Machine::member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, Call::Kind kind, bool outside) const {
   auto error = [&](Code code, std::string_view reason, const std::string& why, bool retryable) {
     return Error{code, std::string(reason), fmt::format("{}: {}", what, why), {}, retryable};
   };
@@ -53,6 +53,7 @@ Error Machine::member_error(const std::string& what, std::string_view tags, int6
       if (!outside) return error(Code::unavailable, "COMPUTE_MEMBER_DISCONNECTED", "member disconnected", true);
       return error(Code::invalid, "WORKFLOW_FAILED", "member disconnected", false);
     case Verdict::timed_out:
+      if (kind == Call::schedule) return error(Code::unavailable, "DISPATCH_TIMEOUT", fmt::format("timed out after {}ms", timeout_ms > 0 ? timeout_ms : 30'000), true);
       return error(Code::invalid, "WORKFLOW_FAILED", fmt::format("timed out after {}ms", timeout_ms > 0 ? timeout_ms : 30'000), false);
     case Verdict::dropped:
       return error(Code::invalid, "WORKFLOW_FAILED", "the server was restarted before the member answered", false);
@@ -61,31 +62,29 @@ Error Machine::member_error(const std::string& what, std::string_view tags, int6
 }
 
 // The request that the member sees, as the contract words it.
-std::string Machine::request_text(std::string_view kind, std::string_view name, const std::string& request, std::string_view tx, bool attach,
-                                  std::string_view context, std::string_view target) const {
+std::string Machine::request_text(const Question& q, const std::string& request, std::string_view tx) const {
   std::string out = "{\"id\":";
   json::append_string(out, request);
   member(out, "requestId", request);
   member(out, "entityId", p_.entity.id);
-  member(out, fmt::format("{}Id", kind), name);
-  member(out, fmt::format("{}Name", kind), name);
-  if (!target.empty()) member(out, "target", target);
+  member(out, fmt::format("{}Id", q.kind), q.name);
+  member(out, fmt::format("{}Name", q.kind), q.name);
+  if (!q.target.empty()) member(out, "target", q.target);
   out += ",\"success\":true,\"workflow\":{\"id\":";
   json::append_string(out, flow().name);
   member(out, "name", flow().name);
   out += '}';
-  if (target != "WORKFLOW") {
-    const Transition& t = transition();
+  if (q.transition) {
     out += ",\"transition\":{\"id\":";
-    json::append_string(out, t.name);
-    member(out, "name", t.name);
+    json::append_string(out, q.transition->name);
+    member(out, "name", q.transition->name);
     member(out, "stateFrom", p_.entity.state);
-    member(out, "stateTo", t.next);
+    member(out, "stateTo", q.transition->next);
     out += '}';
   }
   member(out, "transactionId", tx);
-  if (!context.empty()) member(out, "parameters", context);
-  if (attach) {
+  if (!q.context.empty()) member(out, "parameters", q.context);
+  if (q.attach) {
     const Entity& e = p_.entity;
     EntityView view{e.id, e.model, e.state, job_.tx, {}, e.data, e.version, e.created, e.updated ? e.updated : turn_.now(), {}};
     out += ",\"payload\":{\"type\":\"JSON\",\"data\":";
@@ -114,15 +113,16 @@ void Machine::ask(Call call, const std::string& request) {
   turn_.ask(std::move(effect));
 }
 
-void Machine::ask_criterion(const condition::Function& f, std::string_view target) {
+void Machine::ask_function(const condition::Function& f, Call::Kind kind, std::string_view target, const Transition* transition) {
   std::string request = turn_.dice().uuid1(turn_.now());
   Call call;
-  call.criterion = true;
+  call.kind = kind;
   call.name = f.name;
   call.tags = f.tags;
   call.timeout_ms = f.timeout_ms;
   call.retry_policy = f.retry_policy;
-  call.payload = request_text("criteria", f.name, request, job_.tx, f.attach_entity, f.context, target);
+  std::string_view word = kind == Call::criterion ? "criteria" : "function";
+  call.payload = request_text({word, f.name, target, transition, f.context, f.attach_entity}, request, job_.tx);
   ask(std::move(call), request);
 }
 
@@ -133,7 +133,7 @@ Call Machine::call_for(const Processor& processor, const std::string& request, s
   call.timeout_ms = processor.timeout_ms;
   call.retry_policy = processor.retry_policy;
   call.durable = processor.durable;
-  call.payload = request_text("processor", processor.name, request, tx, processor.attach_entity, processor.context, {});
+  call.payload = request_text({"processor", processor.name, {}, &transition(), processor.context, processor.attach_entity}, request, tx);
   return call;
 }
 
@@ -151,14 +151,14 @@ Result<void> Machine::ask_processor(const Processor& processor, const std::strin
 }
 
 Result<void> Machine::dispatch(const Processor& processor) {
-  if (processor.mode == Mode::commit_before_dispatch && !job_.joined) return commit_and_open(processor);
+  if (commits_before(processor)) return commit_and_open(processor);
   return ask_processor(processor, turn_.dice().uuid1(turn_.now()), false);
 }
 
 // Ends the first transaction: the entity stands in the source state with the new data, and the call
 // leaves once that is durable.
 Result<void> Machine::commit_and_open(const Processor& processor) {
-  rearm(turn_, job_.tenant, p_.flow, p_.entity, p_.events);
+  rearm(turn_, job_.tenant, p_.flow, p_.timings, p_.entity, p_.events);
   TRY_OK(save());
   std::string request = turn_.dice().uuid1(turn_.now());
   Call call = call_for(processor, request, {});
@@ -186,12 +186,12 @@ Result<Bytes> Machine::second(const Verdict& verdict, const std::string& request
   std::string first = std::exchange(job_.tx, turn_.dice().uuid1(turn_.now()));
   TRY_OK(load_workflow());
   TRY(job_.model, find_model(turn_, job_.tenant, p_.entity.model, p_.entity.version));
-  TRY(EntityPtr stored, find_entity(turn_, job_.tenant, p_.entity.id));
+  TRY(Found stored, find_entity(turn_, job_.tenant, p_.entity.id));
   if (!p_.flow || !job_.model || p_.transition >= flow().transitions(p_.entity.state).size() || p_.processor >= transition().processors.size())
     return give_up({Code::invalid, "WORKFLOW_FAILED", fmt::format("workflow \"{}\" was changed while a member was working for entity {}", p_.workflow, p_.entity.id), {}, false});
   const Processor& processor = transition().processors[p_.processor];
   if (verdict.ok() || verdict.kind == Verdict::lost)
-    if (verdict.kind == Verdict::lost || !stored || stored->tx != first)
+    if (verdict.kind == Verdict::lost || !stored.exists() || stored.view.tx != first)
       return give_up({Code::conflict, "CONFLICT", fmt::format("processor {}: conflict: entity {} has been modified between the transactions; read it and retry", processor.name, p_.entity.id), {}, true});
   if (!processor.start_new_tx || !verdict.ok()) return drive();
   // Under the id of the dispatch, so that a member recognises a call that comes again.
@@ -211,11 +211,11 @@ Result<void> Machine::settle(const Processor& processor) {
     record(EventKind::process_result, fmt::format("processor \"{}\" failed", processor.name), result_data(false, processor));
     std::string what = fmt::format("processor {} failed", processor.name);
     if (v.kind == Verdict::failed) what += ": processor dispatch failed";
-    return fail(member_error(what, processor.tags, processor.timeout_ms, processor.mode == Mode::commit_before_dispatch));
+    return fail(member_error(what, processor.tags, processor.timeout_ms, Call::processor, processor.mode == Mode::commit_before_dispatch));
   }
   // A callback may have written the entity itself; data that is returned beats it.
-  TRY(EntityPtr written, find_entity(turn_, job_.tenant, p_.entity.id));
-  if (written && written->data != p_.entity.data) p_.entity.data = written->data;
+  TRY(Found written, find_entity(turn_, job_.tenant, p_.entity.id));
+  if (written.exists() && written.view.data != p_.entity.data) p_.entity.data = written.view.data;
   if (!v.data.empty()) p_.entity.data = v.data;
   record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name), result_data(true, processor));
   return {};

@@ -34,6 +34,8 @@ constexpr VerbRow kVerbs[] = {
     {"client.delete", delete_client},
     {"key.put", put_trusted_key},
     {"key.delete", delete_trusted_key},
+    {"pair.put", put_key_pair},
+    {"pair.delete", delete_key_pair},
 };
 
 }  // namespace

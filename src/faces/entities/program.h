@@ -16,7 +16,7 @@ class Program final : public pawl::Program {
   std::string_view name() const override;
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
-  uint32_t view_version() const override { return 1; }
+  uint32_t view_version() const override { return 2; }
   bool keeps_history(BytesView key) const override;
 
  private:
@@ -27,7 +27,10 @@ class Program final : public pawl::Program {
 };
 
 // View rows, as the program keeps them and searches read them.
-Bytes trail_row_prefix(std::string_view tenant, std::string_view entity);
+// Trails of a frame that wrote the entity are filed under its seq, which the versions of the cell
+// name: rows that only grow at the end cost least. Those of other frames are filed under the entity.
+Bytes trail_row_prefix(Seq seq, std::string_view entity);
+Bytes loose_trail_row_prefix(std::string_view tenant, std::string_view entity);  // then the seq, 8 bytes
 Bytes removed_row_prefix(std::string_view tenant, std::string_view model, int32_t version);  // then the id
 Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t version, std::string_view path);
 // The id at the end of an index row's key.

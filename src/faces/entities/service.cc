@@ -174,17 +174,45 @@ Result<std::vector<std::string>> Service::transitions(std::string_view tenant, s
   return out;
 }
 
-Result<bool> Service::trails(std::string_view tenant, std::string_view id, const std::function<bool(const Trail&)>& visit) const {
-  bool known = false;
-  Result<void> good;
-  TRY_OK(door_.look().rows(kProgram, trail_row_prefix(tenant, id), [&](BytesView, BytesView value) {
+// The trails of two places as one: those under the seqs of the entity's versions, and between them
+// those of frames that did not write it.
+struct Service::TrailReader {
+  const Look& look;
+  std::string_view id;
+  Bytes loose;
+  const std::function<bool(const Trail&)>& visit;
+  Seq below = ~Seq{0};  // loose ones from here on have been visited
+  bool known = false, going = true;
+  Result<void> good{};
+
+  bool take(BytesView value) {
     auto trail = decode_trail(value);
     if (!trail) return good = fail(std::move(trail.error())), false;
     known = true;
-    return visit(*trail);
-  }, {}, true));
-  TRY_OK(good);
-  return known;
+    return going = visit(*trail);
+  }
+  void read_loose(Seq above) {
+    auto done = look.rows(kProgram, loose, [&](BytesView key, BytesView value) { return read_ordered64(key.substr(loose.size(), 8)) > above && take(value); }, loose + ordered64(below), true);
+    if (good && !done) good = std::move(done);
+  }
+  bool version(Seq seq) {
+    known = true;
+    read_loose(seq);
+    below = seq;
+    if (!good || !going) return false;
+    auto done = look.rows(kProgram, trail_row_prefix(seq, id), [&](BytesView, BytesView value) { return take(value); }, {}, true);
+    if (good && !done) good = std::move(done);
+    return good && going;
+  }
+};
+
+Result<bool> Service::trails(std::string_view tenant, std::string_view id, const std::function<bool(const Trail&)>& visit) const {
+  Look look = door_.look();
+  TrailReader reader{look, id, loose_trail_row_prefix(tenant, id), visit};
+  TRY_OK(look.history(entity_key(tenant, id), [&](BytesView, const Cell& cell) { return reader.version(cell.version); }));
+  if (reader.good && reader.going) reader.read_loose(0);
+  TRY_OK(reader.good);
+  return reader.known;
 }
 
 Result<json::Value> Service::cell_json(BytesView key) const {

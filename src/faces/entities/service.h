@@ -8,6 +8,7 @@
 #include "faces/entities/counts.h"
 #include "faces/entities/members.h"
 #include "faces/entities/search.h"
+#include "faces/entities/store.h"
 #include "faces/entities/workflow.h"
 
 namespace pawl::entities {
@@ -20,12 +21,6 @@ struct Who {
   Caller caller;
   std::string token{};  // of the transaction that the request wants to join
   std::string once{};   // Idempotency-Key
-};
-
-// An entity with the bytes that its view points into.
-struct Found {
-  Cell cell{};
-  EntityView view{};
 };
 
 struct When {
@@ -89,6 +84,7 @@ class Service {
 
  private:
   struct Chunks;
+  struct TrailReader;
   void next_chunk(std::shared_ptr<Chunks> chunks);
   void submit(const Who& who, Input input, Done done);
   Result<Bytes> remove_many(const Who& who, const Query& query, const Model& model);

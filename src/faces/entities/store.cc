@@ -2,15 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "json/text.h"
 
 namespace pawl::entities {
 
 namespace {
-
-constexpr char kPart = '\x1f';  // parts the words of a timer's id
 
 // The values of a unique key, or nothing when one of them is missing: such entities are not compared.
 std::optional<std::string> unique_values(const UniqueKey& key, std::string_view data) {
@@ -28,12 +24,10 @@ std::optional<std::string> unique_values(const UniqueKey& key, std::string_view 
   return out;
 }
 
-Result<void> note_move(Turn& turn, std::string_view tenant, const Entity* after, const Entity* before) {
-  if (after && before && after->state == before->state) return {};
-  const Entity& any = after ? *after : *before;
-  Move move{std::string(tenant), any.model, any.version, before ? before->state : "", after ? after->state : "", before != nullptr, after != nullptr};
-  turn.note(encode(move));
-  return {};
+// Empty for a state that it did not come from, or does not go to.
+void note_move(Turn& turn, std::string_view tenant, std::string_view model, int32_t version, std::optional<std::string_view> before, std::optional<std::string_view> after) {
+  if (before == after) return;
+  turn.note(encode_move(tenant, model, version, before, after));
 }
 
 }  // namespace
@@ -56,8 +50,11 @@ Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& mode
   return {};
 }
 
-Result<EntityPtr> find_entity(Turn& turn, std::string_view tenant, std::string_view id) {
-  return turn.read_as<Entity>(entity_key(tenant, id), decode_entity);
+Result<Found> find_entity(Turn& turn, std::string_view tenant, std::string_view id) {
+  Found found;
+  TRY(found.cell, turn.read(entity_key(tenant, id)));
+  if (found.exists() && !view_entity(found.cell.value(), found.view)) return fail(Code::corrupt, "BAD_ENTITY", "an entity's cell cannot be read; run `pawl verify`");
+  return found;
 }
 
 Error entity_not_found(std::string_view id) {
@@ -65,12 +62,12 @@ Error entity_not_found(std::string_view id) {
 }
 
 Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity, Was was) {
-  EntityPtr before;
+  Found before;
   if (was == Was::unknown) {
     TRY(before, find_entity(turn, tenant, entity.id));
   }
-  TRY_OK(note_move(turn, tenant, &entity, before.get()));
-  turn.write(entity_key(tenant, entity.id), encode(entity), std::make_shared<const Entity>(entity));
+  note_move(turn, tenant, entity.model, entity.version, before.exists() ? std::optional(before.view.state) : std::nullopt, entity.state);
+  turn.write(entity_key(tenant, entity.id), encode(entity));
   return {};
 }
 
@@ -81,61 +78,16 @@ Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model
   return {};
 }
 
-Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view tx) {
+Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity, std::string_view tx) {
   for (const UniqueKey& key : model.unique_keys)
     if (auto values = unique_values(key, entity.data)) turn.erase(unique_key(tenant, model.name, model.version, key.name, *values));
   if (!model.indexes.empty()) turn.erase(indexed_key(tenant, entity.id));
-  for (const std::string& timer : entity.timers) turn.withdraw(timer);
-  TRY_OK(note_move(turn, tenant, nullptr, &entity));
+  for (std::string_view timer : entity.timers) turn.withdraw(timer);
+  note_move(turn, tenant, entity.model, entity.version, entity.state, std::nullopt);
   turn.erase(entity_key(tenant, entity.id));
-  Trail trail{std::string(tenant), entity.id, std::string(tx), turn.now(), ChangeKind::deleted, std::string(tx), turn.caller().user, {}};
+  Trail trail{std::string(tenant), std::string(entity.id), std::string(tx), turn.now(), ChangeKind::deleted, std::string(tx), turn.caller().user, {}};
   turn.note(encode(trail));
   return {};
-}
-
-void rearm(Turn& turn, std::string_view tenant, const Workflow* flow, Entity& entity, std::vector<Event>& events) {
-  for (const std::string& timer : entity.timers) {
-    turn.withdraw(timer);
-    auto due = parse_timer_id(timer);
-    if (due && (!flow || !flow->find(entity.state, due->transition)))
-      events.push_back({EventKind::schedule_cancel, entity.state, fmt::format("scheduled transition \"{}\" cancelled", due->transition), {}});
-  }
-  entity.timers.clear();
-  if (!flow) return;
-  for (const Transition& t : flow->transitions(entity.state)) {
-    if (!t.schedule || t.disabled) continue;
-    Time at = turn.now() + t.schedule->delay_ms * kMillisecond;
-    Effect effect;
-    effect.id = timer_id({std::string(tenant), entity.id, t.name, at}, entity.tx);
-    effect.to = To::clock;
-    effect.program = kProgram;
-    effect.tenant = tenant;
-    effect.due = at;
-    entity.timers.push_back(effect.id);
-    events.push_back({EventKind::schedule_arm, entity.state, fmt::format("transition \"{}\" scheduled for {}", t.name, rfc3339(at)), {}});
-    turn.open(std::move(effect));
-  }
-}
-
-std::string timer_id(const Due& due, std::string_view tx) {
-  return fmt::format("due{0}{1}{0}{2}{0}{3}{0}{4}{0}{5}", kPart, due.tenant, due.entity, due.at, tx, due.transition);
-}
-
-Result<Due> parse_timer_id(std::string_view id) {
-  std::vector<std::string_view> parts;
-  for (int i = 0; i < 5; ++i) {
-    size_t end = id.find(kPart);
-    if (end == id.npos) break;
-    parts.push_back(id.substr(0, end));
-    id.remove_prefix(end + 1);
-  }
-  Due due;
-  if (parts.size() != 5 || parts[0] != "due" || std::from_chars(parts[3].data(), parts[3].data() + parts[3].size(), due.at).ec != std::errc())
-    return fail(Code::not_found, "UNKNOWN_TIMER", "the receipt names no timer of the entities face");
-  due.tenant = parts[1];
-  due.entity = parts[2];
-  due.transition = id;
-  return due;
 }
 
 Bytes encode_indexed(const Model& model, std::string_view data) {

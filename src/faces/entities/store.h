@@ -9,10 +9,16 @@
 
 namespace pawl::entities {
 
-using EntityPtr = std::shared_ptr<const Entity>;  // shared with the cell's cache
+// An entity with the bytes that its view points into. Entities have no decoded form beside their
+// cells: very many are kept in memory, and each would be a handful of blocks more.
+struct Found {
+  Cell cell{};
+  EntityView view{};
+  bool exists() const { return cell.exists(); }
+};
 
-// Null when there is none in this tenant.
-Result<EntityPtr> find_entity(Turn& turn, std::string_view tenant, std::string_view id);
+// In this tenant.
+Result<Found> find_entity(Turn& turn, std::string_view tenant, std::string_view id);
 Error entity_not_found(std::string_view id);
 
 // Whether the turn may already have the entity: one that was just made need not be looked for.
@@ -24,15 +30,27 @@ Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entit
 // Writes it for good. Fails UNIQUE_KEY_VIOLATION when another entity holds one of its values.
 Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data, Was was = Was::unknown);
 Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data);
-Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view tx);
+Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity, std::string_view tx);
+
+// When a scheduled transition fires, as a member said.
+struct Timing {
+  std::string transition;
+  Time at = 0;
+  Time expires = 0;  // 0: never
+};
+// From a member's answer: {"resultKind", "result"}. SCHEDULE_FUNCTION_INVALID_RESULT when it is no schedule.
+Result<Timing> read_timing(const std::string& transition, std::string_view answer, Time now);
 
 // Withdraws the timers of the state it was in and arms those of the state it is in.
-void rearm(Turn& turn, std::string_view tenant, const Workflow* flow, Entity& entity, std::vector<Event>& events);
+void rearm(Turn& turn, std::string_view tenant, const Workflow* flow, const std::vector<Timing>& timings, Entity& entity, std::vector<Event>& events);
 
 struct Due {
   std::string tenant, entity, transition;
   Time at = 0;
+  Time expires = 0;  // 0: never
 };
+// A timer that comes this much after its expiry is still in time: no clock is better than that.
+inline constexpr Time kTimerGrace = 100 * kMillisecond;
 std::string timer_id(const Due& due, std::string_view tx);
 Result<Due> parse_timer_id(std::string_view id);
 

@@ -43,6 +43,8 @@ Result<Bytes> put_client(Turn& turn, std::string_view tenant, const json::Value&
 Result<Bytes> delete_client(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> put_trusted_key(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_trusted_key(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> put_key_pair(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> delete_key_pair(Turn& turn, std::string_view tenant, const json::Value& body);
 
 // "name" and "version" of the model that a body names.
 std::string_view model_name(const json::Value& body);

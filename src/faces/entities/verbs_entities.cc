@@ -10,10 +10,10 @@ namespace pawl::entities {
 // Reads inside an open transaction: they see what it has written.
 Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
-  TRY(EntityPtr e, find_entity(turn, tenant, id));
-  if (!e) return fail(entity_not_found(id));
+  TRY(Found found, find_entity(turn, tenant, id));
+  if (!found.exists()) return fail(entity_not_found(id));
   Bytes out;
-  append_envelope(out, {e->id, e->model, e->state, e->tx, e->transition, e->data, e->version, e->created, e->updated, {}}, true);
+  append_envelope(out, found.view, true);
   return out;
 }
 
@@ -44,13 +44,14 @@ static Result<ModelPtr> model_of(Turn& turn, std::string_view tenant, std::strin
 
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
-  TRY(EntityPtr e, find_entity(turn, tenant, id));
-  if (!e) return fail(entity_not_found(id));
-  TRY(ModelPtr model, model_of(turn, tenant, e->model, e->version));
+  TRY(Found found, find_entity(turn, tenant, id));
+  if (!found.exists()) return fail(entity_not_found(id));
+  const EntityView& e = found.view;
+  TRY(ModelPtr model, model_of(turn, tenant, e.model, e.version));
   std::string tx(body.string_or("tx"));
   if (tx.empty()) tx = turn.dice().uuid1(turn.now());
-  TRY_OK(remove_entity(turn, tenant, *model, *e, tx));
-  return json::print(json::object({{"id", id}, {"modelKey", json::object({{"name", e->model}, {"version", e->version}})}, {"transactionId", tx}}));
+  TRY_OK(remove_entity(turn, tenant, *model, e, tx));
+  return json::print(json::object({{"id", id}, {"modelKey", json::object({{"name", e.model}, {"version", e.version}})}, {"transactionId", tx}}));
 }
 
 // Those of a list that are still there.
@@ -58,10 +59,10 @@ Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value
   std::string tx = turn.dice().uuid1(turn.now());
   const json::Value* ids = body.find("ids");
   for (const json::Value& id : ids ? ids->array() : json::Array()) {
-    TRY(EntityPtr e, find_entity(turn, tenant, id.string()));
-    if (!e) continue;
-    TRY(ModelPtr model, model_of(turn, tenant, e->model, e->version));
-    TRY_OK(remove_entity(turn, tenant, *model, *e, tx));
+    TRY(Found found, find_entity(turn, tenant, id.string()));
+    if (!found.exists()) continue;
+    TRY(ModelPtr model, model_of(turn, tenant, found.view.model, found.view.version));
+    TRY_OK(remove_entity(turn, tenant, *model, found.view, tx));
   }
   return Bytes("{}");
 }
@@ -73,15 +74,15 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
     TRY(condition, condition::Condition::compile(*c));
     if (condition->function()) return fail(Code::invalid, "BAD_REQUEST", "a function condition cannot choose what to delete");
   }
-  std::vector<Entity> all;
+  std::vector<Found> all;
   TRY_OK(turn.scan(entity_prefix(tenant, model->name, model->version), [&](BytesView, const Cell& cell) {
     EntityView e;
     if (!view_entity(cell.value(), e) || e.model != model->name || e.version != model->version) return true;
-    if (!condition || condition->matches({e.data, e.state, e.created, e.transition})) all.push_back(copy_of(e));
+    if (!condition || condition->matches({e.data, e.state, e.created, e.transition})) all.push_back({cell, e});
     return true;
   }));
   std::string tx = turn.dice().uuid1(turn.now());
-  for (const Entity& e : all) TRY_OK(remove_entity(turn, tenant, *model, e, tx));
+  for (const Found& found : all) TRY_OK(remove_entity(turn, tenant, *model, found.view, tx));
   auto count = static_cast<uint64_t>(all.size());
   return json::print(json::object({
       {"entityModelClassId", model->id()},

@@ -153,10 +153,11 @@ Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Valu
   TRY(Model model, known(turn, tenant, body));
   const json::Value* ids = body.find("ids");
   for (const json::Value& id : ids && ids->is_array() ? ids->array() : json::Array()) {
-    TRY(EntityPtr e, find_entity(turn, tenant, id.string()));
-    if (!e || e->model != model.name || e->version != model.version) continue;
-    if (model.indexes.empty()) turn.erase(indexed_key(tenant, e->id));
-    else turn.write(indexed_key(tenant, e->id), encode_indexed(model, e->data));
+    TRY(Found found, find_entity(turn, tenant, id.string()));
+    const EntityView& e = found.view;
+    if (!found.exists() || e.model != model.name || e.version != model.version) continue;
+    if (model.indexes.empty()) turn.erase(indexed_key(tenant, e.id));
+    else turn.write(indexed_key(tenant, e.id), encode_indexed(model, e.data));
   }
   const json::Value* done = body.find("done");
   if (done && done->is_bool() && done->boolean()) {

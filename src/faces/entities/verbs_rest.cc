@@ -3,7 +3,7 @@
 #include "faces/entities/verbs.h"
 #include "json/text.h"
 
-// Messages, search jobs, machine clients and trusted keys: cells that hold the JSON that readers get.
+// Messages, search jobs, machine clients and keys: cells that hold the JSON that readers get.
 
 namespace pawl::entities {
 
@@ -109,21 +109,31 @@ Result<Bytes> put_client(Turn& turn, std::string_view, const json::Value& body) 
 Result<Bytes> delete_client(Turn& turn, std::string_view, const json::Value& body) {
   Key key = client_key(body.string_or("clientId"));
   TRY(Cell cell, turn.read(key));
-  if (!cell.exists()) return fail(Code::not_found, "CLIENT_NOT_FOUND", fmt::format("there is no M2M client '{}'", body.string_or("clientId")));
+  if (!cell.exists()) return fail(Code::not_found, "M2M_CLIENT_NOT_FOUND", fmt::format("there is no M2M client '{}'", body.string_or("clientId")));
   turn.erase(key);
   return Bytes("{}");
 }
 
-Result<Bytes> put_trusted_key(Turn& turn, std::string_view, const json::Value& body) {
-  turn.write(trusted_key_key(body.string_or("kid")), json::print(body));
+Result<Bytes> put_trusted_key(Turn& turn, std::string_view tenant, const json::Value& body) {
+  turn.write(trusted_key_key(tenant, body.string_or("kid")), json::print(body));
   return Bytes("{}");
 }
 
-Result<Bytes> delete_trusted_key(Turn& turn, std::string_view, const json::Value& body) {
-  Key key = trusted_key_key(body.string_or("kid"));
+Result<Bytes> delete_trusted_key(Turn& turn, std::string_view tenant, const json::Value& body) {
+  Key key = trusted_key_key(tenant, body.string_or("kid"));
   TRY(Cell cell, turn.read(key));
-  if (!cell.exists()) return fail(Code::not_found, "KEY_NOT_FOUND", fmt::format("there is no trusted key '{}'", body.string_or("kid")));
+  if (!cell.exists()) return fail(Code::not_found, "TRUSTED_KEY_NOT_FOUND", fmt::format("there is no trusted key '{}'", body.string_or("kid")));
   turn.erase(key);
+  return Bytes("{}");
+}
+
+Result<Bytes> put_key_pair(Turn& turn, std::string_view, const json::Value& body) {
+  turn.write(key_pair_key(body.string_or("kid")), json::print(body));
+  return Bytes("{}");
+}
+
+Result<Bytes> delete_key_pair(Turn& turn, std::string_view, const json::Value& body) {
+  turn.erase(key_pair_key(body.string_or("kid")));
   return Bytes("{}");
 }
 

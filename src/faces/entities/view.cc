@@ -5,7 +5,7 @@
 #include "faces/entities/program.h"
 #include "faces/entities/store.h"
 
-// The rows that searches and the audit trail read: trails by entity, ids that once were, index entries.
+// The rows that searches and the audit trail read: trails, ids that once were, index entries.
 
 namespace pawl::entities {
 
@@ -57,7 +57,8 @@ void view_removed(const Change& change, ViewRows& rows) {
 
 }  // namespace
 
-Bytes trail_row_prefix(std::string_view tenant, std::string_view entity) { return joined({"a", tenant, entity}); }
+Bytes trail_row_prefix(Seq seq, std::string_view entity) { return "A" + ordered64(seq) + joined({entity}); }
+Bytes loose_trail_row_prefix(std::string_view tenant, std::string_view entity) { return joined({"a", tenant, entity}); }
 Bytes removed_row_prefix(std::string_view tenant, std::string_view model, int32_t version) { return joined({"x", tenant, model, std::to_string(version)}); }
 Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t version, std::string_view path) {
   return joined({"i", tenant, model, std::to_string(version), path});
@@ -65,13 +66,16 @@ Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t 
 std::string_view index_row_id(BytesView row_key) { return row_key.size() < 36 ? row_key : row_key.substr(row_key.size() - 36); }
 
 void Program::view(const Committed& frame, ViewRows& rows) const {
+  std::set<BytesView> written;
+  for (const Change& change : frame.changes)
+    if (is_entity_key(change.key)) written.insert(change.key);
   uint16_t nth = 0;
   for (const Bytes& note : frame.notes) {
     if (note.empty() || note[0] != kTrailNote) continue;
     Reader r(note);
     r.u8();
     std::string_view tenant = r.str(), entity = r.str();
-    Bytes row = trail_row_prefix(tenant, entity) + ordered64(frame.seq);
+    Bytes row = written.contains(entity_key(tenant, entity)) ? trail_row_prefix(frame.seq, entity) : loose_trail_row_prefix(tenant, entity) + ordered64(frame.seq);
     row += static_cast<char>(nth >> 8);
     row += static_cast<char>(nth & 255);
     ++nth;

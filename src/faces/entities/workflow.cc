@@ -112,6 +112,24 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   return p;
 }
 
+Result<condition::Function> read_schedule_function(const json::Value& from, const std::string& where) {
+  if (!from.is_object()) return malformed("{}: 'schedule.function' must be an object", where);
+  json::Object kept;
+  Fields fields(from, kept, where + ", schedule.function");
+  condition::Function f;
+  TRY(f.name, fields.text("name", false));
+  TRY(std::string kind, fields.text("resultKind", false));
+  TRY(f.tags, fields.text("calculationNodesTags", false));
+  TRY(f.attach_entity, fields.flag("attachEntity", false, true));
+  TRY(f.context, fields.text("context", false));
+  TRY(f.timeout_ms, fields.number("responseTimeoutMs"));
+  TRY(f.retry_policy, fields.text("retryPolicy", false));
+  if (f.name.empty()) return impossible("{}: schedule.function needs a name", where);
+  if (f.tags.empty()) return impossible("{}: schedule.function \"{}\" needs calculationNodesTags", where, f.name);
+  if (kind != "Schedule") return impossible("{}: the resultKind of schedule.function \"{}\" must be Schedule", where, f.name);
+  return f;
+}
+
 Result<std::optional<Schedule>> read_schedule(const json::Value& from, json::Object& out, const std::string& where) {
   const json::Value* v = from.find("schedule");
   if (!v || v->is_null()) return std::optional<Schedule>();
@@ -119,12 +137,19 @@ Result<std::optional<Schedule>> read_schedule(const json::Value& from, json::Obj
   json::Object kept;
   Fields fields(*v, kept, where + ", schedule");
   Schedule s;
+  auto given = [&](std::string_view name) { return v->find(name) && !v->find(name)->is_null(); };
   TRY(s.delay_ms, fields.number("delayMs"));
-  TRY(s.timeout_ms, fields.number("timeoutMs"));
-  if (v->find("function")) return impossible("{}: schedule.function is not supported; give delayMs", where);
-  if (!v->find("delayMs")) return impossible("{}: a schedule needs delayMs", where);
+  if (given("timeoutMs")) {
+    TRY(s.timeout_ms, fields.number("timeoutMs"));
+  }
+  if (given("delayMs") == given("function")) return impossible("{}: a schedule needs either delayMs or function", where);
+  if (given("delayMs") && s.delay_ms == 0) return impossible("{}: schedule.delayMs must be greater than 0", where);
+  if (given("function")) {
+    if (given("timeoutMs")) return impossible("{}: schedule.timeoutMs goes with delayMs; a function answers expireAfterMs or expireAt", where);
+    TRY(s.function, read_schedule_function(*v->find("function"), where));
+  }
   out.add("schedule", *v);
-  return std::optional(s);
+  return std::optional(std::move(s));
 }
 
 Result<Transition> read_transition(const json::Value& from, json::Array& exported, const std::string& workflow, const std::string& state) {
@@ -141,6 +166,7 @@ Result<Transition> read_transition(const json::Value& from, json::Array& exporte
   TRY(t.disabled, named.flag("disabled", false));
   TRY(t.criterion, named.criterion());
   TRY(t.schedule, read_schedule(from, out, where));
+  if (t.schedule && t.manual) return impossible("{}: a scheduled transition fires by itself; it cannot be manual", where);
   const json::Value* processors = from.find("processors");
   if (processors && !processors->is_null()) {
     if (!processors->is_array()) return malformed("{}: 'processors' must be an array", where);

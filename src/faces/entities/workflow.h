@@ -27,9 +27,11 @@ struct Processor {
   bool durable = false;
 };
 
+// When a transition fires by itself: so long after the write, or when a member says.
 struct Schedule {
   int64_t delay_ms = 0;
-  int64_t timeout_ms = 0;  // 0: it never expires
+  int64_t timeout_ms = -1;  // how late it may still fire; -1: however late
+  std::optional<condition::Function> function;
 };
 
 struct Transition {
@@ -42,6 +44,7 @@ struct Transition {
   std::optional<Schedule> schedule;
   // Taken by the cascade, as opposed to by name or by the clock.
   bool automated() const { return !manual && !disabled && !schedule; }
+  bool timed_by_member() const { return schedule && schedule->function && !disabled; }
 };
 
 struct Workflow {

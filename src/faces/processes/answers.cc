@@ -55,6 +55,7 @@ Result<json::Value> body_object(const wire::Request& request, bool may_be_empty)
   if (blank) return bad("the body must be a JSON object, got nothing");
   auto parsed = json::parse(request.body, {.prefix = true});
   if (!parsed) return fail(Code::invalid, parsed.error().reason, "the body is not JSON: " + parsed.error().message);
+  if (parsed->is_null()) return json::Value(json::Object{});  // clients send it for "nothing to say"
   if (!parsed->is_object()) return bad("the body must be a JSON object, got " + std::string(parsed->kind_name()));
   return parsed;
 }

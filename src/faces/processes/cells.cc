@@ -16,6 +16,8 @@ Key head_key(std::string_view tenant, std::string_view id) { return key({kProgra
 Key head_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "d"}); }
 Key version_key(std::string_view tenant, std::string_view id, uint32_t version) { return key({kProgram, tenant, "v", id, padded(version)}); }
 Key instance_key(std::string_view tenant, std::string_view id) { return key({kProgram, tenant, "i", id}); }
+Key awaited_key(std::string_view tenant, std::string_view id, std::string_view instance) { return key({kProgram, tenant, "w", id, instance}); }
+Key awaited_prefix(std::string_view tenant, std::string_view id) { return prefix({kProgram, tenant, "w", id}); }
 Key paused_type_key(std::string_view tenant, std::string_view job_type) { return key({kProgram, "~paused", tenant, job_type}); }
 Key paused_prefix() { return prefix({kProgram, "~paused"}); }
 

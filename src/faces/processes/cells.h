@@ -5,6 +5,7 @@
 //   processes\0 tenant \0 d \0 id             head of a definition: its versions
 //   processes\0 tenant \0 v \0 id \0 version  one version: its document
 //   processes\0 tenant \0 i \0 id             an instance
+//   processes\0 tenant \0 w \0 id \0 instance an ended instance whose chain waits for definition id
 //   processes\0 ~paused \0 tenant \0 job type a paused job type
 
 #include "faces/processes/instance.h"
@@ -16,6 +17,8 @@ Key head_key(std::string_view tenant, std::string_view definition_id);
 Key head_prefix(std::string_view tenant);
 Key version_key(std::string_view tenant, std::string_view definition_id, uint32_t version);
 Key instance_key(std::string_view tenant, std::string_view instance_id);
+Key awaited_key(std::string_view tenant, std::string_view definition_id, std::string_view instance_id);
+Key awaited_prefix(std::string_view tenant, std::string_view definition_id);
 Key paused_type_key(std::string_view tenant, std::string_view job_type);
 Key paused_prefix();  // of all tenants
 

@@ -8,7 +8,7 @@ namespace pawl::processes {
 
 namespace verb {
 inline constexpr std::string_view upload = "upload", start = "start", complete = "complete", fail = "fail", task = "task", signal = "signal", cancel = "cancel",
-                                  operate = "operate", pause_definition = "pause-definition", pause_type = "pause-type", timer = "timer";
+                                  operate = "operate", pause_definition = "pause-definition", pause_type = "pause-type", timer = "timer", chain = "chain";
 }
 
 struct UploadCommand {

@@ -26,7 +26,7 @@ std::vector<wire::Route> Face::routes() {
 
 std::vector<wire::Dialect> Face::dialects() const {
   std::vector<wire::Dialect> out;
-  for (const char* prefix : {"/v1/definitions", "/v1/instances", "/v1/jobs", "/pawl/v1/processes", "/healthz"}) out.push_back({prefix, refuse, cors});
+  for (const char* prefix : {"/v1", "/pawl/v1/processes", "/healthz"}) out.push_back({prefix, refuse, cors});
   return out;
 }
 

@@ -15,8 +15,12 @@ inline constexpr size_t kStepsPerTurn = 20'000;
 // What expressions may make and copy in one turn, in values and bytes: bounds the time that a turn of
 // synchronous steps can take from everybody else.
 inline constexpr size_t kWorkPerTurn = 64 * 1024 * 1024;
-// Workflows chained in one turn, for the same reason.
+// Workflows chained in one turn, for the same reason; the chain goes on in the next.
 inline constexpr size_t kChainPerTurn = 50;
+// Workflows that may follow each other without any wait: a cycle of them ends here.
+inline constexpr size_t kChainInARow = 10'000;
+// Chains that one upload sets going, of those that waited for it.
+inline constexpr size_t kAwaitedPerUpload = 10'000;
 // Executions and jobs of one instance: their number is the last four characters of their ids.
 inline constexpr uint32_t kMostOrdinals = 1 << 20;
 // Tokens alive at once in one instance.

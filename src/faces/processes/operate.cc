@@ -37,6 +37,11 @@ Result<void> set_variables(Order& o) {
 
 Result<void> retry(Order& o) {
   if (o.instance.status != Status::failed) return refuse(o.instance, "only a FAILED instance can be retried");
+  if (std::string_view step = o.body.string_or("stepId"); !step.empty()) {
+    const Token* failed = o.walk.failed_token();
+    if (!failed || o.definition.steps[failed->step].id != step)
+      return fail(Code::conflict, "NOT_THERE", "instance \"" + o.instance.id + "\" did not fail at step \"" + std::string(step) + "\"");
+  }
   TRY_OK(set_variables(o));
   o.walk.retry();
   return {};

@@ -32,6 +32,23 @@ TEST(operators, a_failed_step_is_retried_with_edited_variables) {
   s.verify();
 }
 
+TEST(operators, a_step_is_retried_by_name_with_variables_merged_first) {
+  Stage s;
+  upload_fragile(s);
+  std::string id = s.start("a", R"({"ok":false,"kept":1})");
+  s.post("/v1/instances/" + id + "/steps/x/retry", R"({"variables":{"ok":true}})");
+  EXPECT_EQ(s.last_status, 409) << "it failed elsewhere";
+  s.post("/v1/instances/" + id + "/steps/d/retry", R"({"variables":{"ok":true}})");
+  EXPECT_EQ(s.last_status, 200);
+  EXPECT_EQ(s.status(id), "ACTIVE");
+  EXPECT_EQ(s.steps(id), R"(["x"])");
+  s.post("/v1/instances/" + id + "/steps/x/retry", "null");
+  EXPECT_EQ(s.last_status, 409) << "it runs";
+  s.post("/v1/instances/unknown/steps/x/retry", "");
+  EXPECT_EQ(s.last_status, 404);
+  s.verify();
+}
+
 TEST(operators, a_failed_job_is_skipped_or_moved) {
   Stage s;
   upload_fragile(s);

@@ -44,7 +44,7 @@ Result<Instance> Scene::start(const StartCommand& c, std::shared_ptr<const Defin
   instance.variables = c.variables;
   instance.paused = instance.quiet = head->paused;  // only what is chained comes here then
   Walk walk(*this, turn.now(), tenant, instance, *definition, steps);
-  walk.begin(first);
+  walk.begin(first, chain_refused());
   TRY_OK(close(instance, walk, *definition, 0));
   if (used) *used = definition;
   return instance;
@@ -54,23 +54,17 @@ Result<void> Scene::close(Instance& instance, Walk& walk, const Definition& defi
   Note note = walk.finish(status_before);
   if (instance.variables->text.size() > kVariablesBytes)
     return fail(Code::too_large, "VARIABLES_TOO_LARGE", "the variables of an instance may have " + std::to_string(kVariablesBytes) + " bytes as JSON: keep large content elsewhere and pass a reference");
-  if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains)) {
-    auto tell = [&](std::string what) { note.facts.push_back({.kind = Fact::Kind::event, .text = std::move(what)}); };
-    if (++chained > kChainPerTurn) {
-      tell("not chained: more than " + std::to_string(kChainPerTurn) + " workflows ended in one request");
-    } else {
-      auto next = start({.definition_id = definition.next_workflow, .variables = instance.variables, .previous_id = instance.id}, nullptr);
-      if (next) instance.next_id = next->id;
-      else if (next.error().code != Code::not_found) return std::unexpected(std::move(next.error()));
-      else tell("not chained: " + next.error().message);
-    }
-  }
+  if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains)) TRY_OK(chain(instance, definition, note));
+  put(instance, std::move(note));
+  return {};
+}
+
+void Scene::put(const Instance& instance, Note note) {
   note.cause = input.verb;
   note.user = input.caller.user;
   note.reason = reason;
   turn.note(encode(note));
   turn.write(instance_key(tenant, instance.id), encode(instance), std::make_shared<const Instance>(instance));
-  return {};
 }
 
 namespace {
@@ -119,6 +113,7 @@ Result<Bytes> upload(Scene& scene) {
   Bytes bytes = encode(head);
   std::string answer = summary(definition->id, version, head.versions.back());
   scene.turn.write(key, std::move(bytes), std::make_shared<const Head>(std::move(head)));
+  if (version == 1) TRY_OK(scene.start_awaited(definition->id));
   return answer;
 }
 
@@ -241,6 +236,7 @@ constexpr Verb kVerbs[] = {
     {verb::fail, fail_job},     {verb::task, task},     {verb::signal, signal},
     {verb::cancel, cancel},     {verb::upload, upload}, {verb::operate, operate},
     {verb::pause_definition, pause_definition},         {verb::pause_type, pause_type},
+    {verb::chain, chain_on},
 };
 
 }  // namespace

@@ -28,7 +28,8 @@ class Scene final : public Outlet {
   std::string tenant;
   std::string reason{};  // that an operator gave
   size_t steps = 0;
-  size_t chained = 0;
+  size_t chained = 0;      // in this turn
+  size_t chain_depth = 0;  // before it, without a wait
 
   Result<std::shared_ptr<const Head>> head(std::string_view definition_id);
   Result<std::shared_ptr<const Definition>> definition(std::string_view id, uint32_t version);
@@ -37,6 +38,12 @@ class Scene final : public Outlet {
   Result<Instance> start(const StartCommand& command, std::shared_ptr<const Definition>* used);
   // Writes the instance and the note of the walk; starts what is chained behind it.
   Result<void> close(Instance& instance, Walk& walk, const Definition& definition, uint8_t status_before);
+  void put(const Instance& instance, Note note);
+  // Starts the workflow behind an instance that has ended, now or later.
+  Result<void> chain(Instance& ended, const Definition& definition, Note& note);
+  // Goes on with the chains that wait for this definition.
+  Result<void> start_awaited(std::string_view definition_id);
+  std::string chain_refused() const;  // why no instance may follow any more; empty when it may
 };
 
 // Loads an instance with its definition, walks, and writes what came of it.
@@ -55,5 +62,7 @@ Result<void> walk_instance(Scene& scene, std::string_view id, Act&& act) {
 Result<Bytes> operate(Scene& scene);
 Result<Bytes> pause_definition(Scene& scene);
 Result<Bytes> pause_type(Scene& scene);
+// Behind an instance whose chain did not end in its own turn.
+Result<Bytes> chain_on(Scene& scene);
 
 }  // namespace pawl::processes

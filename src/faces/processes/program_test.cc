@@ -1,5 +1,6 @@
 // What instances do, step type by step type.
 
+#include "faces/processes/limits.h"
 #include "faces/processes/stage_test.h"
 
 namespace pawl::processes {
@@ -161,12 +162,49 @@ TEST(processes, chaining_starts_the_next_workflow_in_the_same_frame) {
   s.verify();
 }
 
-TEST(processes, a_chain_that_never_waits_ends_at_its_limit) {
+TEST(processes, a_chain_longer_than_a_turn_goes_on_in_the_next) {
+  Stage s;
+  for (int i = 0; i < 130; ++i)
+    s.upload(definition("c" + std::to_string(i), kEnd, i == 129 ? "" : R"("autoStartNextWorkflow":true,"nextWorkflowId":"c)" + std::to_string(i + 1) + R"(",)"));
+  std::string id = s.start("c0", R"({"x":7})"), before;
+  for (int i = 0; i < 130; ++i) {
+    json::Value one = s.get("/v1/instances/" + id);
+    ASSERT_EQ(one.string_or("definitionId"), "c" + std::to_string(i));
+    EXPECT_EQ(one.string_or("status"), "COMPLETED");
+    EXPECT_EQ(one.string_or("previousInstanceId"), before);
+    EXPECT_EQ(s.variables(id), R"({"x":7})");
+    before = id;
+    id = std::string(one.string_or("nextInstanceId"));
+  }
+  EXPECT_EQ(id, "");
+  s.verify();
+}
+
+TEST(processes, a_cycle_of_workflows_without_a_wait_fails_at_the_named_limit) {
   Stage s;
   s.upload(definition("a", kEnd, R"("autoStartNextWorkflow":true,"nextWorkflowId":"a",)"));
-  std::string id = s.start("a");
-  EXPECT_EQ(s.status(id), "COMPLETED");
-  EXPECT_EQ(s.get("/v1/instances").find("total")->as_int64(), 51);
+  s.start("a");
+  EXPECT_EQ(s.get("/v1/instances?status=COMPLETED").find("total")->as_int64(), static_cast<int64_t>(kChainInARow) + 1);
+  json::Value failed = s.get("/v1/instances?status=FAILED");
+  ASSERT_EQ(failed.find("total")->as_int64(), 1);
+  EXPECT_NE(failed.find("items")->array()[0].string_or("failureReason").find("ChainLimitReached"), std::string::npos);
+}
+
+TEST(processes, a_chain_waits_for_a_workflow_that_is_uploaded_later) {
+  Stage s;
+  s.upload(definition("a", kEnd, R"("autoStartNextWorkflow":true,"nextWorkflowId":"later",)"));
+  std::string first = s.start("a", R"({"n":1})"), second = s.start("a", R"({"n":2})");
+  EXPECT_EQ(s.get("/v1/instances/" + first).string_or("nextInstanceId"), "");
+  s.upload(definition("later", R"({"id":"w","name":"w","type":"WAIT","nextStep":"end"},)" + kEnd));
+  for (const auto& [id, variables] : {std::pair(first, R"({"n":1})"), std::pair(second, R"({"n":2})")}) {
+    std::string next(s.get("/v1/instances/" + id).string_or("nextInstanceId"));
+    ASSERT_FALSE(next.empty());
+    EXPECT_EQ(s.variables(next), variables);
+    EXPECT_EQ(s.status(next), "WAITING");
+  }
+  s.upload(definition("later", kEnd));
+  EXPECT_EQ(s.get("/v1/instances?definitionId=later").find("total")->as_int64(), 2) << "a second version starts nothing";
+  s.verify();
 }
 
 TEST(processes, a_loop_without_a_wait_fails_at_the_named_limit) {

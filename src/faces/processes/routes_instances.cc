@@ -101,6 +101,12 @@ void signal(Service& service, wire::Request request, wire::Respond respond) {
   service.signal(asker_of(request), std::move(c), reply_with(std::move(respond), 204));
 }
 
+void retry_step(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = task_command(request);
+  if (!command) return respond(refusal(command.error()));
+  service.retry_step(asker_of(request), command->id, command->step, command->variables, reply_with(std::move(respond), 200));
+}
+
 }  // namespace
 
 std::vector<wire::Route> instance_routes(Service& s) {
@@ -112,6 +118,7 @@ std::vector<wire::Route> instance_routes(Service& s) {
       {"GET", "/v1/instances/{id}/history", [&s](Request r, Respond a) { respond_with(a, [&] { return history(s, r); }); }, "Lists the step executions of an instance in order."},
       {"POST", "/v1/instances/{id}/cancel", [&s](Request r, Respond a) { cancel(s, std::move(r), std::move(a)); }, "Cancels an instance that still runs."},
       {"POST", "/v1/instances/{id}/user-tasks/{step}/complete", [&s](Request r, Respond a) { complete_task(s, std::move(r), std::move(a)); }, "Completes an open user task."},
+      {"POST", "/v1/instances/{id}/steps/{step}/retry", [&s](Request r, Respond a) { retry_step(s, std::move(r), std::move(a)); }, "Runs the step again at which the instance failed; variables are merged first."},
       {"POST", "/v1/instances/{id}/signals/{step}", [&s](Request r, Respond a) { signal(s, std::move(r), std::move(a)); }, "Signals a WAIT step; the body is merged into the variables."},
   };
 }

@@ -30,7 +30,7 @@ void poll(Service& service, wire::Request request, wire::Respond respond) {
   auto command = poll_command(request);
   if (!command) return respond(refusal(command.error()));
   std::string worker = command->worker;
-  service.poll(std::move(*command), [worker = std::move(worker), respond = std::move(respond)](std::vector<PolledJob> jobs) mutable {
+  uint64_t waiting = service.poll(std::move(*command), [worker = std::move(worker), respond = std::move(respond)](std::vector<PolledJob> jobs) mutable {
     if (jobs.empty()) return respond(ok(200, "{\"jobs\":null}"));
     std::string out = "{\"jobs\":[";
     for (size_t i = 0; i < jobs.size(); ++i) {
@@ -39,6 +39,8 @@ void poll(Service& service, wire::Request request, wire::Respond respond) {
     }
     respond(ok(200, out += "]}"));
   });
+  // Jobs are not leased to a worker that has gone.
+  if (waiting && request.peer) request.peer->on_leave([&service, waiting] { service.give_up_poll(waiting); });
 }
 
 Result<ResultCommand> complete_command(const wire::Request& request) {

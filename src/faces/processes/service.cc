@@ -72,6 +72,11 @@ void Service::cancel(Asker asker, CancelCommand command, Done done) { submit(std
 
 void Service::operate(Asker asker, const json::Value& order, Done done) { send(std::move(asker), verb::operate, json::print(order), {}, std::move(done)); }
 
+void Service::retry_step(Asker asker, std::string_view id, std::string_view step, const VariablesPtr& variables, Done done) {
+  json::Value order = json::object({{"operation", "retry"}, {"instanceId", id}, {"stepId", step}, {"reason", "the step was retried"}, {"variables", json::Value(variables->object)}});
+  operate(std::move(asker), order, std::move(done));
+}
+
 void Service::pause_definition(Asker asker, const std::string& id, bool paused, const std::string& reason, Done done) {
   send(std::move(asker), verb::pause_definition, json::print(json::object({{"definitionId", id}, {"paused", paused}, {"reason", reason}})), {}, std::move(done));
 }

@@ -81,6 +81,9 @@ class Service {
   // Jobs. The number cancels a waiting poll.
   uint64_t poll(Poll poll, Jobs done);
   void cancel_poll(uint64_t id) { work_.cancel(id); }
+  // Runs the failed step again; its variables are merged first.
+  void retry_step(Asker asker, std::string_view id, std::string_view step, const VariablesPtr& variables, Done done);
+  void give_up_poll(uint64_t id) { work_.give_up(id); }
   void release(std::string_view effect_id) { work_.release(effect_id); }
   std::vector<Work::Depth> depths(std::string_view tenant) const;
 

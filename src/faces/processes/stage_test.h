@@ -55,6 +55,7 @@ class Stage final : public Door, public Work {
     return 1;
   }
   void cancel(uint64_t) override {}
+  void give_up(uint64_t) override {}
   void release(std::string_view id) override { jobs_[std::string(id)].until = 0; }
   void pause(std::string_view, std::string_view queue, bool paused) override {
     if (paused) paused_.insert(std::string(queue));
@@ -161,6 +162,8 @@ class Stage final : public Door, public Work {
       if (e.to == To::clock) {
         if (moved.opened) timers_.emplace(e.due, e.id);
         else timers_.erase({e.due, e.id});
+      } else if (e.to == To::cell) {
+        if (moved.opened) deliveries_.push_back(e.id);
       } else if (moved.opened) {
         jobs_[e.id] = {e, 0};
       } else {
@@ -169,6 +172,12 @@ class Stage final : public Door, public Work {
     }
     for (auto& [reply, answer] : group.answers)
       if (reply) reply(std::move(answer));
+    while (!deliveries_.empty()) {
+      Input input{.caller = {kTenant, "~kernel", ""}};
+      input.settles = std::move(deliveries_.front());
+      deliveries_.pop_front();
+      submit(std::move(input), [](Result<Answer>) {});
+    }
   }
 
   struct Offered {
@@ -185,6 +194,7 @@ class Stage final : public Door, public Work {
   Watcher watcher_;
   std::map<std::string, Offered> jobs_;
   std::set<std::pair<Time, std::string>> timers_;
+  std::deque<std::string> deliveries_;
   std::set<std::string> paused_;
   std::unique_ptr<Face> face_;
   wire::Router router_;

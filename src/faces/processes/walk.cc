@@ -9,7 +9,8 @@ namespace pawl::processes {
 Walk::Walk(Outlet& outlet, Time now, std::string tenant, Instance& instance, const Definition& definition, size_t& steps)
     : outlet_(outlet), now_(now), tenant_(std::move(tenant)), instance_(instance), definition_(definition), steps_(steps) {}
 
-void Walk::begin(uint32_t step) {
+void Walk::begin(uint32_t step, std::string refused) {
+  refused_ = std::move(refused);
   todo_.push_back({step, 0, 0});
   run();
 }
@@ -40,6 +41,7 @@ void Walk::enter(const Place& place) {
     instance_.tokens.push_back(token);
     fail(token.execution, reason);
   };
+  if (!refused_.empty()) return give_up(refused_);
   if (++steps_ > kStepsPerTurn)
     return give_up("StepLimitReached: more than " + std::to_string(kStepsPerTurn) + " steps ran without waiting for anybody; is there a loop with no WAIT, USER_TASK or SERVICE_TASK in it?");
   if (instance_.ordinals + 8 >= kMostOrdinals) return give_up("ExecutionLimitReached: an instance may run " + std::to_string(kMostOrdinals) + " steps; chain another workflow instead of looping on");

@@ -23,7 +23,7 @@ class Walk {
   // `steps` counts the steps of the whole turn, over all its walks.
   Walk(Outlet& outlet, Time now, std::string tenant, Instance& instance, const Definition& definition, size_t& steps);
 
-  void begin(uint32_t step = 0);
+  void begin(uint32_t step = 0, std::string refused = {});  // refused: why it fails at that step
   // The token's execution is done: on to its next step.
   void complete(uint32_t execution, Execution how = Execution::completed, const std::string& reason = {});
   // The token leaves its step undone and stands before `target`; a failed instance needs retry() then.
@@ -89,6 +89,7 @@ class Walk {
   size_t& steps_;
   std::vector<Place> todo_;  // the last is next
   uint32_t end_step_ = kNoStep;
+  std::string refused_{};
   std::optional<json::Object> edited_;
   size_t work_ = 0;
   std::vector<Fact> facts_;

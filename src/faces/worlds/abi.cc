@@ -1,5 +1,7 @@
 #include "faces/worlds/abi.h"
 
+#include "cbor/in.h"
+
 namespace pawl::worlds {
 namespace {
 
@@ -64,17 +66,55 @@ Result<Emitted> effect_of(const Value& v) {
   return out;
 }
 
+// The common output, a state and nothing else, read where it lies; false when there is more to it.
+bool read_plain(BytesView bytes, StepOutput& out) {
+  cbor::In in(bytes);
+  bool state = false;
+  for (uint64_t n = in.count(5), i = 0; in.ok() && i < n; ++i) {
+    const BytesView name = in.run(3);
+    if (name == "state") {
+      state = true;
+      out.state.reset();
+      if (!in.take_null()) out.state = Bytes(in.run(2));
+    } else if (name == "domain_events" || name == "effects") {
+      if (in.head() != cbor::In::Head{4, 0}) return false;
+    } else if (name != "ann" || !in.take_null()) {
+      return false;
+    }
+  }
+  return state && in.done();
+}
+
+// An input as encode_input() writes it.
+bool read_plain(BytesView bytes, StepInput& out) {
+  cbor::In in(bytes);
+  const uint64_t fields = in.count(5);
+  if (!in.take(BytesView("\x67version\x01\x65state", 15))) return false;
+  if (!in.take_null()) out.state = Bytes(in.run(2));
+  if (!in.take(BytesView("\x65" "event", 6))) return false;
+  const uint64_t parts = in.count(5);
+  if (!in.take(BytesView("\x66schema", 7))) return false;
+  out.event.schema = in.run(3);
+  if (!in.take(BytesView("\x65value", 6))) return false;
+  out.event.value = in.run(2);
+  if (parts == 3 && in.take(BytesView("\x63key", 4))) out.event.key = Bytes(in.run(2));
+  if (fields == 4 && in.take(BytesView("\x63" "ctx", 4))) out.context = Bytes(in.run(2));
+  return in.done();
+}
+
 }  // namespace
 
-std::string event_hash(const Event& event) {
+Digest event_digest(const Event& event) {
   // In canonical order: key, value, schema, by the length of the names.
   Bytes out(cbor::kSelfDescribed);
   cbor::Out o(out);
   o.map(event.key ? 3 : 2);
   if (event.key) o.text("key").bytes(*event.key);
   o.text("value").bytes(event.value).text("schema").text(event.schema);
-  return hash_text(sha256(out));
+  return sha256(out);
 }
+
+std::string event_hash(const Event& event) { return hash_text(event_digest(event)); }
 
 Bytes encode_context(const Context& c) {
   Bytes out(cbor::kSelfDescribed);
@@ -102,6 +142,7 @@ Bytes encode_input(const StepInput& input) {
 }
 
 Result<StepInput> decode_input(BytesView bytes) {
+  if (StepInput plain; read_plain(bytes, plain)) return plain;
   TRY(Value v, cbor::decode(bytes));
   const Value* version = v.find("version");
   const auto number = version ? version->as_uint64() : std::nullopt;
@@ -117,6 +158,7 @@ Result<StepInput> decode_input(BytesView bytes) {
 }
 
 Result<StepOutput> decode_output(BytesView bytes) {
+  if (StepOutput plain; read_plain(bytes, plain)) return plain;
   auto decoded = cbor::decode(bytes);
   if (!decoded) return invalid(decoded.error().message);
   if (!decoded->is_map()) return invalid("the output envelope must be a map");

@@ -13,6 +13,7 @@ struct Event {
   Bytes value;
   std::optional<Bytes> key{};
 };
+Digest event_digest(const Event& event);
 std::string event_hash(const Event& event);
 
 // When and where an input came in. Goes into its record, so that replay sees the same.

@@ -38,7 +38,7 @@ Result<cbor::Value> fill_blob(cbor::Value params) {
 
 }  // namespace
 
-Result<Pending> Engine::admit_effect(const Item& item, const Emitted& emitted, uint64_t index) const {
+Result<Pending> Engine::admit_effect(const Delivery& item, const Emitted& emitted, uint64_t index) const {
   const Workflow& w = *item.workflow;
   const DeclaredEffect* effect = loaded_->effect(emitted.effect);
   if (!effect || !w.may_emit.contains(emitted.effect))
@@ -61,15 +61,15 @@ Result<Pending> Engine::admit_effect(const Item& item, const Emitted& emitted, u
   Pending out;
   out.workflow = w.def.name;
   out.workflow_hash = w.hash;
-  out.key = item.key;
+  out.key = item.key();
   out.keyed = w.def.keyed();
   out.identity = {effect->def.name, effect->hash, effect->def.impl.module, executor ? executor->hash : std::string(), effect->def.impl.entrypoint};
   out.params = cbor::canonical(normal);
   out.requested_key = emitted.idempotency_key.value_or(Bytes());
   out.issuer_ref = emitted.issuer_ref;
   out.emitted_at_seq = item.moment.height;
-  out.module_version = runtime_.modules.version_of(*loaded_->module(w.def.impl.module));
-  const Origin origin{w.def.name, w.hash, item.key, item.moment.height};
+  out.module_version = runtime_.modules.version_of(*w.module);
+  const Origin origin{w.def.name, w.hash, Bytes(item.key()), item.moment.height};
   out.idempotency_key = idempotency_key(origin, effect->def.name, effect->hash, out.requested_key, index);
   out.intent = intent_hash(out.identity, out.params, out.idempotency_key);
   return out;
@@ -81,7 +81,7 @@ Result<void> Engine::open_effect(const Pending& intent, Cells& cells) {
     TRY(Bytes digest, blobs_.put(intent.params));
     moved = {hash_text(digest), intent.params.size()};
   }
-  TRY_OK(record(effect_intent_record(intent, moved), {{"i", intent.intent}, {"c", instance_id(intent.workflow, intent.key)}}));
+  TRY_OK(record(effect_intent_record(intent, moved), {{"i", intent.intent}, {"c", cell_name(intent.workflow, intent.key)}}));
   ++head_.intents;
   if (internal(intent.identity.effect)) return {};
   cells.now.inflight.push_back({intent.intent, intent.identity.effect, intent.emitted_at_seq, 0});

@@ -19,15 +19,23 @@ Engine::Engine(Turn& turn, Place place, const Runtime& runtime)
     : turn_(turn), place_(std::move(place)), runtime_(runtime), blobs_(turn, place_.tenant) {}
 
 Result<void> Engine::open() {
-  TRY(auto world, turn_.read_as<World>(world_key(place_), decode_world));
-  if (!world) return fail(Code::not_found, "not_found", "world '" + place_.world + "' does not exist; list them with GET /v1/worlds");
-  world_ = std::move(world);
   TRY(auto head, turn_.read_as<Head>(head_key(place_), decode_head));
-  CHECK(head);
+  if (!head) return fail(Code::not_found, "not_found", "world '" + place_.world + "' does not exist; list them with GET /v1/worlds");
   head_ = *head;
-  TRY(loaded_, turn_.read_as<Loaded>(air_key(place_), [&](BytesView in) { return decode_bundle(in, runtime_.builtins); }));
-  CHECK(loaded_);
+  world_ = std::move(head_.world);
+  loaded_ = std::move(head_.loaded);
+  if (!world_) {
+    TRY(world_, turn_.read_as<World>(world_key(place_), decode_world));
+  }
+  if (!loaded_) {
+    TRY(loaded_, turn_.read_as<Loaded>(air_key(place_), [&](BytesView in) { return decode_bundle(in, runtime_.builtins); }));
+  }
+  CHECK(world_ && loaded_);
   if (head_.queued == 0) return {};
+  return take_queued();
+}
+
+Result<void> Engine::take_queued() {
   const Key first = queued_prefix(place_);
   std::vector<Key> taken;
   Result<void> bad;
@@ -38,7 +46,7 @@ Result<void> Engine::open() {
       bad = fail(Code::corrupt, "store.error", "a queued delivery names no workflow of the manifest");
       return false;
     }
-    push({workflow, std::move(queued->key), std::move(queued->event), std::move(queued->moment)});
+    mail_.push({workflow, std::move(queued->event), std::move(queued->moment)});
     taken.emplace_back(at);
     return true;
   }));
@@ -49,20 +57,16 @@ Result<void> Engine::open() {
 
 Result<void> Engine::close() {
   head_.queued = 0;
-  // In ring order, round by round, so that the next turn goes on exactly where this one stopped.
-  while (!ring_.empty()) {
-    Slot slot = std::move(ring_.front());
-    ring_.pop_front();
-    auto& box = mailboxes_[slot];
-    Item& item = box.front();
-    turn_.write(queued_key(place_, head_.queued++), encode(Queued{item.workflow->def.name, item.key, item.event, item.moment}));
-    box.pop_front();
-    if (!box.empty()) ring_.push_back(std::move(slot));
+  // In their order, so that the next turn goes on exactly where this one stopped.
+  while (!mail_.empty()) {
+    Delivery item = mail_.pop();
+    turn_.write(queued_key(place_, head_.queued++), encode(Queued{item.workflow->def.name, Bytes(item.key()), item.event, item.moment}));
   }
-  mailboxes_.clear();
   if (head_.queued == 0) head_.chain = 0;
   else turn_.open(Effect{effect_id(place_, "drain-" + std::to_string(head_.height) + "-" + std::to_string(head_.steps)), To::cell, std::string(kProgram), place_.tenant, "drain", 0, place_.world});
-  turn_.write(head_key(place_), encode(head_), std::make_shared<const Head>(head_));
+  Bytes bytes = encode(head_);
+  head_.world = world_, head_.loaded = loaded_;
+  turn_.write(head_key(place_), std::move(bytes), std::make_shared<const Head>(head_));
   if (world_changed_) turn_.write(world_key(place_), encode(*world_), world_);
   return {};
 }
@@ -76,7 +80,7 @@ World& Engine::edit() {
 }
 
 Result<void> Engine::refuse_while_busy() const {
-  if (ring_.empty()) return {};
+  if (mail_.empty()) return {};
   return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off " + std::to_string(head_.queued) + " deliveries of a former event: retry shortly");
 }
 
@@ -132,11 +136,9 @@ Result<Loaded> Engine::load_manifest(const Manifest& manifest, const std::vector
   }, runtime_.builtins);
 }
 
-wasm::Fetch Engine::fetch(const Module& module) const {
-  return [this, hash = module.def.artifact]() -> Result<Bytes> {
-    TRY(Bytes digest, parse_hash(hash));
-    return blobs_.get(digest);
-  };
+Result<Bytes> Engine::fetch(const Module& module) const {
+  TRY(Bytes digest, parse_hash(module.def.artifact));
+  return blobs_.get(digest);
 }
 
 // Live, the stamp of the turn; in a replay, the one that was recorded at this height.
@@ -144,7 +146,7 @@ Moment Engine::next_moment() {
   if (const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr) {
     auto value = cbor::decode(*payload);
     auto moment = value ? moment_of(*value) : Result<Moment>(fail(value.error()));
-    if (moment) {
+    if (moment && moment->height == head_.height) {
       head_.logical_now = moment->logical_now_ns;
       return *moment;
     }
@@ -163,11 +165,16 @@ Moment Engine::next_moment() {
   return m;
 }
 
-Result<void> Engine::record(Bytes payload, std::vector<std::pair<std::string, Bytes>> index) {
-  if (const Bytes* recorded = recorded_ ? recorded_->at(head_.height) : nullptr; recorded && *recorded != payload)
-    return fail(Code::corrupt, "journal.error", "journal.error: replay of world '" + place_.world + "' diverged at height " + std::to_string(head_.height) +
-                                                    ": the record made now is not the one made then");
-  turn_.note(encode(Note{place_, head_.height, std::move(payload), std::move(index)}));
+Result<void> Engine::agree(BytesView payload) const {
+  const Bytes* recorded = recorded_ ? recorded_->at(head_.height) : nullptr;
+  if (!recorded || *recorded == payload) return {};
+  return fail(Code::corrupt, "journal.error", "journal.error: replay of world '" + place_.world + "' diverged at height " + std::to_string(head_.height) +
+                                                  ": the record made now is not the one made then");
+}
+
+Result<void> Engine::record(BytesView payload, const Pointers& pointers) {
+  TRY_OK(agree(payload));
+  turn_.note(encode_note(place_, head_.height, payload, pointers));
   ++head_.height;
   return {};
 }
@@ -191,21 +198,13 @@ static uint64_t& count_of(Head& head, Status status) {
 void Engine::save(std::string_view workflow, BytesView key, Cells& cells) {
   if (cells.before) --count_of(head_, cells.before->status);
   ++count_of(head_, cells.now.status);
-  if (cells.now.dirty != head_.snapshots + 1) {
-    cells.now.dirty = head_.snapshots + 1;
+  if (cells.now.dirty != head_.marks + 1) {
+    cells.now.dirty = head_.marks + 1;
     turn_.write(dirty_key(place_, workflow, key), {});
   }
   if (shadowing_) touched_[{std::string(workflow), Bytes(key)}] = cells.now.state;
   cells.before = std::make_shared<const Instance>(cells.now);
   turn_.write(cell_key(place_, workflow, key), encode(cells.now), cells.before);
-}
-
-// A cell takes its place in the ring when its mailbox gets its first item.
-void Engine::push(Item item) {
-  Slot slot{item.workflow, item.key};
-  auto& box = mailboxes_[slot];
-  if (box.empty()) ring_.push_back(slot);
-  box.push_back(std::move(item));
 }
 
 }  // namespace pawl::worlds

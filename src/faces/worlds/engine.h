@@ -5,14 +5,15 @@
 //
 //   Engine engine(turn, place, runtime);  TRY_OK(engine.open());  ... verbs ...  TRY_OK(engine.close());
 
-#include <deque>
 #include <map>
 
 #include "faces/worlds/air/patch.h"
 #include "faces/worlds/blobs.h"
 #include "faces/worlds/cell_index.h"
+#include "faces/worlds/mailboxes.h"
 #include "faces/worlds/modules.h"
-#include "faces/worlds/records.h"
+#include "faces/worlds/notes.h"
+#include "faces/worlds/workspace.h"
 
 namespace pawl::worlds {
 
@@ -32,6 +33,8 @@ struct Recorded {
 // a further turn, past the second a step that emits events fails.
 inline constexpr size_t kStepsPerTurn = 1024;
 inline constexpr uint64_t kStepsPerInput = 100'000;
+// Changed cells that one turn brings into the index; the rest waits for further turns.
+inline constexpr size_t kCellsPerTurn = 5'000;
 
 struct Accepted {
   std::string event_hash;
@@ -75,6 +78,8 @@ class Engine {
 
   // Snapshots.
   Result<std::string> snapshot();  // its ref
+  // Brings some of the changed cells into the index; false when there are more than one turn should take.
+  Result<bool> prepare_snapshot();
   Result<void> restore(std::string_view ref);
   Result<void> replay(uint64_t until);  // the recorded journal, up to a height or the last input before it
   Result<void> offer_all();             // after a replay: what is still open goes out again
@@ -90,12 +95,6 @@ class Engine {
   const Loaded& loaded() const { return *loaded_; }
 
  private:
-  struct Item {  // a delivery
-    const Workflow* workflow;
-    Bytes key;
-    Event event;
-    Moment moment;
-  };
   struct Prepared {  // an event that passed every check, with whom it reaches
     Event event;
     std::vector<std::pair<const Workflow*, Event>> deliveries{};
@@ -104,42 +103,46 @@ class Engine {
     std::shared_ptr<const Instance> before;
     Instance now;
   };
-  using Slot = std::pair<const Workflow*, Bytes>;   // a cell of the manifest at hand
   using Named = std::pair<std::string, Bytes>;      // workflow, key
 
   // engine.cc
   World& edit();
+  Result<void> take_queued();
   Moment next_moment();
-  Result<void> record(Bytes payload, std::vector<std::pair<std::string, Bytes>> index = {});
+  Result<void> record(BytesView payload, const Pointers& pointers = {});
+  Result<void> agree(BytesView payload) const;  // with what a replay follows
   Result<void> refuse_while_busy() const;
   Result<Cells> read_cell(const Workflow& workflow, BytesView key);
   void save(std::string_view workflow, BytesView key, Cells& cells);
-  void push(Item item);
   Result<void> use_manifest(Loaded loaded);
   Result<Loaded> load_manifest(const Manifest& manifest, const std::vector<Node>& extra) const;
-  wasm::Fetch fetch(const Module& module) const;
+  Result<Bytes> fetch(const Module& module) const;
 
   // ingress.cc
   Result<Prepared> prepare(Event event) const;
+  Result<Bytes> key_of(const Binding& binding, const Event& event, BytesView value) const;
   Result<Accepted> admit(Prepared prepared);
 
   // step.cc
   Result<void> drain();
-  Result<void> step(Item item);
-  Result<Bytes> call(const Item& item, const Cells& cells);
+  Result<void> step(Delivery item);
+  Result<Bytes> call(const Delivery& item, const Cells& cells);
+  Result<void> check_artifact(const Module& module) const;
   struct Staged;
-  Result<Staged> stage(const Item& item, const StepOutput& output) const;
-  Result<void> commit(const Item& item, Cells cells, Staged staged);
-  Result<void> fail_step(const Item& item, Cells cells, const Error& why);
+  Result<Staged> stage(const Delivery& item, const StepOutput& output) const;
+  Result<void> commit(const Delivery& item, Cells cells, Staged staged);
+  Result<void> fail_step(const Delivery& item, Cells cells, const Error& why);
 
   // effects.cc
-  Result<Pending> admit_effect(const Item& item, const Emitted& emitted, uint64_t index) const;
+  Result<Pending> admit_effect(const Delivery& item, const Emitted& emitted, uint64_t index) const;
   Result<void> open_effect(const Pending& intent, Cells& cells);
   Result<void> offer(const Pending& intent);  // to whoever does it
   Result<void> drop_pending(Cells& cells);
 
   // receipts.cc
   Result<void> settle_receipt(const Pending& intent, Receipt receipt);
+  Result<void> check_receipt(const Pending& intent, Receipt& receipt) const;
+  Result<std::optional<Event>> receipt_event(const Workflow& workflow, const Pending& intent, const Receipt& receipt) const;
   Result<void> fault(const Pending& intent, const Receipt& receipt, const Moment& moment, std::string code, std::string message);
   std::optional<Event> fit(const Workflow& workflow, std::string_view schema, const cbor::Value& value) const;
   Result<void> check_signature(const Pending& intent, const Receipt& receipt) const;
@@ -150,6 +153,7 @@ class Engine {
   struct Internal {
     std::string_view effect;
     Result<cbor::Value> (Engine::*act)(const cbor::Value& params);
+    Result<cbor::Value> (Workspace::*tree)(const cbor::Value& params) const = nullptr;  // instead, for trees
   };
   static const Internal* internal(std::string_view effect);
   Result<void> answer_internal(const Pending& intent);
@@ -164,6 +168,8 @@ class Engine {
   Result<cbor::Value> do_shadow(const cbor::Value& params);
   Result<cbor::Value> do_approve(const cbor::Value& params);
   Result<cbor::Value> do_apply(const cbor::Value& params);
+  Result<cbor::Value> do_workspace_resolve(const cbor::Value& params);
+  Result<cbor::Value> do_workspace_root(const cbor::Value& params);
 
   // governance.cc, shadow.cc
   Result<Proposal> proposal(uint64_t id) const;
@@ -177,7 +183,7 @@ class Engine {
 
   // snapshot.cc, restore.cc
   IndexStore index_store();
-  Result<void> materialize();
+  Result<bool> materialize(size_t most);  // false: some are left
   Result<Bytes> snapshot_blob();
   Result<void> replay_one(const cbor::Value& rec);
   Result<void> replay_governance(const cbor::Value& rec);
@@ -193,8 +199,7 @@ class Engine {
   const Recorded* recorded_ = nullptr;
   bool shadowing_ = false;
 
-  std::deque<Slot> ring_;                       // ready cells, each once
-  std::map<Slot, std::deque<Item>> mailboxes_;
+  Mailboxes mail_;
   size_t steps_ = 0;                            // of this turn
   uint64_t fuel_ = 0;
   std::map<Named, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state

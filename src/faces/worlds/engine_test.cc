@@ -39,8 +39,10 @@ using Mailbox = WorldTest;
 using Receipts = WorldTest;
 using Streams = WorldTest;
 
+// case 183
 TEST_F(Step, a_new_world_has_its_manifest_and_a_baseline_snapshot) { EXPECT_EQ(stage.kinds("w"), (Words{"manifest", "snapshot"})); }
 
+// case 88, case 121, case 154, case 187
 TEST_F(Step, an_event_is_recorded_with_its_stamp_and_steps_its_cell) {
   auto sent = go("a");
   ASSERT_TRUE(sent) << sent.error().message;
@@ -54,6 +56,7 @@ TEST_F(Step, an_event_is_recorded_with_its_stamp_and_steps_its_cell) {
   EXPECT_EQ(main("a").status, Status::running);
 }
 
+// case 58
 TEST_F(Step, state_is_kept_canonical_and_must_fit_its_schema) {
   StepOutput loose = output({});
   loose.state = *unhex("bf636c6f679f6178ffff");  // {log: ["x"]} in indefinite lengths
@@ -66,6 +69,7 @@ TEST_F(Step, state_is_kept_canonical_and_must_fit_its_schema) {
   EXPECT_EQ(last("step_failed").text_or("error_code"), "workflow.output_invalid");
 }
 
+// case 91, case 155
 TEST_F(Step, a_null_state_deletes_the_cell_and_the_next_event_sees_none) {
   ASSERT_TRUE(go("a"));
   StepOutput gone;
@@ -87,6 +91,7 @@ TEST_F(Step, an_output_may_say_completed_and_keep_its_state) {
   EXPECT_TRUE(stage.open.empty());
 }
 
+// case 132, case 210
 TEST_F(Step, a_poison_event_fails_its_cell_and_nothing_else) {
   ASSERT_TRUE(stage.send("w", "t/Boom@1", tell("a")));
   EXPECT_EQ(stage.cell("w", "t/boom@1", key_of("a")).status, Status::failed);
@@ -104,6 +109,7 @@ TEST_F(Step, garbage_from_a_module_is_a_failed_step) {
   EXPECT_NE(last("step_failed").text_or("error_message").find("missing field `state`"), std::string_view::npos);
 }
 
+// case 38, case 39, case 40
 TEST_F(Step, limits_are_64_effects_256_events_and_a_mebibyte) {
   ASSERT_TRUE(go("a", output({}, std::vector<Emitted>(64, timer(5)))));
   EXPECT_EQ(stage.pending("w").size(), 64u);
@@ -126,6 +132,7 @@ TEST_F(Step, limits_are_64_effects_256_events_and_a_mebibyte) {
   EXPECT_NE(last("step_failed").text_or("error_message").find("max output bytes per tick: 1048577 > 1048576"), std::string_view::npos);
 }
 
+// case 33, case 46
 TEST_F(Step, a_step_with_one_bad_effect_leaves_nothing_of_itself) {
   ASSERT_TRUE(go("a", output({"kept"})));
   ASSERT_TRUE(go("a", output({"lost"}, {timer(5), {"sys/vault.put@1", "\xa0", {}, {}}}, {event_to("t/Tell@1", "x")})));
@@ -137,11 +144,13 @@ TEST_F(Step, a_step_with_one_bad_effect_leaves_nothing_of_itself) {
             "invalid workflow output: workflow 't/main@1' emitted undeclared effect 'sys/vault.put@1'; declare the effect in workflow.effects_emitted");
 }
 
+// case 37
 TEST_F(Effects, the_short_name_of_an_effect_is_not_its_name) {
   ASSERT_TRUE(go("a", output({}, {{"timer.set", "\xa0", {}, {}}})));
   EXPECT_EQ(main("a").status, Status::failed);
 }
 
+// case 41, case 42, case 43, case 84, case 188
 TEST_F(Effects, each_emission_is_an_intent_of_its_own_in_list_order) {
   ASSERT_TRUE(go("a", output({}, {timer(5), timer(5), timer(5, Bytes("k"))})));
   auto pending = stage.pending("w");
@@ -159,12 +168,14 @@ TEST_F(Effects, each_emission_is_an_intent_of_its_own_in_list_order) {
   EXPECT_EQ(r.find("origin")->find("instance_key")->bytes(), key_of("b"));
 }
 
+// case 122
 TEST_F(Effects, events_are_recorded_before_effects_and_run_after_queued_work) {
   ASSERT_TRUE(go("a", output({}, {timer(5)}, {event_to("t/Tell@1", "x")})));
   EXPECT_EQ(stage.kinds("w"), (Words{"manifest", "snapshot", "domain_event", "domain_event", "effect_intent"}));
   EXPECT_EQ(stage.log("w", "t/teller@1", ""), Words{"Tell"});
 }
 
+// case 53
 TEST_F(Effects, params_are_canonical_and_bad_ones_are_refused_in_the_managers_words) {
   Emitted loose{"t/charge@1", *unhex("bf66616d6f756e741805ff"), "payments", Bytes("order-1")};
   ASSERT_TRUE(go("a", output({}, {loose})));
@@ -177,6 +188,7 @@ TEST_F(Effects, params_are_canonical_and_bad_ones_are_refused_in_the_managers_wo
   EXPECT_EQ(last("step_failed").text_or("error_message"), "effect manager error: params do not conform to schema: expected nat");
 }
 
+// case 123
 TEST_F(Effects, leave_only_with_their_frame_and_go_to_whom_they_concern) {
   ASSERT_TRUE(go("a", output({}, {timer(77), {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}},
                                   {"sys/http.request@1", cbor::encode(cbor::Map{{"method", "GET"}, {"url", "http://x/"}, {"headers", cbor::Map{}}}), {}, {}}})));
@@ -187,6 +199,7 @@ TEST_F(Effects, leave_only_with_their_frame_and_go_to_whom_they_concern) {
   EXPECT_EQ(ways[To::member], "sys/http.request@1");
 }
 
+// case 55
 TEST_F(Effects, blobs_are_put_and_got_in_the_same_turn_under_their_hash) {
   ASSERT_TRUE(go("a", output({"s"}, {{"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets("hello")}}), {}, {}}})));
   EXPECT_EQ(log("a"), (Words{"s", "Receipt"}));
@@ -203,6 +216,7 @@ TEST_F(Effects, blobs_are_put_and_got_in_the_same_turn_under_their_hash) {
   EXPECT_EQ(main("b").status, Status::failed);
 }
 
+// case 126
 TEST_F(Effects, introspection_is_answered_with_a_receipt_like_any_other) {
   ASSERT_TRUE(go("a", output({"s"}, {{"sys/introspect.journal_head@1", "\xa0", {}, {}}})));
   EXPECT_EQ(log("a"), (Words{"s", "Receipt"}));
@@ -210,6 +224,7 @@ TEST_F(Effects, introspection_is_answered_with_a_receipt_like_any_other) {
   EXPECT_EQ(payload.find("meta")->find("journal_height")->as_uint64(), 4u);
 }
 
+// case 49, case 50, case 153
 TEST_F(Routing, what_does_not_fit_its_schema_is_refused_without_a_record) {
   auto bad = stage.send("w", "t/Do@1", Value(cbor::Map{{"x", 1}}));
   ASSERT_FALSE(bad);
@@ -219,18 +234,21 @@ TEST_F(Routing, what_does_not_fit_its_schema_is_refused_without_a_record) {
   EXPECT_EQ(stage.kinds("w").size(), 2u);
 }
 
+// case 148
 TEST_F(Routing, an_unrouted_event_is_recorded_and_nobody_runs) {
   ASSERT_TRUE(stage.send("w", "t/Lonely@1", Value(cbor::Map{})));
   EXPECT_EQ(stage.kinds("w").size(), 3u);
   EXPECT_EQ(stage.head("w").steps, 0u);
 }
 
+// case 68
 TEST_F(Routing, receipts_cannot_be_forged_as_events) {
   auto forged = stage.send("w", "sys/EffectReceiptEnvelope@1", Value(cbor::Map{}));
   ASSERT_FALSE(forged);
   EXPECT_NE(forged.error().message.find("for receipts and frames only"), std::string::npos);
 }
 
+// case 51, case 145
 TEST_F(Routing, sugar_and_tagged_forms_are_one_event) {
   json::Value air = test_air();
   air.array().back().find("routing")->find("subscriptions")->array()[0] = *json::parse(R"({"event":"t/Event@1","workflow":"t/main@1","key_field":"$value.id"})");
@@ -243,6 +261,7 @@ TEST_F(Routing, sugar_and_tagged_forms_are_one_event) {
   EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"Do", "Do", "Do"}));
 }
 
+// case 142
 TEST_F(Routing, the_same_workflow_subscribed_twice_runs_twice) {
   json::Value air = test_air();
   json::Array& routes = air.array().back().find("routing")->find("subscriptions")->array();
@@ -286,6 +305,7 @@ TEST_F(Effects, a_workflow_may_govern_its_world) {
   EXPECT_EQ(proposals->find("proposals")->array()[0].string_or("state"), "Approved");
 }
 
+// case 159
 TEST_F(Mailbox, ready_cells_take_turns_and_each_keeps_its_order) {
   std::vector<Event> events;
   auto word = [](const std::string& schema, const std::string& id, const std::string& w) { return Event{schema, cbor::encode(cbor::Map{{"id", id}, {"word", w}}), {}}; };
@@ -308,6 +328,7 @@ TEST_F(Mailbox, a_flood_goes_on_in_further_turns_until_it_is_worked_off) {
   EXPECT_GT(stage.head("w").steps, kStepsPerTurn);
 }
 
+// case 60, case 61, case 62, case 65
 TEST_F(Receipts, reach_the_cell_that_asked_and_settle_once) {
   ASSERT_TRUE(go("a", output({}, {timer(5)})));
   ASSERT_TRUE(go("b", output({}, {timer(5)})));
@@ -335,6 +356,7 @@ TEST_F(Receipts, carry_the_whole_envelope) {
   EXPECT_EQ(log("a"), Words{"Receipt"});
 }
 
+// case 80
 TEST_F(Receipts, that_do_not_fit_are_faults_with_a_rejected_event_where_there_is_an_arm) {
   ASSERT_TRUE(go("a", output({"s"}, {timer(5), timer(6)})));
   const auto pending = stage.pending("w");
@@ -348,6 +370,7 @@ TEST_F(Receipts, that_do_not_fit_are_faults_with_a_rejected_event_where_there_is
   EXPECT_FALSE(fault.find("workflow_failed")->boolean());
 }
 
+// case 77, case 79, case 83
 TEST_F(Receipts, without_an_arm_a_fault_fails_the_instance_and_drops_what_it_waits_for) {
   ASSERT_TRUE(go("a", output({"s"}, {timer(5), {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}}), "t/Half@1"));
   ASSERT_TRUE(go("b", output({"s"}, {timer(5)}), "t/Half@1"));
@@ -365,6 +388,7 @@ TEST_F(Receipts, without_an_arm_a_fault_fails_the_instance_and_drops_what_it_wai
   EXPECT_EQ(stage.open.size(), 1u);
 }
 
+// case 82
 TEST_F(Receipts, error_and_timeout_may_carry_any_payload) {
   ASSERT_TRUE(go("a", output({"s"}, {timer(5), timer(6)})));
   const auto pending = stage.pending("w");
@@ -375,6 +399,7 @@ TEST_F(Receipts, error_and_timeout_may_carry_any_payload) {
   EXPECT_EQ(stage.head("w").receipts_timeout, 1u);
 }
 
+// case 74
 TEST_F(Receipts, a_timer_fires_as_the_older_typed_event_where_that_is_the_arm) {
   ASSERT_TRUE(go("a", output({"s"}, {timer(5)}), "t/Half@1"));
   ASSERT_TRUE(stage.say("timer", {}, stage.open.begin()->first));
@@ -382,6 +407,7 @@ TEST_F(Receipts, a_timer_fires_as_the_older_typed_event_where_that_is_the_arm) {
   EXPECT_EQ(stage.head("w").timers, 0u);
 }
 
+// case 127
 TEST_F(Receipts, a_timer_is_never_early) {
   const uint64_t late = static_cast<uint64_t>(stage.clock) + 10 * kSecond;
   ASSERT_TRUE(go("a", output({"s"}, {timer(late)})));
@@ -391,6 +417,7 @@ TEST_F(Receipts, a_timer_is_never_early) {
   EXPECT_GE(*payload.find("delivered_at_ns")->as_uint64(), late);
 }
 
+// case 63
 TEST_F(Receipts, of_an_unknown_intent_change_nothing) {
   auto unknown = stage.say("receipt", encode(SendReceipt{"w", {Bytes(32, '\x09'), "ok", "\xa0", {}, {}}}));
   EXPECT_EQ(unknown.error().reason, "receipt.unknown");
@@ -398,6 +425,7 @@ TEST_F(Receipts, of_an_unknown_intent_change_nothing) {
   EXPECT_EQ(stage.kinds("w").size(), 2u);
 }
 
+// case 163, case 208
 TEST_F(Receipts, random_interleavings_over_a_hundred_cells_never_cross) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(go("c" + std::to_string(i), output({}, {timer(5), timer(6)})));
   auto pending = stage.pending("w");
@@ -447,6 +475,7 @@ StreamFrame frame_for(const Pending& p, uint64_t seq) {
   return f;
 }
 
+// case 195, case 196, case 197, case 198, case 199
 TEST_F(Streams, frames_move_a_cursor_gaps_are_noted_and_the_rest_is_dropped_with_a_reason) {
   ASSERT_TRUE(go("a", output({}, {timer(5)})));
   const Pending p = stage.pending("w")[0];

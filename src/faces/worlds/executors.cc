@@ -1,5 +1,7 @@
 #include "faces/worlds/executors.h"
 
+#include <algorithm>
+
 namespace pawl::worlds {
 namespace {
 
@@ -26,6 +28,20 @@ bool is_literal(std::string_view name) {
 }
 
 }  // namespace
+
+// What goes out is one request: nothing in it may begin another, or say how long it is.
+static Result<void> check_request(const HttpCall& call) {
+  auto bad = [](std::string why) { return fail(Code::invalid, "http.invalid", std::move(why)); };
+  if (call.method.empty() || call.method.size() > 16 || call.method.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos)
+    return bad("method '" + call.method.substr(0, 40) + "' is no HTTP method: GET, POST and the like");
+  for (const auto& [name, value] : call.headers) {
+    const bool token = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127 && c != ':'; });
+    if (!token || value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) return bad("header '" + name.substr(0, 80) + "' is not one line of name and value");
+    for (std::string_view own : {"host", "content-length", "transfer-encoding", "connection"})
+      if (wire::same_name(name, own)) return bad("header '" + name + "' is the server's to set");
+  }
+  return {};
+}
 
 Allowed allowed(std::string_view url, const std::vector<std::string>& allow) {
   const std::string host = host_of(url);
@@ -54,6 +70,7 @@ Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) co
   if (const cbor::Value* headers = params.find("headers"); headers && headers->is_map())
     for (const auto& [key, value] : headers->map())
       if (key.is_text() && value.is_text()) call.headers.emplace_back(key.text(), value.text());
+  TRY_OK(check_request(call));
   if (const cbor::Value* ref = params.find("body_ref"); ref && ref->is_text()) {
     TRY(Bytes digest, parse_hash(ref->text()));
     TRY(Cell cell, service_.door().read(blob_key(name->place.tenant, digest)));

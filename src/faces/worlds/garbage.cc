@@ -2,6 +2,7 @@
 // newest snapshot with its indexes and states. Inside values it follows typed hashes and blob edges,
 // never bytes that merely look like one.
 
+#include <set>
 #include <unordered_set>
 
 #include "faces/worlds/air/normalize.h"
@@ -26,10 +27,14 @@ class Marker {
     for (const auto& [name, module] : loaded->modules) mark_text(module.def.artifact);
     mark_text(world.snapshot_ref);
     const IndexStore store{[&](BytesView digest) { return blobs_.get(digest); }, [](BytesView) -> Result<Bytes> { return Bytes(); }};
-    for (const auto& [name, roots] : world.roots) {
-      for (const Bytes& root : {roots.cells, roots.instances}) TRY_OK(walk_nodes(store, root, [&](BytesView digest) { seen_.emplace(digest); }));
+    std::set<std::pair<std::string, Bytes>> cells, instances;
+    TRY_OK(roots_of(world.snapshot_ref, cells, instances));
+    for (const auto& [name, roots] : world.roots) cells.emplace(name, roots.cells), instances.emplace(name, roots.instances);
+    for (const auto& [name, root] : instances) TRY_OK(walk_nodes(store, root, [&](BytesView digest) { seen_.emplace(digest); }));
+    for (const auto& [name, root] : cells) {
+      TRY_OK(walk_nodes(store, root, [&](BytesView digest) { seen_.emplace(digest); }));
       const Workflow* workflow = loaded->workflow(name);
-      TRY_OK(walk_index(store, roots.cells, [&](const Value& entry) -> Result<bool> {
+      TRY_OK(walk_index(store, root, [&](const Value& entry) -> Result<bool> {
         TRY(Bytes state, parse_digest_array(entry.find("state_hash")));
         seen_.insert(state);
         TRY(Bytes bytes, blobs_.get(state));
@@ -68,6 +73,7 @@ class Marker {
       auto bytes = blobs_.get(digest);
       if (!bytes) continue;
       auto value = cbor::decode(*bytes);
+      if (value && value->is_map() && mark_tree(*value)) continue;
       if (!value || !value->is_map() || value->map().size() != 2 || !value->find("blob_ref") || !value->find("refs")) continue;
       mark_text(value->text_or("blob_ref"));
       if (const Value* refs = value->find("refs"); refs->is_array())
@@ -78,9 +84,36 @@ class Marker {
   }
 
  private:
+  // The roots that the newest snapshot names: those of the world run ahead while another is made.
+  Result<void> roots_of(std::string_view ref, std::set<std::pair<std::string, Bytes>>& cells, std::set<std::pair<std::string, Bytes>>& instances) {
+    TRY(Bytes digest, parse_hash(ref));
+    TRY(Bytes bytes, blobs_.get(digest));
+    TRY(Value blob, cbor::decode(bytes));
+    for (const auto& [field, into] : {std::pair("workflow_index_roots", &cells), std::pair("workflow_instance_roots", &instances)}) {
+      const Value* list = blob.find(field);
+      if (!list || !list->is_array()) continue;
+      for (const Value& root : list->array()) {
+        if (!root.is_array() || root.array().size() != 2 || !root.array()[0].is_text()) continue;
+        TRY(Bytes at, parse_digest_array(&root.array()[1]));
+        into->emplace(root.array()[0].text(), std::move(at));
+      }
+    }
+    return {};
+  }
+
   void mark_text(std::string_view hash) {
     auto digest = parse_hash(hash);
     if (digest && seen_.insert(*digest).second) fresh_.push_back(std::move(*digest));
+  }
+
+  // A workspace's tree leads to its files, directories and annotations.
+  bool mark_tree(const Value& value) {
+    const Value* entries = value.find("entries");
+    if (!entries || !entries->is_array()) return false;
+    mark_text(value.text_or("annotations_hash"));
+    for (const Value& e : entries->array())
+      if (e.is_map()) mark_text(e.text_or("hash")), mark_text(e.text_or("annotations_hash"));
+    return true;
   }
 
   void typed(const Value& value, const Type& type, const Schemas& schemas) {

@@ -33,9 +33,7 @@ std::string blocked_text(const std::string& world, const Quiescence& q, bool str
 }  // namespace
 
 Quiescence Engine::quiescence() const {
-  size_t queued = 0;
-  for (const auto& [slot, box] : mailboxes_) queued += box.size();
-  return {head_.running + head_.waiting, head_.waiting, head_.inflight, queued, head_.timers};
+  return {head_.running + head_.waiting, head_.waiting, head_.inflight, mail_.size(), head_.timers};
 }
 
 Result<Proposal> Engine::proposal(uint64_t id) const {
@@ -150,7 +148,7 @@ Result<void> Engine::migrate(const Loaded& next, std::vector<Value>* report) {
     const bool moved = now->hash != old.hash || !before || module->hash != before->hash;
     bool migrates = false;
     if (moved) {
-      TRY(migrates, runtime_.modules.migrates(*module, fetch(*module)));
+      TRY(migrates, runtime_.modules.migrates(*module, [&] { return fetch(*module); }));
     }
     if (!migrates && cbor::encode(to_value(*old.state)) == cbor::encode(to_value(*now->state))) continue;
     std::vector<std::pair<Bytes, Instance>> cells;
@@ -163,7 +161,7 @@ Result<void> Engine::migrate(const Loaded& next, std::vector<Value>* report) {
     for (auto& [key, instance] : cells) {
       Result<Bytes> state = *instance.state;
       if (migrates) {
-        auto ran = runtime_.modules.run(*module, "migrate", encode_input({instance.state, {now->def.state, cbor::canonical(Value()), {}}, {}}), world_->limits, fetch(*module));
+        auto ran = runtime_.modules.run(*module, "migrate", encode_input({instance.state, {now->def.state, cbor::canonical(Value()), {}}, {}}), world_->limits, [&] { return fetch(*module); });
         auto output = ran ? decode_output(ran->output) : Result<StepOutput>(fail(ran.error()));
         if (!output) state = fail(output.error());
         else if (!output->state) state = fail(Code::unprocessable, "workflow.output_invalid", "migrate gave no state");

@@ -11,55 +11,57 @@ std::unexpected<Error> refused(std::string why) { return fail(Code::invalid, "ma
 
 }  // namespace
 
+// {"$tag": arm, "$value": value}: the arm refers to the value's schema, so this is canonical as it is.
+static Bytes wrapped(std::string_view arm, BytesView canonical) {
+  Bytes out(cbor::kSelfDescribed);
+  cbor::Out(out).map(2).text("$tag").text(arm).text("$value").raw(canonical.substr(cbor::kSelfDescribed.size()));
+  return out;
+}
+
+Result<Bytes> Engine::key_of(const Binding& b, const Event& event, BytesView value) const {
+  const Workflow& w = *b.workflow;
+  const BytesView found = follow(value, b.key_path);
+  if (found.empty()) return refused("event '" + event.schema + "' has no key for workflow '" + w.def.name + "'");
+  auto key = normalize_bytes(Bytes(cbor::kSelfDescribed).append(found), *w.key, loaded_->schemas);
+  if (!key) return refused("event '" + event.schema + "' key for workflow '" + w.def.name + "': " + key.error().message);
+  if (event.key && *event.key != *key)
+    return refused("event '" + event.schema + "' carried key that differs from extracted key for workflow '" + w.def.name + "'");
+  return key;
+}
+
 Result<Engine::Prepared> Engine::prepare(Event event) const {
-  const Schemas& schemas = loaded_->schemas;
-  auto decoded = cbor::decode(event.value);
-  auto normal = decoded ? normalize_named(*decoded, event.schema, schemas) : Result<cbor::Value>(fail(decoded.error()));
+  auto normal = normalize_bytes(event.value, event.schema, loaded_->schemas);
   if (!normal) return refused("event '" + event.schema + "' payload failed validation: " + normal.error().message);
-  Prepared out;
-  out.event = {event.schema, cbor::canonical(*normal), event.key};
-  auto routes = loaded_->routes.find(event.schema);
+  Prepared out{{std::move(event.schema), std::move(*normal), std::move(event.key)}};
+  auto routes = loaded_->routes.find(out.event.schema);
   if (routes == loaded_->routes.end()) return out;
+  std::optional<Bytes> first;
   for (const Binding& b : routes->second) {
     const Workflow& w = *b.workflow;
-    const cbor::Value* seen = &*normal;  // as the workflow sees it
-    Result<cbor::Value> fitted = cbor::Value();
-    Event delivered{w.def.event, out.event.value, {}};
-    if (w.def.event != event.schema) {
-      fitted = b.arm.empty() ? normalize(*normal, *w.event, schemas) : normalize(cbor::Map{{"$tag", b.arm}, {"$value", *normal}}, *w.event, schemas);
-      if (!fitted) return refused("event '" + event.schema + "' payload failed validation: " + fitted.error().message);
-      delivered.value = cbor::canonical(*fitted);
-      seen = &*fitted;
-    }
+    Event delivered{w.def.event, b.arm.empty() ? out.event.value : wrapped(b.arm, out.event.value), {}};
     if (w.def.keyed()) {
-      const cbor::Value* found = follow(b.subscribed == event.schema ? *normal : *seen, b.key_path);
-      if (!found) return refused("event '" + event.schema + "' has no key for workflow '" + w.def.name + "'");
-      auto key = normalize(*found, *w.key, schemas);
-      if (!key) return refused("event '" + event.schema + "' key for workflow '" + w.def.name + "': " + key.error().message);
-      delivered.key = cbor::canonical(*key);
-      if (event.key && *event.key != *delivered.key)
-        return refused("event '" + event.schema + "' carried key that differs from extracted key for workflow '" + w.def.name + "'");
-      if (!out.event.key) out.event.key = delivered.key;
-    } else if (event.key) {
-      return refused("event '" + event.schema + "' carries a key, but workflow '" + w.def.name + "' is unkeyed");
+      TRY(delivered.key, key_of(b, out.event, b.subscribed == out.event.schema ? out.event.value : delivered.value));
+      if (!first) first = delivered.key;
+    } else if (out.event.key) {
+      return refused("event '" + out.event.schema + "' carries a key, but workflow '" + w.def.name + "' is unkeyed");
     }
     out.deliveries.emplace_back(&w, std::move(delivered));
   }
+  if (!out.event.key) out.event.key = std::move(first);
   return out;
 }
 
 Result<Accepted> Engine::admit(Prepared prepared) {
   const Moment moment = next_moment();
-  const Accepted accepted{event_hash(prepared.event), moment.height};
-  std::vector<std::pair<std::string, Bytes>> index{{"e", accepted.event_hash}};
-  for (const auto& [workflow, event] : prepared.deliveries)
-    index.emplace_back("c", instance_id(workflow->def.name, event.key ? *event.key : Bytes()));
-  TRY_OK(record(domain_event_record(prepared.event, moment, accepted.event_hash), std::move(index)));
+  const Digest digest = event_digest(prepared.event);
+  Accepted accepted{hash_text(digest), moment.height};
+  if (recorded_) TRY_OK(agree(domain_event_record(prepared.event, moment, accepted.event_hash)));
+  EventNote note{prepared.event, moment, view(digest)};
+  for (const auto& [workflow, event] : prepared.deliveries) note.cells.emplace_back(workflow->def.name, event.key ? BytesView(*event.key) : BytesView());
+  turn_.note(encode_note(place_, note));
+  ++head_.height;
   ++head_.events;
-  for (auto& [workflow, event] : prepared.deliveries) {
-    Bytes key = event.key ? *event.key : Bytes();
-    push({workflow, std::move(key), std::move(event), moment});
-  }
+  for (auto& [workflow, event] : prepared.deliveries) mail_.push({workflow, std::move(event), moment});
   return accepted;
 }
 

@@ -136,13 +136,33 @@ Result<Value> Engine::do_apply(const Value& params) {
   return Value(cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_hash_new", p.manifest_hash}});
 }
 
+Result<Value> Engine::do_workspace_resolve(const Value& params) {
+  TRY_OK(check_workspace_name(params.text_or("workspace")));
+  TRY(auto cell, turn_.read_as<Instance>(cell_key(place_, kWorkspaceWorkflow, cbor::canonical(Value(params.text_or("workspace")))), decode_instance));
+  const Value* version = params.find("version");
+  return resolve_workspace(cell ? cell->state : std::nullopt, version ? version->as_uint64() : std::nullopt);
+}
+
+Result<Value> Engine::do_workspace_root(const Value& params) {
+  TRY_OK(check_workspace_name(params.text_or("workspace")));
+  const IndexStore store = index_store();
+  TRY(Bytes root, Workspace(store).empty_root());
+  return Value(cbor::Map{{"root_hash", hash_text(root)}});
+}
+
 const Engine::Internal* Engine::internal(std::string_view effect) {
-  static constexpr std::array<Internal, 10> kInternal{{
+  static constexpr std::array<Internal, 21> kInternal{{
       {"sys/blob.put@1", &Engine::do_blob_put}, {"sys/blob.get@1", &Engine::do_blob_get},
       {"sys/introspect.manifest@1", &Engine::do_introspect_manifest}, {"sys/introspect.workflow_state@1", &Engine::do_introspect_state},
       {"sys/introspect.journal_head@1", &Engine::do_introspect_head}, {"sys/introspect.list_cells@1", &Engine::do_introspect_cells},
       {"sys/governance.propose@1", &Engine::do_propose}, {"sys/governance.shadow@1", &Engine::do_shadow},
       {"sys/governance.approve@1", &Engine::do_approve}, {"sys/governance.apply@1", &Engine::do_apply},
+      {"sys/workspace.resolve@1", &Engine::do_workspace_resolve}, {"sys/workspace.empty_root@1", &Engine::do_workspace_root},
+      {"sys/workspace.list@1", nullptr, &Workspace::list}, {"sys/workspace.read_ref@1", nullptr, &Workspace::read_ref},
+      {"sys/workspace.read_bytes@1", nullptr, &Workspace::read_bytes}, {"sys/workspace.write_bytes@1", nullptr, &Workspace::write_bytes},
+      {"sys/workspace.write_ref@1", nullptr, &Workspace::write_ref}, {"sys/workspace.remove@1", nullptr, &Workspace::remove},
+      {"sys/workspace.diff@1", nullptr, &Workspace::diff}, {"sys/workspace.annotations_get@1", nullptr, &Workspace::annotations_get},
+      {"sys/workspace.annotations_set@1", nullptr, &Workspace::annotations_set},
   }};
   for (const Internal& row : kInternal)
     if (row.effect == effect) return &row;
@@ -151,7 +171,9 @@ const Engine::Internal* Engine::internal(std::string_view effect) {
 
 Result<void> Engine::answer_internal(const Pending& intent) {
   TRY(Value params, cbor::decode(intent.params));
-  auto answer = (this->*internal(intent.identity.effect)->act)(params);
+  const Internal& row = *internal(intent.identity.effect);
+  const IndexStore store = index_store();
+  auto answer = row.tree ? (Workspace(store).*row.tree)(params) : (this->*row.act)(params);
   if (!answer && (answer.error().code == Code::corrupt || answer.error().code == Code::internal || answer.error().code == Code::unavailable))
     return fail(std::move(answer.error()));
   Receipt receipt{intent.intent, "ok", {}, {}, Bytes(64, '\0')};

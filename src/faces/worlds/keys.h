@@ -69,9 +69,11 @@ inline std::optional<EffectName> parse_effect_id(std::string_view id) {
 }
 
 // View rows: the world's journal and what points into it.
-inline Bytes record_row(const Place& p, uint64_t seq) { return prefix({"j", p.tenant, p.world}) + ordered64(seq); }
 inline Bytes records_prefix(const Place& p) { return prefix({"j", p.tenant, p.world}); }
-// `kind`: e event hash, i intent, c cell, s snapshot (of nothing further).
-inline Bytes index_prefix(const Place& p, std::string_view kind, BytesView what) { return prefix({"x", p.tenant, p.world, kind, what}); }
+inline Bytes record_row(const Place& p, uint64_t seq) { return records_prefix(p).append(ordered64(seq)); }
+// `kind`: e event digest, i intent, c cell, s snapshot (of nothing further). The seq follows, eight
+// bytes; a longer row is of something longer.
+inline Bytes index_prefix(const Place& p, std::string_view kind, BytesView what) { return prefix({"x", p.tenant, p.world, kind}).append(what); }
+inline Bytes cell_name(std::string_view workflow, BytesView key) { return Bytes(workflow).append(1, '\0').append(key); }
 
 }  // namespace pawl::worlds

@@ -68,7 +68,7 @@ void fields(F& f, T& v) {
 }
 template <class F, Like<Head> T>
 void fields(F& f, T& v) {
-  f(v.height), f(v.logical_now), f(v.snapshots), f(v.next_proposal), f(v.queued), f(v.chain), f(v.running), f(v.waiting), f(v.completed);
+  f(v.height), f(v.logical_now), f(v.marks), f(v.next_proposal), f(v.queued), f(v.chain), f(v.running), f(v.waiting), f(v.completed);
   f(v.failed), f(v.inflight), f(v.timers), f(v.events), f(v.intents), f(v.receipts_ok), f(v.receipts_error), f(v.receipts_timeout);
   f(v.frames), f(v.steps), f(v.steps_failed), f(v.proposed), f(v.shadowed), f(v.approved), f(v.applied);
 }

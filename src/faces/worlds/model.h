@@ -2,6 +2,7 @@
 // What a world keeps in cells. Each struct is one kind of cell; keys.h says where it stands.
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "faces/worlds/abi.h"
@@ -9,6 +10,8 @@
 #include "wasm/runner.h"
 
 namespace pawl::worlds {
+
+struct Loaded;
 
 // What a world is: changed by creation, apply and snapshots only.
 struct World {
@@ -36,7 +39,7 @@ struct World {
 struct Head {
   uint64_t height = 0;           // seq of the next record
   uint64_t logical_now = 0;
-  uint64_t snapshots = 0;        // taken so far: the epoch of dirty marks
+  uint64_t marks = 0;            // the epoch of dirty marks: grows when marked cells go into the index
   uint64_t next_proposal = 0;
   uint64_t queued = 0;           // deliveries that wait for a further turn
   uint64_t chain = 0;            // steps since the last input from outside
@@ -45,6 +48,11 @@ struct Head {
   uint64_t events = 0, intents = 0, receipts_ok = 0, receipts_error = 0, receipts_timeout = 0, frames = 0;
   uint64_t steps = 0, steps_failed = 0;
   uint64_t proposed = 0, shadowed = 0, approved = 0, applied = 0;
+
+  // Beside the decoded cell and not in it: whoever changes the world or its manifest writes the head
+  // in the same turn, so what the head was written with is what they are.
+  std::shared_ptr<const World> world{};
+  std::shared_ptr<const Loaded> loaded{};
 };
 
 enum class Status : uint8_t { running, waiting, completed, failed };
@@ -67,7 +75,7 @@ struct Instance {
   std::string module_version{};
   std::vector<Inflight> inflight{};  // by emission
   std::string failure{};             // why it failed
-  uint64_t dirty = 0;                // Head::snapshots when it was marked for the next snapshot, plus one
+  uint64_t dirty = 0;                // Head::marks when it was marked for the next snapshot, plus one
 };
 
 // Open work: an intent whose receipt has not come.

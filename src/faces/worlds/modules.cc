@@ -1,6 +1,10 @@
 #include "faces/worlds/modules.h"
 
+#include "faces/worlds/workspace.h"
+
 namespace pawl::worlds {
+
+Modules::Modules(wasm::Runner* runner) : runner_(runner) { add("sys/builtin_workspaces@1", std::make_unique<WorkspaceModule>()); }
 
 Result<wasm::Runner*> Modules::runner(const Module& module) const {
   if (module.def.artifact == kNoHash)

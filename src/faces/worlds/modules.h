@@ -28,7 +28,7 @@ struct Ran {
 
 class Modules {
  public:
-  explicit Modules(wasm::Runner* runner = nullptr) : runner_(runner) {}
+  explicit Modules(wasm::Runner* runner = nullptr);  // knows sys/builtin_workspaces@1
   // Before any world runs.
   void add(std::string module, std::unique_ptr<NativeModule> native) { natives_[std::move(module)] = std::move(native); }
 

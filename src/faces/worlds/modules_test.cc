@@ -64,6 +64,7 @@ struct Sample : testing::Test {
   std::unique_ptr<Stage> stage_;
 };
 
+// case 203, case 204, case 206
 TEST_F(Sample, an_order_is_charged_retried_with_backoff_and_closed) {
   make("order", "shop/order_wasm@1", "order");
   const std::string w = "shop/order.step@1";
@@ -118,6 +119,7 @@ TEST_F(Sample, notes_keep_revisions_unite_tags_and_are_archived) {
   EXPECT_EQ(state(w, "n"), "null");
 }
 
+// case 141
 TEST_F(Sample, one_event_fans_out_in_manifest_order_and_emitted_ones_come_after) {
   make("fanout", "fan/wasm@1", "fanout");
   send("fan/Placed@1", R"({"order":"o1","sku":"s","qty":8})");
@@ -133,6 +135,7 @@ TEST_F(Sample, one_event_fans_out_in_manifest_order_and_emitted_ones_come_after)
   EXPECT_EQ(stage().dump("f"), stage().dump("w"));
 }
 
+// case 89
 TEST_F(Sample, the_world_of_the_vectors_runs_on_its_own_module) {
   const json::Value v = vector_file("world_basic.json");
   const Bytes script = slurp("tests/vectors/worlds/modules/script.wasm");
@@ -157,6 +160,19 @@ TEST_F(Sample, the_world_of_the_vectors_runs_on_its_own_module) {
   const Instance a = wasm_stage.cell("w", "w/main@1", *unhex("d9d9f76161"));
   EXPECT_EQ(*a.state, "A0;Receipt;");
   EXPECT_EQ(a.module_version, "sha256:251a7d2b75cbb51b7f61db2d81ccbfb6257d303f36127a0c74b7413c0b9488f8");
+}
+
+TEST_F(Sample, a_module_whose_bytes_are_missing_fails_its_step_even_when_it_was_compiled_before) {
+  make("notes", "notes/wasm@1", "notes");
+  send("notes/Created@1", R"({"note_id":"n","title":"t","body":"b"})");
+  Stage other(&host);  // the same host, another store
+  AuthorOptions options;
+  options.artifacts["notes/wasm@1"] = hash_text(sha256(built("notes")));
+  ASSERT_TRUE(other.create("w", vector_file("worlds/notes.air.json"), options));
+  auto r = other.http("POST", "/v1/worlds/w/events", R"({"schema":"notes/Created@1","value":{"note_id":"n","title":"t","body":"b"}})");
+  ASSERT_EQ(r.status, 202) << r.body;
+  EXPECT_NE(other.cell("w", "notes/note@1", key_of("n")).failure.find("missing_cas_dependency"), std::string::npos);
+  EXPECT_EQ(other.verify_all().difference, "");
 }
 
 TEST_F(Sample, a_module_that_loops_fails_its_step_and_the_world_goes_on) {

@@ -11,6 +11,7 @@ const WorldsProgram::Row WorldsProgram::kVerbs[] = {
     {"snapshot", &WorldsProgram::snapshot}, {"compact", &WorldsProgram::compact}, {"govern", &WorldsProgram::govern},
     {"fork", &WorldsProgram::fork},         {"put_blob", &WorldsProgram::put_blob}, {"put_secret", &WorldsProgram::put_secret},
     {"collect", &WorldsProgram::collect},   {"events", &WorldsProgram::events},
+    {"workspace", &WorldsProgram::workspace},
 };
 
 Result<Bytes> WorldsProgram::run(Turn& turn, const Input& input) const {
@@ -20,16 +21,7 @@ Result<Bytes> WorldsProgram::run(Turn& turn, const Input& input) const {
 }
 
 void WorldsProgram::view(const Committed& frame, ViewRows& rows) const {
-  for (const Bytes& bytes : frame.notes) {
-    if (auto compaction = decode_compaction(bytes)) {
-      for (uint64_t seq = compaction->from; seq < compaction->to; ++seq) rows.erase(record_row(compaction->place, seq));
-      continue;
-    }
-    auto note = decode_note(bytes);
-    if (!note) continue;
-    rows.put(record_row(note->place, note->seq), note->payload);
-    for (const auto& [kind, what] : note->index) rows.put(index_prefix(note->place, kind, what) + ordered64(note->seq), {});
-  }
+  for (const Bytes& note : frame.notes) put_rows(note, rows);
 }
 
 // Receipts come under the tenant of their effect, whoever brings them.
@@ -123,8 +115,17 @@ Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
 }
 
 Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
-  Engine engine(turn, {input.caller.tenant, input.body}, runtime_);
+  const Place place = place_of(input, input.body);
+  Engine engine(turn, place, runtime_);
   TRY_OK(engine.open());
+  TRY(bool last, engine.prepare_snapshot());
+  if (!last) {  // the caller's answer comes from the turn that takes it
+    const std::string next = effect_id(place, "snapshot-" + std::to_string(engine.head().marks));
+    turn.open(Effect{next, To::cell, std::string(kProgram), place.tenant, "snapshot", 0, place.world});
+    turn.answer_later(next);
+    TRY_OK(engine.close());
+    return Bytes();
+  }
   TRY(std::string ref, engine.snapshot());
   TRY_OK(engine.close());
   return json::print(json::object({{"snapshot_ref", ref}, {"height", engine.world().snapshot_height}, {"manifest_hash", engine.world().manifest_hash}}));
@@ -253,6 +254,40 @@ Result<Bytes> WorldsProgram::put_secret(Turn& turn, const Input& input) const {
   if (!v.value.empty()) secret.versions.emplace_back(turn.now(), v.value);
   turn.write(where, encode(secret));
   return json::print(json::object({{"binding_id", v.binding}, {"version", uint64_t{secret.versions.size()}}, {"created_at_ns", static_cast<int64_t>(turn.now())}}));
+}
+
+// Operations one after the other on a root; without one, a new empty root.
+Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
+  static constexpr struct {
+    std::string_view op, params;
+    Result<cbor::Value> (Workspace::*act)(const cbor::Value&) const;
+  } kOps[] = {{"write_bytes", "sys/WorkspaceWriteBytesParams@1", &Workspace::write_bytes}, {"write_ref", "sys/WorkspaceWriteRefParams@1", &Workspace::write_ref},
+              {"remove", "sys/WorkspaceRemoveParams@1", &Workspace::remove}, {"set_annotations", "sys/WorkspaceAnnotationsSetParams@1", &Workspace::annotations_set}};
+  TRY(json::Value order, json::parse(input.body));
+  Blobs blobs(turn, input.caller.tenant);
+  const IndexStore store{[&](BytesView digest) { return blobs.get(digest); }, [&](BytesView bytes) { return blobs.put(bytes); }};
+  const Workspace trees(store);
+  const std::string base(order.string_or("root_hash"));
+  if (base.empty()) {
+    TRY(Bytes root, trees.empty_root());
+    return json::print(json::object({{"root_hash", hash_text(root)}}));
+  }
+  std::string root = base;
+  const json::Value* list = order.find("operations");
+  if (!list || !list->is_array()) return fail(Code::invalid, "invalid_request", "operations is a list");
+  for (const json::Value& item : list->array()) {
+    const auto* row = std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& r) { return r.op == item.string_or("op"); });
+    if (row == std::end(kOps)) return fail(Code::invalid, "invalid_request", "an operation is write_bytes, write_ref, remove or set_annotations, not '" + std::string(item.string_or("op")) + "'");
+    json::Object given;
+    given.add("root_hash", root);
+    for (const auto& [name, value] : item.object())
+      if (name != "op") given.add(name == "bytes_b64" ? "bytes" : name, value);
+    TRY(cbor::Value params, from_json(json::Value(std::move(given)), *builtins_.schemas().find(row->params), builtins_.schemas()));
+    TRY(params, normalize_named(params, row->params, builtins_.schemas()));
+    TRY(cbor::Value made, (trees.*row->act)(params));
+    root = made.text_or("new_root_hash");
+  }
+  return json::print(json::object({{"base_root_hash", base}, {"new_root_hash", root}}));
 }
 
 Result<Bytes> WorldsProgram::collect(Turn& turn, const Input& input) const {

@@ -89,6 +89,7 @@ class WorldsProgram final : public Program {
   std::string_view name() const override { return kProgram; }
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
+  uint32_t view_version() const override { return 2; }
   const Builtins& builtins() const { return builtins_; }
   const Runtime& runtime() const { return runtime_; }
 
@@ -114,6 +115,7 @@ class WorldsProgram final : public Program {
   Result<Bytes> put_blob(Turn& turn, const Input& input) const;
   Result<Bytes> put_secret(Turn& turn, const Input& input) const;
   Result<Bytes> collect(Turn& turn, const Input& input) const;
+  Result<Bytes> workspace(Turn& turn, const Input& input) const;
 
   Builtins builtins_;
   Runtime runtime_;

@@ -80,54 +80,64 @@ Result<void> Engine::fire_timer(BytesView intent) {
   return accept_receipt(std::move(receipt));
 }
 
-Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
+// What is wrong with a receipt, if anything; its payload is canonical afterwards where it fits.
+Result<void> Engine::check_receipt(const Pending& intent, Receipt& receipt) const {
+  auto bad = [](std::string why) { return fail(Code::invalid, "receipt.invalid_payload", std::move(why)); };
   const DeclaredEffect* effect = loaded_->effect(intent.identity.effect);
   const Module* executor = effect ? loaded_->module(effect->def.impl.module) : nullptr;
-  std::string wrong, code = "receipt.invalid_payload";
-  if (!effect || effect->hash != intent.identity.effect_hash) wrong = "receipt effect hash mismatch for '" + intent.identity.effect + "'";
-  else if (!executor || executor->hash != intent.identity.executor_module_hash) wrong = "receipt executor module hash mismatch for '" + intent.identity.effect + "'";
-  else if (auto ok = check_signature(intent, receipt); !ok) wrong = ok.error().message, code = ok.error().reason;
-  if (wrong.empty()) {
-    auto payload = normalize_bytes(receipt.payload, effect->def.receipt, loaded_->schemas);
-    if (payload) receipt.payload = std::move(*payload);
-    else if (receipt.status == "ok")
-      wrong = "failed to decode receipt payload: receipt payload for '" + intent.identity.effect + "' failed schema '" + effect->def.receipt + "': " + payload.error().message;
-  }
-  Moved moved;
-  if (intent.identity.effect == "sys/blob.get@1" && receipt.status == "ok" && wrong.empty()) {
-    TRY(Bytes digest, blobs_.put(receipt.payload));
-    moved = {hash_text(digest), receipt.payload.size()};
-  }
-  const Moment moment = next_moment();
-  TRY_OK(record(effect_receipt_record(receipt, moved, moment), {{"i", intent.intent}, {"c", instance_id(intent.workflow, intent.key)}}));
-  ++(receipt.status == "ok" ? head_.receipts_ok : receipt.status == "error" ? head_.receipts_error : head_.receipts_timeout);
-  if (!wrong.empty()) return fault(intent, receipt, moment, std::move(code), std::move(wrong));
+  if (!effect || effect->hash != intent.identity.effect_hash) return bad("receipt effect hash mismatch for '" + intent.identity.effect + "'");
+  if (!executor || executor->hash != intent.identity.executor_module_hash) return bad("receipt executor module hash mismatch for '" + intent.identity.effect + "'");
+  TRY_OK(check_signature(intent, receipt));
+  auto payload = normalize_bytes(receipt.payload, effect->def.receipt, loaded_->schemas);
+  if (payload) receipt.payload = std::move(*payload);
+  else if (receipt.status == "ok")
+    return bad("failed to decode receipt payload: receipt payload for '" + intent.identity.effect + "' failed schema '" + effect->def.receipt + "': " + payload.error().message);
+  return {};
+}
 
-  const Workflow* w = loaded_->workflow(intent.workflow);
-  if (!w) return fault(intent, receipt, moment, "receipt.delivery_failed", "workflow '" + intent.workflow + "' is no longer in the manifest");
+// The receipt as the workflow takes it; nothing when no arm does.
+Result<std::optional<Event>> Engine::receipt_event(const Workflow& w, const Pending& intent, const Receipt& receipt) const {
+  const Value cost = receipt.cost_cents ? Value(*receipt.cost_cents) : Value();
   cbor::Map body = envelope(intent);
   body.emplace_back("receipt_payload", octets(receipt.payload));
   body.emplace_back("status", receipt.status);
-  body.emplace_back("cost_cents", receipt.cost_cents ? Value(*receipt.cost_cents) : Value());
+  body.emplace_back("cost_cents", cost);
   body.emplace_back("signature", octets(receipt.signature));
-  auto event = fit(*w, "sys/EffectReceiptEnvelope@1", Value(std::move(body)));
+  auto event = fit(w, "sys/EffectReceiptEnvelope@1", Value(std::move(body)));
   for (const Typed& typed : kTyped) {
     if (event || typed.effect != intent.identity.effect) continue;
     TRY(Value params, cbor::decode(intent.params));
     auto answer = cbor::decode(receipt.payload);
-    event = fit(*w, typed.schema, cbor::Map{{"intent_hash", hash_text(intent.intent)}, {"workflow", intent.workflow}, {"effect", intent.identity.effect},
-                                            {"status", receipt.status}, {"requested", params}, {"receipt", answer ? *answer : Value()},
-                                            {"cost_cents", receipt.cost_cents ? Value(*receipt.cost_cents) : Value()}, {"signature", octets(receipt.signature)}});
+    event = fit(w, typed.schema, cbor::Map{{"intent_hash", hash_text(intent.intent)}, {"workflow", intent.workflow}, {"effect", intent.identity.effect},
+                                           {"status", receipt.status}, {"requested", params}, {"receipt", answer ? *answer : Value()},
+                                           {"cost_cents", cost}, {"signature", octets(receipt.signature)}});
   }
+  if (event && intent.keyed) event->key = intent.key;
+  return event;
+}
+
+Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
+  auto fits = check_receipt(intent, receipt);
+  Moved moved;
+  if (intent.identity.effect == "sys/blob.get@1" && receipt.status == "ok" && fits) {
+    TRY(Bytes digest, blobs_.put(receipt.payload));
+    moved = {hash_text(digest), receipt.payload.size()};
+  }
+  const Moment moment = next_moment();
+  TRY_OK(record(effect_receipt_record(receipt, moved, moment), {{"i", intent.intent}, {"c", cell_name(intent.workflow, intent.key)}}));
+  ++(receipt.status == "ok" ? head_.receipts_ok : receipt.status == "error" ? head_.receipts_error : head_.receipts_timeout);
+  if (!fits) return fault(intent, receipt, moment, fits.error().reason, fits.error().message);
+  const Workflow* w = loaded_->workflow(intent.workflow);
+  if (!w) return fault(intent, receipt, moment, "receipt.delivery_failed", "workflow '" + intent.workflow + "' is no longer in the manifest");
+  TRY(std::optional<Event> event, receipt_event(*w, intent, receipt));
   if (!event)
     return fault(intent, receipt, moment, "receipt.delivery_failed", "event schema '" + w->def.event + "' of workflow '" + w->def.name + "' takes no receipt of '" + intent.identity.effect + "'");
-  if (intent.keyed) event->key = intent.key;
   TRY(Cells cells, read_cell(*w, intent.key));
   turn_.erase(pending_key(place_, intent.intent));
   turn_.withdraw(effect_id(place_, hex(intent.intent)));
   unlist(cells, intent.intent);
   if (cells.before) save(w->def.name, intent.key, cells);
-  push({w, intent.key, std::move(*event), moment});
+  mail_.push({w, std::move(*event), moment});
   return {};
 }
 
@@ -161,10 +171,10 @@ Result<void> Engine::fault(const Pending& intent, const Receipt& receipt, const 
                                        {"error_code", code}, {"error_message", message}, {"delivered_rejected", rejected.has_value()},
                                        {"workflow_failed", !rejected.has_value()}, {"dropped_pending_receipts", dropped}})
     data.emplace_back(name, value);
-  TRY_OK(record(custom_record("workflow.receipt_fault", Value(std::move(data))), {{"c", instance_id(intent.workflow, intent.key)}}));
+  TRY_OK(record(custom_record("workflow.receipt_fault", Value(std::move(data))), {{"c", cell_name(intent.workflow, intent.key)}}));
   if (!rejected) return {};
   if (intent.keyed) rejected->key = intent.key;
-  push({w, intent.key, std::move(*rejected), moment});
+  mail_.push({w, std::move(*rejected), moment});
   return {};
 }
 
@@ -225,12 +235,12 @@ Result<bool> Engine::accept_frame(StreamFrame frame) {
     TRY_OK(record(custom_record("workflow.stream_gap", Value(std::move(data))), {{"i", frame.intent}}));
   }
   const Moment moment = next_moment();
-  TRY_OK(record(stream_frame_record(frame, moment), {{"i", frame.intent}, {"c", instance_id(intent->workflow, intent->key)}}));
+  TRY_OK(record(stream_frame_record(frame, moment), {{"i", frame.intent}, {"c", cell_name(intent->workflow, intent->key)}}));
   ++head_.frames;
   at->last_stream_seq = frame.seq;
   save(w->def.name, intent->key, cells);
   if (key) event->key = key;
-  push({w, intent->key, std::move(*event), moment});
+  mail_.push({w, std::move(*event), moment});
   TRY_OK(drain());
   return true;
 }

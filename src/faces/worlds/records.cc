@@ -189,48 +189,4 @@ json::Value record_json(uint64_t seq, BytesView payload) {
   return json::Value(std::move(entry));
 }
 
-Bytes encode(const Note& n) {
-  Bytes out;
-  Writer w(out);
-  w.u8('r');
-  w.str(n.place.tenant), w.str(n.place.world), w.uint(n.seq), w.str(n.payload);
-  w.uint(n.index.size());
-  for (const auto& [kind, what] : n.index) w.str(kind), w.str(what);
-  return out;
-}
-
-Result<Note> decode_note(BytesView in) {
-  Reader r(in);
-  Note n;
-  if (r.u8() != 'r') return fail(Code::corrupt, "journal.error", "not a record's note");
-  n.place.tenant = r.str();
-  n.place.world = r.str();
-  n.seq = r.uint();
-  n.payload = r.str();
-  n.index.resize(r.count());
-  for (auto& [kind, what] : n.index) kind = r.str(), what = r.str();
-  if (!r.done()) return fail(Code::corrupt, "journal.error", "a record's note is damaged");
-  return n;
-}
-
-Bytes encode_compaction(const Place& place, uint64_t from, uint64_t to) {
-  Bytes out;
-  Writer w(out);
-  w.u8('c');
-  w.str(place.tenant), w.str(place.world), w.uint(from), w.uint(to);
-  return out;
-}
-
-std::optional<Compaction> decode_compaction(BytesView in) {
-  Reader r(in);
-  if (r.u8() != 'c') return {};
-  Compaction c;
-  c.place.tenant = r.str();
-  c.place.world = r.str();
-  c.from = r.uint();
-  c.to = r.uint();
-  if (!r.done()) return {};
-  return c;
-}
-
 }  // namespace pawl::worlds

@@ -65,21 +65,4 @@ Result<StreamFrame> frame_of(const cbor::Value& record);
 json::Value record_json(uint64_t seq, BytesView payload);
 std::string_view record_kind(const cbor::Value& record);
 
-// A note of a frame: one record and what should point to it.
-struct Note {
-  Place place;
-  uint64_t seq = 0;
-  Bytes payload;
-  std::vector<std::pair<std::string, Bytes>> index{};  // kind of keys.h, and what
-};
-Bytes encode(const Note& note);
-Result<Note> decode_note(BytesView in);
-// Forgets records [from, to).
-Bytes encode_compaction(const Place& place, uint64_t from, uint64_t to);
-struct Compaction {
-  Place place;
-  uint64_t from = 0, to = 0;
-};
-std::optional<Compaction> decode_compaction(BytesView in);
-
 }  // namespace pawl::worlds

@@ -61,6 +61,7 @@ TEST_F(Replay, the_journal_of_the_vectors_comes_out_byte_for_byte) {
   EXPECT_EQ(hex(pending[0].intent), after.find("pending")->array()[0].string());
 }
 
+// case 32, case 47, case 136, case 137
 TEST_F(Replay, intents_and_contexts_have_the_bytes_of_the_vectors) {
   const json::Value intents = vector_file("intent_hash.json");
   for (const json::Value& v : intents.find("vectors")->array()) {
@@ -94,6 +95,7 @@ TEST_F(Replay, intents_and_contexts_have_the_bytes_of_the_vectors) {
 }
 
 // A busy life: chains, faults, streams, failures, snapshots, governance.
+// case 81, case 86, case 90, case 130, case 131
 TEST_F(Replay, at_every_record_boundary_snapshot_and_tail_equal_the_live_world) {
   ASSERT_TRUE(stage.create("w", test_air()));
   std::map<uint64_t, Bytes> live;
@@ -173,6 +175,7 @@ IndexChange entry(int i, bool there = true) {
   return out;
 }
 
+// case 169
 TEST(cell_index, the_root_is_a_function_of_the_set_alone) {
   Store store;
   const IndexStore index = store.index();
@@ -203,6 +206,7 @@ TEST(cell_index, a_change_rewrites_one_path) {
   EXPECT_LE(store.puts, 4u);
 }
 
+// case 186
 TEST_F(Replay, a_snapshot_costs_what_changed_and_forgets_cells_that_are_gone) {
   ASSERT_TRUE(stage.create("w", test_air()));
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(go("c" + std::to_string(i)));
@@ -222,6 +226,7 @@ TEST_F(Replay, a_snapshot_costs_what_changed_and_forgets_cells_that_are_gone) {
   EXPECT_EQ(stage.head("w").completed, 0u);
 }
 
+// case 176, case 180
 TEST_F(Replay, equal_worlds_have_equal_snapshots) {
   ASSERT_TRUE(stage.create("w", test_air()));
   for (const char* id : {"b", "a", "c"}) ASSERT_TRUE(go(id, output({"1"}, {timer(5), timer(6)})));
@@ -246,6 +251,7 @@ TEST_F(Replay, a_fork_keeps_its_effects_to_itself_and_may_be_answered_from_the_p
   EXPECT_EQ(stage.open.size(), open + 1);
 }
 
+// case 168
 TEST_F(Replay, a_damaged_blob_is_an_error_and_never_wrong_data) {
   ASSERT_TRUE(stage.create("w", test_air()));
   auto bad = stage.lab([&](Turn& turn) -> Result<Bytes> {
@@ -257,6 +263,7 @@ TEST_F(Replay, a_damaged_blob_is_an_error_and_never_wrong_data) {
   EXPECT_EQ(bad.error().reason, "store.error");
 }
 
+// case 185
 TEST_F(Replay, garbage_is_what_nothing_leads_to) {
   ASSERT_TRUE(stage.create("w", test_air()));
   ASSERT_TRUE(go("a"));
@@ -273,6 +280,7 @@ TEST_F(Replay, garbage_is_what_nothing_leads_to) {
   EXPECT_EQ(stage.log(id, "t/main@1", key_of("a")), std::vector<std::string>{"Do"});
 }
 
+// case 184
 TEST_F(Replay, compaction_drops_a_prefix_and_heights_go_on) {
   ASSERT_TRUE(stage.create("w", test_air()));
   ASSERT_TRUE(go("a"));

@@ -92,7 +92,7 @@ Result<void> Engine::replay(uint64_t until) {
     const auto world = world_;
     const auto loaded = loaded_;
     TRY_OK(replay_one(rec));
-    while (!ring_.empty()) {
+    while (!mail_.empty()) {
       steps_ = 0, fuel_ = 0;
       TRY_OK(drain());
     }

@@ -34,6 +34,7 @@ Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_vi
 // The intent as "sha256:hex" or as the bare hex.
 Result<Bytes> intent_of(const json::Value& body) {
   const std::string text(body.string_or("intent_hash", body.string_or("intent_id")));
+  if (text.empty()) return bad("the body lacks 'intent_hash'");
   return parse_hash(text.starts_with("sha256:") ? text : "sha256:" + text);
 }
 
@@ -44,9 +45,9 @@ uint64_t number_of(const json::Value& body, std::string_view name) {
 
 }  // namespace
 
-Result<SendEvent> Service::parse_event(const Sight& s, const json::Value& body) const {
+Result<SendEvent> Service::parse_event(const Doorstep& s, const json::Value& body) const {
   SendEvent out;
-  out.world = s.world.id;
+  out.world = s.place.world;
   out.event.schema = std::string(body.string_or("schema"));
   if (out.event.schema.empty()) return bad("an event is {\"schema\": name, \"value\": ...}");
   auto value = value_of(body, "value", out.event.schema, s.loaded->schemas);
@@ -59,8 +60,8 @@ Result<SendEvent> Service::parse_event(const Sight& s, const json::Value& body) 
   return out;
 }
 
-Result<SendEvents> Service::parse_events(const Sight& s, const json::Array& list) const {
-  SendEvents out{s.world.id, {}};
+Result<SendEvents> Service::parse_events(const Doorstep& s, const json::Array& list) const {
+  SendEvents out{s.place.world, {}};
   for (const json::Value& item : list) {
     TRY(SendEvent one, parse_event(s, item));
     out.events.push_back(std::move(one.event));
@@ -69,7 +70,7 @@ Result<SendEvents> Service::parse_events(const Sight& s, const json::Array& list
 }
 
 void Service::send_event(Request request, Respond respond) {
-  auto s = sight(request);
+  auto s = doorstep(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   const json::Value* batch = body ? body->find("events") : nullptr;
   if (batch && batch->is_array()) {
@@ -96,7 +97,7 @@ void Service::send_event(Request request, Respond respond) {
 
 bool Service::once_known(const Place& place, BytesView intent) const {
   bool known = false;
-  auto scanned = door_.look().rows(kProgram, index_prefix(place, "i", intent), [&](BytesView, BytesView) {
+  auto scanned = scan_pointers(door_.look(), place, "i", intent, [&](uint64_t) {
     known = true;
     return false;
   });
@@ -104,7 +105,7 @@ bool Service::once_known(const Place& place, BytesView intent) const {
 }
 
 void Service::send_receipt(Request request, Respond respond) {
-  auto s = sight(request);
+  auto s = doorstep(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
@@ -112,7 +113,7 @@ void Service::send_receipt(Request request, Respond respond) {
     if (once_known(place, digest)) return to(wire::json_response(200, "{\"status\":\"ignored\",\"reason\":\"the intent was settled before\"}"));
     to(refuse({Code::not_found, "receipt.unknown", "unknown effect receipt for " + hash_text(digest)}));
   };
-  auto cell = s->look.read(pending_key(s->place, *intent));
+  auto cell = door_.read(pending_key(s->place, *intent));
   if (!cell) return respond(refuse(cell.error()));
   if (!cell->exists()) return unknown(std::move(respond));
   auto pending = decode_pending(cell->value());
@@ -127,9 +128,9 @@ void Service::send_receipt(Request request, Respond respond) {
   if (!payload) return respond(refuse(payload.error()));
   auto signature = bytes_field(*body, body->find("signature") ? "signature" : "signature_b64");
   if (!signature) return respond(refuse(signature.error()));
-  SendReceipt out{s->world.id, {*intent, std::string(body->string_or("status", "ok")), std::move(*payload), {}, signature->value_or(Bytes(64, '\0'))}};
+  SendReceipt out{s->place.world, {*intent, std::string(body->string_or("status", "ok")), std::move(*payload), {}, signature->value_or(Bytes(64, '\0'))}};
   if (const json::Value* cost = body->find("cost_cents"); cost && cost->is_number()) out.receipt.cost_cents = cost->as_uint64();
-  const std::string settles = s->world.detached ? std::string() : effect_id(s->place, hex(*intent));
+  const std::string settles = s->world->detached ? std::string() : effect_id(s->place, hex(*intent));
   submit(request, "receipt", encode(out), [this, unknown, respond = std::move(respond)](Result<Answer> answer) mutable {
     if (!answer && (answer.error().reason == "EFFECT_NOT_OPEN" || answer.error().reason == "receipt.unknown")) return unknown(std::move(respond));
     answer_json(std::move(respond), 202, std::move(answer));
@@ -137,7 +138,7 @@ void Service::send_receipt(Request request, Respond respond) {
 }
 
 void Service::send_frame(Request request, Respond respond) {
-  auto s = sight(request);
+  auto s = doorstep(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
   auto payload = intent ? value_of(*body, "payload", {}, s->loaded->schemas) : Result<Bytes>(fail(intent.error()));
@@ -145,7 +146,7 @@ void Service::send_frame(Request request, Respond respond) {
   auto signature = key ? bytes_field(*body, "signature_b64") : Result<std::optional<Bytes>>(fail(key.error()));
   if (!signature) return respond(refuse(signature.error()));
   SendFrame out;
-  out.world = s->world.id;
+  out.world = s->place.world;
   StreamFrame& f = out.frame;
   auto text = [&](std::string_view name) { return std::string(body->string_or(name)); };
   f.intent = *intent;
@@ -182,11 +183,11 @@ static json::Value command_json(const std::string& world, const Command& c) {
 }
 
 void Service::govern(Request request, Respond respond) {
-  auto s = sight(request);
+  auto s = doorstep(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   if (!body) return respond(refuse(body.error()));
   Govern out;
-  out.world = s->world.id;
+  out.world = s->place.world;
   out.action = request.params.at(1);
   static constexpr std::string_view kActions[] = {"propose", "shadow", "approve", "reject", "apply"};
   if (std::find(std::begin(kActions), std::end(kActions), out.action) == std::end(kActions))

@@ -50,7 +50,7 @@ Result<Bytes> key_param(const wire::Request& request) {
 
 // The state at a snapshot comes from that snapshot's index.
 static Result<std::optional<Bytes>> state_at(const Look& look, const Place& place, uint64_t height, const std::string& workflow, BytesView key) {
-  TRY(std::optional<Bytes> payload, look.row(kProgram, record_row(place, height)));
+  TRY(std::optional<Bytes> payload, record_at(look, place, height));
   auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
   if (!record || record_kind(*record) != "snapshot")
     return fail(Code::invalid, "query.error", "exact reads serve the head or the height of a snapshot; " + std::to_string(height) + " is neither");
@@ -109,7 +109,8 @@ Result<json::Value> Service::get_state(const Request& request) {
 
 Result<json::Value> Service::list_cells(const Sight& s, const Request& request, const std::string& workflow) {
   if (!s.loaded->workflow(workflow)) return fail(Code::not_found, "not_found", "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
-  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "limit", 100, kPage));
+  TRY(uint64_t limit, query_number(request, "limit", 100, kPage));
+  limit = std::max<uint64_t>(1, limit);
   TRY(Bytes lead, unbase64(request.query_param("prefix_b64").value_or("")));
   TRY(Bytes after, unbase64(request.query_param("after_b64").value_or("")));
   const Key base = cells_prefix(s.place, workflow);
@@ -144,16 +145,17 @@ Result<json::Value> Service::journal_head(const Request& request) {
 
 Result<json::Value> Service::journal(const Request& request) {
   TRY(Sight s, sight(request));
-  const uint64_t from = std::max(query_number(request, "from", s.world.retained_from, UINT64_MAX), s.world.retained_from);
-  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "limit", 100, kPage));
+  TRY(uint64_t from, query_number(request, "from", s.world.retained_from, UINT64_MAX));
+  TRY(uint64_t limit, query_number(request, "limit", 100, kPage));
+  from = std::max(from, s.world.retained_from);
+  limit = std::max<uint64_t>(1, limit);
   json::Array entries;
   uint64_t next = from;
-  TRY_OK(s.look.rows(kProgram, records_prefix(s.place), [&](BytesView key, BytesView payload) {
-    const uint64_t seq = read_ordered64(key.substr(key.size() - 8));
+  TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t seq, BytesView payload) {
     entries.push_back(record_json(seq, payload));
     next = seq + 1;
     return entries.size() < limit;
-  }, record_row(s.place, from)));
+  }));
   return json::object({{"from", from}, {"next_seq", next}, {"head", s.head.height}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}});
 }
 

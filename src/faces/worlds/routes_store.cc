@@ -102,8 +102,4 @@ void Service::delete_secret(Request request, Respond respond) {
   submit(request, "put_secret", encode(out), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 200, std::move(answer)); });
 }
 
-Result<json::Value> Service::no_workspaces(const Request&) {
-  return fail(Code::unsupported, "not_implemented", "workspaces are not served here: keep trees as blobs with refs (sys/blob.put@1) instead");
-}
-
 }  // namespace pawl::worlds

@@ -32,10 +32,10 @@ bool path_is(const json::Value& value, const std::vector<std::string>& path, con
   return json::print(*at) == wanted;
 }
 
-Result<std::optional<uint64_t>> first_index(const Look& look, const Bytes& lead, uint64_t from) {
+Result<std::optional<uint64_t>> first_event(const Look& look, const Place& place, std::string_view hash, uint64_t from) {
   std::optional<uint64_t> seq;
-  TRY_OK(look.rows(kProgram, lead, [&](BytesView key, BytesView) {
-    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+  TRY(Bytes digest, parse_hash(hash));
+  TRY_OK(scan_pointers(look, place, "e", digest, [&](uint64_t at) {
     if (at < from) return true;
     seq = at;
     return false;
@@ -48,34 +48,34 @@ Result<std::optional<uint64_t>> correlated(const Look& look, const Place& place,
   std::optional<uint64_t> seq;
   size_t seen = 0;
   const auto parts = key_path(path);
-  TRY_OK(look.rows(kProgram, records_prefix(place), [&](BytesView key, BytesView payload) {
+  TRY_OK(scan_records_back(look, place, [&](uint64_t at, BytesView payload) {
     auto record = cbor::decode(payload);
     if (record && record_kind(*record) == "domain_event" && record->text_or("schema") == schema) {
       const cbor::Value* value = record->find("value");
       auto inner = value && value->is_bytes() ? cbor::decode(value->bytes()) : Result<cbor::Value>(cbor::Value());
-      if (inner && path_is(plain_json(*inner), parts, wanted)) seq = read_ordered64(key.substr(key.size() - 8));
+      if (inner && path_is(plain_json(*inner), parts, wanted)) seq = at;
     }
     return !seq && ++seen < kSearched;
-  }, {}, true));
+  }));
   return seq;
 }
 
 Result<void> fill_from_root(const Look& look, const Place& place, Window& window, uint64_t limit) {
-  return look.rows(kProgram, records_prefix(place), [&](BytesView key, BytesView payload) {
-    window.entries.emplace_back(read_ordered64(key.substr(key.size() - 8)), payload);
+  return scan_records(look, place, *window.root, [&](uint64_t seq, BytesView payload) {
+    window.entries.emplace_back(seq, payload);
     return window.entries.size() < limit;
-  }, record_row(place, *window.root));
+  });
 }
 
 // A cell's own timeline.
-Result<void> fill_from_cell(const Look& look, const Place& place, const std::string& id, Window& window, uint64_t limit) {
+Result<void> fill_from_cell(const Look& look, const Place& place, const Bytes& cell, Window& window, uint64_t limit) {
   std::vector<uint64_t> seqs;
-  TRY_OK(look.rows(kProgram, index_prefix(place, "c", id), [&](BytesView key, BytesView) {
-    seqs.push_back(read_ordered64(key.substr(key.size() - 8)));
+  TRY_OK(scan_pointers(look, place, "c", cell, [&](uint64_t seq) {
+    seqs.push_back(seq);
     return seqs.size() < limit;
   }));
   for (uint64_t seq : seqs) {
-    TRY(std::optional<Bytes> payload, look.row(kProgram, record_row(place, seq)));
+    TRY(std::optional<Bytes> payload, record_at(look, place, seq));
     if (payload) window.entries.emplace_back(seq, std::move(*payload));
   }
   if (!seqs.empty()) window.root = seqs.front();
@@ -102,16 +102,17 @@ Found look_for_failures(const Window& window) {
 
 Result<Window> window_of(const wire::Request& request, const Look& look, const Place& place, uint64_t retained) {
   Window window;
-  const uint64_t limit = std::max<uint64_t>(1, query_number(request, "window_limit", kWindow, 10'000));
+  TRY(uint64_t limit, query_number(request, "window_limit", kWindow, 10'000));
+  limit = std::max<uint64_t>(1, limit);
   auto hash = request.query_param("event_hash");
   auto workflow = request.query_param("workflow");
   if (hash) {
-    TRY(window.root, first_index(look, index_prefix(place, "e", *hash), retained));
+    TRY(window.root, first_event(look, place, *hash, retained));
     if (!window.root) return fail(Code::not_found, "not_found", "no event with hash " + *hash + " is in the journal");
     TRY_OK(fill_from_root(look, place, window, limit));
   } else if (workflow) {
     TRY(Bytes key, unbase64(request.query_param("key_b64").value_or("")));
-    TRY_OK(fill_from_cell(look, place, instance_id(*workflow, key), window, limit));
+    TRY_OK(fill_from_cell(look, place, cell_name(*workflow, key), window, limit));
     if (!window.root) return fail(Code::not_found, "not_found", "no record names the cell " + instance_id(*workflow, key));
   } else {
     auto schema = request.query_param("schema"), path = request.query_param("correlate_by"), value = request.query_param("value");
@@ -155,7 +156,8 @@ Result<json::Value> Service::trace(const Request& request) {
 Result<json::Value> Service::trace_summary(const Request& request) {
   TRY(Sight s, sight(request));
   const Head& h = s.head;
-  TRY(json::Array pending, pending_json(s.look, s.place, h, query_number(request, "recent_limit", kWaits, 1000)));
+  TRY(uint64_t limit, query_number(request, "recent_limit", kWaits, 1000));
+  TRY(json::Array pending, pending_json(s.look, s.place, h, limit));
   return json::object(
       {{"totals", json::object({{"events", h.events}, {"steps", h.steps}, {"steps_failed", h.steps_failed},
                                 {"effects", json::object({{"intents", h.intents}, {"stream_frames", h.frames},

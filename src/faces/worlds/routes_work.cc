@@ -58,11 +58,12 @@ void Service::poll(Request request, Respond respond) {
   poll.limit = std::max<uint64_t>(1, number("limit", 1, 1000));
   poll.lease = static_cast<Time>(number("lease_ms", 30'000, 3'600'000)) * kMillisecond;
   poll.wait = static_cast<Time>(number("wait_ms", 0, 60'000)) * kMillisecond;
-  work_.poll(std::move(poll), [this, respond = std::move(respond)](std::vector<Leased> found) mutable {
+  uint64_t waiting = work_.poll(std::move(poll), [this, respond = std::move(respond)](std::vector<Leased> found) mutable {
     json::Array work;
     for (const Leased& leased : found) work.push_back(work_json(leased));
     respond(wire::json_response(200, json::print(json::object({{"work", json::Value(std::move(work))}}))));
   });
+  if (waiting && request.peer) request.peer->on_leave([this, waiting] { work_.give_up(waiting); });
 }
 
 void Service::release(Request request, Respond respond) {

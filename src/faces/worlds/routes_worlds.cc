@@ -115,54 +115,51 @@ Result<json::Value> Service::get_runtime(const Request& request) {
 
 // The definitions come as {"air": [nodes]}, as {"manifest": ..., "nodes": [...]}, or by the hash of a
 // manifest in the store; module bytes in "modules" by name, or in the store under their hash.
-Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Bytes>& blobs) {
-  TRY(json::Value body, body_of(request));
-  CreateWorld out;
-  out.world = std::string(body.string_or("world_id"));
-  if (out.world.empty()) out.world = fresh_id("world");
-  if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "world_id takes letters, digits, '-', '_' and '.', at most 128 of them");
-  out.limits = options_.limits;
-  out.engine = program_.runtime().modules.engine();
-  if (const json::Value* limits = body.find("limits")) {
-    auto take = [&](std::string_view name, uint64_t& into, uint64_t most) -> Result<void> {
-      const json::Value* v = limits->find(name);
-      if (!v) return {};
-      auto n = v->is_number() ? v->as_uint64() : std::nullopt;
-      if (!n || *n == 0 || *n > most) return fail(Code::invalid, "invalid_request", "limits." + std::string(name) + " is a number from 1 to " + std::to_string(most));
-      into = *n;
-      return {};
-    };
-    TRY_OK(take("fuel", out.limits.fuel, 100'000'000'000));
-    TRY_OK(take("memory_bytes", out.limits.memory_bytes, uint64_t{4} << 30));
+static Result<void> take_limits(const json::Value& body, wasm::Limits& out) {
+  const json::Value* limits = body.find("limits");
+  if (!limits) return {};
+  auto take = [&](std::string_view name, uint64_t& into, uint64_t most) -> Result<void> {
+    const json::Value* v = limits->find(name);
+    if (!v) return {};
+    auto n = v->is_number() ? v->as_uint64() : std::nullopt;
+    if (!n || *n == 0 || *n > most) return fail(Code::invalid, "invalid_request", "limits." + std::string(name) + " is a number from 1 to " + std::to_string(most));
+    into = *n;
+    return {};
+  };
+  TRY_OK(take("fuel", out.fuel, 100'000'000'000));
+  return take("memory_bytes", out.memory_bytes, uint64_t{4} << 30);
+}
+
+// The WASM that came with the request: its hashes by module name, its bytes for the store.
+Result<std::map<std::string, std::string>> Service::take_modules(const json::Value& body, std::vector<Bytes>& blobs) const {
+  std::map<std::string, std::string> out;
+  const json::Value* modules = body.find("modules");
+  if (!modules || !modules->is_object()) return out;
+  for (const auto& [name, value] : modules->object()) {
+    if (!value.is_string()) return fail(Code::invalid, "invalid_request", "modules maps module names to WASM in base64");
+    TRY(Bytes wasm, unbase64(value.string()));
+    out[name] = hash_text(sha256(wasm));
+    program_.runtime().modules.warm(wasm);
+    blobs.push_back(std::move(wasm));
   }
-  if (const json::Value* check = body.find("check_state"); check && check->is_bool()) out.check_state = check->boolean();
-  AuthorOptions options;
-  if (const json::Value* modules = body.find("modules"); modules && modules->is_object()) {
-    for (const auto& [name, value] : modules->object()) {
-      if (!value.is_string()) return fail(Code::invalid, "invalid_request", "modules maps module names to WASM in base64");
-      TRY(Bytes wasm, unbase64(value.string()));
-      options.artifacts[name] = hash_text(sha256(wasm));
-      program_.runtime().modules.warm(wasm);
-      blobs.push_back(std::move(wasm));
-    }
-  }
-  if (const json::Value* air = body.find("air")) {
-    TRY(Authored authored, author(*air, program_.builtins(), options));
-    TRY(Loaded checked, load(authored.manifest, finder(authored.nodes), program_.builtins()));
-    out.bundle = encode_bundle(checked.manifest, checked.nodes);
-    return out;
-  }
+  return out;
+}
+
+// A manifest in the body or by its hash; nodes in the body or, by their hashes, in the store.
+Result<Loaded> Service::load_stored(const std::string& tenant, const json::Value& body) const {
   auto stored = [&](const std::string& hash) -> Result<json::Value> {
     TRY(Bytes digest, parse_hash(hash));
-    TRY(Cell cell, door_.read(blob_key(request.caller.tenant, digest)));
+    TRY(Cell cell, door_.read(blob_key(tenant, digest)));
     if (!cell.exists()) return fail(Code::not_found, "manifest.error", "manifest loader error: " + hash + " is not in the store: PUT it to /v1/cas/blobs first");
     TRY(Blob blob, decode_blob(digest, cell.value()));
     TRY(cbor::Value value, cbor::decode(blob.bytes));
     return plain_json(value);
   };
-  json::Value manifest, nodes{json::Array{}};
+  json::Value manifest;
+  const json::Value* source = body.find("source");  // {"kind": "manifest", "manifest_hash": ...}, as the original says it
+  const json::Value* hash = source ? source->find("manifest_hash") : body.find("manifest_hash");
   if (const json::Value* given = body.find("manifest")) manifest = *given;
-  else if (const json::Value* hash = body.find("manifest_hash"); hash && hash->is_string()) {
+  else if (hash && hash->is_string()) {
     TRY(manifest, stored(hash->string()));
   } else {
     return fail(Code::invalid, "invalid_request", "say what the world runs: air, manifest with nodes, or manifest_hash");
@@ -176,11 +173,32 @@ Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Byte
   }
   TRY(Manifest parsed, parse_manifest(manifest));
   const FindNode near = finder(extra);
-  TRY(Loaded checked, load(parsed, [&](const std::string& hash) -> Result<Node> {
+  return load(parsed, [&](const std::string& hash) -> Result<Node> {
     if (auto node = near(hash)) return node;
     TRY(json::Value node, stored(hash));
     return parse_node(node);
-  }, program_.builtins()));
+  }, program_.builtins());
+}
+
+Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Bytes>& blobs) {
+  TRY(json::Value body, body_of(request));
+  CreateWorld out;
+  out.world = std::string(body.string_or("world_id"));
+  if (out.world.empty()) out.world = fresh_id("world");
+  if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "world_id takes letters, digits, '-', '_' and '.', at most 128 of them");
+  out.limits = options_.limits;
+  out.engine = program_.runtime().modules.engine();
+  TRY_OK(take_limits(body, out.limits));
+  if (const json::Value* check = body.find("check_state"); check && check->is_bool()) out.check_state = check->boolean();
+  AuthorOptions options;
+  TRY(options.artifacts, take_modules(body, blobs));
+  if (const json::Value* air = body.find("air")) {
+    TRY(Authored authored, author(*air, program_.builtins(), options));
+    TRY(Loaded checked, load(authored.manifest, finder(authored.nodes), program_.builtins()));
+    out.bundle = encode_bundle(checked.manifest, checked.nodes);
+    return out;
+  }
+  TRY(Loaded checked, load_stored(request.caller.tenant, body));
   out.bundle = encode_bundle(checked.manifest, checked.nodes);
   return out;
 }
@@ -239,9 +257,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
   // The newest snapshot whose record lies before the height.
   uint64_t from = 0;
   bool found = false;
-  const Bytes snapshots = index_prefix(s.place, "s", {});
-  TRY_OK(s.look.rows(kProgram, snapshots, [&](BytesView key, BytesView) {
-    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+  TRY_OK(scan_pointers(s.look, s.place, "s", {}, [&](uint64_t at) {
     if (at < out.until && at >= s.world.retained_from) from = at, found = true;
     return at < out.until;
   }));
@@ -249,8 +265,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
   out.recorded.from = from;
   size_t bytes = 0;
   const bool stub = body.string_or("receipts") == "stub";  // answer what is open with what came later
-  TRY_OK(s.look.rows(kProgram, records_prefix(s.place), [&](BytesView key, BytesView payload) {
-    const uint64_t at = read_ordered64(key.substr(key.size() - 8));
+  TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t at, BytesView payload) {
     if (at < out.until) {
       out.recorded.payloads.emplace_back(payload);
       bytes += payload.size();
@@ -261,7 +276,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
     if (record && record_kind(*record) == "effect_receipt")
       if (auto receipt = receipt_of(*record)) out.stubs.push_back(std::move(*receipt));
     return out.stubs.size() < kForkRecords;
-  }, record_row(s.place, from)));
+  }));
   if (out.recorded.payloads.size() > kForkRecords || bytes > kForkBytes)
     return fail(Code::too_large, "snapshot.unavailable", "too many records lie between the snapshot at height " + std::to_string(from) + " and height " + std::to_string(out.until) + ": take snapshots more often");
   auto first = out.recorded.payloads.empty() ? Result<cbor::Value>(cbor::Value()) : cbor::decode(out.recorded.payloads.front());

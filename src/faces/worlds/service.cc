@@ -1,5 +1,7 @@
 #include "faces/worlds/service.h"
 
+#include <charconv>
+
 #include "faces/worlds/air/normalize.h"
 #include "json/text.h"
 
@@ -43,22 +45,37 @@ Result<json::Value> body_of(const wire::Request& request) {
   return body;
 }
 
-uint64_t query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
+Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
   auto text = request.query_param(name);
   if (!text) return otherwise;
-  auto number = json::Value(json::Number{*text}).as_uint64();
-  return std::min(number.value_or(otherwise), most);
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size() || text->empty()) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
+  return std::min(number, most);
 }
 
 Result<std::shared_ptr<const Loaded>> Service::loaded(const Place& place) const {
   return read_as<Loaded>(door_, air_key(place), [&](BytesView in) { return decode_bundle(in, program_.builtins()); });
 }
 
+static std::unexpected<Error> no_world(const std::string& id) {
+  return fail(Code::not_found, "not_found", "world '" + id + "' does not exist; list them with GET /v1/worlds");
+}
+
+Result<Service::Doorstep> Service::doorstep(const Request& request) const {
+  Doorstep out{{request.caller.tenant, request.params.at(0)}, {}, {}};
+  TRY(out.world, read_as<World>(door_, world_key(out.place), decode_world));
+  if (!out.world) return no_world(out.place.world);
+  TRY(out.loaded, loaded(out.place));
+  if (!out.loaded) return fail(Code::corrupt, "store.error", "world '" + out.place.world + "' has lost its definitions");
+  return out;
+}
+
 Result<Service::Sight> Service::sight(const Request& request, size_t param) const {
   const Place place{request.caller.tenant, request.params.at(param)};
   Sight s{door_.look(), place, {}, {}, {}};
   TRY(Cell world, s.look.read(world_key(place)));
-  if (!world.exists()) return fail(Code::not_found, "not_found", "world '" + place.world + "' does not exist; list them with GET /v1/worlds");
+  if (!world.exists()) return no_world(place.world);
   TRY(s.world, decode_world(world.value()));
   TRY(Cell head, s.look.read(head_key(place)));
   TRY(s.head, decode_head(head.value()));

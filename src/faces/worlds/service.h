@@ -49,7 +49,15 @@ class Service {
     std::shared_ptr<const Loaded> loaded;
   };
 
+  // What an input needs to know of its world: cells by key, which are never behind; no look at rows.
+  struct Doorstep {
+    Place place;
+    std::shared_ptr<const World> world;
+    std::shared_ptr<const Loaded> loaded;
+  };
+
   Result<Sight> sight(const Request& request, size_t param = 0) const;
+  Result<Doorstep> doorstep(const Request& request) const;
   void submit(const Request& request, std::string verb, Bytes body, Reply reply, std::string settles = {}, std::string once = {});
   void answer_json(Respond respond, int status, Result<Answer> answer);
   wire::Handler bind(Handle handle);
@@ -70,6 +78,8 @@ class Service {
   void fork_world(Request, Respond);
   Result<ForkWorld> plan_fork(const Request& request) const;
   Result<CreateWorld> plan_world(const Request& request, std::vector<Bytes>& blobs);
+  Result<std::map<std::string, std::string>> take_modules(const json::Value& body, std::vector<Bytes>& blobs) const;
+  Result<Loaded> load_stored(const std::string& tenant, const json::Value& body) const;
   void put_then(Request request, std::vector<Bytes> blobs, std::move_only_function<void(Request, Result<void>)> then);
 
   // routes_inputs.cc
@@ -79,8 +89,8 @@ class Service {
   void govern(Request, Respond);
   Result<json::Value> get_command(const Request&);
   Result<json::Value> list_proposals(const Request&);
-  Result<SendEvent> parse_event(const Sight& sight, const json::Value& body) const;
-  Result<SendEvents> parse_events(const Sight& sight, const json::Array& list) const;
+  Result<SendEvent> parse_event(const Doorstep& at, const json::Value& body) const;
+  Result<SendEvents> parse_events(const Doorstep& at, const json::Array& list) const;
   bool once_known(const Place& place, BytesView intent) const;
 
   // routes_state.cc
@@ -103,7 +113,17 @@ class Service {
   Result<json::Value> get_secret_version(const Request&);
   void put_secret(Request, Respond);
   void delete_secret(Request, Respond);
-  Result<json::Value> no_workspaces(const Request&);
+
+  // routes_workspace.cc
+  IndexStore store_of(const std::string& tenant) const;
+  Result<json::Value> workspace_resolve(const Request&);
+  Result<json::Value> workspace_entries(const Request&);
+  Result<json::Value> workspace_entry(const Request&);
+  Result<json::Value> workspace_annotations(const Request&);
+  Result<json::Value> workspace_diff(const Request&);
+  Result<Bytes> file_bytes(const Request&) const;
+  void workspace_bytes(Request, Respond);
+  void workspace_apply(Request, Respond);
 
   // routes_work.cc
   void poll(Request, Respond);
@@ -118,11 +138,18 @@ class Service {
 };
 
 Result<json::Value> body_of(const wire::Request& request);
-uint64_t query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
+// A number of the query, no more than `most`; what is no number is refused.
+Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
 
 // AES-256-GCM under a key of 32 bytes; the name is bound to the text.
 Result<Bytes> seal_secret(BytesView key, BytesView name, BytesView plain);
 Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed);
+
+// A world's records from one seq on, or from the last back; and the seqs of those that `what` points to.
+Result<void> scan_records(const Look& look, const Place& place, uint64_t from, const std::function<bool(uint64_t seq, BytesView record)>& visit);
+Result<void> scan_records_back(const Look& look, const Place& place, const std::function<bool(uint64_t seq, BytesView record)>& visit);
+Result<std::optional<Bytes>> record_at(const Look& look, const Place& place, uint64_t seq);
+Result<void> scan_pointers(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit);
 
 // What a world waits for, as traces and the runtime page show it.
 json::Value quiescence_json(const Head& head);

@@ -45,6 +45,7 @@ TEST_F(Http, a_world_may_come_by_the_hash_of_its_manifest) {
   post("/v1/worlds", R"({"world_id":"v","manifest_hash":")" + hash + "\"}", 201);
   EXPECT_EQ(get("/v1/worlds/v/manifest").string_or("manifest_hash"), hash);
   EXPECT_EQ(post("/v1/worlds", R"({"manifest_hash":")" + kNoHash + "\"}", 404).string_or("code"), "manifest.error");
+  post("/v1/worlds", R"({"world_id":"u","source":{"kind":"manifest","manifest_hash":")" + hash + "\"}}", 201);
 }
 
 TEST_F(Http, an_event_in_json_reaches_its_cell_and_is_seen_at_once) {
@@ -62,6 +63,7 @@ TEST_F(Http, an_event_in_json_reaches_its_cell_and_is_seen_at_once) {
   EXPECT_EQ(get("/v1/worlds/w/state/t/main@1?consistency=sometimes", 400).string_or("code"), "invalid_request");
 }
 
+// case 170
 TEST_F(Http, cells_are_listed_by_key_with_prefix_and_pages) {
   make();
   for (const char* id : {"b", "a", "c", "d"}) event(id);
@@ -104,6 +106,7 @@ TEST_F(Http, a_submission_runs_once) {
   EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 3);
 }
 
+// case 202
 TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_ignored) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), "pay", Bytes("order-1")}}));
@@ -124,6 +127,7 @@ TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_i
   EXPECT_EQ(post("/v1/worlds/w/receipts", R"({"intent_hash":"x"})", 400).string_or("code"), "invalid_request");
 }
 
+// case 190, case 191, case 192, case 193, case 201
 TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cell) {
   make();
   auto sent = event_with("a", output({"s"}, {timer(5)}));
@@ -141,6 +145,9 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "waiting_receipt");
   EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=zz", 404).string_or("code"), "not_found");
   EXPECT_EQ(get("/v1/worlds/w/trace", 400).string_or("code"), "invalid_request");
+  for (const char* bad : {"journal?from=-1", "journal?limit=abc", "journal?from=99999999999999999999", "trace-summary?recent_limit=x", "state/t/main@1/cells?limit=1.5"})
+    EXPECT_EQ(get("/v1/worlds/w/" + std::string(bad), 400).string_or("code"), "invalid_request") << bad;
+  EXPECT_TRUE(get("/v1/worlds/w/journal?from=1000").find("entries")->array().empty());
   post("/v1/worlds/w/receipts", R"({"intent_hash":")" + hash_text(stage.pending("w")[0].intent) + R"(","status":"error","payload":"no"})", 202);
   EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=a").string_or("terminal_state"), "failed");
   EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "adapter_error");
@@ -148,6 +155,7 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(get("/v1/worlds/w/runtime").find("workflows")->find("running")->as_int64(), 2);
 }
 
+// case 194
 TEST_F(Http, states_are_read_exactly_at_a_snapshot) {
   make();
   event("a");

@@ -142,8 +142,7 @@ Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOpt
   head_ = head;
   world_ = world;
   loaded_ = live;
-  ring_.clear();
-  mailboxes_.clear();
+  mail_ = {};
   shadowing_ = false;
   steps_ = 0, fuel_ = 0;
   if (!report) return fail(std::move(report.error()));

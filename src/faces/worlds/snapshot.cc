@@ -20,7 +20,7 @@ IndexStore Engine::index_store() {
   return {[this](BytesView digest) { return blobs_.get(digest); }, [this](BytesView bytes) { return blobs_.put(bytes); }};
 }
 
-Result<void> Engine::materialize() {
+Result<bool> Engine::materialize(size_t most) {
   struct Changes {
     std::vector<IndexChange> cells, instances;
   };
@@ -29,8 +29,10 @@ Result<void> Engine::materialize() {
   TRY_OK(turn_.scan(dirty_prefix(place_), [&](BytesView at, const Cell&) {
     CellAt where = cell_at(place_, at);
     dirty.emplace_back(std::move(where.workflow), std::move(where.key));
-    return true;
+    return dirty.size() <= most;
   }));
+  const bool all = dirty.size() <= most;
+  if (!all) dirty.pop_back();
   for (const auto& [workflow, key] : dirty) {
     turn_.erase(dirty_key(place_, workflow, key));
     const Key where = cell_key(place_, workflow, key);
@@ -60,7 +62,13 @@ Result<void> Engine::materialize() {
     TRY(roots.instances, update_index(store, roots.instances, std::move(changes.instances)));
     if (roots == World::Roots{}) world.roots.erase(workflow);
   }
-  return {};
+  ++head_.marks;  // what changes from now on is marked anew
+  return all;
+}
+
+Result<bool> Engine::prepare_snapshot() {
+  TRY_OK(refuse_while_busy());
+  return materialize(kCellsPerTurn);
 }
 
 Result<Bytes> Engine::snapshot_blob() {
@@ -77,6 +85,8 @@ Result<Bytes> Engine::snapshot_blob() {
     proposals.push_back(octets(cell.value()));
     return true;
   }));
+  Head bare = head_;
+  bare.marks = 0;  // says how often, not what
   TRY(Bytes manifest, parse_hash(world_->manifest_hash));
   Value completeness = cbor::Map{{"manifest_hash", octets(manifest)}, {"workflow_state_roots", cbor::Array{}}, {"cell_index_roots", cell_roots},
                                  {"workspace_roots", cbor::Array{}}, {"pinned_roots", cbor::Array{}}};
@@ -84,14 +94,14 @@ Result<Bytes> Engine::snapshot_blob() {
       {"workflow_state", cbor::Array{}}, {"workflow_index_roots", Value(cell_roots)}, {"workflow_instance_roots", Value(std::move(instance_roots))},
       {"recent_receipts", cbor::Array{}}, {"queued_effects", cbor::Array{}}, {"pending_workflow_receipts", Value(std::move(pending))},
       {"workflow_instances", cbor::Array{}}, {"proposals", Value(std::move(proposals))}, {"height", head_.height}, {"logical_now_ns", head_.logical_now},
-      {"manifest_hash", octets(manifest)}, {"head", octets(encode(head_))}, {"root_completeness", std::move(completeness)}});
+      {"manifest_hash", octets(manifest)}, {"head", octets(encode(bare))}, {"root_completeness", std::move(completeness)}});
 }
 
 Result<std::string> Engine::snapshot() {
   TRY_OK(drain());
-  if (!ring_.empty()) return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off deliveries: retry shortly");
-  TRY_OK(materialize());
-  ++head_.snapshots;
+  if (!mail_.empty()) return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off deliveries: retry shortly");
+  TRY(bool all, materialize(SIZE_MAX));
+  CHECK(all);
   TRY(Bytes blob, snapshot_blob());
   TRY(Bytes digest, blobs_.put(blob));
   World& world = edit();

@@ -181,7 +181,7 @@ Head Stage::head(const std::string& world) const { return *decode_head(read(head
 
 std::vector<cbor::Value> Stage::records(const std::string& world) const {
   std::vector<cbor::Value> out;
-  CHECK(look().rows(kProgram, records_prefix({"t", world}), [&](BytesView, BytesView payload) {
+  CHECK(scan_records(look(), {"t", world}, 0, [&](uint64_t, BytesView payload) {
     out.push_back(*cbor::decode(payload));
     return true;
   }));
@@ -209,7 +209,9 @@ Bytes Stage::dump(const std::string& world) const {
   const Place place{"t", world};
   Bytes out;
   Writer w(out);
-  w.str(now.read(head_key(place))->value());
+  Head head = *decode_head(now.read(head_key(place))->value());
+  head.marks = 0;
+  w.str(encode(head));
   w.str(now.read(air_key(place))->value());
   CHECK(now.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
     Instance i = *decode_instance(cell.value());

@@ -60,6 +60,7 @@ struct Stage final : Door, Work {
   // Work: everything open on the queues, at once.
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t) override {}
+  void give_up(uint64_t) override {}
   void release(std::string_view) override {}
   void pause(std::string_view, std::string_view, bool) override {}
   std::vector<Depth> depths() const override { return {}; }

@@ -13,19 +13,11 @@ struct Engine::Staged {
   std::vector<Pending> effects{};
 };
 
-// One event of the cell at the front, then the cell goes to the end: nobody starves.
 Result<void> Engine::drain() {
-  while (!ring_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel) {
-    Slot slot = std::move(ring_.front());
-    ring_.pop_front();
-    auto box = mailboxes_.find(slot);
-    Item item = std::move(box->second.front());
-    box->second.pop_front();
-    if (box->second.empty()) mailboxes_.erase(box);
-    else ring_.push_back(std::move(slot));
+  while (!mail_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel) {
     ++steps_;
     ++head_.chain;
-    TRY_OK(step(std::move(item)));
+    TRY_OK(step(mail_.pop()));
   }
   return {};
 }
@@ -38,9 +30,9 @@ static bool is_ours(const Error& error) {
   return error.code == Code::unavailable || error.code == Code::corrupt || error.code == Code::internal;
 }
 
-Result<void> Engine::step(Item item) {
+Result<void> Engine::step(Delivery item) {
   const Workflow& w = *item.workflow;
-  TRY(Cells cells, read_cell(w, item.key));
+  TRY(Cells cells, read_cell(w, item.key()));
   ++head_.steps;
   auto output = call(item, cells);
   if (!output && is_ours(output.error())) return fail(std::move(output.error()));
@@ -53,15 +45,24 @@ Result<void> Engine::step(Item item) {
   return commit(item, std::move(cells), std::move(*staged));
 }
 
-Result<Bytes> Engine::call(const Item& item, const Cells& cells) {
+// A module compiled before, for another world, would run without its bytes here; a rerun elsewhere could
+// not. So the bytes must be in this store.
+Result<void> Engine::check_artifact(const Module& module) const {
+  if (module.def.artifact == kNoHash || runtime_.modules.version_of(module) != module.def.artifact) return {};
+  TRY(Bytes digest, parse_hash(module.def.artifact));
+  TRY(bool there, blobs_.has(digest));
+  if (there) return {};
+  return fail(Code::unprocessable, "store.error", "missing_cas_dependency: module '" + module.def.name + "' is " + module.def.artifact + ", which is not in the store: PUT it to /v1/cas/blobs");
+}
+
+Result<Bytes> Engine::call(const Delivery& item, const Cells& cells) {
   const Workflow& w = *item.workflow;
+  TRY_OK(check_artifact(*w.module));
   StepInput input{cells.now.state, item.event, {}};
   if (!w.def.context.empty()) {
-    input.context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, w.def.keyed() ? std::optional<Bytes>(item.key) : std::nullopt});
+    input.context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, item.event.key});
   }
-  const Module* module = loaded_->module(w.def.impl.module);
-  CHECK(module);
-  auto ran = runtime_.modules.run(*module, w.def.impl.entrypoint, encode_input(input), world_->limits, fetch(*module));
+  auto ran = runtime_.modules.run(*w.module, w.def.impl.entrypoint, encode_input(input), world_->limits, [&] { return fetch(*w.module); });
   if (!ran) {
     Error error = std::move(ran.error());
     if (is_ours(error)) return fail(std::move(error));
@@ -73,14 +74,14 @@ Result<Bytes> Engine::call(const Item& item, const Cells& cells) {
   return std::move(ran->output);
 }
 
-Result<Engine::Staged> Engine::stage(const Item& item, const StepOutput& output) const {
+Result<Engine::Staged> Engine::stage(const Delivery& item, const StepOutput& output) const {
   TRY_OK(check_limits(output));
   const Workflow& w = *item.workflow;
   Staged out;
   out.completed = output.completed;
   out.state = output.state;
   if (output.state && world_->check_state) {
-    auto state = normalize_bytes(*output.state, w.def.state, loaded_->schemas);
+    auto state = normalize_bytes(*output.state, *w.state, loaded_->schemas);
     if (!state)
       return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: state of workflow '" + w.def.name + "' does not fit schema '" + w.def.state + "': " + state.error().message);
     out.state = std::move(*state);
@@ -98,14 +99,14 @@ Result<Engine::Staged> Engine::stage(const Item& item, const StepOutput& output)
   return out;
 }
 
-Result<void> Engine::commit(const Item& item, Cells cells, Staged staged) {
+Result<void> Engine::commit(const Delivery& item, Cells cells, Staged staged) {
   const auto keep = loaded_;  // an effect of this step may apply another manifest
   const Workflow& w = *item.workflow;
   Instance& now = cells.now;
   const bool ends = !staged.state || staged.completed;
   now.state = std::move(staged.state);
   now.last_seq = item.moment.height;
-  now.module_version = runtime_.modules.version_of(*loaded_->module(w.def.impl.module));
+  now.module_version = runtime_.modules.version_of(*w.module);
   for (Prepared& event : staged.events) {
     TRY(Accepted unused, admit(std::move(event)));
     (void)unused;
@@ -123,21 +124,20 @@ Result<void> Engine::commit(const Item& item, Cells cells, Staged staged) {
   } else if (now.status != Status::failed) {
     now.status = Status::running;
   }
-  save(w.def.name, item.key, cells);
+  save(w.def.name, item.key(), cells);
   for (const Pending* intent : own) TRY_OK(answer_internal(*intent));
   return {};
 }
 
-Result<void> Engine::fail_step(const Item& item, Cells cells, const Error& why) {
+Result<void> Engine::fail_step(const Delivery& item, Cells cells, const Error& why) {
   const Workflow& w = *item.workflow;
   ++head_.steps_failed;
-  StepFailure failure{w.def.name, why.reason, why.message, event_hash(item.event), {}, item.moment.height, cells.now.state.has_value()};
-  if (w.def.keyed()) failure.key = item.key;
+  StepFailure failure{w.def.name, why.reason, why.message, event_hash(item.event), item.event.key, item.moment.height, cells.now.state.has_value()};
   cells.now.status = Status::failed;
   cells.now.last_seq = item.moment.height;
   cells.now.failure = why.reason + ": " + why.message;
-  save(w.def.name, item.key, cells);
-  return record(step_failed_record(failure), {{"c", instance_id(w.def.name, item.key)}});
+  save(w.def.name, item.key(), cells);
+  return record(step_failed_record(failure), {{"c", cell_name(w.def.name, item.key())}});
 }
 
 }  // namespace pawl::worlds

@@ -26,7 +26,7 @@ class Link final : public MemberStream {
     CloudEvent& out = line_.emplace_back();
     fill_event(out, dice_.uuid4(), std::move(event.type), std::move(event.payload));
     for (auto& [name, value] : event.attributes) (*out.mutable_attributes())[name].set_ce_string(std::move(value));
-    if (line_.size() == 1) reactor_->StartWrite(&line_.front());
+    if (line_.size() == 1) write();
   }
   void end_silent() override { end(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no keep-alive came in time")); }
 
@@ -38,9 +38,10 @@ class Link final : public MemberStream {
     std::lock_guard lock(mutex_);
     line_.pop_front();
     if (!reactor_) return;
-    if (!ok) finish(grpc::Status::OK);
+    // Whoever wanted to finish has waited for this write, so the end is said here, and once.
+    if (!ok) finishing_ = true;
     if (finishing_) return reactor_->Finish(status_);
-    if (!line_.empty()) reactor_->StartWrite(&line_.front());
+    if (!line_.empty()) write();
   }
   void attach(MemberReactor* reactor) { reactor_ = reactor; }
   void detach() {
@@ -55,6 +56,8 @@ class Link final : public MemberStream {
     std::memcpy(seed.data(), d.data(), sizeof seed);
     return seed;
   }
+  // One of several goes out together with those after it.
+  void write() { reactor_->StartWrite(&line_.front(), line_.size() > 1 ? grpc::WriteOptions().set_buffer_hint() : grpc::WriteOptions()); }
   // A write that is under way ends first.
   void finish(grpc::Status status) {
     if (finishing_ || !reactor_) return;
@@ -70,7 +73,32 @@ class Link final : public MemberStream {
   Dice dice_;
 };
 
-Verdict verdict_of(const json::Value& answer, bool criterion) {
+// What each kind of answer carries when it is a success.
+void take_document(const json::Value& answer, Verdict& v) {
+  const json::Value* payload = answer.find("payload");
+  const json::Value* data = payload ? payload->find("data") : nullptr;
+  if (data && !data->is_null()) v.data = canonical(*data);
+}
+void take_ruling(const json::Value& answer, Verdict& v) {
+  const json::Value* matches = answer.find("matches");
+  v.matches = matches && matches->is_bool() && matches->boolean();
+}
+void take_result(const json::Value& answer, Verdict& v) {
+  const json::Value* result = answer.find("result");
+  v.data = canonical(json::object({{"resultKind", answer.string_or("resultKind")}, {"result", result ? *result : json::Value()}}));
+}
+struct AnswerKind {
+  std::string_view type;
+  Call::Kind kind;
+  void (*take)(const json::Value& answer, Verdict& v);
+};
+constexpr AnswerKind kAnswers[] = {
+    {"EntityProcessorCalculationResponse", Call::processor, take_document},
+    {"EntityCriteriaCalculationResponse", Call::criterion, take_ruling},
+    {"EntityFunctionCalculationResponse", Call::schedule, take_result},
+};
+
+Verdict verdict_of(const json::Value& answer, const AnswerKind& kind) {
   Verdict v;
   if (const json::Value* warnings = answer.find("warnings"); warnings && warnings->is_array())
     for (const json::Value& w : warnings->array())
@@ -82,14 +110,7 @@ Verdict verdict_of(const json::Value& answer, bool criterion) {
     v.message = error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
     return v;
   }
-  if (criterion) {
-    const json::Value* matches = answer.find("matches");
-    v.matches = matches && matches->is_bool() && matches->boolean();
-    return v;
-  }
-  const json::Value* payload = answer.find("payload");
-  const json::Value* data = payload ? payload->find("data") : nullptr;
-  if (data && !data->is_null()) v.data = canonical(*data);
+  kind.take(answer, v);
   if (v.data.size() <= limits::kBodyBytes) return v;
   return {.kind = Verdict::failed, .message = fmt::format("the member's document has {} bytes; at most {} are allowed", v.data.size(), limits::kBodyBytes)};
 }
@@ -157,10 +178,9 @@ class Stream final : public MemberReactor {
     auto body = payload_of(incoming_);
     if (!body) return;
     const std::string& type = incoming_.type();
-    if (type == "EntityProcessorCalculationResponse" || type == "EntityCriteriaCalculationResponse") {
-      bool criterion = type[6] == 'C';
-      face_.members().answered(member_, std::string(body->string_or("requestId")), verdict_of(*body, criterion));
-    } else if (type == "CalculationMemberKeepAliveEvent") {
+    for (const AnswerKind& kind : kAnswers)
+      if (kind.type == type) return face_.members().answered(member_, std::string(body->string_or("requestId")), kind.kind, verdict_of(*body, kind));
+    if (type == "CalculationMemberKeepAliveEvent") {
       face_.members().alive(member_);
       std::string id(body->string_or("id", incoming_.id()));
       link_->send({"CalculationMemberKeepAliveEvent", json::print(json::object({{"id", id}, {"memberId", member_}, {"success", true}})), {}});

@@ -67,6 +67,8 @@ class CloudEvents final : public GrpcService, public org::cyoda::cloud::api::grp
     auto payload = payload_of(in);
     if (!payload) return invalid(payload.error().message);
     if (!payload->is_object()) return invalid("the payload must be a JSON object");
+    const json::Value* list = payload->find("payloads");
+    if (in.type().ends_with("CollectionRequest") && (!list || !list->is_array() || list->array().empty())) return invalid("the array of 'payloads' is empty");
     if (in.ByteSizeLong() > limits::kBodyBytes) return invalid("the event is larger than 10 MiB");
     Who who{.caller = *std::move(caller), .token = metadata(context, "tx-token"), .once = {}};
     run_event(*row, std::make_shared<Exchange>(face_, std::move(who), in.id(), *std::move(payload), std::move(finished)));

@@ -80,9 +80,10 @@ Engine::Reactor* Engine::ListDefinitions(Context* context, const wf::ListDefinit
   return read(context, [&](const Caller& caller) -> Result<void> {
     TRY(PageOf page, page_of(in->page(), in->page_size()));
     TRY(auto found, verbs_.definitions(caller.tenant, in->keyword(), page.page, page.size));
+    // A list names definitions; GetDefinition shows one.
     for (const Verbs::Summary& s : found.first) {
-      TRY(auto definition, verbs_.definition(caller.tenant, s.id, s.version));
-      fill(out->add_definitions(), *definition);
+      wf::WorkflowDefinition* one = out->add_definitions();
+      one->set_id(s.id), one->set_version(static_cast<int32_t>(s.version)), one->set_name(s.name);
     }
     out->set_total(static_cast<int32_t>(found.second));
     return {};
@@ -228,6 +229,16 @@ Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitReques
         verbs_.signal(std::move(asker), {.id = in->instance_id(), .step = in->wait_step_id(), .worker = {}, .variables = variables_of(in->variables())}, std::move(done));
       },
       nothing);
+}
+
+Engine::Reactor* Engine::RetryStep(Context* context, const wf::RetryStepRequest* in, wf::RetryStepResponse* out) {
+  return command(
+      context,
+      [&](Asker asker, Done done) {
+        if (in->instance_id().empty() || in->step_id().empty()) return done(fail(Code::invalid, "NO_ID", "instance_id and step_id are required"));
+        verbs_.retry_step(std::move(asker), in->instance_id(), in->step_id(), variables_of(in->variables()), std::move(done));
+      },
+      [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
 
 }  // namespace pawl::processes

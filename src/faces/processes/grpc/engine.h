@@ -27,6 +27,7 @@ class Engine final : public wf::WorkflowEngine::CallbackService {
   Reactor* FailJob(Context*, const wf::FailJobRequest*, wf::FailJobResponse*) override;
   Reactor* CompleteUserTask(Context*, const wf::CompleteUserTaskRequest*, wf::CompleteUserTaskResponse*) override;
   Reactor* SignalWait(Context*, const wf::SignalWaitRequest*, wf::SignalWaitResponse*) override;
+  Reactor* RetryStep(Context*, const wf::RetryStepRequest*, wf::RetryStepResponse*) override;
 
  private:
   // Answers a read at once.

@@ -1,5 +1,5 @@
 #pragma once
-// The gRPC services of the processes face: workflow.v1.WorkflowEngine with its thirteen calls, and
+// The gRPC services of the processes face: workflow.v1.WorkflowEngine with its calls, and
 // pawl.v1.Workers with its stream. The same verbs as over HTTP.
 
 #include <functional>

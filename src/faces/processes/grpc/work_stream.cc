@@ -17,6 +17,8 @@ using pawl::v1::ToWorker;
 
 // Credit that a worker may hold; more would only fill its memory.
 constexpr int64_t kMostCredit = 10'000;
+// Credit that is worth a poll while more is about to come.
+constexpr int64_t kEnoughCredit = 256;
 
 class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, public std::enable_shared_from_this<Stream> {
  public:
@@ -67,8 +69,10 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     if (m.has_hello()) return greet(m.hello());
     if (m.has_credit()) give_credit(m.credit().more());
     if (m.has_result()) settle(m.result());
-    if (m.has_results())
+    if (m.has_results()) {
+      Together together;
       for (const pawl::v1::Result& r : m.results().results()) settle(r);
+    }
     return {};
   }
 
@@ -174,6 +178,8 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
         one->set_reason(outcome.error().message);
       }
       write_next();
+      // Results come many at once: one poll for all of their credit, not one for each.
+      if (settling_ > 0 && credit_ < kEnoughCredit) return;
     }
     ask_for_jobs();
   }

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/dice.h"
 #include "cbor/cbor.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/air/patch.h"
@@ -41,6 +42,7 @@ TEST(air, untyped_values_have_the_canonical_bytes_and_hashes_of_the_vectors) {
   }
 }
 
+// case 7, case 8, case 9, case 10, case 11, case 12, case 13, case 14, case 15, case 16, case 17
 TEST(air, values_are_normalised_as_in_the_vectors) {
   const json::Value all = vectors("typed_normalize.json");
   Schemas schemas(&builtins().schemas());
@@ -64,6 +66,41 @@ TEST(air, values_are_normalised_as_in_the_vectors) {
   }
 }
 
+// The quick look must say of any bytes what the whole way says: those of the vectors, and those with
+// bits turned.
+TEST(air, bytes_are_normal_exactly_when_normalising_leaves_them_as_they_are) {
+  const json::Value all = vectors("typed_normalize.json");
+  Schemas schemas(&builtins().schemas());
+  for (const json::Value& s : all.find("schemas")->array()) schemas.add(std::string(s.string_or("name")), *parse_type(*s.find("type")));
+  Dice dice({7, 11});
+  size_t normal = 0, other = 0;
+  auto agree = [&](const Bytes& bytes, const Type& type) {
+    auto value = cbor::decode(bytes);
+    auto made = value ? normalize(*value, type, schemas) : Result<cbor::Value>(fail(value.error()));
+    const bool same = made && cbor::canonical(*made) == bytes;
+    EXPECT_EQ(is_normal(bytes, type, schemas), same) << hex(bytes);
+    ++(same ? normal : other);
+  };
+  for (const json::Value& v : all.find("vectors")->array()) {
+    TypePtr type = *parse_type(*v.find("input")->find("type"));
+    const Bytes given = *unhex(v.find("input")->string_or("cbor_hex"));
+    auto value = cbor::decode(given);
+    auto made = value ? normalize(*value, *type, schemas) : Result<cbor::Value>(fail(value.error()));
+    for (const Bytes& start : {given, Bytes(cbor::kSelfDescribed) + given, made ? cbor::canonical(*made) : given}) {
+      agree(start, *type);
+      for (int i = 0; i < 40; ++i) {
+        Bytes turned = start;
+        if (turned.empty()) break;
+        turned[dice.next() % turned.size()] ^= static_cast<char>(1 << dice.next() % 8);
+        agree(turned, *type);
+      }
+    }
+  }
+  EXPECT_GT(normal, 200u);
+  EXPECT_GT(other, 200u);
+}
+
+// case 20
 TEST(air, numbers_hashes_and_uuids_are_checked_and_have_one_form) {
   Schemas schemas;
   auto norm = [&](const char* type, cbor::Value v) { return normalize(v, **parse_type(*json::parse(type)), schemas); };
@@ -96,6 +133,7 @@ TEST(air, json_at_the_edge_is_led_by_the_schema) {
   EXPECT_FALSE(from_json(*json::parse(R"({"b":"***"})"), *type, schemas));
 }
 
+// case 24
 TEST(air, names_and_hashes_follow_the_grammar) {
   const json::Value all = vectors("grammar.json");
   for (const json::Value& v : all.find("vectors")->array()) {
@@ -109,6 +147,7 @@ TEST(air, names_and_hashes_follow_the_grammar) {
   }
 }
 
+// case 21, case 22
 TEST(air, nodes_have_the_bytes_and_hashes_of_the_vectors) {
   const json::Value all = vectors("node_hashes.json");
   for (const json::Value& v : all.find("vectors")->array()) {
@@ -124,6 +163,7 @@ TEST(air, nodes_have_the_bytes_and_hashes_of_the_vectors) {
   }
 }
 
+// case 23
 TEST(air, every_builtin_has_both_of_its_hashes) {
   const json::Value all = vectors("builtin_hashes.json");
   EXPECT_EQ(all.object().size(), builtins().all().size());
@@ -135,6 +175,7 @@ TEST(air, every_builtin_has_both_of_its_hashes) {
   }
 }
 
+// case 31
 TEST(air, cell_keys_have_the_bytes_and_hashes_of_the_vectors) {
   Schemas schemas;
   const json::Value all = vectors("cell_keys.json");
@@ -154,6 +195,7 @@ Result<Loaded> load_air(const json::Value& nodes, LoadOptions options = {}) {
   return load(air.manifest, finder(air.nodes), builtins(), options);
 }
 
+// case 25, case 26, case 27, case 30, case 36, case 146, case 147, case 149
 TEST(air, manifests_are_refused_in_the_words_of_the_vectors) {
   const json::Value all = vectors("manifest_validation.json");
   for (const json::Value& v : all.find("vectors")->array()) {
@@ -194,6 +236,7 @@ json::Value sample() {
   return *all.find("vectors")->array()[0].find("input");
 }
 
+// case 18, case 19
 TEST(air, recursive_schemas_are_refused_and_alias_chains_resolve) {
   json::Value nodes = sample();
   nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":"w/A@1","type":{"record":{"next":{"option":{"ref":"w/B@1"}}}}})"));
@@ -213,6 +256,7 @@ TEST(air, recursive_schemas_are_refused_and_alias_chains_resolve) {
   EXPECT_FALSE(normalize_named(7, "a/A@1", schemas));
 }
 
+// case 152
 TEST(air, a_value_path_reaches_the_key_through_the_variant) {
   json::Value nodes = sample();
   json::Value& routes = *nodes.array().back().find("routing")->find("subscriptions");
@@ -226,12 +270,14 @@ TEST(air, a_value_path_reaches_the_key_through_the_variant) {
             "manifest validation error: route to workflow 'w/main@1' uses key_field 'id' with schema 'w/Event@1', but key schema 'w/Id@1' does not match 'missing'");
 }
 
+// case 28
 TEST(air, a_definition_of_the_system_cannot_be_brought_in) {
   json::Value nodes = sample();
   nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":"sys/Own@1","type":{"text":{}}})"));
   EXPECT_FALSE(load_air(nodes));
 }
 
+// case 116, case 117
 TEST(patch, each_step_leads_to_the_new_hashes_and_wrong_ones_are_refused_by_name) {
   auto air = author(sample(), builtins());
   ASSERT_TRUE(air);

@@ -83,6 +83,7 @@ class Loader {
     for (const auto& [name, row] : builtins_.all()) {
       if (const auto* e = std::get_if<EffectDef>(&row.node)) out_.effects[name] = {*e, row.node_hash};
       if (const auto* m = std::get_if<ModuleDef>(&row.node)) out_.modules[name] = {*m, row.node_hash};
+      if (const auto* w = std::get_if<WorkflowDef>(&row.node)) out_.workflows[name] = Workflow{*w, row.node_hash, {}, {}, {}, {}};
     }
   }
 
@@ -97,8 +98,9 @@ class Loader {
     auto module = out_.modules.find(d.impl.module);
     if (module == out_.modules.end())
       return not_valid("definition '" + d.name + "' implementation references inactive module '" + d.impl.module + "'");
-    if (module->second.def.runtime != "wasm")
+    if (module->second.def.runtime != "wasm" && !is_system(d.name))
       return not_valid("module '" + d.impl.module + "' runtime '" + module->second.def.runtime + "' does not support workflow definition '" + d.name + "'");
+    w.module = &module->second;
     TRY(w.state, schema(d.state));
     TRY(w.event, schema(d.event));
     for (const std::string* name : {&d.context, &d.annotations}) {
@@ -254,15 +256,6 @@ std::vector<std::string> key_path(std::string_view path) {
     path.remove_prefix(std::min(dot + 1, path.size()));
   }
   return out;
-}
-
-const cbor::Value* follow(const cbor::Value& value, const std::vector<std::string>& path) {
-  const cbor::Value* at = &value;
-  for (const std::string& part : path) {
-    at = at->find(part);
-    if (!at) return nullptr;
-  }
-  return at;
 }
 
 }  // namespace pawl::worlds

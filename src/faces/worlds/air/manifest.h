@@ -10,16 +10,17 @@
 
 namespace pawl::worlds {
 
-struct Workflow {
-  WorkflowDef def;
-  std::string hash;                     // node hash
-  TypePtr state, event, key;            // key is null when unkeyed
-  std::set<std::string, std::less<>> may_emit;
-  std::map<std::string, std::string> arms{};  // schema -> arm of the event variant
-};
 struct Module {
   ModuleDef def;
   std::string hash;
+};
+struct Workflow {
+  WorkflowDef def;
+  std::string hash;                     // node hash
+  const Module* module = nullptr;       // of the same manifest
+  TypePtr state, event, key;            // key is null when unkeyed
+  std::set<std::string, std::less<>> may_emit;
+  std::map<std::string, std::string> arms{};  // schema -> arm of the event variant
 };
 struct DeclaredEffect {
   EffectDef def;
@@ -77,6 +78,5 @@ FindNode finder(const std::vector<Node>& nodes);
 
 // A path such as "order_id" or "$value.note_id" in parts; empty parts are skipped.
 std::vector<std::string> key_path(std::string_view path);
-const cbor::Value* follow(const cbor::Value& value, const std::vector<std::string>& path);
 
 }  // namespace pawl::worlds

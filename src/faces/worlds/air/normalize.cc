@@ -162,12 +162,17 @@ Result<Value> normalize_named(const Value& value, std::string_view schema, const
   return normalize(value, *type, schemas);
 }
 
+Result<Bytes> normalize_bytes(BytesView bytes, const Type& type, const Schemas& schemas) {
+  if (is_normal(bytes, type, schemas)) return Bytes(bytes);
+  TRY(Value value, cbor::decode(bytes));
+  TRY(Value normal, normalize(value, type, schemas));
+  return cbor::canonical(normal);
+}
+
 Result<Bytes> normalize_bytes(BytesView bytes, std::string_view schema, const Schemas& schemas) {
   TypePtr type = schemas.find(schema);
   if (!type) return fail(Code::invalid, "SCHEMA_NOT_FOUND", "schema '" + std::string(schema) + "' not found");
-  TRY(Value value, cbor::decode(bytes));
-  TRY(Value normal, normalize(value, *type, schemas));
-  return cbor::canonical(normal);
+  return normalize_bytes(bytes, *type, schemas);
 }
 
 Result<std::string> normal_decimal(std::string_view text) {

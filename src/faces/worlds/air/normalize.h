@@ -8,9 +8,14 @@ namespace pawl::worlds {
 
 // Errors: SCHEMA_MISMATCH "value does not conform to schema: ...", SCHEMA_NOT_FOUND, BAD_CBOR.
 Result<cbor::Value> normalize(const cbor::Value& value, const Type& type, const Schemas& schemas);
-// From any CBOR to canonical CBOR of the named schema.
+// From any CBOR to canonical CBOR of the type, or of the named schema.
+Result<Bytes> normalize_bytes(BytesView cbor, const Type& type, const Schemas& schemas);
 Result<Bytes> normalize_bytes(BytesView cbor, std::string_view schema, const Schemas& schemas);
 Result<cbor::Value> normalize_named(const cbor::Value& value, std::string_view schema, const Schemas& schemas);
+// True when normalising would give these very bytes.
+bool is_normal(BytesView bytes, const Type& type, const Schemas& schemas);
+// The item at a path of record fields in a canonical value, as it is encoded; empty when there is none.
+BytesView follow(BytesView canonical, const std::vector<std::string>& path);
 
 // JSON at the edge is schema-directed: bytes are base64, map keys that are numbers are their digits.
 // The result still wants normalising.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
+#include "cbor/cbor.h"
 #include "faces/worlds/air/name.h"
 
 namespace pawl::worlds {
@@ -31,9 +33,12 @@ Result<void> parse_fields(Type& out, const json::Value& body, size_t depth) {
   for (const auto& [name, value] : body.object()) {
     if (name == "$comment") continue;
     TRY(TypePtr inner, parse(value, depth + 1));
-    out.fields.push_back({name, std::move(inner)});
+    out.fields.push_back({name, std::move(inner), cbor::encode(cbor::Value(name))});
   }
   std::sort(out.fields.begin(), out.fields.end(), [](const Field& a, const Field& b) { return a.name < b.name; });
+  out.canonical.resize(out.fields.size());
+  std::iota(out.canonical.begin(), out.canonical.end(), 0);
+  std::sort(out.canonical.begin(), out.canonical.end(), [&](uint32_t a, uint32_t b) { return cbor::key_before(out.fields[a].encoded, out.fields[b].encoded); });
   return {};
 }
 

@@ -24,11 +24,13 @@ using TypePtr = std::shared_ptr<const Type>;  // shared: types are read by every
 struct Field {
   std::string name;
   TypePtr type;
+  std::string encoded{};  // the name as a CBOR text
 };
 
 struct Type {
   Form form = Form::unit;
   std::vector<Field> fields{};  // of a record its fields, of a variant its arms, by name
+  std::vector<uint32_t> canonical{};  // places in `fields`, in the order of canonical CBOR
   TypePtr key{};                // of a map
   TypePtr item{};               // of a list, set, option or map
   std::string ref{};            // of a ref

@@ -1,0 +1,230 @@
+// Worlds in process, durable: what of the kernel's own speed an event keeps, and what does not grow
+// with the number of cells.
+
+#include "faces/worlds/program.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "bench/scenario.h"
+#include "cbor/in.h"
+#include "faces/worlds/air/normalize.h"
+#include "json/text.h"
+#include "kernel/verify.h"
+#include "storage/memory.h"
+#include "storage/open.h"
+#include "wasm/host.h"
+
+namespace pawl::bench {
+
+namespace {
+
+using namespace worlds;
+
+constexpr size_t kSubmitters = 64;
+
+// Counts by `inc`: what the module counter.wasm does, in C++.
+class Counter final : public NativeModule {
+ public:
+  Result<Bytes> step(std::string_view, BytesView input) const override {
+    TRY(StepInput in, decode_input(input));
+    const uint64_t count = cbor::In(follow(in.event.value, inc_)).head().n + (in.state ? cbor::In(follow(*in.state, count_)).head().n : 0);
+    Bytes state(cbor::kSelfDescribed);
+    cbor::Out(state).map(1).text("count").uint(count);
+    return encode_output({std::move(state), {}, {}, {}, false});
+  }
+
+ private:
+  const std::vector<std::string> inc_{"inc"}, count_{"count"};
+};
+
+std::string counter_air(std::string_view artifact) {
+  return fmt::format(R"([{{"$kind":"defschema","name":"b/Inc@1","type":{{"record":{{"cell":{{"text":{{}}}},"inc":{{"nat":{{}}}}}}}}}},
+    {{"$kind":"defschema","name":"b/State@1","type":{{"record":{{"count":{{"nat":{{}}}}}}}}}},
+    {{"$kind":"defschema","name":"b/Cell@1","type":{{"text":{{}}}}}},
+    {{"$kind":"defmodule","name":"b/counter@1","runtime":{{"kind":"wasm","artifact":{{"kind":"wasm_module"{}}}}}}},
+    {{"$kind":"defworkflow","name":"b/count@1","state":"b/State@1","event":"b/Inc@1","key_schema":"b/Cell@1","effects_emitted":[],
+      "impl":{{"module":"b/counter@1","entrypoint":"step"}}}},
+    {{"$kind":"manifest","air_version":"2","schemas":[{{"name":"b/Inc@1"}},{{"name":"b/State@1"}},{{"name":"b/Cell@1"}}],
+      "modules":[{{"name":"b/counter@1"}}],"workflows":[{{"name":"b/count@1"}}],"effects":[],
+      "routing":{{"subscriptions":[{{"event":"b/Inc@1","workflow":"b/count@1","key_field":"cell"}}]}}}}])",
+                     artifact);
+}
+
+Event inc(uint64_t cell) { return {"b/Inc@1", cbor::canonical(cbor::Map{{"cell", fmt::format("cell-{:07}", cell)}, {"inc", 1}}), {}}; }
+
+// One world on a shard of its own.
+class Bed {
+ public:
+  Bed(const std::string& folder, wasm::Runner* runner, BytesView wasm = {}) : modules_(runner) {
+    if (wasm.empty()) modules_.add("b/counter@1", std::make_unique<Counter>());
+    program_ = std::make_unique<WorldsProgram>(modules_);
+    open(folder);
+    std::string artifact;
+    if (!wasm.empty()) {
+      artifact = fmt::format(R"(,"hash":"{}")", hash_text(sha256(wasm)));
+      say("put_blob", Bytes(wasm));
+    }
+    auto air = author(*json::parse(counter_air(artifact)), program_->builtins(), {});
+    CHECK(air);
+    say("create", encode(CreateWorld{"w", encode_bundle(air->manifest, air->nodes), {}, true, {}}));
+  }
+  ~Bed() { shard_->stop(); }
+
+  static Input input(std::string verb, Bytes body) { return {.program = std::string(kProgram), .verb = std::move(verb), .body = std::move(body), .caller = {"t", "u", ""}}; }
+  void open(const std::string& folder) {
+    shard_ = open_shard(folder, {program_.get()});
+    CHECK(shard_->start());
+  }
+  Answer say(std::string verb, Bytes body) {
+    std::atomic<bool> done{false};
+    Answer out;
+    shard_->submit(input(std::move(verb), std::move(body)), [&](Result<Answer> a) {
+      CHECK(a);
+      out = std::move(*a);
+      done = true;
+    });
+    while (!done) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return out;
+  }
+  // Events to `cells` cells in an order without pattern.
+  double events_per_second(uint64_t cells, double for_seconds) {
+    return turns_per_second(*shard_, [=](uint64_t i) { return input("event", encode(SendEvent{"w", inc(i * 0x9e3779b97f4a7c15 % cells), 0})); }, kSubmitters, for_seconds);
+  }
+  // Each of these cells once, in batches.
+  void touch(uint64_t from, uint64_t to) {
+    std::atomic<uint64_t> left{0};
+    for (uint64_t at = from; at < to;) {
+      SendEvents batch{"w", {}};
+      for (; at < to && batch.events.size() < kBatchEvents; ++at) batch.events.push_back(inc(at));
+      while (left > 16) std::this_thread::yield();
+      ++left;
+      shard_->submit(input("events", encode(batch)), [&](Result<Answer> a) {
+        CHECK(a);
+        --left;
+      });
+    }
+    while (left) std::this_thread::yield();
+  }
+  double snapshot_seconds() {
+    const double begin = seconds();
+    say("snapshot", "w");
+    return seconds() - begin;
+  }
+  Shard& shard() { return *shard_; }
+  const WorldsProgram& program() const { return *program_; }
+  void stop() { shard_->stop(); }
+
+ private:
+  Modules modules_;
+  std::unique_ptr<WorldsProgram> program_;
+  std::unique_ptr<Shard> shard_;
+};
+
+struct Rate {
+  double per_second = 0, cpu_us = 0;
+};
+Rate measured(Bed& bed, uint64_t cells, double for_seconds) {
+  const double cpu = cpu_seconds();
+  const double rate = bed.events_per_second(cells, for_seconds);
+  return {rate, (cpu_seconds() - cpu) * 1e6 / (rate * for_seconds)};
+}
+
+void bench_native(Report& report, const Facts& facts) {
+  Folder folder("worlds");
+  Rate live;
+  {
+    Bed bed(folder.path(), nullptr);
+    bed.touch(0, 10'000);
+    live = measured(bed, 10'000, 3);
+    report.line("events, keyed native workflow, 10,000 cells, 64 submitters", live.per_second, "/s");
+    report.line("CPU of an event, all threads", live.cpu_us, "us");
+    report.bar({"native events / kernel turns", live.per_second / facts.kernel_turns, 0.6, true, ""});
+    bed.stop();
+  }
+  std::filesystem::remove_all(folder.path() + "/rows");
+  Modules modules;
+  modules.add("b/counter@1", std::make_unique<Counter>());
+  WorldsProgram program(modules);
+  double begin = seconds();
+  {
+    auto shard = open_shard(folder.path(), {&program});
+    const double replayed = static_cast<double>(shard->replayed().frames) / (seconds() - begin);
+    report.line("replay from outcomes, without any rows", replayed, "frames/s");
+    report.bar({"replay from outcomes / live events", replayed / live.per_second, 10, true, ""});
+  }
+  auto journal = *open_journal({.backend = "file", .folder = folder.path() + "/journal"});
+  MemoryRows scratch;
+  const Program* programs[] = {&program};
+  begin = seconds();
+  auto verified = verify(*journal, scratch, programs);
+  CHECK(verified && verified->difference.empty());
+  const double rerun = static_cast<double>(verified->rerun) / (seconds() - begin);
+  report.line("re-execution (verify)", rerun, "frames/s");
+  report.bar({"re-execution / live events", rerun / live.per_second, 1, true, ""});
+}
+
+void bench_wasm(Report& report) {
+  wasm::Host host({wasm::usual_libraries(), {}});
+  std::ifstream in("tests/vectors/worlds/modules/counter.wasm", std::ios::binary);
+  std::stringstream bytes;
+  bytes << in.rdbuf();
+  if (host.version().empty() || bytes.str().empty()) {
+    fmt::print("  no WASM engine or no tests/vectors/worlds/modules/counter.wasm here: not measured; run scripts/setup-wasm\n");
+    return;
+  }
+  Folder folder("worlds-wasm");
+  Bed bed(folder.path(), &host, bytes.str());
+  bed.touch(0, 10'000);
+  const Rate rate = measured(bed, 10'000, 3);
+  report.line("events, keyed WASM counter, 10,000 cells, 64 submitters", rate.per_second, "/s");
+  report.bar({"the same for each second of CPU of all threads", 1e6 / rate.cpu_us, 30'000, true, "/s"});
+}
+
+void bench_many_cells(Report& report) {
+  Folder folder("worlds-cells");
+  Bed bed(folder.path(), nullptr);
+  bed.touch(0, 1000);
+  const Rate few = measured(bed, 1000, 2);
+  // Changed cells in a small world, and the same number in a large one.
+  bed.touch(0, 10'000);
+  bed.snapshot_seconds();
+  bed.touch(0, 1000);
+  const double small_world = bed.snapshot_seconds();
+  const size_t before = resident_bytes();
+  for (uint64_t from = 10'000; from < 1'000'000; from += 90'000) {
+    bed.touch(from, from + 90'000);
+    bed.snapshot_seconds();
+  }
+  const Rate many = measured(bed, 1'000'000, 2);
+  report.line("CPU of a step with 1,000 cells", few.cpu_us, "us");
+  report.line("CPU of a step with 1,000,000 cells", many.cpu_us, "us");
+  report.bar({"step with 1,000,000 cells / step with 1,000", many.cpu_us / few.cpu_us, 1.3, false, ""});
+  report.bar({"resident memory that 990,000 cells added", static_cast<double>(resident_bytes() - std::min(before, resident_bytes())) / (1 << 20), 1024, false, "MiB"});
+  bed.snapshot_seconds();
+  bed.touch(0, 1000);
+  const double large_world = bed.snapshot_seconds();
+  bed.touch(0, 10'000);
+  const double ten_times = bed.snapshot_seconds();
+  report.line("snapshot, 1,000 changed of 10,000 cells", small_world * 1000, "ms");
+  report.line("snapshot, 1,000 changed of 1,000,000 cells", large_world * 1000, "ms");
+  report.line("snapshot, 10,000 changed of 1,000,000 cells", ten_times * 1000, "ms");
+  report.bar({"snapshot of a changed cell, 1,000,000 cells / 10,000 cells", large_world / small_world, 4, false, ""});
+  report.bar({"snapshot, ten times the changed cells", ten_times / large_world, 12, false, ""});
+}
+
+}  // namespace
+
+void bench_worlds(Report& report, Facts& facts) {
+  if (facts.kernel_turns == 0) bench_kernel(report, facts);
+  bench_native(report, facts);
+  bench_wasm(report);
+  bench_many_cells(report);
+}
+
+}  // namespace pawl::bench

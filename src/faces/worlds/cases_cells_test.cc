@@ -1,0 +1,200 @@
+// Behaviours of the list that no other test would miss: mailboxes, cells, snapshots, the journal.
+
+#include "faces/worlds/cases_test.h"
+
+namespace pawl::worlds {
+namespace {
+
+// case 160: the order of steps is seen in the heights of what they emit.
+TEST_F(Case, a_flooded_cell_does_not_starve_another) {
+  make();
+  const StepOutput noisy = output({}, {}, {Event{"t/Lonely@1", "\xa0", {}}});
+  std::vector<Event> events;
+  for (int i = 0; i < 5; ++i) events.push_back(event_to("t/Half@1", "flood", noisy));
+  events.push_back(event_to("t/Deaf@1", "one", output({}, {}, {event_to("t/Tell@1", "x")})));
+  ASSERT_TRUE(go("a", output({}, {}, events)));
+  Words emitted;
+  const auto records = stage.records("w");
+  for (size_t i = 9; i < records.size(); ++i) emitted.emplace_back(records[i].text_or("schema"));
+  // In the second place: after one step of the flood, not after five.
+  EXPECT_EQ(emitted, (Words{"t/Lonely@1", "t/Tell@1", "t/Lonely@1", "t/Lonely@1", "t/Lonely@1", "t/Lonely@1"}));
+}
+
+// case 164
+TEST_F(Case, what_a_cell_says_to_itself_comes_after_what_is_queued) {
+  make();
+  auto word = [](const std::string& w) { return Event{"t/Half@1", cbor::encode(cbor::Map{{"id", "x"}, {"word", w}}), {}}; };
+  StepOutput first = output({"1"}, {}, {word("own")});
+  ASSERT_TRUE(go("a", output({}, {}, {Event{"t/Half@1", cbor::encode(tell("x", first)), {}}, word("queued")})));
+  EXPECT_EQ(log("x", "t/half@1"), (Words{"1", "queued", "own"}));
+}
+
+// case 162, case 161: a batch is two inputs at once.
+TEST_F(Case, inputs_that_come_together_run_again_in_the_same_order) {
+  make();
+  const StepOutput noisy = output({"n"}, {timer(5)}, {event_to("t/Tell@1", "x")});
+  ASSERT_TRUE(stage.say("events", encode(SendEvents{"w", {event_to("t/Do@1", "a", noisy), event_to("t/Do@1", "b", noisy), event_to("t/Do@1", "a")}})));
+  ASSERT_EQ(fork("f").status, 201);
+  EXPECT_EQ(stage.dump("f"), stage.dump("w"));
+}
+
+// case 165, case 166, case 177
+TEST_F(Case, the_root_stands_still_until_a_snapshot_and_reads_do_not) {
+  make();
+  ASSERT_TRUE(go("a"));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  auto root = [&] { return std::string(json::parse(stage.http("GET", "/v1/worlds/w/state/t/main@1/cells").body)->string_or("cell_index_root")); };
+  const std::string first = root();
+  EXPECT_FALSE(first.empty());
+  const Bytes state = *main("a").state;
+  EXPECT_TRUE(stage.read(blob_key("t", view(sha256(state))))->exists());
+  ASSERT_TRUE(go("b"));
+  EXPECT_EQ(log("b"), Words{"Do"});
+  StepOutput gone;
+  ASSERT_TRUE(go("a", gone));
+  EXPECT_FALSE(main("a").state);  // though the index still has it
+  EXPECT_EQ(root(), first);
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  EXPECT_NE(root(), first);
+  size_t marks = 0;
+  ASSERT_TRUE(stage.look().scan(dirty_prefix({"t", "w"}), [&](BytesView, const Cell&) { return ++marks > 0; }));
+  EXPECT_EQ(marks, 0u);
+}
+
+// case 167, case 172, case 174: the cache is the kernel's and bounded by bytes; what falls out is in the rows.
+TEST_F(Case, cells_that_fell_out_of_the_cache_are_read_again) {
+  make();
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(go("c" + std::to_string(i), output({std::string(20'000, 'x')})));  // more than the stage's cache
+  for (int i = 0; i < 300; i += 37) {
+    ASSERT_TRUE(go("c" + std::to_string(i)));
+    EXPECT_EQ(log("c" + std::to_string(i)).size(), 2u);
+  }
+  CHECK(stage.committer->apply());
+  stage.cache.clear();
+  ASSERT_TRUE(go("c0"));
+  EXPECT_EQ(log("c0").size(), 3u);
+}
+
+// case 173, case 175
+TEST_F(Case, the_largest_state_is_kept_read_and_put_into_a_snapshot) {
+  make();
+  StepOutput large = output({std::string(kMaxOutputBytes - 20, 'x')});
+  ASSERT_TRUE(go("a", large));
+  ASSERT_TRUE(main("a").state) << main("a").failure;
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  ASSERT_EQ(fork("f").status, 201);
+  EXPECT_EQ(stage.cell("f", "t/main@1", key_of("a")).state, main("a").state);
+}
+
+// case 179, case 207
+TEST_F(Case, from_a_snapshot_or_from_the_beginning_the_roots_are_the_same) {
+  make();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(go("c" + std::to_string(i)));
+  ASSERT_EQ(fork("whole").status, 201);  // from the first snapshot
+  auto root = [&](const std::string& world) { return std::string(json::parse(stage.http("GET", "/v1/worlds/" + world + "/state/t/main@1/cells?limit=1").body)->string_or("cell_index_root")); };
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  ASSERT_TRUE(stage.say("snapshot", "whole"));
+  EXPECT_EQ(root("whole"), root("w"));
+  for (int i = 0; i < 100; i += 3) ASSERT_TRUE(go("c" + std::to_string(i)));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  ASSERT_EQ(fork("tail").status, 201);
+  EXPECT_EQ(root("tail"), root("w"));
+  EXPECT_NE(root("whole"), root("w"));
+}
+
+// case 181, case 182
+TEST_F(Case, a_snapshot_that_is_not_whole_or_of_another_manifest_is_refused) {
+  make();
+  ASSERT_TRUE(go("a"));
+  auto snapshot = stage.say("snapshot", "w");
+  ASSERT_TRUE(snapshot);
+  Cell cell = *stage.read(blob_key("t", *parse_hash(snapshot->string_or("snapshot_ref"))));
+  const Value blob = *cbor::decode(decode_blob(*parse_hash(snapshot->string_or("snapshot_ref")), cell.value())->bytes);
+  auto restore = [&](Value changed) {
+    return lab([&](Turn& turn) -> Result<Bytes> {
+      TRY(Bytes digest, Blobs(turn, "t").put(cbor::encode(changed)));
+      Engine engine(turn, {"t", "other"}, stage.program->worlds.runtime());
+      World world;
+      world.id = "other";
+      TRY_OK(engine.adopt(world));
+      TRY_OK(engine.restore(hash_text(digest)));
+      return Bytes();
+    });
+  };
+  EXPECT_TRUE(restore(blob));
+  for (std::string_view field : {"root_completeness", "manifest_hash", "workflow_index_roots", "head", "proposals"}) {
+    Value without{cbor::Map{}};
+    for (const auto& [key, value] : blob.map())
+      if (key.text() != field) without.map().emplace_back(key, value);
+    auto refused = restore(without);
+    EXPECT_EQ(refused.error().reason, "snapshot.decode") << field;
+  }
+  Value other = blob;
+  for (auto& [key, value] : other.map())
+    if (key.text() == "manifest_hash") value = cbor::octets(Bytes(32, 'm'));
+  EXPECT_EQ(restore(other).error().reason, "snapshot.decode");
+}
+
+// case 189
+TEST_F(Case, large_params_are_in_the_store_and_a_replay_without_them_is_refused) {
+  make();
+  ASSERT_TRUE(go("a", output({"s"}, {{"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets("hello")}}), {}, {}}})));
+  ASSERT_TRUE(go("a", output({"g"}, {{"sys/blob.get@1", cbor::encode(cbor::Map{{"blob_ref", hash_text(sha256("hello"))}}), {}, {}}})));
+  const Value receipt = last("effect_receipt");
+  EXPECT_TRUE(receipt.find("payload_ref"));
+  EXPECT_TRUE(receipt.find("payload_cbor")->bytes().empty());
+  ASSERT_EQ(fork("f").status, 201);
+  ASSERT_TRUE(lab([&](Turn& turn) -> Result<Bytes> {
+    Blobs blobs(turn, "t");
+    TRY(Bytes gone, blobs.get(view(sha256("hello"))));
+    turn.erase(blob_key("t", view(sha256("hello"))));
+    return gone;
+  }));
+  // The step writes it again; what nobody wrote is missed.
+  EXPECT_EQ(fork("again").status, 201);
+  auto missing = lab([&](Turn& turn) -> Result<Bytes> { return Blobs(turn, "t").get(view(sha256("never"))); });
+  EXPECT_NE(missing.error().message.find("missing_cas_dependency"), std::string::npos);
+}
+
+TEST_F(Case, a_snapshot_of_very_many_changed_cells_takes_several_turns_and_is_the_same) {
+  make();
+  const int many = static_cast<int>(kCellsPerTurn) + 500;
+  for (int i = 0; i < many; i += 500) {
+    SendEvents batch{"w", {}};
+    for (int j = i; j < i + 500; ++j) batch.events.push_back(event_to("t/Do@1", "c" + std::to_string(j)));
+    ASSERT_TRUE(stage.say("events", encode(batch)));
+  }
+  ASSERT_EQ(fork("f").status, 201);
+  const size_t frames = stage.journal.last();
+  auto snapshot = stage.say("snapshot", "w");
+  ASSERT_TRUE(snapshot) << snapshot.error().message;
+  EXPECT_EQ(stage.journal.last(), frames + 2);
+  size_t marks = 0;
+  ASSERT_TRUE(stage.look().scan(dirty_prefix({"t", "w"}), [&](BytesView, const Cell&) { return ++marks > 0; }));
+  EXPECT_EQ(marks, 0u);
+  auto same = lab([&](Turn& turn) -> Result<Bytes> {  // at once, in the other world
+    Engine engine(turn, {"t", "f"}, stage.program->worlds.runtime());
+    TRY_OK(engine.open());
+    return engine.snapshot();
+  });
+  EXPECT_EQ(snapshot->string_or("snapshot_ref"), *same);
+}
+
+// case 205
+TEST_F(Case, a_module_is_tested_without_a_world) {
+  struct Row {
+    std::optional<Bytes> state;
+    const char* word;
+    Words then;
+  };
+  for (const Row& row : {Row{{}, "x", {"x"}}, Row{state_of({"x"}), "y", {"x", "y"}}}) {
+    auto out = Scripted().step("step", encode_input({row.state, {"t/Do@1", cbor::canonical(cbor::Map{{"id", "a"}, {"word", row.word}}), {}}, {}}));
+    ASSERT_TRUE(out);
+    const StepOutput step = *decode_output(*out);
+    EXPECT_EQ(cbor::canonical(*cbor::decode(*step.state)), state_of(row.then));
+    EXPECT_TRUE(step.events.empty() && step.effects.empty());
+  }
+}
+
+}  // namespace
+}  // namespace pawl::worlds

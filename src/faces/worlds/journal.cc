@@ -1,0 +1,40 @@
+// A world's journal as rows have it, read for the routes.
+
+#include "faces/worlds/service.h"
+
+namespace pawl::worlds {
+namespace {
+
+using Visit = std::function<bool(uint64_t seq, BytesView record)>;
+
+uint64_t seq_of(BytesView key) { return read_ordered64(key.substr(key.size() - 8)); }
+
+Result<void> scan(const Look& look, const Place& place, const Visit& visit, BytesView from, bool back) {
+  Result<void> bad;
+  TRY_OK(look.rows(kProgram, records_prefix(place), [&](BytesView key, BytesView row) {
+    auto record = record_of(row);
+    if (!record) bad = fail(std::move(record.error()));
+    return record && visit(seq_of(key), *record);
+  }, from, back));
+  return bad;
+}
+
+}  // namespace
+
+Result<void> scan_records(const Look& look, const Place& place, uint64_t from, const Visit& visit) { return scan(look, place, visit, record_row(place, from), false); }
+
+Result<void> scan_records_back(const Look& look, const Place& place, const Visit& visit) { return scan(look, place, visit, {}, true); }
+
+Result<std::optional<Bytes>> record_at(const Look& look, const Place& place, uint64_t seq) {
+  TRY(std::optional<Bytes> row, look.row(kProgram, record_row(place, seq)));
+  if (!row) return std::optional<Bytes>();
+  TRY(Bytes record, record_of(*row));
+  return std::optional<Bytes>(std::move(record));
+}
+
+Result<void> scan_pointers(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit) {
+  const Bytes lead = index_prefix(place, kind, what);
+  return look.rows(kProgram, lead, [&](BytesView key, BytesView) { return key.size() != lead.size() + 8 || visit(seq_of(key)); });
+}
+
+}  // namespace pawl::worlds

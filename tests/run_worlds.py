@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+"""Worlds on a real server: requests to a real loopback server, executors, workspaces, and kill -9 between any two records."""
+import base64, hashlib, http.server, json, os, re, sys, threading, time, urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
+
+problems = []
+
+
+def check(ok, what):
+    if not ok:
+        problems.append(what)
+        print('FAIL', what)
+
+
+# CBOR, as much of it as the scripts need.
+def head(major, n):
+    for info, size in ((None, 24), (24, 1 << 8), (25, 1 << 16), (26, 1 << 32), (27, 1 << 64)):
+        if n < size:
+            return bytes([major << 5 | (n if info is None else info)]) + (b'' if info is None else n.to_bytes(1 << (info - 24), 'big'))
+
+
+def cbor(v):
+    if v is None: return b'\xf6'
+    if isinstance(v, bool): return b'\xf5' if v else b'\xf4'
+    if isinstance(v, int): return head(0, v) if v >= 0 else head(1, -1 - v)
+    if isinstance(v, bytes): return head(2, len(v)) + v
+    if isinstance(v, str): return head(3, len(v.encode())) + v.encode()
+    if isinstance(v, list): return head(4, len(v)) + b''.join(map(cbor, v))
+    return head(5, len(v)) + b''.join(cbor(k) + cbor(x) for k, x in v.items())
+
+
+def b64(data):
+    return base64.b64encode(data).decode()
+
+
+def key_b64(text):
+    return urllib.parse.quote(b64(b'\xd9\xd9\xf7' + cbor(text)))
+
+
+AIR = [
+    {'$kind': 'defschema', 'name': 'w/Id@1', 'type': {'text': {}}},
+    {'$kind': 'defschema', 'name': 'w/State@1', 'type': {'bytes': {}}},
+    {'$kind': 'defschema', 'name': 'w/Do@1', 'type': {'record': {'id': {'ref': 'w/Id@1'}, 'out': {'option': {'bytes': {}}}}}},
+    {'$kind': 'defschema', 'name': 'w/Event@1', 'type': {'variant': {'Do': {'ref': 'w/Do@1'}, 'Receipt': {'ref': 'sys/EffectReceiptEnvelope@1'},
+                                                                     'Rejected': {'ref': 'sys/EffectReceiptRejected@1'}, 'Frame': {'ref': 'sys/EffectStreamFrame@1'}}}},
+    {'$kind': 'defschema', 'name': 'w/ChargeParams@1', 'type': {'record': {'amount': {'nat': {}}, 'token': {'ref': 'sys/TextOrSecretRef@1'}}}},
+    {'$kind': 'defschema', 'name': 'w/ChargeReceipt@1', 'type': {'record': {'code': {'int': {}}}}},
+    {'$kind': 'defsecret', 'name': 'w/token@1', 'binding_id': 'env:WORLD_TOKEN'},
+    {'$kind': 'defeffect', 'name': 'w/charge@1', 'params': 'w/ChargeParams@1', 'receipt': 'w/ChargeReceipt@1', 'impl': {'module': 'sys/builtin_effects@1', 'entrypoint': 'charge'}},
+    {'$kind': 'defmodule', 'name': 'w/script@1', 'runtime': {'kind': 'wasm', 'artifact': {'kind': 'wasm_module'}}},
+    {'$kind': 'defworkflow', 'name': 'w/main@1', 'state': 'w/State@1', 'event': 'w/Event@1', 'key_schema': 'w/Id@1',
+     'effects_emitted': ['sys/http.request@1', 'sys/timer.set@1', 'w/charge@1', 'sys/workspace.write_bytes@1', 'sys/workspace.empty_root@1'],
+     'impl': {'module': 'w/script@1', 'entrypoint': 'step'}},
+    {'$kind': 'manifest', 'air_version': '2',
+     'schemas': [{'name': n} for n in ('w/Id@1', 'w/State@1', 'w/Do@1', 'w/Event@1', 'w/ChargeParams@1', 'w/ChargeReceipt@1')],
+     'modules': [{'name': 'w/script@1'}], 'workflows': [{'name': 'w/main@1'}], 'effects': [{'name': 'w/charge@1'}], 'secrets': [{'name': 'w/token@1'}],
+     'routing': {'subscriptions': [{'event': 'w/Do@1', 'workflow': 'w/main@1', 'key_field': 'id'},
+                                   {'event': 'sys/WorkspaceCommit@1', 'workflow': 'sys/Workspace@1', 'key_field': 'workspace'}]}}]
+
+
+class World:
+    def __init__(self, server, name):
+        self.s, self.path = server, f'/v1/worlds/{name}'
+        with open(os.path.join(live.ROOT, 'tests/vectors/worlds/modules/script.wasm'), 'rb') as f:
+            wasm = b64(f.read())
+        # The script's states are bare bytes.
+        self.made = live.call(server.base, 'POST', '/v1/worlds', {'world_id': name, 'air': AIR, 'modules': {'w/script@1': wasm}, 'check_state': False})
+
+    def call(self, method, path, body=None):
+        return live.call(self.s.base, method, self.path + path, body)
+
+    def tell(self, cell, effects=(), state=b'.'):
+        """A step whose output is exactly this."""
+        out = cbor({'state': state, 'effects': [{'kind': name, 'params_cbor': cbor(params)} for name, params in effects]})
+        return self.call('POST', '/events', {'schema': 'w/Do@1', 'value': {'id': cell, 'out': b64(out)}})
+
+    def journal(self, kind=None):
+        entries, at = [], 0
+        while True:
+            _, page = self.call('GET', f'/journal?from={at}&limit=1000')
+            entries += page['entries']
+            if not page['entries']:
+                return [e['record'] for e in entries if kind is None or e['kind'] == kind]
+            at = page['next_seq']
+
+    def wait_receipts(self, count, seconds=15):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = self.journal('effect_receipt')
+            if len(found) >= count:
+                return found
+            time.sleep(0.05)
+        check(False, f'{count} receipts did not come')
+        return self.journal('effect_receipt')
+
+
+class Peer(http.server.BaseHTTPRequestHandler):
+    """What worlds ask for; remembers the requests."""
+    seen, hold = [], threading.Event()
+    protocol_version = 'HTTP/1.1'
+
+    def do_GET(self):
+        Peer.seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
+        if self.path == '/slow':
+            Peer.hold.wait(20)
+        if self.path == '/hang-once' and len([1 for r in Peer.seen if r[1] == '/hang-once']) == 1:
+            Peer.hold.wait(20)
+            return
+        body = b'b' * 3_000_000 if self.path == '/big' else b'hello'
+        self.send_response(302 if self.path == '/redirect' else 200)
+        if self.path == '/redirect':
+            self.send_header('Location', '/elsewhere')
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass
+
+    def log_message(self, *_):
+        pass
+
+
+def request(url, headers=None):
+    return ('sys/http.request@1', {'method': 'GET', 'url': url, 'headers': headers or {}})
+
+
+def requests_go_out_and_come_back(peer):
+    port = peer.server_address[1]
+    with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', '--worlds-http-timeout', '1s', env={'WORLD_TOKEN': 't0ken'}) as s:
+        w = World(s, 'http')
+        here = f'http://127.0.0.1:{port}'
+        w.tell('a', [request(here + '/ok', {'X-Word': 'a b'})])
+        [ok] = w.wait_receipts(1)
+        payload = ok['payload_cbor_json']
+        check(ok['status'] == 'ok' and payload['status'] == 200, f'a request is answered: {ok}')
+        check(payload['body_ref'] == 'sha256:' + hashlib.sha256(b'hello').hexdigest(), 'its body is in the store under its hash')
+        check(live.call(s.base, 'GET', '/v1/cas/blobs/' + payload['body_ref'])[1] == 'hello', 'and can be read')
+        check(payload['timings']['end_ns'] >= payload['timings']['start_ns'] > 0, 'with times')
+        check(Peer.seen[-1][2].get('x-word') == 'a b', f'headers go out: {Peer.seen[-1:]}')
+        w.tell('b', [request(here + '/redirect')])
+        check(w.wait_receipts(2)[1]['payload_cbor_json']['status'] == 302, 'a redirect is an answer, not followed')
+        check(not [r for r in Peer.seen if r[1] == '/elsewhere'], 'a redirect was followed')
+        w.tell('c', [request(here + '/big')])
+        big = w.wait_receipts(3)[2]['payload_cbor_json']
+        check(big['body_ref'] == 'sha256:' + hashlib.sha256(b'b' * 3_000_000).hexdigest(), 'a large body goes to the store')
+        before = len(Peer.seen)
+        for i, url in enumerate((f'http://localhost:{port}/ok', f'http://127.0.0.1:{port + 1}/ok', 'http://10.0.0.1/', 'http://[::1]/', 'file:///etc/passwd', 'http://169.254.169.254/')):
+            w.tell(f'denied{i}', [request(url)])
+        denied = w.wait_receipts(9)[3:]
+        check(all(r['status'] == 'error' for r in denied) and len(Peer.seen) == before, f'what is not listed is denied: {[r["status"] for r in denied]}')
+        Peer.hold.clear()
+        w.tell('slow', [request(here + '/slow')])
+        check(w.wait_receipts(10)[-1]['status'] == 'timeout', f'no answer in time is a timeout: {w.journal("effect_receipt")[-1]["status"]}')
+        Peer.hold.set()
+        secrets_reach_only_the_executor(s, w)
+        s.stop()
+        code, text = s.verify()
+        check(code == 0, 'verify: ' + text)
+
+
+def secrets_reach_only_the_executor(s, w):
+    w.tell('pay', [('w/charge@1', {'amount': 5, 'token': {'secret': {'alias': 'w/token', 'version': 1}}})])
+    _, got = live.call(s.base, 'POST', '/v1/effects/poll', {'effects': ['w/charge@1'], 'wait_ms': 2000})
+    [work] = got['work']
+    check(work['params']['token'] == 't0ken', f'the executor gets the secret: {work}')
+    check('t0ken' not in json.dumps(w.journal()), 'a secret is in the journal')
+    status, _ = w.call('POST', '/receipts', {'intent_hash': work['intent_hash'], 'status': 'ok', 'payload': {'code': 0}})
+    check(status == 202, 'a receipt settles')
+    check(w.call('POST', '/receipts', {'intent_hash': work['intent_hash'], 'status': 'ok', 'payload': {'code': 0}})[1]['status'] == 'ignored', 'twice is once')
+
+
+def open_work_is_offered_again(peer):  # case 125
+    port = peer.server_address[1]
+    Peer.seen.clear()
+    Peer.hold.clear()
+    with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', env={'WORLD_TOKEN': 't0ken'}) as s:
+        w = World(s, 'again')
+        w.tell('a', [request(f'http://127.0.0.1:{port}/hang-once'), ('w/charge@1', {'amount': 1, 'token': {'literal': 'x'}}),
+                     ('sys/timer.set@1', {'deliver_at_ns': time.time_ns() + 700_000_000})])
+        until = time.monotonic() + 10
+        while not Peer.seen and time.monotonic() < until:
+            time.sleep(0.02)
+        s.kill()
+        Peer.hold.set()
+        s.start()
+        receipts = w.wait_receipts(2)
+        check(len(receipts) == 2 and all(r['status'] == 'ok' for r in receipts), f'request and timer come back after a restart: {receipts}')
+        _, got = live.call(s.base, 'POST', '/v1/effects/poll', {'effects': ['w/charge@1'], 'wait_ms': 2000, 'limit': 10})
+        check(len(got['work']) == 1, 'open work is offered again, once')
+        check(len([r for r in Peer.seen if r[1] == '/hang-once']) == 2, 'the request was made again')
+
+
+def workspaces(s):
+    w = World(s, 'files')
+    check(w.made[0] == 201, f'a world with a route to sys/Workspace@1 loads: {w.made}')
+    status, root = live.call(s.base, 'POST', '/v1/workspace/roots')
+    check(status == 201, f'an empty root: {root}')
+    roots = '/v1/workspace/roots/'
+    status, made = live.call(s.base, 'POST', roots + root['root_hash'] + '/apply', {'operations': [
+        {'op': 'write_bytes', 'path': 'docs/a.txt', 'bytes_b64': b64(b'hello')}, {'op': 'write_bytes', 'path': 'run.sh', 'bytes_b64': b64(b'#!'), 'mode': 0o755}]})
+    check(status == 200, f'operations apply: {made}')
+    first = made['new_root_hash']
+    entries = live.call(s.base, 'GET', roots + first + '/entries?scope=subtree')[1]['entries']
+    check([e['path'] for e in entries] == ['docs', 'docs/a.txt', 'run.sh'], f'a subtree is listed: {entries}')
+    check(live.call(s.base, 'GET', roots + first + '/entry?path=docs/a.txt')[1]['kind'] == 'file', 'an entry')
+    check(live.call(s.base, 'GET', roots + first + '/entry?path=nope')[0] == 404, 'a path that is not there')
+    check(live.call(s.base, 'GET', roots + first + '/bytes?path=docs/a.txt&start=1&end=3')[1] == 'el', 'a range of bytes')
+    check(live.call(s.base, 'POST', roots + first + '/apply', {'operations': [{'op': 'write_bytes', 'path': '../x', 'bytes_b64': ''}]})[0] == 400, 'a bad path is refused')
+    check(live.call(s.base, 'POST', roots + first + '/apply', {'operations': [{'op': 'remove', 'path': 'docs'}]})[0] == 400, 'a directory that is not empty stays')
+    note = live.call(s.base, 'POST', '/v1/cas/blobs', b'note')[1]['hash']
+    second = live.call(s.base, 'POST', roots + first + '/apply', {'operations': [
+        {'op': 'remove', 'path': 'run.sh'}, {'op': 'set_annotations', 'path': 'docs/a.txt', 'annotations_patch': {'k': note}}]})[1]['new_root_hash']
+    changes = live.call(s.base, 'POST', '/v1/workspace/diffs', {'root_a': first, 'root_b': second})[1]['changes']
+    check([c['path'] for c in changes] == ['docs', 'docs/a.txt', 'run.sh'], f'a diff names what changed: {changes}')
+    check(live.call(s.base, 'GET', roots + second + '/annotations?path=docs/a.txt')[1] == {'annotations': {'k': note}}, 'annotations stay with their path')
+
+    def commit(root, expected=None):
+        return w.call('POST', '/events', {'schema': 'sys/WorkspaceCommit@1', 'value': {'workspace': 'main', 'expected_head': expected, 'meta': {'root_hash': root, 'owner': 'me', 'created_at': 1}}})
+
+    check(w.call('GET', '/workspace/resolve?workspace=main')[1]['exists'] is False, 'nothing is committed yet')
+    commit(first)
+    commit(second, 1)
+    commit(first, 1)  # behind: fails its step
+    got = w.call('GET', '/workspace/resolve?workspace=main')[1]
+    check((got['head'], got['root_hash']) == (2, second), f'the newest version: {got}')
+    check(w.call('GET', '/workspace/resolve?workspace=main&version=1')[1]['root_hash'] == first, 'an older one')
+    check([r['error_code'] for r in w.journal('step_failed')] == ['workflow.output_invalid'], 'a commit on another head fails')
+    w.call('POST', '/checkpoint', {})
+    live.call(s.base, 'POST', '/v1/cas/gc', {'grace_seconds': 0})
+    check(live.call(s.base, 'GET', roots + second + '/bytes?path=docs/a.txt')[1] == 'hello', 'the collector keeps what a version leads to')
+    w.tell('fx', [('sys/workspace.write_bytes@1', {'root_hash': second, 'path': 'b', 'bytes': b'x', 'mode': None})])
+    receipt = w.journal('effect_receipt')[-1]
+    check(receipt['status'] == 'ok' and 'new_root_hash' in receipt['payload_cbor_json'], f'a workflow writes to a tree: {receipt}')
+
+
+def killed_between_records():
+    """Writers and executors go on until the server dies; what was acknowledged is there, and the journal is whole."""
+    said, settled, lost = {}, set(), []
+    with live.Server(env={'WORLD_TOKEN': 't0ken'}) as s:
+        w = World(s, 'k')
+        for round in range(5):
+            stop = threading.Event()
+
+            def write(n):
+                i = 0
+                while not stop.is_set():
+                    cell = f'{round}-{n}-{i}'
+                    try:
+                        status, got = w.tell(cell, [('w/charge@1', {'amount': i, 'token': {'literal': 'x'}})])
+                    except OSError:
+                        return
+                    if status == 202:
+                        said[cell] = got['seq']
+                    i += 1
+
+            def execute():
+                while not stop.is_set():
+                    try:
+                        _, got = live.call(s.base, 'POST', '/v1/effects/poll', {'effects': ['w/charge@1'], 'wait_ms': 50, 'limit': 5})
+                        for work in got['work']:
+                            status, _ = w.call('POST', '/receipts', {'intent_hash': work['intent_hash'], 'payload': {'code': 0}})
+                            if status == 202:
+                                settled.add(work['intent_hash'])
+                    except (OSError, ValueError, TypeError):
+                        return
+
+            threads = [threading.Thread(target=write, args=(n,)) for n in range(3)] + [threading.Thread(target=execute)]
+            for t in threads:
+                t.start()
+            time.sleep(0.4 + 0.13 * round)
+            s.kill()
+            stop.set()
+            for t in threads:
+                t.join()
+            s.start()
+            if round == 2:
+                w.call('POST', '/checkpoint', {})
+        records = w.journal()
+        by_seq = {e['journal_height']: e for e in w.journal('domain_event')}
+        lost += [c for c, seq in said.items() if by_seq.get(seq, {}).get('value_json', {}).get('id') != c]
+        check(not lost, f'{len(lost)} acknowledged events are lost')
+        answered = {}
+        for r in w.journal('effect_receipt'):
+            answered[r['intent_hash']] = answered.get(r['intent_hash'], 0) + 1
+        check(all(answered.get(i) == 1 for i in settled), 'an acknowledged receipt is lost or twice')
+        opened = {r['intent_hash'] for r in w.journal('effect_intent')}
+        offered = []
+        while True:
+            _, left = live.call(s.base, 'POST', '/v1/effects/poll', {'effects': ['w/charge@1'], 'limit': 1000})
+            offered += [x['intent_hash'] for x in left['work']]
+            if not left['work']:
+                break
+        check(len(offered) == len(set(offered)) and set(offered) == opened - set(answered), 'what is open is not what is offered, once each')
+        status, fork = w.call('POST', '/fork', {'world_id': 'k2'})
+        check(status == 201, f'the journal runs again to the same bytes: {fork}')
+        s.stop()
+        code, text = s.verify()
+        check(code == 0, 'verify: ' + text)
+        print(f'{len(said)} events, {len(settled)} receipts, {len(records)} records over five crashes')
+
+
+def every_case_is_named():
+    """The behaviours of the list, 1 to 210: each names the test that would fail without it."""
+    named = set()
+    for folder in ('src/faces/worlds', 'src/wasm', 'src/cbor', 'tests'):
+        for where, _, files in os.walk(os.path.join(live.ROOT, folder)):
+            for name in files:
+                if name.endswith('_test.cc') or name == 'run_worlds.py':
+                    with open(os.path.join(where, name)) as f:
+                        named |= {int(n) for n in re.findall(r'\bcase (\d+)\b', f.read())}
+    missing = sorted(set(range(1, 211)) - named)
+    check(not missing, f'cases without a test: {missing}')
+
+
+def main():
+    every_case_is_named()
+    peer = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Peer)
+    threading.Thread(target=peer.serve_forever, daemon=True).start()
+    with live.Server() as s:
+        if World(s, 'probe').tell('a')[0] != 202:
+            print('no WASM engine here: the rest is skipped; run scripts/setup-wasm')
+            return 1 if problems else 0
+        workspaces(s)
+    requests_go_out_and_come_back(peer)
+    open_work_is_offered_again(peer)
+    killed_between_records()
+    peer.shutdown()
+    print(f'worlds on a real server: {len(problems)} problems')
+    return 1 if problems else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
