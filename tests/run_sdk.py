@@ -293,6 +293,28 @@ def member_drains(engine, lang, start):
     assert entity and entity[0][0] == 'B', entity
 
 
+def a_member_says_when(engine):
+    """A schedule function of the Python library."""
+    from pawl.member import Member
+    member, call = Member(engine.grpc, tags=['when']), lambda method, path, body=None: engine.client.http.call(method, '/api' + path, body)
+    member.schedule('soon')(lambda asked: {'fireAfterMs': asked.data['ms']})
+    thread = threading.Thread(target=lambda: member.run(signals=False), daemon=True)
+    thread.start()
+    assert member.wait_joined()
+    call('POST', '/model/import/JSON/SAMPLE_DATA/when/1', {'ms': 1})
+    call('PUT', '/model/when/1/lock')
+    function = {'name': 'soon', 'resultKind': 'Schedule', 'calculationNodesTags': 'when'}
+    call('POST', '/model/when/1/workflow/import', {'workflows': [{'version': '1', 'name': 'w', 'initialState': 'A', 'states': {
+        'A': {'transitions': [{'name': 'later', 'next': 'B', 'schedule': {'function': function}}]}, 'B': {}}}]})
+    id = call('POST', '/entity/JSON/when/1', {'ms': 100})[0]['entityIds'][0]
+    until = time.monotonic() + 10
+    while call('GET', f'/entity/{id}')['meta']['state'] != 'B':
+        assert time.monotonic() < until, 'the transition did not fire'
+        time.sleep(0.05)
+    member.stop()
+    thread.join(10)
+
+
 # ------------------------------------------------------------------ tokens and TLS
 
 @contextlib.contextmanager
@@ -400,6 +422,7 @@ def checks(engine, binary, have_cc):
     for name in ['py'] + (['cc'] if have_cc else []):
         for check in (member_answers, member_stays_joined, member_drains):
             yield f'{name} {check.__name__}', lambda check=check, name=name: check(engine, name, MEMBERS[name])
+    yield 'py member says when', lambda: a_member_says_when(engine)
     for name in langs:
         yield f'{name} works with token and TLS', lambda name=name: works_with_token_and_tls(binary, name)
     yield 'a strange certificate is refused', lambda: a_strange_certificate_is_refused(binary, have_cc)

@@ -19,10 +19,10 @@ void RemoteSubscription::read(std::stop_token stop) {
     auto done = client_->stream(ask, stop, [&](std::string_view piece) {
       buffer_ += piece;
       for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2)) take(std::string_view(buffer_).substr(0, end));
-      return !stop.stop_requested();
+      return !stop.stop_requested() && !refused_;
     });
     // A refusal does not get better by asking again; a broken connection does.
-    if (!done && done.error().reason == "STATUS") break;
+    if (refused_ || (!done && done.error().reason == "STATUS")) break;
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
   }
@@ -40,6 +40,10 @@ void RemoteSubscription::take(std::string_view event) {
     if (line.starts_with("id: ")) id_line = line.substr(4);
     else if (line.starts_with("event: ")) kind_line = line.substr(7);
     else if (line.starts_with("data: ")) data = line.substr(6);
+  }
+  if (kind_line == "error") {
+    refused_ = true;
+    return;
   }
   revision rev = 0;
   std::from_chars(id_line.data(), id_line.data() + id_line.size(), rev);

@@ -25,6 +25,7 @@ class RemoteSubscription final : public subscription {
   TypePtr type_;
   std::optional<revision> last_;
   std::string buffer_;
+  bool refused_ = false;  // the server cannot go on from there; the reader's thread only
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<any_change> queue_;

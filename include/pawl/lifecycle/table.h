@@ -62,16 +62,16 @@ class transitions_table {
     check();
   }
 
-  constexpr bool declares(std::string_view phase) const { return find(phase) != nullptr; }
+  constexpr bool declares(std::string_view phase) const { return place(phase) < Phases; }
   // An undeclared phase is terminal: a misconfigured instance cannot move.
   constexpr bool is_terminal(std::string_view phase) const {
-    const line* l = find(phase);
-    return !l || l->first == l->last;
+    std::size_t at = place(phase);
+    return at == Phases || lines_[at].first == lines_[at].last;
   }
   constexpr bool allows(std::string_view from, std::string_view to) const {
-    const line* l = find(from);
-    if (!l) return false;
-    for (std::size_t i = l->first; i < l->last; ++i)
+    std::size_t at = place(from);
+    if (at == Phases) return false;
+    for (std::size_t i = lines_[at].first; i < lines_[at].last; ++i)
       if (targets_[i] == to) return true;
     return false;
   }
@@ -87,10 +87,12 @@ class transitions_table {
   constexpr std::string_view target(std::size_t i) const { return targets_[i]; }
 
  private:
-  constexpr const line* find(std::string_view phase) const {
-    for (const line& l : lines_)
-      if (l.phase == phase) return &l;
-    return nullptr;
+  // Where the phase stands; Phases when it does not. Not a pointer: comparing one while compiling is
+  // more than some compilers can with sanitizers on.
+  constexpr std::size_t place(std::string_view phase) const {
+    std::size_t i = 0;
+    while (i < Phases && lines_[i].phase != phase) ++i;
+    return i;
   }
   consteval void check() const {
     if (Phases == 0) compile_error::invalid_transitions_table_it_declares_no_phase();
@@ -102,7 +104,7 @@ class transitions_table {
       if (l.success && l.first != l.last) compile_error::invalid_transitions_table_a_success_phase_is_not_terminal();
       for (std::size_t e = l.first; e < l.last; ++e) {
         if (targets_[e].empty()) compile_error::invalid_transitions_table_a_target_has_an_empty_name();
-        if (!find(targets_[e])) compile_error::invalid_transitions_table_a_target_is_not_declared_as_a_phase();
+        if (!declares(targets_[e])) compile_error::invalid_transitions_table_a_target_is_not_declared_as_a_phase();
         for (std::size_t d = l.first; d < e; ++d)
           if (targets_[d] == targets_[e]) compile_error::invalid_transitions_table_a_target_is_named_twice_from_one_phase();
       }

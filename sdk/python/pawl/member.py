@@ -1,4 +1,4 @@
-"""A compute member: answers the processor and criteria calls of entity workflows. Needs grpcio.
+"""A compute member: answers the processor, criteria and schedule calls of entity workflows. Needs grpcio.
 
     member = Member('127.0.0.1:9090', tags=['approval-service'])
 
@@ -35,7 +35,8 @@ log = logging.getLogger('pawl.member')
 
 _SERVICE = '/org.cyoda.cloud.api.grpc.CloudEventsService/'
 _JOIN, _GREET, _ALIVE = (f'CalculationMember{word}Event' for word in ('Join', 'Greet', 'KeepAlive'))
-_PROCESSOR, _CRITERION = 'EntityProcessorCalculation', 'EntityCriteriaCalculation'
+_PROCESSOR, _CRITERION, _FUNCTION = (f'Entity{word}Calculation' for word in ('Processor', 'Criteria', 'Function'))
+_REQUESTS = {kind + 'Request': kind for kind in (_PROCESSOR, _CRITERION, _FUNCTION)}
 _MOST_BYTES = 64 << 20
 _HANDSHAKE_MS = 5000  # grpc calls it a backoff; it limits one attempt to connect
 _CONNECT_S = 0.5
@@ -58,7 +59,7 @@ _RPC = {
 
 @dataclass(frozen=True)
 class Call:
-    """A processor or criterion that the server asks for; `request` has every member that it sent."""
+    """A processor, criterion or schedule that the server asks for; `request` has every member that it sent."""
     name: str
     entity_id: str
     data: Optional[Dict[str, Any]]
@@ -83,6 +84,7 @@ class Call:
 
 Processor = Callable[[Call], Optional[Mapping[str, Any]]]
 Criterion = Callable[[Call], bool]
+Schedule = Callable[[Call], Mapping[str, int]]
 
 
 class Member:
@@ -90,7 +92,7 @@ class Member:
 
     def __init__(self, address: str = '127.0.0.1:9090', *, tags: Sequence[str] = (), token: Optional[Token] = None, concurrency: int = 16,
                  credentials: Optional['grpc.ChannelCredentials'] = None):
-        """tags: a workflow's calculationNodesTags must name one of them. credentials: of TLS; an address that begins
+        """tags: those of a workflow's calculationNodesTags must all be among them. credentials: of TLS; an address that begins
         with https:// takes the usual ones."""
         if address.startswith('https://'):
             address, credentials = address[len('https://'):], credentials or grpc.ssl_channel_credentials()
@@ -101,6 +103,7 @@ class Member:
         self._token = token
         self._processors: Dict[str, Processor] = {}
         self._criteria: Dict[str, Criterion] = {}
+        self._schedules: Dict[str, Schedule] = {}
         self._stopping, self._joined = threading.Event(), threading.Event()
         self._stream: Any = None
         self._out: 'queue.SimpleQueue[Optional[_event.Event]]' = queue.SimpleQueue()
@@ -115,6 +118,10 @@ class Member:
     def criterion(self, name: str) -> Callable[[Criterion], Criterion]:
         """Decorator. Return whether the entity matches."""
         return _register(self._criteria, name)
+
+    def schedule(self, name: str) -> Callable[[Schedule], Schedule]:
+        """Decorator. Return when the transition is due: fireAt or fireAfterMs, and expireAt or expireAfterMs if it may expire."""
+        return _register(self._schedules, name)
 
     def run(self, *, signals: bool = True) -> None:
         """Joins, answers calls and joins again whenever the stream ends, until stop(), SIGTERM or SIGINT.
@@ -200,7 +207,7 @@ class Member:
                 elif e.type == _ALIVE and e.body.get('id') == member_id:
                     # Only the server's own question is answered: an echo of ours has our id.
                     out.put(_event.event(_ALIVE, {'memberId': member_id}))
-                elif e.type in (_PROCESSOR + 'Request', _CRITERION + 'Request'):
+                elif e.type in _REQUESTS:
                     with self._idle:
                         self._running += 1
                     threads.submit(self._answer, e, out)
@@ -232,10 +239,10 @@ class Member:
     def _answer(self, e: _event.Event, out: 'queue.SimpleQueue[Optional[_event.Event]]') -> None:
         try:
             call = _call(self, e)
-            kind = _PROCESSOR if e.type.startswith(_PROCESSOR) else _CRITERION
+            kind = _REQUESTS[e.type]
             body: Dict[str, Any] = {'requestId': call.request['requestId'], 'entityId': call.entity_id, 'success': True}
             try:
-                body.update(self._processed(call) if kind == _PROCESSOR else self._matched(call))
+                body.update(self._made(kind, call))
                 reply = _event.event(kind + 'Response', body)
             except Exception as err:  # a handler may raise anything; all of it is the call's failure
                 log.warning('%s of entity %s failed: %s', call.name, call.entity_id, err, exc_info=True)
@@ -247,18 +254,18 @@ class Member:
                 self._running -= 1
                 self._idle.notify_all()
 
-    def _processed(self, call: Call) -> Dict[str, Any]:
-        handler = self._processors.get(call.name)
+    def _made(self, kind: str, call: Call) -> Dict[str, Any]:
+        """What the handler's result adds to the answer."""
+        handlers, word = {_PROCESSOR: (self._processors, 'processor'), _CRITERION: (self._criteria, 'criterion'), _FUNCTION: (self._schedules, 'schedule')}[kind]
+        handler = handlers.get(call.name)
         if handler is None:
-            raise PawlError(f'this member has no processor {call.name!r}; it has: {", ".join(sorted(self._processors)) or "none"}')
-        data = handler(call)
-        return {} if data is None else {'payload': {'type': 'JSON', 'data': dict(data)}}
-
-    def _matched(self, call: Call) -> Dict[str, Any]:
-        handler = self._criteria.get(call.name)
-        if handler is None:
-            raise PawlError(f'this member has no criterion {call.name!r}; it has: {", ".join(sorted(self._criteria)) or "none"}')
-        return {'matches': bool(handler(call))}
+            raise PawlError(f'this member has no {word} {call.name!r}; it has: {", ".join(sorted(handlers)) or "none"}')
+        result = handler(call)
+        if kind == _CRITERION:
+            return {'matches': bool(result)}
+        if kind == _FUNCTION:
+            return {'resultKind': 'Schedule', 'result': dict(result)}
+        return {} if result is None else {'payload': {'type': 'JSON', 'data': dict(result)}}
 
 
 def _register(table: Dict[str, Any], name: str) -> Callable[[Any], Any]:
@@ -273,7 +280,7 @@ def _register(table: Dict[str, Any], name: str) -> Callable[[Any], Any]:
 def _call(member: Member, e: _event.Event) -> Call:
     r = e.body
     payload = r.get('payload') or {}
-    return Call(r.get('processorName') or r.get('criteriaName') or '', r.get('entityId', ''), payload.get('data'), payload.get('meta') or {},
+    return Call(r.get('processorName') or r.get('criteriaName') or r.get('functionName') or '', r.get('entityId', ''), payload.get('data'), payload.get('meta') or {},
                 (r.get('transition') or {}).get('name', ''), r.get('parameters') or '', r.get('transactionId') or '',
                 e.attributes.get('cyodatxtoken', ''), r, e.attributes, member)
 
