@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Worlds on a real server: requests to a real loopback server, executors, workspaces, and kill -9 between any two records."""
-import base64, hashlib, http.server, json, os, re, sys, threading, time, urllib.parse
+import base64, hashlib, http.server, json, os, re, subprocess, sys, threading, time, urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -236,6 +236,29 @@ def workspaces(s):
     check(receipt['status'] == 'ok' and 'new_root_hash' in receipt['payload_cbor_json'], f'a workflow writes to a tree: {receipt}')
 
 
+def commands(s):
+    """The sample of the README, with the counter's module."""
+    air = os.path.join(s.data, 'air.json')
+    with open(air, 'w') as f:
+        json.dump(AIR, f)
+
+    def pawl(*words):
+        done = subprocess.run([live.PAWL, 'world', *words, '--server', s.http, '--json'], capture_output=True, text=True)
+        check(done.returncode == 0, f'pawl world {words}: {done.stdout}{done.stderr}')
+        return json.loads(done.stdout) if done.returncode == 0 and done.stdout else {}
+
+    pawl('create', 'cli', '--air', air, '--module', 'w/script@1=' + os.path.join(live.ROOT, 'tests/vectors/worlds/modules/script.wasm'))
+    sent = pawl('send', 'cli', 'w/Do@1', json.dumps({'id': 'a', 'out': b64(cbor({'state': cbor(b'kept')}))}))
+    check(sent.get('seq') == 2, f'an event is sent: {sent}')
+    check(pawl('state', 'cli', 'w/main@1', '--key', 'a').get('exists') is True, 'a cell by its key')
+    check(pawl('trace', 'cli', '--workflow', 'w/main@1', '--key', 'a')['journal_window']['from_seq'] == 2, "a cell's timeline")
+    check(pawl('trace', 'cli', '--event', sent.get('event_hash', ''))['root_event']['seq'] == 2, 'by the hash of its event')
+    check(pawl('trace', 'cli', '--schema', 'w/Do@1', '--by', 'id', '--value', 'a')['root_event']['seq'] == 2, 'by what the event says')
+    check(pawl('diagnose', 'cli', '--schema', 'w/Do@1', '--by', 'id', '--value', 'a')['cause'] == 'waiting_event', 'a diagnosis')
+    check(len(pawl('cells', 'cli', 'w/main@1')['cells']) == 1 and pawl('journal', 'cli')['head'] == 3, 'cells and records')
+    check(pawl('snapshot', 'cli')['height'] == 3 and pawl('fork', 'cli', 'cli2')['height'] == 4, 'a snapshot and a fork')
+
+
 def killed_between_records():
     """Writers and executors go on until the server dies; what was acknowledged is there, and the journal is whole."""
     said, settled, lost = {}, set(), []
@@ -324,6 +347,7 @@ def main():
             print('no WASM engine here: the rest is skipped; run scripts/setup-wasm')
             return 1 if problems else 0
         workspaces(s)
+        commands(s)
     requests_go_out_and_come_back(peer)
     open_work_is_offered_again(peer)
     killed_between_records()

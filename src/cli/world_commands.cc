@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <sstream>
+
+#include "cbor/cbor.h"
 #include "cli/remote.h"
 #include "faces/worlds/air/manifest.h"
+#include "faces/worlds/air/normalize.h"
 #include "json/text.h"
 
 namespace pawl::cli {
@@ -22,6 +27,46 @@ static Result<int> send_file(const Args& args, const std::string& path, size_t a
   return print_answer(args, "POST", path, &body);
 }
 
+static Result<Bytes> read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << in.rdbuf();
+  if (!in) return fail(Code::not_found, "NO_FILE", fmt::format("{}: cannot be read", path));
+  return bytes.str();
+}
+
+// A document as it is; or, with --air, definitions and the WASM of their modules.
+static Result<int> world_create(const Args& args) {
+  if (!args.has("air")) return send_file(args, "/v1/worlds", 0);
+  TRY(std::string id, word(args, 0, "the world"));
+  TRY(json::Value air, read_json(args.get("air")));
+  json::Object modules;
+  for (const std::string& given : args.all("module")) {
+    const size_t is = given.find('=');
+    if (is == std::string::npos) return fail(Code::invalid, "BAD_FLAG", "--module wants NAME=FILE, as in shop/order_wasm@1=order.wasm");
+    TRY(Bytes wasm, read_bytes(given.substr(is + 1)));
+    modules.add(given.substr(0, is), base64(wasm));
+  }
+  json::Value body = json::object({{"world_id", id}, {"air", std::move(air)}, {"modules", json::Value(std::move(modules))}});
+  return print_answer(args, "POST", "/v1/worlds", &body);
+}
+
+// A file with the whole event, or its schema and its value.
+static Result<int> world_send(const Args& args) {
+  TRY(std::string path, world_path(args));
+  if (args.words.size() < 3) return send_file(args, path + "/events", 1);
+  TRY(json::Value value, json::parse(args.words[2]));
+  json::Value body = json::object({{"schema", args.words[1]}, {"value", std::move(value)}});
+  return print_answer(args, "POST", path + "/events", &body);
+}
+
+// The cell's key as bytes, or as a value: JSON, or else the text itself.
+static std::string key_of(const Args& args) {
+  if (!args.has("key")) return args.get("key-b64");
+  auto value = json::parse(args.get("key"));
+  return base64(cbor::canonical(worlds::to_cbor(value ? *value : json::Value(args.get("key")))));
+}
+
 static Result<int> world_get(const Args& args, std::string_view what) {
   TRY(std::string path, world_path(args));
   return print_answer(args, "GET", path + std::string(what));
@@ -31,7 +76,7 @@ static Result<int> world_state(const Args& args, std::string_view end) {
   TRY(std::string path, world_path(args));
   TRY(std::string workflow, word(args, 1, "the workflow"));
   return print_answer(args, "GET", fmt::format("{}/state/{}{}{}", path, percent_encode(workflow), end,
-                                               query({{"key_b64", args.get("key-b64")}, {"prefix_b64", args.get("prefix-b64")}, {"limit", args.get("limit")}})));
+                                               query({{"key_b64", key_of(args)}, {"prefix_b64", args.get("prefix-b64")}, {"limit", args.get("limit")}})));
 }
 
 static Result<int> world_journal(const Args& args) {
@@ -41,7 +86,8 @@ static Result<int> world_journal(const Args& args) {
 
 static Result<int> world_trace(const Args& args, std::string_view which) {
   TRY(std::string path, world_path(args));
-  return print_answer(args, "GET", path + std::string(which) + query({{"event_hash", args.get("event")}, {"correlate_by", args.get("by")}, {"value", args.get("value")}}));
+  return print_answer(args, "GET", path + std::string(which) + query({{"event_hash", args.get("event")}, {"schema", args.get("schema")}, {"correlate_by", args.get("by")}, {"value", args.get("value")},
+                                                                            {"workflow", args.get("workflow")}, {"key_b64", key_of(args)}, {"window_limit", args.get("limit")}}));
 }
 
 static Result<int> world_fork(const Args& args) {
@@ -100,18 +146,20 @@ static Result<int> air_hash(const Args& args) {
 }
 
 std::vector<Command> world_commands() {
-  const Flag key{"key-b64", "KEY", "the cell's key, base64"}, limit{"limit", "N", "at most so many"};
-  const Flag event{"event", "HASH", "by event"}, by{"by", "PATH", "by a member of the event"}, value{"value", "VALUE", "that has this value"};
+  const Flag key{"key-b64", "KEY", "the cell's key, base64"}, named{"key", "VALUE", "the cell's key, JSON or text"}, limit{"limit", "N", "at most so many"};
+  const Flag event{"event", "HASH", "by event"}, schema{"schema", "NAME", "the last event of this schema"}, by{"by", "PATH", "where a member of it"},
+      value{"value", "VALUE", "has this value"}, workflow{"workflow", "NAME", "a cell's own timeline, with --key"};
   return {
       {"world list", "", "all worlds", {kServer, kToken}, [](const Args& a) { return print_answer(a, "GET", "/v1/worlds"); }},
-      {"world create", "FILE", "a world from a document", {kServer, kToken}, [](const Args& a) { return send_file(a, "/v1/worlds", 0); }},
+      {"world create", "FILE|WORLD", "a world from a document, or from definitions and modules",
+       {kServer, kToken, {"air", "FILE", "the definitions"}, {"module", "NAME=FILE", "the WASM of a module"}}, world_create},
       {"world show", "WORLD", "manifest, height, snapshot", {kServer, kToken}, [](const Args& a) { return world_get(a, ""); }},
-      {"world send", "WORLD FILE", "send a domain event", {kServer, kToken}, [](const Args& a) -> Result<int> { TRY(std::string p, world_path(a)); return send_file(a, p + "/events", 1); }},
-      {"world state", "WORLD WORKFLOW", "a cell's state", {kServer, kToken, key}, [](const Args& a) { return world_state(a, ""); }},
+      {"world send", "WORLD FILE|SCHEMA [VALUE]", "send a domain event", {kServer, kToken}, world_send},
+      {"world state", "WORLD WORKFLOW", "a cell's state", {kServer, kToken, key, named}, [](const Args& a) { return world_state(a, ""); }},
       {"world cells", "WORLD WORKFLOW", "the cells of a workflow", {kServer, kToken, {"prefix-b64", "PREFIX", "whose keys begin so"}, limit}, [](const Args& a) { return world_state(a, "/cells"); }},
       {"world journal", "WORLD", "its records", {kServer, kToken, {"from", "HEIGHT", "from there"}, limit}, world_journal},
-      {"world trace", "WORLD", "what followed from an event", {kServer, kToken, event, by, value}, [](const Args& a) { return world_trace(a, "/trace"); }},
-      {"world diagnose", "WORLD", "why it stands where it stands", {kServer, kToken, event, by, value}, [](const Args& a) { return world_trace(a, "/diagnose"); }},
+      {"world trace", "WORLD", "what followed from an event, or a cell's timeline", {kServer, kToken, event, schema, by, value, workflow, key, named, limit}, [](const Args& a) { return world_trace(a, "/trace"); }},
+      {"world diagnose", "WORLD", "why it stands where it stands", {kServer, kToken, event, schema, by, value, workflow, key, named}, [](const Args& a) { return world_trace(a, "/diagnose"); }},
       {"world snapshot", "WORLD", "take a snapshot", {kServer, kToken}, [](const Args& a) -> Result<int> { TRY(std::string p, world_path(a)); json::Value none = json::Object{}; return print_answer(a, "POST", p + "/checkpoint", &none); }},
       {"world fork", "WORLD NEW", "another world as this one was", {kServer, kToken, {"height", "N", "at that height (default now)"}}, world_fork},
       {"world gov", "WORLD [ACTION] [FILE|PROPOSAL]", "propose, shadow, approve, reject, apply; without an action the proposals",

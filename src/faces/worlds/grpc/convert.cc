@@ -59,7 +59,7 @@ Said say(const v1::PollEffects& in) {
   for (const std::string& effect : in.effects()) effects.push_back(json::Value(effect));
   out.body.add("effects", json::Value(std::move(effects)));
   out.body.add("limit", uint64_t{std::max(in.limit(), 1u)});
-  out.body.add("lease_ms", uint64_t{in.lease_ms() ? in.lease_ms() : 30'000});
+  out.body.add("lease_ms", uint64_t{in.lease_ms() ? in.lease_ms() : kLeaseMs});
   out.body.add("wait_ms", uint64_t{in.wait_ms()});
   return out;
 }

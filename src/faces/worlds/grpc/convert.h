@@ -17,6 +17,7 @@ struct Said {
   std::string world{};
   json::Object body{};
 };
+inline constexpr uint32_t kLeaseMs = 30'000;  // of who does not say
 Said say(const v1::PollEffects& in);
 Said say(const v1::EffectName& in);
 Result<Said> say(const v1::EffectFrame& in);

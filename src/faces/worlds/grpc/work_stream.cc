@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <mutex>
-#include <set>
 
 namespace pawl::worlds {
 namespace {
@@ -120,7 +120,9 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
         return end_if_idle(lock);
       }
       credit_ -= std::min<uint64_t>(credit_, static_cast<uint64_t>(work.work_size()));
-      for (const v1::OpenEffect& e : work.work()) leased_.emplace(e.world_id(), e.intent_hash());
+      // Counted from before the poll, so that it is never thought to last longer than it does.
+      const auto until = asked_ + std::chrono::milliseconds(hello_.lease_ms() ? hello_.lease_ms() : kLeaseMs);
+      for (const v1::OpenEffect& e : work.work()) leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until);
       if (work.work_size()) {
         out_.emplace_back().mutable_work()->Swap(&work);
         write_next();
@@ -183,14 +185,16 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
   }
 
   void stop(const grpc::Status& status) {
-    std::set<Name> leased;
+    std::map<Name, Clock::time_point> leased;
     {
       std::lock_guard lock(mutex_);
       if (over_) return;
       over_ = true;
       leased.swap(leased_);
     }
-    for (const auto& [world, intent] : leased) release(world, intent);
+    // A lease that is over may be another executor's by now.
+    for (const auto& [name, until] : leased)
+      if (until > Clock::now()) release(name.first, name.second);
     Finish(status);
   }
 
@@ -213,7 +217,7 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
   std::mutex mutex_;
   v1::ToExecutor current_;
   std::deque<v1::ToExecutor> out_;
-  std::set<Name> leased_;
+  std::map<Name, Clock::time_point> leased_;  // until when
   uint64_t credit_ = 0;
   size_t forwarded_ = 0;
   Clock::time_point asked_;
