@@ -24,7 +24,7 @@ void Committer::publish(std::span<Group> groups) {
   for (Group& group : groups) {
     if (group.frames.empty()) continue;
     last = group.last();
-    for (auto& [key, cell] : group.cells) cache_.put(key, cell, last);
+    group.each_cell([&](BytesView key, const Cell& cell) { cache_.put(key, cell, last); });
   }
   if (!last) return;
   std::lock_guard lock(tail_mutex_);

@@ -24,10 +24,16 @@ struct Group {
   std::vector<Frame> frames;
   std::vector<Bytes> bodies;   // of the frames, encoded
   RowBatch rows;
-  std::vector<std::pair<Key, Cell>> cells;  // for the cache
   std::vector<Moved> moved;
   std::vector<Answered> answers;
   size_t bytes = 0;
+
+  // Every cell as the frames left it, in order; absent ones were erased.
+  template <class F>
+  void each_cell(F&& visit) const {
+    for (const Frame& frame : frames)
+      for (const Frame::Write& write : frame.writes) visit(write.key, write.value ? Cell{frame.seq, write.value} : Cell{});
+  }
 
   bool empty() const { return frames.empty() && answers.empty() && moved.empty(); }
   Seq last() const { return last_before + frames.size(); }

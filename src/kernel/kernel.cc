@@ -148,7 +148,7 @@ void Kernel::begin(const Program& program, Input input, Reply reply, std::option
     Key key = effect_key(effect.id);
     // Read first: the receipt stands on the effect still being open.
     (void)(*turn)->turn.original(key).has_value();
-    (*turn)->turn.put(key, nullptr, std::move(effect));
+    (*turn)->turn.put(std::move(key), nullptr, std::move(effect));
   }
   Strand& main = (*turn)->strands.emplace_back();
   main.main = true;
@@ -242,6 +242,7 @@ void Kernel::close(OpenPtr turn, Result<Bytes> result) {
     // The effect stays open, and whoever waits for it goes on waiting.
     return answer(std::move(main.reply), fail(std::move(result.error())));
   }
+  std::vector<std::string> withdrawn = withdrawn_by(*t);
   Result<Answer> outcome = commit(*t, std::move(*result));
   if (outcome && t->turn.refusal_) outcome = fail(std::move(*t->turn.refusal_));
   if (outcome && !t->turn.answer_with_.empty()) {
@@ -256,12 +257,20 @@ void Kernel::close(OpenPtr turn, Result<Bytes> result) {
     if (waiting) later_.insert_or_assign(t->turn.answer_with_, std::move(waiting));
     return;
   }
-  answer_waiting(*t, outcome);
+  answer_waiting(*t, outcome, withdrawn);
   answer(std::move(main.reply), std::move(outcome));
 }
 
+std::vector<std::string> Kernel::withdrawn_by(const OpenTurn& t) const {
+  std::vector<std::string> out;
+  if (later_.empty()) return out;
+  for (const Turn::Op& op : t.turn.ops_)
+    if (op.effect && !op.value) out.push_back(op.effect->id);
+  return out;
+}
+
 // Callers that were told "later" get their answer from the turn that settles or withdraws.
-void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome) {
+void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome, const std::vector<std::string>& withdrawn) {
   if (later_.empty()) return;
   if (t.settled)
     if (auto it = later_.find(t.settled->id); it != later_.end()) {
@@ -270,13 +279,12 @@ void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome) {
       answer(std::move(reply), outcome);
     }
   if (!outcome) return;
-  for (const Turn::Op& op : t.turn.ops_)
-    if (op.effect && !op.value)
-      if (auto it = later_.find(op.effect->id); it != later_.end()) {
-        Reply reply = std::move(it->second);
-        later_.erase(it);
-        answer(std::move(reply), fail(Code::conflict, "WITHDRAWN", "what this request waited for was called back"));
-      }
+  for (const std::string& id : withdrawn)
+    if (auto it = later_.find(id); it != later_.end()) {
+      Reply reply = std::move(it->second);
+      later_.erase(it);
+      answer(std::move(reply), fail(Code::conflict, "WITHDRAWN", "what this request waited for was called back"));
+    }
 }
 
 Result<void> Kernel::check(OpenTurn& t) {
@@ -325,7 +333,7 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   frame.notes = std::move(t.turn.notes_);
   std::vector<size_t> places;
   places.reserve(t.turn.newest_.size());
-  t.turn.newest_.each([&](const Key&, size_t place) { places.push_back(place); });
+  t.turn.newest_.each([&](BytesView, size_t place) { places.push_back(place); });
   std::sort(places.begin(), places.end(), [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
   std::vector<Cell> before(places.size()), after(places.size());
   std::vector<Change> changes;
@@ -333,18 +341,21 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   changes.reserve(places.size());
   for (size_t i = 0; i < places.size(); ++i) {
     Turn::Op& op = t.turn.ops_[places[i]];
-    auto old = current(op.key);
-    CHECK(old);
-    before[i] = std::move(*old);
+    if (size_t at = t.turn.read_at_.find(op.key); at != KeyIndex::kNone) {
+      before[i] = t.turn.reads_[at].cell;  // still so: nobody ran in between, or check() has looked
+    } else {
+      auto old = current(op.key);
+      CHECK(old);
+      before[i] = std::move(*old);
+    }
     if (!before[i].exists() && !op.value) continue;  // came and went within the turn
     if (op.value) after[i] = Cell{seq, op.value};
     bool own_cell = op.key[0] == '~';
     if (op.effect) group_.moved.push_back({std::move(*op.effect), op.value != nullptr});
-    frame.writes.push_back({op.key, before[i].version, op.value});
-    if (!own_cell) changes.push_back({t.turn.ops_[places[i]].key, before[i], after[i]});
-    group_.cells.emplace_back(op.key, after[i]);
-    overlay_order_.emplace_back(seq, op.key);
-    overlay_.insert_or_assign(op.key, Pending{seq, after[i]});
+    auto pending = overlay_.insert_or_assign(op.key, Pending{seq, after[i]}).first;
+    overlay_order_.emplace_back(seq, &pending->first);
+    frame.writes.push_back({std::move(op.key), before[i].version, std::move(op.value)});
+    if (!own_cell) changes.push_back({frame.writes.back().key, before[i], after[i]});
   }
   if (time_row_.second && time_row_.first != frame.now()) group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
   time_row_ = {frame.now(), seq};
@@ -366,8 +377,8 @@ Group Kernel::take() {
 void Kernel::applied(Seq seq) {
   while (!overlay_order_.empty() && overlay_order_.front().first <= seq) {
     auto& [version, key] = overlay_order_.front();
-    auto it = overlay_.find(key);
-    if (it != overlay_.end() && it->second.seq == version) overlay_.erase(it);
+    // A cell written again since is let go of with its newest write, the last that names it here.
+    if (auto it = overlay_.find(*key); it->second.seq == version) overlay_.erase(it);
     overlay_order_.pop_front();
   }
 }

@@ -76,7 +76,8 @@ class Kernel final : public CellReader {
   Result<void> check(OpenTurn& turn);  // limits, and versions when others ran in between
   void write_frame(OpenTurn& turn, Seq seq);
   void answer(Reply reply, Result<Answer> result);
-  void answer_waiting(OpenTurn& turn, const Result<Answer>& result);
+  void answer_waiting(OpenTurn& turn, const Result<Answer>& result, const std::vector<std::string>& withdrawn);
+  std::vector<std::string> withdrawn_by(const OpenTurn& turn) const;  // as far as somebody waits
   bool answered_before(const Input& input, Reply& reply);
 
   CellCache& cache_;
@@ -87,7 +88,7 @@ class Kernel final : public CellReader {
   Group group_;
 
   Map<Pending> overlay_;                            // newest version of every pending cell
-  std::deque<std::pair<Seq, Key>> overlay_order_;   // oldest first, to let go of
+  std::deque<std::pair<Seq, const Key*>> overlay_order_;  // oldest first, to let go of; keys of the overlay
   std::list<std::unique_ptr<OpenTurn>> open_;
   std::unordered_map<uint64_t, OpenPtr> by_token_;
   Map<std::pair<OpenPtr, Strand*>> asked_;          // effect id -> who waits for it

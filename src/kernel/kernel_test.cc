@@ -196,6 +196,18 @@ TEST(kernel, an_answer_may_come_from_the_turn_that_settles) {
   EXPECT_EQ((*heard)->body, "settled:100");
 }
 
+TEST(kernel, who_waits_for_an_effect_that_is_withdrawn_is_told) {
+  Stage s;
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("open-later", "a job with a name that is long enough to live on the heap"), &heard);
+  s.flush();
+  ASSERT_FALSE(heard);
+  EXPECT_TRUE(s.say(s.input("withdraw", "a job with a name that is long enough to live on the heap")));
+  ASSERT_TRUE(heard);
+  ASSERT_FALSE(*heard);
+  EXPECT_EQ(heard->error().reason, "WITHDRAWN");
+}
+
 TEST(kernel, rewind_undoes_everything_after_the_mark) {
   Stage s;
   EXPECT_EQ(s.say(s.input("rewind", ""))->body, "1");

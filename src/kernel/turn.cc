@@ -44,9 +44,13 @@ void Turn::enter(const Input& input, std::shared_ptr<void>& scratch) {
 Result<Cell> Turn::original(BytesView key) {
   if (size_t at = read_at_.find(key); at != KeyIndex::kNone) return reads_[at].cell;
   TRY(Cell cell, cells_.current(key));
-  read_at_.set(key, reads_.size());
-  reads_.push_back({Key(key), cell});
+  remember(key, cell);
   return cell;
+}
+
+void Turn::remember(BytesView key, const Cell& cell) {
+  reads_.push_back({Key(key), cell});
+  read_at_.set(reads_.back().key, reads_.size() - 1);
 }
 
 Result<Cell> Turn::read(BytesView key) {
@@ -60,10 +64,10 @@ Result<Cell> Turn::read(BytesView key) {
 
 Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) {
   std::map<Key, Cell> own;
-  newest_.each([&](const Key& key, size_t at) {
+  newest_.each([&](BytesView key, size_t at) {
     if (!key.starts_with(prefix) || key < from) return;
     const Op& op = ops_[at];
-    own[key] = op.value ? Cell{kOwn, op.value} : Cell{};
+    own[Key(key)] = op.value ? Cell{kOwn, op.value} : Cell{};
   });
   auto next = own.begin();
   bool go = true;
@@ -81,32 +85,30 @@ Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, co
       ++next;
       return go;
     }
-    if (read_at_.find(key) == KeyIndex::kNone) {
-      read_at_.set(key, reads_.size());
-      reads_.push_back({Key(key), cell});
-    }
+    if (read_at_.find(key) == KeyIndex::kNone) remember(key, cell);
     return go = visit(key, cell);
   }, from));
   own_until(nullptr);
   return {};
 }
 
-void Turn::put(BytesView key, StoredPtr value, std::optional<Effect> effect) {
+void Turn::put(Key key, StoredPtr value, std::optional<Effect> effect) {
   size_t before = newest_.find(key);
-  newest_.set(key, ops_.size());
-  ops_.push_back({Key(key), std::move(value), before, std::move(effect)});
+  ops_.push_back({std::move(key), std::move(value), before, std::move(effect)});
+  // The index keeps the first of equal keys, which is the last to go at a rewind.
+  newest_.set(ops_.back().key, ops_.size() - 1);
 }
 
 void Turn::write(BytesView key, Bytes value, Decoded decoded) {
-  put(key, std::make_shared<const Stored>(std::move(value), std::move(decoded)), std::nullopt);
+  put(Key(key), std::make_shared<const Stored>(std::move(value), std::move(decoded)), std::nullopt);
 }
 
-void Turn::erase(BytesView key) { put(key, nullptr, std::nullopt); }
+void Turn::erase(BytesView key) { put(Key(key), nullptr, std::nullopt); }
 
 void Turn::open(Effect effect) {
   Key key = effect_key(effect.id);
   auto bytes = std::make_shared<const Stored>(encode(effect));
-  put(key, std::move(bytes), std::move(effect));
+  put(std::move(key), std::move(bytes), std::move(effect));
 }
 
 void Turn::ask(Effect effect) { asked_.push_back(std::move(effect)); }
@@ -117,7 +119,7 @@ void Turn::withdraw(std::string_view effect_id) {
   if (!cell || !cell->exists()) return;
   auto effect = decode_effect(cell->value());
   CHECK(effect);
-  put(key, nullptr, std::move(*effect));
+  put(std::move(key), nullptr, std::move(*effect));
 }
 
 void Turn::rewind(Mark mark) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ class KeyIndex {
  public:
   static constexpr size_t kNone = ~size_t{0};
   size_t find(BytesView key) const;
-  void set(BytesView key, size_t place);
+  void set(BytesView key, size_t place);  // a new key's bytes must stay where they are
   void erase(BytesView key);
   template <class F>
   void each(F&& visit) const {
@@ -45,8 +46,8 @@ class KeyIndex {
     using is_transparent = void;
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
   };
-  std::vector<std::pair<Key, size_t>> few_;
-  std::unordered_map<Key, size_t, Hash, std::equal_to<>> many_;
+  std::vector<std::pair<BytesView, size_t>> few_;
+  std::unordered_map<BytesView, size_t, Hash, std::equal_to<>> many_;
 };
 
 class Turn {
@@ -116,7 +117,8 @@ class Turn {
     Cell cell;
   };
 
-  void put(BytesView key, StoredPtr value, std::optional<Effect> effect);
+  void remember(BytesView key, const Cell& cell);
+  void put(Key key, StoredPtr value, std::optional<Effect> effect);
   Result<Cell> original(BytesView key);  // as it was before this turn; remembered as read
   void enter(const Input& input, std::shared_ptr<void>& scratch);
 
@@ -127,9 +129,9 @@ class Turn {
   std::optional<Dice> dice_;
   std::shared_ptr<void>* scratch_ = nullptr;
 
-  std::vector<Op> ops_;
+  std::deque<Op> ops_;  // the indexes point at their keys
   KeyIndex newest_;  // of each key written: its last op
-  std::vector<Read> reads_;
+  std::deque<Read> reads_;
   KeyIndex read_at_;
   std::vector<Bytes> notes_;
   std::vector<Effect> asked_;  // since the program was last entered

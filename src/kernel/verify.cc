@@ -82,7 +82,7 @@ Result<Verified> verify(const Journal& journal, Rows& scratch, std::span<const P
       ++out.rerun;
       cache.begin();
       TRY_OK(scratch.apply(group.rows, seq));
-      for (auto& [key, cell] : group.cells) cache.put(key, cell, seq);
+      group.each_cell([&](BytesView key, const Cell& cell) { cache.put(key, cell, seq); });
       cache.end(seq);
       kernel.applied(seq);
     }

@@ -29,7 +29,7 @@ Result<void> Scene::chain(Instance& ended, const Definition& definition, Note& n
   if (chained >= kChainPerTurn) return turn.open(chain_effect(tenant, ended.id, chain_depth + chained)), Result<void>();
   ++chained;
   auto next = start({.definition_id = definition.next_workflow, .variables = ended.variables, .previous_id = ended.id}, nullptr);
-  if (next) return ended.next_id = next->id, Result<void>();
+  if (next) return ended.next_id = (*next)->id, Result<void>();
   if (next.error().code != Code::not_found) return std::unexpected(std::move(next.error()));
   note.facts.push_back({.kind = Fact::Kind::event, .text = "the next workflow waits: " + next.error().message + "; it starts when that is uploaded"});
   turn.write(awaited_key(tenant, definition.next_workflow, ended.id), "\x01");
@@ -60,7 +60,7 @@ Result<Bytes> chain_on(Scene& scene) {
   Walk walk(scene, scene.turn.now(), scene.tenant, instance, *definition, scene.steps);
   Note note = walk.finish(static_cast<uint8_t>(before->status));
   TRY_OK(scene.chain(instance, *definition, note));
-  scene.put(instance, std::move(note));
+  scene.put(std::move(instance), std::move(note));
   return Bytes();
 }
 

@@ -127,8 +127,8 @@ Result<Bytes> migrate(Scene& scene, const json::Value& body, std::string_view id
   Walk walk(scene, scene.turn.now(), scene.tenant, instance, *to, scene.steps);
   walk.tell("migrated from version " + std::to_string(from->version) + " to " + std::to_string(to->version));
   walk.migrate(*from, plan.steps);
-  TRY_OK(scene.close(instance, walk, *to, static_cast<uint8_t>(before->status)));
-  return instance_json(instance, *to);
+  TRY(InstancePtr after, scene.close(instance, walk, *to, static_cast<uint8_t>(before->status)));
+  return instance_json(*after, *to);
 }
 
 Result<json::Value> body_of(Scene& scene) {

@@ -26,7 +26,7 @@ Result<std::shared_ptr<const Instance>> Scene::instance(std::string_view id) {
   return found;
 }
 
-Result<Instance> Scene::start(const StartCommand& c, std::shared_ptr<const Definition>* used) {
+Result<InstancePtr> Scene::start(const StartCommand& c, std::shared_ptr<const Definition>* used) {
   TRY(auto head, this->head(c.definition_id));
   uint32_t version = c.version ? c.version : static_cast<uint32_t>(head->versions.size());
   TRY(auto definition, this->definition(c.definition_id, version));
@@ -45,26 +45,27 @@ Result<Instance> Scene::start(const StartCommand& c, std::shared_ptr<const Defin
   instance.paused = instance.quiet = head->paused;  // only what is chained comes here then
   Walk walk(*this, turn.now(), tenant, instance, *definition, steps);
   walk.begin(first, chain_refused());
-  TRY_OK(close(instance, walk, *definition, 0));
   if (used) *used = definition;
-  return instance;
+  return close(instance, walk, *definition, 0);
 }
 
-Result<void> Scene::close(Instance& instance, Walk& walk, const Definition& definition, uint8_t status_before) {
+Result<InstancePtr> Scene::close(Instance& instance, Walk& walk, const Definition& definition, uint8_t status_before) {
   Note note = walk.finish(status_before);
   if (instance.variables->text.size() > kVariablesBytes)
     return fail(Code::too_large, "VARIABLES_TOO_LARGE", "the variables of an instance may have " + std::to_string(kVariablesBytes) + " bytes as JSON: keep large content elsewhere and pass a reference");
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains)) TRY_OK(chain(instance, definition, note));
-  put(instance, std::move(note));
-  return {};
+  return put(std::move(instance), std::move(note));
 }
 
-void Scene::put(const Instance& instance, Note note) {
+InstancePtr Scene::put(Instance instance, Note note) {
   note.cause = input.verb;
   note.user = input.caller.user;
   note.reason = reason;
   turn.note(encode(note));
-  turn.write(instance_key(tenant, instance.id), encode(instance), std::make_shared<const Instance>(instance));
+  Bytes bytes = encode(instance);
+  auto written = std::make_shared<const Instance>(std::move(instance));
+  turn.write(instance_key(tenant, written->id), std::move(bytes), written);
+  return written;
 }
 
 namespace {
@@ -121,8 +122,8 @@ Result<Bytes> start(Scene& scene) {
   TRY(auto command, command<StartCommand>(scene.input, decode_start));
   scene.reason = command->reason;
   std::shared_ptr<const Definition> definition;
-  TRY(Instance instance, scene.start(*command, &definition));
-  return instance_json(instance, *definition);
+  TRY(InstancePtr instance, scene.start(*command, &definition));
+  return instance_json(*instance, *definition);
 }
 
 void merge_deep_into(Walk& walk, const Variables& result) {

@@ -16,6 +16,8 @@ class Program final : public pawl::Program {
   uint32_t view_version() const override { return 1; }
 };
 
+using InstancePtr = std::shared_ptr<const Instance>;
+
 // One turn of the program: the turn itself and what all its walks share.
 class Scene final : public Outlet {
  public:
@@ -35,10 +37,11 @@ class Scene final : public Outlet {
   Result<std::shared_ptr<const Definition>> definition(std::string_view id, uint32_t version);
   Result<std::shared_ptr<const Instance>> instance(std::string_view id);  // not_found when there is none
   // Starts an instance and everything chained behind it; the first one is returned.
-  Result<Instance> start(const StartCommand& command, std::shared_ptr<const Definition>* used);
-  // Writes the instance and the note of the walk; starts what is chained behind it.
-  Result<void> close(Instance& instance, Walk& walk, const Definition& definition, uint8_t status_before);
-  void put(const Instance& instance, Note note);
+  Result<InstancePtr> start(const StartCommand& command, std::shared_ptr<const Definition>* used);
+  // Writes the instance and the note of the walk; starts what is chained behind it. The instance is
+  // spent: it comes back as it was written.
+  Result<InstancePtr> close(Instance& instance, Walk& walk, const Definition& definition, uint8_t status_before);
+  InstancePtr put(Instance instance, Note note);
   // Starts the workflow behind an instance that has ended, now or later.
   Result<void> chain(Instance& ended, const Definition& definition, Note& note);
   // Goes on with the chains that wait for this definition.
@@ -55,7 +58,8 @@ Result<void> walk_instance(Scene& scene, std::string_view id, Act&& act) {
   Walk walk(scene, scene.turn.now(), scene.tenant, instance, *definition, scene.steps);
   TRY(bool changed, act(walk, instance, *definition));
   if (!changed) return {};
-  return scene.close(instance, walk, *definition, static_cast<uint8_t>(before->status));
+  TRY_OK(scene.close(instance, walk, *definition, static_cast<uint8_t>(before->status)));
+  return {};
 }
 
 // An operator's verb; the body says which.
