@@ -113,7 +113,7 @@ void HttpLoop::turn() {
   int wait = letters_.empty() ? static_cast<int>(kSweepMs) : 0;
   if (stopping_ && wait > 0) wait = 20;
   int count = epoll_wait(epoll_, events, kEvents, wait);
-  if (letters_.empty()) mailbox_->awake();
+  if (letters_.empty()) mailbox_->awake(letters_);
   tick();
   {
     Together together;  // requests that came together run together

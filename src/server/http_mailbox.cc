@@ -33,8 +33,9 @@ void Mailbox::take_or_sleep(std::vector<Letter>& into) {
   sleeping_ = into.empty();
 }
 
-void Mailbox::awake() {
+void Mailbox::awake(std::vector<Letter>& into) {
   std::lock_guard lock(mutex_);
+  letters_.swap(into);
   sleeping_ = false;
 }
 

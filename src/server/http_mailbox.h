@@ -37,7 +37,8 @@ class Mailbox {
   int bell() const { return bell_; }
   // Takes what is there; when nothing is, promises to sleep: the next letter rings.
   void take_or_sleep(std::vector<Letter>& into);
-  void awake();  // stops the bell, whether it rang or not
+  // Stops the bell, whether it rang or not, and takes what came meanwhile.
+  void awake(std::vector<Letter>& into);
   std::vector<Letter> close();  // what was posted and not taken
 
  private:
