@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/dice.h"
+#include "base/log.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -56,7 +57,7 @@ std::string ticket_for(const wire::Request& request, const Error& error) {
   std::array<uint64_t, 2> seed{};
   std::memcpy(seed.data(), d.data(), sizeof seed);
   std::string ticket = Dice(seed).uuid4();
-  fmt::print(stderr, "entities: {} {}: {} {} [ticket: {}]\n", request.method, request.path, error.reason, error.message, ticket);
+  log(Level::error, "entities", {{"ticket", ticket}, {"method", request.method}, {"path", request.path}, {"reason", error.reason}, {"why", error.message}});
   return ticket;
 }
 

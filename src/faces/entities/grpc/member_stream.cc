@@ -26,7 +26,7 @@ class Link final : public MemberStream {
     CloudEvent& out = line_.emplace_back();
     fill_event(out, dice_.uuid4(), std::move(event.type), std::move(event.payload));
     for (auto& [name, value] : event.attributes) (*out.mutable_attributes())[name].set_ce_string(std::move(value));
-    if (line_.size() == 1) write();
+    if (line_.size() == 1) reactor_->StartWrite(&line_.front());
   }
   void end_silent() override { end(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no keep-alive came in time")); }
 
@@ -41,7 +41,7 @@ class Link final : public MemberStream {
     // Whoever wanted to finish has waited for this write, so the end is said here, and once.
     if (!ok) finishing_ = true;
     if (finishing_) return reactor_->Finish(status_);
-    if (!line_.empty()) write();
+    if (!line_.empty()) reactor_->StartWrite(&line_.front());
   }
   void attach(MemberReactor* reactor) { reactor_ = reactor; }
   void detach() {
@@ -56,8 +56,6 @@ class Link final : public MemberStream {
     std::memcpy(seed.data(), d.data(), sizeof seed);
     return seed;
   }
-  // One of several goes out together with those after it.
-  void write() { reactor_->StartWrite(&line_.front(), line_.size() > 1 ? grpc::WriteOptions().set_buffer_hint() : grpc::WriteOptions()); }
   // A write that is under way ends first.
   void finish(grpc::Status status) {
     if (finishing_ || !reactor_) return;
