@@ -1,5 +1,7 @@
 #include "faces/worlds/service.h"
 
+#include <charconv>
+
 #include "faces/worlds/air/normalize.h"
 #include "json/text.h"
 
@@ -43,10 +45,17 @@ Result<json::Value> body_of(const wire::Request& request) {
   return body;
 }
 
+std::optional<uint64_t> whole_number(std::string_view text) {
+  uint64_t out = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return out;
+}
+
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
   auto text = request.query_param(name);
   if (!text) return otherwise;
-  auto number = json::Value(json::Number{*text}).as_uint64();
+  auto number = whole_number(*text);
   if (!number) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
   return std::min(*number, most);
 }
