@@ -29,7 +29,7 @@ Result<Wanted> consistency(const wire::Request& request) {
   const std::string text = request.query_param("consistency").value_or("head");
   if (text == "head") return Wanted{};
   const size_t colon = text.find(':');
-  auto height = colon == std::string::npos ? std::nullopt : json::Value(json::Number{text.substr(colon + 1)}).as_uint64();
+  auto height = colon == std::string::npos ? std::nullopt : whole_number(std::string_view(text).substr(colon + 1));
   const std::string kind = text.substr(0, colon);
   if (!height || (kind != "exact" && kind != "at_least")) return fail(Code::invalid, "invalid_request", "consistency is head, exact:HEIGHT or at_least:HEIGHT, not '" + text + "'");
   return Wanted{kind == "exact" ? Wanted::exact : Wanted::at_least, *height};

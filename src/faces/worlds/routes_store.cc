@@ -71,7 +71,7 @@ Result<json::Value> Service::get_secret_version(const Request& request) {
   TRY(Cell cell, door_.look().read(secret_key(request.caller.tenant, request.params.at(0))));
   if (!cell.exists()) return fail(Code::not_found, "not_found", "secret binding '" + request.params.at(0) + "' does not exist");
   TRY(Secret secret, decode_secret(cell.value()));
-  auto version = json::Value(json::Number{request.params.at(1)}).as_uint64();
+  auto version = whole_number(request.params.at(1));
   if (!version || *version == 0 || *version > secret.versions.size()) return fail(Code::not_found, "not_found", "secret binding '" + secret.binding + "' has no version " + request.params.at(1));
   return json::object({{"binding_id", secret.binding}, {"version", *version}, {"created_at_ns", static_cast<int64_t>(secret.versions[*version - 1].first)}});
 }

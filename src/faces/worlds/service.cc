@@ -45,13 +45,19 @@ Result<json::Value> body_of(const wire::Request& request) {
   return body;
 }
 
+std::optional<uint64_t> whole_number(std::string_view text) {
+  uint64_t out = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return out;
+}
+
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
   auto text = request.query_param(name);
   if (!text) return otherwise;
-  uint64_t number = 0;
-  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size() || text->empty()) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
-  return std::min(number, most);
+  auto number = whole_number(*text);
+  if (!number) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
+  return std::min(*number, most);
 }
 
 Result<std::shared_ptr<const Loaded>> Service::loaded(const Place& place) const {

@@ -138,6 +138,8 @@ class Service {
 };
 
 Result<json::Value> body_of(const wire::Request& request);
+// Digits and nothing else.
+std::optional<uint64_t> whole_number(std::string_view text);
 // A number of the query, no more than `most`; what is no number is refused.
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
 

@@ -145,7 +145,7 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "waiting_receipt");
   EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=zz", 404).string_or("code"), "not_found");
   EXPECT_EQ(get("/v1/worlds/w/trace", 400).string_or("code"), "invalid_request");
-  for (const char* bad : {"journal?from=-1", "journal?limit=abc", "journal?from=99999999999999999999", "trace-summary?recent_limit=x", "state/t/main@1/cells?limit=1.5"})
+  for (const char* bad : {"journal?from=-1", "journal?limit=abc", "journal?from=99999999999999999999", "trace-summary?recent_limit=x", "state/t/main@1/cells?limit=1.5", "state/t/main@1?consistency=exact:x"})
     EXPECT_EQ(get("/v1/worlds/w/" + std::string(bad), 400).string_or("code"), "invalid_request") << bad;
   EXPECT_TRUE(get("/v1/worlds/w/journal?from=1000").find("entries")->array().empty());
   post("/v1/worlds/w/receipts", R"({"intent_hash":")" + hash_text(stage.pending("w")[0].intent) + R"(","status":"error","payload":"no"})", 202);
