@@ -19,6 +19,7 @@ struct FaceOptions {
 class Face {
  public:
   explicit Face(Door& door, FaceOptions options = {});
+  ~Face() { hub_->detach(); }
   std::vector<wire::Route> routes();
   std::vector<wire::Dialect> dialects() const;
 

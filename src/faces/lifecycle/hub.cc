@@ -34,6 +34,9 @@ Hub::~Hub() { detach(); }
 
 void Hub::detach() {
   if (uint64_t number = std::exchange(watch_, 0)) door_.unwatch(number);
+  std::vector<Watching> gone;
+  std::lock_guard lock(mutex_);
+  gone.swap(all_);
 }
 
 uint64_t Hub::add(std::string_view tenant, std::string_view type, Sink sink) {

@@ -26,7 +26,7 @@ class Hub {
   explicit Hub(Door& door);
   ~Hub();
   uint64_t add(std::string_view tenant, std::string_view type, Sink sink);
-  void detach();             // no more frames: the door is about to go
+  void detach();             // no more frames and no more sinks: the door is about to go
   void remove(uint64_t id);  // the sink is not running any more when this returns
   size_t watchers();
 

@@ -29,9 +29,10 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void start(std::shared_ptr<wire::Stream> out, std::optional<Seq> after, Teller& teller) {
     out_ = std::move(out);
     uint64_t number = hub_->add(tenant_, type_->def.name, [self = shared_from_this()](const ToldPtr& one) { self->take(one); });
-    out_->on_close([self = shared_from_this(), number] {
-      self->gone_ = true;
-      self->hub_->remove(number);
+    // The hub keeps this alive while it listens; the stream must not: this keeps the stream.
+    out_->on_close([weak = weak_from_this(), hub = hub_, number] {
+      if (auto self = weak.lock()) self->gone_ = true;
+      hub->remove(number);
     });
     {
       std::lock_guard lock(mutex_);
