@@ -146,6 +146,10 @@ def main():
     pawl('instance', 'list', code=5, server='127.0.0.1:1')
     check('completion', 'complete' in pawl('completion', 'bash')[0])
     check('completion words', 'journal' in pawl('completion', 'words', '--', 'jo')[0])
+    _, err = pawl('serve', '--check-config', '--cors', 'false', code=2)
+    check(f'a stray word is refused: {err}', '--name=false' in err)
+    check('a flag can be turned off', '= false  (--cors)' in pawl('serve', '--print-config', '--cors=false')[0])
+    pawl('serve', '--check-config', '--cors=maybe', code=1)
     check('check-config', 'good' in pawl('serve', '--check-config')[0])
     server = live.Server()
     with server as s:

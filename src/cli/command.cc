@@ -55,7 +55,10 @@ Result<Args> Args::parse(std::span<const std::string> words, std::span<const Fla
     std::string_view name = word.substr(0, equals);
     const Flag* flag = find(name, known);
     if (!flag) return fail(Code::invalid, "UNKNOWN_FLAG", fmt::format("there is no flag --{}; see --help", name));
-    if (flag->value.empty()) {
+    if (flag->value == kOnOff) {
+      // Alone it means true, so what follows is not its value: false must be written --name=false.
+      args.flags_.emplace(name, equals == std::string_view::npos ? "true" : std::string(word.substr(equals + 1)));
+    } else if (flag->value.empty()) {
       if (equals != std::string_view::npos) return fail(Code::invalid, "BAD_FLAG", fmt::format("--{} takes no value", name));
       args.flags_.emplace(name, "true");
     } else if (equals != std::string_view::npos) {

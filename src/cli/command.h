@@ -25,6 +25,9 @@ enum Exit : int {
   kDiffers = 6,
 };
 
+// The value of a flag that may be written alone for true.
+inline constexpr std::string_view kOnOff = "[=true|false]";
+
 struct Flag {
   std::string_view name;   // without the dashes
   std::string_view value;  // what its value is, in capitals; empty for a switch

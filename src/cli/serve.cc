@@ -17,12 +17,14 @@ namespace pawl::cli {
 static std::vector<Flag> setting_flags() {
   std::vector<Flag> out;
   for (const server::Setting& s : server::settings())
-    out.push_back({s.flag, s.kind == server::SettingKind::boolean ? "" : "VALUE", s.doc});
+    out.push_back({s.flag, s.kind == server::SettingKind::boolean ? kOnOff : "VALUE", s.doc});
   out.push_back({"config", "FILE", "a TOML file with settings; a variable beats it, a flag beats both"});
   return out;
 }
 
 static Result<server::Config> load(const Args& args, const std::map<std::string, std::string>& otherwise) {
+  if (!args.words.empty())
+    return fail(Code::invalid, "BAD_USE", fmt::format("'{}' belongs to no flag; a flag that is on or off takes its value as --name=false", args.words[0]));
   server::ConfigSources sources;
   sources.variable = server::environment;
   sources.file = args.get("config");
