@@ -51,6 +51,21 @@ Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
     TRY(Cell now, turn.read(own));
     return Bytes(now.value());
   }
+  if (input.verb == "rewind-many") {
+    auto name = [&](int i) { return key({"counter", "many" + std::to_string(i)}); };
+    for (int i = 0; i < 20; ++i) turn.write(name(i), "1");
+    auto mark = turn.mark();
+    for (int i = 0; i < 30; ++i) turn.write(name(i), "2");
+    for (int i = 0; i < 10; ++i) turn.erase(name(i));
+    turn.rewind(mark);
+    turn.write(name(25), "3");
+    std::string out;
+    for (int i = 0; i < 30; ++i) {
+      TRY(Cell one, turn.read(name(i)));
+      out += one.exists() ? std::string(one.value()) : "-";
+    }
+    return out;
+  }
   if (input.verb == "scan") {
     std::string out;
     TRY_OK(turn.scan(prefix({"counter"}), [&](BytesView k, const Cell& c) {
@@ -194,6 +209,14 @@ TEST(kernel, an_answer_may_come_from_the_turn_that_settles) {
   (void)s.say(s.receipt("job1", "ok")).has_value();
   ASSERT_TRUE(heard);
   EXPECT_EQ((*heard)->body, "settled:100");
+}
+
+TEST(kernel, rewind_finds_its_way_among_many_keys) {
+  Stage s;
+  EXPECT_EQ(s.say(s.input("rewind-many", ""))->body, std::string(20, '1') + "-----3----");
+  EXPECT_EQ(s.value("many3"), "1");
+  EXPECT_EQ(s.value("many25"), "3");
+  EXPECT_EQ(s.value("many21"), "");
 }
 
 TEST(kernel, who_waits_for_an_effect_that_is_withdrawn_is_told) {
