@@ -17,7 +17,7 @@ std::unexpected<Error> impossible(fmt::format_string<Args...> format, Args&&... 
   return fail(Code::invalid, "VALIDATION_FAILED", fmt::format(format, std::forward<Args>(args)...));
 }
 
-// The search for loops goes as deep as there are states; a document of 10 MiB holds more than a stack does.
+// More than anybody draws; a document of 10 MiB could hold many more.
 constexpr size_t kStates = 10'000;
 
 struct ModeName {
@@ -228,28 +228,44 @@ Result<Workflow> read_workflow(const json::Value& from, json::Array& exported) {
   return w;
 }
 
-// A cycle made only of transitions that always fire would never end.
+// A cycle made only of transitions that always fire would never end. The way is a list, not the stack:
+// it may be as long as there are states.
 struct LoopSearch {
+  struct Place {
+    const std::string* state;
+    size_t next = 0;  // the transition to look at
+  };
   const Workflow& workflow;
   std::map<std::string, int, std::less<>> colour{};  // 1: on the way, 2: done
-  std::vector<std::string> way{};
+  std::vector<Place> way{};
 
-  Result<void> visit(const std::string& state) {
+  void enter(const std::string& state) {
     colour[state] = 1;
-    way.push_back(state);
-    for (const Transition& t : workflow.transitions(state)) {
+    way.push_back({&state});
+  }
+  Result<void> visit(const std::string& from) {
+    enter(from);
+    while (!way.empty()) {
+      Place& at = way.back();
+      const std::vector<Transition>& all = workflow.transitions(*at.state);
+      if (at.next == all.size()) {
+        colour[*at.state] = 2;
+        way.pop_back();
+        continue;
+      }
+      const Transition& t = all[at.next++];
       if (!t.automated() || t.criterion) continue;
       int seen = colour[t.next];
-      if (seen == 1) {
-        std::string loop;
-        for (auto from = std::find(way.begin(), way.end(), t.next); from != way.end(); ++from) loop += *from + " -> ";
-        return impossible("workflow \"{}\": infinite loop detected: {}{} via unguarded automated transitions", workflow.name, loop, t.next);
-      }
-      if (seen == 0) TRY_OK(visit(t.next));
+      if (seen == 1) return refuse(t.next);
+      if (seen == 0) enter(t.next);
     }
-    way.pop_back();
-    colour[state] = 2;
     return {};
+  }
+  std::unexpected<Error> refuse(const std::string& back_to) const {
+    std::string loop;
+    auto first = std::find_if(way.begin(), way.end(), [&](const Place& p) { return *p.state == back_to; });
+    for (auto at = first; at != way.end(); ++at) loop += *at->state + " -> ";
+    return impossible("workflow \"{}\": infinite loop detected: {}{} via unguarded automated transitions", workflow.name, loop, back_to);
   }
 };
 
