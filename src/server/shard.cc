@@ -22,9 +22,7 @@ static constexpr std::chrono::milliseconds kTailAge{50};
 
 // A disk quicker than this is waited for where the inputs came in: a thread woken for it costs more.
 static constexpr double kQuickAppend = 250e-6;
-
-// How long a waiting caller lets others join its commit, when others joined the last one.
-static constexpr double kCompany = 100e-6;
+static constexpr double kAloneAppend = 1.5e-3;
 
 Time system_now() {
   timespec t;
@@ -172,14 +170,15 @@ void Shard::work(Commit where) {
     if (begin_drive()) drive(kDriveBudget, Wake::committer);
     return;
   }
-  await_company();
   if (begin_drive()) drive(kDriveBudget, Wake::nobody);
   commit_here();
 }
 
 void Shard::together() {
   if (begin_drive()) drive(kDriveBudget, Wake::nobody);
-  if (append_seconds_.load(std::memory_order_relaxed) < kQuickAppend) commit_here();
+  // Where nobody else waits for anything, a slower disk is waited for as well.
+  bool alone = in_flight_.load(std::memory_order_relaxed) <= 1;
+  if (append_seconds_.load(std::memory_order_relaxed) < (alone ? kAloneAppend : kQuickAppend)) commit_here();
   else wake_committer();
 }
 
@@ -280,16 +279,6 @@ void Shard::commit_taken(std::unique_lock<std::mutex>& lock) {
   committing_ = false;
 }
 
-// Callers that were answered together come back together, a little apart: waiting for them for a
-// moment saves each a commit of its own.
-void Shard::await_company() {
-  size_t expected = last_answers_.load(std::memory_order_relaxed);
-  if (expected < 2) return;
-  double most = std::min(kCompany, append_seconds_.load(std::memory_order_relaxed));
-  auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(most);
-  while (in_flight_.load(std::memory_order_relaxed) < expected && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-}
-
 void Shard::commit(std::vector<Group>& groups) {
   using Clock = std::chrono::steady_clock;
   CommitTimes times;
@@ -311,7 +300,6 @@ void Shard::commit(std::vector<Group>& groups) {
     append_seconds_.store(append_seconds_.load(std::memory_order_relaxed) * 0.9 + times.append * 0.1, std::memory_order_relaxed);
     times.apply = std::chrono::duration<double>(Clock::now() - appended).count();
   }
-  last_answers_.store(times.answers, std::memory_order_relaxed);
   if (options_.committed) options_.committed(times);
   let_go(groups);
 }

@@ -96,7 +96,6 @@ class Shard final : public Door {
   void commit_here();
   void commit_taken(std::unique_lock<std::mutex>& lock);
   void commit(std::vector<Group>& groups);
-  void await_company();
   void let_go(std::vector<Group>& groups);
   void deliver(const Effect& effect);
   void apply_loop();
@@ -130,7 +129,6 @@ class Shard final : public Door {
 
   std::atomic<Seq> durable_;
   std::atomic<double> append_seconds_{0};  // of late
-  std::atomic<size_t> last_answers_{0};    // that the last commit let go
   std::condition_variable apply_wake_;  // with group_mutex_
   mutable std::mutex watch_mutex_;
   std::vector<std::pair<uint64_t, Watcher>> watchers_;
