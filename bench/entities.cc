@@ -90,16 +90,9 @@ double cost_us(Run&& run) {
   return (cpu_seconds() - before) * 1e6 / static_cast<double>(loaded.answers);
 }
 
-// Until the rows have put in order what was loaded: that is the cost of loading.
-void let_settle() {
-  for (double until = seconds() + 60; seconds() < until;) {
-    double before = cpu_seconds();
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    if (cpu_seconds() - before < 0.05) return;
-  }
-}
+}  // namespace
 
-void bench_requests(Report& report) {
+void bench_requests(Report& report, Facts&) {
   Customers customers("entities");
   double bare = 0, create = 0, move = 0, get = 0;
   for (int round = 0; round < 3; ++round) {
@@ -128,7 +121,7 @@ void bench_requests(Report& report) {
   report.bar({"unindexed scan", static_cast<double>(customers.ids.size()) / (scan.p50_us / 1e6), 1'000'000, true, "entities/s"});
 }
 
-std::unique_ptr<server::GrpcServer> serve(grpc::Service* service) {
+static std::unique_ptr<server::GrpcServer> serve(grpc::Service* service) {
   server::GrpcOptions options;
   options.address = *server::parse_address("127.0.0.1:0");
   options.services = {service};
@@ -136,7 +129,7 @@ std::unique_ptr<server::GrpcServer> serve(grpc::Service* service) {
 }
 
 // A bare stream with as many requests under way as there are connections, then the same member on the face's.
-void bench_member(Report& report) {
+void bench_member(Report& report, Facts&) {
   constexpr size_t kWindow = 64;
   Customers customers("entities-member");
   customers.grow_to(1000);
@@ -166,7 +159,7 @@ void bench_member(Report& report) {
   face_server->stop(100);
 }
 
-void bench_growth(Report& report) {
+void bench_growth(Report& report, Facts&) {
   Customers customers("entities-growth");
   customers.grow_to(1000);
   customers.toggle_any(0.5);
@@ -194,14 +187,6 @@ void bench_growth(Report& report) {
   report.line("a transition of an entity after 10 revisions, 1 connection", young, "us of processor time");
   report.line("the same after 10,000 revisions", old, "us of processor time");
   report.bar({"cost after 10,000 revisions / after 10", old / young, 1.2, false, ""});
-}
-
-}  // namespace
-
-void bench_entities(Report& report, Facts&) {
-  bench_requests(report);
-  bench_member(report);
-  bench_growth(report);
 }
 
 }  // namespace pawl::bench

@@ -1,9 +1,10 @@
-// bench [NAME...]: the scenarios, all or those named. Every bar is a ratio within this run.
+// bench [NAME...]: the scenarios, all or those named; `processes` is all of `processes.*`. Every bar is a
+// ratio within this run.
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "bench/scenario.h"
 
@@ -14,13 +15,16 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(Report&, Facts&);
   };
-  static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http}, {"processes", bench_processes}, {"entities", bench_entities}, {"lifecycle", bench_lifecycle}, {"worlds", bench_worlds}};
+  static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http}, 
+                                  {"processes.flow", bench_flow}, {"processes.pickup", bench_pickup}, {"processes.timers", bench_timers}, {"processes.waiting", bench_waiting},
+                                  {"entities.requests", bench_requests}, {"entities.member", bench_member}, {"entities.growth", bench_growth},
+                                  {"lifecycle", bench_lifecycle}, {"worlds", bench_worlds}};
   Report report;
   Facts facts;
   fmt::print("disk sync before: {:.3f} ms\n", sync_ms("."));
   for (const Row& row : rows) {
     bool wanted = argc == 1;
-    for (int i = 1; i < argc; ++i) wanted = wanted || !std::strcmp(argv[i], row.name);
+    for (int i = 1; i < argc; ++i) wanted = wanted || row.name == std::string_view(argv[i]) || std::string_view(row.name).starts_with(argv[i] + std::string("."));
     if (!wanted) continue;
     fmt::print("\n{}\n", row.name);
     row.run(report, facts);

@@ -85,14 +85,14 @@ static constexpr double kIdle = 2e-3;
 static double pickup_us(Site& site) {
   std::atomic<double> woken{0};
   std::atomic<bool> stop{false};
-  std::atomic<bool> waiting{false};
+  std::atomic<uint64_t> polls{0};
   std::thread worker([&] {
     std::string job;
     Load load{site.address(), 1, 30,
               [&](size_t) {
                 if (!job.empty()) return request("POST", "/v1/jobs/" + std::exchange(job, {}) + "/complete", R"({"workerId":"w"})");
-                waiting = true;
-                return request("POST", "/v1/jobs/poll", R"({"workerId":"w","jobTypes":["pick"],"maxJobs":1,"maxWaitMs":1000})");
+                ++polls;
+                return request("POST", "/v1/jobs/poll", R"({"workerId":"w","jobTypes":["pick"],"maxJobs":1,"maxWaitMs":10000})");
               },
               [&](size_t, int, std::string_view body) {
                 each_job(body, [&](std::string id) {
@@ -105,7 +105,8 @@ static double pickup_us(Site& site) {
   });
   Latencies l;
   double sent = 0;
-  size_t left = 200;
+  uint64_t answered = 0;  // polls that brought a job
+  size_t left = 500;
   std::string text = request("POST", "/v1/instances", R"({"definitionId":"pick"})");
   Load client{site.address(), 1, 20,
               [&](size_t) -> std::string {
@@ -114,10 +115,10 @@ static double pickup_us(Site& site) {
                   l.us.push_back((woken - sent) * 1e6);
                   sent = 0;
                   --left;
-                  waiting = false;
+                  ++answered;
                   return {};
                 }
-                if (!waiting || left == 0) return {};
+                if (polls == answered || left == 0) return {};
                 pause(kIdle);  // the poll has arrived by then, and everything sleeps
                 sent = seconds();
                 return text;
@@ -151,16 +152,20 @@ static double timers(Site& site, Report& report) {
   return seconds() - due;
 }
 
-void bench_processes(Report& report, Facts& facts) {
-  Site site("processes");
-  for (auto definition : {kLinear, kQuick, kTask}) site.call("POST", "/v1/definitions", definition);
-  site.call("POST", "/v1/definitions", R"({"id":"pick","name":"Pick","steps":[{"id":"a","name":"A","type":"SERVICE_TASK","jobType":"pick","nextStep":"e"},{"id":"e","name":"E","type":"END"}]})");
-  if (facts.append_us == 0) facts.append_us = raw_append_us();
+void bench_flow(Report& report, Facts&) {
+  Site site("flow");
+  for (auto definition : {kLinear, kQuick}) site.call("POST", "/v1/definitions", definition);
   double bare = 0, three = 0, streamed = 0, quick = 0;
+  if (getenv("ONLY_STREAM")) {
+    double c = cpu_seconds(), b = seconds();
+    double r = linear_by_stream(site, 3);
+    report.line("stream", r, "/s");
+    report.line("cpu per turn", (cpu_seconds() - c) * 1e6 / (r * 4 * 3), "us");
+    report.line("cores", (cpu_seconds() - c) / (seconds() - b), "");
+    return;
+  }
   for (int round = 0; round < 3; ++round) {
-    Loaded b = bare_load(64, 1);
-    bare += b.rps / 3;
-    facts.bare_us = facts.bare_us == 0 ? bare_load(1, 0.5).p50_us : facts.bare_us;
+    bare += bare_load(64, 1).rps / 3;
     three += linear(site, 2) / 3;
     drain(site);
     streamed += linear_by_stream(site, 2) / 3;
@@ -175,31 +180,48 @@ void bench_processes(Report& report, Facts& facts) {
   report.bar({"by stream / over REST", streamed / three, 3, true, ""});
   report.line("TRANSFORMATION + DECISION", quick, "/s");
   report.bar({"workflows without jobs / bare", quick / bare, 0.30, true, ""});
+}
+
+void bench_pickup(Report& report, Facts& facts) {
+  Site site("pickup");
+  site.call("POST", "/v1/definitions", R"({"id":"pick","name":"Pick","steps":[{"id":"a","name":"A","type":"SERVICE_TASK","jobType":"pick","nextStep":"e"},{"id":"e","name":"E","type":"END"}]})");
   double us = pickup_us(site);
   report.line("job creation to a waiting worker, p50", us, "us");
   // The same idleness on both sides: what waking a sleeping core costs is the machine's.
   double append = raw_append_us(kIdle), round_trip = bare_load(1, 0.6, kIdle).p50_us;
   report.line("one append and one bare round trip, as idle", append + round_trip, "us");
+  if (facts.append_us == 0) facts.append_us = raw_append_us();
+  if (facts.bare_us == 0) facts.bare_us = bare_load(1, 0.5).p50_us;
   report.line("pickup / the two without idleness", us / (facts.append_us + facts.bare_us), "");
   report.bar({"pickup / (raw append + bare round trip), idle", us / (append + round_trip), 2, false, ""});
+}
 
+void bench_timers(Report& report, Facts&) {
+  Site site("timers");
   report.bar({"100,000 timers due at one moment: the last fired after", timers(site, report), 2, false, "s"});
+}
 
-  size_t before = resident_bytes();
-  static constexpr size_t kWaiting = 1'000'000;
+void bench_waiting(Report& report, Facts&) {
+  static constexpr size_t kWaiting = 1'000'000, kBatch = 1000, kTimed = 30;
+  Site site("waiting");
+  site.call("POST", "/v1/definitions", kTask);
   std::string batch = R"({"items":[)";
-  for (size_t k = 0; k < 1000; ++k) batch += std::string(k ? "," : "") + R"({"definitionId":"task","variables":{"customer":"somebody","amount":1200}})";
+  for (size_t k = 0; k < kBatch; ++k) batch += std::string(k ? "," : "") + R"({"definitionId":"task","variables":{"customer":"somebody","amount":1200}})";
   batch += "]}";
-  double first = 0, last = 0;
-  for (size_t k = 0; k < kWaiting / 1000; ++k) {
+  auto start = [&](size_t batches) {
     double begin = seconds();
-    site.call("POST", "/pawl/v1/processes/start-batch", batch);
-    if (k >= 10 && k < 40) first += seconds() - begin;
-    if (k >= kWaiting / 1000 - 30) last += seconds() - begin;
-  }
-  report.line(fmt::format("starts by batch, the last 30,000 of {}", kWaiting), 30000 / last, "/s");
-  report.bar({"cost of a start with 1,000,000 waiting / at the beginning", last / first, 1.2, false, ""});
+    for (size_t k = 0; k < batches; ++k) site.call("POST", "/pawl/v1/processes/start-batch", batch);
+    return seconds() - begin;
+  };
+  start(10);
+  size_t before = resident_bytes();
+  double first = start(kTimed);
+  start(kWaiting / kBatch - 10 - 2 * kTimed);
+  let_settle();
+  double last = start(kTimed);
   size_t after = resident_bytes();
+  report.line(fmt::format("starts by batch, the last 30,000 of {}", kWaiting), kTimed * kBatch / last, "/s");
+  report.bar({"cost of a start with 1,000,000 waiting / at the beginning", last / first, 1.2, false, ""});
   report.bar({"resident memory for each waiting instance", static_cast<double>(after > before ? after - before : 0) / kWaiting, 1024, false, "bytes"});
 }
 

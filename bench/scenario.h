@@ -24,8 +24,13 @@ void bench_kernel(Report& report, Facts& facts);
 void bench_recovery(Report& report, Facts& facts);
 double raw_append_us(double pause_seconds = 0);
 void bench_http(Report& report, Facts& facts);
-void bench_processes(Report& report, Facts& facts);
-void bench_entities(Report& report, Facts& facts);
+void bench_flow(Report& report, Facts& facts);
+void bench_pickup(Report& report, Facts& facts);
+void bench_timers(Report& report, Facts& facts);
+void bench_waiting(Report& report, Facts& facts);
+void bench_requests(Report& report, Facts& facts);
+void bench_member(Report& report, Facts& facts);
+void bench_growth(Report& report, Facts& facts);
 void bench_lifecycle(Report& report, Facts& facts);
 void bench_worlds(Report& report, Facts& facts);
 

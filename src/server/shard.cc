@@ -7,6 +7,7 @@
 #include <future>
 
 #include "base/limits.h"
+#include "base/thread.h"
 #include "kernel/once.h"
 
 namespace pawl {
@@ -249,6 +250,8 @@ void Shard::wake_committer() {
 }
 
 void Shard::commit_loop() {
+  // Woken by the disk, while whoever keeps the processors busy waits for just this.
+  prompt_thread();
   std::unique_lock lock(group_mutex_);
   while (true) {
     group_ready_.wait(lock, [&] { return !committing_ && (!groups_.empty() || ending_); });

@@ -1,6 +1,6 @@
 #include "storage/background.h"
 
-#include <sys/resource.h>
+#include "base/thread.h"
 
 namespace pawl {
 
@@ -42,8 +42,7 @@ void Background::finish() {
 }
 
 void Background::run() {
-  // Of this thread alone, as Linux has it: what waits on somebody goes first. Refused, it works as well.
-  (void)::setpriority(PRIO_PROCESS, 0, 10);
+  background_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
