@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     void (*run)(Report&, Facts&);
   };
   static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http}, 
-                                  {"processes.flow", bench_flow}, {"processes.pickup", bench_pickup}, {"processes.timers", bench_timers}, {"processes.waiting", bench_waiting},
+                                  {"processes.flow", bench_flow}, {"processes.stream", bench_stream}, {"processes.pickup", bench_pickup}, {"processes.timers", bench_timers}, {"processes.waiting", bench_waiting},
                                   {"entities.requests", bench_requests}, {"entities.member", bench_member}, {"entities.growth", bench_growth},
                                   {"lifecycle", bench_lifecycle}, {"worlds", bench_worlds}};
   Report report;

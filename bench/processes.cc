@@ -156,14 +156,6 @@ void bench_flow(Report& report, Facts&) {
   Site site("flow");
   for (auto definition : {kLinear, kQuick}) site.call("POST", "/v1/definitions", definition);
   double bare = 0, three = 0, streamed = 0, quick = 0;
-  if (getenv("ONLY_STREAM")) {
-    double c = cpu_seconds(), b = seconds();
-    double r = linear_by_stream(site, 3);
-    report.line("stream", r, "/s");
-    report.line("cpu per turn", (cpu_seconds() - c) * 1e6 / (r * 4 * 3), "us");
-    report.line("cores", (cpu_seconds() - c) / (seconds() - b), "");
-    return;
-  }
   for (int round = 0; round < 3; ++round) {
     bare += bare_load(64, 1).rps / 3;
     three += linear(site, 2) / 3;
@@ -180,6 +172,16 @@ void bench_flow(Report& report, Facts&) {
   report.bar({"by stream / over REST", streamed / three, 3, true, ""});
   report.line("TRANSFORMATION + DECISION", quick, "/s");
   report.bar({"workflows without jobs / bare", quick / bare, 0.30, true, ""});
+}
+
+// The stream alone, for a profile.
+void bench_stream(Report& report, Facts&) {
+  Site site("stream");
+  site.call("POST", "/v1/definitions", kLinear);
+  constexpr double kSeconds = 3;
+  double cpu = cpu_seconds(), rate = linear_by_stream(site, kSeconds);
+  report.line("three service tasks by stream, instances", rate, "/s");
+  report.line("CPU of a turn, all threads", (cpu_seconds() - cpu) * 1e6 / (rate * 4 * kSeconds), "us");
 }
 
 void bench_pickup(Report& report, Facts& facts) {

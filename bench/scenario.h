@@ -25,6 +25,7 @@ void bench_recovery(Report& report, Facts& facts);
 double raw_append_us(double pause_seconds = 0);
 void bench_http(Report& report, Facts& facts);
 void bench_flow(Report& report, Facts& facts);
+void bench_stream(Report& report, Facts& facts);
 void bench_pickup(Report& report, Facts& facts);
 void bench_timers(Report& report, Facts& facts);
 void bench_waiting(Report& report, Facts& facts);

@@ -64,8 +64,8 @@ void World::let_go() {
   Group group = std::move(applied_.front());
   applied_.pop_front();
   for (auto& [effect, opened] : group.moved) {
-    if (opened) sent(effect, group.last());
-    else std::erase_if(outside_, [&, id = effect.id](const Effect& e) { return e.id == id && chance(70); });
+    if (opened) sent(*effect, group.last());
+    else std::erase_if(outside_, [&, id = effect->id](const Effect& e) { return e.id == id && chance(70); });
   }
   for (auto& [reply, answer] : group.answers) reply(std::move(answer));
 }

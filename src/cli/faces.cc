@@ -16,8 +16,8 @@ namespace pawl::cli {
 class ByProgram final : public Outbox {
  public:
   void add(std::string program, Outbox& outbox) { to_[std::move(program)] = &outbox; }
-  void opened(const Effect& effect) override {
-    if (auto it = to_.find(effect.program); it != to_.end()) it->second->opened(effect);
+  void opened(const EffectPtr& effect) override {
+    if (auto it = to_.find(effect->program); it != to_.end()) it->second->opened(effect);
   }
   void closed(const Effect& effect) override {
     if (auto it = to_.find(effect.program); it != to_.end()) it->second->closed(effect);

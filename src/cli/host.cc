@@ -56,6 +56,7 @@ Result<void> Host::open() {
   TRY(Opened opened, open_data(config_.text("data")));
   for (const auto& note : opened.notes) log(Level::warn, note);
   ShardOptions options;
+  options.cache_bytes = static_cast<size_t>(config_.number("cache-mib")) << 20;
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");
   auto& frames = metrics_.counter("pawl_frames_total");
   auto& turns = metrics_.counter("pawl_group_turns_total");

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <deque>
-#include <list>
 #include <mutex>
 #include <unordered_map>
 
@@ -33,26 +32,35 @@ class CellCache {
   static constexpr size_t kShards = 16;
   static constexpr size_t kEntryOverhead = 160;
   struct Entry {
-    Key key;
-    Cell cell;
-    size_t bytes;
-    Seq seq;  // the frame that wrote it: it stays until the rows have that frame; 0 when read from them
+    Cell cell{};
+    size_t bytes = 0;
+    Seq seq = 0;  // the frame that wrote it: it stays until the rows have that frame; 0 when read from them
+    bool decoded = false;  // it is weighed with its decoded form
+    const Key* key = nullptr;
+    Entry *newer = nullptr, *older = nullptr;
   };
   struct Hash {
+    using is_transparent = void;
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
   };
   struct Shard {
     std::mutex mutex;
-    std::list<Entry> order;  // newest use first
-    std::unordered_map<std::string_view, std::list<Entry>::iterator, Hash> by_key;
+    std::unordered_map<Key, Entry, Hash, std::equal_to<>> by_key;
+    Entry *newest = nullptr, *oldest = nullptr;  // by use
     size_t bytes = 0;
     std::deque<std::pair<Seq, Key>> erased;  // kept until the rows know, too
+
+    void link(Entry& entry);    // as the newest
+    void unlink(Entry& entry);
+    void touch(Entry& entry);
   };
   Shard& shard(BytesView key) { return shards_[quick_shard(key)]; }
   static size_t quick_shard(BytesView key);
+  static size_t weight(const Entry& entry);
   void insert(Shard& shard, BytesView key, const Cell& cell, Seq seq);
+  void weigh(Shard& shard, Entry& entry);
   void evict(Shard& shard);
-  void drop(Shard& shard, std::list<Entry>::iterator entry);
+  void drop(Shard& shard, Entry& entry);
 
   const Rows& rows_;
   size_t shard_bytes_;

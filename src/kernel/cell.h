@@ -33,12 +33,17 @@ using Decoded = std::shared_ptr<const void>;
 // other threads: whoever decodes first leaves the result for all.
 class Stored {
  public:
-  explicit Stored(Bytes value, Decoded decoded = {}) : bytes(std::move(value)), decoded_(std::move(decoded)) {}
+  explicit Stored(Bytes value, Decoded decoded = {}) : bytes(std::move(value)), has_decoded_(decoded != nullptr), decoded_(std::move(decoded)) {}
   const Bytes bytes;
   Decoded decoded() const { return decoded_.load(std::memory_order_acquire); }
-  void keep(Decoded decoded) const { decoded_.store(std::move(decoded), std::memory_order_release); }
+  void keep(Decoded decoded) const {
+    decoded_.store(std::move(decoded), std::memory_order_release);
+    has_decoded_.store(true, std::memory_order_relaxed);
+  }
+  bool has_decoded() const { return has_decoded_.load(std::memory_order_relaxed); }
 
  private:
+  mutable std::atomic<bool> has_decoded_;
   mutable std::atomic<Decoded> decoded_;
 };
 using StoredPtr = std::shared_ptr<const Stored>;

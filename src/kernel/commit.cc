@@ -9,14 +9,14 @@ Result<void> Committer::append(std::span<Group> groups) {
     if (group.frames.empty()) continue;
     if (entries_.empty()) expected = group.last_before;
     CHECK(expected + entries_.size() == group.last_before);
-    for (Bytes& body : group.bodies) {
-      entries_.push_back(seal(body, link_));
-      link_ = sha256(entries_.back(), {});
+    for (Bytes& entry : group.entries) {
+      seal(entry, link_);
+      link_ = sha256(entry, {});
+      entries_.push_back(entry);
     }
   }
   if (entries_.empty()) return {};
-  std::vector<BytesView> views(entries_.begin(), entries_.end());
-  return journal_.append(views, expected);
+  return journal_.append(entries_, expected);
 }
 
 void Committer::publish(std::span<Group> groups) {

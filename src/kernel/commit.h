@@ -42,7 +42,7 @@ class Committer {
   Rows& rows_;
   CellCache& cache_;
   Digest link_;
-  std::vector<Bytes> entries_;
+  std::vector<BytesView> entries_;
 
   std::mutex applying_;  // one apply at a time
   std::mutex tail_mutex_;

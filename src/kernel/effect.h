@@ -25,6 +25,9 @@ struct Effect {
   Bytes body;
 };
 
+// Shared between the cell, the turn and whoever carries the effect out.
+using EffectPtr = std::shared_ptr<const Effect>;
+
 Bytes encode(const Effect& effect);
 Result<Effect> decode_effect(BytesView bytes);
 
@@ -37,8 +40,8 @@ inline constexpr std::string_view kEffectPrefix{"~effect\0", 8};
 class Outbox {
  public:
   virtual ~Outbox() = default;
-  virtual void opened(const Effect& effect) = 0;
-  virtual void closed(const Effect& effect) = 0;  // settled or withdrawn; its body may be left out
+  virtual void opened(const EffectPtr& effect) = 0;
+  virtual void closed(const Effect& effect) = 0;  // settled or withdrawn
   virtual void flushed() {}                       // a whole group was told: wake whoever waits
 };
 

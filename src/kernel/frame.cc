@@ -20,13 +20,14 @@ static void encode_input(Writer& w, const Input& in) {
   w.str(in.once);
 }
 
-Bytes encode_body(const Frame& f) {
-  size_t size = 64 + f.program.size();
+static Bytes encode(const Frame& f, size_t room) {
+  size_t size = room + 64 + f.program.size();
   for (const Input& in : f.inputs) size += in.body.size() + in.verb.size() + in.settles.size() + 96;
   for (const auto& write : f.writes) size += write.key.size() + (write.value ? write.value->bytes.size() : 0) + 24;
   for (const Bytes& note : f.notes) size += note.size() + 4;
   Bytes out;
   out.reserve(size);
+  out.append(room, '\0');
   Writer w(out);
   w.u8(kFrameVersion);
   w.str(f.program);
@@ -44,13 +45,10 @@ Bytes encode_body(const Frame& f) {
   return out;
 }
 
-Bytes seal(BytesView body, const Digest& before) {
-  Bytes out;
-  out.reserve(before.size() + body.size());
-  out.append(view(before));
-  out.append(body);
-  return out;
-}
+Bytes encode_body(const Frame& frame) { return encode(frame, 0); }
+Bytes encode_entry(const Frame& frame) { return encode(frame, sizeof(Digest)); }
+
+void seal(Bytes& entry, const Digest& before) { std::memcpy(entry.data(), before.data(), before.size()); }
 
 Result<Sealed> unseal(BytesView entry) {
   Sealed s;

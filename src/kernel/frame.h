@@ -24,9 +24,11 @@ struct Frame {
   Time now() const { return inputs.empty() ? 0 : inputs.back().stamp.now; }
 };
 
-// The body is what verify compares; the entry adds the link to the frame before.
+// The body is what verify compares; a journal entry is the link to the frame before and the body.
 Bytes encode_body(const Frame& frame);
-Bytes seal(BytesView body, const Digest& before);  // body + chain -> journal entry
+Bytes encode_entry(const Frame& frame);             // its link is still to come
+void seal(Bytes& entry, const Digest& before);
+inline BytesView body_of(BytesView entry) { return entry.substr(sizeof(Digest)); }
 struct Sealed {
   Digest before;
   Digest own;  // the link for the next frame

@@ -17,12 +17,12 @@ struct Group {
     Result<Answer> answer;
   };
   struct Moved {  // an effect that came or went
-    Effect effect;
+    EffectPtr effect;
     bool opened;
   };
   Seq last_before = 0;         // seq of the frame before the first one here
   std::vector<Frame> frames;
-  std::vector<Bytes> bodies;   // of the frames, encoded
+  std::vector<Bytes> entries;  // of the frames, for the journal
   RowBatch rows;
   std::vector<Moved> moved;
   std::vector<Answered> answers;

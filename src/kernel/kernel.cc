@@ -20,13 +20,41 @@ struct Kernel::Strand {
 };
 
 struct Kernel::OpenTurn {
-  OpenTurn(const CellReader& cells, uint64_t token, const Program& p) : turn(cells, token), program(p) {}
+  explicit OpenTurn(const CellReader& cells) : turn(cells), strands(1) {}
   Turn turn;
-  const Program& program;
+  const Program* program = nullptr;
   std::vector<Input> inputs;
   std::list<Strand> strands;  // the first is the main one
-  std::optional<Effect> settled;  // the open effect whose receipt began this turn
-  bool waited = false;            // others may have run since it began
+  EffectPtr settled;          // the open effect whose receipt began this turn
+  bool waited = false;        // others may have run since it began
+
+  void reset() {
+    turn.reset();
+    inputs.clear();
+    strands.resize(1);
+    strands.front() = {};
+    settled.reset();
+    waited = false;
+  }
+};
+
+class Kernel::Closing {
+ public:
+  Closing(Kernel& kernel, OpenPtr turn) : kernel_(kernel) { turn_.splice(turn_.begin(), kernel.open_, turn); }
+  ~Closing() {
+    // Large ones would keep too much.
+    if (kernel_.spare_.size() >= kSpare || turn().turn.ops_.size() > kKeptOps || turn().turn.reads_.size() > kKeptOps) return;
+    turn().reset();
+    kernel_.spare_.splice(kernel_.spare_.begin(), turn_);
+  }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+  OpenTurn& turn() { return *turn_.front(); }
+
+ private:
+  static constexpr size_t kSpare = 16, kKeptOps = 64;
+  Kernel& kernel_;
+  std::list<std::unique_ptr<OpenTurn>> turn_;
 };
 
 static uint64_t token_of(const Stamp& stamp) {
@@ -95,19 +123,20 @@ void Kernel::run(Input input, Reply reply) {
       return answer(std::move(reply), fail(Code::not_found, "EFFECT_NOT_OPEN",
                                            fmt::format("'{}' is not open: it was settled or withdrawn before, or never opened",
                                                        input.settles)));
-    auto effect = decode_effect(cell->value());
-    if (!effect) return answer(std::move(reply), fail(std::move(effect.error())));
+    auto decoded = cell->as<Effect>(decode_effect);
+    if (!decoded) return answer(std::move(reply), fail(std::move(decoded.error())));
+    EffectPtr effect = std::move(*decoded);
     input.program = effect->program;
     if (effect->to == To::cell && input.verb.empty()) input.verb = effect->queue, input.body = effect->body;
     const Program* program = find(input.program);
-    if (program) return begin(*program, std::move(input), std::move(reply), std::move(*effect));
+    if (program) return begin(*program, std::move(input), std::move(reply), std::move(effect));
   }
   if (answered_before(input, reply)) return;
   static const OwnProgram own;
   const Program* program = input.program == kOwnProgram ? &own : find(input.program);
   if (!program)
     return answer(std::move(reply), fail(Code::not_found, "NO_PROGRAM", fmt::format("no program is named '{}'", input.program)));
-  begin(*program, std::move(input), std::move(reply), std::nullopt);
+  begin(*program, std::move(input), std::move(reply), nullptr);
 }
 
 bool Kernel::answered_before(const Input& input, Reply& reply) {
@@ -134,23 +163,28 @@ bool Kernel::answered_before(const Input& input, Reply& reply) {
   return true;
 }
 
-void Kernel::begin(const Program& program, Input input, Reply reply, std::optional<Effect> settled) {
+Kernel::OpenPtr Kernel::fresh_turn(const Program& program, uint64_t token) {
+  if (spare_.empty()) open_.push_front(std::make_unique<OpenTurn>(*this));
+  else open_.splice(open_.begin(), spare_, spare_.begin());
+  OpenTurn& t = *open_.front();
+  t.program = &program;
+  t.turn.token_ = token;
+  return open_.begin();
+}
+
+void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr settled) {
   if (open_.size() >= limits::kOpenTurns)
     return answer(std::move(reply), fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
                                          fmt::format("{} turns wait for receipts already; retry later", open_.size())));
-  uint64_t token = token_of(input.stamp);
-  open_.push_front(std::make_unique<OpenTurn>(*this, token, program));
-  OpenPtr turn = open_.begin();
-  (*turn)->settled = std::move(settled);
-  if ((*turn)->settled) {
-    Effect effect = *(*turn)->settled;
-    effect.body.clear();
-    Key key = effect_key(effect.id);
+  OpenPtr turn = fresh_turn(program, token_of(input.stamp));
+  (*turn)->settled = settled;
+  if (settled) {
+    Key key = effect_key(settled->id);
     // Read first: the receipt stands on the effect still being open.
     (void)(*turn)->turn.original(key).has_value();
-    (*turn)->turn.put(std::move(key), nullptr, std::move(effect));
+    (*turn)->turn.put(std::move(key), nullptr, std::move(settled));
   }
-  Strand& main = (*turn)->strands.emplace_back();
+  Strand& main = (*turn)->strands.front();
   main.main = true;
   main.reply = std::move(reply);
   main.caller = input.caller;
@@ -167,14 +201,14 @@ void Kernel::step(OpenPtr turn, Strand& strand, Input input) {
   t.turn.enter(input, strand.scratch);
   t.inputs.push_back(std::move(input));
   // run() may not keep the reference: a joined input makes the vector grow.
-  Result<Bytes> result = t.program.run(t.turn, t.inputs.back());
+  Result<Bytes> result = t.program->run(t.turn, t.inputs.back());
   t.inputs.back().decoded.reset();
   if (result && !t.turn.asked_.empty()) {
     t.waited = true;
     by_token_.emplace(t.turn.token(), turn);
-    for (Effect& effect : t.turn.asked_) {
-      strand.asked.insert(effect.id);
-      asked_.insert_or_assign(effect.id, std::pair(turn, &strand));
+    for (EffectPtr& effect : t.turn.asked_) {
+      strand.asked.insert(effect->id);
+      asked_.insert_or_assign(effect->id, std::pair(turn, &strand));
       group_.moved.push_back({std::move(effect), true});
     }
     t.turn.asked_.clear();
@@ -190,7 +224,7 @@ void Kernel::resume(Input input, Reply reply) {
   auto [turn, strand] = it->second;
   asked_.erase(it);
   strand->asked.erase(input.settles);
-  input.program = (*turn)->program.name();
+  input.program = (*turn)->program->name();
   answer(std::move(reply), Answer{});
   step(turn, *strand, std::move(input));
 }
@@ -200,7 +234,7 @@ void Kernel::join(Input input, Reply reply) {
   if (it == by_token_.end() || (*it->second)->strands.front().caller.tenant != input.caller.tenant)
     return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction that this request wants to join is over or unknown"));
   OpenPtr turn = it->second;
-  if ((*turn)->program.name() != input.program)
+  if ((*turn)->program->name() != input.program)
     return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction belongs to another face"));
   Strand& strand = (*turn)->strands.emplace_back();
   strand.reply = std::move(reply);
@@ -225,13 +259,13 @@ void Kernel::finish(OpenPtr turn, Strand& strand, Result<Bytes> result) {
 }
 
 void Kernel::close(OpenPtr turn, Result<Bytes> result) {
-  std::unique_ptr<OpenTurn> t = std::move(*turn);
-  open_.erase(turn);
+  Closing closing(*this, turn);
+  OpenTurn* t = &closing.turn();
   by_token_.erase(t->turn.token());
   for (Strand& strand : t->strands) {
     for (const std::string& id : strand.asked) {
       asked_.erase(id);
-      group_.moved.push_back({Effect{.id = id, .to = To::member, .program = std::string(t->program.name())}, false});
+      group_.moved.push_back({std::make_shared<const Effect>(Effect{.id = id, .to = To::member, .program = std::string(t->program->name())}), false});
     }
     if (!strand.main)
       answer(std::move(strand.reply), fail(Code::conflict, "TURN_OVER", "the transaction ended before this request did"));
@@ -328,20 +362,22 @@ Result<Answer> Kernel::commit(OpenTurn& t, Bytes body) {
 void Kernel::write_frame(OpenTurn& t, Seq seq) {
   Frame frame;
   frame.seq = seq;
-  frame.program = t.program.name();
+  frame.program = t.program->name();
   frame.inputs = std::move(t.inputs);
   frame.notes = std::move(t.turn.notes_);
-  std::vector<size_t> places;
-  places.reserve(t.turn.newest_.size());
-  t.turn.newest_.each([&](BytesView, size_t place) { places.push_back(place); });
+  auto& places = places_;
+  auto &before = before_, &after = after_;
+  auto& changes = changes_;
+  places.clear();
+  t.turn.newest_.each([&](size_t place) { places.push_back(place); });
   std::sort(places.begin(), places.end(), [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
-  std::vector<Cell> before(places.size()), after(places.size());
-  std::vector<Change> changes;
+  before.assign(places.size(), {});
+  after.assign(places.size(), {});
+  changes.clear();
   frame.writes.reserve(places.size());
-  changes.reserve(places.size());
   for (size_t i = 0; i < places.size(); ++i) {
     Turn::Op& op = t.turn.ops_[places[i]];
-    if (size_t at = t.turn.read_at_.find(op.key); at != KeyIndex::kNone) {
+    if (size_t at = t.turn.read_at_.find(op.key); at != Turn::kNone) {
       before[i] = t.turn.reads_[at].cell;  // still so: nobody ran in between, or check() has looked
     } else {
       auto old = current(op.key);
@@ -351,7 +387,7 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
     if (!before[i].exists() && !op.value) continue;  // came and went within the turn
     if (op.value) after[i] = Cell{seq, op.value};
     bool own_cell = op.key[0] == '~';
-    if (op.effect) group_.moved.push_back({std::move(*op.effect), op.value != nullptr});
+    if (op.effect) group_.moved.push_back({std::move(op.effect), op.value != nullptr});
     auto pending = overlay_.insert_or_assign(op.key, Pending{seq, after[i]}).first;
     overlay_order_.emplace_back(seq, &pending->first);
     frame.writes.push_back({std::move(op.key), before[i].version, std::move(op.value)});
@@ -359,10 +395,12 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   }
   if (time_row_.second && time_row_.first != frame.now()) group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
   time_row_ = {frame.now(), seq};
-  add_frame_rows(group_.rows, frame, changes, &t.program);
-  group_.bodies.push_back(encode_body(frame));
-  group_.bytes += group_.bodies.back().size();
+  add_frame_rows(group_.rows, frame, changes, t.program);
+  group_.entries.push_back(encode_entry(frame));
+  group_.bytes += group_.entries.back().size();
   group_.frames.push_back(std::move(frame));
+  before.clear();
+  after.clear();
 }
 
 Group Kernel::take() {

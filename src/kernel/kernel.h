@@ -53,6 +53,7 @@ class Kernel final : public CellReader {
  private:
   struct Strand;    // one input of an open turn that has not been answered yet
   struct OpenTurn;  // a turn, running or waiting for receipts
+  class Closing;    // keeps a turn until it is closed, then makes it ready for the next
   struct Pending {  // written by frame `seq`, not yet applied
     Seq seq;
     Cell cell;
@@ -66,11 +67,12 @@ class Kernel final : public CellReader {
   using OpenPtr = std::list<std::unique_ptr<OpenTurn>>::iterator;
 
   const Program* find(BytesView name) const;
-  void begin(const Program& program, Input input, Reply reply, std::optional<Effect> settled);
+  void begin(const Program& program, Input input, Reply reply, EffectPtr settled);
   void resume(Input input, Reply reply);   // a receipt for something asked
   void join(Input input, Reply reply);     // a command for an open turn
   void step(OpenPtr turn, Strand& strand, Input input);
   void finish(OpenPtr turn, Strand& strand, Result<Bytes> result);
+  OpenPtr fresh_turn(const Program& program, uint64_t token);
   void close(OpenPtr turn, Result<Bytes> result);
   Result<Answer> commit(OpenTurn& turn, Bytes body);
   Result<void> check(OpenTurn& turn);  // limits, and versions when others ran in between
@@ -89,12 +91,16 @@ class Kernel final : public CellReader {
 
   Map<Pending> overlay_;                            // newest version of every pending cell
   std::deque<std::pair<Seq, const Key*>> overlay_order_;  // oldest first, to let go of; keys of the overlay
-  std::list<std::unique_ptr<OpenTurn>> open_;
+  std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare ones keep their memory
   std::unordered_map<uint64_t, OpenPtr> by_token_;
   Map<std::pair<OpenPtr, Strand*>> asked_;          // effect id -> who waits for it
   Map<Reply> later_;                                // effect id -> the caller that waits for it
   std::unordered_set<std::string> running_once_;
   std::pair<Time, Seq> time_row_{0, 0};
+  // Of the frame at hand; kept for their memory.
+  std::vector<size_t> places_;
+  std::vector<Cell> before_, after_;
+  std::vector<Change> changes_;
 };
 
 // What a frame's cells mean for the rows: shared by the kernel and by replay.

@@ -313,7 +313,8 @@ TEST(kernel, verify_agrees_with_what_was_done_and_finds_what_was_not) {
   lie.inputs = {s.input("add", "1")};
   lie.inputs[0].stamp.now = s.now;
   lie.writes = {{cell_of("zz"), 0, std::make_shared<const Stored>("8")}};
-  Bytes entry = seal(encode_body(lie), s.committer->link());
+  Bytes entry = encode_entry(lie);
+  seal(entry, s.committer->link());
   BytesView views[] = {entry};
   ASSERT_TRUE(s.journal.append(views, s.journal.last()));
   MemoryRows fresh;

@@ -75,16 +75,10 @@ Result<Seq> Look::seq_at(Time t) const {
   return found;
 }
 
-ViewRows::ViewRows(RowBatch& rows, BytesView program) : rows_(rows), prefix_(layout::view_prefix(program)), fixed_(prefix_.size()) {}
+ViewRows::ViewRows(RowBatch& rows, BytesView program) : rows_(rows), prefix_(layout::view_prefix(program)) {}
 
-void ViewRows::put(BytesView key, BytesView value) {
-  prefix_.resize(fixed_);
-  rows_.put(prefix_.append(key), value);
-}
+void ViewRows::put(BytesView key, BytesView value) { rows_.put({prefix_, key}, value); }
 
-void ViewRows::erase(BytesView key) {
-  prefix_.resize(fixed_);
-  rows_.erase(prefix_.append(key));
-}
+void ViewRows::erase(BytesView key) { rows_.erase({prefix_, key}); }
 
 }  // namespace pawl

@@ -36,7 +36,6 @@ class ViewRows {
  private:
   RowBatch& rows_;
   Bytes prefix_;
-  size_t fixed_;
 };
 
 class Program {

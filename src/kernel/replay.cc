@@ -14,17 +14,17 @@ static constexpr std::string_view kViewsRow = "mviews";
 static constexpr size_t kBatchBytes = 8 * 1024 * 1024;
 
 void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
+  const Bytes head = layout::cell_head(frame.seq);
   for (const Frame::Write& write : frame.writes) {
-    if (write.value && !write.before) rows.put_new(layout::cell_row(write.key), layout::cell_value(frame.seq, write.value->bytes));
-    else if (write.value) rows.put(layout::cell_row(write.key), layout::cell_value(frame.seq, write.value->bytes));
-    else rows.erase(layout::cell_row(write.key));
+    RowBatch::Joined row(layout::kCell, write.key);
+    if (!write.value) rows.erase(row);
+    else if (write.before) rows.put(row, {head, write.value->bytes});
+    else rows.put_new(row, {head, write.value->bytes});
   }
   if (!program) return;
   for (const Change& change : changes) {
     if (!program->keeps_history(change.key)) continue;
-    Bytes value(1, change.after.exists() ? '\1' : '\0');
-    value.append(change.after.value());
-    rows.put(layout::history_row(change.key, frame.seq), value);
+    rows.put(layout::history_row(change.key, frame.seq), {BytesView(change.after.exists() ? "\1" : "\0", 1), change.after.value()});
   }
   static const Caller nobody;
   ViewRows view(rows, program->name());

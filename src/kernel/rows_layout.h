@@ -5,12 +5,12 @@
 
 namespace pawl::layout {
 
-inline Bytes cell_row(BytesView key) { return Bytes("c").append(key); }
-inline Bytes cell_value(Seq version, BytesView value) {
+inline constexpr std::string_view kCell = "c";  // then the cell's key; the value is the version and the cell's
+inline Bytes cell_row(BytesView key) { return Bytes(kCell).append(key); }
+inline Bytes cell_head(Seq version) {
   Bytes out;
-  out.reserve(8 + value.size());
   Writer(out).fixed64(version);
-  return out.append(value);
+  return out;
 }
 inline Cell parse_cell(BytesView row) {
   Reader r(row);

@@ -66,8 +66,8 @@ struct Stage {
     committer->publish(one);
     kernel->applied(committer->published());
     for (auto& moved : group.moved) {
-      if (moved.opened) sent.push_back(moved.effect);
-      else back.push_back(moved.effect.id);
+      if (moved.opened) sent.push_back(*moved.effect);
+      else back.push_back(moved.effect->id);
     }
     for (auto& [reply, answer] : group.answers) reply(std::move(answer));
   }

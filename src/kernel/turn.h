@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <map>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,33 +25,58 @@ class CellReader {
   virtual Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit, BytesView from) const = 0;
 };
 
-// Where each key stands in a list. A turn touches few keys: they are compared; many are hashed.
+// Where each key stands in a list of things that have a `key`. A turn touches few keys: they are
+// compared; many are hashed.
+template <class Item>
 class KeyIndex {
  public:
   static constexpr size_t kNone = ~size_t{0};
-  size_t find(BytesView key) const;
-  void set(BytesView key, size_t place);  // a new key's bytes must stay where they are
-  void erase(BytesView key);
+  explicit KeyIndex(const std::vector<Item>& items) : items_(items) {}
+  size_t find(BytesView key) const {
+    const size_t* at = const_cast<KeyIndex*>(this)->place_of(key);
+    return at ? *at : kNone;
+  }
+  // The item at `place` stands for its key from now on.
+  void set(size_t place) {
+    BytesView key = items_[place].key;
+    if (size_t* at = place_of(key)) *at = place;
+    else if (few_.size() < kFew && many_.empty()) few_.push_back(place);
+    else many_.emplace(hash(key), place);
+  }
+  void erase(BytesView key) {
+    std::erase_if(few_, [&](size_t place) { return items_[place].key == key; });
+    auto [from, to] = many_.equal_range(hash(key));
+    for (; from != to; ++from)
+      if (items_[from->second].key == key) return void(many_.erase(from));
+  }
+  void clear() { few_.clear(), many_.clear(); }
   template <class F>
   void each(F&& visit) const {
-    for (const auto& [key, place] : few_) visit(key, place);
-    for (const auto& [key, place] : many_) visit(key, place);
+    for (size_t place : few_) visit(place);
+    for (const auto& [hash, place] : many_) visit(place);
   }
   size_t size() const { return few_.size() + many_.size(); }
 
  private:
   static constexpr size_t kFew = 12;
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
-  };
-  std::vector<std::pair<BytesView, size_t>> few_;
-  std::unordered_map<BytesView, size_t, Hash, std::equal_to<>> many_;
+  static size_t hash(BytesView key) { return std::hash<BytesView>{}(key); }
+  size_t* place_of(BytesView key) {
+    for (size_t& place : few_)
+      if (items_[place].key == key) return &place;
+    if (many_.empty()) return nullptr;
+    auto [from, to] = many_.equal_range(hash(key));
+    for (; from != to; ++from)
+      if (items_[from->second].key == key) return &from->second;
+    return nullptr;
+  }
+  const std::vector<Item>& items_;
+  std::vector<size_t> few_;
+  std::unordered_multimap<size_t, size_t> many_;
 };
 
 class Turn {
  public:
-  Turn(const CellReader& cells, uint64_t token) : cells_(cells), token_(token) {}
+  explicit Turn(const CellReader& cells) : cells_(cells) {}
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
@@ -108,9 +132,9 @@ class Turn {
   friend class Kernel;
   struct Op {  // one write, with what it replaced inside this turn
     Key key;
-    StoredPtr value;               // null: erase
-    size_t before;                 // place of this turn's previous write of the key, or KeyIndex::kNone
-    std::optional<Effect> effect;  // when the cell is an effect: what opened or closed
+    StoredPtr value;   // null: erase
+    size_t before;     // place of this turn's previous write of the key, or kNone
+    EffectPtr effect;  // when the cell is an effect: what opened or closed
   };
   struct Read {
     Key key;
@@ -118,23 +142,26 @@ class Turn {
   };
 
   void remember(BytesView key, const Cell& cell);
-  void put(Key key, StoredPtr value, std::optional<Effect> effect);
+  void put(Key key, StoredPtr value, EffectPtr effect);
   Result<Cell> original(BytesView key);  // as it was before this turn; remembered as read
   void enter(const Input& input, std::shared_ptr<void>& scratch);
+  void reset();  // as new, but for memory that the next turn can use
+
+  static constexpr size_t kNone = KeyIndex<Op>::kNone;
 
   const CellReader& cells_;
-  uint64_t token_;
+  uint64_t token_ = 0;
   Stamp stamp_{};
   Caller caller_;
   std::optional<Dice> dice_;
   std::shared_ptr<void>* scratch_ = nullptr;
 
-  std::deque<Op> ops_;  // the indexes point at their keys
-  KeyIndex newest_;  // of each key written: its last op
-  std::deque<Read> reads_;
-  KeyIndex read_at_;
+  std::vector<Op> ops_;
+  KeyIndex<Op> newest_{ops_};  // of each key written: its last op
+  std::vector<Read> reads_;
+  KeyIndex<Read> read_at_{reads_};
   std::vector<Bytes> notes_;
-  std::vector<Effect> asked_;  // since the program was last entered
+  std::vector<EffectPtr> asked_;  // since the program was last entered
   std::optional<Error> refusal_;
   std::string answer_with_;
 };

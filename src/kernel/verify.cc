@@ -48,7 +48,7 @@ static std::string rerun(Kernel& kernel, const Frame& frame, BytesView body, Gro
     if (why.empty() && kernel.open_turns()) why = "the program waits for a receipt that was not recorded";
     return fmt::format("recorded one frame, now {}{}{}", group.frames.size(), why.empty() ? "" : ": ", why);
   }
-  if (group.bodies[0] != body) return differ(frame, group.frames[0]);
+  if (body_of(group.entries[0]) != body) return differ(frame, group.frames[0]);
   return {};
 }
 

@@ -20,7 +20,7 @@ struct Poll {
 };
 
 struct Leased {
-  Effect effect;
+  EffectPtr effect;
   Time until;
 };
 

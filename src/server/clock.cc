@@ -18,10 +18,10 @@ void Clock::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Clock::opened(const Effect& effect) {
+void Clock::opened(const EffectPtr& effect) {
   std::lock_guard lock(mutex_);
-  bool first = due_.empty() || effect.due < due_.begin()->first;
-  due_.emplace(effect.due, effect.id);
+  bool first = due_.empty() || effect->due < due_.begin()->first;
+  due_.emplace(effect->due, effect->id);
   if (first) wake_.notify_one();
 }
 

@@ -18,7 +18,7 @@ class Clock final : public Outbox {
   void start();
   void stop();
 
-  void opened(const Effect& effect) override;
+  void opened(const EffectPtr& effect) override;
   void closed(const Effect& effect) override;
   void flushed() override;
 

@@ -53,6 +53,7 @@ const std::vector<Setting>& settings() {
       {"worlds-http-allow", "worlds.http_allow", "PAWL_WORLDS_HTTP_ALLOW", {}, text, "", "what worlds may reach with sys/http.request: a comma list of host, host:port or *.host"},
       {"worlds-http-timeout", "worlds.http_timeout", "PAWL_WORLDS_HTTP_TIMEOUT", {}, duration, "30s", "how long sys/http.request waits for an answer, whole"},
       {"worlds-secret-key", "worlds.secret_key", "PAWL_WORLDS_SECRET_KEY", {}, secret, "", "64 hex digits that seal the secrets of worlds; empty: only env: bindings"},
+      {"cache-mib", "cache_mib", "PAWL_CACHE_MIB", {}, number, "0", "memory for cells at hand, in MiB; 0: an eighth of the machine's, at most 512"},
       {"error-mode", "entities.error_mode", "PAWL_ERROR_MODE", {"CYODA_ERROR_RESPONSE_MODE"}, text, "sanitized", "what 5xx bodies tell: sanitized or verbose"},
       {"cors", "cors.enabled", "PAWL_CORS", {"CYODA_CORS_ENABLED"}, boolean, "true", "answer browsers from other origins"},
       {"cors-origins", "cors.origins", "PAWL_CORS_ORIGINS", {"CYODA_CORS_ALLOWED_ORIGINS"}, text, "", "origins of the entities API besides loopback: a comma list, or *"},

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <future>
@@ -47,10 +48,16 @@ std::array<uint64_t, 2> system_dice() {
   return {pool[left], pool[left + 1]};
 }
 
+static size_t usual_cache_bytes() {
+  size_t memory = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return std::clamp<size_t>(memory / 8, 32u << 20, 512u << 20);
+}
+
 Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
                                            std::vector<const Program*> programs, ShardOptions options) {
   if (!options.clock) options.clock = system_now;
   if (!options.dice) options.dice = system_dice;
+  if (options.cache_bytes == 0) options.cache_bytes = usual_cache_bytes();
   Beside beside = [](Task work) {
     auto running = std::make_shared<std::future<Result<void>>>(std::async(std::launch::async, std::move(work)));
     return Task([running] { return running->get(); });
@@ -80,20 +87,21 @@ Result<void> Shard::start() {
   committer_thread_ = std::thread([this] { commit_loop(); });
   driver_thread_ = std::thread([this] { drive_rest(); });
   applier_thread_ = std::thread([this] { apply_loop(); });
-  std::vector<Effect> cells;
+  std::vector<EffectPtr> cells;
   Look open = look();
   Result<void> decoded;
   TRY_OK(open.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
     auto effect = decode_effect(cell.value());
     if (!effect) return decoded = fail(std::move(effect.error())), false;
-    if (effect->to == To::cell) cells.push_back(std::move(*effect));
-    else if (Outbox* outbox = outboxes_[static_cast<size_t>(effect->to)]) outbox->opened(*effect);
+    auto shared = std::make_shared<const Effect>(std::move(*effect));
+    if (shared->to == To::cell) cells.push_back(std::move(shared));
+    else if (Outbox* outbox = outboxes_[static_cast<size_t>(shared->to)]) outbox->opened(shared);
     return true;
   }));
   TRY_OK(decoded);
   for (Outbox* outbox : outboxes_)
     if (outbox) outbox->flushed();
-  for (const Effect& effect : cells) deliver(effect);
+  for (const EffectPtr& effect : cells) deliver(*effect);
   return {};
 }
 
@@ -338,25 +346,25 @@ void Shard::let_go(std::vector<Group>& groups) {
           for (auto& [id, watcher] : watchers_) watcher(frame);
   }
   std::array<bool, 8> told{};
-  std::vector<Effect> cells;
+  std::vector<EffectPtr> cells;
   for (Group& group : groups) {
     for (auto& [effect, opened] : group.moved) {
-      size_t to = static_cast<size_t>(effect.to);
-      if (effect.to == To::cell) {
+      size_t to = static_cast<size_t>(effect->to);
+      if (effect->to == To::cell) {
         if (opened) cells.push_back(std::move(effect));
         continue;
       }
       if (!outboxes_[to]) continue;
       told[to] = true;
       if (opened) outboxes_[to]->opened(effect);
-      else outboxes_[to]->closed(effect);
+      else outboxes_[to]->closed(*effect);
     }
   }
   for (Group& group : groups)
     for (auto& [reply, answer] : group.answers) reply(std::move(answer));
   for (size_t to = 0; to < told.size(); ++to)
     if (told[to]) outboxes_[to]->flushed();
-  for (const Effect& effect : cells) deliver(effect);
+  for (const EffectPtr& effect : cells) deliver(*effect);
 }
 
 // Settles by itself: the turn that takes the delivery erases the effect, so it happens once.

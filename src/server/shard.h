@@ -16,7 +16,7 @@
 namespace pawl {
 
 struct ShardOptions {
-  size_t cache_bytes = 256u << 20;
+  size_t cache_bytes = 0;                              // of cells; 0: an eighth of the memory, at most 512 MiB
   std::function<Time()> clock{};                       // default: the system's
   std::function<std::array<uint64_t, 2>()> dice{};     // default: the system's random source
   Progress progress{};                                 // of the replay at start

@@ -278,7 +278,7 @@ TEST(workers, a_waiting_poll_is_woken_by_a_job) {
   ASSERT_TRUE(host.say("job", "soon"));
   auto got = waiting.get();
   ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(got[0].effect.id, "soon");
+  EXPECT_EQ(got[0].effect->id, "soon");
 }
 
 TEST(workers, a_waiting_poll_ends_with_nothing) {
@@ -293,7 +293,7 @@ TEST(workers, a_settled_job_is_not_offered_and_a_released_one_is) {
   ASSERT_TRUE(host.say("receipt", "", "a"));
   auto got = host.poll(5);
   ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(got[0].effect.id, "b");
+  EXPECT_EQ(got[0].effect->id, "b");
   host.workers->release("b");
   EXPECT_EQ(host.poll(5).size(), 1u);
 }
@@ -309,7 +309,7 @@ TEST(workers, a_paused_queue_offers_nothing_until_it_is_resumed) {
 
 TEST(workers, an_id_that_is_used_again_begins_anew) {
   Host host;
-  Effect effect{"again", To::worker, "tally", "t", "work", 0, ""};
+  auto effect = std::make_shared<const Effect>(Effect{"again", To::worker, "tally", "t", "work", 0, ""});
   host.workers->opened(effect);
   EXPECT_EQ(host.poll(1).size(), 1u);
   host.workers->opened(effect);

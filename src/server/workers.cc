@@ -33,24 +33,24 @@ void Workers::tell(std::vector<Ready>& ready) {
   ready.clear();
 }
 
-void Workers::offer(const std::string& id, Job& job, bool front) {
-  job.state = State::offered;
-  if (front) job.queue->offered.push_front(id);
-  else job.queue->offered.push_back(id);
-  ++job.queue->ready;
-  touched_.insert(job.queue);
+void Workers::offer(const JobPtr& job, bool front) {
+  job->state = State::offered;
+  if (front) job->queue->offered.push_front(job);
+  else job->queue->offered.push_back(job);
+  ++job->queue->ready;
+  touched_.insert(job->queue);
 }
 
-void Workers::opened(const Effect& effect) {
+void Workers::opened(const EffectPtr& effect) {
   std::lock_guard lock(mutex_);
-  forget(effect.id);  // an id may be used again; what was promised under it is over
-  Queue& q = queue(effect.tenant, effect.queue);
-  auto [it, added] = jobs_.insert_or_assign(effect.id, Job{effect, &q, State::held, effect.due});
-  if (effect.due > door_.now()) {
-    times_.emplace(effect.due, effect.id);
-    wake_by(effect.due);
+  forget(effect->id);  // an id may be used again; what was promised under it is over
+  auto job = std::make_shared<Job>(Job{effect, &queue(effect->tenant, effect->queue), State::held, effect->due});
+  jobs_.emplace(effect->id, job);
+  if (effect->due > door_.now()) {
+    times_.emplace(effect->due, std::move(job));
+    wake_by(effect->due);
   } else {
-    offer(it->first, it->second, false);
+    offer(job, false);
   }
 }
 
@@ -59,14 +59,15 @@ void Workers::closed(const Effect& effect) {
   forget(effect.id);
 }
 
-void Workers::forget(const std::string& id) {
+void Workers::forget(std::string_view id) {
   auto it = jobs_.find(id);
   if (it == jobs_.end()) return;
-  Job& job = it->second;
-  if (job.state == State::offered) --job.queue->ready;
-  else times_.erase({job.until, id});
-  if (job.state == State::leased) --job.queue->leased;
+  JobPtr job = std::move(it->second);
   jobs_.erase(it);
+  if (job->state == State::offered) --job->queue->ready;
+  else times_.erase({job->until, job});
+  if (job->state == State::leased) --job->queue->leased;
+  job->state = State::gone;
 }
 
 void Workers::flushed() {
@@ -87,18 +88,16 @@ void Workers::wake_touched(std::vector<Ready>& ready) {
 bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out) {
   if (q.paused) return false;
   while (!q.offered.empty()) {
-    std::string id = std::move(q.offered.front());
+    JobPtr job = std::move(q.offered.front());
     q.offered.pop_front();
-    auto it = jobs_.find(id);
-    if (it == jobs_.end() || it->second.state != State::offered || it->second.queue != &q) continue;
-    Job& job = it->second;
-    job.state = State::leased;
-    job.until = now + lease;
-    times_.emplace(job.until, id);
-    wake_by(job.until);
+    if (job->state != State::offered) continue;
+    job->state = State::leased;
+    job->until = now + lease;
+    out.push_back({job->effect, job->until});
+    wake_by(job->until);
+    times_.emplace_hint(times_.end(), now + lease, std::move(job));
     --q.ready;
     ++q.leased;
-    out.push_back({job.effect, job.until});
     return true;
   }
   return false;
@@ -178,12 +177,13 @@ void Workers::release(std::string_view effect_id) {
   std::vector<Ready> ready;
   {
     std::lock_guard lock(mutex_);
-    auto it = jobs_.find(std::string(effect_id));
-    if (it == jobs_.end() || it->second.state != State::leased) return;
-    times_.erase({it->second.until, it->first});
-    --it->second.queue->leased;
-    offer(it->first, it->second, true);
-    wake(*it->second.queue, ready);
+    auto it = jobs_.find(effect_id);
+    if (it == jobs_.end() || it->second->state != State::leased) return;
+    JobPtr job = it->second;
+    times_.erase({job->until, job});
+    --job->queue->leased;
+    offer(job, true);
+    wake(*job->queue, ready);
   }
   tell(ready);
 }
@@ -225,13 +225,11 @@ void Workers::loop() {
     Time now = door_.now();
     std::vector<Ready> ready;
     while (!times_.empty() && times_.begin()->first <= now) {
-      std::string id = times_.begin()->second;
+      JobPtr job = times_.begin()->second;
       times_.erase(times_.begin());
-      auto it = jobs_.find(id);
-      if (it == jobs_.end()) continue;
-      bool was_leased = it->second.state == State::leased;
-      if (was_leased) --it->second.queue->leased, ++expired_;
-      offer(it->first, it->second, was_leased);
+      bool was_leased = job->state == State::leased;
+      if (was_leased) --job->queue->leased, ++expired_;
+      offer(job, was_leased);
     }
     wake_touched(ready);
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {

@@ -30,7 +30,7 @@ class Workers final : public Work, public Outbox {
   void pause(std::string_view tenant, std::string_view queue, bool paused) override;
   std::vector<Depth> depths() const override;
 
-  void opened(const Effect& effect) override;
+  void opened(const EffectPtr& effect) override;
   void closed(const Effect& effect) override;
   void flushed() override;
 
@@ -38,14 +38,15 @@ class Workers final : public Work, public Outbox {
 
  private:
   using Name = std::pair<std::string, std::string>;  // tenant, queue
-  enum class State : uint8_t { offered, leased, held };
+  enum class State : uint8_t { offered, leased, held, gone };
   struct Queue;
   struct Job {
-    Effect effect;
+    EffectPtr effect;
     Queue* queue;
     State state;
     Time until;  // leased: end of the lease; held: when it may be offered
   };
+  using JobPtr = std::shared_ptr<Job>;
   struct Waiting {
     uint64_t id;
     Poll poll;
@@ -54,7 +55,7 @@ class Workers final : public Work, public Outbox {
     std::vector<Queue*> queues;
   };
   struct Queue {
-    std::deque<std::string> offered;  // ids; some may be gone: skipped when met
+    std::deque<JobPtr> offered;  // some may be gone: skipped when met
     std::list<std::shared_ptr<Waiting>> polls;
     size_t ready = 0, leased = 0;
     bool paused = false;
@@ -62,8 +63,8 @@ class Workers final : public Work, public Outbox {
   using Ready = std::pair<Polled, std::vector<Leased>>;
 
   Queue& queue(const std::string& tenant, const std::string& name);
-  void offer(const std::string& id, Job& job, bool front);
-  void forget(const std::string& id);
+  void offer(const JobPtr& job, bool front);
+  void forget(std::string_view id);
   bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
   std::vector<Leased> take(Waiting& waiting, Time now);
   void wake(Queue& queue, std::vector<Ready>& ready);
@@ -78,8 +79,8 @@ class Workers final : public Work, public Outbox {
   mutable std::mutex mutex_;
   std::condition_variable wake_up_;
   std::map<Name, std::unique_ptr<Queue>> queues_;
-  std::unordered_map<std::string, Job> jobs_;
-  std::set<std::pair<Time, std::string>> times_;          // ends of leases and of holds
+  std::unordered_map<std::string_view, JobPtr> jobs_;     // by their effects' ids
+  std::set<std::pair<Time, JobPtr>> times_;               // ends of leases and of holds
   std::set<std::pair<Time, uint64_t>> deadlines_;         // of waiting polls
   std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
   std::set<Queue*> touched_;                              // got something since the last flushed()

@@ -18,10 +18,19 @@ namespace pawl {
 class RowBatch {
  public:
   enum class Kind : uint8_t { erase, put, put_new };
-  void put(BytesView key, BytesView value) { add(Kind::put, key, value); }
+  // Bytes that may come in two pieces, so that nobody has to join them first.
+  struct Joined {
+    Joined(BytesView one) : first(one) {}
+    Joined(const Bytes& one) : first(one) {}
+    Joined(const char* one) : first(one) {}
+    Joined(BytesView one, BytesView two) : first(one), second(two) {}
+    size_t size() const { return first.size() + second.size(); }
+    BytesView first, second{};
+  };
+  void put(Joined key, Joined value) { add(Kind::put, key, value); }
   // The same, by someone who knows that no row has this key: with a later erase it cancels out.
-  void put_new(BytesView key, BytesView value) { add(Kind::put_new, key, value); }
-  void erase(BytesView key) { add(Kind::erase, key, {}); }
+  void put_new(Joined key, Joined value) { add(Kind::put_new, key, value); }
+  void erase(Joined key) { add(Kind::erase, key, BytesView()); }
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
   size_t bytes() const { return data_.size(); }
@@ -53,11 +62,11 @@ class RowBatch {
   }
 
  private:
-  void add(Kind kind, BytesView key, BytesView value) {
+  void add(Kind kind, const Joined& key, const Joined& value) {
     uint32_t head[2] = {static_cast<uint32_t>(key.size()) | static_cast<uint32_t>(kind) << 30, static_cast<uint32_t>(value.size())};
     data_.append(reinterpret_cast<const char*>(head), 8);
-    data_.append(key);
-    data_.append(value);
+    data_.append(key.first).append(key.second);
+    data_.append(value.first).append(value.second);
     ++count_;
   }
   Bytes data_;

@@ -133,22 +133,22 @@ std::optional<Members::Joined> Members::find_token(std::string_view token, std::
   return Joined{call->second.call.turn, call->second.call.tx};
 }
 
-void Members::opened(const Effect& effect) {
-  auto call = decode_call(effect.body);
-  if (!call) return settle(effect.id, effect.tenant, {.kind = Verdict::failed, .message = call.error().message});
+void Members::opened(const EffectPtr& effect) {
+  auto call = decode_call(effect->body);
+  if (!call) return settle(effect->id, effect->tenant, {.kind = Verdict::failed, .message = call.error().message});
   bool recovered = call->opened < began_ && call->turn == 0;
-  if (recovered && !call->durable) return settle(effect.id, effect.tenant, {.kind = Verdict::dropped});
-  if (call->begins) return settle(effect.id, effect.tenant, {.again = recovered});
+  if (recovered && !call->durable) return settle(effect->id, effect->tenant, {.kind = Verdict::dropped});
+  if (call->begins) return settle(effect->id, effect->tenant, {.again = recovered});
   Out out;
   {
     std::lock_guard lock(mutex_);
     Pending pending;
-    pending.tenant = effect.tenant;
+    pending.tenant = effect->tenant;
     pending.tags = split_tags(call->tags);
     pending.patient = recovered || call->again;
     pending.call = std::move(*call);
-    if (!pending.call.token.empty()) tokens_[pending.call.token] = effect.id;
-    auto [at, fresh] = calls_.insert_or_assign(effect.id, std::move(pending));
+    if (!pending.call.token.empty()) tokens_[pending.call.token] = effect->id;
+    auto [at, fresh] = calls_.insert_or_assign(effect->id, std::move(pending));
     place(at, out);
   }
   say(std::move(out));

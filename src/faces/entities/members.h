@@ -58,7 +58,7 @@ class Members final : public Outbox {
   };
   std::optional<Joined> find_token(std::string_view token, std::string_view tenant) const;
 
-  void opened(const Effect& effect) override;
+  void opened(const EffectPtr& effect) override;
   void closed(const Effect& effect) override;
 
   struct Seen {

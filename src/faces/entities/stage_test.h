@@ -67,9 +67,9 @@ class HandDoor final : public Door {
     for (const Frame& frame : group.frames)
       for (Watcher& w : watchers_) w(frame);
     for (auto& moved : group.moved) {
-      if (moved.effect.to == To::clock && moved.opened) timers.push_back(moved.effect);
-      if (moved.effect.to != To::member || !members) continue;
-      moved.opened ? members->opened(moved.effect) : members->closed(moved.effect);
+      if (moved.effect->to == To::clock && moved.opened) timers.push_back(*moved.effect);
+      if (moved.effect->to != To::member || !members) continue;
+      moved.opened ? members->opened(moved.effect) : members->closed(*moved.effect);
     }
     for (auto& [reply, answer] : group.answers) reply(std::move(answer));
     lock.lock();

@@ -96,9 +96,9 @@ uint64_t Service::poll(Poll poll, Jobs done) {
   return work_.poll(std::move(poll), [lease, done = std::move(done)](std::vector<Leased> leased) mutable {
     std::vector<PolledJob> jobs;
     jobs.reserve(leased.size());
-    for (Leased& l : leased) {
-      auto job = decode_job(l.effect.body);
-      if (job) jobs.push_back({std::move(*job), std::move(l.effect.queue), std::move(l.effect.id), l.until - lease, l.until});
+    for (const Leased& l : leased) {
+      auto job = decode_job(l.effect->body);
+      if (job) jobs.push_back({std::move(*job), l.effect->queue, l.effect->id, l.until - lease, l.until});
     }
     done(std::move(jobs));
   });

@@ -46,8 +46,8 @@ class Stage final : public Door, public Work {
   uint64_t poll(Poll poll, Polled done) override {
     std::vector<Leased> out;
     for (auto& [id, job] : jobs_) {
-      bool wanted = std::find(poll.queues.begin(), poll.queues.end(), job.effect.queue) != poll.queues.end();
-      if (!wanted || job.effect.due > time || job.until > time || paused_.contains(job.effect.queue) || out.size() == poll.limit) continue;
+      bool wanted = std::find(poll.queues.begin(), poll.queues.end(), job.effect->queue) != poll.queues.end();
+      if (!wanted || job.effect->due > time || job.until > time || paused_.contains(job.effect->queue) || out.size() == poll.limit) continue;
       job.until = time + poll.lease;
       out.push_back({job.effect, job.until});
     }
@@ -158,14 +158,14 @@ class Stage final : public Door, public Work {
     if (watcher_)
       for (const Frame& frame : group.frames) watcher_(frame);
     for (auto& moved : group.moved) {
-      const Effect& e = moved.effect;
+      const Effect& e = *moved.effect;
       if (e.to == To::clock) {
         if (moved.opened) timers_.emplace(e.due, e.id);
         else timers_.erase({e.due, e.id});
       } else if (e.to == To::cell) {
         if (moved.opened) deliveries_.push_back(e.id);
       } else if (moved.opened) {
-        jobs_[e.id] = {e, 0};
+        jobs_[e.id] = {moved.effect, 0};
       } else {
         jobs_.erase(e.id);
       }
@@ -181,7 +181,7 @@ class Stage final : public Door, public Work {
   }
 
   struct Offered {
-    Effect effect;
+    EffectPtr effect;
     Time until;
   };
   MemoryJournal journal_;

@@ -193,7 +193,7 @@ TEST_F(Effects, leave_only_with_their_frame_and_go_to_whom_they_concern) {
   ASSERT_TRUE(go("a", output({}, {timer(77), {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}},
                                   {"sys/http.request@1", cbor::encode(cbor::Map{{"method", "GET"}, {"url", "http://x/"}, {"headers", cbor::Map{}}}), {}, {}}})));
   std::map<To, std::string> ways;
-  for (const auto& [id, e] : stage.open) ways[e.to] = e.queue;
+  for (const auto& [id, e] : stage.open) ways[e->to] = e->queue;
   EXPECT_EQ(ways[To::clock], "sys/timer.set@1");
   EXPECT_EQ(ways[To::worker], "t/charge@1");
   EXPECT_EQ(ways[To::member], "sys/http.request@1");
@@ -411,7 +411,7 @@ TEST_F(Receipts, a_timer_fires_as_the_older_typed_event_where_that_is_the_arm) {
 TEST_F(Receipts, a_timer_is_never_early) {
   const uint64_t late = static_cast<uint64_t>(stage.clock) + 10 * kSecond;
   ASSERT_TRUE(go("a", output({"s"}, {timer(late)})));
-  EXPECT_EQ(stage.open.begin()->second.due, static_cast<Time>(late));
+  EXPECT_EQ(stage.open.begin()->second->due, static_cast<Time>(late));
   ASSERT_TRUE(stage.say("timer", {}, stage.open.begin()->first));
   const Value payload = *cbor::decode(last("effect_receipt").find("payload_cbor")->bytes());
   EXPECT_GE(*payload.find("delivered_at_ns")->as_uint64(), late);

@@ -81,14 +81,14 @@ Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) co
   return call;
 }
 
-void Executors::opened(const Effect& effect) {
-  auto intent = decode_pending(effect.body);
+void Executors::opened(const EffectPtr& effect) {
+  auto intent = decode_pending(effect->body);
   if (!intent || intent->identity.effect != "sys/http.request@1") return;
   const Time started = service_.door().now();
-  auto call = plan(effect, *intent);
+  auto call = plan(*effect, *intent);
   if (call && !client_) call = fail(Code::unavailable, "http.unavailable", "this server has no HTTP client");
-  if (!call) return finish(effect, intent->intent, started, fail(std::move(call.error())));
-  client_->send(std::move(*call), [this, effect, digest = intent->intent, started](Result<HttpReply> reply) { finish(effect, digest, started, std::move(reply)); });
+  if (!call) return finish(*effect, intent->intent, started, fail(std::move(call.error())));
+  client_->send(std::move(*call), [this, effect, digest = intent->intent, started](Result<HttpReply> reply) { finish(*effect, digest, started, std::move(reply)); });
 }
 
 void Executors::finish(const Effect& effect, const Bytes& intent, Time started, Result<HttpReply> reply) {

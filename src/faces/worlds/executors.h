@@ -34,7 +34,7 @@ Allowed allowed(std::string_view url, const std::vector<std::string>& allow);
 class Executors final : public Outbox {
  public:
   Executors(Service& service, HttpClient* client) : service_(service), client_(client) {}
-  void opened(const Effect& effect) override;
+  void opened(const EffectPtr& effect) override;
   void closed(const Effect&) override {}  // a late reply finds its effect gone
 
  private:

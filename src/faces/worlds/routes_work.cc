@@ -11,8 +11,8 @@ namespace pawl::worlds {
 // needs to send frames and the receipt.
 json::Value Service::work_json(const Leased& leased) const {
   json::Object out;
-  auto name = parse_effect_id(leased.effect.id);
-  auto intent = decode_pending(leased.effect.body);
+  auto name = parse_effect_id(leased.effect->id);
+  auto intent = decode_pending(leased.effect->body);
   if (!name || !intent) return json::Value(std::move(out));
   out.add("world_id", name->place.world);
   out.add("intent_hash", hash_text(intent->intent));

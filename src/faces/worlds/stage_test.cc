@@ -72,9 +72,9 @@ void Stage::flush() {
     kernel->applied(committer->published());
     std::vector<std::string> deliver;
     for (auto& moved : group.moved) {
-      if (!moved.opened) open.erase(moved.effect.id);
-      else if (moved.effect.to == To::cell) deliver.push_back(moved.effect.id);
-      else open[moved.effect.id] = moved.effect;
+      if (!moved.opened) open.erase(moved.effect->id);
+      else if (moved.effect->to == To::cell) deliver.push_back(moved.effect->id);
+      else open[moved.effect->id] = moved.effect;
     }
     for (auto& [reply, answer] : group.answers) reply(std::move(answer));
     for (const std::string& id : deliver) {
@@ -90,7 +90,7 @@ void Stage::flush() {
 uint64_t Stage::poll(Poll poll, Polled done) {
   std::vector<Leased> out;
   for (const auto& [id, effect] : open)
-    if (effect.to == To::worker && std::find(poll.queues.begin(), poll.queues.end(), effect.queue) != poll.queues.end() && out.size() < poll.limit)
+    if (effect->to == To::worker && std::find(poll.queues.begin(), poll.queues.end(), effect->queue) != poll.queues.end() && out.size() < poll.limit)
       out.push_back({effect, clock + poll.lease});
   done(std::move(out));
   return 0;

@@ -94,7 +94,7 @@ struct Stage final : Door, Work {
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Committer> committer;
   std::unique_ptr<Face> face;
-  std::map<std::string, Effect> open;  // not to cells
+  std::map<std::string, EffectPtr> open;  // not to cells
   Time clock = 1'000 * kSecond;
   uint64_t dice = 1;
 
