@@ -16,7 +16,6 @@ void World::submit(Input input, Reply reply) {
 
 void World::drive() {
   if (!kernel_ || queue_.empty()) return;
-  kernel_->applied(committer_->published());
   kernel_->tick(now);
   for (size_t n = 1 + roll(queue_.size()); n-- > 0;) {
     auto [input, reply] = std::move(queue_.front());

@@ -1,11 +1,105 @@
 #include "kernel/cache.h"
 
+#include <random>
+
 #include "base/hash.h"
 #include "kernel/rows_layout.h"
 
 namespace pawl {
 
-size_t CellCache::quick_shard(BytesView key) { return quick_hash(key) % kShards; }
+// One block of memory, its key behind it.
+struct CellCache::Entry {
+  Cell cell{};         // durable
+  Cell newer_cell{};   // written by frame `staged`, when that is not 0
+  Seq staged = 0;
+  Seq seq = 0;  // the group that wrote `cell` ended here: it stays until the rows have that; 0 when read from them
+  uint64_t hash = 0;
+  size_t bytes = 0;
+  uint32_t key_size = 0;
+  uint32_t leaving = 0;  // how often it stands in `erased`
+  bool decoded = false;  // it is weighed with its decoded form
+  Entry *newer = nullptr, *older = nullptr;
+  Entry *staged_before = nullptr, *staged_after = nullptr;
+
+  BytesView key() const { return {reinterpret_cast<const char*>(this + 1), key_size}; }
+  bool may_go(Seq applied) const { return !staged && !leaving && seq <= applied; }
+  static Entry* make(BytesView key) {
+    Entry* entry = new (::operator new(sizeof(Entry) + key.size())) Entry;
+    entry->key_size = static_cast<uint32_t>(key.size());
+    std::memcpy(reinterpret_cast<char*>(entry + 1), key.data(), key.size());
+    return entry;
+  }
+  static void free(Entry* entry) {
+    entry->~Entry();
+    ::operator delete(entry);
+  }
+};
+
+CellCache::Entry* CellCache::Table::find(uint64_t hash, BytesView key) const {
+  if (places_.empty()) return nullptr;
+  for (size_t at = hash & (places_.size() - 1);; at = (at + 1) & (places_.size() - 1)) {
+    const Place& place = places_[at];
+    if (!place.entry) return nullptr;
+    if (place.hash == hash && place.entry->key() == key) return place.entry;
+  }
+}
+
+void CellCache::Table::insert(Entry* entry) {
+  if ((count_ + 1) * 4 > places_.size() * 3) grow();
+  size_t at = entry->hash & (places_.size() - 1);
+  while (places_[at].entry) at = (at + 1) & (places_.size() - 1);
+  places_[at] = {entry->hash, entry};
+  ++count_;
+}
+
+void CellCache::Table::erase(Entry* entry) {
+  const size_t mask = places_.size() - 1;
+  size_t hole = entry->hash & mask;
+  while (places_[hole].entry != entry) hole = (hole + 1) & mask;
+  // Whoever stands behind and would not be found across the hole moves into it.
+  for (size_t at = (hole + 1) & mask; places_[at].entry; at = (at + 1) & mask) {
+    if (((at - places_[at].hash) & mask) < ((at - hole) & mask)) continue;
+    places_[hole] = places_[at];
+    hole = at;
+  }
+  places_[hole].entry = nullptr;
+  --count_;
+}
+
+void CellCache::Table::grow() {
+  std::vector<Place> old(std::max<size_t>(64, places_.size() * 2));
+  old.swap(places_);
+  count_ = 0;
+  for (const Place& place : old)
+    if (place.entry) insert(place.entry);
+}
+
+template <class F>
+void CellCache::Table::each(F&& visit) const {
+  for (const Place& place : places_)
+    if (place.entry) visit(place.entry);
+}
+
+CellCache::CellCache(const Rows& rows, size_t max_bytes) : rows_(rows), shard_bytes_(max_bytes / kShards), seed_(std::random_device{}()) {}
+
+CellCache::~CellCache() { clear(); }
+
+void CellCache::clear() {
+  for (Shard& s : shards_) {
+    std::lock_guard lock(s.mutex);
+    s.table.each([](Entry* entry) { Entry::free(entry); });
+    s.table = {};
+    s.newest = s.oldest = s.staged = nullptr;
+    s.erased.clear();
+    s.bytes = 0;
+  }
+}
+
+uint64_t CellCache::hash_of(BytesView key) const {
+  // Mixed once more: the top bits choose the shard, the bottom ones the place.
+  uint64_t h = (quick_hash(key) ^ seed_) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 32;
+}
 
 void CellCache::Shard::link(Entry& entry) {
   entry.newer = nullptr;
@@ -26,16 +120,31 @@ void CellCache::Shard::touch(Entry& entry) {
   link(entry);
 }
 
-Result<Cell> CellCache::read(BytesView key) {
-  Shard& s = shard(key);
+void CellCache::Shard::stage(Entry& entry) {
+  entry.staged_before = nullptr;
+  entry.staged_after = staged;
+  if (staged) staged->staged_before = &entry;
+  staged = &entry;
+}
+
+void CellCache::Shard::unstage(Entry& entry) {
+  (entry.staged_before ? entry.staged_before->staged_after : staged) = entry.staged_after;
+  if (entry.staged_after) entry.staged_after->staged_before = entry.staged_before;
+  entry.staged = 0;
+  entry.newer_cell = {};
+}
+
+Result<Cell> CellCache::find(BytesView key, bool newest) {
+  const uint64_t hash = hash_of(key);
+  Shard& s = shard(hash);
   {
     std::lock_guard lock(s.mutex);
-    if (auto it = s.by_key.find(key); it != s.by_key.end()) {
-      Entry& entry = it->second;
-      s.touch(entry);
-      Cell cell = entry.cell;
-      if (!entry.decoded && cell.stored && cell.stored->has_decoded()) {
-        weigh(s, entry);
+    if (Entry* entry = s.table.find(hash, key)) {
+      s.touch(*entry);
+      if (newest && entry->staged) return entry->newer_cell;
+      Cell cell = entry->cell;
+      if (!entry->decoded && cell.stored && cell.stored->has_decoded()) {
+        weigh(s, *entry);
         evict(s);
       }
       return cell;
@@ -46,37 +155,37 @@ Result<Cell> CellCache::read(BytesView key) {
   if (!row) return Cell{};
   Cell cell = layout::parse_cell(*row);
   std::lock_guard lock(s.mutex);
-  if (before % 2 == 0 && epoch_.load() == before && !s.by_key.count(key)) insert(s, key, cell, 0);
+  if (before % 2 == 0 && epoch_.load() == before && !s.table.find(hash, key)) {
+    insert(s, hash, key, cell, 0);
+    evict(s);
+  }
   return cell;
 }
 
 // A decoded form is taken to weigh twice its bytes. What was just read will often be decoded next.
-size_t CellCache::weight(const Entry& entry) {
-  return kEntryOverhead + 2 * entry.key->size() + entry.cell.value().size() * (entry.decoded ? 3 : 1);
-}
-
 void CellCache::weigh(Shard& s, Entry& entry) {
   entry.decoded = entry.seq == 0 || (entry.cell.stored && entry.cell.stored->has_decoded());
   s.bytes -= entry.bytes;
-  s.bytes += entry.bytes = weight(entry);
+  entry.bytes = kEntryOverhead + 2 * entry.key_size + entry.cell.value().size() * (entry.decoded ? 3 : 1);
+  s.bytes += entry.bytes;
 }
 
-void CellCache::insert(Shard& s, BytesView key, const Cell& cell, Seq seq) {
-  auto it = s.by_key.try_emplace(Key(key)).first;
-  Entry& entry = it->second;
-  entry.key = &it->first;
-  entry.cell = cell;
-  entry.seq = seq;
-  s.link(entry);
-  weigh(s, entry);
-  evict(s);
+CellCache::Entry& CellCache::insert(Shard& s, uint64_t hash, BytesView key, const Cell& cell, Seq seq) {
+  Entry* entry = Entry::make(key);
+  entry->hash = hash;
+  entry->cell = cell;
+  entry->seq = seq;
+  s.table.insert(entry);
+  s.link(*entry);
+  weigh(s, *entry);
+  return *entry;
 }
 
 void CellCache::evict(Shard& s) {
   Seq applied = applied_.load(std::memory_order_relaxed);
   // Those that must stay are passed over, a few at a time: the rows will have them soon.
   for (int passed = 0; s.bytes > shard_bytes_ && s.oldest != s.newest && passed < 8;) {
-    if (s.oldest->seq > applied) {
+    if (!s.oldest->may_go(applied)) {
       s.touch(*s.oldest);
       ++passed;
       continue;
@@ -88,7 +197,8 @@ void CellCache::evict(Shard& s) {
 void CellCache::drop(Shard& s, Entry& entry) {
   s.bytes -= entry.bytes;
   s.unlink(entry);
-  s.by_key.erase(s.by_key.find(*entry.key));
+  s.table.erase(&entry);
+  Entry::free(&entry);
 }
 
 void CellCache::end(Seq seq) {
@@ -97,33 +207,48 @@ void CellCache::end(Seq seq) {
   for (Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
     for (; !s.erased.empty() && s.erased.front().first <= seq; s.erased.pop_front()) {
-      auto it = s.by_key.find(s.erased.front().second);
-      if (it != s.by_key.end() && !it->second.cell.exists() && it->second.seq <= seq) drop(s, it->second);
+      Entry& entry = *s.erased.front().second;
+      --entry.leaving;
+      if (!entry.cell.exists() && entry.may_go(seq)) drop(s, entry);
     }
   }
 }
 
-void CellCache::put(BytesView key, const Cell& cell, Seq seq) {
-  Shard& s = shard(key);
+void CellCache::stage(BytesView key, const Cell& before, const Cell& cell, Seq seq) {
+  const uint64_t hash = hash_of(key);
+  Shard& s = shard(hash);
   std::lock_guard lock(s.mutex);
-  if (!cell.exists()) s.erased.emplace_back(seq, key);
-  auto it = s.by_key.find(key);
-  if (it == s.by_key.end()) return insert(s, key, cell, seq);
-  Entry& entry = it->second;
-  entry.cell = cell;
-  entry.seq = seq;
-  s.touch(entry);
-  weigh(s, entry);
+  Entry* entry = s.table.find(hash, key);
+  // Not at hand: nothing was staged or waits for the rows, so what the kernel read is the durable one.
+  if (!entry) entry = &insert(s, hash, key, before, 0);
+  else s.touch(*entry);
+  if (!entry->staged) s.stage(*entry);
+  entry->newer_cell = cell;
+  entry->staged = seq;
   evict(s);
 }
 
-void CellCache::clear() {
+void CellCache::publish(BytesView key, const Cell& cell, Seq seq, Seq last) {
+  const uint64_t hash = hash_of(key);
+  Shard& s = shard(hash);
+  std::lock_guard lock(s.mutex);
+  Entry* entry = s.table.find(hash, key);
+  if (!entry) entry = &insert(s, hash, key, cell, last);
+  if (entry->staged == seq) s.unstage(*entry);
+  entry->cell = cell;
+  entry->seq = last;
+  if (!cell.exists()) {
+    ++entry->leaving;
+    s.erased.emplace_back(last, entry);
+  }
+  weigh(s, *entry);
+  evict(s);
+}
+
+void CellCache::each_staged(const std::function<void(BytesView, const Cell&)>& visit) {
   for (Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
-    s.by_key.clear();
-    s.newest = s.oldest = nullptr;
-    s.erased.clear();
-    s.bytes = 0;
+    for (Entry* entry = s.staged; entry; entry = entry->staged_after) visit(entry->key(), entry->newer_cell);
   }
 }
 

@@ -21,16 +21,17 @@ Result<void> Committer::append(std::span<Group> groups) {
 
 void Committer::publish(std::span<Group> groups) {
   Seq last = 0;
-  for (Group& group : groups) {
-    if (group.frames.empty()) continue;
-    last = group.last();
-    group.each_cell([&](BytesView key, const Cell& cell) { cache_.put(key, cell, last); });
-  }
+  for (Group& group : groups)
+    if (!group.frames.empty()) last = group.last();
   if (!last) return;
-  std::lock_guard lock(tail_mutex_);
-  for (Group& group : groups) tail_.append(group.rows);
-  published_.store(last, std::memory_order_release);
-  waiting_bytes_.store(tail_.bytes(), std::memory_order_relaxed);
+  {
+    // First the rows: what is not staged any more must be there for whoever scans.
+    std::lock_guard lock(tail_mutex_);
+    for (Group& group : groups) tail_.append(group.rows);
+    published_.store(last, std::memory_order_release);
+    waiting_bytes_.store(tail_.bytes(), std::memory_order_relaxed);
+  }
+  for (Group& group : groups) group.each_cell([&](BytesView key, const Cell& cell, Seq seq) { cache_.publish(key, cell, seq, group.last()); });
 }
 
 Result<void> Committer::apply() {

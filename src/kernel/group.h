@@ -32,7 +32,7 @@ struct Group {
   template <class F>
   void each_cell(F&& visit) const {
     for (const Frame& frame : frames)
-      for (const Frame::Write& write : frame.writes) visit(write.key, write.value ? Cell{frame.seq, write.value} : Cell{});
+      for (const Frame::Write& write : frame.writes) visit(write.key, write.value ? Cell{frame.seq, write.value} : Cell{}, frame.seq);
   }
 
   bool empty() const { return frames.empty() && answers.empty() && moved.empty(); }

@@ -78,14 +78,14 @@ const Program* Kernel::find(BytesView name) const {
 void Kernel::tick(Time now) { now_ = std::max(now_, now); }
 
 Result<Cell> Kernel::current(BytesView key) const {
-  if (auto it = overlay_.find(key); it != overlay_.end()) return it->second.cell;
-  return cache_.read(key);
+  return cache_.current(key);
 }
 
 Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) const {
   std::map<Key, Cell> pending;
-  for (const auto& [key, written] : overlay_)
-    if (BytesView(key).starts_with(prefix) && key >= from) pending.emplace(key, written.cell);
+  cache_.each_staged([&](BytesView key, const Cell& cell) {
+    if (key.starts_with(prefix) && key >= from) pending.emplace(key, cell);
+  });
   auto next = pending.begin();
   bool go = true;
   auto pending_until = [&](const BytesView* limit) {
@@ -388,8 +388,7 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
     if (op.value) after[i] = Cell{seq, op.value};
     bool own_cell = op.key[0] == '~';
     if (op.effect) group_.moved.push_back({std::move(op.effect), op.value != nullptr});
-    auto pending = overlay_.insert_or_assign(op.key, Pending{seq, after[i]}).first;
-    overlay_order_.emplace_back(seq, &pending->first);
+    cache_.stage(op.key, before[i], after[i], seq);
     frame.writes.push_back({std::move(op.key), before[i].version, std::move(op.value)});
     if (!own_cell) changes.push_back({frame.writes.back().key, before[i], after[i]});
   }
@@ -410,15 +409,6 @@ Group Kernel::take() {
   group_ = Group{};
   group_.last_before = last_;
   return out;
-}
-
-void Kernel::applied(Seq seq) {
-  while (!overlay_order_.empty() && overlay_order_.front().first <= seq) {
-    auto& [version, key] = overlay_order_.front();
-    // A cell written again since is let go of with its newest write, the last that names it here.
-    if (auto it = overlay_.find(*key); it->second.seq == version) overlay_.erase(it);
-    overlay_order_.pop_front();
-  }
 }
 
 void Kernel::abandon_all(const Error& why) {

@@ -5,9 +5,8 @@
 //   tick(now) ... run(input, reply) ... take() -> group
 //
 // The caller makes the group durable (commit.h) while the kernel already runs the next one over the
-// pending changes, and tells it with applied().
+// changes that it has staged in the cache.
 
-#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -24,7 +23,7 @@ namespace pawl {
 class Kernel final : public CellReader {
  public:
   // Programs are named by name(); none may begin with '~'. `last` is the newest frame in the journal;
-  // `look` gives a look that has everything told by applied().
+  // `look` gives a look that has everything published.
   Kernel(CellCache& cache, std::function<Look()> look, std::vector<const Program*> programs, Seq last);
   ~Kernel() override;
 
@@ -38,8 +37,6 @@ class Kernel final : public CellReader {
   bool idle() const { return group_.empty(); }
   size_t group_bytes() const { return group_.bytes; }
   size_t group_turns() const { return group_.frames.size() + group_.answers.size(); }
-  // The cache, and every new look, now hold everything up to `seq`.
-  void applied(Seq seq);
 
   Seq last() const { return last_; }
   Time now() const { return now_; }
@@ -54,10 +51,6 @@ class Kernel final : public CellReader {
   struct Strand;    // one input of an open turn that has not been answered yet
   struct OpenTurn;  // a turn, running or waiting for receipts
   class Closing;    // keeps a turn until it is closed, then makes it ready for the next
-  struct Pending {  // written by frame `seq`, not yet applied
-    Seq seq;
-    Cell cell;
-  };
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
@@ -89,8 +82,6 @@ class Kernel final : public CellReader {
   Time now_ = 0;
   Group group_;
 
-  Map<Pending> overlay_;                            // newest version of every pending cell
-  std::deque<std::pair<Seq, const Key*>> overlay_order_;  // oldest first, to let go of; keys of the overlay
   std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare ones keep their memory
   std::unordered_map<uint64_t, OpenPtr> by_token_;
   Map<std::pair<OpenPtr, Strand*>> asked_;          // effect id -> who waits for it

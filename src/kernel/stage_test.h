@@ -64,7 +64,6 @@ struct Stage {
     std::span one(&group, 1);
     CHECK(committer->append(one));
     committer->publish(one);
-    kernel->applied(committer->published());
     for (auto& moved : group.moved) {
       if (moved.opened) sent.push_back(*moved.effect);
       else back.push_back(moved.effect->id);

@@ -82,9 +82,8 @@ Result<Verified> verify(const Journal& journal, Rows& scratch, std::span<const P
       ++out.rerun;
       cache.begin();
       TRY_OK(scratch.apply(group.rows, seq));
-      group.each_cell([&](BytesView key, const Cell& cell) { cache.put(key, cell, seq); });
+      group.each_cell([&](BytesView key, const Cell& cell, Seq written) { cache.publish(key, cell, written, seq); });
       cache.end(seq);
-      kernel.applied(seq);
     }
     if (out.frames % 4096 == 0 && progress) progress(seq, journal.last());
     return true;

@@ -19,8 +19,8 @@ static constexpr size_t kDriveBudget = 256;
 
 // Rows may lag behind the journal by this much: of several changes to one row only the last is
 // written, and an effect that comes and goes meanwhile costs nothing.
-static constexpr size_t kTailBytes = 8 << 20;
-static constexpr std::chrono::milliseconds kTailAge{50};
+static constexpr size_t kTailBytes = 16 << 20;
+static constexpr std::chrono::milliseconds kTailAge{100};
 
 // A disk quicker than this is waited for where the inputs came in: a thread woken for it costs more.
 static constexpr double kQuickAppend = 250e-6;
@@ -209,7 +209,6 @@ void Shard::drive(size_t budget, Wake wake) {
       items.clear();
       items.swap(queue_);
     }
-    kernel_.applied(durable_.load(std::memory_order_acquire));
     kernel_.tick(options_.clock());
     auto begin = std::chrono::steady_clock::now();
     for (Item& item : items) {

@@ -62,7 +62,6 @@ class HandDoor final : public Door {
     std::span one(&group, 1);
     CHECK(committer_.append(one));
     committer_.publish(one);
-    kernel_.applied(committer_.published());
     lock.unlock();
     for (const Frame& frame : group.frames)
       for (Watcher& w : watchers_) w(frame);

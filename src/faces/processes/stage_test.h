@@ -154,7 +154,6 @@ class Stage final : public Door, public Work {
     std::span one(&group, 1);
     CHECK(committer_.append(one));
     committer_.publish(one);
-    kernel_.applied(committer_.published());
     if (watcher_)
       for (const Frame& frame : group.frames) watcher_(frame);
     for (auto& moved : group.moved) {

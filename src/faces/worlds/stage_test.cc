@@ -69,7 +69,6 @@ void Stage::flush() {
     std::span one(&group, 1);
     CHECK(committer->append(one));
     committer->publish(one);
-    kernel->applied(committer->published());
     std::vector<std::string> deliver;
     for (auto& moved : group.moved) {
       if (!moved.opened) open.erase(moved.effect->id);
