@@ -41,7 +41,11 @@ class Link final : public MemberStream {
     // Whoever wanted to finish has waited for this write, so the end is said here, and once.
     if (!ok) finishing_ = true;
     if (finishing_) return reactor_->Finish(status_);
-    if (!line_.empty()) reactor_->StartWrite(&line_.front());
+    if (line_.empty()) return;
+    // With more to come they leave together: one system call for all.
+    grpc::WriteOptions how;
+    if (line_.size() > 1) how.set_buffer_hint();
+    reactor_->StartWrite(&line_.front(), how);
   }
   void attach(MemberReactor* reactor) { reactor_ = reactor; }
   void detach() {
