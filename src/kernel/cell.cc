@@ -19,6 +19,9 @@ static void append_part(Key& out, std::string_view part) {
 
 Key key(std::initializer_list<std::string_view> parts) {
   Key out;
+  size_t size = 10;  // and what callers like to add
+  for (std::string_view part : parts) size += part.size() + 1;
+  out.reserve(size);
   bool first = true;
   for (std::string_view part : parts) {
     if (!first) out.push_back('\0');

@@ -38,7 +38,7 @@ void Counts::watch(const Frame& frame) {
     auto note = decode_note_head(bytes);
     if (!note || note->before == static_cast<uint8_t>(note->after)) continue;
     std::lock_guard lock(mutex_);
-    auto& counts = counts_[{note->tenant, note->definition_id}];
+    auto& counts = counts_[{std::string(note->tenant), std::string(note->definition_id)}];
     if (note->before) --counts[note->before];
     ++counts[static_cast<size_t>(note->after)];
   }

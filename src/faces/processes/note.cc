@@ -37,7 +37,8 @@ Fact read_fact(Reader& r, Time started) {
   return f;
 }
 
-Result<void> read_tail(Reader& r, Note& n) {
+// Everything before the facts.
+bool read_tail_head(Reader& r, Note& n) {
   uint8_t format = r.u8();
   n.started = r.sint();
   n.before = r.u8();
@@ -45,9 +46,7 @@ Result<void> read_tail(Reader& r, Note& n) {
   n.cause = r.str();
   n.user = r.str();
   n.reason = r.str();
-  for (size_t left = r.count(); left > 0 && r.ok(); --left) n.facts.push_back(read_fact(r, n.started));
-  if (!r.done() || format != kFormat) return unreadable();
-  return {};
+  return r.ok() && format == kFormat;
 }
 
 }  // namespace
@@ -58,6 +57,7 @@ std::string_view execution_name(Execution status) { return kExecutionNames[stati
 // before and after), then the tail (format, start, statuses, cause, user, reason, facts).
 Bytes encode(const Note& n) {
   Bytes head;
+  head.reserve(32 + n.tenant.size() + n.instance_id.size() + n.definition_id.size() + n.business_key.size());
   Writer h(head);
   h.str(n.tenant);
   h.str(n.instance_id);
@@ -68,6 +68,7 @@ Bytes encode(const Note& n) {
   h.u8(n.before);
   h.u8(static_cast<uint8_t>(n.after));
   Bytes out;
+  out.reserve(head.size() + n.cause.size() + n.user.size() + n.reason.size() + 32 * (1 + n.facts.size()));
   Writer w(out);
   w.str(head);
   w.u8(kFormat);
@@ -82,10 +83,10 @@ Bytes encode(const Note& n) {
   return out;
 }
 
-Result<Note> decode_note_head(BytesView bytes) {
+Result<NoteHead> decode_note_head(BytesView bytes) {
   Reader whole(bytes);
   Reader r(whole.str());
-  Note n;
+  NoteHead n;
   n.tenant = r.str();
   n.instance_id = r.str();
   n.definition_id = r.str();
@@ -107,15 +108,22 @@ BytesView note_tail(BytesView bytes) {
 Result<Note> decode_note_tail(BytesView tail) {
   Reader r(tail);
   Note n;
-  TRY_OK(read_tail(r, n));
+  if (!read_tail_head(r, n)) return unreadable();
+  for (size_t left = r.count(); left > 0 && r.ok(); --left) n.facts.push_back(read_fact(r, n.started));
+  if (!r.done()) return unreadable();
   return n;
 }
 
-Result<Note> decode_note(BytesView bytes) {
-  TRY(Note n, decode_note_head(bytes));
-  Reader r(note_tail(bytes));
-  TRY_OK(read_tail(r, n));
-  return n;
+bool each_fact(BytesView tail, const std::function<void(const Fact&)>& visit) {
+  Reader r(tail);
+  Note n;
+  if (!read_tail_head(r, n)) return false;
+  for (size_t left = r.count(); left > 0; --left) {
+    Fact fact = read_fact(r, n.started);
+    if (!r.ok()) return false;
+    visit(fact);
+  }
+  return r.done();
 }
 
 }  // namespace pawl::processes

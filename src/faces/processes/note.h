@@ -3,6 +3,7 @@
 // and how its status moved. It goes into the frame; the rows for lists, histories and open user tasks
 // are made of notes alone.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,20 @@ struct Note {
 };
 
 Bytes encode(const Note& note);
-Result<Note> decode_note(BytesView bytes);
-// Which instance, and how its status moved.
-Result<Note> decode_note_head(BytesView bytes);
+// Which instance, and how its status moved. Its texts are those of the note's bytes.
+struct NoteHead {
+  std::string_view tenant, instance_id, definition_id;
+  uint32_t version = 0;
+  std::string_view business_key;
+  Time started = 0;
+  uint8_t before = 0;
+  Status after = Status::active;
+};
+Result<NoteHead> decode_note_head(BytesView bytes);
 // The rest of it: what a history row keeps, since its key already names the instance.
 BytesView note_tail(BytesView bytes);
 Result<Note> decode_note_tail(BytesView tail);
+// Its facts, one after the other; false when they cannot be read.
+bool each_fact(BytesView tail, const std::function<void(const Fact&)>& visit);
 
 }  // namespace pawl::processes

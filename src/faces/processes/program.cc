@@ -253,7 +253,7 @@ Result<Bytes> Program::run(Turn& turn, const Input& input) const {
 
 void Program::view(const Committed& frame, ViewRows& out) const {
   for (const Bytes& bytes : frame.notes) {
-    auto note = decode_note(bytes);
+    auto note = decode_note_head(bytes);
     if (!note) continue;
     Bytes place = rows::place(note->started, note->instance_id);
     std::string_view tenant = note->tenant;
@@ -265,13 +265,13 @@ void Program::view(const Committed& frame, ViewRows& out) const {
     Bytes entry;
     Writer(entry).sint(frame.now);
     out.put(rows::history(tenant, note->instance_id, frame.seq), entry += note_tail(bytes));
-    for (const Fact& f : note->facts) {
-      if (f.kind == Fact::Kind::event || f.step_kind != Kind::user_task) continue;
+    each_fact(note_tail(bytes), [&](const Fact& f) {
+      if (f.kind == Fact::Kind::event || f.step_kind != Kind::user_task) return;
       Time entered = f.kind == Fact::Kind::entered ? frame.now : f.entered;
       Bytes key = rows::task(tenant, entered, note->instance_id, f.ordinal);
       if (f.kind == Fact::Kind::ended) out.erase(key);
-      else out.put(key, encode(UserTask{note->instance_id, note->definition_id, note->business_key, f.step, f.text, f.ordinal, entered}));
-    }
+      else out.put(key, encode(UserTask{std::string(note->instance_id), std::string(note->definition_id), std::string(note->business_key), f.step, f.text, f.ordinal, entered}));
+    });
   }
 }
 
