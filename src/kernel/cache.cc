@@ -162,11 +162,13 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
   return cell;
 }
 
-// A decoded form is taken to weigh twice its bytes. What was just read will often be decoded next.
+// A decoded form is taken to weigh twice its bytes and what a handful of blocks cost. What was just read
+// will often be decoded next.
 void CellCache::weigh(Shard& s, Entry& entry) {
   entry.decoded = entry.seq == 0 || (entry.cell.stored && entry.cell.stored->has_decoded());
   s.bytes -= entry.bytes;
-  entry.bytes = kEntryOverhead + 2 * entry.key_size + entry.cell.value().size() * (entry.decoded ? 3 : 1);
+  entry.bytes = kEntryOverhead + 2 * entry.key_size + entry.cell.value().size();
+  if (entry.decoded) entry.bytes += kDecodedOverhead + 2 * entry.cell.value().size();
   s.bytes += entry.bytes;
 }
 

@@ -43,7 +43,7 @@ class CellCache {
 
  private:
   static constexpr size_t kShards = 16;
-  static constexpr size_t kEntryOverhead = 160;
+  static constexpr size_t kEntryOverhead = 160, kDecodedOverhead = 768;
   struct Entry;
   // Entries by hash: open places, one after the other.
   class Table {
