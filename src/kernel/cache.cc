@@ -35,51 +35,6 @@ struct CellCache::Entry {
   }
 };
 
-CellCache::Entry* CellCache::Table::find(uint64_t hash, BytesView key) const {
-  if (places_.empty()) return nullptr;
-  for (size_t at = hash & (places_.size() - 1);; at = (at + 1) & (places_.size() - 1)) {
-    const Place& place = places_[at];
-    if (!place.entry) return nullptr;
-    if (place.hash == hash && place.entry->key() == key) return place.entry;
-  }
-}
-
-void CellCache::Table::insert(Entry* entry) {
-  if ((count_ + 1) * 4 > places_.size() * 3) grow();
-  size_t at = entry->hash & (places_.size() - 1);
-  while (places_[at].entry) at = (at + 1) & (places_.size() - 1);
-  places_[at] = {entry->hash, entry};
-  ++count_;
-}
-
-void CellCache::Table::erase(Entry* entry) {
-  const size_t mask = places_.size() - 1;
-  size_t hole = entry->hash & mask;
-  while (places_[hole].entry != entry) hole = (hole + 1) & mask;
-  // Whoever stands behind and would not be found across the hole moves into it.
-  for (size_t at = (hole + 1) & mask; places_[at].entry; at = (at + 1) & mask) {
-    if (((at - places_[at].hash) & mask) < ((at - hole) & mask)) continue;
-    places_[hole] = places_[at];
-    hole = at;
-  }
-  places_[hole].entry = nullptr;
-  --count_;
-}
-
-void CellCache::Table::grow() {
-  std::vector<Place> old(std::max<size_t>(64, places_.size() * 2));
-  old.swap(places_);
-  count_ = 0;
-  for (const Place& place : old)
-    if (place.entry) insert(place.entry);
-}
-
-template <class F>
-void CellCache::Table::each(F&& visit) const {
-  for (const Place& place : places_)
-    if (place.entry) visit(place.entry);
-}
-
 CellCache::CellCache(const Rows& rows, size_t max_bytes) : rows_(rows), shard_bytes_(max_bytes / kShards), seed_(std::random_device{}()) {}
 
 CellCache::~CellCache() { clear(); }
@@ -88,7 +43,7 @@ void CellCache::clear() {
   for (Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
     s.table.each([](Entry* entry) { Entry::free(entry); });
-    s.table = {};
+    s.table.clear();
     s.newest = s.oldest = s.staged = nullptr;
     s.erased.clear();
     s.bytes = 0;

@@ -10,9 +10,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <vector>
 
 #include "kernel/cell.h"
+#include "kernel/hash_index.h"
 #include "storage/rows.h"
 
 namespace pawl {
@@ -45,27 +45,9 @@ class CellCache {
   static constexpr size_t kShards = 16;
   static constexpr size_t kEntryOverhead = 160, kDecodedOverhead = 768;
   struct Entry;
-  // Entries by hash: open places, one after the other.
-  class Table {
-   public:
-    Entry* find(uint64_t hash, BytesView key) const;
-    void insert(Entry* entry);
-    void erase(Entry* entry);
-    template <class F>
-    void each(F&& visit) const;
-
-   private:
-    void grow();
-    struct Place {
-      uint64_t hash;
-      Entry* entry = nullptr;
-    };
-    std::vector<Place> places_;
-    size_t count_ = 0;
-  };
   struct Shard {
     std::mutex mutex;
-    Table table;
+    HashIndex<Entry> table;
     Entry *newest = nullptr, *oldest = nullptr;  // by use
     Entry* staged = nullptr;
     size_t bytes = 0;

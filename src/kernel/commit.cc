@@ -45,24 +45,22 @@ Result<void> Committer::apply() {
     last = published_.load();
     waiting_bytes_.store(0, std::memory_order_relaxed);
   }
-  batch = in_order(batch);
+  const RowBatch& sorted = sorter_.in_order(batch);
   cache_.begin();
-  Result<void> done = rows_.apply(batch, last);
+  Result<void> done = rows_.apply(sorted, last);
   cache_.end(done ? last : rows_.applied());
   return done;
 }
 
-RowBatch in_order(const RowBatch& batch) {
+const RowBatch& Sorter::in_order(const RowBatch& batch) {
   using Kind = RowBatch::Kind;
-  struct Row {
-    BytesView key, value;
-    Kind kind;
-  };
-  std::vector<Row> rows;
+  std::vector<Row>& rows = rows_;
+  RowBatch& out = out_;
+  rows.clear();
+  out.clear();
   rows.reserve(batch.count());
   batch.each_change([&](Kind kind, BytesView key, BytesView value) { rows.push_back({key, value, kind}); });
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
-  RowBatch out;
   for (size_t i = 0; i < rows.size();) {
     size_t first = i, last = i;
     while (last + 1 < rows.size() && rows[last + 1].key == rows[first].key) ++last;

@@ -18,6 +18,20 @@ struct CommitTimes {
   size_t frames = 0, bytes = 0, answers = 0;
 };
 
+// Puts changes into key order, each key once: rows take them faster. Keeps its memory for the next.
+class Sorter {
+ public:
+  const RowBatch& in_order(const RowBatch& batch);
+
+ private:
+  struct Row {
+    BytesView key, value;
+    RowBatch::Kind kind;
+  };
+  std::vector<Row> rows_;
+  RowBatch out_;
+};
+
 class Committer {
  public:
   // `link` is the chain's newest link (zeros when the journal is empty).
@@ -45,14 +59,12 @@ class Committer {
   std::vector<BytesView> entries_;
 
   std::mutex applying_;  // one apply at a time
+  Sorter sorter_;
   std::mutex tail_mutex_;
   RowBatch tail_;        // published, not yet in the rows
   std::atomic<Seq> published_;
   std::atomic<size_t> waiting_bytes_{0};
 };
-
-// The same changes in key order, each key once: rows take them faster.
-RowBatch in_order(const RowBatch& batch);
 
 // Answers every waiting caller of the group with an error: the append failed.
 void refuse_all(std::span<Group> groups, const Error& why);

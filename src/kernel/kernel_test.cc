@@ -363,7 +363,7 @@ TEST(rows, a_batch_in_order_keeps_the_last_change_of_each_key) {
   batch.erase("back");
   batch.put("back", "2");
   std::string told;
-  in_order(batch).each([&](BytesView k, BytesView v) { told += Bytes(k) + "=" + Bytes(v) + " "; }, [&](BytesView k) { told += "-" + Bytes(k) + " "; });
+  Sorter().in_order(batch).each([&](BytesView k, BytesView v) { told += Bytes(k) + "=" + Bytes(v) + " "; }, [&](BytesView k) { told += "-" + Bytes(k) + " "; });
   EXPECT_EQ(told, "a=1 b=2 back=2 -old ");
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <deque>
+
+#include "base/hash.h"
 #include "kernel/commit.h"
 #include "kernel/door.h"
 #include "kernel/frame.h"
@@ -11,7 +14,7 @@
 namespace pawl {
 
 static constexpr std::string_view kViewsRow = "mviews";
-static constexpr size_t kBatchBytes = 8 * 1024 * 1024;
+static constexpr size_t kBatchBytes = 32 * 1024 * 1024;
 
 void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
   const Bytes head = layout::cell_head(frame.seq);
@@ -40,6 +43,38 @@ static Bytes views_of(std::span<const Program* const> programs) {
 }
 
 namespace {
+
+// The newest version of each cell that a batch writes.
+class Cells {
+ public:
+  const Cell* find(BytesView key) const {
+    const Named* found = index_.find(quick_hash(key), key);
+    return found ? &found->cell : nullptr;
+  }
+  void put(Key key, Cell cell) {
+    uint64_t hash = quick_hash(key);
+    if (Named* found = index_.find(hash, key)) {
+      found->cell = std::move(cell);
+      return;
+    }
+    cells_.push_back({hash, std::move(key), std::move(cell)});
+    index_.insert(&cells_.back());
+  }
+  void clear() {
+    index_.clear();
+    cells_.clear();
+  }
+
+ private:
+  struct Named {
+    uint64_t hash;
+    Key name;
+    Cell cell;
+    BytesView key() const { return name; }
+  };
+  std::deque<Named> cells_;
+  HashIndex<Named> index_;
+};
 
 // Rows as they will be when the batch at hand is applied.
 class Tail {
@@ -75,8 +110,7 @@ class Tail {
     add_frame_rows(batch_, frame, changes, program);
     if (last_ && now_ != frame.now()) put_time();
     now_ = frame.now();
-    for (size_t i = 0; i < n; ++i) pending_.insert_or_assign(BytesView(frame.writes[i].key), after[i]);
-    kept_.push_back(std::move(frame.writes));
+    for (size_t i = 0; i < n; ++i) pending_.put(std::move(frame.writes[i].key), std::move(after[i]));
     last_ = frame.seq;
     return batch_.bytes() >= kBatchBytes ? flush() : Result<void>{};
   }
@@ -88,8 +122,7 @@ class Tail {
     put_time();
     std::swap(applying_, batch_);
     std::swap(applying_cells_, pending_);
-    std::swap(applying_kept_, kept_);
-    Task work = [this, last = last_] { return rows_.apply(in_order(applying_), last); };
+    Task work = [this, last = last_] { return rows_.apply(sorter_.in_order(applying_), last); };
     if (beside_) {
       waiting_ = beside_(std::move(work));
       return {};
@@ -103,7 +136,6 @@ class Tail {
     if (waiting_) done = std::exchange(waiting_, {})();
     applying_.clear();
     applying_cells_.clear();
-    applying_kept_.clear();
     return done;
   }
 
@@ -114,8 +146,8 @@ class Tail {
  private:
   void put_time() { batch_.put(layout::time_row(now_), ordered64(last_)); }
   Result<Cell> read(const Key& key) {
-    if (auto it = pending_.find(key); it != pending_.end()) return it->second;
-    if (auto it = applying_cells_.find(key); it != applying_cells_.end()) return it->second;
+    for (const Cells* cells : {&pending_, &applying_cells_})
+      if (const Cell* cell = cells->find(key)) return *cell;
     TRY(auto row, rows_.get(layout::cell_row(key)));
     return row ? layout::parse_cell(*row) : Cell{};
   }
@@ -124,9 +156,8 @@ class Tail {
   std::vector<Change> changes_;
   std::unordered_map<std::string, const Program*> programs_;
   const Beside& beside_;
-  // Cells of the batch, named by the keys of the writes that are kept beside them.
-  std::deque<std::vector<Frame::Write>> kept_, applying_kept_;
-  std::unordered_map<BytesView, Cell> pending_, applying_cells_;
+  Cells pending_, applying_cells_;
+  Sorter sorter_;
   RowBatch batch_, applying_;
   Task waiting_;
   Seq last_ = 0;

@@ -1,6 +1,7 @@
 #include "storage/rocks_rows.h"
 
 #include <fmt/format.h>
+#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
@@ -18,6 +19,9 @@ namespace {
 // Every key of ours is stored behind kRow; applied stands alone under kApplied, before all of them.
 // So no caller's key can meet it and no scan shows it.
 constexpr char kApplied[] = "a";
+
+// Only a replay has so much at once.
+constexpr size_t kLargeBatch = 24u << 20;
 constexpr char kRow = 'r';
 constexpr char kAfterRows[] = "s";
 
@@ -187,6 +191,10 @@ class RocksRows final : public Rows {
       return fail(Code::internal, "APPLIED_BACKWARDS",
                   fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
     }
+    if (batch.bytes() >= kLargeBatch && applied > applied_.load() && ingest(batch, applied)) {
+      applied_ = applied;
+      return {};
+    }
     rocksdb::WriteBatch changes(batch.bytes() + 16 * batch.count() + 64);
     const char prefix[] = {kRow};
     batch.each(
@@ -255,6 +263,30 @@ class RocksRows final : public Rows {
   }
 
  private:
+  // A large batch in the order of its keys is a table already: written as a file and taken over whole,
+  // which spares the memtable. False when it could not be done; nothing has changed then.
+  bool ingest(const RowBatch& batch, Seq applied) {
+    std::string path = options_.folder + "/batch.tmp";
+    rocksdb::SstFileWriter file(rocksdb::EnvOptions(), database_->db->GetOptions());
+    rocksdb::Status status = file.Open(path);
+    if (status.ok()) status = file.Put(kApplied, ordered64(applied));
+    std::string name(1, kRow);
+    auto named = [&](BytesView key) {
+      name.resize(1);
+      return rocksdb::Slice(name.append(key));
+    };
+    batch.each([&](BytesView key, BytesView value) { if (status.ok()) status = file.Put(named(key), slice(value)); },
+               [&](BytesView key) { if (status.ok()) status = file.Delete(named(key)); });
+    if (status.ok()) status = file.Finish();
+    rocksdb::IngestExternalFileOptions how;
+    how.move_files = true;
+    how.failed_move_fall_back_to_copy = true;
+    if (status.ok()) status = database_->db->IngestExternalFile({path}, how);
+    std::error_code gone;
+    std::filesystem::remove(path, gone);
+    return status.ok();
+  }
+
   RocksOptions options_;
   std::shared_ptr<Database> database_;
   std::atomic<Seq> applied_;
