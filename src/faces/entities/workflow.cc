@@ -19,6 +19,7 @@ std::unexpected<Error> impossible(fmt::format_string<Args...> format, Args&&... 
 
 // More than anybody draws; a document of 10 MiB could hold many more.
 constexpr size_t kStates = 10'000;
+constexpr std::string_view kExternal = "EXTERNAL";
 
 struct ModeName {
   std::string_view name;
@@ -83,7 +84,9 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   json::Object out, config_out;
   Fields fields(from, out, where);
   Processor p;
-  TRY(std::string type, fields.text("type", true));
+  TRY(std::string type, fields.text("type", false));
+  // Workflows written for the hosted service leave it out.
+  if (type.empty()) out.add("type", type = kExternal);
   TRY(p.name, fields.text("name", true));
   TRY(p.mode_text, fields.text("executionMode", false));
   for (const ModeName& row : kModes)
@@ -106,7 +109,7 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   out.add("config", std::move(config_out));
   fields.keep("annotations");
   exported.emplace_back(std::move(out));
-  if (type != "EXTERNAL") return impossible("{}: unknown type '{}'; the only one is EXTERNAL", named, type);
+  if (type != kExternal) return impossible("{}: unknown type '{}'; the only one is {}", named, type, kExternal);
   if (p.start_new_tx && p.mode != Mode::commit_before_dispatch)
     return impossible("{}: startNewTxOnDispatch is for executionMode COMMIT_BEFORE_DISPATCH only, not for '{}'", named, p.mode_text);
   return p;
