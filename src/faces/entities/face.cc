@@ -86,6 +86,7 @@ std::vector<wire::Route> Face::routes() {
   add_token_routes(rows);
   add_key_routes(rows);
   add_stats_routes(rows);
+  add_group_routes(rows);
   return out;
 }
 

@@ -80,5 +80,6 @@ void add_account_routes(Rows& rows);
 void add_token_routes(Rows& rows);
 void add_key_routes(Rows& rows);
 void add_stats_routes(Rows& rows);
+void add_group_routes(Rows& rows);
 
 }  // namespace pawl::entities

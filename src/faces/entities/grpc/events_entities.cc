@@ -160,7 +160,7 @@ Result<void> update_collection(const ExchangePtr& e) {
 
 Result<void> delete_all_entities(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
-  e->service().remove_all(e->who, model.first, model.second, std::nullopt, [e](Result<Bytes> a) {
+  e->service().remove_all(e->who, model.first, model.second, {}, [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     auto parsed = json::parse(*a);
     const json::Value& result = inner(*parsed, "deleteResult");
