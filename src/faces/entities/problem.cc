@@ -11,12 +11,8 @@ namespace pawl::entities {
 
 namespace {
 
-struct Row {
-  std::string_view code;
-  int status;
-};
 // The codes of the contract.
-constexpr Row kCodes[] = {
+constexpr ErrorCode kCodes[] = {
     {"BAD_REQUEST", 400},          {"VALIDATION_FAILED", 400},        {"WORKFLOW_FAILED", 400},
     {"TRANSITION_NOT_FOUND", 404}, {"WORKFLOW_NOT_FOUND", 404},       {"MODEL_NOT_FOUND", 404},
     {"MODEL_NOT_LOCKED", 409},     {"MODEL_ALREADY_LOCKED", 409},     {"MODEL_ALREADY_UNLOCKED", 409},
@@ -29,7 +25,7 @@ constexpr Row kCodes[] = {
     {"TRUSTED_KEY_NOT_FOUND", 404}, {"TRUSTED_KEY_CAP_REACHED", 409}, {"KEY_CAP_REACHED", 409}, {"IDEMPOTENCY_KEY_REUSED", 422},   {"IDEMPOTENCY_KEY_RUNNING", 409},
     {"MALFORMED_REQUEST", 400},    {"MISSING_GROUP_BY", 400},         {"DUPLICATE_GROUP_BY", 400},       {"INVALID_GROUP_BY_PATH", 400},
     {"INVALID_AGGREGATION_OP", 400}, {"INVALID_AGGREGATION_FIELD", 400}, {"DUPLICATE_AGGREGATION_ALIAS", 400}, {"INVALID_LIMIT", 400}, {"GROUP_CARDINALITY_EXCEEDED", 422},
-    {"METHOD_NOT_ALLOWED", 405},   {"UNSUPPORTED_MEDIA_TYPE", 415},   {"NOT_FOUND", 404},                {"MESSAGE_TOO_LARGE", 413},
+    {"METHOD_NOT_ALLOWED", 405},   {"UNSUPPORTED_MEDIA_TYPE", 415}, {"HELP_TOPIC_NOT_FOUND", 404},   {"NOT_FOUND", 404},                {"MESSAGE_TOO_LARGE", 413},
 };
 
 // Errors of other layers, by what the caller can do about them.
@@ -65,8 +61,10 @@ std::string ticket_for(const wire::Request& request, const Error& error) {
 
 }  // namespace
 
+std::span<const ErrorCode> error_codes() { return kCodes; }
+
 Problem problem_of(const Error& error) {
-  for (const Row& row : kCodes)
+  for (const ErrorCode& row : kCodes)
     if (row.code == error.reason) return {row.status, error.reason, error.retryable || error.reason == "CONFLICT"};
   return by_code(error);
 }
