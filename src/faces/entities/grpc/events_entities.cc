@@ -28,7 +28,7 @@ Result<json::Value> data_of(const Exchange& e, const json::Value& from) {
 }
 
 void say_transaction(const ExchangePtr& e, Result<Bytes> answer) {
-  if (!answer) return e->refuse(answer.error(), R"(,"transactionInfo":{"entityIds":[]})");
+  if (!answer) return e->refuse(answer.error());
   auto parsed = json::parse(*answer);
   json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")}, {"entityIds", inner(*parsed, "entityIds")}});
   std::string more = ",\"transactionInfo\":" + json::print(info);
@@ -112,6 +112,7 @@ Result<void> fire_transition(const ExchangePtr& e) {
 }
 
 Result<void> delete_entity(const ExchangePtr& e) {
+  e->empty += fmt::format(",\"entityId\":{}", json::quote(e->payload.string_or("entityId")));
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   e->service().act(e->who, "remove", json::object({{"id", id}}), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
@@ -148,7 +149,7 @@ Result<void> update_collection(const ExchangePtr& e) {
     json::Array ids;
     for (const json::Value& chunk : parsed->array()) {
       if (const json::Value* error = chunk.find("error"))
-        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, false}, R"(,"transactionInfo":{"entityIds":[]})");
+        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, false});
       for (const json::Value& id : inner(chunk, "entityIds").array()) ids.push_back(id);
     }
     json::Value info = json::object({{"transactionId", inner(parsed->array().back(), "transactionId")}, {"entityIds", std::move(ids)}});
