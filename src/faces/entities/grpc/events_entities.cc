@@ -82,7 +82,17 @@ Result<void> change(const ExchangePtr& e, Item::Op op) {
 Result<void> create_entity(const ExchangePtr& e) {
   TRY(Item item, create_item(*e, inner(e->payload, "payload")));
   std::vector<Item> items;
-  items.push_back(std::move(item));
+  const json::Value& data = inner(inner(e->payload, "payload"), "data");
+  if (!data.is_array() || data.array().empty()) {
+    items.push_back(std::move(item));
+  } else {  // several in one transaction, as an array in the body of POST /entity is
+    if (data.array().size() > kMaxWindow) return bad_request(fmt::format("one request creates at most {} entities", kMaxWindow));
+    for (const json::Value& one : data.array()) {
+      items.push_back(item_of(Item::create, one));
+      items.back().model = item.model;
+      items.back().version = item.version;
+    }
+  }
   write(e, std::move(items));
   return {};
 }

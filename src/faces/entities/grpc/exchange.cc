@@ -127,4 +127,9 @@ int64_t Exchange::number(std::string_view name, int64_t otherwise) const {
   return v && v->is_number() ? v->as_int64().value_or(otherwise) : otherwise;
 }
 
+bool Exchange::has(std::string_view name) const {
+  const json::Value* v = payload.find(name);
+  return v && !v->is_null();
+}
+
 }  // namespace pawl::entities

@@ -41,6 +41,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Result<std::string> uuid(const json::Value& from, std::string_view name) const;
   Result<std::optional<Time>> time(std::string_view name) const;
   int64_t number(std::string_view name, int64_t otherwise) const;
+  bool has(std::string_view name) const;  // clients send what they leave out as null
 
  private:
   Finished finished_;
