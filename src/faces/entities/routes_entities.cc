@@ -67,6 +67,7 @@ Result<void> delete_one(const HttpPtr& http) {
 
 Result<void> delete_all(const HttpPtr& http) {
   TRY(int32_t version, http->version(1));
+  TRY_OK(http->time("pointInTime"));  // it changes nothing, but who mistypes it deletes nothing
   std::optional<json::Value> condition;
   if (!http->request.body.empty()) {
     TRY(condition, http->body());
