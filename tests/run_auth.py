@@ -135,6 +135,10 @@ def main():
             check(f'{path} without a token is 401, not {status}', status == 401)
         status, _ = live.call(server.base, 'GET', '/api/health')
         check('health needs no token', status == 200)
+        for path in ('/openapi.json', '/help', '/api/help', '/docs'):
+            status, body = live.call(server.base, 'GET', path)
+            check(f'{path} needs no token', status == 200)
+        check('the page is whole in itself', '<code>/api/model/' in body and '://' not in body and '<script' not in body)
         check('a wrong secret is 401', token_of(server.base, 'boot', 'wrong')[0] == 401)
         status, body = token_of(server.base, 'boot', 'first%20secret')
         check('the bootstrap client gets a token', status == 200)

@@ -293,26 +293,27 @@ def member_drains(engine, lang, start):
     assert entity and entity[0][0] == 'B', entity
 
 
-def a_member_says_when(engine):
-    """A schedule function of the Python library."""
-    from pawl.member import Member
-    member, call = Member(engine.grpc, tags=['when']), lambda method, path, body=None: engine.client.http.call(method, '/api' + path, body)
-    member.schedule('soon')(lambda asked: {'fireAfterMs': asked.data['ms']})
-    thread = threading.Thread(target=lambda: member.run(signals=False), daemon=True)
-    thread.start()
-    assert member.wait_joined()
-    call('POST', '/model/import/JSON/SAMPLE_DATA/when/1', {'ms': 1})
-    call('PUT', '/model/when/1/lock')
-    function = {'name': 'soon', 'resultKind': 'Schedule', 'calculationNodesTags': 'when'}
-    call('POST', '/model/when/1/workflow/import', {'workflows': [{'version': '1', 'name': 'w', 'initialState': 'A', 'states': {
+def member_says_when(engine, lang, start):
+    """Its schedule function makes a transition due, or refuses the write."""
+    import pawl
+    call, model, tag = lambda method, path, body=None: engine.client.http.call(method, '/api' + path, body), f'when-{lang}', f'when-{lang}'
+    call('POST', f'/model/import/JSON/SAMPLE_DATA/{model}/1', {'ms': 1})
+    call('PUT', f'/model/{model}/1/lock')
+    function = {'name': 'soon', 'resultKind': 'Schedule', 'calculationNodesTags': tag}
+    call('POST', f'/model/{model}/1/workflow/import', {'workflows': [{'version': '1', 'name': 'w', 'initialState': 'A', 'states': {
         'A': {'transitions': [{'name': 'later', 'next': 'B', 'schedule': {'function': function}}]}, 'B': {}}}]})
-    id = call('POST', '/entity/JSON/when/1', {'ms': 100})[0]['entityIds'][0]
-    until = time.monotonic() + 10
-    while call('GET', f'/entity/{id}')['meta']['state'] != 'B':
-        assert time.monotonic() < until, 'the transition did not fire'
-        time.sleep(0.05)
-    member.stop()
-    thread.join(10)
+    with running(start(engine, tag)):
+        id = call('POST', f'/entity/JSON/{model}/1', {'ms': 100})[0]['entityIds'][0]
+        until = time.monotonic() + 10
+        while call('GET', f'/entity/{id}')['meta']['state'] != 'B':
+            assert time.monotonic() < until, 'the transition did not fire'
+            time.sleep(0.05)
+        try:
+            call('POST', f'/entity/JSON/{model}/1', {'ms': -1})
+            raise AssertionError('a refused schedule was armed')
+        except pawl.Refused as err:
+            assert 'it is too late' in err.reason, err
+        assert call('GET', f'/entity/stats/{model}/1')['count'] == 1
 
 
 # ------------------------------------------------------------------ tokens and TLS
@@ -420,9 +421,8 @@ def checks(engine, binary, have_cc):
         yield 'cc client', lambda: cc_client(engine)
     yield 'py client waits out a restart', lambda: a_client_waits_out_a_restart(engine)
     for name in ['py'] + (['cc'] if have_cc else []):
-        for check in (member_answers, member_stays_joined, member_drains):
+        for check in (member_answers, member_says_when, member_stays_joined, member_drains):
             yield f'{name} {check.__name__}', lambda check=check, name=name: check(engine, name, MEMBERS[name])
-    yield 'py member says when', lambda: a_member_says_when(engine)
     for name in langs:
         yield f'{name} works with token and TLS', lambda name=name: works_with_token_and_tls(binary, name)
     yield 'a strange certificate is refused', lambda: a_strange_certificate_is_refused(binary, have_cc)

@@ -101,6 +101,7 @@ Result<void> Host::listen() {
   faces_->add_routes(router_);
   router_.add({{"GET", "/openapi.json", [this](wire::Request, wire::Respond respond) { respond(wire::json_response(200, openapi(router_))); },
                 "This document.", true},
+               {"GET", "/docs", [this](wire::Request, wire::Respond respond) { respond(docs_page(router_)); }, "This document as a page.", true},
                {"GET", "/", [](wire::Request, wire::Respond respond) {
                   respond(wire::json_response(200, "{\"name\":\"pawl\",\"version\":\"" PAWL_VERSION "\",\"openapi\":\"/openapi.json\"}"));
                 },

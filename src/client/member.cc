@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kFirstPauseMs = 100, kLongestPauseMs = 5'000;
 constexpr int kConnectMs = 500;
-constexpr std::string_view kProcessor = "EntityProcessorCalculation", kCriterion = "EntityCriteriaCalculation";
 
 std::string text_of(const json::Value* value) { return value && !value->is_null() ? json::print(*value) : std::string(); }
 
@@ -26,7 +25,7 @@ Member::Call call_of(const MemberStream::Event& event, const json::Value& body) 
   const json::Value* payload = body.find("payload");
   const json::Value* transition = body.find("transition");
   Member::Call call;
-  call.name = body.string_or("processorName", body.string_or("criteriaName"));
+  call.name = body.string_or("processorName", body.string_or("criteriaName", body.string_or("functionName")));
   call.request_id = body.string_or("requestId");
   call.entity_id = body.string_or("entityId");
   call.transaction_id = body.string_or("transactionId");
@@ -88,6 +87,7 @@ struct Member::Parts {
   std::shared_ptr<grpc::Channel> channel;  // shared as grpc wants it
   std::map<std::string, Processor> processors;
   std::map<std::string, Criterion> criteria;
+  std::map<std::string, Scheduler> schedulers;
   client::StopFlag stop;
   std::mutex mutex;
   std::shared_ptr<MemberStream> current;  // the stream of now, for the one who stops it
@@ -116,19 +116,47 @@ struct Member::Parts {
     return std::string(*matches ? R"(,"matches":true)" : R"(,"matches":false)");
   }
 
-  Said said(const Call& call, bool processor) const {
+  Said plan(const Call& call) const {
+    const Scheduler* handler = handler_of(schedulers, call.name);
+    if (!handler) return std::unexpected(fmt::format("this member has no schedule {}", call.name));
+    Scheduled when = (*handler)(call);
+    if (!when) return std::unexpected(when.error());
+    json::Object result;
+    for (auto [name, value] : {std::pair("fireAt", when->fire_at), {"fireAfterMs", when->fire_after}, {"expireAt", when->expire_at}, {"expireAfterMs", when->expire_after}})
+      if (value) result.add(name, *value);
+    return R"(,"resultKind":"Schedule","result":)" + json::print(result);
+  }
+
+  // By the word in the event's type.
+  struct Kind {
+    std::string_view type;
+    Said (Parts::*said)(const Call&) const;
+  };
+  static const Kind* kind_of(std::string_view event) {
+    static constexpr Kind kinds[] = {
+        {"EntityProcessorCalculation", &Parts::process},
+        {"EntityCriteriaCalculation", &Parts::match},
+        {"EntityFunctionCalculation", &Parts::plan},
+    };
+    for (const Kind& k : kinds)
+      if (event.starts_with(k.type)) return &k;
+    return nullptr;
+  }
+
+  Said said(const Call& call, const Kind* kind) const {
+    if (!kind) return std::unexpected("this member does not know the kind of the call");
     try {
-      return processor ? process(call) : match(call);
+      return (this->*kind->said)(call);
     } catch (const std::exception& e) {
       return std::unexpected(std::string(e.what()));
     }
   }
 
   MemberStream::Event answer(const MemberStream::Event& event) const {
-    bool processor = event.type.starts_with(kProcessor);
+    const Kind* kind = kind_of(event.type);
     auto body = json::parse(event.text, {.max_bytes = 1u << 30});
     Call call = call_of(event, body ? *body : json::Value());
-    Said words = said(call, processor);
+    Said words = said(call, kind);
     std::string text = "{\"id\":\"" + client::fresh_key() + "\",\"requestId\":" + json::quote(call.request_id) + ",\"entityId\":" + json::quote(call.entity_id);
     if (words) {
       text += ",\"success\":true" + *words + "}";
@@ -136,7 +164,8 @@ struct Member::Parts {
       say(fmt::format("{} of entity {} failed: {}", call.name, call.entity_id, words.error()));
       text += ",\"success\":false,\"error\":{\"code\":\"FAILED\",\"message\":" + json::quote(words.error()) + "}}";
     }
-    return {std::string(processor ? kProcessor : kCriterion) + "Response", std::move(text), {}};
+    // "…Request" becomes "…Response".
+    return {event.type.substr(0, event.type.rfind("Request")) + "Response", std::move(text), {}};
   }
 
   // Streams one after the other until told to stop, or refused.
@@ -171,7 +200,7 @@ struct Member::Parts {
   }
 };
 
-Member::Member(MemberOptions options) : parts_(new Parts{.options = std::move(options), .channel = {}, .processors = {}, .criteria = {}}) {
+Member::Member(MemberOptions options) : parts_(new Parts{.options = std::move(options), .channel = {}, .processors = {}, .criteria = {}, .schedulers = {}}) {
   parts_->channel = client::open_channel(parts_->options.grpc);
   parts_->options.concurrency = std::max(1, parts_->options.concurrency);
 }
@@ -180,6 +209,7 @@ Member::~Member() = default;
 
 void Member::processor(std::string name, Processor processor) { parts_->processors.insert_or_assign(std::move(name), std::move(processor)); }
 void Member::criterion(std::string name, Criterion criterion) { parts_->criteria.insert_or_assign(std::move(name), std::move(criterion)); }
+void Member::schedule(std::string name, Scheduler scheduler) { parts_->schedulers.insert_or_assign(std::move(name), std::move(scheduler)); }
 void Member::stop() { parts_->stop.raise(); }
 
 Reply<void> Member::run() {

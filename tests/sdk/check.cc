@@ -95,6 +95,11 @@ int answer_calls(const Words& words) {
   });
   member.processor("reject", [](const Call&) -> Processed { throw std::runtime_error("after all, no"); });
   member.criterion("is-good", [](const Call& call) -> pawl::Member::Matched { return js::parse(call.data).at("good").as_bool(); });
+  member.schedule("soon", [](const Call& call) -> pawl::Member::Scheduled {
+    int64_t ms = js::parse(call.data).at("ms").to_number<int64_t>();
+    if (ms < 0) return std::unexpected("it is too late");
+    return pawl::Member::Schedule{.fire_after = ms, .expire_after = 60'000};
+  });
   stop_on_signals([&] { member.stop(); });
   return ended(member.run());
 }

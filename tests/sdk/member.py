@@ -43,4 +43,11 @@ def is_good(call):
     return call.data['good']
 
 
+@member.schedule('soon')
+def soon(call):
+    if call.data['ms'] < 0:
+        raise ValueError('it is too late')
+    return {'fireAfterMs': call.data['ms'], 'expireAfterMs': 60_000}
+
+
 member.run()

@@ -11,7 +11,7 @@ constexpr std::string_view kKinds[] = {
 constexpr std::string_view kMeanings[] = {
     "state machine started", "state machine finished", "cancelled", "saved without a transition", "workflow selected", "no workflow", "workflow skipped",
     "transition made", "no such transition", "criterion not matched", "waiting for processors", "processor result",
-    "transition aborted", "transition scheduled", "scheduled transition is due", "scheduled transition expired", "scheduled transition cancelled",
+    "transition aborted", "transition scheduled", "scheduled transition fired", "scheduled transition expired", "scheduled transition cancelled",
 };
 static_assert(std::size(kMeanings) == std::size(kKinds));
 constexpr std::string_view kChanges[] = {"", "CREATED", "UPDATED", "DELETED"};

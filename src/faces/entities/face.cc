@@ -85,7 +85,9 @@ std::vector<wire::Route> Face::routes() {
   add_account_routes(rows);
   add_token_routes(rows);
   add_key_routes(rows);
+  add_help_routes(rows);
   add_stats_routes(rows);
+  add_group_routes(rows);
   return out;
 }
 

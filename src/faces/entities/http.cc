@@ -108,12 +108,12 @@ void Rows::now(std::string method, std::string pattern, Now handle, std::string 
   out_.push_back({std::move(method), face_.options().prefix + pattern, std::move(run), std::move(doc), open});
 }
 
-void Rows::later(std::string method, std::string pattern, Later handle, std::string doc, bool open) {
+void Rows::later(std::string method, std::string pattern, Later handle, std::string doc, bool open, bool root) {
   auto run = [face = &face_, handle = std::move(handle)](wire::Request request, wire::Respond respond) {
     auto http = std::make_shared<Http>(*face, std::move(request), std::move(respond));
     if (auto begun = handle(http); !begun) http->refuse(begun.error());
   };
-  out_.push_back({std::move(method), face_.options().prefix + pattern, std::move(run), std::move(doc), open});
+  out_.push_back({std::move(method), root ? pattern : face_.options().prefix + pattern, std::move(run), std::move(doc), open});
 }
 
 }  // namespace pawl::entities

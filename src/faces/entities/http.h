@@ -55,7 +55,8 @@ class Rows {
  public:
   Rows(Face& face, std::vector<wire::Route>& out) : face_(face), out_(out) {}
   void now(std::string method, std::string pattern, Now handle, std::string doc, bool open = false);
-  void later(std::string method, std::string pattern, Later handle, std::string doc, bool open = false);
+  // `root`: the pattern stands for itself, without the prefix of the face.
+  void later(std::string method, std::string pattern, Later handle, std::string doc, bool open = false, bool root = false);
   Face& face() { return face_; }
 
  private:
@@ -79,6 +80,8 @@ void add_message_routes(Rows& rows);
 void add_account_routes(Rows& rows);
 void add_token_routes(Rows& rows);
 void add_key_routes(Rows& rows);
+void add_help_routes(Rows& rows);
 void add_stats_routes(Rows& rows);
+void add_group_routes(Rows& rows);
 
 }  // namespace pawl::entities

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "faces/entities/service.h"
+#include "faces/entities/verbs.h"
 #include "json/text.h"
 
 // What the service does in the background: search jobs and the filling of indexes.
@@ -117,25 +118,25 @@ Result<Service::Page> Service::job_page(std::string_view tenant, const json::Val
   return out;
 }
 
-void Service::remove_all(const Who& who, const std::string& name, int32_t version, std::optional<json::Value> condition, Done done) {
-  json::Value body = json::object({{"name", name}, {"version", version}});
-  if (condition) body.object().add("condition", *condition);
+void Service::remove_all(const Who& who, const std::string& name, int32_t version, Removal removal, Done done) {
+  json::Value body = json::object({{"name", name}, {"version", version}, {"verbose", removal.verbose}});
+  if (removal.condition) body.object().add("condition", *removal.condition);
   auto known = model(who.caller.tenant, name, version);
   if (!known) return done(fail(std::move(known.error())));
   if (!*known || !who.token.empty() || counts_.total(who.caller.tenant, name, version) <= kRemovedAtOnce) return act(who, "remove.all", std::move(body), std::move(done));
   Query query{.tenant = who.caller.tenant, .model = name, .version = version};
-  if (condition) {
-    auto compiled = this->condition(query.tenant, name, version, *condition, true);
+  if (removal.condition) {
+    auto compiled = condition(query.tenant, name, version, *removal.condition, true);
     if (!compiled) return done(fail(std::move(compiled.error())));
     query.condition = *std::move(compiled);
   }
   auto waiting = std::make_shared<Done>(std::move(done));
-  if (background_.add([this, who, query, known = *known, waiting] { (*waiting)(remove_many(who, query, *known)); })) return;
+  if (background_.add([this, who, query, known = *known, verbose = removal.verbose, waiting] { (*waiting)(remove_many(who, query, *known, verbose)); })) return;
   (*waiting)(fail(Code::exhausted, "TOO_MANY_SEARCHES", "too much work waits already: retry later"));
 }
 
-Result<Bytes> Service::remove_many(const Who& who, const Query& query, const Model& model) {
-  json::Array ids;
+Result<Bytes> Service::remove_many(const Who& who, const Query& query, const Model& model, bool verbose) {
+  json::Array ids, listed;
   uint64_t removed = 0;
   Result<void> good;
   auto flush = [&] {
@@ -147,14 +148,12 @@ Result<Bytes> Service::remove_many(const Who& who, const Query& query, const Mod
   };
   TRY_OK(search(door_.look(), query, &model, [&](const EntityView& e) {
     ids.emplace_back(e.id);
+    if (verbose) listed.emplace_back(e.id);
     return ids.size() < kRemoveBatch || flush();
   }));
   if (good && !ids.empty()) flush();
   TRY_OK(good);
-  return json::print(json::object({
-      {"entityModelClassId", model.id()},
-      {"deleteResult", json::object({{"numberOfEntitites", removed}, {"numberOfEntititesRemoved", removed}, {"idToError", json::Object()}})},
-  }));
+  return removal_answer(model, removed, verbose ? &listed : nullptr);
 }
 
 void Service::set_indexes(const Who& who, json::Value body, Done done) {

@@ -173,7 +173,6 @@ Result<Machine::Step> Machine::begin_due(const Item& item) {
     return skip();
   }
   record(EventKind::start, {});
-  record(EventKind::schedule_fire, fmt::format("scheduled transition \"{}\" is due", t->name));
   p_.workflow = p_.flow->name;
   p_.transition = static_cast<size_t>(t - p_.flow->transitions(p_.entity.state).data());
   p_.entity.transition = t->name;
@@ -192,9 +191,11 @@ Result<Machine::Step> Machine::stale(const Item& item, const EntityView& stored)
   }
   Error error{Code::precondition, "ENTITY_MODIFIED", std::move(message), json::print(json::object({{"entityId", item.id}}))};
   if (job_.joined || job_.command->items.size() != 1) return fail(std::move(error));
-  json::Value data = json::object({{"reason", "ENTITY_MODIFIED"}, {"transitionName", item.transition}, {"expectedTxId", item.if_match}, {"actualTxId", stored.tx}});
+  std::string_view transition = item.transition.empty() ? kLoopback : std::string_view(item.transition);
+  json::Value data = json::object({{"reason", "ENTITY_MODIFIED"}, {"transitionName", transition}, {"expectedTxId", item.if_match}, {"actualTxId", stored.tx}});
+  Event started{EventKind::start, std::string(stored.state), {}, {}};
   Event aborted{EventKind::transition_aborted, std::string(stored.state), "the entity was modified by another transaction", json::print(data)};
-  turn_.note(encode(Trail{job_.tenant, item.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, {std::move(aborted)}}));
+  turn_.note(encode(Trail{job_.tenant, item.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, {std::move(started), std::move(aborted)}}));
   turn_.refuse(std::move(error));
   return Step::done;
 }
@@ -318,6 +319,7 @@ Result<Machine::Step> Machine::process() {
 Machine::Step Machine::make(const Transition& t) {
   record(EventKind::transition_make, fmt::format("\"{}\": {} -> {}", t.name, p_.entity.state, t.next));
   p_.entity.state = t.next;
+  if (p_.due && p_.named) record(EventKind::schedule_fire, fmt::format("scheduled transition \"{}\" fired", t.name));
   p_.named = false;
   p_.transition = 0;
   p_.stage = Stage::scan;

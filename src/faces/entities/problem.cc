@@ -11,23 +11,21 @@ namespace pawl::entities {
 
 namespace {
 
-struct Row {
-  std::string_view code;
-  int status;
-};
 // The codes of the contract.
-constexpr Row kCodes[] = {
+constexpr ErrorCode kCodes[] = {
     {"BAD_REQUEST", 400},          {"VALIDATION_FAILED", 400},        {"WORKFLOW_FAILED", 400},
     {"TRANSITION_NOT_FOUND", 404}, {"WORKFLOW_NOT_FOUND", 404},       {"MODEL_NOT_FOUND", 404},
     {"MODEL_NOT_LOCKED", 409},     {"MODEL_ALREADY_LOCKED", 409},     {"MODEL_ALREADY_UNLOCKED", 409},
     {"MODEL_HAS_ENTITIES", 409},   {"INVALID_CHANGE_LEVEL", 400},     {"INCOMPATIBLE_TYPE", 400},
     {"POLYMORPHIC_SLOT", 400},     {"ENTITY_NOT_FOUND", 404},         {"ENTITY_MODIFIED", 412},
     {"CONFLICT", 409},             {"CONDITION_TYPE_MISMATCH", 400},  {"INVALID_FIELD_PATH", 400},
-    {"SEARCH_JOB_NOT_FOUND", 404}, {"SEARCH_JOB_ALREADY_TERMINAL", 400}, {"UNIQUE_KEY_VIOLATION", 409},
+    {"SEARCH_JOB_NOT_FOUND", 404}, {"SEARCH_JOB_ALREADY_TERMINAL", 400}, {"UNIQUE_VIOLATION", 409}, {"INVALID_UNIQUE_KEY", 422}, {"INVALID_UNIQUE_KEY_DEFINITION", 422},
     {"UNAUTHORIZED", 401},         {"FORBIDDEN", 403},                {"NOT_IMPLEMENTED", 501},
     {"NO_COMPUTE_MEMBER_FOR_TAG", 503}, {"COMPUTE_MEMBER_DISCONNECTED", 503}, {"DISPATCH_TIMEOUT", 503}, {"SCHEDULE_FUNCTION_INVALID_RESULT", 500}, {"M2M_CLIENT_NOT_FOUND", 404},
     {"TRUSTED_KEY_NOT_FOUND", 404}, {"TRUSTED_KEY_CAP_REACHED", 409}, {"KEY_CAP_REACHED", 409}, {"IDEMPOTENCY_KEY_REUSED", 422},   {"IDEMPOTENCY_KEY_RUNNING", 409},
-    {"METHOD_NOT_ALLOWED", 405},   {"NOT_FOUND", 404},                {"MESSAGE_TOO_LARGE", 413},
+    {"MALFORMED_REQUEST", 400},    {"MISSING_GROUP_BY", 400},         {"DUPLICATE_GROUP_BY", 400},       {"INVALID_GROUP_BY_PATH", 400},
+    {"INVALID_AGGREGATION_OP", 400}, {"INVALID_AGGREGATION_FIELD", 400}, {"DUPLICATE_AGGREGATION_ALIAS", 400}, {"INVALID_LIMIT", 400}, {"GROUP_CARDINALITY_EXCEEDED", 422},
+    {"METHOD_NOT_ALLOWED", 405},   {"UNSUPPORTED_MEDIA_TYPE", 415}, {"HELP_TOPIC_NOT_FOUND", 404},   {"NOT_FOUND", 404},                {"MESSAGE_TOO_LARGE", 413},
 };
 
 // Errors of other layers, by what the caller can do about them.
@@ -63,8 +61,10 @@ std::string ticket_for(const wire::Request& request, const Error& error) {
 
 }  // namespace
 
+std::span<const ErrorCode> error_codes() { return kCodes; }
+
 Problem problem_of(const Error& error) {
-  for (const Row& row : kCodes)
+  for (const ErrorCode& row : kCodes)
     if (row.code == error.reason) return {row.status, error.reason, error.retryable || error.reason == "CONFLICT"};
   return by_code(error);
 }

@@ -1,10 +1,18 @@
 #pragma once
 // Errors as this face words them: application/problem+json with an error code.
 
+#include <span>
+
 #include "base/result.h"
 #include "wire/message.h"
 
 namespace pawl::entities {
+
+struct ErrorCode {
+  std::string_view code;
+  int status;
+};
+std::span<const ErrorCode> error_codes();
 
 struct Problem {
   int status;

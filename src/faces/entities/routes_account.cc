@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "faces/entities/http.h"
 #include "json/text.h"
 
@@ -46,6 +47,26 @@ Result<Bytes> account(Http& http) {
 
 Result<Bytes> not_implemented(Http& http) {
   return fail(Code::unsupported, "NOT_IMPLEMENTED", fmt::format("{} {} is declared by the API but not implemented", http.request.method, http.request.path));
+}
+
+std::string_view level_now() {
+  constexpr std::string_view names[] = {"debug", "info", "warn", "error", "off"};
+  return names[static_cast<size_t>(pawl::log_level())];
+}
+
+Result<Bytes> get_log_level(Http& http) {
+  TRY_OK(http.role("ROLE_ADMIN"));
+  return json::print(json::object({{"level", level_now()}}));
+}
+
+Result<Bytes> set_log_level(Http& http) {
+  TRY_OK(http.role("ROLE_ADMIN"));
+  TRY(json::Value body, http.body());
+  auto level = parse_level(body.string_or("level"));
+  if (!level) return bad_request(fmt::format("'level' is '{}'; use debug, info, warn, error or off", body.string_or("level")));
+  std::string_view previous = level_now();
+  pawl::log_level(*level);
+  return json::print(json::object({{"level", level_now()}, {"previous", previous}}));
 }
 
 // Admins see and change the clients of their own tenant only.
@@ -111,6 +132,8 @@ Result<void> delete_client_route(const HttpPtr& http) {
 void add_account_routes(Rows& rows) {
   rows.now("GET", "/health", [](Http&) -> Result<Bytes> { return Bytes(R"({"status":"UP"})"); }, "Whether the server is up.", true);
   rows.now("GET", "/account", account, "Who the caller is.");
+  rows.now("GET", "/admin/log-level", get_log_level, "How much the server logs.");
+  rows.now("POST", "/admin/log-level", set_log_level, "Changes how much the server logs, until it is started again.");
   rows.now("GET", "/account/m2m", list_clients, "The machine clients of the tenant.");
   rows.later("POST", "/account/m2m", new_client, "Makes a machine client; its secret is shown once.");
   rows.later("DELETE", "/account/m2m/{id}", delete_client_route, "Deletes a machine client.");

@@ -16,12 +16,22 @@ std::string if_match(const Http& http) {
   std::string_view tag = http.request.header("If-Match");
   if (tag.starts_with("W/")) tag.remove_prefix(2);
   if (tag.size() > 1 && tag.front() == '"' && tag.back() == '"') tag = tag.substr(1, tag.size() - 2);
-  return std::string(tag);
+  return tag == "*" ? std::string() : std::string(tag);
+}
+
+// A merge patch is JSON; its content type is not insisted on, but another kind of patch is not taken for one.
+Result<void> known_patch(const Http& http) {
+  std::string_view type = http.request.header("Content-Type");
+  if (http.param(0) != "JSON") return fail(Code::invalid, "UNSUPPORTED_MEDIA_TYPE", fmt::format("a patch is JSON; the format {} cannot be patched", http.param(0)));
+  if (type.starts_with("application/json-patch+json")) return fail(Code::unsupported, "NOT_IMPLEMENTED", "JSON Patch (RFC 6902) is not supported; send a merge patch (RFC 7386)");
+  if (type.starts_with("application/xml") || type.starts_with("text/xml")) return fail(Code::invalid, "UNSUPPORTED_MEDIA_TYPE", "send a merge patch as application/merge-patch+json");
+  return {};
 }
 
 Later changes_one(Item::Op op) {
   return [op](HttpPtr http) -> Result<void> {
     TRY_OK(known_format(http->param(0)));
+    if (op == Item::patch) TRY_OK(known_patch(*http));
     TRY(std::string id, http->uuid(1));
     TRY(json::Value value, http->document(0));
     Command command;
@@ -57,12 +67,14 @@ Result<void> delete_one(const HttpPtr& http) {
 
 Result<void> delete_all(const HttpPtr& http) {
   TRY(int32_t version, http->version(1));
+  TRY_OK(http->time("pointInTime"));  // it changes nothing, but who mistypes it deletes nothing
   std::optional<json::Value> condition;
   if (!http->request.body.empty()) {
     TRY(condition, http->body());
     TRY_OK(http->service().condition(http->tenant(), http->param(0), version, *condition, true));
   }
-  http->service().remove_all(http->who(), http->param(0), version, std::move(condition), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  bool verbose = http->request.query_param("verbose").value_or("") == "true";
+  http->service().remove_all(http->who(), http->param(0), version, {std::move(condition), verbose}, [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
 }
 
@@ -90,20 +102,40 @@ Bytes names(const std::vector<std::string>& list) {
   return json::print(out);
 }
 
-Result<Bytes> transitions(Http& http) {
-  TRY(std::string id, http.uuid(0));
+// A transaction that did not write the entity is a bad argument, whoever's it may be.
+Result<Bytes> transitions_of(Http& http, const std::string& id) {
   TRY(When when, http.when());
-  TRY(auto list, http.service().transitions(http.tenant(), id, when));
-  return names(list);
+  auto list = http.service().transitions(http.tenant(), id, when);
+  if (!list && !when.tx.empty() && list.error().reason == "ENTITY_NOT_FOUND") return bad_request(fmt::format("transaction {} is not known for this entity", when.tx));
+  if (!list) return fail(std::move(list.error()));
+  return names(*list);
 }
 
-// The older address of the same: ?entityClass=Name.Version&entityId=...
-Result<Bytes> fetch_transitions(Http& http) {
+Result<Bytes> transitions(Http& http) {
+  TRY(std::string id, http.uuid(0));
+  return transitions_of(http, id);
+}
+
+// Older addresses: ?entityClass=Name.Version&entityId=...
+Result<std::string> asked_entity(Http& http) {
   std::string id = http.request.query_param("entityId").value_or("");
   if (!is_uuid(id)) return bad_request(fmt::format("the parameter entityId is '{}', not a UUID", id));
-  TRY(When when, http.when());
-  TRY(auto list, http.service().transitions(http.tenant(), id, when));
-  return names(list);
+  return id;
+}
+
+Result<void> launch_transition(const HttpPtr& http) {
+  Command command;
+  Item& item = command.items.emplace_back(Item{.op = Item::fire});
+  TRY(item.id, asked_entity(*http));
+  item.transition = http->request.query_param("transitionName").value_or("");
+  if (item.transition.empty()) return bad_request("the parameter transitionName is required");
+  http->service().write(http->who(), std::move(command), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  return {};
+}
+
+Result<Bytes> fetch_transitions(Http& http) {
+  TRY(std::string id, asked_entity(http));
+  return transitions_of(http, id);
 }
 
 Result<Bytes> page_of(Http& http, const Query& query) {
@@ -143,12 +175,13 @@ void add_entity_routes(Rows& rows) {
   rows.now("GET", "/entity/{id}/changes", changes, "The changes of an entity, newest first.");
   rows.now("GET", "/entity/{id}/transitions", transitions, "The transitions of the entity's state.");
   rows.now("GET", "/platform-api/entity/fetch/transitions", fetch_transitions, "The transitions of the entity's state.");
+  rows.later("PUT", "/platform-api/entity/transition", launch_transition, "Fires the transition with the document as it is: entityId, transitionName.");
   rows.later("PUT", "/entity/{format}/{id}", changes_one(Item::update), "Replaces the document and cascades.");
   rows.later("PUT", "/entity/{format}/{id}/{transition}", changes_one(Item::update), "Replaces the document and fires the transition.");
   rows.later("PATCH", "/entity/{format}/{id}", changes_one(Item::patch), "Merges a patch (RFC 7386) into the document and cascades.");
   rows.later("PATCH", "/entity/{format}/{id}/{transition}", changes_one(Item::patch), "Merges a patch (RFC 7386) and fires the transition.");
   rows.later("GET", "/entity/{name}/{version}", list, "The entities of a model by id, in pages.");
-  rows.later("DELETE", "/entity/{name}/{version}", delete_all, "Deletes the entities of a model: all, or those that a condition in the body matches.");
+  rows.later("DELETE", "/entity/{name}/{version}", delete_all, "Deletes the entities of a model: all, or those that a condition in the body matches. verbose lists them.");
 }
 
 }  // namespace pawl::entities

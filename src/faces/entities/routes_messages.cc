@@ -57,6 +57,14 @@ Result<Bytes> get(Http& http) {
   return Bytes(cell.value());
 }
 
+// The older address, which clients of the hosted service still use: there the content is text.
+Result<Bytes> get_as_text(Http& http) {
+  TRY(Bytes message, get(http));
+  TRY(json::Value value, json::parse(message));
+  if (const json::Value* content = value.find("content")) value.object().set("content", json::print(*content));
+  return json::print(value);
+}
+
 Result<void> remove_one(const HttpPtr& http) {
   TRY(std::string id, http->uuid(0));
   http->service().act(http->who(), "message.delete", json::object({{"ids", json::Array{id}}}), [http](Result<Bytes> a) { http->reply(std::move(a)); });
@@ -80,6 +88,7 @@ Result<void> remove_many(const HttpPtr& http) {
 void add_message_routes(Rows& rows) {
   rows.later("POST", "/message/new/{subject}", create, "Stores a message.");
   rows.now("GET", "/message/{id}", get, "A message with its header and metadata.");
+  rows.now("GET", "/message/get/{id}", get_as_text, "The older address of the same: the content as text.");
   rows.later("DELETE", "/message/{id}", remove_one, "Deletes a message.");
   rows.later("DELETE", "/message", remove_many, "Deletes several messages.");
 }

@@ -28,12 +28,24 @@ Result<void> import_sample(const HttpPtr& http) {
   return {};
 }
 
+json::Array shown(const std::vector<UniqueKey>& keys) {
+  json::Array out;
+  for (const UniqueKey& k : keys) {
+    json::Array fields;
+    for (const std::string& p : k.paths) fields.emplace_back(p);
+    out.push_back(json::object({{"id", k.name}, {"fields", std::move(fields)}}));
+  }
+  return out;
+}
+
 Result<Bytes> export_model(Http& http) {
   const std::string& converter = http.param(0);
   bool schema = converter == "JSON_SCHEMA";
   if (!schema && converter != "SIMPLE_VIEW") return bad_request(fmt::format("unknown converter '{}'; {}", converter, kConverters));
   TRY(ModelPtr model, model_at(http, 1, 2));
-  return json::print(json::object({{"currentState", model->state()}, {"model", schema ? json_schema(model->shape) : simple_view(model->shape)}}));
+  json::Value out = json::object({{"currentState", model->state()}, {"model", schema ? json_schema(model->shape) : simple_view(model->shape)}});
+  if (!model->unique_keys.empty()) out.object().add("uniqueKeys", shown(model->unique_keys));
+  return json::print(out);
 }
 
 Result<Bytes> validate(Http& http) {
@@ -106,13 +118,7 @@ Result<void> put_unique(const HttpPtr& http) {
 
 Result<Bytes> get_unique(Http& http) {
   TRY(ModelPtr model, model_at(http, 0, 1));
-  json::Array out;
-  for (const UniqueKey& k : model->unique_keys) {
-    json::Array fields;
-    for (const std::string& p : k.paths) fields.emplace_back(p);
-    out.push_back(json::object({{"name", k.name}, {"fields", std::move(fields)}}));
-  }
-  return json::print(json::object({{"uniqueKeys", std::move(out)}}));
+  return json::print(json::object({{"uniqueKeys", shown(model->unique_keys)}}));
 }
 
 }  // namespace

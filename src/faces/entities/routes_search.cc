@@ -24,7 +24,8 @@ Result<Query> query_of(Http& http) {
   TRY(query.condition, http.service().condition(http.tenant(), http.param(0), version, text, true));
   if (query.condition->function()) return bad_request("a function condition is for workflows; a search cannot ask compute members");
   TRY(query.at, http.time("pointInTime"));
-  TRY(query.sort, parse_sort(http.request.query_params("sort")));
+  TRY(ModelPtr model, http.service().model(query.tenant, query.model, version));
+  TRY(query.sort, parse_sort(http.request.query_params("sort"), model.get()));
   return query;
 }
 
@@ -95,11 +96,18 @@ void run(const HttpPtr& http, const Query& query, const ModelPtr& model, bool ex
   lines.end();
 }
 
-Result<void> direct(const HttpPtr& http) {
-  TRY(Query query, query_of(*http));
-  TRY(int64_t limit, http->number("limit", kDefaultHits));
+Result<Query> limited_query(Http& http) {
+  TRY(Query query, query_of(http));
+  TRY(int64_t limit, http.number("limit", kDefaultHits));
   if (limit < 0 || limit > kMaxHits) return bad_request(fmt::format("limit is {}; it must be from 0 (which means {}) to {}", limit, kDefaultHits, kMaxHits));
   query.limit = static_cast<size_t>(limit ? limit : kDefaultHits);
+  return query;
+}
+
+std::unexpected<Error> too_many() { return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later"); }
+
+Result<void> direct(const HttpPtr& http) {
+  TRY(Query query, limited_query(*http));
   if (!http->request.header("X-Tx-Token").empty()) {
     json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"limit", static_cast<uint64_t>(query.limit)}});
     TRY(json::Value condition, http->body());
@@ -114,8 +122,25 @@ Result<void> direct(const HttpPtr& http) {
     run(http, query, model, explain);
     return {};
   }
-  if (!http->service().background().add([http, query = std::move(query), model, explain] { run(http, query, model, explain); }))
-    return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later");
+  if (!http->service().background().add([http, query = std::move(query), model, explain] { run(http, query, model, explain); })) return too_many();
+  return {};
+}
+
+Result<Bytes> array_of(Http& http, const Query& query, const ModelPtr& model) {
+  Bytes out = "[";
+  TRY_OK(search(http.service().door().look(), query, model.get(), [&](const EntityView& e) {
+    if (out.size() > 1) out += ',';
+    append_envelope(out, e, false);
+    return true;
+  }));
+  return out += ']';
+}
+
+// The older address, which clients of the hosted service still use: the same as one array.
+Result<void> direct_array(const HttpPtr& http) {
+  TRY(Query query, limited_query(*http));
+  TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
+  if (!http->service().background().add([http, query = std::move(query), model] { http->reply(array_of(*http, query, model)); })) return too_many();
   return {};
 }
 
@@ -179,6 +204,7 @@ Result<void> cancel(const HttpPtr& http) {
 
 void add_search_routes(Rows& rows) {
   rows.later("POST", "/search/direct/{name}/{version}", direct, "Entities that match a condition, one envelope a line. limit, pointInTime, sort, explain.");
+  rows.later("POST", "/search/{name}/{version}", direct_array, "The older address of the same: the envelopes as one array.");
   rows.later("POST", "/search/async/{name}/{version}", start_async, "Begins a search over a snapshot; answers with the job's id.");
   rows.now("GET", "/search/async/{job}/status", status, "How far a search job is.");
   rows.now("GET", "/search/async/{job}", results, "A page of a search job's result, as of its snapshot.");

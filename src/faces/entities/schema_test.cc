@@ -22,6 +22,13 @@ std::string view_of(std::initializer_list<std::string_view> samples) {
 
 std::string reason_of(const Result<void>& r) { return r ? "" : r.error().reason; }
 
+TEST(schema, the_simple_view_is_in_the_order_of_bytes) {
+  Shape shape = infer(*json::parse(R"({"b":1,"a":{"y":1,"x":[{"q":1}]},"a-b":{"z":1},"c":[{"n":1,"m":{"k":1}}]})"));
+  EXPECT_EQ(json::print(simple_view(shape)),
+            R"({"$":{"#.a":"OBJECT","#.a-b":"OBJECT","#.c":"OBJECT",".b":"INTEGER"},"$.a":{"#.x":"OBJECT",".y":"INTEGER"},"$.a-b":{".z":"INTEGER"},)"
+            R"("$.a.x[*]":{"#":"ARRAY_ELEMENT",".q":"INTEGER"},"$.c[*]":{"#":"ARRAY_ELEMENT","#.m":"OBJECT",".n":"INTEGER"},"$.c[*].m":{".k":"INTEGER"}})");
+}
+
 TEST(types, numbers_are_classified_by_their_digits) {
   const std::pair<const char*, std::string_view> rows[] = {
       {"0", "INTEGER"},

@@ -23,27 +23,34 @@ std::string list_of(const TypeSet& types) {
   return out + "]";
 }
 
-// Each object is a section of its own, named by its path.
+// Each object is a section of its own, named by its path. All names are in the order of their bytes:
+// clients compare views as they are.
 struct SimpleView {
-  json::Object sections;
+  using Lines = std::map<std::string, json::Value>;
+  Lines sections;
+
+  static json::Value as_object(Lines lines) {
+    json::Object out;
+    for (auto& [name, value] : lines) out.add(name, std::move(value));
+    return out;
+  }
 
   void section(const std::string& path, const Shape& shape, bool element) {
-    json::Object out;
-    if (element) out.add("#", "ARRAY_ELEMENT");
+    Lines out;
+    if (element) out.emplace("#", "ARRAY_ELEMENT");
     for (const auto& [name, field] : shape.fields) lines(out, name, field);
-    sections.add(path, std::move(out));
+    sections.emplace(path, as_object(std::move(out)));
     for (const auto& [name, field] : shape.fields) {
       if (field.is_object) section(path + "." + name, field, false);
       if (field.is_array() && field.element->is_object) section(path + "." + name + "[*]", *field.element, true);
     }
   }
 
-  void lines(json::Object& out, const std::string& name, const Shape& field) {
-    // Added without looking for a twin: a model may have very many fields.
-    if (field.is_object || (field.is_array() && field.element->is_object)) out.add("#." + name, "OBJECT");
+  static void lines(Lines& out, const std::string& name, const Shape& field) {
+    if (field.is_object || (field.is_array() && field.element->is_object)) out.emplace("#." + name, "OBJECT");
     if (field.is_array() && (!field.element->is_object || !field.element->scalars.empty()))
-      out.add("." + name + "[*]", field.element->is_array() ? "NULL" : list_of(field.element->scalars));
-    if (!field.scalars.empty() && !field.is_object) out.add("." + name, list_of(field.scalars));
+      out.emplace("." + name + "[*]", field.element->is_array() ? "NULL" : list_of(field.element->scalars));
+    if (!field.scalars.empty() && !field.is_object) out.emplace("." + name, list_of(field.scalars));
   }
 };
 
@@ -67,13 +74,13 @@ json::Value simple_view(const Shape& shape) {
   SimpleView view;
   if (shape.is_array()) {
     if (shape.element->is_object) view.section("$[*]", *shape.element, true);
-    else view.sections.set("$", json::object({{"[*]", list_of(shape.element->scalars)}}));
+    else view.sections.emplace("$", json::object({{"[*]", list_of(shape.element->scalars)}}));
   } else if (shape.is_object) {
     view.section("$", shape, false);
   } else {
-    view.sections.set("$", list_of(shape.scalars));
+    view.sections.emplace("$", list_of(shape.scalars));
   }
-  return std::move(view.sections);
+  return SimpleView::as_object(std::move(view.sections));
 }
 
 json::Value to_json(const Shape& shape) {

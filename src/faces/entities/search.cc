@@ -140,12 +140,13 @@ Result<Plan> search_unsorted(const Look& look, const Query& query, const Model* 
   return s.plan;
 }
 
-// Missing and null first, then numbers by amount, then texts by bytes.
-int compare_fields(const condition::Field& a, const condition::Field& b) {
-  auto group = [](const condition::Field& f) { return f.is_null() ? 0 : f.kind == condition::Field::number ? 1 : 2; };
-  if (group(a) != group(b)) return group(a) < group(b) ? -1 : 1;
-  if (group(a) == 0) return 0;
-  if (group(a) == 1) return json::compare_numbers(a.text, b.text);
+// Numbers by amount, then texts by bytes; missing and null are last whichever way it is sorted.
+int compare_fields(const condition::Field& a, const condition::Field& b, bool descending) {
+  if (a.is_null() || b.is_null()) return a.is_null() - b.is_null();
+  if (descending) return compare_fields(b, a, false);
+  bool number_a = a.kind == condition::Field::number, number_b = b.kind == condition::Field::number;
+  if (number_a != number_b) return number_a ? -1 : 1;
+  if (number_a) return json::compare_numbers(a.text, b.text);
   std::string room_a, room_b;
   return condition::text_of(a, room_a).compare(condition::text_of(b, room_b));
 }
@@ -154,7 +155,12 @@ struct LifeField {
   std::string_view name;
   int (*compare)(const Entity& a, const Entity& b);
 };
-int by_time(Time a, Time b) { return a < b ? -1 : a > b; }
+// To the millisecond, as people see times: what was written together is parted by id.
+int by_time(Time a, Time b) {
+  a /= kMillisecond;
+  b /= kMillisecond;
+  return a < b ? -1 : a > b;
+}
 constexpr LifeField kLifeFields[] = {
     {"id", [](const Entity& a, const Entity& b) { return a.id.compare(b.id); }},
     {"state", [](const Entity& a, const Entity& b) { return a.state.compare(b.state); }},
@@ -165,11 +171,10 @@ constexpr LifeField kLifeFields[] = {
 };
 
 int compare_by(const SortKey& key, const Entity& a, const Entity& b) {
+  if (key.path) return compare_fields(key.path->find(a.data), key.path->find(b.data), key.descending);
   int order = 0;
-  if (key.path) order = compare_fields(key.path->find(a.data), key.path->find(b.data));
-  else
-    for (const LifeField& f : kLifeFields)
-      if (f.name == key.field) order = f.compare(a, b);
+  for (const LifeField& f : kLifeFields)
+    if (f.name == key.field) order = f.compare(a, b);
   return key.descending ? -order : order;
 }
 
@@ -206,7 +211,31 @@ Result<Plan> search(const Look& look, const Query& query, const Model* model, co
   return plan;
 }
 
-Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given) {
+// "@state" is a fact of its life; "state" too, unless the documents have a field of that name.
+static Result<SortKey> sort_key(std::string_view word, const Model* model) {
+  SortKey key;
+  if (word.starts_with('-')) {
+    key.descending = true;
+    word.remove_prefix(1);
+  }
+  for (std::string_view order : {":asc", ":desc", ":ASC", ":DESC"}) {
+    if (!word.ends_with(order)) continue;
+    key.descending = order[1] == 'd' || order[1] == 'D';
+    word.remove_suffix(order.size());
+  }
+  bool meta = word.starts_with('@');
+  if (meta) word.remove_prefix(1);
+  bool life = std::any_of(std::begin(kLifeFields), std::end(kLifeFields), [&](const LifeField& f) { return f.name == word; });
+  if (word.empty() || (meta && !life)) return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by '{}'; use for example sort=$.name:asc or sort=@creationDate:desc", word));
+  key.field = word;
+  condition::Path path(word);
+  if (meta || (life && !(model && path.plain() && shape_at(model->shape, path.name())))) return key;
+  if (!path.plain()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by the list '{}'", word));
+  key.path = std::move(path);
+  return key;
+}
+
+Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given, const Model* model) {
   std::vector<SortKey> out;
   for (const std::string& list : given) {
     std::string_view rest = list;
@@ -214,21 +243,7 @@ Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given) {
       size_t comma = rest.find(',');
       std::string_view word = rest.substr(0, comma);
       rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
-      SortKey key;
-      if (word.starts_with('-')) {
-        key.descending = true;
-        word.remove_prefix(1);
-      }
-      for (std::string_view order : {":asc", ":desc", ":ASC", ":DESC"}) {
-        if (!word.ends_with(order)) continue;
-        key.descending = order[1] == 'd' || order[1] == 'D';
-        word.remove_suffix(order.size());
-      }
-      if (word.empty()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by '{}'; use for example sort=$.name,-creationDate", list));
-      bool life = std::any_of(std::begin(kLifeFields), std::end(kLifeFields), [&](const LifeField& f) { return f.name == word; });
-      key.field = word;
-      if (!life) key.path.emplace(word);
-      if (key.path && !key.path->plain()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by the list '{}'", word));
+      TRY(SortKey key, sort_key(word, model));
       out.push_back(std::move(key));
     }
   }

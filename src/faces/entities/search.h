@@ -17,8 +17,8 @@ struct SortKey {
   std::string field;
   bool descending = false;
 };
-// "$.n", "$.n:desc", "-state", several parted by commas.
-Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given);
+// "$.n", "n:desc", "-state", "@state:asc", several parted by commas. `model` may be null.
+Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given, const Model* model);
 
 struct Query {
   std::string tenant;

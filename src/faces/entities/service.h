@@ -72,7 +72,11 @@ class Service {
   Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number) const;
 
   // Many are removed in turns of their own, so that others are served in between.
-  void remove_all(const Who& who, const std::string& name, int32_t version, std::optional<json::Value> condition, Done done);
+  struct Removal {
+    std::optional<json::Value> condition{};  // which of them; all without
+    bool verbose = false;                    // the answer lists the ids
+  };
+  void remove_all(const Who& who, const std::string& name, int32_t version, Removal removal, Done done);
   void set_indexes(const Who& who, json::Value body, Done done);
   // Goes on with indexes that were being filled when the server stopped.
   Result<void> resume_filling();
@@ -87,7 +91,7 @@ class Service {
   struct TrailReader;
   void next_chunk(std::shared_ptr<Chunks> chunks);
   void submit(const Who& who, Input input, Done done);
-  Result<Bytes> remove_many(const Who& who, const Query& query, const Model& model);
+  Result<Bytes> remove_many(const Who& who, const Query& query, const Model& model, bool verbose);
   void fill(const std::string& tenant, const std::string& name, int32_t version);
   void run_job(const std::string& tenant, const std::string& id, const Query& query);
   Result<Bytes> act_and_wait(const Who& who, std::string verb, json::Value body);

@@ -8,20 +8,37 @@ namespace pawl::entities {
 
 namespace {
 
-// The values of a unique key, or nothing when one of them is missing: such entities are not compared.
-std::optional<std::string> unique_values(const UniqueKey& key, std::string_view data) {
-  std::string out;
+struct UniqueValues {
+  std::string bytes;
+  std::string missing;  // a path without a value
+  size_t found = 0;
+  // An entity that lacks one of the values is not compared.
+  bool whole() const { return missing.empty(); }
+  bool operator==(const UniqueValues& other) const { return whole() && other.whole() && bytes == other.bytes; }
+};
+
+UniqueValues unique_values(const UniqueKey& key, std::string_view data) {
+  UniqueValues out;
   for (const std::string& path : key.paths) {
     condition::Field field = condition::Path(path).find(data);
-    if (field.is_null()) return std::nullopt;
+    if (field.is_null()) {
+      out.missing = path;
+      continue;
+    }
+    ++out.found;
     Bytes part;
     Writer w(part);
     w.u8(field.kind);
     std::string room;
     w.str(condition::text_of(field, room));
-    out += part;
+    out.bytes += part;
   }
   return out;
+}
+
+std::unexpected<Error> refuse_unique(Code code, std::string reason, const Model& model, const UniqueKey& key, std::string_view why) {
+  return fail(code, std::move(reason), fmt::format("unique key '{}' of model {} version {}: {}", key.name, model.name, model.version, why),
+              json::print(json::object({{"uniqueKey", key.name}, {"entityName", model.name}, {"entityVersion", model.version}})));
 }
 
 // Empty for a state that it did not come from, or does not go to.
@@ -34,17 +51,16 @@ void note_move(Turn& turn, std::string_view tenant, std::string_view model, int3
 
 Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data) {
   for (const UniqueKey& key : model.unique_keys) {
-    auto now = unique_values(key, data);
-    auto before = old_data.empty() ? std::nullopt : unique_values(key, old_data);
-    if (before && before != now) turn.erase(unique_key(tenant, model.name, model.version, key.name, *before));
-    if (!now || before == now) continue;
-    Key cell_key = unique_key(tenant, model.name, model.version, key.name, *now);
+    UniqueValues now = unique_values(key, data), before;
+    if (!old_data.empty()) before = unique_values(key, old_data);
+    else before.missing = "all";
+    if (now.found && !now.whole()) return refuse_unique(Code::unprocessable, "INVALID_UNIQUE_KEY", model, key, fmt::format("'{}' has no value; give all of its fields or none", now.missing));
+    if (before.whole() && before != now) turn.erase(unique_key(tenant, model.name, model.version, key.name, before.bytes));
+    if (!now.whole() || before == now) continue;
+    Key cell_key = unique_key(tenant, model.name, model.version, key.name, now.bytes);
     TRY(Cell holder, turn.read(cell_key));
     if (holder.exists() && holder.value() != id)
-      return fail(Code::conflict, "UNIQUE_KEY_VIOLATION",
-                  fmt::format("another entity of model {} version {} has the same values for the unique key '{}'; change them or update that entity", model.name,
-                              model.version, key.name),
-                  json::print(json::object({{"uniqueKey", key.name}, {"entityName", model.name}, {"entityVersion", model.version}})));
+      return refuse_unique(Code::conflict, "UNIQUE_VIOLATION", model, key, "another entity has the same values; change them or update that entity");
     turn.write(cell_key, Bytes(id));
   }
   return {};
@@ -80,7 +96,7 @@ Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model
 
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity, std::string_view tx) {
   for (const UniqueKey& key : model.unique_keys)
-    if (auto values = unique_values(key, entity.data)) turn.erase(unique_key(tenant, model.name, model.version, key.name, *values));
+    if (UniqueValues held = unique_values(key, entity.data); held.whole()) turn.erase(unique_key(tenant, model.name, model.version, key.name, held.bytes));
   if (!model.indexes.empty()) turn.erase(indexed_key(tenant, entity.id));
   for (std::string_view timer : entity.timers) turn.withdraw(timer);
   note_move(turn, tenant, entity.model, entity.version, entity.state, std::nullopt);

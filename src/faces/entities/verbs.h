@@ -2,6 +2,7 @@
 // The short verbs of the program, and what they share.
 
 #include "faces/entities/entity.h"
+#include "faces/entities/model.h"
 #include "json/value.h"
 #include "kernel/turn.h"
 
@@ -30,6 +31,7 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body);
+Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids);  // null: they are not listed
 
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body);

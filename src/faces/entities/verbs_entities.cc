@@ -67,6 +67,15 @@ Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value
   return Bytes("{}");
 }
 
+Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids) {
+  json::Value out = json::object({
+      {"entityModelClassId", model.id()},
+      {"deleteResult", json::object({{"numberOfEntitites", count}, {"numberOfEntititesRemoved", count}, {"idToError", json::Object()}})},
+  });
+  if (ids) out.object().add("ids", *ids);
+  return json::print(out);
+}
+
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(ModelPtr model, model_of(turn, tenant, model_name(body), model_version(body)));
   std::optional<condition::Condition> condition;
@@ -83,11 +92,12 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
   }));
   std::string tx = turn.dice().uuid1(turn.now());
   for (const Found& found : all) TRY_OK(remove_entity(turn, tenant, *model, found.view, tx));
-  auto count = static_cast<uint64_t>(all.size());
-  return json::print(json::object({
-      {"entityModelClassId", model->id()},
-      {"deleteResult", json::object({{"numberOfEntitites", count}, {"numberOfEntititesRemoved", count}, {"idToError", json::Object()}})},
-  }));
+  const json::Value* verbose = body.find("verbose");
+  bool listed = verbose && verbose->is_bool() && verbose->boolean();
+  json::Array ids;
+  for (const Found& found : all)
+    if (listed) ids.emplace_back(found.view.id);
+  return removal_answer(*model, all.size(), listed ? &ids : nullptr);
 }
 
 }  // namespace pawl::entities

@@ -77,6 +77,27 @@ Result<std::string> scalar_path(const Model& model, const json::Value& given) {
   return "$." + parsed.name();
 }
 
+std::unexpected<Error> bad_key(std::string message) { return fail(Code::unprocessable, "INVALID_UNIQUE_KEY_DEFINITION", std::move(message)); }
+
+// {"id":"by-email","fields":["$.email"]}; without an id the paths name it.
+Result<UniqueKey> unique_key_of(const Model& model, const json::Value& given) {
+  UniqueKey key;
+  const json::Value* fields = given.is_array() ? &given : given.find("fields");
+  if (!fields) fields = given.find("paths");
+  if (!fields || !fields->is_array() || fields->array().empty()) return bad_key("each unique key needs an array of 'fields'");
+  for (const json::Value& f : fields->array()) {
+    auto path = scalar_path(model, f);
+    if (!path) return bad_key(path.error().message);
+    key.paths.push_back(*std::move(path));
+  }
+  key.name = given.string_or("id", given.string_or("name"));
+  if (key.name.empty())
+    for (const std::string& path : key.paths) key.name += path;
+  if (std::any_of(model.unique_keys.begin(), model.unique_keys.end(), [&](const UniqueKey& k) { return k.name == key.name; }))
+    return bad_key(fmt::format("two unique keys are named '{}'", key.name));
+  return key;
+}
+
 }  // namespace
 
 std::string_view model_name(const json::Value& body) { return body.string_or("name"); }
@@ -170,25 +191,13 @@ Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Valu
 Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
   const json::Value* keys = body.find("keys");
-  if (!keys || !keys->is_array()) return fail(Code::invalid, "BAD_REQUEST", "give an array of unique keys: [{\"name\":\"by-email\",\"fields\":[\"$.email\"]}]");
+  if (!keys || !keys->is_array()) return fail(Code::invalid, "BAD_REQUEST", "give an array of unique keys: [{\"id\":\"by-email\",\"fields\":[\"$.email\"]}]");
   std::vector<Key> held;
   TRY_OK(turn.scan(unique_prefix(tenant, model.name, model.version), [&](BytesView key, const Cell&) { return held.emplace_back(key), true; }));
   for (const Key& key : held) turn.erase(key);
   model.unique_keys.clear();
   for (const json::Value& given : keys->array()) {
-    UniqueKey key;
-    const json::Value* fields = given.is_array() ? &given : given.find("fields");
-    if (!fields) fields = given.find("paths");
-    if (!fields || !fields->is_array() || fields->array().empty()) return fail(Code::invalid, "BAD_REQUEST", "each unique key needs an array of 'fields'");
-    for (const json::Value& f : fields->array()) {
-      TRY(std::string path, scalar_path(model, f));
-      key.paths.push_back(std::move(path));
-    }
-    key.name = given.string_or("name");
-    for (const std::string& path : key.paths)
-      if (given.string_or("name").empty()) key.name += path;
-    if (std::any_of(model.unique_keys.begin(), model.unique_keys.end(), [&](const UniqueKey& k) { return k.name == key.name; }))
-      return fail(Code::invalid, "BAD_REQUEST", fmt::format("two unique keys are named '{}'", key.name));
+    TRY(UniqueKey key, unique_key_of(model, given));
     model.unique_keys.push_back(std::move(key));
   }
   std::vector<Entity> all;

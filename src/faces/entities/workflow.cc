@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "json/text.h"
+
 namespace pawl::entities {
 
 namespace {
@@ -19,6 +21,9 @@ std::unexpected<Error> impossible(fmt::format_string<Args...> format, Args&&... 
 
 // More than anybody draws; a document of 10 MiB could hold many more.
 constexpr size_t kStates = 10'000;
+constexpr std::string_view kExternal = "EXTERNAL";
+constexpr std::string_view kExternalized = "externalized";  // the same, as clients of later versions spell it
+constexpr size_t kNotes = 64 * 1024;
 
 struct ModeName {
   std::string_view name;
@@ -58,9 +63,14 @@ class Fields {
     if (*n) out_.add(std::string(name), *n);
     return *n;
   }
-  // As it is, uninterpreted.
-  void keep(std::string_view name) {
-    if (const json::Value* v = from_.find(name)) out_.add(std::string(name), *v);
+  // What the client keeps with the definition for itself: an object, uninterpreted.
+  Result<void> notes(std::string_view name) {
+    const json::Value* v = from_.find(name);
+    if (!v || v->is_null()) return {};
+    if (!v->is_object()) return impossible("{}: '{}' must be an object", where_, name);
+    if (size_t size = json::print(*v).size(); size > kNotes) return impossible("{}: '{}' has {} bytes; at most {} are allowed", where_, name, size, kNotes);
+    out_.add(std::string(name), *v);
+    return {};
   }
   Result<std::optional<condition::Condition>> criterion() {
     const json::Value* v = from_.find("criterion");
@@ -83,7 +93,9 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   json::Object out, config_out;
   Fields fields(from, out, where);
   Processor p;
-  TRY(std::string type, fields.text("type", true));
+  TRY(std::string type, fields.text("type", false));
+  // Workflows written for the hosted service leave it out.
+  if (type.empty()) out.add("type", type = kExternal);
   TRY(p.name, fields.text("name", true));
   TRY(p.mode_text, fields.text("executionMode", false));
   for (const ModeName& row : kModes)
@@ -104,9 +116,9 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   TRY(p.durable, c.flag("durable", false));
   p.start_new_tx = beside || inside;
   out.add("config", std::move(config_out));
-  fields.keep("annotations");
+  TRY_OK(Fields(from, out, named).notes("annotations"));
   exported.emplace_back(std::move(out));
-  if (type != "EXTERNAL") return impossible("{}: unknown type '{}'; the only one is EXTERNAL", named, type);
+  if (type != kExternal && type != kExternalized) return impossible("{}: unknown type '{}'; the only one is {}", named, type, kExternal);
   if (p.start_new_tx && p.mode != Mode::commit_before_dispatch)
     return impossible("{}: startNewTxOnDispatch is for executionMode COMMIT_BEFORE_DISPATCH only, not for '{}'", named, p.mode_text);
   return p;
@@ -177,7 +189,8 @@ Result<Transition> read_transition(const json::Value& from, json::Array& exporte
     }
     if (!list.empty()) out.add("processors", std::move(list));
   }
-  named.keep("annotations");
+  TRY_OK(named.notes("annotations"));
+  TRY_OK(named.notes("criterionAnnotations"));
   exported.emplace_back(std::move(out));
   return t;
 }
@@ -202,7 +215,7 @@ Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out
         }
       }
       if (!list.empty()) state.add("transitions", std::move(list));
-      if (const json::Value* notes = m.value.find("annotations")) state.add("annotations", *notes);
+      TRY_OK(Fields(m.value, state, fmt::format("workflow \"{}\", state \"{}\"", w.name, m.name)).notes("annotations"));
       exported.add(m.name, std::move(state));
     }
   }
@@ -223,7 +236,8 @@ Result<Workflow> read_workflow(const json::Value& from, json::Array& exported) {
   TRY(w.active, fields.flag("active", true, true));
   TRY(w.criterion, fields.criterion());
   TRY_OK(read_states(w, from, out));
-  fields.keep("annotations");
+  TRY_OK(fields.notes("annotations"));
+  TRY_OK(fields.notes("criterionAnnotations"));
   exported.emplace_back(std::move(out));
   return w;
 }

@@ -40,6 +40,18 @@ TEST(workflow, what_can_never_run_is_refused) {
   EXPECT_TRUE(reason(R"({"A":{"transitions":[{"name":5}]}})").starts_with("BAD_REQUEST"));
 }
 
+TEST(workflow, what_later_clients_write_is_taken) {
+  const std::string states = R"({"A":{"transitions":[{"name":"t","next":"A","manual":true,"processors":[{"type":"externalized","name":"p","config":{},"annotations":{"p":1}}],"criterionAnnotations":{"c":[2]}}]}})";
+  EXPECT_EQ(reason(states), "");
+  Flows flows = *import({}, R"({"workflows":[)" + workflow("a", states) + "]}");
+  EXPECT_NE(json::print(flows.definitions).find(R"("type":"externalized")"), std::string::npos);
+  EXPECT_NE(json::print(flows.definitions).find(R"("annotations":{"p":1})"), std::string::npos);
+  EXPECT_NE(json::print(flows.definitions).find(R"("criterionAnnotations":{"c":[2]})"), std::string::npos);
+  EXPECT_TRUE(reason(R"({"A":{"annotations":"text"}})").starts_with("VALIDATION_FAILED"));
+  EXPECT_TRUE(reason(R"({"A":{"annotations":{"x":")" + std::string(70'000, 'x') + R"("}}})").starts_with("VALIDATION_FAILED"));
+  EXPECT_EQ(reason(R"({"A":{"annotations":null}})"), "");
+}
+
 TEST(workflow, modes_merge_replace_and_activate) {
   const std::string plain = R"({"A":{},"B":{}})";
   Flows two = *import({}, R"({"importMode":"REPLACE","workflows":[)" + workflow("a", plain) + "," + workflow("b", plain) + "]}");

@@ -28,7 +28,7 @@ Result<json::Value> data_of(const Exchange& e, const json::Value& from) {
 }
 
 void say_transaction(const ExchangePtr& e, Result<Bytes> answer) {
-  if (!answer) return e->refuse(answer.error(), R"(,"transactionInfo":{"entityIds":[]})");
+  if (!answer) return e->refuse(answer.error());
   auto parsed = json::parse(*answer);
   json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")}, {"entityIds", inner(*parsed, "entityIds")}});
   std::string more = ",\"transactionInfo\":" + json::print(info);
@@ -82,7 +82,17 @@ Result<void> change(const ExchangePtr& e, Item::Op op) {
 Result<void> create_entity(const ExchangePtr& e) {
   TRY(Item item, create_item(*e, inner(e->payload, "payload")));
   std::vector<Item> items;
-  items.push_back(std::move(item));
+  const json::Value& data = inner(inner(e->payload, "payload"), "data");
+  if (!data.is_array() || data.array().empty()) {
+    items.push_back(std::move(item));
+  } else {  // several in one transaction, as an array in the body of POST /entity is
+    if (data.array().size() > kMaxWindow) return bad_request(fmt::format("one request creates at most {} entities", kMaxWindow));
+    for (const json::Value& one : data.array()) {
+      items.push_back(item_of(Item::create, one));
+      items.back().model = item.model;
+      items.back().version = item.version;
+    }
+  }
   write(e, std::move(items));
   return {};
 }
@@ -112,6 +122,7 @@ Result<void> fire_transition(const ExchangePtr& e) {
 }
 
 Result<void> delete_entity(const ExchangePtr& e) {
+  e->empty += fmt::format(",\"entityId\":{}", json::quote(e->payload.string_or("entityId")));
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   e->service().act(e->who, "remove", json::object({{"id", id}}), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
@@ -148,7 +159,7 @@ Result<void> update_collection(const ExchangePtr& e) {
     json::Array ids;
     for (const json::Value& chunk : parsed->array()) {
       if (const json::Value* error = chunk.find("error"))
-        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, false}, R"(,"transactionInfo":{"entityIds":[]})");
+        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, false});
       for (const json::Value& id : inner(chunk, "entityIds").array()) ids.push_back(id);
     }
     json::Value info = json::object({{"transactionId", inner(parsed->array().back(), "transactionId")}, {"entityIds", std::move(ids)}});
@@ -160,7 +171,7 @@ Result<void> update_collection(const ExchangePtr& e) {
 
 Result<void> delete_all_entities(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
-  e->service().remove_all(e->who, model.first, model.second, std::nullopt, [e](Result<Bytes> a) {
+  e->service().remove_all(e->who, model.first, model.second, {}, [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     auto parsed = json::parse(*a);
     const json::Value& result = inner(*parsed, "deleteResult");

@@ -99,7 +99,7 @@ Result<void> search_entities(const ExchangePtr& e) {
   query.limit = static_cast<size_t>(limit ? limit : 1000);
   if (e->who.token.empty()) return in_background(e, std::move(query));
   json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"limit", static_cast<uint64_t>(query.limit)}});
-  if (const json::Value* condition = e->payload.find("condition")) body.object().add("condition", *condition);
+  if (e->has("condition")) body.object().add("condition", *e->payload.find("condition"));
   e->service().act(e->who, "find", std::move(body), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     say_lines(*e, *a);
@@ -112,7 +112,7 @@ Result<void> entity_stats(const ExchangePtr& e) {
   auto say = [&](const std::string& name, int32_t version) {
     e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name), version, e->service().counts().total(e->tenant(), name, version)));
   };
-  if (e->payload.find("model")) {
+  if (e->has("model")) {
     TRY(auto model, e->model(e->payload));
     say(model.first, model.second);
   } else {
@@ -125,7 +125,7 @@ Result<void> entity_stats(const ExchangePtr& e) {
 
 Result<void> entity_stats_by_state(const ExchangePtr& e) {
   std::optional<std::pair<std::string, int32_t>> only;
-  if (e->payload.find("model")) {
+  if (e->has("model")) {
     TRY(only, e->model(e->payload));
   }
   const json::Value* states = e->payload.find("states");

@@ -25,6 +25,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   const std::string id;  // of the request event
   const json::Value payload;
   std::string reply_type;
+  std::string empty;  // members that the reply has even when it fails
 
   Service& service() { return face.service(); }
   const std::string& tenant() const { return who.caller.tenant; }
@@ -34,12 +35,13 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void say(std::string_view more);
   void say_warnings(const json::Value& answer, std::string& more) const;
   void end();
-  void refuse(const Error& error, std::string_view more = {});
+  void refuse(const Error& error);
 
   Result<std::pair<std::string, int32_t>> model(const json::Value& from) const;  // its "model"
   Result<std::string> uuid(const json::Value& from, std::string_view name) const;
   Result<std::optional<Time>> time(std::string_view name) const;
   int64_t number(std::string_view name, int64_t otherwise) const;
+  bool has(std::string_view name) const;  // clients send what they leave out as null
 
  private:
   Finished finished_;
@@ -52,7 +54,7 @@ struct EventRow {
   std::string_view request;
   std::string_view reply;
   Result<void> (*handle)(const ExchangePtr&);
-  std::string_view empty;  // members that the reply has even when it fails
+  std::string_view empty;  // as Exchange has it: clients insist on what a reply's schema requires
 };
 
 const EventRow* find_event(Call5 call, std::string_view type);

@@ -164,8 +164,8 @@ class Stream final : public MemberReactor {
     auto body = payload_of(incoming_);
     if (incoming_.type() != "CalculationMemberJoinEvent" || !body)
       return refuse(grpc::StatusCode::INVALID_ARGUMENT, "the first event must be a CalculationMemberJoinEvent");
-    std::string_view legal = body->string_or("joinedLegalEntityId", caller_.tenant);
-    if (legal != caller_.tenant) return refuse(grpc::StatusCode::PERMISSION_DENIED, "joinedLegalEntityId is not the caller's tenant");
+    std::string_view legal = body->string_or("joinedLegalEntityId");
+    if (!legal.empty() && legal != caller_.tenant) return refuse(grpc::StatusCode::PERMISSION_DENIED, "joinedLegalEntityId is not the caller's tenant");
     std::vector<std::string> tags;
     if (const json::Value* list = body->find("tags"); list && list->is_array())
       for (const json::Value& t : list->array())
