@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hash.h"
 #include "kernel/cell.h"
 
 namespace pawl::worlds {
@@ -25,7 +26,12 @@ inline Key cells_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at
 inline Key cells_prefix(const Place& p, std::string_view workflow) { return prefix({kProgram, p.tenant, "at", p.world, "c", workflow}); }
 inline Key cell_key(const Place& p, std::string_view workflow, BytesView k) { return cells_prefix(p, workflow).append(k); }
 inline Key dirty_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "d"}); }
-inline Key dirty_key(const Place& p, std::string_view workflow, BytesView k) { return prefix({kProgram, p.tenant, "at", p.world, "d", workflow}).append(k); }
+// Marks stand in the order of the index, which goes by the key's hash: what a snapshot takes together
+// then lies together there. Eight bytes of it are order enough.
+inline constexpr size_t kMarkLead = 8;
+inline Key dirty_key(const Place& p, std::string_view workflow, BytesView k) {
+  return prefix({kProgram, p.tenant, "at", p.world, "d", workflow}).append(view(sha256(k)).substr(0, kMarkLead)).append(k);
+}
 inline Key pending_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "p"}); }
 inline Key pending_key(const Place& p, BytesView intent) { return pending_prefix(p).append(intent); }
 inline Key queued_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "q"}); }
@@ -33,7 +39,7 @@ inline Key queued_key(const Place& p, uint64_t n) { return queued_prefix(p).appe
 inline Key proposals_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "g"}); }
 inline Key proposal_key(const Place& p, uint64_t id) { return proposals_prefix(p).append(ordered64(id)); }
 
-// Of a key below cells_prefix(place) or dirty_prefix(place): whose cell it is.
+// Of a key below cells_prefix(place): whose cell it is.
 struct CellAt {
   std::string workflow;
   Bytes key;
@@ -42,6 +48,13 @@ inline CellAt cell_at(const Place& p, BytesView at) {
   const size_t lead = cells_prefix(p).size();
   const size_t zero = std::min(at.find('\0', lead), at.size() - 1);
   return {std::string(at.substr(lead, zero - lead)), Bytes(at.substr(zero + 1))};
+}
+
+// The same of a key below dirty_prefix(place), whose name is as long as that of cells.
+inline CellAt marked_at(const Place& p, BytesView at) {
+  CellAt out = cell_at(p, at);
+  out.key.erase(0, kMarkLead);
+  return out;
 }
 
 inline Key command_key(const Place& p, std::string_view id) { return key({kProgram, p.tenant, "at", p.world, "k", id}); }

@@ -109,6 +109,7 @@ class WorldsProgram final : public Program {
   Result<Bytes> timer(Turn& turn, const Input& input) const;
   Result<Bytes> drain(Turn& turn, const Input& input) const;
   Result<Bytes> snapshot(Turn& turn, const Input& input) const;
+  Result<Bytes> take_snapshot(Turn& turn, const Place& place, std::optional<BytesView> from) const;
   Result<Bytes> compact(Turn& turn, const Input& input) const;
   Result<Bytes> govern(Turn& turn, const Input& input) const;
   Result<Bytes> fork(Turn& turn, const Input& input) const;
