@@ -64,6 +64,8 @@ Result<void> Host::open() {
   auto& replies = metrics_.counter("pawl_replies_total");
   auto& ran = metrics_.counter("pawl_turns_total");
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
+  constexpr int64_t kMostMiB = 1 << 20;
+  options.cache_bytes = static_cast<size_t>(std::min(config_.number("cell-cache"), kMostMiB)) << 20;
   options.drove = [&](double seconds, size_t n) {
     ran.add(n);
     turn_seconds.observe(static_cast<Time>(seconds * 1e9 / static_cast<double>(n)));

@@ -26,6 +26,7 @@ const std::vector<Setting>& settings() {
       {"admin", "admin", "PAWL_ADMIN", {"CYODA_ADMIN_PORT"}, address, "127.0.0.1:9091", "address of health probes and metrics"},
       {"threads", "threads", "PAWL_THREADS", {}, number, "2", "I/O threads of the HTTP API"},
       {"connections", "connections", "PAWL_CONNECTIONS", {}, number, "10000", "HTTP connections at once; more are told to come back"},
+      {"cell-cache", "cell_cache", "PAWL_CELL_CACHE", {}, number, "256", "MiB of cells that are kept in memory; others are read from the rows when they are needed"},
       {"auth", "auth", "PAWL_AUTH", {"CYODA_IAM_MODE"}, text, "none", "who is asked who they are: none (nobody), jwt (everyone)"},
       {"insecure", "insecure", "PAWL_INSECURE", {}, boolean, "false", "allow --auth none on addresses that other machines reach"},
       {"tenant", "none.tenant", "PAWL_TENANT", {}, text, "mock-tenant", "the tenant of everyone under --auth none"},
