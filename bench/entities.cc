@@ -90,15 +90,6 @@ double cost_us(Run&& run) {
   return (cpu_seconds() - before) * 1e6 / static_cast<double>(loaded.answers);
 }
 
-// Until the rows have put in order what was loaded: that is the cost of loading.
-void let_settle() {
-  for (double until = seconds() + 60; seconds() < until;) {
-    double before = cpu_seconds();
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    if (cpu_seconds() - before < 0.05) return;
-  }
-}
-
 void bench_requests(Report& report) {
   Customers customers("entities");
   double bare = 0, create = 0, move = 0, get = 0;

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(Report&, Facts&);
   };
-  static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http}, {"processes", bench_processes}, {"entities", bench_entities}, {"lifecycle", bench_lifecycle}, {"worlds", bench_worlds}};
+  static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http}, {"processes", bench_processes}, {"entities", bench_entities}, {"lifecycle", bench_lifecycle}, {"worlds", bench_worlds}, {"world-cells", bench_world_cells}};
   Report report;
   Facts facts;
   fmt::print("disk sync before: {:.3f} ms\n", sync_ms("."));

@@ -27,6 +27,14 @@ double cpu_seconds() {
   return of(r.ru_utime) + of(r.ru_stime);
 }
 
+void let_settle() {
+  for (double until = seconds() + 60; seconds() < until;) {
+    double before = cpu_seconds();
+    pause(0.5);
+    if (cpu_seconds() - before < 0.05) return;
+  }
+}
+
 double Latencies::p(double percent) {
   if (us.empty()) return 0;
   std::sort(us.begin(), us.end());

@@ -10,6 +10,8 @@ namespace pawl::bench {
 double seconds();
 void pause(double for_seconds);  // sleeps; 0: not at all      // steady
 double cpu_seconds();  // of this process, all threads
+// Until the rows have put in order what was loaded: that is the cost of loading.
+void let_settle();
 
 struct Latencies {
   std::vector<double> us;

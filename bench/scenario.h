@@ -28,5 +28,6 @@ void bench_processes(Report& report, Facts& facts);
 void bench_entities(Report& report, Facts& facts);
 void bench_lifecycle(Report& report, Facts& facts);
 void bench_worlds(Report& report, Facts& facts);
+void bench_world_cells(Report& report, Facts& facts);
 
 }  // namespace pawl::bench
