@@ -103,7 +103,8 @@ class Engine {
     Event event;
     std::vector<std::pair<const Workflow*, Event>> deliveries{};
   };
-  struct Cells {  // an instance and what it was
+  struct Cells {  // an instance, what it was, and where it stands
+    Key where;
     std::shared_ptr<const Instance> before;
     Instance now;
   };
@@ -117,7 +118,7 @@ class Engine {
   Result<void> agree(BytesView payload) const;  // with what a replay follows
   Result<void> refuse_while_busy() const;
   Result<Cells> read_cell(const Workflow& workflow, BytesView key);
-  void save(std::string_view workflow, BytesView key, Cells& cells);
+  void save(std::string_view workflow, BytesView key, Cells cells);
   Result<void> use_manifest(Loaded loaded);
   Result<Loaded> load_manifest(const Manifest& manifest, const std::vector<Node>& extra) const;
   Result<Bytes> fetch(const Module& module) const;
@@ -193,6 +194,7 @@ class Engine {
     Bytes key;
   };
   Result<std::optional<Key>> materialize(BytesView from, size_t most, size_t budget);
+  Result<std::optional<Key>> take_epoch(uint64_t epoch, BytesView from, size_t& most, size_t& budget);
   Result<size_t> bring_in(const std::string& workflow, std::span<const Marked> cells, size_t& budget);
   Result<Bytes> snapshot_blob();
   Result<void> replay_one(const cbor::Value& rec);
@@ -200,6 +202,7 @@ class Engine {
 
   Turn& turn_;
   Place place_;
+  const Key head_at_;
   const Runtime& runtime_;
   mutable Blobs blobs_;
   std::shared_ptr<const World> world_;    // shared with the cell's cache; edit() makes a copy

@@ -131,7 +131,7 @@ Result<Bytes> WorldsProgram::take_snapshot(Turn& turn, const Place& place, std::
   TRY_OK(engine.open());
   TRY(std::optional<Key> left, engine.prepare_snapshot(from));
   if (left) {
-    const std::string next = effect_id(place, "snapshot-" + std::to_string(engine.head().marks));
+    const std::string next = effect_id(place, "snapshot-" + std::to_string(turn.dice().next()));
     turn.open(Effect{next, To::cell, std::string(kProgram), place.tenant, "snapshot", 0, std::move(*left)});
     turn.answer_later(next);
     TRY_OK(engine.close());

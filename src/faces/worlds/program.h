@@ -89,7 +89,7 @@ class WorldsProgram final : public Program {
   std::string_view name() const override { return kProgram; }
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
-  uint32_t view_version() const override { return 2; }
+  uint32_t view_version() const override { return 3; }
   const Builtins& builtins() const { return builtins_; }
   const Runtime& runtime() const { return runtime_; }
 

@@ -81,10 +81,10 @@ Result<size_t> Engine::bring_in(const std::string& workflow, std::span<const Mar
   return updated.taken;
 }
 
-// From the mark `from` on; where the next turn goes on, nothing when none is marked any more.
-Result<std::optional<Key>> Engine::materialize(BytesView from, size_t most, size_t budget) {
+// The marks of one epoch that is over, from `from` on; where to go on, nothing when none is left.
+Result<std::optional<Key>> Engine::take_epoch(uint64_t epoch, BytesView from, size_t& most, size_t& budget) {
   std::vector<Marked> marked;
-  TRY_OK(turn_.scan(dirty_prefix(place_), [&](BytesView at, const Cell&) {
+  TRY_OK(turn_.scan(dirty_prefix(place_, epoch), [&](BytesView at, const Cell&) {
     CellAt where = marked_at(place_, at);
     marked.push_back({Key(at), std::move(where.workflow), std::move(where.key)});
     return marked.size() <= most;
@@ -94,6 +94,7 @@ Result<std::optional<Key>> Engine::materialize(BytesView from, size_t most, size
     next = std::move(marked.back().mark);
     marked.pop_back();
   }
+  most -= marked.size();
   for (size_t at = 0; at < marked.size();) {
     size_t end = at + 1;
     while (end < marked.size() && marked[end].workflow == marked[at].workflow) ++end;
@@ -103,10 +104,32 @@ Result<std::optional<Key>> Engine::materialize(BytesView from, size_t most, size
     next = marked[at].mark;
     break;
   }
-  ++head_.marks;  // what changes from now on is marked anew
-  // What changed behind this pass is for another one.
-  if (!next && !from.empty())
-    TRY_OK(turn_.scan(dirty_prefix(place_), [&](BytesView at, const Cell&) { return next = Key(at), false; }));
+  return next;
+}
+
+// Epoch after epoch, because what changes meanwhile is marked in a new one. Where the next turn goes on,
+// nothing when no cell is marked any more.
+Result<std::optional<Key>> Engine::materialize(BytesView from, size_t most, size_t budget) {
+  TRY(Cell cell, turn_.read(epoch_key(place_)));
+  const uint64_t first = cell.exists() ? read_ordered64(cell.value()) : 0;
+  uint64_t epoch = first;
+  std::optional<Key> next;
+  while (!next) {
+    if (epoch == head_.marks) {
+      bool any = false;
+      TRY_OK(turn_.scan(dirty_prefix(place_, epoch), [&](BytesView, const Cell&) { return any = true, false; }));
+      if (!any) break;
+      ++head_.marks;
+    }
+    const Key begin = dirty_prefix(place_, epoch);
+    if (most == 0 || budget == 0) {
+      next = begin;
+      break;
+    }
+    TRY(next, take_epoch(epoch, from.starts_with(begin) ? from : BytesView(begin), most, budget));
+    if (!next) ++epoch;
+  }
+  if (epoch != first) turn_.write(epoch_key(place_), ordered64(epoch));
   return next;
 }
 

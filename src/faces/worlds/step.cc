@@ -124,7 +124,7 @@ Result<void> Engine::commit(const Delivery& item, Cells cells, Staged staged) {
   } else if (now.status != Status::failed) {
     now.status = Status::running;
   }
-  save(w.def.name, item.key(), cells);
+  save(w.def.name, item.key(), std::move(cells));
   for (const Pending* intent : own) TRY_OK(answer_internal(*intent));
   return {};
 }
@@ -136,7 +136,7 @@ Result<void> Engine::fail_step(const Delivery& item, Cells cells, const Error& w
   cells.now.status = Status::failed;
   cells.now.last_seq = item.moment.height;
   cells.now.failure = why.reason + ": " + why.message;
-  save(w.def.name, item.key(), cells);
+  save(w.def.name, item.key(), std::move(cells));
   return record(step_failed_record(failure), {{"c", cell_name(w.def.name, item.key())}});
 }
 
