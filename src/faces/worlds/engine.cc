@@ -156,11 +156,8 @@ Moment Engine::next_moment() {
   const uint64_t since = turn_.now() > world_->created ? static_cast<uint64_t>(turn_.now() - world_->created) : 0;
   m.logical_now_ns = head_.logical_now = std::max(head_.logical_now, since);
   m.height = head_.height;
-  m.entropy.reserve(64);
-  for (int i = 0; i < 8; ++i) {
-    const uint64_t drawn = turn_.dice().next();
-    for (int shift = 56; shift >= 0; shift -= 8) m.entropy.push_back(static_cast<char>(drawn >> shift));
-  }
+  m.chance = ordered64(turn_.dice().next());
+  m.chance.append(ordered64(turn_.dice().next()));
   m.manifest_hash = world_->manifest_hash;
   return m;
 }

@@ -36,7 +36,7 @@ EventFields get_event(Reader& r) {
   if (r.boolean()) out.event.key = Bytes(r.str());
   out.moment.now_ns = r.uint();
   out.moment.logical_now_ns = r.uint();
-  out.moment.entropy = r.str();
+  out.moment.chance = r.str();
   out.moment.manifest_hash = get_hash(r);
   out.digest = r.str();
   return out;
@@ -66,7 +66,7 @@ Bytes encode_note(const Place& place, const EventNote& n) {
   Writer w = begin(out, kEvent, place, n.moment.height);
   w.str(n.event.schema), w.str(n.event.value), w.boolean(n.event.key.has_value());
   if (n.event.key) w.str(*n.event.key);
-  w.uint(n.moment.now_ns), w.uint(n.moment.logical_now_ns), w.str(n.moment.entropy);
+  w.uint(n.moment.now_ns), w.uint(n.moment.logical_now_ns), w.str(n.moment.chance);
   put_hash(w, n.moment.manifest_hash);
   w.str(n.digest), w.uint(n.cells.size());
   for (const auto& [workflow, key] : n.cells) {

@@ -58,11 +58,11 @@ Result<void> Engine::check_artifact(const Module& module) const {
 Result<Bytes> Engine::call(const Delivery& item, const Cells& cells) {
   const Workflow& w = *item.workflow;
   TRY_OK(check_artifact(*w.module));
-  StepInput input{cells.now.state, item.event, {}};
+  std::optional<Bytes> context;
   if (!w.def.context.empty()) {
-    input.context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, item.event.key});
+    context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, item.event.key});
   }
-  auto ran = runtime_.modules.run(*w.module, w.def.impl.entrypoint, encode_input(input), world_->limits, [&] { return fetch(*w.module); });
+  auto ran = runtime_.modules.run(*w.module, w.def.impl.entrypoint, encode_input(cells.now.state, item.event, context), world_->limits, [&] { return fetch(*w.module); });
   if (!ran) {
     Error error = std::move(ran.error());
     if (is_ours(error)) return fail(std::move(error));
