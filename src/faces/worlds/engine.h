@@ -81,8 +81,8 @@ class Engine {
 
   // Snapshots.
   Result<std::string> snapshot();  // its ref
-  // Brings changed cells into the index; gives the mark to go on from, in a further turn, when there are
-  // more than one turn should take. The first turn has no mark; later ones wait while the world is busy.
+  // Brings changed cells into the index; says where to go on, in a further turn, when there are more than
+  // one turn should take. The first turn has nothing to go on from; later ones wait while the world is busy.
   Result<std::optional<Key>> prepare_snapshot(std::optional<BytesView> from);
   Result<void> restore(std::string_view ref);
   Result<void> replay(uint64_t until);  // the recorded journal, up to a height or the last input before it

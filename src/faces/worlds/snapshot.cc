@@ -133,10 +133,19 @@ Result<std::optional<Key>> Engine::materialize(BytesView from, size_t most, size
   return next;
 }
 
+// Where to go on: how many epochs were begun, then the mark. Each further epoch may take twice as much a
+// turn, so that a snapshot comes to its end however fast cells change.
 Result<std::optional<Key>> Engine::prepare_snapshot(std::optional<BytesView> from) {
   if (!from) TRY_OK(refuse_while_busy());
-  TRY(std::optional<Key> next, materialize(from.value_or(BytesView()), kCellsPerTurn, kIndexBytesPerTurn));
+  const bool goes_on = from && !from->empty();
+  uint64_t begun = goes_on ? static_cast<uint8_t>(from->front()) : 0;
+  const uint64_t twice = std::max<uint64_t>(begun, 1) - 1;
+  const uint64_t before = head_.marks;
+  TRY(std::optional<Key> next, materialize(goes_on ? from->substr(1) : BytesView(), kCellsPerTurn << std::min<uint64_t>(twice, 5),
+                                           kIndexBytesPerTurn << std::min<uint64_t>(twice, 3)));
   if (!next && !mail_.empty()) next.emplace();
+  begun = std::min<uint64_t>(begun + head_.marks - before, 255);
+  if (next) next->insert(0, 1, static_cast<char>(begun));
   return next;
 }
 

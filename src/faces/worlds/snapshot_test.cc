@@ -156,6 +156,22 @@ TEST_F(Snapshots, what_changes_while_one_is_taken_is_in_it) {
   EXPECT_EQ(stage.dump("meanwhile").size() > 0, true);
 }
 
+TEST_F(Snapshots, cells_that_change_faster_than_a_turn_takes_them_do_not_keep_one_from_its_end) {
+  make();
+  const int many = static_cast<int>(kCellsPerTurn) + 1000;
+  touch(0, many);
+  stage.holds = true;
+  ask_for_snapshot();
+  for (int turn = 0; !heard; ++turn) {
+    ASSERT_LT(turn, 12);
+    touch(0, many);
+    stage.deliver_next();
+  }
+  ASSERT_TRUE(*heard) << heard->error().message;
+  stage.holds = false;
+  expect_whole();
+}
+
 TEST_F(Snapshots, garbage_collected_while_one_is_taken_is_none_of_its_nodes) {
   make();
   touch(0, 2 * static_cast<int>(kCellsPerTurn) + 100);
