@@ -345,7 +345,7 @@ def killed_inside_a_snapshot():
             except (OSError, http.client.HTTPException):
                 pass
 
-        for round, delay in enumerate((0.05, 0.15, 0.3, 0.6)):
+        for round, delay in enumerate((0.03, 0.08, 0.15, 0.3, 0.6)):
             touch(f's{round}')
             before, answers = taken(), []
             asking = threading.Thread(target=ask, args=(answers,))
