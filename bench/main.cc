@@ -15,10 +15,10 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(Report&, Facts&);
   };
-  static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http}, 
+  static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http},
                                   {"processes.flow", bench_flow}, {"processes.stream", bench_stream}, {"processes.pickup", bench_pickup}, {"processes.timers", bench_timers}, {"processes.waiting", bench_waiting},
                                   {"entities.requests", bench_requests}, {"entities.member", bench_member}, {"entities.growth", bench_growth},
-                                  {"lifecycle", bench_lifecycle}, {"worlds", bench_worlds}};
+                                  {"lifecycle", bench_lifecycle}, {"worlds.events", bench_worlds}, {"worlds.cells", bench_world_cells}};
   Report report;
   Facts facts;
   fmt::print("disk sync before: {:.3f} ms\n", sync_ms("."));

@@ -34,5 +34,6 @@ void bench_member(Report& report, Facts& facts);
 void bench_growth(Report& report, Facts& facts);
 void bench_lifecycle(Report& report, Facts& facts);
 void bench_worlds(Report& report, Facts& facts);
+void bench_world_cells(Report& report, Facts& facts);
 
 }  // namespace pawl::bench

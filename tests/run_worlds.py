@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Worlds on a real server: requests to a real loopback server, executors, workspaces, and kill -9 between any two records."""
-import base64, hashlib, http.server, json, os, re, subprocess, sys, threading, time, urllib.parse
+import base64, hashlib, http.client, http.server, json, os, re, subprocess, sys, threading, time, urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -325,6 +325,77 @@ def killed_between_records():
         print(f'{len(said)} events, {len(settled)} receipts, {len(records)} records over five crashes')
 
 
+def killed_inside_a_snapshot():
+    """A snapshot of many turns is asked for and the server dies: it goes on by itself, and the world is whole. Meanwhile others
+    read, write, fork and collect garbage."""
+    cells, finished_alone = 9000, 0
+    # Little memory for cells: nearly all of them are read from the rows again.
+    with live.Server('--cell-cache', '1') as s:
+        w = World(s, 'snap')
+        taken = lambda: len(w.journal('snapshot'))
+
+        def touch(state):
+            for at in range(0, cells, 1000):
+                batch = [{'schema': 'w/Do@1', 'value': {'id': f'c{i}', 'out': b64(cbor({'state': cbor(f'{state}-{i}')}))}} for i in range(at, at + 1000)]
+                check(w.call('POST', '/events', {'events': batch})[0] == 202, 'a batch is taken')
+
+        def ask(answers):
+            try:
+                answers.append(w.call('POST', '/checkpoint', {})[0])
+            except (OSError, http.client.HTTPException):
+                pass
+
+        for round, delay in enumerate((0.03, 0.08, 0.15, 0.3, 0.6)):
+            touch(f's{round}')
+            before, answers = taken(), []
+            asking = threading.Thread(target=ask, args=(answers,))
+            asking.start()
+            time.sleep(delay)
+            s.kill()
+            asking.join()
+            s.start()
+            if answers:
+                check(answers == [200] and taken() > before, f'an answered snapshot is there: {answers}')
+                continue
+            # Without a word from anybody; one whose first turn was not durable never was.
+            until = time.monotonic() + 20
+            while taken() == before and time.monotonic() < until:
+                if live.call(s.base, 'POST', '/v1/cas/gc', {'grace_seconds': 0})[0] != 200:
+                    check(False, 'garbage is collected meanwhile')
+                time.sleep(0.1)
+                if time.monotonic() > until - 17 and taken() == before and finished_alone:
+                    break
+            finished_alone += taken() > before
+        check(finished_alone > 0, 'no snapshot went on by itself after the crash')
+
+        touch('last')
+        answers = []
+        asking = threading.Thread(target=ask, args=(answers,))
+        asking.start()
+        forks, n = [], 0
+        while asking.is_alive():
+            n += 1
+            check(w.tell(f'extra{n}', state=cbor('x'))[0] == 202, 'an event while a snapshot is taken')
+            check(w.call('GET', f'/trace?workflow=w/main@1&key_b64={key_b64("c1")}')[0] == 200, 'a trace while a snapshot is taken')
+            check(w.call('GET', f'/diagnose?workflow=w/main@1&key_b64={key_b64("c1")}')[0] == 200, 'a diagnosis while a snapshot is taken')
+            check(w.call('GET', f'/state/w/main@1?key_b64={key_b64("c7")}')[0] == 200, 'a state while a snapshot is taken')
+            if n == 2:
+                forks.append(w.call('POST', '/fork', {'world_id': 'meanwhile'})[0])
+        check(answers == [200], f'a snapshot among other requests: {answers}')
+        check(all(f == 201 for f in forks), f'a fork while a snapshot is taken: {forks}')
+        check(live.call(s.base, 'POST', '/v1/cas/gc', {'grace_seconds': 0})[0] == 200, 'garbage is collected')
+        status, fork = w.call('POST', '/fork', {'world_id': 'after'})
+        check(status == 201, f'a fork from that snapshot: {fork}')
+        for i in (0, 1, 4711, cells - 1):
+            path = f'/state/w/main@1?key_b64={key_b64(f"c{i}")}'
+            here, there = w.call('GET', path)[1], live.call(s.base, 'GET', '/v1/worlds/after' + path)[1]
+            check(here.get('state_b64') == there.get('state_b64') == b64(cbor(f'last-{i}')), f'cell c{i} is as it was: {here} {there}')
+        s.stop()
+        code, text = s.verify()
+        check(code == 0, 'verify: ' + text)
+        print(f'{finished_alone} snapshots went on after a crash; {n} rounds of requests while one was taken')
+
+
 def every_case_is_named():
     """The behaviours of the list, 1 to 210: each names the test that would fail without it."""
     named = set()
@@ -351,6 +422,7 @@ def main():
     requests_go_out_and_come_back(peer)
     open_work_is_offered_again(peer)
     killed_between_records()
+    killed_inside_a_snapshot()
     peer.shutdown()
     print(f'worlds on a real server: {len(problems)} problems')
     return 1 if problems else 0

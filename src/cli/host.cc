@@ -56,7 +56,6 @@ Result<void> Host::open() {
   TRY(Opened opened, open_data(config_.text("data")));
   for (const auto& note : opened.notes) log(Level::warn, note);
   ShardOptions options;
-  options.cache_bytes = static_cast<size_t>(config_.number("cache-mib")) << 20;
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");
   auto& frames = metrics_.counter("pawl_frames_total");
   auto& turns = metrics_.counter("pawl_group_turns_total");
@@ -65,6 +64,8 @@ Result<void> Host::open() {
   auto& replies = metrics_.counter("pawl_replies_total");
   auto& ran = metrics_.counter("pawl_turns_total");
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
+  constexpr int64_t kMostMiB = 1 << 20;
+  options.cache_bytes = static_cast<size_t>(std::min(config_.number("cell-cache"), kMostMiB)) << 20;
   options.drove = [&](double seconds, size_t n) {
     ran.add(n);
     turn_seconds.observe(static_cast<Time>(seconds * 1e9 / static_cast<double>(n)));

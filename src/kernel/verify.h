@@ -15,7 +15,7 @@ struct Verified {
   Seq different_at = 0;
 };
 
-// `scratch` must be empty rows; they end as the rows of the journal.
+// `scratch` must be empty rows; they end with the cells of the journal, without views.
 Result<Verified> verify(const Journal& journal, Rows& scratch, std::span<const Program* const> programs, const Progress& progress = {});
 
 }  // namespace pawl

@@ -1,5 +1,6 @@
 #include "faces/worlds/abi.h"
 
+#include "base/dice.h"
 #include "cbor/in.h"
 
 namespace pawl::worlds {
@@ -121,7 +122,7 @@ Bytes encode_context(const Context& c) {
   cbor::Out o(out);
   o.map(8 + (c.key ? 1 : 0) + (c.workflow_hash.empty() ? 0 : 1));
   if (c.key) o.text("key").bytes(*c.key);
-  o.text("now_ns").uint(c.moment.now_ns).text("entropy").bytes(c.moment.entropy);
+  o.text("now_ns").uint(c.moment.now_ns).text("entropy").bytes(entropy_of(c.moment));
   o.text("workflow").text(c.workflow).text("cell_mode").boolean(c.key.has_value());
   o.text("event_hash").text(c.event_hash).text("manifest_hash").text(c.moment.manifest_hash);
   if (!c.workflow_hash.empty()) o.text("workflow_hash").text(c.workflow_hash);
@@ -129,15 +130,25 @@ Bytes encode_context(const Context& c) {
   return out;
 }
 
-Bytes encode_input(const StepInput& input) {
+Bytes entropy_of(const Moment& moment) {
+  if (moment.chance.size() != 16) return moment.chance;
+  Dice dice({read_ordered64(moment.chance), read_ordered64(BytesView(moment.chance).substr(8))});
   Bytes out;
+  out.reserve(64);
+  while (out.size() < 64) out.append(ordered64(dice.next()));
+  return out;
+}
+
+Bytes encode_input(const std::optional<Bytes>& state, const Event& event, const std::optional<Bytes>& context) {
+  Bytes out;
+  out.reserve(96 + event.schema.size() + event.value.size() + (state ? state->size() : 0) + (context ? context->size() : 0));
   cbor::Out o(out);
-  o.map(input.context ? 4 : 3).text("version").uint(1).text("state");
-  if (input.state) o.bytes(*input.state);
+  o.map(context ? 4 : 3).text("version").uint(1).text("state");
+  if (state) o.bytes(*state);
   else o.null();
   o.text("event");
-  put_event(o, input.event);
-  if (input.context) o.text("ctx").bytes(*input.context);
+  put_event(o, event);
+  if (context) o.text("ctx").bytes(*context);
   return out;
 }
 

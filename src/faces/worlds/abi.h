@@ -21,9 +21,10 @@ struct Moment {
   uint64_t now_ns = 0;
   uint64_t logical_now_ns = 0;
   uint64_t height = 0;
-  Bytes entropy{};  // 64 bytes
+  Bytes chance{};  // 64 bytes of entropy, or the 16 that they are drawn from
   std::string manifest_hash{};
 };
+Bytes entropy_of(const Moment& moment);  // the 64 bytes
 
 struct Context {
   Moment moment;
@@ -37,7 +38,8 @@ struct StepInput {
   Event event;
   std::optional<Bytes> context;
 };
-Bytes encode_input(const StepInput& input);
+Bytes encode_input(const std::optional<Bytes>& state, const Event& event, const std::optional<Bytes>& context);
+inline Bytes encode_input(const StepInput& input) { return encode_input(input.state, input.event, input.context); }
 Result<StepInput> decode_input(BytesView bytes);  // for modules in C++; refuses other versions than 1
 
 struct Emitted {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+
+#include "cbor/in.h"
 
 namespace pawl::worlds {
 namespace {
@@ -9,10 +12,36 @@ namespace {
 using cbor::Value;
 
 constexpr size_t kLeafEntries = 64;
-using Entries = std::map<Bytes, Value>;  // by key hash
+struct Entry {
+  Bytes at;   // key hash
+  Bytes raw;
+};
+using Entries = std::vector<Entry>;  // by key hash
+using Span = std::span<IndexChange>;
 
 std::unexpected<Error> damaged(BytesView digest) {
   return fail(Code::corrupt, "store.error", "cell index node sha256:" + hex(digest) + " is damaged");
+}
+
+Bytes read_digest(cbor::In& in) {
+  Bytes out;
+  if (in.count(4) != 32) in.refuse();
+  for (int i = 0; i < 32 && in.ok(); ++i) {
+    const auto head = in.head();
+    if (head.major != 0 || head.n > 255) in.refuse();
+    out.push_back(static_cast<char>(head.n));
+  }
+  return out;
+}
+
+// Where an entry stands.
+Bytes place_of(cbor::In entry) {
+  for (uint64_t n = entry.count(5); n > 0 && entry.ok(); --n) {
+    if (entry.run(3) == "key_hash") return read_digest(entry);
+    entry.item();
+  }
+  entry.refuse();
+  return Bytes();
 }
 
 struct IndexNode {
@@ -23,88 +52,112 @@ struct IndexNode {
 
 class Tree {
  public:
-  explicit Tree(const IndexStore& store) : store_(store) {}
+  explicit Tree(const IndexStore& store, size_t most_bytes = SIZE_MAX) : store_(store), most_bytes_(most_bytes) {}
+  size_t taken() const { return taken_; }
+  size_t written() const { return written_; }
 
+  // {"c": [...], "t": "Leaf" or "Branch"}: read where it lies, because most of a node stays as it is.
   Result<IndexNode> read(BytesView digest) const {
     IndexNode node;
     if (digest.empty()) return node;
     TRY(Bytes bytes, store_.get(digest));
-    auto decoded = cbor::decode(bytes);
-    const Value* list = decoded ? decoded->find("c") : nullptr;
-    if (!list || !list->is_array()) return damaged(digest);
-    node.leaf = decoded->text_or("t") == "Leaf";
-    for (const Value& item : list->array()) {
+    cbor::In in(bytes);
+    if (!in.take(cbor::kSelfDescribed) || in.count(5) != 2 || in.run(3) != "c") return damaged(digest);
+    const BytesView list = in.item();
+    if (!in.ok() || in.run(3) != "t") return damaged(digest);
+    node.leaf = in.run(3) == "Leaf";
+    cbor::In items(list);
+    for (uint64_t n = items.count(4); n > 0 && items.ok(); --n) {
       if (node.leaf) {
-        TRY(Bytes at, parse_digest_array(item.find("key_hash")));
-        node.entries.emplace(std::move(at), item);
+        const BytesView raw = items.item();
+        Bytes at = place_of(cbor::In(raw));
+        if (at.size() != 32) return damaged(digest);
+        node.entries.push_back({std::move(at), Bytes(raw)});
         continue;
       }
-      if (!item.is_array() || item.array().size() != 2 || !item.array()[0].as_uint64()) return damaged(digest);
-      TRY(Bytes child, parse_digest_array(&item.array()[1]));
-      node.children.emplace(static_cast<uint8_t>(*item.array()[0].as_uint64()), std::move(child));
+      if (items.count(4) != 2) return damaged(digest);
+      const auto byte = items.head();
+      node.children.emplace(static_cast<uint8_t>(byte.n), read_digest(items));
     }
+    if (!in.done() || !items.done()) return damaged(digest);
     return node;
   }
 
-  Result<Bytes> write_leaf(const Entries& entries) const {
-    cbor::Array list;
-    for (const auto& [at, entry] : entries) list.push_back(entry);
-    return store_.put(cbor::canonical(cbor::Map{{"t", "Leaf"}, {"c", Value(std::move(list))}}));
+  Result<Bytes> write_leaf(std::span<const Entry> entries) {
+    Bytes node(cbor::kSelfDescribed);
+    cbor::Out out(node);
+    out.map(2).text("c").array(entries.size());
+    for (const Entry& entry : entries) out.raw(entry.raw);
+    out.text("t").text("Leaf");
+    return write(node);
   }
 
   // The node of a set that stands at this depth.
-  Result<Bytes> build(const Entries& entries, size_t depth) const {
+  Result<Bytes> build(std::span<const Entry> entries, size_t depth) {
     if (entries.empty()) return Bytes();
     if (entries.size() <= kLeafEntries || depth >= 32) return write_leaf(entries);
-    std::map<uint8_t, Entries> parts;
-    for (const auto& [at, entry] : entries) parts[static_cast<uint8_t>(at[depth])].emplace(at, entry);
     std::map<uint8_t, Bytes> children;
-    for (const auto& [byte, part] : parts) {
-      TRY(Bytes child, build(part, depth + 1));
-      children.emplace(byte, std::move(child));
+    for (size_t from = 0; from < entries.size();) {
+      const char byte = entries[from].at[depth];
+      size_t to = from;
+      while (to < entries.size() && entries[to].at[depth] == byte) ++to;
+      TRY(children[static_cast<uint8_t>(byte)], build(entries.subspan(from, to - from), depth + 1));
+      from = to;
     }
     return write_branch(children);
   }
 
-  Result<Bytes> write_branch(const std::map<uint8_t, Bytes>& children) const {
-    cbor::Array list;
-    for (const auto& [byte, child] : children) list.push_back(Value(cbor::Array{Value(uint64_t{byte}), digest_array(child)}));
-    return store_.put(cbor::canonical(cbor::Map{{"t", "Branch"}, {"c", Value(std::move(list))}}));
+  Result<Bytes> write_branch(const std::map<uint8_t, Bytes>& children) {
+    Bytes node(cbor::kSelfDescribed);
+    cbor::Out out(node);
+    out.map(2).text("c").array(children.size());
+    for (const auto& [byte, child] : children) out.array(2).uint(byte).digest_array(child);
+    out.text("t").text("Branch");
+    return write(node);
   }
 
-  using Span = std::pair<std::vector<IndexChange>::iterator, std::vector<IndexChange>::iterator>;
-  Result<Bytes> update(BytesView root, Span changes, size_t depth) const {
+  // Both are in order; of two changes of one place the later holds.
+  static Entries changed(Entries entries, Span changes) {
+    Entries out;
+    out.reserve(entries.size() + changes.size());
+    auto old = entries.begin();
+    for (IndexChange& change : changes) {
+      for (; old != entries.end() && old->at < change.key_hash; ++old) out.push_back(std::move(*old));
+      if (old != entries.end() && old->at == change.key_hash) ++old;
+      if (!out.empty() && out.back().at == change.key_hash) out.pop_back();
+      if (change.entry) out.push_back({change.key_hash, std::move(*change.entry)});
+    }
+    std::move(old, entries.end(), std::back_inserter(out));
+    return out;
+  }
+
+  Result<Bytes> update(BytesView root, Span changes, size_t depth) {
     TRY(IndexNode node, read(root));
     if (node.leaf) {
-      for (auto it = changes.first; it != changes.second; ++it) {
-        if (it->entry) node.entries.insert_or_assign(it->key_hash, std::move(*it->entry));
-        else node.entries.erase(it->key_hash);
-      }
-      return build(node.entries, depth);
+      taken_ += changes.size();
+      return build(changed(std::move(node.entries), changes), depth);
     }
     bool removed = false;
-    for (auto it = changes.first; it != changes.second;) {
-      const uint8_t byte = static_cast<uint8_t>(it->key_hash[depth]);
-      auto end = std::find_if(it, changes.second, [&](const IndexChange& c) { return static_cast<uint8_t>(c.key_hash[depth]) != byte; });
-      removed = removed || std::any_of(it, end, [](const IndexChange& c) { return !c.entry; });
-      auto child = node.children.find(byte);
-      TRY(Bytes next, update(child == node.children.end() ? BytesView() : BytesView(child->second), {it, end}, depth + 1));
-      if (next.empty()) node.children.erase(byte);
-      else node.children[byte] = std::move(next);
-      it = end;
+    for (size_t from = 0; from < changes.size() && written_ < most_bytes_;) {
+      const char byte = changes[from].key_hash[depth];
+      size_t to = from;
+      for (; to < changes.size() && changes[to].key_hash[depth] == byte; ++to) removed = removed || !changes[to].entry;
+      Bytes& child = node.children[static_cast<uint8_t>(byte)];
+      TRY(child, update(child, changes.subspan(from, to - from), depth + 1));
+      if (child.empty()) node.children.erase(static_cast<uint8_t>(byte));
+      from = to;
     }
     if (removed) return merge(node);
     return write_branch(node.children);
   }
 
   // A branch that holds no more than a leaf may is a leaf.
-  Result<Bytes> merge(const IndexNode& node) const {
+  Result<Bytes> merge(const IndexNode& node) {
     Entries all;
     for (const auto& [byte, digest] : node.children) {
       TRY(IndexNode child, read(digest));
-      if (!child.leaf) return write_branch(node.children);
-      all.merge(child.entries);
-      if (all.size() > kLeafEntries) return write_branch(node.children);
+      if (!child.leaf || all.size() + child.entries.size() > kLeafEntries) return write_branch(node.children);
+      std::move(child.entries.begin(), child.entries.end(), std::back_inserter(all));
     }
     if (all.empty()) return Bytes();
     return write_leaf(all);
@@ -112,8 +165,9 @@ class Tree {
 
   Result<bool> walk(BytesView root, const std::function<Result<bool>(const Value&)>& visit) const {
     TRY(IndexNode node, read(root));
-    for (const auto& [at, entry] : node.entries) {
-      TRY(bool more, visit(entry));
+    for (const Entry& entry : node.entries) {
+      TRY(Value value, cbor::decode(entry.raw));
+      TRY(bool more, visit(value));
       if (!more) return false;
     }
     for (const auto& [byte, child] : node.children) {
@@ -131,7 +185,14 @@ class Tree {
   }
 
  private:
+  Result<Bytes> write(BytesView node) {
+    written_ += node.size();
+    return store_.put(node);
+  }
+
   const IndexStore& store_;
+  size_t most_bytes_;
+  size_t taken_ = 0, written_ = 0;
 };
 
 }  // namespace
@@ -150,10 +211,17 @@ Result<Bytes> parse_digest_array(const Value* value) {
   return out;
 }
 
-Result<Bytes> update_index(const IndexStore& store, BytesView root, std::vector<IndexChange> changes) {
-  if (changes.empty()) return Bytes(root);
+Result<Updated> update_index(const IndexStore& store, BytesView root, std::vector<IndexChange>& changes, size_t most_bytes) {
+  if (changes.empty()) return Updated{Bytes(root)};
   std::stable_sort(changes.begin(), changes.end(), [](const IndexChange& a, const IndexChange& b) { return a.key_hash < b.key_hash; });
-  return Tree(store).update(root, {changes.begin(), changes.end()}, 0);
+  Tree tree(store, std::max<size_t>(most_bytes, 1));
+  TRY(Bytes next, tree.update(root, changes, 0));
+  return Updated{std::move(next), tree.taken(), tree.written()};
+}
+
+Result<Bytes> update_index(const IndexStore& store, BytesView root, std::vector<IndexChange> changes) {
+  TRY(Updated updated, update_index(store, root, changes, SIZE_MAX));
+  return std::move(updated.root);
 }
 
 Result<std::optional<Value>> find_in_index(const IndexStore& store, BytesView root, BytesView key_hash) {
@@ -162,9 +230,10 @@ Result<std::optional<Value>> find_in_index(const IndexStore& store, BytesView ro
   for (size_t depth = 0; !at.empty() && depth < 33; ++depth) {
     TRY(IndexNode node, tree.read(at));
     if (node.leaf) {
-      auto it = node.entries.find(Bytes(key_hash));
-      if (it == node.entries.end()) break;
-      return std::optional<Value>(std::move(it->second));
+      auto it = std::lower_bound(node.entries.begin(), node.entries.end(), key_hash, [](const Entry& e, BytesView at) { return e.at < at; });
+      if (it == node.entries.end() || it->at != key_hash) break;
+      TRY(Value entry, cbor::decode(it->raw));
+      return std::optional<Value>(std::move(entry));
     }
     auto child = node.children.find(static_cast<uint8_t>(key_hash[depth]));
     at = child == node.children.end() ? Bytes() : child->second;

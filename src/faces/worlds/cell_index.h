@@ -16,14 +16,21 @@ struct IndexStore {
   std::function<Result<Bytes>(BytesView bytes)> put;  // gives the digest
 };
 
-// An entry is a CBOR map whose `key_hash` is its place.
+// An entry is a CBOR map whose `key_hash` is its place, as canonical() writes it, without the tag.
 struct IndexChange {
-  Bytes key_hash;                     // 32 bytes
-  std::optional<cbor::Value> entry{}; // nothing: removed
+  Bytes key_hash;               // 32 bytes
+  std::optional<Bytes> entry{}; // nothing: removed
 };
 
 // The new root; empty when nothing is left. An empty `root` is the empty index.
 Result<Bytes> update_index(const IndexStore& store, BytesView root, std::vector<IndexChange> changes);
+// The same, but stops when about `most_bytes` of nodes are written: the first `taken` of the changes, which
+// are sorted here, are in the new root. One is taken at least.
+struct Updated {
+  Bytes root;
+  size_t taken = 0, bytes = 0;
+};
+Result<Updated> update_index(const IndexStore& store, BytesView root, std::vector<IndexChange>& changes, size_t most_bytes);
 Result<std::optional<cbor::Value>> find_in_index(const IndexStore& store, BytesView root, BytesView key_hash);
 // All entries by key hash, until `visit` returns false.
 Result<void> walk_index(const IndexStore& store, BytesView root, const std::function<Result<bool>(const cbor::Value& entry)>& visit);

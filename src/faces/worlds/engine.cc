@@ -16,10 +16,10 @@ Result<Loaded> decode_bundle(BytesView bytes, const Builtins& builtins) {
 }
 
 Engine::Engine(Turn& turn, Place place, const Runtime& runtime)
-    : turn_(turn), place_(std::move(place)), runtime_(runtime), blobs_(turn, place_.tenant) {}
+    : turn_(turn), place_(std::move(place)), head_at_(head_key(place_)), runtime_(runtime), blobs_(turn, place_.tenant) {}
 
 Result<void> Engine::open() {
-  TRY(auto head, turn_.read_as<Head>(head_key(place_), decode_head));
+  TRY(auto head, turn_.read_as<Head>(head_at_, decode_head));
   if (!head) return fail(Code::not_found, "not_found", "world '" + place_.world + "' does not exist; list them with GET /v1/worlds");
   head_ = *head;
   world_ = std::move(head_.world);
@@ -66,7 +66,7 @@ Result<void> Engine::close() {
   else turn_.open(Effect{effect_id(place_, "drain-" + std::to_string(head_.height) + "-" + std::to_string(head_.steps)), To::cell, std::string(kProgram), place_.tenant, "drain", 0, place_.world});
   Bytes bytes = encode(head_);
   head_.world = world_, head_.loaded = loaded_;
-  turn_.write(head_key(place_), std::move(bytes), std::make_shared<const Head>(head_));
+  turn_.write(head_at_, std::move(bytes), std::make_shared<const Head>(head_));
   if (world_changed_) turn_.write(world_key(place_), encode(*world_), world_);
   return {};
 }
@@ -156,11 +156,8 @@ Moment Engine::next_moment() {
   const uint64_t since = turn_.now() > world_->created ? static_cast<uint64_t>(turn_.now() - world_->created) : 0;
   m.logical_now_ns = head_.logical_now = std::max(head_.logical_now, since);
   m.height = head_.height;
-  m.entropy.reserve(64);
-  for (int i = 0; i < 8; ++i) {
-    const uint64_t drawn = turn_.dice().next();
-    for (int shift = 56; shift >= 0; shift -= 8) m.entropy.push_back(static_cast<char>(drawn >> shift));
-  }
+  m.chance = ordered64(turn_.dice().next());
+  m.chance.append(ordered64(turn_.dice().next()));
   m.manifest_hash = world_->manifest_hash;
   return m;
 }
@@ -180,8 +177,8 @@ Result<void> Engine::record(BytesView payload, const Pointers& pointers) {
 }
 
 Result<Engine::Cells> Engine::read_cell(const Workflow& workflow, BytesView key) {
-  Cells out;
-  TRY(out.before, turn_.read_as<Instance>(cell_key(place_, workflow.def.name, key), decode_instance));
+  Cells out{cell_key(place_, workflow.def.name, key), {}, {}};
+  TRY(out.before, turn_.read_as<Instance>(out.where, decode_instance));
   if (out.before) out.now = *out.before;
   return out;
 }
@@ -195,16 +192,16 @@ static uint64_t& count_of(Head& head, Status status) {
   }
 }
 
-void Engine::save(std::string_view workflow, BytesView key, Cells& cells) {
+void Engine::save(std::string_view workflow, BytesView key, Cells cells) {
   if (cells.before) --count_of(head_, cells.before->status);
   ++count_of(head_, cells.now.status);
   if (cells.now.dirty != head_.marks + 1) {
     cells.now.dirty = head_.marks + 1;
-    turn_.write(dirty_key(place_, workflow, key), {});
+    turn_.write(dirty_key(place_, head_.marks, workflow, key), {});
   }
   if (shadowing_) touched_[{std::string(workflow), Bytes(key)}] = cells.now.state;
-  cells.before = std::make_shared<const Instance>(cells.now);
-  turn_.write(cell_key(place_, workflow, key), encode(cells.now), cells.before);
+  Bytes bytes = encode(cells.now);
+  turn_.write(cells.where, std::move(bytes), std::make_shared<const Instance>(std::move(cells.now)));
 }
 
 }  // namespace pawl::worlds

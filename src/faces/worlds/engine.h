@@ -6,6 +6,7 @@
 //   Engine engine(turn, place, runtime);  TRY_OK(engine.open());  ... verbs ...  TRY_OK(engine.close());
 
 #include <map>
+#include <span>
 
 #include "faces/worlds/air/patch.h"
 #include "faces/worlds/blobs.h"
@@ -33,8 +34,10 @@ struct Recorded {
 // a further turn, past the second a step that emits events fails.
 inline constexpr size_t kStepsPerTurn = 1024;
 inline constexpr uint64_t kStepsPerInput = 100'000;
-// Changed cells that one turn brings into the index; the rest waits for further turns.
-inline constexpr size_t kCellsPerTurn = 5'000;
+// What one turn of a snapshot brings into the index: changed cells, and about as many bytes of states
+// and nodes. The rest waits for further turns, so that others have theirs in between.
+inline constexpr size_t kCellsPerTurn = 2'000;
+inline constexpr size_t kIndexBytesPerTurn = 8 * 1024 * 1024;
 
 struct Accepted {
   std::string event_hash;
@@ -78,8 +81,9 @@ class Engine {
 
   // Snapshots.
   Result<std::string> snapshot();  // its ref
-  // Brings some of the changed cells into the index; false when there are more than one turn should take.
-  Result<bool> prepare_snapshot();
+  // Brings changed cells into the index; says where to go on, in a further turn, when there are more than
+  // one turn should take. The first turn has nothing to go on from; later ones wait while the world is busy.
+  Result<std::optional<Key>> prepare_snapshot(std::optional<BytesView> from);
   Result<void> restore(std::string_view ref);
   Result<void> replay(uint64_t until);  // the recorded journal, up to a height or the last input before it
   Result<void> offer_all();             // after a replay: what is still open goes out again
@@ -99,7 +103,8 @@ class Engine {
     Event event;
     std::vector<std::pair<const Workflow*, Event>> deliveries{};
   };
-  struct Cells {  // an instance and what it was
+  struct Cells {  // an instance, what it was, and where it stands
+    Key where;
     std::shared_ptr<const Instance> before;
     Instance now;
   };
@@ -113,7 +118,7 @@ class Engine {
   Result<void> agree(BytesView payload) const;  // with what a replay follows
   Result<void> refuse_while_busy() const;
   Result<Cells> read_cell(const Workflow& workflow, BytesView key);
-  void save(std::string_view workflow, BytesView key, Cells& cells);
+  void save(std::string_view workflow, BytesView key, Cells cells);
   Result<void> use_manifest(Loaded loaded);
   Result<Loaded> load_manifest(const Manifest& manifest, const std::vector<Node>& extra) const;
   Result<Bytes> fetch(const Module& module) const;
@@ -183,13 +188,21 @@ class Engine {
 
   // snapshot.cc, restore.cc
   IndexStore index_store();
-  Result<bool> materialize(size_t most);  // false: some are left
+  struct Marked {  // a changed cell and the mark that says so
+    Key mark;
+    std::string workflow;
+    Bytes key;
+  };
+  Result<std::optional<Key>> materialize(BytesView from, size_t most, size_t budget);
+  Result<std::optional<Key>> take_epoch(uint64_t epoch, BytesView from, size_t& most, size_t& budget);
+  Result<size_t> bring_in(const std::string& workflow, std::span<const Marked> cells, size_t& budget);
   Result<Bytes> snapshot_blob();
   Result<void> replay_one(const cbor::Value& rec);
   Result<void> replay_governance(const cbor::Value& rec);
 
   Turn& turn_;
   Place place_;
+  const Key head_at_;
   const Runtime& runtime_;
   mutable Blobs blobs_;
   std::shared_ptr<const World> world_;    // shared with the cell's cache; edit() makes a copy

@@ -173,11 +173,11 @@ Result<void> Engine::migrate(const Loaded& next, std::vector<Value>* report) {
         continue;
       }
       if (!state) return fail(Code::conflict, "governance.migrate", "cell " + instance_id(name, key) + " cannot be migrated: " + state.error().message + "; run shadow for the whole list");
-      Cells pair;
+      Cells pair{cell_key(place_, name, key), {}, {}};
       pair.before = std::make_shared<const Instance>(instance);
       pair.now = instance;
       pair.now.state = std::move(*state);
-      save(name, key, pair);
+      save(name, key, std::move(pair));
     }
   }
   return {};

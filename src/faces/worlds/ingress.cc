@@ -52,7 +52,7 @@ Result<Engine::Prepared> Engine::prepare(Event event) const {
 }
 
 Result<Accepted> Engine::admit(Prepared prepared) {
-  const Moment moment = next_moment();
+  Moment moment = next_moment();
   const Digest digest = event_digest(prepared.event);
   Accepted accepted{hash_text(digest), moment.height};
   if (recorded_) TRY_OK(agree(domain_event_record(prepared.event, moment, accepted.event_hash)));
@@ -61,7 +61,10 @@ Result<Accepted> Engine::admit(Prepared prepared) {
   turn_.note(encode_note(place_, note));
   ++head_.height;
   ++head_.events;
-  for (auto& [workflow, event] : prepared.deliveries) mail_.push({workflow, std::move(event), moment});
+  for (auto& delivery : prepared.deliveries) {
+    const bool last = &delivery == &prepared.deliveries.back();
+    mail_.push({delivery.first, std::move(delivery.second), last ? std::move(moment) : moment});
+  }
   return accepted;
 }
 

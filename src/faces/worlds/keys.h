@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hash.h"
 #include "kernel/cell.h"
 
 namespace pawl::worlds {
@@ -24,8 +25,17 @@ inline Key head_key(const Place& p) { return key({kProgram, p.tenant, "at", p.wo
 inline Key cells_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "c"}); }
 inline Key cells_prefix(const Place& p, std::string_view workflow) { return prefix({kProgram, p.tenant, "at", p.world, "c", workflow}); }
 inline Key cell_key(const Place& p, std::string_view workflow, BytesView k) { return cells_prefix(p, workflow).append(k); }
+// Marks of changed cells, by epoch: a snapshot takes those of one that is over, and never looks again where
+// it erased them. In an epoch they stand in the order of the index, which goes by the key's hash: what
+// a snapshot takes together lies together there. Eight bytes of the hash are order enough.
 inline Key dirty_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "d"}); }
-inline Key dirty_key(const Place& p, std::string_view workflow, BytesView k) { return prefix({kProgram, p.tenant, "at", p.world, "d", workflow}).append(k); }
+inline Key dirty_prefix(const Place& p, uint64_t epoch) { return dirty_prefix(p).append(ordered64(epoch)); }
+inline constexpr size_t kMarkLead = 8;
+inline Key dirty_key(const Place& p, uint64_t epoch, std::string_view workflow, BytesView k) {
+  return dirty_prefix(p, epoch).append(prefix({workflow})).append(view(sha256(k)).substr(0, kMarkLead)).append(k);
+}
+// The oldest epoch that may have marks.
+inline Key epoch_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "epoch"}); }
 inline Key pending_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "p"}); }
 inline Key pending_key(const Place& p, BytesView intent) { return pending_prefix(p).append(intent); }
 inline Key queued_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "q"}); }
@@ -33,15 +43,20 @@ inline Key queued_key(const Place& p, uint64_t n) { return queued_prefix(p).appe
 inline Key proposals_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "g"}); }
 inline Key proposal_key(const Place& p, uint64_t id) { return proposals_prefix(p).append(ordered64(id)); }
 
-// Of a key below cells_prefix(place) or dirty_prefix(place): whose cell it is.
+// Of a key below cells_prefix(place), or of a mark: whose cell it is.
 struct CellAt {
   std::string workflow;
   Bytes key;
 };
-inline CellAt cell_at(const Place& p, BytesView at) {
-  const size_t lead = cells_prefix(p).size();
-  const size_t zero = std::min(at.find('\0', lead), at.size() - 1);
-  return {std::string(at.substr(lead, zero - lead)), Bytes(at.substr(zero + 1))};
+inline CellAt parse_cell_at(BytesView named) {
+  const size_t zero = std::min(named.find('\0'), named.size() - 1);
+  return {std::string(named.substr(0, zero)), Bytes(named.substr(zero + 1))};
+}
+inline CellAt cell_at(const Place& p, BytesView at) { return parse_cell_at(at.substr(cells_prefix(p).size())); }
+inline CellAt marked_at(const Place& p, BytesView at) {
+  CellAt out = parse_cell_at(at.substr(dirty_prefix(p, 0).size()));
+  out.key.erase(0, kMarkLead);
+  return out;
 }
 
 inline Key command_key(const Place& p, std::string_view id) { return key({kProgram, p.tenant, "at", p.world, "k", id}); }
@@ -71,9 +86,11 @@ inline std::optional<EffectName> parse_effect_id(std::string_view id) {
 // View rows: the world's journal and what points into it.
 inline Bytes records_prefix(const Place& p) { return prefix({"j", p.tenant, p.world}); }
 inline Bytes record_row(const Place& p, uint64_t seq) { return records_prefix(p).append(ordered64(seq)); }
-// `kind`: e event digest, i intent, c cell, s snapshot (of nothing further). The seq follows, eight
-// bytes; a longer row is of something longer.
+// `kind`: e event digest (the lead of it), i intent, c cell, s snapshot (of nothing further). The seq follows,
+// eight bytes; a longer row is of something longer.
 inline Bytes index_prefix(const Place& p, std::string_view kind, BytesView what) { return prefix({"x", p.tenant, p.world, kind}).append(what); }
+// Enough to find an event by: the record that is found says the whole.
+inline BytesView digest_lead(BytesView digest) { return digest.substr(0, 8); }
 inline Bytes cell_name(std::string_view workflow, BytesView key) { return Bytes(workflow).append(1, '\0').append(key); }
 
 }  // namespace pawl::worlds

@@ -88,7 +88,7 @@ void fields(F& f, T& v) { f(v.id), f(v.state), f(v.patch_hash), f(v.description)
 template <class F, Like<Queued> T>
 void fields(F& f, T& v) {
   f(v.workflow), f(v.key), f(v.event.schema), f(v.event.value), f(v.event.key);
-  f(v.moment.now_ns), f(v.moment.logical_now_ns), f(v.moment.height), f(v.moment.entropy), f(v.moment.manifest_hash);
+  f(v.moment.now_ns), f(v.moment.logical_now_ns), f(v.moment.height), f(v.moment.chance), f(v.moment.manifest_hash);
 }
 template <class F, Like<Command> T>
 void fields(F& f, T& v) { f(v.id), f(v.kind), f(v.done), f(v.code), f(v.message), f(v.result), f(v.at); }

@@ -39,7 +39,7 @@ struct World {
 struct Head {
   uint64_t height = 0;           // seq of the next record
   uint64_t logical_now = 0;
-  uint64_t marks = 0;            // the epoch of dirty marks: grows when marked cells go into the index
+  uint64_t marks = 0;            // the epoch of new dirty marks: grows when those of one go into the index
   uint64_t next_proposal = 0;
   uint64_t queued = 0;           // deliveries that wait for a further turn
   uint64_t chain = 0;            // steps since the last input from outside

@@ -40,7 +40,7 @@ void Modules::warm(BytesView wasm) const {
   (void)known.has_value();
 }
 
-std::string Modules::version_of(const Module& module) const {
+const std::string& Modules::version_of(const Module& module) const {
   return natives_.contains(module.def.name) ? module.hash : module.def.artifact;
 }
 

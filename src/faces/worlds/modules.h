@@ -35,7 +35,7 @@ class Modules {
   Result<Ran> run(const Module& module, std::string_view entrypoint, BytesView input, const wasm::Limits& limits, const wasm::Fetch& fetch) const;
   Result<bool> migrates(const Module& module, const wasm::Fetch& fetch) const;
   // What an instance was last stepped by: the artifact's hash, or the definition's for C++.
-  std::string version_of(const Module& module) const;
+  const std::string& version_of(const Module& module) const;
   // Compiles ahead, off the kernel's thread. A module that cannot be compiled says so when it is run.
   void warm(BytesView wasm) const;
   std::string engine() const { return runner_ ? runner_->version() : std::string(); }

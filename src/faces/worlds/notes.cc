@@ -36,7 +36,7 @@ EventFields get_event(Reader& r) {
   if (r.boolean()) out.event.key = Bytes(r.str());
   out.moment.now_ns = r.uint();
   out.moment.logical_now_ns = r.uint();
-  out.moment.entropy = r.str();
+  out.moment.chance = r.str();
   out.moment.manifest_hash = get_hash(r);
   out.digest = r.str();
   return out;
@@ -66,7 +66,7 @@ Bytes encode_note(const Place& place, const EventNote& n) {
   Writer w = begin(out, kEvent, place, n.moment.height);
   w.str(n.event.schema), w.str(n.event.value), w.boolean(n.event.key.has_value());
   if (n.event.key) w.str(*n.event.key);
-  w.uint(n.moment.now_ns), w.uint(n.moment.logical_now_ns), w.str(n.moment.entropy);
+  w.uint(n.moment.now_ns), w.uint(n.moment.logical_now_ns), w.str(n.moment.chance);
   put_hash(w, n.moment.manifest_hash);
   w.str(n.digest), w.uint(n.cells.size());
   for (const auto& [workflow, key] : n.cells) {
@@ -86,31 +86,38 @@ Bytes encode_compaction(const Place& place, uint64_t from, uint64_t to) {
 void put_rows(BytesView note, ViewRows& rows) {
   Reader r(note);
   const char form = static_cast<char>(r.u8());
-  Place place{std::string(r.str()), std::string(r.str())};
+  const BytesView tenant = r.str(), world = r.str();
   const uint64_t seq = r.uint();
   if (form == kCompaction) {
     const uint64_t to = r.uint();
+    const Place place{std::string(tenant), std::string(world)};
     for (uint64_t at = seq; r.ok() && at < to; ++at) rows.erase(record_row(place, at));
     return;
   }
   if (!r.ok()) return;
   const Bytes at = ordered64(seq);
-  rows.put(records_prefix(place).append(at), note);
+  rows.put(prefix({"j", tenant, world}).append(at), note);
+  // As index_prefix() makes them, in one buffer.
+  Bytes pointer = prefix({"x", tenant, world});
+  const size_t lead = pointer.size();
+  auto point = [&](BytesView kind, BytesView what, BytesView further = {}) {
+    pointer.resize(lead);
+    rows.put(pointer.append(kind).append(1, '\0').append(what).append(further).append(at), {});
+  };
   if (form == kRecord) {
     r.str();
     for (size_t n = r.count(); n > 0 && r.ok(); --n) {
       const BytesView kind = r.str();
-      rows.put(index_prefix(place, kind, r.str()).append(at), {});
+      point(kind, r.str());
     }
     return;
   }
   BytesView own, digest;
   skip_event(r, own, digest);
-  rows.put(index_prefix(place, "e", digest).append(at), {});
+  point("e", digest_lead(digest));
   for (size_t n = r.count(); n > 0 && r.ok(); --n) {
     const BytesView workflow = r.str();
-    const BytesView key = r.boolean() ? own : r.str();
-    rows.put(index_prefix(place, "c", cell_name(workflow, key)).append(at), {});
+    point("c", cell_name(workflow, {}), r.boolean() ? own : r.str());
   }
 }
 

@@ -114,14 +114,25 @@ Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
   return Bytes();
 }
 
+// Over several turns when much has changed; the caller's answer comes from the turn that takes it.
 Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
-  const Place place = place_of(input, input.body);
+  const bool goes_on = !input.settles.empty();
+  const Turn::Mark mark = turn.mark();
+  auto taken = goes_on ? take_snapshot(turn, place_of(input, {}), BytesView(input.body)) : take_snapshot(turn, {input.caller.tenant, input.body}, {});
+  if (taken || !goes_on) return taken;
+  // Nobody would send this input again, and the caller still waits.
+  turn.rewind(mark);
+  turn.refuse(std::move(taken.error()));
+  return Bytes();
+}
+
+Result<Bytes> WorldsProgram::take_snapshot(Turn& turn, const Place& place, std::optional<BytesView> from) const {
   Engine engine(turn, place, runtime_);
   TRY_OK(engine.open());
-  TRY(bool last, engine.prepare_snapshot());
-  if (!last) {  // the caller's answer comes from the turn that takes it
-    const std::string next = effect_id(place, "snapshot-" + std::to_string(engine.head().marks));
-    turn.open(Effect{next, To::cell, std::string(kProgram), place.tenant, "snapshot", 0, place.world});
+  TRY(std::optional<Key> left, engine.prepare_snapshot(from));
+  if (left) {
+    const std::string next = effect_id(place, "snapshot-" + std::to_string(turn.dice().next()));
+    turn.open(Effect{next, To::cell, std::string(kProgram), place.tenant, "snapshot", 0, std::move(*left)});
     turn.answer_later(next);
     TRY_OK(engine.close());
     return Bytes();

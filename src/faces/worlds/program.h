@@ -89,7 +89,7 @@ class WorldsProgram final : public Program {
   std::string_view name() const override { return kProgram; }
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
-  uint32_t view_version() const override { return 2; }
+  uint32_t view_version() const override { return 3; }
   const Builtins& builtins() const { return builtins_; }
   const Runtime& runtime() const { return runtime_; }
 
@@ -109,6 +109,7 @@ class WorldsProgram final : public Program {
   Result<Bytes> timer(Turn& turn, const Input& input) const;
   Result<Bytes> drain(Turn& turn, const Input& input) const;
   Result<Bytes> snapshot(Turn& turn, const Input& input) const;
+  Result<Bytes> take_snapshot(Turn& turn, const Place& place, std::optional<BytesView> from) const;
   Result<Bytes> compact(Turn& turn, const Input& input) const;
   Result<Bytes> govern(Turn& turn, const Input& input) const;
   Result<Bytes> fork(Turn& turn, const Input& input) const;

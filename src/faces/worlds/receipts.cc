@@ -136,7 +136,7 @@ Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
   turn_.erase(pending_key(place_, intent.intent));
   turn_.withdraw(effect_id(place_, hex(intent.intent)));
   unlist(cells, intent.intent);
-  if (cells.before) save(w->def.name, intent.key, cells);
+  if (cells.before) save(w->def.name, intent.key, std::move(cells));
   mail_.push({w, std::move(*event), moment});
   return {};
 }
@@ -163,7 +163,7 @@ Result<void> Engine::fault(const Pending& intent, const Receipt& receipt, const 
       cells.now.status = Status::failed;
       cells.now.failure = code + ": " + message;
     }
-    save(w->def.name, intent.key, cells);
+    save(w->def.name, intent.key, std::move(cells));
   }
   cbor::Map data{{"origin_module_id", intent.workflow}};
   if (intent.keyed) data.emplace_back("origin_instance_key", octets(intent.key));
@@ -238,7 +238,7 @@ Result<bool> Engine::accept_frame(StreamFrame frame) {
   TRY_OK(record(stream_frame_record(frame, moment), {{"i", frame.intent}, {"c", cell_name(intent->workflow, intent->key)}}));
   ++head_.frames;
   at->last_stream_seq = frame.seq;
-  save(w->def.name, intent->key, cells);
+  save(w->def.name, intent->key, std::move(cells));
   if (key) event->key = key;
   mail_.push({w, std::move(*event), moment});
   TRY_OK(drain());

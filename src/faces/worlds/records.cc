@@ -28,7 +28,7 @@ class Record {
     return some_text("executor_module_hash", i.executor_module_hash).some_text("executor_entrypoint", i.executor_entrypoint);
   }
   Record& moment(const Moment& m) {
-    return uint("now_ns", m.now_ns).uint("logical_now_ns", m.logical_now_ns).uint("journal_height", m.height).bytes("entropy", m.entropy);
+    return uint("now_ns", m.now_ns).uint("logical_now_ns", m.logical_now_ns).uint("journal_height", m.height).bytes("entropy", entropy_of(m));
   }
   Bytes done() const {
     Bytes out;
@@ -128,7 +128,7 @@ Bytes step_failed_record(const StepFailure& f) {
 
 Result<Moment> moment_of(const Value& r) {
   Moment m{number(r, "now_ns"), number(r, "logical_now_ns"), number(r, "journal_height"), bytes_or_none(r, "entropy"), std::string(r.text_or("manifest_hash"))};
-  if (m.entropy.size() != 64) return damaged("entropy");
+  if (m.chance.size() != 64) return damaged("entropy");
   return m;
 }
 

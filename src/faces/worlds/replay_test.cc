@@ -171,7 +171,7 @@ struct Store {
 IndexChange entry(int i, bool there = true) {
   Bytes at(view(sha256("key" + std::to_string(i))));
   IndexChange out{at, {}};
-  if (there) out.entry = cbor::Map{{"key_hash", digest_array(at)}, {"n", i}};
+  if (there) out.entry.emplace(), cbor::append_canonical(*out.entry, cbor::Map{{"key_hash", digest_array(at)}, {"n", i}});
   return out;
 }
 
@@ -204,6 +204,45 @@ TEST(cell_index, a_change_rewrites_one_path) {
   store.puts = 0;
   ASSERT_TRUE(update_index(store.index(), root, {entry(20'001)}));
   EXPECT_LE(store.puts, 4u);
+}
+
+TEST(cell_index, a_budget_takes_the_first_changes_and_the_rest_gives_the_same) {
+  Store store;
+  std::vector<IndexChange> all;
+  for (int i = 0; i < 5000; ++i) all.push_back(entry(i));
+  const Bytes before = *update_index(store.index(), {}, all);
+  std::vector<IndexChange> changes;
+  for (int i = 0; i < 5000; i += 3) changes.push_back(entry(i, i % 2 == 0));
+  for (int i = 5000; i < 6000; ++i) changes.push_back(entry(i));
+  const Bytes whole = *update_index(store.index(), before, changes);
+  Bytes root = before;
+  size_t rounds = 0, most = 0;
+  for (; !changes.empty(); ++rounds) {
+    auto some = update_index(store.index(), root, changes, 50'000);
+    ASSERT_TRUE(some);
+    ASSERT_GT(some->taken, 0u);
+    root = some->root;
+    most = std::max(most, some->bytes);
+    changes.erase(changes.begin(), changes.begin() + static_cast<std::ptrdiff_t>(some->taken));
+  }
+  EXPECT_EQ(root, whole);
+  EXPECT_GT(rounds, 5u);
+  EXPECT_LT(most, 100'000u);  // the budget, one leaf, and the path to it
+}
+
+// Nodes are made and read without trees of values: they must be what those give.
+TEST(cell_index, nodes_are_canonical_cbor) {
+  Store store;
+  std::vector<IndexChange> all;
+  for (int i = 0; i < 200; ++i) all.push_back(entry(i));
+  const Bytes root = *update_index(store.index(), {}, all);
+  for (const auto& [digest, node] : store.blobs) EXPECT_EQ(cbor::canonical(*cbor::decode(node)), node);
+  EXPECT_EQ(cbor::decode(store.blobs[root])->text_or("t"), "Branch");
+  EXPECT_EQ(find_in_index(store.index(), Bytes(view(sha256("no node"))), entry(1).key_hash).error().reason, "store.error");
+  for (const Bytes& bad : {Bytes(), Bytes("x"), store.blobs[root].substr(0, 40), store.blobs[root] + "x"}) {
+    const Bytes digest = *store.index().put(bad);
+    EXPECT_EQ(find_in_index(store.index(), digest, entry(1).key_hash).error().reason, "store.error");
+  }
 }
 
 // case 186

@@ -33,14 +33,18 @@ bool path_is(const json::Value& value, const std::vector<std::string>& path, con
 }
 
 Result<std::optional<uint64_t>> first_event(const Look& look, const Place& place, std::string_view hash, uint64_t from) {
-  std::optional<uint64_t> seq;
+  std::vector<uint64_t> seqs;
   TRY(Bytes digest, parse_hash(hash));
-  TRY_OK(scan_pointers(look, place, "e", digest, [&](uint64_t at) {
-    if (at < from) return true;
-    seq = at;
-    return false;
+  TRY_OK(scan_pointers(look, place, "e", digest_lead(digest), [&](uint64_t at) {
+    if (at >= from) seqs.push_back(at);
+    return seqs.size() < kWindow;  // of equal events any of the first will do
   }));
-  return seq;
+  for (uint64_t seq : seqs) {
+    TRY(std::optional<Bytes> payload, record_at(look, place, seq));
+    auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
+    if (record && record->text_or("event_hash") == hash) return std::optional(seq);
+  }
+  return std::optional<uint64_t>();
 }
 
 // The last event of the schema whose value has `wanted` at the path.

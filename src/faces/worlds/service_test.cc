@@ -138,6 +138,10 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(journal.find("next_seq")->as_int64(), 4);
   auto trace = get("/v1/worlds/w/trace?event_hash=" + wire::percent_encode(sent.string_or("event_hash")));
   EXPECT_EQ(trace.string_or("terminal_state"), "waiting_receipt");
+  // A hash that begins alike is another's.
+  std::string other(sent.string_or("event_hash"));
+  other.back() = other.back() == '0' ? '1' : '0';
+  EXPECT_EQ(get("/v1/worlds/w/trace?event_hash=" + wire::percent_encode(other), 404).string_or("code"), "not_found");
   EXPECT_EQ(trace.find("live_wait")->find("pending_workflow_receipts")->array()[0].find("age_events")->as_int64(), 3);
   EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=b").find("journal_window")->find("from_seq")->as_int64(), 4);
   auto cell = get("/v1/worlds/w/trace?workflow=t/main@1&key_b64=" + wire::percent_encode(base64(key_of("a"))));

@@ -9,10 +9,23 @@ namespace {
 using cbor::octets;
 using cbor::Value;
 
-Value cell_entry(BytesView key_hash, BytesView key, BytesView state_hash, size_t size, uint64_t last) {
-  return cbor::Map{{"key_hash", digest_array(key_hash)}, {"key_bytes", octets(key)}, {"state_hash", digest_array(state_hash)},
-                   {"size", uint64_t{size}}, {"last_active_ns", last}};
+// The fields are in canonical order.
+Bytes cell_entry(BytesView key_hash, BytesView key, BytesView state_hash, size_t size, uint64_t last) {
+  Bytes out;
+  cbor::Out to(out);
+  to.map(5).text("size").uint(size).text("key_hash").digest_array(key_hash).text("key_bytes").bytes(key);
+  to.text("state_hash").digest_array(state_hash).text("last_active_ns").uint(last);
+  return out;
 }
+
+Bytes record_entry(BytesView key_hash, BytesView key, BytesView record) {
+  Bytes out;
+  cbor::Out(out).map(3).text("record").bytes(record).text("key_hash").digest_array(key_hash).text("key_bytes").bytes(key);
+  return out;
+}
+
+// A cell that is gone and was well is forgotten.
+bool is_kept(const Instance* instance) { return instance && (instance->state || instance->status != Status::completed); }
 
 }  // namespace
 
@@ -20,55 +33,120 @@ IndexStore Engine::index_store() {
   return {[this](BytesView digest) { return blobs_.get(digest); }, [this](BytesView bytes) { return blobs_.put(bytes); }};
 }
 
-Result<bool> Engine::materialize(size_t most) {
-  struct Changes {
-    std::vector<IndexChange> cells, instances;
-  };
-  std::map<std::string, Changes> by_workflow;
-  std::vector<std::pair<std::string, Bytes>> dirty;
-  TRY_OK(turn_.scan(dirty_prefix(place_), [&](BytesView at, const Cell&) {
-    CellAt where = cell_at(place_, at);
-    dirty.emplace_back(std::move(where.workflow), std::move(where.key));
-    return dirty.size() <= most;
-  }));
-  const bool all = dirty.size() <= most;
-  if (!all) dirty.pop_back();
-  for (const auto& [workflow, key] : dirty) {
-    turn_.erase(dirty_key(place_, workflow, key));
-    const Key where = cell_key(place_, workflow, key);
-    TRY(auto instance, turn_.read_as<Instance>(where, decode_instance));
-    const Bytes at(view(sha256(key)));
-    Changes& changes = by_workflow[workflow];
+// One workflow's changed cells, in the order of the index, as far as `budget` goes; how many. Half of it is for
+// states and records, and a quarter for the nodes of each index.
+Result<size_t> Engine::bring_in(const std::string& workflow, std::span<const Marked> cells, size_t& budget) {
+  std::vector<IndexChange> states, records;
+  std::vector<std::shared_ptr<const Instance>> instances;
+  size_t bytes = 0;
+  for (const Marked& marked : cells) {
+    TRY(auto instance, turn_.read_as<Instance>(cell_key(place_, workflow, marked.key), decode_instance));
+    const Bytes at(view(sha256(marked.key)));
     IndexChange cell{at, {}}, record{at, {}};
     if (instance && instance->state) {
-      TRY(Bytes state, blobs_.put(*instance->state));
-      cell.entry = cell_entry(at, key, state, instance->state->size(), instance->last_seq);
+      cell.entry = cell_entry(at, marked.key, view(sha256(*instance->state)), instance->state->size(), instance->last_seq);
+      bytes += instance->state->size();
     }
-    // A cell that is gone and was well is forgotten here.
-    const bool keep = instance && (instance->state || instance->status != Status::completed);
-    if (keep) record.entry = cbor::Map{{"key_hash", digest_array(at)}, {"key_bytes", octets(key)}, {"record", octets(encode_for_snapshot(*instance))}};
-    else if (instance) {
-      turn_.erase(where);
-      --head_.completed;
+    if (is_kept(instance.get())) {
+      Bytes stored = encode_for_snapshot(*instance);
+      bytes += stored.size();
+      record.entry = record_entry(at, marked.key, stored);
     }
-    changes.cells.push_back(std::move(cell));
-    changes.instances.push_back(std::move(record));
+    states.push_back(std::move(cell));
+    records.push_back(std::move(record));
+    instances.push_back(std::move(instance));
+    if (bytes >= budget / 2) break;
   }
   const IndexStore store = index_store();
-  World& world = edit();
-  for (auto& [workflow, changes] : by_workflow) {
-    World::Roots& roots = world.roots[workflow];
-    TRY(roots.cells, update_index(store, roots.cells, std::move(changes.cells)));
-    TRY(roots.instances, update_index(store, roots.instances, std::move(changes.instances)));
-    if (roots == World::Roots{}) world.roots.erase(workflow);
+  World::Roots roots;
+  if (auto it = world_->roots.find(workflow); it != world_->roots.end()) roots = it->second;
+  TRY(Updated updated, update_index(store, roots.cells, states, budget / 4));
+  records.resize(updated.taken);
+  TRY(Updated beside, update_index(store, roots.instances, records, SIZE_MAX));
+  roots = {std::move(updated.root), std::move(beside.root)};
+  if (roots == World::Roots{}) edit().roots.erase(workflow);
+  else edit().roots[workflow] = std::move(roots);
+  for (size_t i = 0; i < updated.taken; ++i) {
+    turn_.erase(cells[i].mark);
+    const Instance* instance = instances[i].get();
+    if (instance && instance->state) {
+      TRY(Bytes unused, blobs_.put(*instance->state));
+      (void)unused;
+    }
+    if (!instance || is_kept(instance)) continue;
+    turn_.erase(cell_key(place_, workflow, cells[i].key));
+    --head_.completed;
   }
-  ++head_.marks;  // what changes from now on is marked anew
-  return all;
+  budget -= std::min(budget, bytes + updated.bytes + beside.bytes);
+  return updated.taken;
 }
 
-Result<bool> Engine::prepare_snapshot() {
-  TRY_OK(refuse_while_busy());
-  return materialize(kCellsPerTurn);
+// The marks of one epoch that is over, from `from` on; where to go on, nothing when none is left.
+Result<std::optional<Key>> Engine::take_epoch(uint64_t epoch, BytesView from, size_t& most, size_t& budget) {
+  std::vector<Marked> marked;
+  TRY_OK(turn_.scan(dirty_prefix(place_, epoch), [&](BytesView at, const Cell&) {
+    CellAt where = marked_at(place_, at);
+    marked.push_back({Key(at), std::move(where.workflow), std::move(where.key)});
+    return marked.size() <= most;
+  }, from));
+  std::optional<Key> next;
+  if (marked.size() > most) {
+    next = std::move(marked.back().mark);
+    marked.pop_back();
+  }
+  most -= marked.size();
+  for (size_t at = 0; at < marked.size();) {
+    size_t end = at + 1;
+    while (end < marked.size() && marked[end].workflow == marked[at].workflow) ++end;
+    TRY(size_t taken, bring_in(marked[at].workflow, std::span<const Marked>(marked).subspan(at, end - at), budget));
+    at += taken;
+    if (at == marked.size() || (at == end && budget > 0)) continue;
+    next = marked[at].mark;
+    break;
+  }
+  return next;
+}
+
+// Epoch after epoch, because what changes meanwhile is marked in a new one. Where the next turn goes on,
+// nothing when no cell is marked any more.
+Result<std::optional<Key>> Engine::materialize(BytesView from, size_t most, size_t budget) {
+  TRY(Cell cell, turn_.read(epoch_key(place_)));
+  const uint64_t first = cell.exists() ? read_ordered64(cell.value()) : 0;
+  uint64_t epoch = first;
+  std::optional<Key> next;
+  while (!next) {
+    if (epoch == head_.marks) {
+      bool any = false;
+      TRY_OK(turn_.scan(dirty_prefix(place_, epoch), [&](BytesView, const Cell&) { return any = true, false; }));
+      if (!any) break;
+      ++head_.marks;
+    }
+    const Key begin = dirty_prefix(place_, epoch);
+    if (most == 0 || budget == 0) {
+      next = begin;
+      break;
+    }
+    TRY(next, take_epoch(epoch, from.starts_with(begin) ? from : BytesView(begin), most, budget));
+    if (!next) ++epoch;
+  }
+  if (epoch != first) turn_.write(epoch_key(place_), ordered64(epoch));
+  return next;
+}
+
+// Where to go on: how many epochs were begun, then the mark. Each further epoch may take twice as much a
+// turn, so that a snapshot comes to its end however fast cells change.
+Result<std::optional<Key>> Engine::prepare_snapshot(std::optional<BytesView> from) {
+  if (!from) TRY_OK(refuse_while_busy());
+  const bool goes_on = from && !from->empty();
+  uint64_t begun = goes_on ? static_cast<uint8_t>(from->front()) : 0;
+  const uint64_t twice = std::max<uint64_t>(begun, 1) - 1;
+  const uint64_t before = head_.marks;
+  TRY(std::optional<Key> next, materialize(goes_on ? from->substr(1) : BytesView(), kCellsPerTurn << std::min<uint64_t>(twice, 5),
+                                           kIndexBytesPerTurn << std::min<uint64_t>(twice, 3)));
+  if (!next && !mail_.empty()) next.emplace();
+  begun = std::min<uint64_t>(begun + head_.marks - before, 255);
+  if (next) next->insert(0, 1, static_cast<char>(begun));
+  return next;
 }
 
 Result<Bytes> Engine::snapshot_blob() {
@@ -100,8 +178,8 @@ Result<Bytes> Engine::snapshot_blob() {
 Result<std::string> Engine::snapshot() {
   TRY_OK(drain());
   if (!mail_.empty()) return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off deliveries: retry shortly");
-  TRY(bool all, materialize(SIZE_MAX));
-  CHECK(all);
+  TRY(std::optional<Key> left, materialize({}, SIZE_MAX, SIZE_MAX));
+  CHECK(!left);
   TRY(Bytes blob, snapshot_blob());
   TRY(Bytes digest, blobs_.put(blob));
   World& world = edit();

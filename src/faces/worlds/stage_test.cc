@@ -76,14 +76,23 @@ void Stage::flush() {
       else open[moved.effect->id] = moved.effect;
     }
     for (auto& [reply, answer] : group.answers) reply(std::move(answer));
-    for (const std::string& id : deliver) {
-      Input input;
-      input.settles = id;
-      input.stamp.dice = {dice++, 7};
-      kernel->tick(clock += kMillisecond);
-      kernel->run(std::move(input), [](Result<Answer>) {});
-    }
+    held.insert(held.end(), deliver.begin(), deliver.end());
+    while (!holds && !held.empty()) run_held();
   }
+}
+
+void Stage::run_held() {
+  Input input;
+  input.settles = held.front();
+  held.pop_front();
+  input.stamp.dice = {dice++, 7};
+  kernel->tick(clock += kMillisecond);
+  kernel->run(std::move(input), [](Result<Answer>) {});
+}
+
+void Stage::deliver_next() {
+  run_held();
+  flush();
 }
 
 uint64_t Stage::poll(Poll poll, Polled done) {

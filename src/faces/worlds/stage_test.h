@@ -90,16 +90,22 @@ struct Stage final : Door, Work {
   MemoryRows rows;
   Modules modules;  // scripted ones, and WASM when there is a runner
   std::unique_ptr<Lab> program;
-  CellCache cache{rows, 1 << 22};
+  static constexpr size_t kCacheBytes = 1 << 22;
+  CellCache cache{rows, kCacheBytes};
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Committer> committer;
   std::unique_ptr<Face> face;
   std::map<std::string, EffectPtr> open;  // not to cells
   Time clock = 1'000 * kSecond;
   uint64_t dice = 1;
+  // What turns left for further turns: delivered at once, or kept for deliver_next() to send the oldest.
+  bool holds = false;
+  std::deque<std::string> held;
+  void deliver_next();
 
  private:
   void flush();
+  void run_held();
 };
 
 json::Value vector_file(const std::string& name);

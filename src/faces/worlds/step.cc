@@ -58,11 +58,11 @@ Result<void> Engine::check_artifact(const Module& module) const {
 Result<Bytes> Engine::call(const Delivery& item, const Cells& cells) {
   const Workflow& w = *item.workflow;
   TRY_OK(check_artifact(*w.module));
-  StepInput input{cells.now.state, item.event, {}};
+  std::optional<Bytes> context;
   if (!w.def.context.empty()) {
-    input.context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, item.event.key});
+    context = encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, item.event.key});
   }
-  auto ran = runtime_.modules.run(*w.module, w.def.impl.entrypoint, encode_input(input), world_->limits, [&] { return fetch(*w.module); });
+  auto ran = runtime_.modules.run(*w.module, w.def.impl.entrypoint, encode_input(cells.now.state, item.event, context), world_->limits, [&] { return fetch(*w.module); });
   if (!ran) {
     Error error = std::move(ran.error());
     if (is_ours(error)) return fail(std::move(error));
@@ -124,7 +124,7 @@ Result<void> Engine::commit(const Delivery& item, Cells cells, Staged staged) {
   } else if (now.status != Status::failed) {
     now.status = Status::running;
   }
-  save(w.def.name, item.key(), cells);
+  save(w.def.name, item.key(), std::move(cells));
   for (const Pending* intent : own) TRY_OK(answer_internal(*intent));
   return {};
 }
@@ -136,7 +136,7 @@ Result<void> Engine::fail_step(const Delivery& item, Cells cells, const Error& w
   cells.now.status = Status::failed;
   cells.now.last_seq = item.moment.height;
   cells.now.failure = why.reason + ": " + why.message;
-  save(w.def.name, item.key(), cells);
+  save(w.def.name, item.key(), std::move(cells));
   return record(step_failed_record(failure), {{"c", cell_name(w.def.name, item.key())}});
 }
 
