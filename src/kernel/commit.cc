@@ -54,22 +54,35 @@ Result<void> Committer::apply() {
 
 const RowBatch& Sorter::in_order(const RowBatch& batch) {
   using Kind = RowBatch::Kind;
-  std::vector<Row>& rows = rows_;
-  RowBatch& out = out_;
-  rows.clear();
-  out.clear();
-  rows.reserve(batch.count());
-  batch.each_change([&](Kind kind, BytesView key, BytesView value) { rows.push_back({key, value, kind}); });
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
-  for (size_t i = 0; i < rows.size();) {
-    size_t first = i, last = i;
-    while (last + 1 < rows.size() && rows[last + 1].key == rows[first].key) ++last;
-    const Row& row = rows[last];
-    if (row.kind != Kind::erase) out.put(row.key, row.value);
-    else if (rows[first].kind != Kind::put_new) out.erase(row.key);
+  rows_.clear();
+  order_.clear();
+  out_.clear();
+  rows_.reserve(batch.count());
+  order_.reserve(batch.count());
+  batch.each_change([&](Kind kind, BytesView key, BytesView value) {
+    Place place{{}, static_cast<uint32_t>(rows_.size())};
+    std::memcpy(place.head, key.data(), std::min(key.size(), sizeof place.head));
+    for (uint64_t& word : place.head) word = __builtin_bswap64(word);
+    order_.push_back(place);
+    rows_.push_back({key, value, kind});
+  });
+  // Of equal keys the earlier change comes first.
+  std::sort(order_.begin(), order_.end(), [&](const Place& a, const Place& b) {
+    for (size_t i = 0; i < std::size(a.head); ++i)
+      if (a.head[i] != b.head[i]) return a.head[i] < b.head[i];
+    int by_key = rows_[a.row].key.compare(rows_[b.row].key);
+    return by_key ? by_key < 0 : a.row < b.row;
+  });
+  for (size_t i = 0; i < order_.size();) {
+    const Row& first = rows_[order_[i].row];
+    size_t last = i;
+    while (last + 1 < order_.size() && rows_[order_[last + 1].row].key == first.key) ++last;
+    const Row& row = rows_[order_[last].row];
+    if (row.kind != Kind::erase) out_.put(row.key, row.value);
+    else if (first.kind != Kind::put_new) out_.erase(row.key);
     i = last + 1;
   }
-  return out;
+  return out_;
 }
 
 void refuse_all(std::span<Group> groups, const Error& why) {

@@ -122,7 +122,7 @@ class Tail {
     put_time();
     std::swap(applying_, batch_);
     std::swap(applying_cells_, pending_);
-    Task work = [this, last = last_] { return rows_.apply(sorter_.in_order(applying_), last); };
+    Task work = [this, last = last_] { return rows_.load(sorter_.in_order(applying_), last); };
     if (beside_) {
       waiting_ = beside_(std::move(work));
       return {};

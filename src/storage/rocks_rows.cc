@@ -1,12 +1,12 @@
 #include "storage/rocks_rows.h"
 
 #include <fmt/format.h>
-#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/slice_transform.h>
+#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
@@ -20,8 +20,8 @@ namespace {
 // So no caller's key can meet it and no scan shows it.
 constexpr char kApplied[] = "a";
 
-// Only a replay has so much at once.
-constexpr size_t kLargeBatch = 24u << 20;
+// A file is synced and named in the manifest: a small one costs more than the memtable.
+constexpr size_t kWorthAFile = 1u << 20;
 constexpr char kRow = 'r';
 constexpr char kAfterRows[] = "s";
 
@@ -191,10 +191,6 @@ class RocksRows final : public Rows {
       return fail(Code::internal, "APPLIED_BACKWARDS",
                   fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
     }
-    if (batch.bytes() >= kLargeBatch && applied > applied_.load() && ingest(batch, applied)) {
-      applied_ = applied;
-      return {};
-    }
     rocksdb::WriteBatch changes(batch.bytes() + 16 * batch.count() + 64);
     const char prefix[] = {kRow};
     batch.each(
@@ -212,6 +208,12 @@ class RocksRows final : public Rows {
     how.disableWAL = true;
     rocksdb::Status status = database_->db->Write(how, &changes);
     if (!status.ok()) return fail(error_of(status, options_.folder, "write"));
+    applied_ = applied;
+    return {};
+  }
+
+  Result<void> load(const RowBatch& batch, Seq applied) override {
+    if (batch.bytes() < kWorthAFile || applied <= applied_.load() || !ingest(batch, applied)) return apply(batch, applied);
     applied_ = applied;
     return {};
   }

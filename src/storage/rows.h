@@ -92,6 +92,8 @@ class Rows {
 
   // All or none, and visible to every reader on return. `applied` never goes back.
   virtual Result<void> apply(const RowBatch& batch, Seq applied) = 0;
+  // The same for a large batch in key order, each key once: a replay has such.
+  virtual Result<void> load(const RowBatch& batch, Seq applied) { return apply(batch, applied); }
   virtual Seq applied() const = 0;
 
   virtual Result<std::optional<Bytes>> get(BytesView key) const = 0;
