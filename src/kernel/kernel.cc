@@ -394,7 +394,8 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   }
   if (time_row_.second && time_row_.first != frame.now()) group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
   time_row_ = {frame.now(), seq};
-  add_frame_rows(group_.rows, frame, changes, t.program);
+  add_cell_rows(group_.rows, frame);
+  add_view_rows(group_.rows, frame, changes, t.program);
   group_.entries.push_back(encode_entry(frame));
   group_.bytes += group_.entries.back().size();
   group_.frames.push_back(std::move(frame));

@@ -95,6 +95,7 @@ class Kernel final : public CellReader {
 };
 
 // What a frame's cells mean for the rows: shared by the kernel and by replay.
-void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program);
+void add_cell_rows(RowBatch& rows, const Frame& frame);
+void add_view_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program);
 
 }  // namespace pawl

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+
 #include "kernel/once.h"
 #include "kernel/stage_test.h"
 
@@ -365,6 +368,26 @@ TEST(rows, a_batch_in_order_keeps_the_last_change_of_each_key) {
   std::string told;
   Sorter().in_order(batch).each([&](BytesView k, BytesView v) { told += Bytes(k) + "=" + Bytes(v) + " "; }, [&](BytesView k) { told += "-" + Bytes(k) + " "; });
   EXPECT_EQ(told, "a=1 b=2 back=2 -old ");
+}
+
+// Keys that begin alike, that are beginnings of each other, that hold zeros; few kinds and many.
+TEST(rows, a_batch_of_any_keys_comes_out_in_their_order) {
+  Sorter sorter;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::string> kinds;
+    for (uint64_t n = 1 + random() % (seed % 3 ? 5 : 200); n > 0; --n) kinds.push_back(std::string(random() % 30, static_cast<char>('a' + random() % 3)) + std::to_string(random() % 50));
+    RowBatch batch;
+    std::map<std::string, std::string> rows;
+    for (int i = 0; i < 500; ++i) {
+      std::string key = kinds[random() % kinds.size()] + std::string(random() % 3, '\0') + std::string(random() % 40, static_cast<char>(random() % 2)) + std::to_string(random() % 20);
+      batch.put(key, std::to_string(i));
+      rows[key] = std::to_string(i);
+    }
+    std::vector<std::pair<std::string, std::string>> told;
+    sorter.in_order(batch).each([&](BytesView k, BytesView v) { told.emplace_back(k, v); }, [](BytesView) { ADD_FAILURE(); });
+    EXPECT_EQ(told, (std::vector<std::pair<std::string, std::string>>(rows.begin(), rows.end()))) << seed;
+  }
 }
 
 }  // namespace pawl

@@ -16,7 +16,7 @@ namespace pawl {
 static constexpr std::string_view kViewsRow = "mviews";
 static constexpr size_t kBatchBytes = 32 * 1024 * 1024;
 
-void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
+void add_cell_rows(RowBatch& rows, const Frame& frame) {
   const Bytes head = layout::cell_head(frame.seq);
   for (const Frame::Write& write : frame.writes) {
     RowBatch::Joined row(layout::kCell, write.key);
@@ -24,6 +24,9 @@ void add_frame_rows(RowBatch& rows, const Frame& frame, std::span<const Change> 
     else if (write.before) rows.put(row, {head, write.value->bytes});
     else rows.put_new(row, {head, write.value->bytes});
   }
+}
+
+void add_view_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
   if (!program) return;
   for (const Change& change : changes) {
     if (!program->keeps_history(change.key)) continue;
@@ -51,18 +54,31 @@ class Cells {
     const Named* found = index_.find(quick_hash(key), key);
     return found ? &found->cell : nullptr;
   }
-  void put(Key key, Cell cell) {
+  // `fresh`: no row had it before this version.
+  void put(Key key, Cell cell, bool fresh) {
     uint64_t hash = quick_hash(key);
+    bytes_ += cell.value().size();
     if (Named* found = index_.find(hash, key)) {
+      bytes_ -= found->cell.value().size();
       found->cell = std::move(cell);
       return;
     }
-    cells_.push_back({hash, std::move(key), std::move(cell)});
+    bytes_ += key.size();
+    cells_.push_back({hash, std::move(key), std::move(cell), fresh});
     index_.insert(&cells_.back());
   }
+  void add_rows(RowBatch& rows) const {
+    for (const Named& named : cells_) {
+      RowBatch::Joined row(layout::kCell, named.name);
+      if (named.cell.exists()) rows.put(row, {layout::cell_head(named.cell.version), named.cell.value()});
+      else if (!named.fresh) rows.erase(row);
+    }
+  }
+  size_t bytes() const { return bytes_; }
   void clear() {
     index_.clear();
     cells_.clear();
+    bytes_ = 0;
   }
 
  private:
@@ -70,8 +86,10 @@ class Cells {
     uint64_t hash;
     Key name;
     Cell cell;
+    bool fresh;
     BytesView key() const { return name; }
   };
+  size_t bytes_ = 0;
   std::deque<Named> cells_;
   HashIndex<Named> index_;
 };
@@ -107,22 +125,25 @@ class Tail {
       }
       changes.push_back({write.key, before[i], after[i]});
     }
-    add_frame_rows(batch_, frame, changes, program);
+    add_view_rows(batch_, frame, changes, program);
     if (last_ && now_ != frame.now()) put_time();
     now_ = frame.now();
-    for (size_t i = 0; i < n; ++i) pending_.put(std::move(frame.writes[i].key), std::move(after[i]));
+    for (size_t i = 0; i < n; ++i) pending_.put(std::move(frame.writes[i].key), std::move(after[i]), frame.writes[i].before == 0);
     last_ = frame.seq;
-    return batch_.bytes() >= kBatchBytes ? flush() : Result<void>{};
+    return batch_.bytes() + pending_.bytes() >= kBatchBytes ? flush() : Result<void>{};
   }
 
   // Waits for the batch before, then lets this one be applied beside what follows.
   Result<void> flush() {
     TRY_OK(wait());
-    if (batch_.empty()) return {};
+    if (last_ == 0) return {};
     put_time();
     std::swap(applying_, batch_);
     std::swap(applying_cells_, pending_);
-    Task work = [this, last = last_] { return rows_.load(sorter_.in_order(applying_), last); };
+    Task work = [this, last = std::exchange(last_, 0)] {
+      applying_cells_.add_rows(applying_);
+      return rows_.load(sorter_.in_order(applying_), last);
+    };
     if (beside_) {
       waiting_ = beside_(std::move(work));
       return {};
