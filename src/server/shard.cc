@@ -22,6 +22,9 @@ static constexpr size_t kDriveBudget = 256;
 static constexpr size_t kTailBytes = 16 << 20;
 static constexpr std::chrono::milliseconds kTailAge{100};
 
+// A delivery between cells that failed is tried again after this.
+static constexpr std::chrono::milliseconds kRedeliver{500};
+
 // A disk quicker than this is waited for where the inputs came in: a thread woken for it costs more.
 static constexpr double kQuickAppend = 250e-6;
 static constexpr double kAloneAppend = 1.5e-3;
@@ -101,7 +104,7 @@ Result<void> Shard::start() {
   TRY_OK(decoded);
   for (Outbox* outbox : outboxes_)
     if (outbox) outbox->flushed();
-  for (const EffectPtr& effect : cells) deliver(*effect);
+  for (const EffectPtr& effect : cells) deliver(effect);
   return {};
 }
 
@@ -131,13 +134,13 @@ void Shard::stop(Time grace) {
   if (healthy()) (void)rows_->flush().has_value();
 }
 
-bool Shard::accept(Input& input, Reply& reply) {
+bool Shard::accept(Input& input, Reply& reply, bool own) {
   if (!accepting_.load(std::memory_order_relaxed)) {
     auto health = healthy();
     reply(fail(health ? Error{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true} : health.error()));
     return false;
   }
-  if (in_flight_.load(std::memory_order_relaxed) >= limits::kQueuedInputs) {
+  if (!own && in_flight_.load(std::memory_order_relaxed) >= limits::kQueuedInputs) {
     reply(fail(Error{Code::exhausted, "OVERLOADED", "too many requests wait already: retry later", {}, true}));
     return false;
   }
@@ -148,7 +151,10 @@ bool Shard::accept(Input& input, Reply& reply) {
 }
 
 void Shard::submit(Input input, Reply reply) {
-  if (!accept(input, reply)) return;
+  if (accept(input, reply)) take_in(std::move(input), std::move(reply));
+}
+
+void Shard::take_in(Input input, Reply reply) {
   if (!Together::holds(*this)) return enqueue({std::move(input), std::move(reply), {}});
   std::lock_guard lock(queue_mutex_);
   queue_.push_back({std::move(input), std::move(reply), {}});
@@ -324,6 +330,7 @@ void Shard::apply_loop() {
   std::unique_lock lock(group_mutex_);
   while (!ending_ || committer_.waiting_bytes() > 0) {
     if (!ending_) apply_wake_.wait_for(lock, kTailAge);
+    if (!ending_) deliver_again(lock);
     lock.unlock();
     auto done = committer_.apply();
     lock.lock();
@@ -363,16 +370,32 @@ void Shard::let_go(std::vector<Group>& groups) {
     for (auto& [reply, answer] : group.answers) reply(std::move(answer));
   for (size_t to = 0; to < told.size(); ++to)
     if (told[to]) outboxes_[to]->flushed();
-  for (const EffectPtr& effect : cells) deliver(*effect);
+  for (const EffectPtr& effect : cells) deliver(effect);
 }
 
-// Settles by itself: the turn that takes the delivery erases the effect, so it happens once.
-void Shard::deliver(const Effect& effect) {
+// Settles by itself: the turn that takes the delivery erases the effect, so it happens once. One that
+// fails is open still and is delivered again later. However busy the shard is, it takes what it owes itself.
+void Shard::deliver(const EffectPtr& effect) {
   Input input;
-  input.caller.tenant = effect.tenant;
+  input.caller.tenant = effect->tenant;
   input.caller.user = "~kernel";
-  input.settles = effect.id;
-  submit(std::move(input), [](Result<Answer>) {});
+  input.settles = effect->id;
+  Reply reply = [this, effect](Result<Answer> answer) {
+    if (answer || answer.error().reason == "EFFECT_NOT_OPEN" || !accepting_) return;
+    std::lock_guard lock(group_mutex_);
+    undelivered_.push_back({std::chrono::steady_clock::now() + kRedeliver, effect});
+  };
+  if (accept(input, reply, true)) take_in(std::move(input), std::move(reply));
+}
+
+void Shard::deliver_again(std::unique_lock<std::mutex>& lock) {
+  while (!undelivered_.empty() && undelivered_.front().first <= std::chrono::steady_clock::now()) {
+    EffectPtr effect = std::move(undelivered_.front().second);
+    undelivered_.pop_front();
+    lock.unlock();
+    deliver(effect);
+    lock.lock();
+  }
 }
 
 void Shard::fail_all(std::span<Group> groups, const Error& why) {

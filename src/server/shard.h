@@ -4,7 +4,9 @@
 // committer thread does, and lets replies and effects go. See docs/decisions/0001-who-drives.md.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -84,7 +86,8 @@ class Shard final : public Door {
   };
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows, std::vector<const Program*> programs, ShardOptions options, Replayed replayed);
 
-  bool accept(Input& input, Reply& reply);  // false: it was refused
+  bool accept(Input& input, Reply& reply, bool own = false);  // false: it was refused
+  void take_in(Input input, Reply reply);
   void enqueue(Item item);
   bool begin_drive();
   enum class Wake { committer, nobody };
@@ -97,7 +100,8 @@ class Shard final : public Door {
   void commit_taken(std::unique_lock<std::mutex>& lock);
   void commit(std::vector<Group>& groups);
   void let_go(std::vector<Group>& groups);
-  void deliver(const Effect& effect);
+  void deliver(const EffectPtr& effect);
+  void deliver_again(std::unique_lock<std::mutex>& lock);
   void apply_loop();
   void fail_all(std::span<Group> groups, const Error& why);
 
@@ -126,6 +130,7 @@ class Shard final : public Door {
   bool committing_ = false;  // somebody holds `taken_`
   bool ending_ = false;
   std::optional<Error> failed_;
+  std::deque<std::pair<std::chrono::steady_clock::time_point, EffectPtr>> undelivered_;  // with group_mutex_
 
   std::atomic<Seq> durable_;
   std::atomic<double> append_seconds_{0};  // of late

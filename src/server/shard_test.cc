@@ -24,6 +24,10 @@ class Tally final : public Program {
       return Bytes();
     }
     if (input.verb == "ask") return turn.ask({name, To::member, "tally", "t", "m", 0, ""}), Bytes();
+    if (name == "shy") {
+      TRY(Cell door, turn.read(key({"tally", "door"})));
+      if (!door.exists()) return fail(Code::unavailable, "SHUT", "the door is shut");
+    }
     TRY(Cell cell, turn.read(key({"tally", name})));
     int64_t n = cell.exists() ? std::stoll(std::string(cell.value())) : 0;
     n += input.settles.empty() ? 1 : 10;
@@ -233,6 +237,17 @@ TEST(shard, a_failed_append_stops_the_shard_and_says_so) {
   EXPECT_FALSE(host.shard->healthy());
   EXPECT_FALSE(host.say("add", "x"));
   EXPECT_EQ(host.value("x"), "1");
+}
+
+TEST(shard, a_delivery_between_cells_that_failed_comes_again) {
+  Host host;
+  ASSERT_TRUE(host.say("send", "shy"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(host.value("shy"), "");
+  ASSERT_TRUE(host.say("add", "door"));
+  EXPECT_TRUE(host.becomes("shy", "10"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  EXPECT_EQ(host.value("shy"), "10");
 }
 
 TEST(shard, watchers_see_frames_in_order_after_they_are_durable) {
