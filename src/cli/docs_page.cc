@@ -2,21 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "cli/markup.h"
+
 namespace pawl::cli {
 
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
 
 // The first two words of a path: "/api/entity".
 std::string group_of(std::string_view pattern) {
@@ -42,9 +32,9 @@ wire::Response docs_page(const wire::Router& router) {
     if (std::string next = group_of(route->pattern); next != group || group.empty()) {
       if (!group.empty()) out += "</table>";
       group = std::move(next);
-      out += fmt::format("<h2>{}</h2><table>", escaped(group));
+      out += fmt::format("<h2>{}</h2><table>", markup_text(group));
     }
-    out += fmt::format("<tr><td>{}<td><code>{}</code><td>{}", escaped(route->method), escaped(route->pattern), escaped(route->doc));
+    out += fmt::format("<tr><td>{}<td><code>{}</code><td>{}", markup_text(route->method), markup_text(route->pattern), markup_text(route->doc));
   }
   wire::Response page;
   page.headers.emplace_back("Content-Type", "text/html; charset=utf-8");

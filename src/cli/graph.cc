@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/markup.h"
+
 namespace pawl::cli {
 
 static std::string quoted(std::string_view text, std::string_view bad, std::string_view with) {
@@ -91,18 +93,6 @@ std::map<std::string, Placed> place(const Graph& g) {
   return at;
 }
 
-std::string xml(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out.push_back(c);
-  }
-  return out;
-}
-
 std::string shape_of(const Graph::Node& n, double x, double y) {
   switch (n.shape) {
     case Graph::Shape::diamond:
@@ -135,12 +125,12 @@ std::string to_svg(const Graph& g) {
                        e.dashed ? " stroke-dasharray=\"5 4\"" : "");
     if (!e.label.empty())
       out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#333\" font-size=\"10\">{}</text>\n", (x1 + x2) / 2 + side * 0.8, (y1 + y2) / 2,
-                         xml(e.label.size() > 40 ? e.label.substr(0, 37) + "..." : e.label));
+                         markup_text(e.label.size() > 40 ? e.label.substr(0, 37) + "..." : e.label));
   }
   for (const auto& n : g.nodes) {
     const Placed& p = at[n.id];
     out += fmt::format("<g fill=\"#f4f6fa\" stroke=\"#345\">{}</g><text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#111\">{}</text>\n",
-                       shape_of(n, p.x + dx, p.y + dy), p.x + dx, p.y + dy + 4, xml(n.label.size() > 24 ? n.label.substr(0, 21) + "..." : n.label));
+                       shape_of(n, p.x + dx, p.y + dy), p.x + dx, p.y + dy + 4, markup_text(n.label.size() > 24 ? n.label.substr(0, 21) + "..." : n.label));
   }
   return out + "</svg>\n";
 }

@@ -4,7 +4,6 @@
 
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
-#include "kernel/rows_layout.h"
 
 namespace pawl {
 
@@ -65,11 +64,7 @@ class Scratch {
   Result<void> take(const Group& group) {
     last_ = group.last();
     group.each_cell([&](BytesView key, const Cell& cell, Seq seq) { cache_.publish(key, cell, seq, last_); });
-    group.rows.each_change([&](RowBatch::Kind kind, BytesView key, BytesView value) {
-      if (!key.starts_with(layout::kCell)) return;
-      if (kind == RowBatch::Kind::erase) tail_.erase(key);
-      else tail_.put(key, value);
-    });
+    for (const Frame& frame : group.frames) add_cell_rows(tail_, frame);
     return tail_.bytes() >= kTailBytes ? apply() : failed_;
   }
   Result<void> apply() {

@@ -155,23 +155,23 @@ void Shard::submit(Input input, Reply reply) {
 }
 
 void Shard::take_in(Input input, Reply reply) {
-  if (!Together::holds(*this)) return enqueue({std::move(input), std::move(reply), {}});
-  std::lock_guard lock(queue_mutex_);
-  queue_.push_back({std::move(input), std::move(reply), {}});
+  Item item{std::move(input), std::move(reply), {}};
+  if (Together::holds(*this)) push(std::move(item));
+  else enqueue(std::move(item));
 }
 
 void Shard::post(Input input, Reply reply) {
-  if (!accept(input, reply)) return;
+  if (accept(input, reply)) push({std::move(input), std::move(reply), {}});
+}
+
+void Shard::push(Item item) {
   std::lock_guard lock(queue_mutex_);
-  queue_.push_back({std::move(input), std::move(reply), {}});
+  queue_.push_back(std::move(item));
 }
 
 void Shard::enqueue(Item item) {
-  {
-    std::lock_guard lock(queue_mutex_);
-    queue_.push_back(std::move(item));
-  }
-  if (begin_drive()) drive(kDriveBudget, Wake::committer);
+  push(std::move(item));
+  work(Commit::elsewhere);
 }
 
 bool Shard::begin_drive() {

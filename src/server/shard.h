@@ -88,7 +88,8 @@ class Shard final : public Door {
 
   bool accept(Input& input, Reply& reply, bool own = false);  // false: it was refused
   void take_in(Input input, Reply reply);
-  void enqueue(Item item);
+  void push(Item item);
+  void enqueue(Item item);  // and drives, if nobody does
   bool begin_drive();
   enum class Wake { committer, nobody };
   void drive(size_t budget, Wake wake);
