@@ -4,7 +4,7 @@ BUILD ?= build
 TYPE  ?= Release
 JOBS  ?= $(shell nproc)
 
-.PHONY: run dev test build bench check setup clean sanitize install
+.PHONY: run dev test build bench check setup clean sanitize fuzz install
 
 run: build
 	$(BUILD)/pawl serve --data ./data --http 127.0.0.1:8080 --grpc 127.0.0.1:9090 --admin 127.0.0.1:9091
@@ -31,6 +31,13 @@ sanitize: setup
 	@scripts/configure build-sanitize RelWithDebInfo -DPAWL_SANITIZE=$(SANITIZER)
 	cmake --build build-sanitize -j $(JOBS)
 	cd build-sanitize && ctest --output-on-failure -j 2
+
+# Parsers against broken bytes, led by what code they reach. `make fuzz SECONDS_EACH=60 TARGETS="json http"`.
+SECONDS_EACH ?= 20
+fuzz: setup
+	@scripts/configure build-fuzz RelWithDebInfo -DPAWL_SANITIZE=address,undefined -DPAWL_FUZZ=ON
+	cmake --build build-fuzz -j $(JOBS) --target fuzz
+	build-fuzz/fuzz --seconds $(SECONDS_EACH) --seed $$(date +%s) $(TARGETS)
 
 install: build
 	cmake --install $(BUILD)

@@ -22,8 +22,6 @@ Bytes canonical(const Value& value);
 void append_canonical(Bytes& out, const Value& value);  // without the tag
 // The order of canonical map keys, given as they are encoded.
 bool key_before(BytesView a, BytesView b);
-// True for well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
-bool is_utf8(BytesView text);
 // SHA-256 of the canonical bytes.
 Digest hash_of(const Value& value);
 

@@ -161,6 +161,11 @@ bool HttpParser::target(std::string_view target) {
     return false;
   }
   if (size_t hash = target.find('#'); hash != std::string_view::npos) target = target.substr(0, hash);
+  // Faces keep names as JSON: one that is no text could be written and never be read again.
+  if (!is_utf8(wire::percent_decode(target, false))) {
+    bad("the path is not UTF-8 when its percent signs are undone");
+    return false;
+  }
   size_t question = target.find('?');
   request_.path = target.substr(0, question);
   if (question != std::string_view::npos) request_.query = target.substr(question + 1);

@@ -82,6 +82,8 @@ TEST(parser, targets_are_split_and_the_absolute_form_is_understood) {
   EXPECT_EQ(all("GET /a%20b?c=%26 HTTP/1.1\r\nHost: h\r\nX:  y \t\r\n\r\n"), "GET /a%20b?c=%26 keep Host=h X=y []\n");
   EXPECT_EQ(all("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok"),
             "POST /? keep Host=h Content-Length=2 Content-Length=2 [ok]\n");
+  EXPECT_EQ(all("GET /%F0%9F%98%80?q=%C3%A9 HTTP/1.1\r\nHost: h\r\n\r\n"), "GET /%F0%9F%98%80?q=%C3%A9 keep Host=h []\n");
+  for (std::string no_text : {"/%FF", "/a/%ED%A0%BD", "/a?q=%C3", "/\xc3("}) EXPECT_EQ(all("GET " + no_text + " HTTP/1.1\r\nHost: h\r\n\r\n"), "failed 400");
 }
 
 TEST(writer, dates_are_those_of_the_standard) {

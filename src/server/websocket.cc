@@ -19,37 +19,7 @@ bool is_close_code(uint16_t code) {
   return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006;
 }
 
-// How many bytes a UTF-8 sequence has by its first byte, and the bounds of its second.
-struct Lead {
-  int length;
-  uint8_t low, high;
-};
-Lead lead_of(uint8_t c) {
-  if (c < 0x80) return {1, 0, 0};
-  if (c >= 0xC2 && c <= 0xDF) return {2, 0x80, 0xBF};
-  if (c == 0xE0) return {3, 0xA0, 0xBF};
-  if (c == 0xED) return {3, 0x80, 0x9F};
-  if (c >= 0xE1 && c <= 0xEF) return {3, 0x80, 0xBF};
-  if (c == 0xF0) return {4, 0x90, 0xBF};
-  if (c >= 0xF1 && c <= 0xF3) return {4, 0x80, 0xBF};
-  if (c == 0xF4) return {4, 0x80, 0x8F};
-  return {0, 0, 0};
-}
-
 }  // namespace
-
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    Lead lead = lead_of(static_cast<uint8_t>(text[i]));
-    if (lead.length == 0 || i + lead.length > text.size()) return false;
-    for (int k = 1; k < lead.length; ++k) {
-      auto c = static_cast<uint8_t>(text[i + k]);
-      if (k == 1 ? c < lead.low || c > lead.high : c < 0x80 || c > 0xBF) return false;
-    }
-    i += lead.length;
-  }
-  return true;
-}
 
 bool wants_websocket(const wire::Request& request) {
   return wire::lists_token(request.header("Connection"), "upgrade") && wire::lists_token(request.header("Upgrade"), "websocket");

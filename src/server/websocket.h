@@ -23,7 +23,6 @@ enum CloseCode : uint16_t {
 
 void append_frame(Bytes& out, Opcode opcode, BytesView payload);
 Bytes close_payload(uint16_t code, std::string_view reason);
-bool is_utf8(std::string_view text);
 
 // Client frames become messages. Control frames may stand between the fragments of a message.
 class FrameReader {

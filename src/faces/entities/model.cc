@@ -33,6 +33,12 @@ Bytes encode(const Model& model) {
   }));
 }
 
+static const json::Array& items(const json::Value& of, std::string_view name) {
+  static const json::Array none;
+  const json::Value* found = of.find(name);
+  return found && found->is_array() ? found->array() : none;
+}
+
 Result<Model> decode_model(BytesView bytes) {
   // A schema may be wider than a body: it is our own text.
   TRY(json::Value v, json::parse(bytes, {.max_depth = 4 * limits::kJsonDepth, .max_bytes = limits::kCellBytes}));
@@ -45,16 +51,23 @@ Result<Model> decode_model(BytesView bytes) {
   m.version = static_cast<int32_t>(number("version"));
   const json::Value* locked = v.find("locked");
   m.locked = locked && locked->is_bool() && locked->boolean();
-  m.level = static_cast<Level>(number("level"));
+  const int64_t level = number("level");
+  auto corrupt = [&] { return fail(Code::corrupt, "BAD_MODEL", "the stored model '" + m.name + "' is not one of ours"); };
+  if (level < 0 || level > static_cast<int64_t>(Level::structural)) return corrupt();
+  m.level = static_cast<Level>(level);
   m.updated = number("updated");
-  if (const json::Value* list = v.find("indexes"))
-    for (const json::Value& i : list->array()) m.indexes.push_back({std::string(i.string_or("path")), i.find("ready")->boolean()});
-  if (const json::Value* list = v.find("unique")) {
-    for (const json::Value& k : list->array()) {
-      UniqueKey key{std::string(k.string_or("name")), {}};
-      for (const json::Value& p : k.find("paths")->array()) key.paths.push_back(p.string());
-      m.unique_keys.push_back(std::move(key));
+  for (const json::Value& i : items(v, "indexes")) {
+    const json::Value* ready = i.find("ready");
+    if (!ready || !ready->is_bool()) return corrupt();
+    m.indexes.push_back({std::string(i.string_or("path")), ready->boolean()});
+  }
+  for (const json::Value& k : items(v, "unique")) {
+    UniqueKey key{std::string(k.string_or("name")), {}};
+    for (const json::Value& p : items(k, "paths")) {
+      if (!p.is_string()) return corrupt();
+      key.paths.push_back(p.string());
     }
+    m.unique_keys.push_back(std::move(key));
   }
   if (const json::Value* shape = v.find("shape")) m.shape = shape_from(*shape);
   return m;

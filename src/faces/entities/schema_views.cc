@@ -105,7 +105,8 @@ json::Value to_json(const Shape& shape) {
 Shape shape_from(const json::Value& stored) {
   Shape shape;
   if (const json::Value* types = stored.find("t"); types && types->is_array())
-    for (const json::Value& t : types->array()) shape.scalars.add(static_cast<Type>(t.as_int64().value_or(0)));
+    for (const json::Value& t : types->array())
+      if (auto n = t.as_uint64(); n && *n < kTypes) shape.scalars.add(static_cast<Type>(*n));
   if (const json::Value* fields = stored.find("o"); fields && fields->is_object()) {
     shape.is_object = true;
     for (const json::Member& m : fields->object()) shape.fields[m.name] = shape_from(m.value);

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/bytes.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -231,6 +232,7 @@ class Parser {
 
 Result<json::Value> parse_xml(std::string_view text) {
   if (text.size() > limits::kBodyBytes) return fail(Code::too_large, "BAD_REQUEST", "the XML document is larger than 10 MiB");
+  if (!is_utf8(text)) return fail(Code::invalid, "BAD_REQUEST", "the XML document is not UTF-8");
   return Parser(text).document();
 }
 

@@ -187,14 +187,9 @@ Result<void> validate(const dynamic_type& def) {
 }
 
 // The parser knows what UTF-8 is; plain ASCII need not ask it.
-bool is_text(std::string_view bytes) {
-  bool ascii = std::all_of(bytes.begin(), bytes.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  return ascii || js::parse(js::quote(bytes)).has_value();
-}
-
 std::string text_of(std::string_view bytes) {
   std::string out(bytes);
-  if (is_text(bytes)) return out;
+  if (is_utf8(bytes)) return out;
   out.clear();
   for (char c : bytes) {
     if (static_cast<unsigned char>(c) < 0x80) out.push_back(c);
@@ -207,7 +202,7 @@ Result<void> check_name(std::string_view name) {
   if (name.size() > limits::kNameBytes) return refuse(errc::invalid_definition, fmt::format("a workflow's name has at most {} bytes", limits::kNameBytes));
   for (char c : name)
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return refuse(errc::invalid_definition, "a workflow's name has no blanks or control characters");
-  if (!is_text(name)) return refuse(errc::invalid_definition, "a workflow's name must be UTF-8");
+  if (!is_utf8(name)) return refuse(errc::invalid_definition, "a workflow's name must be UTF-8");
   return {};
 }
 
@@ -217,7 +212,7 @@ Result<void> check_id(std::string_view text) {
   for (char c : text)
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f || c == '*' || c == '>')
       return refuse(errc::bad_id, fmt::format("{} has a blank, a control character, '*' or '>'", js::quote(text_of(text))));
-  if (!is_text(text)) return refuse(errc::bad_id, fmt::format("{} is not UTF-8", js::quote(text_of(text))));
+  if (!is_utf8(text)) return refuse(errc::bad_id, fmt::format("{} is not UTF-8", js::quote(text_of(text))));
   return {};
 }
 

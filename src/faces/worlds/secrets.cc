@@ -75,12 +75,6 @@ Result<Bytes> Service::reveal(const std::string& tenant, const SecretDef& secret
   return value;
 }
 
-static bool is_text(BytesView bytes) {
-  Bytes shell;
-  cbor::Out(shell).text(bytes);
-  return cbor::decode(shell).has_value();
-}
-
 // {"$tag": "secret", "$value": {alias, version}} becomes the literal that it stands for.
 Result<cbor::Value> Service::inject_secrets(const Place& place, const Loaded& loaded, cbor::Value params) const {
   if (params.is_array()) {
@@ -99,7 +93,7 @@ Result<cbor::Value> Service::inject_secrets(const Place& place, const Loaded& lo
     if (def == loaded.secrets.end()) def = loaded.secrets.find(alias);
     if (def == loaded.secrets.end()) return fail(Code::not_found, "secret.resolve_error", "the manifest has no secret '" + alias + "@" + std::to_string(number) + "'");
     TRY(Bytes value, reveal(place.tenant, def->second, 0));
-    return is_text(value) ? cbor::Value(std::move(value)) : cbor::Value(cbor::Octets{std::move(value)});
+    return is_utf8(value) ? cbor::Value(std::move(value)) : cbor::Value(cbor::Octets{std::move(value)});
   }
   for (auto& [key, item] : params.map()) {
     TRY(item, inject_secrets(place, loaded, item));

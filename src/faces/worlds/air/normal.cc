@@ -23,7 +23,7 @@ bool is_text_of(BytesView text, Form form) {
       auto decimal = normal_decimal(text);
       return decimal && *decimal == text;
     }
-    default: return cbor::is_utf8(text);
+    default: return is_utf8(text);
   }
 }
 

@@ -1,0 +1,92 @@
+// What the faces keep and read back: bytes that a disk may have changed. The journal's sums find that
+// first; a cell that slips through is refused, not believed.
+
+#include "faces/entities/audit.h"
+#include "faces/entities/call.h"
+#include "faces/entities/command.h"
+#include "faces/entities/entity.h"
+#include "faces/entities/job.h"
+#include "faces/entities/model.h"
+#include "faces/entities/store.h"
+#include "faces/lifecycle/command.h"
+#include "faces/lifecycle/held.h"
+#include "faces/processes/cells.h"
+#include "faces/processes/commands.h"
+#include "faces/processes/instance.h"
+#include "faces/processes/job.h"
+#include "faces/processes/note.h"
+#include "faces/worlds/abi.h"
+#include "faces/worlds/model.h"
+#include "faces/worlds/program.h"
+#include "fuzz.h"
+
+namespace pawl::fuzz {
+
+namespace {
+
+void processes_cells(BytesView bytes) {
+  if (auto instance = processes::decode_instance(bytes)) CHECK(processes::decode_instance(processes::encode(*instance)));
+  if (auto job = processes::decode_job(bytes)) CHECK(processes::decode_job(processes::encode(*job)));
+  if (auto command = processes::decode_start(bytes)) CHECK(processes::decode_start(processes::encode(*command)));
+  (void)processes::decode_head(bytes).has_value();
+  (void)processes::decode_user_task(bytes).has_value();
+  (void)processes::decode_note_head(bytes).has_value();
+  (void)processes::decode_note_tail(bytes).has_value();
+  (void)processes::decode_version(bytes).has_value();
+  (void)processes::decode_result(bytes).has_value();
+  (void)processes::decode_fail(bytes).has_value();
+  (void)processes::decode_cancel(bytes).has_value();
+  (void)processes::parse_timer_effect_id(bytes).has_value();
+  (void)processes::parse_ordinal_id(bytes).has_value();
+}
+
+void entities_cells(BytesView bytes) {
+  if (auto entity = entities::decode_entity(bytes)) CHECK(entities::decode_entity(entities::encode(*entity)));
+  if (auto model = entities::decode_model(bytes)) CHECK(entities::decode_model(entities::encode(*model)));
+  if (auto command = entities::decode_command(bytes)) CHECK(entities::decode_command(entities::encode(*command)));
+  (void)entities::decode_trail(bytes).has_value();
+  (void)entities::decode_move(bytes).has_value();
+  (void)entities::decode_call(bytes).has_value();
+  (void)entities::decode_verdict(bytes).has_value();
+  (void)entities::decode_job(bytes).has_value();
+  (void)entities::parse_timer_id(bytes).has_value();
+}
+
+void lifecycle_cells(BytesView bytes) {
+  (void)lifecycle::decode_command(bytes).has_value();
+  (void)lifecycle::decode_outcome(bytes).has_value();
+  (void)lifecycle::parse_held(bytes).has_value();
+}
+
+void worlds_cells(BytesView bytes) {
+  (void)worlds::decode_create(bytes).has_value();
+  (void)worlds::decode_send(bytes).has_value();
+  (void)worlds::decode_send_all(bytes).has_value();
+  (void)worlds::decode_receipt(bytes).has_value();
+  (void)worlds::decode_frame_body(bytes).has_value();
+  (void)worlds::decode_govern(bytes).has_value();
+  (void)worlds::decode_fork(bytes).has_value();
+  (void)worlds::decode_put_secret(bytes).has_value();
+  (void)worlds::decode_secret(bytes).has_value();
+  (void)worlds::decode_world(bytes).has_value();
+  (void)worlds::decode_head(bytes).has_value();
+  (void)worlds::decode_instance(bytes).has_value();
+  (void)worlds::decode_pending(bytes).has_value();
+  (void)worlds::decode_proposal(bytes).has_value();
+  (void)worlds::decode_queued(bytes).has_value();
+  (void)worlds::decode_command(bytes).has_value();
+}
+
+}  // namespace
+
+std::vector<Target> cell_targets() {
+  auto words = [] { return std::vector<std::string>{std::string("\1\3abc\4\0\0\0\0", 10), std::string("\x03tid\x04name\x01{}\x02[]", 18), R"({"name":"m","version":1,"locked":true,"level":0,"updated":1,"indexes":[],"unique":[],"shape":{"o":{"a":{"t":[0]}}}})"}; };
+  return {
+      {"cells.processes", processes_cells, words},
+      {"cells.entities", entities_cells, words},
+      {"cells.lifecycle", lifecycle_cells, words},
+      {"cells.worlds", worlds_cells, words},
+  };
+}
+
+}  // namespace pawl::fuzz
