@@ -33,6 +33,16 @@ bool is_utf8(BytesView text) {
   return true;
 }
 
+std::string as_utf8(BytesView bytes) {
+  if (is_utf8(bytes)) return std::string(bytes);
+  std::string out;
+  for (char c : bytes) {
+    if (static_cast<uint8_t>(c) < 0x80) out.push_back(c);
+    else out += "\xef\xbf\xbd";
+  }
+  return out;
+}
+
 std::string hex(BytesView bytes) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string out;

@@ -191,7 +191,8 @@ bool HttpParser::header_line(std::string_view line) {
     fail(431, Code::too_large, "HEADERS_TOO_LARGE", "more than " + std::to_string(limits::kHeaderCount) + " headers");
     return false;
   }
-  request_.headers.emplace_back(line.substr(0, colon), value);
+  // Any bytes may stand here; what is made of them is text.
+  request_.headers.emplace_back(line.substr(0, colon), as_utf8(value));
   return true;
 }
 

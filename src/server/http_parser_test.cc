@@ -83,6 +83,7 @@ TEST(parser, targets_are_split_and_the_absolute_form_is_understood) {
   EXPECT_EQ(all("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok"),
             "POST /? keep Host=h Content-Length=2 Content-Length=2 [ok]\n");
   EXPECT_EQ(all("GET /%F0%9F%98%80?q=%C3%A9 HTTP/1.1\r\nHost: h\r\n\r\n"), "GET /%F0%9F%98%80?q=%C3%A9 keep Host=h []\n");
+  EXPECT_EQ(all("GET / HTTP/1.1\r\nHost: h\r\nX: a\xff\r\n\r\n"), "GET /? keep Host=h X=a\xef\xbf\xbd []\n");
   for (std::string no_text : {"/%FF", "/a/%ED%A0%BD", "/a?q=%C3", "/\xc3("}) EXPECT_EQ(all("GET " + no_text + " HTTP/1.1\r\nHost: h\r\n\r\n"), "failed 400");
 }
 

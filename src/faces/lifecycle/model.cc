@@ -187,17 +187,6 @@ Result<void> validate(const dynamic_type& def) {
 }
 
 // The parser knows what UTF-8 is; plain ASCII need not ask it.
-std::string text_of(std::string_view bytes) {
-  std::string out(bytes);
-  if (is_utf8(bytes)) return out;
-  out.clear();
-  for (char c : bytes) {
-    if (static_cast<unsigned char>(c) < 0x80) out.push_back(c);
-    else out += "\xef\xbf\xbd";
-  }
-  return out;
-}
-
 Result<void> check_name(std::string_view name) {
   if (name.size() > limits::kNameBytes) return refuse(errc::invalid_definition, fmt::format("a workflow's name has at most {} bytes", limits::kNameBytes));
   for (char c : name)
@@ -211,8 +200,8 @@ Result<void> check_id(std::string_view text) {
   if (text.size() > limits::kIdBytes) return refuse(errc::bad_id, fmt::format("the id has {} bytes; {} are allowed", text.size(), limits::kIdBytes));
   for (char c : text)
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f || c == '*' || c == '>')
-      return refuse(errc::bad_id, fmt::format("{} has a blank, a control character, '*' or '>'", js::quote(text_of(text))));
-  if (!is_utf8(text)) return refuse(errc::bad_id, fmt::format("{} is not UTF-8", js::quote(text_of(text))));
+      return refuse(errc::bad_id, fmt::format("{} has a blank, a control character, '*' or '>'", js::quote(as_utf8(text))));
+  if (!is_utf8(text)) return refuse(errc::bad_id, fmt::format("{} is not UTF-8", js::quote(as_utf8(text))));
   return {};
 }
 

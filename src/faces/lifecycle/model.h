@@ -45,8 +45,6 @@ js::Value transitions_json(const dynamic_type& def);
 js::Value definition_json(const dynamic_type& def);
 
 Result<void> check_id(std::string_view id);
-// The bytes, or where they are no UTF-8 something that is, with U+FFFD in place of what is not.
-std::string text_of(std::string_view bytes);
 Result<void> check_name(std::string_view name);
 
 }  // namespace pawl::lifecycle

@@ -85,14 +85,14 @@ Result<value> coerce_text(std::string_view field, kind k, std::string_view text)
 
 js::Value to_json(const value& v) {
   switch (record::form_of(v.k)) {
-    case record::f_string: return text_of(std::get<std::string>(v.v));
+    case record::f_string: return as_utf8(std::get<std::string>(v.v));
     case record::f_bool: return std::get<bool>(v.v);
     case record::f_signed: return std::get<int64_t>(v.v);
     case record::f_unsigned: return std::get<uint64_t>(v.v);
     case record::f_real: return std::get<double>(v.v);
     case record::f_list: {
       js::Array out;
-      for (const std::string& s : std::get<std::vector<std::string>>(v.v)) out.emplace_back(text_of(s));
+      for (const std::string& s : std::get<std::vector<std::string>>(v.v)) out.emplace_back(as_utf8(s));
       return out;
     }
     case record::f_json: {
@@ -219,7 +219,7 @@ bool append_state(std::string& out, const dynamic_type& def, std::string_view by
     js::append_string(out, f.name);
     out.push_back(':');
     // A C++ program may have stored any bytes; what leaves is JSON.
-    if (f.k == kind::string) js::append_string(out, is_utf8(std::get<std::string>(v->v)) ? std::get<std::string>(v->v) : text_of(std::get<std::string>(v->v)));
+    if (f.k == kind::string) js::append_string(out, as_utf8(std::get<std::string>(v->v)));
     else js::append(out, to_json(*v));
   }
   out.push_back('}');
