@@ -80,7 +80,10 @@ void worlds_cells(BytesView bytes) {
 }  // namespace
 
 std::vector<Target> cell_targets() {
-  auto words = [] { return std::vector<std::string>{std::string("\1\3abc\4\0\0\0\0", 10), std::string("\x03tid\x04name\x01{}\x02[]", 18), R"({"name":"m","version":1,"locked":true,"level":0,"updated":1,"indexes":[],"unique":[],"shape":{"o":{"a":{"t":[0]}}}})"}; };
+  using namespace std::string_literals;
+  auto words = [] {
+    return std::vector<std::string>{"\1\3abc\4\0\0\0\0"s, "\3tid\4name\1{}\2[]\0\1\2"s, R"({"name":"m","version":1,"locked":true,"level":0,"updated":1,"indexes":[],"unique":[],"shape":{"o":{"a":{"t":[0]}}}})"s};
+  };
   return {
       {"cells.processes", processes_cells, words},
       {"cells.entities", entities_cells, words},

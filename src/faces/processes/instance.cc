@@ -64,7 +64,7 @@ Token read_token(Reader& r, Time base) {
   t.job = static_cast<uint32_t>(r.uint());
   t.tries = static_cast<uint32_t>(r.uint());
   t.attempt = static_cast<uint32_t>(r.uint());
-  t.entered = r.sint() + base;
+  t.entered = moment(base, r.sint());
   t.scope = static_cast<uint32_t>(r.uint());
   t.branch = static_cast<uint32_t>(r.uint());
   for (size_t n = r.count(); n > 0 && r.ok(); --n) {
@@ -136,9 +136,9 @@ Result<Instance> decode_instance(BytesView bytes) {
   uint8_t flags = r.u8();
   i.paused = flags & 1, i.quiet = flags & 2;
   i.started = r.sint();
-  i.updated = i.started + r.sint();
+  i.updated = moment(i.started, r.sint());
   int64_t completed = r.sint();
-  i.completed = completed ? i.started + completed - 1 : 0;
+  i.completed = completed ? moment(moment(i.started, completed), -1) : 0;
   i.business_key = r.str();
   i.failure = r.str();
   i.next_id = r.str();

@@ -78,6 +78,8 @@ struct Instance {
   Scope* scope(uint32_t id);
 };
 
+// A stored moment is a distance from another; of damaged bytes the sum may be anything.
+inline Time moment(Time from, int64_t distance) { return static_cast<Time>(static_cast<uint64_t>(from) + static_cast<uint64_t>(distance)); }
 Bytes encode(const Instance& instance);
 Result<Instance> decode_instance(BytesView bytes);
 

@@ -33,7 +33,7 @@ Fact read_fact(Reader& r, Time started) {
   f.attempt = static_cast<uint32_t>(r.uint());
   if (f.kind == Fact::Kind::entered) return f;
   f.status = static_cast<Execution>(std::min<uint8_t>(r.u8(), 4));
-  f.entered = started + r.sint();
+  f.entered = moment(started, r.sint());
   return f;
 }
 
