@@ -110,6 +110,8 @@ class Peer(http.server.BaseHTTPRequestHandler):
             return
         body = b'b' * 3_000_000 if self.path == '/big' else b'hello'
         self.send_response(302 if self.path == '/redirect' else 200)
+        if self.path == '/latin':
+            self.send_header('X-Name', 'caf\xe9')  # as Latin-1, which is no UTF-8
         if self.path == '/redirect':
             self.send_header('Location', '/elsewhere')
         self.send_header('Content-Length', str(len(body)))
@@ -146,14 +148,18 @@ def requests_go_out_and_come_back(peer):
         w.tell('c', [request(here + '/big')])
         big = w.wait_receipts(3)[2]['payload_cbor_json']
         check(big['body_ref'] == 'sha256:' + hashlib.sha256(b'b' * 3_000_000).hexdigest(), 'a large body goes to the store')
+        w.tell('latin', [request(here + '/latin#part')])
+        latin = w.wait_receipts(4)[3]
+        check(latin['status'] == 'ok' and latin['payload_cbor_json']['headers'].get('X-Name') == 'caf\u00e9', f'a header of other bytes is no fault: {latin}')
+        check(Peer.seen[-1][1] == '/latin', f'a fragment stays here: {Peer.seen[-1]}')
         before = len(Peer.seen)
         for i, url in enumerate((f'http://localhost:{port}/ok', f'http://127.0.0.1:{port + 1}/ok', 'http://10.0.0.1/', 'http://[::1]/', 'file:///etc/passwd', 'http://169.254.169.254/')):
             w.tell(f'denied{i}', [request(url)])
-        denied = w.wait_receipts(9)[3:]
+        denied = w.wait_receipts(10)[4:]
         check(all(r['status'] == 'error' for r in denied) and len(Peer.seen) == before, f'what is not listed is denied: {[r["status"] for r in denied]}')
         Peer.hold.clear()
         w.tell('slow', [request(here + '/slow')])
-        check(w.wait_receipts(10)[-1]['status'] == 'timeout', f'no answer in time is a timeout: {w.journal("effect_receipt")[-1]["status"]}')
+        check(w.wait_receipts(11)[-1]['status'] == 'timeout', f'no answer in time is a timeout: {w.journal("effect_receipt")[-1]["status"]}')
         Peer.hold.set()
         secrets_reach_only_the_executor(s, w)
         s.stop()
@@ -257,6 +263,19 @@ def commands(s):
     check(pawl('diagnose', 'cli', '--schema', 'w/Do@1', '--by', 'id', '--value', 'a')['cause'] == 'waiting_event', 'a diagnosis')
     check(len(pawl('cells', 'cli', 'w/main@1')['cells']) == 1 and pawl('journal', 'cli')['head'] == 3, 'cells and records')
     check(pawl('snapshot', 'cli')['height'] == 3 and pawl('fork', 'cli', 'cli2')['height'] == 4, 'a snapshot and a fork')
+
+    # The manifest as the world has it, by the hash that the world gives it.
+    manifest = live.call(s.base, 'GET', '/v1/worlds/cli/manifest')[1]
+    with open(air, 'w') as f:
+        json.dump(manifest['manifest'], f)
+    shown = subprocess.run([live.PAWL, 'air', 'hash', air], capture_output=True, text=True).stdout
+    check(shown.split()[0] == manifest['manifest_hash'], f'pawl air hash names a manifest as the world does: {shown}')
+    patch = os.path.join(s.data, 'patch.json')
+    with open(patch, 'w') as f:
+        json.dump({'base_manifest_hash': manifest['manifest_hash'], 'patches': []}, f)
+    check(pawl('gov', 'cli', 'propose', patch).get('status') == 'succeeded', 'a patch document is proposed as it is')
+    early = subprocess.run([live.PAWL, 'world', 'gov', 'cli', 'apply', '0', '--server', s.http, '--json'], capture_output=True, text=True)
+    check(early.returncode == 1 and json.loads(early.stdout)['error']['code'] == 'governance.proposal_state', f'a command that came to nothing fails: {early}')
 
 
 def killed_between_records():

@@ -76,7 +76,7 @@ static Result<int> world_state(const Args& args, std::string_view end) {
   TRY(std::string path, world_path(args));
   TRY(std::string workflow, word(args, 1, "the workflow"));
   return print_answer(args, "GET", fmt::format("{}/state/{}{}{}", path, percent_encode(workflow), end,
-                                               query({{"key_b64", key_of(args)}, {"prefix_b64", args.get("prefix-b64")}, {"limit", args.get("limit")}})));
+                                               query({{"key_b64", key_of(args)}, {"prefix_b64", args.get("prefix-b64")}, {"after_b64", args.get("after-b64")}, {"limit", args.get("limit")}})));
 }
 
 static Result<int> world_journal(const Args& args) {
@@ -100,18 +100,28 @@ static Result<int> world_fork(const Args& args) {
   return print_answer(args, "POST", path + "/fork", &request);
 }
 
+// A command that came to nothing is an answer to the server and a failure to whoever ran it.
+static Result<int> govern(const Args& args, const std::string& path, const json::Value& body) {
+  TRY(auto client, client_of(args));
+  TRY(json::Value answer, client->call("POST", path, &body));
+  show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
+  return answer.string_or("status") == "failed" ? kFailed : kDone;
+}
+
 static Result<int> world_gov(const Args& args) {
   TRY(std::string path, world_path(args));
   if (args.words.size() == 1) return print_answer(args, "GET", path + "/governance");
   TRY(std::string action, word(args, 1, "propose, shadow, approve, reject or apply"));
   path += "/governance/" + percent_encode(action) + query({{"mode", args.get("mode")}});
-  if (args.words.size() > 2 && action == "propose") return send_file(args, path, 2);
+  if (args.words.size() > 2 && action == "propose") {
+    TRY(json::Value document, read_json(args.words[2]));
+    return govern(args, path, document.find("patch") ? document : json::object({{"patch", document}}));
+  }
   json::Object body;
   if (args.words.size() > 2) body.add("proposal_id", json::parse(args.words[2]) ? *json::parse(args.words[2]) : json::Value(args.words[2]));
   if (args.has("approver")) body.add("approver", args.get("approver"));
   if (args.has("reason")) body.add("reason", args.get("reason"));
-  json::Value request(std::move(body));
-  return print_answer(args, "POST", path, &request);
+  return govern(args, path, json::Value(std::move(body)));
 }
 
 // Either a list of nodes with its manifest, or one node.
@@ -131,6 +141,7 @@ static Result<int> air_check(const Args& args) {
   return kDone;
 }
 
+// A manifest is known by another hash than a definition; in a list its refs are filled in first.
 static Result<int> air_hash(const Args& args) {
   TRY(std::string path, word(args, 0, "the file"));
   TRY(json::Value document, read_json(path));
@@ -138,10 +149,19 @@ static Result<int> air_hash(const Args& args) {
   json::Array rows;
   for (const json::Value& n : nodes) {
     TRY(worlds::Node node, worlds::parse_node(n));
-    rows.push_back(json::object({{"kind", worlds::kind_of(node)}, {"name", worlds::node_name(node)}, {"hash", worlds::node_hash(node)}}));
+    std::string hash = worlds::node_hash(node);
+    if (const auto* manifest = std::get_if<worlds::Manifest>(&node)) {
+      worlds::Builtins builtins;
+      auto authored = document.is_array() ? worlds::author(document, builtins) : Result<worlds::Authored>(worlds::Authored{*manifest, {}});
+      if (!authored) return fail(std::move(authored.error()));
+      hash = worlds::manifest_hash(authored->manifest);
+    }
+    rows.push_back(json::object({{"kind", worlds::kind_of(node)}, {"name", worlds::node_name(node)}, {"hash", std::move(hash)}}));
   }
   json::Value all(std::move(rows));
-  show(args, all, [&] { print_table(all, {"hash", "kind", "name"}); });
+  show(args, all, [&] {  // whole hashes: a table would shorten them
+    for (const json::Value& row : all.array()) fmt::print("{}  {:<11}  {}\n", row.string_or("hash"), row.string_or("kind"), row.string_or("name"));
+  });
   return kDone;
 }
 
@@ -156,7 +176,7 @@ std::vector<Command> world_commands() {
       {"world show", "WORLD", "manifest, height, snapshot", {kServer, kToken}, [](const Args& a) { return world_get(a, ""); }},
       {"world send", "WORLD FILE|SCHEMA [VALUE]", "send a domain event", {kServer, kToken}, world_send},
       {"world state", "WORLD WORKFLOW", "a cell's state", {kServer, kToken, key, named}, [](const Args& a) { return world_state(a, ""); }},
-      {"world cells", "WORLD WORKFLOW", "the cells of a workflow", {kServer, kToken, {"prefix-b64", "PREFIX", "whose keys begin so"}, limit}, [](const Args& a) { return world_state(a, "/cells"); }},
+      {"world cells", "WORLD WORKFLOW", "the cells of a workflow", {kServer, kToken, {"prefix-b64", "PREFIX", "whose keys begin so"}, {"after-b64", "KEY", "that follow this one: next_after_b64 of a page"}, limit}, [](const Args& a) { return world_state(a, "/cells"); }},
       {"world journal", "WORLD", "its records", {kServer, kToken, {"from", "HEIGHT", "from there"}, limit}, world_journal},
       {"world trace", "WORLD", "what followed from an event, or a cell's timeline", {kServer, kToken, event, schema, by, value, workflow, key, named, limit}, [](const Args& a) { return world_trace(a, "/trace"); }},
       {"world diagnose", "WORLD", "why it stands where it stands", {kServer, kToken, event, schema, by, value, workflow, key, named}, [](const Args& a) { return world_trace(a, "/diagnose"); }},

@@ -35,6 +35,7 @@ Result<Place> take_apart(const std::string& url) {
   if (rest.starts_with("https://")) p.tls = true, rest.remove_prefix(8);
   else if (rest.starts_with("http://")) p.tls = false, rest.remove_prefix(7);
   else return fail(Code::invalid, "BAD_URL", fmt::format("'{}' is neither http:// nor https://", url.substr(0, 200)));
+  rest = rest.substr(0, rest.find('#'));  // what follows is not for the server
   size_t slash = rest.find_first_of("/?");
   std::string_view authority = rest.substr(0, slash);
   p.target = slash == std::string_view::npos ? "/" : std::string(rest.substr(slash));
@@ -59,13 +60,17 @@ bool is_private(const sockaddr* address) {
            in(0xe0000000, 3);
   }
   const in6_addr& a = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&a)) {
+  // Forms that stand for an IPv4 address: mapped, compatible, NAT64 and 6to4.
+  static constexpr uint8_t kNat64[12] = {0x00, 0x64, 0xff, 0x9b};
+  const bool ends_in_four = IN6_IS_ADDR_V4MAPPED(&a) || IN6_IS_ADDR_V4COMPAT(&a) || std::memcmp(a.s6_addr, kNat64, sizeof kNat64) == 0;
+  if (ends_in_four || (a.s6_addr[0] == 0x20 && a.s6_addr[1] == 0x02)) {
     sockaddr_in four{};
     four.sin_family = AF_INET;
-    std::memcpy(&four.sin_addr, a.s6_addr + 12, 4);
+    std::memcpy(&four.sin_addr, a.s6_addr + (ends_in_four ? 12 : 2), 4);
     return is_private(reinterpret_cast<const sockaddr*>(&four));
   }
-  return IN6_IS_ADDR_LOOPBACK(&a) || IN6_IS_ADDR_UNSPECIFIED(&a) || IN6_IS_ADDR_LINKLOCAL(&a) || (a.s6_addr[0] & 0xfe) == 0xfc || a.s6_addr[0] == 0xff;
+  return IN6_IS_ADDR_LOOPBACK(&a) || IN6_IS_ADDR_UNSPECIFIED(&a) || IN6_IS_ADDR_LINKLOCAL(&a) || IN6_IS_ADDR_SITELOCAL(&a) || (a.s6_addr[0] & 0xfe) == 0xfc ||
+         a.s6_addr[0] == 0xff;
 }
 
 // A socket, with or without TLS over it.
@@ -201,7 +206,8 @@ Result<wire::Response> fetch_now(const Fetch& f, int timeout_seconds) {
   Line line;
   TRY_OK(line.open(f, place, timeout_seconds));
   bool usual = place.port == (place.tls ? "443" : "80");
-  std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: {}{}\r\nConnection: close\r\nContent-Length: {}\r\n", f.method, place.target, place.host,
+  const std::string host = place.host.find(':') == std::string::npos ? place.host : "[" + place.host + "]";
+  std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: {}{}\r\nConnection: close\r\nContent-Length: {}\r\n", f.method, place.target, host,
                                  usual ? "" : ":" + place.port, f.body.size());
   for (const auto& [name, value] : f.headers) {
     if ((name + value).find_first_of("\r\n") != std::string::npos) return fail(Code::invalid, "BAD_HEADER", "a header may not hold a line break");

@@ -47,7 +47,17 @@ TEST(fetch, a_private_address_is_refused_unless_allowed) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("private"), std::string::npos);
   EXPECT_FALSE(fetch_now({"GET", "http://[::1]:1/", {}, "", false}, 5));
-  EXPECT_FALSE(fetch_now({"GET", "http://[::ffff:127.0.0.1]:1/", {}, "", false}, 5));
+  for (const char* host : {"[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::a00:1]", "[2002:7f00:1::]", "[fec0::1]", "[fe80::1]", "[fd00::1]", "2130706433", "0x7f.1", "0177.1", "0"}) {
+    auto hidden = fetch_now({"GET", "http://" + std::string(host) + ":1/", {}, "", false}, 5);
+    ASSERT_FALSE(hidden);
+    EXPECT_NE(hidden.error().message.find("private"), std::string::npos) << hidden.error().message;
+  }
+}
+
+TEST(fetch, the_fragment_of_a_url_stays_here) {
+  Peer peer;
+  EXPECT_EQ(fetch_now({"GET", peer.url("/a#b"), {}, "", true}, 5)->body, "GET /a  ");
+  EXPECT_EQ(fetch_now({"GET", peer.url("#b"), {}, "", true}, 5)->body, "GET /  ");
 }
 
 TEST(fetch, bad_urls_and_headers_are_refused) {

@@ -83,15 +83,17 @@ Result<void> Engine::open_effect(const Pending& intent, Cells& cells) {
   }
   TRY_OK(record(effect_intent_record(intent, moved), {{"i", intent.intent}, {"c", cell_name(intent.workflow, intent.key)}}));
   ++head_.intents;
+  if (shadowing_) predicted_.push_back(intent);
   if (internal(intent.identity.effect)) return {};
   cells.now.inflight.push_back({intent.intent, intent.identity.effect, intent.emitted_at_seq, 0});
   ++head_.inflight;
   if (intent.identity.effect == "sys/timer.set@1") ++head_.timers;
-  if (shadowing_) predicted_.push_back(intent);
   turn_.write(pending_key(place_, intent.intent), encode(intent), std::make_shared<const Pending>(intent));
   if (world_->detached || recorded_) return {};
   return offer(intent);
 }
+
+bool Engine::is_done_here(std::string_view effect) { return internal(effect) || way_of(effect) != To::worker; }
 
 Result<void> Engine::offer(const Pending& intent) {
   Effect effect{effect_id(place_, hex(intent.intent)), way_of(intent.identity.effect), std::string(kProgram), place_.tenant, intent.identity.effect, 0, {}};

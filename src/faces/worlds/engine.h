@@ -142,6 +142,7 @@ class Engine {
   Result<Pending> admit_effect(const Delivery& item, const Emitted& emitted, uint64_t index) const;
   Result<void> open_effect(const Pending& intent, Cells& cells);
   Result<void> offer(const Pending& intent);  // to whoever does it
+  static bool is_done_here(std::string_view effect);  // by this process, not by an executor that polls
   Result<void> drop_pending(Cells& cells);
 
   // receipts.cc

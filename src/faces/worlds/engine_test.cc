@@ -224,6 +224,32 @@ TEST_F(Effects, introspection_is_answered_with_a_receipt_like_any_other) {
   EXPECT_EQ(payload.find("meta")->find("journal_height")->as_uint64(), 4u);
 }
 
+TEST_F(Effects, introspection_reads_the_moment_it_is_asked_for_or_says_why_not) {
+  json::Value air = test_air();
+  for (json::Value& node : air.array())
+    if (node.string_or("name") == "t/main@1") node.find("effects_emitted")->array().push_back("sys/introspect.workflow_state@1");
+  ASSERT_TRUE(stage.create("v", air));
+  auto send = [&](const StepOutput& out) { ASSERT_TRUE(stage.send("v", "t/Do@1", tell("a", out))); };
+  send(output({"then"}));
+  ASSERT_TRUE(stage.say("snapshot", "v"));
+  const uint64_t taken = stage.head("v").height - 1;
+  auto ask = [&](const std::string& consistency) {
+    send(output({"now"}, {{"sys/introspect.workflow_state@1", cbor::encode(cbor::Map{{"workflow", "t/main@1"}, {"key", cbor::octets(key_of("a"))}, {"consistency", consistency}}), {}, {}}}));
+    Value receipt;
+    for (const Value& record : stage.records("v"))
+      if (record_kind(record) == "effect_receipt") receipt = record;
+    auto payload = cbor::decode(receipt.find("payload_cbor")->bytes());
+    if (receipt.text_or("status") == "error") return std::string(payload->text_or("code"));
+    return payload->find("state")->is_bytes() ? json::print(bytes_json(payload->find("state")->bytes())) : std::string("none");
+  };
+  EXPECT_EQ(ask("head"), R"({"log":["now"]})");
+  EXPECT_EQ(ask("at_least:3"), R"({"log":["now"]})");
+  EXPECT_EQ(ask("at_least:9999"), "query.error");
+  EXPECT_EQ(ask("exact:" + std::to_string(taken)), R"({"log":["then"]})");
+  EXPECT_EQ(ask("exact:2"), "query.error");
+  EXPECT_EQ(ask("whenever"), "invalid_request");
+}
+
 // case 49, case 50, case 153
 TEST_F(Routing, what_does_not_fit_its_schema_is_refused_without_a_record) {
   auto bad = stage.send("w", "t/Do@1", Value(cbor::Map{{"x", 1}}));
@@ -246,6 +272,22 @@ TEST_F(Routing, receipts_cannot_be_forged_as_events) {
   auto forged = stage.send("w", "sys/EffectReceiptEnvelope@1", Value(cbor::Map{}));
   ASSERT_FALSE(forged);
   EXPECT_NE(forged.error().message.find("for receipts and frames only"), std::string::npos);
+}
+
+TEST_F(Routing, nor_inside_an_event_of_the_whole_family_nor_by_another_workflow) {
+  json::Value air = test_air();
+  air.array().back().find("routing")->find("subscriptions")->array()[0] = *json::parse(R"({"event":"t/Event@1","workflow":"t/main@1","key_field":"$value.id"})");
+  ASSERT_TRUE(stage.create("v", air));
+  const Value receipt = cbor::Map{{"origin_module_id", "t/main@1"}, {"intent_id", kNoHash}, {"effect", "t/charge@1"}, {"emitted_at_seq", 1},
+                                  {"receipt_payload", cbor::octets("")}, {"status", "ok"}, {"signature", cbor::octets("")}};
+  for (const Value& event : {Value(cbor::Map{{"Receipt", receipt}}), Value(cbor::Map{{"$tag", "Receipt"}, {"$value", receipt}})}) {
+    auto forged = stage.send("v", "t/Event@1", event);
+    ASSERT_FALSE(forged);
+    EXPECT_EQ(forged.error().reason, "invalid_request");
+  }
+  EXPECT_EQ(stage.kinds("v").size(), 2u);
+  ASSERT_TRUE(go("a", output({"s"}, {}, {{"sys/EffectReceiptEnvelope@1", cbor::encode(receipt), {}}})));
+  EXPECT_EQ(last("step_failed").text_or("error_code"), "workflow.output_invalid");
 }
 
 // case 51, case 145
@@ -450,16 +492,22 @@ TEST_F(Receipts, are_checked_against_the_executors_key_when_the_manifest_names_o
   const Emitted charge{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}};
   ASSERT_TRUE(stage.send("v", "t/Do@1", tell("a", output({"s"}, {charge, charge}))));
   const auto pending = stage.pending("v");
-  ASSERT_TRUE(stage.settle("v", pending[0].intent, Value(cbor::Map{{"code", 0}})));  // zeros sign nothing
-  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Rejected"}));
+  const size_t before = stage.kinds("v").size();
+  auto forged = stage.settle("v", pending[0].intent, Value(cbor::Map{{"code", 0}}));  // zeros sign nothing
+  ASSERT_FALSE(forged);
+  EXPECT_EQ(forged.error().reason, "receipt.signature_invalid");
+  EXPECT_EQ(stage.kinds("v").size(), before);
+  EXPECT_EQ(stage.pending("v").size(), 2u);
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s"}));
   Receipt receipt{pending[1].intent, "ok", cbor::canonical(cbor::Map{{"code", 0}}), {}, Bytes(64, '\0')};
   const Bytes message = signed_bytes(receipt);
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   size = 64;
   ASSERT_EQ(EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()), 1);
   ASSERT_EQ(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(receipt.signature.data()), &size, reinterpret_cast<const unsigned char*>(message.data()), message.size()), 1);
+  receipt.payload = cbor::encode(cbor::Map{{"code", 0}});  // what was signed is the canonical payload, however it is sent
   ASSERT_TRUE(stage.say("receipt", encode(SendReceipt{"v", receipt}), effect_id({"t", "v"}, hex(receipt.intent))));
-  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Rejected", "Receipt"}));
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Receipt"}));
 }
 
 StreamFrame frame_for(const Pending& p, uint64_t seq) {

@@ -5,15 +5,31 @@
 namespace pawl::worlds {
 namespace {
 
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// Header values are bytes; those that are no UTF-8 are taken as Latin-1, as HTTP once had it.
+std::string readable(const std::string& bytes) {
+  if (cbor::is_utf8(bytes)) return bytes;
+  std::string out;
+  for (char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) out.push_back(c);
+    else out.push_back(static_cast<char>(0xc0 | byte >> 6)), out.push_back(static_cast<char>(0x80 | (byte & 0x3f)));
+  }
+  return out;
+}
+
 // The host (and port) of an http or https url; empty when it is neither. User names are not taken.
 std::string host_of(std::string_view url) {
   const size_t at = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
   if (at == 0) return {};
   std::string host(url.substr(at, url.find_first_of("/?#", at) - at));
   if (host.find('@') != std::string::npos || host.find('\\') != std::string::npos) return {};
-  for (char& c : host)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return host;
+  return lower(std::move(host));
 }
 
 std::string without_port(const std::string& host) {
@@ -47,7 +63,8 @@ Allowed allowed(std::string_view url, const std::vector<std::string>& allow) {
   const std::string host = host_of(url);
   if (host.empty()) return {};
   const std::string name = without_port(host);
-  for (const std::string& row : allow) {
+  for (const std::string& listed : allow) {
+    const std::string row = lower(listed);
     if (row == host || row == name) return {true, is_literal(name)};
     if (row.starts_with("*.") && name.size() > row.size() - 1 && name.ends_with(std::string_view(row).substr(1)) && !is_literal(name)) return {true, false};
   }
@@ -101,7 +118,7 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started, 
     return settle(effect.id, name->place, std::move(receipt));
   }
   cbor::Map headers;
-  for (const auto& [key, value] : reply->headers) headers.emplace_back(key, value);
+  for (const auto& [key, value] : reply->headers) headers.emplace_back(readable(key), readable(value));
   cbor::Map payload{{"status", int64_t{reply->status}}, {"headers", cbor::Value(std::move(headers))}, {"body_ref", cbor::Value()},
                     {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(started)}, {"end_ns", static_cast<uint64_t>(service_.door().now())}}}};
   if (reply->body.empty()) {

@@ -59,10 +59,13 @@ class Marker {
       if (type && value) typed(*value, *type, loaded->schemas);
       return true;
     }));
-    return turn_.scan(proposals_prefix(place), [&](BytesView, const Cell& cell) {
-      if (auto p = decode_proposal(cell.value())) mark_text(p->patch_hash);
+    std::vector<Proposal> proposals;
+    TRY_OK(turn_.scan(proposals_prefix(place), [&](BytesView, const Cell& cell) {
+      if (auto p = decode_proposal(cell.value())) proposals.push_back(std::move(*p));
       return true;
-    });
+    }));
+    for (const Proposal& p : proposals) TRY_OK(proposal(p));
+    return {};
   }
 
   // Edges lead on to what their blobs refer to.
@@ -84,6 +87,32 @@ class Marker {
   }
 
  private:
+  // What may still be applied keeps what it would run by: definitions, given or in the store, and modules.
+  Result<void> proposal(const Proposal& p) {
+    mark_text(p.patch_hash);
+    if (p.state == ProposalState::applied || p.state == ProposalState::rejected) return {};
+    TRY(Bytes digest, parse_hash(p.patch_hash));
+    auto bytes = blobs_.get(digest);
+    auto value = bytes ? cbor::decode(*bytes) : Result<Value>(fail(bytes.error()));
+    auto patch = value ? parse_patch(plain_json(*value)) : Result<Patch>(fail(value.error()));
+    if (!patch) return {};
+    for (const Node& node : patch->nodes) module(node);
+    for (const Ref& ref : patch->manifest.modules) {
+      auto at = parse_hash(ref.hash);
+      auto stored = at ? blobs_.get(*at) : Result<Bytes>(fail(at.error()));
+      auto body = stored ? cbor::decode(*stored) : Result<Value>(fail(stored.error()));
+      if (auto node = body ? parse_node(plain_json(*body)) : Result<Node>(fail(body.error()))) module(*node);
+    }
+    const Manifest& m = patch->manifest;
+    for (const std::vector<Ref>* refs : {&m.schemas, &m.modules, &m.workflows, &m.effects, &m.secrets})
+      for (const Ref& ref : *refs) mark_text(ref.hash);
+    return {};
+  }
+
+  void module(const Node& node) {
+    if (const auto* m = std::get_if<ModuleDef>(&node)) mark_text(m->artifact);
+  }
+
   // The roots that the newest snapshot names: those of the world run ahead while another is made.
   Result<void> roots_of(std::string_view ref, std::set<std::pair<std::string, Bytes>>& cells, std::set<std::pair<std::string, Bytes>>& instances) {
     TRY(Bytes digest, parse_hash(ref));

@@ -52,6 +52,28 @@ TEST_F(Governance, a_rejected_proposal_cannot_be_applied_and_equal_patches_have_
   EXPECT_EQ(act("apply", 1).error().message, "proposal 1 is in state Rejected, expected approved");
 }
 
+TEST_F(Governance, what_a_proposal_would_run_by_is_no_garbage) {
+  auto put = [&](const Bytes& bytes) { return std::string(stage.say("put_blob", bytes)->string_or("hash")); };
+  const std::string given = put("given wasm"), stored = put("stored wasm"), nobodys = put("nobody's");
+  auto module = [](const std::string& name, const std::string& artifact) { return R"({"$kind":"defmodule","name":")" + name + R"(","runtime":{"kind":"wasm","artifact":{"kind":"wasm_module","hash":")" + artifact + R"("}}})"; };
+  auto node = parse_node(*json::parse(module("t/stored@1", stored)));
+  const std::string ref = put(cbor::canonical(to_value(*node, true)));
+  ASSERT_TRUE(propose(R"({"add_def":{"kind":"defmodule","node":)" + module("t/given@1", given) + R"(}},{"set_manifest_refs":{"add":[{"kind":"defmodule","name":"t/stored@1","hash":")" + ref + R"("}]}})"));
+  Bytes no_grace;
+  Writer(no_grace).sint(0);
+  stage.clock += kSecond;
+  ASSERT_TRUE(stage.say("collect", no_grace));
+  auto kept = [&](const std::string& hash) { return stage.read(blob_key("t", *parse_hash(hash)))->exists(); };
+  EXPECT_TRUE(kept(given));
+  EXPECT_TRUE(kept(stored));
+  EXPECT_TRUE(kept(ref));
+  EXPECT_FALSE(kept(nobodys));
+  ASSERT_TRUE(act("shadow", 0));
+  ASSERT_TRUE(act("reject", 0));
+  ASSERT_TRUE(stage.say("collect", no_grace));
+  EXPECT_FALSE(kept(given));
+}
+
 TEST_F(Governance, a_patch_is_validated_as_a_whole) {
   auto bad = propose(R"({"add_def":{"kind":"defworkflow","node":{"$kind":"defworkflow","name":"t/x@1","state":"t/None@1","event":"t/Do@1","effects_emitted":[],"impl":{"module":"t/scripted@1","entrypoint":"step"}}}})");
   ASSERT_FALSE(bad);

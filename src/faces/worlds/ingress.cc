@@ -1,6 +1,7 @@
 // How an event comes in: it is made canonical, every route is tried, and only when all of them fit is
 // it recorded and queued.
 
+#include "cbor/in.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/engine.h"
 
@@ -8,6 +9,23 @@ namespace pawl::worlds {
 namespace {
 
 std::unexpected<Error> refused(std::string why) { return fail(Code::invalid, "manifest.error", "manifest loader error: " + std::move(why)); }
+
+// Receipts and frames reach a cell from its own intents only: as an event, one of these is forged.
+bool is_continuation(std::string_view schema) { return schema.starts_with("sys/Effect"); }
+
+std::unexpected<Error> forged(const std::string& schema) {
+  return fail(Code::invalid, "invalid_request", "event schema '" + schema + "' is for receipts and frames only: settle the intent at /receipts instead");
+}
+
+// The schema of the arm that a value of the workflow's whole family is.
+std::string_view arm_schema(const Workflow& w, BytesView value) {
+  const BytesView tag = follow(value, {"$tag"});
+  cbor::In in(tag);
+  const BytesView arm = in.run(3);
+  for (const auto& [schema, name] : w.arms)
+    if (name == arm) return schema;
+  return {};
+}
 
 }  // namespace
 
@@ -30,6 +48,7 @@ Result<Bytes> Engine::key_of(const Binding& b, const Event& event, BytesView val
 }
 
 Result<Engine::Prepared> Engine::prepare(Event event) const {
+  if (is_continuation(event.schema)) return forged(event.schema);
   auto normal = normalize_bytes(event.value, event.schema, loaded_->schemas);
   if (!normal) return refused("event '" + event.schema + "' payload failed validation: " + normal.error().message);
   Prepared out{{std::move(event.schema), std::move(*normal), std::move(event.key)}};
@@ -38,6 +57,7 @@ Result<Engine::Prepared> Engine::prepare(Event event) const {
   std::optional<Bytes> first;
   for (const Binding& b : routes->second) {
     const Workflow& w = *b.workflow;
+    if (b.arm.empty() && !w.arms.empty() && is_continuation(arm_schema(w, out.event.value))) return forged(std::string(arm_schema(w, out.event.value)));
     Event delivered{w.def.event, b.arm.empty() ? out.event.value : wrapped(b.arm, out.event.value), {}};
     if (w.def.keyed()) {
       TRY(delivered.key, key_of(b, out.event, b.subscribed == out.event.schema ? out.event.value : delivered.value));
@@ -70,8 +90,6 @@ Result<Accepted> Engine::admit(Prepared prepared) {
 
 Result<Accepted> Engine::accept_event(Event event) {
   TRY_OK(refuse_while_busy());
-  if (event.schema.starts_with("sys/Effect"))
-    return fail(Code::invalid, "invalid_request", "event schema '" + event.schema + "' is for receipts and frames only: settle the intent at /receipts instead");
   TRY(Prepared prepared, prepare(std::move(event)));
   TRY(Accepted accepted, admit(std::move(prepared)));
   TRY_OK(drain());

@@ -5,6 +5,7 @@
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/engine.h"
+#include "faces/worlds/reads.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
@@ -71,13 +72,23 @@ Result<Value> Engine::do_blob_get(const Value& params) {
 
 Result<Value> Engine::do_introspect_head(const Value&) { return Value(cbor::Map{{"meta", read_meta()}}); }
 
-Result<Value> Engine::do_introspect_manifest(const Value&) {
+Result<Value> Engine::do_introspect_manifest(const Value& params) {
+  TRY(Consistency wanted, parse_consistency(params.text_or("consistency")));
+  TRY(bool at_head, head_serves(wanted, place_.world, head_.height));
+  if (!at_head) return no_such_height(wanted.height);
   return Value(cbor::Map{{"manifest", octets(cbor::canonical(to_value(loaded_->manifest, false)))}, {"meta", read_meta()}});
 }
 
 Result<Value> Engine::do_introspect_state(const Value& params) {
   const Value* key = params.find("key");
   const BytesView bytes = key && key->is_bytes() ? BytesView(key->bytes()) : BytesView();
+  TRY(Consistency wanted, parse_consistency(params.text_or("consistency")));
+  TRY(bool at_head, head_serves(wanted, place_.world, head_.height));
+  if (!at_head) {  // a turn knows the newest snapshot only
+    if (wanted.height != world_->snapshot_height) return no_such_height(wanted.height);
+    TRY(std::optional<Bytes> state, state_in_snapshot(index_store(), world_->snapshot_ref, params.text_or("workflow"), bytes));
+    return Value(cbor::Map{{"state", state ? octets(*state) : Value()}, {"meta", read_meta()}});
+  }
   TRY(auto cell, turn_.read_as<Instance>(cell_key(place_, params.text_or("workflow"), bytes), decode_instance));
   return Value(cbor::Map{{"state", cell && cell->state ? octets(*cell->state) : Value()}, {"meta", read_meta()}});
 }

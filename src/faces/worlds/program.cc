@@ -283,6 +283,8 @@ Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
     TRY(Bytes root, trees.empty_root());
     return json::print(json::object({{"root_hash", hash_text(root)}}));
   }
+  TRY(Bytes digest, parse_hash(base));
+  TRY_OK(blobs.get(digest));  // a root that is not there has no next one
   std::string root = base;
   const json::Value* list = order.find("operations");
   if (!list || !list->is_array()) return fail(Code::invalid, "invalid_request", "operations is a list");

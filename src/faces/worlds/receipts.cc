@@ -87,7 +87,6 @@ Result<void> Engine::check_receipt(const Pending& intent, Receipt& receipt) cons
   const Module* executor = effect ? loaded_->module(effect->def.impl.module) : nullptr;
   if (!effect || effect->hash != intent.identity.effect_hash) return bad("receipt effect hash mismatch for '" + intent.identity.effect + "'");
   if (!executor || executor->hash != intent.identity.executor_module_hash) return bad("receipt executor module hash mismatch for '" + intent.identity.effect + "'");
-  TRY_OK(check_signature(intent, receipt));
   auto payload = normalize_bytes(receipt.payload, effect->def.receipt, loaded_->schemas);
   if (payload) receipt.payload = std::move(*payload);
   else if (receipt.status == "ok")
@@ -118,6 +117,8 @@ Result<std::optional<Event>> Engine::receipt_event(const Workflow& w, const Pend
 
 Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
   auto fits = check_receipt(intent, receipt);
+  // Whoever cannot sign for the executor settles nothing: the intent stays open for the one who can.
+  TRY_OK(check_signature(intent, receipt));
   Moved moved;
   if (intent.identity.effect == "sys/blob.get@1" && receipt.status == "ok" && fits) {
     TRY(Bytes digest, blobs_.put(receipt.payload));
@@ -179,6 +180,7 @@ Result<void> Engine::fault(const Pending& intent, const Receipt& receipt, const 
 }
 
 Result<void> Engine::check_signature(const Pending& intent, const Receipt& receipt) const {
+  if (shadowing_ || is_done_here(intent.identity.effect)) return {};
   for (const auto& [effect, key] : loaded_->manifest.executor_keys) {
     if (effect != intent.identity.effect) continue;
     auto public_key = unbase64(key);

@@ -20,26 +20,6 @@ IndexStore reading(const Look& look, const std::string& tenant) {
           [](BytesView) -> Result<Bytes> { return fail(Code::internal, "store.error", "this store is read only"); }};
 }
 
-struct Wanted {
-  enum { head, exact, at_least } kind = head;
-  uint64_t height = 0;
-};
-
-Result<Wanted> consistency(const wire::Request& request) {
-  const std::string text = request.query_param("consistency").value_or("head");
-  if (text == "head") return Wanted{};
-  const size_t colon = text.find(':');
-  auto height = colon == std::string::npos ? std::nullopt : whole_number(std::string_view(text).substr(colon + 1));
-  const std::string kind = text.substr(0, colon);
-  if (!height || (kind != "exact" && kind != "at_least")) return fail(Code::invalid, "invalid_request", "consistency is head, exact:HEIGHT or at_least:HEIGHT, not '" + text + "'");
-  return Wanted{kind == "exact" ? Wanted::exact : Wanted::at_least, *height};
-}
-
-json::Value meta_json(const World& w, const Head& h) {
-  return json::object({{"journal_height", h.height}, {"manifest_hash", w.manifest_hash}, {"snapshot_hash", w.snapshot_ref},
-                       {"active_baseline_height", w.snapshot_height}, {"active_baseline_receipt_horizon_height", w.snapshot_height}});
-}
-
 Result<Bytes> key_param(const wire::Request& request) {
   auto text = request.query_param("key_b64");
   if (!text) return Bytes();
@@ -52,24 +32,8 @@ Result<Bytes> key_param(const wire::Request& request) {
 static Result<std::optional<Bytes>> state_at(const Look& look, const Place& place, uint64_t height, const std::string& workflow, BytesView key) {
   TRY(std::optional<Bytes> payload, record_at(look, place, height));
   auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
-  if (!record || record_kind(*record) != "snapshot")
-    return fail(Code::invalid, "query.error", "exact reads serve the head or the height of a snapshot; " + std::to_string(height) + " is neither");
-  const IndexStore store = reading(look, place.tenant);
-  TRY(Bytes ref, parse_hash(record->text_or("snapshot_ref")));
-  TRY(Bytes bytes, store.get(ref));
-  TRY(cbor::Value blob, cbor::decode(bytes));
-  const cbor::Value* roots = blob.find("workflow_index_roots");
-  if (!roots || !roots->is_array()) return fail(Code::corrupt, "snapshot.decode", "the snapshot has no roots");
-  for (const cbor::Value& root : roots->array()) {
-    if (root.array()[0].text() != workflow) continue;
-    TRY(Bytes at, parse_digest_array(&root.array()[1]));
-    TRY(std::optional<cbor::Value> entry, find_in_index(store, at, view(sha256(key))));
-    if (!entry) break;
-    TRY(Bytes hash, parse_digest_array(entry->find("state_hash")));
-    TRY(Bytes state, store.get(hash));
-    return std::optional<Bytes>(std::move(state));
-  }
-  return std::optional<Bytes>();
+  if (!record || record_kind(*record) != "snapshot") return no_such_height(height);
+  return state_in_snapshot(reading(look, place.tenant), record->text_or("snapshot_ref"), workflow, key);
 }
 
 Result<json::Value> Service::get_state(const Request& request) {
@@ -78,14 +42,13 @@ Result<json::Value> Service::get_state(const Request& request) {
   if (workflow.ends_with("/cells")) return list_cells(s, request, workflow.substr(0, workflow.size() - 6));
   if (!s.loaded->workflow(workflow)) return fail(Code::not_found, "not_found", "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
   TRY(Bytes key, key_param(request));
-  TRY(Wanted wanted, consistency(request));
-  if (wanted.kind == Wanted::at_least && s.head.height < wanted.height)
-    return fail(Code::conflict, "query.error", "world '" + s.world.id + "' stands at height " + std::to_string(s.head.height) + ", before " + std::to_string(wanted.height) + ": retry later");
+  TRY(Consistency wanted, parse_consistency(request.query_param("consistency").value_or("head")));
+  TRY(bool at_head, head_serves(wanted, s.world.id, s.head.height));
   json::Object out;
   out.add("workflow", workflow);
   out.add("key_b64", base64(key));
   std::optional<Bytes> state;
-  if (wanted.kind == Wanted::exact && wanted.height != s.head.height) {
+  if (!at_head) {
     TRY(state, state_at(s.look, s.place, wanted.height, workflow, key));
   } else {
     TRY(Cell cell, s.look.read(cell_key(s.place, workflow, key)));

@@ -36,10 +36,11 @@ void Service::get_blob(Request request, Respond respond) {
 void Service::collect(Request request, Respond respond) {
   auto body = body_of(request);
   if (!body) return respond(refuse(body.error()));
-  const json::Value* grace = body->find("grace_seconds");
-  auto seconds = grace && grace->is_number() ? grace->as_int64() : std::nullopt;
+  auto seconds = number_field(*body, "grace_seconds");
+  if (seconds && *seconds && **seconds >= 1'000'000'000) seconds = fail(Code::invalid, "invalid_request", "'grace_seconds' is less than 1000000000");
+  if (!seconds) return respond(refuse(seconds.error()));
   Bytes bytes;
-  if (seconds && *seconds >= 0 && *seconds < 1'000'000'000) Writer(bytes).sint(*seconds * kSecond);
+  if (*seconds) Writer(bytes).sint(static_cast<int64_t>(**seconds) * kSecond);
   submit(request, "collect", std::move(bytes), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 200, std::move(answer)); });
 }
 
@@ -83,12 +84,14 @@ void Service::put_secret(Request request, Respond respond) {
   out.binding = request.params.empty() ? std::string(body->string_or("binding_id")) : request.params[0];
   if (out.binding.empty() || out.binding.size() > 256) return respond(refuse({Code::invalid, "invalid_request", "a secret binding has an id of at most 256 bytes"}));
   std::optional<Bytes> plain;
-  if (const json::Value* text = body->find("plaintext"); text && text->is_string()) plain = text->string();
-  if (const json::Value* text = body->find("plaintext_b64"); text && text->is_string()) {
-    auto bytes = unbase64(text->string());
+  for (std::string_view name : {"plaintext", "plaintext_b64"}) {
+    if (!body->find(name)) continue;
+    auto text = text_field(*body, name);
+    auto bytes = text && name == "plaintext_b64" ? unbase64(*text) : std::move(text);
     if (!bytes) return respond(refuse(bytes.error()));
     plain = std::move(*bytes);
   }
+  if (!plain && request.path.ends_with("/versions")) return respond(refuse({Code::invalid, "invalid_request", "a version wants {\"plaintext\": text} or {\"plaintext_b64\": base64}"}));
   if (plain) {
     auto sealed = seal_secret(options_.secret_key, out.binding, *plain);
     if (!sealed) return respond(refuse(sealed.error()));

@@ -7,11 +7,12 @@
 namespace pawl::worlds {
 namespace {
 
-constexpr uint64_t kWindow = 400;
+constexpr uint64_t kWindow = 400, kWindowMost = 10'000;
 constexpr size_t kWaits = 100;
 constexpr size_t kSearched = 100'000;  // records looked at for a correlation
 
 struct Window {
+  std::optional<Key> cell{};  // the one whose timeline it is
   std::optional<uint64_t> root;
   std::vector<std::pair<uint64_t, Bytes>> entries;
 };
@@ -106,7 +107,7 @@ Found look_for_failures(const Window& window) {
 
 Result<Window> window_of(const wire::Request& request, const Look& look, const Place& place, uint64_t retained) {
   Window window;
-  TRY(uint64_t limit, query_number(request, "window_limit", kWindow, 10'000));
+  TRY(uint64_t limit, query_number(request, "window_limit", kWindow, kWindowMost));
   limit = std::max<uint64_t>(1, limit);
   auto hash = request.query_param("event_hash");
   auto workflow = request.query_param("workflow");
@@ -117,6 +118,7 @@ Result<Window> window_of(const wire::Request& request, const Look& look, const P
   } else if (workflow) {
     TRY(Bytes key, unbase64(request.query_param("key_b64").value_or("")));
     TRY_OK(fill_from_cell(look, place, cell_name(*workflow, key), window, limit));
+    window.cell = cell_key(place, *workflow, key);
     if (!window.root) return fail(Code::not_found, "not_found", "no record names the cell " + instance_id(*workflow, key));
   } else {
     auto schema = request.query_param("schema"), path = request.query_param("correlate_by"), value = request.query_param("value");
@@ -128,11 +130,53 @@ Result<Window> window_of(const wire::Request& request, const Look& look, const P
   return window;
 }
 
-std::string_view terminal_state(const Found& found, const Head& head) {
+// What a trace waits for: of a cell's timeline the cell, else the world.
+Result<std::string_view> terminal_state(const Look& look, const Window& window, const Found& found, const Head& head) {
   if (found.error || found.timeout || found.failed_step || found.fault) return "failed";
-  if (head.inflight > 0) return "waiting_receipt";
-  if (head.running + head.waiting > 0) return "waiting_event";
-  return "completed";
+  uint64_t inflight = head.inflight, open = head.running + head.waiting;
+  if (window.cell) {
+    TRY(Cell cell, look.read(*window.cell));
+    auto instance = cell.exists() ? decode_instance(cell.value()) : Result<Instance>(Instance{});
+    if (!instance) return fail(std::move(instance.error()));
+    inflight = instance->inflight.size();
+    open = cell.exists() && (instance->status == Status::running || instance->status == Status::waiting);
+  }
+  return inflight > 0 ? "waiting_receipt" : open > 0 ? "waiting_event" : "completed";
+}
+
+// What was asked for; null is what was not.
+json::Value query_json(const wire::Request& request) {
+  json::Object out;
+  for (const char* name : {"event_hash", "schema", "correlate_by", "value", "workflow", "key_b64"}) {
+    auto given = request.query_param(name);
+    out.add(name, given ? json::Value(*given) : json::Value());
+  }
+  auto limit = query_number(request, "window_limit", kWindow, kWindowMost);
+  out.add("window_limit", limit.value_or(kWindow));
+  return json::Value(std::move(out));
+}
+
+// The event that all of it follows from, in short; null when the timeline begins with something else.
+json::Value root_json(const json::Value& entry) {
+  const json::Value* record = entry.find("record");
+  if (!record || entry.string_or("kind") != "domain_event") return {};
+  const json::Value* value = record->find("value_json");
+  const json::Value* key = record->find("key");
+  return json::object({{"seq", *entry.find("seq")}, {"schema", record->string_or("schema")}, {"event_hash", record->string_or("event_hash")},
+                       {"key_b64", key ? *key : json::Value()}, {"value", value ? *value : json::Value()}});
+}
+
+// With the intents that may still stream.
+json::Value strict_json(const Head& head, const json::Array& pending) {
+  json::Value out = quiescence_json(head);
+  json::Array open;
+  for (const json::Value& intent : pending) {
+    json::Object item;
+    for (const char* name : {"instance_id", "intent_hash", "effect", "emitted_at_seq", "last_stream_seq", "age_events"}) item.add(name, *intent.find(name));
+    open.push_back(json::Value(std::move(item)));
+  }
+  out.object().add("open_streaming_intents", json::Value(std::move(open)));
+  return out;
 }
 
 }  // namespace
@@ -148,13 +192,15 @@ Result<json::Value> Service::trace(const Request& request) {
   }
   TRY(json::Array pending, pending_json(s.look, s.place, s.head, kWaits));
   TRY(json::Array instances, instances_json(s.look, s.place, kWaits));
+  TRY(std::string_view state, terminal_state(s.look, window, look_for_failures(window), s.head));
+  json::Value strict = strict_json(s.head, pending);
   const uint64_t to = window.entries.empty() ? *window.root : window.entries.back().first;
   return json::object(
-      {{"root_event", root}, {"terminal_state", terminal_state(look_for_failures(window), s.head)},
+      {{"query", query_json(request)}, {"root", root_json(root)}, {"root_event", root}, {"terminal_state", state}, {"meta", meta_json(s.world, s.head)},
        {"journal_bounds", json::object({{"retained_from", s.world.retained_from}, {"next_seq", s.head.height}})},
        {"journal_window", json::object({{"from_seq", *window.root}, {"to_seq", to}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}})},
        {"live_wait", json::object({{"pending_workflow_receipts", json::Value(std::move(pending))}, {"workflow_instances", json::Value(std::move(instances))},
-                                   {"queued_effects", json::Value(json::Array{})}, {"strict_quiescence", quiescence_json(s.head)}})}});
+                                   {"queued_effects", json::Value(json::Array{})}, {"strict_quiescence", std::move(strict)}})}});
 }
 
 Result<json::Value> Service::trace_summary(const Request& request) {
@@ -187,7 +233,7 @@ Result<json::Value> Service::diagnose(const Request& request) {
       {"waiting_event", "nothing is open: the world waits for its next event"},
       {"completed", "every instance is done"},
   };
-  const std::string_view state = terminal_state(found, s.head);
+  TRY(std::string_view state, terminal_state(s.look, window, found, s.head));
   size_t cause = found.timeout ? 0 : found.error ? 1 : state == "failed" ? 2 : state == "waiting_receipt" ? 3 : state == "waiting_event" ? 4 : 5;
   return json::object({{"terminal_state", state}, {"cause", kCauses[cause].cause}, {"hint", kCauses[cause].hint}, {"root_seq", *window.root},
                        {"records_seen", uint64_t{window.entries.size()}}, {"strict_quiescence", quiescence_json(s.head)}});

@@ -47,17 +47,18 @@ void Service::poll(Request request, Respond respond) {
   Poll poll;
   poll.tenant = request.caller.tenant;
   poll.worker = std::string(body->string_or("worker", request.caller.user));
+  bool plain = true;
   if (const json::Value* effects = body->find("effects"); effects && effects->is_array())
-    for (const json::Value& effect : effects->array())
-      if (effect.is_string()) poll.queues.push_back(effect.string());
-  if (poll.queues.empty()) return respond(refuse({Code::invalid, "invalid_request", "poll wants {\"effects\": [names], \"limit\": n, \"lease_ms\": n, \"wait_ms\": n}"}));
+    for (const json::Value& effect : effects->array()) effect.is_string() ? poll.queues.push_back(effect.string()) : void(plain = false);
   auto number = [&](std::string_view name, uint64_t otherwise, uint64_t most) {
-    const json::Value* v = body->find(name);
-    return std::min(v && v->is_number() ? v->as_uint64().value_or(otherwise) : otherwise, most);
+    auto n = number_field(*body, name);
+    if (!n) plain = false;
+    return std::min(n ? n->value_or(otherwise) : otherwise, most);
   };
   poll.limit = std::max<uint64_t>(1, number("limit", 1, 1000));
   poll.lease = static_cast<Time>(number("lease_ms", 30'000, 3'600'000)) * kMillisecond;
   poll.wait = static_cast<Time>(number("wait_ms", 0, 60'000)) * kMillisecond;
+  if (poll.queues.empty() || !plain) return respond(refuse({Code::invalid, "invalid_request", "poll wants {\"effects\": [names], \"limit\": n, \"lease_ms\": n, \"wait_ms\": n}"}));
   uint64_t waiting = work_.poll(std::move(poll), [this, respond = std::move(respond)](std::vector<Leased> found) mutable {
     json::Array work;
     for (const Leased& leased : found) work.push_back(work_json(leased));

@@ -117,7 +117,8 @@ Result<json::Value> Service::get_runtime(const Request& request) {
 // manifest in the store; module bytes in "modules" by name, or in the store under their hash.
 static Result<void> take_limits(const json::Value& body, wasm::Limits& out) {
   const json::Value* limits = body.find("limits");
-  if (!limits) return {};
+  if (!limits || limits->is_null()) return {};
+  if (!limits->is_object()) return fail(Code::invalid, "invalid_request", "limits is {\"fuel\": number, \"memory_bytes\": number}");
   auto take = [&](std::string_view name, uint64_t& into, uint64_t most) -> Result<void> {
     const json::Value* v = limits->find(name);
     if (!v) return {};
@@ -134,7 +135,8 @@ static Result<void> take_limits(const json::Value& body, wasm::Limits& out) {
 Result<std::map<std::string, std::string>> Service::take_modules(const json::Value& body, std::vector<Bytes>& blobs) const {
   std::map<std::string, std::string> out;
   const json::Value* modules = body.find("modules");
-  if (!modules || !modules->is_object()) return out;
+  if (!modules || modules->is_null()) return out;
+  if (!modules->is_object()) return fail(Code::invalid, "invalid_request", "modules maps module names to WASM in base64");
   for (const auto& [name, value] : modules->object()) {
     if (!value.is_string()) return fail(Code::invalid, "invalid_request", "modules maps module names to WASM in base64");
     TRY(Bytes wasm, unbase64(value.string()));
@@ -183,13 +185,16 @@ Result<Loaded> Service::load_stored(const std::string& tenant, const json::Value
 Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Bytes>& blobs) {
   TRY(json::Value body, body_of(request));
   CreateWorld out;
-  out.world = std::string(body.string_or("world_id"));
+  TRY(out.world, text_field(body, "world_id"));
   if (out.world.empty()) out.world = fresh_id("world");
   if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "world_id takes letters, digits, '-', '_' and '.', at most 128 of them");
   out.limits = options_.limits;
   out.engine = program_.runtime().modules.engine();
   TRY_OK(take_limits(body, out.limits));
-  if (const json::Value* check = body.find("check_state"); check && check->is_bool()) out.check_state = check->boolean();
+  if (const json::Value* check = body.find("check_state"); check && !check->is_null()) {
+    if (!check->is_bool()) return fail(Code::invalid, "invalid_request", "check_state is true or false");
+    out.check_state = check->boolean();
+  }
   AuthorOptions options;
   TRY(options.artifacts, take_modules(body, blobs));
   if (const json::Value* air = body.find("air")) {
@@ -247,13 +252,14 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
   TRY(json::Value body, body_of(request));
   ForkWorld out;
   out.source = s.world.id;
-  out.world = std::string(body.string_or("world_id", body.string_or("new_world_id")));
+  TRY(out.world, text_field(body, body.find("world_id") ? "world_id" : "new_world_id"));
   if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "fork wants {\"world_id\": a new id, \"height\": where}");
-  const json::Value* height = body.find("height");
-  out.until = height && height->is_number() ? height->as_uint64().value_or(0) : s.head.height;
+  TRY(std::optional<uint64_t> height, number_field(body, "height"));
+  out.until = height.value_or(s.head.height);
   if (out.until < 2 || out.until > s.head.height)
     return fail(Code::invalid, "invalid_request", "height " + std::to_string(out.until) + " is outside the journal of world '" + out.source + "', which reaches from 2 to " + std::to_string(s.head.height));
-  out.live = body.string_or("effects") == "live";
+  TRY(std::string effects, choice_field(body, "effects", {"detached", "live"}));
+  out.live = effects == "live";
   // The newest snapshot whose record lies before the height.
   uint64_t from = 0;
   bool found = false;
@@ -264,7 +270,8 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
   if (!found) return fail(Code::not_found, "snapshot.unavailable", "no snapshot before height " + std::to_string(out.until) + " is kept");
   out.recorded.from = from;
   size_t bytes = 0;
-  const bool stub = body.string_or("receipts") == "stub";  // answer what is open with what came later
+  TRY(std::string receipts, choice_field(body, "receipts", {"open", "stub"}));
+  const bool stub = receipts == "stub";  // answer what is open with what came later
   TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t at, BytesView payload) {
     if (at < out.until) {
       out.recorded.payloads.emplace_back(payload);

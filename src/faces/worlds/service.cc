@@ -1,6 +1,6 @@
 #include "faces/worlds/service.h"
 
-#include <charconv>
+#include <algorithm>
 
 #include "faces/worlds/air/normalize.h"
 #include "json/text.h"
@@ -26,7 +26,8 @@ wire::Response Service::refuse(const Error& error) {
   std::string_view name = "internal_error";
   for (const auto& kind : kKinds)
     if (kind.code == error.code) status = kind.status, name = kind.name;
-  const bool worded = error.reason.find('.') != std::string::npos && error.reason.find(' ') == std::string::npos;
+  // Our own reasons are the peer's words, in small letters; those of the kernel are not.
+  const bool worded = !error.reason.empty() && error.reason.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.") == std::string::npos;
   if (error.reason == "METHOD_NOT_ALLOWED") status = 405;
   json::Object body;
   body.add("code", worded ? json::Value(error.reason) : json::Value(name));
@@ -45,11 +46,32 @@ Result<json::Value> body_of(const wire::Request& request) {
   return body;
 }
 
-std::optional<uint64_t> whole_number(std::string_view text) {
-  uint64_t out = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return out;
+static const json::Value* given(const json::Value& body, std::string_view name) {
+  const json::Value* v = body.find(name);
+  return v && !v->is_null() ? v : nullptr;
+}
+
+Result<std::string> text_field(const json::Value& body, std::string_view name, std::string_view otherwise) {
+  const json::Value* v = given(body, name);
+  if (!v) return std::string(otherwise);
+  if (!v->is_string()) return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is text");
+  return v->string();
+}
+
+Result<std::optional<uint64_t>> number_field(const json::Value& body, std::string_view name) {
+  const json::Value* v = given(body, name);
+  if (!v) return std::optional<uint64_t>();
+  auto number = v->is_number() ? v->as_uint64() : std::nullopt;
+  if (!number) return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is a whole number from 0 on");
+  return number;
+}
+
+Result<std::string> choice_field(const json::Value& body, std::string_view name, std::initializer_list<std::string_view> choices) {
+  TRY(std::string text, text_field(body, name, *choices.begin()));
+  if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+  std::string all;
+  for (std::string_view choice : choices) all += (all.empty() ? "" : " or ") + std::string(choice);
+  return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is " + all + ", not '" + text.substr(0, 80) + "'");
 }
 
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
@@ -135,6 +157,20 @@ json::Value quiescence_json(const Head& h) {
                        {"runtime_quiescent", h.inflight == 0 && h.queued == 0}, {"strictly_quiescent", h.running + h.waiting == 0 && h.inflight == 0 && h.queued == 0}});
 }
 
+static uint64_t last_stream_seq(const Look& look, const Place& place, const Pending& intent) {
+  auto cell = look.read(cell_key(place, intent.workflow, intent.key));
+  auto instance = cell && cell->exists() ? decode_instance(cell->value()) : Result<Instance>(Instance{});
+  if (!instance) return 0;
+  for (const Inflight& open : instance->inflight)
+    if (open.intent == intent.intent) return open.last_stream_seq;
+  return 0;
+}
+
+json::Value meta_json(const World& w, const Head& h) {
+  return json::object({{"journal_height", h.height}, {"manifest_hash", w.manifest_hash}, {"snapshot_hash", w.snapshot_ref},
+                       {"active_baseline_height", w.snapshot_height}, {"active_baseline_receipt_horizon_height", w.snapshot_height}});
+}
+
 Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit) {
   json::Array out;
   TRY_OK(look.scan(pending_prefix(place), [&](BytesView, const Cell& cell) {
@@ -147,6 +183,7 @@ Result<json::Array> pending_json(const Look& look, const Place& place, const Hea
     if (i->keyed) item.add("origin_instance_key_b64", base64(i->key));
     item.add("effect", i->identity.effect);
     item.add("emitted_at_seq", i->emitted_at_seq);
+    item.add("last_stream_seq", last_stream_seq(look, place, *i));
     item.add("age_events", head.height - i->emitted_at_seq);
     item.add("params", bytes_json(i->params));
     out.push_back(json::Value(std::move(item)));

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "faces/worlds/program.h"
+#include "faces/worlds/reads.h"
 #include "kernel/door.h"
 #include "kernel/work.h"
 #include "wire/route.h"
@@ -90,6 +91,8 @@ class Service {
   Result<json::Value> get_command(const Request&);
   Result<json::Value> list_proposals(const Request&);
   Result<SendEvent> parse_event(const Doorstep& at, const json::Value& body) const;
+  Result<Govern> parse_govern(const Doorstep& at, const Request& request, const json::Value& body);
+  Result<Doorstep> proposed(Doorstep at, uint64_t proposal) const;
   Result<SendEvents> parse_events(const Doorstep& at, const json::Array& list) const;
   bool once_known(const Place& place, BytesView intent) const;
 
@@ -138,8 +141,11 @@ class Service {
 };
 
 Result<json::Value> body_of(const wire::Request& request);
-// Digits and nothing else.
-std::optional<uint64_t> whole_number(std::string_view text);
+// A member of a body when it is there and not null; of another type it is refused, never passed over.
+Result<std::string> text_field(const json::Value& body, std::string_view name, std::string_view otherwise = {});
+Result<std::optional<uint64_t>> number_field(const json::Value& body, std::string_view name);
+// Text that is one of these; the first is for bodies that do not say.
+Result<std::string> choice_field(const json::Value& body, std::string_view name, std::initializer_list<std::string_view> choices);
 // A number of the query, no more than `most`; what is no number is refused.
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
 
@@ -155,6 +161,7 @@ Result<void> scan_pointers(const Look& look, const Place& place, std::string_vie
 
 // What a world waits for, as traces and the runtime page show it.
 json::Value quiescence_json(const Head& head);
+json::Value meta_json(const World& world, const Head& head);  // of what a read is
 Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit);
 Result<json::Array> instances_json(const Look& look, const Place& place, size_t limit);
 json::Value bytes_json(const std::optional<Bytes>& value);  // decoded CBOR, or null

@@ -87,6 +87,75 @@ TEST_F(Http, bad_events_are_refused_and_leave_no_record) {
   EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 2);
 }
 
+TEST_F(Http, a_member_of_the_wrong_type_is_refused_and_never_passed_over) {
+  make();
+  event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}}));
+  const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash")), intent = hash_text(stage.pending("w")[0].intent);
+  post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[]}})", 202);
+  const std::string air = json::print(test_air()), settle = R"({"intent_hash":")" + intent + R"(","payload":{"code":0},)";
+  const std::string send = R"({"schema":"t/Do@1","value":{"id":"a"},)";
+  const std::pair<std::string, std::string> wrong[] = {
+      {"/v1/worlds", R"({"world_id":5,"air":)" + air + "}"}, {"/v1/worlds", R"({"modules":[],"air":)" + air + "}"},
+      {"/v1/worlds", R"({"limits":5,"air":)" + air + "}"}, {"/v1/worlds", R"({"check_state":"no","air":)" + air + "}"},
+      {"/v1/worlds/w/events", send + R"("expected_world_epoch":"x"})"}, {"/v1/worlds/w/events", send + R"("submission_id":5})"},
+      {"/v1/worlds/w/events", send + R"("correlation_id":[]})"}, {"/v1/worlds/w/events", R"({"schema":"t/Do@1","value_b64":5})"},
+      {"/v1/worlds/w/receipts", settle + R"("status":5})"}, {"/v1/worlds/w/receipts", settle + R"("cost_cents":-1})"},
+      {"/v1/worlds/w/receipts", settle + R"("cost_cents":"1"})"}, {"/v1/worlds/w/frames", settle + R"("kind":"p"})"},
+      {"/v1/worlds/w/frames", settle + R"("seq":"1"})"}, {"/v1/worlds/w/frames", settle + R"("seq":1,"payload_ref":"zz"})"},
+      {"/v1/worlds/w/governance/shadow", "{}"}, {"/v1/worlds/w/governance/shadow", R"({"proposal_id":"0"})"},
+      {"/v1/worlds/w/governance/shadow", R"({"proposal_id":0,"seed_events":{}})"}, {"/v1/worlds/w/governance/approve", R"({"proposal_id":0,"decision":"maybe"})"},
+      {"/v1/worlds/w/governance/apply?mode=soon", R"({"proposal_id":0})"}, {"/v1/worlds/w/fork", R"({"world_id":"f","height":"2"})"},
+      {"/v1/worlds/w/fork", R"({"world_id":"f","effects":"some"})"}, {"/v1/worlds/w/fork", R"({"world_id":"f","receipts":"some"})"},
+      {"/v1/cas/gc", R"({"grace_seconds":"x"})"}, {"/v1/cas/gc", R"({"grace_seconds":-1})"},
+      {"/v1/secrets/bindings/b/versions", "{}"}, {"/v1/secrets/bindings/b/versions", R"({"plaintext":5})"},
+      {"/v1/workspace/roots/zz/apply", R"({"operations":[]})"}, {"/v1/effects/poll", R"({"effects":["t/charge@1"],"limit":"x"})"}, {"/v1/effects/poll", R"({"effects":["t/charge@1",5]})"},
+  };
+  for (const auto& [path, body] : wrong) EXPECT_EQ(post(path, body, 400).string_or("code"), "invalid_request") << path << " " << body;
+  EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 5);
+  EXPECT_EQ(get("/v1/worlds").find("worlds")->array().size(), 1u);
+}
+
+TEST_F(Http, an_error_receipt_may_say_nothing_and_a_submission_is_one_event) {
+  make();
+  event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}}));
+  const std::string intent = R"({"intent_hash":")" + hash_text(stage.pending("w")[0].intent) + "\"";
+  post("/v1/worlds/w/receipts", intent + "}", 400);
+  post("/v1/worlds/w/receipts", intent + R"(,"status":"timeout"})", 202);
+  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), (std::vector<std::string>{"s", "Receipt"}));
+  post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":"a"},"submission_id":"s"})", 202);
+  EXPECT_EQ(post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":"b"},"submission_id":"s"})", 409).string_or("code"), "conflict");
+}
+
+TEST_F(Http, a_cells_timeline_is_judged_by_that_cell) {
+  make();
+  event("a");
+  event_with("b", output({"s"}, {timer(5)}));
+  auto state = [&](const char* id) { return std::string(get("/v1/worlds/w/trace?workflow=t/main@1&key_b64=" + wire::percent_encode(base64(key_of(id)))).string_or("terminal_state")); };
+  EXPECT_EQ(state("a"), "waiting_event");
+  const auto trace = get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=b");
+  EXPECT_EQ(trace.find("query")->string_or("value"), "b");
+  EXPECT_TRUE(trace.find("query")->find("event_hash")->is_null());
+  EXPECT_EQ(trace.find("query")->find("window_limit")->as_int64(), 400);
+  EXPECT_EQ(trace.find("root")->string_or("schema"), "t/Do@1");
+  EXPECT_EQ(trace.find("root")->find("value")->string_or("id"), "b");
+  EXPECT_EQ(trace.find("root")->find("seq")->as_int64(), 3);
+  EXPECT_EQ(trace.find("meta")->find("journal_height")->as_int64(), 5);
+  EXPECT_EQ(trace.find("live_wait")->find("strict_quiescence")->find("open_streaming_intents")->array().at(0).find("last_stream_seq")->as_int64(), 0);
+  EXPECT_EQ(state("b"), "waiting_receipt");
+  EXPECT_EQ(get("/v1/worlds/w/diagnose?workflow=t/main@1&key_b64=" + wire::percent_encode(base64(key_of("a")))).string_or("cause"), "waiting_event");
+  EXPECT_EQ(get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=a").string_or("terminal_state"), "waiting_receipt");
+}
+
+TEST_F(Http, seed_events_are_of_the_schemas_that_a_proposal_brings) {
+  make();
+  const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
+  const std::string type = R"({"record":{"raw":{"bytes":{}}}})";
+  post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[{"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"t/Raw@1","type":)" + type + "}}}]}}", 202);
+  EXPECT_EQ(post("/v1/worlds/w/governance/shadow", R"({"proposal_id":0,"seed_events":[{"schema":"t/Raw@1","value":{"raw":"***"}}]})", 400).string_or("code"), "manifest.error");
+  auto shadowed = post("/v1/worlds/w/governance/shadow", R"({"proposal_id":0,"seed_events":[{"schema":"t/Raw@1","value":{"raw":"aGk="}}]})", 202);
+  EXPECT_EQ(shadowed.find("result")->find("seed_errors"), nullptr);
+}
+
 TEST_F(Http, a_batch_of_events_is_taken_in_order_or_not_at_all) {
   make();
   auto sent = post("/v1/worlds/w/events", R"({"events":[{"schema":"t/Do@1","value":{"id":"a","word":"1"}},{"schema":"t/Do@1","value":{"id":"a","word":"2"}}]})", 202);
@@ -220,7 +289,7 @@ TEST_F(Http, secrets_rest_sealed_and_only_an_executor_sees_them) {
 struct Canned final : HttpClient {
   void send(HttpCall call, std::move_only_function<void(Result<HttpReply>)> done) override {
     calls.push_back(call);
-    done(HttpReply{200, {{"X", "y"}}, "the body"});
+    done(HttpReply{200, {{"X", "y"}, {"Latin", "caf\xe9"}}, "the body"});
   }
   std::vector<HttpCall> calls;
 };
@@ -238,11 +307,12 @@ TEST_F(Http, requests_go_out_only_to_listed_hosts_and_come_back_as_receipts) {
   EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), (std::vector<std::string>{"s", "Receipt", "Receipt"}));
   EXPECT_EQ(stage.head("w").receipts_ok, 1u);
   EXPECT_EQ(stage.head("w").receipts_error, 1u);
+  EXPECT_NE(stage.http("GET", "/v1/worlds/w/journal").body.find("\"Latin\":\"caf\xc3\xa9\""), std::string::npos);
   EXPECT_TRUE(stage.read(blob_key("t", view(sha256("the body"))))->exists());
 }
 
 TEST(allowlist, takes_hosts_ports_and_subdomains_and_private_addresses_only_by_name) {
-  const std::vector<std::string> list{"example.com", "*.pay.io", "127.0.0.1:8080", "api.x:99"};
+  const std::vector<std::string> list{"example.com", "*.pay.io", "127.0.0.1:8080", "Api.X:99"};
   EXPECT_TRUE(allowed("https://example.com/a?b", list).yes);
   EXPECT_TRUE(allowed("HTTPS://x", list).yes == false);
   EXPECT_TRUE(allowed("https://eu.pay.io", list).yes);

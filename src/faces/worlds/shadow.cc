@@ -13,12 +13,16 @@ using cbor::octets;
 using cbor::Value;
 
 constexpr size_t kListed = 1000;     // items of each list in a report
+constexpr size_t kShownParams = 16 * 1024;  // of one effect, in bytes
 constexpr size_t kStubRounds = 16;   // answers to answers, before the run is called done
 
-// The least value of a type.
-Value stub_of(const Type& type, const Schemas& schemas, uint64_t now, size_t depth) {
+constexpr size_t kStubValues = 10'000;  // of one receipt: a type may hold another twice, and that one another twice
+
+// The least value of a type, of no more values than `left`.
+Value stub_of(const Type& type, const Schemas& schemas, uint64_t now, size_t& left) {
   auto resolved = schemas.resolve(type);
-  if (!resolved || depth > 64) return {};
+  if (!resolved || left == 0) return {};
+  --left;
   const Type& t = **resolved;
   switch (t.form) {
     case Form::boolean: return Value(false);
@@ -34,12 +38,12 @@ Value stub_of(const Type& type, const Schemas& schemas, uint64_t now, size_t dep
     case Form::map: return Value(cbor::Map{});
     case Form::record: {
       cbor::Map out;
-      for (const Field& f : t.fields) out.emplace_back(f.name, f.name == "delivered_at_ns" ? Value(now) : stub_of(*f.type, schemas, now, depth + 1));
+      for (const Field& f : t.fields) out.emplace_back(f.name, f.name == "delivered_at_ns" ? Value(now) : stub_of(*f.type, schemas, now, left));
       return Value(std::move(out));
     }
     case Form::variant: {
       if (t.fields.empty()) return {};
-      return Value(cbor::Map{{"$tag", t.fields[0].name}, {"$value", stub_of(*t.fields[0].type, schemas, now, depth + 1)}});
+      return Value(cbor::Map{{"$tag", t.fields[0].name}, {"$value", stub_of(*t.fields[0].type, schemas, now, left)}});
     }
     default: return {};
   }
@@ -65,7 +69,8 @@ Result<void> Engine::answer_with_stubs() {
       TypePtr type = effect ? loaded_->schemas.find(effect->def.receipt) : nullptr;
       if (!still || !type) continue;
       steps_ = 0, fuel_ = 0;
-      TRY_OK(accept_receipt({intent.intent, "ok", cbor::canonical(stub_of(*type, loaded_->schemas, static_cast<uint64_t>(turn_.now()), 0)), {}, Bytes(64, '\0')}));
+      size_t left = kStubValues;
+      TRY_OK(accept_receipt({intent.intent, "ok", cbor::canonical(stub_of(*type, loaded_->schemas, static_cast<uint64_t>(turn_.now()), left)), {}, Bytes(64, '\0')}));
     }
   }
   return {};
@@ -128,7 +133,7 @@ Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOpt
     for (const Pending& i : predicted_) {
       if (predicted.size() >= kListed) break;
       cbor::Map item{{"op", i.identity.effect}, {"intent_hash", hex(i.intent)}};
-      if (auto params = cbor::decode(i.params)) item.emplace_back("params_json", std::move(*params));
+      if (auto params = cbor::decode(i.params); params && i.params.size() <= kShownParams) item.emplace_back("params_json", std::move(*params));
       predicted.push_back(Value(std::move(item)));
     }
     add_list(report, "effects_predicted", std::move(predicted));

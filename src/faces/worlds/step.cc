@@ -89,8 +89,11 @@ Result<Engine::Staged> Engine::stage(const Delivery& item, const StepOutput& out
   if (!output.events.empty() && head_.chain > kStepsPerInput)
     return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: more than " + std::to_string(kStepsPerInput) + " steps follow from one input: the workflows wake each other without end");
   for (const Event& event : output.events) {
-    TRY(Prepared prepared, prepare(event));
-    out.events.push_back(std::move(prepared));
+    auto prepared = prepare(event);
+    if (!prepared && prepared.error().reason == "invalid_request")
+      return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: " + prepared.error().message);
+    if (!prepared) return fail(std::move(prepared.error()));
+    out.events.push_back(std::move(*prepared));
   }
   for (size_t i = 0; i < output.effects.size(); ++i) {
     TRY(Pending intent, admit_effect(item, output.effects[i], i));

@@ -256,6 +256,57 @@ TEST(air, recursive_schemas_are_refused_and_alias_chains_resolve) {
   EXPECT_FALSE(normalize_named(7, "a/A@1", schemas));
 }
 
+TEST(air, schemas_that_meet_in_many_ways_are_walked_once_and_deep_ones_refused) {
+  // Each holds the next twice: 2^40 ways from the first to the last.
+  auto chain = [](size_t length, const std::string& space) {
+    json::Value nodes = sample();
+    for (size_t i = 0; i < length; ++i) {
+      const std::string name = space + std::to_string(i) + "@1", next = R"({"ref":")" + space + std::to_string(i + 1) + "@1\"}";
+      const std::string type = i + 1 == length ? R"({"nat":{}})" : R"({"record":{"a":)" + next + R"(,"b":)" + next + "}}";
+      // From the last to the first: no walk begins at the top.
+      json::Array& listed = nodes.array().back().find("schemas")->array();
+      listed.insert(listed.begin(), json::object({{"name", name}}));
+      nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":")" + name + R"(","type":)" + type + "}"));
+    }
+    return nodes;
+  };
+  EXPECT_TRUE(load_air(chain(40, "w/D")));
+  auto deep = load_air(chain(80, "w/D"));
+  ASSERT_FALSE(deep);
+  EXPECT_NE(deep.error().message.find("schemas deep"), std::string::npos);
+  Schemas schemas;
+  for (const char* space : {"a/L", "a/R"})
+    for (size_t i = 0; i < 40; ++i) {
+      const std::string next = std::string(R"({"ref":")") + space + std::to_string(i + 1) + "@1\"}";
+      schemas.add(space + std::to_string(i) + "@1", *parse_type(*json::parse(i == 39 ? R"({"nat":{}})" : R"({"record":{"a":)" + next + R"(,"b":)" + next + "}}")));
+    }
+  EXPECT_TRUE(same_type(*schemas.find("a/L0@1"), *schemas.find("a/R0@1"), schemas));
+}
+
+TEST(air, an_executors_key_that_is_none_is_refused_and_not_passed_over) {
+  for (const char* keys : {R"("x")", R"([])", R"({"w/e@1":5})", R"({"w/e@1":"aGk="})", R"({"e":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})"}) {
+    json::Value nodes = sample();
+    nodes.array().back().object().set("executor_keys", *json::parse(keys));
+    EXPECT_FALSE(load_air(nodes)) << keys;
+  }
+  json::Value nodes = sample();
+  nodes.array().back().object().set("executor_keys", *json::parse(R"({"w/e@1":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})"));
+  EXPECT_TRUE(load_air(nodes));
+}
+
+TEST(air, a_listed_name_without_definition_or_hash_is_named) {
+  json::Value nodes = sample();
+  nodes.array().back().find("schemas")->array().push_back(json::object({{"name", "w/Gone@1"}}));
+  EXPECT_NE(load_air(nodes).error().message.find("'w/Gone@1'"), std::string::npos);
+}
+
+TEST(normal, decimals_reach_as_far_as_128_bits_do) {
+  EXPECT_EQ(*normal_decimal("1e-6176"), "1E-6176");
+  EXPECT_EQ(*normal_decimal("10e-6177"), "1E-6176");
+  EXPECT_FALSE(normal_decimal("1e-6177"));
+  EXPECT_FALSE(normal_decimal("1e6145"));
+}
+
 // case 152
 TEST(air, a_value_path_reaches_the_key_through_the_variant) {
   json::Value nodes = sample();
@@ -300,7 +351,9 @@ TEST(patch, each_step_leads_to_the_new_hashes_and_wrong_ones_are_refused_by_name
   auto routed = compile(R"({"set_routing_subscriptions":{"pre_hash":")" + routes + R"(","subscriptions":[]}})", base);
   ASSERT_TRUE(routed);
   EXPECT_TRUE(routed->manifest.subscriptions.empty());
-  EXPECT_FALSE(compile_patch(*json::parse(R"({"version":"1","patches":[]})"), air->manifest));
+  for (const char* version : {R"("1")", "1", "2"})
+    EXPECT_NE(compile_patch(*json::parse(std::string(R"({"version":)") + version + R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"), air->manifest).error().message.find("not supported"), std::string::npos) << version;
+  EXPECT_FALSE(compile(R"({"set_manifest_refs":{"add":5}})", base));
   EXPECT_TRUE(compile(R"({"set_manifest_refs":{"add":[],"remove":[{"kind":"defschema","name":"w/Absent@1"}]}})", base));
 }
 

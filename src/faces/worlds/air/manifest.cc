@@ -40,7 +40,8 @@ class Loader {
       out_.secrets[name] = std::move(d);
     }));
     add_builtins();
-    for (const Ref& ref : out_.manifest.schemas) TRY_OK(out_.schemas.refuse_recursion(ref.name));
+    Schemas::Depths known;
+    for (const Ref& ref : out_.manifest.schemas) TRY_OK(out_.schemas.refuse_recursion(ref.name, known));
     for (auto& [name, workflow] : out_.workflows) TRY_OK(check(workflow));
     for (const auto& [name, effect] : out_.effects) TRY_OK(check(effect.def));
     for (const Subscription& s : out_.manifest.subscriptions) TRY_OK(route(s));
@@ -57,6 +58,7 @@ class Loader {
         TRY_OK(check_system<Def>(ref));
         continue;
       }
+      if (ref.hash.empty()) return not_loaded("'" + ref.name + "' is listed, but neither its definition nor its hash is given");
       TRY(Node node, find_(ref.hash));
       const Def* def = std::get_if<Def>(&node);
       if (!def) return not_loaded("'" + ref.name + "' is listed as another kind than the " + std::string(kind_of(node)) + " that its hash names");

@@ -178,6 +178,18 @@ Result<void> routing(Manifest& out, const json::Value& value) {
   return {};
 }
 
+// What does not name a key must not pass for "no key": receipts would go unchecked.
+Result<void> executor_keys(Manifest& out, const json::Value& keys) {
+  auto wrong = [] { return bad("executor_keys maps effect names to Ed25519 public keys, 32 bytes in base64"); };
+  if (!keys.is_object()) return wrong();
+  for (const auto& [effect, key] : keys.object()) {
+    auto bytes = key.is_string() ? unbase64(key.string()) : Result<Bytes>(wrong());
+    if (!is_name(effect) || !bytes || bytes->size() != 32) return wrong();
+    out.executor_keys.emplace_back(effect, key.string());
+  }
+  return {};
+}
+
 struct ListField {
   std::string_view name;
   std::vector<Ref> Manifest::*list;
@@ -266,12 +278,7 @@ Result<Manifest> parse_manifest(const json::Value& node) {
     TRY(out.*f.list, refs(*list, f.name));
   }
   if (const json::Value* r = node.find("routing")) TRY_OK(routing(out, *r));
-  if (const json::Value* keys = node.find("executor_keys"); keys && keys->is_object()) {
-    for (const auto& [effect, key] : keys->object()) {
-      if (!is_name(effect) || !key.is_string()) return bad("executor_keys maps effect names to Ed25519 public keys in base64");
-      out.executor_keys.emplace_back(effect, key.string());
-    }
-  }
+  if (const json::Value* keys = node.find("executor_keys"); keys && !keys->is_null()) TRY_OK(executor_keys(out, *keys));
   return out;
 }
 

@@ -210,7 +210,7 @@ Result<std::string> normal_decimal(std::string_view text) {
   if (digits.empty()) return std::string("0");
   const int64_t size = static_cast<int64_t>(digits.size());
   const int64_t adjusted = exponent + size - 1;
-  if (size > 34 || adjusted > 6144 || adjusted < -6143) return bad();
+  if (size > 34 || adjusted > 6144 || exponent < -6176) return bad();
   std::string out = negative ? "-" : "";
   if (exponent >= 0 && size + exponent <= 34) return out + digits + std::string(static_cast<size_t>(exponent), '0');
   if (exponent < 0 && adjusted >= 0) return out + digits.substr(0, static_cast<size_t>(adjusted + 1)) + "." + digits.substr(static_cast<size_t>(adjusted + 1));

@@ -5,6 +5,7 @@
 
 #include "cbor/cbor.h"
 #include "faces/worlds/air/normalize.h"
+#include "json/text.h"
 
 namespace pawl::worlds {
 namespace {
@@ -26,8 +27,8 @@ class Compiler {
 
   Result<Patch> run(const json::Value& document) {
     if (!document.is_object()) return bad("is an object with base_manifest_hash and patches");
-    const std::string_view version = document.string_or("version", "2");
-    if (version != "2") return bad("version '" + std::string(version) + "' is not supported (supported: 2)");
+    if (const json::Value* version = document.find("version"); version && !(version->is_string() && version->string() == "2"))
+      return bad("version '" + (version->is_string() ? version->string() : json::print(*version)) + "' is not supported (supported: 2)");
     const std::string base(document.string_or("base_manifest_hash"));
     const std::string now = manifest_hash(out_.manifest);
     if (base != now) return bad("base_manifest_hash mismatch: expected " + now + ", got '" + base + "'; read the manifest again and rebuild the patch");
@@ -124,13 +125,15 @@ class Compiler {
     static const json::Value none{json::Array{}};
     const json::Value* add = body.find("add");
     const json::Value* remove = body.find("remove");
-    for (const json::Value& item : (remove && remove->is_array() ? *remove : none).array()) {
+    for (const json::Value* list : {add, remove})
+      if (list && !list->is_array()) return bad("set_manifest_refs takes {\"add\": [{kind, name, hash}], \"remove\": [{kind, name}]}");
+    for (const json::Value& item : (remove ? *remove : none).array()) {
       const std::string_view name = item.string_or("name");
       TRY_OK(refuse_system(name));
       TRY(std::vector<Ref>* refs, list(item.string_or("kind")));
       if (Ref* ref = find(*refs, name)) refs->erase(refs->begin() + (ref - refs->data()));
     }
-    for (const json::Value& item : (add && add->is_array() ? *add : none).array()) {
+    for (const json::Value& item : (add ? *add : none).array()) {
       const std::string name(item.string_or("name")), hash(item.string_or("hash"));
       TRY_OK(refuse_system(name));
       if (!is_name(name) || !is_hash(hash)) return bad("set_manifest_refs adds refs as {kind, name, hash}");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 
 #include "cbor/cbor.h"
 #include "faces/worlds/air/name.h"
@@ -133,40 +134,64 @@ Result<const Type*> Schemas::resolve(const Type& type) const {
   return at;
 }
 
-Result<void> Schemas::refuse_recursion(std::string_view name) const {
+Result<void> Schemas::refuse_recursion(std::string_view name, Depths& known) const {
   TypePtr type = find(name);
-  if (!type) return {};
+  if (!type || known.contains(name)) return {};
   std::vector<std::string> path{std::string(name)};
-  return walk(*type, path);
-}
-
-Result<void> Schemas::walk(const Type& type, std::vector<std::string>& path) const {
-  if (type.form == Form::ref) {
-    if (std::find(path.begin(), path.end(), type.ref) != path.end())
-      return fail(Code::invalid, "manifest.validation", "manifest validation error: schema '" + type.ref + "' is recursive: a type may not hold itself");
-    if (path.size() > kTypeDepth)
-      return fail(Code::invalid, "manifest.validation", "manifest validation error: schema '" + path.front() + "' refers further than " + std::to_string(kTypeDepth) + " schemas deep");
-    TypePtr next = find(type.ref);
-    if (!next) return {};
-    path.push_back(type.ref);
-    TRY_OK(walk(*next, path));
-    path.pop_back();
-    return {};
-  }
-  for (const Field& f : type.fields) TRY_OK(walk(*f.type, path));
-  if (type.item) TRY_OK(walk(*type.item, path));
+  TRY(size_t depth, depth_of(*type, path, known));
+  known.emplace(name, depth);
   return {};
 }
 
-bool same_type(const Type& a, const Type& b, const Schemas& schemas) {
+// Each named type is walked once, however many ways lead to it.
+Result<size_t> Schemas::depth_of(const Type& type, std::vector<std::string>& path, Depths& known) const {
+  if (type.form == Form::ref) {
+    if (std::find(path.begin(), path.end(), type.ref) != path.end())
+      return fail(Code::invalid, "manifest.validation", "manifest validation error: schema '" + type.ref + "' is recursive: a type may not hold itself");
+    TypePtr next = find(type.ref);
+    if (!next) return size_t{0};
+    auto before = known.find(type.ref);
+    size_t depth = before == known.end() ? 0 : before->second;
+    if (path.size() + depth > kTypeDepth)
+      return fail(Code::invalid, "manifest.validation", "manifest validation error: schema '" + path.front() + "' refers further than " + std::to_string(kTypeDepth) + " schemas deep");
+    if (before != known.end()) return depth + 1;
+    path.push_back(type.ref);
+    TRY(depth, depth_of(*next, path, known));
+    path.pop_back();
+    known.emplace(type.ref, depth);
+    return depth + 1;
+  }
+  size_t deepest = 0;
+  for (const Field& f : type.fields) {
+    TRY(size_t depth, depth_of(*f.type, path, known));
+    deepest = std::max(deepest, depth);
+  }
+  if (type.item) {
+    TRY(size_t depth, depth_of(*type.item, path, known));
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
+// `known` holds the pairs that were found equal: types may meet in many ways.
+using Pairs = std::set<std::pair<const Type*, const Type*>>;
+static bool same(const Type& a, const Type& b, const Schemas& schemas, Pairs& known) {
   auto left = schemas.resolve(a), right = schemas.resolve(b);
   if (!left || !right || (*left)->form != (*right)->form) return false;
   const Type &x = **left, &y = **right;
+  if (&x == &y || known.contains({&x, &y})) return true;
   if (x.fields.size() != y.fields.size()) return false;
   for (size_t i = 0; i < x.fields.size(); ++i)
-    if (x.fields[i].name != y.fields[i].name || !same_type(*x.fields[i].type, *y.fields[i].type, schemas)) return false;
-  if (x.key && !same_type(*x.key, *y.key, schemas)) return false;
-  return !x.item || same_type(*x.item, *y.item, schemas);
+    if (x.fields[i].name != y.fields[i].name || !same(*x.fields[i].type, *y.fields[i].type, schemas, known)) return false;
+  if (x.key && !same(*x.key, *y.key, schemas, known)) return false;
+  if (x.item && !same(*x.item, *y.item, schemas, known)) return false;
+  known.insert({&x, &y});
+  return true;
+}
+
+bool same_type(const Type& a, const Type& b, const Schemas& schemas) {
+  Pairs known;
+  return same(a, b, schemas, known);
 }
 
 }  // namespace pawl::worlds

@@ -2,6 +2,7 @@
 // The type language: what a value may be. A type is a JSON object with exactly one key; `$comment`
 // may stand beside it and is dropped. There is no float, and no type that holds itself.
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,15 +51,16 @@ class Schemas {
   TypePtr find(std::string_view name) const;
   // Follows refs until something else; SCHEMA_NOT_FOUND, or SCHEMA_CYCLE when they go round.
   Result<const Type*> resolve(const Type& type) const;
-  // Refuses a type that holds itself, however far away.
-  Result<void> refuse_recursion(std::string_view name) const;
+  // How many schemas deep a named type leads. Refused: one that holds itself, however far away, or leads too deep.
+  using Depths = std::map<std::string, size_t, std::less<>>;  // of those that were asked for before
+  Result<void> refuse_recursion(std::string_view name, Depths& known) const;
 
  private:
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
   };
-  Result<void> walk(const Type& type, std::vector<std::string>& path) const;
+  Result<size_t> depth_of(const Type& type, std::vector<std::string>& path, Depths& known) const;
   std::unordered_map<std::string, TypePtr, Hash, std::equal_to<>> types_;
   const Schemas* below_;
 };
