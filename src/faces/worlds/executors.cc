@@ -11,18 +11,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Header values are bytes; those that are no UTF-8 are taken as Latin-1, as HTTP once had it.
-std::string readable(const std::string& bytes) {
-  if (cbor::is_utf8(bytes)) return bytes;
-  std::string out;
-  for (char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80) out.push_back(c);
-    else out.push_back(static_cast<char>(0xc0 | byte >> 6)), out.push_back(static_cast<char>(0x80 | (byte & 0x3f)));
-  }
-  return out;
-}
-
 // The host (and port) of an http or https url; empty when it is neither. User names are not taken.
 std::string host_of(std::string_view url) {
   const size_t at = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;

@@ -82,7 +82,8 @@ void Service::put_secret(Request request, Respond respond) {
   if (!body) return respond(refuse(body.error()));
   PutSecret out;
   out.binding = request.params.empty() ? std::string(body->string_or("binding_id")) : request.params[0];
-  if (out.binding.empty() || out.binding.size() > 256) return respond(refuse({Code::invalid, "invalid_request", "a secret binding has an id of at most 256 bytes"}));
+  if (out.binding.empty() || out.binding.size() > 256 || !cbor::is_utf8(out.binding))
+    return respond(refuse({Code::invalid, "invalid_request", "a secret binding has an id of at most 256 bytes of UTF-8"}));
   std::optional<Bytes> plain;
   for (std::string_view name : {"plaintext", "plaintext_b64"}) {
     if (!body->find(name)) continue;

@@ -263,6 +263,11 @@ TEST_F(Http, blobs_are_stored_under_their_hash_and_nothing_else) {
   EXPECT_EQ(get("/v1/cas/blobs/zz", 400).string_or("code"), "invalid_request");
 }
 
+TEST_F(Http, what_is_no_utf8_is_not_sent_back_as_it_is) {
+  EXPECT_EQ(get("/v1/worlds/%ff", 404).string_or("message").find("world '\xc3\xbf'"), 0u);
+  EXPECT_EQ(call("PUT", "/v1/secrets/bindings/%ff", "{}", 400).string_or("code"), "invalid_request");
+}
+
 TEST_F(Http, secrets_rest_sealed_and_only_an_executor_sees_them) {
   EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 503).string_or("code"), "secret.resolver_missing");
   stage.face = std::make_unique<Face>(stage, stage, stage.program->worlds, FaceOptions{.secret_key = Bytes(32, 'k'), .environment = [](const std::string& n) { return n == "TOKEN" ? std::optional<std::string>("t0ken") : std::nullopt; }});

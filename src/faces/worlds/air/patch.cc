@@ -28,7 +28,7 @@ class Compiler {
   Result<Patch> run(const json::Value& document) {
     if (!document.is_object()) return bad("is an object with base_manifest_hash and patches");
     if (const json::Value* version = document.find("version"); version && !(version->is_string() && version->string() == "2"))
-      return bad("version '" + (version->is_string() ? version->string() : json::print(*version)) + "' is not supported (supported: 2)");
+      return bad("version " + json::print(*version) + " is not supported (supported: \"2\")");
     const std::string base(document.string_or("base_manifest_hash"));
     const std::string now = manifest_hash(out_.manifest);
     if (base != now) return bad("base_manifest_hash mismatch: expected " + now + ", got '" + base + "'; read the manifest again and rebuild the patch");
