@@ -108,6 +108,15 @@ TEST(schema, strict_check_refuses_unknown_fields_and_types) {
   EXPECT_EQ(reason_of(check(shape, parsed(R"({"o":1})"))), "INCOMPATIBLE_TYPE");
   EXPECT_EQ(reason_of(check(shape, parsed(R"({"l":["x"]})"))), "INCOMPATIBLE_TYPE");
   EXPECT_EQ(reason_of(check(shape, parsed("17"))), "INCOMPATIBLE_TYPE");
+  EXPECT_NE(check(shape, parsed(R"({"l":[1,2,"x"]})")).error().detail.find(R"("fieldPath":"l[2]")"), std::string::npos);
+}
+
+TEST(schema, a_field_of_two_kinds_keeps_both_while_another_grows) {
+  Shape shape = infer(parsed(R"({"v":{"k":1}})"));
+  merge(shape, infer(parsed(R"({"v":"text"})")));
+  EXPECT_TRUE(extend(shape, parsed(R"({"v":"other","new":1})"), Level::structural));
+  EXPECT_TRUE(extend(shape, parsed(R"({"v":{"k":2},"newer":1})"), Level::structural));
+  EXPECT_EQ(extend(shape, parsed(R"({"v":[1]})"), Level::structural).error().reason, "POLYMORPHIC_SLOT");
 }
 
 TEST(schema, each_change_level_allows_its_own_and_what_is_below) {
