@@ -120,6 +120,26 @@ TEST(search, an_index_gives_what_a_scan_gives) {
     return out;
   };
   std::vector<std::string> scanned = answers();
+TEST(search, types_are_checked_before_paths_and_only_where_a_value_is_looked_at) {
+  Stage s;
+  s.model();
+  auto code = [&](const std::string& conditions) { return s.say("POST", "/search/direct/m/1", R"({"type":"group","operator":"AND","conditions":[)" + conditions + "]}").code(); };
+  std::string lost = R"({"type":"simple","jsonPath":"$.zz","operatorType":"EQUALS","value":1})", wrong = R"({"type":"simple","jsonPath":"$.n","operatorType":"EQUALS","value":"x"})";
+  EXPECT_EQ(code(lost), "INVALID_FIELD_PATH");
+  EXPECT_EQ(code(lost + "," + wrong), "CONDITION_TYPE_MISMATCH");
+  EXPECT_EQ(code(R"({"type":"simple","jsonPath":"$.n","operatorType":"IS_NULL","value":"x"})"), "");
+  EXPECT_EQ(code(R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":{"a":1}})"), "CONDITION_TYPE_MISMATCH");
+  EXPECT_EQ(code(R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":7})"), "");
+}
+
+TEST(search, what_is_sorted_by_must_be_a_field) {
+  Stage s;
+  s.model();
+  const std::string all = R"({"type":"group","operator":"AND","conditions":[]})";
+  EXPECT_EQ(s.say("POST", "/search/direct/m/1?sort=$.zz:asc", all).code(), "INVALID_FIELD_PATH");
+  EXPECT_EQ(s.say("POST", "/search/direct/m/1?sort=$.n:desc,@state", all).status, 200);
+}
+
   EXPECT_EQ(s.say("PUT", "/model/m/1/indexes", R"(["$.k","$.n"])").status, 200);
   for (int i = 0; i < 2000 && s.say("GET", "/model/m/1/indexes").text.find("BUILDING") != std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_NE(s.say("POST", "/search/direct/m/1?explain=true", questions[0]).text.find("\"index\":\"$.k\""), std::string::npos);
