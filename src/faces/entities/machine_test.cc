@@ -139,6 +139,9 @@ TEST(transaction, a_failed_savepoint_undoes_its_callbacks_and_nothing_else) {
   HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
   Heard made = s.say("POST", "/entity/JSON/m/1", R"({"k":"child"})", {{"X-Tx-Token", script->token(0)}});
   std::string child = made.body.array()[0].find("entityIds")->array()[0].string();
+  EXPECT_EQ(s.say("GET", "/entity/m/1", "", token).body.array().size(), 2u);
+  EXPECT_EQ(s.say("GET", "/entity/m/1?pageSize=1&pageNumber=1", "", token).body.array().size(), 1u);
+  EXPECT_EQ(s.say("GET", "/entity/m/1").body.array().size(), 1u);
   s.face->members().answered(member, script->request(0), Call::processor, {.kind = Verdict::failed, .message = "undo"});
   s.face->members().answered(member, script->request(1), Call::processor, {.data = R"({"n":5})"});
   EXPECT_EQ(waiting->status, 200);
