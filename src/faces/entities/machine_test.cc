@@ -22,6 +22,22 @@ TEST(machine, other_entities_are_written_while_a_processor_is_out) {
   EXPECT_EQ(s.door.verify(), "");
 }
 
+TEST(machine, criteria_see_the_transition_that_was_named_or_none) {
+  Stage s;
+  s.model();
+  auto asks = [](const std::string& name) { return R"("criterion":{"type":"lifecycle","field":"previousTransition","operatorType":"EQUALS","value":")" + name + "\"}"; };
+  s.flow(R"({"A":{"transitions":[{"name":"first","next":"B",)" + asks("") + R"(}]},"B":{"transitions":[{"name":"never","next":"X",)" + asks("loopback") +
+         R"(},{"name":"go","next":"C","manual":true}]},"C":{"transitions":[{"name":"second","next":"D",)" + asks("go") + R"(}]},"D":{},"X":{}})");
+  std::string id = s.create();
+  EXPECT_EQ(s.state(id), "B");
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":2})").status, 200);
+  Heard h = s.say("GET", "/entity/" + id);
+  EXPECT_EQ(h.body.find("meta")->string_or("transitionForLatestSave"), "loopback");
+  EXPECT_EQ(s.state(id), "B");
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id + "/go", R"({"n":3})").status, 200);
+  EXPECT_EQ(s.state(id), "D");
+}
+
 TEST(machine, the_first_writer_wins_and_the_other_is_told_to_retry) {
   Stage s;
   s.model();
@@ -123,6 +139,9 @@ TEST(transaction, a_callback_joins_by_its_token_and_only_while_the_call_is_out) 
   EXPECT_EQ(s.say("GET", "/entity/" + child, "", token, "another").status, 409);
   EXPECT_EQ(s.say("PUT", "/entity/JSON/" + child, R"({"zz":1})", token).status, 400);
   EXPECT_NE(s.say("POST", "/search/direct/m/1", R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":"child"})", token).text.find(child), std::string::npos);
+  EXPECT_EQ(s.say("GET", "/entity/m/1", "", token).body.array().size(), 2u);
+  EXPECT_EQ(s.say("GET", "/entity/m/1?pageSize=1&pageNumber=1", "", token).body.array().size(), 1u);
+  EXPECT_EQ(s.say("GET", "/entity/m/1").body.array().size(), 1u);
   s.face->members().answered(member, script->request(0), Call::processor, {});
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.data(child), R"({"k":"child"})");
@@ -139,9 +158,6 @@ TEST(transaction, a_failed_savepoint_undoes_its_callbacks_and_nothing_else) {
   HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
   Heard made = s.say("POST", "/entity/JSON/m/1", R"({"k":"child"})", {{"X-Tx-Token", script->token(0)}});
   std::string child = made.body.array()[0].find("entityIds")->array()[0].string();
-  EXPECT_EQ(s.say("GET", "/entity/m/1", "", token).body.array().size(), 2u);
-  EXPECT_EQ(s.say("GET", "/entity/m/1?pageSize=1&pageNumber=1", "", token).body.array().size(), 1u);
-  EXPECT_EQ(s.say("GET", "/entity/m/1").body.array().size(), 1u);
   s.face->members().answered(member, script->request(0), Call::processor, {.kind = Verdict::failed, .message = "undo"});
   s.face->members().answered(member, script->request(1), Call::processor, {.data = R"({"n":5})"});
   EXPECT_EQ(waiting->status, 200);
