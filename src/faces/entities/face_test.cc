@@ -50,6 +50,14 @@ TEST(http, counts_of_a_model_that_is_not_there_are_of_nothing) {
   EXPECT_EQ(s.say("GET", "/entity/stats/states/nope/1").text, "[]");
 }
 
+TEST(http, groups_are_by_single_fields) {
+  Stage s;
+  s.model();
+  for (const char* path : {"", "$.k[*]", "$.k[0]"})
+    EXPECT_EQ(s.say("POST", "/entity/stats/m/1/query", fmt::format(R"({{"groupBy":["{}"]}})", path)).code(), "INVALID_GROUP_BY_PATH") << path;
+  EXPECT_EQ(s.say("POST", "/entity/stats/m/1/query", R"({"groupBy":["$.k"],"aggregations":[{"op":"sum","field":"$.n[0]"}]})").code(), "INVALID_AGGREGATION_FIELD");
+}
+
 TEST(http, the_model_is_looked_for_before_the_change_level) {
   Stage s;
   EXPECT_EQ(s.say("POST", "/model/nope/1/changeLevel/BAD").code(), "MODEL_NOT_FOUND");
