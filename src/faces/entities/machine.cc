@@ -309,6 +309,7 @@ Result<Machine::Step> Machine::process() {
       TRY_OK(dispatch(processor));
       return Step::wait;
     }
+    if (try_again(processor)) return Step::wait;
     p_.asked = false;
     TRY_OK(settle(processor));
   }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "faces/entities/stage_test.h"
 
 namespace pawl::entities {
@@ -97,6 +99,31 @@ TEST(members, retry_policies_try_three_times_under_one_request_id) {
     s.face->members().answered(member, script->request(0), Call::processor, {.kind = Verdict::failed, .message = "not now"});
   }
   EXPECT_EQ(waiting->code(), "WORKFLOW_FAILED");
+}
+
+TEST(members, an_attempt_that_failed_leaves_none_of_what_its_callbacks_wrote) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC", R"(,"retryPolicy":"EXPONENTIAL")"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  for (size_t attempt = 0; attempt < 2; ++attempt) {
+    for (int i = 0; i < 2000 && script->calls().size() <= attempt; ++i) std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_EQ(script->calls().size(), attempt + 1);
+    wire::Headers token{{"X-Tx-Token", script->token(attempt)}};
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", fmt::format(R"({{"k":"child {}"}})", attempt), token).status, 200);
+    EXPECT_EQ(s.say("GET", "/entity/m/1", "", token).body.array().size(), 2u);
+    Verdict verdict;
+    if (attempt == 0) verdict.kind = Verdict::failed;
+    s.face->members().answered(member, script->request(0), Call::processor, std::move(verdict));
+  }
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  Heard all = s.say("GET", "/entity/m/1");
+  EXPECT_EQ(all.body.array().size(), 2u);
+  EXPECT_EQ(all.text.find("child 0"), std::string::npos);
+  EXPECT_NE(all.text.find("child 1"), std::string::npos);
+  EXPECT_EQ(s.door.verify(), "");
 }
 
 TEST(members, a_disconnect_fails_the_calls_of_that_member_at_once) {
