@@ -61,6 +61,7 @@ struct RequestRow {
 constexpr RequestRow kRequests[] = {
     {"EntityCreateRequest", Rpc::manage},
     {"EntityUpdateRequest", Rpc::manage},
+    {"EntityPatchRequest", Rpc::manage},
     {"EntityTransitionRequest", Rpc::manage},
     {"EntityDeleteRequest", Rpc::manage},
     {"EntityCreateCollectionRequest", Rpc::manage_many},
@@ -81,6 +82,7 @@ constexpr RequestRow kRequests[] = {
     {"EntityModelTransitionRequest", Rpc::model},
     {"EntityModelDeleteRequest", Rpc::model},
     {"EntityModelGetAllRequest", Rpc::model},
+    {"EntityModelSetUniqueKeysRequest", Rpc::model},
 };
 
 // An answer that says success:false is a refusal.

@@ -140,7 +140,7 @@ Result<Node> compile(const json::Value& text, size_t depth) {
 }
 
 bool test_element(const Node& node, const Field& field) {
-  if (field.kind != Field::array || node.op->whole) return node.op->test(field, node.operand);
+  if (field.kind != Field::array) return node.op->test(field, node.operand);
   bool hit = false;
   each_element(field, [&](const Field& e) { return !(hit = node.op->test(e, node.operand)); });
   return hit;
@@ -159,7 +159,6 @@ bool test_simple(const Node& node, std::string_view data) {
     return false;
   }
   if (!there) return node.op->test({}, node.operand);
-  if (node.op->whole) return node.op->test({.kind = Field::array, .text = "[]"}, node.operand);
   for (const Field& field : found)
     if (node.op->test(field, node.operand)) return true;
   return false;
@@ -175,18 +174,16 @@ bool test_lifecycle(const Node& node, const Subject& subject) {
   return false;
 }
 
+// Positions without a value ask for nothing, not even that there is an element.
 bool test_array(const Node& node, std::string_view data) {
   Field field = node.path.find(data);
-  if (field.kind != Field::array) return false;
-  size_t i = 0;
-  bool good = true;
-  each_element(field, [&](const Field& e) {
-    if (i >= node.values.size()) return false;
-    const auto& [asked, operand] = node.values[i++];
-    good = !asked || node.op->test(e, operand);
-    return good;
-  });
-  return good && i == node.values.size();
+  std::vector<Field> elements;
+  if (field.kind == Field::array) each_element(field, [&](const Field& e) { return elements.push_back(e), elements.size() < node.values.size(); });
+  for (size_t i = 0; i < node.values.size(); ++i) {
+    const auto& [asked, operand] = node.values[i];
+    if (asked && (i >= elements.size() || !node.op->test(elements[i], operand))) return false;
+  }
+  return true;
 }
 
 bool test(const Node& node, const Subject& subject) {

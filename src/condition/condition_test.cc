@@ -56,7 +56,18 @@ TEST(path, each_gives_the_list_and_a_trailing_one_the_length) {
   EXPECT_FALSE(simple("$.tags[*]", "EQUALS", "\"red\""));
   EXPECT_TRUE(simple("$.tags", "EQUALS", "\"red\""));
   EXPECT_TRUE(simple("$.nope[*].q", "IS_NULL", "null"));
-  EXPECT_TRUE(simple("$.e[*].q", "NOT_NULL", "null"));
+}
+
+TEST(path, a_list_is_asked_element_by_element_also_for_null) {
+  EXPECT_TRUE(simple("$.tags", "NOT_NULL", "null"));
+  EXPECT_FALSE(simple("$.tags", "IS_NULL", "null"));
+  EXPECT_FALSE(simple("$.e", "NOT_NULL", "null"));  // nobody is there to be asked
+  EXPECT_FALSE(simple("$.e", "IS_NULL", "null"));
+  EXPECT_FALSE(simple("$.e[*].q", "NOT_NULL", "null"));
+  EXPECT_FALSE(simple("$.e[*].q", "IS_NULL", "null"));
+  auto c = compile(R"({"type":"simple","jsonPath":"$.a[*].q","operatorType":"IS_NULL"})");
+  EXPECT_TRUE(c->matches({R"({"a":[{"q":1},{"q":null}]})", "", 0, ""}));
+  EXPECT_FALSE(c->matches({R"({"a":[{"q":1},{}]})", "", 0, ""}));
 }
 
 TEST(operators, equality_is_by_number_or_by_text) {
@@ -87,6 +98,26 @@ TEST(operators, between_takes_both_ends_and_reads_text_as_zero) {
   EXPECT_FALSE(simple("$.n", "BETWEEN", "[11,12]"));
   EXPECT_TRUE(simple("$.s", "BETWEEN", "[-1,1]"));
   EXPECT_FALSE(simple("$.nope", "BETWEEN", "[-1,1]"));
+  EXPECT_TRUE(simple("$.b", "BETWEEN", "[1,1]"));  // true is one
+}
+
+TEST(operators, no_text_has_a_null_in_it) {
+  for (const char* op : {"CONTAINS", "STARTS_WITH", "ENDS_WITH", "ICONTAINS", "ISTARTS_WITH", "IENDS_WITH", "LIKE", "MATCHES_PATTERN"})
+    EXPECT_FALSE(simple("$.s", op, "null")) << op;
+  for (const char* op : {"NOT_CONTAINS", "NOT_STARTS_WITH", "NOT_ENDS_WITH", "INOT_CONTAINS", "INOT_EQUAL"}) EXPECT_TRUE(simple("$.s", op, "null")) << op;
+  EXPECT_TRUE(simple("$.s", "CONTAINS", "\"\""));
+}
+
+TEST(operators, case_is_folded_not_only_lowered) {
+  auto equal = [](const std::string& a, const std::string& b) {
+    auto c = compile(R"({"type":"simple","jsonPath":"$.s","operatorType":"IEQUALS","value":")" + b + "\"}");
+    return c->matches({R"({"s":")" + a + "\"}", "", 0, ""});
+  };
+  EXPECT_TRUE(equal("ΟΔΟΣ", "οδος"));
+  EXPECT_TRUE(equal("οδοσ", "οδος"));
+  EXPECT_TRUE(equal("STRAẞE", "straße"));
+  EXPECT_FALSE(equal("STRASSE", "straße"));
+  EXPECT_FALSE(equal("ı", "I"));
 }
 
 TEST(operators, text_and_its_negations) {
@@ -122,7 +153,9 @@ TEST(condition, groups_arrays_and_lifecycle) {
   EXPECT_TRUE(matches(R"({"type":"group","operator":"AND","conditions":[]})"));
   EXPECT_FALSE(matches(R"({"type":"group","operator":"OR","conditions":[]})"));
   EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null]})"));
-  EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null,null]})"));
+  EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null,null]})"));
+  EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null,"blue"]})"));
+  EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.nope","values":["red"]})"));
   EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red"]})"));
   EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"state","operatorType":"EQUALS","value":"OPEN"})"));
   EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"transitionForLatestSave","operator":"EQUALS","value":"go"})"));

@@ -51,6 +51,23 @@ locale_t letters() {
   return loc;
 }
 
+// What lies beyond ASCII as `change` makes it, ASCII in lower case.
+template <class Change>
+std::string each_letter(std::string_view text, Change&& change) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x80) {
+      out.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
+      ++i;
+    } else {
+      put_rune(out, static_cast<uint32_t>(change(static_cast<wint_t>(take_rune(text, i)))));
+    }
+  }
+  return out;
+}
+
 // Text of a field without a copy where there is nothing to undo.
 struct Text {
   std::string room;
@@ -83,7 +100,8 @@ bool less_or_equal(const Field& a, const Operand& v) { return !a.is_null() && or
 bool between(const Field& a, const Operand& v) {
   if (a.is_null()) return false;
   double x = 0;
-  if (!read_number(Text(a).view, x)) x = 0;
+  if (a.kind == Field::boolean) x = a.text == "true";
+  else if (!read_number(Text(a).view, x)) x = 0;
   return v.low <= x && x <= v.high;
 }
 
@@ -99,7 +117,7 @@ bool iequals(const Field& a, const Operand& v) {
   if (v.null) return false;
   double x;
   if (a.kind == Field::number && v.numeric && read_number(a.text, x)) return x == v.number;
-  return lower(Text(a).view) == v.lowered;
+  return fold(Text(a).view) == v.folded;
 }
 bool inot_equal(const Field& a, const Operand& v) { return !iequals(a, v); }
 bool icontains(const Field& a, const Operand& v) { return !a.is_null() && lower(Text(a).view).find(v.lowered) != std::string::npos; }
@@ -114,32 +132,32 @@ bool like(const Field& a, const Operand& v) { return !a.is_null() && RE2::FullMa
 bool matches_pattern(const Field& a, const Operand& v) { return !a.is_null() && RE2::PartialMatch(piece(Text(a).view), *v.re); }
 
 constexpr Operator kOperators[] = {
-    {"EQUALS", Wants::value, Helps::equal, false, equals, "the same number, or the same text"},
-    {"NOT_EQUAL", Wants::value, Helps::no, false, not_equal, "not EQUALS; true for a missing field unless the value is null"},
-    {"IS_NULL", Wants::nothing, Helps::no, true, is_null, "null or missing"},
-    {"NOT_NULL", Wants::nothing, Helps::no, true, not_null, "there and not null"},
-    {"GREATER_THAN", Wants::value, Helps::above, false, greater, "by number, else by the bytes of the text"},
-    {"LESS_THAN", Wants::value, Helps::below, false, less, "by number, else by the bytes of the text"},
-    {"GREATER_OR_EQUAL", Wants::value, Helps::above, false, greater_or_equal, "by number, else by the bytes of the text"},
-    {"LESS_OR_EQUAL", Wants::value, Helps::below, false, less_or_equal, "by number, else by the bytes of the text"},
-    {"BETWEEN", Wants::range, Helps::between, false, between, "a number from the first to the second, both included"},
-    {"BETWEEN_INCLUSIVE", Wants::range, Helps::between, false, between, "the same as BETWEEN"},
-    {"CONTAINS", Wants::value, Helps::no, false, contains, "the text has the value somewhere"},
-    {"NOT_CONTAINS", Wants::value, Helps::no, false, not_contains, "not CONTAINS; true for a missing field"},
-    {"STARTS_WITH", Wants::value, Helps::prefix, false, starts_with, "the text begins with the value"},
-    {"NOT_STARTS_WITH", Wants::value, Helps::no, false, not_starts_with, "not STARTS_WITH; true for a missing field"},
-    {"ENDS_WITH", Wants::value, Helps::no, false, ends_with, "the text ends with the value"},
-    {"NOT_ENDS_WITH", Wants::value, Helps::no, false, not_ends_with, "not ENDS_WITH; true for a missing field"},
-    {"LIKE", Wants::like, Helps::no, false, like, "% stands for any run, _ for one character"},
-    {"MATCHES_PATTERN", Wants::pattern, Helps::no, false, matches_pattern, "an RE2 expression found anywhere in the text"},
-    {"IEQUALS", Wants::value, Helps::no, false, iequals, "EQUALS whatever the case"},
-    {"INOT_EQUAL", Wants::value, Helps::no, false, inot_equal, "not IEQUALS"},
-    {"ICONTAINS", Wants::value, Helps::no, false, icontains, "CONTAINS whatever the case"},
-    {"INOT_CONTAINS", Wants::value, Helps::no, false, inot_contains, "not ICONTAINS"},
-    {"ISTARTS_WITH", Wants::value, Helps::no, false, istarts_with, "STARTS_WITH whatever the case"},
-    {"INOT_STARTS_WITH", Wants::value, Helps::no, false, inot_starts_with, "not ISTARTS_WITH"},
-    {"IENDS_WITH", Wants::value, Helps::no, false, iends_with, "ENDS_WITH whatever the case"},
-    {"INOT_ENDS_WITH", Wants::value, Helps::no, false, inot_ends_with, "not IENDS_WITH"},
+    {"EQUALS", Wants::value, Helps::equal, equals, "the same number, or the same text"},
+    {"NOT_EQUAL", Wants::value, Helps::no, not_equal, "not EQUALS; true for a missing field unless the value is null"},
+    {"IS_NULL", Wants::nothing, Helps::no, is_null, "null or missing"},
+    {"NOT_NULL", Wants::nothing, Helps::no, not_null, "there and not null"},
+    {"GREATER_THAN", Wants::value, Helps::above, greater, "by number, else by the bytes of the text"},
+    {"LESS_THAN", Wants::value, Helps::below, less, "by number, else by the bytes of the text"},
+    {"GREATER_OR_EQUAL", Wants::value, Helps::above, greater_or_equal, "by number, else by the bytes of the text"},
+    {"LESS_OR_EQUAL", Wants::value, Helps::below, less_or_equal, "by number, else by the bytes of the text"},
+    {"BETWEEN", Wants::range, Helps::between, between, "a number from the first to the second, both included"},
+    {"BETWEEN_INCLUSIVE", Wants::range, Helps::between, between, "the same as BETWEEN"},
+    {"CONTAINS", Wants::value, Helps::no, contains, "the text has the value somewhere"},
+    {"NOT_CONTAINS", Wants::value, Helps::no, not_contains, "not CONTAINS; true for a missing field"},
+    {"STARTS_WITH", Wants::value, Helps::prefix, starts_with, "the text begins with the value"},
+    {"NOT_STARTS_WITH", Wants::value, Helps::no, not_starts_with, "not STARTS_WITH; true for a missing field"},
+    {"ENDS_WITH", Wants::value, Helps::no, ends_with, "the text ends with the value"},
+    {"NOT_ENDS_WITH", Wants::value, Helps::no, not_ends_with, "not ENDS_WITH; true for a missing field"},
+    {"LIKE", Wants::like, Helps::no, like, "% stands for any run, _ for one character"},
+    {"MATCHES_PATTERN", Wants::pattern, Helps::no, matches_pattern, "an RE2 expression found anywhere in the text"},
+    {"IEQUALS", Wants::value, Helps::no, iequals, "EQUALS whatever the case"},
+    {"INOT_EQUAL", Wants::value, Helps::no, inot_equal, "not IEQUALS"},
+    {"ICONTAINS", Wants::value, Helps::no, icontains, "CONTAINS whatever the case"},
+    {"INOT_CONTAINS", Wants::value, Helps::no, inot_contains, "not ICONTAINS"},
+    {"ISTARTS_WITH", Wants::value, Helps::no, istarts_with, "STARTS_WITH whatever the case"},
+    {"INOT_STARTS_WITH", Wants::value, Helps::no, inot_starts_with, "not ISTARTS_WITH"},
+    {"IENDS_WITH", Wants::value, Helps::no, iends_with, "ENDS_WITH whatever the case"},
+    {"INOT_ENDS_WITH", Wants::value, Helps::no, inot_ends_with, "not IENDS_WITH"},
 };
 
 Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string_view shown) {
@@ -187,18 +205,13 @@ Result<void> prepare_range(Operand& v, const json::Value* value) {
 }  // namespace
 
 std::string lower(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x80) {
-      out.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
-      ++i;
-    } else {
-      put_rune(out, static_cast<uint32_t>(towlower_l(static_cast<wint_t>(take_rune(text, i)), letters())));
-    }
-  }
-  return out;
+  return each_letter(text, [](wint_t c) { return towlower_l(c, letters()); });
+}
+
+// Through upper case, where the forms of one letter meet: sigma has two small ones. The dotless and the
+// dotted i of Turkish would meet i there; they are letters of their own.
+std::string fold(std::string_view text) {
+  return each_letter(text, [](wint_t c) { return c == 0x130 || c == 0x131 ? c : towlower_l(towupper_l(c, letters()), letters()); });
 }
 
 bool read_number(std::string_view text, double& out) {
@@ -245,6 +258,8 @@ Result<Operand> prepare(const Operator& op, const json::Value* value) {
     return v;
   }
   v.null = !value || value->is_null();
+  // How the peer spells it where it compares texts: nothing contains it by chance.
+  if (v.null) v.text = "<nil>";
   if (!v.null) {
     if (value->is_number()) {
       v.number = value->as_double();
@@ -258,8 +273,9 @@ Result<Operand> prepare(const Operator& op, const json::Value* value) {
     } else {
       v.text = json::print(*value);
     }
-    v.lowered = lower(v.text);
   }
+  v.lowered = lower(v.text);
+  v.folded = fold(v.text);
   if (op.wants == Wants::pattern) {
     TRY(v.re, regex(v.text, v.text));
   } else if (op.wants == Wants::like) {

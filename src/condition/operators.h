@@ -18,8 +18,9 @@ namespace pawl::condition {
 
 struct Operand {
   bool null = true;
-  std::string text;     // strings as they are, numbers in their shortest form
+  std::string text;     // strings as they are, numbers in their shortest form, null as "<nil>"
   std::string lowered;  // text in lower case, for the I operators
+  std::string folded;   // text without its case, for IEQUALS
   bool numeric = false;  // a number, or a string that reads as one
   double number = 0;
   double low = 0, high = 0;             // BETWEEN
@@ -34,7 +35,6 @@ struct Operator {
   std::string_view name;
   Wants wants;
   Helps helps;
-  bool whole;  // judges the field as it is, a list too; the others ask each element
   bool (*test)(const Field& a, const Operand& v);
   std::string_view doc;
 };
@@ -46,6 +46,7 @@ std::string operator_names();  // "EQUALS, NOT_EQUAL, ...", for messages
 Result<Operand> prepare(const Operator& op, const json::Value* value);
 
 std::string lower(std::string_view text);      // every letter of Unicode
+std::string fold(std::string_view text);       // letters that differ in case alone become one
 bool read_number(std::string_view text, double& out);
 std::string shortest(double number);           // 10, 0.5; an exponent only from 1e21 on
 

@@ -89,6 +89,9 @@ int answer_calls(const Words& words) {
     auto made = member.ask("EntityCreateRequest", js::serialize(js::object{{"dataFormat", "JSON"}, {"payload", payload}}), call.tx_token);
     if (!made) return std::unexpected(made.error().message);
     js::value id = js::parse(*made).at("transactionInfo").at("entityIds").at(0);
+    js::object patch{{"entityId", id}, {"data", {{"name", "child"}}}};
+    auto patched = member.ask("EntityPatchRequest", js::serialize(js::object{{"payload", patch}}), call.tx_token);
+    if (!patched) return std::unexpected(patched.error().message);
     auto seen = member.ask("EntityGetRequest", js::serialize(js::object{{"entityId", id}}), call.tx_token);
     if (!seen) return std::unexpected(seen.error().message);
     return with(call.data, "child", id);

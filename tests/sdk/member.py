@@ -29,6 +29,7 @@ def child(call):
     reply = call.ask('EntityCreateRequest', {'dataFormat': 'JSON', 'payload': {
         'model': call.meta['modelKey'], 'data': {'name': 'child', 'good': False, 'marked': False, 'child': ''}}})
     child_id = reply['transactionInfo']['entityIds'][0]
+    call.ask('EntityPatchRequest', {'payload': {'entityId': child_id, 'data': {'name': 'child'}}})
     assert call.ask('EntityGetRequest', {'entityId': child_id})['payload']['data']['name'] == 'child'
     return {**call.data, 'child': child_id}
 

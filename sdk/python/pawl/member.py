@@ -48,12 +48,12 @@ _REFUSED = {grpc.StatusCode.INVALID_ARGUMENT: (400, 'INVALID_ARGUMENT'), grpc.St
 
 # Which rpc takes which event. Those of the collections answer with several events.
 _RPC = {
-    **{f'Entity{word}Request': 'entityManage' for word in ('Create', 'Update', 'Transition', 'Delete')},
+    **{f'Entity{word}Request': 'entityManage' for word in ('Create', 'Update', 'Patch', 'Transition', 'Delete')},
     **{f'Entity{word}Request': 'entityManageCollection' for word in ('CreateCollection', 'UpdateCollection', 'DeleteAll')},
     **{f'{word}Request': 'entitySearch' for word in ('EntityGet', 'EntitySnapshotSearch', 'SnapshotGetStatus', 'SnapshotCancel')},
     **{f'{word}Request': 'entitySearchCollection' for word in ('EntityGetAll', 'EntitySearch', 'SnapshotGet', 'EntityStatsGet',
                                                               'EntityStatsByStateGet', 'EntityChangesMetadataGet')},
-    **{f'EntityModel{word}Request': 'entityModelManage' for word in ('Import', 'Export', 'Transition', 'Delete', 'GetAll')},
+    **{f'EntityModel{word}Request': 'entityModelManage' for word in ('Import', 'Export', 'Transition', 'Delete', 'GetAll', 'SetUniqueKeys')},
 }
 
 

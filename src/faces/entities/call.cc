@@ -2,10 +2,32 @@
 
 namespace pawl::entities {
 
+namespace {
+
+constexpr int kAttempts = 3;
+constexpr std::chrono::milliseconds kRest{100};
+
+struct RetryPolicy {
+  std::string_view name;
+  std::chrono::milliseconds (*rest)(int attempt);
+};
+constexpr RetryPolicy kPolicies[] = {
+    {"FIXED", [](int) { return kRest; }},
+    {"EXPONENTIAL", [](int attempt) { return kRest * (1 << (attempt - 1)); }},
+};
+
+}  // namespace
+
+std::optional<std::chrono::milliseconds> rest_after(std::string_view retry_policy, int attempt) {
+  for (const RetryPolicy& policy : kPolicies)
+    if (policy.name == retry_policy && attempt < kAttempts) return policy.rest(attempt);
+  return std::nullopt;
+}
+
 Bytes encode(const Call& c) {
   Bytes out;
   Writer w(out);
-  w.u8(static_cast<uint8_t>((c.kind == Call::criterion) | c.begins << 1 | c.durable << 2 | c.again << 3 | (c.kind == Call::schedule) << 4));
+  w.u8(static_cast<uint8_t>((c.kind == Call::criterion) | c.begins << 1 | c.durable << 2 | c.again << 3 | (c.kind == Call::schedule) << 4 | (c.attempt - 1) << 5));
   w.fixed64(static_cast<uint64_t>(c.opened));
   w.str(c.name);
   w.str(c.tags);
@@ -28,6 +50,7 @@ Result<Call> decode_call(BytesView bytes) {
   c.begins = bits & 2;
   c.durable = bits & 4;
   c.again = bits & 8;
+  c.attempt = 1 + (bits >> 5);
   c.opened = static_cast<Time>(r.fixed64());
   c.name = r.str();
   c.tags = r.str();

@@ -2,6 +2,8 @@
 // A call asks a compute member to run a processor, judge a criterion or say when a transition is due;
 // a verdict is its answer, or why there is none. Between the two stands an effect to a member.
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ struct Call {
   std::string tags;      // comma-separated; all are needed
   int64_t timeout_ms = 0;
   std::string retry_policy;
+  int attempt = 1;       // of a processor inside a transaction, whose machine repeats it
   std::string payload;   // the request as JSON
   std::string user, roles;
   // What a callback must show to join the transaction; empty when there is none to join.
@@ -28,6 +31,8 @@ struct Call {
   uint64_t turn = 0;
   std::string tx;
 };
+// How long to rest after the attempt that failed; nothing when it was the last.
+std::optional<std::chrono::milliseconds> rest_after(std::string_view retry_policy, int attempt);
 Bytes encode(const Call& call);
 Result<Call> decode_call(BytesView bytes);
 

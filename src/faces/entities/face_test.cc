@@ -44,6 +44,39 @@ TEST(http, problems_have_the_shape_of_the_contract) {
   EXPECT_EQ(s.say("GET", "/account/subscriptions").status, 501);
 }
 
+TEST(http, counts_of_a_model_that_is_not_there_are_of_nothing) {
+  Stage s;
+  EXPECT_EQ(s.say("GET", "/entity/stats/nope/1").text, R"({"modelName":"nope","modelVersion":1,"count":0})");
+  EXPECT_EQ(s.say("GET", "/entity/stats/states/nope/1").text, "[]");
+}
+
+TEST(http, groups_are_by_single_fields) {
+  Stage s;
+  s.model();
+  for (const char* path : {"", "$.k[*]", "$.k[0]"})
+    EXPECT_EQ(s.say("POST", "/entity/stats/m/1/query", fmt::format(R"({{"groupBy":["{}"]}})", path)).code(), "INVALID_GROUP_BY_PATH") << path;
+  EXPECT_EQ(s.say("POST", "/entity/stats/m/1/query", R"({"groupBy":["$.k"],"aggregations":[{"op":"sum","field":"$.n[0]"}]})").code(), "INVALID_AGGREGATION_FIELD");
+}
+
+TEST(http, the_model_is_looked_for_before_the_change_level) {
+  Stage s;
+  EXPECT_EQ(s.say("POST", "/model/nope/1/changeLevel/BAD").code(), "MODEL_NOT_FOUND");
+  s.model();
+  EXPECT_EQ(s.say("POST", "/model/m/1/changeLevel/BAD").code(), "INVALID_CHANGE_LEVEL");
+}
+
+TEST(messages, a_batch_may_name_what_is_gone_already) {
+  Stage s;
+  wire::Headers headers{{"Content-Type", "application/json"}, {"Content-Length", "13"}};
+  std::string id = s.say("POST", "/message/new/s", R"({"payload":1})", headers).body.array()[0].find("entityIds")->array()[0].string();
+  std::string gone = "00000000-0000-1000-8000-000000000000";
+  EXPECT_EQ(s.say("DELETE", "/message", "[\"" + gone + "\",\"" + id + "\"]").text, R"([{"entityIds":[")" + gone + R"(",")" + id + R"("],"success":true}])");
+  EXPECT_EQ(s.say("GET", "/message/" + id).status, 404);
+  Heard again = s.say("DELETE", "/message/" + id);
+  EXPECT_EQ(again.code(), "ENTITY_NOT_FOUND");
+  EXPECT_EQ(again.body.find("properties")->string_or("messageId"), id);
+}
+
 TEST(entities, digits_survive_and_names_come_out_sorted) {
   Stage s;
   EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"b":1.10,"a":12345678901234567890123,"c":1E400})").status, 200);
@@ -93,6 +126,26 @@ TEST(entities, ids_of_one_model_stand_together_and_in_order) {
     EXPECT_TRUE(entity_key("t", id).starts_with(entity_prefix("t", "m", 1)));
     last = id;
   }
+}
+
+TEST(search, types_are_checked_before_paths_and_only_where_a_value_is_looked_at) {
+  Stage s;
+  s.model();
+  auto code = [&](const std::string& conditions) { return s.say("POST", "/search/direct/m/1", R"({"type":"group","operator":"AND","conditions":[)" + conditions + "]}").code(); };
+  std::string lost = R"({"type":"simple","jsonPath":"$.zz","operatorType":"EQUALS","value":1})", wrong = R"({"type":"simple","jsonPath":"$.n","operatorType":"EQUALS","value":"x"})";
+  EXPECT_EQ(code(lost), "INVALID_FIELD_PATH");
+  EXPECT_EQ(code(lost + "," + wrong), "CONDITION_TYPE_MISMATCH");
+  EXPECT_EQ(code(R"({"type":"simple","jsonPath":"$.n","operatorType":"IS_NULL","value":"x"})"), "");
+  EXPECT_EQ(code(R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":{"a":1}})"), "CONDITION_TYPE_MISMATCH");
+  EXPECT_EQ(code(R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":7})"), "");
+}
+
+TEST(search, what_is_sorted_by_must_be_a_field) {
+  Stage s;
+  s.model();
+  const std::string all = R"({"type":"group","operator":"AND","conditions":[]})";
+  EXPECT_EQ(s.say("POST", "/search/direct/m/1?sort=$.zz:asc", all).code(), "INVALID_FIELD_PATH");
+  EXPECT_EQ(s.say("POST", "/search/direct/m/1?sort=$.n:desc,@state", all).status, 200);
 }
 
 TEST(search, an_index_gives_what_a_scan_gives) {

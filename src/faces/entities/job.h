@@ -61,7 +61,10 @@ struct Job {
   bool joined = false;
   bool settles = false;  // the turn is the receipt of an open effect: it must not fail
   Turn::Mark start{};
-  Turn::Mark savepoint{};
+  Turn::Mark savepoint{};  // before the processor that is out
+  std::string request;     // its id
+  int attempt = 1;         // which one at it this is
+  bool again = false;      // it is after a restart
   ModelPtr model;
   std::shared_ptr<const Flows> flows;  // shared with the cell's cache
 };

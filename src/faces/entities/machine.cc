@@ -113,7 +113,6 @@ Result<Machine::Step> Machine::begin_new(const Item& item) {
   e.id = new_entity_id(turn_.dice(), turn_.now(), job_.at, item.model, item.version);
   e.created = turn_.now();
   e.tx = job_.tx;
-  e.transition = kLoopback;
   p_.change = ChangeKind::created;
   p_.was = Was::nowhere;
   TRY_OK(load_workflow());
@@ -139,7 +138,7 @@ Result<Machine::Step> Machine::begin_old(const Item& item) {
   TRY(job_.model, find_model(turn_, job_.tenant, stored.model, stored.version));
   if (!job_.model) return fail(model_not_found(stored.model, stored.version));
   take_up(stored, item.op != Item::update);
-  p_.entity.transition = item.transition.empty() ? kLoopback : std::string_view(item.transition);
+  p_.entity.transition = item.transition;
   if (item.op == Item::update) {
     TRY_OK(take_data(item.value, item.data));
   } else if (item.op == Item::patch) {
@@ -310,6 +309,7 @@ Result<Machine::Step> Machine::process() {
       TRY_OK(dispatch(processor));
       return Step::wait;
     }
+    if (try_again(processor)) return Step::wait;
     p_.asked = false;
     TRY_OK(settle(processor));
   }
@@ -329,6 +329,8 @@ Machine::Step Machine::make(const Transition& t) {
 Result<void> Machine::save() {
   p_.entity.tx = job_.tx;
   p_.entity.updated = turn_.now();
+  // Criteria see the transition that was named, or none; that there was none is recorded with the save.
+  if (p_.entity.transition.empty()) p_.entity.transition = kLoopback;
   TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.was, Was::unknown)));
   Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
   turn_.note(encode(trail));

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "faces/entities/stage_test.h"
 
 namespace pawl::entities {
@@ -20,6 +22,22 @@ TEST(machine, other_entities_are_written_while_a_processor_is_out) {
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.state(first) + s.data(first), R"(B{"n":3})");
   EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(machine, criteria_see_the_transition_that_was_named_or_none) {
+  Stage s;
+  s.model();
+  auto asks = [](const std::string& name) { return R"("criterion":{"type":"lifecycle","field":"previousTransition","operatorType":"EQUALS","value":")" + name + "\"}"; };
+  s.flow(R"({"A":{"transitions":[{"name":"first","next":"B",)" + asks("") + R"(}]},"B":{"transitions":[{"name":"never","next":"X",)" + asks("loopback") +
+         R"(},{"name":"go","next":"C","manual":true}]},"C":{"transitions":[{"name":"second","next":"D",)" + asks("go") + R"(}]},"D":{},"X":{}})");
+  std::string id = s.create();
+  EXPECT_EQ(s.state(id), "B");
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":2})").status, 200);
+  Heard h = s.say("GET", "/entity/" + id);
+  EXPECT_EQ(h.body.find("meta")->string_or("transitionForLatestSave"), "loopback");
+  EXPECT_EQ(s.state(id), "B");
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id + "/go", R"({"n":3})").status, 200);
+  EXPECT_EQ(s.state(id), "D");
 }
 
 TEST(machine, the_first_writer_wins_and_the_other_is_told_to_retry) {
@@ -83,6 +101,31 @@ TEST(members, retry_policies_try_three_times_under_one_request_id) {
   EXPECT_EQ(waiting->code(), "WORKFLOW_FAILED");
 }
 
+TEST(members, an_attempt_that_failed_leaves_none_of_what_its_callbacks_wrote) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC", R"(,"retryPolicy":"EXPONENTIAL")"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  for (size_t attempt = 0; attempt < 2; ++attempt) {
+    for (int i = 0; i < 2000 && script->calls().size() <= attempt; ++i) std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_EQ(script->calls().size(), attempt + 1);
+    wire::Headers token{{"X-Tx-Token", script->token(attempt)}};
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", fmt::format(R"({{"k":"child {}"}})", attempt), token).status, 200);
+    EXPECT_EQ(s.say("GET", "/entity/m/1", "", token).body.array().size(), 2u);
+    Verdict verdict;
+    if (attempt == 0) verdict.kind = Verdict::failed;
+    s.face->members().answered(member, script->request(0), Call::processor, std::move(verdict));
+  }
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  Heard all = s.say("GET", "/entity/m/1");
+  EXPECT_EQ(all.body.array().size(), 2u);
+  EXPECT_EQ(all.text.find("child 0"), std::string::npos);
+  EXPECT_NE(all.text.find("child 1"), std::string::npos);
+  EXPECT_EQ(s.door.verify(), "");
+}
+
 TEST(members, a_disconnect_fails_the_calls_of_that_member_at_once) {
   Stage s;
   s.model();
@@ -123,6 +166,9 @@ TEST(transaction, a_callback_joins_by_its_token_and_only_while_the_call_is_out) 
   EXPECT_EQ(s.say("GET", "/entity/" + child, "", token, "another").status, 409);
   EXPECT_EQ(s.say("PUT", "/entity/JSON/" + child, R"({"zz":1})", token).status, 400);
   EXPECT_NE(s.say("POST", "/search/direct/m/1", R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":"child"})", token).text.find(child), std::string::npos);
+  EXPECT_EQ(s.say("GET", "/entity/m/1", "", token).body.array().size(), 2u);
+  EXPECT_EQ(s.say("GET", "/entity/m/1?pageSize=1&pageNumber=1", "", token).body.array().size(), 1u);
+  EXPECT_EQ(s.say("GET", "/entity/m/1").body.array().size(), 1u);
   s.face->members().answered(member, script->request(0), Call::processor, {});
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.data(child), R"({"k":"child"})");

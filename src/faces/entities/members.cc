@@ -11,8 +11,6 @@ namespace pawl::entities {
 
 namespace {
 
-constexpr int kAttempts = 3;
-constexpr std::chrono::milliseconds kRest{100};
 constexpr std::chrono::milliseconds kTimeout{30'000};
 
 std::vector<std::string> split_tags(std::string_view tags) {
@@ -30,16 +28,6 @@ std::vector<std::string> split_tags(std::string_view tags) {
 
 // The event that carries a call, by its kind.
 constexpr const char* kRequests[] = {"EntityProcessorCalculationRequest", "EntityCriteriaCalculationRequest", "EntityFunctionCalculationRequest"};
-
-// How long to rest before the next attempt; nothing when there is none.
-struct RetryPolicy {
-  std::string_view name;
-  std::chrono::milliseconds (*rest)(int attempt);
-};
-constexpr RetryPolicy kPolicies[] = {
-    {"FIXED", [](int) { return kRest; }},
-    {"EXPONENTIAL", [](int attempt) { return kRest * (1 << (attempt - 1)); }},
-};
 
 std::string keepalive_payload(const std::string& member) {
   return fmt::format(R"({{"id":"{0}","memberId":"{0}","success":true}})", member);
@@ -149,7 +137,10 @@ void Members::opened(const EffectPtr& effect) {
     pending.call = std::move(*call);
     if (!pending.call.token.empty()) tokens_[pending.call.token] = effect->id;
     auto [at, fresh] = calls_.insert_or_assign(effect->id, std::move(pending));
-    place(at, out);
+    const Call& c = at->second.call;
+    auto rest = c.attempt > 1 ? rest_after(c.retry_policy, c.attempt - 1) : std::nullopt;
+    at->second.resting = rest.has_value();
+    rest ? set_deadline(at, Clock::now() + *rest) : place(at, out);
   }
   say(std::move(out));
 }
@@ -216,13 +207,12 @@ void Members::place(Calls::iterator call, Out& out) {
 void Members::conclude(Calls::iterator call, Verdict verdict, Out& out) {
   Pending& p = call->second;
   detach(call);
-  if (!verdict.ok() && p.attempt < kAttempts) {
-    for (const RetryPolicy& policy : kPolicies) {
-      if (policy.name != p.call.retry_policy) continue;
-      p.resting = true;
-      set_deadline(call, Clock::now() + policy.rest(p.attempt));
-      return;
-    }
+  // A processor inside a transaction is repeated by its machine, which first undoes what callbacks wrote.
+  bool ours = p.call.kind != Call::processor || p.call.token.empty();
+  if (auto rest = rest_after(p.call.retry_policy, p.attempt); rest && ours && !verdict.ok()) {
+    p.resting = true;
+    set_deadline(call, Clock::now() + *rest);
+    return;
   }
   out.settled.push_back({call->first, p.tenant, std::move(verdict)});
   tokens_.erase(p.call.token);

@@ -144,10 +144,31 @@ Result<void> Machine::ask_processor(const Processor& processor, const std::strin
   seen.updated = turn_.now();
   TRY_OK(put_entity(turn_, job_.tenant, seen, std::exchange(p_.was, Was::unknown)));
   job_.savepoint = turn_.mark();
-  Call call = call_for(processor, request, job_.tx);
-  call.again = again;
-  ask(std::move(call), request);
+  job_.request = request;
+  job_.attempt = 1;
+  job_.again = again;
+  ask_attempt(processor);
   return {};
+}
+
+void Machine::ask_attempt(const Processor& processor) {
+  Call call = call_for(processor, job_.request, job_.tx);
+  call.again = job_.again;
+  call.attempt = job_.attempt;
+  ask(std::move(call), job_.request);
+}
+
+// An attempt that failed leaves nothing: what its callbacks wrote is undone before the next. A call
+// outside of a transaction has no callbacks that join, and is repeated by the members themselves.
+bool Machine::try_again(const Processor& processor) {
+  bool outside = commits_before(processor) && !processor.start_new_tx;
+  if (verdict_->ok() || verdict_->kind >= Verdict::dropped || outside || !rest_after(processor.retry_policy, job_.attempt)) return false;
+  for (const std::string& w : verdict_->warnings) job_.warnings.push_back(w);
+  // A job that joined shares the turn with others, whose writes must stay.
+  if (!job_.joined) turn_.rewind(job_.savepoint);
+  ++job_.attempt;
+  ask_attempt(processor);
+  return true;
 }
 
 Result<void> Machine::dispatch(const Processor& processor) {

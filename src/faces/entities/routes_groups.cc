@@ -71,9 +71,8 @@ std::unexpected<Error> refuse(std::string code, std::string message) { return fa
 
 Result<condition::Path> scalar(const json::Value* given, std::string_view code) {
   if (!given || !given->is_string() || given->string().empty()) return refuse(std::string(code), "each field must be a path such as \"$.k\"");
-  condition::Path path(given->string());
-  if (!path.plain()) return refuse(std::string(code), fmt::format("'{}' is a list; name a single field", given->string()));
-  return path;
+  if (given->string().find('[') != std::string::npos) return refuse(std::string(code), fmt::format("'{}' is a list or a place in one; name a single field", given->string()));
+  return condition::Path(given->string());
 }
 
 Result<const json::Array*> list_of(const json::Value& body, std::string_view name) {

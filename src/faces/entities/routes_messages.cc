@@ -50,10 +50,14 @@ Result<void> create(const HttpPtr& http) {
   return {};
 }
 
+Error no_message(std::string_view id) {
+  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}}))};
+}
+
 Result<Bytes> get(Http& http) {
   TRY(std::string id, http.uuid(0));
   TRY(Cell cell, http.service().door().read(message_key(http.tenant(), id)));
-  if (!cell.exists()) return fail(Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}})));
+  if (!cell.exists()) return fail(no_message(id));
   return Bytes(cell.value());
 }
 
@@ -67,7 +71,10 @@ Result<Bytes> get_as_text(Http& http) {
 
 Result<void> remove_one(const HttpPtr& http) {
   TRY(std::string id, http->uuid(0));
-  http->service().act(http->who(), "message.delete", json::object({{"ids", json::Array{id}}}), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().act(http->who(), "message.delete", json::object({{"ids", json::Array{id}}}), [http, id](Result<Bytes> a) {
+    if (a && *a == R"({"entityIds":[]})") return http->refuse(no_message(id));
+    http->reply(std::move(a));
+  });
   return {};
 }
 
@@ -90,7 +97,7 @@ void add_message_routes(Rows& rows) {
   rows.now("GET", "/message/{id}", get, "A message with its header and metadata.");
   rows.now("GET", "/message/get/{id}", get_as_text, "The older address of the same: the content as text.");
   rows.later("DELETE", "/message/{id}", remove_one, "Deletes a message.");
-  rows.later("DELETE", "/message", remove_many, "Deletes several messages.");
+  rows.later("DELETE", "/message", remove_many, "Deletes several messages; those that are gone already do no harm.");
 }
 
 }  // namespace pawl::entities

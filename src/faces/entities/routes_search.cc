@@ -108,11 +108,10 @@ std::unexpected<Error> too_many() { return fail(Code::exhausted, "TOO_MANY_SEARC
 
 Result<void> direct(const HttpPtr& http) {
   TRY(Query query, limited_query(*http));
-  if (!http->request.header("X-Tx-Token").empty()) {
-    json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"limit", static_cast<uint64_t>(query.limit)}});
+  // What was at a time is committed: no open transaction has changed it.
+  if (!query.at && !http->request.header("X-Tx-Token").empty()) {
     TRY(json::Value condition, http->body());
-    body.object().add("condition", std::move(condition));
-    http->service().act(http->who(), "find", std::move(body), [http](Result<Bytes> a) { a ? http->answer(lines_response(*std::move(a))) : http->refuse(a.error()); });
+    http->service().find_inside(http->who(), query, &condition, [http](Result<Bytes> a) { a ? http->answer(lines_response(*std::move(a))) : http->refuse(a.error()); });
     return {};
   }
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));

@@ -23,8 +23,6 @@ Result<Wanted> wanted_of(Http& http) {
   if (!http.request.params.empty()) {
     TRY(int32_t version, http.version(1));
     w.model.emplace(http.param(0), version);
-    TRY(ModelPtr model, http.service().model(http.tenant(), http.param(0), version));
-    if (!model) return fail(model_not_found(http.param(0), version));
   }
   w.states = http.request.query_params("states");
   if (w.states.size() > kStates) return bad_request(fmt::format("at most {} states may be named", kStates));

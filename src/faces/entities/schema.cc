@@ -82,9 +82,12 @@ struct At {
     path += name;
     return before;
   }
-  size_t push_each() {
+  size_t push_each() { return push_place("*"); }
+  size_t push_place(std::string_view place) {
     size_t before = path.size();
-    path += "[*]";
+    path += '[';
+    path += place;
+    path += ']';
     return before;
   }
   void pop(size_t to) { path.resize(to); }
@@ -107,9 +110,11 @@ Result<void> check(const Shape& shape, const json::Value& v, At& at) {
   }
   if (v.is_array()) {
     if (!shape.is_array()) return incompatible(shape, v, at.path);
-    size_t back = at.push_each();
-    for (const json::Value& e : v.array()) TRY_OK(check(*shape.element, e, at));
-    at.pop(back);
+    for (size_t i = 0; i < v.array().size(); ++i) {
+      size_t back = at.push_place(fmt::format_int(i).c_str());
+      TRY_OK(check(*shape.element, v.array()[i], at));
+      at.pop(back);
+    }
     return {};
   }
   if (!shape.scalars.accepts(type_of(v))) return incompatible(shape, v, at.path);
@@ -135,7 +140,8 @@ struct Extend {
   // `in_array`: the slot is an array's element, whose type is governed by ARRAY_ELEMENTS.
   Result<void> slot(Shape& shape, const json::Value& v, bool in_array) {
     if (v.is_null()) return {};
-    bool same_kind = v.is_object() ? shape.is_object : v.is_array() ? shape.is_array() : !shape.is_object && !shape.is_array();
+    bool scalar_known = !shape.scalars.empty() || (!shape.is_object && !shape.is_array());
+    bool same_kind = v.is_object() ? shape.is_object : v.is_array() ? shape.is_array() : scalar_known;
     if (!same_kind && !shape.unknown())
       return fail(Code::invalid, "POLYMORPHIC_SLOT", fmt::format("'{}' cannot become {}: the model knows it as another kind", shown(at.path), kind_of(v)));
     if (v.is_object()) return object(shape, v, same_kind);

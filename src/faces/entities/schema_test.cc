@@ -108,6 +108,15 @@ TEST(schema, strict_check_refuses_unknown_fields_and_types) {
   EXPECT_EQ(reason_of(check(shape, parsed(R"({"o":1})"))), "INCOMPATIBLE_TYPE");
   EXPECT_EQ(reason_of(check(shape, parsed(R"({"l":["x"]})"))), "INCOMPATIBLE_TYPE");
   EXPECT_EQ(reason_of(check(shape, parsed("17"))), "INCOMPATIBLE_TYPE");
+  EXPECT_NE(check(shape, parsed(R"({"l":[1,2,"x"]})")).error().detail.find(R"("fieldPath":"l[2]")"), std::string::npos);
+}
+
+TEST(schema, a_field_of_two_kinds_keeps_both_while_another_grows) {
+  Shape shape = infer(parsed(R"({"v":{"k":1}})"));
+  merge(shape, infer(parsed(R"({"v":"text"})")));
+  EXPECT_TRUE(extend(shape, parsed(R"({"v":"other","new":1})"), Level::structural));
+  EXPECT_TRUE(extend(shape, parsed(R"({"v":{"k":2},"newer":1})"), Level::structural));
+  EXPECT_EQ(extend(shape, parsed(R"({"v":[1]})"), Level::structural).error().reason, "POLYMORPHIC_SLOT");
 }
 
 TEST(schema, each_change_level_allows_its_own_and_what_is_below) {
@@ -148,7 +157,12 @@ std::string xml(std::string_view text) {
 TEST(xml, becomes_json) {
   EXPECT_EQ(xml("<?xml version=\"1.0\"?><r><name>a</name><n>1</n><b>true</b><d>2.50</d></r>"), R"({"name":"a","n":1,"b":true,"d":2.50})");
   EXPECT_EQ(xml("<r><t>x</t><t>y</t><z/></r>"), R"({"t":["x","y"],"z":null})");
-  EXPECT_EQ(xml("<r id='7'><o><k>v</k></o>text</r>"), R"({"@id":7,"o":{"k":"v"},"#text":"text"})");
+  EXPECT_EQ(xml("<r id='7'><o><k>v</k></o>text</r>"), R"({"id":7,"o":{"k":"v"},"_text":"text"})");
+  EXPECT_EQ(xml("<x:r xmlns:x='u' x:id='7'><x:t id='1'/><id>8</id></x:r>"), R"({"x":"u","id":[7,8],"t":{"id":1}})");
+  EXPECT_EQ(xml("<r>17</r>"), R"({"_value":17})");
+  EXPECT_EQ(xml("<r><a></a><b/></r>"), R"({"a":null,"b":null})");
+  EXPECT_EQ(xml("<r></r>"), "{}");
+  EXPECT_EQ(xml("<r><a>TRUE</a><b>False</b><c>T</c></r>"), R"({"a":true,"b":false,"c":"T"})");
   EXPECT_EQ(xml("<r><k>&lt;&#65;&#x42;&amp;</k><c><![CDATA[<x>]]></c></r>"), R"({"k":"<AB&","c":"<x>"})");
   EXPECT_EQ(xml("<r><zip>007</zip></r>"), R"({"zip":"007"})");
 }

@@ -231,6 +231,8 @@ static Result<SortKey> sort_key(std::string_view word, const Model* model) {
   condition::Path path(word);
   if (meta || (life && !(model && path.plain() && shape_at(model->shape, path.name())))) return key;
   if (!path.plain()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by the list '{}'", word));
+  if (model && !shape_at(model->shape, path.name()))
+    return fail(Code::invalid, "INVALID_FIELD_PATH", fmt::format("cannot sort by '{}', which is not a field of model {} version {}", word, model->name, model->version));
   key.path = std::move(path);
   return key;
 }

@@ -229,6 +229,12 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
   return std::make_shared<const condition::Condition>(std::move(compiled));
 }
 
+void Service::find_inside(const Who& who, const Query& query, const json::Value* condition, Done done) {
+  json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"skip", static_cast<uint64_t>(query.skip)}, {"limit", static_cast<uint64_t>(query.limit)}});
+  if (condition) body.object().add("condition", *condition);
+  act(who, "find", std::move(body), std::move(done));
+}
+
 Result<SearchAnswer> Service::run_search(const Query& query) const {
   SearchAnswer answer;
   TRY(ModelPtr known, model(query.tenant, query.model, query.version));

@@ -58,6 +58,8 @@ class Service {
 
   // Compiles and checks a condition for search. Unknown models skip the checks.
   Result<std::shared_ptr<const condition::Condition>> condition(std::string_view tenant, std::string_view name, int32_t version, const json::Value& text, bool strict) const;
+  // A query as an open transaction sees it, one envelope a line. `condition` is the text of the query's; null: none.
+  void find_inside(const Who& who, const Query& query, const json::Value* condition, Done done);
   // Runs on this thread; `lines` are appended as envelopes.
   Result<SearchAnswer> run_search(const Query& query) const;
 

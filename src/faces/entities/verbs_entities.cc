@@ -22,13 +22,17 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
   if (const json::Value* c = body.find("condition"); c && !c->is_null()) {
     TRY(condition, condition::Condition::compile(*c));
   }
-  const json::Value* given = body.find("limit");
-  int64_t limit = given ? given->as_int64().value_or(1000) : 1000;
+  auto number = [&](std::string_view name, int64_t otherwise) {
+    const json::Value* given = body.find(name);
+    return given ? given->as_int64().value_or(otherwise) : otherwise;
+  };
+  int64_t skip = number("skip", 0), limit = number("limit", 1000);
   Bytes out;
   TRY_OK(turn.scan(entity_prefix(tenant, model_name(body), model_version(body)), [&](BytesView, const Cell& cell) {
     EntityView e;
     if (!view_entity(cell.value(), e) || e.model != model_name(body) || e.version != model_version(body)) return true;
     if (condition && !condition->matches({e.data, e.state, e.created, e.transition})) return true;
+    if (skip-- > 0) return true;
     append_envelope(out, e, false);
     out += '\n';
     return --limit > 0;

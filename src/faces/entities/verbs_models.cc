@@ -126,8 +126,8 @@ Result<Bytes> lock_model(Turn& turn, std::string_view tenant, const json::Value&
 Result<Bytes> unlock_model(Turn& turn, std::string_view tenant, const json::Value& body) { return set_locked(turn, tenant, body, false); }
 
 Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::Value& body) {
-  TRY(Level level, level_named(body.string_or("level")));
   TRY(Model model, known(turn, tenant, body));
+  TRY(Level level, level_named(body.string_or("level")));
   model.level = level;
   Bytes answer = acted(model, fmt::format("Change level of model {}:{} set to {}", model.name, model.version, name_of(level)));
   write_model(turn, tenant, std::move(model));

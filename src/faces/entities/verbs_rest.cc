@@ -23,10 +23,6 @@ const json::Value& part(const json::Value& body, std::string_view name) {
 
 uint64_t part_of_count(const json::Value& job) { return part(job, "count").as_uint64().value_or(0); }
 
-Error no_message(std::string_view id) {
-  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}}))};
-}
-
 Error no_job(std::string_view id) {
   return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id), json::print(json::object({{"snapshotId", id}}))};
 }
@@ -39,14 +35,16 @@ Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value
   return json::print(json::Array{json::object({{"entityIds", json::Array{id}}, {"transactionId", tx}})});
 }
 
+// Those that are there: a message may be deleted twice.
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body) {
-  const json::Value& ids = part(body, "ids");
-  for (const json::Value& id : ids.array()) {
+  json::Array deleted;
+  for (const json::Value& id : part(body, "ids").array()) {
     TRY(Cell cell, turn.read(message_key(tenant, id.string())));
-    if (!cell.exists()) return fail(no_message(id.string()));
+    if (!cell.exists()) continue;
     turn.erase(message_key(tenant, id.string()));
+    deleted.push_back(id);
   }
-  return json::print(json::object({{"entityIds", ids}}));
+  return json::print(json::object({{"entityIds", std::move(deleted)}}));
 }
 
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {

@@ -202,7 +202,7 @@ Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out
     if (!states->is_object()) return malformed("workflow \"{}\": 'states' must be an object", w.name);
     if (states->object().size() > kStates) return impossible("workflow \"{}\" has {} states; at most {} are allowed", w.name, states->object().size(), kStates);
     for (const json::Member& m : states->object()) {
-      if (!m.value.is_object()) return malformed("workflow \"{}\": state \"{}\" must be an object", w.name, m.name);
+      if (!m.value.is_object() && !m.value.is_null()) return malformed("workflow \"{}\": state \"{}\" must be an object", w.name, m.name);
       const json::Value* transitions = m.value.find("transitions");
       json::Object state;
       json::Array list;

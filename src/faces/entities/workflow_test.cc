@@ -32,6 +32,11 @@ TEST(workflow, unguarded_automated_cycles_are_refused_wherever_they_are) {
   EXPECT_EQ(reason(R"({"A":{"transitions":[{"name":"t","next":"A","schedule":{"delayMs":5}}]}})"), "");
 }
 
+TEST(workflow, a_state_that_is_null_has_no_transitions) {
+  EXPECT_EQ(reason(R"({"A":null})"), "");
+  EXPECT_TRUE(reason(R"({"A":[]})").starts_with("BAD_REQUEST"));
+}
+
 TEST(workflow, what_can_never_run_is_refused) {
   EXPECT_TRUE(reason(R"({"B":{}})").starts_with("VALIDATION_FAILED"));
   EXPECT_TRUE(reason(R"({"A":{"transitions":[{"name":"t","next":"NOWHERE","manual":true}]}})").starts_with("VALIDATION_FAILED"));

@@ -35,9 +35,13 @@ void append_rune(std::string& out, uint32_t c) {
   }
 }
 
+std::string local(std::string_view name) { return std::string(name.substr(name.rfind(':') + 1)); }
+
 json::Value scalar(std::string_view text) {
-  if (text == "true") return true;
-  if (text == "false") return false;
+  for (std::string_view word : {"true", "True", "TRUE"})
+    if (text == word) return true;
+  for (std::string_view word : {"false", "False", "FALSE"})
+    if (text == word) return false;
   if (!text.empty() && (text[0] == '-' || isdigit(static_cast<unsigned char>(text[0]))))
     if (auto number = json::parse(text); number && number->is_number()) return *std::move(number);
   return text;
@@ -54,7 +58,8 @@ class Parser {
     TRY_OK(skip_between());
     if (at_ != text_.size()) return wrong("nothing after the root element");
     if (root.is_object()) return root;
-    return json::object({{name, std::move(root)}});
+    if (root.is_null()) return json::Value(json::Object());
+    return json::object({{"_value", std::move(root)}});
   }
 
  private:
@@ -64,15 +69,10 @@ class Parser {
     std::unordered_map<std::string, size_t> places;
     std::unordered_set<std::string> repeated;
 
-    bool add_new(const std::string& name, json::Value value) {
-      if (!places.emplace(name, object.size()).second) return false;
-      object.add(name, std::move(value));
-      return true;
-    }
     void add(const std::string& name, json::Value value) {
-      auto known = places.find(name);
-      if (known == places.end()) {
-        add_new(name, std::move(value));
+      auto [known, fresh] = places.emplace(name, object.size());
+      if (fresh) {
+        object.add(name, std::move(value));
         return;
       }
       json::Value& old = (object.begin() + static_cast<ptrdiff_t>(known->second))->value;
@@ -144,6 +144,7 @@ class Parser {
   }
 
   Result<void> attributes(Members& into) {
+    std::unordered_set<std::string> seen;
     for (;;) {
       skip_space();
       if (at_ >= text_.size() || !is_name(text_[at_])) return {};
@@ -166,15 +167,18 @@ class Parser {
       }
       if (at_ >= text_.size()) return wrong("the end of an attribute");
       ++at_;
-      if (!into.add_new("@" + key, scalar(value))) return wrong("each attribute once");
+      into.add(local(key), scalar(value));
+      if (!seen.insert(std::move(key)).second) return wrong("each attribute once");
     }
   }
 
+  // `own` is what it is called, without a prefix.
   Result<json::Value> element(std::string& own, size_t depth) {
     if (depth > limits::kJsonDepth) return wrong(fmt::format("at most {} levels", limits::kJsonDepth));
     if (!looking_at("<")) return wrong("an element");
     ++at_;
-    TRY(own, name());
+    TRY(std::string opening, name());
+    own = local(opening);
     Members members;
     TRY_OK(attributes(members));
     if (looking_at("/>")) {
@@ -187,13 +191,13 @@ class Parser {
     std::string text;
     TRY_OK(content(members, text, depth));
     TRY(std::string closing, name());
-    if (closing != own) return wrong(fmt::format("</{}>", own));
+    if (closing != opening) return wrong(fmt::format("</{}>", opening));
     skip_space();
     if (!looking_at(">")) return wrong(">");
     ++at_;
     std::string_view trimmed = trim(text);
-    if (members.object.empty()) return scalar(trimmed);
-    if (!trimmed.empty()) members.add("#text", scalar(trimmed));
+    if (members.object.empty()) return trimmed.empty() ? json::Value() : scalar(trimmed);
+    if (!trimmed.empty()) members.add("_text", scalar(trimmed));
     return json::Value(std::move(members.object));
   }
 

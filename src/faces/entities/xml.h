@@ -1,7 +1,8 @@
 #pragma once
-// XML documents as JSON values: the root's children become members, repeated elements an array,
-// attributes "@name", text beside them "#text". Text that reads as a JSON number, true or false
-// becomes one. No entities but the five of the language: nothing can be made to grow.
+// XML documents as JSON values: attributes and children become members under their names without
+// prefixes, repeated ones an array, text beside them "_text"; the text of a bare root is "_value".
+// Text that reads as a JSON number, true or false becomes one. No entities but the five of the
+// language: nothing can be made to grow.
 
 #include <string_view>
 

@@ -13,6 +13,13 @@ namespace {
 
 json::Value model_body(const std::pair<std::string, int32_t>& model) { return json::object({{"name", model.first}, {"version", model.second}}); }
 
+// With how many entities there are, for whoever refuses because of them.
+json::Value counted_body(Exchange& e, const std::pair<std::string, int32_t>& model) {
+  json::Value body = model_body(model);
+  body.object().add("count", e.service().counts().total(e.tenant(), model.first, model.second));
+  return body;
+}
+
 std::string id_of(const std::pair<std::string, int32_t>& model) {
   Model m;
   m.name = model.first;
@@ -62,7 +69,7 @@ Result<void> model_transition(const ExchangePtr& e) {
   std::string_view transition = e->payload.string_or("transition");
   bool lock = transition == "LOCK";
   if (!lock && transition != "UNLOCK") return bad_request(fmt::format("unknown transition '{}'; use LOCK or UNLOCK", transition));
-  e->service().act(e->who, lock ? "model.lock" : "model.unlock", model_body(model), [e, lock, id = id_of(model)](Result<Bytes> a) {
+  e->service().act(e->who, lock ? "model.lock" : "model.unlock", counted_body(*e, model), [e, lock, id = id_of(model)](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     e->say(fmt::format(",\"modelId\":\"{}\",\"state\":\"{}\"", id, lock ? "LOCKED" : "UNLOCKED"));
     e->end();
@@ -72,7 +79,7 @@ Result<void> model_transition(const ExchangePtr& e) {
 
 Result<void> model_delete(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
-  e->service().act(e->who, "model.delete", model_body(model), [e, id = id_of(model)](Result<Bytes> a) {
+  e->service().act(e->who, "model.delete", counted_body(*e, model), [e, id = id_of(model)](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     e->say(fmt::format(",\"modelId\":\"{}\"", id));
     e->end();

@@ -51,6 +51,14 @@ Result<void> in_background(const ExchangePtr& e, Query query) {
   return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later");
 }
 
+void find_inside(const ExchangePtr& e, const Query& query, const json::Value* condition) {
+  e->service().find_inside(e->who, query, condition, [e](Result<Bytes> a) {
+    if (!a) return e->refuse(a.error());
+    say_lines(*e, *a);
+    e->end();
+  });
+}
+
 Result<Query> query_of(const Exchange& e, Service& service) {
   TRY(auto model, e.model(e.payload));
   Query query{.tenant = e.tenant(), .model = model.first, .version = model.second};
@@ -84,12 +92,15 @@ Result<void> get_entity_event(const ExchangePtr& e) {
 Result<void> get_all_entities(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   Query query{.tenant = e->tenant(), .model = model.first, .version = model.second};
-  int64_t size = e->number("pageSize", 20), page = e->number("pageNumber", 0);
-  if (size < 1 || size > 10'000 || page < 0 || page > 214'748) return bad_request("pageSize must be from 1 to 10000 and pageNumber from 0 to 214748");
+  int64_t size = e->number("pageSize", 0), page = e->number("pageNumber", 0);
+  if (size <= 0) size = 20;
+  if (size > 10'000 || page < 0 || page > 214'748) return bad_request("pageSize must be at most 10000 and pageNumber from 0 to 214748");
   query.limit = static_cast<size_t>(size);
   query.skip = static_cast<size_t>(size * page);
   TRY(query.at, e->time("pointInTime"));
-  return in_background(e, std::move(query));
+  if (e->who.token.empty() || query.at) return in_background(e, std::move(query));
+  find_inside(e, query, nullptr);
+  return {};
 }
 
 Result<void> search_entities(const ExchangePtr& e) {
@@ -97,14 +108,8 @@ Result<void> search_entities(const ExchangePtr& e) {
   int64_t limit = e->number("limit", 1000);
   if (limit < 0 || limit > 10'000) return bad_request(fmt::format("limit is {}; it must be from 0 to 10000", limit));
   query.limit = static_cast<size_t>(limit ? limit : 1000);
-  if (e->who.token.empty()) return in_background(e, std::move(query));
-  json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"limit", static_cast<uint64_t>(query.limit)}});
-  if (e->has("condition")) body.object().add("condition", *e->payload.find("condition"));
-  e->service().act(e->who, "find", std::move(body), [e](Result<Bytes> a) {
-    if (!a) return e->refuse(a.error());
-    say_lines(*e, *a);
-    e->end();
-  });
+  if (e->who.token.empty() || query.at) return in_background(e, std::move(query));
+  find_inside(e, query, e->has("condition") ? e->payload.find("condition") : nullptr);
   return {};
 }
 
