@@ -1,6 +1,7 @@
 // The rules a definition must keep, and what is merely suspicious.
 
 #include "faces/processes/definition.h"
+#include "faces/processes/durations.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/steps.h"
 
@@ -34,12 +35,13 @@ void each_reference(Step& s, Visit&& visit) {
   for (Timer& t : s.timers) visit("boundaryEvents[].targetStepId", t.target_id, t.target);
 }
 
-void check_timers(const Step& s, Problems& out) {
+void check_timers(Step& s, Problems& out) {
   for (size_t i = 0; i < s.timers.size(); ++i) {
-    const Timer& t = s.timers[i];
+    Timer& t = s.timers[i];
     std::string where = "step " + quoted(s.id) + " boundaryEvents[" + std::to_string(i) + "]: ";
     if (t.type != "TIMER") out.push_back(where + "unsupported type " + quoted(t.type) + "; only TIMER is known");
     if (t.duration_text.empty()) out.push_back(where + "duration is required, for example \"PT30S\"");
+    else set_duration(t.duration_text, where + "duration", t.duration, out);
     if (t.target_id.empty()) out.push_back(where + "targetStepId is required");
   }
 }
