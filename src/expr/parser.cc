@@ -147,12 +147,25 @@ class Parser {
       if (node(item).type != kind) return Type::any;
     return kind;
   }
-  bool is_fraction(uint32_t i) { return node(i).op == Op::constant && node(i).constant.kind == Kind::real; }
+  bool is_fraction(uint32_t i) {
+    const Node& n = node(i);
+    return n.op == Op::divide || n.op == Op::power || (n.op == Op::constant && n.constant.kind == Kind::real);
+  }
+
+  // What a division or an ordering is known never to work on, even where it would not be reached.
+  Result<void> check_kinds(Op op, uint32_t at, Type a, Type b) {
+    auto fits = [&](Type t) { return t == Type::any || t == Type::number || (is_ordering(op) && (t == Type::string || t == Type::time || t == Type::duration)); };
+    bool both_known = a != Type::any && b != Type::any;
+    if (fits(a) && fits(b) && (!both_known || a == b)) return {};
+    return wrong(at, std::string(symbol_of(op)) + " does not work on a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)));
+  }
 
   // Membership and matching: a nil variable is in nothing and holds nothing, a literal nil is a mistake.
   Result<void> check_search(Op op, uint32_t at, uint32_t left, uint32_t right) {
     Type a = node(left).type, b = node(right).type;
-    if (b == Type::nil || (a == Type::nil && op != Op::in)) return wrong(at, std::string(symbol_of(op)) + " does not work on nil");
+    auto text = [](Type t) { return t == Type::any || t == Type::string; };
+    if (op == Op::in ? b == Type::nil : !text(a) || !text(b))
+      return wrong(at, std::string(symbol_of(op)) + " does not work on a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)));
     if (op != Op::in || node(right).op != Op::list || a == Type::any || a == Type::nil) return {};
     Type items = item_type(right);
     if (items == Type::any || items == Type::nil || items == a) return {};
@@ -166,6 +179,8 @@ class Parser {
       TRY_OK(must_be_boolean(left, symbol_of(op)));
       TRY_OK(must_be_boolean(right, symbol_of(op)));
     }
+    bool divides = op == Op::divide || op == Op::modulo || op == Op::power;
+    if (divides || is_ordering(op)) TRY_OK(check_kinds(op, at, a, b));
     if (op >= Op::in) TRY_OK(check_search(op, at, left, right));
     if (op == Op::range && (is_fraction(left) || is_fraction(right))) return wrong(at, ".. wants two ints");
     bool both_known = a != Type::any && b != Type::any;
@@ -173,7 +188,7 @@ class Parser {
       return wrong(at, "a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)) + " are never equal");
     if (op >= Op::equal && op <= Op::at_least) n.type = Type::boolean;
     if (op >= Op::in || op == Op::and_ || op == Op::or_) n.type = Type::boolean;
-    if (op >= Op::subtract && op <= Op::power && a == Type::number && b == Type::number) n.type = Type::number;
+    if (divides || (op >= Op::subtract && op <= Op::power && a == Type::number && b == Type::number)) n.type = Type::number;
     if (op == Op::add && a == b && (a == Type::number || a == Type::string)) n.type = a;
     if (op == Op::range) n.type = Type::list;
     if (op == Op::matches && node(right).op == Op::constant && b == Type::string) {
