@@ -61,6 +61,8 @@ void play(const std::string& path) {
 
 TEST(expr, every_recorded_case_holds) { play("tests/vectors/expressions.json"); }
 TEST(expr, every_sample_of_the_contract_holds) { play("tests/vectors/expressions-samples.json"); }
+// Evaluated by the library of the original, where the two are meant to agree.
+TEST(expr, every_case_compared_with_the_original_holds) { play("tests/vectors/expressions-compared.json"); }
 
 TEST(expr, errors_name_expression_position_and_variable) {
   auto got = run("1 + missing > 3");
