@@ -354,6 +354,19 @@ TEST(processes, a_malformed_duration_is_listed_with_every_other_problem) {
     EXPECT_NE(answer.string_or("reason").find(part), std::string_view::npos) << part << " in " << answer.string_or("reason");
 }
 
+TEST(processes, a_branch_that_a_timer_can_lead_away_is_named) {
+  Stage s;
+  auto warned = [&](const char* interrupting) {
+    json::Value answer = s.post("/v1/definitions", definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["u","b"],"joinStep":"m"},
+      {"id":"u","name":"u","type":"USER_TASK","nextStep":"m","boundaryEvents":[{"type":"TIMER","duration":"PT1S","interrupting":)" + std::string(interrupting) + R"(,"targetStepId":"end"}]},
+      {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},)" + kEnd));
+    EXPECT_EQ(s.last_status, 201);
+    return answer.find("warnings") != nullptr;
+  };
+  EXPECT_TRUE(warned("true"));
+  EXPECT_FALSE(warned("false")) << "the task goes on beside its timer";
+}
+
 TEST(processes, a_cell_that_is_null_is_blank) {
   Stage s;
   s.upload(definition("a", R"({"id":"t","name":"t","type":"DECISION_TABLE","nextStep":"end","decisionTable":{"rules":[{"when":{"c":null},"outputs":{"hit":true}}]}},)" + kEnd));

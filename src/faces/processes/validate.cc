@@ -93,7 +93,9 @@ void check_reach(const Definition& d, Problems& out) {
   if (!end) out.push_back("no END step is reachable from the first step");
 }
 
-// Where a token of this step can go by itself; timers aside.
+bool takes_timers(const Step& s) { return s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait; }
+
+// Where a token of this step can go; a timer that does not interrupt leaves it where it is.
 template <class Visit>
 void each_way(const Step& s, Visit&& visit) {
   switch (s.kind) {
@@ -104,6 +106,9 @@ void each_way(const Step& s, Visit&& visit) {
     case Kind::end: break;
     default: visit(s.next);
   }
+  if (!takes_timers(s)) return;
+  for (const Timer& t : s.timers)
+    if (t.interrupting) visit(t.target);
 }
 
 // Names the branches that can end without meeting their join.
@@ -161,8 +166,7 @@ std::vector<std::string> warnings(const Definition& d) {
     if (s.kind == Kind::parallel_gateway && small && s.parallel.size() <= 100) check_branches(d, s, out);
     if (s.kind == Kind::parallel_gateway && s.join != kNoStep && d.steps[s.join].kind != Kind::join_gateway)
       out.push_back("step " + quoted(s.id) + ": joinStep " + quoted(s.join_id) + " is not a JOIN_GATEWAY; its branches are never joined");
-    bool timed = s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait;
-    if (!timed && !s.timers.empty()) out.push_back("step " + quoted(s.id) + ": boundaryEvents have no effect on " + s.type);
+    if (!takes_timers(s) && !s.timers.empty()) out.push_back("step " + quoted(s.id) + ": boundaryEvents have no effect on " + s.type);
   }
   return out;
 }
