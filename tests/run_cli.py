@@ -59,6 +59,38 @@ def processes(s, folder):
     pawl('instance', 'show', 'nobody', code=3, server=s)
     pawl('cancel', id, code=4, server=s)
     pawl('deploy', os.path.join(folder, 'missing.json'), code=3, server=s)
+    operators(s, definition)
+
+
+def operators(s, definition):
+    def told(*words, code=0):
+        return json.loads(pawl(*words, '--json', code=code, server=s)[0])
+
+    id = told('start', 'order', '--var', 'amount=1')['id']
+    check('move goes to the step', told('instance', 'move', id, '--step', 'wait', '--reason', 'why')['currentStepIds'] == ['wait'])
+    check('edit sets and removes', told('instance', 'edit', id, '--var', 'a=5', '--remove', 'amount')['variables'] == {'a': 5})
+    check('list by variable', [i['id'] for i in told('instance', 'list', '--definition', 'order', '--var', 'a=5')['items']] == [id])
+    check('list by time', told('instance', 'list', '--started-from', '2099-01-01T00:00:00Z')['items'] == [])
+    events = told('instance', 'history', id)['items']
+    check('the state as of an event', told('instance', 'show', id, '--event', str(events[0]['event']))['variables'] == {'amount': 1})
+    again = told('instance', 'restart', id, '--step', 'charge', '--var', 'amount=2')
+    check(f'restart begins there: {again}', again['currentStepIds'] == ['charge'] and again['previousInstanceId'] == id)
+    check('migrate is previewed', told('instance', 'migrate', id, '--preview')['problems'] == [])
+    check('bulk previews', told('bulk', 'cancel', '--definition', 'order', '--at', 'wait', '--preview')['matched'] == 1)
+    check('bulk by filter', told('bulk', 'cancel', '--definition', 'order', '--at', 'wait')['succeeded'] == 1)
+    check('dry-run of a file', told('dry-run', definition)['status'] == 'COMPLETED')
+    check('dry-run of an id', told('dry-run', 'order', '--var', 'amount=3')['variables'] == {'amount': 3})
+    pawl('definition', 'pause', 'order', '--reason', 'stock', server=s)
+    pawl('start', 'order', code=4, server=s)
+    pawl('definition', 'resume', 'order', server=s)
+    pawl('job', 'pause', 'charge', server=s)
+    check('nothing of a paused type', not told('job', 'poll', 'charge')['jobs'])
+    check('job types say so', any(t['jobType'] == 'charge' and t['paused'] for t in told('job', 'types')['items']))
+    pawl('job', 'resume', 'charge', server=s)
+    job = told('job', 'poll', 'charge', '--wait', '0.5')['jobs'][0]
+    pawl('job', 'fail', job['id'], '--error', 'no card', server=s)
+    check('incidents', any(i['sampleReason'] == 'no card' for i in told('incidents')['items']))
+    check('retry with variables', told('retry', job['instanceId'], '--var', 'card=1')['variables'].get('card') == 1)
 
 
 def entities(s, folder):

@@ -157,19 +157,88 @@ static Result<int> cancel(const Args& args) {
   return post_to(args, fmt::format("/v1/instances/{}/cancel", percent_encode(id)), &body, "cancelled");
 }
 
-static Result<int> operate(const Args& args, std::string_view verb) {
-  TRY(std::string id, word(args, 0, "the instance"));
+// What an operator's order says, from the flags that were given: each stands for one member.
+static Result<json::Object> order_of(const Args& args, std::string_view verb) {
   json::Object body;
   body.add("reason", args.get("reason", "from the command line"));
-  if (args.has("step")) body.add("stepId", args.get("step"));
+  if (args.has("step")) body.add(verb == "move" ? "to" : "stepId", args.get("step"));
+  if (args.has("from")) body.add("from", args.get("from"));
+  if (args.has("version")) body.add("version", json::Number{args.get("version")});
+  if (args.has("event")) body.add("event", json::Number{args.get("event")});
+  if (args.has("preview")) body.add("preview", true);
   if (!args.all("var").empty()) {
     TRY(json::Object variables, pairs(args.all("var")));
     body.add("variables", std::move(variables));
   }
+  if (!args.all("map").empty()) {
+    TRY(json::Object steps, pairs(args.all("map")));
+    body.add("steps", std::move(steps));
+  }
+  json::Array removed;
+  for (const std::string& name : args.all("remove")) removed.emplace_back(name);
+  if (!removed.empty()) body.add("remove", std::move(removed));
+  return body;
+}
+
+static Result<int> operate(const Args& args, std::string_view verb) {
+  TRY(std::string id, word(args, 0, "the instance"));
+  TRY(json::Object body, order_of(args, verb));
   json::Value request(std::move(body));
+  return print_answer(args, "POST", fmt::format("/pawl/v1/processes/instances/{}/{}", percent_encode(id), verb), &request);
+}
+
+static Result<int> bulk(const Args& args) {
+  TRY(std::string verb, word(args, 0, "the operation, for example retry"));
+  TRY(json::Object body, order_of(args, verb));
+  json::Object filter;
+  const std::pair<std::string_view, std::string_view> fields[] = {{"status", "status"}, {"definition", "definitionId"}, {"business-key", "businessKey"}, {"at", "step"}};
+  for (const auto& [flag, name] : fields)
+    if (args.has(flag)) filter.add(std::string(name), args.get(flag));
+  json::Array ids;
+  for (const std::string& id : args.all("instance")) ids.emplace_back(id);
+  if (!ids.empty()) body.add("instanceIds", std::move(ids));
+  else body.add("filter", std::move(filter));
+  json::Value request(std::move(body));
+  return print_answer(args, "POST", "/pawl/v1/processes/bulk/" + percent_encode(verb), &request);
+}
+
+static Result<int> incidents(const Args& args) {
   TRY(auto client, client_of(args));
-  TRY(json::Value answer, client->call("POST", fmt::format("/pawl/v1/processes/instances/{}/{}", percent_encode(id), verb), &request));
-  show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
+  TRY(json::Value found, client->call("GET", "/pawl/v1/processes/incidents" + query({{"definitionId", args.get("definition")}})));
+  show(args, found, [&] { print_table(member(found, "items"), {"count", "definitionId", "stepId", "lastAt", "sampleInstanceId", "sampleReason"}); });
+  return kDone;
+}
+
+static Result<int> dry_run(const Args& args) {
+  TRY(std::string name, word(args, 0, "a file or the id of a deployed definition"));
+  json::Object body;
+  if (access(name.c_str(), R_OK) == 0 || name == "-") {
+    TRY(json::Value definition, read_json(name));
+    body.add("definition", std::move(definition));
+  } else {
+    body.add("definitionId", name);
+  }
+  TRY(json::Object variables, pairs(args.all("var")));
+  body.add("variables", std::move(variables));
+  if (args.has("script")) {
+    TRY(json::Value script, read_json(args.get("script")));
+    body.add("script", std::move(script));
+  }
+  json::Value request(std::move(body));
+  return print_answer(args, "POST", "/pawl/v1/processes/dry-run", &request);
+}
+
+// Holds or lets go all of a definition or of a job type.
+static Result<int> switch_all(const Args& args, std::string_view of, std::string_view verb) {
+  TRY(std::string id, word(args, 0, "which one"));
+  json::Value body = json::object({{"reason", args.get("reason", "from the command line")}});
+  return print_answer(args, "POST", fmt::format("/pawl/v1/processes/{}/{}/{}", of, percent_encode(id), verb), &body);
+}
+
+static Result<int> job_types(const Args& args) {
+  TRY(auto client, client_of(args));
+  TRY(json::Value types, client->call("GET", "/pawl/v1/processes/job-types"));
+  show(args, types, [&] { print_table(member(types, "items"), {"jobType", "offered", "leased", "waitingPolls", "paused", "reason"}); });
   return kDone;
 }
 
@@ -188,9 +257,15 @@ static Result<int> task_complete(const Args& args) {
   return post_to(args, fmt::format("/v1/instances/{}/user-tasks/{}/complete", percent_encode(id), percent_encode(step)), &body, "completed");
 }
 
+constexpr std::pair<std::string_view, std::string_view> kRanges[] = {
+    {"started-from", "startedFrom"}, {"started-to", "startedTo"}, {"updated-from", "updatedFrom"}, {"updated-to", "updatedTo"}};
+
 static Result<int> instance_list(const Args& args) {
   TRY(auto client, client_of(args));
-  std::string params = query({{"status", args.get("status")}, {"definitionId", args.get("definition")}, {"businessKey", args.get("business-key")}, {"step", args.get("step")}, {"pageSize", args.get("limit")}, {"limit", args.get("limit")}});
+  std::vector<std::pair<std::string_view, std::string>> filter = {{"status", args.get("status")}, {"definitionId", args.get("definition")}, {"businessKey", args.get("business-key")}, {"step", args.get("step")}, {"limit", args.get("limit", "20")}};
+  for (const auto& [flag, name] : kRanges) filter.emplace_back(name, args.get(flag));
+  for (const std::string& variable : args.all("var")) filter.emplace_back("variable", variable);
+  std::string params = query(filter);
   TRY(json::Value list, client->call("GET", "/pawl/v1/processes/instances" + params));
   show(args, list, [&] { print_table(member(list, "items"), {"id", "definitionId", "status", "currentStepIds", "startedAt", "businessKey"}); });
   return kDone;
@@ -199,7 +274,8 @@ static Result<int> instance_list(const Args& args) {
 static Result<int> instance_show(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(std::string id, word(args, 0, "the instance"));
-  TRY(json::Value instance, client->call("GET", "/v1/instances/" + percent_encode(id)));
+  std::string path = args.has("event") ? fmt::format("/pawl/v1/processes/instances/{}/events/{}", percent_encode(id), percent_encode(args.get("event"))) : "/v1/instances/" + percent_encode(id);
+  TRY(json::Value instance, client->call("GET", path));
   show(args, instance, [&] { print_instance(instance); });
   return kDone;
 }
@@ -240,7 +316,7 @@ static Result<int> job_poll(const Args& args) {
   for (const auto& w : args.words) types.emplace_back(w);
   if (types.empty()) return fail(Code::invalid, "BAD_USE", "name the job types");
   json::Value body = json::object({{"workerId", args.get("worker", "pawl-cli")}, {"jobTypes", std::move(types)}, {"maxJobs", json::Number{args.get("limit", "1")}}});
-  if (args.has("wait")) body.object().add("maxWaitMs", json::Number{args.get("wait") + "000"});
+  if (args.has("wait")) body.object().add("maxWaitMs", static_cast<int64_t>(std::atof(args.get("wait").c_str()) * 1000));
   TRY(json::Value jobs, client->call("POST", "/v1/jobs/poll", &body));
   show(args, jobs, [&] { print_table(member(jobs, "jobs"), {"id", "jobType", "instanceId", "stepId", "retriesRemaining", "variables"}); });
   return kDone;
@@ -262,6 +338,9 @@ static Result<int> job_fail(const Args& args) {
 std::vector<Command> process_commands() {
   const Flag var{"var", "NAME=VALUE", "a variable; may be given several times; values are JSON or text"};
   const Flag reason{"reason", "TEXT", "why; kept in the history"};
+  const Flag version{"version", "N", "of the definition (default the newest)"};
+  const Flag map{"map", "OLD=NEW", "a step's new name; may be given several times"};
+  const Flag preview{"preview", "", "say what would happen and change nothing"};
   const Flag worker{"worker", "ID", "the worker's name (default pawl-cli)"};
   return {
       {"deploy", "FILE...", "upload process definitions", {kServer, kToken}, deploy},
@@ -272,17 +351,31 @@ std::vector<Command> process_commands() {
         {"business-key", "KEY", "your own name for it"}, {"wait", "", "until it is over"}, {"timeout", "SECONDS", "with --wait (default 60)"}}, start},
       {"signal", "INSTANCE STEP", "resume a WAIT step", {kServer, kToken, var}, signal_it},
       {"cancel", "INSTANCE", "end an instance", {kServer, kToken, reason}, cancel},
-      {"retry", "INSTANCE", "try the step again at which an instance failed", {kServer, kToken, reason}, [](const Args& a) { return operate(a, "retry"); }},
+      {"retry", "INSTANCE", "try the step again at which an instance failed", {kServer, kToken, reason, var}, [](const Args& a) { return operate(a, "retry"); }},
       {"instance list", "", "instances, newest first",
-       {kServer, kToken, {"status", "STATUS", "ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED"}, {"definition", "ID", "of one definition"}, {"business-key", "KEY", "with this key"}, {"step", "ID", "that stand at this step"}, {"limit", "N", "how many (default 20)"}}, instance_list},
-      {"instance show", "INSTANCE", "one instance", {kServer, kToken}, instance_show},
+       {kServer, kToken, {"status", "STATUS", "ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED"}, {"definition", "ID", "of one definition"}, {"business-key", "KEY", "with this key"}, {"step", "ID", "that stand at this step"}, {"limit", "N", "how many (default 20)"},
+        {"var", "PATH=VALUE", "whose variable has this value; may be given several times"}, {"started-from", "TIME", "begun then or later"}, {"started-to", "TIME", "begun then or earlier"},
+        {"updated-from", "TIME", "changed then or later"}, {"updated-to", "TIME", "changed then or earlier"}}, instance_list},
+      {"instance show", "INSTANCE", "one instance", {kServer, kToken, {"event", "N", "as it stood after this event of its history"}}, instance_show},
       {"instance history", "INSTANCE", "everything that happened to it", {kServer, kToken}, instance_history},
       {"instance watch", "INSTANCE", "follow it until it is over", {kServer, kToken}, instance_watch},
       {"instance skip", "INSTANCE", "go on after the failed step", {kServer, kToken, reason, {"step", "ID", "the step"}}, [](const Args& a) { return operate(a, "skip"); }},
-      {"instance move", "INSTANCE", "go on from another step", {kServer, kToken, reason, {"step", "ID", "where to"}}, [](const Args& a) { return operate(a, "move"); }},
-      {"instance edit", "INSTANCE", "change variables", {kServer, kToken, reason, var}, [](const Args& a) { return operate(a, "variables"); }},
+      {"instance move", "INSTANCE", "go on from another step", {kServer, kToken, reason, var, {"step", "ID", "where to"}, {"from", "ID", "the step to leave, where it stands at several"}}, [](const Args& a) { return operate(a, "move"); }},
+      {"instance edit", "INSTANCE", "change variables", {kServer, kToken, reason, var, {"remove", "NAME", "a variable to remove; may be given several times"}}, [](const Args& a) { return operate(a, "variables"); }},
+      {"instance migrate", "INSTANCE", "go on under another version of its definition", {kServer, kToken, reason, version, map, preview}, [](const Args& a) { return operate(a, "migrate"); }},
+      {"instance restart", "INSTANCE", "begin a new instance at a past step of this one", {kServer, kToken, reason, var, {"step", "ID", "the step (default the first)"}, {"event", "N", "as of this event"}}, [](const Args& a) { return operate(a, "restart"); }},
       {"instance pause", "INSTANCE", "hold it where it is", {kServer, kToken, reason}, [](const Args& a) { return operate(a, "pause"); }},
       {"instance resume", "INSTANCE", "let it go on", {kServer, kToken, reason}, [](const Args& a) { return operate(a, "resume"); }},
+      {"bulk", "OPERATION", "retry, skip, move, variables, cancel, pause, resume or migrate many instances",
+       {kServer, kToken, reason, var, version, map, preview, {"instance", "ID", "one of them; may be given several times"}, {"status", "STATUS", "all with this status"}, {"definition", "ID", "all of this definition"},
+        {"business-key", "KEY", "all with this key"}, {"at", "ID", "all that stand at this step"}, {"step", "ID", "the step that the operation wants"}}, bulk},
+      {"incidents", "", "failed instances, by definition, step and kind of failure", {kServer, kToken, {"definition", "ID", "of one definition"}}, incidents},
+      {"dry-run", "FILE|ID", "walk a definition with scripted results and write nothing", {kServer, kToken, var, {"script", "FILE", "a JSON object: results by step"}}, dry_run},
+      {"definition pause", "ID", "take no new instances of it", {kServer, kToken, reason}, [](const Args& a) { return switch_all(a, "definitions", "pause"); }},
+      {"definition resume", "ID", "take new instances again", {kServer, kToken, reason}, [](const Args& a) { return switch_all(a, "definitions", "resume"); }},
+      {"job types", "", "job types with what is offered, leased and waited for", {kServer, kToken}, job_types},
+      {"job pause", "TYPE", "hand out no more jobs of a type", {kServer, kToken, reason}, [](const Args& a) { return switch_all(a, "job-types", "pause"); }},
+      {"job resume", "TYPE", "hand them out again", {kServer, kToken, reason}, [](const Args& a) { return switch_all(a, "job-types", "resume"); }},
       {"task list", "", "open user tasks, oldest first", {kServer, kToken}, task_list},
       {"task complete", "INSTANCE STEP", "complete a user task", {kServer, kToken, var}, task_complete},
       {"job poll", "TYPE...", "lease jobs", {kServer, kToken, worker, {"limit", "N", "how many (default 1)"}, {"wait", "SECONDS", "for the first one"}}, job_poll},

@@ -55,8 +55,9 @@ Result<Value> Evaluation::eval(uint32_t i) {
     case Op::negate:
     case Op::plus: {
       TRY(Value v, eval(node.a));
+      if (node.op == Op::plus) return v;  // it changes nothing, whatever stands there
       if (!v.is_number()) return wrong(node.at, "a sign wants a number, got " + std::string(kind_name(v.kind)));
-      return node.op == Op::plus ? v : arithmetic(Op::subtract, v.kind == Kind::integer ? of(int64_t{0}) : exact_real(0), v, arena, node.at);
+      return arithmetic(Op::subtract, v.kind == Kind::integer ? of(int64_t{0}) : exact_real(0), v, arena, node.at);
     }
     case Op::not_:
     case Op::and_:
@@ -86,8 +87,8 @@ Result<Value> Evaluation::fetch(const Node& node) {
   if (node.op == Op::index) {
     TRY(key, eval(node.b));
   }
-  if (self.kind == Kind::nil && node.guarded) return Value{};
-  if (self.kind == Kind::map && key.kind == Kind::string) {
+  if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut))) return Value{.cut = true};
+  if (self.kind == Kind::map && (key.kind == Kind::string || key.kind == Kind::nil)) {
     Value out;
     return member(self, key.text, out) ? out : Value{};
   }
@@ -171,6 +172,7 @@ Result<Value> Evaluation::call(const Node& node) {
 }
 
 Result<Value> Evaluation::match(const Node& node, const Value& a, const Value& b) {
+  if (a.kind == Kind::nil || b.kind == Kind::nil) return of(false);
   if (a.kind != Kind::string || b.kind != Kind::string)
     return wrong(node.at, std::string(symbol_of(node.op)) + " wants two strings, got " + std::string(kind_name(a.kind)) + " and " + std::string(kind_name(b.kind)));
   if (node.op == Op::contains) return of(a.text.contains(b.text));

@@ -61,6 +61,8 @@ void play(const std::string& path) {
 
 TEST(expr, every_recorded_case_holds) { play("tests/vectors/expressions.json"); }
 TEST(expr, every_sample_of_the_contract_holds) { play("tests/vectors/expressions-samples.json"); }
+// Evaluated by the library of the original, where the two are meant to agree.
+TEST(expr, every_case_compared_with_the_original_holds) { play("tests/vectors/expressions-compared.json"); }
 
 TEST(expr, errors_name_expression_position_and_variable) {
   auto got = run("1 + missing > 3");
@@ -112,6 +114,44 @@ TEST(expr, a_test_wants_a_boolean) {
   auto got = Expression("1 + 1").test(none, kNow);
   ASSERT_FALSE(got);
   EXPECT_NE(got.error().message.find("not bool"), std::string::npos);
+}
+
+TEST(expr, a_nil_variable_is_in_nothing_and_holds_nothing) {
+  const char* vars = R"({"n": null, "a": 1, "s": "x", "m": {"k": {"z": 9}}})";
+  for (const char* text : {"a in n", "a in m.zz", "contains(m.zz, a)", "n in m", "n contains 'x'", "s startsWith n", "n matches s"}) EXPECT_EQ(json::print(*run(text, vars)), "false") << text;
+  for (const char* text : {"a not in n", "n not endsWith s"}) EXPECT_EQ(json::print(*run(text, vars)), "true") << text;
+  for (const char* text : {"a in nil", "contains(nil, a)", "s contains nil", "nil matches 'x'", "'x' in [1, 2]", "a in s"}) EXPECT_FALSE(run(text, vars)) << text;
+}
+
+TEST(expr, a_guard_cuts_its_chain_and_nothing_else) {
+  const char* vars = R"({"n": null, "m": {"k": {"z": 9}}})";
+  for (const char* text : {"n?.x", "n?.x.y", "(n?.x).y", "m?.zz?.y", "n?.[0]", "m[n]"}) EXPECT_EQ(json::print(*run(text, vars)), "null") << text;
+  for (const char* text : {"m?.zz.y", "n?.x[0]", "nil?.x"}) EXPECT_FALSE(run(text, vars)) << text;
+  EXPECT_EQ(json::print(*run("m?.k.z", vars)), "9");
+  EXPECT_EQ(json::print(*run("1 + n ?? 2", vars)), "3");
+  EXPECT_FALSE(run("n ?? 2 + 1", vars)) << "beside an operator on its right it needs brackets";
+}
+
+TEST(expr, functions_look_into_what_they_can) {
+  const char* vars = R"({"n": null, "a": 1, "s": "hello", "xs": [3, 1, 2]})";
+  const std::pair<const char*, const char*> cases[] = {
+      {"first(s)", "104"},       {"last(n)", "null"},         {"get(a, 'x')", "null"},  {"get(xs, -1)", "2"},           {"sort(n)", "null"},
+      {"sort([nil])", "[null]"}, {"max(s)", "\"hello\""},     {"+s", "\"hello\""},      {"trimPrefix(' x')", "\"x\""},  {"{1: 2}", "{\"1\":2}"},
+      {"duration('1h') * 2", "7200000000000"},                {"0.5 * duration('1h')", "1800000000000"},
+      {"string(duration('1h30m5.25s'))", "\"1h30m5.25s\""},   {"string(duration('-100ms'))", "\"-100ms\""}, {"string(date('2024-01-15'))", "\"2024-01-15 00:00:00 +0000 UTC\""}};
+  for (const auto& [text, want] : cases) {
+    auto got = run(text, vars);
+    EXPECT_EQ(got ? json::print(*got) : got.error().message, want) << text;
+  }
+  for (const char* text : {"first('abc')", "get(nil, 'x')", "max('a', 'b')", "take(xs, a)", "1.5..3", "[1, 2][1.5]", "'hello'[1]", "upper(s)[0]"}) EXPECT_FALSE(run(text, vars)) << text;
+}
+
+TEST(expr, a_result_is_text_that_can_be_read_back) {
+  for (const char* text : {"s[0:1]", "{(s[0:1]): 1}", "[s[1:]]", "fromBase64('/w==')", "toJSON(s[0:1])"}) {
+    auto got = run(text, "{\"s\": \"\xF0\x9F\x98\x80\"}");
+    ASSERT_TRUE(got) << text;
+    EXPECT_TRUE(json::parse(json::print(*got))) << text;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,11 @@ namespace {
 constexpr size_t kMany = 256;
 constexpr Closure kNo = Closure::none, kYes = Closure::wanted, kMaybe = Closure::optional;
 
+bool takes_something(Type type) { return type != Type::nil; }
+bool takes_list(Type type) { return type == Type::list; }
+bool takes_members(Type type) { return type == Type::list || type == Type::map; }
+bool takes_numbers(Type type) { return type == Type::list || type == Type::number; }
+
 // In alphabetical order: looked up by halving.
 constexpr Function kFunctions[] = {
     {"abs", 1, 1, kNo, Type::number, fn_abs, "the amount without its sign"},
@@ -24,7 +29,7 @@ constexpr Function kFunctions[] = {
     {"bitxor", 2, 2, kNo, Type::number, fn_bits, "bitwise exclusive or of two ints"},
     {"ceil", 1, 1, kNo, Type::number, fn_ceil, "the next whole number up"},
     {"concat", 1, kMany, kNo, Type::list, fn_concat, "lists one after the other"},
-    {"contains", 2, 2, kNo, Type::boolean, fn_contains, "contains(collection, element): the same as element in collection"},
+    {"contains", 2, 2, kNo, Type::boolean, fn_contains, "contains(collection, element): the same as element in collection", takes_something},
     {"count", 1, 1, kMaybe, Type::number, fn_count, "how many elements the closure holds for"},
     {"date", 1, 1, kNo, Type::time, fn_date, "a time from '2024-01-15', '2024-01-15 10:00:00' or RFC 3339"},
     {"duration", 1, 1, kNo, Type::duration, fn_duration, "a duration from '1h30m', '90s', '250ms'"},
@@ -33,14 +38,14 @@ constexpr Function kFunctions[] = {
     {"findIndex", 1, 1, kYes, Type::any, fn_find_index, "its index, or nil"},
     {"findLast", 1, 1, kYes, Type::any, fn_find_last, "the last element the closure holds for, or nil"},
     {"findLastIndex", 1, 1, kYes, Type::any, fn_find_last_index, "its index, or nil"},
-    {"first", 1, 1, kNo, Type::any, fn_first, "the first element, or nil"},
+    {"first", 1, 1, kNo, Type::any, fn_first, "the first element, or nil", takes_list},
     {"flatten", 1, 1, kNo, Type::list, fn_flatten, "nested lists as one"},
     {"float", 1, 1, kNo, Type::number, fn_float, "a number from a number or a string"},
     {"floor", 1, 1, kNo, Type::number, fn_floor, "the next whole number down"},
     {"fromBase64", 1, 1, kNo, Type::string, fn_from_base64, "the text that was encoded"},
     {"fromJSON", 1, 1, kNo, Type::any, fn_from_json, "the value of a JSON text"},
     {"fromPairs", 1, 1, kNo, Type::map, fn_from_pairs, "a map from [[key, value], ...]; has no JSON form"},
-    {"get", 2, 2, kNo, Type::any, fn_get, "a member or element, or nil"},
+    {"get", 2, 2, kNo, Type::any, fn_get, "a member or element, or nil", takes_members},
     {"groupBy", 1, 1, kYes, Type::map, fn_group_by, "lists of elements by the closure's value; has no JSON form"},
     {"hasPrefix", 2, 2, kNo, Type::boolean, fn_has_prefix, "whether the text begins with the other"},
     {"hasSuffix", 2, 2, kNo, Type::boolean, fn_has_suffix, "whether the text ends with the other"},
@@ -48,15 +53,15 @@ constexpr Function kFunctions[] = {
     {"int", 1, 1, kNo, Type::number, fn_int, "an int: fractions are cut, strings must be whole decimal numbers"},
     {"join", 1, 2, kNo, Type::string, fn_join, "strings in one, parted by the second argument"},
     {"keys", 1, 1, kNo, Type::list, fn_keys, "the keys of a map"},
-    {"last", 1, 1, kNo, Type::any, fn_last, "the last element, or nil"},
+    {"last", 1, 1, kNo, Type::any, fn_last, "the last element, or nil", takes_list},
     {"lastIndexOf", 2, 2, kNo, Type::number, fn_last_index_of, "byte index of the last occurrence, or -1"},
     {"len", 1, 1, kNo, Type::number, fn_len, "elements of a list, members of a map, characters of a string"},
     {"lower", 1, 1, kNo, Type::string, fn_lower, "lower case"},
     {"map", 1, 1, kYes, Type::list, fn_map, "the closure's value for each element"},
-    {"max", 1, kMany, kNo, Type::any, fn_max, "the largest of numbers or of a list of them"},
+    {"max", 1, kMany, kNo, Type::any, fn_max, "the largest of numbers or of a list of them", takes_numbers},
     {"mean", 1, kMany, kNo, Type::number, fn_mean, "the mean of numbers or of a list of them"},
     {"median", 1, kMany, kNo, Type::number, fn_median, "the median of numbers or of a list of them"},
-    {"min", 1, kMany, kNo, Type::any, fn_min, "the smallest of numbers or of a list of them"},
+    {"min", 1, kMany, kNo, Type::any, fn_min, "the smallest of numbers or of a list of them", takes_numbers},
     {"none", 1, 1, kYes, Type::boolean, fn_none, "whether the closure holds for no element"},
     {"now", 0, 0, kNo, Type::time, fn_now, "the time of the step"},
     {"one", 1, 1, kYes, Type::boolean, fn_one, "whether the closure holds for exactly one element"},
@@ -65,7 +70,7 @@ constexpr Function kFunctions[] = {
     {"replace", 3, 4, kNo, Type::string, fn_replace, "occurrences replaced, at most n when given"},
     {"reverse", 1, 1, kNo, Type::list, fn_reverse, "the list from its end"},
     {"round", 1, 1, kNo, Type::number, fn_round, "the nearest whole number; halves away from zero"},
-    {"sort", 1, 2, kNo, Type::list, fn_sort, "numbers or strings in order; 'desc' turns it round"},
+    {"sort", 1, 2, kNo, Type::list, fn_sort, "numbers or strings in order; 'desc' turns it round", takes_list},
     {"sortBy", 1, 2, kYes, Type::list, fn_sort_by, "elements in the order of the closure's values"},
     {"split", 2, 3, kNo, Type::list, fn_split, "parts of a text, at most n when given"},
     {"splitAfter", 2, 3, kNo, Type::list, fn_split_after, "parts of a text with their separators"},
@@ -77,8 +82,8 @@ constexpr Function kFunctions[] = {
     {"toJSON", 1, 1, kNo, Type::string, fn_to_json, "the value as JSON text, indented, keys in order"},
     {"toPairs", 1, 1, kNo, Type::list, fn_to_pairs, "[[key, value], ...] of a map"},
     {"trim", 1, 2, kNo, Type::string, fn_trim, "without white space (or the given characters) at both ends"},
-    {"trimPrefix", 2, 2, kNo, Type::string, fn_trim_prefix, "without the given beginning"},
-    {"trimSuffix", 2, 2, kNo, Type::string, fn_trim_suffix, "without the given end"},
+    {"trimPrefix", 1, 2, kNo, Type::string, fn_trim_prefix, "without the given beginning, or one space"},
+    {"trimSuffix", 1, 2, kNo, Type::string, fn_trim_suffix, "without the given end, or one space"},
     {"type", 1, 1, kNo, Type::string, fn_type, "the kind of the value: nil bool int float string array map"},
     {"uniq", 1, 1, kNo, Type::list, fn_uniq, "the elements without repetitions"},
     {"upper", 1, 1, kNo, Type::string, fn_upper, "upper case"},
@@ -201,6 +206,7 @@ Result<List> numbers(Call& c) {
 }
 
 Result<Value> extreme(Call& c, int sign) {
+  if (c.args.size() == 1 && c.args[0].kind != Kind::list) return c.args[0];  // alone it is the largest, whatever it is
   TRY(List all, numbers(c));
   if (all.empty()) return Value{};
   Value best = all[0];

@@ -28,6 +28,8 @@ struct Function {
   Type result;
   Result<Value> (*run)(Call& call);
   std::string_view doc;
+  // What the first argument may be, where more is known of it than that it is a variable.
+  bool (*takes)(Type type) = nullptr;
 };
 
 const Function* find_function(std::string_view name);

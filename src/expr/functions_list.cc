@@ -1,5 +1,7 @@
 // Functions on lists and maps, with and without a closure.
 
+#include <cmath>
+
 #include "expr/functions.h"
 
 namespace pawl::expr {
@@ -50,6 +52,7 @@ Result<bool> descending(Call& c, size_t i) {
 // Sorts `keys` and says where each element went; numbers with numbers, strings with strings.
 Result<std::vector<size_t>> ordered(Call& c, const List& keys, bool down) {
   for (const Value& k : keys) {
+    if (keys.size() == 1) break;  // nothing to compare it with
     bool fits = keys[0].is_number() ? k.is_number() : keys[0].kind == Kind::string && k.kind == Kind::string;
     if (!fits) return c.bad("wants only numbers or only strings");
   }
@@ -176,6 +179,7 @@ Result<Value> fn_sort_by(Call& c) {
 }
 
 Result<Value> fn_sort(Call& c) {
+  if (c.args[0].kind != Kind::list) return Value{};
   TRY(Value list, c.list(0));
   TRY(bool down, descending(c, 1));
   List keys, out;
@@ -198,32 +202,36 @@ Result<Value> fn_reduce(Call& c) {
   return acc;
 }
 
-Result<Value> fn_first(Call& c) {
-  TRY(Value list, c.list(0));
-  return size(list) ? element(list, 0) : Value{};
+namespace {
+// An element of a list or a byte of a string, from the end when negative; nil when there is none.
+Value picked(const Value& from, double place) {
+  double n = static_cast<double>(from.kind == Kind::string ? from.text.size() : from.kind == Kind::list ? size(from) : 0);
+  place = std::trunc(place) + (place < 0 ? n : 0);
+  if (!(place >= 0 && place < n)) return {};
+  size_t i = static_cast<size_t>(place);
+  return from.kind == Kind::list ? element(from, i) : of(int64_t{static_cast<unsigned char>(from.text[i])});
 }
-Result<Value> fn_last(Call& c) {
-  TRY(Value list, c.list(0));
-  return size(list) ? element(list, size(list) - 1) : Value{};
-}
+}  // namespace
+
+Result<Value> fn_first(Call& c) { return picked(c.args[0], 0); }
+Result<Value> fn_last(Call& c) { return picked(c.args[0], -1); }
 
 Result<Value> fn_get(Call& c) {
   const Value& from = c.args[0];
-  if (from.kind == Kind::map) {
+  if (from.kind == Kind::map && c.args[1].kind != Kind::nil) {
     TRY(std::string_view name, c.text(1));
     Value out;
     return member(from, name, out) ? out : Value{};
   }
-  TRY(Value list, c.list(0));
-  TRY(int64_t i, c.whole(1));
-  int64_t n = static_cast<int64_t>(size(list));
-  if (i < 0) i += n;
-  return i >= 0 && i < n ? element(list, static_cast<size_t>(i)) : Value{};
+  if (from.kind != Kind::list && from.kind != Kind::string) return Value{};
+  if (!c.args[1].is_number()) return c.bad("wants a number as the place, got " + std::string(kind_name(c.args[1].kind)));
+  return picked(from, c.args[1].as_double());
 }
 
 Result<Value> fn_take(Call& c) {
   TRY(Value list, c.list(0));
-  TRY(int64_t n, c.whole(1));
+  if (c.args[1].kind != Kind::integer) return c.bad("wants an int; write int(x) for a variable");
+  int64_t n = c.args[1].whole;
   if (n < 0) return c.bad("wants a count that is not negative");
   List out;
   for (size_t i = 0; i < size(list) && static_cast<int64_t>(i) < n; ++i) out.push_back(element(list, i));

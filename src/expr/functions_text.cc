@@ -1,9 +1,8 @@
 // Functions on text, and between text and values.
 
-#include <cctype>
-
 #include "base/bytes.h"
 #include "expr/functions.h"
+#include "expr/letters.h"
 #include "json/text.h"
 
 namespace pawl::expr {
@@ -12,22 +11,6 @@ namespace {
 
 // The largest text that repeat() or replace() may make.
 constexpr size_t kLongestText = 1024 * 1024;
-
-// Letters of ASCII and Latin-1 in UTF-8; other scripts stay as they are.
-std::string change_case(std::string_view text, bool up) {
-  std::string out(text);
-  for (size_t i = 0; i < out.size(); ++i) {
-    unsigned char c = static_cast<unsigned char>(out[i]);
-    if (c < 0x80) {
-      out[i] = static_cast<char>(up ? std::toupper(c) : std::tolower(c));
-    } else if (c == 0xc3 && i + 1 < out.size()) {
-      unsigned char d = static_cast<unsigned char>(out[++i]);
-      if (up && d >= 0xa0 && d <= 0xbe && d != 0xb7) out[i] = static_cast<char>(d - 0x20);
-      if (!up && d >= 0x80 && d <= 0x9e && d != 0x97) out[i] = static_cast<char>(d + 0x20);
-    }
-  }
-  return out;
-}
 
 Result<Value> parts(Call& c, bool with_separator) {
   TRY(std::string_view text, c.text(0));
@@ -77,21 +60,27 @@ Result<Value> fn_trim(Call& c) {
 }
 Result<Value> fn_trim_prefix(Call& c) {
   TRY(std::string_view text, c.text(0));
-  TRY(std::string_view cut, c.text(1));
+  std::string_view cut = " ";
+  if (c.args.size() > 1) {
+    TRY(cut, c.text(1));
+  }
   return of(text.starts_with(cut) ? text.substr(cut.size()) : text);
 }
 Result<Value> fn_trim_suffix(Call& c) {
   TRY(std::string_view text, c.text(0));
-  TRY(std::string_view cut, c.text(1));
+  std::string_view cut = " ";
+  if (c.args.size() > 1) {
+    TRY(cut, c.text(1));
+  }
   return of(text.ends_with(cut) ? text.substr(0, text.size() - cut.size()) : text);
 }
 Result<Value> fn_upper(Call& c) {
   TRY(std::string_view text, c.text(0));
-  return of(c.run.arena.keep(change_case(text, true)));
+  return of(c.run.arena.keep(upper_case(text)));
 }
 Result<Value> fn_lower(Call& c) {
   TRY(std::string_view text, c.text(0));
-  return of(c.run.arena.keep(change_case(text, false)));
+  return of(c.run.arena.keep(lower_case(text)));
 }
 Result<Value> fn_split(Call& c) { return parts(c, false); }
 Result<Value> fn_split_after(Call& c) { return parts(c, true); }

@@ -135,6 +135,8 @@ constexpr Reading kTimeReadings[] = {
     {"Unix", [](int64_t v) { return of(v / kSecond - (v % kSecond < 0)); }},
     {"UnixMilli", [](int64_t v) { return of(v / kMillisecond - (v % kMillisecond < 0)); }},
     {"UnixNano", [](int64_t v) { return of(v); }},
+    {"UnixMicro", [](int64_t v) { return of(v / kMicrosecond - (v % kMicrosecond < 0)); }},
+    {"YearDay", [](int64_t v) { return of(int64_t{1} + (v - from_civil({civil(v).year, 1, 1, 0, 0, 0, 0})) / kDay); }},
     {"UTC", [](int64_t v) { return of_time(v); }},
 };
 constexpr Reading kDurationReadings[] = {
@@ -144,6 +146,7 @@ constexpr Reading kDurationReadings[] = {
     {"Milliseconds", [](int64_t v) { return of(v / kMillisecond); }},
     {"Microseconds", [](int64_t v) { return of(v / kMicrosecond); }},
     {"Nanoseconds", [](int64_t v) { return of(v); }},
+    {"Abs", [](int64_t v) { return of_duration(v < 0 && v != INT64_MIN ? -v : v); }},
 };
 
 }  // namespace
@@ -154,6 +157,11 @@ Result<Value> method(Evaluation& run, std::string_view name, const Value& self, 
   if (self.kind == Kind::duration) readings = kDurationReadings;
   for (const Reading& r : readings)
     if (r.name == name && args.empty()) return r.read(self.whole);
+  if (!readings.empty() && name == "String" && args.empty()) {
+    std::string out;
+    append_text(out, self);
+    return of(run.arena.keep(std::move(out)));
+  }
   if (self.kind == Kind::time && args.size() == 1) {
     const Value& other = args[0];
     if (name == "Format" && other.kind == Kind::string) return of(run.arena.keep(formatted(self.whole, other.text)));

@@ -1,5 +1,7 @@
 #include "expr/lexer.h"
 
+#include "json/utf8.h"
+
 namespace pawl::expr {
 
 std::string position(size_t at) { return "position " + std::to_string(at + 1); }
@@ -16,24 +18,6 @@ int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
-}
-
-void append_utf8(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xc0 | c >> 6);
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xe0 | c >> 12);
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else {
-    out += static_cast<char>(0xf0 | c >> 18);
-    out += static_cast<char>(0x80 | ((c >> 12) & 0x3f));
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  }
 }
 
 // Longest first: the first that fits is taken.
@@ -209,7 +193,7 @@ class Lexer {
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return bad(at_ - 1, "escape names no character");
     at_ += 1 + digits;
-    append_utf8(out, code);
+    json::append_utf8(out, code);
     return {};
   }
 

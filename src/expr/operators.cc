@@ -31,8 +31,15 @@ Value number_result(Op op, const Value& a, const Value& b) {
   return of(op == Op::add ? x + y : op == Op::subtract ? x - y : x * y);
 }
 
-// Times and durations: what may be added to what.
+// Times and durations: what may be added to what, and how often.
 bool time_result(Op op, const Value& a, const Value& b, Value& out) {
+  if (op == Op::multiply && (a.is_number() || b.is_number())) {
+    const Value &length = a.is_number() ? b : a, &times = a.is_number() ? a : b;
+    double nanos = static_cast<double>(length.whole) * times.as_double();
+    if (length.kind != Kind::duration || !(std::fabs(nanos) < 9e18)) return false;
+    out = of_duration(static_cast<int64_t>(nanos));
+    return true;
+  }
   if (op != Op::add && op != Op::subtract) return false;
   int64_t sum = 0;
   if (!whole_result(op, a.whole, b.whole, sum)) return false;
@@ -98,13 +105,14 @@ Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
 }
 
 Result<bool> is_in(const Value& needle, const Value& heap, size_t at) {
+  if (heap.kind == Kind::nil) return false;
   if (heap.kind == Kind::list) {
     for (size_t i = 0; i < size(heap); ++i)
       if (equal(needle, element(heap, i))) return true;
     return false;
   }
-  if (heap.kind == Kind::map && needle.kind == Kind::string) {
-    Value ignored;
+  if (heap.kind == Kind::map && (needle.kind == Kind::string || needle.kind == Kind::nil)) {
+    Value ignored;  // nil looks for the empty key
     return member(heap, needle.text, ignored);
   }
   return wrong(at, "cannot look for a " + std::string(kind_name(needle.kind)) + " in a " + std::string(kind_name(heap.kind)) + "; 'in' wants a list, or a map and a string");

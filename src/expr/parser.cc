@@ -124,12 +124,10 @@ class Parser {
       bool negated = false;
       const Operator* o = operator_here(negated);
       if (!o || o->precedence < least) return left;
-      bool mixed = before != Op::constant && (before == Op::coalesce) != (o->op == Op::coalesce);
-      if (mixed) return bad("an operator '?" "?' beside others needs brackets to tell them apart");
+      if (before == Op::coalesce && o->op != Op::coalesce) return bad("an operator '?" "?' beside others needs brackets to tell them apart");
       uint32_t at = here().at;
       i_ += negated ? 2 : 1;
       TRY(uint32_t right, expression(o->op == Op::power ? o->precedence : o->precedence + 1));
-      if (o->op != Op::coalesce && coalesced(right)) return wrong(node(right).at, "an operator '?" "?' beside others needs brackets to tell them apart");
       bool chained = is_ordering(o->op) && is_ordering(before);
       TRY(uint32_t made, binary(o->op, at, chained ? middle : left, right));
       if (chained) {
@@ -142,8 +140,37 @@ class Parser {
     }
   }
 
-  // Whether the node is a `??` that no bracket encloses.
-  bool coalesced(uint32_t i) const { return code_.nodes[i].op == Op::coalesce && i != bracketed_; }
+  // The kind that all items of a list literal have; `any` when they differ or nobody knows.
+  Type item_type(uint32_t list) {
+    Type kind = node(list).items.empty() ? Type::any : node(node(list).items[0]).type;
+    for (uint32_t item : node(list).items)
+      if (node(item).type != kind) return Type::any;
+    return kind;
+  }
+  bool is_fraction(uint32_t i) {
+    const Node& n = node(i);
+    return n.op == Op::divide || n.op == Op::power || (n.op == Op::constant && n.constant.kind == Kind::real);
+  }
+
+  // What a division or an ordering is known never to work on, even where it would not be reached.
+  Result<void> check_kinds(Op op, uint32_t at, Type a, Type b) {
+    auto fits = [&](Type t) { return t == Type::any || t == Type::number || (is_ordering(op) && (t == Type::string || t == Type::time || t == Type::duration)); };
+    bool both_known = a != Type::any && b != Type::any;
+    if (fits(a) && fits(b) && (!both_known || a == b)) return {};
+    return wrong(at, std::string(symbol_of(op)) + " does not work on a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)));
+  }
+
+  // Membership and matching: a nil variable is in nothing and holds nothing, a literal nil is a mistake.
+  Result<void> check_search(Op op, uint32_t at, uint32_t left, uint32_t right) {
+    Type a = node(left).type, b = node(right).type;
+    auto text = [](Type t) { return t == Type::any || t == Type::string; };
+    if (op == Op::in ? b == Type::nil : !text(a) || !text(b))
+      return wrong(at, std::string(symbol_of(op)) + " does not work on a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)));
+    if (op != Op::in || node(right).op != Op::list || a == Type::any || a == Type::nil) return {};
+    Type items = item_type(right);
+    if (items == Type::any || items == Type::nil || items == a) return {};
+    return wrong(at, "a " + std::string(type_word(a)) + " is never in a list of " + std::string(type_word(items)) + "s");
+  }
 
   Result<uint32_t> binary(Op op, uint32_t at, uint32_t left, uint32_t right) {
     Type a = node(left).type, b = node(right).type;
@@ -152,12 +179,16 @@ class Parser {
       TRY_OK(must_be_boolean(left, symbol_of(op)));
       TRY_OK(must_be_boolean(right, symbol_of(op)));
     }
+    bool divides = op == Op::divide || op == Op::modulo || op == Op::power;
+    if (divides || is_ordering(op)) TRY_OK(check_kinds(op, at, a, b));
+    if (op >= Op::in) TRY_OK(check_search(op, at, left, right));
+    if (op == Op::range && (is_fraction(left) || is_fraction(right))) return wrong(at, ".. wants two ints");
     bool both_known = a != Type::any && b != Type::any;
     if ((op == Op::equal || op == Op::unequal) && both_known && a != b && a != Type::nil && b != Type::nil)
       return wrong(at, "a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)) + " are never equal");
     if (op >= Op::equal && op <= Op::at_least) n.type = Type::boolean;
     if (op >= Op::in || op == Op::and_ || op == Op::or_) n.type = Type::boolean;
-    if (op >= Op::subtract && op <= Op::power && a == Type::number && b == Type::number) n.type = Type::number;
+    if (divides || (op >= Op::subtract && op <= Op::power && a == Type::number && b == Type::number)) n.type = Type::number;
     if (op == Op::add && a == b && (a == Type::number || a == Type::string)) n.type = a;
     if (op == Op::range) n.type = Type::list;
     if (op == Op::matches && node(right).op == Op::constant && b == Type::string) {
@@ -256,7 +287,6 @@ class Parser {
     if (token.text == "(" || token.text == "${") {
       TRY(uint32_t inner, sequence());
       TRY_OK(want(token.text == "(" ? ")" : "}"));
-      bracketed_ = inner;
       return inner;
     }
     if (token.text == "[") return list(token.at);
@@ -285,8 +315,8 @@ class Parser {
       Token key = here();
       ++i_;
       uint32_t name = kNone;
-      if (key.lex == Lex::string || key.lex == Lex::name) {
-        TRY(name, constant(of(literal(key.text)), Type::string));
+      if (key.lex == Lex::string || key.lex == Lex::name || key.lex == Lex::integer) {
+        TRY(name, constant(of(literal(key.lex == Lex::integer ? std::to_string(key.whole) : key.text)), Type::string));
       } else if (key.lex == Lex::symbol && key.text == "(") {
         TRY(name, expression(0));
         TRY_OK(want(")"));
@@ -353,23 +383,29 @@ class Parser {
     }
     bool fits = n.items.size() >= f->least && n.items.size() <= f->most && (n.c != kNone || f->closure != Closure::wanted);
     if (!fits) return wrong(token.at, token.text + "() does not take " + std::to_string(places) + " arguments");
+    Type given = n.items.empty() ? Type::any : node(n.items[0]).type;
+    if (f->takes && given != Type::any && !f->takes(given)) return wrong(token.at, token.text + "() does not work on a " + std::string(type_word(given)));
     return add(std::move(n));
   }
+
+  bool in_chain(uint32_t i) { return node(i).guarded || node(i).chained; }
 
   Result<uint32_t> postfix(uint32_t self) {
     bool guarded = false;
     while (true) {
       uint32_t at = here().at;
       if (is(".") || is("?.")) {
-        guarded |= is("?.");
+        guarded = is("?.");
+        if (guarded && node(self).type == Type::nil) return bad("'?.' wants a variable before it, got nil");
         ++i_;
         if (is("[") && guarded) continue;
         if (here().lex != Lex::name) return bad("expected a field name before " + shown());
         std::string_view name = literal(here().text);
         ++i_;
-        TRY(self, is("(") ? method_call(self, name, at) : add({.op = Op::member, .guarded = guarded, .at = at, .a = self, .name = name}));
+        bool own = std::exchange(guarded, false);
+        TRY(self, is("(") ? method_call(self, name, at) : add({.op = Op::member, .guarded = own, .chained = in_chain(self), .at = at, .a = self, .name = name}));
       } else if (take("[")) {
-        TRY(self, subscript(self, at, guarded));
+        TRY(self, subscript(self, at, std::exchange(guarded, false)));
       } else {
         return self;
       }
@@ -391,6 +427,8 @@ class Parser {
     uint32_t from = kNone, to = kNone;
     if (!is(":")) {
       TRY(from, expression(0));
+      if (is("]") && node(self).type == Type::string) return wrong(at, "a string is sliced, [0:1], not indexed");
+      if (is("]") && node(self).type == Type::list && is_fraction(from)) return wrong(at, "a list wants an int as its index");
       if (take("]")) return add({.op = Op::index, .guarded = guarded, .at = at, .a = self, .b = from});
     }
     TRY_OK(want(":"));
@@ -405,7 +443,6 @@ class Parser {
   size_t i_ = 0;
   size_t level_ = 0;
   size_t closures_ = 0;
-  uint32_t bracketed_ = kNone;
   Compiled code_;
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "json/text.h"
+#include "json/utf8.h"
 
 namespace pawl::expr {
 
@@ -167,7 +168,7 @@ Result<json::Value> to_json(const Value& v, size_t left) {
     case Kind::duration: return json::Value(v.whole);
     case Kind::time: return json::Value(rfc3339(v.whole));
     case Kind::zone: return json::Value(json::Object{});
-    case Kind::string: return json::Value(v.text);
+    case Kind::string: return json::Value(json::well_formed(v.text));  // slices cut bytes
     case Kind::real:
       if (v.json) return *v.json;
       if (v.exact) return json::Value(v.whole);
@@ -194,7 +195,7 @@ Result<json::Value> to_json(const Value& v, size_t left) {
   json::Object out;
   for (const auto& [name, item] : *v.map) {
     TRY(json::Value one, to_json(item, left - 1));
-    out.set(std::string(name), std::move(one));
+    out.set(json::well_formed(name), std::move(one));
   }
   return json::Value(std::move(out));
 }
@@ -202,6 +203,39 @@ Result<json::Value> to_json(const Value& v, size_t left) {
 }  // namespace
 
 Result<json::Value> to_json(const Value& v) { return to_json(v, kDeepestValue); }
+
+namespace {
+
+// 2024-01-15 10:00:00.5 +0000 UTC
+void append_time(std::string& out, Time t) {
+  std::string text = rfc3339(t);
+  text.pop_back();
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  out += text + " +0000 UTC";
+}
+
+// 1h30m5.25s; below a second 100ms, 3µs, 7ns.
+void append_duration(std::string& out, int64_t nanos) {
+  uint64_t left = nanos < 0 ? -static_cast<uint64_t>(nanos) : static_cast<uint64_t>(nanos);
+  auto fraction = [](uint64_t amount, uint64_t unit) {
+    std::string digits = std::to_string(unit + amount % unit).substr(1);
+    while (digits.ends_with('0')) digits.pop_back();
+    return std::to_string(amount / unit) + (digits.empty() ? "" : "." + digits);
+  };
+  if (nanos < 0) out += '-';
+  if (left == 0) out += "0s";
+  else if (left < 1'000) out += std::to_string(left) + "ns";
+  else if (left < 1'000'000) out += fraction(left, 1'000) + "µs";
+  else if (left < 1'000'000'000) out += fraction(left, 1'000'000) + "ms";
+  else {
+    uint64_t minutes = left / 60'000'000'000;
+    if (minutes >= 60) out += std::to_string(minutes / 60) + "h";
+    if (minutes) out += std::to_string(minutes % 60) + "m";
+    out += fraction(left % 60'000'000'000, 1'000'000'000) + "s";
+  }
+}
+
+}  // namespace
 
 void append_text(std::string& out, const Value& v) {
   switch (v.kind) {
@@ -216,8 +250,8 @@ void append_text(std::string& out, const Value& v) {
       return;
     case Kind::string:
     case Kind::zone: out += v.text; return;
-    case Kind::time: out += rfc3339(v.whole); return;
-    case Kind::duration: out += std::to_string(v.whole) + "ns"; return;
+    case Kind::time: append_time(out, v.whole); return;
+    case Kind::duration: append_duration(out, v.whole); return;
     case Kind::list:
       out += '[';
       for (size_t i = 0; i < size(v); ++i) {

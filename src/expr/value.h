@@ -23,6 +23,7 @@ enum class Kind : uint8_t { nil, boolean, integer, real, string, list, map, time
 struct Value {
   Kind kind = Kind::nil;
   bool exact = false;    // real: `whole` is the same amount, to the digit
+  bool cut = false;      // nil: a `?.` before it found nil, so the rest of its chain is nil too
   bool unnamed = false;  // map: its keys are not all text, so it has no JSON form
   uint16_t depth = 0;    // of lists and maps made by the expression
   int64_t whole = 0;     // boolean, integer, time and duration (nanoseconds), exact real

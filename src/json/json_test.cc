@@ -65,6 +65,16 @@ TEST(json, numbers_compare_by_amount) {
   EXPECT_FALSE(parse("1.5")->as_int64());
 }
 
+TEST(json, what_is_printed_can_be_read) {
+  EXPECT_EQ(quote("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"), "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"");
+  // A byte of no character, a character cut short, an overlong one, half a surrogate pair, one too large.
+  for (const char* text : {"\xFF", "a\xC3", "\xE2\x82z", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {
+    auto read = parse(quote(text));
+    ASSERT_TRUE(read) << quote(text);
+    EXPECT_NE(read->string().find("\xEF\xBF\xBD"), std::string::npos) << quote(text);
+  }
+}
+
 TEST(json, three_merges) {
   Value a = *parse(R"({"x":{"p":1},"y":2})");
   Value shallow = a, deep = a, patch = a;

@@ -5,6 +5,8 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <unordered_set>
 
+#include "json/utf8.h"
+
 namespace pawl::json {
 
 namespace {
@@ -145,9 +147,17 @@ void append_string(std::string& out, std::string_view text) {
   size_t plain = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') continue;
+    if (size_t length = c < 0x80 ? 0 : utf8_length(text, i)) {
+      i += length - 1;
+      continue;
+    }
     out.append(text, plain, i - plain);
     plain = i + 1;
+    if (c >= 0x80) {
+      out += kReplacement;
+      continue;
+    }
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;

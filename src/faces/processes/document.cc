@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "faces/processes/decision_table.h"
 #include "faces/processes/definition.h"
+#include "faces/processes/durations.h"
 #include "faces/processes/steps.h"
 #include "json/text.h"
 
@@ -30,6 +31,9 @@ bool is_whole(const Value& v) { return v.is_number() && v.as_int64() && v.number
 bool is_texts(const Value& v) { return v.is_array() && std::all_of(v.array().begin(), v.array().end(), is_text); }
 bool is_map_of_texts(const Value& v) {
   return v.is_object() && std::all_of(v.object().begin(), v.object().end(), [](const json::Member& m) { return m.value.is_string(); });
+}
+bool is_map_of_cells(const Value& v) {
+  return v.is_object() && std::all_of(v.object().begin(), v.object().end(), [](const json::Member& m) { return m.value.is_string() || m.value.is_null(); });
 }
 bool is_version(const Value& v) { return is_whole(v); }
 
@@ -60,7 +64,7 @@ constexpr Field kStep[] = {
 constexpr Field kBoundary[] = {
     {"type", is_text, "a string"}, {"duration", is_text, "a string"}, {"interrupting", is_flag, "a boolean"}, {"targetStepId", is_text, "a string"}};
 constexpr Field kTable[] = {{"rules", is_list, "an array"}, {"defaultNextStep", is_any, ""}};
-constexpr Field kRule[] = {{"when", is_map_of_texts, "an object of strings"}, {"outputs", is_map, "an object"}, {"then", is_any, ""}};
+constexpr Field kRule[] = {{"when", is_map_of_cells, "an object of strings"}, {"outputs", is_map, "an object"}, {"then", is_any, ""}};
 constexpr Field kBackoff[] = {{"initial", is_text, "a string"}, {"multiplier", is_number, "a number"}, {"max", is_text, "a string"}};
 
 // The member when it is there, of the right type and not null; problems are noted by check().
@@ -90,10 +94,7 @@ bool check(const Value& v, std::span<const Field> fields, const std::string& whe
 
 void read_duration(const Value& object, std::string_view name, const std::string& where, Duration& out, Problems& problems) {
   std::string_view text = object.string_or(name);
-  if (text.empty()) return;
-  auto duration = parse_duration(text);
-  if (duration) out = *duration;
-  else problems.push_back(where + ": " + std::string(name) + " \"" + std::string(text) + "\" is not an ISO 8601 duration such as PT30S, PT1H30M or P7D");
+  if (!text.empty()) set_duration(text, where + ": " + std::string(name), out, problems);
 }
 
 std::vector<Output> read_outputs(const Value* map) {
@@ -118,7 +119,7 @@ void read_table(const Value& table, Step& step, const std::string& where, Proble
     Rule rule;
     if (const Value* when = member(r, "when"))
       for (const json::Member& m : when->object())
-        if (m.value.string().find_first_not_of(" \t\r\n") != std::string::npos) rule.when.push_back({m.name, expr::Expression(m.value.string())});
+        if (m.value.is_string() && m.value.string().find_first_not_of(" \t\r\n") != std::string::npos) rule.when.push_back({m.name, expr::Expression(m.value.string())});
     rule.outputs = read_outputs(member(r, "outputs"));
     step.rules.push_back(std::move(rule));
   }
@@ -146,7 +147,6 @@ void read_timers(const Value& events, Step& step, const std::string& where, Prob
     Timer t;
     t.type = e.string_or("type"), t.duration_text = e.string_or("duration"), t.target_id = e.string_or("targetStepId");
     if (const Value* interrupting = member(e, "interrupting")) t.interrupting = interrupting->boolean();
-    read_duration(e, "duration", at, t.duration, problems);
     step.timers.push_back(std::move(t));
   }
 }
@@ -227,6 +227,12 @@ void canonical(std::string& out, const Value& v, bool keep_order) {
 }
 
 }  // namespace
+
+void set_duration(std::string_view text, const std::string& what, Duration& out, Problems& problems) {
+  auto duration = parse_duration(text);
+  if (duration) out = *duration;
+  else problems.push_back(what + " \"" + std::string(text) + "\" is not an ISO 8601 duration such as PT30S, PT1H30M or P7D");
+}
 
 uint32_t Definition::find(std::string_view step_id) const {
   auto it = by_id.find(std::string(step_id));

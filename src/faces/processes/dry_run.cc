@@ -72,7 +72,8 @@ class DryRun {
       return {};
     }
     const json::Value* variables = result ? result->find("variables") : nullptr;
-    if (variables && variables->is_object()) {
+    if (variables && !variables->is_object()) return fail(Code::invalid, "BAD_SCRIPT", "script of step \"" + step.id + "\": variables must be an object, got " + std::string(variables->kind_name()));
+    if (variables) {
       if (step.kind == Kind::service_task) json::merge_deep(walk_.edit(), variables->object());
       else json::merge_shallow(walk_.edit(), variables->object());
     }

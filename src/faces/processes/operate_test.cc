@@ -223,5 +223,35 @@ TEST(operators, batches_tell_each_outcome) {
   EXPECT_EQ(report.find("failed")->as_int64(), 1);
 }
 
+TEST(operators, a_mistyped_order_is_refused_and_changes_nothing) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"w","name":"w","type":"WAIT","nextStep":"e"},{"id":"e","name":"e","type":"END"}]})");
+  std::string at = "/pawl/v1/processes/instances/" + s.start("a", R"({"v":1})");
+  const std::pair<const char*, const char*> orders[] = {{"variables", R"({"variables":[]})"}, {"variables", R"({"remove":"v"})"}, {"variables", R"({"remove":[1]})"},
+                                                        {"variables", R"({"reason":5})"},     {"skip", R"({"stepId":1})"},        {"move", R"({"to":7})"},
+                                                        {"migrate", R"({"steps":[]})"},       {"migrate", R"({"steps":{"w":1}})"}, {"restart", R"({"variables":5})"},
+                                                        {"pause", R"({"preview":"no"})"}};
+  for (const auto& [operation, body] : orders) {
+    s.post(at + "/" + operation, body);
+    EXPECT_EQ(s.last_status, 400) << operation << " " << body;
+    s.post("/pawl/v1/processes/bulk/variables", R"({"instanceIds":["x"],"variables":3})");
+    EXPECT_EQ(s.last_status, 400);
+  }
+  EXPECT_EQ(s.get(at).string_or("status"), "WAITING");
+  s.post("/pawl/v1/processes/dry-run", R"({"definitionId":"a","script":{"w":{"variables":1}}})");
+  EXPECT_EQ(s.last_status, 400);
+  s.post("/pawl/v1/processes/dry-run", "{}");
+  EXPECT_EQ(s.last_status, 400);
+}
+
+TEST(operators, a_range_of_times_holds_the_time_that_was_shown) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"w","name":"w","type":"WAIT","nextStep":"e"},{"id":"e","name":"e","type":"END"}]})");
+  s.time += 1'234;  // nanoseconds that no answer shows
+  std::string shown(s.get("/v1/instances/" + s.start("a")).string_or("startedAt"));
+  for (const char* end : {"startedFrom", "startedTo", "updatedFrom", "updatedTo"})
+    EXPECT_EQ(s.get("/pawl/v1/processes/instances?" + std::string(end) + "=" + shown).find("items")->array().size(), 1u) << end << " " << shown;
+}
+
 }  // namespace
 }  // namespace pawl::processes

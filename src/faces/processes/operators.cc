@@ -14,6 +14,12 @@ Result<void> set_field(InstanceFilter& f, std::string_view name, const std::stri
     out = *parsed;
     return {};
   };
+  // Times are shown to the microsecond: one that ends a range belongs to it as a whole.
+  auto end = [&](Time& out) -> Result<void> {
+    TRY_OK(time(out));
+    if (out % kMicrosecond == 0) out += kMicrosecond - 1;
+    return {};
+  };
   if (value.empty()) return {};
   if (name == "definitionId") f.definition_id = value;
   if (name == "businessKey") f.business_key = value;
@@ -24,9 +30,9 @@ Result<void> set_field(InstanceFilter& f, std::string_view name, const std::stri
     if (!f.status) return fail(Code::invalid, "BAD_STATUS", "status must be ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED, got \"" + value + "\"");
   }
   if (name == "startedFrom") return time(f.started_from);
-  if (name == "startedTo") return time(f.started_to);
+  if (name == "startedTo") return end(f.started_to);
   if (name == "updatedFrom") return time(f.updated_from);
-  if (name == "updatedTo") return time(f.updated_to);
+  if (name == "updatedTo") return end(f.updated_to);
   return {};
 }
 constexpr std::string_view kFields[] = {"definitionId", "businessKey", "step", "paused", "status", "startedFrom", "startedTo", "updatedFrom", "updatedTo"};

@@ -26,6 +26,11 @@ Result<std::shared_ptr<const Instance>> Scene::instance(std::string_view id) {
   return found;
 }
 
+Bytes Scene::body_of(const std::string& effect_id) {
+  auto effect = turn.read_as<Effect>(effect_key(effect_id), decode_effect);
+  return effect && *effect ? (*effect)->body : Bytes();
+}
+
 Result<InstancePtr> Scene::start(const StartCommand& c, std::shared_ptr<const Definition>* used) {
   TRY(auto head, this->head(c.definition_id));
   uint32_t version = c.version ? c.version : static_cast<uint32_t>(head->versions.size());

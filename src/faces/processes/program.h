@@ -24,6 +24,7 @@ class Scene final : public Outlet {
   Scene(Turn& turn, const Input& input) : turn(turn), input(input), tenant(input.caller.tenant) {}
   void open(Effect effect) override { turn.open(std::move(effect)); }
   void withdraw(const std::string& effect_id) override { turn.withdraw(effect_id); }
+  Bytes body_of(const std::string& effect_id) override;
 
   Turn& turn;
   const Input& input;

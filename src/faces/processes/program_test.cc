@@ -96,6 +96,39 @@ TEST(processes, a_join_waits_for_every_branch) {
   EXPECT_EQ(s.history(id), "f:COMPLETED a:COMPLETED b:COMPLETED m:COMPLETED end:COMPLETED");
 }
 
+TEST(processes, a_retried_job_keeps_the_variables_it_was_made_with) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"m"},
+    {"id":"a","name":"a","type":"SERVICE_TASK","jobType":"a","retryCount":2,"nextStep":"m"},{"id":"b","name":"b","type":"SERVICE_TASK","jobType":"b","nextStep":"m"},
+    {"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a", R"({"v":1})"), job = s.take("a");
+  s.finish("b", R"({"v":2})");
+  s.post("/v1/jobs/" + job + "/fail", R"({"workerId":"w","errorMessage":"boom","retryable":true})");
+  json::Value again = s.post("/v1/jobs/poll", R"({"workerId":"w","jobTypes":["a"]})");
+  const json::Value& offered = again.find("jobs")->array()[0];
+  EXPECT_EQ(offered.string_or("id"), job);
+  EXPECT_EQ(json::print(*offered.find("variables")), R"({"v":1})");
+  s.complete(job, R"({"w":3})");
+  EXPECT_EQ(s.variables(id), R"({"v":2,"w":3})");
+  s.verify();
+}
+
+TEST(processes, a_join_of_two_gateways_waits_for_the_branches_of_both) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","g"],"joinStep":"m"},{"id":"a","name":"a","type":"SERVICE_TASK","jobType":"a","nextStep":"m"},
+    {"id":"g","name":"g","type":"PARALLEL_GATEWAY","parallelNextSteps":["b","c"],"joinStep":"m"},{"id":"b","name":"b","type":"SERVICE_TASK","jobType":"b","nextStep":"m"},
+    {"id":"c","name":"c","type":"SERVICE_TASK","jobType":"c","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"z"},
+    {"id":"z","name":"z","type":"SERVICE_TASK","jobType":"z","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a");
+  s.finish("b");
+  s.finish("c");
+  EXPECT_EQ(s.steps(id), R"(["a","m"])") << "the outer gateway still waits for its other branch";
+  s.finish("a");
+  EXPECT_EQ(s.steps(id), R"(["z"])");
+  s.finish("z");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+}
+
 TEST(processes, a_join_fires_once_however_many_tokens_reach_it) {
   Stage s;
   s.upload(definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["u","b"],"joinStep":"m"},
@@ -311,6 +344,52 @@ TEST(processes, member_order_and_branch_order_make_a_version_or_not) {
   EXPECT_EQ(again.find("version")->as_int64(), 1);
   json::Value turned = s.post("/v1/definitions", branches(R"({"b":"end","a":"end"})"));
   EXPECT_EQ(turned.find("version")->as_int64(), 2);
+}
+
+TEST(processes, a_malformed_duration_is_listed_with_every_other_problem) {
+  Stage s;
+  json::Value answer = s.post("/v1/definitions", definition("a b", R"({"id":"w","name":"","type":"WAIT","nextStep":"end","boundaryEvents":[{"type":"MESSAGE","duration":"1h","targetStepId":"nowhere"}]},)" + kEnd));
+  EXPECT_EQ(s.last_status, 400);
+  for (const char* part : {"validation error", "id \"a b\" must match", "name is required", "unsupported type", "\"1h\" is not an ISO 8601 duration", "unknown step \"nowhere\""})
+    EXPECT_NE(answer.string_or("reason").find(part), std::string_view::npos) << part << " in " << answer.string_or("reason");
+}
+
+TEST(processes, a_branch_that_a_timer_can_lead_away_is_named) {
+  Stage s;
+  auto warned = [&](const char* interrupting) {
+    json::Value answer = s.post("/v1/definitions", definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["u","b"],"joinStep":"m"},
+      {"id":"u","name":"u","type":"USER_TASK","nextStep":"m","boundaryEvents":[{"type":"TIMER","duration":"PT1S","interrupting":)" + std::string(interrupting) + R"(,"targetStepId":"end"}]},
+      {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},)" + kEnd));
+    EXPECT_EQ(s.last_status, 201);
+    return answer.find("warnings") != nullptr;
+  };
+  EXPECT_TRUE(warned("true"));
+  EXPECT_FALSE(warned("false")) << "the task goes on beside its timer";
+}
+
+TEST(processes, a_cell_that_is_null_is_blank) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"t","name":"t","type":"DECISION_TABLE","nextStep":"end","decisionTable":{"rules":[{"when":{"c":null},"outputs":{"hit":true}}]}},)" + kEnd));
+  EXPECT_EQ(s.variables(s.start("a")), R"({"hit":true})");
+}
+
+TEST(processes, versions_that_cannot_be_are_not_found) {
+  Stage s;
+  s.upload(definition("a", kEnd));
+  for (const char* version : {"0", "-1", "2", "99999999999", "99999999999999999999"}) {
+    s.get("/v1/definitions/a/versions/" + std::string(version));
+    EXPECT_EQ(s.last_status, 404) << version;
+  }
+  s.get("/v1/definitions/a/versions/one");
+  EXPECT_EQ(s.last_status, 400);
+}
+
+// A slice cuts bytes. What is stored must be readable again, so what is no character becomes U+FFFD.
+TEST(processes, a_value_cut_inside_a_character_is_stored_as_text) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"t","name":"t","type":"TRANSFORMATION","transformations":{"r":"${name[0:1]}"},"nextStep":"end"},)" + kEnd));
+  EXPECT_EQ(s.variables(s.start("a", R"({"name":"\u00e9"})")), "{\"name\":\"\xC3\xA9\",\"r\":\"\xEF\xBF\xBD\"}");
+  s.verify();
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ Result<void> settle_job(Service& service, Asker asker, json::Value& item, Done& 
   if (!item.is_object()) return fail(Code::invalid, "BAD_ITEM", "an item must be an object, got " + std::string(item.kind_name()));
   TRY(std::string id, text_member(item, "jobId"));
   TRY(std::string worker, text_member(item, "workerId"));
+  if (id.empty()) return fail(Code::invalid, "NO_JOB_ID", "jobId is required");
   if (item.find("errorMessage")) {
     FailCommand c{id, worker};
     TRY(c.message, text_member(item, "errorMessage"));

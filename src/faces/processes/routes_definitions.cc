@@ -36,16 +36,16 @@ Result<std::string> list(Service& service, const wire::Request& request) {
 }
 
 Result<std::string> show(Service& service, const wire::Request& request) {
-  uint32_t version = 0;
+  int64_t version = 0;
   if (request.params.size() > 1) {
     const std::string& text = request.params[1];
     auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), version);
     bool whole = end == text.data() + text.size() && !text.empty();
     if (failed == std::errc::result_out_of_range && whole) version = UINT32_MAX;
     else if (failed != std::errc() || !whole) return fail(Code::invalid, "BAD_VERSION", "version must be a number, got \"" + text + "\"");
-    if (version == 0) return fail(Code::not_found, "NO_DEFINITION", "version 0 of definition \"" + request.params[0] + "\" not found: versions begin at 1");
+    if (version <= 0) return fail(Code::not_found, "NO_DEFINITION", "version " + text + " of definition \"" + request.params[0] + "\" not found: versions begin at 1");
   }
-  TRY(auto definition, service.definition(request.caller.tenant, request.params[0], version));
+  TRY(auto definition, service.definition(request.caller.tenant, request.params[0], static_cast<uint32_t>(std::min<int64_t>(version, UINT32_MAX))));
   return document_text(*definition);
 }
 

@@ -19,6 +19,19 @@ Result<void> known(const std::string& operation) {
   return fail(Code::not_found, "NO_OPERATION", "unknown operation \"" + operation + "\"; known are retry, variables, skip, move, cancel, pause, resume, migrate, restart");
 }
 
+// The members of an order, of the right type where they are given: a mistyped one would be passed over.
+Result<void> check_order(const json::Value& body) {
+  for (std::string_view name : {"reason", "stepId", "from", "to"}) TRY_OK(text_member(body, name));
+  for (std::string_view name : {"variables", "steps"})
+    if (const json::Value* v = body.find(name); v && !v->is_null() && !v->is_object())
+      return fail(Code::invalid, "BAD_REQUEST", std::string(name) + " must be an object, got " + std::string(v->kind_name()));
+  if (const json::Value* steps = body.find("steps"); steps && steps->is_object())
+    for (const json::Member& m : steps->object()) TRY_OK(text_member(*steps, m.name));
+  TRY_OK(texts_member(body, "remove"));
+  TRY_OK(flag_member(body, "preview"));
+  return {};
+}
+
 json::Value order_for(const json::Value& body, const std::string& operation, std::string_view instance_id) {
   json::Value order = body;
   order.object().set("operation", json::Value(operation));
@@ -58,6 +71,7 @@ void operate_one(Service& service, wire::Request request, wire::Respond respond)
   auto body = body_object(request, true);
   if (!body) return respond(refusal(body.error()));
   if (auto ok = known(operation); !ok) return respond(refusal(ok.error()));
+  if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
   json::Value order = order_for(*body, operation, id);
   if (operation == "migrate") {
     auto instance = service.instance(request.caller.tenant, id);
@@ -108,6 +122,7 @@ void bulk(Service& service, wire::Request request, wire::Respond respond) {
   auto body = body_object(request, false);
   if (!body) return respond(refusal(body.error()));
   if (auto ok = known(operation); !ok) return respond(refusal(ok.error()));
+  if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
   auto all = meant(service, tenant, *body);
   if (!all) return respond(refusal(all.error()));
   if (flag(*body, "preview")) return respond(ok(200, bulk_preview(service, tenant, *body, operation, *all)));
@@ -205,6 +220,7 @@ const Event* restart_event(const std::vector<Event>& events, int64_t event, std:
 Result<StartCommand> restart_command(Service& service, const wire::Request& request) {
   TRY(json::Value body, body_object(request, true));
   const std::string &tenant = request.caller.tenant, &id = request.params[0];
+  TRY_OK(check_order(body));
   TRY(std::string step, text_member(body, "stepId"));
   TRY(int64_t event, whole_member(body, "event", 0));
   TRY(std::vector<Event> events, service.events(tenant, id));

@@ -177,6 +177,7 @@ Result<std::string> run_dry(Service& service, const wire::Request& request) {
     return dry_run(definition, variables->object, script ? *script : none, service.now());
   }
   TRY(std::string id, text_member(body, "definitionId"));
+  if (id.empty()) return fail(Code::invalid, "NO_DEFINITION_ID", "definitionId or definition is required");
   TRY(int64_t version, whole_member(body, "definitionVersion", 0));
   TRY(auto definition, service.definition(tenant_of(request), id, static_cast<uint32_t>(std::max<int64_t>(0, version))));
   return dry_run(*definition, variables->object, script ? *script : none, service.now());

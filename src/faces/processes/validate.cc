@@ -1,6 +1,7 @@
 // The rules a definition must keep, and what is merely suspicious.
 
 #include "faces/processes/definition.h"
+#include "faces/processes/durations.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/steps.h"
 
@@ -34,12 +35,13 @@ void each_reference(Step& s, Visit&& visit) {
   for (Timer& t : s.timers) visit("boundaryEvents[].targetStepId", t.target_id, t.target);
 }
 
-void check_timers(const Step& s, Problems& out) {
+void check_timers(Step& s, Problems& out) {
   for (size_t i = 0; i < s.timers.size(); ++i) {
-    const Timer& t = s.timers[i];
+    Timer& t = s.timers[i];
     std::string where = "step " + quoted(s.id) + " boundaryEvents[" + std::to_string(i) + "]: ";
     if (t.type != "TIMER") out.push_back(where + "unsupported type " + quoted(t.type) + "; only TIMER is known");
     if (t.duration_text.empty()) out.push_back(where + "duration is required, for example \"PT30S\"");
+    else set_duration(t.duration_text, where + "duration", t.duration, out);
     if (t.target_id.empty()) out.push_back(where + "targetStepId is required");
   }
 }
@@ -91,7 +93,9 @@ void check_reach(const Definition& d, Problems& out) {
   if (!end) out.push_back("no END step is reachable from the first step");
 }
 
-// Where a token of this step can go by itself; timers aside.
+bool takes_timers(const Step& s) { return s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait; }
+
+// Where a token of this step can go; a timer that does not interrupt leaves it where it is.
 template <class Visit>
 void each_way(const Step& s, Visit&& visit) {
   switch (s.kind) {
@@ -102,6 +106,9 @@ void each_way(const Step& s, Visit&& visit) {
     case Kind::end: break;
     default: visit(s.next);
   }
+  if (!takes_timers(s)) return;
+  for (const Timer& t : s.timers)
+    if (t.interrupting) visit(t.target);
 }
 
 // Names the branches that can end without meeting their join.
@@ -159,8 +166,7 @@ std::vector<std::string> warnings(const Definition& d) {
     if (s.kind == Kind::parallel_gateway && small && s.parallel.size() <= 100) check_branches(d, s, out);
     if (s.kind == Kind::parallel_gateway && s.join != kNoStep && d.steps[s.join].kind != Kind::join_gateway)
       out.push_back("step " + quoted(s.id) + ": joinStep " + quoted(s.join_id) + " is not a JOIN_GATEWAY; its branches are never joined");
-    bool timed = s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait;
-    if (!timed && !s.timers.empty()) out.push_back("step " + quoted(s.id) + ": boundaryEvents have no effect on " + s.type);
+    if (!takes_timers(s) && !s.timers.empty()) out.push_back("step " + quoted(s.id) + ": boundaryEvents have no effect on " + s.type);
   }
   return out;
 }

@@ -104,8 +104,12 @@ bool Walk::arrive(const Place& place) {
   if (!all) return true;
   ended(*waiting, Execution::completed);
   instance_.tokens.erase(waiting);
-  todo_.push_back({definition_.steps[place.step].next, scope->parent, scope->parent_branch});
+  Place out{definition_.steps[place.step].next, scope->parent, scope->parent_branch};
   std::erase_if(instance_.scopes, [&, id = scope->id](const Scope& s) { return s.id == id; });
+  // The join of a gateway around this one as well: the branch it stands in has arrived.
+  for (const Scope* around = instance_.scope(out.scope); around; around = instance_.scope(around->parent))
+    if (definition_.steps[around->gateway].join == place.step) out.step = place.step;
+  todo_.push_back(out);
   return true;
 }
 
@@ -154,7 +158,10 @@ void Walk::fail_job(uint32_t execution, const std::string& reason, bool retryabl
   if (!token) return;
   const Step& step = definition_.steps[token->step];
   if (!retryable || token->tries >= step.retries) return fail(execution, reason);
-  outlet_.withdraw(job_effect_id(id_of(token->job), token->tries));
+  // The job keeps the variables it was made with, whatever other branches have set since.
+  std::string effect_id = job_effect_id(id_of(token->job), token->tries);
+  auto failed = decode_job(outlet_.body_of(effect_id));
+  outlet_.withdraw(effect_id);
   ++token->tries;
   Time wait = 0;
   if (step.backoff) {
@@ -163,7 +170,7 @@ void Walk::fail_job(uint32_t execution, const std::string& reason, bool retryabl
     wait = std::min(add(now_, step.backoff->initial) - now_, most);
     for (uint32_t i = 1; i < token->tries && wait < most && wait < INT64_MAX / 2'000'000; ++i) wait = std::min(wait / 1000 * step.backoff->multiplier_thousandths, most);
   }
-  if (!instance_.quiet) open_job(*token, step, now_ + wait);
+  if (!instance_.quiet) offer(*token, step, now_ + wait, failed ? failed->variables : instance_.variables->text);
   tell("job failed, offered again: " + reason, step.id);
 }
 
@@ -329,10 +336,14 @@ Token::Armed* Walk::armed(Token& token, uint32_t index) {
   return nullptr;
 }
 
-void Walk::open_job(Token& token, const Step& step, Time not_before) {
+void Walk::open_job(Token& token, const Step& step) {
   if (!token.job) token.job = ++instance_.ordinals;
   settle_variables();
-  Job job{id_of(token.job), instance_.id, id_of(token.execution), step.id, step.retries - std::min(step.retries, token.tries), token.entered, instance_.variables->text};
+  offer(token, step, 0, instance_.variables->text);
+}
+
+void Walk::offer(const Token& token, const Step& step, Time not_before, const std::string& variables) {
+  Job job{id_of(token.job), instance_.id, id_of(token.execution), step.id, step.retries - std::min(step.retries, token.tries), token.entered, variables};
   outlet_.open({.id = job_effect_id(job.id, token.tries), .to = To::worker, .program = std::string(kProgram), .tenant = tenant_, .queue = step.job_type, .due = not_before, .body = encode(job)});
 }
 

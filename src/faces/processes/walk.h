@@ -16,6 +16,8 @@ class Outlet {
   virtual ~Outlet() = default;
   virtual void open(Effect effect) = 0;
   virtual void withdraw(const std::string& effect_id) = 0;
+  // The body of an open effect; empty when there is none.
+  virtual Bytes body_of(const std::string&) { return {}; }
 };
 
 class Walk {
@@ -54,7 +56,7 @@ class Walk {
 
   // For steps, while they are entered. What their expressions cost is added to work().
   size_t& work() { return work_; }
-  void open_job(Token& token, const Step& step, Time not_before = 0);
+  void open_job(Token& token, const Step& step);
   void arm_timers(Token& token, const Step& step);
   Time now() const { return now_; }
 
@@ -79,6 +81,7 @@ class Walk {
   void forget_scopes();
   Token::Armed* armed(Token& token, uint32_t index);
   void settle_variables();
+  void offer(const Token& token, const Step& step, Time not_before, const std::string& variables);
   std::string id_of(uint32_t ordinal) const { return ordinal_id(instance_.id, ordinal); }
 
   Outlet& outlet_;

@@ -43,6 +43,8 @@ namespace {
 
 Result<void> nothing(const Bytes&) { return {}; }
 
+std::unexpected<Error> no_id(std::string what) { return fail(Code::invalid, "NO_ID", std::move(what)); }
+
 struct PageOf {
   size_t page, size;
 };
@@ -69,7 +71,7 @@ Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefi
 
 Engine::Reactor* Engine::GetDefinition(Context* context, const wf::GetDefinitionRequest* in, wf::GetDefinitionResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
-    if (in->id().empty()) return fail(Code::invalid, "NO_ID", "id is required");
+    if (in->id().empty()) return no_id("id is required");
     TRY(auto definition, verbs_.definition(caller.tenant, in->id(), static_cast<uint32_t>(std::max(0, in->version()))));
     fill(out->mutable_definition(), *definition);
     return {};
@@ -101,7 +103,7 @@ Engine::Reactor* Engine::StartInstance(Context* context, const wf::StartInstance
 
 Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequest* in, wf::GetInstanceResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
-    if (in->id().empty()) return fail(Code::invalid, "NO_ID", "id is required");
+    if (in->id().empty()) return no_id("id is required");
     TRY(auto instance, verbs_.instance(caller.tenant, in->id()));
     TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
     return fill(out->mutable_instance(), text);
@@ -110,7 +112,7 @@ Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequ
 
 Engine::Reactor* Engine::GetInstanceHistory(Context* context, const wf::GetInstanceHistoryRequest* in, wf::GetInstanceHistoryResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
-    if (in->id().empty()) return fail(Code::invalid, "NO_ID", "id is required");
+    if (in->id().empty()) return no_id("id is required");
     TRY(std::vector<ExecutionRow> rows, verbs_.history(caller.tenant, in->id()));
     for (const ExecutionRow& row : rows) fill(out->add_executions(), in->id(), row);
     return {};
@@ -119,7 +121,11 @@ Engine::Reactor* Engine::GetInstanceHistory(Context* context, const wf::GetInsta
 
 Engine::Reactor* Engine::CancelInstance(Context* context, const wf::CancelInstanceRequest* in, wf::CancelInstanceResponse* out) {
   return command(
-      context, [&](Asker asker, Done done) { verbs_.cancel(std::move(asker), {in->id(), in->reason()}, std::move(done)); },
+      context,
+      [&](Asker asker, Done done) {
+        if (in->id().empty()) return done(no_id("id is required"));
+        verbs_.cancel(std::move(asker), {in->id(), in->reason()}, std::move(done));
+      },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
 
@@ -127,7 +133,8 @@ Engine::Reactor* Engine::ListInstances(Context* context, const wf::ListInstances
   return read(context, [&](const Caller& caller) -> Result<void> {
     TRY(PageOf page, page_of(in->page(), in->page_size()));
     InstanceFilter filter{.definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
-    if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED) filter.status = static_cast<Status>(std::clamp<int>(in->status(), 1, 5));
+    if (!wf::InstanceStatus_IsValid(in->status())) return {};  // no instance has it
+    if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED) filter.status = static_cast<Status>(in->status());
     TRY(InstancePage found, verbs_.instances(caller.tenant, filter, page.page, page.size));
     for (const auto& instance : found.items) {
       TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
@@ -203,19 +210,29 @@ Engine::Reactor* Engine::PollJobs(Context* context, const wf::PollJobsRequest* i
 
 Engine::Reactor* Engine::CompleteJob(Context* context, const wf::CompleteJobRequest* in, wf::CompleteJobResponse*) {
   return command(
-      context, [&](Asker asker, Done done) { verbs_.complete(std::move(asker), {.id = in->job_id(), .worker = in->worker_id(), .variables = variables_of(in->variables_to_set())}, std::move(done)); }, nothing);
+      context,
+      [&](Asker asker, Done done) {
+        if (in->job_id().empty()) return done(no_id("job_id is required"));
+        verbs_.complete(std::move(asker), {.id = in->job_id(), .worker = in->worker_id(), .variables = variables_of(in->variables_to_set())}, std::move(done));
+      },
+      nothing);
 }
 
 Engine::Reactor* Engine::FailJob(Context* context, const wf::FailJobRequest* in, wf::FailJobResponse*) {
   return command(
-      context, [&](Asker asker, Done done) { verbs_.fail_job(std::move(asker), {in->job_id(), in->worker_id(), in->error_message(), in->retryable()}, std::move(done)); }, nothing);
+      context,
+      [&](Asker asker, Done done) {
+        if (in->job_id().empty()) return done(no_id("job_id is required"));
+        verbs_.fail_job(std::move(asker), {in->job_id(), in->worker_id(), in->error_message(), in->retryable()}, std::move(done));
+      },
+      nothing);
 }
 
 Engine::Reactor* Engine::CompleteUserTask(Context* context, const wf::CompleteUserTaskRequest* in, wf::CompleteUserTaskResponse*) {
   return command(
       context,
       [&](Asker asker, Done done) {
-        if (in->instance_id().empty() || in->user_task_step_id().empty()) return done(fail(Code::invalid, "NO_ID", "instance_id and user_task_step_id are required"));
+        if (in->instance_id().empty() || in->user_task_step_id().empty()) return done(no_id("instance_id and user_task_step_id are required"));
         verbs_.complete_task(std::move(asker), {.id = in->instance_id(), .step = in->user_task_step_id(), .worker = in->completed_by(), .variables = variables_of(in->result())}, std::move(done));
       },
       nothing);
@@ -225,7 +242,7 @@ Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitReques
   return command(
       context,
       [&](Asker asker, Done done) {
-        if (in->instance_id().empty() || in->wait_step_id().empty()) return done(fail(Code::invalid, "NO_ID", "instance_id and wait_step_id are required"));
+        if (in->instance_id().empty() || in->wait_step_id().empty()) return done(no_id("instance_id and wait_step_id are required"));
         verbs_.signal(std::move(asker), {.id = in->instance_id(), .step = in->wait_step_id(), .worker = {}, .variables = variables_of(in->variables())}, std::move(done));
       },
       nothing);
@@ -235,7 +252,7 @@ Engine::Reactor* Engine::RetryStep(Context* context, const wf::RetryStepRequest*
   return command(
       context,
       [&](Asker asker, Done done) {
-        if (in->instance_id().empty() || in->step_id().empty()) return done(fail(Code::invalid, "NO_ID", "instance_id and step_id are required"));
+        if (in->instance_id().empty() || in->step_id().empty()) return done(no_id("instance_id and step_id are required"));
         verbs_.retry_step(std::move(asker), in->instance_id(), in->step_id(), variables_of(in->variables()), std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });

@@ -141,6 +141,7 @@ TEST(processes_grpc, errors_have_their_codes) {
   wf::CancelInstanceRequest cancel;
   cancel.set_id("nope");
   wf::CancelInstanceResponse cancelled;
+  EXPECT_EQ(call(wire, &Stub::CancelInstance, wf::CancelInstanceRequest(), &cancelled), grpc::INVALID_ARGUMENT) << "a missing id";
   EXPECT_EQ(call(wire, &Stub::CancelInstance, cancel, &cancelled), grpc::NOT_FOUND);
   cancel.set_id(wire.start());
   EXPECT_EQ(call(wire, &Stub::CancelInstance, cancel, &cancelled), grpc::OK);
@@ -148,6 +149,9 @@ TEST(processes_grpc, errors_have_their_codes) {
   wf::FailJobRequest fail;
   fail.set_job_id("nope");
   wf::FailJobResponse failed;
+  EXPECT_EQ(call(wire, &Stub::FailJob, wf::FailJobRequest(), &failed), grpc::INVALID_ARGUMENT);
+  wf::CompleteJobResponse completed;
+  EXPECT_EQ(call(wire, &Stub::CompleteJob, wf::CompleteJobRequest(), &completed), grpc::INVALID_ARGUMENT);
   EXPECT_EQ(call(wire, &Stub::FailJob, fail, &failed), grpc::NOT_FOUND);
   wf::UploadDefinitionRequest upload;
   wf::UploadDefinitionResponse uploaded;

@@ -1,0 +1,64 @@
+#pragma once
+// Which bytes are UTF-8. JSON text must be, or nobody can read it back; text that was cut by bytes or
+// decoded from a path may not be.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pawl::json {
+
+inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD: stands for a byte that belongs to no character
+
+// How many bytes the character at `i` takes; 0 when no character begins there.
+inline size_t utf8_length(std::string_view text, size_t i) {
+  auto at = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
+  unsigned lead = at(i), next = at(i + 1);
+  if (lead < 0x80) return 1;
+  size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+  // Overlong forms, halves of surrogate pairs, and what lies behind U+10FFFF.
+  if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) || (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f)) return 0;
+  for (size_t k = 1; k < length; ++k)
+    if ((at(i + k) & 0xc0) != 0x80) return 0;
+  return length;
+}
+
+// The character of that length at `i`.
+inline uint32_t character_at(std::string_view text, size_t i, size_t length) {
+  auto byte = [&](size_t k) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i + k])); };
+  uint32_t c = length == 1 ? byte(0) : byte(0) & (0x7fu >> length);
+  for (size_t k = 1; k < length; ++k) c = c << 6 | (byte(k) & 0x3f);
+  return c;
+}
+
+inline void append_utf8(std::string& out, uint32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    out += static_cast<char>(0xc0 | c >> 6);
+    out += static_cast<char>(0x80 | (c & 0x3f));
+  } else if (c < 0x10000) {
+    out += static_cast<char>(0xe0 | c >> 12);
+    out += static_cast<char>(0x80 | ((c >> 6) & 0x3f));
+    out += static_cast<char>(0x80 | (c & 0x3f));
+  } else {
+    out += static_cast<char>(0xf0 | c >> 18);
+    out += static_cast<char>(0x80 | ((c >> 12) & 0x3f));
+    out += static_cast<char>(0x80 | ((c >> 6) & 0x3f));
+    out += static_cast<char>(0x80 | (c & 0x3f));
+  }
+}
+
+// The text with U+FFFD for every byte that belongs to no character.
+inline std::string well_formed(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    size_t length = utf8_length(text, i);
+    out.append(length ? text.substr(i, length) : kReplacement);
+    i += length ? length : 1;
+  }
+  return out;
+}
+
+}  // namespace pawl::json
