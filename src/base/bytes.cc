@@ -15,34 +15,6 @@ Bytes after_prefix(BytesView prefix) {
   return out;
 }
 
-bool is_utf8(BytesView text) {
-  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
-  const auto* end = p + text.size();
-  while (p < end) {
-    if (*p < 0x80) {
-      ++p;
-      continue;
-    }
-    const int more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
-    if (*p < 0xc2 || *p > 0xf4 || end - p <= more) return false;
-    if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f)) return false;
-    for (int i = 1; i <= more; ++i)
-      if ((p[i] & 0xc0) != 0x80) return false;
-    p += more + 1;
-  }
-  return true;
-}
-
-std::string as_utf8(BytesView bytes) {
-  if (is_utf8(bytes)) return std::string(bytes);
-  std::string out;
-  for (char c : bytes) {
-    if (static_cast<uint8_t>(c) < 0x80) out.push_back(c);
-    else out += "\xef\xbf\xbd";
-  }
-  return out;
-}
-
 std::string hex(BytesView bytes) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string out;

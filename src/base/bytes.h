@@ -121,11 +121,6 @@ inline uint64_t read_ordered64(BytesView in) {
 // The first key after every key that begins with `prefix`; empty when there is none.
 Bytes after_prefix(BytesView prefix);
 
-// True for well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
-bool is_utf8(BytesView text);
-// The bytes; where they are no UTF-8, with U+FFFD in place of each that is not ASCII.
-std::string as_utf8(BytesView bytes);
-
 std::string hex(BytesView bytes);
 Result<Bytes> unhex(std::string_view text);
 std::string base64(BytesView bytes);

@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "cbor/cbor.h"
 
 namespace pawl::cbor {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "json/text.h"
 
 namespace pawl::condition {
@@ -16,34 +17,6 @@ namespace {
 
 // A pattern longer than this is not one that a person wrote.
 constexpr size_t kPatternBytes = 4096;
-
-uint32_t take_rune(std::string_view s, size_t& i) {
-  auto c = static_cast<unsigned char>(s[i++]);
-  if (c < 0x80) return c;
-  int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
-  uint32_t rune = more == 3 ? c & 7 : more == 2 ? c & 15 : c & 31;
-  while (more-- > 0 && i < s.size() && (static_cast<unsigned char>(s[i]) & 0xc0) == 0x80) rune = rune << 6 | (static_cast<unsigned char>(s[i++]) & 63);
-  return rune;
-}
-
-void put_rune(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c));
-    return;
-  }
-  if (c < 0x800) {
-    out.push_back(static_cast<char>(0xc0 | c >> 6));
-  } else {
-    if (c < 0x10000) {
-      out.push_back(static_cast<char>(0xe0 | c >> 12));
-    } else {
-      out.push_back(static_cast<char>(0xf0 | c >> 18));
-      out.push_back(static_cast<char>(0x80 | (c >> 12 & 63)));
-    }
-    out.push_back(static_cast<char>(0x80 | (c >> 6 & 63)));
-  }
-  out.push_back(static_cast<char>(0x80 | (c & 63)));
-}
 
 // The letters of Unicode, whatever the process's own locale is.
 locale_t letters() {
@@ -61,8 +34,11 @@ std::string each_letter(std::string_view text, Change&& change) {
     if (c < 0x80) {
       out.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
       ++i;
+    } else if (size_t length = utf8_length(text, i)) {
+      append_utf8(out, static_cast<uint32_t>(change(static_cast<wint_t>(character_at(text, i, length)))));
+      i += length;
     } else {
-      put_rune(out, static_cast<uint32_t>(change(static_cast<wint_t>(take_rune(text, i)))));
+      out.push_back(text[i++]);
     }
   }
   return out;

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/utf8.h"
+
 namespace pawl::condition {
 
 namespace {
@@ -51,24 +53,6 @@ uint32_t hex4(const char* p) {
   uint32_t v = 0;
   std::from_chars(p, p + 4, v, 16);
   return v;
-}
-
-void append_utf8(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    out.push_back(static_cast<char>(0xc0 | c >> 6));
-    out.push_back(static_cast<char>(0x80 | (c & 63)));
-  } else if (c < 0x10000) {
-    out.push_back(static_cast<char>(0xe0 | c >> 12));
-    out.push_back(static_cast<char>(0x80 | (c >> 6 & 63)));
-    out.push_back(static_cast<char>(0x80 | (c & 63)));
-  } else {
-    out.push_back(static_cast<char>(0xf0 | c >> 18));
-    out.push_back(static_cast<char>(0x80 | (c >> 12 & 63)));
-    out.push_back(static_cast<char>(0x80 | (c >> 6 & 63)));
-    out.push_back(static_cast<char>(0x80 | (c & 63)));
-  }
 }
 
 void unescape(std::string_view in, std::string& out) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "json/utf8.h"
+#include "base/utf8.h"
 
 namespace pawl::expr {
 
@@ -43,8 +43,8 @@ std::string each_character(std::string_view text, uint32_t (*change)(uint32_t)) 
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
-    size_t length = json::utf8_length(text, i);
-    if (length) json::append_utf8(out, change(json::character_at(text, i, length)));
+    size_t length = utf8_length(text, i);
+    if (length) append_utf8(out, change(character_at(text, i, length)));
     else out += text[i];
     i += length ? length : 1;
   }

@@ -1,6 +1,6 @@
 #include "expr/lexer.h"
 
-#include "json/utf8.h"
+#include "base/utf8.h"
 
 namespace pawl::expr {
 
@@ -193,7 +193,7 @@ class Lexer {
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return bad(at_ - 1, "escape names no character");
     at_ += 1 + digits;
-    json::append_utf8(out, code);
+    append_utf8(out, code);
     return {};
   }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "json/text.h"
-#include "json/utf8.h"
+#include "base/utf8.h"
 
 namespace pawl::expr {
 
@@ -168,7 +168,7 @@ Result<json::Value> to_json(const Value& v, size_t left) {
     case Kind::duration: return json::Value(v.whole);
     case Kind::time: return json::Value(rfc3339(v.whole));
     case Kind::zone: return json::Value(json::Object{});
-    case Kind::string: return json::Value(json::well_formed(v.text));  // slices cut bytes
+    case Kind::string: return json::Value(as_utf8(v.text));  // slices cut bytes
     case Kind::real:
       if (v.json) return *v.json;
       if (v.exact) return json::Value(v.whole);
@@ -195,7 +195,7 @@ Result<json::Value> to_json(const Value& v, size_t left) {
   json::Object out;
   for (const auto& [name, item] : *v.map) {
     TRY(json::Value one, to_json(item, left - 1));
-    out.set(json::well_formed(name), std::move(one));
+    out.set(as_utf8(name), std::move(one));
   }
   return json::Value(std::move(out));
 }

@@ -5,7 +5,7 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <unordered_set>
 
-#include "json/utf8.h"
+#include "base/utf8.h"
 
 namespace pawl::json {
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/utf8.h"
+
 namespace pawl::server {
 namespace {
 

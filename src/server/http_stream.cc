@@ -2,6 +2,7 @@
 
 #include "server/http_stream.h"
 
+#include "base/utf8.h"
 #include "base/limits.h"
 #include "server/http_writer.h"
 #include "server/websocket.h"

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace pawl::server {
 namespace {
 

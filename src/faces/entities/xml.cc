@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "base/bytes.h"
+#include "base/utf8.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -21,18 +21,6 @@ std::string_view trim(std::string_view s) {
   while (!s.empty() && is_space(s.front())) s.remove_prefix(1);
   while (!s.empty() && is_space(s.back())) s.remove_suffix(1);
   return s;
-}
-
-void append_rune(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    out += {static_cast<char>(0xc0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
-  } else if (c < 0x10000) {
-    out += {static_cast<char>(0xe0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
-  } else {
-    out += {static_cast<char>(0xf0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
-  }
 }
 
 std::string local(std::string_view name) { return std::string(name.substr(name.rfind(':') + 1)); }
@@ -138,7 +126,7 @@ class Parser {
     if (semicolon == text_.npos) return wrong("; after a character number");
     auto [end, err] = std::from_chars(text_.data() + first, text_.data() + semicolon, rune, is_hex ? 16 : 10);
     if (err != std::errc() || end != text_.data() + semicolon || rune == 0 || rune > 0x10ffff || (rune >= 0xd800 && rune < 0xe000)) return wrong("a character number");
-    append_rune(out, rune);
+    append_utf8(out, rune);
     at_ = semicolon + 1;
     return {};
   }

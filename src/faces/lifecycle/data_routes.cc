@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/utf8.h"
 #include "faces/lifecycle/answers.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/rules.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "faces/lifecycle/limits.h"
 #include "json/text.h"
 

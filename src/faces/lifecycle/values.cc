@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "json/text.h"
 
 namespace pawl::lifecycle {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace pawl::worlds {
 namespace {
 
@@ -106,7 +108,7 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started, 
     return settle(effect.id, name->place, std::move(receipt));
   }
   cbor::Map headers;
-  for (const auto& [key, value] : reply->headers) headers.emplace_back(readable(key), readable(value));
+  for (const auto& [key, value] : reply->headers) headers.emplace_back(as_utf8(key), as_utf8(value));
   cbor::Map payload{{"status", int64_t{reply->status}}, {"headers", cbor::Value(std::move(headers))}, {"body_ref", cbor::Value()},
                     {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(started)}, {"end_ns", static_cast<uint64_t>(service_.door().now())}}}};
   if (reply->body.empty()) {

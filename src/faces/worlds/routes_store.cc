@@ -1,5 +1,6 @@
 // The content-addressed store and the secrets, over HTTP.
 
+#include "base/utf8.h"
 #include "faces/worlds/service.h"
 #include "json/text.h"
 
@@ -82,7 +83,7 @@ void Service::put_secret(Request request, Respond respond) {
   if (!body) return respond(refuse(body.error()));
   PutSecret out;
   out.binding = request.params.empty() ? std::string(body->string_or("binding_id")) : request.params[0];
-  if (out.binding.empty() || out.binding.size() > 256 || !cbor::is_utf8(out.binding))
+  if (out.binding.empty() || out.binding.size() > 256 || !is_utf8(out.binding))
     return respond(refuse({Code::invalid, "invalid_request", "a secret binding has an id of at most 256 bytes of UTF-8"}));
   std::optional<Bytes> plain;
   for (std::string_view name : {"plaintext", "plaintext_b64"}) {

@@ -149,7 +149,7 @@ json::Value query_json(const wire::Request& request) {
   json::Object out;
   for (const char* name : {"event_hash", "schema", "correlate_by", "value", "workflow", "key_b64"}) {
     auto given = request.query_param(name);
-    out.add(name, given ? json::Value(readable(*given)) : json::Value());
+    out.add(name, given ? json::Value(*given) : json::Value());
   }
   auto limit = query_number(request, "window_limit", kWindow, kWindowMost);
   out.add("window_limit", limit.value_or(kWindow));

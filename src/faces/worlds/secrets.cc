@@ -4,6 +4,7 @@
 
 #include <openssl/evp.h>
 
+#include "base/utf8.h"
 #include "faces/worlds/service.h"
 
 namespace pawl::worlds {

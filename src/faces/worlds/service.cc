@@ -10,17 +10,6 @@ namespace pawl::worlds {
 Service::Service(Door& door, Work& work, const WorldsProgram& program, FaceOptions options)
     : door_(door), work_(work), program_(program), options_(std::move(options)) {}
 
-std::string readable(const std::string& bytes) {
-  if (cbor::is_utf8(bytes)) return bytes;
-  std::string out;
-  for (char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80) out.push_back(c);
-    else out.push_back(static_cast<char>(0xc0 | byte >> 6)), out.push_back(static_cast<char>(0x80 | (byte & 0x3f)));
-  }
-  return out;
-}
-
 // {code, message}: the code is the peer's where it has one.
 wire::Response Service::refuse(const Error& error) {
   static constexpr struct {
@@ -42,7 +31,7 @@ wire::Response Service::refuse(const Error& error) {
   if (error.reason == "METHOD_NOT_ALLOWED") status = 405;
   json::Object body;
   body.add("code", worded ? json::Value(error.reason) : json::Value(name));
-  body.add("message", readable(error.message));
+  body.add("message", error.message);
   if (!error.detail.empty())
     if (auto detail = json::parse(error.detail)) body.add("detail", std::move(*detail));
   wire::Response response = wire::json_response(status, json::print(json::Value(std::move(body))));

@@ -141,8 +141,6 @@ class Service {
 };
 
 Result<json::Value> body_of(const wire::Request& request);
-// Bytes as text that JSON and CBOR may hold: what is no UTF-8 is taken as Latin-1, as HTTP once had it.
-std::string readable(const std::string& bytes);
 // A member of a body when it is there and not null; of another type it is refused, never passed over.
 Result<std::string> text_field(const json::Value& body, std::string_view name, std::string_view otherwise = {});
 Result<std::optional<uint64_t>> number_field(const json::Value& body, std::string_view name);

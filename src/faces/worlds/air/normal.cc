@@ -1,6 +1,7 @@
 // Whether bytes already are what normalising would make of them. Modules and clients mostly send
 // canonical values; finding that out where they lie costs a fraction of building them anew.
 
+#include "base/utf8.h"
 #include "base/dice.h"
 #include "cbor/in.h"
 #include "faces/worlds/air/name.h"

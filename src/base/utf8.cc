@@ -1,17 +1,8 @@
-#pragma once
-// Which bytes are UTF-8. JSON text must be, or nobody can read it back; text that was cut by bytes or
-// decoded from a path may not be.
+#include "base/utf8.h"
 
-#include <cstdint>
-#include <string>
-#include <string_view>
+namespace pawl {
 
-namespace pawl::json {
-
-inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD: stands for a byte that belongs to no character
-
-// How many bytes the character at `i` takes; 0 when no character begins there.
-inline size_t utf8_length(std::string_view text, size_t i) {
+size_t utf8_length(std::string_view text, size_t i) {
   auto at = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   unsigned lead = at(i), next = at(i + 1);
   if (lead < 0x80) return 1;
@@ -23,34 +14,43 @@ inline size_t utf8_length(std::string_view text, size_t i) {
   return length;
 }
 
-// The character of that length at `i`.
-inline uint32_t character_at(std::string_view text, size_t i, size_t length) {
+uint32_t character_at(std::string_view text, size_t i, size_t length) {
   auto byte = [&](size_t k) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i + k])); };
   uint32_t c = length == 1 ? byte(0) : byte(0) & (0x7fu >> length);
   for (size_t k = 1; k < length; ++k) c = c << 6 | (byte(k) & 0x3f);
   return c;
 }
 
-inline void append_utf8(std::string& out, uint32_t c) {
+void append_utf8(std::string& out, uint32_t c) {
+  auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
   if (c < 0x80) {
     out += static_cast<char>(c);
   } else if (c < 0x800) {
     out += static_cast<char>(0xc0 | c >> 6);
-    out += static_cast<char>(0x80 | (c & 0x3f));
+    tail(0);
   } else if (c < 0x10000) {
     out += static_cast<char>(0xe0 | c >> 12);
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
+    tail(6), tail(0);
   } else {
     out += static_cast<char>(0xf0 | c >> 18);
-    out += static_cast<char>(0x80 | ((c >> 12) & 0x3f));
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
+    tail(12), tail(6), tail(0);
   }
 }
 
-// The text with U+FFFD for every byte that belongs to no character.
-inline std::string well_formed(std::string_view text) {
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    if (static_cast<unsigned char>(text[i]) < 0x80) {
+      ++i;
+      continue;
+    }
+    size_t length = utf8_length(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
+}
+
+std::string as_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
@@ -61,4 +61,4 @@ inline std::string well_formed(std::string_view text) {
   return out;
 }
 
-}  // namespace pawl::json
+}  // namespace pawl
