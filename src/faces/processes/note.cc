@@ -1,10 +1,12 @@
 #include "faces/processes/note.h"
 
+#include "json/text.h"
+
 namespace pawl::processes {
 
 namespace {
 
-constexpr uint8_t kFormat = 1;
+constexpr uint8_t kFormat = 2;
 constexpr std::string_view kExecutionNames[] = {"", "RUNNING", "COMPLETED", "FAILED", "SKIPPED"};
 
 std::unexpected<Error> unreadable() { return fail(Code::corrupt, "BAD_NOTE", "a note of a frame cannot be read"); }
@@ -20,9 +22,10 @@ void write_fact(Writer& w, const Fact& f, Time started) {
   if (f.kind == Fact::Kind::entered) return;
   w.u8(static_cast<uint8_t>(f.status));
   w.sint(f.entered - started);
+  w.str(f.undo);
 }
 
-Fact read_fact(Reader& r, Time started) {
+Fact read_fact(Reader& r, uint8_t format, Time started) {
   Fact f;
   f.kind = static_cast<Fact::Kind>(r.u8());
   f.ordinal = static_cast<uint32_t>(r.uint());
@@ -34,24 +37,44 @@ Fact read_fact(Reader& r, Time started) {
   if (f.kind == Fact::Kind::entered) return f;
   f.status = static_cast<Execution>(std::min<uint8_t>(r.u8(), 4));
   f.entered = moment(started, r.sint());
+  if (format > 1) f.undo = r.str();
   return f;
 }
 
 // Everything before the facts.
-bool read_tail_head(Reader& r, Note& n) {
-  uint8_t format = r.u8();
+bool read_tail_head(Reader& r, Note& n, uint8_t& format) {
+  format = r.u8();
   n.started = r.sint();
   n.before = r.u8();
   n.after = static_cast<Status>(r.u8());
   n.cause = r.str();
   n.user = r.str();
   n.reason = r.str();
-  return r.ok() && format == kFormat;
+  return r.ok() && format >= 1 && format <= kFormat;
 }
 
 }  // namespace
 
 std::string_view execution_name(Execution status) { return kExecutionNames[static_cast<size_t>(status)]; }
+
+// The members that were there, then the names of those that were not.
+std::string undo_of(const json::Object& variables, const json::Object& outputs) {
+  json::Object were;
+  json::Array absent;
+  for (const json::Member& m : outputs) {
+    if (const json::Value* was = variables.find(m.name)) were.add(m.name, *was);
+    else absent.emplace_back(m.name);
+  }
+  return json::print(json::Value(json::Array{json::Value(std::move(were)), json::Value(std::move(absent))}));
+}
+
+void undo(json::Object& variables, std::string_view text) {
+  auto both = json::parse(text, {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kFrameBytes});
+  if (!both || !both->is_array() || both->array().size() != 2 || !both->array()[0].is_object() || !both->array()[1].is_array()) return;
+  for (json::Member& m : both->array()[0].object()) variables.set(m.name, std::move(m.value));
+  for (const json::Value& name : both->array()[1].array())
+    if (name.is_string()) variables.erase(name.string());
+}
 
 // Layout: the head as one string (tenant, instance, definition, version, business key, start, status
 // before and after), then the tail (format, start, statuses, cause, user, reason, facts).
@@ -108,8 +131,9 @@ BytesView note_tail(BytesView bytes) {
 Result<Note> decode_note_tail(BytesView tail) {
   Reader r(tail);
   Note n;
-  if (!read_tail_head(r, n)) return unreadable();
-  for (size_t left = r.count(); left > 0 && r.ok(); --left) n.facts.push_back(read_fact(r, n.started));
+  uint8_t format;
+  if (!read_tail_head(r, n, format)) return unreadable();
+  for (size_t left = r.count(); left > 0 && r.ok(); --left) n.facts.push_back(read_fact(r, format, n.started));
   if (!r.done()) return unreadable();
   return n;
 }
@@ -117,9 +141,10 @@ Result<Note> decode_note_tail(BytesView tail) {
 bool each_fact(BytesView tail, const std::function<void(const Fact&)>& visit) {
   Reader r(tail);
   Note n;
-  if (!read_tail_head(r, n)) return false;
+  uint8_t format;
+  if (!read_tail_head(r, n, format)) return false;
   for (size_t left = r.count(); left > 0; --left) {
-    Fact fact = read_fact(r, n.started);
+    Fact fact = read_fact(r, format, n.started);
     if (!r.ok()) return false;
     visit(fact);
   }

@@ -28,7 +28,12 @@ struct Fact {
   Time entered = 0;   // ended: when it had begun
   std::string step{};   // step id
   std::string text{};   // entered: label of a user task; ended: reason of failure; event: what
+  std::string undo{};   // ended: what a step that sets variables had found; see undo_of
 };
+
+// What the variables were before a step set `outputs`, as a text; and as they were again.
+std::string undo_of(const json::Object& variables, const json::Object& outputs);
+void undo(json::Object& variables, std::string_view text);
 
 struct Note {
   std::string tenant;

@@ -134,6 +134,29 @@ TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
   EXPECT_EQ(again.string_or("previousInstanceId"), id);
 }
 
+TEST(operators, a_restart_begins_with_the_variables_that_its_step_found) {
+  Stage s;
+  s.post("/v1/definitions", R"({"id":"sums","name":"n","steps":[
+    {"id":"one","name":"o","type":"TRANSFORMATION","transformations":{"n":"${n + 1}","seen":"yes"},"nextStep":"two"},
+    {"id":"two","name":"t","type":"DECISION_TABLE","hitPolicy":"F","decisionTable":{"rules":[{"when":{},"outputs":{"n":"${n * 10}"}}]},"nextStep":"x"},
+    {"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"three"},
+    {"id":"three","name":"t","type":"TRANSFORMATION","transformations":{"n":"${n + 7}"},"nextStep":"e"},{"id":"e","name":"e","type":"END"}]})");
+  ASSERT_EQ(s.last_status, 201);
+  std::string id = s.start("sums", R"({"n":1})");
+  s.finish("j", R"({"done":true})");
+  EXPECT_EQ(s.variables(id), R"({"n":27,"seen":"yes","done":true})");
+  auto again = [&](const std::string& order) {
+    json::Value made = s.post(kOps + id + "/restart", order);
+    EXPECT_EQ(s.last_status, 201) << json::print(made);
+    return s.variables(std::string(made.string_or("id")));
+  };
+  EXPECT_EQ(again("{}"), R"({"n":20,"seen":"yes"})") << "from the beginning, up to the job";
+  EXPECT_EQ(again(R"({"stepId":"two"})"), R"({"n":20,"seen":"yes"})");
+  EXPECT_EQ(again(R"({"stepId":"x"})"), R"({"n":20,"seen":"yes"})");
+  EXPECT_EQ(again(R"({"stepId":"three"})"), R"({"n":27,"seen":"yes","done":true})") << "not added twice";
+  EXPECT_EQ(again(R"({"stepId":"three","variables":{"n":0}})"), R"({"n":7,"seen":"yes","done":true})");
+}
+
 TEST(operators, the_state_as_of_any_event_can_be_read) {
   Stage s;
   upload_fragile(s);

@@ -199,9 +199,7 @@ Result<std::string> incidents(Service& service, const wire::Request& request) {
   return json::print(json::object({{"items", json::Value(std::move(items))}, {"more", !found.cursor.empty()}}));
 }
 
-bool enters(const Event& e, std::string_view step) {
-  return std::any_of(e.note.facts.begin(), e.note.facts.end(), [&](const Fact& f) { return f.kind == Fact::Kind::entered && (step.empty() || f.step == step); });
-}
+bool enters(const Fact& f, std::string_view step) { return f.kind == Fact::Kind::entered && (step.empty() || f.step == step); }
 
 // The last event, not after `event` when that is given, that entered the step; without either the
 // first event of all.
@@ -209,7 +207,7 @@ const Event* restart_event(const std::vector<Event>& events, int64_t event, std:
   const Event* found = nullptr;
   for (const Event& e : events) {
     if (event && static_cast<int64_t>(e.seq) > event) break;
-    if (!enters(e, step)) continue;
+    if (std::none_of(e.note.facts.begin(), e.note.facts.end(), [&](const Fact& f) { return enters(f, step); })) continue;
     found = &e;
     if (!event && step.empty()) break;
   }
@@ -226,17 +224,23 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
   TRY(std::vector<Event> events, service.events(tenant, id));
   const Event* at = restart_event(events, event, step);
   if (!at) return fail(Code::not_found, "NO_SUCH_VISIT", "instance \"" + id + "\" never entered step \"" + step + "\"" + (event ? " before event " + std::to_string(event) : ""));
-  if (step.empty())
-    for (auto f = at->note.facts.rbegin(); f != at->note.facts.rend(); ++f)
-      if (f->kind == Fact::Kind::entered) step = f->step;
+  const std::vector<Fact>& facts = at->note.facts;
+  size_t visit = 0;  // the first step that the event entered, or the last visit to the one that was named
+  for (size_t i = facts.size(); i-- > 0;)
+    if (enters(facts[i], step)) {
+      visit = i;
+      if (!step.empty()) break;
+    }
   TRY(Instance state, service.state_at(tenant, id, at->seq));
-  StartCommand c{.definition_id = state.definition_id, .version = state.version, .business_key = state.business_key, .variables = state.variables, .at_step = step, .previous_id = id};
+  // What steps behind it did in the same event is undone.
+  json::Object variables = state.variables->object;
+  for (size_t i = facts.size(); i-- > visit;)
+    if (!facts[i].undo.empty()) undo(variables, facts[i].undo);
+  StartCommand c{.definition_id = state.definition_id, .version = state.version, .business_key = state.business_key, .at_step = facts[visit].step, .previous_id = id};
   TRY(c.reason, text_member(body, "reason"));
-  if (const json::Value* set = body.find("variables"); set && set->is_object()) {
-    json::Object merged = state.variables->object;
-    for (const json::Member& m : set->object()) merged.set(m.name, m.value);
-    c.variables = make_variables(std::move(merged));
-  }
+  if (const json::Value* set = body.find("variables"); set && set->is_object())
+    for (const json::Member& m : set->object()) variables.set(m.name, m.value);
+  c.variables = make_variables(std::move(variables));
   return c;
 }
 

@@ -2,7 +2,6 @@
 
 #include "faces/processes/decision_table.h"
 #include "faces/processes/limits.h"
-#include "json/merge.h"
 
 namespace pawl::processes {
 
@@ -43,7 +42,7 @@ void validate_decision(Step& s, Problems& out) {
 }
 
 Result<Next> merged(Walk& walk, const json::Object& outputs, const Step& step) {
-  json::merge_shallow(walk.edit(), outputs);
+  walk.set(outputs);
   return Next{Next::What::go, step.next};
 }
 

@@ -3,6 +3,7 @@
 #include "faces/processes/job.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/steps.h"
+#include "json/merge.h"
 
 namespace pawl::processes {
 
@@ -298,6 +299,11 @@ json::Object& Walk::edit() {
   return *edited_;
 }
 
+void Walk::set(const json::Object& outputs) {
+  undo_ = undo_of(variables(), outputs);
+  json::merge_shallow(edit(), outputs);
+}
+
 void Walk::settle_variables() {
   if (!edited_) return;
   instance_.variables = make_variables(std::move(*edited_));
@@ -372,7 +378,7 @@ void Walk::entered(const Token& token) {
 void Walk::ended(const Token& token, Execution status, const std::string& reason) {
   const Step& step = definition_.steps[token.step];
   facts_.push_back({.kind = Fact::Kind::ended, .ordinal = token.execution, .step_kind = step.kind, .attempt = token.attempt, .status = status, .entered = token.entered,
-                    .step = step.id, .text = reason});
+                    .step = step.id, .text = reason, .undo = std::exchange(undo_, {})});
 }
 
 void Walk::remove(uint32_t execution) {

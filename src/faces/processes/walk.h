@@ -45,6 +45,8 @@ class Walk {
   const json::Object& variables() const { return edited_ ? *edited_ : instance_.variables->object; }
   // The variables to change in place; printed once, when a job or the end of the turn needs their text.
   json::Object& edit();
+  // What a step of the engine's own gives to variables: it can be undone, for those who restart before it.
+  void set(const json::Object& outputs);
   void tell(std::string event, std::string step = {});
 
   Token* token(uint32_t execution);
@@ -94,6 +96,7 @@ class Walk {
   uint32_t end_step_ = kNoStep;
   std::string refused_{};
   std::optional<json::Object> edited_;
+  std::string undo_;  // of the step that is being entered
   size_t work_ = 0;
   std::vector<Fact> facts_;
 };
