@@ -235,10 +235,8 @@ Result<Govern> Service::parse_govern(const Doorstep& s, const Request& request, 
   if (!seeds || seeds->is_null() || out.action != "shadow") return out;
   if (!seeds->is_array()) return bad("'seed_events' is a list of events");
   TRY(Doorstep next, proposed(s, out.proposal));
-  for (const json::Value& seed : seeds->array()) {
-    TRY(SendEvent event, parse_event(next, seed));
-    out.seeds.push_back(std::move(event.event));
-  }
+  TRY(SendEvents all, parse_events(next, seeds->array()));
+  out.seeds = std::move(all.events);
   return out;
 }
 
