@@ -51,6 +51,7 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string as_utf8(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {

@@ -86,10 +86,13 @@ static Graph graph_of(const json::Value& definition) {
   return g;
 }
 
+// Where either a file or an id may be named; "-" is standard input.
+static bool is_file(const std::string& name) { return name == "-" || access(name.c_str(), R_OK) == 0; }
+
 static Result<int> render(const Args& args) {
   TRY(std::string name, word(args, 0, "a file or the id of a deployed definition"));
   json::Value definition;
-  if (access(name.c_str(), R_OK) == 0 || name == "-") {
+  if (is_file(name)) {
     TRY(definition, read_json(name));
   } else {
     TRY(auto client, client_of(args));
@@ -212,7 +215,7 @@ static Result<int> incidents(const Args& args) {
 static Result<int> dry_run(const Args& args) {
   TRY(std::string name, word(args, 0, "a file or the id of a deployed definition"));
   json::Object body;
-  if (access(name.c_str(), R_OK) == 0 || name == "-") {
+  if (is_file(name)) {
     TRY(json::Value definition, read_json(name));
     body.add("definition", std::move(definition));
   } else {

@@ -27,21 +27,7 @@ locale_t letters() {
 // What lies beyond ASCII as `change` makes it, ASCII in lower case.
 template <class Change>
 std::string each_letter(std::string_view text, Change&& change) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x80) {
-      out.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
-      ++i;
-    } else if (size_t length = utf8_length(text, i)) {
-      append_utf8(out, static_cast<uint32_t>(change(static_cast<wint_t>(character_at(text, i, length)))));
-      i += length;
-    } else {
-      out.push_back(text[i++]);
-    }
-  }
-  return out;
+  return each_character(text, [&](uint32_t c) { return c >= 0x80 ? static_cast<uint32_t>(change(static_cast<wint_t>(c))) : c >= 'A' && c <= 'Z' ? c + 32 : c; });
 }
 
 // Text of a field without a copy where there is nothing to undo.

@@ -39,18 +39,6 @@ uint32_t raised(uint32_t c) {
   return c;
 }
 
-std::string each_character(std::string_view text, uint32_t (*change)(uint32_t)) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    size_t length = utf8_length(text, i);
-    if (length) append_utf8(out, change(character_at(text, i, length)));
-    else out += text[i];
-    i += length ? length : 1;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string upper_case(std::string_view text) { return each_character(text, raised); }

@@ -164,7 +164,8 @@ bool HttpParser::target(std::string_view target) {
   }
   if (size_t hash = target.find('#'); hash != std::string_view::npos) target = target.substr(0, hash);
   // Faces keep names as JSON: one that is no text could be written and never be read again.
-  if (!is_utf8(wire::percent_decode(target, false))) {
+  bool text = target.find('%') == std::string_view::npos ? is_utf8(target) : is_utf8(wire::percent_decode(target, false));
+  if (!text) {
     bad("the path is not UTF-8 when its percent signs are undone");
     return false;
   }

@@ -12,8 +12,6 @@ namespace pawl::fuzz {
 
 namespace {
 
-constexpr Time kNow = 1'794'000'000 * kSecond;
-
 // What was printed is read again as the same.
 void json_text(BytesView bytes) {
   auto value = json::parse(bytes);

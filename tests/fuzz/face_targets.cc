@@ -14,8 +14,6 @@ namespace pawl::fuzz {
 
 namespace {
 
-constexpr Time kNow = 1'794'000'000 * kSecond;
-
 // What is accepted can be stored, read again, and walked.
 void definition(BytesView bytes) {
   auto document = json::parse(bytes);

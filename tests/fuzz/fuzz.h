@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/time.h"
 
 namespace pawl::fuzz {
+
+inline constexpr Time kNow = 1'794'000'000 * kSecond;  // whenever code under test asks
 
 struct Target {
   std::string_view name;

@@ -4,7 +4,6 @@
 
 #include <charconv>
 
-#include "base/utf8.h"
 #include "faces/lifecycle/answers.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/rules.h"
@@ -51,7 +50,7 @@ Result<source> source_of(const Request& request, source usual) {
   if (!named) return usual;
   for (size_t i = 0; i < std::size(kSources); ++i)
     if (kSources[i] == *named) return static_cast<source>(i);
-  return refuse(errc::invalid_transition, fmt::format("the source must be framework, rule, operator or component, not {}", js::quote(as_utf8(*named))));
+  return refuse(errc::invalid_transition, fmt::format("the source must be framework, rule, operator or component, not {}", js::quote(*named)));
 }
 
 js::Value linked_json(const Linked& one) {
@@ -121,7 +120,7 @@ void Face::list_instances(Request& request, Respond& respond) {
       continue;
     }
     items += fmt::format("{}{{\"id\":{},\"phase\":{},\"revision\":{},\"created\":\"{}\",\"updated\":\"{}\",\"state\":{}}}", items.empty() ? "" : ",", js::quote(found.id),
-                         js::quote(as_utf8(found.held.phase)), found.version, rfc3339(found.held.created), rfc3339(found.held.updated), state);
+                         js::quote(found.held.phase), found.version, rfc3339(found.held.created), rfc3339(found.held.updated), state);
   }
   respond(wire::json_response(200, fmt::format("{{\"instances\":[{}],\"skipped\":{},\"cursor\":{}}}", items, page.listed.skipped, js::quote(page.listed.cursor))));
 }

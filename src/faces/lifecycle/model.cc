@@ -201,8 +201,8 @@ Result<void> check_id(std::string_view text) {
   if (text.size() > limits::kIdBytes) return refuse(errc::bad_id, fmt::format("the id has {} bytes; {} are allowed", text.size(), limits::kIdBytes));
   for (char c : text)
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f || c == '*' || c == '>')
-      return refuse(errc::bad_id, fmt::format("{} has a blank, a control character, '*' or '>'", js::quote(as_utf8(text))));
-  if (!is_utf8(text)) return refuse(errc::bad_id, fmt::format("{} is not UTF-8", js::quote(as_utf8(text))));
+      return refuse(errc::bad_id, fmt::format("{} has a blank, a control character, '*' or '>'", js::quote(text)));
+  if (!is_utf8(text)) return refuse(errc::bad_id, fmt::format("{} is not UTF-8", js::quote(text)));
   return {};
 }
 

@@ -220,7 +220,7 @@ bool append_state(std::string& out, const dynamic_type& def, std::string_view by
     js::append_string(out, f.name);
     out.push_back(':');
     // A C++ program may have stored any bytes; what leaves is JSON.
-    if (f.k == kind::string) js::append_string(out, as_utf8(std::get<std::string>(v->v)));
+    if (f.k == kind::string) js::append_string(out, std::get<std::string>(v->v));
     else js::append(out, to_json(*v));
   }
   out.push_back('}');
