@@ -25,6 +25,14 @@ Result<Bytes> Blobs::put(BytesView bytes) {
   return digest;
 }
 
+Result<Bytes> Blobs::put_anew(BytesView bytes) {
+  TRY(Bytes digest, put(bytes));
+  TRY(Cell cell, turn_.read(blob_key(tenant_, digest)));
+  const Time at = static_cast<Time>(Reader(cell.value()).fixed64());
+  if (turn_.now() - at > kBlobGrace / 2) turn_.write(blob_key(tenant_, digest), encode_blob(turn_.now(), bytes));
+  return digest;
+}
+
 Result<Bytes> Blobs::get(BytesView digest) const {
   TRY(Cell cell, turn_.read(blob_key(tenant_, digest)));
   if (!cell.exists()) return fail(Code::not_found, "store.error", "missing_cas_dependency: blob " + hash_text(digest) + " is not in the store: put it first");

@@ -8,6 +8,8 @@
 
 namespace pawl::worlds {
 
+inline constexpr Time kBlobGrace = 3600 * kSecond;  // a blob just put may not be referred to yet
+
 // A blob's cell: when it was put, and the bytes.
 Bytes encode_blob(Time at, BytesView bytes);
 struct Blob {
@@ -21,6 +23,8 @@ class Blobs {
  public:
   Blobs(Turn& turn, std::string tenant) : turn_(turn), tenant_(std::move(tenant)) {}
   Result<Bytes> put(BytesView bytes);  // the digest
+  // The same by someone who has not said yet what for: garbage collection gives it as long as a new one.
+  Result<Bytes> put_anew(BytesView bytes);
   Result<Bytes> get(BytesView digest) const;
   Result<bool> has(BytesView digest) const;
 

@@ -163,7 +163,8 @@ class Tree {
     return write_leaf(all);
   }
 
-  Result<bool> walk(BytesView root, const std::function<Result<bool>(const Value&)>& visit) const {
+  Result<bool> walk(BytesView root, const VisitEntry& visit, const EnterNode& enter) const {
+    if (enter && !enter(root)) return true;
     TRY(IndexNode node, read(root));
     for (const Entry& entry : node.entries) {
       TRY(Value value, cbor::decode(entry.raw));
@@ -171,17 +172,10 @@ class Tree {
       if (!more) return false;
     }
     for (const auto& [byte, child] : node.children) {
-      TRY(bool more, walk(child, visit));
+      TRY(bool more, walk(child, visit, enter));
       if (!more) return false;
     }
     return true;
-  }
-
-  Result<void> nodes(BytesView root, const std::function<void(BytesView)>& visit) const {
-    visit(root);
-    TRY(IndexNode node, read(root));
-    for (const auto& [byte, child] : node.children) TRY_OK(nodes(child, visit));
-    return {};
   }
 
  private:
@@ -241,16 +235,11 @@ Result<std::optional<Value>> find_in_index(const IndexStore& store, BytesView ro
   return std::optional<Value>();
 }
 
-Result<void> walk_index(const IndexStore& store, BytesView root, const std::function<Result<bool>(const Value& entry)>& visit) {
+Result<void> walk_index(const IndexStore& store, BytesView root, const VisitEntry& visit, const EnterNode& enter) {
   if (root.empty()) return {};
-  TRY(bool unused, Tree(store).walk(root, visit));
+  TRY(bool unused, Tree(store).walk(root, visit, enter));
   (void)unused;
   return {};
-}
-
-Result<void> walk_nodes(const IndexStore& store, BytesView root, const std::function<void(BytesView digest)>& visit) {
-  if (root.empty()) return {};
-  return Tree(store).nodes(root, visit);
 }
 
 }  // namespace pawl::worlds

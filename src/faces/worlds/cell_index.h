@@ -32,10 +32,11 @@ struct Updated {
 };
 Result<Updated> update_index(const IndexStore& store, BytesView root, std::vector<IndexChange>& changes, size_t most_bytes);
 Result<std::optional<cbor::Value>> find_in_index(const IndexStore& store, BytesView root, BytesView key_hash);
-// All entries by key hash, until `visit` returns false.
-Result<void> walk_index(const IndexStore& store, BytesView root, const std::function<Result<bool>(const cbor::Value& entry)>& visit);
-// Every node's digest, for the garbage collector.
-Result<void> walk_nodes(const IndexStore& store, BytesView root, const std::function<void(BytesView digest)>& visit);
+// All entries by key hash, until `visit` returns false. What lies below a node is passed over when `enter` is
+// given and says so.
+using VisitEntry = std::function<Result<bool>(const cbor::Value& entry)>;
+using EnterNode = std::function<bool(BytesView digest)>;
+Result<void> walk_index(const IndexStore& store, BytesView root, const VisitEntry& visit, const EnterNode& enter = {});
 
 // A digest as CBOR writes it here: 32 integers, as the peers do.
 cbor::Value digest_array(BytesView digest);

@@ -147,6 +147,7 @@ class Engine {
 
   // receipts.cc
   Result<void> settle_receipt(const Pending& intent, Receipt receipt);
+  void keep_blobs(const Pending& intent, const Receipt& receipt);
   Result<void> check_receipt(const Pending& intent, Receipt& receipt) const;
   Result<std::optional<Event>> receipt_event(const Workflow& workflow, const Pending& intent, const Receipt& receipt) const;
   Result<void> fault(const Pending& intent, const Receipt& receipt, const Moment& moment, std::string code, std::string message);
@@ -180,7 +181,7 @@ class Engine {
   // governance.cc, shadow.cc
   Result<Proposal> proposal(uint64_t id) const;
   Result<Patch> stored_patch(const Proposal& proposal) const;
-  void save(const Proposal& proposal);
+  void save(Proposal& proposal);
   Result<void> migrate(const Loaded& next, std::vector<cbor::Value>* report);
   Result<Bytes> run_shadow(const Proposal& proposal, Loaded next, const ShadowOptions& options);
   Result<void> answer_with_stubs();
@@ -198,6 +199,7 @@ class Engine {
   Result<std::optional<Key>> take_epoch(uint64_t epoch, BytesView from, size_t& most, size_t& budget);
   Result<size_t> bring_in(const std::string& workflow, std::span<const Marked> cells, size_t& budget);
   Result<Bytes> snapshot_blob();
+  Result<void> record_snapshot();
   Result<void> replay_one(const cbor::Value& rec);
   Result<void> replay_governance(const cbor::Value& rec);
 

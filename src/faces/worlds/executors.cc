@@ -98,6 +98,21 @@ void Executors::opened(const EffectPtr& effect) {
   client_->send(std::move(*call), [this, effect, digest = intent->intent, started](Result<HttpReply> reply) { finish(*effect, digest, started, std::move(reply)); });
 }
 
+// Names in lower case, because a module looks them up; the values of one that comes twice, joined as HTTP does.
+static cbor::Value headers_value(const wire::Headers& headers) {
+  std::map<std::string, std::string> joined;
+  for (const auto& [key, value] : headers) {
+    std::string name = as_utf8(key);
+    for (char& c : name)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    auto [at, first] = joined.try_emplace(std::move(name), as_utf8(value));
+    if (!first) at->second += ", " + as_utf8(value);
+  }
+  cbor::Map out;
+  for (auto& [name, value] : joined) out.emplace_back(name, value);
+  return cbor::Value(std::move(out));
+}
+
 void Executors::finish(const Effect& effect, const Bytes& intent, Time started, Result<HttpReply> reply) {
   auto name = parse_effect_id(effect.id);
   CHECK(name.has_value());
@@ -107,9 +122,7 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started, 
     receipt.payload = cbor::canonical(cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
     return settle(effect.id, name->place, std::move(receipt));
   }
-  cbor::Map headers;
-  for (const auto& [key, value] : reply->headers) headers.emplace_back(as_utf8(key), as_utf8(value));
-  cbor::Map payload{{"status", int64_t{reply->status}}, {"headers", cbor::Value(std::move(headers))}, {"body_ref", cbor::Value()},
+  cbor::Map payload{{"status", int64_t{reply->status}}, {"headers", headers_value(reply->headers)}, {"body_ref", cbor::Value()},
                     {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(started)}, {"end_ns", static_cast<uint64_t>(service_.door().now())}}}};
   if (reply->body.empty()) {
     receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));

@@ -1,10 +1,10 @@
 // Garbage collection walks from what worlds stand on: definitions, proposals, open work, and the
-// newest snapshot with its indexes and states. Inside values it follows typed hashes and blob edges,
-// never bytes that merely look like one.
+// snapshots that are kept with their indexes and states. Inside values it follows typed hashes and blob
+// edges, never bytes that merely look like one.
 
-#include <set>
 #include <unordered_set>
 
+#include "faces/worlds/air/hashes.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/program.h"
 
@@ -15,57 +15,36 @@ using cbor::Value;
 
 class Marker {
  public:
-  Marker(Turn& turn, const std::string& tenant) : turn_(turn), tenant_(tenant), blobs_(turn, tenant) {}
+  Marker(Turn& turn, const std::string& tenant, const Builtins& builtins) : turn_(turn), builtins_(builtins), blobs_(turn, tenant) {}
 
   bool marked(BytesView digest) const { return seen_.contains(Bytes(digest)); }
 
-  Result<void> world(const Place& place, const World& world, const Builtins& builtins) {
-    TRY(auto loaded, turn_.read_as<Loaded>(air_key(place), [&](BytesView in) { return decode_bundle(in, builtins); }));
+  Result<void> world(const Place& place, const World& world) {
+    TRY(auto loaded, turn_.read_as<Loaded>(air_key(place), [&](BytesView in) { return decode_bundle(in, builtins_); }));
     if (!loaded) return {};
-    mark_text(loaded->hash);
-    for (const Node& node : loaded->nodes) mark_text(node_hash(node));
-    for (const auto& [name, module] : loaded->modules) mark_text(module.def.artifact);
-    mark_text(world.snapshot_ref);
-    const IndexStore store{[&](BytesView digest) { return blobs_.get(digest); }, [](BytesView) -> Result<Bytes> { return Bytes(); }};
-    std::set<std::pair<std::string, Bytes>> cells, instances;
-    TRY_OK(roots_of(world.snapshot_ref, cells, instances));
-    for (const auto& [name, roots] : world.roots) cells.emplace(name, roots.cells), instances.emplace(name, roots.instances);
-    for (const auto& [name, root] : instances) TRY_OK(walk_nodes(store, root, [&](BytesView digest) { seen_.emplace(digest); }));
-    for (const auto& [name, root] : cells) {
-      TRY_OK(walk_nodes(store, root, [&](BytesView digest) { seen_.emplace(digest); }));
-      const Workflow* workflow = loaded->workflow(name);
-      TRY_OK(walk_index(store, root, [&](const Value& entry) -> Result<bool> {
-        TRY(Bytes state, parse_digest_array(entry.find("state_hash")));
-        seen_.insert(state);
-        TRY(Bytes bytes, blobs_.get(state));
-        auto value = cbor::decode(bytes);
-        if (value && workflow) typed(*value, *workflow->state, loaded->schemas);
-        return true;
-      }));
+    definitions(*loaded);
+    manifests_[loaded->hash] = loaded;
+    TRY(Bytes newest, parse_hash(world.snapshot_ref));
+    TRY_OK(snapshot(newest));
+    // Those run ahead while another snapshot is made.
+    for (const auto& [name, roots] : world.roots) {
+      TRY_OK(cells(*loaded, name, roots.cells));
+      TRY_OK(instances(roots.instances));
     }
     // What changed since the snapshot refers to blobs as well.
     TRY_OK(turn_.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
-      const Workflow* workflow = loaded->workflow(cell_at(place, at).workflow);
       auto instance = decode_instance(cell.value());
-      auto value = instance && instance->state ? cbor::decode(*instance->state) : Result<Value>(Value());
-      if (value && workflow) typed(*value, *workflow->state, loaded->schemas);
+      if (instance && instance->state) state(*loaded, cell_at(place, at).workflow, *instance->state);
       return true;
     }));
-    TRY_OK(turn_.scan(pending_prefix(place), [&](BytesView, const Cell& cell) {
-      auto intent = decode_pending(cell.value());
-      const DeclaredEffect* effect = intent ? loaded->effect(intent->identity.effect) : nullptr;
-      TypePtr type = effect ? loaded->schemas.find(effect->def.params) : nullptr;
-      auto value = intent ? cbor::decode(intent->params) : Result<Value>(Value());
-      if (type && value) typed(*value, *type, loaded->schemas);
-      return true;
-    }));
+    TRY_OK(turn_.scan(pending_prefix(place), [&](BytesView, const Cell& cell) { return pending(*loaded, cell.value()), true; }));
     std::vector<Proposal> proposals;
     TRY_OK(turn_.scan(proposals_prefix(place), [&](BytesView, const Cell& cell) {
       if (auto p = decode_proposal(cell.value())) proposals.push_back(std::move(*p));
       return true;
     }));
-    for (const Proposal& p : proposals) TRY_OK(proposal(p));
-    return {};
+    for (const Proposal& p : proposals) TRY_OK(proposal(p, world));
+    return records(place);
   }
 
   // Edges lead on to what their blobs refer to.
@@ -87,25 +66,128 @@ class Marker {
   }
 
  private:
-  // What may still be applied keeps what it would run by: definitions, given or in the store, and modules.
-  Result<void> proposal(const Proposal& p) {
+  // What the records that are kept need to be run again from: older snapshots, and what effects read.
+  Result<void> records(const Place& place) {
+    std::vector<Bytes> snapshots;
+    TRY_OK(turn_.scan(snapshots_prefix(place), [&](BytesView, const Cell& cell) { return snapshots.emplace_back(cell.value()), true; }));
+    for (const Bytes& digest : snapshots) {
+      auto whole = snapshot(digest);
+      // A blob that was lost before is no reason to keep everything else.
+      if (!whole && whole.error().code != Code::not_found) return whole;
+    }
+    return turn_.scan(reads_prefix(place), [&](BytesView, const Cell& cell) {
+      for (BytesView left = cell.value(); left.size() >= sizeof(Digest); left.remove_prefix(sizeof(Digest))) mark(Bytes(left.substr(0, sizeof(Digest))));
+      return true;
+    });
+  }
+
+  Result<void> snapshot(const Bytes& digest) {
+    seen_.insert(digest);
+    if (!walked_.insert(digest).second) return {};
+    TRY(Bytes bytes, blobs_.get(digest));
+    TRY(Value blob, cbor::decode(bytes));
+    const Value* manifest = blob.find("manifest_hash");
+    TRY(std::shared_ptr<const Loaded> loaded, loaded_by(manifest && manifest->is_bytes() ? hash_text(manifest->bytes()) : std::string()));
+    definitions(*loaded);
+    for (const auto& [workflow, root] : roots_of(blob, "workflow_index_roots")) TRY_OK(cells(*loaded, workflow, root));
+    for (const auto& [workflow, root] : roots_of(blob, "workflow_instance_roots")) TRY_OK(instances(root));
+    if (const Value* open = blob.find("pending_workflow_receipts"); open && open->is_array())
+      for (const Value& item : open->array()) pending(*loaded, item.bytes());
+    return {};
+  }
+
+  static std::vector<std::pair<std::string, Bytes>> roots_of(const Value& blob, std::string_view field) {
+    std::vector<std::pair<std::string, Bytes>> out;
+    const Value* list = blob.find(field);
+    if (!list || !list->is_array()) return out;
+    for (const Value& root : list->array()) {
+      if (!root.is_array() || root.array().size() != 2 || !root.array()[0].is_text()) continue;
+      if (auto at = parse_digest_array(&root.array()[1])) out.emplace_back(root.array()[0].text(), std::move(*at));
+    }
+    return out;
+  }
+
+  // A manifest that a snapshot names, from the store.
+  Result<std::shared_ptr<const Loaded>> loaded_by(const std::string& hash) {
+    auto& known = manifests_[hash];
+    if (known) return known;
+    TRY(Value manifest, stored(hash));
+    TRY(Manifest parsed, parse_manifest(plain_json(manifest)));
+    TRY(Loaded loaded, load(std::move(parsed), [&](const std::string& node) -> Result<Node> {
+      TRY(Value value, stored(node));
+      return parse_node(plain_json(value));
+    }, builtins_));
+    return known = std::make_shared<const Loaded>(std::move(loaded));
+  }
+
+  Result<Value> stored(const std::string& hash) {
+    TRY(Bytes digest, parse_hash(hash));
+    TRY(Bytes bytes, blobs_.get(digest));
+    return cbor::decode(bytes);
+  }
+
+  void definitions(const Loaded& loaded) {
+    mark_text(loaded.hash);
+    for (const Node& node : loaded.nodes) mark_text(node_hash(node));
+    for (const auto& [name, module] : loaded.modules) mark_text(module.def.artifact);
+  }
+
+  // Snapshots share most of their nodes: each is walked once for a definition of its workflow.
+  Result<void> cells(const Loaded& loaded, const std::string& name, BytesView root) {
+    const Workflow* workflow = loaded.workflow(name);
+    auto enter = [&](BytesView digest) {
+      seen_.emplace(digest);
+      return walked_.insert(Bytes(digest).append(workflow ? workflow->hash : std::string())).second;
+    };
+    return walk_index(store_, root, [&](const Value& entry) -> Result<bool> {
+      TRY(Bytes digest, parse_digest_array(entry.find("state_hash")));
+      seen_.insert(digest);
+      TRY(Bytes bytes, blobs_.get(digest));
+      state(loaded, name, bytes);
+      return true;
+    }, enter);
+  }
+
+  Result<void> instances(BytesView root) {
+    auto enter = [&](BytesView digest) {
+      seen_.emplace(digest);
+      return walked_.emplace(digest).second;
+    };
+    return walk_index(store_, root, [](const Value&) -> Result<bool> { return true; }, enter);
+  }
+
+  void state(const Loaded& loaded, const std::string& name, BytesView bytes) {
+    const Workflow* workflow = loaded.workflow(name);
+    auto value = cbor::decode(bytes);
+    if (workflow && value) hashes(*value, *workflow->state, loaded);
+  }
+
+  void pending(const Loaded& loaded, BytesView bytes) {
+    auto intent = decode_pending(bytes);
+    const DeclaredEffect* effect = intent ? loaded.effect(intent->identity.effect) : nullptr;
+    const TypePtr type = effect ? loaded.schemas.find(effect->def.params) : nullptr;
+    auto value = intent ? cbor::decode(intent->params) : Result<Value>(Value());
+    if (type && value) hashes(*value, *type, loaded);
+  }
+
+  // What may still be applied keeps what it would run by: definitions, given or in the store, and modules. So
+  // does what was applied while its records are kept, and of what was rejected then its definitions.
+  Result<void> proposal(const Proposal& p, const World& world) {
     mark_text(p.patch_hash);
-    if (p.state == ProposalState::applied || p.state == ProposalState::rejected) return {};
-    TRY(Bytes digest, parse_hash(p.patch_hash));
-    auto bytes = blobs_.get(digest);
-    auto value = bytes ? cbor::decode(*bytes) : Result<Value>(fail(bytes.error()));
+    const bool over = p.state == ProposalState::applied || p.state == ProposalState::rejected;
+    if (over && p.height < world.retained_from) return {};
+    auto value = stored(p.patch_hash);
     auto patch = value ? parse_patch(plain_json(*value)) : Result<Patch>(fail(value.error()));
     if (!patch) return {};
-    for (const Node& node : patch->nodes) module(node);
-    for (const Ref& ref : patch->manifest.modules) {
-      auto at = parse_hash(ref.hash);
-      auto stored = at ? blobs_.get(*at) : Result<Bytes>(fail(at.error()));
-      auto body = stored ? cbor::decode(*stored) : Result<Value>(fail(stored.error()));
-      if (auto node = body ? parse_node(plain_json(*body)) : Result<Node>(fail(body.error()))) module(*node);
-    }
     const Manifest& m = patch->manifest;
     for (const std::vector<Ref>* refs : {&m.schemas, &m.modules, &m.workflows, &m.effects, &m.secrets})
       for (const Ref& ref : *refs) mark_text(ref.hash);
+    if (p.state == ProposalState::rejected) return {};
+    for (const Node& node : patch->nodes) module(node);
+    for (const Ref& ref : m.modules) {
+      auto body = stored(ref.hash);
+      if (auto node = body ? parse_node(plain_json(*body)) : Result<Node>(fail(body.error()))) module(*node);
+    }
     return {};
   }
 
@@ -113,26 +195,11 @@ class Marker {
     if (const auto* m = std::get_if<ModuleDef>(&node)) mark_text(m->artifact);
   }
 
-  // The roots that the newest snapshot names: those of the world run ahead while another is made.
-  Result<void> roots_of(std::string_view ref, std::set<std::pair<std::string, Bytes>>& cells, std::set<std::pair<std::string, Bytes>>& instances) {
-    TRY(Bytes digest, parse_hash(ref));
-    TRY(Bytes bytes, blobs_.get(digest));
-    TRY(Value blob, cbor::decode(bytes));
-    for (const auto& [field, into] : {std::pair("workflow_index_roots", &cells), std::pair("workflow_instance_roots", &instances)}) {
-      const Value* list = blob.find(field);
-      if (!list || !list->is_array()) continue;
-      for (const Value& root : list->array()) {
-        if (!root.is_array() || root.array().size() != 2 || !root.array()[0].is_text()) continue;
-        TRY(Bytes at, parse_digest_array(&root.array()[1]));
-        into->emplace(root.array()[0].text(), std::move(at));
-      }
-    }
-    return {};
-  }
-
   void mark_text(std::string_view hash) {
-    auto digest = parse_hash(hash);
-    if (digest && seen_.insert(*digest).second) fresh_.push_back(std::move(*digest));
+    if (auto digest = parse_hash(hash)) mark(std::move(*digest));
+  }
+  void mark(Bytes digest) {
+    if (seen_.insert(digest).second) fresh_.push_back(std::move(digest));
   }
 
   // A workspace's tree leads to its files, directories and annotations.
@@ -145,32 +212,18 @@ class Marker {
     return true;
   }
 
-  void typed(const Value& value, const Type& type, const Schemas& schemas) {
-    auto resolved = schemas.resolve(type);
-    if (!resolved) return;
-    const Type& t = **resolved;
-    if (t.form == Form::hash && value.is_text()) return mark_text(value.text());
-    if (t.form == Form::option && !value.is_null()) return typed(value, *t.item, schemas);
-    if (value.is_array() && (t.form == Form::list || t.form == Form::set))
-      for (const Value& item : value.array()) typed(item, *t.item, schemas);
-    if (t.form == Form::variant) {
-      const Field* arm = t.find(value.text_or("$tag"));
-      const Value* inner = value.find("$value");
-      if (arm && inner) typed(*inner, *arm->type, schemas);
-    }
-    if (!value.is_map()) return;
-    for (const auto& [key, item] : value.map()) {
-      if (t.form == Form::map) typed(key, *t.key, schemas), typed(item, *t.item, schemas);
-      const Field* field = t.form == Form::record && key.is_text() ? t.find(key.text()) : nullptr;
-      if (field) typed(item, *field->type, schemas);
-    }
+  void hashes(const Value& value, const Type& type, const Loaded& loaded) {
+    each_hash(value, type, loaded.schemas, [this](const std::string& hash) { mark_text(hash); });
   }
 
   Turn& turn_;
-  const std::string& tenant_;
+  const Builtins& builtins_;
   Blobs blobs_;
-  std::unordered_set<Bytes> seen_;
-  std::vector<Bytes> fresh_;
+  const IndexStore store_{[this](BytesView digest) { return blobs_.get(digest); }, [](BytesView) -> Result<Bytes> { return Bytes(); }};
+  std::map<std::string, std::shared_ptr<const Loaded>> manifests_;
+  std::unordered_set<Bytes> seen_;    // is kept
+  std::unordered_set<Bytes> walked_;  // snapshots and nodes, each for a definition
+  std::vector<Bytes> fresh_;          // is kept, and was not looked into yet
 };
 
 }  // namespace
@@ -181,8 +234,8 @@ Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const B
     if (auto world = decode_world(cell.value())) worlds.push_back(std::move(*world));
     return true;
   }));
-  Marker marker(turn, tenant);
-  for (const World& world : worlds) TRY_OK(marker.world({tenant, world.id}, world, builtins));
+  Marker marker(turn, tenant, builtins);
+  for (const World& world : worlds) TRY_OK(marker.world({tenant, world.id}, world));
   TRY_OK(marker.follow_edges());
   Collected out;
   std::vector<Key> gone;

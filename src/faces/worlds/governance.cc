@@ -42,7 +42,10 @@ Result<Proposal> Engine::proposal(uint64_t id) const {
   return decode_proposal(cell.value());
 }
 
-void Engine::save(const Proposal& p) { turn_.write(proposal_key(place_, p.id), encode(p)); }
+void Engine::save(Proposal& p) {
+  p.height = head_.height;
+  turn_.write(proposal_key(place_, p.id), encode(p));
+}
 
 Result<Patch> Engine::compile(const json::Value& document) const { return compile_patch(document, loaded_->manifest); }
 

@@ -134,6 +134,30 @@ TEST_F(Governance, proposals_outlive_snapshots_and_forks_follow_an_apply) {
   EXPECT_EQ(stage.dump("f"), stage.dump("w"));
 }
 
+TEST_F(Governance, a_fork_before_or_over_an_apply_finds_its_definitions_after_garbage_is_collected) {
+  const uint64_t before = stage.head("w").height;
+  ASSERT_TRUE(propose(add));
+  ASSERT_TRUE(act("shadow", 0));
+  ASSERT_TRUE(act("approve", 0));
+  ASSERT_TRUE(act("apply", 0));
+  const uint64_t applied = stage.head("w").height;
+  ASSERT_TRUE(propose(R"({"set_manifest_refs":{"remove":[{"kind":"defschema","name":"t/New@1"}]}})"));
+  ASSERT_TRUE(act("shadow", 1));
+  ASSERT_TRUE(act("approve", 1));
+  ASSERT_TRUE(act("apply", 1));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  Bytes no_grace;
+  Writer(no_grace).sint(0);
+  stage.clock += kSecond;
+  ASSERT_TRUE(stage.say("collect", no_grace));
+  for (uint64_t height : {before, applied, stage.head("w").height}) {
+    const std::string id = "f" + std::to_string(height);
+    auto r = stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":")" + id + R"(","height":)" + std::to_string(height) + "}");
+    EXPECT_EQ(r.status, 201) << r.body;
+    EXPECT_EQ(stage.send(id, "t/New@1", Value(7)).has_value(), height == applied);
+  }
+}
+
 // A state schema that grows a field, with and without a module that knows how.
 struct Migrating final : NativeModule {
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override {

@@ -40,6 +40,12 @@ inline Key pending_prefix(const Place& p) { return prefix({kProgram, p.tenant, "
 inline Key pending_key(const Place& p, BytesView intent) { return pending_prefix(p).append(intent); }
 inline Key queued_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "q"}); }
 inline Key queued_key(const Place& p, uint64_t n) { return queued_prefix(p).append(ordered64(n)); }
+// Snapshots whose records are kept, by height: their digests.
+inline Key snapshots_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "s"}); }
+inline Key snapshot_key(const Place& p, uint64_t height) { return snapshots_prefix(p).append(ordered64(height)); }
+// Blobs that a receipt speaks of, or that the engine read to give it, by its height: their digests, one after the other.
+inline Key reads_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "r"}); }
+inline Key reads_key(const Place& p, uint64_t height) { return reads_prefix(p).append(ordered64(height)); }
 inline Key proposals_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "g"}); }
 inline Key proposal_key(const Place& p, uint64_t id) { return proposals_prefix(p).append(ordered64(id)); }
 

@@ -25,6 +25,7 @@ struct Put {
     w.uint(list.size());
     for (const T& item : list) fields(*this, item);
   }
+  void later(const uint64_t& v) { w.uint(v); }
   void operator()(const std::map<std::string, World::Roots>& roots) {
     w.uint(roots.size());
     for (const auto& [name, r] : roots) w.str(name), w.str(r.cells), w.str(r.instances);
@@ -48,6 +49,10 @@ struct Get {
   void operator()(std::vector<T>& list) {
     list.resize(r.count());
     for (T& item : list) fields(*this, item);
+  }
+  // A last field that older cells lack.
+  void later(uint64_t& v) {
+    if (!r.done()) v = r.uint();
   }
   void operator()(std::map<std::string, World::Roots>& roots) {
     for (size_t n = r.count(); n > 0 && r.ok(); --n) {
@@ -84,7 +89,7 @@ void fields(F& f, T& v) {
   f(v.requested_key), f(v.issuer_ref), f(v.emitted_at_seq), f(v.module_version);
 }
 template <class F, Like<Proposal> T>
-void fields(F& f, T& v) { f(v.id), f(v.state), f(v.patch_hash), f(v.description), f(v.described), f(v.approver), f(v.manifest_hash), f(v.report); }
+void fields(F& f, T& v) { f(v.id), f(v.state), f(v.patch_hash), f(v.description), f(v.described), f(v.approver), f(v.manifest_hash), f(v.report), f.later(v.height); }
 template <class F, Like<Queued> T>
 void fields(F& f, T& v) {
   f(v.workflow), f(v.key), f(v.event.schema), f(v.event.value), f(v.event.key);

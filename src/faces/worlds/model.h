@@ -103,6 +103,7 @@ struct Proposal {
   std::string approver{};
   std::string manifest_hash{};  // of the manifest it leads to
   Bytes report{};               // of its last shadow, canonical CBOR
+  uint64_t height = 0;          // of its newest record
 };
 
 // A delivery that waits for a further turn.

@@ -244,7 +244,7 @@ Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
 
 Result<Bytes> WorldsProgram::put_blob(Turn& turn, const Input& input) const {
   Blobs blobs(turn, input.caller.tenant);
-  TRY(Bytes digest, blobs.put(input.body));
+  TRY(Bytes digest, blobs.put_anew(input.body));
   return json::print(json::object({{"hash", hash_text(digest)}, {"size", uint64_t{input.body.size()}}}));
 }
 

@@ -126,7 +126,6 @@ class WorldsProgram final : public Program {
 struct Collected {
   size_t kept = 0, erased = 0, young = 0;
 };
-inline constexpr Time kBlobGrace = 3600 * kSecond;  // a blob just put may not be referred to yet
 Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const Builtins& builtins, Time grace);
 
 // The JSON of a governance action's outcome.

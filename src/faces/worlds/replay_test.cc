@@ -319,6 +319,70 @@ TEST_F(Replay, garbage_is_what_nothing_leads_to) {
   EXPECT_EQ(stage.log(id, "t/main@1", key_of("a")), std::vector<std::string>{"Do"});
 }
 
+// What records that are kept need is none either: a fork at any height runs them again.
+struct Collected : Replay {
+  void SetUp() override { ASSERT_TRUE(stage.create("w", test_air())); }
+  void collect() {
+    Bytes none;
+    Writer(none).sint(0);
+    stage.clock += kSecond;
+    auto collected = stage.say("collect", none);
+    ASSERT_TRUE(collected) << collected.error().message;
+  }
+  void compact(uint64_t through) { EXPECT_EQ(stage.http("POST", "/v1/worlds/w/compact", R"({"through":)" + std::to_string(through) + "}").status, 200); }
+  std::vector<std::string> log(const std::string& world) { return stage.log(world, "t/main@1", key_of("a")); }
+  bool kept(const std::string& hash) { return stage.read(blob_key("t", *parse_hash(hash)))->exists(); }
+  uint64_t height() { return stage.head("w").height; }
+};
+
+TEST_F(Collected, an_older_snapshot_is_kept_while_its_record_is) {
+  ASSERT_TRUE(go("a"));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  const uint64_t then = height();
+  const std::string old(stage.say("snapshot", "w")->string_or("snapshot_ref"));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(go("a"));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  collect();
+  EXPECT_EQ(log(fork(then)).size(), 1u);
+  EXPECT_EQ(log(fork(then + 3)).size(), 3u);
+  EXPECT_TRUE(kept(old));
+}
+
+TEST_F(Collected, compaction_gives_old_snapshots_away) {
+  ASSERT_TRUE(go("a"));
+  const std::string old(stage.say("snapshot", "w")->string_or("snapshot_ref"));
+  ASSERT_TRUE(go("a"));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  compact(height() - 2);
+  collect();
+  EXPECT_FALSE(kept(old));
+  EXPECT_EQ(log(fork(height())).size(), 2u);
+}
+
+TEST_F(Collected, what_an_effect_read_is_kept_while_its_record_is) {
+  const std::string blob(stage.say("put_blob", "hello")->string_or("hash"));
+  StepOutput get = output({"g"}, {{"sys/blob.get@1", cbor::encode(cbor::Map{{"blob_ref", blob}}), {}, {}}});
+  ASSERT_TRUE(go("a", get));
+  const uint64_t then = height();
+  collect();
+  fork(then);
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  collect();
+  fork(then);
+  EXPECT_TRUE(kept(blob));
+}
+
+TEST_F(Collected, a_blob_that_is_put_again_is_young_again) {
+  const std::string blob(stage.say("put_blob", "hello")->string_or("hash"));
+  stage.clock += 2 * kBlobGrace;
+  ASSERT_TRUE(stage.say("put_blob", "hello"));
+  ASSERT_TRUE(stage.say("collect", {}));
+  EXPECT_TRUE(kept(blob));
+  stage.clock += 2 * kBlobGrace;
+  ASSERT_TRUE(stage.say("collect", {}));
+  EXPECT_FALSE(kept(blob));
+}
+
 // case 184
 TEST_F(Replay, compaction_drops_a_prefix_and_heights_go_on) {
   ASSERT_TRUE(stage.create("w", test_air()));

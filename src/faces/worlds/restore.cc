@@ -76,10 +76,10 @@ Result<void> Engine::restore(std::string_view ref) {
   TRY(const cbor::Array* proposals, list_of(blob, "proposals"));
   for (const Value& item : *proposals) {
     TRY(Proposal p, decode_proposal(item.bytes()));
-    save(p);
+    turn_.write(proposal_key(place_, p.id), encode(p));
   }
   // The snapshot's own record has this height.
-  return record(snapshot_record({std::string(ref), world_->manifest_hash, head_.height, head_.logical_now}), {{"s", {}}});
+  return record_snapshot();
 }
 
 Result<void> Engine::replay(uint64_t until) {

@@ -185,8 +185,15 @@ Result<std::string> Engine::snapshot() {
   World& world = edit();
   world.snapshot_ref = hash_text(digest);
   world.snapshot_height = head_.height;
-  TRY_OK(record(snapshot_record({world_->snapshot_ref, world_->manifest_hash, head_.height, head_.logical_now}), {{"s", {}}}));
+  TRY_OK(record_snapshot());
   return world_->snapshot_ref;
+}
+
+// At the height that the newest snapshot has.
+Result<void> Engine::record_snapshot() {
+  TRY(Bytes digest, parse_hash(world_->snapshot_ref));
+  turn_.write(snapshot_key(place_, head_.height), digest);
+  return record(snapshot_record({world_->snapshot_ref, world_->manifest_hash, head_.height, head_.logical_now}), {{"s", {}}});
 }
 
 Result<void> Engine::compact(uint64_t through) {
@@ -195,6 +202,15 @@ Result<void> Engine::compact(uint64_t through) {
   if (through + 1 <= world_->retained_from) return {};
   turn_.note(encode_compaction(place_, world_->retained_from, through + 1));
   edit().retained_from = through + 1;
+  // What those records stood on is nothing to keep any more.
+  std::vector<Key> gone;
+  for (const Key& lead : {snapshots_prefix(place_), reads_prefix(place_)})
+    TRY_OK(turn_.scan(lead, [&](BytesView at, const Cell&) {
+      const bool old = read_ordered64(at.substr(lead.size())) <= through;
+      if (old) gone.emplace_back(at);
+      return old;
+    }));
+  for (const Key& key : gone) turn_.erase(key);
   return {};
 }
 

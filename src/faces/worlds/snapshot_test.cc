@@ -50,7 +50,7 @@ struct Snapshots : CaseTest {
       const IndexStore store{[&](BytesView digest) { return blobs.get(digest); }, [](BytesView) -> Result<Bytes> { return Bytes(); }};
       TRY(auto w, turn.read_as<World>(world_key({"t", world}), decode_world));
       for (const auto& [name, roots] : w->roots)
-        for (const Bytes& root : {roots.cells, roots.instances}) TRY_OK(walk_nodes(store, root, [&](BytesView) { ++n; }));
+        for (const Bytes& root : {roots.cells, roots.instances}) TRY_OK(walk_index(store, root, [](const Value&) -> Result<bool> { return true; }, [&](BytesView) { return ++n, true; }));
       return Bytes();
     });
     CHECK(counted);

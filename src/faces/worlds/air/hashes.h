@@ -1,0 +1,13 @@
+#pragma once
+// What a value refers to: the hashes in it, where its type says that they are some.
+
+#include <functional>
+
+#include "cbor/cbor.h"
+#include "faces/worlds/air/type.h"
+
+namespace pawl::worlds {
+
+void each_hash(const cbor::Value& value, const Type& type, const Schemas& schemas, const std::function<void(const std::string& hash)>& visit);
+
+}  // namespace pawl::worlds
