@@ -58,6 +58,12 @@ class Server:
         done = subprocess.run([PAWL, 'verify', '--data', self.folder], capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
+    def stop_and_verify(self):
+        """The problems that a stopped server and its journal have: the exit code is not 0, the journal run again differs."""
+        ended = self.stop()
+        code, text = self.verify()
+        return ([f'the server ended with {ended}: {self.tail()}'] if ended else []) + ([f'verify: {text}'] if code else [])
+
     def __enter__(self):
         return self.start()
 
@@ -70,6 +76,14 @@ class Server:
     def clean(self):
         if self.own:
             shutil.rmtree(self.data, ignore_errors=True)
+
+
+def report(problems, summary):
+    """Says them, and what was done; the exit code."""
+    for p in problems[:20]:
+        print('FAIL', p)
+    print(f'{summary}, {len(problems)} problems')
+    return 1 if problems else 0
 
 
 def call(base, method, path, body=None, headers=None, timeout=30):

@@ -170,14 +170,8 @@ def main():
             written += len(load.created) + len(load.bred) + load.pairs % 1000000
             if not load.created or not load.bred or not load.pairs:
                 problems.append(f'round {round} did not load everything: {len(load.created)} {len(load.bred)} {load.pairs}')
-        s.stop()
-        code, text = s.verify()
-        if code:
-            problems.append('verify: ' + text)
-    for p in problems[:20]:
-        print('FAIL', p)
-    print(f'{written} transactions over three crashes, {len(problems)} problems')
-    return 1 if problems else 0
+        problems += s.stop_and_verify()
+    return live.report(problems, f'{written} transactions over three crashes')
 
 
 if __name__ == '__main__':

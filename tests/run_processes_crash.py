@@ -101,14 +101,10 @@ def main():
             fired = [row['StepID'] for row in got['items']].count('n')
             if fired != 1:
                 problems.append(f'the timer of {instance} fired {fired} times')
-        s.stop()
-        code, text = s.verify()
-        if code:
-            problems.append('verify: ' + text)
-    for p in problems[:20]:
-        print('FAIL', p)
-    print(f'{started} starts and {len(timers)} timers over five crashes, {len(problems)} problems')
-    return 1 if problems or not started else 0
+        problems += s.stop_and_verify()
+    if not started:
+        problems.append('nothing was started')
+    return live.report(problems, f'{started} starts and {len(timers)} timers over five crashes')
 
 
 if __name__ == '__main__':

@@ -163,9 +163,8 @@ def requests_go_out_and_come_back(peer):
         check(w.wait_receipts(11)[-1]['status'] == 'timeout', f'no answer in time is a timeout: {w.journal("effect_receipt")[-1]["status"]}')
         Peer.hold.set()
         secrets_reach_only_the_executor(s, w)
-        s.stop()
-        code, text = s.verify()
-        check(code == 0, 'verify: ' + text)
+        wrong = s.stop_and_verify()
+        check(not wrong, str(wrong))
 
 
 def secrets_reach_only_the_executor(s, w):
@@ -339,9 +338,8 @@ def killed_between_records():
         check(len(offered) == len(set(offered)) and set(offered) == opened - set(answered), 'what is open is not what is offered, once each')
         status, fork = w.call('POST', '/fork', {'world_id': 'k2'})
         check(status == 201, f'the journal runs again to the same bytes: {fork}')
-        s.stop()
-        code, text = s.verify()
-        check(code == 0, 'verify: ' + text)
+        wrong = s.stop_and_verify()
+        check(not wrong, str(wrong))
         print(f'{len(said)} events, {len(settled)} receipts, {len(records)} records over five crashes')
 
 
@@ -410,9 +408,8 @@ def killed_inside_a_snapshot():
             path = f'/state/w/main@1?key_b64={key_b64(f"c{i}")}'
             here, there = w.call('GET', path)[1], live.call(s.base, 'GET', '/v1/worlds/after' + path)[1]
             check(here.get('state_b64') == there.get('state_b64') == b64(cbor(f'last-{i}')), f'cell c{i} is as it was: {here} {there}')
-        s.stop()
-        code, text = s.verify()
-        check(code == 0, 'verify: ' + text)
+        wrong = s.stop_and_verify()
+        check(not wrong, str(wrong))
         print(f'{finished_alone} snapshots went on after a crash; {n} rounds of requests while one was taken')
 
 

@@ -183,7 +183,7 @@ static Result<int> run_restore(const Args& args) {
 
 static Result<int> run_checkpoint(const Args& args) {
   Programs programs;
-  TRY(Opened opened, open_data(data_of(args)));
+  TRY(Stores opened, open_data(data_of(args)));
   ProgressLine line("replaying");
   TRY(Replayed replayed, replay(*opened.journal, *opened.rows, programs.all(), [&](Seq n, Seq total) { line.update(n, total); }));
   std::string folder = fmt::format("{}/checkpoints/{:020}", data_of(args), replayed.last);

@@ -53,7 +53,7 @@ Result<void> Host::open() {
     listeners.push_back(address);
   }
   TRY_OK(server::check_exposure(authenticator_->mode(), config_.boolean("insecure"), listeners));
-  TRY(Opened opened, open_data(config_.text("data")));
+  TRY(Stores opened, open_data(config_.text("data")));
   for (const auto& note : opened.notes) log(Level::warn, note);
   ShardOptions options;
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");

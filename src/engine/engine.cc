@@ -1,44 +1,14 @@
 #include "pawl/engine.h"
 
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <fstream>
-
 #include "engine/parts.h"
 #include "faces/lifecycle/refuse.h"
 #include "kernel/verify.h"
+#include "storage/data_folder.h"
 #include "storage/memory.h"
-#include "storage/open.h"
 
 namespace pawl {
 
-namespace fs = std::filesystem;
-
 namespace {
-
-// The same line that the server writes and checks.
-constexpr std::string_view kFormat = "pawl data 1, 1 shard";
-
-Result<void> prepare_folder(const std::string& data) {
-  std::error_code ec;
-  if (!fs::exists(data + "/FORMAT", ec)) {
-    if (fs::exists(data, ec) && !fs::is_empty(data, ec))
-      return fail(Code::invalid, "NOT_A_DATA_DIR", fmt::format("{} is not empty and holds no FORMAT file: choose another data directory", data));
-    fs::create_directories(data, ec);
-    std::ofstream(data + "/FORMAT") << kFormat << "\n";
-  }
-  std::ifstream in(data + "/FORMAT");
-  std::string line;
-  std::getline(in, line);
-  if (line != kFormat) return fail(Code::invalid, "DATA_FORMAT", fmt::format("{}/FORMAT says '{}' and this library reads '{}'", data, line, kFormat));
-  return {};
-}
-
-struct Stores {
-  std::unique_ptr<Journal> journal;
-  std::unique_ptr<Rows> rows;
-};
 
 Result<Stores> open_stores(const EngineOptions& options) {
   Stores out;
@@ -47,23 +17,7 @@ Result<Stores> open_stores(const EngineOptions& options) {
     out.rows = std::make_unique<MemoryRows>();
     return out;
   }
-  TRY_OK(prepare_folder(options.data));
-  JournalOptions journal;
-  journal.folder = options.data + "/journal";
-  journal.unflushed = options.unflushed;
-  TRY(out.journal, open_journal(journal));
-  RowsOptions rows;
-  rows.folder = options.data + "/rows";
-  auto opened = open_rows(rows);
-  if (!opened && opened.error().code == Code::corrupt) {
-    // Rows are derived: the journal gives them back.
-    std::error_code ec;
-    fs::remove_all(rows.folder, ec);
-    opened = open_rows(rows);
-  }
-  if (!opened) return fail(std::move(opened.error()));
-  out.rows = std::move(*opened);
-  return out;
+  return open_data(options.data, {.unflushed = options.unflushed});
 }
 
 Result<std::unique_ptr<Engine::Parts>> open_parts(EngineOptions options) {

@@ -1,0 +1,90 @@
+#include "storage/data_folder.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "storage/disk.h"
+
+namespace pawl {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kFormat = "pawl data 1, 1 shard";
+constexpr char kFormatFile[] = "FORMAT";
+
+// What a crash before the first start was over leaves is nothing yet, nor is what a new file system brings.
+bool holds_nothing(const std::string& data) {
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(data, ec)) {
+    const std::string name = entry.path().filename();
+    if (name != std::string(kFormatFile) + ".tmp" && name != "lost+found") return false;
+  }
+  return true;
+}
+
+bool has_format(const std::string& data) {
+  std::error_code ec;
+  return fs::exists(data + "/" + kFormatFile, ec);
+}
+
+Result<void> check_format(const std::string& data) {
+  std::ifstream in(data + "/" + kFormatFile);
+  std::string line;
+  std::getline(in, line);
+  if (line == kFormat) return {};
+  return fail(Code::invalid, "DATA_FORMAT",
+              fmt::format("{}/FORMAT says '{}' and this version reads '{}': use the pawl that wrote it, or `pawl restore` a backup", data, line, kFormat));
+}
+
+Result<std::unique_ptr<Rows>> open_or_drop_rows(const std::string& folder, std::vector<std::string>& notes) {
+  auto rows = open_rows({.folder = folder});
+  if (rows || rows.error().code != Code::corrupt) return rows;
+  notes.push_back(fmt::format("the rows could not be opened ({}); they are rebuilt from the journal", rows.error().message));
+  std::error_code ec;
+  fs::remove_all(folder, ec);
+  return open_rows({.folder = folder});
+}
+
+}  // namespace
+
+std::string journal_folder(const std::string& data) { return data + "/journal"; }
+std::string rows_folder(const std::string& data) { return data + "/rows"; }
+
+Result<void> write_format(const std::string& data) {
+  std::error_code ec;
+  fs::create_directories(data, ec);
+  if (ec)
+    return fail(Code::unavailable, "DATA_DIR", fmt::format("cannot make {}: {}; choose another data directory or mend its permissions", data, ec.message()));
+  Disk disk;
+  auto written = replace_file(disk, data, kFormatFile, std::string(kFormat) + "\n");
+  if (!written) return fail(Code::unavailable, "DATA_DIR", fmt::format("cannot write {}/FORMAT: {}", data, written.error().message));
+  return {};
+}
+
+Result<Stores> open_data(const std::string& data, JournalOptions journal) {
+  if (!has_format(data)) {
+    if (!holds_nothing(data))
+      return fail(Code::invalid, "NOT_A_DATA_DIR", fmt::format("{} is not empty and holds no FORMAT file: it is no data directory of pawl; choose another", data));
+    TRY_OK(write_format(data));
+  }
+  TRY_OK(check_format(data));
+  Stores out;
+  OpenNote note;
+  journal.folder = journal_folder(data);
+  TRY(out.journal, open_journal(journal, &note));
+  if (!note.empty()) out.notes.push_back(note);
+  TRY(out.rows, open_or_drop_rows(rows_folder(data), out.notes));
+  return out;
+}
+
+Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data) {
+  if (!has_format(data)) return fail(Code::not_found, "NO_DATA_DIR", fmt::format("{} is no data directory of pawl: name one with --data DIR", data));
+  TRY_OK(check_format(data));
+  return open_journal({.folder = journal_folder(data)});
+}
+
+}  // namespace pawl

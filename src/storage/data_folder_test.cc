@@ -1,0 +1,74 @@
+#include "storage/data_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "storage/test_folder.h"
+
+namespace pawl {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DataFolder : testing::Test {
+  TestFolder parent;
+  const std::string data = parent.path() + "/data";
+  void put(const std::string& name, const std::string& text) {
+    fs::create_directories(data);
+    std::ofstream(data + "/" + name) << text;
+  }
+  Result<Stores> open() { return open_data(data, {.unflushed = true}); }
+};
+
+TEST_F(DataFolder, is_made_and_opened_again) {
+  EXPECT_EQ(open_data_journal(data).error().reason, "NO_DATA_DIR");
+  {
+    auto made = open();
+    ASSERT_TRUE(made) << made.error().message;
+    const BytesView entries[] = {"one"};
+    ASSERT_TRUE(made->journal->append(entries, 0));
+  }
+  auto again = open();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->journal->last(), 1u);
+}
+
+TEST_F(DataFolder, what_a_crash_at_the_first_start_or_a_new_disk_leaves_is_nothing) {
+  put("FORMAT.tmp", "paw");
+  fs::create_directories(data + "/lost+found");
+  auto opened = open();
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_TRUE(fs::exists(data + "/FORMAT"));
+}
+
+TEST_F(DataFolder, of_somebody_else_is_left_alone) {
+  put("letters.txt", "dear");
+  auto refused = open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, "NOT_A_DATA_DIR");
+  EXPECT_FALSE(fs::exists(data + "/FORMAT"));
+}
+
+TEST_F(DataFolder, of_another_version_is_refused_by_name) {
+  put("FORMAT", "pawl data 9, 4 shards\n");
+  auto refused = open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, "DATA_FORMAT");
+  EXPECT_NE(refused.error().message.find("pawl data 9, 4 shards"), std::string::npos);
+  EXPECT_EQ(open_data_journal(data).error().reason, "DATA_FORMAT");
+}
+
+TEST_F(DataFolder, rows_that_cannot_be_read_are_dropped_and_it_is_said) {
+  ASSERT_TRUE(open());
+  std::ofstream(data + "/rows/CURRENT") << "nonsense";
+  auto opened = open();
+  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_EQ(opened->notes.size(), 1u);
+  EXPECT_NE(opened->notes[0].find("rebuilt from the journal"), std::string::npos);
+  EXPECT_EQ(opened->rows->applied(), 0u);
+}
+
+}  // namespace
+}  // namespace pawl
