@@ -2,6 +2,9 @@
 
 namespace pawl {
 
+// Twice what a tail is let grow to.
+static constexpr size_t kKeptBytes = 32u << 20;
+
 Result<void> Committer::append(std::span<Group> groups) {
   entries_.clear();
   Seq expected = 0;
@@ -36,53 +39,22 @@ void Committer::publish(std::span<Group> groups) {
 
 Result<void> Committer::apply() {
   std::lock_guard applying(applying_);
-  RowBatch batch;
+  // A tail grows to megabytes in a moment: with memory of its own it would fault in every page of them again.
+  if (taken_.bytes() > kKeptBytes) taken_ = {};
+  taken_.clear();
   Seq last;
   {
     std::lock_guard lock(tail_mutex_);
     if (tail_.empty()) return {};
-    std::swap(batch, tail_);
+    std::swap(taken_, tail_);
     last = published_.load();
     waiting_bytes_.store(0, std::memory_order_relaxed);
   }
-  const RowBatch& sorted = sorter_.in_order(batch);
+  const RowBatch& sorted = sorter_.in_order(taken_);
   cache_.begin();
   Result<void> done = rows_.apply(sorted, last);
   cache_.end(done ? last : rows_.applied());
   return done;
-}
-
-const RowBatch& Sorter::in_order(const RowBatch& batch) {
-  using Kind = RowBatch::Kind;
-  rows_.clear();
-  order_.clear();
-  out_.clear();
-  rows_.reserve(batch.count());
-  order_.reserve(batch.count());
-  batch.each_change([&](Kind kind, BytesView key, BytesView value) {
-    Place place{{}, static_cast<uint32_t>(rows_.size())};
-    std::memcpy(place.head, key.data(), std::min(key.size(), sizeof place.head));
-    for (uint64_t& word : place.head) word = __builtin_bswap64(word);
-    order_.push_back(place);
-    rows_.push_back({key, value, kind});
-  });
-  // Of equal keys the earlier change comes first.
-  std::sort(order_.begin(), order_.end(), [&](const Place& a, const Place& b) {
-    for (size_t i = 0; i < std::size(a.head); ++i)
-      if (a.head[i] != b.head[i]) return a.head[i] < b.head[i];
-    int by_key = rows_[a.row].key.compare(rows_[b.row].key);
-    return by_key ? by_key < 0 : a.row < b.row;
-  });
-  for (size_t i = 0; i < order_.size();) {
-    const Row& first = rows_[order_[i].row];
-    size_t last = i;
-    while (last + 1 < order_.size() && rows_[order_[last + 1].row].key == first.key) ++last;
-    const Row& row = rows_[order_[last].row];
-    if (row.kind != Kind::erase) out_.put(row.key, row.value);
-    else if (first.kind != Kind::put_new) out_.erase(row.key);
-    i = last + 1;
-  }
-  return out_;
 }
 
 void refuse_all(std::span<Group> groups, const Error& why) {

@@ -8,6 +8,7 @@
 
 #include "kernel/group.h"
 #include "kernel/kernel.h"
+#include "kernel/sorter.h"
 #include "storage/journal.h"
 
 namespace pawl {
@@ -16,27 +17,6 @@ namespace pawl {
 struct CommitTimes {
   double append = 0, apply = 0;
   size_t frames = 0, bytes = 0, answers = 0;
-};
-
-// Puts changes into key order, each key once: rows take them faster. Keeps its memory for the next.
-class Sorter {
- public:
-  const RowBatch& in_order(const RowBatch& batch);
-
- private:
-  struct Row {
-    BytesView key, value;
-    RowBatch::Kind kind;
-  };
-  // How a row's key begins, so that comparing two rarely has to look at the keys, which lie all over
-  // the batch.
-  struct Place {
-    uint64_t head[4];
-    uint32_t row;
-  };
-  std::vector<Row> rows_;
-  std::vector<Place> order_;
-  RowBatch out_;
 };
 
 class Committer {
@@ -67,6 +47,7 @@ class Committer {
 
   std::mutex applying_;  // one apply at a time
   Sorter sorter_;
+  RowBatch taken_;       // what is being applied; its memory is the next tail's
   std::mutex tail_mutex_;
   RowBatch tail_;        // published, not yet in the rows
   std::atomic<Seq> published_;

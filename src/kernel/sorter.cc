@@ -1,0 +1,84 @@
+#include "kernel/sorter.h"
+
+#include <algorithm>
+
+namespace pawl {
+namespace {
+
+constexpr size_t kHead = sizeof(uint64_t);
+constexpr size_t kFew = 16;
+
+// As numbers compare, so do the bytes; what a short key lacks counts as zeros.
+uint64_t head_at(BytesView key, size_t depth) {
+  uint64_t head = 0;
+  std::memcpy(&head, key.data() + depth, std::min(key.size() - depth, kHead));
+  return __builtin_bswap64(head);
+}
+
+}  // namespace
+
+// How many bytes from `depth` on all keys have in common.
+size_t Sorter::shared(std::span<const Place> places, size_t depth) const {
+  const BytesView first = key(places.front()).substr(depth);
+  size_t n = first.size();
+  for (const Place& place : places.subspan(1)) {
+    const BytesView other = key(place).substr(depth, n);
+    if (other == first.substr(0, n)) continue;
+    n = static_cast<size_t>(std::mismatch(other.begin(), other.end(), first.begin()).first - other.begin());
+    if (n == 0) break;
+  }
+  return n;
+}
+
+void Sorter::sort_plainly(std::span<Place> places) {
+  std::sort(places.begin(), places.end(), [this](const Place& a, const Place& b) {
+    const int by_key = key(a).compare(key(b));
+    return by_key ? by_key < 0 : a.row < b.row;
+  });
+}
+
+// By the eight bytes after those that all share, then each run of equal ones by what comes behind. Rows of
+// one program begin alike and differ late: whole keys are rarely compared. All keys share `depth` bytes.
+void Sorter::sort(std::span<Place> places, size_t depth) {
+  if (places.size() <= kFew) return sort_plainly(places);
+  depth += shared(places, depth);
+  for (Place& place : places) place.head = head_at(key(place), depth);
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.head != b.head ? a.head < b.head : a.row < b.row; });
+  for (size_t at = 0; at < places.size();) {
+    size_t end = at + 1;
+    while (end < places.size() && places[end].head == places[at].head) ++end;
+    const std::span<Place> run = places.subspan(at, end - at);
+    at = end;
+    const BytesView first = key(run.front());
+    // One row changed again and again is in order: the earlier change comes first.
+    if (std::all_of(run.begin() + 1, run.end(), [&](const Place& place) { return key(place) == first; })) continue;
+    if (std::all_of(run.begin(), run.end(), [&](const Place& place) { return key(place).size() >= depth + kHead; })) sort(run, depth + kHead);
+    else sort_plainly(run);  // zeros that are there, and zeros that are not
+  }
+}
+
+const RowBatch& Sorter::in_order(const RowBatch& batch) {
+  using Kind = RowBatch::Kind;
+  rows_.clear();
+  order_.clear();
+  out_.clear();
+  rows_.reserve(batch.count());
+  order_.reserve(batch.count());
+  batch.each_change([&](Kind kind, BytesView key, BytesView value) {
+    order_.push_back({0, static_cast<uint32_t>(rows_.size())});
+    rows_.push_back({key, value, kind});
+  });
+  sort(order_, 0);
+  for (size_t i = 0; i < order_.size();) {
+    const Row& first = rows_[order_[i].row];
+    size_t last = i;
+    while (last + 1 < order_.size() && key(order_[last + 1]) == first.key) ++last;
+    const Row& row = rows_[order_[last].row];
+    if (row.kind != Kind::erase) out_.put(row.key, row.value);
+    else if (first.kind != Kind::put_new) out_.erase(row.key);
+    i = last + 1;
+  }
+  return out_;
+}
+
+}  // namespace pawl
