@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/dice.h"
 #include "base/hash.h"
+#include "base/letters.h"
 #include "base/time.h"
 
 namespace pawl {
@@ -106,6 +107,14 @@ TEST(dice, the_same_seed_gives_the_same_ids) {
 
 TEST(dice, uuid5_of_a_known_name) {
   EXPECT_EQ(uuid5("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.example.com"), "2ed6657d-e927-568b-95e1-2665a8aea6a2");
+}
+
+TEST(letters, have_an_upper_and_a_lower_case_on_every_machine) {
+  EXPECT_EQ(upper_case("straße, élan, ÿ, ς, я, ა, \xf0\x90\x90\xa8"), "STRAßE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80");
+  EXPECT_EQ(lower_case("STRASSE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80"), "strasse, élan, ÿ, σ, я, ა, \xf0\x90\x90\xa8");
+  EXPECT_EQ(fold_case("ΌΔΟΣ"), fold_case("όδος"));
+  EXPECT_NE(fold_case("ı"), fold_case("i"));
+  EXPECT_EQ(upper_case("\xff" "a\xc3"), "\xff" "A\xc3") << "what is no character stays";
 }
 
 }  // namespace pawl

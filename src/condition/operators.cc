@@ -1,14 +1,12 @@
 #include "condition/operators.h"
 
 #include <fmt/format.h>
-#include <locale.h>
 #include <re2/re2.h>
-#include <wctype.h>
 
 #include <charconv>
 #include <cmath>
 
-#include "base/utf8.h"
+#include "base/letters.h"
 #include "json/text.h"
 
 namespace pawl::condition {
@@ -17,18 +15,6 @@ namespace {
 
 // A pattern longer than this is not one that a person wrote.
 constexpr size_t kPatternBytes = 4096;
-
-// The letters of Unicode, whatever the process's own locale is.
-locale_t letters() {
-  static const locale_t loc = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  return loc;
-}
-
-// What lies beyond ASCII as `change` makes it, ASCII in lower case.
-template <class Change>
-std::string each_letter(std::string_view text, Change&& change) {
-  return each_character(text, [&](uint32_t c) { return c >= 0x80 ? static_cast<uint32_t>(change(static_cast<wint_t>(c))) : c >= 'A' && c <= 'Z' ? c + 32 : c; });
-}
 
 // Text of a field without a copy where there is nothing to undo.
 struct Text {
@@ -79,12 +65,12 @@ bool iequals(const Field& a, const Operand& v) {
   if (v.null) return false;
   double x;
   if (a.kind == Field::number && v.numeric && read_number(a.text, x)) return x == v.number;
-  return fold(Text(a).view) == v.folded;
+  return fold_case(Text(a).view) == v.folded;
 }
 bool inot_equal(const Field& a, const Operand& v) { return !iequals(a, v); }
-bool icontains(const Field& a, const Operand& v) { return !a.is_null() && lower(Text(a).view).find(v.lowered) != std::string::npos; }
-bool istarts_with(const Field& a, const Operand& v) { return !a.is_null() && lower(Text(a).view).starts_with(v.lowered); }
-bool iends_with(const Field& a, const Operand& v) { return !a.is_null() && lower(Text(a).view).ends_with(v.lowered); }
+bool icontains(const Field& a, const Operand& v) { return !a.is_null() && lower_case(Text(a).view).find(v.lowered) != std::string::npos; }
+bool istarts_with(const Field& a, const Operand& v) { return !a.is_null() && lower_case(Text(a).view).starts_with(v.lowered); }
+bool iends_with(const Field& a, const Operand& v) { return !a.is_null() && lower_case(Text(a).view).ends_with(v.lowered); }
 bool inot_contains(const Field& a, const Operand& v) { return !icontains(a, v); }
 bool inot_starts_with(const Field& a, const Operand& v) { return !istarts_with(a, v); }
 bool inot_ends_with(const Field& a, const Operand& v) { return !iends_with(a, v); }
@@ -166,16 +152,6 @@ Result<void> prepare_range(Operand& v, const json::Value* value) {
 
 }  // namespace
 
-std::string lower(std::string_view text) {
-  return each_letter(text, [](wint_t c) { return towlower_l(c, letters()); });
-}
-
-// Through upper case, where the forms of one letter meet: sigma has two small ones. The dotless and the
-// dotted i of Turkish would meet i there; they are letters of their own.
-std::string fold(std::string_view text) {
-  return each_letter(text, [](wint_t c) { return c == 0x130 || c == 0x131 ? c : towlower_l(towupper_l(c, letters()), letters()); });
-}
-
 bool read_number(std::string_view text, double& out) {
   if (text.empty()) return false;
   if (text[0] == '+') text.remove_prefix(1);
@@ -236,8 +212,8 @@ Result<Operand> prepare(const Operator& op, const json::Value* value) {
       v.text = json::print(*value);
     }
   }
-  v.lowered = lower(v.text);
-  v.folded = fold(v.text);
+  v.lowered = lower_case(v.text);
+  v.folded = fold_case(v.text);
   if (op.wants == Wants::pattern) {
     TRY(v.re, regex(v.text, v.text));
   } else if (op.wants == Wants::like) {

@@ -45,8 +45,6 @@ std::string operator_names();  // "EQUALS, NOT_EQUAL, ...", for messages
 
 Result<Operand> prepare(const Operator& op, const json::Value* value);
 
-std::string lower(std::string_view text);      // every letter of Unicode
-std::string fold(std::string_view text);       // letters that differ in case alone become one
 bool read_number(std::string_view text, double& out);
 std::string shortest(double number);           // 10, 0.5; an exponent only from 1e21 on
 

@@ -1,8 +1,8 @@
 // Functions on text, and between text and values.
 
 #include "base/bytes.h"
+#include "base/letters.h"
 #include "expr/functions.h"
-#include "expr/letters.h"
 #include "json/text.h"
 
 namespace pawl::expr {

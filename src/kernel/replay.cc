@@ -99,6 +99,8 @@ class Tail {
  public:
   Tail(Rows& rows, std::span<const Program* const> programs, const Beside& beside) : rows_(rows), beside_(beside) {
     for (const Program* p : programs) programs_[std::string(p->name())] = p;
+    // What is never written costs nothing; growing costs more than the rows.
+    for (RowBatch* batch : {&batch_, &applying_}) batch->reserve(kBatchBytes + kBatchBytes / 4);
   }
 
   Result<void> add(Frame frame) {

@@ -35,6 +35,7 @@ class RowBatch {
   size_t count() const { return count_; }
   size_t bytes() const { return data_.size(); }
   void clear() { data_.clear(), count_ = 0; }
+  void reserve(size_t bytes) { data_.reserve(bytes); }
   void append(const RowBatch& other) { data_ += other.data_, count_ += other.count_; }
 
   // Calls visit(kind, key, value) for each change in order.

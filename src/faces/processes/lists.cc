@@ -1,6 +1,6 @@
 // Lists and histories, read from rows.
 
-#include "expr/letters.h"
+#include "base/letters.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/service.h"
 #include "faces/processes/walk.h"
@@ -58,7 +58,7 @@ Result<std::pair<std::vector<Service::Summary>, size_t>> Service::definitions(st
   size_t total = 0;
   Result<void> decoded;
   size_t skip = page > kMostLooked ? SIZE_MAX : page * size;
-  std::string wanted = expr::lower_case(keyword);
+  std::string wanted = lower_case(keyword);
   TRY_OK(door_.look().scan(head_prefix(tenant), [&](BytesView key, const Cell& cell) {
     auto head = cell.as<Head>(decode_head);
     if (!head) return decoded = fail(std::move(head.error())), false;
@@ -66,8 +66,8 @@ Result<std::pair<std::vector<Service::Summary>, size_t>> Service::definitions(st
     const auto& versions = (*head)->versions;
     // The latest version whose name matches; every one matches when the id does.
     size_t version = versions.size();
-    if (!expr::lower_case(id).contains(wanted))
-      while (version > 0 && !expr::lower_case(versions[version - 1].name).contains(wanted)) --version;
+    if (!lower_case(id).contains(wanted))
+      while (version > 0 && !lower_case(versions[version - 1].name).contains(wanted)) --version;
     if (version == 0) return true;
     if (total++ >= skip && out.size() < size) out.push_back({id, versions[version - 1].name, static_cast<uint32_t>(version), versions[version - 1].uploaded});
     return true;

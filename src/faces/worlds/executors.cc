@@ -102,10 +102,7 @@ void Executors::opened(const EffectPtr& effect) {
 static cbor::Value headers_value(const wire::Headers& headers) {
   std::map<std::string, std::string> joined;
   for (const auto& [key, value] : headers) {
-    std::string name = as_utf8(key);
-    for (char& c : name)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    auto [at, first] = joined.try_emplace(std::move(name), as_utf8(value));
+    auto [at, first] = joined.try_emplace(lower(as_utf8(key)), as_utf8(value));
     if (!first) at->second += ", " + as_utf8(value);
   }
   cbor::Map out;
