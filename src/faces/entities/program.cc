@@ -27,6 +27,7 @@ constexpr VerbRow kVerbs[] = {
     {"flows.import", import_flows},
     {"message.new", new_message},
     {"message.delete", delete_messages},
+    {"message.delete.one", delete_message},
     {"job.new", new_search_job},
     {"job.page", add_search_page},
     {"job.end", end_search_job},

@@ -34,7 +34,9 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
 Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids);  // null: they are not listed
 
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> delete_message(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body);
+Error message_not_found(std::string_view id);
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body);

@@ -35,6 +35,19 @@ Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value
   return json::print(json::Array{json::object({{"entityIds", json::Array{id}}, {"transactionId", tx}})});
 }
 
+Error message_not_found(std::string_view id) {
+  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}}))};
+}
+
+Result<Bytes> delete_message(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string_view id = body.string_or("id");
+  Key key = message_key(tenant, id);
+  TRY(Cell cell, turn.read(key));
+  if (!cell.exists()) return fail(message_not_found(id));
+  turn.erase(key);
+  return json::print(json::object({{"entityIds", json::Array{id}}}));
+}
+
 // Those that are there: a message may be deleted twice.
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body) {
   json::Array deleted;
