@@ -18,6 +18,7 @@ enum class Stage : uint8_t {
   scan,     // look for the next automated transition
   finish,   // save it
   time,     // ask members when the scheduled transitions of the state are due
+  gone,     // a callback has deleted it
 };
 
 struct Progress {
@@ -38,6 +39,7 @@ struct Progress {
   std::vector<Event> events;
 
   // Not encoded: complete before the entity is saved, done with then.
+  Held held = Held::all;         // of the unique values of old_data
   Stage after = Stage::finish;   // of time
   size_t timing = 0;             // the transition in question
   bool timed = false;

@@ -26,6 +26,7 @@ Result<Bytes> Machine::run() {
 
 Result<Bytes> Machine::resume(const Verdict& verdict) {
   verdict_ = &verdict;
+  if (verdict.ok()) TRY_OK(look_again());
   return drive();
 }
 
@@ -60,6 +61,7 @@ Result<Machine::Step> Machine::step() {
     case Stage::scan: return scan();
     case Stage::finish: return finish();
     case Stage::time: return time();
+    case Stage::gone: return gone();
   }
   return workflow_failed("the job is in no stage");
 }
@@ -331,7 +333,7 @@ Result<void> Machine::save() {
   p_.entity.updated = turn_.now();
   // Criteria see the transition that was named, or none; that there was none is recorded with the save.
   if (p_.entity.transition.empty()) p_.entity.transition = kLoopback;
-  TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.was, Was::unknown)));
+  TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.held, Held::all), std::exchange(p_.was, Was::unknown)));
   Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
   turn_.note(encode(trail));
   p_.events.clear();
@@ -393,6 +395,16 @@ Result<Machine::Step> Machine::skip() {
   p_ = {};
   ++job_.at;
   return Step::done;
+}
+
+// The deletion stands: it is part of this transaction, and what it was part of is done.
+Machine::Step Machine::gone() {
+  record(EventKind::finish, "the entity was deleted by a callback of this transaction", R"({"success":true})");
+  turn_.note(encode(Trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, std::move(p_.events)}));
+  job_.ids.push_back(std::move(p_.entity.id));
+  p_ = {};
+  ++job_.at;
+  return job_.at == job_.command->items.size() ? Step::done : Step::go;
 }
 
 Bytes Machine::answer() const {

@@ -47,9 +47,12 @@ class Machine {
   Result<Step> time();
   bool commits_before(const Processor& processor) const { return processor.mode == Mode::commit_before_dispatch && !job_.joined; }
   Result<Step> skip();  // the item is done without a write
+  Step gone();
   Step make(const Transition& t);
 
   // In processors.cc.
+  // What callbacks of the call that was answered made of the entity.
+  Result<void> look_again();
   Result<Ruling> judge(const std::optional<condition::Condition>& criterion, std::string_view target, const std::string& what);
   Result<void> dispatch(const Processor& processor);
   Result<void> settle(const Processor& processor);

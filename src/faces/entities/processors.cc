@@ -143,6 +143,11 @@ Result<void> Machine::ask_processor(const Processor& processor, const std::strin
   seen.tx = job_.tx;
   seen.updated = turn_.now();
   TRY_OK(put_entity(turn_, job_.tenant, seen, std::exchange(p_.was, Was::unknown)));
+  if (!job_.model->unique_keys.empty()) {
+    TRY_OK(claim_free(turn_, job_.tenant, *job_.model, seen.id, seen.data, p_.old_data));
+    p_.old_data = seen.data;
+    p_.held = Held::free;
+  }
   job_.savepoint = turn_.mark();
   job_.request = request;
   job_.attempt = 1;
@@ -164,8 +169,7 @@ bool Machine::try_again(const Processor& processor) {
   bool outside = commits_before(processor) && !processor.start_new_tx;
   if (verdict_->ok() || verdict_->kind >= Verdict::dropped || outside || !rest_after(processor.retry_policy, job_.attempt)) return false;
   for (const std::string& w : verdict_->warnings) job_.warnings.push_back(w);
-  // A job that joined shares the turn with others, whose writes must stay.
-  if (!job_.joined) turn_.rewind(job_.savepoint);
+  turn_.rewind(job_.savepoint);
   ++job_.attempt;
   ask_attempt(processor);
   return true;
@@ -218,6 +222,23 @@ Result<Bytes> Machine::second(const Verdict& verdict, const std::string& request
   // Under the id of the dispatch, so that a member recognises a call that comes again.
   TRY_OK(ask_processor(processor, request, verdict.again));
   return Bytes();
+}
+
+Result<void> Machine::look_again() {
+  if (p_.was == Was::nowhere) return {};
+  TRY(Found found, find_entity(turn_, job_.tenant, p_.entity.id));
+  if (!found.exists()) {
+    if (p_.stage == Stage::process) {
+      const Processor& processor = transition().processors[p_.processor];
+      record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name), result_data(true, processor));
+    }
+    p_.stage = Stage::gone;
+    return {};
+  }
+  // Timers that a callback armed with its save are withdrawn with those of ours.
+  if (found.cell.version == Turn::kOwn) p_.entity.timers.assign(found.view.timers.begin(), found.view.timers.end());
+  if (!job_.model->unique_keys.empty()) p_.old_data = found.view.data;
+  return {};
 }
 
 Result<void> Machine::settle(const Processor& processor) {
