@@ -148,13 +148,6 @@ Result<Bytes> page_of(Http& http, const Query& query) {
   return out += ']';
 }
 
-// Lines of JSON, none of which has a line break in it, as one array.
-Bytes array_of(Bytes lines) {
-  if (!lines.empty()) lines.pop_back();
-  std::replace(lines.begin(), lines.end(), '\n', ',');
-  return "[" + lines + "]";
-}
-
 Result<void> list(const HttpPtr& http) {
   TRY(int32_t version, http->version(1));
   TRY(int64_t size, http->number("pageSize", 20));
@@ -167,7 +160,7 @@ Result<void> list(const HttpPtr& http) {
   query.limit = static_cast<size_t>(size);
   query.skip = static_cast<size_t>(size * page);
   if (!at && !http->request.header("X-Tx-Token").empty()) {
-    http->service().find_inside(http->who(), query, nullptr, [http](Result<Bytes> a) { a ? http->json(array_of(*std::move(a))) : http->refuse(a.error()); });
+    http->service().find_inside(http->who(), query, nullptr, [http](Result<Bytes> a) { a ? http->json(array_of_lines(*std::move(a))) : http->refuse(a.error()); });
     return {};
   }
   if (!at && query.skip + query.limit <= kShallow) {

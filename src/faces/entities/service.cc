@@ -68,19 +68,20 @@ struct Service::Chunks {
   Who who;
   std::vector<Item> items;
   size_t window, at = 0, index = 0;
-  bool lenient;
+  bool lenient, warnings;
   std::string out = "[";
   Done done;
 };
 
-void Service::write_chunks(const Who& who, std::vector<Item> items, size_t window, bool lenient, Done done) {
-  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, lenient, "[", std::move(done)});
+void Service::write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options, Done done) {
+  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), options.window, 0, 0, options.lenient, options.warnings, "[", std::move(done)});
   next_chunk(std::move(chunks));
 }
 
 void Service::next_chunk(std::shared_ptr<Chunks> c) {
   Command command;
   command.lenient = c->lenient;
+  command.warnings = c->warnings;
   size_t end = std::min(c->items.size(), c->at + c->window);
   for (; c->at < end; ++c->at) command.items.push_back(std::move(c->items[c->at]));
   Who who = c->who;
@@ -91,6 +92,7 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
     if (!answer) {
       const Error& e = answer.error();
       json::Value error = json::object({{"code", e.reason}, {"message", e.message}, {"chunkIndex", static_cast<uint64_t>(c->index)}});
+      if (c->warnings) error.object().add("retryable", e.retryable);
       c->out += json::print(json::object({{"entityIds", json::Array()}, {"error", std::move(error)}}));
     } else {
       c->out += *answer;
@@ -232,6 +234,12 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
 void Service::find_inside(const Who& who, const Query& query, const json::Value* condition, Done done) {
   json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"skip", static_cast<uint64_t>(query.skip)}, {"limit", static_cast<uint64_t>(query.limit)}});
   if (condition) body.object().add("condition", *condition);
+  if (query.with_model) body.object().add("withModel", true);
+  if (!query.sort_text.empty()) {
+    json::Array sort;
+    for (const std::string& key : query.sort_text) sort.emplace_back(key);
+    body.object().add("sort", std::move(sort));
+  }
   act(who, "find", std::move(body), std::move(done));
 }
 
