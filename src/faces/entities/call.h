@@ -23,7 +23,7 @@ struct Call {
   std::string tags;      // comma-separated; all are needed
   int64_t timeout_ms = 0;
   std::string retry_policy;
-  int attempt = 1;       // of a processor inside a transaction, whose machine repeats it
+  int attempt = 1;       // of a call inside a transaction, whose machine repeats it
   std::string payload;   // the request as JSON
   std::string user, roles;
   // What a callback must show to join the transaction; empty when there is none to join.

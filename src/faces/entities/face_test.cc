@@ -253,6 +253,13 @@ TEST(search, one_inside_a_transaction_sorts_too_and_a_job_is_outside) {
   std::string lines = s.say("POST", "/search/direct/m/1?sort=$.n&limit=2", every, token).text;
   EXPECT_LT(lines.find(R"({"n":0})"), lines.find(R"({"n":1})"));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
+  std::string child = s.say("POST", "/entity/JSON/m/1", "{}", token).body.array()[0].find("entityIds")->array()[0].string();
+  EXPECT_EQ(s.say("GET", "/entity/" + child + "/transitions", "", token).text, R"(["go"])");
+  EXPECT_EQ(s.say("GET", "/entity/" + child + "/transitions").status, 404);
+  // A message is there at once, whatever becomes of the transaction.
+  std::string message = s.say("POST", "/message/new/s", R"({"payload":1})", {{"X-Tx-Token", script->token(0)}, {"Content-Type", "application/json"}, {"Content-Length", "13"}}).body.array()[0].find("entityIds")->array()[0].string();
+  EXPECT_EQ(s.say("GET", "/message/" + message, "", token).status, 200);
+  EXPECT_EQ(s.say("POST", "/search/async/m/1", every, {{"X-Tx-Token", "no such token"}}).status, 409);
   std::string job = s.say("POST", "/search/async/m/1", every, token).body.string();
   std::string status;
   for (int i = 0; i < 2000 && status.find("SUCCESSFUL") == std::string::npos; ++i) {

@@ -63,7 +63,7 @@ struct Job {
   bool joined = false;
   bool settles = false;  // the turn is the receipt of an open effect: it must not fail
   Turn::Mark start{};
-  Turn::Mark savepoint{};  // before the processor that is out
+  Turn::Mark savepoint{};  // before the call that is out
   std::string request;     // its id
   int attempt = 1;         // which one at it this is
   bool again = false;      // it is after a restart

@@ -31,10 +31,7 @@ void Service::start_job(const Who& who, Query query, Done done) {
   job.add("version", query.version);
   if (!query.asked.empty()) job.add("asked", query.asked);
   std::string tenant = who.caller.tenant;
-  // A job outlives the transaction that a callback asks from, and shows what is committed.
-  Who outside = who;
-  outside.token.clear();
-  act(outside, "job.new", json::object({{"job", std::move(job)}}), [this, tenant, query = std::move(query), done = std::move(done)](Result<Bytes> answer) mutable {
+  act(who, "job.new", json::object({{"job", std::move(job)}}), [this, tenant, query = std::move(query), done = std::move(done)](Result<Bytes> answer) mutable {
     if (!answer) return done(std::move(answer));
     std::string id = answer->substr(1, answer->size() - 2);
     // The snapshot is now or the given time, fixed before the answer leaves.

@@ -311,7 +311,12 @@ Result<Machine::Step> Machine::process() {
       TRY_OK(dispatch(processor));
       return Step::wait;
     }
-    if (try_again(processor)) return Step::wait;
+    // A call outside of a transaction has no callbacks that join, and is repeated by the members themselves.
+    bool outside = commits_before(processor) && !processor.start_new_tx;
+    if (!outside && try_again(processor.retry_policy)) {
+      ask_attempt(processor);
+      return Step::wait;
+    }
     p_.asked = false;
     TRY_OK(settle(processor));
   }
@@ -358,6 +363,11 @@ Result<Machine::Step> Machine::time() {
     const condition::Function& f = *t.schedule->function;
     if (!p_.asked) {
       p_.asked = true;
+      TRY_OK(begin_call(turn_.dice().uuid1(turn_.now())));
+      ask_function(f, Call::schedule, {}, &t);
+      return Step::wait;
+    }
+    if (try_again(f.retry_policy)) {
       ask_function(f, Call::schedule, {}, &t);
       return Step::wait;
     }

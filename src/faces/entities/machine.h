@@ -58,7 +58,8 @@ class Machine {
   Result<void> settle(const Processor& processor);
   Result<void> commit_and_open(const Processor& processor);
   Result<void> ask_processor(const Processor& processor, const std::string& request, bool again);
-  bool try_again(const Processor& processor);  // true: the processor is asked once more
+  Result<void> begin_call(const std::string& request);
+  bool try_again(std::string_view retry_policy);  // true: whoever was asked is to be asked once more
   void ask_attempt(const Processor& processor);
   void ask_function(const condition::Function& function, Call::Kind kind, std::string_view target, const Transition* transition);
   Call call_for(const Processor& processor, const std::string& request, std::string_view tx) const;

@@ -212,6 +212,34 @@ TEST(transaction, a_new_entity_that_a_criterions_or_processors_callback_deletes_
   EXPECT_EQ(s.door.verify(), "");
 }
 
+TEST(transaction, a_criterions_callback_sees_the_entity_as_it_is_and_what_a_failed_attempt_did_is_undone) {
+  Stage s;
+  s.model();
+  s.flow(R"({"A":{"transitions":[{"name":"t","next":"B","processors":[)" + processor("p", "SYNC") + R"(]}]},"B":{"transitions":[{"name":"u","next":"C","criterion":)" +
+         R"({"type":"function","function":{"name":"f","config":{"calculationNodesTags":"x","retryPolicy":"FIXED"}}}}]},"C":{}})");
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script);
+  HeardPtr waiting = s.begin("POST", "/entity/JSON/m/1", R"({"n":1})");
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":2})"});
+  std::string id(script->calls()[1].string_or("entityId"));
+  wire::Headers first{{"X-Tx-Token", script->token(1)}};
+  Heard seen = s.say("GET", "/entity/" + id, "", first);
+  ASSERT_EQ(seen.status, 200) << seen.text;
+  EXPECT_EQ(seen.body.find("meta")->string_or("state"), "B");
+  EXPECT_EQ(json::print(*seen.body.find("data")), R"({"n":2})");
+  // What the attempt that fails writes is undone with it.
+  EXPECT_EQ(s.say("DELETE", "/entity/" + id, "", first).status, 200);
+  s.face->members().answered(member, script->request(1), Call::criterion, {.kind = Verdict::failed, .message = "not now"});
+  for (int i = 0; i < 2000 && script->calls().size() < 3; ++i) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_EQ(script->calls().size(), 3u);
+  EXPECT_EQ(script->request(2), script->request(1));
+  s.face->members().answered(member, script->request(2), Call::criterion, {.matches = true});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  EXPECT_EQ(s.state(id), "C");
+  EXPECT_EQ(s.data(id), R"({"n":2})");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
 TEST(unique, amounts_are_compared_and_not_their_spelling) {
   Stage s;
   EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"k":"a","n":1.5})").status, 200);

@@ -13,6 +13,7 @@ namespace {
 constexpr VerbRow kVerbs[] = {
     {"get", get_entity},
     {"find", find_entities},
+    {"transitions", list_transitions},
     {"remove", remove_one},
     {"remove.some", remove_some},
     {"remove.all", remove_all},

@@ -7,6 +7,7 @@
 #include "faces/entities/machine.h"
 #include "faces/entities/program.h"
 #include "faces/entities/store.h"
+#include "faces/entities/verbs.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -43,14 +44,22 @@ void Service::write(const Who& who, Command command, Done done) {
   submit(who, std::move(input), std::move(done));
 }
 
+// Transactions are about entities: models, workflows, messages and search jobs stand outside of them.
+static bool joins(std::string_view verb) {
+  static constexpr std::string_view kInside[] = {"get", "find", "transitions", "remove", "remove.some", "remove.all"};
+  return std::find(std::begin(kInside), std::end(kInside), verb) != std::end(kInside);
+}
+
 void Service::act(const Who& who, std::string verb, json::Value body, Done done) {
   Input input;
   input.verb = std::move(verb);
   if (!who.token.empty()) {
     auto joined = members_.find_token(who.token, who.caller.tenant);
     if (!joined) return done(over());
-    input.joins = joined->turn;
-    if (body.is_object()) body.object().set("tx", joined->tx);
+    if (joins(input.verb)) {
+      input.joins = joined->turn;
+      body.object().set("tx", joined->tx);
+    }
   }
   input.body = json::print(body);
   input.decoded = std::make_shared<const json::Value>(std::move(body));
@@ -157,23 +166,10 @@ Result<std::vector<Model>> Service::models(std::string_view tenant) const {
   return out;
 }
 
-// By selection, as a new entity would get its workflow; a function criterion cannot be asked here and
-// counts as no match.
 Result<std::vector<std::string>> Service::transitions(std::string_view tenant, std::string_view id, const When& when) const {
   TRY(Found found, find(tenant, id, when));
-  const EntityView& e = found.view;
-  TRY(auto flows, this->flows(tenant, e.model, e.version));
-  const Workflow* chosen = &default_workflow();
-  if (flows) {
-    for (const Workflow& w : flows->workflows) {
-      if (!w.active || (w.criterion && !w.criterion->matches({e.data, e.state, e.created, e.transition}))) continue;
-      chosen = &w;
-      break;
-    }
-  }
-  std::vector<std::string> out;
-  for (const Transition& t : chosen->transitions(e.state)) out.push_back(t.name);
-  return out;
+  TRY(auto flows, this->flows(tenant, found.view.model, found.view.version));
+  return transition_names(flows.get(), found.view);
 }
 
 // The trails of two places as one: those under the seqs of the entity's versions, and between them

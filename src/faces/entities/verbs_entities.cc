@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "condition/condition.h"
+#include "faces/entities/machine.h"
 #include "faces/entities/search.h"
 #include "faces/entities/store.h"
 #include "faces/entities/verbs.h"
@@ -50,6 +51,30 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
     out += '\n';
   }
   return out;
+}
+
+std::vector<std::string> transition_names(const Flows* flows, const EntityView& e) {
+  const Workflow* chosen = &default_workflow();
+  if (flows) {
+    for (const Workflow& w : flows->workflows) {
+      if (!w.active || (w.criterion && !w.criterion->matches({e.data, e.state, e.created, e.transition}))) continue;
+      chosen = &w;
+      break;
+    }
+  }
+  std::vector<std::string> out;
+  for (const Transition& t : chosen->transitions(e.state)) out.push_back(t.name);
+  return out;
+}
+
+Result<Bytes> list_transitions(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string_view id = body.string_or("id");
+  TRY(Found found, find_entity(turn, tenant, id));
+  if (!found.exists()) return fail(entity_not_found(id));
+  TRY(auto flows, turn.read_as<Flows>(flows_key(tenant, found.view.model, found.view.version), decode_flows));
+  json::Array names;
+  for (std::string& name : transition_names(flows.get(), found.view)) names.emplace_back(std::move(name));
+  return json::print(names);
 }
 
 // Of the transaction that it joined, or one of its own.
