@@ -157,10 +157,11 @@ TEST(members, a_joined_job_that_is_tried_again_leaves_nothing_of_the_attempt_and
 }
 
 TEST(transaction, an_entity_that_its_own_callback_deletes_stays_deleted) {
-  for (const char* mode : {"SYNC", "ASYNC_SAME_TX", "ASYNC_NEW_TX"}) {
+  for (const char* mode : {"SYNC", "ASYNC_SAME_TX", "ASYNC_NEW_TX", "COMMIT_BEFORE_DISPATCH"}) {
     Stage s;
     s.model();
-    s.processors(processor("p", mode) + "," + processor("never", mode));
+    const std::string more = std::string_view(mode) == "COMMIT_BEFORE_DISPATCH" ? R"(,"startNewTxOnDispatch":true)" : "";
+    s.processors(processor("p", mode, more) + "," + processor("never", mode, more));
     auto script = std::make_shared<Script>();
     std::string member = s.join(script), id = s.create();
     HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
