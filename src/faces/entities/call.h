@@ -39,7 +39,7 @@ Result<Call> decode_call(BytesView bytes);
 struct Verdict {
   enum Kind : uint8_t { answered = 1, failed, timed_out, no_member, disconnected, dropped, lost };
   Kind kind = answered;
-  std::string message{};  // of a failure
+  std::string message{};  // of a failure; of a criterion that does not match, why, if the member told
   // Compact JSON with sorted names. Of a processor the document, empty: unchanged; of a schedule
   // {"result", "resultKind"}.
   std::string data{};

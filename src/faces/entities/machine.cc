@@ -240,7 +240,8 @@ Result<Machine::Step> Machine::select() {
     TRY(Ruling ruling, judge(w.criterion, "WORKFLOW", fmt::format("failed to evaluate workflow criterion for \"{}\"", w.name)));
     if (ruling == Ruling::wait) return Step::wait;
     if (ruling == Ruling::yes) break;
-    record(EventKind::workflow_skip, fmt::format("workflow \"{}\" skipped: criterion not matched", w.name));
+    Refusal no = not_matched(fmt::format("workflow \"{}\" skipped:", w.name), w.criterion);
+    record(EventKind::workflow_skip, std::move(no.text), std::move(no.data));
   }
   if (p_.candidate == all.size()) {
     p_.flow = &default_workflow();
@@ -258,8 +259,9 @@ Result<Machine::Step> Machine::guard() {
   TRY(Ruling ruling, judge(t.criterion, "TRANSITION", "failed to evaluate transition criterion"));
   if (ruling == Ruling::wait) return Step::wait;
   if (ruling == Ruling::no) {
-    if (!p_.due) return workflow_failed(fmt::format("transition \"{}\" criterion not matched", t.name));
-    record(EventKind::transition_not_match, fmt::format("transition \"{}\" criterion not matched", t.name));
+    Refusal no = not_matched(fmt::format("transition \"{}\"", t.name), t.criterion);
+    if (!p_.due) return workflow_failed(std::move(no.text));
+    record(EventKind::transition_not_match, std::move(no.text), std::move(no.data));
     return skip();
   }
   p_.stage = Stage::process;
@@ -289,7 +291,8 @@ Result<Machine::Step> Machine::scan() {
       p_.processor = 0;
       return Step::go;
     }
-    record(EventKind::transition_not_match, fmt::format("transition \"{}\" criterion not matched", t.name));
+    Refusal no = not_matched(fmt::format("transition \"{}\"", t.name), t.criterion);
+    record(EventKind::transition_not_match, std::move(no.text), std::move(no.data));
   }
   p_.stage = Stage::finish;
   return Step::go;

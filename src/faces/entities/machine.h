@@ -53,6 +53,11 @@ class Machine {
   // In processors.cc.
   // What callbacks of the call that was answered made of the entity.
   Result<void> look_again();
+  // For the trail and the caller: "... criterion not matched", and why, if a member told.
+  struct Refusal {
+    std::string text, data;
+  };
+  Refusal not_matched(std::string what, const std::optional<condition::Condition>& criterion) const;
   Result<Ruling> judge(const std::optional<condition::Condition>& criterion, std::string_view target, const std::string& what);
   Result<void> dispatch(const Processor& processor);
   Result<void> settle(const Processor& processor);

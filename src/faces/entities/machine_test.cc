@@ -241,6 +241,28 @@ TEST(transaction, a_criterions_callback_sees_the_entity_as_it_is_and_what_a_fail
   EXPECT_EQ(s.door.verify(), "");
 }
 
+TEST(members, why_a_criterion_does_not_match_is_told) {
+  Stage s;
+  s.model();
+  const std::string f = R"("criterion":{"type":"function","function":{"name":"f","config":{"calculationNodesTags":"x"}}})";
+  s.flow(R"({"A":{"transitions":[{"name":"auto","next":"B",)" + f + R"(},{"name":"go","next":"B","manual":true,)" + f + "}]},\"B\":{}}");
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script);
+  HeardPtr waiting = s.begin("POST", "/entity/JSON/m/1", R"({"n":1})");
+  s.face->members().answered(member, script->request(0), Call::criterion, {.message = "too young"});
+  ASSERT_EQ(waiting->status, 200) << waiting->text;
+  std::string id(script->calls()[0].string_or("entityId"));
+  Heard trail = s.say("GET", "/audit/entity/" + id + "?eventType=StateMachine");
+  EXPECT_NE(trail.text.find(R"("data":{"reason":"too young"})"), std::string::npos) << trail.text;
+  waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":1})");
+  s.face->members().answered(member, script->request(1), Call::criterion, {.message = "too old"});
+  EXPECT_NE(waiting->text.find("criterion not matched: too old"), std::string::npos) << waiting->text;
+  waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":1})");
+  s.face->members().answered(member, script->request(2), Call::criterion, {});
+  EXPECT_NE(waiting->text.find("criterion not matched\""), std::string::npos) << waiting->text;
+  EXPECT_EQ(s.door.verify(), "");
+}
+
 TEST(unique, amounts_are_compared_and_not_their_spelling) {
   Stage s;
   EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"k":"a","n":1.5})").status, 200);

@@ -48,6 +48,14 @@ Result<Machine::Ruling> Machine::judge(const std::optional<condition::Condition>
   return verdict_->matches ? Ruling::yes : Ruling::no;
 }
 
+Machine::Refusal Machine::not_matched(std::string what, const std::optional<condition::Condition>& criterion) const {
+  Refusal out{std::move(what) + " criterion not matched", {}};
+  if (!criterion->function() || verdict_->message.empty()) return out;
+  out.text += ": " + verdict_->message;
+  out.data = json::print(json::object({{"reason", verdict_->message}}));
+  return out;
+}
+
 Error Machine::member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, Call::Kind kind, bool outside) const {
   auto error = [&](Code code, std::string_view reason, const std::string& why, bool retryable) {
     return Error{code, std::string(reason), fmt::format("{}: {}", what, why), {}, retryable};

@@ -84,6 +84,7 @@ void take_document(const json::Value& answer, Verdict& v) {
 void take_ruling(const json::Value& answer, Verdict& v) {
   const json::Value* matches = answer.find("matches");
   v.matches = matches && matches->is_bool() && matches->boolean();
+  if (!v.matches) v.message = answer.string_or("reason");
 }
 void take_result(const json::Value& answer, Verdict& v) {
   const json::Value* result = answer.find("result");
