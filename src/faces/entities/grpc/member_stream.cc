@@ -110,7 +110,7 @@ Verdict verdict_of(const json::Value& answer, const AnswerKind& kind) {
   if (!success || !success->is_bool() || !success->boolean()) {
     v.kind = Verdict::failed;
     const json::Value* error = answer.find("error");
-    v.message = error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
+    v.message = error && error->is_string() ? error->string() : error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
     return v;
   }
   kind.take(answer, v);
