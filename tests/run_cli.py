@@ -111,6 +111,7 @@ def entities(s, folder):
     condition = write(folder, 'condition.json', {'type': 'simple', 'jsonPath': '$.name', 'operatorType': 'EQUALS', 'value': 'a'})
     check('entity search', id in pawl('entity', 'search', 'prize.1', condition, server=s)[0])
     pawl('entity', 'get', '00000000-0000-1000-8000-000000000000', code=3, server=s)
+    check('half a command names the whole ones', 'entity search' in pawl('entity', code=2)[1] and 'entity search' in pawl('entity', 'nope', code=2)[1])
 
 
 def lifecycle(s, folder):

@@ -114,7 +114,12 @@ static int main(std::vector<std::string> words) {
     if (head == c.name && n > used) found = &c, used = n;
   }
   if (!found) {
-    fmt::print(stderr, "pawl: there is no command '{}'; `pawl help` lists them\n", words[0]);
+    std::string begin;
+    for (const Command& c : all)
+      if (c.name.starts_with(words[0] + " ")) begin += (begin.empty() ? "" : ", ") + std::string(c.name);
+    std::string said = words[0];
+    if (!begin.empty() && words.size() > 1) said += " " + words[1];
+    fmt::print(stderr, "pawl: there is no command '{}'; {}\n", said, begin.empty() ? "`pawl help` lists them" : "there are: " + begin);
     return kBadUse;
   }
   std::span<const std::string> rest(words.begin() + static_cast<ptrdiff_t>(used), words.end());

@@ -16,7 +16,8 @@ struct Kernel::Strand {
   std::shared_ptr<void> scratch;
   Turn::Mark mark{};
   std::unordered_set<std::string> asked;
-  bool main = false;
+  uint32_t number = 0;
+  bool main() const { return number == 0; }
 };
 
 struct Kernel::OpenTurn {
@@ -185,7 +186,6 @@ void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr s
     (*turn)->turn.put(std::move(key), nullptr, std::move(settled));
   }
   Strand& main = (*turn)->strands.front();
-  main.main = true;
   main.reply = std::move(reply);
   main.caller = input.caller;
   main.once = input.once;
@@ -198,14 +198,14 @@ void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr s
 
 void Kernel::step(OpenPtr turn, Strand& strand, Input input) {
   OpenTurn& t = **turn;
-  t.turn.enter(input, strand.scratch);
+  t.turn.enter(input, strand.scratch, strand.number);
   t.inputs.push_back(std::move(input));
   // run() may not keep the reference: a joined input makes the vector grow.
   Result<Bytes> result = t.program->run(t.turn, t.inputs.back());
   t.inputs.back().decoded.reset();
   if (result && !t.turn.asked_.empty()) {
     t.waited = true;
-    by_token_.emplace(t.turn.token(), turn);
+    by_token_.emplace(t.turn.token(), std::pair(turn, &strand));
     for (EffectPtr& effect : t.turn.asked_) {
       strand.asked.insert(effect->id);
       asked_.insert_or_assign(effect->id, std::pair(turn, &strand));
@@ -224,6 +224,7 @@ void Kernel::resume(Input input, Reply reply) {
   auto [turn, strand] = it->second;
   asked_.erase(it);
   strand->asked.erase(input.settles);
+  if (strand->asked.empty()) end_joined(**turn, *strand);
   input.program = (*turn)->program->name();
   answer(std::move(reply), Answer{});
   step(turn, *strand, std::move(input));
@@ -231,22 +232,41 @@ void Kernel::resume(Input input, Reply reply) {
 
 void Kernel::join(Input input, Reply reply) {
   auto it = by_token_.find(input.joins);
-  if (it == by_token_.end() || (*it->second)->strands.front().caller.tenant != input.caller.tenant)
+  if (it == by_token_.end() || (*it->second.first)->strands.front().caller.tenant != input.caller.tenant)
     return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction that this request wants to join is over or unknown"));
-  OpenPtr turn = it->second;
+  auto [turn, under] = it->second;
   if ((*turn)->program->name() != input.program)
     return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction belongs to another face"));
   Strand& strand = (*turn)->strands.emplace_back();
+  strand.number = (*turn)->turn.new_strand(under->number);
   strand.reply = std::move(reply);
   strand.mark = (*turn)->turn.mark();
   step(turn, strand, std::move(input));
 }
 
+void Kernel::forget(OpenTurn& t, const Strand& strand) {
+  by_token_.erase(t.turn.token_for(strand.number));
+  for (const std::string& id : strand.asked) {
+    asked_.erase(id);
+    group_.moved.push_back({std::make_shared<const Effect>(Effect{.id = id, .to = To::member, .program = std::string(t.program->name())}), false});
+  }
+}
+
+void Kernel::end_joined(OpenTurn& t, const Strand& under) {
+  t.strands.remove_if([&](Strand& strand) {
+    if (&strand == &under || !t.turn.descends(strand.number, under.number)) return false;
+    forget(t, strand);
+    t.turn.undo(strand.number, strand.mark);
+    answer(std::move(strand.reply), fail(Code::conflict, "TURN_OVER", "the transaction ended before this request did"));
+    return true;
+  });
+}
+
 void Kernel::finish(OpenPtr turn, Strand& strand, Result<Bytes> result) {
-  if (strand.main) return close(turn, std::move(result));
+  if (strand.main()) return close(turn, std::move(result));
   // A joined command is answered now and stands or falls with the turn.
   OpenTurn& t = **turn;
-  for (const std::string& id : strand.asked) asked_.erase(id);
+  forget(t, strand);
   if (!result) {
     t.turn.rewind(strand.mark);
     answer(std::move(strand.reply), fail(std::move(result.error())));
@@ -261,16 +281,9 @@ void Kernel::finish(OpenPtr turn, Strand& strand, Result<Bytes> result) {
 void Kernel::close(OpenPtr turn, Result<Bytes> result) {
   Closing closing(*this, turn);
   OpenTurn* t = &closing.turn();
-  by_token_.erase(t->turn.token());
-  for (Strand& strand : t->strands) {
-    for (const std::string& id : strand.asked) {
-      asked_.erase(id);
-      group_.moved.push_back({std::make_shared<const Effect>(Effect{.id = id, .to = To::member, .program = std::string(t->program->name())}), false});
-    }
-    if (!strand.main)
-      answer(std::move(strand.reply), fail(Code::conflict, "TURN_OVER", "the transaction ended before this request did"));
-  }
   Strand& main = t->strands.front();
+  forget(*t, main);
+  end_joined(*t, main);
   if (!main.once.empty()) running_once_.erase(once_key(main.caller, main.once));
   if (!result) {
     // The effect stays open, and whoever waits for it goes on waiting.
@@ -364,7 +377,7 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   frame.seq = seq;
   frame.program = t.program->name();
   frame.inputs = std::move(t.inputs);
-  frame.notes = std::move(t.turn.notes_);
+  frame.notes = t.turn.take_notes();
   auto& places = places_;
   auto &before = before_, &after = after_;
   auto& changes = changes_;

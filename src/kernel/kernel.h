@@ -65,6 +65,9 @@ class Kernel final : public CellReader {
   void join(Input input, Reply reply);     // a command for an open turn
   void step(OpenPtr turn, Strand& strand, Input input);
   void finish(OpenPtr turn, Strand& strand, Result<Bytes> result);
+  // Those that joined while the strand waited and are not done when it goes on leave nothing.
+  void end_joined(OpenTurn& turn, const Strand& under);
+  void forget(OpenTurn& turn, const Strand& strand);  // nobody joins or answers it any more
   OpenPtr fresh_turn(const Program& program, uint64_t token);
   void close(OpenPtr turn, Result<Bytes> result);
   Result<Answer> commit(OpenTurn& turn, Bytes body);
@@ -83,7 +86,7 @@ class Kernel final : public CellReader {
   Group group_;
 
   std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare ones keep their memory
-  std::unordered_map<uint64_t, OpenPtr> by_token_;
+  std::unordered_map<uint64_t, std::pair<OpenPtr, Strand*>> by_token_;  // whom a command may join
   Map<std::pair<OpenPtr, Strand*>> asked_;          // effect id -> who waits for it
   Map<Reply> later_;                                // effect id -> the caller that waits for it
   std::unordered_set<std::string> running_once_;

@@ -203,6 +203,60 @@ TEST(kernel, a_joined_command_sees_the_turns_writes_and_falls_with_it) {
   EXPECT_EQ(s.say(std::move(late)).error().reason, "TURN_OVER");
 }
 
+// A command that joins under the n-th effect that was sent.
+static Input under(Stage& s, size_t n, std::string verb, Bytes body, std::string user) {
+  Input in = s.input(std::move(verb), std::move(body), std::move(user));
+  in.joins = std::stoull(s.sent[n].body);
+  return in;
+}
+
+TEST(kernel, a_joined_command_that_fails_takes_back_its_own_and_nobody_elses) {
+  Stage s;
+  std::optional<Result<Answer>> heard, joined;
+  s.submit(s.input("ask", "q1"), &heard);
+  s.flush();
+  EXPECT_EQ(s.say(under(s, 0, "add", "1", "shared"))->body, "1");
+  s.submit(under(s, 0, "ask", "q2", "inner"), &joined);
+  s.flush();
+  EXPECT_EQ(s.say(under(s, 1, "add", "5", "child"))->body, "5");
+  EXPECT_EQ(s.say(under(s, 0, "add", "7", "sibling"))->body, "7");
+  EXPECT_EQ(s.say(under(s, 1, "add", "10", "shared"))->body, "11");
+  (void)s.say(s.receipt("q2", "fail")).has_value();
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->error().reason, "RECEIPT_FAILED");
+  EXPECT_EQ(s.say(under(s, 1, "add", "1", "child")).error().reason, "TURN_OVER");
+  EXPECT_EQ(s.say(under(s, 0, "get", "", "child"))->body, "");
+  EXPECT_EQ(s.say(under(s, 0, "get", "", "shared"))->body, "1");
+  (void)s.say(s.receipt("q1", "ok")).has_value();
+  ASSERT_TRUE(heard && *heard);
+  EXPECT_EQ(s.value("child") + s.value("sibling") + s.value("shared"), "71");
+  MemoryRows scratch;
+  auto verified = verify(s.journal, scratch, s.programs);
+  ASSERT_TRUE(verified) << verified.error().message;
+  EXPECT_EQ(verified->difference, "");
+}
+
+TEST(kernel, a_joined_command_that_is_not_done_when_its_call_is_leaves_nothing) {
+  Stage s;
+  std::optional<Result<Answer>> heard, joined;
+  s.submit(s.input("ask", "q1"), &heard);
+  s.flush();
+  s.submit(under(s, 0, "ask", "q2", "inner"), &joined);
+  s.flush();
+  EXPECT_EQ(s.say(under(s, 1, "add", "5", "child"))->body, "5");
+  (void)s.say(s.receipt("q1", "ok")).has_value();
+  ASSERT_TRUE(heard && *heard);
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->error().reason, "TURN_OVER");
+  EXPECT_EQ(s.value("child"), "");
+  EXPECT_EQ(s.back, std::vector<std::string>{"q2"});
+  EXPECT_EQ(s.say(s.receipt("q2", "ok")).error().reason, "EFFECT_NOT_OPEN");
+  MemoryRows scratch;
+  auto verified = verify(s.journal, scratch, s.programs);
+  ASSERT_TRUE(verified) << verified.error().message;
+  EXPECT_EQ(verified->difference, "");
+}
+
 TEST(kernel, an_answer_may_come_from_the_turn_that_settles) {
   Stage s;
   std::optional<Result<Answer>> heard;

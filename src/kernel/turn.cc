@@ -4,7 +4,8 @@
 
 namespace pawl {
 
-void Turn::enter(const Input& input, std::shared_ptr<void>& scratch) {
+void Turn::enter(const Input& input, std::shared_ptr<void>& scratch, uint32_t strand) {
+  strand_ = strand;
   stamp_ = input.stamp;
   caller_ = input.caller;
   dice_.emplace(stamp_.dice);
@@ -20,6 +21,9 @@ void Turn::reset() {
   ops_.clear();
   reads_.clear();
   notes_.clear();
+  note_strands_.clear();
+  parents_.clear();
+  strand_ = 0;
   asked_.clear();
   refusal_.reset();
   answer_with_.clear();
@@ -79,7 +83,7 @@ Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, co
 
 void Turn::put(Key key, StoredPtr value, EffectPtr effect) {
   size_t before = newest_.find(key);
-  ops_.push_back({std::move(key), std::move(value), before, std::move(effect)});
+  ops_.push_back({std::move(key), std::move(value), before, std::move(effect), strand_});
   newest_.set(ops_.size() - 1);
 }
 
@@ -105,14 +109,55 @@ void Turn::withdraw(std::string_view effect_id) {
   put(std::move(key), nullptr, std::move(*effect));
 }
 
+bool Turn::descends(uint32_t strand, uint32_t from) const {
+  while (strand > from) strand = parents_[strand - 1];
+  return strand == from;
+}
+
+size_t Turn::standing(size_t at) const {
+  while (at != kNone && ops_[at].strand == kUndone) at = ops_[at].before;
+  return at;
+}
+
 void Turn::rewind(Mark mark) {
+  if (strand_ != 0) return undo(strand_, mark);
   while (ops_.size() > mark.ops) {
     const Op& op = ops_.back();
-    if (op.before == kNone) newest_.erase(op.key);
-    else newest_.set(op.before);
+    if (op.strand != kUndone) {
+      if (size_t before = standing(op.before); before == kNone) newest_.erase(op.key);
+      else newest_.set(before);
+    }
     ops_.pop_back();
   }
   notes_.resize(std::min(notes_.size(), mark.notes));
+  note_strands_.resize(notes_.size());
+}
+
+void Turn::undo(uint32_t strand, Mark mark) {
+  for (size_t i = ops_.size(); i-- > mark.ops;) {
+    Op& op = ops_[i];
+    if (op.strand == kUndone || !descends(op.strand, strand)) continue;
+    op.strand = kUndone;
+    op.value.reset();
+    op.effect.reset();
+    if (newest_.find(op.key) != i) continue;  // somebody else wrote it since, which stays
+    if (size_t before = standing(op.before); before == kNone) newest_.erase(op.key);
+    else newest_.set(before);
+  }
+  for (size_t i = mark.notes; i < notes_.size(); ++i)
+    if (note_strands_[i] != kUndone && descends(note_strands_[i], strand)) note_strands_[i] = kUndone;
+}
+
+std::vector<Bytes> Turn::take_notes() {
+  std::vector<Bytes> out = std::move(notes_);
+  size_t kept = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (note_strands_[i] == kUndone) continue;
+    if (kept != i) out[kept] = std::move(out[i]);
+    ++kept;
+  }
+  out.resize(kept);
+  return out;
 }
 
 }  // namespace pawl

@@ -103,7 +103,8 @@ class Turn {
   // Calls an open effect back. Withdrawing what is not open does nothing.
   void withdraw(std::string_view effect_id);
 
-  // Everything written, opened, withdrawn and noted after mark() is undone by rewind().
+  // Everything written, opened, withdrawn and noted after mark() is undone by rewind(): by this input and
+  // by those that joined while it waited. What others did in the same turn stays.
   struct Mark {
     size_t ops, notes;
   };
@@ -111,7 +112,10 @@ class Turn {
   void rewind(Mark mark);
 
   // A fact for the audit trail. Kept in the frame, read by nobody in the kernel.
-  void note(Bytes fact) { notes_.push_back(std::move(fact)); }
+  void note(Bytes fact) {
+    notes_.push_back(std::move(fact));
+    note_strands_.push_back(strand_);
+  }
 
   // Commit what was written, but answer the caller with this error.
   void refuse(Error error) { refusal_ = std::move(error); }
@@ -122,8 +126,9 @@ class Turn {
   Time now() const { return stamp_.now; }
   Dice& dice() { return *dice_; }
   const Caller& caller() const { return caller_; }
-  // Names this turn while it is open: a command with joins == token() becomes part of it.
-  uint64_t token() const { return token_; }
+  // Names this turn while it is open, and which of its inputs waits: a command with joins == token()
+  // becomes part of it.
+  uint64_t token() const { return token_for(strand_); }
   // What the program wants to remember between an ask and its receipt; forgotten with the turn.
   // Each input that joins has one of its own.
   std::shared_ptr<void>& scratch() { return *scratch_; }
@@ -135,6 +140,7 @@ class Turn {
     StoredPtr value;   // null: erase
     size_t before;     // place of this turn's previous write of the key, or kNone
     EffectPtr effect;  // when the cell is an effect: what opened or closed
+    uint32_t strand;   // the input that wrote it; kUndone when it was undone
   };
   struct Read {
     Key key;
@@ -144,13 +150,25 @@ class Turn {
   void remember(BytesView key, const Cell& cell);
   void put(Key key, StoredPtr value, EffectPtr effect);
   Result<Cell> original(BytesView key);  // as it was before this turn; remembered as read
-  void enter(const Input& input, std::shared_ptr<void>& scratch);
+  void enter(const Input& input, std::shared_ptr<void>& scratch, uint32_t strand);
   void reset();  // as new, but for memory that the next turn can use
 
+  // Strands are numbered from 0, the input that began the turn; each other one joined under another.
+  uint32_t new_strand(uint32_t under) { return parents_.push_back(under), static_cast<uint32_t>(parents_.size()); }
+  bool descends(uint32_t strand, uint32_t from) const;  // or is the same
+  uint64_t token_for(uint32_t strand) const { return token_ + 2 * strand; }
+  // Undoes what the strand and those under it did after the mark. Places stay: other strands have marks too.
+  void undo(uint32_t strand, Mark mark);
+  size_t standing(size_t at) const;  // the last op of a chain that was not undone
+  std::vector<Bytes> take_notes();
+
   static constexpr size_t kNone = KeyIndex<Op>::kNone;
+  static constexpr uint32_t kUndone = ~uint32_t{0};
 
   const CellReader& cells_;
   uint64_t token_ = 0;
+  uint32_t strand_ = 0;
+  std::vector<uint32_t> parents_;  // of strand 1, 2, ...
   Stamp stamp_{};
   Caller caller_;
   std::optional<Dice> dice_;
@@ -161,6 +179,7 @@ class Turn {
   std::vector<Read> reads_;
   KeyIndex<Read> read_at_{reads_};
   std::vector<Bytes> notes_;
+  std::vector<uint32_t> note_strands_;  // whose each is; kUndone as for ops
   std::vector<EffectPtr> asked_;  // since the program was last entered
   std::optional<Error> refusal_;
   std::string answer_with_;

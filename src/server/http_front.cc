@@ -162,6 +162,11 @@ void HttpFront::finish(Trace& trace, wire::Response& response) {
     const std::string* given = wire::find_header(response.headers, "Pawl-Ticket");
     std::string ticket = given ? *given : new_ticket();
     if (!given) response.headers.emplace_back("Pawl-Ticket", ticket);
+    // To be told to come again later is no failure: under load there are many, and none is news.
+    if (response.status == 503) {
+      log(Level::info, "request put off", {{"ticket", ticket}, {"method", trace.method}, {"path", trace.path}, {"status", response.status}, {"request_id", trace.request_id}});
+      return;
+    }
     log(Level::error, "request failed",
         {{"ticket", ticket},
          {"method", trace.method},

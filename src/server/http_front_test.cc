@@ -107,6 +107,19 @@ TEST_F(FrontTest, cors_is_each_corners_own) {
   EXPECT_EQ(options("/workflows/x", "http://localhost").status, 405);
 }
 
+TEST_F(FrontTest, to_come_again_later_is_not_logged_as_a_failure) {
+  start();
+  log_level(Level::info);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(get("/v1/ticketed").status, 503);
+  EXPECT_EQ(get("/v1/broken").status, 500);
+  std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(lines.find("request put off"), std::string::npos) << lines;
+  EXPECT_EQ(lines.find("request failed"), lines.rfind("request failed"));
+  EXPECT_EQ(lines.find("/v1/ticketed"), lines.rfind("/v1/ticketed"));
+  EXPECT_LT(lines.find("/v1/ticketed"), lines.find("request failed"));
+}
+
 TEST_F(FrontTest, a_failure_carries_a_ticket) {
   start();
   EXPECT_TRUE(is_uuid(get("/v1/broken").header("Pawl-Ticket")));

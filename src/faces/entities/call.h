@@ -23,7 +23,7 @@ struct Call {
   std::string tags;      // comma-separated; all are needed
   int64_t timeout_ms = 0;
   std::string retry_policy;
-  int attempt = 1;       // of a processor inside a transaction, whose machine repeats it
+  int attempt = 1;       // of a call inside a transaction, whose machine repeats it
   std::string payload;   // the request as JSON
   std::string user, roles;
   // What a callback must show to join the transaction; empty when there is none to join.
@@ -39,7 +39,7 @@ Result<Call> decode_call(BytesView bytes);
 struct Verdict {
   enum Kind : uint8_t { answered = 1, failed, timed_out, no_member, disconnected, dropped, lost };
   Kind kind = answered;
-  std::string message{};  // of a failure
+  std::string message{};  // of a failure; of a criterion that does not match, why, if the member told
   // Compact JSON with sorted names. Of a processor the document, empty: unchanged; of a schedule
   // {"result", "resultKind"}.
   std::string data{};

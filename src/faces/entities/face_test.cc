@@ -181,6 +181,138 @@ TEST(search, an_index_gives_what_a_scan_gives) {
   EXPECT_EQ(s.door.verify(), "");
 }
 
+// Every operator against every kind of value, drawn by dice.
+TEST(search, whatever_is_asked_an_index_gives_what_a_scan_gives) {
+  const std::string values[] = {"null", "true", "false", "0", "-0.0", "1", "1.0", "1e0", "100", "1e2", "-3", "0.1", "12345678901234567890", "12345678901234567891", "1e400", "-1e400", "9007199254740993",
+                                "\"\"", "\"1\"", "\"1.0\"", "\"100\"", "\"true\"", "\"null\"", "\"<nil>\"", "\"a\"", "\"A\"", "\"ab\"", "\"\\u00c4rger\"", "\"\\u00e4rger\"", "\"a\\u0000b\"", "\"\\u00ff\"", "\"q\\\"q\"",
+                                "\"" + std::string(300, 'x') + "\"", "\"" + std::string(300, 'x') + "y\""};
+  // What the model does not know but a processor may give back.
+  const std::string strange[] = {"[]", "[1,\"a\"]", "[null]", "[[1],\"100\"]", "{}", "{\"z\":1}"};
+  const std::string operands[] = {"null", "true", "0", "1", "1.0", "1.5", "100", "-3", "12345678901234567890", "\"\"", "\"1\"", "\"1e0\"", "\"100\"", "\"a\"", "\"A\"", "\"ab\"", "\"\\u00c4rger\"", "\"a%\"",
+                                  "\"" + std::string(300, 'x') + "\"", "\"" + std::string(260, 'x') + "\"", "\"[\"", "\"{\\\"z\\\":1}\""};
+  Stage s;
+  for (const char* sample : {R"({"k":"a","n":1})", R"({"k":1e400})", R"({"k":true})", R"({"k":0.12345678901234567890123})"})
+    EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", sample).status, 200);
+  EXPECT_EQ(s.say("PUT", "/model/m/1/lock").status, 200);
+  Dice dice({42, 7});
+  auto drawn = [&](const auto& from) { return from[dice.next() % std::size(from)]; };
+  std::string all = "[{}";
+  for (const std::string& v : values) all += R"(,{"k":)" + v + "}";
+  for (int i = 0; i < 100; ++i) all += fmt::format(R"(,{{"k":{},"n":{}}})", drawn(values), i % 7);
+  Heard made = s.say("POST", "/entity/JSON/m/1?transactionWindow=1000", all + "]");
+  ASSERT_EQ(made.status, 200) << made.text;
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script);
+  for (const std::string& v : strange) {
+    HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + s.create("{}") + "/go", "{}");
+    s.face->members().answered(member, script->request(script->calls().size() - 1), Call::processor, {.data = R"({"k":)" + v + "}"});
+    EXPECT_EQ(waiting->status, 200) << waiting->text;
+  }
+  std::vector<std::string> questions;
+  auto simple = [](std::string_view op, const std::string& v) { return fmt::format(R"({{"type":"simple","jsonPath":"$.k","operatorType":"{}","value":{}}})", op, v); };
+  for (const condition::Operator& op : condition::operators()) {
+    bool range = op.wants == condition::Wants::range;
+    for (const std::string& v : operands) questions.push_back(simple(op.name, range ? fmt::format("[{},{}]", drawn(std::to_array({"-1e400", "0", "1", "-3"})), drawn(std::to_array({"0", "100", "1e400"}))) : v));
+  }
+  for (int i = 0; i < 200; ++i) {
+    const condition::Operator& op = condition::operators()[dice.next() % condition::operators().size()];
+    if (op.wants == condition::Wants::range) continue;
+    questions.push_back(fmt::format(R"({{"type":"group","operator":"{}","conditions":[{},{},{{"type":"simple","jsonPath":"$.n","operatorType":"LESS_THAN","value":{}}}]}})", drawn(std::to_array({"AND", "OR"})),
+                                    simple(op.name, drawn(operands)), simple("NOT_EQUAL", drawn(operands)), dice.next() % 7));
+  }
+  auto answers = [&] {
+    std::vector<std::string> out;
+    for (const std::string& q : questions) out.push_back(s.say("POST", "/search/direct/m/1?sort=id&limit=10000", q).text);
+    return out;
+  };
+  std::vector<std::string> scanned = answers();
+  EXPECT_EQ(s.say("PUT", "/model/m/1/indexes", R"(["$.k","$.n"])").status, 200);
+  for (int i = 0; i < 2000 && s.say("GET", "/model/m/1/indexes").text.find("BUILDING") != std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_NE(s.say("POST", "/search/direct/m/1?explain=true", simple("EQUALS", "1")).text.find("INDEX"), std::string::npos);
+  std::vector<std::string> indexed = answers();
+  for (size_t i = 0; i < questions.size(); ++i) EXPECT_EQ(indexed[i], scanned[i]) << questions[i];
+}
+
+TEST(search, one_inside_a_transaction_sorts_too_and_a_job_is_outside) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create(R"({"n":2})");
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  wire::Headers token{{"X-Tx-Token", script->token(0)}};
+  for (int n : {1, 3, 0}) EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", fmt::format(R"({{"n":{}}})", n), token).status, 200);
+  const std::string every = R"({"type":"group","operator":"AND","conditions":[]})";
+  auto order = [](const json::Array& found) {
+    std::string out;
+    for (const json::Value& e : found) out += json::print(*e.find("data"));
+    return out;
+  };
+  EXPECT_EQ(order(s.say("POST", "/search/m/1?sort=$.n:desc", every, token).body.array()), R"({"n":3}{"n":2}{"n":1}{"n":0})");
+  std::string lines = s.say("POST", "/search/direct/m/1?sort=$.n&limit=2", every, token).text;
+  EXPECT_LT(lines.find(R"({"n":0})"), lines.find(R"({"n":1})"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
+  std::string child = s.say("POST", "/entity/JSON/m/1", "{}", token).body.array()[0].find("entityIds")->array()[0].string();
+  EXPECT_EQ(s.say("GET", "/entity/" + child + "/transitions", "", token).text, R"(["go"])");
+  EXPECT_EQ(s.say("GET", "/entity/" + child + "/transitions").status, 404);
+  // A message is there at once, whatever becomes of the transaction.
+  std::string message = s.say("POST", "/message/new/s", R"({"payload":1})", {{"X-Tx-Token", script->token(0)}, {"Content-Type", "application/json"}, {"Content-Length", "13"}}).body.array()[0].find("entityIds")->array()[0].string();
+  EXPECT_EQ(s.say("GET", "/message/" + message, "", token).status, 200);
+  EXPECT_EQ(s.say("POST", "/search/async/m/1", every, {{"X-Tx-Token", "no such token"}}).status, 409);
+  std::string job = s.say("POST", "/search/async/m/1", every, token).body.string();
+  std::string status;
+  for (int i = 0; i < 2000 && status.find("SUCCESSFUL") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    status = s.say("GET", "/search/async/" + job + "/status").text;
+  }
+  EXPECT_NE(status.find("\"entitiesCount\":1"), std::string::npos) << status;
+  EXPECT_EQ(s.say("DELETE", "/entity/m/1", "", token).status, 200);
+  s.face->members().answered(member, script->request(0), Call::processor, {});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 0);
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(search, a_job_that_is_asked_for_twice_under_one_key_is_one_job) {
+  Stage s;
+  s.model();
+  s.create();
+  const std::string every = R"({"type":"group","operator":"AND","conditions":[]})";
+  auto ask = [&] { return s.say("POST", "/search/async/m/1", every, {{"Idempotency-Key", "k"}}).text; };
+  std::string job = ask();
+  auto page = [&] { return s.say("GET", "/search/async/" + job.substr(1, job.size() - 2)); };
+  for (int i = 0; i < 2000 && page().status != 200; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::string before = page().text;
+  s.create();
+  EXPECT_EQ(ask(), job);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(page().text, before);
+}
+
+TEST(indexes, one_that_is_declared_while_another_is_filled_waits_for_its_own_entries) {
+  Stage s;
+  s.model();
+  s.create();
+  EXPECT_EQ(s.say("PUT", "/model/m/1/indexes", R"(["$.k"])").status, 200);
+  for (int i = 0; i < 2000 && s.say("GET", "/model/m/1/indexes").text.find("BUILDING") != std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Past the service, so that nothing is filled behind our back.
+  auto act = [&](std::string verb, json::Value body) {
+    Input input{.program = "entities", .verb = std::move(verb), .body = json::print(body), .caller = {"t", "system", ""}};
+    s.door.submit(std::move(input), [](Result<Answer> a) { EXPECT_TRUE(a) << a.error().message; });
+  };
+  auto filled = [&](std::initializer_list<size_t> which) {
+    json::Array list;
+    auto model = *s.face->service().model("t", "m", 1);
+    for (size_t i : which) list.push_back(json::object({{"path", model->indexes[i].path}, {"since", model->indexes[i].since}}));
+    act("model.fill", json::object({{"name", "m"}, {"version", 1}, {"ids", json::Array()}, {"filled", std::move(list)}}));
+    return s.say("GET", "/model/m/1/indexes").text;
+  };
+  act("model.indexes", json::object({{"name", "m"}, {"version", 1}, {"fields", json::Array{"$.k", "$.n"}}}));
+  EXPECT_NE(filled({0}).find("BUILDING"), std::string::npos) << "the filling that ends began before $.n was declared";
+  EXPECT_EQ(filled({0, 1}).find("BUILDING"), std::string::npos);
+}
+
 TEST(search, a_result_of_any_size_is_a_snapshot_without_a_cut) {
   Stage s;
   s.model();

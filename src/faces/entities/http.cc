@@ -92,6 +92,12 @@ bool Http::is_operator() const {
   return !first.client_id.empty() && tenant() == first.tenant;
 }
 
+Bytes array_of_lines(Bytes lines) {
+  if (!lines.empty()) lines.pop_back();
+  std::replace(lines.begin(), lines.end(), '\n', ',');
+  return "[" + lines + "]";
+}
+
 Item item_of(Item::Op op, json::Value value) {
   Item item{.op = op};
   sort_names(value);

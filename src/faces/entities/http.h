@@ -64,6 +64,8 @@ class Rows {
   std::vector<wire::Route>& out_;
 };
 
+// Lines of JSON, none of which has a line break in it, as one array.
+Bytes array_of_lines(Bytes lines);
 json::Array split_roles(std::string_view roles);
 std::string random_uuid(const Keys& keys);
 

@@ -18,6 +18,7 @@ enum class Stage : uint8_t {
   scan,     // look for the next automated transition
   finish,   // save it
   time,     // ask members when the scheduled transitions of the state are due
+  gone,     // a callback has deleted it
 };
 
 struct Progress {
@@ -38,6 +39,7 @@ struct Progress {
   std::vector<Event> events;
 
   // Not encoded: complete before the entity is saved, done with then.
+  Held held = Held::all;         // of the unique values of old_data
   Stage after = Stage::finish;   // of time
   size_t timing = 0;             // the transition in question
   bool timed = false;
@@ -61,7 +63,7 @@ struct Job {
   bool joined = false;
   bool settles = false;  // the turn is the receipt of an open effect: it must not fail
   Turn::Mark start{};
-  Turn::Mark savepoint{};  // before the processor that is out
+  Turn::Mark savepoint{};  // before the call that is out
   std::string request;     // its id
   int attempt = 1;         // which one at it this is
   bool again = false;      // it is after a restart

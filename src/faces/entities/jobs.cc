@@ -25,26 +25,24 @@ Who system_for(const std::string& tenant) { return {.caller = {tenant, "system",
 }  // namespace
 
 void Service::start_job(const Who& who, Query query, Done done) {
+  // Which snapshot is not part of it: the same request is the same job, whenever it comes again.
   json::Object job;
   job.add("model", query.model);
   job.add("version", query.version);
-  // The snapshot is now or the given time, fixed before the answer leaves.
-  Look look = door_.look();
-  query.seq = look.seq();
-  if (query.at) {
-    auto seq = look.seq_at(*query.at);
-    if (!seq) return done(fail(std::move(seq.error())));
-    query.seq = *seq;
-    query.at.reset();
-  }
-  job.add("seq", *query.seq);
+  if (!query.asked.empty()) job.add("asked", query.asked);
   std::string tenant = who.caller.tenant;
   act(who, "job.new", json::object({{"job", std::move(job)}}), [this, tenant, query = std::move(query), done = std::move(done)](Result<Bytes> answer) mutable {
     if (!answer) return done(std::move(answer));
     std::string id = answer->substr(1, answer->size() - 2);
+    // The snapshot is now or the given time, fixed before the answer leaves.
+    Look look = door_.look();
+    auto seq = query.at ? look.seq_at(*query.at) : Result<Seq>(look.seq());
+    if (!seq) return done(fail(std::move(seq.error())));
+    query.seq = *seq;
+    query.at.reset();
     {
       std::lock_guard lock(jobs_mutex_);
-      running_jobs_.insert(id);
+      if (!running_jobs_.insert(id).second) return done(std::move(answer));  // asked for twice under one key
     }
     bool taken = background_.add([this, tenant, id, query = std::move(query)] { run_job(tenant, id, query); });
     if (!taken) {
@@ -73,7 +71,7 @@ void Service::run_job(const std::string& tenant, const std::string& id, const Qu
     return (ids.size() < kJobPage || flush()) && !background_.stopping();
   });
   if (!plan || !flush()) status = "FAILED";
-  (void)act_and_wait(who, "job.end", json::object({{"id", id}, {"status", status}, {"count", count}})).has_value();
+  (void)act_and_wait(who, "job.end", json::object({{"id", id}, {"status", status}, {"count", count}, {"seq", query.seq.value_or(0)}})).has_value();
   std::lock_guard lock(jobs_mutex_);
   running_jobs_.erase(id);
 }
@@ -95,7 +93,7 @@ void Service::cancel_job(const Who& who, const std::string& id, Done done) {
   act(who, "job.end", json::object({{"id", id}, {"status", "CANCELLED"}}), std::move(done));
 }
 
-Result<Service::Page> Service::job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number) const {
+Result<Service::Page> Service::job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number, bool with_model) const {
   Page out;
   const json::Value* count = job.find("count");
   out.total = count ? count->as_uint64().value_or(0) : 0;
@@ -113,7 +111,7 @@ Result<Service::Page> Service::job_page(std::string_view tenant, const json::Val
     TRY(Cell cell, look.read_at(entity_key(tenant, id), seq));
     EntityView e;
     if (!view_entity(cell.value(), e)) continue;
-    append_envelope(out.envelopes.emplace_back(), e, false);
+    append_envelope(out.envelopes.emplace_back(), e, with_model);
   }
   return out;
 }
@@ -172,10 +170,14 @@ void Service::set_indexes(const Who& who, json::Value body, Done done) {
 
 void Service::fill(const std::string& tenant, const std::string& name, int32_t version) {
   Who who = system_for(tenant);
-  json::Array ids;
+  json::Array ids, filled;
+  auto known = model(tenant, name, version);
+  if (!known || !*known) return;
+  for (const Index& i : (*known)->indexes) filled.push_back(json::object({{"path", i.path}, {"since", i.since}}));
   bool good = true;
   auto flush = [&](bool done) {
-    json::Value body = json::object({{"name", name}, {"version", version}, {"ids", std::exchange(ids, {})}, {"done", done}});
+    json::Value body = json::object({{"name", name}, {"version", version}, {"ids", std::exchange(ids, {})}});
+    if (done) body.object().add("filled", filled);
     good = good && act_and_wait(who, "model.fill", std::move(body)).has_value() && !background_.stopping();
     return good;
   };

@@ -26,6 +26,7 @@ Result<Bytes> Machine::run() {
 
 Result<Bytes> Machine::resume(const Verdict& verdict) {
   verdict_ = &verdict;
+  if (verdict.ok()) TRY_OK(look_again());
   return drive();
 }
 
@@ -60,6 +61,7 @@ Result<Machine::Step> Machine::step() {
     case Stage::scan: return scan();
     case Stage::finish: return finish();
     case Stage::time: return time();
+    case Stage::gone: return gone();
   }
   return workflow_failed("the job is in no stage");
 }
@@ -238,7 +240,8 @@ Result<Machine::Step> Machine::select() {
     TRY(Ruling ruling, judge(w.criterion, "WORKFLOW", fmt::format("failed to evaluate workflow criterion for \"{}\"", w.name)));
     if (ruling == Ruling::wait) return Step::wait;
     if (ruling == Ruling::yes) break;
-    record(EventKind::workflow_skip, fmt::format("workflow \"{}\" skipped: criterion not matched", w.name));
+    Refusal no = not_matched(fmt::format("workflow \"{}\" skipped:", w.name), w.criterion);
+    record(EventKind::workflow_skip, std::move(no.text), std::move(no.data));
   }
   if (p_.candidate == all.size()) {
     p_.flow = &default_workflow();
@@ -256,8 +259,9 @@ Result<Machine::Step> Machine::guard() {
   TRY(Ruling ruling, judge(t.criterion, "TRANSITION", "failed to evaluate transition criterion"));
   if (ruling == Ruling::wait) return Step::wait;
   if (ruling == Ruling::no) {
-    if (!p_.due) return workflow_failed(fmt::format("transition \"{}\" criterion not matched", t.name));
-    record(EventKind::transition_not_match, fmt::format("transition \"{}\" criterion not matched", t.name));
+    Refusal no = not_matched(fmt::format("transition \"{}\"", t.name), t.criterion);
+    if (!p_.due) return workflow_failed(std::move(no.text));
+    record(EventKind::transition_not_match, std::move(no.text), std::move(no.data));
     return skip();
   }
   p_.stage = Stage::process;
@@ -287,7 +291,8 @@ Result<Machine::Step> Machine::scan() {
       p_.processor = 0;
       return Step::go;
     }
-    record(EventKind::transition_not_match, fmt::format("transition \"{}\" criterion not matched", t.name));
+    Refusal no = not_matched(fmt::format("transition \"{}\"", t.name), t.criterion);
+    record(EventKind::transition_not_match, std::move(no.text), std::move(no.data));
   }
   p_.stage = Stage::finish;
   return Step::go;
@@ -309,7 +314,12 @@ Result<Machine::Step> Machine::process() {
       TRY_OK(dispatch(processor));
       return Step::wait;
     }
-    if (try_again(processor)) return Step::wait;
+    // A call outside of a transaction has no callbacks that join, and is repeated by the members themselves.
+    bool outside = commits_before(processor) && !processor.start_new_tx;
+    if (!outside && try_again(processor.retry_policy)) {
+      ask_attempt(processor);
+      return Step::wait;
+    }
     p_.asked = false;
     TRY_OK(settle(processor));
   }
@@ -331,7 +341,7 @@ Result<void> Machine::save() {
   p_.entity.updated = turn_.now();
   // Criteria see the transition that was named, or none; that there was none is recorded with the save.
   if (p_.entity.transition.empty()) p_.entity.transition = kLoopback;
-  TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.was, Was::unknown)));
+  TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.held, Held::all), std::exchange(p_.was, Was::unknown)));
   Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
   turn_.note(encode(trail));
   p_.events.clear();
@@ -356,6 +366,11 @@ Result<Machine::Step> Machine::time() {
     const condition::Function& f = *t.schedule->function;
     if (!p_.asked) {
       p_.asked = true;
+      TRY_OK(begin_call(turn_.dice().uuid1(turn_.now())));
+      ask_function(f, Call::schedule, {}, &t);
+      return Step::wait;
+    }
+    if (try_again(f.retry_policy)) {
       ask_function(f, Call::schedule, {}, &t);
       return Step::wait;
     }
@@ -393,6 +408,16 @@ Result<Machine::Step> Machine::skip() {
   p_ = {};
   ++job_.at;
   return Step::done;
+}
+
+// The deletion stands: it is part of this transaction, and what it was part of is done.
+Machine::Step Machine::gone() {
+  record(EventKind::finish, "the entity was deleted by a callback of this transaction", R"({"success":true})");
+  turn_.note(encode(Trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, std::move(p_.events)}));
+  job_.ids.push_back(std::move(p_.entity.id));
+  p_ = {};
+  ++job_.at;
+  return job_.at == job_.command->items.size() ? Step::done : Step::go;
 }
 
 Bytes Machine::answer() const {

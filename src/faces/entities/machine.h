@@ -47,15 +47,24 @@ class Machine {
   Result<Step> time();
   bool commits_before(const Processor& processor) const { return processor.mode == Mode::commit_before_dispatch && !job_.joined; }
   Result<Step> skip();  // the item is done without a write
+  Step gone();
   Step make(const Transition& t);
 
   // In processors.cc.
+  // What callbacks of the call that was answered made of the entity.
+  Result<void> look_again();
+  // For the trail and the caller: "... criterion not matched", and why, if a member told.
+  struct Refusal {
+    std::string text, data;
+  };
+  Refusal not_matched(std::string what, const std::optional<condition::Condition>& criterion) const;
   Result<Ruling> judge(const std::optional<condition::Condition>& criterion, std::string_view target, const std::string& what);
   Result<void> dispatch(const Processor& processor);
   Result<void> settle(const Processor& processor);
   Result<void> commit_and_open(const Processor& processor);
   Result<void> ask_processor(const Processor& processor, const std::string& request, bool again);
-  bool try_again(const Processor& processor);  // true: the processor is asked once more
+  Result<void> begin_call(const std::string& request);
+  bool try_again(std::string_view retry_policy);  // true: whoever was asked is to be asked once more
   void ask_attempt(const Processor& processor);
   void ask_function(const condition::Function& function, Call::Kind kind, std::string_view target, const Transition* transition);
   Call call_for(const Processor& processor, const std::string& request, std::string_view tx) const;

@@ -126,6 +126,189 @@ TEST(members, an_attempt_that_failed_leaves_none_of_what_its_callbacks_wrote) {
   EXPECT_EQ(s.door.verify(), "");
 }
 
+TEST(members, a_joined_job_that_is_tried_again_leaves_nothing_of_the_attempt_and_all_of_the_others) {
+  Stage s;
+  s.model();
+  s.flow(R"({"A":{"transitions":[{"name":"outer","next":"B","manual":true,"processors":[)" + processor("p", "SYNC") +
+         R"(]},{"name":"inner","next":"B","manual":true,"processors":[)" + processor("q", "SYNC", R"(,"retryPolicy":"FIXED")") + R"(]}]},"B":{}})");
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), first = s.create(), second = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + first + "/outer", R"({"n":2})");
+  wire::Headers outer{{"X-Tx-Token", script->token(0)}};
+  HeardPtr nested = s.begin("PUT", "/entity/JSON/" + second + "/inner", R"({"n":3})", outer);
+  for (size_t attempt = 0; attempt < 2; ++attempt) {
+    for (int i = 0; i < 2000 && script->calls().size() <= attempt + 1; ++i) std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_EQ(script->calls().size(), attempt + 2);
+    wire::Headers inner{{"X-Tx-Token", script->token(attempt + 1)}};
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", fmt::format(R"({{"k":"inner {}"}})", attempt), inner).status, 200);
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", fmt::format(R"({{"k":"outer {}"}})", attempt), outer).status, 200);
+    Verdict verdict;
+    if (attempt == 0) verdict.kind = Verdict::failed;
+    s.face->members().answered(member, script->request(1), Call::processor, std::move(verdict));
+  }
+  EXPECT_EQ(nested->status, 200) << nested->text;
+  s.face->members().answered(member, script->request(0), Call::processor, {});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  Heard all = s.say("GET", "/entity/m/1");
+  EXPECT_EQ(all.text.find("inner 0"), std::string::npos);
+  for (const char* there : {"inner 1", "outer 0", "outer 1"}) EXPECT_NE(all.text.find(there), std::string::npos) << there;
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 5);
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(transaction, an_entity_that_its_own_callback_deletes_stays_deleted) {
+  for (const char* mode : {"SYNC", "ASYNC_SAME_TX", "ASYNC_NEW_TX", "COMMIT_BEFORE_DISPATCH"}) {
+    Stage s;
+    s.model();
+    const std::string more = std::string_view(mode) == "COMMIT_BEFORE_DISPATCH" ? R"(,"startNewTxOnDispatch":true)" : "";
+    s.processors(processor("p", mode, more) + "," + processor("never", mode, more));
+    auto script = std::make_shared<Script>();
+    std::string member = s.join(script), id = s.create();
+    HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+    wire::Headers token{{"X-Tx-Token", script->token(0)}};
+    EXPECT_EQ(s.say("DELETE", "/entity/" + id, "", token).status, 200);
+    EXPECT_EQ(s.say("GET", "/entity/" + id).status, 200) << "only when the transaction commits";
+    s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":3})"});
+    EXPECT_EQ(waiting->status, 200) << mode << waiting->text;
+    EXPECT_EQ(waiting->body.find("entityIds")->array()[0].string(), id);
+    EXPECT_EQ(script->calls().size(), 1u) << "nothing more is asked for it";
+    EXPECT_EQ(s.say("GET", "/entity/" + id).status, 404) << mode;
+    EXPECT_EQ(s.say("GET", "/entity/" + id + "/changes").body.array()[0].string_or("changeType"), "DELETED");
+    EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 0);
+    Heard trail = s.say("GET", "/audit/entity/" + id + "?eventType=StateMachine");
+    EXPECT_EQ(trail.body.find("items")->array()[0].string_or("eventType"), "STATE_MACHINE_FINISH") << trail.text;
+    EXPECT_EQ(s.door.verify(), "");
+  }
+}
+
+TEST(transaction, a_deletion_is_undone_with_the_savepoint_it_was_made_in) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "ASYNC_NEW_TX"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  EXPECT_EQ(s.say("DELETE", "/entity/" + id, "", {{"X-Tx-Token", script->token(0)}}).status, 200);
+  s.face->members().answered(member, script->request(0), Call::processor, {.kind = Verdict::failed, .message = "no"});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  EXPECT_EQ(s.state(id) + s.data(id), R"(B{"n":2})");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(transaction, a_new_entity_that_a_criterions_or_processors_callback_deletes_never_was) {
+  Stage s;
+  s.model();
+  s.flow(R"({"A":{"transitions":[{"name":"t","next":"B","processors":[)" + processor("p", "SYNC") + R"(]}]},"B":{"transitions":[{"name":"u","next":"C","criterion":)" +
+         R"({"type":"function","function":{"name":"f","config":{"calculationNodesTags":"x"}}}}]},"C":{}})");
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script);
+  HeardPtr waiting = s.begin("POST", "/entity/JSON/m/1", R"({"n":1})");
+  s.face->members().answered(member, script->request(0), Call::processor, {});
+  std::string id(script->calls()[1].string_or("entityId"));
+  EXPECT_EQ(s.say("DELETE", "/entity/" + id, "", {{"X-Tx-Token", script->token(1)}}).status, 200);
+  s.face->members().answered(member, script->request(1), Call::criterion, {.matches = true});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  EXPECT_EQ(s.say("GET", "/entity/" + id).status, 404);
+  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 0);
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(transaction, a_criterions_callback_sees_the_entity_as_it_is_and_what_a_failed_attempt_did_is_undone) {
+  Stage s;
+  s.model();
+  s.flow(R"({"A":{"transitions":[{"name":"t","next":"B","processors":[)" + processor("p", "SYNC") + R"(]}]},"B":{"transitions":[{"name":"u","next":"C","criterion":)" +
+         R"({"type":"function","function":{"name":"f","config":{"calculationNodesTags":"x","retryPolicy":"FIXED"}}}}]},"C":{}})");
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script);
+  HeardPtr waiting = s.begin("POST", "/entity/JSON/m/1", R"({"n":1})");
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":2})"});
+  std::string id(script->calls()[1].string_or("entityId"));
+  wire::Headers first{{"X-Tx-Token", script->token(1)}};
+  Heard seen = s.say("GET", "/entity/" + id, "", first);
+  ASSERT_EQ(seen.status, 200) << seen.text;
+  EXPECT_EQ(seen.body.find("meta")->string_or("state"), "B");
+  EXPECT_EQ(json::print(*seen.body.find("data")), R"({"n":2})");
+  // What the attempt that fails writes is undone with it.
+  EXPECT_EQ(s.say("DELETE", "/entity/" + id, "", first).status, 200);
+  s.face->members().answered(member, script->request(1), Call::criterion, {.kind = Verdict::failed, .message = "not now"});
+  for (int i = 0; i < 2000 && script->calls().size() < 3; ++i) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_EQ(script->calls().size(), 3u);
+  EXPECT_EQ(script->request(2), script->request(1));
+  s.face->members().answered(member, script->request(2), Call::criterion, {.matches = true});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  EXPECT_EQ(s.state(id), "C");
+  EXPECT_EQ(s.data(id), R"({"n":2})");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(members, why_a_criterion_does_not_match_is_told) {
+  Stage s;
+  s.model();
+  const std::string f = R"("criterion":{"type":"function","function":{"name":"f","config":{"calculationNodesTags":"x"}}})";
+  s.flow(R"({"A":{"transitions":[{"name":"auto","next":"B",)" + f + R"(},{"name":"go","next":"B","manual":true,)" + f + "}]},\"B\":{}}");
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script);
+  HeardPtr waiting = s.begin("POST", "/entity/JSON/m/1", R"({"n":1})");
+  s.face->members().answered(member, script->request(0), Call::criterion, {.message = "too young"});
+  ASSERT_EQ(waiting->status, 200) << waiting->text;
+  std::string id(script->calls()[0].string_or("entityId"));
+  Heard trail = s.say("GET", "/audit/entity/" + id + "?eventType=StateMachine");
+  EXPECT_NE(trail.text.find(R"("data":{"reason":"too young"})"), std::string::npos) << trail.text;
+  waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":1})");
+  s.face->members().answered(member, script->request(1), Call::criterion, {.message = "too old"});
+  EXPECT_NE(waiting->text.find("criterion not matched: too old"), std::string::npos) << waiting->text;
+  waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":1})");
+  s.face->members().answered(member, script->request(2), Call::criterion, {});
+  EXPECT_NE(waiting->text.find("criterion not matched\""), std::string::npos) << waiting->text;
+  EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(unique, amounts_are_compared_and_not_their_spelling) {
+  Stage s;
+  EXPECT_EQ(s.say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"k":"a","n":1.5})").status, 200);
+  EXPECT_EQ(s.say("PUT", "/model/m/1/unique-keys", R"([{"id":"by-n","fields":["$.n"]}])").status, 200);
+  EXPECT_EQ(s.say("PUT", "/model/m/1/lock").status, 200);
+  for (const char* n : {"1", "0", "-2.5", "1.25e-3"}) EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", fmt::format(R"({{"n":{}}})", n)).status, 200) << n;
+  for (const char* n : {"1.0", "10e-1", "1.000", "-0", "0.0", "0e7", "-2.50", "-25e-1", "0.00125"})
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", fmt::format(R"({{"n":{}}})", n)).code(), "UNIQUE_VIOLATION") << n;
+  EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", R"({"n":1.0000000000001})").status, 200);
+  EXPECT_EQ(plain_number("1e400"), plain_number("10E+399"));
+  EXPECT_EQ(plain_number("-0.001e-60"), plain_number("-1e-63"));
+  EXPECT_EQ(plain_number("120.50") + " " + plain_number("12e1") + " " + plain_number("0.00"), "120.5 120 0");
+}
+
+TEST(unique, values_that_a_callback_gave_the_entity_are_let_go_of_and_others_keep_theirs) {
+  Stage s;
+  s.model();
+  EXPECT_EQ(s.say("PUT", "/model/m/1/unique-keys", R"([{"id":"by-k","fields":["$.k"]}])").status, 200);
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create(R"({"k":"mine"})"), other = s.create(R"({"k":"theirs"})");
+  // On its way the entity has a value that another holds; the processor mends that.
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"k":"theirs"})");
+  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"k":"between"})", {{"X-Tx-Token", script->token(0)}}).status, 200);
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"k":"last"})"});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  auto made = [&](const std::string& k) { return s.say("POST", "/entity/JSON/m/1", R"({"k":")" + k + "\"}").code(); };
+  EXPECT_EQ(made("theirs"), "UNIQUE_VIOLATION");
+  EXPECT_EQ(made("last"), "UNIQUE_VIOLATION");
+  EXPECT_EQ(made("between"), "");
+  EXPECT_EQ(made("mine"), "");
+  // What stays a violation to the end is one.
+  std::string third = s.create(R"({"k":"third"})");
+  waiting = s.begin("PUT", "/entity/JSON/" + third + "/go", R"({"k":"theirs"})");
+  s.face->members().answered(member, script->request(1), Call::processor, {});
+  EXPECT_EQ(waiting->code(), "UNIQUE_VIOLATION");
+  // And one that is deleted meanwhile does not take another's value with it.
+  waiting = s.begin("PUT", "/entity/JSON/" + third + "/go", R"({"k":"theirs"})");
+  EXPECT_EQ(s.say("DELETE", "/entity/" + third, "", {{"X-Tx-Token", script->token(2)}}).status, 200);
+  s.face->members().answered(member, script->request(2), Call::processor, {});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+  EXPECT_EQ(made("theirs"), "UNIQUE_VIOLATION");
+  EXPECT_EQ(made("third"), "");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
 TEST(members, a_disconnect_fails_the_calls_of_that_member_at_once) {
   Stage s;
   s.model();

@@ -207,8 +207,8 @@ void Members::place(Calls::iterator call, Out& out) {
 void Members::conclude(Calls::iterator call, Verdict verdict, Out& out) {
   Pending& p = call->second;
   detach(call);
-  // A processor inside a transaction is repeated by its machine, which first undoes what callbacks wrote.
-  bool ours = p.call.kind != Call::processor || p.call.token.empty();
+  // A call inside a transaction is repeated by its machine, which first undoes what callbacks wrote.
+  bool ours = p.call.token.empty();
   if (auto rest = rest_after(p.call.retry_policy, p.attempt); rest && ours && !verdict.ok()) {
     p.resting = true;
     set_deadline(call, Clock::now() + *rest);

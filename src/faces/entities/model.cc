@@ -15,7 +15,7 @@ std::string Model::id() const { return uuid5(kUrlSpace, fmt::format("{}.{}", nam
 
 Bytes encode(const Model& model) {
   json::Array indexes, unique;
-  for (const Index& i : model.indexes) indexes.push_back(json::object({{"path", i.path}, {"ready", i.ready}}));
+  for (const Index& i : model.indexes) indexes.push_back(json::object({{"path", i.path}, {"ready", i.ready}, {"since", i.since}}));
   for (const UniqueKey& k : model.unique_keys) {
     json::Array paths;
     for (const std::string& p : k.paths) paths.emplace_back(p);
@@ -59,7 +59,8 @@ Result<Model> decode_model(BytesView bytes) {
   for (const json::Value& i : items(v, "indexes")) {
     const json::Value* ready = i.find("ready");
     if (!ready || !ready->is_bool()) return corrupt();
-    m.indexes.push_back({std::string(i.string_or("path")), ready->boolean()});
+    const json::Value* since = i.find("since");
+    m.indexes.push_back({std::string(i.string_or("path")), ready->boolean(), since ? since->as_int64().value_or(0) : 0});
   }
   for (const json::Value& k : items(v, "unique")) {
     UniqueKey key{std::string(k.string_or("name")), {}};

@@ -15,6 +15,7 @@ namespace pawl::entities {
 struct Index {
   std::string path;    // "$.a.b"
   bool ready = false;  // false while older entities are still being entered
+  Time since = 0;      // when it was declared: whoever fills it names it, so that another's end is not its own
 };
 
 // Fields whose values together no two entities of the model may share.

@@ -31,15 +31,29 @@ Result<Machine::Ruling> Machine::judge(const std::optional<condition::Condition>
     const Entity& e = p_.entity;
     return criterion->matches({e.data, e.state, e.created, e.transition}) ? Ruling::yes : Ruling::no;
   }
+  const Transition* t = target == "WORKFLOW" ? nullptr : &transition();
   if (!p_.asked) {
     p_.asked = true;
-    ask_function(*function, Call::criterion, target, target == "WORKFLOW" ? nullptr : &transition());
+    TRY_OK(begin_call(turn_.dice().uuid1(turn_.now())));
+    ask_function(*function, Call::criterion, target, t);
+    return Ruling::wait;
+  }
+  if (try_again(function->retry_policy)) {
+    ask_function(*function, Call::criterion, target, t);
     return Ruling::wait;
   }
   p_.asked = false;
   for (const std::string& w : verdict_->warnings) job_.warnings.push_back(w);
   if (!verdict_->ok()) return fail(member_error(what, function->tags, function->timeout_ms, Call::criterion));
   return verdict_->matches ? Ruling::yes : Ruling::no;
+}
+
+Machine::Refusal Machine::not_matched(std::string what, const std::optional<condition::Condition>& criterion) const {
+  Refusal out{std::move(what) + " criterion not matched", {}};
+  if (!criterion->function() || verdict_->message.empty()) return out;
+  out.text += ": " + verdict_->message;
+  out.data = json::print(json::object({{"reason", verdict_->message}}));
+  return out;
 }
 
 Error Machine::member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, Call::Kind kind, bool outside) const {
@@ -114,16 +128,16 @@ void Machine::ask(Call call, const std::string& request) {
 }
 
 void Machine::ask_function(const condition::Function& f, Call::Kind kind, std::string_view target, const Transition* transition) {
-  std::string request = turn_.dice().uuid1(turn_.now());
   Call call;
   call.kind = kind;
+  call.attempt = job_.attempt;
   call.name = f.name;
   call.tags = f.tags;
   call.timeout_ms = f.timeout_ms;
   call.retry_policy = f.retry_policy;
   std::string_view word = kind == Call::criterion ? "criteria" : "function";
-  call.payload = request_text({word, f.name, target, transition, f.context, f.attach_entity}, request, job_.tx);
-  ask(std::move(call), request);
+  call.payload = request_text({word, f.name, target, transition, f.context, f.attach_entity}, job_.request, job_.tx);
+  ask(std::move(call), job_.request);
 }
 
 Call Machine::call_for(const Processor& processor, const std::string& request, std::string_view tx) const {
@@ -137,15 +151,28 @@ Call Machine::call_for(const Processor& processor, const std::string& request, s
   return call;
 }
 
-Result<void> Machine::ask_processor(const Processor& processor, const std::string& request, bool again) {
-  // Callbacks that join see the entity as this transaction has it.
-  Entity seen = p_.entity;
-  seen.tx = job_.tx;
-  seen.updated = turn_.now();
-  TRY_OK(put_entity(turn_, job_.tenant, seen, std::exchange(p_.was, Was::unknown)));
+// Callbacks that join see the entity as this transaction has it; before it has a workflow there is none.
+Result<void> Machine::begin_call(const std::string& request) {
+  if (p_.stage != Stage::select) {
+    Entity seen = p_.entity;
+    seen.tx = job_.tx;
+    seen.updated = turn_.now();
+    TRY_OK(put_entity(turn_, job_.tenant, seen, std::exchange(p_.was, Was::unknown)));
+    if (!job_.model->unique_keys.empty()) {
+      TRY_OK(claim_free(turn_, job_.tenant, *job_.model, seen.id, seen.data, p_.old_data));
+      p_.old_data = seen.data;
+      p_.held = Held::free;
+    }
+  }
   job_.savepoint = turn_.mark();
   job_.request = request;
   job_.attempt = 1;
+  job_.again = false;
+  return {};
+}
+
+Result<void> Machine::ask_processor(const Processor& processor, const std::string& request, bool again) {
+  TRY_OK(begin_call(request));
   job_.again = again;
   ask_attempt(processor);
   return {};
@@ -158,16 +185,12 @@ void Machine::ask_attempt(const Processor& processor) {
   ask(std::move(call), job_.request);
 }
 
-// An attempt that failed leaves nothing: what its callbacks wrote is undone before the next. A call
-// outside of a transaction has no callbacks that join, and is repeated by the members themselves.
-bool Machine::try_again(const Processor& processor) {
-  bool outside = commits_before(processor) && !processor.start_new_tx;
-  if (verdict_->ok() || verdict_->kind >= Verdict::dropped || outside || !rest_after(processor.retry_policy, job_.attempt)) return false;
+// An attempt that failed leaves nothing: what its callbacks wrote is undone before the next.
+bool Machine::try_again(std::string_view retry_policy) {
+  if (verdict_->ok() || verdict_->kind >= Verdict::dropped || !rest_after(retry_policy, job_.attempt)) return false;
   for (const std::string& w : verdict_->warnings) job_.warnings.push_back(w);
-  // A job that joined shares the turn with others, whose writes must stay.
-  if (!job_.joined) turn_.rewind(job_.savepoint);
+  turn_.rewind(job_.savepoint);
   ++job_.attempt;
-  ask_attempt(processor);
   return true;
 }
 
@@ -220,6 +243,26 @@ Result<Bytes> Machine::second(const Verdict& verdict, const std::string& request
   return Bytes();
 }
 
+Result<void> Machine::look_again() {
+  if (p_.was == Was::nowhere) return {};
+  TRY(Found found, find_entity(turn_, job_.tenant, p_.entity.id));
+  if (!found.exists()) {
+    if (p_.stage == Stage::process) {
+      const Processor& processor = transition().processors[p_.processor];
+      record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name), result_data(true, processor));
+    }
+    p_.stage = Stage::gone;
+    return {};
+  }
+  if (found.cell.version == Turn::kOwn) {
+    if (found.view.data != p_.entity.data) p_.entity.data = found.view.data;
+    // Timers that a callback armed with its save are withdrawn with those of ours.
+    p_.entity.timers.assign(found.view.timers.begin(), found.view.timers.end());
+  }
+  if (!job_.model->unique_keys.empty()) p_.old_data = found.view.data;
+  return {};
+}
+
 Result<void> Machine::settle(const Processor& processor) {
   const Verdict& v = *verdict_;
   for (const std::string& w : v.warnings) job_.warnings.push_back(w);
@@ -235,8 +278,6 @@ Result<void> Machine::settle(const Processor& processor) {
     return fail(member_error(what, processor.tags, processor.timeout_ms, Call::processor, processor.mode == Mode::commit_before_dispatch));
   }
   // A callback may have written the entity itself; data that is returned beats it.
-  TRY(Found written, find_entity(turn_, job_.tenant, p_.entity.id));
-  if (written.exists() && written.view.data != p_.entity.data) p_.entity.data = written.view.data;
   if (!v.data.empty()) p_.entity.data = v.data;
   record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name), result_data(true, processor));
   return {};

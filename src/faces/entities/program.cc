@@ -13,6 +13,7 @@ namespace {
 constexpr VerbRow kVerbs[] = {
     {"get", get_entity},
     {"find", find_entities},
+    {"transitions", list_transitions},
     {"remove", remove_one},
     {"remove.some", remove_some},
     {"remove.all", remove_all},
@@ -27,6 +28,7 @@ constexpr VerbRow kVerbs[] = {
     {"flows.import", import_flows},
     {"message.new", new_message},
     {"message.delete", delete_messages},
+    {"message.delete.one", delete_message},
     {"job.new", new_search_job},
     {"job.page", add_search_page},
     {"job.end", end_search_job},

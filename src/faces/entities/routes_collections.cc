@@ -30,7 +30,7 @@ Result<void> create(const HttpPtr& http) {
     std::vector<Item> items;
     items.reserve(value.array().size());
     for (json::Value& v : value.array()) items.push_back(item(std::move(v)));
-    http->service().write_chunks(http->who(), std::move(items), chunk, false, [http](Result<Bytes> a) { http->reply(std::move(a)); });
+    http->service().write_chunks(http->who(), std::move(items), {.window = chunk}, [http](Result<Bytes> a) { http->reply(std::move(a)); });
     return {};
   }
   Command command;
@@ -76,7 +76,7 @@ Result<void> create_collection(const HttpPtr& http) {
     item.version = static_cast<int32_t>(*number);
     items.push_back(std::move(item));
   }
-  http->service().write_chunks(http->who(), std::move(items), chunk, false, [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().write_chunks(http->who(), std::move(items), {.window = chunk}, [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
 }
 
@@ -95,7 +95,7 @@ Result<void> update_collection(const HttpPtr& http) {
     item.if_match = g.string_or("ifMatch");
     items.push_back(std::move(item));
   }
-  http->service().write_chunks(http->who(), std::move(items), chunk, true, [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().write_chunks(http->who(), std::move(items), {.window = chunk, .lenient = true}, [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
 }
 

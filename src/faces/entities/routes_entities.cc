@@ -103,16 +103,21 @@ Bytes names(const std::vector<std::string>& list) {
 }
 
 // A transaction that did not write the entity is a bad argument, whoever's it may be.
-Result<Bytes> transitions_of(Http& http, const std::string& id) {
-  TRY(When when, http.when());
-  auto list = http.service().transitions(http.tenant(), id, when);
+Result<void> transitions_of(const HttpPtr& http, const std::string& id) {
+  TRY(When when, http->when());
+  if (!http->request.header("X-Tx-Token").empty() && !when.time && when.tx.empty()) {
+    http->service().act(http->who(), "transitions", json::object({{"id", id}}), [http](Result<Bytes> a) { http->reply(std::move(a)); });
+    return {};
+  }
+  auto list = http->service().transitions(http->tenant(), id, when);
   if (!list && !when.tx.empty() && list.error().reason == "ENTITY_NOT_FOUND") return bad_request(fmt::format("transaction {} is not known for this entity", when.tx));
   if (!list) return fail(std::move(list.error()));
-  return names(*list);
+  http->json(names(*list));
+  return {};
 }
 
-Result<Bytes> transitions(Http& http) {
-  TRY(std::string id, http.uuid(0));
+Result<void> transitions(const HttpPtr& http) {
+  TRY(std::string id, http->uuid(0));
   return transitions_of(http, id);
 }
 
@@ -133,8 +138,8 @@ Result<void> launch_transition(const HttpPtr& http) {
   return {};
 }
 
-Result<Bytes> fetch_transitions(Http& http) {
-  TRY(std::string id, asked_entity(http));
+Result<void> fetch_transitions(const HttpPtr& http) {
+  TRY(std::string id, asked_entity(*http));
   return transitions_of(http, id);
 }
 
@@ -146,13 +151,6 @@ Result<Bytes> page_of(Http& http, const Query& query) {
     return true;
   }));
   return out += ']';
-}
-
-// Lines of JSON, none of which has a line break in it, as one array.
-Bytes array_of(Bytes lines) {
-  if (!lines.empty()) lines.pop_back();
-  std::replace(lines.begin(), lines.end(), '\n', ',');
-  return "[" + lines + "]";
 }
 
 Result<void> list(const HttpPtr& http) {
@@ -167,7 +165,7 @@ Result<void> list(const HttpPtr& http) {
   query.limit = static_cast<size_t>(size);
   query.skip = static_cast<size_t>(size * page);
   if (!at && !http->request.header("X-Tx-Token").empty()) {
-    http->service().find_inside(http->who(), query, nullptr, [http](Result<Bytes> a) { a ? http->json(array_of(*std::move(a))) : http->refuse(a.error()); });
+    http->service().find_inside(http->who(), query, nullptr, [http](Result<Bytes> a) { a ? http->json(array_of_lines(*std::move(a))) : http->refuse(a.error()); });
     return {};
   }
   if (!at && query.skip + query.limit <= kShallow) {
@@ -184,8 +182,8 @@ void add_entity_routes(Rows& rows) {
   rows.later("GET", "/entity/{id}", get_one, "One entity: now, at a pointInTime, or as a transactionId left it.");
   rows.later("DELETE", "/entity/{id}", delete_one, "Deletes one entity; its history stays.");
   rows.now("GET", "/entity/{id}/changes", changes, "The changes of an entity, newest first.");
-  rows.now("GET", "/entity/{id}/transitions", transitions, "The transitions of the entity's state.");
-  rows.now("GET", "/platform-api/entity/fetch/transitions", fetch_transitions, "The transitions of the entity's state.");
+  rows.later("GET", "/entity/{id}/transitions", transitions, "The transitions of the entity's state.");
+  rows.later("GET", "/platform-api/entity/fetch/transitions", fetch_transitions, "The transitions of the entity's state.");
   rows.later("PUT", "/platform-api/entity/transition", launch_transition, "Fires the transition with the document as it is: entityId, transitionName.");
   rows.later("PUT", "/entity/{format}/{id}", changes_one(Item::update), "Replaces the document and cascades.");
   rows.later("PUT", "/entity/{format}/{id}/{transition}", changes_one(Item::update), "Replaces the document and fires the transition.");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "faces/entities/http.h"
+#include "faces/entities/verbs.h"
 #include "json/text.h"
 
 // Edge messages: documents with headers that belong to no model.
@@ -50,14 +51,10 @@ Result<void> create(const HttpPtr& http) {
   return {};
 }
 
-Error no_message(std::string_view id) {
-  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}}))};
-}
-
 Result<Bytes> get(Http& http) {
   TRY(std::string id, http.uuid(0));
   TRY(Cell cell, http.service().door().read(message_key(http.tenant(), id)));
-  if (!cell.exists()) return fail(no_message(id));
+  if (!cell.exists()) return fail(message_not_found(id));
   return Bytes(cell.value());
 }
 
@@ -69,16 +66,13 @@ Result<Bytes> get_as_text(Http& http) {
   return json::print(value);
 }
 
-Result<void> remove_one(const HttpPtr& http) {
+Result<void> remove_message(const HttpPtr& http) {
   TRY(std::string id, http->uuid(0));
-  http->service().act(http->who(), "message.delete", json::object({{"ids", json::Array{id}}}), [http, id](Result<Bytes> a) {
-    if (a && *a == R"({"entityIds":[]})") return http->refuse(no_message(id));
-    http->reply(std::move(a));
-  });
+  http->service().act(http->who(), "message.delete.one", json::object({{"id", id}}), [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
 }
 
-Result<void> remove_many(const HttpPtr& http) {
+Result<void> remove_messages(const HttpPtr& http) {
   TRY(json::Value ids, http->body());
   if (!ids.is_array()) return bad_request("the body must be an array of message ids");
   for (const json::Value& id : ids.array())
@@ -96,8 +90,8 @@ void add_message_routes(Rows& rows) {
   rows.later("POST", "/message/new/{subject}", create, "Stores a message.");
   rows.now("GET", "/message/{id}", get, "A message with its header and metadata.");
   rows.now("GET", "/message/get/{id}", get_as_text, "The older address of the same: the content as text.");
-  rows.later("DELETE", "/message/{id}", remove_one, "Deletes a message.");
-  rows.later("DELETE", "/message", remove_many, "Deletes several messages; those that are gone already do no harm.");
+  rows.later("DELETE", "/message/{id}", remove_message, "Deletes a message.");
+  rows.later("DELETE", "/message", remove_messages, "Deletes several messages; those that are gone already do no harm.");
 }
 
 }  // namespace pawl::entities

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "base/hash.h"
 #include "faces/entities/http.h"
 #include "json/text.h"
 
@@ -25,7 +26,8 @@ Result<Query> query_of(Http& http) {
   if (query.condition->function()) return bad_request("a function condition is for workflows; a search cannot ask compute members");
   TRY(query.at, http.time("pointInTime"));
   TRY(ModelPtr model, http.service().model(query.tenant, query.model, version));
-  TRY(query.sort, parse_sort(http.request.query_params("sort"), model.get()));
+  query.sort_text = http.request.query_params("sort");
+  TRY(query.sort, parse_sort(query.sort_text, model.get()));
   return query;
 }
 
@@ -106,14 +108,18 @@ Result<Query> limited_query(Http& http) {
 
 std::unexpected<Error> too_many() { return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later"); }
 
+// What was at a time is committed: no open transaction has changed it.
+bool is_inside(const Http& http, const Query& query) { return !query.at && !http.request.header("X-Tx-Token").empty(); }
+
+Result<void> find_inside(const HttpPtr& http, const Query& query, std::function<void(Bytes lines)> answer) {
+  TRY(json::Value condition, http->body());
+  http->service().find_inside(http->who(), query, &condition, [http, answer = std::move(answer)](Result<Bytes> a) { a ? answer(*std::move(a)) : http->refuse(a.error()); });
+  return {};
+}
+
 Result<void> direct(const HttpPtr& http) {
   TRY(Query query, limited_query(*http));
-  // What was at a time is committed: no open transaction has changed it.
-  if (!query.at && !http->request.header("X-Tx-Token").empty()) {
-    TRY(json::Value condition, http->body());
-    http->service().find_inside(http->who(), query, &condition, [http](Result<Bytes> a) { a ? http->answer(lines_response(*std::move(a))) : http->refuse(a.error()); });
-    return {};
-  }
+  if (is_inside(*http, query)) return find_inside(http, query, [http](Bytes lines) { http->answer(lines_response(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
   bool explain = http->request.query_param("explain").value_or("") == "true";
   // An index answers at once; a scan must not hold the thread that reads requests.
@@ -138,6 +144,7 @@ Result<Bytes> array_of(Http& http, const Query& query, const ModelPtr& model) {
 // The older address, which clients of the hosted service still use: the same as one array.
 Result<void> direct_array(const HttpPtr& http) {
   TRY(Query query, limited_query(*http));
+  if (is_inside(*http, query)) return find_inside(http, query, [http](Bytes lines) { http->json(array_of_lines(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
   if (!http->service().background().add([http, query = std::move(query), model] { http->reply(array_of(*http, query, model)); })) return too_many();
   return {};
@@ -145,6 +152,7 @@ Result<void> direct_array(const HttpPtr& http) {
 
 Result<void> start_async(const HttpPtr& http) {
   TRY(Query query, query_of(*http));
+  query.asked = hex(view(sha256(http->request.query + "\n" + http->request.body)));
   http->service().start_job(http->who(), std::move(query), [http](Result<Bytes> a) { http->reply(std::move(a)); });
   return {};
 }
@@ -179,7 +187,7 @@ Result<Bytes> results(Http& http) {
   if (job.string_or("status") != "SUCCESSFUL")
     return bad_request(fmt::format("search job {} is {}; results are there when it is SUCCESSFUL", id, job.string_or("status")));
   auto page_size = static_cast<uint64_t>(size);
-  TRY(Service::Page page, http.service().job_page(http.tenant(), job, page_size, static_cast<uint64_t>(number)));
+  TRY(Service::Page page, http.service().job_page(http.tenant(), job, page_size, static_cast<uint64_t>(number), false));
   std::string out = "{\"content\":[";
   for (size_t i = 0; i < page.envelopes.size(); ++i) {
     if (i) out += ',';

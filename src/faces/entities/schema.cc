@@ -73,51 +73,46 @@ std::unexpected<Error> incompatible(const Shape& shape, const json::Value& v, co
               json::print(detail));
 }
 
-// The path is a stack that is pushed and popped, so that a good document costs no strings.
-struct At {
-  std::string path;
-  size_t push(std::string_view name) {
-    size_t before = path.size();
-    if (!path.empty()) path += '.';
-    path += name;
-    return before;
-  }
-  size_t push_each() { return push_place("*"); }
-  size_t push_place(std::string_view place) {
-    size_t before = path.size();
-    path += '[';
-    path += place;
-    path += ']';
-    return before;
-  }
-  void pop(size_t to) { path.resize(to); }
+// Where in the document: each step knows the one above it, so that a path is written only for an error.
+struct Place {
+  const Place* above = nullptr;
+  std::string_view name{};  // of a member; empty for an element
+  size_t element = 0;
+  static constexpr size_t kEach = ~size_t{0};
 };
 
-Result<void> check(const Shape& shape, const json::Value& v, At& at) {
+std::string path_of(const Place* at) {
+  if (!at) return {};
+  std::string out = path_of(at->above);
+  if (at->element == Place::kEach) return out + "[*]";
+  if (at->name.data() == nullptr) return fmt::format("{}[{}]", out, at->element);
+  if (!out.empty()) out += '.';
+  return out += at->name;
+}
+
+Result<void> check(const Shape& shape, const json::Value& v, const Place* at) {
   if (v.is_null()) return {};
   if (v.is_object()) {
-    if (!shape.is_object) return incompatible(shape, v, at.path);
+    if (!shape.is_object) return incompatible(shape, v, path_of(at));
     for (const json::Member& m : v.object()) {
-      size_t back = at.push(m.name);
+      Place here{at, m.name};
       auto field = shape.fields.find(m.name);
       if (field == shape.fields.end())
         return fail(Code::invalid, "BAD_REQUEST",
-                    fmt::format("unexpected field '{}': the model does not have it; set a change level of STRUCTURAL to let writes add fields", shown(at.path)));
-      TRY_OK(check(field->second, m.value, at));
-      at.pop(back);
+                    fmt::format("unexpected field '{}': the model does not have it; set a change level of STRUCTURAL to let writes add fields", shown(path_of(&here))));
+      TRY_OK(check(field->second, m.value, &here));
     }
     return {};
   }
   if (v.is_array()) {
-    if (!shape.is_array()) return incompatible(shape, v, at.path);
+    if (!shape.is_array()) return incompatible(shape, v, path_of(at));
     for (size_t i = 0; i < v.array().size(); ++i) {
-      size_t back = at.push_place(fmt::format_int(i).c_str());
-      TRY_OK(check(*shape.element, v.array()[i], at));
-      at.pop(back);
+      Place here{.above = at, .element = i};
+      TRY_OK(check(*shape.element, v.array()[i], &here));
     }
     return {};
   }
-  if (!shape.scalars.accepts(type_of(v))) return incompatible(shape, v, at.path);
+  if (!shape.scalars.accepts(type_of(v))) return incompatible(shape, v, path_of(at));
   return {};
 }
 
@@ -128,65 +123,62 @@ std::unexpected<Error> not_allowed(std::string_view what, const std::string& pat
 
 struct Extend {
   Level level;
-  At at;
   bool grew = false;
 
-  Result<void> allow(Level needs, std::string_view what) {
-    if (level < needs) return not_allowed(what, at.path, needs, level);
+  Result<void> allow(Level needs, std::string_view what, const Place* at) {
+    if (level < needs) return not_allowed(what, path_of(at), needs, level);
     grew = true;
     return {};
   }
 
   // `in_array`: the slot is an array's element, whose type is governed by ARRAY_ELEMENTS.
-  Result<void> slot(Shape& shape, const json::Value& v, bool in_array) {
+  Result<void> slot(Shape& shape, const json::Value& v, bool in_array, const Place* at) {
     if (v.is_null()) return {};
     bool scalar_known = !shape.scalars.empty() || (!shape.is_object && !shape.is_array());
     bool same_kind = v.is_object() ? shape.is_object : v.is_array() ? shape.is_array() : scalar_known;
     if (!same_kind && !shape.unknown())
-      return fail(Code::invalid, "POLYMORPHIC_SLOT", fmt::format("'{}' cannot become {}: the model knows it as another kind", shown(at.path), kind_of(v)));
-    if (v.is_object()) return object(shape, v, same_kind);
-    if (v.is_array()) return array(shape, v, same_kind);
+      return fail(Code::invalid, "POLYMORPHIC_SLOT", fmt::format("'{}' cannot become {}: the model knows it as another kind", shown(path_of(at)), kind_of(v)));
+    if (v.is_object()) return object(shape, v, same_kind, at);
+    if (v.is_array()) return array(shape, v, same_kind, at);
     Type type = type_of(v);
     if (shape.scalars.accepts(type)) return {};
-    TRY_OK(allow(in_array ? Level::array_elements : Level::type, "another scalar type"));
+    TRY_OK(allow(in_array ? Level::array_elements : Level::type, "another scalar type", at));
     shape.scalars.add(type);
     shape.scalars.settle(false);
     return {};
   }
 
-  Result<void> object(Shape& shape, const json::Value& v, bool known) {
+  Result<void> object(Shape& shape, const json::Value& v, bool known, const Place* at) {
     if (!known) {
-      TRY_OK(allow(Level::structural, "a new structure"));
+      TRY_OK(allow(Level::structural, "a new structure", at));
       shape.scalars = {};
       shape.is_object = true;
     }
     for (const json::Member& m : v.object()) {
-      size_t back = at.push(m.name);
+      Place here{at, m.name};
       auto field = shape.fields.find(m.name);
       if (field == shape.fields.end()) {
-        TRY_OK(allow(Level::structural, "a new field"));
+        TRY_OK(allow(Level::structural, "a new field", &here));
         shape.fields[m.name] = infer(m.value);
       } else {
-        TRY_OK(slot(field->second, m.value, false));
+        TRY_OK(slot(field->second, m.value, false, &here));
       }
-      at.pop(back);
     }
     return {};
   }
 
-  Result<void> array(Shape& shape, const json::Value& v, bool known) {
+  Result<void> array(Shape& shape, const json::Value& v, bool known, const Place* at) {
     if (!known) {
-      TRY_OK(allow(Level::structural, "a new structure"));
+      TRY_OK(allow(Level::structural, "a new structure", at));
       shape = infer(v);
       return {};
     }
     if (v.array().size() > shape.width) {
-      TRY_OK(allow(Level::array_length, "a longer array"));
+      TRY_OK(allow(Level::array_length, "a longer array", at));
       shape.width = v.array().size();
     }
-    size_t back = at.push_each();
-    for (const json::Value& e : v.array()) TRY_OK(slot(*shape.element, e, true));
-    at.pop(back);
+    Place here{.above = at, .element = Place::kEach};
+    for (const json::Value& e : v.array()) TRY_OK(slot(*shape.element, e, true, &here));
     return {};
   }
 };
@@ -206,9 +198,8 @@ Result<Level> level_named(std::string_view name) {
 }
 
 Result<void> check(const Shape& shape, const json::Value& value) {
-  At at;
   if (value.is_null()) return incompatible(shape, value, "");
-  return check(shape, value, at);
+  return check(shape, value, nullptr);
 }
 
 bool fits(const Shape& shape, const json::Value& v) {
@@ -229,8 +220,8 @@ bool fits(const Shape& shape, const json::Value& v) {
 
 Result<bool> extend(Shape& shape, const json::Value& value, Level level) {
   if (value.is_null()) return incompatible(shape, value, "");
-  Extend e{level, {}, false};
-  TRY_OK(e.slot(shape, value, false));
+  Extend e{level};
+  TRY_OK(e.slot(shape, value, false, nullptr));
   return e.grew;
 }
 

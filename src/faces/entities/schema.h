@@ -25,6 +25,8 @@ bool is_numeric(Type type);
 bool widens(Type from, Type to);
 Type type_of_number(std::string_view digits);
 Type type_of(const json::Value& scalar);
+// The one spelling that all spellings of an amount share: 1.0, 1 and 10e-1 are "1".
+std::string plain_number(std::string_view digits);
 
 class TypeSet {
  public:

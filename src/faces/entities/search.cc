@@ -190,6 +190,14 @@ const Node* indexed_node(const Condition& condition, const Model& model) {
   return best;
 }
 
+void sort_entities(std::vector<Entity>& found, const std::vector<SortKey>& keys) {
+  std::stable_sort(found.begin(), found.end(), [&](const Entity& a, const Entity& b) {
+    for (const SortKey& key : keys)
+      if (int order = compare_by(key, a, b)) return order < 0;
+    return a.id < b.id;
+  });
+}
+
 Result<Plan> search(const Look& look, const Query& query, const Model* model, const VisitEntity& visit) {
   if (query.sort.empty()) return search_unsorted(look, query, model, visit);
   Query every = query;
@@ -197,11 +205,7 @@ Result<Plan> search(const Look& look, const Query& query, const Model* model, co
   every.skip = 0;
   std::vector<Entity> found;
   TRY(Plan plan, search_unsorted(look, every, model, [&](const EntityView& e) { return found.push_back(copy_of(e)), true; }));
-  std::stable_sort(found.begin(), found.end(), [&](const Entity& a, const Entity& b) {
-    for (const SortKey& key : query.sort)
-      if (int order = compare_by(key, a, b)) return order < 0;
-    return a.id < b.id;
-  });
+  sort_entities(found, query.sort);
   plan.matched = 0;
   for (size_t i = query.skip; i < found.size() && plan.matched < query.limit; ++i) {
     const Entity& e = found[i];

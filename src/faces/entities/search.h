@@ -20,6 +20,8 @@ struct SortKey {
 // "$.n", "n:desc", "-state", "@state:asc", several parted by commas. `model` may be null.
 Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given, const Model* model);
 
+void sort_entities(std::vector<Entity>& found, const std::vector<SortKey>& keys);  // those that are equal by id
+
 struct Query {
   std::string tenant;
   std::string model;
@@ -30,6 +32,9 @@ struct Query {
   size_t limit = ~size_t{0};
   size_t skip = 0;
   std::vector<SortKey> sort{};
+  std::vector<std::string> sort_text{};  // the same as it was given, for whoever parses it again
+  bool with_model = false;               // inside a transaction: the envelopes name it
+  std::string asked{};                   // of a job: a digest of the request, so that another one is known for another
 };
 
 // What the search did, for explain.

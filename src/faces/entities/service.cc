@@ -7,6 +7,7 @@
 #include "faces/entities/machine.h"
 #include "faces/entities/program.h"
 #include "faces/entities/store.h"
+#include "faces/entities/verbs.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -43,14 +44,22 @@ void Service::write(const Who& who, Command command, Done done) {
   submit(who, std::move(input), std::move(done));
 }
 
+// Transactions are about entities: models, workflows, messages and search jobs stand outside of them.
+static bool joins(std::string_view verb) {
+  static constexpr std::string_view kInside[] = {"get", "find", "transitions", "remove", "remove.some", "remove.all"};
+  return std::find(std::begin(kInside), std::end(kInside), verb) != std::end(kInside);
+}
+
 void Service::act(const Who& who, std::string verb, json::Value body, Done done) {
   Input input;
   input.verb = std::move(verb);
   if (!who.token.empty()) {
     auto joined = members_.find_token(who.token, who.caller.tenant);
     if (!joined) return done(over());
-    input.joins = joined->turn;
-    if (body.is_object()) body.object().set("tx", joined->tx);
+    if (joins(input.verb)) {
+      input.joins = joined->turn;
+      body.object().set("tx", joined->tx);
+    }
   }
   input.body = json::print(body);
   input.decoded = std::make_shared<const json::Value>(std::move(body));
@@ -68,19 +77,20 @@ struct Service::Chunks {
   Who who;
   std::vector<Item> items;
   size_t window, at = 0, index = 0;
-  bool lenient;
+  bool lenient, warnings;
   std::string out = "[";
   Done done;
 };
 
-void Service::write_chunks(const Who& who, std::vector<Item> items, size_t window, bool lenient, Done done) {
-  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, lenient, "[", std::move(done)});
+void Service::write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options, Done done) {
+  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), options.window, 0, 0, options.lenient, options.warnings, "[", std::move(done)});
   next_chunk(std::move(chunks));
 }
 
 void Service::next_chunk(std::shared_ptr<Chunks> c) {
   Command command;
   command.lenient = c->lenient;
+  command.warnings = c->warnings;
   size_t end = std::min(c->items.size(), c->at + c->window);
   for (; c->at < end; ++c->at) command.items.push_back(std::move(c->items[c->at]));
   Who who = c->who;
@@ -91,6 +101,7 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
     if (!answer) {
       const Error& e = answer.error();
       json::Value error = json::object({{"code", e.reason}, {"message", e.message}, {"chunkIndex", static_cast<uint64_t>(c->index)}});
+      if (c->warnings) error.object().add("retryable", e.retryable);
       c->out += json::print(json::object({{"entityIds", json::Array()}, {"error", std::move(error)}}));
     } else {
       c->out += *answer;
@@ -155,23 +166,10 @@ Result<std::vector<Model>> Service::models(std::string_view tenant) const {
   return out;
 }
 
-// By selection, as a new entity would get its workflow; a function criterion cannot be asked here and
-// counts as no match.
 Result<std::vector<std::string>> Service::transitions(std::string_view tenant, std::string_view id, const When& when) const {
   TRY(Found found, find(tenant, id, when));
-  const EntityView& e = found.view;
-  TRY(auto flows, this->flows(tenant, e.model, e.version));
-  const Workflow* chosen = &default_workflow();
-  if (flows) {
-    for (const Workflow& w : flows->workflows) {
-      if (!w.active || (w.criterion && !w.criterion->matches({e.data, e.state, e.created, e.transition}))) continue;
-      chosen = &w;
-      break;
-    }
-  }
-  std::vector<std::string> out;
-  for (const Transition& t : chosen->transitions(e.state)) out.push_back(t.name);
-  return out;
+  TRY(auto flows, this->flows(tenant, found.view.model, found.view.version));
+  return transition_names(flows.get(), found.view);
 }
 
 // The trails of two places as one: those under the seqs of the entity's versions, and between them
@@ -232,6 +230,12 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
 void Service::find_inside(const Who& who, const Query& query, const json::Value* condition, Done done) {
   json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"skip", static_cast<uint64_t>(query.skip)}, {"limit", static_cast<uint64_t>(query.limit)}});
   if (condition) body.object().add("condition", *condition);
+  if (query.with_model) body.object().add("withModel", true);
+  if (!query.sort_text.empty()) {
+    json::Array sort;
+    for (const std::string& key : query.sort_text) sort.emplace_back(key);
+    body.object().add("sort", std::move(sort));
+  }
   act(who, "find", std::move(body), std::move(done));
 }
 

@@ -41,7 +41,12 @@ class Service {
   void write(const Who& who, Command command, Done done);
   // Items in chunks, one transaction each; the answer is the array of their answers. An error in the
   // first chunk is the answer; in a later one it is the last element.
-  void write_chunks(const Who& who, std::vector<Item> items, size_t window, bool lenient, Done done);
+  struct ChunkOptions {
+    size_t window = kWindow;
+    bool lenient = false;   // as in Command
+    bool warnings = false;  // as in Command; an error then also says whether it may be retried
+  };
+  void write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options, Done done);
   // One of the short verbs.
   void act(const Who& who, std::string verb, json::Value body, Done done);
 
@@ -71,7 +76,7 @@ class Service {
     uint64_t total = 0;
     std::vector<std::string> envelopes{};
   };
-  Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number) const;
+  Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number, bool with_model) const;
 
   // Many are removed in turns of their own, so that others are served in between.
   struct Removal {

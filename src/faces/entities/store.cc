@@ -30,7 +30,8 @@ UniqueValues unique_values(const UniqueKey& key, std::string_view data) {
     Writer w(part);
     w.u8(field.kind);
     std::string room;
-    w.str(condition::text_of(field, room));
+    if (field.kind == condition::Field::number) w.str(plain_number(field.text));
+    else w.str(condition::text_of(field, room));
     out.bytes += part;
   }
   return out;
@@ -47,21 +48,42 @@ void note_move(Turn& turn, std::string_view tenant, std::string_view model, int3
   turn.note(encode_move(tenant, model, version, before, after));
 }
 
+// A value that another entity holds stays with it.
+Result<void> release(Turn& turn, BytesView cell_key, std::string_view id) {
+  TRY(Cell holder, turn.read(cell_key));
+  if (holder.exists() && holder.value() == id) turn.erase(cell_key);
+  return {};
+}
+
 }  // namespace
 
-Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data) {
+Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data, Held held) {
   for (const UniqueKey& key : model.unique_keys) {
     UniqueValues now = unique_values(key, data), before;
     if (!old_data.empty()) before = unique_values(key, old_data);
     else before.missing = "all";
     if (now.found && !now.whole()) return refuse_unique(Code::unprocessable, "INVALID_UNIQUE_KEY", model, key, fmt::format("'{}' has no value; give all of its fields or none", now.missing));
-    if (before.whole() && before != now) turn.erase(unique_key(tenant, model.name, model.version, key.name, before.bytes));
-    if (!now.whole() || before == now) continue;
+    if (before.whole() && before != now) TRY_OK(release(turn, unique_key(tenant, model.name, model.version, key.name, before.bytes), id));
+    if (!now.whole() || (before == now && held == Held::all)) continue;
     Key cell_key = unique_key(tenant, model.name, model.version, key.name, now.bytes);
     TRY(Cell holder, turn.read(cell_key));
-    if (holder.exists() && holder.value() != id)
-      return refuse_unique(Code::conflict, "UNIQUE_VIOLATION", model, key, "another entity has the same values; change them or update that entity");
-    turn.write(cell_key, Bytes(id));
+    if (!holder.exists()) turn.write(cell_key, Bytes(id));
+    else if (holder.value() != id) return refuse_unique(Code::conflict, "UNIQUE_VIOLATION", model, key, "another entity has the same values; change them or update that entity");
+  }
+  return {};
+}
+
+Result<void> claim_free(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data) {
+  for (const UniqueKey& key : model.unique_keys) {
+    UniqueValues now = unique_values(key, data), before;
+    if (!old_data.empty()) before = unique_values(key, old_data);
+    else before.missing = "all";
+    if (before == now) continue;
+    if (before.whole()) TRY_OK(release(turn, unique_key(tenant, model.name, model.version, key.name, before.bytes), id));
+    if (!now.whole()) continue;
+    Key cell_key = unique_key(tenant, model.name, model.version, key.name, now.bytes);
+    TRY(Cell holder, turn.read(cell_key));
+    if (!holder.exists()) turn.write(cell_key, Bytes(id));
   }
   return {};
 }
@@ -87,8 +109,8 @@ Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entit
   return {};
 }
 
-Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data, Was was) {
-  TRY_OK(claim_unique(turn, tenant, model, entity.id, entity.data, old_data));
+Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data, Held held, Was was) {
+  TRY_OK(claim_unique(turn, tenant, model, entity.id, entity.data, old_data, held));
   TRY_OK(put_entity(turn, tenant, entity, was));
   if (!model.indexes.empty()) turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
   return {};
@@ -96,7 +118,8 @@ Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model
 
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity, std::string_view tx) {
   for (const UniqueKey& key : model.unique_keys)
-    if (UniqueValues held = unique_values(key, entity.data); held.whole()) turn.erase(unique_key(tenant, model.name, model.version, key.name, held.bytes));
+    if (UniqueValues held = unique_values(key, entity.data); held.whole())
+      TRY_OK(release(turn, unique_key(tenant, model.name, model.version, key.name, held.bytes), entity.id));
   if (!model.indexes.empty()) turn.erase(indexed_key(tenant, entity.id));
   for (std::string_view timer : entity.timers) turn.withdraw(timer);
   note_move(turn, tenant, entity.model, entity.version, entity.state, std::nullopt);

@@ -27,9 +27,14 @@ enum class Was : uint8_t { unknown, nowhere };
 // Writes the cell only: what callbacks of the same transaction should see before it is saved.
 Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity, Was was = Was::unknown);
 
+// Which of the unique values of its old document an entity holds: each of them, or those that were free.
+enum class Held : uint8_t { all, free };
+
 // Writes it for good. Fails UNIQUE_VIOLATION when another entity holds one of its values.
-Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data, Was was = Was::unknown);
-Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data);
+Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model, const Entity& entity, std::string_view old_data, Held held, Was was = Was::unknown);
+Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data, Held held = Held::all);
+// For a document that is not saved yet and may still change: takes what is free and fails for nothing.
+Result<void> claim_free(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data);
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity, std::string_view tx);
 
 // When a scheduled transition fires, as a member said.

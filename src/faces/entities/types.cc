@@ -114,6 +114,19 @@ Type type_of(const json::Value& scalar) {
   return Type::null;
 }
 
+std::string plain_number(std::string_view text) {
+  Decimal d = take_apart(text);
+  if (d.digits.empty()) return "0";
+  // Zeros are written out where people would; a number may name more of them than fit into memory.
+  constexpr int64_t kZeros = 40;
+  std::string out = d.negative ? "-" : "";
+  auto whole = static_cast<int64_t>(d.digits.size()) - d.scale;  // digits before the point
+  if (d.scale < -kZeros || whole < -kZeros) return out + d.digits + "e" + std::to_string(-d.scale);
+  if (d.scale <= 0) return out + d.digits + std::string(static_cast<size_t>(-d.scale), '0');
+  if (whole <= 0) return out + "0." + std::string(static_cast<size_t>(-whole), '0') + d.digits;
+  return out + d.digits.insert(static_cast<size_t>(whole), 1, '.');
+}
+
 bool TypeSet::accepts(Type t) const { return (bits_ & (kWidens[static_cast<size_t>(t)] | bit(t))) != 0; }
 bool TypeSet::any_numeric() const { return (bits_ & (bit(Type::string) - 1)) != 0; }
 

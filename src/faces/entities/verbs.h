@@ -3,6 +3,7 @@
 
 #include "faces/entities/entity.h"
 #include "faces/entities/model.h"
+#include "faces/entities/workflow.h"
 #include "json/value.h"
 #include "kernel/turn.h"
 
@@ -28,13 +29,19 @@ Result<Bytes> import_flows(Turn& turn, std::string_view tenant, const json::Valu
 
 Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> list_transitions(Turn& turn, std::string_view tenant, const json::Value& body);
+// By selection, as a new entity would get its workflow; a function criterion cannot be asked here and
+// counts as no match. `flows` is null when there are none.
+std::vector<std::string> transition_names(const Flows* flows, const EntityView& entity);
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body);
 Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids);  // null: they are not listed
 
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> delete_message(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body);
+Error message_not_found(std::string_view id);
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body);

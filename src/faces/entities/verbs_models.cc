@@ -155,9 +155,8 @@ Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value
     TRY(std::string path, scalar_path(model, f));
     if (std::any_of(wanted.begin(), wanted.end(), [&](const Index& i) { return i.path == path; })) continue;
     auto old = std::find_if(model.indexes.begin(), model.indexes.end(), [&](const Index& i) { return i.path == path; });
-    bool ready = old != model.indexes.end() && old->ready;
-    fresh = fresh || !ready;
-    wanted.push_back({path, ready});
+    wanted.push_back(old != model.indexes.end() ? *old : Index{path, false, turn.now()});
+    fresh = fresh || !wanted.back().ready;
   }
   // Entries of an index that is gone are taken out when the others are filled again.
   bool dropped = std::any_of(model.indexes.begin(), model.indexes.end(), [&](const Index& old) {
@@ -180,9 +179,12 @@ Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Valu
     if (model.indexes.empty()) turn.erase(indexed_key(tenant, e.id));
     else turn.write(indexed_key(tenant, e.id), encode_indexed(model, e.data));
   }
-  const json::Value* done = body.find("done");
-  if (done && done->is_bool() && done->boolean()) {
-    for (Index& i : model.indexes) i.ready = true;
+  // Those that were declared when the filling began: one that came since has entries to wait for.
+  const json::Value* filled = body.find("filled");
+  if (filled && filled->is_array()) {
+    for (Index& i : model.indexes)
+      for (const json::Value& f : filled->array())
+        if (f.string_or("path") == i.path && f.find("since") && f.find("since")->as_int64() == i.since) i.ready = true;
     write_model(turn, tenant, std::move(model));
   }
   return Bytes("{}");

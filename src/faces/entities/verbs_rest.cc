@@ -21,10 +21,18 @@ const json::Value& part(const json::Value& body, std::string_view name) {
   return v ? *v : null;
 }
 
-uint64_t part_of_count(const json::Value& job) { return part(job, "count").as_uint64().value_or(0); }
-
 Error no_job(std::string_view id) {
   return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id), json::print(json::object({{"snapshotId", id}}))};
+}
+
+uint64_t part_or_zero(const json::Value& job, std::string_view name) { return part(job, name).as_uint64().value_or(0); }
+
+Result<void> still_running(const json::Value& job, std::string_view id) {
+  if (!job.is_object()) return fail(no_job(id));
+  std::string_view status = job.string_or("status");
+  if (status == "RUNNING") return {};
+  return fail(Code::invalid, "SEARCH_JOB_ALREADY_TERMINAL", fmt::format("search job {} is {} already", id, status),
+              json::print(json::object({{"currentStatus", status}, {"snapshotId", id}})));
 }
 
 }  // namespace
@@ -33,6 +41,19 @@ Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value
   std::string id = turn.dice().uuid1(turn.now()), tx = turn.dice().uuid1(turn.now());
   turn.write(message_key(tenant, id), json::print(part(body, "message")));
   return json::print(json::Array{json::object({{"entityIds", json::Array{id}}, {"transactionId", tx}})});
+}
+
+Error message_not_found(std::string_view id) {
+  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find message id={}", id), json::print(json::object({{"messageId", id}}))};
+}
+
+Result<Bytes> delete_message(Turn& turn, std::string_view tenant, const json::Value& body) {
+  std::string_view id = body.string_or("id");
+  Key key = message_key(tenant, id);
+  TRY(Cell cell, turn.read(key));
+  if (!cell.exists()) return fail(message_not_found(id));
+  turn.erase(key);
+  return json::print(json::object({{"entityIds", json::Array{id}}}));
 }
 
 // Those that are there: a message may be deleted twice.
@@ -70,7 +91,7 @@ Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
   std::string_view tenant = timer.substr(0, part), id = timer.substr(part + 1);
   TRY(json::Value job, stored(turn, job_key(tenant, id)));
   if (!job.is_object()) return Bytes();
-  uint64_t pages = (part_of_count(job) + kJobPage - 1) / kJobPage;
+  uint64_t pages = part_or_zero(job, "pages");
   for (uint64_t page = 0; page < pages; ++page) turn.erase(job_page_key(tenant, id, page));
   turn.erase(job_key(tenant, id));
   return Bytes();
@@ -79,21 +100,21 @@ Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
   TRY(json::Value job, stored(turn, job_key(tenant, id)));
-  if (!job.is_object()) return fail(no_job(id));
-  turn.write(job_page_key(tenant, id, part(body, "page").as_uint64().value_or(0)), json::print(part(body, "ids")));
+  TRY_OK(still_running(job, id));
+  uint64_t page = part(body, "page").as_uint64().value_or(0);
+  turn.write(job_page_key(tenant, id, page), json::print(part(body, "ids")));
+  job.object().set("pages", page + 1);
+  turn.write(job_key(tenant, id), json::print(job));
   return Bytes("{}");
 }
 
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
   TRY(json::Value job, stored(turn, job_key(tenant, id)));
-  if (!job.is_object()) return fail(no_job(id));
-  std::string_view status = job.string_or("status");
-  if (status != "RUNNING")
-    return fail(Code::invalid, "SEARCH_JOB_ALREADY_TERMINAL", fmt::format("search job {} is {} already", id, status),
-                json::print(json::object({{"currentStatus", status}, {"snapshotId", id}})));
+  TRY_OK(still_running(job, id));
   job.object().set("status", part(body, "status"));
   job.object().set("count", part(body, "count").is_number() ? part(body, "count") : json::Value(0));
+  if (const json::Value* seq = body.find("seq")) job.object().set("seq", *seq);
   job.object().set("finishTime", turn.now());
   turn.write(job_key(tenant, id), json::print(job));
   return Bytes("{}");

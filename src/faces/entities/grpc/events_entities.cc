@@ -19,7 +19,9 @@ const json::Value& inner(const json::Value& from, std::string_view name) {
 
 Result<json::Value> data_of(const Exchange& e, const json::Value& from) {
   const json::Value& data = inner(from, "data");
-  if (e.payload.string_or("dataFormat", "JSON") == "XML") {
+  std::string_view format = e.payload.string_or("dataFormat", "JSON");
+  TRY_OK(known_format(format));
+  if (format == "XML") {
     if (!data.is_string()) return bad_request("XML data must be a string");
     return parse_xml(data.string());
   }
@@ -51,7 +53,9 @@ Result<Item> change_item(const Exchange& e, const json::Value& from, Item::Op op
   TRY(json::Value data, data_of(e, from));
   Item item = item_of(op, std::move(data));
   item.id = std::move(id);
-  item.transition = from.string_or("transition");
+  const json::Value& transition = inner(from, "transition");
+  if (!transition.is_null() && !transition.is_string()) return bad_request("'transition' must be a string");
+  if (transition.is_string()) item.transition = transition.string();
   return item;
 }
 
@@ -153,17 +157,20 @@ Result<void> update_collection(const ExchangePtr& e) {
     TRY(Item item, change_item(*e, p, Item::update));
     items.push_back(std::move(item));
   }
-  e->service().write_chunks(e->who, std::move(items), 1, false, [e](Result<Bytes> a) {
+  e->service().write_chunks(e->who, std::move(items), {.window = 1, .warnings = true}, [e](Result<Bytes> a) {
     if (!a) return say_transaction(e, std::move(a));
     auto parsed = json::parse(*a);
-    json::Array ids;
+    json::Array ids, warnings;
     for (const json::Value& chunk : parsed->array()) {
       if (const json::Value* error = chunk.find("error"))
-        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, false});
+        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, inner(*error, "retryable") == json::Value(true)});
       for (const json::Value& id : inner(chunk, "entityIds").array()) ids.push_back(id);
+      if (const json::Value* more = chunk.find("warnings")) warnings.insert(warnings.end(), more->array().begin(), more->array().end());
     }
     json::Value info = json::object({{"transactionId", inner(parsed->array().back(), "transactionId")}, {"entityIds", std::move(ids)}});
-    e->say(",\"transactionInfo\":" + json::print(info));
+    std::string more = ",\"transactionInfo\":" + json::print(info);
+    if (!warnings.empty()) more += ",\"warnings\":" + json::print(warnings);
+    e->say(more);
     e->end();
   });
   return {};

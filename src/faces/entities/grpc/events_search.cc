@@ -51,12 +51,28 @@ Result<void> in_background(const ExchangePtr& e, Query query) {
   return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later");
 }
 
-void find_inside(const ExchangePtr& e, const Query& query, const json::Value* condition) {
+void find_inside(const ExchangePtr& e, Query query, const json::Value* condition) {
+  query.with_model = true;
   e->service().find_inside(e->who, query, condition, [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     say_lines(*e, *a);
     e->end();
   });
+}
+
+// [{"path": "$.n", "source": "data" or "meta", "desc": true}]
+Result<std::vector<std::string>> order_of(const Exchange& e) {
+  std::vector<std::string> out;
+  const json::Value* list = e.payload.find("orderBy");
+  if (!list || list->is_null()) return out;
+  if (!list->is_array()) return bad_request("'orderBy' must be an array of {path, source, desc}");
+  for (const json::Value& key : list->array()) {
+    std::string_view path = key.string_or("path");
+    if (path.empty()) return bad_request("each element of 'orderBy' needs a 'path'");
+    const json::Value* desc = key.find("desc");
+    out.push_back(fmt::format("{}{}{}", key.string_or("source") == "meta" ? "@" : "", path, desc && desc->is_bool() && desc->boolean() ? ":desc" : ""));
+  }
+  return out;
 }
 
 Result<Query> query_of(const Exchange& e, Service& service) {
@@ -67,6 +83,9 @@ Result<Query> query_of(const Exchange& e, Service& service) {
   if (condition && !condition->is_null()) {
     TRY(query.condition, service.condition(query.tenant, query.model, query.version, *condition, false));
   }
+  TRY(query.sort_text, order_of(e));
+  TRY(ModelPtr known, service.model(query.tenant, query.model, query.version));
+  TRY(query.sort, parse_sort(query.sort_text, known.get()));
   return query;
 }
 
@@ -200,7 +219,7 @@ Result<void> snapshot_get(const ExchangePtr& e) {
   if (size > 10'000 || page < 0 || page > INT32_MAX) return bad_request("pageSize must be at most 10000 and pageNumber not negative");
   TRY(json::Value job, e->service().job(e->tenant(), id));
   if (job.string_or("status") != "SUCCESSFUL") return bad_request(fmt::format("search job {} is {}; results are there when it is SUCCESSFUL", id, job.string_or("status")));
-  TRY(Service::Page found, e->service().job_page(e->tenant(), job, static_cast<uint64_t>(size), static_cast<uint64_t>(page)));
+  TRY(Service::Page found, e->service().job_page(e->tenant(), job, static_cast<uint64_t>(size), static_cast<uint64_t>(page), true));
   for (const std::string& envelope : found.envelopes) e->say(payload_of(envelope));
   e->end();
   return {};

@@ -84,6 +84,7 @@ void take_document(const json::Value& answer, Verdict& v) {
 void take_ruling(const json::Value& answer, Verdict& v) {
   const json::Value* matches = answer.find("matches");
   v.matches = matches && matches->is_bool() && matches->boolean();
+  if (!v.matches) v.message = answer.string_or("reason");
 }
 void take_result(const json::Value& answer, Verdict& v) {
   const json::Value* result = answer.find("result");
@@ -109,7 +110,7 @@ Verdict verdict_of(const json::Value& answer, const AnswerKind& kind) {
   if (!success || !success->is_bool() || !success->boolean()) {
     v.kind = Verdict::failed;
     const json::Value* error = answer.find("error");
-    v.message = error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
+    v.message = error && error->is_string() ? error->string() : error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
     return v;
   }
   kind.take(answer, v);
