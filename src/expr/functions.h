@@ -19,7 +19,8 @@ struct Call {
   Result<bool> test(const Value& element) const;
 };
 
-enum class Closure : uint8_t { none, wanted, optional };
+// `test` and `optional_test` must give a boolean.
+enum class Closure : uint8_t { none, wanted, optional, test, optional_test };
 
 struct Function {
   std::string_view name;
@@ -35,7 +36,8 @@ struct Function {
 const Function* find_function(std::string_view name);
 std::span<const Function> functions();
 
-// Methods of times and durations: date('2024-01-15').Year().
+// Methods of times and durations: date('2024-01-15').Year(). What one gives is known before it runs; `any` when there is no such method.
+Type method_type(Type self, std::string_view name);
 Result<Value> method(Evaluation& run, std::string_view name, const Value& self, std::span<const Value> args, size_t at);
 
 // The rows, by subject.

@@ -41,13 +41,26 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
     return true;
   }
   if (op != Op::add && op != Op::subtract) return false;
-  int64_t sum = 0;
-  if (!whole_result(op, a.whole, b.whole, sum)) return false;
-  bool durations = a.kind == Kind::duration && b.kind == Kind::duration;
-  if (durations || (op == Op::subtract && a.kind == Kind::time && b.kind == Kind::time)) out = of_duration(sum);
-  else if (a.kind == Kind::time && b.kind == Kind::duration) out = of_time(sum);
-  else if (op == Op::add && a.kind == Kind::duration && b.kind == Kind::time) out = of_time(sum);
-  else return false;
+  if (a.kind == Kind::time && b.kind == Kind::time && op == Op::subtract) {
+    __int128 nanos = (static_cast<__int128>(a.whole) - b.whole) * kSecond + a.nanos - b.nanos;
+    out = of_duration(static_cast<int64_t>(std::clamp<__int128>(nanos, INT64_MIN, INT64_MAX)));
+    return true;
+  }
+  if (a.kind == Kind::duration && b.kind == Kind::duration) {
+    int64_t sum = 0;
+    if (!whole_result(op, a.whole, b.whole, sum)) return false;
+    out = of_duration(sum);
+    return true;
+  }
+  bool moved = (a.kind == Kind::time && b.kind == Kind::duration) || (op == Op::add && a.kind == Kind::duration && b.kind == Kind::time);
+  if (!moved) return false;
+  const Value &time = a.kind == Kind::time ? a : b, &length = a.kind == Kind::time ? b : a;
+  int64_t seconds = length.whole / kSecond, nanos = length.whole % kSecond;
+  if (op == Op::subtract) seconds = -seconds, nanos = -nanos;
+  nanos += time.nanos;
+  if (nanos < 0) nanos += kSecond, --seconds;
+  if (nanos >= kSecond) nanos -= kSecond, ++seconds;
+  out = of(Moment{time.whole + seconds, static_cast<int32_t>(nanos), time.zone});
   return true;
 }
 
@@ -94,7 +107,7 @@ Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
   int order = 0;
   if (a.is_number() && b.is_number()) order = compare_numbers(a, b);
   else if (a.kind == Kind::string && b.kind == Kind::string) order = a.text.compare(b.text);
-  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration)) order = a.whole < b.whole ? -1 : a.whole > b.whole;
+  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration)) order = compare_times(a, b);
   else return wrong(at, "cannot compare " + std::string(kind_name(a.kind)) + " " + std::string(symbol_of(op)) + " " + std::string(kind_name(b.kind)));
   switch (op) {
     case Op::less: return of(order < 0);
