@@ -2,6 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cmath>
+#include <limits>
+
 #include "faces/processes/grpc/services.h"
 #include "faces/processes/stage_test.h"
 #include <processes/workers.grpc.pb.h>
@@ -161,6 +164,33 @@ TEST(processes_grpc, errors_have_their_codes) {
   EXPECT_EQ(wire.engine->UploadDefinition(&context, upload, &uploaded).error_code(), grpc::UNAUTHENTICATED);
 }
 
+TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
+  Wire wire;
+  wire.upload();
+  using Stub = wf::WorkflowEngine::Stub;
+  wf::StartInstanceRequest start;
+  start.set_definition_id("a");
+  auto& fields = *start.mutable_variables()->mutable_fields();
+  fields["none"].mutable_list_value();
+  fields["deep"].mutable_list_value()->add_values()->mutable_list_value();
+  wf::StartInstanceResponse started;
+  ASSERT_EQ(call(wire, &Stub::StartInstance, start, &started), grpc::OK);
+  EXPECT_TRUE(started.instance().variables().fields().at("none").has_list_value());
+  EXPECT_TRUE(started.instance().variables().fields().at("deep").list_value().values(0).has_list_value());
+  fields["deep"].mutable_list_value()->add_values()->set_number_value(std::numeric_limits<double>::infinity());
+  EXPECT_EQ(call(wire, &Stub::StartInstance, start, &started), grpc::INVALID_ARGUMENT);
+  wf::SignalWaitRequest signal;
+  signal.set_instance_id("i"), signal.set_wait_step_id("w");
+  (*signal.mutable_variables()->mutable_fields())["x"].set_number_value(std::nan(""));
+  wf::SignalWaitResponse signalled;
+  EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::INVALID_ARGUMENT);
+  wf::UploadDefinitionRequest upload;
+  (*upload.mutable_definition()->add_steps()->mutable_transformations())["x"].set_number_value(std::nan(""));
+  wf::UploadDefinitionResponse uploaded;
+  grpc::ClientContext context;
+  EXPECT_NE(wire.engine->UploadDefinition(&context, upload, &uploaded).error_message().find("not a number"), std::string::npos);
+}
+
 TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   Wire wire;
   wire.upload();
@@ -176,6 +206,12 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   pawl::v1::ToWorker message;
   ASSERT_TRUE(stream->Read(&message));
   ASSERT_TRUE(message.has_jobs());
+  pawl::v1::FromWorker unknown;
+  unknown.mutable_result()->set_job_id("nope");
+  ASSERT_TRUE(stream->Write(unknown));
+  pawl::v1::ToWorker answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_TRUE(answer.has_settled()) << "a job that never was gives no credit for another";
   EXPECT_EQ(message.jobs().jobs_size(), 2) << "no more than the credit";
   pawl::v1::FromWorker results;
   results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());

@@ -169,7 +169,8 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     {
       std::unique_lock lock(mutex_);
       --settling_;
-      credit_ = std::min(credit_ + 1, kMostCredit);
+      // A job that never was took no credit. One that an earlier stream of the worker held did: its hello left it out.
+      if (outcome || outcome.error().code != Code::not_found) credit_ = std::min(credit_ + 1, kMostCredit);
       if (over_) return;
       pawl::v1::Settled::One* one = settled_out_.add_results();
       one->set_job_id(id);
