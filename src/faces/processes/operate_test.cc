@@ -134,6 +134,16 @@ TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
   EXPECT_EQ(again.string_or("previousInstanceId"), id);
 }
 
+TEST(operators, a_restart_wants_an_event_of_its_instance) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a");
+  for (const char* event : {"99999", "-1"}) {
+    s.post(kOps + id + "/restart", R"({"event":)" + std::string(event) + "}");
+    EXPECT_EQ(s.last_status, 404) << event;
+  }
+}
+
 TEST(operators, a_restart_begins_with_the_variables_that_its_step_found) {
   Stage s;
   s.post("/v1/definitions", R"({"id":"sums","name":"n","steps":[

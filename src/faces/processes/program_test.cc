@@ -52,6 +52,14 @@ TEST(processes, a_table_takes_no_retries_not_even_negative_ones) {
   }
 }
 
+TEST(processes, a_sum_that_no_number_holds_fails_the_table) {
+  Stage s;
+  s.upload(definition("t", R"({"id":"x","name":"x","type":"DECISION_TABLE","hitPolicy":"C+","nextStep":"end","decisionTable":{"rules":[{"outputs":{"o":1e308}},{"outputs":{"o":1e308}}]}},)" + kEnd));
+  std::string id = s.start("t");
+  EXPECT_EQ(s.status(id), "FAILED");
+  EXPECT_NE(s.reason(id).find("DecisionTableAggregatorTypeError"), std::string::npos) << s.reason(id);
+}
+
 TEST(processes, a_retry_waits_for_its_backoff) {
   Stage s;
   s.upload(definition("a", R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","retryCount":3,"retryBackoff":{"initial":"PT1S","multiplier":2,"max":"PT3S"},"nextStep":"end"},)" + kEnd));
