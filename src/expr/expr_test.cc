@@ -90,6 +90,11 @@ TEST(expr, every_zone_can_be_read) {
   EXPECT_GT(zones, 500u);
 }
 
+TEST(expr, counts_are_cut_and_orders_are_checked) {
+  EXPECT_EQ(json::print(*run("repeat('ab', n)", R"({"n": 2.5})")), "\"abab\"");
+  for (const char* text : {"sort(n, 'up')", "map([1], nil)", "sort(n, 5)"}) EXPECT_FALSE(run(text, R"({"n": null})")) << text;
+}
+
 TEST(expr, months_and_days_have_names_and_numbers) {
   EXPECT_EQ(json::print(*run("date('2024-01-15').Month() == 1 && string(date('2024-01-15').Month()) == 'January'")), "true");
   EXPECT_EQ(json::print(*run("date('2024-01-15').Weekday().String()")), "\"Monday\"");

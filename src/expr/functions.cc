@@ -109,8 +109,8 @@ Result<std::string_view> Call::text(size_t i) const {
 Result<int64_t> Call::whole(size_t i) const {
   const Value& v = args[i];
   if (v.kind == Kind::integer || v.exact) return v.whole;
-  if (v.kind == Kind::real && v.number == std::floor(v.number) && std::fabs(v.number) < 9e18) return static_cast<int64_t>(v.number);
-  return bad("wants a whole number, got " + std::string(kind_name(v.kind)));
+  if (v.kind == Kind::real && std::fabs(v.number) < 9e18) return static_cast<int64_t>(v.number);
+  return bad("wants a number, got " + std::string(kind_name(v.kind)));
 }
 
 Result<Value> Call::list(size_t i) const {

@@ -13,7 +13,7 @@ struct Call {
   size_t at;
   std::unexpected<Error> bad(std::string what) const;  // "upper: wants a string, got number"
   Result<std::string_view> text(size_t i) const;
-  Result<int64_t> whole(size_t i) const;  // an int or a number without fraction
+  Result<int64_t> whole(size_t i) const;  // a number, its fraction cut
   Result<Value> list(size_t i) const;
   // The closure's answer for an element, which must be a boolean.
   Result<bool> test(const Value& element) const;

@@ -190,9 +190,9 @@ Result<Value> fn_sort_by(Call& c) {
 }
 
 Result<Value> fn_sort(Call& c) {
+  TRY(bool down, descending(c, 1));
   if (c.args[0].kind != Kind::list) return Value{};
   TRY(Value list, c.list(0));
-  TRY(bool down, descending(c, 1));
   List keys, out;
   for (size_t i = 0; i < size(list); ++i) keys.push_back(element(list, i));
   TRY(std::vector<size_t> order, ordered(c, keys, down));

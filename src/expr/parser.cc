@@ -374,6 +374,7 @@ class Parser {
     while (!take(")")) {
       if (places == 1 && f->closure != Closure::none) {
         TRY(n.c, closure());
+        if (node(n.c).type == Type::nil) return wrong(token.at, "the closure of " + token.text + " gives nothing but nil");
         bool test = f->closure == Closure::test || f->closure == Closure::optional_test;
         if (test) TRY_OK(must_be_boolean(n.c, "the closure of " + token.text));
       } else {

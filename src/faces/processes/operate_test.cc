@@ -136,7 +136,7 @@ TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
 
 TEST(operators, a_restart_wants_an_event_of_its_instance) {
   Stage s;
-  s.upload(definition("a", R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},)" + kEnd));
+  s.upload(R"({"id":"a","name":"a","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
   std::string id = s.start("a");
   for (const char* event : {"99999", "-1"}) {
     s.post(kOps + id + "/restart", R"({"event":)" + std::string(event) + "}");

@@ -211,7 +211,8 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   ASSERT_TRUE(stream->Write(unknown));
   pawl::v1::ToWorker answer;
   ASSERT_TRUE(stream->Read(&answer));
-  EXPECT_TRUE(answer.has_settled()) << "a job that never was gives no credit for another";
+  ASSERT_TRUE(answer.has_settled()) << "a job that never was gives no credit for another";
+  EXPECT_EQ(answer.settled().results(0).error(), "not-found");
   EXPECT_EQ(message.jobs().jobs_size(), 2) << "no more than the credit";
   pawl::v1::FromWorker results;
   results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());
@@ -232,6 +233,31 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   while (stream->Read(&message)) continue;
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_FALSE(wire.stage.take("j").empty()) << "the job without a result is offered again at once";
+}
+
+TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
+  Wire wire;
+  wire.upload();
+  for (int i = 0; i < 5; ++i) wire.start();
+  auto stub = pawl::v1::Workers::NewStub(wire.channel);
+  grpc::ClientContext context;
+  auto stream = stub->Work(&context);
+  pawl::v1::FromWorker hello;
+  hello.mutable_hello()->set_worker_id("w");
+  hello.mutable_hello()->add_job_types("j");
+  hello.mutable_hello()->set_credit(1);
+  ASSERT_TRUE(stream->Write(hello));
+  pawl::v1::ToWorker message;
+  ASSERT_TRUE(stream->Read(&message));
+  pawl::v1::FromWorker results;
+  for (int i = 0; i < 3; ++i) results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());
+  ASSERT_TRUE(stream->Write(results));
+  stream->WritesDone();
+  int settled = 0, pushed = 0;
+  while (stream->Read(&message)) settled += message.settled().results_size(), pushed += message.jobs().jobs_size();
+  EXPECT_EQ(settled, 3);
+  EXPECT_LE(pushed, 1);
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST(processes_grpc, a_stream_begins_with_a_hello) {
