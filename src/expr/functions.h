@@ -31,6 +31,8 @@ struct Function {
   std::string_view doc;
   // What the first argument may be, where more is known of it than that it is a variable.
   bool (*takes)(Type type) = nullptr;
+  // The argument that is a count: an int, or a variable whose fraction is cut; 0 when there is none.
+  size_t count = 0;
 };
 
 const Function* find_function(std::string_view name);

@@ -386,6 +386,7 @@ class Parser {
     }
     bool fits = n.items.size() >= f->least && n.items.size() <= f->most && (n.c != kNone || (f->closure != Closure::wanted && f->closure != Closure::test));
     if (!fits) return wrong(token.at, token.text + "() does not take " + std::to_string(places) + " arguments");
+    if (f->count && f->count < n.items.size() && is_fraction(n.items[f->count])) return wrong(token.at, token.text + "() wants an int as its count");
     Type given = n.items.empty() ? Type::any : node(n.items[0]).type;
     if (f->takes && given != Type::any && !f->takes(given)) return wrong(token.at, token.text + "() does not work on a " + std::string(type_word(given)));
     return add(std::move(n));
