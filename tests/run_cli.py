@@ -64,7 +64,7 @@ def processes(s, folder):
 
 
 def shell_worker(s, folder):
-    """pawl worker exec bears what workers bear: SIGTERM in the middle of a job, a result that is refused, a server that dies."""
+    """pawl worker exec bears what workers bear: SIGTERM in the middle of a job, a result that is refused."""
     task = lambda kind: write(folder, f'{kind}.json', {'id': kind, 'name': kind, 'steps': [
         {'id': 'a', 'name': 'a', 'type': 'SERVICE_TASK', 'jobType': kind, 'nextStep': 'end'}, {'id': 'end', 'name': 'e', 'type': 'END'}]})
     told = lambda *words: json.loads(pawl(*words, '--json', server=s)[0])

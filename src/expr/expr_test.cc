@@ -90,6 +90,14 @@ TEST(expr, every_zone_can_be_read) {
   EXPECT_GT(zones, 500u);
 }
 
+TEST(expr, times_stay_where_they_can_be_counted) {
+  EXPECT_FALSE(run("reduce(1..50000, #acc.AddDate(9999999, 0, 0), date('2024-01-15')).Year()"));
+  EXPECT_FALSE(run("date('2024-01-15').AddDate(9223372036854775807, 0, 0)"));
+  EXPECT_FALSE(run("reduce(1..90000, #acc + duration('2562047h'), date('2024-01-15')).Year()"));
+  EXPECT_FALSE(run("date(s, '2006 MST')", R"({"s": "2024 +)" + std::string(50'000, '0') + "\"}")) << "a zone's name is short";
+  EXPECT_EQ(json::print(*run("date('2024-01-15').AddDate(-3000, 0, 0).Year()")), "-976");
+}
+
 TEST(expr, counts_are_cut_and_orders_are_checked) {
   EXPECT_EQ(json::print(*run("repeat('ab', n)", R"({"n": 2.5})")), "\"abab\"");
   for (const char* text : {"sort(n, 'up')", "map([1], nil)", "sort(n, 5)"}) EXPECT_FALSE(run(text, R"({"n": null})")) << text;

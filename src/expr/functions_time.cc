@@ -136,13 +136,15 @@ Result<Value> text_of(Evaluation& run, const Value& self, std::span<const Value>
 // The day that is so many years, months and days away; what a month does not have runs over into the next.
 Result<Value> add_date(Evaluation&, const Value& self, std::span<const Value> by, size_t at) {
   constexpr int64_t most = 10'000'000;
-  for (const Value& v : by)
-    if (v.whole < -most || v.whole > most) return wrong(at, "AddDate: " + std::to_string(v.whole) + " leads out of the years that times can have");
+  auto too_far = [&] { return wrong(at, "AddDate leads more than a million years away"); };
+  if (std::any_of(by.begin(), by.end(), [](const Value& v) { return v.whole < -most || v.whole > most; })) return too_far();
   Civil c = shown(self);
   int64_t months = c.month - 1 + by[1].whole, over = months / 12 - (months % 12 < 0);
   c.year += by[0].whole + over;
   c.month = static_cast<int>(months - over * 12) + 1;
-  return of(Moment{moment_of(self.zone, seconds_of(c) + 86400 * by[2].whole), self.nanos, self.zone});
+  int64_t wall = seconds_of(c) + 86400 * by[2].whole;
+  if (std::abs(wall) > kFarthest) return too_far();
+  return of(Moment{moment_of(self.zone, wall), self.nanos, self.zone});
 }
 
 // The time in whole units since the year 1, cut or rounded half up.

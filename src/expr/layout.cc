@@ -196,10 +196,9 @@ size_t abbreviation_length(std::string_view text) {
   auto hours = [](std::string_view s) -> size_t {
     if (!s.starts_with('+') && !s.starts_with('-')) return 0;
     size_t n = 1;
-    while (digit(s, n)) ++n;
     int value = 0;
-    for (char c : s.substr(1, std::min<size_t>(n - 1, 4))) value = value * 10 + (c - '0');
-    return n > 1 && value <= 23 ? n : 0;
+    for (; digit(s, n) && n < 8; ++n) value = value * 10 + (s[n] - '0');
+    return n > 1 && value <= 23 && !digit(s, n) ? n : 0;
   };
   if (text.starts_with("ChST") || text.starts_with("MeST")) return 4;
   if (text.starts_with("GMT")) return 3 + hours(text.substr(3));

@@ -60,6 +60,7 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
   nanos += time.nanos;
   if (nanos < 0) nanos += kSecond, --seconds;
   if (nanos >= kSecond) nanos -= kSecond, ++seconds;
+  if (std::abs(time.whole + seconds) > kFarthest) return false;
   out = of(Moment{time.whole + seconds, static_cast<int32_t>(nanos), time.zone});
   return true;
 }

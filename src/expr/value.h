@@ -53,6 +53,9 @@ inline Value of(const Moment& m) { return {.kind = Kind::time, .nanos = m.nanos,
 Value of_time(Time v);
 inline Value of_duration(int64_t nanos) { return {.kind = Kind::duration, .whole = nanos}; }
 
+// Seconds from 1970 beyond which no time goes: a million years, far from where sums would run over.
+inline constexpr int64_t kFarthest = 31'556'952'000'000;
+
 std::string_view kind_name(Kind kind);   // "number", "string": for messages
 std::string_view type_name(const Value& v);  // "int", "float", "time.Time": what type() says
 
