@@ -141,6 +141,12 @@ TEST(expr, depth_is_limited_however_it_is_made) {
   EXPECT_EQ(json::print(*run(small)), "301");
 }
 
+TEST(expr, a_range_of_large_numbers_ends) {
+  EXPECT_EQ(json::print(*run("n..n + 1", R"({"n": 9007199254740993})")), "[9007199254740993,9007199254740994]");
+  EXPECT_EQ(json::print(*run("n..n", R"({"n": 1e17})")), "[100000000000000000]");
+  for (const char* text : {"n..n", "0..n", "n..0"}) EXPECT_FALSE(run(text, R"({"n": 1e30})")) << text;
+}
+
 TEST(expr, work_is_limited) {
   EXPECT_FALSE(run("1..1000000000"));
   EXPECT_FALSE(run("repeat('x', 100000000)"));

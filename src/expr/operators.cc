@@ -66,11 +66,15 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
 }
 
 Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
-  constexpr double most = 100'000;
-  double from = std::trunc(a.as_double()), to = std::trunc(b.as_double());
-  if (!(to - from < most)) return wrong(at, "the range has more than 100000 elements");
+  constexpr __int128 most = 100'000;
+  constexpr double fits = 9.2e18;
+  if (!(std::fabs(a.as_double()) < fits && std::fabs(b.as_double()) < fits)) return wrong(at, "the ends of a range must fit 64 bits");
+  // Counted as whole numbers: a double that is large enough stays the same when one is added.
+  auto end_of = [](const Value& v) { return is_whole(v) ? v.whole : static_cast<int64_t>(v.number); };
+  int64_t from = end_of(a), to = end_of(b);
+  if (static_cast<__int128>(to) - from >= most) return wrong(at, "the range has more than 100000 elements");
   List out;
-  for (double v = from; v <= to; ++v) out.push_back(of(static_cast<int64_t>(v)));
+  for (int64_t v = from; v <= to; ++v) out.push_back(of(v));
   return arena.keep(std::move(out));
 }
 
