@@ -212,6 +212,15 @@ TEST(operators, bulk_retry_tells_each_outcome) {
   EXPECT_EQ(s.get("/v1/instances?status=ACTIVE").find("total")->as_int64(), 5);
 }
 
+TEST(operators, a_script_says_nothing_that_is_passed_over) {
+  Stage s;
+  upload_fragile(s);
+  for (const char* script : {R"({"nope":{}})", R"({"x":{"r":1}})", R"({"x":[{"variables":{}},{"varaibles":{}}]})", R"({"x":5})"}) {
+    s.post("/pawl/v1/processes/dry-run", R"({"definitionId":"a","variables":{"ok":true},"script":)" + std::string(script) + "}");
+    EXPECT_EQ(s.last_status, 400) << script;
+  }
+}
+
 TEST(operators, a_dry_run_shows_the_path_and_writes_nothing) {
   Stage s;
   upload_fragile(s);
