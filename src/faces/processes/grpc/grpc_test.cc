@@ -260,6 +260,27 @@ TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST(processes_grpc, a_stream_parts_large_jobs_over_messages) {
+  Wire wire;
+  wire.upload();
+  for (int i = 0; i < 5; ++i) wire.stage.start("a", "{\"x\":\"" + std::string(600'000, 'x') + "\"}");
+  auto stub = pawl::v1::Workers::NewStub(wire.channel);
+  grpc::ClientContext context;
+  auto stream = stub->Work(&context);
+  pawl::v1::FromWorker hello;
+  hello.mutable_hello()->set_worker_id("w");
+  hello.mutable_hello()->add_job_types("j");
+  hello.mutable_hello()->set_credit(10);
+  ASSERT_TRUE(stream->Write(hello));
+  pawl::v1::ToWorker message;
+  for (int jobs = 0; jobs < 5; jobs += message.jobs().jobs_size()) {
+    ASSERT_TRUE(stream->Read(&message));
+    EXPECT_EQ(message.jobs().jobs_size(), 1);
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 TEST(processes_grpc, a_stream_begins_with_a_hello) {
   Wire wire;
   auto stub = pawl::v1::Workers::NewStub(wire.channel);

@@ -19,6 +19,8 @@ using pawl::v1::ToWorker;
 
 // Credit that a worker may hold; more would only fill its memory.
 constexpr int64_t kMostCredit = 10'000;
+// Variables in one message of jobs; what is more goes with the next, so that no message outgrows what a client takes.
+constexpr size_t kMessageBytes = 1024 * 1024;
 // Credit that is worth a poll while more is about to come.
 constexpr int64_t kEnoughCredit = 256;
 
@@ -207,10 +209,21 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     if (writing_ || over_) return;
     out_.Clear();
     if (settled_out_.results_size()) out_.mutable_settled()->Swap(&settled_out_);
-    else if (jobs_out_.jobs_size()) out_.mutable_jobs()->Swap(&jobs_out_);
+    else if (jobs_out_.jobs_size()) take_jobs_out();
     else return;
     writing_ = true;
     StartWrite(&out_);
+  }
+
+  // With the lock held. At least one job, and as many more as fit the message.
+  void take_jobs_out() {
+    auto& waiting = *jobs_out_.mutable_jobs();
+    int n = 1;
+    for (size_t bytes = waiting[0].variables().size(); n < waiting.size() && bytes + waiting[n].variables().size() <= kMessageBytes; ++n) bytes += waiting[n].variables().size();
+    if (n == waiting.size()) return out_.mutable_jobs()->Swap(&jobs_out_);
+    std::vector<pawl::v1::WorkerJob*> taken(static_cast<size_t>(n));
+    waiting.ExtractSubrange(0, n, taken.data());
+    for (pawl::v1::WorkerJob* job : taken) out_.mutable_jobs()->mutable_jobs()->AddAllocated(job);
   }
 
   void end_if_idle(std::unique_lock<std::mutex>& lock) {
