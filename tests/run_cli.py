@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The command line as a person uses it, against a real server: what it prints and how it ends."""
-import json, os, subprocess, sys, tempfile
+import json, os, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -59,7 +59,35 @@ def processes(s, folder):
     pawl('instance', 'show', 'nobody', code=3, server=s)
     pawl('cancel', id, code=4, server=s)
     pawl('deploy', os.path.join(folder, 'missing.json'), code=3, server=s)
+    shell_worker(s, folder)
     operators(s, definition)
+
+
+def shell_worker(s, folder):
+    """pawl worker exec bears what workers bear: SIGTERM in the middle of a job, a result that is refused."""
+    task = lambda kind: write(folder, f'{kind}.json', {'id': kind, 'name': kind, 'steps': [
+        {'id': 'a', 'name': 'a', 'type': 'SERVICE_TASK', 'jobType': kind, 'nextStep': 'end'}, {'id': 'end', 'name': 'e', 'type': 'END'}]})
+    told = lambda *words: json.loads(pawl(*words, '--json', server=s)[0])
+
+    def begun(kind, *program):
+        pawl('deploy', task(kind), server=s)
+        id = told('start', kind)['id']
+        worker = subprocess.Popen([live.PAWL, 'worker', 'exec', '--server', s, '--type', kind, '--', *program], stdout=subprocess.DEVNULL)
+        time.sleep(1.0)
+        return id, worker
+
+    id, worker = begun('slow', 'sh', '-c', 'sleep 2; echo \'{"r": 1}\'')
+    worker.terminate()
+    check('a worker that is told to stop ends well', worker.wait(30) == 0)
+    check('and its last result is whole', told('instance', 'show', id)['variables'] == {'r': 1})
+    id, worker = begun('huge', sys.executable, '-c', 'import json; print(json.dumps({"x": "a" * 5_000_000}))')
+    until = time.monotonic() + 20
+    while told('instance', 'show', id)['status'] == 'ACTIVE' and time.monotonic() < until:
+        time.sleep(0.1)
+    check('a result that is refused fails its job', 'the result was refused' in told('instance', 'show', id).get('failureReason', ''))
+    check('and not the worker', worker.poll() is None)
+    worker.terminate()
+    worker.wait(30)
 
 
 def operators(s, definition):

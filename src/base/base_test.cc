@@ -82,6 +82,7 @@ TEST(time, prints_and_parses) {
   for (auto bad : {"", "2026", "2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "2026-01-01T00:00:00",
                    "2026-01-01T24:00:00Z", "2026-01-01T00:00:00Zx"})
     EXPECT_FALSE(parse_rfc3339(bad)) << bad;
+  EXPECT_NE(parse_rfc3339("2300-01-01T00:00:00Z").error().message.find("1678 to 2261"), std::string::npos);
 }
 
 TEST(time, durations_in_full) {

@@ -1,4 +1,4 @@
-#include "base/time.h"
+#include "base/calendar.h"
 
 #include <fmt/format.h>
 
@@ -28,19 +28,14 @@ static void civil_from_days(int64_t z, int64_t& y, int& m, int& d) {
   y = static_cast<int64_t>(yoe) + era * 400 + (m <= 2);
 }
 
-static int days_in_month(int64_t y, int m) {
+int days_in_month(int64_t y, int m) {
   static constexpr int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
   return m == 2 && leap ? 29 : days[m - 1];
 }
 
-Civil civil(Time t) {
-  int64_t secs = t / kSecond, nanos = t % kSecond;
-  if (nanos < 0) {
-    nanos += kSecond;
-    --secs;
-  }
-  int64_t days = secs / 86400, rem = secs % 86400;
+Civil civil_of(int64_t seconds) {
+  int64_t days = seconds / 86400, rem = seconds % 86400;
   if (rem < 0) {
     rem += 86400;
     --days;
@@ -50,14 +45,31 @@ Civil civil(Time t) {
   c.hour = static_cast<int>(rem / 3600);
   c.minute = static_cast<int>(rem / 60 % 60);
   c.second = static_cast<int>(rem % 60);
+  return c;
+}
+
+int64_t seconds_of(const Civil& c) {
+  int64_t days = days_from_civil(c.year, c.month, c.day);
+  return ((days * 24 + c.hour) * 60 + c.minute) * 60 + c.second;
+}
+
+int weekday_of(int64_t seconds) {
+  int64_t days = seconds / 86400 - (seconds % 86400 < 0);
+  return static_cast<int>((days % 7 + 11) % 7);
+}
+
+Civil civil(Time t) {
+  int64_t seconds = t / kSecond, nanos = t % kSecond;
+  if (nanos < 0) {
+    nanos += kSecond;
+    --seconds;
+  }
+  Civil c = civil_of(seconds);
   c.nanos = static_cast<int>(nanos);
   return c;
 }
 
-Time from_civil(const Civil& c) {
-  int64_t days = days_from_civil(c.year, c.month, c.day);
-  return ((days * 24 + c.hour) * 60 + c.minute) * 60 * kSecond + c.second * kSecond + c.nanos;
-}
+Time from_civil(const Civil& c) { return seconds_of(c) * kSecond + c.nanos; }
 
 std::string rfc3339(Time t, int digits, bool fixed) {
   Civil c = civil(t);
@@ -136,8 +148,10 @@ Result<Time> parse_rfc3339(std::string_view text) {
   bool leap_second = c.second == 60;
   if (!cur.ok || !cur.in.empty() || c.month < 1 || c.month > 12 || c.day < 1 ||
       c.day > days_in_month(c.year, c.month) || c.hour > 23 || c.minute > 59 ||
-      (c.second > 59 && !leap_second) || c.year < 1678 || c.year > 2261)
+      (c.second > 59 && !leap_second))
     return bad_time(text);
+  if (c.year < 1678 || c.year > 2261)
+    return fail(Code::invalid, "BAD_TIME", fmt::format("'{}' is outside the years 1678 to 2261 that times can have", text.substr(0, 80)));
   return from_civil(c) - offset;
 }
 

@@ -47,7 +47,10 @@ Result<Ran> run(const std::vector<std::string>& command, const std::string& in, 
   pollfd fds[3] = {{to[1], POLLOUT, 0}, {from[0], POLLIN, 0}, {errors[0], POLLIN, 0}};
   while (fds[1].fd >= 0 || fds[2].fd >= 0) {
     if (sent == in.size() && fds[0].fd >= 0) close(fds[0].fd), fds[0].fd = -1;
-    if (::poll(fds, 3, -1) < 0) break;
+    if (::poll(fds, 3, -1) < 0) {
+      if (errno == EINTR) continue;  // told to stop: what was begun is finished first
+      break;
+    }
     if (fds[0].fd >= 0 && fds[0].revents) {
       ssize_t n = write(fds[0].fd, in.data() + sent, in.size() - sent);
       if (n > 0) sent += static_cast<size_t>(n);
@@ -61,11 +64,36 @@ Result<Ran> run(const std::vector<std::string>& command, const std::string& in, 
         else close(fds[i].fd), fds[i].fd = -1;
       }
   }
-  if (fds[0].fd >= 0) close(fds[0].fd);
+  for (const pollfd& open : fds)
+    if (open.fd >= 0) close(open.fd);
   int status = 0;
-  waitpid(pid, &status, 0);
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return ran;
+}
+
+volatile sig_atomic_t stopping = 0;
+
+// The call, again with growing pauses while nobody answers; when told to stop, a few times only.
+Result<json::Value> patiently(Client& client, std::string_view path, const json::Value& body, const wire::Headers& headers = {}) {
+  useconds_t pause_us = 100'000;
+  for (int last_tries = 5;;) {
+    auto answer = client.call("POST", path, &body, headers);
+    bool passing = !answer && (answer.error().code == Code::unavailable || answer.error().code == Code::exhausted);
+    if (!passing || (stopping && --last_tries <= 0)) return answer;
+    usleep(pause_us);
+    pause_us = std::min<useconds_t>(pause_us * 2, 900'000);
+  }
+}
+
+// A failure that arrives twice would cost two retries: it carries a key. A job keeps its id when it is retried; each attempt has its own number
+// of retries left.
+Result<void> report_failure(Client& client, const json::Value& job, const std::string& worker, const std::string& why, bool retryable) {
+  std::string id(job.string_or("id"));
+  const json::Value* left = job.find("retriesRemaining");
+  std::string key = fmt::format("{}/{}/{}", worker, id, left ? json::print(*left) : "");
+  TRY_OK(patiently(client, "/v1/jobs/" + wire::percent_encode(id) + "/fail", json::object({{"workerId", worker}, {"errorMessage", why}, {"retryable", retryable}}), {{"Idempotency-Key", key}}));
+  return {};
 }
 
 // Completes or fails one job by what the program said.
@@ -83,17 +111,19 @@ Result<std::string> work(Client& client, const json::Value& job, const std::vect
     if (parsed && parsed->is_object()) result = std::move(*parsed);
     else wrong = fmt::format("{} printed something that is no JSON object", command[0]);
   }
-  if (wrong.empty()) {
-    json::Value body = json::object({{"workerId", worker}, {"variables", std::move(result)}});
-    TRY_OK(client.call("POST", "/v1/jobs/" + wire::percent_encode(id) + "/complete", &body));
-    return std::string("completed");
+  if (!wrong.empty()) {
+    TRY_OK(report_failure(client, job, worker, wrong, true));
+    return wrong;
   }
-  json::Value body = json::object({{"workerId", worker}, {"errorMessage", wrong}, {"retryable", true}});
-  TRY_OK(client.call("POST", "/v1/jobs/" + wire::percent_encode(id) + "/fail", &body));
+  auto done = patiently(client, "/v1/jobs/" + wire::percent_encode(id) + "/complete", json::object({{"workerId", worker}, {"variables", std::move(result)}}));
+  if (done) return std::string("completed");
+  bool refused = done.error().code == Code::invalid || done.error().code == Code::too_large || done.error().code == Code::unprocessable;
+  if (!refused) return fail(std::move(done.error()));
+  // Said again it would be refused again, and the job would come back for ever.
+  wrong = "the result was refused: " + done.error().message;
+  TRY_OK(report_failure(client, job, worker, wrong, false));
   return wrong;
 }
-
-volatile sig_atomic_t stopping = 0;
 
 Result<int> worker_exec(const Args& args) {
   if (args.rest.empty()) return fail(Code::invalid, "BAD_USE", "name the program after --: pawl worker exec --type T -- ./work.sh");
@@ -109,10 +139,12 @@ Result<int> worker_exec(const Args& args) {
   sigaction(SIGTERM, &act, nullptr);
   sigaction(SIGINT, &act, nullptr);
   json::Value poll = json::object({{"workerId", worker}, {"jobTypes", std::move(types)}, {"maxJobs", 1}, {"maxWaitMs", 5000}});
+  bool heard = false;  // a server that was never there is a mistake; one that is gone comes back
   while (!stopping && left > 0) {
-    auto jobs = client->call("POST", "/v1/jobs/poll", &poll);
+    auto jobs = heard ? patiently(*client, "/v1/jobs/poll", poll) : client->call("POST", "/v1/jobs/poll", &poll);
     if (!jobs && stopping) break;
     if (!jobs) return fail(std::move(jobs.error()));
+    heard = true;
     const json::Value* list = jobs->find("jobs");
     if (!list || !list->is_array()) continue;
     for (const json::Value& job : list->array()) {

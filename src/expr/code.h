@@ -33,8 +33,8 @@ inline constexpr uint32_t kNone = ~0u;
 struct Node {
   Op op = Op::constant;
   Type type = Type::any;
-  bool guarded = false;   // member, index: of nil gives nil, because a `?.` stands before it
-  bool chained = false;   // member: an earlier `?.` of its chain may have cut it off
+  bool guarded = false;   // member, index, method: of nil gives nil, because a `?.` stands before it
+  bool chained = false;   // member, method: an earlier `?.` of its chain may have cut it off
   uint16_t depth = 1;
   uint32_t at = 0;        // byte offset, for errors
   uint32_t a = kNone, b = kNone, c = kNone;

@@ -43,7 +43,9 @@ Result<Value> Evaluation::eval(uint32_t i) {
   switch (node.op) {
     case Op::constant: return node.constant;
     case Op::variable: return of(*slots_[node.slot]);
-    case Op::pointer: return scope_->element;
+    case Op::pointer:
+      if (scope_->element.kind == Kind::member) return wrong(node.at, "'#' cannot look at a member of a map; write keys(m) or values(m)");
+      return scope_->element;
     case Op::accumulator: return scope_->accumulator;
     case Op::member:
     case Op::index: return fetch(node);
@@ -165,6 +167,7 @@ Result<Value> Evaluation::call(const Node& node) {
   std::span<const Value> given(args, node.items.size());
   if (node.op == Op::method) {
     TRY(Value self, eval(node.a));
+    if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut))) return Value{.cut = true};
     return method(*this, node.name, self, given, node.at);
   }
   Call one{*this, node.function->name, given, node.c, node.at};

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "expr/expression.h"
+#include "expr/zones.h"
 #include "json/text.h"
 
 namespace pawl::expr {
@@ -64,6 +65,58 @@ TEST(expr, every_sample_of_the_contract_holds) { play("tests/vectors/expressions
 // Evaluated by the library of the original, where the two are meant to agree.
 TEST(expr, every_case_compared_with_the_original_holds) { play("tests/vectors/expressions-compared.json"); }
 
+// The same for times, zones, layouts, and closures over texts and maps.
+TEST(expr, every_time_compared_with_the_original_holds) { play("tests/vectors/expressions-times.json"); }
+
+TEST(expr, every_zone_can_be_read) {
+  std::string_view left = kZones, before;
+  size_t zones = 0;
+  while (!left.empty()) {
+    std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(line.size() + 1);
+    std::string_view name = line.substr(0, line.find_first_of("|="));
+    EXPECT_LT(before, name) << "looked up by halving";
+    before = name;
+    auto zone = find_zone(name);
+    ASSERT_TRUE(zone) << name;
+    for (const Zone::Change& c : zone->changes) ASSERT_LT(c.clock, zone->clocks.size()) << name;
+    for (int64_t t = -8'000'000'000; t < 20'000'000'000; t += 100'000'007) {
+      InEffect clock = in_effect(&*zone, t);
+      EXPECT_TRUE(clock.begin <= t && t < clock.end) << name << " at " << t;
+      EXPECT_LT(std::abs(clock.offset), 26 * 3600) << name;
+    }
+    ++zones;
+  }
+  EXPECT_GT(zones, 500u);
+}
+
+TEST(expr, times_stay_where_they_can_be_counted) {
+  EXPECT_FALSE(run("reduce(1..50000, #acc.AddDate(9999999, 0, 0), date('2024-01-15')).Year()"));
+  EXPECT_FALSE(run("date('2024-01-15').AddDate(9223372036854775807, 0, 0)"));
+  EXPECT_FALSE(run("reduce(1..90000, #acc + duration('2562047h'), date('2024-01-15')).Year()"));
+  EXPECT_FALSE(run("date(s, '2006 MST')", R"({"s": "2024 +)" + std::string(50'000, '0') + "\"}")) << "a zone's name is short";
+  EXPECT_EQ(json::print(*run("date('2024-01-15').AddDate(-3000, 0, 0).Year()")), "-976");
+}
+
+TEST(expr, counts_are_cut_and_orders_are_checked) {
+  EXPECT_EQ(json::print(*run("repeat('ab', n)", R"({"n": 2.5})")), "\"abab\"");
+  for (const char* text : {"sort(n, 'up')", "map([1], nil)", "sort(n, 5)"}) EXPECT_FALSE(run(text, R"({"n": null})")) << text;
+}
+
+TEST(expr, months_and_days_have_names_and_numbers) {
+  EXPECT_EQ(json::print(*run("date('2024-01-15').Month() == 1 && string(date('2024-01-15').Month()) == 'January'")), "true");
+  EXPECT_EQ(json::print(*run("date('2024-01-15').Weekday().String()")), "\"Monday\"");
+}
+
+TEST(expr, a_time_that_cannot_be_written_says_why) {
+  auto got = run("date('9999-12-31').AddDate(1, 0, 0)");
+  ASSERT_FALSE(got);
+  EXPECT_NE(got.error().message.find("year 10000"), std::string::npos) << got.error().message;
+  got = run("date('2024-01-15', '2006-01-02', 'Europe/Nowhere')");
+  ASSERT_FALSE(got);
+  EXPECT_NE(got.error().message.find("unknown time zone 'Europe/Nowhere'"), std::string::npos) << got.error().message;
+}
+
 TEST(expr, errors_name_expression_position_and_variable) {
   auto got = run("1 + missing > 3");
   ASSERT_FALSE(got);
@@ -86,6 +139,12 @@ TEST(expr, depth_is_limited_however_it_is_made) {
   std::string small = "1";
   for (int i = 0; i < 300; ++i) small += "+1";
   EXPECT_EQ(json::print(*run(small)), "301");
+}
+
+TEST(expr, a_range_of_large_numbers_ends) {
+  EXPECT_EQ(json::print(*run("n..n + 1", R"({"n": 9007199254740993})")), "[9007199254740993,9007199254740994]");
+  EXPECT_EQ(json::print(*run("n..n", R"({"n": 1e17})")), "[100000000000000000]");
+  for (const char* text : {"n..n", "0..n", "n..0"}) EXPECT_FALSE(run(text, R"({"n": 1e30})")) << text;
 }
 
 TEST(expr, work_is_limited) {

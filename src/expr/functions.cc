@@ -7,7 +7,7 @@ namespace pawl::expr {
 namespace {
 
 constexpr size_t kMany = 256;
-constexpr Closure kNo = Closure::none, kYes = Closure::wanted, kMaybe = Closure::optional;
+constexpr Closure kNo = Closure::none, kYes = Closure::wanted, kMaybe = Closure::optional, kTest = Closure::test, kMaybeTest = Closure::optional_test;
 
 bool takes_something(Type type) { return type != Type::nil; }
 bool takes_list(Type type) { return type == Type::list; }
@@ -17,8 +17,8 @@ bool takes_numbers(Type type) { return type == Type::list || type == Type::numbe
 // In alphabetical order: looked up by halving.
 constexpr Function kFunctions[] = {
     {"abs", 1, 1, kNo, Type::number, fn_abs, "the amount without its sign"},
-    {"all", 1, 1, kYes, Type::boolean, fn_all, "whether the closure holds for every element"},
-    {"any", 1, 1, kYes, Type::boolean, fn_any, "whether the closure holds for some element"},
+    {"all", 1, 1, kTest, Type::boolean, fn_all, "whether the closure holds for every element", takes_list},
+    {"any", 1, 1, kTest, Type::boolean, fn_any, "whether the closure holds for some element", takes_list},
     {"bitand", 2, 2, kNo, Type::number, fn_bits, "bitwise and of two ints"},
     {"bitnand", 2, 2, kNo, Type::number, fn_bits, "bitwise and-not of two ints"},
     {"bitnot", 1, 1, kNo, Type::number, fn_bitnot, "bitwise complement of an int"},
@@ -30,14 +30,14 @@ constexpr Function kFunctions[] = {
     {"ceil", 1, 1, kNo, Type::number, fn_ceil, "the next whole number up"},
     {"concat", 1, kMany, kNo, Type::list, fn_concat, "lists one after the other"},
     {"contains", 2, 2, kNo, Type::boolean, fn_contains, "contains(collection, element): the same as element in collection", takes_something},
-    {"count", 1, 1, kMaybe, Type::number, fn_count, "how many elements the closure holds for"},
-    {"date", 1, 1, kNo, Type::time, fn_date, "a time from '2024-01-15', '2024-01-15 10:00:00' or RFC 3339"},
+    {"count", 1, 1, kMaybeTest, Type::number, fn_count, "how many elements the closure holds for", takes_list},
+    {"date", 1, 4, kNo, Type::time, fn_date, "date([zone,] text [, layout [, zone's name]]): a time from '2024-01-15', '2024-01-15 10:00:00', RFC 3339, 822, 850 or 1123, or by a layout of Go"},
     {"duration", 1, 1, kNo, Type::duration, fn_duration, "a duration from '1h30m', '90s', '250ms'"},
-    {"filter", 1, 1, kYes, Type::list, fn_filter, "the elements the closure holds for"},
-    {"find", 1, 1, kYes, Type::any, fn_find, "the first element the closure holds for, or nil"},
-    {"findIndex", 1, 1, kYes, Type::any, fn_find_index, "its index, or nil"},
-    {"findLast", 1, 1, kYes, Type::any, fn_find_last, "the last element the closure holds for, or nil"},
-    {"findLastIndex", 1, 1, kYes, Type::any, fn_find_last_index, "its index, or nil"},
+    {"filter", 1, 1, kTest, Type::list, fn_filter, "the elements the closure holds for", takes_list},
+    {"find", 1, 1, kTest, Type::any, fn_find, "the first element the closure holds for, or nil", takes_list},
+    {"findIndex", 1, 1, kTest, Type::any, fn_find_index, "its index, or nil", takes_list},
+    {"findLast", 1, 1, kTest, Type::any, fn_find_last, "the last element the closure holds for, or nil", takes_list},
+    {"findLastIndex", 1, 1, kTest, Type::any, fn_find_last_index, "its index, or nil", takes_list},
     {"first", 1, 1, kNo, Type::any, fn_first, "the first element, or nil", takes_list},
     {"flatten", 1, 1, kNo, Type::list, fn_flatten, "nested lists as one"},
     {"float", 1, 1, kNo, Type::number, fn_float, "a number from a number or a string"},
@@ -46,7 +46,7 @@ constexpr Function kFunctions[] = {
     {"fromJSON", 1, 1, kNo, Type::any, fn_from_json, "the value of a JSON text"},
     {"fromPairs", 1, 1, kNo, Type::map, fn_from_pairs, "a map from [[key, value], ...]; has no JSON form"},
     {"get", 2, 2, kNo, Type::any, fn_get, "a member or element, or nil", takes_members},
-    {"groupBy", 1, 1, kYes, Type::map, fn_group_by, "lists of elements by the closure's value; has no JSON form"},
+    {"groupBy", 1, 1, kYes, Type::map, fn_group_by, "lists of elements by the closure's value; has no JSON form", takes_list},
     {"hasPrefix", 2, 2, kNo, Type::boolean, fn_has_prefix, "whether the text begins with the other"},
     {"hasSuffix", 2, 2, kNo, Type::boolean, fn_has_suffix, "whether the text ends with the other"},
     {"indexOf", 2, 2, kNo, Type::number, fn_index_of, "byte index of the first occurrence, or -1"},
@@ -57,27 +57,27 @@ constexpr Function kFunctions[] = {
     {"lastIndexOf", 2, 2, kNo, Type::number, fn_last_index_of, "byte index of the last occurrence, or -1"},
     {"len", 1, 1, kNo, Type::number, fn_len, "elements of a list, members of a map, characters of a string"},
     {"lower", 1, 1, kNo, Type::string, fn_lower, "lower case"},
-    {"map", 1, 1, kYes, Type::list, fn_map, "the closure's value for each element"},
+    {"map", 1, 1, kYes, Type::list, fn_map, "the closure's value for each element", takes_list},
     {"max", 1, kMany, kNo, Type::any, fn_max, "the largest of numbers or of a list of them", takes_numbers},
     {"mean", 1, kMany, kNo, Type::number, fn_mean, "the mean of numbers or of a list of them"},
     {"median", 1, kMany, kNo, Type::number, fn_median, "the median of numbers or of a list of them"},
     {"min", 1, kMany, kNo, Type::any, fn_min, "the smallest of numbers or of a list of them", takes_numbers},
-    {"none", 1, 1, kYes, Type::boolean, fn_none, "whether the closure holds for no element"},
-    {"now", 0, 0, kNo, Type::time, fn_now, "the time of the step"},
-    {"one", 1, 1, kYes, Type::boolean, fn_one, "whether the closure holds for exactly one element"},
-    {"reduce", 1, 2, kYes, Type::any, fn_reduce, "reduce(list, #acc + #, start): folds a list"},
-    {"repeat", 2, 2, kNo, Type::string, fn_repeat, "the text n times"},
-    {"replace", 3, 4, kNo, Type::string, fn_replace, "occurrences replaced, at most n when given"},
+    {"none", 1, 1, kTest, Type::boolean, fn_none, "whether the closure holds for no element", takes_list},
+    {"now", 0, 1, kNo, Type::time, fn_now, "the time of the step, in UTC or in the given time zone"},
+    {"one", 1, 1, kTest, Type::boolean, fn_one, "whether the closure holds for exactly one element", takes_list},
+    {"reduce", 1, 2, kYes, Type::any, fn_reduce, "reduce(list, #acc + #, start): folds a list", takes_list},
+    {"repeat", 2, 2, kNo, Type::string, fn_repeat, "the text n times", nullptr, 1},
+    {"replace", 3, 4, kNo, Type::string, fn_replace, "occurrences replaced, at most n when given", nullptr, 3},
     {"reverse", 1, 1, kNo, Type::list, fn_reverse, "the list from its end"},
     {"round", 1, 1, kNo, Type::number, fn_round, "the nearest whole number; halves away from zero"},
     {"sort", 1, 2, kNo, Type::list, fn_sort, "numbers or strings in order; 'desc' turns it round", takes_list},
-    {"sortBy", 1, 2, kYes, Type::list, fn_sort_by, "elements in the order of the closure's values"},
-    {"split", 2, 3, kNo, Type::list, fn_split, "parts of a text, at most n when given"},
-    {"splitAfter", 2, 3, kNo, Type::list, fn_split_after, "parts of a text with their separators"},
+    {"sortBy", 1, 2, kYes, Type::list, fn_sort_by, "elements in the order of the closure's values", takes_list},
+    {"split", 2, 3, kNo, Type::list, fn_split, "parts of a text, at most n when given", nullptr, 2},
+    {"splitAfter", 2, 3, kNo, Type::list, fn_split_after, "parts of a text with their separators", nullptr, 2},
     {"string", 1, 1, kNo, Type::string, fn_string, "the value as text"},
-    {"sum", 1, 1, kMaybe, Type::number, fn_sum, "the sum of a list, or of the closure's values"},
+    {"sum", 1, 1, kMaybe, Type::number, fn_sum, "the sum of a list, or of the closure's values", takes_list},
     {"take", 2, 2, kNo, Type::list, fn_take, "the first n elements"},
-    {"timezone", 1, 1, kNo, Type::zone, fn_timezone, "a time zone; only 'UTC' is known"},
+    {"timezone", 1, 1, kNo, Type::zone, fn_timezone, "a time zone by its name, such as 'Europe/Berlin'"},
     {"toBase64", 1, 1, kNo, Type::string, fn_to_base64, "Base64 of a text"},
     {"toJSON", 1, 1, kNo, Type::string, fn_to_json, "the value as JSON text, indented, keys in order"},
     {"toPairs", 1, 1, kNo, Type::list, fn_to_pairs, "[[key, value], ...] of a map"},
@@ -109,8 +109,8 @@ Result<std::string_view> Call::text(size_t i) const {
 Result<int64_t> Call::whole(size_t i) const {
   const Value& v = args[i];
   if (v.kind == Kind::integer || v.exact) return v.whole;
-  if (v.kind == Kind::real && v.number == std::floor(v.number) && std::fabs(v.number) < 9e18) return static_cast<int64_t>(v.number);
-  return bad("wants a whole number, got " + std::string(kind_name(v.kind)));
+  if (v.kind == Kind::real && std::fabs(v.number) < 9e18) return static_cast<int64_t>(v.number);
+  return bad("wants a number, got " + std::string(kind_name(v.kind)));
 }
 
 Result<Value> Call::list(size_t i) const {

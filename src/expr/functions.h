@@ -13,13 +13,14 @@ struct Call {
   size_t at;
   std::unexpected<Error> bad(std::string what) const;  // "upper: wants a string, got number"
   Result<std::string_view> text(size_t i) const;
-  Result<int64_t> whole(size_t i) const;  // an int or a number without fraction
+  Result<int64_t> whole(size_t i) const;  // a number, its fraction cut
   Result<Value> list(size_t i) const;
   // The closure's answer for an element, which must be a boolean.
   Result<bool> test(const Value& element) const;
 };
 
-enum class Closure : uint8_t { none, wanted, optional };
+// `test` and `optional_test` must give a boolean.
+enum class Closure : uint8_t { none, wanted, optional, test, optional_test };
 
 struct Function {
   std::string_view name;
@@ -30,12 +31,15 @@ struct Function {
   std::string_view doc;
   // What the first argument may be, where more is known of it than that it is a variable.
   bool (*takes)(Type type) = nullptr;
+  // The argument that is a count: an int, or a variable whose fraction is cut; 0 when there is none.
+  size_t count = 0;
 };
 
 const Function* find_function(std::string_view name);
 std::span<const Function> functions();
 
-// Methods of times and durations: date('2024-01-15').Year().
+// Methods of times and durations: date('2024-01-15').Year(). What one gives is known before it runs; `any` when there is no such method.
+Type method_type(Type self, std::string_view name);
 Result<Value> method(Evaluation& run, std::string_view name, const Value& self, std::span<const Value> args, size_t at);
 
 // The rows, by subject.

@@ -13,33 +13,45 @@ Result<Value> fn_contains(Call& c) {
 
 namespace {
 
+// What a closure walks over: a list, the bytes of a text, or a map, of which only the number of members is known: whoever looks at one fails.
+struct Walk {
+  Value over;
+  size_t size = 0;
+};
+Result<Walk> walk(Call& c) {
+  const Value& v = c.args[0];
+  if (v.kind == Kind::string) return Walk{v, v.text.size()};
+  if (v.kind == Kind::list || v.kind == Kind::map) return Walk{v, size(v)};
+  return c.bad("wants a list, got " + std::string(kind_name(v.kind)));
+}
+Value at(const Walk& w, size_t i) {
+  if (w.over.kind == Kind::string) return of(int64_t{static_cast<unsigned char>(w.over.text[i])});
+  return w.over.kind == Kind::list ? element(w.over, i) : Value{.kind = Kind::member};
+}
+Result<Value> taken(Call& c, const Walk& w, size_t i) {
+  if (w.over.kind == Kind::map) return c.bad("cannot take an element of a map; write keys(m) or values(m)");
+  return at(w, i);
+}
+
 // How many elements the closure holds for, stopping once there are `enough`.
 Result<size_t> holds(Call& c, size_t enough) {
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   size_t n = 0;
-  for (size_t i = 0; i < size(list) && n < enough; ++i) {
-    TRY(bool yes, c.test(element(list, i)));
+  for (size_t i = 0; i < list.size && n < enough; ++i) {
+    TRY(bool yes, c.test(at(list, i)));
     n += yes;
   }
   return n;
 }
 
-// The index of the first or last element the closure holds for; the list's size when there is none.
-Result<size_t> seek(Call& c, bool from_end) {
-  TRY(Value list, c.list(0));
-  size_t n = size(list);
-  for (size_t step = 0; step < n; ++step) {
-    size_t i = from_end ? n - 1 - step : step;
-    TRY(bool yes, c.test(element(list, i)));
-    if (yes) return i;
-  }
-  return n;
-}
-
 Result<Value> sought(Call& c, bool from_end, bool index) {
-  TRY(size_t i, seek(c, from_end));
-  if (i >= size(c.args[0])) return Value{};
-  return index ? of(static_cast<int64_t>(i)) : element(c.args[0], i);
+  TRY(Walk list, walk(c));
+  for (size_t step = 0; step < list.size; ++step) {
+    size_t i = from_end ? list.size - 1 - step : step;
+    TRY(bool yes, c.test(at(list, i)));
+    if (yes) return index ? of(static_cast<int64_t>(i)) : taken(c, list, i);
+  }
+  return Value{};
 }
 
 Result<bool> descending(Call& c, size_t i) {
@@ -68,9 +80,9 @@ Result<std::vector<size_t>> ordered(Call& c, const List& keys, bool down) {
 }  // namespace
 
 Result<Value> fn_all(Call& c) {
-  TRY(Value list, c.list(0));
-  for (size_t i = 0; i < size(list); ++i) {
-    TRY(bool yes, c.test(element(list, i)));
+  TRY(Walk list, walk(c));
+  for (size_t i = 0; i < list.size; ++i) {
+    TRY(bool yes, c.test(at(list, i)));
     if (!yes) return of(false);
   }
   return of(true);
@@ -93,10 +105,10 @@ Result<Value> fn_count(Call& c) {
     TRY(size_t n, holds(c, SIZE_MAX));
     return of(static_cast<int64_t>(n));
   }
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   int64_t n = 0;
-  for (size_t i = 0; i < size(list); ++i) {
-    Value v = element(list, i);
+  for (size_t i = 0; i < list.size; ++i) {
+    TRY(Value v, taken(c, list, i));
     if (v.kind != Kind::boolean) return c.bad("without a closure wants a list of booleans");
     n += v.truth();
   }
@@ -104,22 +116,23 @@ Result<Value> fn_count(Call& c) {
 }
 
 Result<Value> fn_filter(Call& c) {
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   List out;
-  for (size_t i = 0; i < size(list); ++i) {
-    Value v = element(list, i);
-    TRY(bool yes, c.test(v));
-    if (yes) out.push_back(v);
+  for (size_t i = 0; i < list.size; ++i) {
+    TRY(bool yes, c.test(at(list, i)));
+    if (!yes) continue;
+    TRY(Value v, taken(c, list, i));
+    out.push_back(v);
   }
   return c.run.arena.keep(std::move(out));
 }
 
 Result<Value> fn_map(Call& c) {
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   List out;
-  out.reserve(size(list));
-  for (size_t i = 0; i < size(list); ++i) {
-    TRY(Value v, c.run.apply(c.closure, element(list, i)));
+  out.reserve(list.size);
+  for (size_t i = 0; i < list.size; ++i) {
+    TRY(Value v, c.run.apply(c.closure, at(list, i)));
     out.push_back(v);
   }
   return c.run.arena.keep(std::move(out));
@@ -131,13 +144,10 @@ Result<Value> fn_find_last(Call& c) { return sought(c, true, false); }
 Result<Value> fn_find_last_index(Call& c) { return sought(c, true, true); }
 
 Result<Value> fn_sum(Call& c) {
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   Value sum = of(int64_t{0});
-  for (size_t i = 0; i < size(list); ++i) {
-    Value v = element(list, i);
-    if (c.closure != kNone) {
-      TRY(v, c.run.apply(c.closure, v));
-    }
+  for (size_t i = 0; i < list.size; ++i) {
+    TRY(Value v, c.closure == kNone ? taken(c, list, i) : c.run.apply(c.closure, at(list, i)));
     if (!v.is_number()) return c.bad("wants numbers, got " + std::string(kind_name(v.kind)));
     TRY(sum, arithmetic(Op::add, sum, v, c.run.arena, c.at));
   }
@@ -145,10 +155,10 @@ Result<Value> fn_sum(Call& c) {
 }
 
 Result<Value> fn_group_by(Call& c) {
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   std::vector<std::pair<std::string, List>> groups;
-  for (size_t i = 0; i < size(list); ++i) {
-    Value v = element(list, i);
+  for (size_t i = 0; i < list.size; ++i) {
+    TRY(Value v, taken(c, list, i));
     TRY(Value key, c.run.apply(c.closure, v));
     std::string name;
     append_text(name, key);
@@ -166,22 +176,23 @@ Result<Value> fn_group_by(Call& c) {
 }
 
 Result<Value> fn_sort_by(Call& c) {
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   TRY(bool down, descending(c, 1));
-  List keys, out;
-  for (size_t i = 0; i < size(list); ++i) {
-    TRY(Value key, c.run.apply(c.closure, element(list, i)));
-    keys.push_back(key);
+  List items, keys, out;
+  for (size_t i = 0; i < list.size; ++i) {
+    TRY(Value item, taken(c, list, i));
+    TRY(Value key, c.run.apply(c.closure, item));
+    items.push_back(item), keys.push_back(key);
   }
   TRY(std::vector<size_t> order, ordered(c, keys, down));
-  for (size_t i : order) out.push_back(element(list, i));
+  for (size_t i : order) out.push_back(items[i]);
   return c.run.arena.keep(std::move(out));
 }
 
 Result<Value> fn_sort(Call& c) {
+  TRY(bool down, descending(c, 1));
   if (c.args[0].kind != Kind::list) return Value{};
   TRY(Value list, c.list(0));
-  TRY(bool down, descending(c, 1));
   List keys, out;
   for (size_t i = 0; i < size(list); ++i) keys.push_back(element(list, i));
   TRY(std::vector<size_t> order, ordered(c, keys, down));
@@ -190,14 +201,17 @@ Result<Value> fn_sort(Call& c) {
 }
 
 Result<Value> fn_reduce(Call& c) {
-  TRY(Value list, c.list(0));
+  TRY(Walk list, walk(c));
   size_t i = 0;
   Value acc;
-  if (c.args.size() > 1) acc = c.args[1];
-  else if (size(list)) acc = element(list, i++);
-  else return c.bad("an empty list needs a start value");
-  for (; i < size(list); ++i) {
-    TRY(acc, c.run.apply(c.closure, element(list, i), acc));
+  if (c.args.size() > 1) {
+    acc = c.args[1];
+  } else {
+    if (!list.size) return c.bad("an empty list needs a start value");
+    TRY(acc, taken(c, list, i++));
+  }
+  for (; i < list.size; ++i) {
+    TRY(acc, c.run.apply(c.closure, at(list, i), acc));
   }
   return acc;
 }

@@ -1,23 +1,60 @@
 // Times and durations: their functions and methods.
 
+#include "base/calendar.h"
 #include "expr/functions.h"
 
 namespace pawl::expr {
 
-Result<Value> fn_now(Call& c) { return of_time(c.run.now); }
+Result<Value> fn_now(Call& c) {
+  Value now = of_time(c.run.now);
+  if (c.args.empty()) return now;
+  if (c.args[0].kind != Kind::zone) return c.bad("wants a time zone, got " + std::string(kind_name(c.args[0].kind)));
+  now.zone = c.args[0].zone;
+  return now;
+}
+
+namespace {
+Result<const Zone*> zone_of(Call& c, std::string_view name) {
+  std::optional<Zone> zone = find_zone(name);
+  if (!zone) return c.bad("unknown time zone '" + std::string(name.substr(0, 80)) + "'; write it as 'Europe/Berlin'");
+  return zone->name == "UTC" ? nullptr : c.run.arena.keep(std::move(*zone));
+}
+}  // namespace
 
 Result<Value> fn_timezone(Call& c) {
   TRY(std::string_view name, c.text(0));
-  if (name != "UTC") return c.bad("only 'UTC' is known, got '" + std::string(name) + "'");
-  return Value{.kind = Kind::zone, .text = "UTC"};
+  TRY(const Zone* zone, zone_of(c, name));
+  return Value{.kind = Kind::zone, .text = zone ? std::string_view(zone->name) : "UTC", .zone = zone};
 }
 
 namespace {
 struct Unit {
   std::string_view name;
-  double nanos;
+  int64_t nanos;
 };
-constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1'000}, {"µs", 1'000}, {"μs", 1'000}, {"ms", kMillisecond}, {"s", kSecond}, {"m", 60 * kSecond}, {"h", 3600 * kSecond}};
+
+// Digits and perhaps a fraction, in units of which the text names one; nanoseconds, which may be more than a duration holds.
+std::optional<__int128> amount(std::string_view& left) {
+  __int128 whole = 0, part = 0, parts = 1;
+  size_t digits = 0;
+  bool fraction = false;
+  for (; !left.empty(); left.remove_prefix(1)) {
+    bool digit = left[0] >= '0' && left[0] <= '9';
+    if (!digit && (fraction || left[0] != '.')) break;
+    fraction = fraction || !digit;
+    if (!digit) continue;
+    ++digits;
+    if (!fraction) whole = std::min<__int128>(whole * 10 + (left[0] - '0'), INT64_MAX);
+    else if (parts < kSecond * kSecond) part = part * 10 + (left[0] - '0'), parts *= 10;
+  }
+  const Unit* best = nullptr;
+  for (const Unit& u : kUnits)
+    if (left.starts_with(u.name) && (!best || u.name.size() > best->name.size())) best = &u;
+  if (!digits || !best) return std::nullopt;
+  left.remove_prefix(best->name.size());
+  return whole * best->nanos + part * best->nanos / parts;
+}
 }  // namespace
 
 Result<Value> fn_duration(Call& c) {
@@ -25,153 +62,189 @@ Result<Value> fn_duration(Call& c) {
   std::string_view left = text;
   bool minus = left.starts_with('-');
   if (minus || left.starts_with('+')) left.remove_prefix(1);
-  if (left.empty()) return c.bad("'" + std::string(text) + "' is not a duration such as '1h30m'");
-  double nanos = 0;
-  while (!left.empty() && left != "0") {
-    double amount = 0;
-    auto [end, failed] = std::from_chars(left.data(), left.data() + left.size(), amount, std::chars_format::fixed);
-    if (failed != std::errc() || amount < 0) return c.bad("'" + std::string(text) + "' is not a duration such as '1h30m'");
-    left.remove_prefix(static_cast<size_t>(end - left.data()));
-    const Unit* best = nullptr;
-    for (const Unit& u : kUnits)
-      if (left.starts_with(u.name) && (!best || u.name.size() > best->name.size())) best = &u;
-    if (!best) return c.bad("'" + std::string(text) + "' lacks a unit: ns, us, ms, s, m or h");
-    nanos += amount * best->nanos;
-    left.remove_prefix(best->name.size());
-  }
-  if (nanos > 9e18) return c.bad("the duration is too long");
+  __int128 nanos = 0;
+  if (left == "0") return of_duration(0);
+  do {
+    std::optional<__int128> one = amount(left);
+    if (!one) return c.bad("'" + std::string(text.substr(0, 80)) + "' is not a duration such as '1h30m'; the units are ns, us, ms, s, m and h");
+    nanos += *one;
+    if (nanos > INT64_MAX) return c.bad("'" + std::string(text.substr(0, 80)) + "' is longer than 292 years");
+  } while (!left.empty());
   return of_duration(static_cast<int64_t>(minus ? -nanos : nanos));
 }
 
 Result<Value> fn_date(Call& c) {
-  TRY(std::string_view text, c.text(0));
-  std::string full(text);
-  if (full.size() == 10) full += "T00:00:00Z";
-  else if (full.size() == 19) full += "Z";
-  auto time = parse_rfc3339(full);
-  if (!time) return c.bad("'" + std::string(text) + "' is not a date; write '2024-01-15', '2024-01-15 10:00:00' or RFC 3339");
-  return of_time(*time);
+  constexpr std::string_view layouts[] = {"2006-01-02", "15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04:05Z07:00", "02 Jan 06 15:04 MST", "Monday, 02-Jan-06 15:04:05 MST",
+                                          "Mon, 02 Jan 2006 15:04:05 MST"};
+  auto keep = [&](Zone zone) { return c.run.arena.keep(std::move(zone)); };
+  size_t first = c.args[0].kind == Kind::zone, given = c.args.size() - first;
+  const Zone* zone = first ? c.args[0].zone : nullptr;
+  if (given < 1 || given > 3) return c.bad("wants a text, and perhaps a layout and the name of a time zone");
+  TRY(std::string_view text, c.text(first));
+  if (given == 1) {
+    for (std::string_view layout : layouts)
+      if (auto moment = read_time(text, layout, zone, keep)) return of(*moment);
+    return c.bad("'" + std::string(text.substr(0, 80)) + "' is not a date; write '2024-01-15', '2024-01-15 10:00:00', RFC 3339, or say its layout");
+  }
+  TRY(std::string_view layout, c.text(first + 1));
+  if (given == 3) {
+    TRY(std::string_view name, c.text(first + 2));
+    TRY(zone, zone_of(c, name));
+  }
+  auto moment = read_time(text, layout, zone, keep);
+  if (!moment) return c.bad(moment.error().message);
+  return of(*moment);
 }
 
 namespace {
 
 constexpr std::string_view kMonths[] = {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"};
 constexpr std::string_view kDays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
-constexpr Time kDay = 86400 * kSecond;
 
-int weekday(Time t) {
-  int64_t days = t / kDay - (t % kDay < 0);
-  return static_cast<int>(((days % 7) + 11) % 7);
+int64_t wall(const Value& v) { return v.whole + in_effect(v.zone, v.whole).offset; }
+Civil shown(const Value& v) { return civil_of(wall(v)); }
+Value named(int64_t v, std::string_view name) { return {.kind = Kind::integer, .whole = v, .text = name}; }
+
+// Nanoseconds since 1970; what does not fit wraps, as in the original.
+int64_t nanos_since(const Value& v, uint64_t per_second) {
+  return static_cast<int64_t>(static_cast<uint64_t>(v.whole) * per_second + static_cast<uint64_t>(v.nanos) / (kSecond / per_second));
 }
 
-std::string padded(int64_t v, size_t digits) {
-  std::string s = std::to_string(v);
-  return s.size() < digits ? std::string(digits - s.size(), '0') + s : s;
-}
-
-// A layout piece of Go's reference time, and what stands for it.
-struct Piece {
-  std::string_view layout;
-  std::string (*print)(const Civil& c, Time t);
-};
-constexpr Piece kPieces[] = {
-    {"2006", [](const Civil& c, Time) { return padded(c.year, 4); }},
-    {"January", [](const Civil& c, Time) { return std::string(kMonths[c.month - 1]); }},
-    {"Jan", [](const Civil& c, Time) { return std::string(kMonths[c.month - 1].substr(0, 3)); }},
-    {"Monday", [](const Civil&, Time t) { return std::string(kDays[weekday(t)]); }},
-    {"Mon", [](const Civil&, Time t) { return std::string(kDays[weekday(t)].substr(0, 3)); }},
-    {"MST", [](const Civil&, Time) { return std::string("UTC"); }},
-    {"Z07:00", [](const Civil&, Time) { return std::string("Z"); }},
-    {"-07:00", [](const Civil&, Time) { return std::string("+00:00"); }},
-    {"-0700", [](const Civil&, Time) { return std::string("+0000"); }},
-    {"01", [](const Civil& c, Time) { return padded(c.month, 2); }},
-    {"02", [](const Civil& c, Time) { return padded(c.day, 2); }},
-    {"03", [](const Civil& c, Time) { return padded((c.hour + 11) % 12 + 1, 2); }},
-    {"04", [](const Civil& c, Time) { return padded(c.minute, 2); }},
-    {"05", [](const Civil& c, Time) { return padded(c.second, 2); }},
-    {"06", [](const Civil& c, Time) { return padded(c.year % 100, 2); }},
-    {"15", [](const Civil& c, Time) { return padded(c.hour, 2); }},
-    {"PM", [](const Civil& c, Time) { return std::string(c.hour < 12 ? "AM" : "PM"); }},
-    {"pm", [](const Civil& c, Time) { return std::string(c.hour < 12 ? "am" : "pm"); }},
-    {".000000", [](const Civil& c, Time) { return "." + padded(c.nanos / 1000, 6); }},
-    {".000", [](const Civil& c, Time) { return "." + padded(c.nanos / 1000000, 3); }},
-    {"1", [](const Civil& c, Time) { return std::to_string(c.month); }},
-    {"2", [](const Civil& c, Time) { return std::to_string(c.day); }},
-    {"3", [](const Civil& c, Time) { return std::to_string((c.hour + 11) % 12 + 1); }},
-    {"4", [](const Civil& c, Time) { return std::to_string(c.minute); }},
-    {"5", [](const Civil& c, Time) { return std::to_string(c.second); }},
-};
-
-std::string formatted(Time t, std::string_view layout) {
-  Civil when = civil(t);
-  std::string out;
-  while (!layout.empty()) {
-    const Piece* hit = nullptr;
-    for (const Piece& p : kPieces) {
-      if (!layout.starts_with(p.layout)) continue;
-      hit = &p;
-      break;
-    }
-    if (hit) out += hit->print(when, t);
-    else out += layout[0];
-    layout.remove_prefix(hit ? hit->layout.size() : 1);
-  }
-  return out;
-}
-
-struct Reading {
+struct Method {
   std::string_view name;
-  Value (*read)(int64_t v);
+  Type result;
+  std::span<const Kind> takes;
+  Result<Value> (*run)(Evaluation& run, const Value& self, std::span<const Value> args, size_t at);
 };
-constexpr Reading kTimeReadings[] = {
-    {"Year", [](int64_t v) { return of(civil(v).year); }},
-    {"Month", [](int64_t v) { return of(int64_t{civil(v).month}); }},
-    {"Day", [](int64_t v) { return of(int64_t{civil(v).day}); }},
-    {"Hour", [](int64_t v) { return of(int64_t{civil(v).hour}); }},
-    {"Minute", [](int64_t v) { return of(int64_t{civil(v).minute}); }},
-    {"Second", [](int64_t v) { return of(int64_t{civil(v).second}); }},
-    {"Nanosecond", [](int64_t v) { return of(int64_t{civil(v).nanos}); }},
-    {"Weekday", [](int64_t v) { return of(int64_t{weekday(v)}); }},
-    {"Unix", [](int64_t v) { return of(v / kSecond - (v % kSecond < 0)); }},
-    {"UnixMilli", [](int64_t v) { return of(v / kMillisecond - (v % kMillisecond < 0)); }},
-    {"UnixNano", [](int64_t v) { return of(v); }},
-    {"UnixMicro", [](int64_t v) { return of(v / kMicrosecond - (v % kMicrosecond < 0)); }},
-    {"YearDay", [](int64_t v) { return of(int64_t{1} + (v - from_civil({civil(v).year, 1, 1, 0, 0, 0, 0})) / kDay); }},
-    {"UTC", [](int64_t v) { return of_time(v); }},
+
+constexpr std::span<const Kind> nothing;
+constexpr Kind a_time[] = {Kind::time}, a_duration[] = {Kind::duration}, a_text[] = {Kind::string}, a_zone[] = {Kind::zone};
+constexpr Kind three_ints[] = {Kind::integer, Kind::integer, Kind::integer};
+
+// A method that needs nothing but the value.
+template <Value (*read)(const Value& v)>
+Result<Value> reading(Evaluation&, const Value& self, std::span<const Value>, size_t) {
+  return read(self);
+}
+
+Result<Value> text_of(Evaluation& run, const Value& self, std::span<const Value>, size_t) {
+  std::string out;
+  append_text(out, self);
+  return of(run.arena.keep(std::move(out)));
+}
+
+// The day that is so many years, months and days away; what a month does not have runs over into the next.
+Result<Value> add_date(Evaluation&, const Value& self, std::span<const Value> by, size_t at) {
+  constexpr int64_t most = 10'000'000;
+  auto too_far = [&] { return wrong(at, "AddDate leads more than a million years away"); };
+  if (std::any_of(by.begin(), by.end(), [](const Value& v) { return v.whole < -most || v.whole > most; })) return too_far();
+  Civil c = shown(self);
+  int64_t months = c.month - 1 + by[1].whole, over = months / 12 - (months % 12 < 0);
+  c.year += by[0].whole + over;
+  c.month = static_cast<int>(months - over * 12) + 1;
+  int64_t wall = seconds_of(c) + 86400 * by[2].whole;
+  if (std::abs(wall) > kFarthest) return too_far();
+  return of(Moment{moment_of(self.zone, wall), self.nanos, self.zone});
+}
+
+// The time in whole units since the year 1, cut or rounded half up.
+Value to_units(const Value& self, int64_t unit, bool rounded) {
+  if (unit <= 0) return self;
+  const __int128 first = static_cast<__int128>(-62135596800) * kSecond;
+  __int128 nanos = static_cast<__int128>(self.whole) * kSecond + self.nanos, rest = (nanos - first) % unit;
+  if (rest < 0) rest += unit;
+  nanos += rounded && rest + rest >= unit ? unit - rest : -rest;
+  __int128 seconds = nanos / kSecond - (nanos % kSecond < 0);
+  return of(Moment{static_cast<int64_t>(seconds), static_cast<int32_t>(nanos - seconds * kSecond), self.zone});
+}
+
+Value duration_to_units(int64_t length, int64_t unit, bool rounded) {
+  if (unit <= 0) return of_duration(length);
+  int64_t rest = length % unit;
+  __int128 out = static_cast<__int128>(length) - rest;
+  int64_t size = rest < 0 ? -rest : rest;
+  if (rounded && size >= unit - size) out += length < 0 ? -unit : unit;
+  return of_duration(static_cast<int64_t>(std::clamp<__int128>(out, INT64_MIN, INT64_MAX)));
+}
+
+constexpr Method kTimeMethods[] = {
+    {"Year", Type::number, nothing, reading<[](const Value& v) { return of(shown(v).year); }>},
+    {"Month", Type::number, nothing, reading<[](const Value& v) { return named(shown(v).month, kMonths[shown(v).month - 1]); }>},
+    {"Day", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).day}); }>},
+    {"Hour", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).hour}); }>},
+    {"Minute", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).minute}); }>},
+    {"Second", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).second}); }>},
+    {"Nanosecond", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{v.nanos}); }>},
+    {"Weekday", Type::number, nothing, reading<[](const Value& v) { return named(weekday_of(wall(v)), kDays[weekday_of(wall(v))]); }>},
+    {"YearDay", Type::number, nothing, reading<[](const Value& v) { return of((wall(v) - seconds_of({.year = shown(v).year, .month = 1, .day = 1})) / 86400 + 1); }>},
+    {"Unix", Type::number, nothing, reading<[](const Value& v) { return of(v.whole); }>},
+    {"UnixMilli", Type::number, nothing, reading<[](const Value& v) { return of(nanos_since(v, 1'000)); }>},
+    {"UnixMicro", Type::number, nothing, reading<[](const Value& v) { return of(nanos_since(v, 1'000'000)); }>},
+    {"UnixNano", Type::number, nothing, reading<[](const Value& v) { return of(nanos_since(v, kSecond)); }>},
+    {"UTC", Type::time, nothing, reading<[](const Value& v) { return of(Moment{v.whole, v.nanos, nullptr}); }>},
+    {"Local", Type::time, nothing, reading<[](const Value& v) { return of(Moment{v.whole, v.nanos, nullptr}); }>},
+    {"IsZero", Type::boolean, nothing, reading<[](const Value& v) { return of(v.whole == -62135596800 && v.nanos == 0); }>},
+    {"IsDST", Type::boolean, nothing, reading<[](const Value& v) { return of(in_effect(v.zone, v.whole).summer); }>},
+    {"Location", Type::zone, nothing, reading<[](const Value& v) { return Value{.kind = Kind::zone, .text = v.zone ? std::string_view(v.zone->name) : "UTC", .zone = v.zone}; }>},
+    {"Zone", Type::string, nothing, [](Evaluation& run, const Value& self, std::span<const Value>, size_t) -> Result<Value> { return of(run.arena.keep(print_time(self.moment(), "MST"))); }},
+    {"String", Type::string, nothing, text_of},
+    {"Format", Type::string, a_text, [](Evaluation& run, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(run.arena.keep(print_time(self.moment(), args[0].text))); }},
+    {"In", Type::time, a_zone, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(Moment{self.whole, self.nanos, args[0].zone}); }},
+    {"Add", Type::time, a_duration, [](Evaluation& run, const Value& self, std::span<const Value> args, size_t at) { return arithmetic(Op::add, self, args[0], run.arena, at); }},
+    {"Sub", Type::duration, a_time, [](Evaluation& run, const Value& self, std::span<const Value> args, size_t at) { return arithmetic(Op::subtract, self, args[0], run.arena, at); }},
+    {"AddDate", Type::time, three_ints, add_date},
+    {"Truncate", Type::time, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return to_units(self, args[0].whole, false); }},
+    {"Round", Type::time, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return to_units(self, args[0].whole, true); }},
+    {"Before", Type::boolean, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(compare_times(self, args[0]) < 0); }},
+    {"After", Type::boolean, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(compare_times(self, args[0]) > 0); }},
+    {"Equal", Type::boolean, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(compare_times(self, args[0]) == 0); }},
+    {"Compare", Type::number, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(int64_t{compare_times(self, args[0])}); }},
 };
-constexpr Reading kDurationReadings[] = {
-    {"Hours", [](int64_t v) { return of(static_cast<double>(v) / 3600e9); }},
-    {"Minutes", [](int64_t v) { return of(static_cast<double>(v) / 60e9); }},
-    {"Seconds", [](int64_t v) { return of(static_cast<double>(v) / 1e9); }},
-    {"Milliseconds", [](int64_t v) { return of(v / kMillisecond); }},
-    {"Microseconds", [](int64_t v) { return of(v / kMicrosecond); }},
-    {"Nanoseconds", [](int64_t v) { return of(v); }},
-    {"Abs", [](int64_t v) { return of_duration(v < 0 && v != INT64_MIN ? -v : v); }},
+constexpr Method kDurationMethods[] = {
+    {"Hours", Type::number, nothing, reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 3600e9); }>},
+    {"Minutes", Type::number, nothing, reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 60e9); }>},
+    {"Seconds", Type::number, nothing, reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 1e9); }>},
+    {"Milliseconds", Type::number, nothing, reading<[](const Value& v) { return of(v.whole / kMillisecond); }>},
+    {"Microseconds", Type::number, nothing, reading<[](const Value& v) { return of(v.whole / kMicrosecond); }>},
+    {"Nanoseconds", Type::number, nothing, reading<[](const Value& v) { return of(v.whole); }>},
+    {"Abs", Type::duration, nothing, reading<[](const Value& v) { return of_duration(v.whole == INT64_MIN ? INT64_MAX : v.whole < 0 ? -v.whole : v.whole); }>},
+    {"String", Type::string, nothing, text_of},
+    {"Truncate", Type::duration, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return duration_to_units(self.whole, args[0].whole, false); }},
+    {"Round", Type::duration, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return duration_to_units(self.whole, args[0].whole, true); }},
 };
+constexpr Method kTextOnly[] = {{"String", Type::string, nothing, text_of}};
+
+const Method* find_method(std::span<const Method> methods, std::string_view name) {
+  for (const Method& m : methods)
+    if (m.name == name) return &m;
+  return nullptr;
+}
 
 }  // namespace
 
+Type method_type(Type self, std::string_view name) {
+  std::span<const Method> methods;
+  if (self == Type::time) methods = kTimeMethods;
+  if (self == Type::duration) methods = kDurationMethods;
+  const Method* m = find_method(methods, name);
+  return m ? m->result : Type::any;
+}
+
 Result<Value> method(Evaluation& run, std::string_view name, const Value& self, std::span<const Value> args, size_t at) {
-  std::span<const Reading> readings;
-  if (self.kind == Kind::time) readings = kTimeReadings;
-  if (self.kind == Kind::duration) readings = kDurationReadings;
-  for (const Reading& r : readings)
-    if (r.name == name && args.empty()) return r.read(self.whole);
-  if (!readings.empty() && name == "String" && args.empty()) {
-    std::string out;
-    append_text(out, self);
-    return of(run.arena.keep(std::move(out)));
+  std::span<const Method> methods;
+  if (self.kind == Kind::time) methods = kTimeMethods;
+  if (self.kind == Kind::duration) methods = kDurationMethods;
+  if (self.kind == Kind::zone || (self.kind == Kind::integer && !self.text.empty())) methods = kTextOnly;
+  const Method* m = find_method(methods, name);
+  if (!m) return wrong(at, "a " + std::string(kind_name(self.kind)) + " has no method " + std::string(name));
+  std::span<const Kind> wanted = m->takes;
+  if (wanted.size() != args.size()) return wrong(at, std::string(name) + " takes " + std::to_string(wanted.size()) + " arguments, got " + std::to_string(args.size()));
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].kind == wanted[i]) continue;
+    std::string_view word = wanted[i] == Kind::integer ? "int (write int(x) for a variable)" : kind_name(wanted[i]);
+    return wrong(at, std::string(name) + " wants a " + std::string(word) + ", got " + std::string(kind_name(args[i].kind)));
   }
-  if (self.kind == Kind::time && args.size() == 1) {
-    const Value& other = args[0];
-    if (name == "Format" && other.kind == Kind::string) return of(run.arena.keep(formatted(self.whole, other.text)));
-    if (name == "Add" && other.kind == Kind::duration) return arithmetic(Op::add, self, other, run.arena, at);
-    if (name == "Sub" && other.kind == Kind::time) return arithmetic(Op::subtract, self, other, run.arena, at);
-    if (name == "Before" && other.kind == Kind::time) return of(self.whole < other.whole);
-    if (name == "After" && other.kind == Kind::time) return of(self.whole > other.whole);
-    if (name == "Equal" && other.kind == Kind::time) return of(self.whole == other.whole);
-  }
-  return wrong(at, "a " + std::string(kind_name(self.kind)) + " has no method " + std::string(name) + " that takes " + std::to_string(args.size()) + " arguments");
+  return m->run(run, self, args, at);
 }
 
 }  // namespace pawl::expr

@@ -41,22 +41,40 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
     return true;
   }
   if (op != Op::add && op != Op::subtract) return false;
-  int64_t sum = 0;
-  if (!whole_result(op, a.whole, b.whole, sum)) return false;
-  bool durations = a.kind == Kind::duration && b.kind == Kind::duration;
-  if (durations || (op == Op::subtract && a.kind == Kind::time && b.kind == Kind::time)) out = of_duration(sum);
-  else if (a.kind == Kind::time && b.kind == Kind::duration) out = of_time(sum);
-  else if (op == Op::add && a.kind == Kind::duration && b.kind == Kind::time) out = of_time(sum);
-  else return false;
+  if (a.kind == Kind::time && b.kind == Kind::time && op == Op::subtract) {
+    __int128 nanos = (static_cast<__int128>(a.whole) - b.whole) * kSecond + a.nanos - b.nanos;
+    out = of_duration(static_cast<int64_t>(std::clamp<__int128>(nanos, INT64_MIN, INT64_MAX)));
+    return true;
+  }
+  if (a.kind == Kind::duration && b.kind == Kind::duration) {
+    int64_t sum = 0;
+    if (!whole_result(op, a.whole, b.whole, sum)) return false;
+    out = of_duration(sum);
+    return true;
+  }
+  bool moved = (a.kind == Kind::time && b.kind == Kind::duration) || (op == Op::add && a.kind == Kind::duration && b.kind == Kind::time);
+  if (!moved) return false;
+  const Value &time = a.kind == Kind::time ? a : b, &length = a.kind == Kind::time ? b : a;
+  int64_t seconds = length.whole / kSecond, nanos = length.whole % kSecond;
+  if (op == Op::subtract) seconds = -seconds, nanos = -nanos;
+  nanos += time.nanos;
+  if (nanos < 0) nanos += kSecond, --seconds;
+  if (nanos >= kSecond) nanos -= kSecond, ++seconds;
+  if (std::abs(time.whole + seconds) > kFarthest) return false;
+  out = of(Moment{time.whole + seconds, static_cast<int32_t>(nanos), time.zone});
   return true;
 }
 
 Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
-  constexpr double most = 100'000;
-  double from = std::trunc(a.as_double()), to = std::trunc(b.as_double());
-  if (!(to - from < most)) return wrong(at, "the range has more than 100000 elements");
+  constexpr __int128 most = 100'000;
+  constexpr double fits = 9.2e18;
+  if (!(std::fabs(a.as_double()) < fits && std::fabs(b.as_double()) < fits)) return wrong(at, "the ends of a range must fit 64 bits");
+  // Counted as whole numbers: a double that is large enough stays the same when one is added.
+  auto end_of = [](const Value& v) { return is_whole(v) ? v.whole : static_cast<int64_t>(v.number); };
+  int64_t from = end_of(a), to = end_of(b);
+  if (static_cast<__int128>(to) - from >= most) return wrong(at, "the range has more than 100000 elements");
   List out;
-  for (double v = from; v <= to; ++v) out.push_back(of(static_cast<int64_t>(v)));
+  for (int64_t v = from; v <= to; ++v) out.push_back(of(v));
   return arena.keep(std::move(out));
 }
 
@@ -94,7 +112,7 @@ Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
   int order = 0;
   if (a.is_number() && b.is_number()) order = compare_numbers(a, b);
   else if (a.kind == Kind::string && b.kind == Kind::string) order = a.text.compare(b.text);
-  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration)) order = a.whole < b.whole ? -1 : a.whole > b.whole;
+  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration)) order = compare_times(a, b);
   else return wrong(at, "cannot compare " + std::string(kind_name(a.kind)) + " " + std::string(symbol_of(op)) + " " + std::string(kind_name(b.kind)));
   switch (op) {
     case Op::less: return of(order < 0);

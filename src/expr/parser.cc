@@ -374,6 +374,9 @@ class Parser {
     while (!take(")")) {
       if (places == 1 && f->closure != Closure::none) {
         TRY(n.c, closure());
+        if (node(n.c).type == Type::nil) return wrong(token.at, "the closure of " + token.text + " gives nothing but nil");
+        bool test = f->closure == Closure::test || f->closure == Closure::optional_test;
+        if (test) TRY_OK(must_be_boolean(n.c, "the closure of " + token.text));
       } else {
         TRY(uint32_t argument, expression(0));
         n.items.push_back(argument);
@@ -381,8 +384,9 @@ class Parser {
       ++places;
       if (!is(")")) TRY_OK(want(","));
     }
-    bool fits = n.items.size() >= f->least && n.items.size() <= f->most && (n.c != kNone || f->closure != Closure::wanted);
+    bool fits = n.items.size() >= f->least && n.items.size() <= f->most && (n.c != kNone || (f->closure != Closure::wanted && f->closure != Closure::test));
     if (!fits) return wrong(token.at, token.text + "() does not take " + std::to_string(places) + " arguments");
+    if (f->count && f->count < n.items.size() && is_fraction(n.items[f->count])) return wrong(token.at, token.text + "() wants an int as its count");
     Type given = n.items.empty() ? Type::any : node(n.items[0]).type;
     if (f->takes && given != Type::any && !f->takes(given)) return wrong(token.at, token.text + "() does not work on a " + std::string(type_word(given)));
     return add(std::move(n));
@@ -403,7 +407,7 @@ class Parser {
         std::string_view name = literal(here().text);
         ++i_;
         bool own = std::exchange(guarded, false);
-        TRY(self, is("(") ? method_call(self, name, at) : add({.op = Op::member, .guarded = own, .chained = in_chain(self), .at = at, .a = self, .name = name}));
+        TRY(self, is("(") ? method_call(self, name, at, own) : add({.op = Op::member, .guarded = own, .chained = in_chain(self), .at = at, .a = self, .name = name}));
       } else if (take("[")) {
         TRY(self, subscript(self, at, std::exchange(guarded, false)));
       } else {
@@ -412,8 +416,8 @@ class Parser {
     }
   }
 
-  Result<uint32_t> method_call(uint32_t self, std::string_view name, uint32_t at) {
-    Node n{.op = Op::method, .at = at, .a = self, .name = name};
+  Result<uint32_t> method_call(uint32_t self, std::string_view name, uint32_t at, bool guarded) {
+    Node n{.op = Op::method, .type = method_type(node(self).type, name), .guarded = guarded, .chained = in_chain(self), .at = at, .a = self, .name = name};
     ++i_;
     while (!take(")")) {
       TRY(uint32_t argument, expression(0));
@@ -436,7 +440,8 @@ class Parser {
       TRY(to, expression(0));
     }
     TRY_OK(want("]"));
-    return add({.op = Op::slice, .at = at, .a = self, .b = from, .c = to});
+    Type type = node(self).type == Type::string || node(self).type == Type::list ? node(self).type : Type::any;
+    return add({.op = Op::slice, .type = type, .at = at, .a = self, .b = from, .c = to});
   }
 
   std::vector<Token> tokens_;

@@ -2,8 +2,9 @@
 
 #include <cmath>
 
-#include "json/text.h"
+#include "base/calendar.h"
 #include "base/utf8.h"
+#include "json/text.h"
 
 namespace pawl::expr {
 
@@ -29,6 +30,11 @@ Value exact_real(int64_t v) {
   return {.kind = Kind::real, .exact = true, .whole = v, .number = static_cast<double>(v)};
 }
 
+Value of_time(Time v) {
+  int64_t seconds = v / kSecond - (v % kSecond < 0);
+  return of(Moment{seconds, static_cast<int32_t>(v - seconds * kSecond), nullptr});
+}
+
 namespace {
 struct KindRow {
   std::string_view name, type;
@@ -36,6 +42,7 @@ struct KindRow {
 constexpr KindRow kKinds[] = {
     {"nil", "nil"},       {"boolean", "bool"}, {"number", "int"},     {"number", "float"},           {"string", "string"},
     {"list", "array"},    {"map", "map"},      {"time", "time.Time"}, {"duration", "time.Duration"}, {"time zone", "time.Location"},
+    {"member of a map", ""},
 };
 }  // namespace
 
@@ -79,6 +86,11 @@ int compare_numbers(const Value& a, const Value& b) {
   return x < y ? -1 : x > y;
 }
 
+int compare_times(const Value& a, const Value& b) {
+  if (a.whole != b.whole) return a.whole < b.whole ? -1 : 1;
+  return a.nanos < b.nanos ? -1 : a.nanos > b.nanos;
+}
+
 namespace {
 
 // Deep equality of map members: 5 and 5.0 are of two kinds and differ.
@@ -117,7 +129,7 @@ bool equal(const Value& a, const Value& b) {
       }
       return true;
     }
-    default: return a.whole == b.whole;
+    default: return compare_times(a, b) == 0;  // booleans and durations have no nanos
   }
 }
 
@@ -160,13 +172,19 @@ Result<json::Value> copy_of(const json::Value& v, size_t left) {
   return v;
 }
 
+Result<json::Value> time_json(const Value& v) {
+  int64_t year = civil_of(v.whole + in_effect(v.zone, v.whole).offset).year;
+  if (year < 0 || year > 9999) return fail(Code::invalid, "NO_JSON_FORM", "the result is a time in the year " + std::to_string(year) + ", outside the years 0 to 9999 that can be written");
+  return json::Value(print_time(v.moment(), kRfc3339));
+}
+
 Result<json::Value> to_json(const Value& v, size_t left) {
   switch (v.kind) {
     case Kind::nil: return json::Value();
     case Kind::boolean: return json::Value(v.truth());
     case Kind::integer: return json::Value(v.whole);
     case Kind::duration: return json::Value(v.whole);
-    case Kind::time: return json::Value(rfc3339(v.whole));
+    case Kind::time: return time_json(v);
     case Kind::zone: return json::Value(json::Object{});
     case Kind::string: return json::Value(as_utf8(v.text));  // slices cut bytes
     case Kind::real:
@@ -186,6 +204,7 @@ Result<json::Value> to_json(const Value& v, size_t left) {
       }
       return json::Value(std::move(out));
     }
+    case Kind::member: return fail(Code::invalid, "NO_JSON_FORM", "the result is a member of a map");
     case Kind::map: break;
   }
   if (v.unnamed)
@@ -205,14 +224,6 @@ Result<json::Value> to_json(const Value& v, size_t left) {
 Result<json::Value> to_json(const Value& v) { return to_json(v, kDeepestValue); }
 
 namespace {
-
-// 2024-01-15 10:00:00.5 +0000 UTC
-void append_time(std::string& out, Time t) {
-  std::string text = rfc3339(t);
-  text.pop_back();
-  std::replace(text.begin(), text.end(), 'T', ' ');
-  out += text + " +0000 UTC";
-}
 
 // 1h30m5.25s; below a second 100ms, 3µs, 7ns.
 void append_duration(std::string& out, int64_t nanos) {
@@ -239,9 +250,13 @@ void append_duration(std::string& out, int64_t nanos) {
 
 void append_text(std::string& out, const Value& v) {
   switch (v.kind) {
-    case Kind::nil: out += "<nil>"; return;
+    case Kind::nil:
+    case Kind::member: out += "<nil>"; return;
     case Kind::boolean: out += v.truth() ? "true" : "false"; return;
-    case Kind::integer: out += std::to_string(v.whole); return;
+    case Kind::integer:
+      if (v.text.empty()) out += std::to_string(v.whole);
+      else out += v.text;
+      return;
     case Kind::real:
       if (v.exact) out += std::to_string(v.whole);
       else if (std::isinf(v.number)) out += v.number > 0 ? "+Inf" : "-Inf";
@@ -250,7 +265,7 @@ void append_text(std::string& out, const Value& v) {
       return;
     case Kind::string:
     case Kind::zone: out += v.text; return;
-    case Kind::time: append_time(out, v.whole); return;
+    case Kind::time: out += print_time(v.moment(), kPlainTime); return;
     case Kind::duration: append_duration(out, v.whole); return;
     case Kind::list:
       out += '[';

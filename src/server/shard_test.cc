@@ -286,6 +286,14 @@ TEST(workers, no_job_is_handed_to_two_live_leases_and_an_expired_one_is_offered_
   EXPECT_EQ(host.workers->leases_expired(), 2u);
 }
 
+TEST(workers, a_poll_takes_no_more_than_an_answer_can_carry) {
+  Host host;
+  for (int i = 0; i < 3; ++i) host.workers->opened(std::make_shared<Effect>(Effect{"j" + std::to_string(i), To::worker, "tally", "t", "work", 0, Bytes(9 << 20, 'x')}));
+  host.workers->flushed();
+  EXPECT_EQ(host.poll(3).size(), 2u) << "16 MiB are reached with the second";
+  EXPECT_EQ(host.poll(3).size(), 1u);
+}
+
 TEST(workers, a_waiting_poll_is_woken_by_a_job) {
   Host host;
   auto waiting = std::async(std::launch::async, [&] { return host.poll(1, 5 * kSecond); });

@@ -103,13 +103,18 @@ bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out)
   return false;
 }
 
+// What one poll takes, in bytes of the jobs' bodies: an answer must fit a message of gRPC (64 MiB) whatever its jobs carry, or it would be
+// refused, and taken again, for ever. The first job is taken however large it is.
+static constexpr size_t kPollBytes = 16 * 1024 * 1024;
+
 // One from each queue in turn, beginning where the last poll ended, until there is none or enough.
 std::vector<Leased> Workers::take(Waiting& w, Time now) {
   std::vector<Leased> out;
-  size_t n = w.queues.size(), dry = 0;
-  while (out.size() < w.poll.limit && dry < n) {
+  size_t n = w.queues.size(), dry = 0, bytes = 0, weighed = 0;
+  while (out.size() < w.poll.limit && dry < n && bytes < kPollBytes) {
     if (take_one(*w.queues[turn_++ % n], now, w.poll.lease, out)) dry = 0;
     else ++dry;
+    for (; weighed < out.size(); ++weighed) bytes += out[weighed].effect->body.size();
   }
   return out;
 }

@@ -54,11 +54,12 @@ void expression(BytesView bytes) {
 std::vector<std::string> expression_seeds() {
   std::vector<std::string> out{"a + b * -c ** 2 // 3\n{\"a\":1,\"b\":2,\"c\":3}", "map(filter(list, # > 1), {x: #.y ?? 'n'})[0]?.x\n{\"list\":[1,2,3]}", "date('2024-01-15').Year() + len(split('a,b', ','))\n{}",
                                "not (s matches '^a+$') and ${x} in 1..3 ? sum([1, 2.5]) : s[1:2]\n{\"s\":\"aab\",\"x\":2}"};
-  for (const std::string& part : vectors("expressions.json", 2, "expr")) {
-    auto value = json::parse(part);
-    const json::Value* given = value->find("vars");
-    out.push_back(std::string(value->find("expr")->string()) + "\n" + (given ? json::print(*given) : "{}"));
-  }
+  for (const char* file : {"expressions.json", "expressions-times.json"})
+    for (const std::string& part : vectors(file, 2, "expr")) {
+      auto value = json::parse(part);
+      const json::Value* given = value->find("vars");
+      out.push_back(std::string(value->find("expr")->string()) + "\n" + (given ? json::print(*given) : "{}"));
+    }
   return out;
 }
 

@@ -16,6 +16,7 @@ worker.job('js-final', () => {
   throw new JobFailed('no further attempt helps');
 });
 worker.job('js-odd', () => ['not', 'an', 'object']);
+worker.job('js-huge', () => ({ more: 'than an instance may hold'.repeat(200_000) }));
 worker.job('js-slow', async (job) => {
   note('begin', job);
   await sleep(job.variables.ms);

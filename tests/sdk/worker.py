@@ -35,6 +35,11 @@ def odd(job):
     return ['not', 'an', 'object']
 
 
+@worker.job('py-huge')
+def huge(job):
+    return {'more': 'than an instance may hold' * 200_000}
+
+
 @worker.job('py-slow')
 def slow(job):
     note('begin', job)

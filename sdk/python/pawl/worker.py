@@ -166,7 +166,16 @@ class Worker:
             # A failure that arrives twice would cost two retries: it carries a key.
             self.client.http.call('POST', path + word, body, once='' if word == 'fail' else None)
         except (TypeError, ValueError) as err:  # what was returned has no JSON form
-            self.client.http.call('POST', path + 'fail', {'workerId': self.id, 'errorMessage': f'the result is not JSON: {err}', 'retryable': False}, once='')
+            self._give_up(path, f'the result is not JSON: {err}')
+        except Refused as err:
+            # Said again it would be refused again, and the job would come back for ever.
+            if word == 'fail' or err.status not in (400, 413, 422):
+                raise
+            log.warning('job %s (%s): the result was refused: %s', job.id, job.type, err)
+            self._give_up(path, f'the result was refused: {err.reason}')
+
+    def _give_up(self, path: str, why: str) -> None:
+        self.client.http.call('POST', path + 'fail', {'workerId': self.id, 'errorMessage': why[:_LONGEST_MESSAGE], 'retryable': False}, once='')
 
 
 def _attempt(job: Job) -> str:

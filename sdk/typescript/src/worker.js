@@ -86,12 +86,22 @@ export class Worker {
   async #work(job) {
     const { word, body } = await this.#outcome(job);
     try {
-      // A failure that arrives twice would cost two retries: it carries a key.
-      await this.client.http.call('POST', `/v1/jobs/${encodeURIComponent(job.id)}/${word}`, body, word === 'fail' ? { once: '' } : {});
+      await this.#report(job, word, body);
     } catch (err) {
       if (err instanceof Refused) this.log(`pawl worker ${this.id}: job ${job.id} (${job.type}): the result was refused: ${err.message}`);
       else if (err instanceof Unavailable) this.log(`pawl worker ${this.id}: job ${job.id} (${job.type}): the result is lost and the job will be offered again: ${err.message}`);
       else throw err;
+    }
+  }
+
+  async #report(job, word, body) {
+    try {
+      // A failure that arrives twice would cost two retries: it carries a key.
+      await this.client.http.call('POST', `/v1/jobs/${encodeURIComponent(job.id)}/${word}`, body, word === 'fail' ? { once: '' } : {});
+    } catch (err) {
+      // Said again it would be refused again, and the job would come back for ever.
+      if (word === 'fail' || !(err instanceof Refused) || ![400, 413, 422].includes(err.status)) throw err;
+      await this.#report(job, 'fail', { workerId: this.id, errorMessage: `the result was refused: ${err.message}`.slice(0, LONGEST_MESSAGE), retryable: false });
     }
   }
 

@@ -31,15 +31,21 @@ std::unexpected<Error> wrong_type(std::string_view name, std::string_view wants,
   return bad(std::string(name) + " must be " + std::string(wants) + ", got " + std::string(got.kind_name()));
 }
 
+const CodeRow& row_of(Code code) {
+  return *std::find_if(std::begin(kCodes), std::end(kCodes), [&](const CodeRow& r) { return r.code == code; });
+}
+
 }  // namespace
 
+std::string_view error_word(Code code) { return row_of(code).error; }
+
 wire::Response refusal(const Error& error) {
-  const CodeRow* row = std::find_if(std::begin(kCodes), std::end(kCodes), [&](const CodeRow& r) { return r.code == error.code; });
+  const CodeRow& row = row_of(error.code);
   std::string body = "{\"error\":";
-  json::append_string(body, row->error);
+  json::append_string(body, row.error);
   json::append_string(body += ",\"reason\":", error.message);
-  wire::Response response = wire::json_response(row->status, body += "}\n");
-  if (row->status == 429 || row->status == 503) response.headers.emplace_back("Retry-After", "1");
+  wire::Response response = wire::json_response(row.status, body += "}\n");
+  if (row.status == 429 || row.status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
 

@@ -7,6 +7,7 @@
 
 namespace pawl::processes {
 
+std::string_view error_word(Code code);  // "not-found", "bad-request"
 wire::Response refusal(const Error& error);
 wire::Response ok(int status, std::string json);
 wire::Response no_content();

@@ -1,5 +1,7 @@
 #include "faces/processes/decision_table.h"
 
+#include <cmath>
+
 #include "faces/processes/limits.h"
 
 namespace pawl::processes {
@@ -50,7 +52,7 @@ Result<std::vector<json::Object>> matched(const Step& table, const json::Object&
   return out;
 }
 
-Result<json::Value> sum_of(const json::Array& values) {
+Result<json::Value> sum_of(const std::string& column, const json::Array& values) {
   bool whole = true;
   int64_t exact = 0;
   double sum = 0;
@@ -59,7 +61,9 @@ Result<json::Value> sum_of(const json::Array& values) {
     auto i = v.as_int64();
     if (!i || __builtin_add_overflow(exact, *i, &exact)) whole = false;
   }
-  return whole ? json::Value(exact) : json::Value(sum);
+  if (whole) return json::Value(exact);
+  if (!std::isfinite(sum)) return failed("DecisionTableAggregatorTypeError", "the sum of output \"" + column + "\" is larger than a number can be");
+  return json::Value(sum);
 }
 
 json::Value extreme_of(const json::Array& values, int sign) {
@@ -76,7 +80,7 @@ Result<json::Value> collapse(HitPolicy policy, const std::string& column, json::
   for (const json::Value& v : values)
     if (!v.is_number())
       return failed("DecisionTableAggregatorTypeError", "output \"" + column + "\" must be a number in every matching rule, got " + std::string(v.kind_name()));
-  if (policy == HitPolicy::sum) return sum_of(values);
+  if (policy == HitPolicy::sum) return sum_of(column, values);
   return extreme_of(values, policy == HitPolicy::max ? 1 : -1);
 }
 

@@ -66,6 +66,7 @@ struct Step {
   uint32_t next = kNoStep;
   std::string job_type, delegate_class;
   uint32_t retries = 0;
+  bool names_retries = false;  // retryCount is given and not 0
   std::optional<Backoff> backoff;
   std::vector<Branch> branches;
   std::vector<Output> outputs;

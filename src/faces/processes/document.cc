@@ -160,7 +160,10 @@ Step read_step(const Value& v, size_t index, Problems& problems) {
   s.next_id = v.string_or("nextStep"), s.job_type = v.string_or("jobType"), s.join_id = v.string_or("joinStep");
   s.delegate_class = v.string_or("delegateClass");
   if (const StepType* type = find_step_type(s.type)) s.kind = type->kind;
-  if (const Value* n = member(v, "retryCount")) s.retries = static_cast<uint32_t>(std::clamp<int64_t>(*n->as_int64(), 0, 1'000'000));
+  if (const Value* n = member(v, "retryCount")) {
+    s.retries = static_cast<uint32_t>(std::clamp<int64_t>(*n->as_int64(), 0, 1'000'000));
+    s.names_retries = *n->as_int64() != 0;
+  }
   if (const Value* list = member(v, "parallelNextSteps"))
     for (const Value& id : list->array()) s.parallel_ids.push_back(id.string());
   if (const Value* map = member(v, "conditionalNextSteps"))

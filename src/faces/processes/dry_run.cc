@@ -27,6 +27,7 @@ class DryRun {
   }
 
   Result<std::string> run() {
+    TRY_OK(check_script());
     walk_.begin();
     while (!is_final(instance_.status)) {
       const Token* token = next();
@@ -45,6 +46,28 @@ class DryRun {
     return nullptr;
   }
 
+  // A result that would be passed over in silence shows a path that nobody meant.
+  Result<void> check_script() const {
+    if (!script_.is_object()) return {};
+    for (const json::Member& m : script_.object()) {
+      if (definition_.find(m.name) == kNoStep) return fail(Code::invalid, "BAD_SCRIPT", "script: the definition has no step \"" + m.name + "\"");
+      if (!m.value.is_array()) {
+        TRY_OK(check_result(m.name, m.value));
+        continue;
+      }
+      for (const json::Value& result : m.value.array()) TRY_OK(check_result(m.name, result));
+    }
+    return {};
+  }
+  static Result<void> check_result(const std::string& step, const json::Value& result) {
+    constexpr std::string_view known[] = {"variables", "error", "retryable", "timer"};
+    if (!result.is_object()) return fail(Code::invalid, "BAD_SCRIPT", "script of step \"" + step + "\": a result must be an object");
+    for (const json::Member& m : result.object())
+      if (std::find(std::begin(known), std::end(known), m.name) == std::end(known))
+        return fail(Code::invalid, "BAD_SCRIPT", "script of step \"" + step + "\": a result has no member \"" + m.name + "\"; known are variables, error, retryable and timer");
+    return {};
+  }
+
   // The scripted result for this visit of the step; null when there is none.
   const json::Value* scripted(const std::string& step) {
     const json::Value* entry = script_.find(step);
@@ -58,7 +81,6 @@ class DryRun {
     const Step& step = definition_.steps[token.step];
     uint32_t execution = token.execution;
     const json::Value* result = scripted(step.id);
-    if (result && !result->is_object()) return fail(Code::invalid, "BAD_SCRIPT", "script of step \"" + step.id + "\": a result must be an object");
     if (const json::Value* timer = result ? result->find("timer") : nullptr) {
       auto index = timer->is_number() ? timer->as_int64() : std::nullopt;
       if (!index || *index < 0 || static_cast<size_t>(*index) >= step.timers.size())

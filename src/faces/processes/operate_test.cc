@@ -134,6 +134,16 @@ TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
   EXPECT_EQ(again.string_or("previousInstanceId"), id);
 }
 
+TEST(operators, a_restart_wants_an_event_of_its_instance) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"a","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string id = s.start("a");
+  for (const char* event : {"99999", "-1"}) {
+    s.post(kOps + id + "/restart", R"({"event":)" + std::string(event) + "}");
+    EXPECT_EQ(s.last_status, 404) << event;
+  }
+}
+
 TEST(operators, a_restart_begins_with_the_variables_that_its_step_found) {
   Stage s;
   s.post("/v1/definitions", R"({"id":"sums","name":"n","steps":[
@@ -200,6 +210,15 @@ TEST(operators, bulk_retry_tells_each_outcome) {
   json::Value report = s.post("/pawl/v1/processes/bulk/retry", R"({"reason":"r","variables":{"ok":true},"filter":{"status":"FAILED"}})");
   EXPECT_EQ(report.find("succeeded")->as_int64(), 5) << json::print(report);
   EXPECT_EQ(s.get("/v1/instances?status=ACTIVE").find("total")->as_int64(), 5);
+}
+
+TEST(operators, a_script_says_nothing_that_is_passed_over) {
+  Stage s;
+  upload_fragile(s);
+  for (const char* script : {R"({"nope":{}})", R"({"x":{"r":1}})", R"({"x":[{"variables":{}},{"varaibles":{}}]})", R"({"x":5})"}) {
+    s.post("/pawl/v1/processes/dry-run", R"({"definitionId":"a","variables":{"ok":true},"script":)" + std::string(script) + "}");
+    EXPECT_EQ(s.last_status, 400) << script;
+  }
 }
 
 TEST(operators, a_dry_run_shows_the_path_and_writes_nothing) {

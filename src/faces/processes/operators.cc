@@ -10,7 +10,7 @@ namespace {
 Result<void> set_field(InstanceFilter& f, std::string_view name, const std::string& value) {
   auto time = [&](Time& out) -> Result<void> {
     auto parsed = parse_rfc3339(value);
-    if (!parsed) return fail(Code::invalid, "BAD_TIME", std::string(name) + " must be a time such as 2026-11-15T13:00:00Z, got \"" + value + "\"");
+    if (!parsed) return fail(Code::invalid, "BAD_TIME", std::string(name) + ": " + parsed.error().message);
     out = *parsed;
     return {};
   };

@@ -142,8 +142,10 @@ void merge_shallow_into(Walk& walk, const Variables& result) {
 // The token whose job has this ordinal and still runs; null when the job is settled.
 Result<const Token*> job_token(const Instance& instance, std::string_view job_id, uint32_t ordinal) {
   if (ordinal == 0 || ordinal > instance.ordinals) return fail(Code::not_found, "NO_JOB", "job \"" + std::string(job_id) + "\" not found");
-  for (const Token& t : instance.tokens)
+  for (const Token& t : instance.tokens) {
     if (t.job == ordinal && t.state == TokenState::running) return is_final(instance.status) ? nullptr : &t;
+    if (t.execution == ordinal) return fail(Code::not_found, "NO_JOB", "job \"" + std::string(job_id) + "\" not found: that is the id of an execution");
+  }
   return nullptr;
 }
 

@@ -32,6 +32,34 @@ TEST(processes, an_unknown_job_is_not_found) {
   for (const char* id : {"nope", "01M7FSS5AZ5GMKAMCPFXEZ0001", "01M7FSS5AZ5GMKAMCPFXEZ0000"}) EXPECT_EQ(s.complete(id), 404) << id;
 }
 
+TEST(processes, the_id_of_a_running_execution_is_no_job) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a");
+  json::Value history = s.get("/v1/instances/" + id + "/history");
+  std::string execution(history.find("items")->array()[0].string_or("ID"));
+  EXPECT_EQ(s.complete(execution), 404);
+  EXPECT_EQ(s.status(id), "ACTIVE");
+  s.finish("j");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+}
+
+TEST(processes, a_table_takes_no_retries_not_even_negative_ones) {
+  Stage s;
+  for (const char* count : {"1", "-1"}) {
+    s.post("/v1/definitions", definition("t", R"({"id":"x","name":"x","type":"DECISION_TABLE","nextStep":"end","retryCount":)" + std::string(count) + R"(,"decisionTable":{"rules":[{"outputs":{"a":1}}]}},)" + kEnd));
+    EXPECT_EQ(s.last_status, 400) << count;
+  }
+}
+
+TEST(processes, a_sum_that_no_number_holds_fails_the_table) {
+  Stage s;
+  s.upload(definition("t", R"({"id":"x","name":"x","type":"DECISION_TABLE","hitPolicy":"C+","nextStep":"end","decisionTable":{"rules":[{"outputs":{"o":1e308}},{"outputs":{"o":1e308}}]}},)" + kEnd));
+  std::string id = s.start("t");
+  EXPECT_EQ(s.status(id), "FAILED");
+  EXPECT_NE(s.reason(id).find("DecisionTableAggregatorTypeError"), std::string::npos) << s.reason(id);
+}
+
 TEST(processes, a_retry_waits_for_its_backoff) {
   Stage s;
   s.upload(definition("a", R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","retryCount":3,"retryBackoff":{"initial":"PT1S","multiplier":2,"max":"PT3S"},"nextStep":"end"},)" + kEnd));

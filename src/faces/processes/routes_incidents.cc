@@ -222,6 +222,8 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
   TRY(std::string step, text_member(body, "stepId"));
   TRY(int64_t event, whole_member(body, "event", 0));
   TRY(std::vector<Event> events, service.events(tenant, id));
+  bool known = !event || std::any_of(events.begin(), events.end(), [&](const Event& e) { return static_cast<int64_t>(e.seq) == event; });
+  if (!known) return fail(Code::not_found, "NO_EVENT", "instance \"" + id + "\" has no event " + std::to_string(event));
   const Event* at = restart_event(events, event, step);
   if (!at) return fail(Code::not_found, "NO_SUCH_VISIT", "instance \"" + id + "\" never entered step \"" + step + "\"" + (event ? " before event " + std::to_string(event) : ""));
   const std::vector<Fact>& facts = at->note.facts;

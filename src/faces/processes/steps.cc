@@ -58,7 +58,7 @@ void validate_table(Step& s, Problems& out) {
   const std::pair<std::string_view, bool> foreign[] = {
       {"conditionalNextSteps", !s.branches.empty()}, {"transformations", !s.outputs.empty()}, {"parallelNextSteps", !s.parallel_ids.empty()},
       {"joinStep", !s.join_id.empty()},              {"jobType", !s.job_type.empty()},        {"delegateClass", !s.delegate_class.empty()},
-      {"retryCount", s.retries > 0},                 {"boundaryEvents", !s.timers.empty()}};
+      {"retryCount", s.names_retries},               {"boundaryEvents", !s.timers.empty()}};
   for (const auto& [name, given] : foreign)
     if (given) out.push_back(where(s) + std::string(name) + " is not valid on a DECISION_TABLE");
 }

@@ -1,5 +1,7 @@
 #include "faces/processes/grpc/convert.h"
 
+#include <cmath>
+
 #include "faces/processes/steps.h"
 #include "json/text.h"
 
@@ -30,9 +32,10 @@ void to_value(const json::Value& in, pb::Value* out) {
   else if (in.is_number()) out->set_number_value(in.as_double());
   else if (in.is_string()) out->set_string_value(in.string());
   else if (in.is_object()) to_struct(in.object(), out->mutable_struct_value());
-  else if (in.is_array())
-    for (const json::Value& item : in.array()) to_value(item, out->mutable_list_value()->add_values());
-  else out->set_null_value(pb::NULL_VALUE);
+  else if (in.is_array()) {
+    pb::ListValue* list = out->mutable_list_value();  // an empty one is a list, too
+    for (const json::Value& item : in.array()) to_value(item, list->add_values());
+  } else out->set_null_value(pb::NULL_VALUE);
 }
 
 struct TypeRow {
@@ -123,6 +126,25 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
 }
 
 }  // namespace
+
+namespace {
+bool writable(const pb::Value& v) {
+  if (v.kind_case() == pb::Value::kNumberValue) return std::isfinite(v.number_value());
+  if (v.kind_case() == pb::Value::kStructValue) return is_json(v.struct_value());
+  const auto& items = v.list_value().values();
+  return std::all_of(items.begin(), items.end(), writable);
+}
+}  // namespace
+
+bool is_json(const pb::Struct& in) {
+  return std::all_of(in.fields().begin(), in.fields().end(), [](const auto& field) { return writable(field.second); });
+}
+
+bool is_json(const wf::WorkflowDefinition& in) {
+  return is_json(in.metadata()) && std::all_of(in.steps().begin(), in.steps().end(), [](const wf::WorkflowStep& s) {
+    return is_json(s.decision_table()) && std::all_of(s.transformations().begin(), s.transformations().end(), [](const auto& t) { return writable(t.second); });
+  });
+}
 
 json::Object from_struct(const pb::Struct& in) {
   json::Object out;

@@ -8,6 +8,9 @@
 
 namespace pawl::processes {
 
+// False when a number in it is infinite or none, which JSON cannot hold.
+bool is_json(const google::protobuf::Struct& in);
+bool is_json(const workflow::v1::WorkflowDefinition& in);
 json::Object from_struct(const google::protobuf::Struct& in);
 void to_struct(const json::Object& in, google::protobuf::Struct* out);
 void to_timestamp(Time t, google::protobuf::Timestamp* out);

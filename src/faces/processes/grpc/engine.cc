@@ -53,13 +53,22 @@ Result<PageOf> page_of(int32_t page, int32_t size) {
   return PageOf{static_cast<size_t>(page), size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMostPage)};
 }
 
-VariablesPtr variables_of(const google::protobuf::Struct& in) { return make_variables(from_struct(in)); }
+std::unexpected<Error> no_json() { return fail(Code::invalid, "NO_JSON_FORM", "a number is infinite or not a number, which JSON cannot hold"); }
+
+Result<VariablesPtr> variables_of(const google::protobuf::Struct& in) {
+  if (!is_json(in)) return no_json();
+  return make_variables(from_struct(in));
+}
 
 }  // namespace
 
 Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefinitionRequest* in, wf::UploadDefinitionResponse* out) {
   return command(
-      context, [&](Asker asker, Done done) { verbs_.upload(std::move(asker), to_document(in->definition()), std::move(done)); },
+      context,
+      [&](Asker asker, Done done) {
+        if (!is_json(in->definition())) return done(no_json());
+        verbs_.upload(std::move(asker), to_document(in->definition()), std::move(done));
+      },
       [out](const Bytes& answer) -> Result<void> {
         TRY(json::Value summary, json::parse(answer));
         out->set_id(std::string(summary.string_or("id")));
@@ -96,7 +105,9 @@ Engine::Reactor* Engine::StartInstance(Context* context, const wf::StartInstance
   return command(
       context,
       [&](Asker asker, Done done) {
-        verbs_.start(std::move(asker), {.definition_id = in->definition_id(), .version = static_cast<uint32_t>(std::max(0, in->definition_version())), .business_key = in->business_key(), .variables = variables_of(in->variables())}, std::move(done));
+        auto variables = variables_of(in->variables());
+        if (!variables) return done(fail(variables.error()));
+        verbs_.start(std::move(asker), {.definition_id = in->definition_id(), .version = static_cast<uint32_t>(std::max(0, in->definition_version())), .business_key = in->business_key(), .variables = std::move(*variables)}, std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
@@ -213,7 +224,9 @@ Engine::Reactor* Engine::CompleteJob(Context* context, const wf::CompleteJobRequ
       context,
       [&](Asker asker, Done done) {
         if (in->job_id().empty()) return done(no_id("job_id is required"));
-        verbs_.complete(std::move(asker), {.id = in->job_id(), .worker = in->worker_id(), .variables = variables_of(in->variables_to_set())}, std::move(done));
+        auto variables = variables_of(in->variables_to_set());
+        if (!variables) return done(fail(variables.error()));
+        verbs_.complete(std::move(asker), {.id = in->job_id(), .worker = in->worker_id(), .variables = std::move(*variables)}, std::move(done));
       },
       nothing);
 }
@@ -233,7 +246,9 @@ Engine::Reactor* Engine::CompleteUserTask(Context* context, const wf::CompleteUs
       context,
       [&](Asker asker, Done done) {
         if (in->instance_id().empty() || in->user_task_step_id().empty()) return done(no_id("instance_id and user_task_step_id are required"));
-        verbs_.complete_task(std::move(asker), {.id = in->instance_id(), .step = in->user_task_step_id(), .worker = in->completed_by(), .variables = variables_of(in->result())}, std::move(done));
+        auto variables = variables_of(in->result());
+        if (!variables) return done(fail(variables.error()));
+        verbs_.complete_task(std::move(asker), {.id = in->instance_id(), .step = in->user_task_step_id(), .worker = in->completed_by(), .variables = std::move(*variables)}, std::move(done));
       },
       nothing);
 }
@@ -243,7 +258,9 @@ Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitReques
       context,
       [&](Asker asker, Done done) {
         if (in->instance_id().empty() || in->wait_step_id().empty()) return done(no_id("instance_id and wait_step_id are required"));
-        verbs_.signal(std::move(asker), {.id = in->instance_id(), .step = in->wait_step_id(), .worker = {}, .variables = variables_of(in->variables())}, std::move(done));
+        auto variables = variables_of(in->variables());
+        if (!variables) return done(fail(variables.error()));
+        verbs_.signal(std::move(asker), {.id = in->instance_id(), .step = in->wait_step_id(), .worker = {}, .variables = std::move(*variables)}, std::move(done));
       },
       nothing);
 }
@@ -253,7 +270,9 @@ Engine::Reactor* Engine::RetryStep(Context* context, const wf::RetryStepRequest*
       context,
       [&](Asker asker, Done done) {
         if (in->instance_id().empty() || in->step_id().empty()) return done(no_id("instance_id and step_id are required"));
-        verbs_.retry_step(std::move(asker), in->instance_id(), in->step_id(), variables_of(in->variables()), std::move(done));
+        auto variables = variables_of(in->variables());
+        if (!variables) return done(fail(variables.error()));
+        verbs_.retry_step(std::move(asker), in->instance_id(), in->step_id(), std::move(*variables), std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }

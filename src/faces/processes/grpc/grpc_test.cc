@@ -2,6 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cmath>
+#include <limits>
+
 #include "faces/processes/grpc/services.h"
 #include "faces/processes/stage_test.h"
 #include <processes/workers.grpc.pb.h>
@@ -161,6 +164,33 @@ TEST(processes_grpc, errors_have_their_codes) {
   EXPECT_EQ(wire.engine->UploadDefinition(&context, upload, &uploaded).error_code(), grpc::UNAUTHENTICATED);
 }
 
+TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
+  Wire wire;
+  wire.upload();
+  using Stub = wf::WorkflowEngine::Stub;
+  wf::StartInstanceRequest start;
+  start.set_definition_id("a");
+  auto& fields = *start.mutable_variables()->mutable_fields();
+  fields["none"].mutable_list_value();
+  fields["deep"].mutable_list_value()->add_values()->mutable_list_value();
+  wf::StartInstanceResponse started;
+  ASSERT_EQ(call(wire, &Stub::StartInstance, start, &started), grpc::OK);
+  EXPECT_TRUE(started.instance().variables().fields().at("none").has_list_value());
+  EXPECT_TRUE(started.instance().variables().fields().at("deep").list_value().values(0).has_list_value());
+  fields["deep"].mutable_list_value()->add_values()->set_number_value(std::numeric_limits<double>::infinity());
+  EXPECT_EQ(call(wire, &Stub::StartInstance, start, &started), grpc::INVALID_ARGUMENT);
+  wf::SignalWaitRequest signal;
+  signal.set_instance_id("i"), signal.set_wait_step_id("w");
+  (*signal.mutable_variables()->mutable_fields())["x"].set_number_value(std::nan(""));
+  wf::SignalWaitResponse signalled;
+  EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::INVALID_ARGUMENT);
+  wf::UploadDefinitionRequest upload;
+  (*upload.mutable_definition()->add_steps()->mutable_transformations())["x"].set_number_value(std::nan(""));
+  wf::UploadDefinitionResponse uploaded;
+  grpc::ClientContext context;
+  EXPECT_NE(wire.engine->UploadDefinition(&context, upload, &uploaded).error_message().find("not a number"), std::string::npos);
+}
+
 TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   Wire wire;
   wire.upload();
@@ -176,6 +206,13 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   pawl::v1::ToWorker message;
   ASSERT_TRUE(stream->Read(&message));
   ASSERT_TRUE(message.has_jobs());
+  pawl::v1::FromWorker unknown;
+  unknown.mutable_result()->set_job_id("nope");
+  ASSERT_TRUE(stream->Write(unknown));
+  pawl::v1::ToWorker answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  ASSERT_TRUE(answer.has_settled()) << "a job that never was gives no credit for another";
+  EXPECT_EQ(answer.settled().results(0).error(), "not-found");
   EXPECT_EQ(message.jobs().jobs_size(), 2) << "no more than the credit";
   pawl::v1::FromWorker results;
   results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());
@@ -196,6 +233,52 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   while (stream->Read(&message)) continue;
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_FALSE(wire.stage.take("j").empty()) << "the job without a result is offered again at once";
+}
+
+TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
+  Wire wire;
+  wire.upload();
+  for (int i = 0; i < 5; ++i) wire.start();
+  auto stub = pawl::v1::Workers::NewStub(wire.channel);
+  grpc::ClientContext context;
+  auto stream = stub->Work(&context);
+  pawl::v1::FromWorker hello;
+  hello.mutable_hello()->set_worker_id("w");
+  hello.mutable_hello()->add_job_types("j");
+  hello.mutable_hello()->set_credit(1);
+  ASSERT_TRUE(stream->Write(hello));
+  pawl::v1::ToWorker message;
+  ASSERT_TRUE(stream->Read(&message));
+  pawl::v1::FromWorker results;
+  for (int i = 0; i < 3; ++i) results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());
+  ASSERT_TRUE(stream->Write(results));
+  stream->WritesDone();
+  int settled = 0, pushed = 0;
+  while (stream->Read(&message)) settled += message.settled().results_size(), pushed += message.jobs().jobs_size();
+  EXPECT_EQ(settled, 3);
+  EXPECT_LE(pushed, 1);
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST(processes_grpc, a_stream_parts_large_jobs_over_messages) {
+  Wire wire;
+  wire.upload();
+  for (int i = 0; i < 5; ++i) wire.stage.start("a", "{\"x\":\"" + std::string(600'000, 'x') + "\"}");
+  auto stub = pawl::v1::Workers::NewStub(wire.channel);
+  grpc::ClientContext context;
+  auto stream = stub->Work(&context);
+  pawl::v1::FromWorker hello;
+  hello.mutable_hello()->set_worker_id("w");
+  hello.mutable_hello()->add_job_types("j");
+  hello.mutable_hello()->set_credit(10);
+  ASSERT_TRUE(stream->Write(hello));
+  pawl::v1::ToWorker message;
+  for (int jobs = 0; jobs < 5; jobs += message.jobs().jobs_size()) {
+    ASSERT_TRUE(stream->Read(&message));
+    EXPECT_EQ(message.jobs().jobs_size(), 1);
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST(processes_grpc, a_stream_begins_with_a_hello) {

@@ -2,7 +2,9 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "faces/processes/answers.h"
 #include "faces/processes/grpc/convert.h"
 #include "faces/processes/grpc/engine.h"
 #include "faces/processes/limits.h"
@@ -17,6 +19,8 @@ using pawl::v1::ToWorker;
 
 // Credit that a worker may hold; more would only fill its memory.
 constexpr int64_t kMostCredit = 10'000;
+// Variables in one message of jobs; what is more goes with the next, so that no message outgrows what a client takes.
+constexpr size_t kMessageBytes = 1024 * 1024;
 // Credit that is worth a poll while more is about to come.
 constexpr int64_t kEnoughCredit = 256;
 
@@ -137,6 +141,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
         job->set_retries_remaining(static_cast<int32_t>(p.job.retries_left));
         job->set_variables(std::move(p.job.variables));
         job->set_lock_expires_unix_ms(p.until / kMillisecond);
+        ++unanswered_[p.job.id];
         leased_.insert_or_assign(p.job.id, Lease{std::move(p.effect_id), p.until});
       }
       write_next();
@@ -146,15 +151,29 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     ask_for_jobs();
   }
 
+  // With the lock held. A result gives back the credit of its job: once for each time that the job was pushed, and once for a job that an
+  // earlier stream of the worker held, because its hello left that out. A result that is only said again gives nothing.
+  bool gives_credit(const std::string& job) {
+    auto pushed = unanswered_.find(job);
+    if (pushed == unanswered_.end() && answered_.contains(job)) return false;
+    if (pushed != unanswered_.end() && --pushed->second > 0) return true;
+    if (pushed != unanswered_.end()) unanswered_.erase(pushed);
+    if (answered_.size() >= static_cast<size_t>(kMostCredit)) answered_.clear();
+    answered_.insert(job);
+    return true;
+  }
+
   void settle(const pawl::v1::Result& r) {
+    bool credit = false;
     {
       std::lock_guard lock(mutex_);
       ++settling_;
       leased_.erase(r.job_id());
+      credit = gives_credit(r.job_id());
     }
     auto self = shared_from_this();
     std::string id = r.job_id();
-    Done done = [self, id](Result<Bytes> outcome) { self->settled(id, outcome); };
+    Done done = [self, id, credit](Result<Bytes> outcome) { self->settled(id, outcome, credit); };
     if (!r.error_message().empty()) return verbs_.fail_job({caller_}, {id, worker_, r.error_message(), r.retryable()}, std::move(done));
     VariablesPtr variables = make_variables({});
     if (!r.variables().empty()) {
@@ -165,16 +184,17 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     verbs_.complete({caller_}, {.id = id, .worker = worker_, .variables = std::move(variables)}, std::move(done));
   }
 
-  void settled(const std::string& id, const Result<Bytes>& outcome) {
+  void settled(const std::string& id, const Result<Bytes>& outcome, bool credit) {
     {
       std::unique_lock lock(mutex_);
       --settling_;
-      credit_ = std::min(credit_ + 1, kMostCredit);
+      bool never_was = !outcome && outcome.error().code == Code::not_found;
+      if (credit && !never_was) credit_ = std::min(credit_ + 1, kMostCredit);
       if (over_) return;
       pawl::v1::Settled::One* one = settled_out_.add_results();
       one->set_job_id(id);
       if (!outcome) {
-        one->set_error(std::string(name_of(outcome.error().code)));
+        one->set_error(std::string(error_word(outcome.error().code)));
         one->set_reason(outcome.error().message);
       }
       write_next();
@@ -189,10 +209,21 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     if (writing_ || over_) return;
     out_.Clear();
     if (settled_out_.results_size()) out_.mutable_settled()->Swap(&settled_out_);
-    else if (jobs_out_.jobs_size()) out_.mutable_jobs()->Swap(&jobs_out_);
+    else if (jobs_out_.jobs_size()) take_jobs_out();
     else return;
     writing_ = true;
     StartWrite(&out_);
+  }
+
+  // With the lock held. At least one job, and as many more as fit the message.
+  void take_jobs_out() {
+    auto& waiting = *jobs_out_.mutable_jobs();
+    int n = 1;
+    for (size_t bytes = waiting[0].variables().size(); n < waiting.size() && bytes + waiting[n].variables().size() <= kMessageBytes; ++n) bytes += waiting[n].variables().size();
+    if (n == waiting.size()) return out_.mutable_jobs()->Swap(&jobs_out_);
+    std::vector<pawl::v1::WorkerJob*> taken(static_cast<size_t>(n));
+    waiting.ExtractSubrange(0, n, taken.data());
+    for (pawl::v1::WorkerJob* job : taken) out_.mutable_jobs()->mutable_jobs()->AddAllocated(job);
   }
 
   void end_if_idle(std::unique_lock<std::mutex>& lock) {
@@ -245,6 +276,8 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   pawl::v1::Jobs jobs_out_;
   pawl::v1::Settled settled_out_;
   std::unordered_map<std::string, Lease> leased_;  // by job id
+  std::unordered_map<std::string, int> unanswered_;  // how often a job was pushed without a result yet
+  std::unordered_set<std::string> answered_;         // jobs that have had their result; forgotten now and then
   int64_t credit_ = 0;
   size_t settling_ = 0;
   uint64_t poll_id_ = 0;
