@@ -77,6 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"empty_table", "", ID ", " PHASE, "", "it_declares_no_phase"},
         Bad{"number_as_phase", "", ID ", lc::field<&S::n>(\"n\", lc::phase)", kGoodTable, "the_phase_field_is_not_a_std_string"},
         Bad{"number_as_parent", "", ID ", " PHASE ", lc::field<&S::n>(\"n\", lc::parent)", kGoodTable, "the_parent_field_is_not_a_std_string"},
+        Bad{"id_is_parent", "", "lc::field<&S::id>(\"id\", lc::id | lc::parent), " PHASE, kGoodTable, "the_parent_field_cannot_be_the_id_or_the_phase"},
         Bad{"two_parents", "std::string y{};", ID ", " PHASE ", lc::field<&S::x>(\"x\", lc::parent), lc::field<&S::y>(\"y\", lc::parent)", kGoodTable, "two_fields_are_tagged_lc_parent"},
         Bad{"nameless_field", "", ID ", " PHASE ", lc::field<&S::x>(\"\")", kGoodTable, "a_field_has_an_empty_name"},
         Bad{"nameless_phase", "", ID ", " PHASE, R"(lc::terminal(""))", "a_phase_has_an_empty_name"},

@@ -39,8 +39,9 @@ Result<Outcome> put_type(Ask& ask) {
   TRY_OK(validate(def));
   Key at = type_key(ask.tenant, def.name);
   TRY(TypePtr before, ask.turn.read_as<Type>(at, decode_type));
-  if (before && before->def == def) return Outcome{.word = "same"};
-  if (before && ask.command.to == "data")
+  bool data = ask.command.to == "data";
+  if (before && (data ? same_definition(before->def, def) : before->def == def)) return Outcome{.word = "same"};
+  if (before && data)
     return refuse(errc::definition_differs, fmt::format("'{}': delete its instances and use a new name, or send the definition it has", def.name));
   Type type = make_type(std::move(def));
   TRY(type.indexed, trusted_indexes(ask, type, before.get()));
