@@ -94,7 +94,7 @@ ListAsk read_list_query(std::string_view raw) {
   out.query.active = given["active"] == "true";
   out.query.cursor = given["cursor"];
   if (const std::string& after = given["updated_after"]; !after.empty()) {
-    auto t = parse_rfc3339(after);
+    auto t = nearest_rfc3339(after);
     if (t) out.query.updated_after = time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*t)));
     else if (out.wrong.empty()) out.wrong = "invalid updated_after (must be an RFC 3339 time)";
   }
