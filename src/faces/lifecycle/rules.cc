@@ -107,6 +107,13 @@ Result<void> check_action(const js::Value& action) {
   return bad_rule(fmt::format("unknown action type '{}'; known: lifecycle_transition, lifecycle_complete, lifecycle_fail", type));
 }
 
+Result<void> check_texts(const js::Value& action) {
+  for (std::string_view name : {"workflow", "phase", "reason"})
+    if (const js::Value* text = action.find(name); text && !text->is_null() && !text->is_string())
+      return bad_rule(fmt::format("\"{}\" of an action must be a text, not a {}", name, text->kind_name()));
+  return {};
+}
+
 Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   if (!body.is_object()) return bad_rule("the body must be an object with \"workflow\", \"on\" and \"then\"");
   Rule out;
@@ -130,6 +137,7 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   if (out.then.empty()) return bad_rule("\"then\" must have at least one action");
   if (out.then.size() > limits::kActions) return bad_rule(fmt::format("\"then\" has more than {} actions", limits::kActions));
   for (const js::Value& action : out.then) { TRY_OK(check_action(action)); }
+  out.counted = out.max_iterations > 0 || js::print(js::Value(out.then)).find("$state.") != std::string::npos;
   return out;
 }
 
@@ -145,6 +153,7 @@ Result<void> check_rule(const Rule& rule, const Type& type) {
     return refuse(errc::invalid_transition, fmt::format("rule '{}' waits for phase '{}', which {} does not declare", rule.name, rule.on_text, type.def.name));
   TRY_OK(check_conditions(rule.when, type));
   for (const js::Value& action : rule.then) {
+    TRY_OK(check_texts(action));
     if (action.string_or("workflow", type.def.name) != type.def.name) continue;  // about another type
     if (const js::Value* guard = action.find("when")) {
       TRY(std::vector<Condition> when, parse_when(*guard));
