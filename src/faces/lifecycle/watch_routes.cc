@@ -37,9 +37,11 @@ class Feed : public std::enable_shared_from_this<Feed> {
     {
       std::lock_guard lock(mutex_);
       upto_ = reads_.door().durable();
+      // Nothing has been told of what is still to come: it begins after that.
+      if (after && *after >= upto_) upto_ = *after;
     }
-    stage_ = after ? &Feed::tell_journal : events_ ? &Feed::collect : &Feed::tell_page;
-    from_ = after.value_or(0) + 1;
+    stage_ = !after ? events_ ? &Feed::collect : &Feed::tell_page : *after < upto_ ? &Feed::tell_journal : &Feed::tell_waiting;
+    from_ = after && *after < upto_ ? *after + 1 : 0;
     // A short story is told at once.
     for (int pages = 0; pages < kPagesAtOnce; ++pages)
       if (tell() == Teller::Next::done) return;
