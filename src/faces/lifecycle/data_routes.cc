@@ -193,7 +193,10 @@ void Face::children_of(Request& request, Respond& respond) {
   auto linked = reads_.children(request.caller.tenant, request.params[0], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
   js::Array out;
-  for (const Linked& one : *linked) out.push_back(linked_json(one));
+  for (const Linked& one : *linked) {
+    check_drift(*one.type, one.found);
+    out.push_back(linked_json(one));
+  }
   Response answer = json_answer(200, js::Value(std::move(out)));
   if (skipped) answer.headers.emplace_back("X-Pawl-Skipped", std::to_string(skipped));
   respond(std::move(answer));
@@ -204,7 +207,10 @@ void Face::ancestors(Request& request, Respond& respond) {
   auto linked = reads_.ancestors(request.caller.tenant, request.params[0], warning);
   if (!linked) return respond(refusal_response("ancestors", linked.error()));
   js::Array out;
-  for (const Linked& one : *linked) out.push_back(linked_json(one));
+  for (const Linked& one : *linked) {
+    check_drift(*one.type, one.found);
+    out.push_back(linked_json(one));
+  }
   Response answer = json_answer(200, js::Value(std::move(out)));
   if (!warning.empty()) answer.headers.emplace_back("Warning", "199 - " + js::quote(warning));
   respond(std::move(answer));
@@ -213,6 +219,7 @@ void Face::ancestors(Request& request, Respond& respond) {
 void Face::lookup(Request& request, Respond& respond) {
   auto one = reads_.lookup(request.caller.tenant, request.params[0]);
   if (!one) return respond(refusal_response("lookup", one.error()));
+  check_drift(*one->type, one->found);
   respond(json_answer(200, linked_json(*one)));
 }
 
