@@ -233,16 +233,22 @@ result<written> RemoteStore::transition(std::string_view workflow, std::string_v
 }
 
 result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   return write({"POST", instance_path(workflow, id_text) + "/complete", {}, js::print(js::object({{"target", target}}))}, until);
 }
 
 result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   return write({"POST", instance_path(workflow, id_text) + "/fail", {}, js::print(js::object({{"reason", reason}}))}, until);
 }
 
-result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text, deadline until) { return write({"DELETE", instance_path(workflow, id_text) + "?source=component"}, until); }
+result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  return write({"DELETE", instance_path(workflow, id_text) + "?source=component"}, until);
+}
 
 result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   return write({"POST", operator_path(workflow, id_text) + "/state", {}, std::string(json_object)}, until);
 }
 
@@ -274,6 +280,7 @@ result<any_page> RemoteStore::list(std::string_view workflow, const any_query& q
 }
 
 result<history_log> RemoteStore::history(std::string_view workflow, std::string_view id_text) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto body = ask_json({"GET", operator_path(workflow, id_text) + "/history"});
   if (!body) return lifecycle::fail(body.error());
   history_log out;
@@ -314,6 +321,7 @@ result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
 }
 
 result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text, std::string& warning) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   HttpAnswer whole;
   auto body = ask_json({"GET", "/pawl/v1/lifecycle/ancestors/" + in_path(id_text)}, &whole);
   if (!body) return lifecycle::fail(body.error());
@@ -326,6 +334,7 @@ result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text, s
 }
 
 result<snapshot> RemoteStore::lookup(std::string_view id_text) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto body = ask_json({"GET", "/pawl/v1/lifecycle/lookup/" + in_path(id_text)});
   if (!body) return lifecycle::fail(body.error());
   return linked(*body);

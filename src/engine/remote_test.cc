@@ -112,6 +112,43 @@ TEST_F(remote, a_list_gives_the_revision_and_the_times_of_each) {
   EXPECT_ERRC(m->compare_and_swap(page.states[0], page.revisions[0]), errc::conflict);
 }
 
+TEST_F(remote, writers_of_one_manager_stand_in_its_line) {
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  std::atomic<int> runs{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i) EXPECT_TRUE(m->update<Mission>("m1", [&](Mission& x) { ++runs, ++x.waypoint; }));
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(m->get<Mission>("m1")->waypoint, 100u);
+  EXPECT_EQ(runs, 100);
+}
+TEST_F(remote, what_cannot_be_an_id_or_a_revision_is_said_as_in_process) {
+  for (auto bad : {"", "a b", "*"}) {
+    EXPECT_ERRC(m->complete<Mission>(bad), errc::bad_id);
+    EXPECT_ERRC(m->fail<Mission>(bad, "x"), errc::bad_id);
+    EXPECT_ERRC(m->remove<Mission>(bad), errc::bad_id);
+    EXPECT_ERRC(m->operator_patch<Mission>(bad, "{}"), errc::bad_id);
+    EXPECT_ERRC(m->history<Mission>(bad), errc::bad_id);
+    EXPECT_ERRC(m->lookup(bad), errc::bad_id);
+    EXPECT_ERRC(m->ancestors(bad), errc::bad_id);
+  }
+  EXPECT_ERRC(m->compare_and_swap(Mission{.entity_id = "m1"}, 0), errc::entity_not_found);
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  EXPECT_ERRC(m->compare_and_swap(Mission{.entity_id = "m1"}, 0), errc::conflict);
+  query<Mission> late;
+  late.updated_after = time_point::max();
+  EXPECT_EQ(m->list(late)->size(), 0u);
+}
+TEST_F(remote, a_watch_that_is_closed_twice_and_elsewhere_tells_nothing_more) {
+  auto w = *m->watch<Mission>();
+  std::thread one([w]() mutable { w.close(); }), two([w]() mutable { w.close(); });
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  one.join(), two.join();
+  EXPECT_FALSE(w.next());
+}
+
 TEST_F(remote, the_source_of_a_move_is_kept) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   ASSERT_TRUE(m->transition<Mission>("m1", "flying", {source::component, "engine on"}));

@@ -18,7 +18,7 @@ void RemoteSubscription::read(std::stop_token stop) {
     buffer_.clear();
     auto done = client_->stream(ask, stop, [&](std::string_view piece) {
       buffer_ += piece;
-      for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2)) take(std::string_view(buffer_).substr(0, end));
+      for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2)) take(std::string_view(buffer_).substr(0, end), stop);
       return !stop.stop_requested() && !refused_;
     });
     // A refusal does not get better by asking again; a broken connection does.
@@ -31,7 +31,7 @@ void RemoteSubscription::read(std::stop_token stop) {
   wake_.notify_all();
 }
 
-void RemoteSubscription::take(std::string_view event) {
+void RemoteSubscription::take(std::string_view event, const std::stop_token& stop) {
   std::string_view id_line, kind_line, data;
   while (!event.empty()) {
     size_t end = std::min(event.find('\n'), event.size());
@@ -64,7 +64,8 @@ void RemoteSubscription::take(std::string_view event) {
   }
   std::unique_lock lock(mutex_);
   // Behind by this much the reader is waited for, and the server's own limit takes over.
-  wake_.wait(lock, [&] { return queue_.size() < limits::kWatchQueue || over_ || thread_.get_stop_token().stop_requested(); });
+  wake_.wait(lock, [&] { return queue_.size() < limits::kWatchQueue || over_ || stop.stop_requested(); });
+  if (over_) return;
   last_ = std::max(last_.value_or(0), rev);  // events come in the order of their revisions
   queue_.push_back(std::move(out));
   wake_.notify_all();
@@ -90,7 +91,6 @@ void RemoteSubscription::close() {
     queue_.clear();
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace pawl::lifecycle

@@ -19,7 +19,7 @@ class RemoteSubscription final : public subscription {
 
  private:
   void read(std::stop_token stop);
-  void take(std::string_view event);
+  void take(std::string_view event, const std::stop_token& stop);
 
   std::shared_ptr<HttpClient> client_;
   TypePtr type_;
@@ -30,7 +30,7 @@ class RemoteSubscription final : public subscription {
   std::condition_variable_any wake_;
   std::deque<any_change> queue_;
   bool over_ = false;
-  std::jthread thread_;
+  std::jthread thread_;  // last: it is joined before the rest goes
 };
 
 }  // namespace pawl::lifecycle

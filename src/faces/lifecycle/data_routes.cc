@@ -151,7 +151,7 @@ void Face::replace(Request& request, Respond& respond) {
   uint64_t expected = 0;
   auto [end, bad] = std::from_chars(tag.data(), tag.data() + tag.size(), expected);
   std::string_view rest(end, static_cast<size_t>(tag.data() + tag.size() - end));
-  if (bad != std::errc() || expected == 0 || (!rest.empty() && rest != "\"")) return respond(error_response(400, "replace: If-Match must carry the revision that GET gave as ETag"));
+  if (bad != std::errc() || (!rest.empty() && rest != "\"")) return respond(error_response(400, "replace: If-Match must carry the revision that GET gave as ETag"));
   auto type = reads_.type(request.caller.tenant, request.params[0]);
   if (!type) return respond(refusal_response("replace", type.error()));
   auto bytes = record_of(**type, request.params[1], *body);
