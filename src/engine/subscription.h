@@ -23,8 +23,10 @@ class LocalSubscription final : public subscription {
   struct Waiting {
     ToldPtr told;
     uint64_t skipped = 0;
+    bool unheard = false;  // the reader has not been told of this instance: when it goes, there is nothing to tell
   };
   void take(const ToldPtr& told);
+  void merge(Waiting next);  // past the limit: one entry an instance
   void load_page();
   any_change to_change(const Told& told, uint64_t skipped) const;
 
