@@ -37,7 +37,10 @@ static Graph phases_of(const json::Value& definition) {
 }
 
 static Result<int> types(const Args& args) {
-  if (!args.has("render")) return print_answer(args, "GET", "/workflows");
+  if (!args.has("render")) {
+    if (args.words.empty()) return print_answer(args, "GET", "/workflows");
+    return print_answer(args, "GET", "/pawl/v1/lifecycle/types/" + percent_encode(args.words[0]));
+  }
   TRY(std::string type, word(args, 0, "the type to draw"));
   TRY(auto client, client_of(args));
   TRY(json::Value definition, client->call("GET", "/pawl/v1/lifecycle/types/" + percent_encode(type)));
@@ -96,7 +99,7 @@ static Result<int> watch(const Args& args) {
 
 std::vector<Command> lifecycle_commands() {
   return {
-      {"lifecycle types", "[TYPE]", "all types with their phases; with --render a picture of one", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
+      {"lifecycle types", "[TYPE]", "all types with their phases and counts; one type's definition, or with --render its picture", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
       {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"active", "", "not in a terminal phase"}, {"match", "FIELD=VALUE", "may be given several times"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}}, list},
       {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
       {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
