@@ -112,13 +112,15 @@ TEST_F(data_routes, a_rule_without_a_limit_counts_for_its_texts_and_a_new_rule_c
     EXPECT_EQ(run(), "exhausted 2 of 3");
   }
 }
-TEST_F(data_routes, a_watch_after_what_is_still_to_come_tells_nothing_before_it) {
+TEST_F(data_routes, a_watch_after_what_is_still_to_come_begins_now) {
   for (auto after : {"18446744073709551615", "1000000"}) {
     auto events = std::make_shared<Recorder>(), socket = std::make_shared<Recorder>();
     say("GET", "/workflows/drone-survey?stream=true&after=" + std::string(after), {}, {{"Accept", "text/event-stream"}}).stream(events);
     say("GET", "/workflows/drone-survey?stream=true&after=" + std::string(after), {}, {{"Upgrade", "websocket"}}).socket(socket);
-    say("POST", "/workflows/drone-survey/m1/state", R"({"note":"x"})");
     EXPECT_EQ(events->text() + socket->text(), "") << after;
+    say("POST", "/workflows/drone-survey/m1/state", R"({"note":"x"})");
+    EXPECT_EQ(events->all().size(), 1u) << after;
+    EXPECT_EQ(socket->all().size(), 1u) << after;
     events->close(), socket->close();
   }
   auto newest = js::parse(say("GET", instances + "drone-survey").body)->find("instances")->array()[0].find("revision")->as_uint64().value_or(0);

@@ -37,9 +37,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
     {
       std::lock_guard lock(mutex_);
       upto_ = reads_.door().durable();
-      // Nothing has been told of what is still to come: it begins after that.
-      if (after && *after >= upto_) upto_ = *after;
     }
+    // An id from the future, as of a server whose data was put back, begins now.
     stage_ = !after ? events_ ? &Feed::collect : &Feed::tell_page : *after < upto_ ? &Feed::tell_journal : &Feed::tell_waiting;
     from_ = after && *after < upto_ ? *after + 1 : 0;
     // A short story is told at once.
