@@ -24,12 +24,14 @@ struct remote : testing::Test {
   std::unique_ptr<server::HttpServer> http;
   std::optional<manager> m;
   std::string roles = "operator";
+  std::atomic<int> busy{0};  // so many watches are told to come back
 
   std::string start(server::HttpOptions options = {}) {
     router.add(face.routes(), face.dialects());
     options.address = *server::parse_address("127.0.0.1:0");
     http = *server::HttpServer::start(options, [this](wire::Request request, wire::Respond respond) {
       request.caller = {engine->options().tenant, "remote", roles};
+      if (request.query.starts_with("stream=") && busy > 0 && busy-- > 0) return respond(wire::text_response(503, "come back later"));
       router.dispatch(std::move(request), std::move(respond));
     });
     return "http://" + http->address().text();
@@ -134,6 +136,12 @@ TEST_F(remote, what_cannot_be_an_id_or_a_revision_is_said_as_in_process) {
     EXPECT_ERRC(m->lookup(bad), errc::bad_id);
     EXPECT_ERRC(m->ancestors(bad), errc::bad_id);
   }
+  EXPECT_ERRC(m->transition<Mission>("m1", " "), errc::invalid_transition);
+  for (auto no_json : {"[", "", "[]"}) {
+    EXPECT_ERRC(m->operator_patch<Mission>("m1", no_json), errc::type_mismatch);
+    EXPECT_ERRC(m->put_rule("r", no_json), errc::invalid_rule);
+    EXPECT_ERRC(m->run_action("m1", no_json), errc::invalid_rule);
+  }
   EXPECT_ERRC(m->compare_and_swap(Mission{.entity_id = "m1"}, 0), errc::entity_not_found);
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   EXPECT_ERRC(m->compare_and_swap(Mission{.entity_id = "m1"}, 0), errc::conflict);
@@ -199,6 +207,15 @@ TEST_F(remote, a_watch_shows_the_snapshot_changes_and_removals) {
   EXPECT_EQ(again.next()->state.phase, "flying");
 }
 
+TEST_F(remote, a_watch_comes_back_to_a_server_that_was_busy) {
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  busy = 2;
+  auto w = *m->watch<Mission>();
+  auto first = w.next(deadline::in(10s));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->id, "m1");
+  EXPECT_EQ(busy, 0);
+}
 TEST_F(remote, a_viewer_may_read_and_nothing_else) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   roles = "viewer";

@@ -21,8 +21,9 @@ void RemoteSubscription::read(std::stop_token stop) {
       for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2)) take(std::string_view(buffer_).substr(0, end), stop);
       return !stop.stop_requested() && !refused_;
     });
-    // A refusal does not get better by asking again; a broken connection does.
-    if (refused_ || (!done && done.error().reason == "STATUS")) break;
+    // A refusal does not get better by asking again; a broken connection or a busy server does.
+    int status = done ? 0 : refused_with(done.error());
+    if (refused_ || (status / 100 == 4 && status != 429)) break;
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
   }

@@ -34,7 +34,7 @@ Result<std::vector<std::string>> trusted_indexes(Ask& ask, const Type& type, con
 // command.to: "data" refuses another definition under the same name; "code" takes it over, since the
 // program that brings a struct is the newest word on it.
 Result<Outcome> put_type(Ask& ask) {
-  TRY(js::Value body, js::parse(ask.command.text));
+  TRY(js::Value body, parse_or(errc::invalid_definition, ask.command.text));
   TRY(dynamic_type def, parse_type(ask.command.type, body));
   TRY_OK(validate(def));
   Key at = type_key(ask.tenant, def.name);
@@ -123,7 +123,7 @@ Result<Outcome> remove(Ask& ask) {
 
 Result<Outcome> patch(Ask& ask) {
   TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
-  TRY(js::Value body, js::parse(ask.command.text));
+  TRY(js::Value body, parse_or(errc::type_mismatch, ask.command.text));
   js::Object none_given;
   if (!body.is_object() && !body.is_null()) return refuse(errc::type_mismatch, "a patch must be an object of fields");
   const js::Object& fields = body.is_object() ? body.object() : none_given;

@@ -54,7 +54,7 @@ Result<void> hook(Turn& turn, std::string_view tenant, const Rule& rule, bool on
 
 Result<js::Value> object_of(std::string_view text, std::string_view what) {
   if (text.empty()) return js::Value(js::Object());
-  TRY(js::Value value, js::parse(text));
+  TRY(js::Value value, parse_or(errc::invalid_rule, text));
   if (!value.is_object()) return refuse(errc::invalid_rule, fmt::format("{} must be an object", what));
   return value;
 }
@@ -281,7 +281,7 @@ js::Value schedule_of(const Rule& rule, Time fired) {
 Result<Outcome> put_rule(Ask& ask) {
   std::string_view name = ask.command.id;
   TRY_OK(check_id(name));
-  TRY(js::Value body, js::parse(ask.command.text));
+  TRY(js::Value body, parse_or(errc::invalid_rule, ask.command.text));
   TRY(Rule rule, parse_rule(name, body));
   TRY(TypePtr type, need_type(ask.turn, ask.tenant, rule.workflow));
   TRY_OK(check_rule(rule, *type));
