@@ -74,6 +74,25 @@ TEST_F(data_routes, the_texts_of_an_action_are_texts) {
     EXPECT_NE(now.body.find("invalid rule"), std::string::npos) << now.body;
   }
 }
+TEST_F(data_routes, every_route_asks_who_may) {
+  for (const wire::Route& route : face->routes()) {
+    if (route.method == "HEAD") continue;  // nobody may
+    std::string path = route.pattern;
+    for (auto [hole, filling] : {std::pair{"{type}", "drone-survey"}, std::pair{"{id}", "m1"}, std::pair{"{name}", "r"}})
+      if (size_t at = path.find(hole); at != std::string::npos) path.replace(at, std::string_view(hole).size(), filling);
+    bool reads = route.method == "GET" || path.ends_with("/substitute");
+    for (auto [who, refused] : {std::pair{"viewer", !reads}, std::pair{"", true}, std::pair{"ROLE_M2M", true}, std::pair{"ROLE_VIEWER", !reads}}) {
+      roles = who;
+      auto said = say(route.method, path);
+      EXPECT_EQ(said.status == 403, refused) << who << " " << route.method << " " << path << " " << said.status << said.body;
+    }
+    roles = "operator";
+    EXPECT_NE(say(route.method == "DELETE" ? "GET" : route.method, path).status, 403) << path;
+  }
+  roles = "";
+  for (wire::Headers headers : {wire::Headers{{"Upgrade", "websocket"}}, wire::Headers{{"Accept", "text/event-stream"}}})
+    EXPECT_EQ(say("GET", "/workflows/drone-survey?stream=true", {}, headers).status, 403);
+}
 TEST_F(data_routes, a_rule_that_is_put_again_unchanged_keeps_its_revision) {
   std::string rule = R"({"workflow":"drone-survey","on":{"phase":"landing"},"then":[{"type":"lifecycle_complete"}]})";
   auto first = say("PUT", rules + "r", rule);
