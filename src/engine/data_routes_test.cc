@@ -74,6 +74,20 @@ TEST_F(data_routes, the_texts_of_an_action_are_texts) {
     EXPECT_NE(now.body.find("invalid rule"), std::string::npos) << now.body;
   }
 }
+TEST_F(data_routes, a_rule_that_could_never_do_what_it_says_is_refused) {
+  auto rule = [](std::string on, std::string when, std::string set) {
+    return R"({"workflow":"drone-survey","on":)" + on + R"(,"when":)" + when + R"(,"then":[{"type":"lifecycle_transition","phase":"flying","set":)" + set + "}]}";
+  };
+  std::string landing = R"({"phase":"landing"})";
+  for (auto set : {R"({"retries":1.5})", R"({"waypoint_index":-1})", R"({"retries":{"op":"INCREMENT"}})", R"({"note":{"op":"increment"}})", R"({"armed":{"value":true}})"})
+    refused(rules + "r", rule(landing, "{}", set));
+  for (auto when : {R"({"retries":"many"})", R"([{"field":"retries","vaule":1}])", R"([{"field":"retries","value":1,"operator":7}])", R"([{"field":"retries","value":1,"required":"yes"}])"})
+    refused(rules + "r", rule(landing, when, "{}"));
+  EXPECT_NE(refused(rules + "r", rule(R"({"cron":"0 0 30 2 *"})", "{}", "{}")).find("never comes"), std::string::npos);
+  EXPECT_EQ(say("PUT", rules + "leap", rule(R"({"cron":"0 0 29 2 *"})", R"([{"field":"retries","value":null,"operator":"ne","required":true},{"field":"$entity.lifecycle.phase","value":"x"}])",
+                                            R"({"retries":"$message.n","note":null,"waypoint_index":{"op":"decrement"},"tags":["a"]})")).status, 201);
+  EXPECT_EQ(say("PUT", types + "x", type(R"({"a":[]})", R"(,"workflow":"y")")).status, 400);
+}
 TEST_F(data_routes, every_route_asks_who_may) {
   for (const wire::Route& route : face->routes()) {
     if (route.method == "HEAD") continue;  // nobody may

@@ -79,8 +79,7 @@ void Face::put_type(Request& request, Respond& respond) {
   auto body = object_body(request);
   if (!body) return respond(error_response(400, "register: " + body.error().message));
   auto def = parse_type(request.params[0], *body);
-  if (!def) return respond(refusal_response("register", def.error()));
-  auto valid = validate(*def);
+  Result<void> valid = def ? validate(*def) : Result<void>(fail(def.error()));
   if (!valid) {
     Response out = refusal_response("register", valid.error());
     out.status = 400;

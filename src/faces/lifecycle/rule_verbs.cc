@@ -285,6 +285,8 @@ Result<Outcome> put_rule(Ask& ask) {
   TRY(Rule rule, parse_rule(name, body));
   TRY(TypePtr type, need_type(ask.turn, ask.tenant, rule.workflow));
   TRY_OK(check_rule(rule, *type));
+  if (rule.enabled && rule.on != Rule::On::phase && !next_firing(rule, ask.turn.now()))
+    return refuse(errc::invalid_rule, fmt::format("'{}' never comes", rule.on_text));
   TRY(auto before, read_rule(ask.turn, ask.tenant, name));
   RuleCell cell;
   if (before) {
