@@ -44,7 +44,7 @@ void LocalSubscription::take(const ToldPtr& told) {
       merge(std::move(next));
     }
   }
-  wake_.notify_one();
+  wake_.notify_all();  // copies of the stream may wait, each until its own deadline
 }
 
 void LocalSubscription::merge(Waiting next) {
@@ -89,10 +89,10 @@ void LocalSubscription::load_page() {
   }
 }
 
-std::optional<any_change> LocalSubscription::next(const call_options& options) {
+// Of what was there, or since the revision; nothing when that is told, or over.
+std::optional<any_change> LocalSubscription::next_early(const call_options& options) {
   std::lock_guard reading(reader_);
-  while (true) {
-    if (options.stop.stop_requested()) return std::nullopt;
+  while (!options.stop.stop_requested()) {
     if (!early_.empty()) {
       any_change out = std::move(early_.front());
       early_.pop_front();
@@ -101,10 +101,15 @@ std::optional<any_change> LocalSubscription::next(const call_options& options) {
     if (!cursor_) break;
     {
       std::lock_guard lock(mutex_);
-      if (closed_) return std::nullopt;
+      if (closed_) break;
     }
     load_page();
   }
+  return std::nullopt;
+}
+
+std::optional<any_change> LocalSubscription::next(const call_options& options) {
+  if (auto early = next_early(options)) return early;
   std::unique_lock lock(mutex_);
   while (true) {
     auto ready = [&] { return closed_ || !queue_.empty(); };

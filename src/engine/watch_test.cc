@@ -1,6 +1,8 @@
 // Watch: what is there, then what changes; nothing twice, nothing lost, nobody held up.
 
+#include <atomic>
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "engine/missions_test.h"
@@ -184,6 +186,23 @@ TEST_F(watching, ids_that_come_and_go_unread_do_not_pile_up) {
     bool passing = id_text[0] == 'n';
     EXPECT_TRUE(!passing || at == "deleted") << id_text;
   }
+}
+TEST_F(watching, copies_of_a_stream_wait_each_until_its_own_deadline) {
+  auto w = *m.watch<Mission>();
+  std::stop_source stop;
+  std::atomic<int> got{0};
+  std::thread waits([w, &stop, &got]() mutable {
+    while (w.next(stop.get_token())) ++got;
+  });
+  std::this_thread::sleep_for(20ms);
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(w.next(deadline::in(50ms)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  make("a"), make("b");
+  for (int i = 0; i < 500 && got < 2; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(got, 2);
+  stop.request_stop();
+  waits.join();
 }
 TEST_F(watching, a_revision_is_where_to_go_on) {
   make("a");
