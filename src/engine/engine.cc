@@ -7,6 +7,7 @@
 
 #include "engine/parts.h"
 #include "faces/lifecycle/refuse.h"
+#include "kernel/once.h"
 #include "kernel/verify.h"
 #include "storage/memory.h"
 #include "storage/open.h"
@@ -26,7 +27,10 @@ Result<void> prepare_folder(const std::string& data) {
     if (fs::exists(data, ec) && !fs::is_empty(data, ec))
       return fail(Code::invalid, "NOT_A_DATA_DIR", fmt::format("{} is not empty and holds no FORMAT file: choose another data directory", data));
     fs::create_directories(data, ec);
-    std::ofstream(data + "/FORMAT") << kFormat << "\n";
+    std::ofstream out(data + "/FORMAT");
+    out << kFormat << "\n";
+    out.flush();
+    if (!out) return fail(Code::unavailable, "DATA_DIR", fmt::format("cannot write {}/FORMAT: is the path one that this program may write to?", data));
   }
   std::ifstream in(data + "/FORMAT");
   std::string line;
@@ -106,6 +110,9 @@ lifecycle::result<std::size_t> Engine::verify() const {
   const Program* programs[] = {&parts_->program};
   auto done = pawl::verify(parts_->shard->journal(), scratch, programs);
   if (!done) return lifecycle::fail(lifecycle::to_error(done.error()));
+  for (const auto& [name, frames] : done->by_program)
+    if (name != parts_->program.name() && name != kOwnProgram)
+      return lifecycle::fail(lifecycle::errc::unsupported, fmt::format("{} also holds turns of '{}', which this library cannot run: use `pawl verify`", parts_->options.data, name));
   if (!done->difference.empty()) return lifecycle::fail(lifecycle::errc::storage, done->difference);
   return done->rerun;
 }

@@ -126,6 +126,12 @@ TEST(engine, a_folder_that_is_not_a_data_directory_is_refused) {
   std::system(("rm -rf " + folder).c_str());
 }
 
+TEST(engine, a_folder_that_cannot_be_made_is_said) {
+  auto engine = Engine::open({.data = "/proc/pawl/data"});
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().detail.find("cannot write /proc/pawl/data/FORMAT"), std::string::npos) << engine.error().detail;
+}
+
 struct drifting : Missions {};
 
 // case 53

@@ -217,6 +217,8 @@ template <class T, class List>
 struct codec;
 template <class T, class... Fields>
 struct codec<T, field_list<Fields...>> {
+  static_assert((std::derived_from<T, typename member_of<std::remove_const_t<decltype(Fields::member)>>::owner> && ...),
+                "pawl lifecycle: lc::fields lists a member of another struct");
   using take = bool (*)(const record::walk&, T&);
   static constexpr std::array<take, sizeof...(Fields)> takers{
       [](const record::walk& at, T& to) { return take_member(at, to.*Fields::member); }...};
