@@ -203,6 +203,9 @@ TEST_F(remote, a_watch_shows_the_snapshot_changes_and_removals) {
   EXPECT_EQ(second->state.phase, "flying");
   ASSERT_TRUE(m->remove<Mission>("m1"));
   EXPECT_TRUE(w.next()->deleted);
+  auto later = *m->watch<Mission>(~revision{0});
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m2"}));
+  EXPECT_FALSE(later.next(deadline::in(100ms)));
   auto again = *m->watch<Mission>(first->rev);
   EXPECT_EQ(again.next()->state.phase, "flying");
 }

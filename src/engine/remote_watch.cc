@@ -9,7 +9,7 @@
 namespace pawl::lifecycle {
 
 RemoteSubscription::RemoteSubscription(std::shared_ptr<HttpClient> client, TypePtr type, std::optional<revision> after)
-    : client_(std::move(client)), type_(std::move(type)), last_(after), thread_([this](std::stop_token stop) { read(stop); }) {}
+    : client_(std::move(client)), type_(std::move(type)), asked_(after.value_or(0)), last_(after), thread_([this](std::stop_token stop) { read(stop); }) {}
 
 void RemoteSubscription::read(std::stop_token stop) {
   while (!stop.stop_requested()) {
@@ -49,7 +49,7 @@ void RemoteSubscription::take(std::string_view event, const std::stop_token& sto
   revision rev = 0;
   std::from_chars(id_line.data(), id_line.data() + id_line.size(), rev);
   auto parsed = js::parse(data);
-  if (!parsed || rev == 0) return;
+  if (!parsed || rev <= asked_) return;
   any_change out;
   out.snapshot = kind_line == "snapshot";
   out.deleted = kind_line == "deleted";

@@ -23,6 +23,7 @@ class RemoteSubscription final : public subscription {
 
   std::shared_ptr<HttpClient> client_;
   TypePtr type_;
+  const revision asked_;  // nothing up to this one is told, though a server begins now where that is still to come
   std::optional<revision> last_;
   std::string buffer_;
   bool refused_ = false;  // the server cannot go on from there; the reader's thread only
