@@ -514,7 +514,13 @@ def the_command_line(server, api):
     check(f'watch shows events: {line!r}', line.startswith('id: '))
     watcher.terminate()
     watcher.wait()
-    check('watch of an unknown type is refused', run('watch', 'ghost').returncode != 0)
+    check('watch of an unknown type is not found', run('watch', 'ghost').returncode == 3)
+    check('one type by its name', '"drone-survey"' in run('types', 'drone-survey').stdout and run('types', 'ghost').returncode == 3)
+    check('written since', json.loads(run('list', 'drone-survey', '--updated-after', '2999-01-01T00:00:00Z').stdout) == [])
+    group = subprocess.run([live.PAWL, 'lifecycle', '--help'], capture_output=True, text=True)
+    check(f'the group tells its commands: {group.stdout}', group.returncode == 0 and 'lifecycle transition TYPE ID PHASE' in group.stdout and 'entity' not in group.stdout)
+    unknown = subprocess.run([live.PAWL, 'lifecycle', 'lift'], capture_output=True, text=True)
+    check(f'an unknown command of the group: {unknown.stderr}', unknown.returncode == 2 and "'lifecycle lift'" in unknown.stderr and 'lifecycle list' in unknown.stdout)
 
 
 def origins():

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 namespace pawl {
 
@@ -112,9 +113,18 @@ static std::unexpected<Error> bad_time(std::string_view text) {
               fmt::format("'{}' is not a time; write it as 2026-01-31T12:00:00Z", text.substr(0, 80)));
 }
 
-Result<Time> parse_rfc3339(std::string_view text) {
+// What a text says, which may be before or after all that Time can hold.
+struct Spoken {
+  Civil civil{};
+  int64_t offset = 0;
+  bool fits() const { return civil.year >= 1678 && civil.year <= 2261; }
+  Time time() const { return from_civil(civil) - offset; }
+};
+
+static Result<Spoken> read_rfc3339(std::string_view text) {
   Cursor cur{text};
-  Civil c{};
+  Spoken out;
+  Civil& c = out.civil;
   c.year = cur.number(4);
   cur.want('-');
   c.month = cur.number(2);
@@ -135,7 +145,6 @@ Result<Time> parse_rfc3339(std::string_view text) {
     }
     if (!seen) return bad_time(text);
   }
-  int64_t offset = 0;
   if (!(cur.take('Z') || cur.take('z'))) {
     int sign = cur.take('+') ? 1 : cur.take('-') ? -1 : 0;
     if (!sign) return bad_time(text);
@@ -143,16 +152,26 @@ Result<Time> parse_rfc3339(std::string_view text) {
     cur.take(':');
     int minutes = cur.number(2);
     if (hours > 23 || minutes > 59) return bad_time(text);
-    offset = sign * (hours * 60 + minutes) * 60 * kSecond;
+    out.offset = sign * (hours * 60 + minutes) * 60 * kSecond;
   }
   bool leap_second = c.second == 60;
   if (!cur.ok || !cur.in.empty() || c.month < 1 || c.month > 12 || c.day < 1 ||
       c.day > days_in_month(c.year, c.month) || c.hour > 23 || c.minute > 59 ||
       (c.second > 59 && !leap_second))
     return bad_time(text);
-  if (c.year < 1678 || c.year > 2261)
-    return fail(Code::invalid, "BAD_TIME", fmt::format("'{}' is outside the years 1678 to 2261 that times can have", text.substr(0, 80)));
-  return from_civil(c) - offset;
+  return out;
+}
+
+Result<Time> parse_rfc3339(std::string_view text) {
+  TRY(Spoken spoken, read_rfc3339(text));
+  if (!spoken.fits()) return fail(Code::invalid, "BAD_TIME", fmt::format("'{}' is outside the years 1678 to 2261 that times can have", text.substr(0, 80)));
+  return spoken.time();
+}
+
+Result<Time> nearest_rfc3339(std::string_view text) {
+  TRY(Spoken spoken, read_rfc3339(text));
+  if (spoken.fits()) return spoken.time();
+  return spoken.civil.year < 1678 ? std::numeric_limits<Time>::min() : std::numeric_limits<Time>::max();
 }
 
 static std::unexpected<Error> bad_duration(std::string_view text) {

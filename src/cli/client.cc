@@ -69,7 +69,7 @@ Result<void> Client::stream(std::string_view path, const std::function<bool(std:
   if (!http_) return fail(bad_);
   auto done = http_->stream({"GET", std::string(path), {{"Accept", "text/event-stream"}}}, {}, visit);
   if (done) return {};
-  if (done.error().reason == "STATUS") return refused(400, done.error().message);
+  if (auto status = lifecycle::refused_with(done.error())) return refused(status, done.error().message);
   return fail(unreachable(done.error()));
 }
 

@@ -37,7 +37,10 @@ static Graph phases_of(const json::Value& definition) {
 }
 
 static Result<int> types(const Args& args) {
-  if (!args.has("render")) return print_answer(args, "GET", "/workflows");
+  if (!args.has("render")) {
+    if (args.words.empty()) return print_answer(args, "GET", "/workflows");
+    return print_answer(args, "GET", "/pawl/v1/lifecycle/types/" + percent_encode(args.words[0]));
+  }
   TRY(std::string type, word(args, 0, "the type to draw"));
   TRY(auto client, client_of(args));
   TRY(json::Value definition, client->call("GET", "/pawl/v1/lifecycle/types/" + percent_encode(type)));
@@ -54,7 +57,7 @@ static Result<int> list(const Args& args) {
     if (equals == std::string::npos) return fail(Code::invalid, "BAD_USE", fmt::format("--match takes FIELD=VALUE, not '{}'", pair));
     match.emplace_back("match." + pair.substr(0, equals), pair.substr(equals + 1));
   }
-  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"active", args.has("active") ? "true" : ""}, {"limit", args.get("limit")}, {"offset", args.get("offset")}};
+  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"active", args.has("active") ? "true" : ""}, {"updated_after", args.get("updated-after")}, {"limit", args.get("limit")}, {"offset", args.get("offset")}};
   params.insert(params.end(), match.begin(), match.end());
   return print_answer(args, "GET", "/workflows/" + percent_encode(type) + query(params));
 }
@@ -87,7 +90,8 @@ static Result<int> patch(const Args& args) {
 static Result<int> watch(const Args& args) {
   TRY(std::string type, word(args, 0, "the type"));
   TRY(auto client, client_of(args));
-  TRY_OK(client->stream("/workflows/" + percent_encode(type) + "?stream=true", [](std::string_view piece) {
+  std::string after = args.has("after") ? "&after=" + percent_encode(args.get("after")) : "";
+  TRY_OK(client->stream("/workflows/" + percent_encode(type) + "?stream=true" + after, [](std::string_view piece) {
     fmt::print("{}", piece);
     return fflush(stdout) == 0;
   }));
@@ -96,13 +100,13 @@ static Result<int> watch(const Args& args) {
 
 std::vector<Command> lifecycle_commands() {
   return {
-      {"lifecycle types", "[TYPE]", "all types with their phases; with --render a picture of one", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
-      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"active", "", "not in a terminal phase"}, {"match", "FIELD=VALUE", "may be given several times"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}}, list},
+      {"lifecycle types", "[TYPE]", "all types with their phases and counts; one type's definition, or with --render its picture", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
+      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"active", "", "not in a terminal phase"}, {"match", "FIELD=VALUE", "may be given several times"}, {"updated-after", "TIME", "written since, as 2026-01-31T12:00:00Z"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}}, list},
       {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
       {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
       {"lifecycle transition", "TYPE ID PHASE", "move along a declared edge", {kServer, kToken, {"note", "TEXT", "why; kept in the history"}}, transition},
-      {"lifecycle patch", "TYPE ID", "set operator-writable fields", {kServer, kToken, {"set", "FIELD=VALUE", "may be given several times"}}, patch},
-      {"lifecycle watch", "TYPE", "changes as they come, as server-sent events", {kServer, kToken}, watch},
+      {"lifecycle patch", "TYPE ID", "set operator-writable fields", {kServer, kToken, {"set", "FIELD=VALUE", "JSON when it can be read as that, else text (a text of digits: FIELD='\"7\"'); may be given several times"}}, patch},
+      {"lifecycle watch", "TYPE", "what is there, then changes as they come, as server-sent events", {kServer, kToken, {"after", "REVISION", "only what came after this revision, the id of an event"}}, watch},
   };
 }
 

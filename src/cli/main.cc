@@ -37,12 +37,24 @@ static void print_all() {
       "4 conflict, 5 unreachable or timed out, 6 verification differs.\n");
 }
 
+// The commands that begin with this word, when it is none by itself.
+static bool print_group(std::string_view word, const std::vector<Command>& all) {
+  bool any = false;
+  for (const Command& c : all) {
+    if (!c.name.starts_with(std::string(word) + " ")) continue;
+    fmt::print("  {:<34} {}\n", fmt::format("{} {}", c.name, c.words), c.doc);
+    any = true;
+  }
+  if (any) fmt::print("\npawl {} COMMAND --help says more.\n", word);
+  return any;
+}
+
 static Result<int> help(const Args& args) {
   std::string name;
   for (const auto& w : args.words) name += (name.empty() ? "" : " ") + w;
   for (const Command& c : commands())
     if (c.name == name) return print_help(c), kDone;
-  print_all();
+  if (name.empty() || !print_group(name, commands())) print_all();
   return kDone;
 }
 
@@ -112,6 +124,11 @@ static int main(std::vector<std::string> words) {
     std::string head;
     for (size_t i = 0; i < n && i < words.size(); ++i) head += (i ? " " : "") + words[i];
     if (head == c.name && n > used) found = &c, used = n;
+  }
+  if (!found && print_group(words[0], all)) {
+    if (words.size() > 1 && !words[1].starts_with("-")) fmt::print(stderr, "pawl: there is no command '{} {}'\n", words[0], words[1]);
+    bool asked = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "--help" || word == "-h"; });
+    return asked ? kDone : kBadUse;
   }
   if (!found) {
     std::string begin;

@@ -29,7 +29,7 @@ static testing::Environment* const headers = testing::AddGlobalTestEnvironment(n
 // What the compiler says of a struct with these fields and this table; empty when it compiles.
 static std::string compile(std::string_view members, std::string_view fields, std::string_view table, std::string_view use = "m.register_type<S>()") {
   std::string path = testing::TempDir() + "/pawl-compile-" + std::to_string(getpid()) + ".cc";
-  std::ofstream(path) << "namespace lc = pawl::lifecycle;\nstruct S {\n  std::string id{}, phase{}, x{};\n  int n = 0;\n"
+  std::ofstream(path) << "namespace lc = pawl::lifecycle;\nstruct Elsewhere { std::string y{}; };\nstruct S {\n  std::string id{}, phase{}, x{};\n  int n = 0;\n"
                       << members << "\n  static constexpr std::string_view workflow = \"s\", bucket = \"B\";\n  static constexpr auto fields = lc::fields(" << fields
                       << ");\n  static constexpr auto transitions = lc::table(" << table
                       << ");\n};\nstruct NotOne { int n = 0; };\nint main() { lc::manager m; return " << use << " ? 0 : 1; }\n";
@@ -77,12 +77,16 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"empty_table", "", ID ", " PHASE, "", "it_declares_no_phase"},
         Bad{"number_as_phase", "", ID ", lc::field<&S::n>(\"n\", lc::phase)", kGoodTable, "the_phase_field_is_not_a_std_string"},
         Bad{"number_as_parent", "", ID ", " PHASE ", lc::field<&S::n>(\"n\", lc::parent)", kGoodTable, "the_parent_field_is_not_a_std_string"},
+        Bad{"id_is_parent", "", "lc::field<&S::id>(\"id\", lc::id | lc::parent), " PHASE, kGoodTable, "the_parent_field_cannot_be_the_id_or_the_phase"},
         Bad{"two_parents", "std::string y{};", ID ", " PHASE ", lc::field<&S::x>(\"x\", lc::parent), lc::field<&S::y>(\"y\", lc::parent)", kGoodTable, "two_fields_are_tagged_lc_parent"},
         Bad{"nameless_field", "", ID ", " PHASE ", lc::field<&S::x>(\"\")", kGoodTable, "a_field_has_an_empty_name"},
         Bad{"nameless_phase", "", ID ", " PHASE, R"(lc::terminal(""))", "a_phase_has_an_empty_name"},
         Bad{"nameless_target", "", ID ", " PHASE, R"(lc::from("a", ""))", "a_target_has_an_empty_name"},
         Bad{"doubled_phase", "", ID ", " PHASE, R"(lc::terminal("a"), lc::terminal("a"))", "a_phase_is_declared_twice"},
         Bad{"success_that_goes_on", "", ID ", " PHASE, R"(lc::edges<1>{"a", {"b"}, true}, lc::terminal("b"))", "a_success_phase_is_not_terminal"},
+        Bad{"foreign_member", "", ID ", " PHASE ", lc::field<&Elsewhere::y>(\"y\")", kGoodTable, "lists a member of another struct", "m.create(S{})"},
+        Bad{"mutator_of_another_struct", "", ID ", " PHASE, kGoodTable, "a mutator takes the struct by reference", "m.update<S>(\"x\", [](Elsewhere&) {})"},
+        Bad{"mutator_that_returns_a_number", "", ID ", " PHASE, kGoodTable, "a mutator returns nothing or result<void>", "m.update<S>(\"x\", [](S&) { return 7; })"},
         Bad{"no_participant", "", ID ", " PHASE, kGoodTable, "the struct is not a participant", "m.register_type<NotOne>()"},
         Bad{"filter_by_an_unlisted_member", "", ID ", " PHASE, kGoodTable, "not in the struct's lc::fields list", "m.list(lc::query<S>().where<&S::x>(\"v\"))"}),
     [](const auto& one) { return std::string(one.param.name); });

@@ -1,7 +1,10 @@
 #include "pawl/engine.h"
 
+#include <fmt/format.h>
+
 #include "engine/parts.h"
 #include "faces/lifecycle/refuse.h"
+#include "kernel/once.h"
 #include "kernel/verify.h"
 #include "storage/data_folder.h"
 #include "storage/memory.h"
@@ -60,6 +63,9 @@ lifecycle::result<std::size_t> Engine::verify() const {
   const Program* programs[] = {&parts_->program};
   auto done = pawl::verify(parts_->shard->journal(), scratch, programs);
   if (!done) return lifecycle::fail(lifecycle::to_error(done.error()));
+  for (const auto& [name, frames] : done->by_program)
+    if (name != parts_->program.name() && name != kOwnProgram)
+      return lifecycle::fail(lifecycle::errc::unsupported, fmt::format("{} also holds turns of '{}', which this library cannot run: use `pawl verify`", parts_->options.data, name));
   if (!done->difference.empty()) return lifecycle::fail(lifecycle::errc::storage, done->difference);
   return done->rerun;
 }

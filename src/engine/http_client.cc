@@ -160,6 +160,12 @@ Result<HttpAnswer> HttpClient::send(const HttpAsk& ask, deadline until) {
   }
 }
 
+int refused_with(const Error& error) {
+  std::string_view reason = error.reason;
+  if (!reason.starts_with("STATUS ")) return 0;
+  return static_cast<int>(whole(reason.substr(7), 10).value_or(0));
+}
+
 Result<void> HttpClient::stream(const HttpAsk& ask, std::stop_token stop, const std::function<bool(std::string_view)>& piece) {
   call_options head_by(stop, deadline::in(options_.timeout));
   TRY(auto connection, Connection::open(place_, head_by));
@@ -171,7 +177,7 @@ Result<void> HttpClient::stream(const HttpAsk& ask, std::stop_token stop, const 
     return read_chunks(in, piece);
   }
   TRY_OK(read_body(in, answer));
-  return fail(Code::invalid, "STATUS", answer.body);
+  return fail(Code::invalid, fmt::format("STATUS {}", answer.status), answer.body);
 }
 
 }  // namespace pawl::lifecycle

@@ -30,6 +30,9 @@ struct HttpOptions {
   std::string ca_file{};
 };
 
+// The status with which a server refused a stream; 0: it was another error.
+int refused_with(const Error& error);
+
 class HttpClient {
  public:
   // "http://host:port" or "https://host:port"

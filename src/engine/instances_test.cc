@@ -126,6 +126,12 @@ TEST(engine, a_folder_that_is_not_a_data_directory_is_refused) {
   std::system(("rm -rf " + folder).c_str());
 }
 
+TEST(engine, a_folder_that_cannot_be_made_is_said) {
+  auto engine = Engine::open({.data = "/proc/pawl/data"});
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().detail.find("cannot make /proc/pawl/data: "), std::string::npos) << engine.error().detail;
+}
+
 struct drifting : Missions {};
 
 // case 53
@@ -151,6 +157,20 @@ TEST_F(drifting, another_undeclared_phase_is_one_more) {
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.phase = "worse"; }));
   (void)phase_of("m1");
   EXPECT_EQ(warnings.count(), 2u);
+}
+TEST_F(drifting, links_warn_too_and_a_log_may_ask_the_manager) {
+  std::unique_ptr<manager> asking;
+  int warned = 0;
+  asking = std::make_unique<manager>(*engine, manager_options{[&](std::string_view) {
+    ++warned;
+    EXPECT_TRUE(asking->get<Mission>("m1"));
+  }});
+  ASSERT_TRUE(asking->register_type<Mission>());
+  drift("m1", "lost");
+  EXPECT_TRUE(asking->lookup("m1"));
+  EXPECT_TRUE(asking->get<Mission>("m1"));
+  EXPECT_EQ(warned, 1);
+  asking.reset();
 }
 // case 56
 TEST_F(drifting, no_transition_leads_out) {

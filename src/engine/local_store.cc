@@ -207,7 +207,7 @@ result<void> LocalStore::put_rule(std::string_view name, std::string_view json_r
 }
 
 result<written> LocalStore::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context, deadline until) {
-  auto action = js::parse(json_action);
+  auto action = parse_or(errc::invalid_rule, json_action);
   if (!action) return failed(action);
   std::string text = js::print(js::object({{"action", std::move(*action)}, {"message", object_or_empty(context.message)}, {"caller", object_or_empty(context.caller)},
                                            {"schedule", object_or_empty(context.schedule)}, {"state", object_or_empty(context.state)}}));

@@ -1,7 +1,6 @@
 #include "pawl/lifecycle/manager.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "engine/local_store.h"
 #include "engine/manager_core.h"
@@ -12,9 +11,6 @@
 namespace pawl::lifecycle {
 
 namespace {
-
-// Warnings that were told; past this the oldest are told again rather than memory grow.
-constexpr size_t kRememberedDrifts = 100'000;
 
 std::shared_ptr<const warn_function> log_or_stderr(warn_function log) {
   if (log) return std::make_shared<const warn_function>(std::move(log));
@@ -46,21 +42,25 @@ result<std::shared_ptr<const dynamic_type>> manager::core::type(std::string_view
 }
 
 void manager::core::check_drift(const dynamic_type& type, std::string_view id_text, std::string_view phase_name) {
-  if (type.declares(phase_name)) return;
-  std::lock_guard lock(drift_mutex);
-  if (drifted.size() >= kRememberedDrifts) drifted.clear();
-  if (!drifted.insert(fmt::format("{}\n{}\n{}", type.name, id_text, phase_name)).second) return;
-  (*log)(fmt::format("{} '{}' is in phase '{}', which is not declared; declared phases: {}", type.name, id_text, phase_name, fmt::join(type.phases(), ", ")));
+  if (auto warning = drifts.noticed(type, id_text, phase_name)) (*log)(*warning);
+}
+
+// Of a snapshot, whose type may be registered elsewhere.
+void manager::core::check_drift(const snapshot& one) {
+  if (auto known = type(one.workflow)) check_drift(**known, one.id, one.phase);
 }
 
 manager::manager() : log_(log_or_stderr({})), core_(std::make_unique<core>()) {
   auto engine = Engine::open();
   core_->own = *std::move(engine);  // in memory: nothing to fail but memory itself
   core_->on = std::make_shared<LocalStore>(core_->own->parts());
+  core_->stamped = true;
   core_->log = log_;
 }
 
-manager::manager(Engine& engine, manager_options options) : manager(std::make_shared<LocalStore>(engine.parts()), std::move(options)) {}
+manager::manager(Engine& engine, manager_options options) : manager(std::make_shared<LocalStore>(engine.parts()), std::move(options)) {
+  core_->stamped = true;
+}
 
 manager::manager(std::shared_ptr<store> on, manager_options options) : log_(log_or_stderr(std::move(options.log))), core_(std::make_unique<core>()) {
   core_->on = std::move(on);
@@ -229,16 +229,27 @@ result<std::unique_ptr<subscription>> manager::watch_records(std::string_view wo
   return core_->on->watch(workflow, after);
 }
 
-result<std::vector<snapshot>> manager::children(std::string_view id_text) const { return core_->on->children(id_text); }
+result<std::vector<snapshot>> manager::children(std::string_view id_text) const {
+  auto out = core_->on->children(id_text);
+  if (out)
+    for (const snapshot& one : *out) core_->check_drift(one);
+  return out;
+}
 
 result<std::vector<snapshot>> manager::ancestors(std::string_view id_text) const {
   std::string warning;
   auto out = core_->on->ancestors(id_text, warning);
   if (!warning.empty()) warn(warning);
+  if (out)
+    for (const snapshot& one : *out) core_->check_drift(one);
   return out;
 }
 
-result<snapshot> manager::lookup(std::string_view id_text) const { return core_->on->lookup(id_text); }
+result<snapshot> manager::lookup(std::string_view id_text) const {
+  auto out = core_->on->lookup(id_text);
+  if (out) core_->check_drift(*out);
+  return out;
+}
 
 result<revision> manager::create_json(std::string_view workflow, std::string_view id_text, std::string_view json_object, const call_options& options) {
   auto type = core_->type(workflow);
@@ -269,6 +280,7 @@ result<void> manager::put_rule(std::string_view rule_name, std::string_view json
 
 result<revision> manager::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context, const call_options& options) {
   if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
+  if (mutating(core_.get(), {}, id_text)) return reentrant("the entity", id_text);
   auto done = core_->on->run_action(id_text, json_action, context, options.until);
   if (!done) return lifecycle::fail(done.error());
   if (!done->warning.empty()) warn(done->warning);

@@ -228,21 +228,31 @@ std::unique_ptr<pending_write> RemoteStore::replace(replace_request r) {
 
 result<written> RemoteStore::transition(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why, deadline until) {
   if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  if (to.find_first_not_of(" \t\r\n") == std::string_view::npos) return lifecycle::fail(errc::invalid_transition, fmt::format("'{}' is not a phase of {}", to, workflow));
   std::string path = fmt::format("{}/transition?source={}", instance_path(workflow, id_text), name_of(why.triggered));
   return write({"POST", std::move(path), {}, js::print(js::object({{"phase", to}, {"note", why.note}}))}, until);
 }
 
 result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   return write({"POST", instance_path(workflow, id_text) + "/complete", {}, js::print(js::object({{"target", target}}))}, until);
 }
 
 result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   return write({"POST", instance_path(workflow, id_text) + "/fail", {}, js::print(js::object({{"reason", reason}}))}, until);
 }
 
-result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text, deadline until) { return write({"DELETE", instance_path(workflow, id_text) + "?source=component"}, until); }
+result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  return write({"DELETE", instance_path(workflow, id_text) + "?source=component"}, until);
+}
 
 result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object, deadline until) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  auto fields = parse_or(errc::type_mismatch, json_object);
+  if (!fields) return lifecycle::fail(to_error(fields.error()));
+  if (!fields->is_object() && !fields->is_null()) return lifecycle::fail(errc::type_mismatch, "a patch must be an object of fields");
   return write({"POST", operator_path(workflow, id_text) + "/state", {}, std::string(json_object)}, until);
 }
 
@@ -274,6 +284,7 @@ result<any_page> RemoteStore::list(std::string_view workflow, const any_query& q
 }
 
 result<history_log> RemoteStore::history(std::string_view workflow, std::string_view id_text) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto body = ask_json({"GET", operator_path(workflow, id_text) + "/history"});
   if (!body) return lifecycle::fail(body.error());
   history_log out;
@@ -314,6 +325,7 @@ result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
 }
 
 result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text, std::string& warning) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   HttpAnswer whole;
   auto body = ask_json({"GET", "/pawl/v1/lifecycle/ancestors/" + in_path(id_text)}, &whole);
   if (!body) return lifecycle::fail(body.error());
@@ -326,6 +338,7 @@ result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text, s
 }
 
 result<snapshot> RemoteStore::lookup(std::string_view id_text) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto body = ask_json({"GET", "/pawl/v1/lifecycle/lookup/" + in_path(id_text)});
   if (!body) return lifecycle::fail(body.error());
   return linked(*body);
@@ -338,14 +351,18 @@ result<std::unique_ptr<subscription>> RemoteStore::watch(std::string_view workfl
 }
 
 result<void> RemoteStore::put_rule(std::string_view name, std::string_view json_rule) {
+  if (auto good = check_id(name); !good) return lifecycle::fail(to_error(good.error()));
+  auto rule = parse_or(errc::invalid_rule, json_rule);
+  if (!rule) return lifecycle::fail(to_error(rule.error()));
+  if (!rule->is_object()) return lifecycle::fail(errc::invalid_rule, "a rule must be an object");
   auto done = ask({"PUT", "/pawl/v1/lifecycle/rules/" + in_path(name), {}, std::string(json_rule)});
   if (!done) return lifecycle::fail(done.error());
   return {};
 }
 
 result<written> RemoteStore::run_action(std::string_view id_text, std::string_view json_action, const rule_context& context, deadline until) {
-  auto action = js::parse(json_action);
-  if (!action) return lifecycle::fail(errc::invalid_rule, action.error().message);
+  auto action = parse_or(errc::invalid_rule, json_action);
+  if (!action) return lifecycle::fail(to_error(action.error()));
   js::Value body = context_json(id_text, context);
   body.object().set("action", *std::move(action));
   return write({"POST", "/pawl/v1/lifecycle/actions", {}, js::print(body)}, until);

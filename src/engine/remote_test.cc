@@ -24,12 +24,14 @@ struct remote : testing::Test {
   std::unique_ptr<server::HttpServer> http;
   std::optional<manager> m;
   std::string roles = "operator";
+  std::atomic<int> busy{0};  // so many watches are told to come back
 
   std::string start(server::HttpOptions options = {}) {
     router.add(face.routes(), face.dialects());
     options.address = *server::parse_address("127.0.0.1:0");
     http = *server::HttpServer::start(options, [this](wire::Request request, wire::Respond respond) {
       request.caller = {engine->options().tenant, "remote", roles};
+      if (request.query.starts_with("stream=") && busy > 0 && busy-- > 0) return respond(wire::text_response(503, "come back later"));
       router.dispatch(std::move(request), std::move(respond));
     });
     return "http://" + http->address().text();
@@ -112,6 +114,49 @@ TEST_F(remote, a_list_gives_the_revision_and_the_times_of_each) {
   EXPECT_ERRC(m->compare_and_swap(page.states[0], page.revisions[0]), errc::conflict);
 }
 
+TEST_F(remote, writers_of_one_manager_stand_in_its_line) {
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  std::atomic<int> runs{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i) EXPECT_TRUE(m->update<Mission>("m1", [&](Mission& x) { ++runs, ++x.waypoint; }));
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(m->get<Mission>("m1")->waypoint, 100u);
+  EXPECT_EQ(runs, 100);
+}
+TEST_F(remote, what_cannot_be_an_id_or_a_revision_is_said_as_in_process) {
+  for (auto bad : {"", "a b", "*"}) {
+    EXPECT_ERRC(m->complete<Mission>(bad), errc::bad_id);
+    EXPECT_ERRC(m->fail<Mission>(bad, "x"), errc::bad_id);
+    EXPECT_ERRC(m->remove<Mission>(bad), errc::bad_id);
+    EXPECT_ERRC(m->operator_patch<Mission>(bad, "{}"), errc::bad_id);
+    EXPECT_ERRC(m->history<Mission>(bad), errc::bad_id);
+    EXPECT_ERRC(m->lookup(bad), errc::bad_id);
+    EXPECT_ERRC(m->ancestors(bad), errc::bad_id);
+  }
+  EXPECT_ERRC(m->transition<Mission>("m1", " "), errc::invalid_transition);
+  for (auto no_json : {"[", "", "[]"}) {
+    EXPECT_ERRC(m->operator_patch<Mission>("m1", no_json), errc::type_mismatch);
+    EXPECT_ERRC(m->put_rule("r", no_json), errc::invalid_rule);
+    EXPECT_ERRC(m->run_action("m1", no_json), errc::invalid_rule);
+  }
+  EXPECT_ERRC(m->compare_and_swap(Mission{.entity_id = "m1"}, 0), errc::entity_not_found);
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  EXPECT_ERRC(m->compare_and_swap(Mission{.entity_id = "m1"}, 0), errc::conflict);
+  query<Mission> late;
+  late.updated_after = time_point::max();
+  EXPECT_EQ(m->list(late)->size(), 0u);
+}
+TEST_F(remote, a_watch_that_is_closed_twice_and_elsewhere_tells_nothing_more) {
+  auto w = *m->watch<Mission>();
+  std::thread one([w]() mutable { w.close(); }), two([w]() mutable { w.close(); });
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  one.join(), two.join();
+  EXPECT_FALSE(w.next());
+}
+
 TEST_F(remote, the_source_of_a_move_is_kept) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   ASSERT_TRUE(m->transition<Mission>("m1", "flying", {source::component, "engine on"}));
@@ -158,10 +203,22 @@ TEST_F(remote, a_watch_shows_the_snapshot_changes_and_removals) {
   EXPECT_EQ(second->state.phase, "flying");
   ASSERT_TRUE(m->remove<Mission>("m1"));
   EXPECT_TRUE(w.next()->deleted);
+  auto later = *m->watch<Mission>(~revision{0});
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m2"}));
+  EXPECT_FALSE(later.next(deadline::in(100ms)));
   auto again = *m->watch<Mission>(first->rev);
   EXPECT_EQ(again.next()->state.phase, "flying");
 }
 
+TEST_F(remote, a_watch_comes_back_to_a_server_that_was_busy) {
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  busy = 2;
+  auto w = *m->watch<Mission>();
+  auto first = w.next(deadline::in(10s));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->id, "m1");
+  EXPECT_EQ(busy, 0);
+}
 TEST_F(remote, a_viewer_may_read_and_nothing_else) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   roles = "viewer";

@@ -9,7 +9,7 @@
 namespace pawl::lifecycle {
 
 RemoteSubscription::RemoteSubscription(std::shared_ptr<HttpClient> client, TypePtr type, std::optional<revision> after)
-    : client_(std::move(client)), type_(std::move(type)), last_(after), thread_([this](std::stop_token stop) { read(stop); }) {}
+    : client_(std::move(client)), type_(std::move(type)), asked_(after.value_or(0)), last_(after), thread_([this](std::stop_token stop) { read(stop); }) {}
 
 void RemoteSubscription::read(std::stop_token stop) {
   while (!stop.stop_requested()) {
@@ -18,11 +18,12 @@ void RemoteSubscription::read(std::stop_token stop) {
     buffer_.clear();
     auto done = client_->stream(ask, stop, [&](std::string_view piece) {
       buffer_ += piece;
-      for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2)) take(std::string_view(buffer_).substr(0, end));
+      for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2)) take(std::string_view(buffer_).substr(0, end), stop);
       return !stop.stop_requested() && !refused_;
     });
-    // A refusal does not get better by asking again; a broken connection does.
-    if (refused_ || (!done && done.error().reason == "STATUS")) break;
+    // A refusal does not get better by asking again; a broken connection or a busy server does.
+    int status = done ? 0 : refused_with(done.error());
+    if (refused_ || (status / 100 == 4 && status != 429)) break;
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
   }
@@ -31,7 +32,7 @@ void RemoteSubscription::read(std::stop_token stop) {
   wake_.notify_all();
 }
 
-void RemoteSubscription::take(std::string_view event) {
+void RemoteSubscription::take(std::string_view event, const std::stop_token& stop) {
   std::string_view id_line, kind_line, data;
   while (!event.empty()) {
     size_t end = std::min(event.find('\n'), event.size());
@@ -48,7 +49,7 @@ void RemoteSubscription::take(std::string_view event) {
   revision rev = 0;
   std::from_chars(id_line.data(), id_line.data() + id_line.size(), rev);
   auto parsed = js::parse(data);
-  if (!parsed || rev == 0) return;
+  if (!parsed || rev <= asked_) return;
   any_change out;
   out.snapshot = kind_line == "snapshot";
   out.deleted = kind_line == "deleted";
@@ -64,7 +65,8 @@ void RemoteSubscription::take(std::string_view event) {
   }
   std::unique_lock lock(mutex_);
   // Behind by this much the reader is waited for, and the server's own limit takes over.
-  wake_.wait(lock, [&] { return queue_.size() < limits::kWatchQueue || over_ || thread_.get_stop_token().stop_requested(); });
+  wake_.wait(lock, [&] { return queue_.size() < limits::kWatchQueue || over_ || stop.stop_requested(); });
+  if (over_) return;
   last_ = std::max(last_.value_or(0), rev);  // events come in the order of their revisions
   queue_.push_back(std::move(out));
   wake_.notify_all();
@@ -90,7 +92,6 @@ void RemoteSubscription::close() {
     queue_.clear();
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace pawl::lifecycle

@@ -19,10 +19,11 @@ class RemoteSubscription final : public subscription {
 
  private:
   void read(std::stop_token stop);
-  void take(std::string_view event);
+  void take(std::string_view event, const std::stop_token& stop);
 
   std::shared_ptr<HttpClient> client_;
   TypePtr type_;
+  const revision asked_;  // nothing up to this one is told, though a server begins now where that is still to come
   std::optional<revision> last_;
   std::string buffer_;
   bool refused_ = false;  // the server cannot go on from there; the reader's thread only
@@ -30,7 +31,7 @@ class RemoteSubscription final : public subscription {
   std::condition_variable_any wake_;
   std::deque<any_change> queue_;
   bool over_ = false;
-  std::jthread thread_;
+  std::jthread thread_;  // last: it is joined before the rest goes
 };
 
 }  // namespace pawl::lifecycle

@@ -10,13 +10,16 @@ LocalSubscription::LocalSubscription(std::shared_ptr<Hub> hub, Reads reads, std:
 
 Result<void> LocalSubscription::begin(std::optional<Seq> after) {
   number_ = hub_->add(tenant_, type_->def.name, [this](const ToldPtr& told) { take(told); });
-  upto_ = reads_.door().durable();
+  {
+    std::lock_guard lock(mutex_);
+    upto_ = reads_.door().durable();
+    if (after && *after >= upto_) {
+      upto_ = *after;
+      return {};
+    }
+  }
   if (!after) {
     cursor_ = "";
-    return {};
-  }
-  if (*after >= upto_) {
-    upto_ = *after;
     return {};
   }
   Bytes cells = instance_prefix(tenant_, type_->def.name);
@@ -33,22 +36,30 @@ void LocalSubscription::take(const ToldPtr& told) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
+    Waiting next{told, 0, told->created && upto_ && told->version > upto_};
     if (queue_.size() < limits::kWatchQueue) {
-      queue_.push_back({told});
+      queue_.push_back(std::move(next));
       by_id_.clear();
     } else {
-      if (by_id_.empty())
-        for (auto it = queue_.begin(); it != queue_.end(); ++it) by_id_.insert_or_assign(it->told->id, it);
-      Waiting next{told};
-      if (auto it = by_id_.find(told->id); it != by_id_.end()) {
-        next.skipped = it->second->skipped + 1;
-        queue_.erase(it->second);
-      }
-      queue_.push_back(std::move(next));
-      by_id_.insert_or_assign(told->id, std::prev(queue_.end()));
+      merge(std::move(next));
     }
   }
-  wake_.notify_one();
+  wake_.notify_all();  // copies of the stream may wait, each until its own deadline
+}
+
+void LocalSubscription::merge(Waiting next) {
+  if (by_id_.empty())
+    for (auto it = queue_.begin(); it != queue_.end(); ++it) by_id_.insert_or_assign(it->told->id, it);
+  if (auto it = by_id_.find(next.told->id); it != by_id_.end()) {
+    next.skipped = it->second->skipped + 1;
+    next.unheard = it->second->unheard;
+    queue_.erase(it->second);
+    by_id_.erase(it);
+  }
+  // Ids that come and go while nobody reads must not pile up.
+  if (next.unheard && !next.told->stored) return;
+  queue_.push_back(std::move(next));
+  by_id_.insert_or_assign(queue_.back().told->id, std::prev(queue_.end()));
 }
 
 any_change LocalSubscription::to_change(const Told& told, uint64_t skipped) const {
@@ -78,10 +89,10 @@ void LocalSubscription::load_page() {
   }
 }
 
-std::optional<any_change> LocalSubscription::next(const call_options& options) {
+// Of what was there, or since the revision; nothing when that is told, or over.
+std::optional<any_change> LocalSubscription::next_early(const call_options& options) {
   std::lock_guard reading(reader_);
-  while (true) {
-    if (options.stop.stop_requested()) return std::nullopt;
+  while (!options.stop.stop_requested()) {
     if (!early_.empty()) {
       any_change out = std::move(early_.front());
       early_.pop_front();
@@ -90,10 +101,15 @@ std::optional<any_change> LocalSubscription::next(const call_options& options) {
     if (!cursor_) break;
     {
       std::lock_guard lock(mutex_);
-      if (closed_) return std::nullopt;
+      if (closed_) break;
     }
     load_page();
   }
+  return std::nullopt;
+}
+
+std::optional<any_change> LocalSubscription::next(const call_options& options) {
+  if (auto early = next_early(options)) return early;
   std::unique_lock lock(mutex_);
   while (true) {
     auto ready = [&] { return closed_ || !queue_.empty(); };

@@ -23,8 +23,11 @@ class LocalSubscription final : public subscription {
   struct Waiting {
     ToldPtr told;
     uint64_t skipped = 0;
+    bool unheard = false;  // the reader has not been told of this instance: when it goes, there is nothing to tell
   };
   void take(const ToldPtr& told);
+  std::optional<any_change> next_early(const call_options& options);
+  void merge(Waiting next);  // past the limit: one entry an instance
   void load_page();
   any_change to_change(const Told& told, uint64_t skipped) const;
 
@@ -35,7 +38,7 @@ class LocalSubscription final : public subscription {
   uint64_t number_ = 0;
   Seq upto_ = 0;  // told by the snapshot or the journal; the queue goes on after it
 
-  std::mutex reader_;  // one next() at a time
+  std::mutex reader_;  // one at a time takes from what was there
   std::deque<any_change> early_;
   std::optional<std::string> cursor_;  // of the snapshot's next page
 

@@ -275,6 +275,13 @@ TEST_F(patches, a_finished_one_may_be_patched) {
   make("done", "completed");
   EXPECT_TRUE(m.operator_patch<Mission>("done", R"({"note":"post mortem"})"));
 }
+TEST_F(patches, a_text_that_is_no_object_is_said_to_be_the_callers) {
+  for (auto no_json : {"[", "", "[]"}) {
+    EXPECT_ERRC(m.operator_patch<Mission>("m1", no_json), errc::type_mismatch);
+    EXPECT_ERRC(m.put_rule("r", no_json), errc::invalid_rule);
+    EXPECT_ERRC(m.run_action("m1", no_json), errc::invalid_rule);
+  }
+}
 // case 120
 TEST_F(patches, rules_may_write_what_operators_may) {
   EXPECT_TRUE(m.rule_writable("drone-survey", "owner_org_id"));

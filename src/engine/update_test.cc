@@ -159,6 +159,56 @@ TEST_F(updates, the_mutator_may_not_write_its_own_entity) {
     EXPECT_TRUE(m.get<Mission>("m1"));
   }));
 }
+// An action may name no workflow: the id decides.
+TEST_F(updates, nor_by_an_action) {
+  ASSERT_TRUE(m.update<Mission>("m1", [&](Mission&) {
+    EXPECT_ERRC(m.run_action("m1", R"({"type":"lifecycle_transition","phase":"flying"})"), errc::reentrant_update);
+  }));
+  EXPECT_EQ(phase_of("m1"), "planning");
+}
+TEST_F(updates, two_mutators_that_write_each_others_entity_both_end) {
+  make("m2");
+  std::atomic<int> inside{0};
+  auto cross = [&](std::string mine, std::string its) {
+    bool first = true;
+    auto done = m.update<Mission>(mine, [&](Mission& x) {
+      if (std::exchange(first, false)) {
+        ++inside;
+        while (inside < 2) std::this_thread::yield();
+      }
+      EXPECT_TRUE(m.update<Mission>(its, [](Mission& y) { ++y.retries; }));
+      ++x.waypoint;
+    });
+    EXPECT_TRUE(done);
+  };
+  std::thread one([&] { cross("m1", "m2"); }), two([&] { cross("m2", "m1"); });
+  one.join(), two.join();
+  for (auto id_text : {"m1", "m2"}) {
+    EXPECT_EQ(m.get<Mission>(id_text)->waypoint, 1u);
+    EXPECT_GE(m.get<Mission>(id_text)->retries, 1);
+  }
+}
+TEST_F(updates, a_nested_transition_beside_a_line_checks_its_edge_first) {
+  make("m2", "landing");
+  std::atomic<bool> held{false}, done{false};
+  std::thread holder([&] {
+    EXPECT_TRUE(m.update<Mission>("m2", [&](Mission&) {
+      held = true;
+      while (!done) std::this_thread::yield();
+    }));
+  });
+  while (!held) std::this_thread::yield();
+  bool ran = false;
+  EXPECT_TRUE(m.update<Mission>("m1", [&](Mission&) {
+    EXPECT_ERRC(m.transition_with<Mission>("m2", "flying", {}, [&](Mission&) { ran = true; }), errc::invalid_transition);
+    EXPECT_TRUE(m.transition_with<Mission>("m2", "completed", {}, [&](Mission& y) { y.note = "landed"; }));
+  }));
+  done = true;
+  holder.join();
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(m.get<Mission>("m2")->note, "landed");
+  EXPECT_EQ(phase_of("m2"), "completed");
+}
 // case 76
 TEST_F(updates, a_stop_asked_before_writes_nothing) {
   std::stop_source stop;

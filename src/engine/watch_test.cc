@@ -1,6 +1,8 @@
 // Watch: what is there, then what changes; nothing twice, nothing lost, nobody held up.
 
+#include <atomic>
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "engine/missions_test.h"
@@ -156,6 +158,51 @@ TEST_F(watching, a_slow_reader_does_not_hold_a_fast_one_and_gets_the_newest) {
   EXPECT_EQ(last, writes);
   EXPECT_LE(got, limits::kWatchQueue + 1);
   EXPECT_EQ(got + skipped, static_cast<uint64_t>(writes));
+}
+TEST_F(watching, ids_that_come_and_go_unread_do_not_pile_up) {
+  make("known"), make("back");
+  auto w = *m.watch<Mission>();
+  ASSERT_TRUE(soon(w) && soon(w));
+  const size_t rounds = limits::kWatchQueue * 2;
+  for (size_t i = 0; i < rounds; ++i) {
+    make("n" + std::to_string(i));
+    ASSERT_TRUE(m.remove<Mission>("n" + std::to_string(i)));
+  }
+  make("stays");
+  ASSERT_TRUE(m.remove<Mission>("known"));
+  ASSERT_TRUE(m.remove<Mission>("back"));
+  make("back", "landing");
+  size_t got = 0;
+  std::map<std::string, std::string> last;
+  while (auto c = soon(w, 100ms)) {
+    ++got;
+    last[c->id] = c->deleted ? "deleted" : c->state.phase;
+  }
+  EXPECT_LE(got, limits::kWatchQueue + 4);
+  EXPECT_EQ(last["stays"], "planning");
+  EXPECT_EQ(last["known"], "deleted");
+  EXPECT_EQ(last["back"], "landing");
+  for (const auto& [id_text, at] : last) {
+    bool passing = id_text[0] == 'n';
+    EXPECT_TRUE(!passing || at == "deleted") << id_text;
+  }
+}
+TEST_F(watching, copies_of_a_stream_wait_each_until_its_own_deadline) {
+  auto w = *m.watch<Mission>();
+  std::stop_source stop;
+  std::atomic<int> got{0};
+  std::thread waits([w, &stop, &got]() mutable {
+    while (w.next(stop.get_token())) ++got;
+  });
+  std::this_thread::sleep_for(20ms);
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(w.next(deadline::in(50ms)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  make("a"), make("b");
+  for (int i = 0; i < 500 && got < 2; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(got, 2);
+  stop.request_stop();
+  waits.join();
 }
 TEST_F(watching, a_revision_is_where_to_go_on) {
   make("a");

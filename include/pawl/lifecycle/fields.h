@@ -34,6 +34,7 @@ void two_fields_are_tagged_lc_id();
 void two_fields_are_tagged_lc_phase();
 void two_fields_are_tagged_lc_parent();
 void one_field_is_tagged_both_lc_id_and_lc_phase();
+void the_parent_field_cannot_be_the_id_or_the_phase();
 void the_id_field_cannot_be_operator_writable();
 void the_phase_field_cannot_be_operator_writable();
 void a_readonly_field_cannot_be_operator_writable();
@@ -140,6 +141,7 @@ class field_list {
       if (has(r.t, phase) && has(r.t, operator_writable)) compile_error::the_phase_field_cannot_be_operator_writable();
       if (has(r.t, readonly) && has(r.t, operator_writable)) compile_error::a_readonly_field_cannot_be_operator_writable();
       if (has(r.t, id) && has(r.t, phase)) compile_error::one_field_is_tagged_both_lc_id_and_lc_phase();
+      if (has(r.t, parent) && (has(r.t, id) || has(r.t, phase))) compile_error::the_parent_field_cannot_be_the_id_or_the_phase();
       if (has(r.t, id) && r.k != kind::string) compile_error::the_id_field_is_not_a_std_string();
       if (has(r.t, phase) && r.k != kind::string) compile_error::the_phase_field_is_not_a_std_string();
       if (has(r.t, parent) && r.k != kind::string) compile_error::the_parent_field_is_not_a_std_string();
@@ -215,6 +217,8 @@ template <class T, class List>
 struct codec;
 template <class T, class... Fields>
 struct codec<T, field_list<Fields...>> {
+  static_assert((std::derived_from<T, typename member_of<std::remove_const_t<decltype(Fields::member)>>::owner> && ...),
+                "pawl lifecycle: lc::fields lists a member of another struct");
   using take = bool (*)(const record::walk&, T&);
   static constexpr std::array<take, sizeof...(Fields)> takers{
       [](const record::walk& at, T& to) { return take_member(at, to.*Fields::member); }...};

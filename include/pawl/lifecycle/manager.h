@@ -197,6 +197,9 @@ class manager {
   }
   template <class T, class F>
   static record_mutator mutator(F& f) {
+    static_assert(std::invocable<F&, T&>, "pawl lifecycle: a mutator takes the struct by reference: void f(T&) or result<void> f(T&)");
+    static_assert(std::is_void_v<std::invoke_result_t<F&, T&>> || std::convertible_to<std::invoke_result_t<F&, T&>, result<void>>,
+                  "pawl lifecycle: a mutator returns nothing or result<void>");
     if constexpr (requires { f == nullptr; })
       if (f == nullptr) return {};
     return [&f](std::string_view before, std::string& after) -> result<void> {

@@ -113,7 +113,7 @@ Result<Cron> parse_cron(std::string_view line) {
 std::optional<Time> next_after(const Cron& cron, Time t) {
   Civil c = civil(t + kSecond);
   c.nanos = 0;
-  int64_t last_year = c.year + 5;
+  int64_t last_year = c.year + 8;  // the longest wait for a 29 February
   while (c.year <= last_year) {
     Time at = from_civil(c);
     c = civil(at);

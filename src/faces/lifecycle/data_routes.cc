@@ -79,8 +79,7 @@ void Face::put_type(Request& request, Respond& respond) {
   auto body = object_body(request);
   if (!body) return respond(error_response(400, "register: " + body.error().message));
   auto def = parse_type(request.params[0], *body);
-  if (!def) return respond(refusal_response("register", def.error()));
-  auto valid = validate(*def);
+  Result<void> valid = def ? validate(*def) : Result<void>(fail(def.error()));
   if (!valid) {
     Response out = refusal_response("register", valid.error());
     out.status = 400;
@@ -151,7 +150,7 @@ void Face::replace(Request& request, Respond& respond) {
   uint64_t expected = 0;
   auto [end, bad] = std::from_chars(tag.data(), tag.data() + tag.size(), expected);
   std::string_view rest(end, static_cast<size_t>(tag.data() + tag.size() - end));
-  if (bad != std::errc() || expected == 0 || (!rest.empty() && rest != "\"")) return respond(error_response(400, "replace: If-Match must carry the revision that GET gave as ETag"));
+  if (bad != std::errc() || (!rest.empty() && rest != "\"")) return respond(error_response(400, "replace: If-Match must carry the revision that GET gave as ETag"));
   auto type = reads_.type(request.caller.tenant, request.params[0]);
   if (!type) return respond(refusal_response("replace", type.error()));
   auto bytes = record_of(**type, request.params[1], *body);
@@ -193,7 +192,10 @@ void Face::children_of(Request& request, Respond& respond) {
   auto linked = reads_.children(request.caller.tenant, request.params[0], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
   js::Array out;
-  for (const Linked& one : *linked) out.push_back(linked_json(one));
+  for (const Linked& one : *linked) {
+    check_drift(*one.type, one.found);
+    out.push_back(linked_json(one));
+  }
   Response answer = json_answer(200, js::Value(std::move(out)));
   if (skipped) answer.headers.emplace_back("X-Pawl-Skipped", std::to_string(skipped));
   respond(std::move(answer));
@@ -204,7 +206,10 @@ void Face::ancestors(Request& request, Respond& respond) {
   auto linked = reads_.ancestors(request.caller.tenant, request.params[0], warning);
   if (!linked) return respond(refusal_response("ancestors", linked.error()));
   js::Array out;
-  for (const Linked& one : *linked) out.push_back(linked_json(one));
+  for (const Linked& one : *linked) {
+    check_drift(*one.type, one.found);
+    out.push_back(linked_json(one));
+  }
   Response answer = json_answer(200, js::Value(std::move(out)));
   if (!warning.empty()) answer.headers.emplace_back("Warning", "199 - " + js::quote(warning));
   respond(std::move(answer));
@@ -213,6 +218,7 @@ void Face::ancestors(Request& request, Respond& respond) {
 void Face::lookup(Request& request, Respond& respond) {
   auto one = reads_.lookup(request.caller.tenant, request.params[0]);
   if (!one) return respond(refusal_response("lookup", one.error()));
+  check_drift(*one->type, one->found);
   respond(json_answer(200, linked_json(*one)));
 }
 

@@ -3,6 +3,7 @@
 // data at /pawl/v1/lifecycle. Roles: `viewer` reads, `operator` also writes, administrators do both.
 
 #include "faces/lifecycle/command.h"
+#include "faces/lifecycle/drift.h"
 #include "faces/lifecycle/hub.h"
 #include "faces/lifecycle/reads.h"
 #include "faces/lifecycle/tally.h"
@@ -67,6 +68,7 @@ class Face {
   };
   std::variant<Page, wire::Response> page_of(const wire::Request& request);
   void move(wire::Request& request, wire::Respond& respond, source by);
+  void check_drift(const Type& type, const Found& found);  // warns in the log, once
   // Submits and answers; `done` words the success.
   using Done = std::function<wire::Response(const Outcome&, Seq)>;
   void submit(std::string_view operation, std::string verb, const Command& command, wire::Request& request, wire::Respond& respond, Done done);
@@ -75,6 +77,7 @@ class Face {
   FaceOptions options_;
   Reads reads_;
   Tally tally_;
+  Drifts drifts_;
   std::shared_ptr<Hub> hub_;  // shared with the streams, which may outlive a handler
   Teller teller_;             // last: it stops before what its tasks read
 };

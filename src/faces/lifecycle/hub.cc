@@ -9,6 +9,7 @@ static ToldPtr told(const Frame& frame, const Frame::Write& write) {
   out->id = unescaped(name.id);
   out->version = frame.seq;
   out->stored = write.value;
+  out->created = write.value && write.before == 0;
   if (write.value)
     if (auto held = parse_held(write.value->bytes)) {
       out->held = *held;

@@ -17,6 +17,7 @@ struct Told {
   StoredPtr stored;  // null: removed
   Held held;         // when it can be read
   bool readable = false;
+  bool created = false;  // there was no instance of that id before
 };
 using ToldPtr = std::shared_ptr<const Told>;
 using Sink = std::function<void(const ToldPtr&)>;

@@ -33,6 +33,8 @@ inline constexpr size_t kWatchWaiting = 16'384;
 inline constexpr size_t kWatchPage = 256;
 // Bytes under way to a watcher before it is told more of what was there.
 inline constexpr size_t kWatchEasyBytes = 1024 * 1024;
+// Warnings of drift that were told; past this they are told again rather than memory grow.
+inline constexpr size_t kRememberedDrifts = 100'000;
 // Actions of one rule: they run in one turn.
 inline constexpr size_t kActions = 64;
 

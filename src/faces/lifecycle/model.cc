@@ -115,11 +115,12 @@ Result<void> parse_success(const js::Value& value, dynamic_type& out) {
     out.success.push_back(value.string());
     return {};
   }
-  if (value.is_array())
-    for (const js::Value& one : value.array()) {
-      if (!one.is_string()) return refuse(errc::invalid_definition, "\"success\" must be a phase or a list of phases");
-      out.success.push_back(one.string());
-    }
+  auto bad = [] { return refuse(errc::invalid_definition, "\"success\" must be a phase or a list of phases"); };
+  if (!value.is_array()) return bad();
+  for (const js::Value& one : value.array()) {
+    if (!one.is_string()) return bad();
+    out.success.push_back(one.string());
+  }
   return {};
 }
 
@@ -130,6 +131,8 @@ Result<void> validate_field(const dynamic_type::field_def& f) {
   if (has(f.t, phase) && has(f.t, operator_writable)) return refuse(errc::invalid_definition, fmt::format("field '{}' is tagged phase and cannot be operator_writable", f.name));
   if (has(f.t, readonly) && has(f.t, operator_writable)) return refuse(errc::invalid_definition, fmt::format("field '{}' is tagged readonly and operator_writable: choose one", f.name));
   if (has(f.t, id) && has(f.t, phase)) return refuse(errc::invalid_definition, fmt::format("field '{}' is tagged id and phase: they must be two fields", f.name));
+  if (has(f.t, parent) && (has(f.t, id) || has(f.t, phase)))
+    return refuse(errc::invalid_definition, fmt::format("field '{}' is the {} and cannot hold the parent's id too", f.name, has(f.t, id) ? "id" : "phase"));
   for (tags one : {id, phase, parent})
     if (has(f.t, one) && f.k != kind::string)
       return refuse(errc::invalid_definition, fmt::format("field '{}' holds an id or a phase and must be a string, not a {}", f.name, row_of(f.k).name));
@@ -239,6 +242,20 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
     it->t = it->t | parent;
   }
   return out;
+}
+
+static void normalise(dynamic_type& def) {
+  for (auto& f : def.fields)
+    if (has(f.t, id) || has(f.t, phase)) f.t = f.t | readonly;
+  std::sort(def.transitions.begin(), def.transitions.end());
+  for (auto& [from, targets] : def.transitions) std::sort(targets.begin(), targets.end());
+  std::sort(def.success.begin(), def.success.end());
+}
+
+bool same_definition(dynamic_type a, dynamic_type b) {
+  normalise(a);
+  normalise(b);
+  return a == b;
 }
 
 js::Value transitions_json(const dynamic_type& def) {

@@ -32,6 +32,10 @@ Result<Type> decode_type(BytesView bytes);
 // Fills what is derived.
 Type make_type(dynamic_type def);
 
+// Whether both say the same: the order of phases and of targets, and tags that others imply, say nothing.
+// The order of fields does: states are shown in it.
+bool same_definition(dynamic_type a, dynamic_type b);
+
 // First failure wins, in the library's order: name, table, fields, bucket.
 Result<void> validate(const dynamic_type& def);
 Result<void> validate_table(const dynamic_type& def);

@@ -34,13 +34,14 @@ Result<std::vector<std::string>> trusted_indexes(Ask& ask, const Type& type, con
 // command.to: "data" refuses another definition under the same name; "code" takes it over, since the
 // program that brings a struct is the newest word on it.
 Result<Outcome> put_type(Ask& ask) {
-  TRY(js::Value body, js::parse(ask.command.text));
+  TRY(js::Value body, parse_or(errc::invalid_definition, ask.command.text));
   TRY(dynamic_type def, parse_type(ask.command.type, body));
   TRY_OK(validate(def));
   Key at = type_key(ask.tenant, def.name);
   TRY(TypePtr before, ask.turn.read_as<Type>(at, decode_type));
-  if (before && before->def == def) return Outcome{.word = "same"};
-  if (before && ask.command.to == "data")
+  bool data = ask.command.to == "data";
+  if (before && (data ? same_definition(before->def, def) : before->def == def)) return Outcome{.word = "same"};
+  if (before && data)
     return refuse(errc::definition_differs, fmt::format("'{}': delete its instances and use a new name, or send the definition it has", def.name));
   Type type = make_type(std::move(def));
   TRY(type.indexed, trusted_indexes(ask, type, before.get()));
@@ -122,7 +123,7 @@ Result<Outcome> remove(Ask& ask) {
 
 Result<Outcome> patch(Ask& ask) {
   TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
-  TRY(js::Value body, js::parse(ask.command.text));
+  TRY(js::Value body, parse_or(errc::type_mismatch, ask.command.text));
   js::Object none_given;
   if (!body.is_object() && !body.is_null()) return refuse(errc::type_mismatch, "a patch must be an object of fields");
   const js::Object& fields = body.is_object() ? body.object() : none_given;

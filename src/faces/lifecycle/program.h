@@ -12,7 +12,7 @@ class Program final : public pawl::Program {
   std::string_view name() const override { return "lifecycle"; }
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
-  uint32_t view_version() const override { return 2; }
+  uint32_t view_version() const override { return 3; }
   bool keeps_history(BytesView key) const override;
 };
 

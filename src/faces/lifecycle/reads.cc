@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "faces/lifecycle/limits.h"
+#include "json/text.h"
 
 namespace pawl::lifecycle {
 
@@ -48,14 +49,26 @@ Filter::Filter(const Type& type, const any_query& query) : type_(type), query_(q
   for (const auto& [name, v] : query.match) {
     const auto* f = type.def.find(name);
     wants_.push_back({name, &v, f && v == lifecycle::zero(f->k), f && f->k == v.k});
+    if (!wants_.back().possible || f->k != kind::json_value) continue;
+    auto parsed = js::parse(std::get<json>(v.v).text);
+    if (!parsed) continue;
+    wants_.back().zero = parsed->is_null();
+    wants_.back().tree = *std::move(parsed);
   }
   for (const Want& want : wants_)
-    if (!want.zero && want.possible) {
+    if (!want.zero && want.possible && !want.tree) {
       record::put(needle_, want.name, *want.v);
       break;
     }
   if (query.updated_after)
     after_ = std::chrono::duration_cast<std::chrono::nanoseconds>(query.updated_after->time_since_epoch()).count();
+}
+
+bool Filter::holds(const record::walk& at, const Want& want) {
+  if (record::holds(at, *want.v)) return true;
+  if (!want.tree || at.f != record::f_json) return false;
+  auto stored = js::parse(at.as_text());
+  return stored && js::equivalent(*stored, *want.tree);
 }
 
 Filter::Verdict Filter::test(BytesView bytes, Held& out) const {
@@ -72,7 +85,7 @@ Filter::Verdict Filter::test(BytesView bytes, Held& out) const {
   while (at.next())
     for (size_t i = 0; i < wants_.size(); ++i)
       if (at.name == wants_[i].name) {
-        if (!wants_[i].possible || !record::holds(at, *wants_[i].v)) return Verdict::no;
+        if (!wants_[i].possible || !holds(at, wants_[i])) return Verdict::no;
         seen |= uint64_t{1} << i;
       }
   if (at.bad()) return Verdict::unreadable;
@@ -93,7 +106,7 @@ Plan plan_of(std::string_view tenant, const Type& type, const any_query& query) 
   for (const auto& [name, v] : query.match) {
     const auto* f = type.def.find(name);
     bool trusted = std::find(type.indexed.begin(), type.indexed.end(), name) != type.indexed.end();
-    if (trusted && f->k == v.k) return {index_prefix(tenant, type.def.name, name, v)};
+    if (trusted && f->k == v.k && f->k != kind::json_value) return {index_prefix(tenant, type.def.name, name, v)};
   }
   // Few phases are rare enough to beat a scan, and a scan needs no second read a row.
   if (!query.phase.empty() && query.limit > 0) return {phase_prefix(tenant, type.def.name, query.phase)};

@@ -74,7 +74,10 @@ class Filter {
     const value* v;
     bool zero;      // an absent field fits
     bool possible;  // of the field's kind
+    std::optional<js::Value> tree{};  // of a json field: its value counts, not its spelling
   };
+  static bool holds(const record::walk& at, const Want& want);
+
   const Type& type_;
   const any_query& query_;
   std::vector<Want> wants_;

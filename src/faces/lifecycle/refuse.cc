@@ -1,5 +1,7 @@
 #include "faces/lifecycle/refuse.h"
 
+#include "json/text.h"
+
 namespace pawl::lifecycle {
 
 static Code code_of_status(int status) {
@@ -20,6 +22,12 @@ Error refusal(errc code, std::string detail) {
   std::string message = "lifecycle: " + std::string(row.words);
   if (!detail.empty()) message += ": " + detail;
   return Error{code_of_status(row.status), std::string(row.name), std::move(message), {}};
+}
+
+Result<js::Value> parse_or(errc code, std::string_view text) {
+  auto parsed = js::parse(text);
+  if (!parsed) return refuse(code, parsed.error().message);
+  return parsed;
 }
 
 errc errc_of(const Error& error) {

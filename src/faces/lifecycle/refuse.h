@@ -13,6 +13,9 @@ namespace js = pawl::json;  // lifecycle::json is a field kind
 Error refusal(errc code, std::string detail);
 inline std::unexpected<Error> refuse(errc code, std::string detail) { return std::unexpected(refusal(code, std::move(detail))); }
 
+// The JSON of a caller's own text; what cannot be read is refused as `code`.
+Result<js::Value> parse_or(errc code, std::string_view text);
+
 // The code of an error of ours; anything else is the storage's.
 errc errc_of(const Error& error);
 // As the library hands it out.

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/log.h"
 #include "faces/lifecycle/answers.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/limits.h"
@@ -94,7 +95,7 @@ ListAsk read_list_query(std::string_view raw) {
   out.query.active = given["active"] == "true";
   out.query.cursor = given["cursor"];
   if (const std::string& after = given["updated_after"]; !after.empty()) {
-    auto t = parse_rfc3339(after);
+    auto t = nearest_rfc3339(after);
     if (t) out.query.updated_after = time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*t)));
     else if (out.wrong.empty()) out.wrong = "invalid updated_after (must be an RFC 3339 time)";
   }
@@ -117,7 +118,13 @@ std::variant<Face::Page, Response> Face::page_of(const Request& request) {
   }
   auto listed = reads_.list(request.caller.tenant, **type, ask.query);
   if (!listed) return refusal_response("list", listed.error());
+  for (const Found& found : listed->items) check_drift(**type, found);
   return Page{*type, *std::move(listed)};
+}
+
+void Face::check_drift(const Type& type, const Found& found) {
+  if (auto warning = drifts_.noticed(type.def, found.id, found.held.phase))
+    log(Level::warn, *warning, {{"workflow", type.def.name}, {"id", found.id}, {"phase", found.held.phase}});
 }
 
 void Face::list(Request& request, Respond& respond) {
@@ -137,6 +144,7 @@ void Face::get(Request& request, Respond& respond) {
   if (!type) return respond(refusal_response("get", type.error()));
   auto found = reads_.get(request.caller.tenant, request.params[0], request.params[1]);
   if (!found) return respond(refusal_response("get", found.error()));
+  check_drift(**type, *found);
   std::string body;
   if (!append_instance(body, **type, *found))
     return respond(refusal_response("get", refusal(errc::corrupt_value, fmt::format("{} '{}' does not fit its type", request.params[0], request.params[1]))));
@@ -160,7 +168,10 @@ void Face::children(Request& request, Respond& respond) {
   auto linked = reads_.children(request.caller.tenant, request.params[1], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
   std::vector<std::pair<TypePtr, const Found*>> states;
-  for (const Linked& one : *linked) states.emplace_back(one.type, &one.found);
+  for (const Linked& one : *linked) {
+    check_drift(*one.type, one.found);
+    states.emplace_back(one.type, &one.found);
+  }
   respond(states_response(states, skipped));
 }
 

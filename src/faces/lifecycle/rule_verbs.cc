@@ -54,7 +54,7 @@ Result<void> hook(Turn& turn, std::string_view tenant, const Rule& rule, bool on
 
 Result<js::Value> object_of(std::string_view text, std::string_view what) {
   if (text.empty()) return js::Value(js::Object());
-  TRY(js::Value value, js::parse(text));
+  TRY(js::Value value, parse_or(errc::invalid_rule, text));
   if (!value.is_object()) return refuse(errc::invalid_rule, fmt::format("{} must be an object", what));
   return value;
 }
@@ -162,6 +162,7 @@ Result<std::optional<Outcome>> held_back(Scene& scene, const js::Value& action) 
 
 Result<Outcome> act(Scene& scene, const js::Value& action) {
   TRY_OK(check_action(action));
+  TRY_OK(check_texts(action));
   if (scene.variables.entity_id.empty()) return refuse(errc::bad_id, "the action has no entity id");
   TRY(std::optional<Outcome> not_met, held_back(scene, action));
   if (not_met) return *std::move(not_met);
@@ -170,14 +171,39 @@ Result<Outcome> act(Scene& scene, const js::Value& action) {
   return refuse(errc::invalid_rule, "unknown action");
 }
 
+// Counts go with the rule: one that is removed and put again under its name begins anew. This cell
+// says how often that was; counts of another round are over.
+Key round_key(std::string_view tenant, std::string_view rule) { return key({"lifecycle", tenant, "c", rule}); }
+
+Result<uint64_t> round_of(Turn& turn, std::string_view tenant, std::string_view rule) {
+  TRY(Cell cell, turn.read(round_key(tenant, rule)));
+  return cell.exists() ? Reader(cell.value()).uint() : 0;
+}
+
+Result<void> begin_round(Turn& turn, std::string_view tenant, std::string_view rule) {
+  bool counted = false;
+  TRY_OK(turn.scan(prefix({"lifecycle", tenant, "c", rule}), [&](BytesView, const Cell&) { return counted = true, false; }));
+  if (!counted) return {};
+  TRY(uint64_t round, round_of(turn, tenant, rule));
+  Bytes bytes;
+  Writer(bytes).uint(round + 1);
+  turn.write(round_key(tenant, rule), std::move(bytes));
+  return {};
+}
+
 // How often this has fired for the instance, this time included; at most one more than `most`.
-Result<uint64_t> count_firing(Scene& scene, const Key& at, uint64_t most) {
+Result<uint64_t> count_firing(Scene& scene, const Rule& rule, const Key& at, uint64_t most) {
+  TRY(uint64_t round, round_of(scene.turn, scene.tenant, rule.name));
   TRY(Cell cell, scene.turn.read(at));
   Reader r(cell.value());
-  uint64_t count = (cell.exists() ? r.uint() : 0) + 1;
+  uint64_t count = cell.exists() ? r.uint() : 0;
+  if (cell.exists() && (r.rest().empty() ? 0 : r.uint()) != round) count = 0;
+  if (++count > most) return count;
   Bytes bytes;
-  Writer(bytes).uint(count);
-  if (count <= most) scene.turn.write(at, std::move(bytes));
+  Writer w(bytes);
+  w.uint(count);
+  if (round) w.uint(round);
+  scene.turn.write(at, std::move(bytes));
   return count;
 }
 
@@ -186,8 +212,18 @@ Result<bool> used_up(Scene& scene, const Rule& rule, size_t place) {
   const js::Value* limit = rule.then[place].find("max_iterations");
   uint64_t most = limit && limit->is_number() ? limit->as_uint64().value_or(0) : 0;
   if (most == 0) return false;
-  TRY(uint64_t count, count_firing(scene, key({"lifecycle", scene.tenant, "c", rule.name, rule.workflow, scene.variables.entity_id, std::to_string(place)}), most));
+  Key at = key({"lifecycle", scene.tenant, "c", rule.name, rule.workflow, scene.variables.entity_id, std::to_string(place)});
+  TRY(uint64_t count, count_firing(scene, rule, at, most));
   return count > most;
+}
+
+// The count of the rule itself, for its limit and for $state. False: it has fired as often as it may.
+Result<bool> counted(Scene& scene, const Rule& rule) {
+  if (!rule.counted) return true;
+  uint64_t most = rule.max_iterations ? rule.max_iterations : std::numeric_limits<uint64_t>::max();
+  TRY(uint64_t count, count_firing(scene, rule, key({"lifecycle", scene.tenant, "c", rule.name, rule.workflow, scene.variables.entity_id}), most));
+  scene.variables.state = js::object({{"iteration", count}, {"max_iterations", rule.max_iterations}});
+  return count <= most;
 }
 
 // Every action runs, whatever became of the one before; the rule remembers the last error.
@@ -198,11 +234,8 @@ Result<Outcome> fire_for(Scene& scene, RuleCell& cell) {
   TRY(Subject subject, need_instance(scene.turn, scene.tenant, type, scene.variables.entity_id));
   TRY(bool fits, holds(rule.when, type.get(), subject.held.record, scene.variables));
   if (!fits) return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "not_met"};
-  if (rule.max_iterations) {
-    TRY(uint64_t count, count_firing(scene, key({"lifecycle", scene.tenant, "c", rule.name, type->def.name, scene.variables.entity_id}), rule.max_iterations));
-    if (count > rule.max_iterations) return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "exhausted"};
-    scene.variables.state = js::object({{"iteration", count}, {"max_iterations", rule.max_iterations}});
-  }
+  TRY(bool may, counted(scene, rule));
+  if (!may) return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase), .word = "exhausted"};
   scene.caller = "rule:" + rule.name;
   Outcome last{.word = "fired"};
   std::optional<Error> first_error;
@@ -235,6 +268,7 @@ Result<std::optional<RuleCell>> read_rule(Turn& turn, std::string_view tenant, s
   TRY(Cell cell, turn.read(rule_key(tenant, name)));
   if (!cell.exists()) return std::optional<RuleCell>();
   TRY(RuleCell out, decode_rule(cell.value()));
+  out.version = cell.version;
   return std::optional<RuleCell>(std::move(out));
 }
 
@@ -247,14 +281,16 @@ js::Value schedule_of(const Rule& rule, Time fired) {
 Result<Outcome> put_rule(Ask& ask) {
   std::string_view name = ask.command.id;
   TRY_OK(check_id(name));
-  TRY(js::Value body, js::parse(ask.command.text));
+  TRY(js::Value body, parse_or(errc::invalid_rule, ask.command.text));
   TRY(Rule rule, parse_rule(name, body));
   TRY(TypePtr type, need_type(ask.turn, ask.tenant, rule.workflow));
   TRY_OK(check_rule(rule, *type));
+  if (rule.enabled && rule.on != Rule::On::phase && !next_firing(rule, ask.turn.now()))
+    return refuse(errc::invalid_rule, fmt::format("'{}' never comes", rule.on_text));
   TRY(auto before, read_rule(ask.turn, ask.tenant, name));
   RuleCell cell;
   if (before) {
-    if (js::equivalent(before->rule.body, body)) return Outcome{.word = "same"};
+    if (js::equivalent(before->rule.body, body)) return Outcome{.version = before->version, .word = "same"};
     close_timer(ask.turn, ask.tenant, *before);
     TRY_OK(hook(ask.turn, ask.tenant, before->rule, false));
     cell.fired = before->fired;
@@ -273,6 +309,7 @@ Result<Outcome> remove_rule(Ask& ask) {
   if (!before) return refuse(errc::entity_not_found, fmt::format("no rule is called '{}'", ask.command.id));
   close_timer(ask.turn, ask.tenant, *before);
   TRY_OK(hook(ask.turn, ask.tenant, before->rule, false));
+  TRY_OK(begin_round(ask.turn, ask.tenant, before->rule.name));
   ask.turn.erase(rule_key(ask.tenant, ask.command.id));
   return Outcome{.word = "removed"};
 }

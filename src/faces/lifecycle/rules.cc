@@ -107,6 +107,13 @@ Result<void> check_action(const js::Value& action) {
   return bad_rule(fmt::format("unknown action type '{}'; known: lifecycle_transition, lifecycle_complete, lifecycle_fail", type));
 }
 
+Result<void> check_texts(const js::Value& action) {
+  for (std::string_view name : {"workflow", "phase", "reason"})
+    if (const js::Value* text = action.find(name); text && !text->is_null() && !text->is_string())
+      return bad_rule(fmt::format("\"{}\" of an action must be a text, not a {}", name, text->kind_name()));
+  return {};
+}
+
 Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   if (!body.is_object()) return bad_rule("the body must be an object with \"workflow\", \"on\" and \"then\"");
   Rule out;
@@ -130,33 +137,8 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   if (out.then.empty()) return bad_rule("\"then\" must have at least one action");
   if (out.then.size() > limits::kActions) return bad_rule(fmt::format("\"then\" has more than {} actions", limits::kActions));
   for (const js::Value& action : out.then) { TRY_OK(check_action(action)); }
+  out.counted = out.max_iterations > 0 || js::print(js::Value(out.then)).find("$state.") != std::string::npos;
   return out;
-}
-
-static Result<void> check_conditions(const std::vector<Condition>& when, const Type& type) {
-  for (const Condition& c : when)
-    if (!c.field.starts_with('$') && !type.def.find(c.field))
-      return refuse(errc::unknown_field, fmt::format("'{}' in \"when\" is not a field of {}", c.field, type.def.name));
-  return {};
-}
-
-Result<void> check_rule(const Rule& rule, const Type& type) {
-  if (rule.on == Rule::On::phase && !type.def.declares(rule.on_text))
-    return refuse(errc::invalid_transition, fmt::format("rule '{}' waits for phase '{}', which {} does not declare", rule.name, rule.on_text, type.def.name));
-  TRY_OK(check_conditions(rule.when, type));
-  for (const js::Value& action : rule.then) {
-    if (action.string_or("workflow", type.def.name) != type.def.name) continue;  // about another type
-    if (const js::Value* guard = action.find("when")) {
-      TRY(std::vector<Condition> when, parse_when(*guard));
-      TRY_OK(check_conditions(when, type));
-    }
-    std::string_view to = trimmed(action.string_or("phase"));
-    if (!to.empty() && to.find('$') == std::string_view::npos && action.string_or("type") == "lifecycle_transition" && !type.def.declares(to))
-      return refuse(errc::invalid_transition, fmt::format("rule '{}' moves to phase '{}', which {} does not declare", rule.name, to, type.def.name));
-    if (const js::Value* set = action.find("set"); set && set->is_object())
-      for (const auto& [field_name, unused] : set->object()) { TRY_OK(check_rule_writable(type, field_name)); }
-  }
-  return {};
 }
 
 Result<void> check_rule_writable(const Type& type, std::string_view field_name) {
@@ -298,6 +280,67 @@ Result<value> set_value(const dynamic_type::field_def& f, const js::Value& given
 }
 
 }  // namespace
+
+namespace {
+
+// What a condition says, beyond what can be read of it: no member is passed over.
+Result<void> check_when(const js::Value& when) {
+  if (!when.is_array()) return {};
+  for (const js::Value& condition : when.array())
+    for (const auto& [name, member] : condition.object()) {
+      bool fine = name == "value" || (name == "field" && member.is_string()) || (name == "operator" && member.is_string()) || (name == "required" && member.is_bool());
+      if (!fine) return bad_rule(fmt::format("a condition has the unknown or mistyped member \"{}\"; known: field, operator, value, required", name));
+    }
+  return {};
+}
+
+Result<void> check_conditions(const std::vector<Condition>& when, const Type& type) {
+  for (const Condition& c : when) {
+    if (c.field.starts_with('$')) continue;
+    const auto* f = type.def.find(c.field);
+    if (!f) return refuse(errc::unknown_field, fmt::format("'{}' in \"when\" is not a field of {}", c.field, type.def.name));
+    TRY_OK(coerce(c.field, f->k, c.wanted));
+  }
+  return {};
+}
+
+// What is written in full must fit its field; what has variables is known when the rule fires.
+Result<void> check_set(const js::Value& set, const Type& type) {
+  Variables none_given;
+  for (const auto& [field_name, given] : set.object()) {
+    TRY_OK(check_rule_writable(type, field_name));
+    if (js::print(given).find('$') == std::string::npos) { TRY_OK(set_value(*type.def.find(field_name), given, {}, none_given)); }
+  }
+  return {};
+}
+
+Result<void> check_in_type(const js::Value& action, const Rule& rule, const Type& type) {
+  if (const js::Value* guard = action.find("when")) {
+    TRY(std::vector<Condition> when, parse_when(*guard));
+    TRY_OK(check_when(*guard));
+    TRY_OK(check_conditions(when, type));
+  }
+  std::string_view to = trimmed(action.string_or("phase"));
+  if (!to.empty() && to.find('$') == std::string_view::npos && action.string_or("type") == "lifecycle_transition" && !type.def.declares(to))
+    return refuse(errc::invalid_transition, fmt::format("rule '{}' moves to phase '{}', which {} does not declare", rule.name, to, type.def.name));
+  if (const js::Value* set = action.find("set"); set && set->is_object()) { TRY_OK(check_set(*set, type)); }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_rule(const Rule& rule, const Type& type) {
+  if (rule.on == Rule::On::phase && !type.def.declares(rule.on_text))
+    return refuse(errc::invalid_transition, fmt::format("rule '{}' waits for phase '{}', which {} does not declare", rule.name, rule.on_text, type.def.name));
+  if (const js::Value* when = rule.body.find("when")) { TRY_OK(check_when(*when)); }
+  TRY_OK(check_conditions(rule.when, type));
+  for (const js::Value& action : rule.then) {
+    TRY_OK(check_texts(action));
+    if (action.string_or("workflow", type.def.name) != type.def.name) continue;  // about another type
+    TRY_OK(check_in_type(action, rule, type));
+  }
+  return {};
+}
 
 Result<Sets> apply_set(const js::Value& set, const Type& type, std::string_view bytes, Variables& variables) {
   Sets out;

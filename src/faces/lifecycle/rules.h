@@ -24,13 +24,15 @@ struct Rule {
   js::Array then;
   uint64_t max_iterations = 0;  // firings for one instance; 0: no limit
   bool enabled = true;
+  bool counted = false;         // its firings are counted by instance: for the limit, or for a text that tells the count
   js::Value body;               // as it was given
 };
 
 // What is known of a rule besides its text.
 struct RuleCell {
   Rule rule;
-  Time next = 0;  // when the open timer is due; 0: none
+  Seq version = 0;  // of the cell it was read from
+  Time next = 0;    // when the open timer is due; 0: none
   uint64_t fired = 0, failed = 0;
   Time last_fired = 0;
   std::string last_error;
@@ -40,6 +42,8 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body);
 // Against its type: phases declared, fields writable, literal values that fit.
 Result<void> check_rule(const Rule& rule, const Type& type);
 Result<void> check_action(const js::Value& action);
+// Its texts are texts. Apart from the rest: rules that were stored before this was asked can still be read.
+Result<void> check_texts(const js::Value& action);
 // The conditions of a rule or of one of its actions.
 Result<std::vector<Condition>> parse_when(const js::Value& value);
 

@@ -26,9 +26,13 @@ Result<void> check_target(const Type& type, std::string_view to) {
   return refuse(errc::invalid_transition, fmt::format("'{}' is not a phase of {}; its phases: {}", to, type.def.name, fmt::join(type.def.phases(), ", ")));
 }
 
+static std::string terminal_words(const dynamic_type& def, std::string_view id_text, std::string_view from) {
+  return fmt::format("{} '{}' is in '{}'{}", def.name, id_text, from, def.declares(from) ? "" : ", which is not declared any more");
+}
+
 Result<void> check_edge(const dynamic_type& def, std::string_view id_text, std::string_view from, std::string_view to) {
   if (def.is_terminal(from))
-    return refuse(errc::terminal_phase, fmt::format("{} '{}' is in '{}'{}", def.name, id_text, from, def.declares(from) ? "" : ", which is not declared any more"));
+    return refuse(errc::terminal_phase, terminal_words(def, id_text, from));
   if (!def.allows(from, to))
     return refuse(errc::invalid_transition, fmt::format("{} '{}' cannot go from '{}' to '{}'; from '{}' it can go to: {}", def.name, id_text, from, to,
                                                         from, fmt::join(*def.targets(from), ", ")));
@@ -82,7 +86,7 @@ Outcome move(Turn& turn, const Subject& subject, std::string_view to, Sets sets,
 }
 
 Result<Ending> choose_ending(const Type& type, std::string_view id_text, std::string_view from) {
-  if (type.def.is_terminal(from)) return refuse(errc::terminal_phase, fmt::format("{} '{}' is in '{}'", type.def.name, id_text, from));
+  if (type.def.is_terminal(from)) return refuse(errc::terminal_phase, terminal_words(type.def, id_text, from));
   std::vector<std::string> candidates;
   for (const std::string& to : *type.def.targets(from))
     if (type.def.is_terminal(to)) candidates.push_back(to);

@@ -38,8 +38,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
       std::lock_guard lock(mutex_);
       upto_ = reads_.door().durable();
     }
-    stage_ = after ? &Feed::tell_journal : events_ ? &Feed::collect : &Feed::tell_page;
-    from_ = after.value_or(0) + 1;
+    // An id from the future, as of a server whose data was put back, begins now.
+    stage_ = !after ? events_ ? &Feed::collect : &Feed::tell_page : *after < upto_ ? &Feed::tell_journal : &Feed::tell_waiting;
+    from_ = after && *after < upto_ ? *after + 1 : 0;
     // A short story is told at once.
     for (int pages = 0; pages < kPagesAtOnce; ++pages)
       if (tell() == Teller::Next::done) return;
