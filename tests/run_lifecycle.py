@@ -520,7 +520,7 @@ def the_command_line(server, api):
     group = subprocess.run([live.PAWL, 'lifecycle', '--help'], capture_output=True, text=True)
     check(f'the group tells its commands: {group.stdout}', group.returncode == 0 and 'lifecycle transition TYPE ID PHASE' in group.stdout and 'entity' not in group.stdout)
     unknown = subprocess.run([live.PAWL, 'lifecycle', 'lift'], capture_output=True, text=True)
-    check(f'an unknown command of the group: {unknown.stderr}', unknown.returncode == 2 and "'lifecycle lift'" in unknown.stderr and 'lifecycle list' in unknown.stdout)
+    check(f'an unknown command of the group: {unknown.stderr}', unknown.returncode == 2 and "'lifecycle lift'" in unknown.stderr and 'lifecycle list' in unknown.stderr)
 
 
 def origins():

@@ -38,15 +38,30 @@ static void print_all() {
 }
 
 // The commands that begin with this word, when it is none by itself.
-static bool print_group(std::string_view word, const std::vector<Command>& all) {
+static bool print_group(FILE* to, std::string_view word, const std::vector<Command>& all) {
   bool any = false;
   for (const Command& c : all) {
     if (!c.name.starts_with(std::string(word) + " ")) continue;
-    fmt::print("  {:<34} {}\n", fmt::format("{} {}", c.name, c.words), c.doc);
+    fmt::print(to, "  {:<34} {}\n", fmt::format("{} {}", c.name, c.words), c.doc);
     any = true;
   }
-  if (any) fmt::print("\npawl {} COMMAND --help says more.\n", word);
+  if (any) fmt::print(to, "\npawl {} COMMAND --help says more.\n", word);
   return any;
+}
+
+// Half a command, or none: says which there are.
+static int print_unknown(std::span<const std::string> words, const std::vector<Command>& all) {
+  const std::string& first = words[0];
+  const bool asked = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "--help" || word == "-h"; });
+  if (asked && print_group(stdout, first, all)) return kDone;
+  const bool group = std::any_of(all.begin(), all.end(), [&](const Command& c) { return c.name.starts_with(first + " "); });
+  if (!group) {
+    fmt::print(stderr, "pawl: there is no command '{}'; `pawl help` lists them\n", first);
+  } else {
+    if (words.size() > 1 && !words[1].starts_with("-")) fmt::print(stderr, "pawl: there is no command '{} {}'; there are:\n", first, words[1]);
+    print_group(stderr, first, all);
+  }
+  return kBadUse;
 }
 
 static Result<int> help(const Args& args) {
@@ -54,7 +69,7 @@ static Result<int> help(const Args& args) {
   for (const auto& w : args.words) name += (name.empty() ? "" : " ") + w;
   for (const Command& c : commands())
     if (c.name == name) return print_help(c), kDone;
-  if (name.empty() || !print_group(name, commands())) print_all();
+  if (name.empty() || !print_group(stdout, name, commands())) print_all();
   return kDone;
 }
 
@@ -125,20 +140,7 @@ static int main(std::vector<std::string> words) {
     for (size_t i = 0; i < n && i < words.size(); ++i) head += (i ? " " : "") + words[i];
     if (head == c.name && n > used) found = &c, used = n;
   }
-  if (!found && print_group(words[0], all)) {
-    if (words.size() > 1 && !words[1].starts_with("-")) fmt::print(stderr, "pawl: there is no command '{} {}'\n", words[0], words[1]);
-    bool asked = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "--help" || word == "-h"; });
-    return asked ? kDone : kBadUse;
-  }
-  if (!found) {
-    std::string begin;
-    for (const Command& c : all)
-      if (c.name.starts_with(words[0] + " ")) begin += (begin.empty() ? "" : ", ") + std::string(c.name);
-    std::string said = words[0];
-    if (!begin.empty() && words.size() > 1) said += " " + words[1];
-    fmt::print(stderr, "pawl: there is no command '{}'; {}\n", said, begin.empty() ? "`pawl help` lists them" : "there are: " + begin);
-    return kBadUse;
-  }
+  if (!found) return print_unknown(words, all);
   std::span<const std::string> rest(words.begin() + static_cast<ptrdiff_t>(used), words.end());
   auto args = Args::parse(rest, found->flags);
   if (!args) return fail_with(args.error(), false), kBadUse;
