@@ -353,6 +353,8 @@ TEST(entities, very_many_are_removed_in_turns_of_their_own) {
     for (int j = 0; j < 1000; ++j) all += (j ? "," : "") + (R"({"n":)" + std::to_string(j) + "}");
     ASSERT_EQ(s.say("POST", "/entity/JSON/m/1?transactionWindow=1000", all + "]").status, 200);
   }
+  Heard asked = s.say("DELETE", "/entity/m/1", R"({"type":"function","function":{"name":"old"}})");
+  EXPECT_EQ(asked.status, 400) << asked.text;
   Heard h = s.say("DELETE", "/entity/m/1", R"({"type":"simple","jsonPath":"$.n","operatorType":"GREATER_THAN","value":499})");
   EXPECT_EQ(h.body.find("deleteResult")->find("numberOfEntititesRemoved")->as_int64(), 5500) << h.text;
   EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 5500);

@@ -126,6 +126,7 @@ void Service::remove_all(const Who& who, const std::string& name, int32_t versio
   if (removal.condition) {
     auto compiled = condition(query.tenant, name, version, *removal.condition, true);
     if (!compiled) return done(fail(std::move(compiled.error())));
+    if (auto may = may_choose(**compiled); !may) return done(fail(std::move(may.error())));
     query.condition = *std::move(compiled);
   }
   auto waiting = std::make_shared<Done>(std::move(done));

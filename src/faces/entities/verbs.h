@@ -35,6 +35,8 @@ Result<Bytes> list_transitions(Turn& turn, std::string_view tenant, const json::
 std::vector<std::string> transition_names(const Flows* flows, const EntityView& entity);
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body);
+// Refuses a condition that only a member could answer.
+Result<void> may_choose(const condition::Condition& condition);
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body);
 Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids);  // null: they are not listed
 

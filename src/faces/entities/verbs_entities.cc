@@ -122,12 +122,17 @@ Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids)
   return json::print(out);
 }
 
+Result<void> may_choose(const condition::Condition& condition) {
+  if (!condition.function()) return {};
+  return fail(Code::invalid, "BAD_REQUEST", "a function condition cannot choose what to delete");
+}
+
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(ModelPtr model, model_of(turn, tenant, model_name(body), model_version(body)));
   std::optional<condition::Condition> condition;
   if (const json::Value* c = body.find("condition"); c && !c->is_null()) {
     TRY(condition, condition::Condition::compile(*c));
-    if (condition->function()) return fail(Code::invalid, "BAD_REQUEST", "a function condition cannot choose what to delete");
+    TRY_OK(may_choose(*condition));
   }
   std::vector<Found> all;
   TRY_OK(turn.scan(entity_prefix(tenant, model->name, model->version), [&](BytesView, const Cell& cell) {
