@@ -235,6 +235,37 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   EXPECT_FALSE(wire.stage.take("j").empty()) << "the job without a result is offered again at once";
 }
 
+TEST(processes_grpc, a_pushed_job_gives_its_credit_back_although_its_instance_is_over) {
+  Wire wire;
+  wire.upload();
+  wire.start(), wire.start();
+  auto stub = pawl::v1::Workers::NewStub(wire.channel);
+  grpc::ClientContext context;
+  auto stream = stub->Work(&context);
+  pawl::v1::FromWorker hello;
+  hello.mutable_hello()->set_worker_id("w");
+  hello.mutable_hello()->add_job_types("j");
+  hello.mutable_hello()->set_credit(1);
+  ASSERT_TRUE(stream->Write(hello));
+  pawl::v1::ToWorker message;
+  ASSERT_TRUE(stream->Read(&message));
+  wf::CancelInstanceRequest cancel;
+  cancel.set_id(message.jobs().jobs(0).instance_id());
+  wf::CancelInstanceResponse cancelled;
+  ASSERT_EQ(call(wire, &wf::WorkflowEngine::Stub::CancelInstance, cancel, &cancelled), grpc::OK);
+  pawl::v1::FromWorker result;
+  result.mutable_result()->set_job_id(message.jobs().jobs(0).id());
+  ASSERT_TRUE(stream->Write(result));
+  bool told = false, pushed = false;
+  while (!told || !pushed) {
+    ASSERT_TRUE(stream->Read(&message));
+    told = told || message.has_settled();
+    pushed = pushed || message.has_jobs();
+  }
+  context.TryCancel();
+  (void)stream->Finish().ok();
+}
+
 TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
   Wire wire;
   wire.upload();

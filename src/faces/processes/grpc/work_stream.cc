@@ -151,25 +151,29 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     ask_for_jobs();
   }
 
-  // With the lock held. A result gives back the credit of its job: once for each time that the job was pushed, and once for a job that an
-  // earlier stream of the worker held, because its hello left that out. A result that is only said again gives nothing.
-  bool gives_credit(const std::string& job) {
+  // A result gives back the credit of its job: once for each time that the job was pushed, whatever became of it meanwhile, and once for a
+  // job that an earlier stream of the worker held, because its hello left that out: if there is such a job. One that is only said again gives nothing.
+  enum class Credit : uint8_t { none, if_known, sure };
+
+  // With the lock held.
+  Credit credit_of(const std::string& job) {
     auto pushed = unanswered_.find(job);
-    if (pushed == unanswered_.end() && answered_.contains(job)) return false;
-    if (pushed != unanswered_.end() && --pushed->second > 0) return true;
-    if (pushed != unanswered_.end()) unanswered_.erase(pushed);
+    const bool here = pushed != unanswered_.end();
+    if (!here && answered_.contains(job)) return Credit::none;
+    if (here && --pushed->second > 0) return Credit::sure;
+    if (here) unanswered_.erase(pushed);
     if (answered_.size() >= static_cast<size_t>(kMostCredit)) answered_.clear();
     answered_.insert(job);
-    return true;
+    return here ? Credit::sure : Credit::if_known;
   }
 
   void settle(const pawl::v1::Result& r) {
-    bool credit = false;
+    Credit credit;
     {
       std::lock_guard lock(mutex_);
       ++settling_;
       leased_.erase(r.job_id());
-      credit = gives_credit(r.job_id());
+      credit = credit_of(r.job_id());
     }
     auto self = shared_from_this();
     std::string id = r.job_id();
@@ -184,12 +188,12 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     verbs_.complete({caller_}, {.id = id, .worker = worker_, .variables = std::move(variables)}, std::move(done));
   }
 
-  void settled(const std::string& id, const Result<Bytes>& outcome, bool credit) {
+  void settled(const std::string& id, const Result<Bytes>& outcome, Credit credit) {
     {
       std::unique_lock lock(mutex_);
       --settling_;
-      bool never_was = !outcome && outcome.error().code == Code::not_found;
-      if (credit && !never_was) credit_ = std::min(credit_ + 1, kMostCredit);
+      const bool never_was = !outcome && outcome.error().code == Code::not_found;
+      if (credit == Credit::sure || (credit == Credit::if_known && !never_was)) credit_ = std::min(credit_ + 1, kMostCredit);
       if (over_) return;
       pawl::v1::Settled::One* one = settled_out_.add_results();
       one->set_job_id(id);
