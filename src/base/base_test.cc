@@ -49,7 +49,7 @@ TEST(bytes, a_count_cannot_exceed_the_bytes_left) {
 }
 
 TEST(bytes, base64_both_ways) {
-  for (std::string text : {"", "a", "ab", "abc", "abcd", std::string("\xff\xfe\0x", 4).c_str()}) {
+  for (const std::string& text : {std::string(), std::string("a"), std::string("ab"), std::string("abc"), std::string("abcd"), std::string("\xff\xfe\0x", 4)}) {
     EXPECT_EQ(*unbase64(base64(text)), text);
     EXPECT_EQ(*unbase64(base64url(text)), text);
   }
