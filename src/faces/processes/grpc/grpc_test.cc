@@ -191,18 +191,26 @@ TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
   EXPECT_NE(wire.engine->UploadDefinition(&context, upload, &uploaded).error_message().find("not a number"), std::string::npos);
 }
 
+// A worker's stream that has said hello.
+struct Work {
+  Work(Wire& wire, int credit) : stub(pawl::v1::Workers::NewStub(wire.channel)), stream(stub->Work(&context)) {
+    pawl::v1::FromWorker hello;
+    hello.mutable_hello()->set_worker_id("w");
+    hello.mutable_hello()->add_job_types("j");
+    hello.mutable_hello()->set_credit(credit);
+    EXPECT_TRUE(stream->Write(hello));
+  }
+  std::unique_ptr<pawl::v1::Workers::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<pawl::v1::FromWorker, pawl::v1::ToWorker>> stream;
+};
+
 TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   Wire wire;
   wire.upload();
   for (int i = 0; i < 3; ++i) wire.start();
-  auto stub = pawl::v1::Workers::NewStub(wire.channel);
-  grpc::ClientContext context;
-  auto stream = stub->Work(&context);
-  pawl::v1::FromWorker hello;
-  hello.mutable_hello()->set_worker_id("w");
-  hello.mutable_hello()->add_job_types("j");
-  hello.mutable_hello()->set_credit(2);
-  ASSERT_TRUE(stream->Write(hello));
+  Work work(wire, 2);
+  auto& stream = work.stream;
   pawl::v1::ToWorker message;
   ASSERT_TRUE(stream->Read(&message));
   ASSERT_TRUE(message.has_jobs());
@@ -239,14 +247,8 @@ TEST(processes_grpc, a_pushed_job_gives_its_credit_back_although_its_instance_is
   Wire wire;
   wire.upload();
   wire.start(), wire.start();
-  auto stub = pawl::v1::Workers::NewStub(wire.channel);
-  grpc::ClientContext context;
-  auto stream = stub->Work(&context);
-  pawl::v1::FromWorker hello;
-  hello.mutable_hello()->set_worker_id("w");
-  hello.mutable_hello()->add_job_types("j");
-  hello.mutable_hello()->set_credit(1);
-  ASSERT_TRUE(stream->Write(hello));
+  Work work(wire, 1);
+  auto& stream = work.stream;
   pawl::v1::ToWorker message;
   ASSERT_TRUE(stream->Read(&message));
   wf::CancelInstanceRequest cancel;
@@ -262,7 +264,7 @@ TEST(processes_grpc, a_pushed_job_gives_its_credit_back_although_its_instance_is
     told = told || message.has_settled();
     pushed = pushed || message.has_jobs();
   }
-  context.TryCancel();
+  work.context.TryCancel();
   (void)stream->Finish().ok();
 }
 
@@ -270,14 +272,8 @@ TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
   Wire wire;
   wire.upload();
   for (int i = 0; i < 5; ++i) wire.start();
-  auto stub = pawl::v1::Workers::NewStub(wire.channel);
-  grpc::ClientContext context;
-  auto stream = stub->Work(&context);
-  pawl::v1::FromWorker hello;
-  hello.mutable_hello()->set_worker_id("w");
-  hello.mutable_hello()->add_job_types("j");
-  hello.mutable_hello()->set_credit(1);
-  ASSERT_TRUE(stream->Write(hello));
+  Work work(wire, 1);
+  auto& stream = work.stream;
   pawl::v1::ToWorker message;
   ASSERT_TRUE(stream->Read(&message));
   pawl::v1::FromWorker results;
@@ -295,14 +291,8 @@ TEST(processes_grpc, a_stream_parts_large_jobs_over_messages) {
   Wire wire;
   wire.upload();
   for (int i = 0; i < 5; ++i) wire.stage.start("a", "{\"x\":\"" + std::string(600'000, 'x') + "\"}");
-  auto stub = pawl::v1::Workers::NewStub(wire.channel);
-  grpc::ClientContext context;
-  auto stream = stub->Work(&context);
-  pawl::v1::FromWorker hello;
-  hello.mutable_hello()->set_worker_id("w");
-  hello.mutable_hello()->add_job_types("j");
-  hello.mutable_hello()->set_credit(10);
-  ASSERT_TRUE(stream->Write(hello));
+  Work work(wire, 10);
+  auto& stream = work.stream;
   pawl::v1::ToWorker message;
   for (int jobs = 0; jobs < 5; jobs += message.jobs().jobs_size()) {
     ASSERT_TRUE(stream->Read(&message));
