@@ -72,8 +72,8 @@ class Marker {
     TRY_OK(turn_.scan(snapshots_prefix(place), [&](BytesView, const Cell& cell) { return snapshots.emplace_back(cell.value()), true; }));
     for (const Bytes& digest : snapshots) {
       auto whole = snapshot(digest);
-      // A blob that was lost before is no reason to keep everything else.
-      if (!whole && whole.error().code != Code::not_found) return whole;
+      // One that no fork can begin from any more, because a blob was lost or its manifest cannot be loaded, is no reason to keep everything else.
+      if (!whole && whole.error().code != Code::not_found && whole.error().code != Code::invalid) return whole;
     }
     return turn_.scan(reads_prefix(place), [&](BytesView, const Cell& cell) {
       for (BytesView left = cell.value(); left.size() >= sizeof(Digest); left.remove_prefix(sizeof(Digest))) mark(Bytes(left.substr(0, sizeof(Digest))));
