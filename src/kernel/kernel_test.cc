@@ -230,10 +230,7 @@ TEST(kernel, a_joined_command_that_fails_takes_back_its_own_and_nobody_elses) {
   (void)s.say(s.receipt("q1", "ok")).has_value();
   ASSERT_TRUE(heard && *heard);
   EXPECT_EQ(s.value("child") + s.value("sibling") + s.value("shared"), "71");
-  MemoryRows scratch;
-  auto verified = verify(s.journal, scratch, s.programs);
-  ASSERT_TRUE(verified) << verified.error().message;
-  EXPECT_EQ(verified->difference, "");
+  EXPECT_EQ(s.rerun().difference, "");
 }
 
 TEST(kernel, a_joined_command_that_is_not_done_when_its_call_is_leaves_nothing) {
@@ -251,10 +248,7 @@ TEST(kernel, a_joined_command_that_is_not_done_when_its_call_is_leaves_nothing) 
   EXPECT_EQ(s.value("child"), "");
   EXPECT_EQ(s.back, std::vector<std::string>{"q2"});
   EXPECT_EQ(s.say(s.receipt("q2", "ok")).error().reason, "EFFECT_NOT_OPEN");
-  MemoryRows scratch;
-  auto verified = verify(s.journal, scratch, s.programs);
-  ASSERT_TRUE(verified) << verified.error().message;
-  EXPECT_EQ(verified->difference, "");
+  EXPECT_EQ(s.rerun().difference, "");
 }
 
 TEST(kernel, an_answer_may_come_from_the_turn_that_settles) {
@@ -358,11 +352,9 @@ TEST(kernel, verify_agrees_with_what_was_done_and_finds_what_was_not) {
   Input once = s.input("add", "5");
   once.once = "k1";
   (void)s.say(std::move(once)).has_value();
-  MemoryRows scratch;
-  auto verified = verify(s.journal, scratch, s.programs);
-  ASSERT_TRUE(verified) << verified.error().message;
-  EXPECT_EQ(verified->difference, "");
-  EXPECT_EQ(verified->rerun, 3u);
+  Verified verified = s.rerun();
+  EXPECT_EQ(verified.difference, "");
+  EXPECT_EQ(verified.rerun, 3u);
 
   // A frame that says 8 where the program says 6.
   Frame lie;
@@ -374,11 +366,9 @@ TEST(kernel, verify_agrees_with_what_was_done_and_finds_what_was_not) {
   seal(entry, s.committer->link());
   BytesView views[] = {entry};
   ASSERT_TRUE(s.journal.append(views, s.journal.last()));
-  MemoryRows fresh;
-  verified = verify(s.journal, fresh, s.programs);
-  ASSERT_TRUE(verified);
-  EXPECT_EQ(verified->different_at, 4u);
-  EXPECT_NE(verified->difference, "");
+  verified = s.rerun();
+  EXPECT_EQ(verified.different_at, 4u);
+  EXPECT_NE(verified.difference, "");
 }
 
 TEST(kernel, frames_survive_any_cut_without_harm) {

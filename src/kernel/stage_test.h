@@ -78,6 +78,13 @@ struct Stage {
     auto cell = kernel->current(key({"counter", name}));
     return std::string(cell->value());
   }
+  // The whole journal run again; what came out otherwise.
+  Verified rerun() {
+    MemoryRows scratch;
+    auto verified = verify(journal, scratch, programs);
+    CHECK(verified);
+    return *std::move(verified);
+  }
 };
 
 }  // namespace pawl

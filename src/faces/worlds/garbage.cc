@@ -43,7 +43,7 @@ class Marker {
       if (auto p = decode_proposal(cell.value())) proposals.push_back(std::move(*p));
       return true;
     }));
-    for (const Proposal& p : proposals) TRY_OK(proposal(p, world));
+    for (const Proposal& p : proposals) proposal(p, world);
     return records(place);
   }
 
@@ -172,23 +172,22 @@ class Marker {
 
   // What may still be applied keeps what it would run by: definitions, given or in the store, and modules. So
   // does what was applied while its records are kept, and of what was rejected then its definitions.
-  Result<void> proposal(const Proposal& p, const World& world) {
+  void proposal(const Proposal& p, const World& world) {
     mark_text(p.patch_hash);
     const bool over = p.state == ProposalState::applied || p.state == ProposalState::rejected;
-    if (over && p.height < world.retained_from) return {};
+    if (over && p.height < world.retained_from) return;
     auto value = stored(p.patch_hash);
     auto patch = value ? parse_patch(plain_json(*value)) : Result<Patch>(fail(value.error()));
-    if (!patch) return {};
+    if (!patch) return;
     const Manifest& m = patch->manifest;
     for (const std::vector<Ref>* refs : {&m.schemas, &m.modules, &m.workflows, &m.effects, &m.secrets})
       for (const Ref& ref : *refs) mark_text(ref.hash);
-    if (p.state == ProposalState::rejected) return {};
+    if (p.state == ProposalState::rejected) return;
     for (const Node& node : patch->nodes) module(node);
     for (const Ref& ref : m.modules) {
       auto body = stored(ref.hash);
       if (auto node = body ? parse_node(plain_json(*body)) : Result<Node>(fail(body.error()))) module(*node);
     }
-    return {};
   }
 
   void module(const Node& node) {
