@@ -340,6 +340,31 @@ TEST(workers, an_id_that_is_used_again_begins_anew) {
   EXPECT_EQ(host.workers->depths()[0].leased, 1u);
 }
 
+TEST(workers, names_that_only_polls_gave_are_forgotten) {
+  Host host;
+  ASSERT_TRUE(host.say("job", "kept"));
+  host.workers->pause("t", "paused", true);
+  for (int i = 0; i < 5000; ++i) host.workers->poll({"t", {"made-up-" + std::to_string(i), "work-" + std::to_string(i)}, "w", 1, kSecond, 0}, [](std::vector<Leased>) {});
+  EXPECT_LT(host.workers->depths().size(), 2100u);
+  EXPECT_EQ(host.poll(5).size(), 1u);
+  ASSERT_TRUE(host.say("job", "later"));
+  host.workers->pause("t", "work", true);
+  EXPECT_EQ(host.poll(5).size(), 0u);
+}
+
+TEST(workers, jobs_that_end_unpolled_leave_nothing_behind) {
+  Host host;
+  std::vector<std::weak_ptr<const Effect>> all;
+  for (int i = 0; i < 1000; ++i) {
+    auto effect = std::make_shared<const Effect>(Effect{"j" + std::to_string(i), To::worker, "tally", "t", "work", 0, "body"});
+    all.push_back(effect);
+    host.workers->opened(effect);
+    if (i % 10) host.workers->closed(*effect);
+  }
+  EXPECT_LT(std::count_if(all.begin(), all.end(), [](const auto& one) { return !one.expired(); }), 400);
+  EXPECT_EQ(host.poll(1000).size(), 100u);
+}
+
 TEST(workers, tenants_do_not_see_each_other) {
   Host host;
   ASSERT_TRUE(host.say("job", "a"));

@@ -28,6 +28,18 @@ Workers::Queue& Workers::queue(const std::string& tenant, const std::string& nam
   return *place;
 }
 
+// A poll may name any queue, so names must not stay for ever.
+void Workers::sweep() {
+  if (queues_.size() < sweep_at_) return;
+  std::erase_if(queues_, [&](const auto& one) {
+    const Queue& q = *one.second;
+    const bool idle = q.jobs == 0 && q.polls.empty() && !q.paused;
+    if (idle) touched_.erase(one.second.get());
+    return idle;
+  });
+  sweep_at_ = std::max<size_t>(1024, queues_.size() * 2);
+}
+
 void Workers::tell(std::vector<Ready>& ready) {
   for (auto& [done, leased] : ready) done(std::move(leased));
   ready.clear();
@@ -44,7 +56,9 @@ void Workers::offer(const JobPtr& job, bool front) {
 void Workers::opened(const EffectPtr& effect) {
   std::lock_guard lock(mutex_);
   forget(effect->id);  // an id may be used again; what was promised under it is over
+  sweep();
   auto job = std::make_shared<Job>(Job{effect, &queue(effect->tenant, effect->queue), State::held, effect->due});
+  ++job->queue->jobs;
   jobs_.emplace(effect->id, job);
   if (effect->due > door_.now()) {
     times_.emplace(effect->due, std::move(job));
@@ -64,10 +78,13 @@ void Workers::forget(std::string_view id) {
   if (it == jobs_.end()) return;
   JobPtr job = std::move(it->second);
   jobs_.erase(it);
-  if (job->state == State::offered) --job->queue->ready;
-  else times_.erase({job->until, job});
-  if (job->state == State::leased) --job->queue->leased;
-  job->state = State::gone;
+  Queue& q = *job->queue;
+  --q.jobs;
+  if (job->state == State::leased) --q.leased;
+  if (job->state != State::offered) times_.erase({job->until, job});
+  const bool was_offered = std::exchange(job->state, State::gone) == State::offered;
+  // Where no worker polls, nobody would meet those that are gone.
+  if (was_offered && --q.ready + 64 < q.offered.size() / 2) std::erase_if(q.offered, [](const JobPtr& one) { return one->state == State::gone; });
 }
 
 void Workers::flushed() {
@@ -142,6 +159,7 @@ uint64_t Workers::poll(Poll poll, Polled done) {
     std::lock_guard lock(mutex_);
     Time now = door_.now();
     w->poll = std::move(poll);
+    sweep();
     for (const std::string& name : w->poll.queues) {
       Queue* q = &queue(w->poll.tenant, name);
       if (std::find(w->queues.begin(), w->queues.end(), q) == w->queues.end()) w->queues.push_back(q);
@@ -197,6 +215,7 @@ void Workers::pause(std::string_view tenant, std::string_view name, bool paused)
   std::vector<Ready> ready;
   {
     std::lock_guard lock(mutex_);
+    sweep();
     Queue& q = queue(std::string(tenant), std::string(name));
     q.paused = paused;
     if (!paused) wake(q, ready);

@@ -55,14 +55,15 @@ class Workers final : public Work, public Outbox {
     std::vector<Queue*> queues;
   };
   struct Queue {
-    std::deque<JobPtr> offered;  // some may be gone: skipped when met
+    std::deque<JobPtr> offered;  // some may be gone: skipped when met, and swept when they are the more
     std::list<std::shared_ptr<Waiting>> polls;
-    size_t ready = 0, leased = 0;
+    size_t ready = 0, leased = 0, jobs = 0;  // jobs: those held back too
     bool paused = false;
   };
   using Ready = std::pair<Polled, std::vector<Leased>>;
 
   Queue& queue(const std::string& tenant, const std::string& name);
+  void sweep();  // queues that nobody uses, once there are many: whoever calls it holds none
   void offer(const JobPtr& job, bool front);
   void forget(std::string_view id);
   bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
@@ -79,6 +80,7 @@ class Workers final : public Work, public Outbox {
   mutable std::mutex mutex_;
   std::condition_variable wake_up_;
   std::map<Name, std::unique_ptr<Queue>> queues_;
+  size_t sweep_at_ = 1024;
   std::unordered_map<std::string_view, JobPtr> jobs_;     // by their effects' ids
   std::set<std::pair<Time, JobPtr>> times_;               // ends of leases and of holds
   std::set<std::pair<Time, uint64_t>> deadlines_;         // of waiting polls
