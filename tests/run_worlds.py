@@ -326,9 +326,9 @@ def killed_between_records():
         check(not lost, f'{len(lost)} acknowledged events are lost')
         answered = {}
         for r in w.journal('effect_receipt'):
-            answered[r['intent_hash']] = answered.get(r['intent_hash'], 0) + 1
+            answered[r['intent_id']] = answered.get(r['intent_id'], 0) + 1
         check(all(answered.get(i) == 1 for i in settled), 'an acknowledged receipt is lost or twice')
-        opened = {r['intent_hash'] for r in w.journal('effect_intent')}
+        opened = {r['intent_id'] for r in w.journal('effect_intent')}
         offered = []
         while True:
             _, left = live.call(s.base, 'POST', '/v1/effects/poll', {'effects': ['w/charge@1'], 'limit': 1000})

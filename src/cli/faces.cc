@@ -114,6 +114,7 @@ static entities::FaceOptions entity_options(const server::Config& c, server::Aut
 static worlds::FaceOptions world_options(const server::Config& c) {
   worlds::FaceOptions o;
   o.environment = server::environment;
+  o.version = PAWL_VERSION;
   o.http_allow = list_of(c.text("worlds-http-allow"));
   if (auto key = unhex(c.text("worlds-secret-key")); key && key->size() == 32) o.secret_key = *key;
   return o;

@@ -5,6 +5,7 @@
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/engine.h"
+#include "faces/worlds/peer_forms.h"
 #include "faces/worlds/reads.h"
 #include "json/text.h"
 
@@ -24,26 +25,12 @@ uint64_t id_of(const Value& params) {
 
 // One arm of sys/GovPatchInput@1, as a compiled patch.
 Result<Patch> patch_of(const Engine& engine, Blobs& blobs, const Value& input) {
-  const std::string_view arm = input.text_or("$tag");
-  const Value* value = input.find("$value");
-  Bytes bytes;
-  bool document = false;
-  if (value && (arm == "hash" || arm == "patch_blob_ref")) {
-    const std::string ref = arm == "hash" && value->is_text() ? value->text() : std::string(value->text_or("blob_ref"));
-    TRY(Bytes digest, parse_hash(ref));
-    TRY(bytes, blobs.get(digest));
-    document = arm == "patch_blob_ref" && value->text_or("format").find("json") != std::string_view::npos;
-  } else if (value && value->is_bytes()) {
-    bytes = value->bytes();
-    document = arm == "patch_doc_json";
-  } else {
-    return fail(Code::invalid, "effect.manager", "effect manager error: the patch has no value");
-  }
-  if (document) {
-    TRY(json::Value text, json::parse(bytes));
+  TRY(PatchInput given, open_patch(input, [&](BytesView digest) { return blobs.get(digest); }));
+  if (given.document) {
+    TRY(json::Value text, json::parse(given.bytes));
     return engine.compile(text);
   }
-  TRY(Value compiled, cbor::decode(bytes));
+  TRY(Value compiled, cbor::decode(given.bytes));
   return parse_patch(plain_json(compiled));
 }
 
@@ -111,14 +98,17 @@ Result<Value> Engine::do_propose(const Value& params) {
   TRY(Patch patch, patch_of(*this, blobs_, input ? *input : Value()));
   const Value* description = params.find("description");
   TRY(Proposal p, propose(patch, description && description->is_text() ? std::optional<std::string>(description->text()) : std::nullopt));
-  return Value(cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_base", world_->manifest_hash}});
+  return proposed_receipt(p, world_->manifest_hash);
+}
+
+Value proposed_receipt(const Proposal& p, const std::string& base) {
+  return cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_base", base}};
 }
 
 // The receipt's schema knows fewer words than the report: what it knows is handed on.
-Result<Value> Engine::do_shadow(const Value& params) {
-  TRY(Bytes report, shadow(id_of(params), {}));
+Result<Value> shadowed_receipt(uint64_t id, BytesView report) {
   TRY(Value value, cbor::decode(report));
-  cbor::Map out{{"proposal_id", id_of(params)}, {"manifest_hash", value.text_or("manifest_hash")}};
+  cbor::Map out{{"proposal_id", id}, {"manifest_hash", value.text_or("manifest_hash")}};
   for (std::string_view name : {"module_effect_allowlists", "pending_workflow_receipts", "workflow_instances"}) {
     const Value* list = value.find(name);
     out.emplace_back(name, list ? *list : Value(cbor::Array{}));
@@ -133,18 +123,31 @@ Result<Value> Engine::do_shadow(const Value& params) {
   return Value(std::move(out));
 }
 
+Result<Value> Engine::do_shadow(const Value& params) {
+  TRY(Bytes report, shadow(id_of(params), {}));
+  return shadowed_receipt(id_of(params), report);
+}
+
+Value decided_receipt(const Proposal& p, bool approve, Value reason) {
+  return cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"approver", p.approver},
+                   {"decision", cbor::Map{{"$tag", approve ? "approve" : "reject"}}}, {"reason", std::move(reason)}};
+}
+
 Result<Value> Engine::do_approve(const Value& params) {
   const Value* decision = params.find("decision");
   const bool approve = decision && decision->text_or("$tag") == "approve";
   const Value* reason = params.find("reason");
   TRY(Proposal p, decide(id_of(params), std::string(params.text_or("approver")), approve));
-  return Value(cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"approver", p.approver},
-                         {"decision", cbor::Map{{"$tag", approve ? "approve" : "reject"}}}, {"reason", reason ? *reason : Value()}});
+  return decided_receipt(p, approve, reason ? *reason : Value());
+}
+
+Value applied_receipt(const Proposal& p) {
+  return cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_hash_new", p.manifest_hash}};
 }
 
 Result<Value> Engine::do_apply(const Value& params) {
   TRY(Proposal p, apply(id_of(params), true));
-  return Value(cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_hash_new", p.manifest_hash}});
+  return applied_receipt(p);
 }
 
 Result<Value> Engine::do_workspace_resolve(const Value& params) {

@@ -25,7 +25,7 @@ struct Put {
     w.uint(list.size());
     for (const T& item : list) fields(*this, item);
   }
-  void later(const uint64_t& v) { w.uint(v); }
+  void later(const auto& v) { (*this)(v); }
   void operator()(const std::map<std::string, World::Roots>& roots) {
     w.uint(roots.size());
     for (const auto& [name, r] : roots) w.str(name), w.str(r.cells), w.str(r.instances);
@@ -51,8 +51,8 @@ struct Get {
     for (T& item : list) fields(*this, item);
   }
   // A last field that older cells lack.
-  void later(uint64_t& v) {
-    if (!r.done()) v = r.uint();
+  void later(auto& v) {
+    if (!r.done()) (*this)(v);
   }
   void operator()(std::map<std::string, World::Roots>& roots) {
     for (size_t n = r.count(); n > 0 && r.ok(); --n) {
@@ -96,7 +96,7 @@ void fields(F& f, T& v) {
   f(v.moment.now_ns), f(v.moment.logical_now_ns), f(v.moment.height), f(v.moment.chance), f(v.moment.manifest_hash);
 }
 template <class F, Like<Command> T>
-void fields(F& f, T& v) { f(v.id), f(v.kind), f(v.done), f(v.code), f(v.message), f(v.result), f(v.at); }
+void fields(F& f, T& v) { f(v.id), f(v.kind), f(v.done), f(v.code), f(v.message), f(v.result), f(v.at), f.later(v.receipt), f.later(v.height), f.later(v.manifest_hash); }
 
 // Each cell begins with its version, so that a newer binary reads what an older one wrote.
 constexpr uint8_t kVersion = 1;

@@ -121,6 +121,9 @@ struct Command {
   std::string code{}, message{};  // of a failure
   Bytes result{};                 // JSON
   Time at = 0;
+  Bytes receipt{};                // the outcome as its effect would have it, CBOR
+  uint64_t height = 0;
+  std::string manifest_hash{};
 };
 
 Bytes encode(const World& v);

@@ -166,24 +166,30 @@ json::Value proposal_json(const Proposal& p) {
   return json::Value(std::move(out));
 }
 
-static Result<json::Value> act(Engine& engine, const Govern& v) {
+struct Outcome {
+  json::Value result;
+  cbor::Value receipt;
+};
+
+static Result<Outcome> act(Engine& engine, const Govern& v) {
   if (v.action == "propose") {
     TRY(json::Value document, json::parse(v.patch));
     TRY(Patch patch, document.find("patches") ? engine.compile(document) : parse_patch(document));
     TRY(Proposal p, engine.propose(patch, v.description));
-    return proposal_json(p);
+    return Outcome{proposal_json(p), proposed_receipt(p, engine.world().manifest_hash)};
   }
   if (v.action == "shadow") {
     TRY(Bytes report, engine.shadow(v.proposal, {v.seeds}));
     TRY(cbor::Value value, cbor::decode(report));
-    return plain_json(value);
+    TRY(cbor::Value receipt, shadowed_receipt(v.proposal, report));
+    return Outcome{plain_json(value), std::move(receipt)};
   }
   if (v.action == "approve" || v.action == "reject") {
     TRY(Proposal p, engine.decide(v.proposal, v.approver, v.action == "approve"));
-    return proposal_json(p);
+    return Outcome{proposal_json(p), decided_receipt(p, v.action == "approve", {})};
   }
   TRY(Proposal p, engine.apply(v.proposal, v.strict));
-  return proposal_json(p);
+  return Outcome{proposal_json(p), applied_receipt(p)};
 }
 
 // A command that fails leaves nothing but its outcome, for whoever polls.
@@ -196,9 +202,12 @@ Result<Bytes> WorldsProgram::govern(Turn& turn, const Input& input) const {
   auto outcome = act(engine, v);
   if (!outcome && (outcome.error().code == Code::unavailable || outcome.error().code == Code::corrupt)) return fail(std::move(outcome.error()));
   Command command{v.command, v.action, true, {}, {}, {}, turn.now()};
+  command.height = engine.head().height;
+  command.manifest_hash = engine.world().manifest_hash;
   if (outcome) {
     TRY_OK(engine.close());
-    command.result = json::print(*outcome);
+    command.result = json::print(outcome->result);
+    command.receipt = cbor::encode(outcome->receipt);
   } else {
     turn.rewind(mark);
     command.code = outcome.error().reason;

@@ -5,6 +5,7 @@
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/cell_index.h"
+#include "faces/worlds/peer_forms.h"
 
 namespace pawl::worlds {
 namespace {
@@ -170,16 +171,13 @@ json::Value record_json(uint64_t seq, BytesView payload) {
   json::Object record;
   for (const auto& [key, value] : decoded->map()) {
     const std::string name = key.is_text() ? key.text() : std::string("?");
-    if (name == "intent_hash") {
-      auto digest = parse_digest_array(&value);
-      record.add(name, digest ? json::Value(hash_text(*digest)) : json::Value());
-      continue;
-    }
+    if (name == "intent_hash")
+      if (auto digest = parse_digest_array(&value)) record.add("intent_id", hash_text(*digest));
     if (name == "universe_id") {
-      record.add(name, "00000000-0000-0000-0000-000000000000");
+      record.add(name, kUniverse);
       continue;
     }
-    record.add(name, plain_json(value));
+    record.add(name, record_value_json(value));
     static constexpr std::array<std::string_view, 5> kValues{"value", "params_cbor", "payload_cbor", "data", "key"};
     if (!value.is_bytes() || std::find(kValues.begin(), kValues.end(), name) == kValues.end()) continue;
     if (auto inner = cbor::decode(value.bytes())) record.add(name + "_json", plain_json(*inner));

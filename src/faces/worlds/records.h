@@ -61,7 +61,7 @@ Result<Moment> moment_of(const cbor::Value& record);
 Result<Receipt> receipt_of(const cbor::Value& record);
 Result<StreamFrame> frame_of(const cbor::Value& record);
 
-// As the wire shows it: hashes as text, bytes as base64.
+// As the wire shows it: bytes are lists of numbers; what is CBOR in them stands beside, as NAME_json.
 json::Value record_json(uint64_t seq, BytesView payload);
 std::string_view record_kind(const cbor::Value& record);
 

@@ -38,7 +38,7 @@ std::vector<wire::Route> Service::routes() {
       {"GET", "/v1/secrets/bindings/{id}", on(&Service::get_secret), "One binding and its versions."},
       {"PUT", "/v1/secrets/bindings/{id}", on(&Service::put_secret), "Makes or changes a binding."},
       {"DELETE", "/v1/secrets/bindings/{id}", on(&Service::delete_secret), "Forgets a binding with its values."},
-      {"GET", "/v1/secrets/bindings/{id}/versions", on(&Service::get_secret), "A binding's versions."},
+      {"GET", "/v1/secrets/bindings/{id}/versions", on(&Service::list_secret_versions), "A binding's versions."},
       {"POST", "/v1/secrets/bindings/{id}/versions", on(&Service::put_secret), "Adds a value."},
       {"GET", "/v1/secrets/bindings/{id}/versions/{version}", on(&Service::get_secret_version), "One version, without its value."},
       {"POST", "/v1/workspace/roots", on(&Service::workspace_apply), "An empty tree."},

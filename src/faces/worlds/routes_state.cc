@@ -1,6 +1,7 @@
 // What a world is now, and what it was: cells, states, records.
 
 #include "faces/worlds/air/normalize.h"
+#include "faces/worlds/peer_forms.h"
 #include "faces/worlds/service.h"
 #include "json/text.h"
 
@@ -19,6 +20,9 @@ IndexStore reading(const Look& look, const std::string& tenant) {
           },
           [](BytesView) -> Result<Bytes> { return fail(Code::internal, "store.error", "this store is read only"); }};
 }
+
+// Whether a list "a,b" names it; an empty one names all.
+bool listed(const std::string& names, std::string_view name) { return names.empty() || ("," + names + ",").find("," + std::string(name) + ",") != std::string::npos; }
 
 Result<Bytes> key_param(const wire::Request& request) {
   auto text = request.query_param("key_b64");
@@ -45,6 +49,7 @@ Result<json::Value> Service::get_state(const Request& request) {
   TRY(Consistency wanted, parse_consistency(request.query_param("consistency").value_or("head")));
   TRY(bool at_head, head_serves(wanted, s.world.id, s.head.height));
   json::Object out;
+  out.add("journal_head", s.head.height);
   out.add("workflow", workflow);
   out.add("key_b64", base64(key));
   std::optional<Bytes> state;
@@ -59,6 +64,7 @@ Result<json::Value> Service::get_state(const Request& request) {
       out.add("last_processed_event_seq", instance.last_seq);
       out.add("module_version", instance.module_version);
       if (!instance.failure.empty()) out.add("failure", instance.failure);
+      if (instance.state) out.add("cell", cell_json(s.head, workflow, key, instance));
     }
   }
   out.add("exists", state.has_value());
@@ -87,12 +93,11 @@ Result<json::Value> Service::list_cells(const Sight& s, const Request& request, 
       next = cells.back().string_or("key_b64");
       return false;
     }
-    cells.push_back(json::object({{"key_b64", base64(key)}, {"key", bytes_json(key)}, {"key_hash", hash_text(sha256(key))}, {"state_hash", hash_text(sha256(*instance->state))},
-                                  {"size", uint64_t{instance->state->size()}}, {"last_active_ns", instance->last_seq}, {"status", name_of(instance->status)},
-                                  {"inflight_intents", uint64_t{instance->inflight.size()}}}));
+    cells.push_back(cell_json(s.head, workflow, key, *instance));
     return true;
   }, after.empty() ? Key() : base + after));
   json::Object out;
+  out.add("journal_head", s.head.height);
   out.add("workflow", workflow);
   out.add("cells", json::Value(std::move(cells)));
   if (!next.empty()) out.add("next_after_b64", next);
@@ -103,7 +108,7 @@ Result<json::Value> Service::list_cells(const Sight& s, const Request& request, 
 
 Result<json::Value> Service::journal_head(const Request& request) {
   TRY(Sight s, sight(request));
-  return json::object({{"journal_head", s.head.height}, {"next_seq", s.head.height}, {"retained_from", s.world.retained_from}, {"meta", meta_json(s.world, s.head)}});
+  return json::object({{"journal_head", s.head.height}, {"next_seq", s.head.height}, {"retained_from", s.world.retained_from}, {"manifest_hash", s.world.manifest_hash}, {"meta", meta_json(s.world, s.head)}});
 }
 
 Result<json::Value> Service::journal(const Request& request) {
@@ -112,14 +117,16 @@ Result<json::Value> Service::journal(const Request& request) {
   TRY(uint64_t limit, query_number(request, "limit", 100, kPage));
   from = std::max(from, s.world.retained_from);
   limit = std::max<uint64_t>(1, limit);
+  const std::string kinds = request.query_param("kinds").value_or("");
   json::Array entries;
   uint64_t next = from;
   TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t seq, BytesView payload) {
-    entries.push_back(record_json(seq, payload));
+    json::Value entry = record_json(seq, payload);
+    if (listed(kinds, entry.string_or("kind"))) entries.push_back(std::move(entry));
     next = seq + 1;
     return entries.size() < limit;
   }));
-  return json::object({{"from", from}, {"next_seq", next}, {"head", s.head.height}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}});
+  return json::object({{"from", from}, {"next_from", next}, {"next_seq", next}, {"head", s.head.height}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}});
 }
 
 }  // namespace pawl::worlds

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "faces/worlds/air/normalize.h"
+#include "faces/worlds/peer_forms.h"
 #include "faces/worlds/service.h"
 #include "json/text.h"
 
@@ -14,20 +15,18 @@ constexpr size_t kForkRecords = 100'000;
 constexpr size_t kForkBytes = 64u << 20;
 constexpr size_t kListed = 1000;
 
-json::Value world_json(const World& w, const Head& h) {
-  json::Object out;
-  out.add("world_id", w.id);
-  out.add("manifest_hash", w.manifest_hash);
+json::Object world_json(const World& w, const Head& h) {
+  json::Value runtime = runtime_json(w, h);
+  json::Object out = std::move(runtime.object());
   out.add("height", h.height);
   out.add("world_epoch", w.epoch);
-  out.add("created_at_ns", static_cast<int64_t>(w.created));
   out.add("snapshot_ref", w.snapshot_ref);
   out.add("snapshot_height", w.snapshot_height);
   out.add("retained_from", w.retained_from);
   out.add("engine", w.engine);
   out.add("limits", json::object({{"fuel", w.limits.fuel}, {"memory_bytes", w.limits.memory_bytes}}));
   if (!w.parent.empty()) out.add("parent", json::object({{"world_id", w.parent}, {"height", w.parent_height}, {"effects", w.detached ? "detached" : "live"}}));
-  return json::Value(std::move(out));
+  return out;
 }
 
 bool is_world_id(std::string_view id) {
@@ -38,35 +37,51 @@ bool is_world_id(std::string_view id) {
 
 }  // namespace
 
-Result<json::Value> Service::health(const Request&) { return json::object({{"status", "ok"}, {"durable_seq", static_cast<uint64_t>(door_.durable())}}); }
+Result<json::Value> Service::health(const Request&) {
+  return json::object({{"status", "ok"}, {"service", "pawl"}, {"version", options_.version}, {"durable_seq", static_cast<uint64_t>(door_.durable())}});
+}
 
 Result<json::Value> Service::list_worlds(const Request& request) {
   const Look look = door_.look();
+  TRY(uint64_t limit, query_number(request, "limit", 100, kListed));
+  const std::string after = request.query_param("after").value_or("");
   json::Array worlds;
   Result<void> bad;
   TRY_OK(look.scan(worlds_prefix(request.caller.tenant), [&](BytesView, const Cell& cell) {
     auto world = decode_world(cell.value());
+    if (worlds.size() >= limit) return false;
+    if (world && world->id <= after) return true;
     auto cell_of_head = world ? look.read(head_key({request.caller.tenant, world->id})) : Result<Cell>(fail(world.error()));
     auto head = cell_of_head ? decode_head(cell_of_head->value()) : Result<Head>(fail(cell_of_head.error()));
     if (!head) {
       bad = fail(head.error());
       return false;
     }
-    worlds.push_back(world_json(*world, *head));
-    return worlds.size() < kListed;
-  }));
+    worlds.push_back(json::Value(world_json(*world, *head)));
+    return true;
+  }, after.empty() ? Key() : world_key({request.caller.tenant, after})));
   TRY_OK(bad);
-  return json::object({{"worlds", json::Value(std::move(worlds))}});
+  return json::Value(std::move(worlds));
+}
+
+// The world's own members, and what it would be restored from.
+Result<json::Value> Service::world_page(const Request& request) const {
+  TRY(Sight s, sight(request));
+  json::Object out = world_json(s.world, s.head);
+  out.add("runtime", runtime_json(s.world, s.head));
+  TRY(json::Value baseline, baseline_json(s.look, s.place, s.world));
+  out.add("active_baseline", std::move(baseline));
+  return json::Value(std::move(out));
 }
 
 Result<json::Value> Service::get_world(const Request& request) {
-  TRY(Sight s, sight(request));
-  return world_json(s.world, s.head);
+  return world_page(request);
 }
 
 Result<json::Value> Service::get_manifest(const Request& request) {
   TRY(Sight s, sight(request));
-  return json::object({{"manifest_hash", s.loaded->hash}, {"manifest", plain_json(to_value(s.loaded->manifest, true))},
+  return json::object({{"journal_head", s.head.height}, {"manifest_hash", s.loaded->hash}, {"summary", summary_json(s.loaded->manifest)},
+                       {"manifest", plain_json(to_value(s.loaded->manifest, true))},
                        {"routing_pre_hash", hash_text(cbor::hash_of(subscriptions_value(s.loaded->manifest)))}});
 }
 
@@ -84,7 +99,7 @@ Result<json::Value> Service::list_defs(const Request& request) {
   for (const Node& node : s.loaded->nodes) add(node, node_hash(node));
   if (prefix.starts_with("sys/"))
     for (const auto& [name, row] : program_.builtins().all()) add(row.node, row.ref_hash);
-  return json::object({{"manifest_hash", s.loaded->hash}, {"defs", json::Value(std::move(defs))}});
+  return json::object({{"journal_head", s.head.height}, {"manifest_hash", s.loaded->hash}, {"defs", json::Value(std::move(defs))}});
 }
 
 Result<json::Value> Service::get_def(const Request& request) {
@@ -92,7 +107,7 @@ Result<json::Value> Service::get_def(const Request& request) {
   const std::string& kind = request.params.at(1);
   const std::string& name = request.params.at(2);
   auto shown = [&](const Node& node, const std::string& hash) {
-    return json::object({{"kind", kind_of(node)}, {"name", name}, {"hash", hash}, {"node_hash", node_hash(node)}, {"def", plain_json(to_value(node, true))}});
+    return json::object({{"journal_head", s.head.height}, {"manifest_hash", s.loaded->hash}, {"kind", kind_of(node)}, {"name", name}, {"hash", hash}, {"node_hash", node_hash(node)}, {"def", plain_json(to_value(node, true))}});
   };
   auto fits = [&](const Node& node) { return node_name(node) == name && (kind_of(node) == kind || kind_of(node) == "def" + kind); };
   for (const Node& node : s.loaded->nodes)
@@ -106,11 +121,18 @@ Result<json::Value> Service::get_runtime(const Request& request) {
   const Head& h = s.head;
   TRY(json::Array pending, pending_json(s.look, s.place, h, kListed));
   TRY(json::Array instances, instances_json(s.look, s.place, kListed));
-  return json::object({{"world_id", s.world.id}, {"height", h.height}, {"logical_now_ns", h.logical_now}, {"manifest_hash", s.world.manifest_hash},
-                       {"workflows", json::object({{"total", h.running + h.waiting + h.completed + h.failed}, {"running", h.running}, {"waiting", h.waiting},
-                                                   {"completed", h.completed}, {"failed", h.failed}, {"inflight_intents", h.inflight}})},
-                       {"quiescence", quiescence_json(h)}, {"steps", h.steps}, {"steps_failed", h.steps_failed},
-                       {"pending_workflow_receipts", json::Value(std::move(pending))}, {"workflow_instances", json::Value(std::move(instances))}});
+  json::Value runtime = runtime_json(s.world, h);
+  json::Object out = std::move(runtime.object());
+  out.add("height", h.height);
+  out.add("logical_now_ns", h.logical_now);
+  out.add("workflows", json::object({{"total", h.running + h.waiting + h.completed + h.failed}, {"running", h.running}, {"waiting", h.waiting},
+                                     {"completed", h.completed}, {"failed", h.failed}, {"inflight_intents", h.inflight}}));
+  out.add("quiescence", quiescence_json(h));
+  out.add("steps", h.steps);
+  out.add("steps_failed", h.steps_failed);
+  out.add("pending_workflow_receipts", json::Value(std::move(pending)));
+  out.add("workflow_instances", json::Value(std::move(instances)));
+  return json::Value(std::move(out));
 }
 
 // The definitions come as {"air": [nodes]}, as {"manifest": ..., "nodes": [...]}, or by the hash of a
@@ -151,10 +173,10 @@ Result<std::map<std::string, std::string>> Service::take_modules(const json::Val
 Result<Loaded> Service::load_stored(const std::string& tenant, const json::Value& body) const {
   auto stored = [&](const std::string& hash) -> Result<json::Value> {
     TRY(Bytes digest, parse_hash(hash));
-    TRY(Cell cell, door_.read(blob_key(tenant, digest)));
-    if (!cell.exists()) return fail(Code::not_found, "manifest.error", "manifest loader error: " + hash + " is not in the store: PUT it to /v1/cas/blobs first");
-    TRY(Blob blob, decode_blob(digest, cell.value()));
-    TRY(cbor::Value value, cbor::decode(blob.bytes));
+    auto bytes = stored_blob(tenant, digest);
+    if (!bytes && bytes.error().code == Code::not_found) return fail(Code::not_found, "manifest.error", "manifest loader error: " + bytes.error().message);
+    if (!bytes) return fail(std::move(bytes.error()));
+    TRY(cbor::Value value, cbor::decode(*bytes));
     return plain_json(value);
   };
   json::Value manifest;
@@ -228,12 +250,28 @@ void Service::create_world(Request request, Respond respond) {
   request.body.clear();
   put_then(std::move(request), std::move(blobs), [this, body = encode(*plan), respond = std::move(respond)](Request r, Result<void> ready) mutable {
     if (!ready) return respond(refuse(ready.error()));
-    submit(r, "create", std::move(body), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 201, std::move(answer)); });
+    submit(r, "create", std::move(body), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_accepted(std::move(respond), std::move(answer)); });
   });
 }
 
+// A new world: what the program says of it, and what the peer says of something accepted.
+void Service::answer_accepted(Respond respond, Result<Answer> answer) {
+  if (answer) {
+    const std::string offset = std::to_string(answer->seq);
+    answer->body.pop_back();
+    answer->body += ",\"submission_id\":\"" + offset + "\",\"submission_offset\":" + offset + ",\"effective_partition\":0}";
+  }
+  answer_json(std::move(respond), 201, std::move(answer));
+}
+
 void Service::checkpoint(Request request, Respond respond) {
-  submit(request, "snapshot", request.params.at(0), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 200, std::move(answer)); });
+  submit(request, "snapshot", request.params.at(0), [this, request, respond = std::move(respond)](Result<Answer> answer) mutable {
+    auto taken = answer ? json::parse(answer->body) : Result<json::Value>(fail(answer.error()));
+    auto page = taken ? world_page(request) : Result<json::Value>(fail(taken.error()));
+    if (!page) return respond(refuse(page.error()));
+    for (const json::Member& m : taken->object()) page->object().set(m.name, m.value);
+    respond(wire::json_response(200, json::print(*page)));
+  });
 }
 
 void Service::compact(Request request, Respond respond) {
@@ -247,14 +285,36 @@ void Service::compact(Request request, Respond respond) {
   submit(request, "compact", std::move(bytes), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 200, std::move(answer)); });
 }
 
-Result<ForkWorld> Service::plan_fork(const Request& request) const {
+// The height of a snapshot by {"kind": "active_baseline" | "by_height" | "by_ref", ...}.
+Result<uint64_t> Service::snapshot_named(const Sight& s, const json::Value& which) const {
+  TRY(std::string kind, choice_field(which, "kind", {"active_baseline", "by_height", "by_ref"}));
+  if (kind == "active_baseline") return s.world.snapshot_height;
+  TRY(std::optional<uint64_t> height, number_field(which, "height"));
+  TRY(std::string ref, text_field(which, "snapshot_ref"));
+  std::optional<uint64_t> found;
+  TRY_OK(scan_pointers(s.look, s.place, "s", {}, [&](uint64_t at) {
+    auto payload = kind == "by_ref" ? record_at(s.look, s.place, at) : Result<std::optional<Bytes>>(std::nullopt);
+    auto record = payload && *payload ? cbor::decode(**payload) : Result<cbor::Value>(cbor::Value());
+    if (kind == "by_height" ? at == height : record && !ref.empty() && record->text_or("snapshot_ref") == ref) found = at;
+    return !found;
+  }));
+  if (!found) return fail(Code::not_found, "not_found", "world '" + s.world.id + "' has no snapshot " + (kind == "by_ref" ? "'" + ref + "'" : "at height " + std::to_string(height.value_or(0))));
+  return *found;
+}
+
+Result<ForkWorld> Service::plan_fork(const Request& request) {
   TRY(Sight s, sight(request));
   TRY(json::Value body, body_of(request));
   ForkWorld out;
   out.source = s.world.id;
   TRY(out.world, text_field(body, body.find("world_id") ? "world_id" : "new_world_id"));
+  if (out.world.empty()) out.world = fresh_id("world");
   if (!is_world_id(out.world)) return fail(Code::invalid, "invalid_request", "fork wants {\"world_id\": a new id, \"height\": where}");
   TRY(std::optional<uint64_t> height, number_field(body, "height"));
+  if (const json::Value* snapshot = body.find("src_snapshot"); snapshot && !snapshot->is_null()) {
+    TRY(uint64_t at, snapshot_named(s, *snapshot));
+    height = at + 1;  // with its own record
+  }
   out.until = height.value_or(s.head.height);
   if (out.until < 2 || out.until > s.head.height)
     return fail(Code::invalid, "invalid_request", "height " + std::to_string(out.until) + " is outside the journal of world '" + out.source + "', which reaches from 2 to " + std::to_string(s.head.height));
@@ -295,7 +355,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) const {
 void Service::fork_world(Request request, Respond respond) {
   auto plan = plan_fork(request);
   if (!plan) return respond(refuse(plan.error()));
-  submit(request, "fork", encode(*plan), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 201, std::move(answer)); });
+  submit(request, "fork", encode(*plan), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_accepted(std::move(respond), std::move(answer)); });
 }
 
 }  // namespace pawl::worlds

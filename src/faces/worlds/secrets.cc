@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "faces/worlds/service.h"
+#include "json/text.h"
 
 namespace pawl::worlds {
 namespace {
@@ -58,18 +59,27 @@ Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed) {
 }
 
 Result<Bytes> Service::reveal(const std::string& tenant, const SecretDef& secret, uint64_t version) const {
+  auto from_environment = [&](const std::string& variable) -> Result<Bytes> {
+    auto found = options_.environment ? options_.environment(variable) : std::nullopt;
+    if (!found) return fail(Code::not_found, "secret.resolve_error", "secret '" + secret.name + "' is bound to env:" + variable + ", which is not set");
+    return *found;
+  };
   Bytes value;
   if (secret.binding_id.starts_with("env:")) {
-    auto found = options_.environment ? options_.environment(secret.binding_id.substr(4)) : std::nullopt;
-    if (!found) return fail(Code::not_found, "secret.resolve_error", "secret '" + secret.name + "' is bound to " + secret.binding_id + ", which is not set");
-    value = *found;
+    TRY(value, from_environment(secret.binding_id.substr(4)));
   } else {
     TRY(Cell cell, door_.read(secret_key(tenant, secret.binding_id)));
     if (!cell.exists()) return fail(Code::not_found, "secret.resolve_error", "secret '" + secret.name + "' is bound to '" + secret.binding_id + "', which has no value: POST it to /v1/secrets/bindings/" + secret.binding_id + "/versions");
     TRY(Secret stored, decode_secret(cell.value()));
-    const size_t at = version == 0 ? stored.versions.size() : version;
-    if (at == 0 || at > stored.versions.size()) return fail(Code::not_found, "secret.resolve_error", "secret '" + secret.name + "' has no version " + std::to_string(version));
-    TRY(value, open_secret(options_.secret_key, secret.binding_id, stored.versions[at - 1].second));
+    auto info = json::parse(stored.info.empty() ? BytesView("{}") : BytesView(stored.info));
+    if (info && info->string_or("status") == "disabled") return fail(Code::conflict, "secret.resolve_error", "secret '" + secret.name + "' is bound to '" + secret.binding_id + "', which is disabled");
+    if (info && info->string_or("source_kind") == "worker_env") {
+      TRY(value, from_environment(std::string(info->string_or("env_var"))));
+    } else {
+      const size_t at = version == 0 ? stored.versions.size() : version;
+      if (at == 0 || at > stored.versions.size()) return fail(Code::not_found, "secret.resolve_error", "secret '" + secret.name + "' has no version " + std::to_string(version));
+      TRY(value, open_secret(options_.secret_key, secret.binding_id, stored.versions[at - 1].second));
+    }
   }
   if (!secret.expected_digest.empty() && hash_text(sha256(value)) != secret.expected_digest)
     return fail(Code::conflict, "secret.resolve_error", "the value of secret '" + secret.name + "' has not the digest that the manifest expects");

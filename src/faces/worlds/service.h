@@ -21,6 +21,7 @@ struct FaceOptions {
   // The value of an environment variable, for bindings env:NAME; nothing when it is not set.
   std::function<std::optional<std::string>(const std::string& name)> environment{};
   wasm::Limits limits{};  // of new worlds that do not say
+  std::string version{};  // of the server
 };
 
 class Service {
@@ -77,7 +78,10 @@ class Service {
   void checkpoint(Request, Respond);
   void compact(Request, Respond);
   void fork_world(Request, Respond);
-  Result<ForkWorld> plan_fork(const Request& request) const;
+  Result<ForkWorld> plan_fork(const Request& request);
+  Result<uint64_t> snapshot_named(const Sight& sight, const json::Value& which) const;
+  Result<json::Value> world_page(const Request& request) const;
+  void answer_accepted(Respond respond, Result<Answer> answer);
   Result<CreateWorld> plan_world(const Request& request, std::vector<Bytes>& blobs);
   Result<std::map<std::string, std::string>> take_modules(const json::Value& body, std::vector<Bytes>& blobs) const;
   Result<Loaded> load_stored(const std::string& tenant, const json::Value& body) const;
@@ -87,14 +91,17 @@ class Service {
   void send_event(Request, Respond);
   void send_receipt(Request, Respond);
   void send_frame(Request, Respond);
+  Result<SendEvent> parse_event(const Doorstep& at, const json::Value& body) const;
+  Result<SendEvents> parse_events(const Doorstep& at, const json::Array& list) const;
+  bool once_known(const Place& place, BytesView intent) const;
+
+  // routes_governance.cc
   void govern(Request, Respond);
   Result<json::Value> get_command(const Request&);
   Result<json::Value> list_proposals(const Request&);
-  Result<SendEvent> parse_event(const Doorstep& at, const json::Value& body) const;
   Result<Govern> parse_govern(const Doorstep& at, const Request& request, const json::Value& body);
+  Result<Bytes> patch_text(const std::string& tenant, const json::Value& patch) const;
   Result<Doorstep> proposed(Doorstep at, uint64_t proposal) const;
-  Result<SendEvents> parse_events(const Doorstep& at, const json::Array& list) const;
-  bool once_known(const Place& place, BytesView intent) const;
 
   // routes_state.cc
   Result<json::Value> get_state(const Request&);
@@ -108,12 +115,18 @@ class Service {
   Result<json::Value> diagnose(const Request&);
 
   // routes_store.cc
+  Result<Bytes> stored_blob(const std::string& tenant, BytesView digest) const;
   void put_blob(Request, Respond);
   void get_blob(Request, Respond);
   void collect(Request, Respond);
   Result<json::Value> list_secrets(const Request&);
   Result<json::Value> get_secret(const Request&);
   Result<json::Value> get_secret_version(const Request&);
+  Result<json::Value> list_secret_versions(const Request&);
+  Result<Secret> secret_of(const Request& request) const;
+  Result<PutSecret> parse_secret(const Request& request) const;
+  json::Value secret_json(const Secret& secret) const;
+  json::Value version_json(const Secret& secret, size_t number) const;
   void put_secret(Request, Respond);
   void delete_secret(Request, Respond);
 

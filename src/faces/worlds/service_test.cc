@@ -9,25 +9,11 @@ namespace {
 
 using cbor::Value;
 
-struct Service_ : testing::Test {
-  json::Value get(const std::string& path, int status = 200) { return call("GET", path, {}, status); }
-  json::Value post(const std::string& path, const std::string& body, int status) { return call("POST", path, body, status); }
-  json::Value call(const std::string& method, const std::string& path, const std::string& body, int status) {
-    auto r = stage.http(method, path, body);
-    EXPECT_EQ(r.status, status) << method << " " << path << ": " << r.body;
-    auto parsed = json::parse(r.body);
-    return parsed ? *parsed : json::Value();
-  }
-  void make() { post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 201); }
-  json::Value event(const std::string& id, const std::string& more = {}) { return post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":")" + id + "\"" + more + "}}", 202); }
-  json::Value event_with(const std::string& id, const StepOutput& out) { return event(id, R"(,"out":")" + base64(encode_output(out)) + "\""); }
-  Stage stage;
-};
-using Http = Service_;
+using Http = Served;
 
 TEST_F(Http, a_world_is_made_listed_and_looked_at) {
   make();
-  EXPECT_EQ(get("/v1/worlds").find("worlds")->array().size(), 1u);
+  EXPECT_EQ(get("/v1/worlds").array().size(), 1u);
   EXPECT_EQ(get("/v1/worlds/w").find("height")->as_int64(), 2);
   EXPECT_EQ(get("/v1/worlds/none", 404).string_or("code"), "not_found");
   EXPECT_EQ(post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 409).string_or("code"), "conflict");
@@ -91,7 +77,7 @@ TEST_F(Http, a_member_of_the_wrong_type_is_refused_and_never_passed_over) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}}));
   const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash")), intent = hash_text(stage.pending("w")[0].intent);
-  post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[]}})", 202);
+  post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[]}})", 200);
   const std::string air = json::print(test_air()), settle = R"({"intent_hash":")" + intent + R"(","payload":{"code":0},)";
   const std::string send = R"({"schema":"t/Do@1","value":{"id":"a"},)";
   const std::pair<std::string, std::string> wrong[] = {
@@ -112,7 +98,7 @@ TEST_F(Http, a_member_of_the_wrong_type_is_refused_and_never_passed_over) {
   };
   for (const auto& [path, body] : wrong) EXPECT_EQ(post(path, body, 400).string_or("code"), "invalid_request") << path << " " << body;
   EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 5);
-  EXPECT_EQ(get("/v1/worlds").find("worlds")->array().size(), 1u);
+  EXPECT_EQ(get("/v1/worlds").array().size(), 1u);
 }
 
 TEST_F(Http, an_error_receipt_may_say_nothing_and_a_submission_is_one_event) {
@@ -150,9 +136,9 @@ TEST_F(Http, seed_events_are_of_the_schemas_that_a_proposal_brings) {
   make();
   const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
   const std::string type = R"({"record":{"raw":{"bytes":{}}}})";
-  post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[{"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"t/Raw@1","type":)" + type + "}}}]}}", 202);
+  post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[{"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"t/Raw@1","type":)" + type + "}}}]}}", 200);
   EXPECT_EQ(post("/v1/worlds/w/governance/shadow", R"({"proposal_id":0,"seed_events":[{"schema":"t/Raw@1","value":{"raw":"***"}}]})", 400).string_or("code"), "manifest.error");
-  auto shadowed = post("/v1/worlds/w/governance/shadow", R"({"proposal_id":0,"seed_events":[{"schema":"t/Raw@1","value":{"raw":"aGk="}}]})", 202);
+  auto shadowed = post("/v1/worlds/w/governance/shadow", R"({"proposal_id":0,"seed_events":[{"schema":"t/Raw@1","value":{"raw":"aGk="}}]})", 200);
   EXPECT_EQ(shadowed.find("result")->find("seed_errors"), nullptr);
 }
 
@@ -243,10 +229,10 @@ TEST_F(Http, states_are_read_exactly_at_a_snapshot) {
 TEST_F(Http, governance_is_a_command_whose_outcome_can_be_polled) {
   make();
   const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
-  auto proposed = post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[]},"description":"d"})", 202);
+  auto proposed = post("/v1/worlds/w/governance/propose", R"({"patch":{"base_manifest_hash":")" + hash + R"(","patches":[]},"description":"d"})", 200);
   EXPECT_EQ(proposed.string_or("status"), "succeeded");
   EXPECT_EQ(get(std::string(proposed.string_or("poll_url"))), proposed);
-  auto early = post("/v1/worlds/w/governance/apply", R"({"proposal_id":0})", 202);
+  auto early = post("/v1/worlds/w/governance/apply", R"({"proposal_id":0})", 200);
   EXPECT_EQ(early.string_or("status"), "failed");
   EXPECT_EQ(early.find("error")->string_or("code"), "governance.proposal_state");
   EXPECT_EQ(get("/v1/worlds/w/governance").find("proposals")->array().size(), 1u);
@@ -271,7 +257,7 @@ TEST_F(Http, what_is_no_utf8_is_not_sent_back_as_it_is) {
 TEST_F(Http, secrets_rest_sealed_and_only_an_executor_sees_them) {
   EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 503).string_or("code"), "secret.resolver_missing");
   stage.face = std::make_unique<Face>(stage, stage, stage.program->worlds, FaceOptions{.secret_key = Bytes(32, 'k'), .environment = [](const std::string& n) { return n == "TOKEN" ? std::optional<std::string>("t0ken") : std::nullopt; }});
-  EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 201).find("version")->as_int64(), 1);
+  EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 200).find("version")->as_int64(), 1);
   EXPECT_EQ(get("/v1/secrets/bindings/db").find("latest_version")->as_int64(), 1);
   ASSERT_TRUE(stage.look().scan("", [&](BytesView, const Cell& cell) {
     EXPECT_EQ(cell.value().find("s3cret"), BytesView::npos);
@@ -288,7 +274,8 @@ TEST_F(Http, secrets_rest_sealed_and_only_an_executor_sees_them) {
   const Value params = cbor::Map{{"auth", cbor::Map{{"$tag", "secret"}, {"$value", cbor::Map{{"alias", "a/b"}, {"version", 1}}}}}};
   EXPECT_EQ(stage.face->service().inject_secrets({"t", "w"}, with, params)->text_or("auth"), "s3cret");
   EXPECT_FALSE(stage.face->service().inject_secrets({"t", "w"}, *loaded, params));
-  EXPECT_EQ(call("DELETE", "/v1/secrets/bindings/db", "", 200).string_or("status"), "deleted");
+  EXPECT_EQ(call("DELETE", "/v1/secrets/bindings/db", "", 200).string_or("binding_id"), "db");
+  EXPECT_EQ(call("DELETE", "/v1/secrets/bindings/db", "", 404).string_or("code"), "not_found");
 }
 
 struct Canned final : HttpClient {

@@ -2,6 +2,8 @@
 // A world driven by hand: a kernel on memory stores, the worlds program with scripted native modules,
 // and a door that answers at once. Effects are collected; those to cells are delivered.
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -118,5 +120,21 @@ Bytes key_of(const std::string& id);
 StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects = {}, std::vector<Event> events = {});
 Emitted timer(uint64_t at, std::optional<Bytes> key = {});
 Event event_to(const std::string& schema, const std::string& id, const std::optional<StepOutput>& out = {});
+
+// The routes of a world, as a client has them.
+struct Served : testing::Test {
+  json::Value get(const std::string& path, int status = 200) { return call("GET", path, {}, status); }
+  json::Value post(const std::string& path, const std::string& body, int status) { return call("POST", path, body, status); }
+  json::Value call(const std::string& method, const std::string& path, const std::string& body, int status) {
+    auto r = stage.http(method, path, body);
+    EXPECT_EQ(r.status, status) << method << " " << path << ": " << r.body;
+    auto parsed = json::parse(r.body);
+    return parsed ? *parsed : json::Value();
+  }
+  void make() { post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 201); }
+  json::Value event(const std::string& id, const std::string& more = {}) { return post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":")" + id + "\"" + more + "}}", 202); }
+  json::Value event_with(const std::string& id, const StepOutput& out) { return event(id, R"(,"out":")" + base64(encode_output(out)) + "\""); }
+  Stage stage;
+};
 
 }  // namespace pawl::worlds

@@ -1,0 +1,135 @@
+#include "faces/worlds/peer_forms.h"
+
+#include <algorithm>
+
+#include "faces/worlds/air/normalize.h"
+#include "faces/worlds/records.h"
+#include "faces/worlds/service.h"
+
+namespace pawl::worlds {
+namespace {
+
+std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "invalid_request", std::move(why)); }
+
+template <class List>
+std::optional<Bytes> octets_of(const List& list) {
+  Bytes out;
+  out.reserve(list.size());
+  for (const auto& item : list) {
+    auto byte = item.as_uint64();
+    if (!byte || *byte > 255) return std::nullopt;
+    out.push_back(static_cast<char>(*byte));
+  }
+  return out;
+}
+
+}  // namespace
+
+json::Value octets_json(BytesView bytes) {
+  json::Array out;
+  out.reserve(bytes.size());
+  for (char c : bytes) out.push_back(json::Value(uint64_t{static_cast<unsigned char>(c)}));
+  return json::Value(std::move(out));
+}
+
+json::Value record_value_json(const cbor::Value& value) {
+  if (value.is_bytes()) return octets_json(value.bytes());
+  if (value.is_array()) {
+    json::Array out;
+    for (const cbor::Value& item : value.array()) out.push_back(record_value_json(item));
+    return json::Value(std::move(out));
+  }
+  if (!value.is_map()) return plain_json(value);
+  json::Object out;
+  for (const auto& [key, item] : value.map()) out.add(key.is_text() ? key.text() : "?", record_value_json(item));
+  return json::Value(std::move(out));
+}
+
+Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_view name) {
+  const json::Value* v = body.find(name);
+  if (!v || v->is_null()) return std::optional<Bytes>();
+  if (v->is_string()) {
+    TRY(Bytes bytes, unbase64(v->string()));
+    return std::optional<Bytes>(std::move(bytes));
+  }
+  auto bytes = v->is_array() ? octets_of(v->array()) : std::nullopt;
+  if (!bytes) return bad("'" + std::string(name) + "' is base64 text, or a list of numbers from 0 to 255");
+  return bytes;
+}
+
+bool is_payload_envelope(const json::Value& value) {
+  if (!value.is_object() || !(value.find("inline_cbor") || value.find("cbor_ref"))) return false;
+  return std::all_of(value.object().begin(), value.object().end(), [](const json::Member& m) {
+    return m.name == "inline_cbor" || m.name == "cbor_ref" || m.name == "cbor_size" || m.name == "cbor_sha256";
+  });
+}
+
+Result<Bytes> open_payload(const json::Value& envelope, const FindBlob& blob) {
+  TRY(std::optional<Bytes> given, bytes_field(envelope, "inline_cbor"));
+  TRY(std::string ref, text_field(envelope, "cbor_ref"));
+  if (given.has_value() != ref.empty()) return bad("a payload has inline_cbor, or cbor_ref with cbor_size and cbor_sha256");
+  if (given) return *std::move(given);
+  TRY(Bytes digest, parse_hash(ref));
+  return blob(digest);
+}
+
+json::Value payload_envelope(BytesView cbor) { return json::object({{"inline_cbor", octets_json(cbor)}}); }
+
+std::string arm_of(std::string_view tag) {
+  std::string out;
+  for (char c : tag) {
+    const bool large = c >= 'A' && c <= 'Z';
+    if (large && !out.empty()) out += '_';
+    out += large ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
+Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob) {
+  const std::string arm = arm_of(input.text_or("$tag"));
+  const cbor::Value* value = input.find("$value");
+  if (value && (arm == "hash" || arm == "patch_blob_ref")) {
+    TRY(Bytes digest, parse_hash(arm == "hash" && value->is_text() ? value->text() : std::string(value->text_or("blob_ref"))));
+    TRY(Bytes bytes, blob(digest));
+    return PatchInput{std::move(bytes), arm == "patch_blob_ref" && value->text_or("format").find("json") != std::string_view::npos};
+  }
+  auto bytes = value && value->is_bytes() ? std::optional<Bytes>(value->bytes()) : value && value->is_array() ? octets_of(value->array()) : std::nullopt;
+  if (!bytes || (arm != "patch_cbor" && arm != "patch_doc_json")) return fail(Code::invalid, "effect.manager", "effect manager error: the patch has no value");
+  return PatchInput{*std::move(bytes), arm == "patch_doc_json"};
+}
+
+json::Value runtime_json(const World& w, const Head& h) {
+  return json::object({{"world_id", w.id}, {"universe_id", kUniverse}, {"created_at_ns", static_cast<int64_t>(w.created)}, {"manifest_hash", w.manifest_hash},
+                       {"active_baseline_height", w.snapshot_height}, {"notify_counter", h.height}, {"has_pending_inbox", h.queued > 0},
+                       {"has_pending_effects", h.inflight > 0}, {"has_pending_maintenance", false}});
+}
+
+Result<json::Value> baseline_json(const Look& look, const Place& place, const World& w) {
+  TRY(std::optional<Bytes> payload, record_at(look, place, w.snapshot_height));
+  auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
+  const cbor::Value* logical = record ? record->find("logical_time_ns") : nullptr;
+  return json::object({{"snapshot_ref", w.snapshot_ref}, {"height", w.snapshot_height}, {"universe_id", kUniverse}, {"logical_time_ns", logical ? plain_json(*logical) : json::Value(uint64_t{0})},
+                       {"receipt_horizon_height", w.snapshot_height}, {"manifest_hash", record ? json::Value(record->text_or("manifest_hash", w.manifest_hash)) : json::Value(w.manifest_hash)}});
+}
+
+json::Value summary_json(const Manifest& m) {
+  json::Array routes;
+  for (const Subscription& s : m.subscriptions) {
+    json::Object route;
+    route.add("event", s.event);
+    route.add("workflow", s.workflow);
+    if (s.key_field) route.add("key_field", *s.key_field);
+    routes.push_back(json::Value(std::move(route)));
+  }
+  return json::object({{"schema_count", uint64_t{m.schemas.size()}}, {"module_count", uint64_t{m.modules.size()}}, {"workflow_count", uint64_t{m.workflows.size()}},
+                       {"effect_count", uint64_t{m.effects.size()}}, {"secret_count", uint64_t{m.secrets.size()}},
+                       {"routing_subscription_count", uint64_t{m.subscriptions.size()}}, {"routes", json::Value(std::move(routes))}});
+}
+
+json::Value cell_json(const Head& head, const std::string& workflow, BytesView key, const Instance& i) {
+  return json::object({{"journal_head", head.height}, {"workflow", workflow}, {"key_b64", base64(key)}, {"key", bytes_json(Bytes(key))}, {"key_hash", octets_json(view(sha256(key)))},
+                       {"key_bytes", octets_json(key)}, {"state_hash", hash_text(sha256(*i.state))}, {"size", uint64_t{i.state->size()}}, {"last_active_ns", i.last_seq},
+                       {"status", name_of(i.status)}, {"inflight_intents", uint64_t{i.inflight.size()}}});
+}
+
+}  // namespace pawl::worlds
