@@ -278,6 +278,65 @@ def commands(s):
     check(early.returncode == 1 and json.loads(early.stdout)['error']['code'] == 'governance.proposal_state', f'a command that came to nothing fails: {early}')
 
 
+def following(s):
+    """The next records when they come: a long poll, Server-Sent Events, the command."""
+    w = World(s, 'followed')
+    status, found = w.call('GET', '/journal/wait?from=0&timeout_ms=1&limit=10')
+    check(status == 200 and [e['kind'] for e in found['entries']] == ['manifest', 'snapshot'] and not found['timed_out'] and found['next_from'] == 2, f'what is there is given at once: {found}')
+    begin = time.monotonic()
+    found = w.call('GET', '/journal/wait?timeout_ms=100')[1]
+    check(found['timed_out'] and found['entries'] == [] and found['next_from'] == 2 and time.monotonic() - begin >= 0.09, f'a wait ends with nothing: {found}')
+    told = []
+    waiting = [threading.Thread(target=lambda q=q: told.append(w.call('GET', '/journal/wait?from=2&timeout_ms=20000' + q)[1])) for q in ('', '&kind=effect_intent&kind=custom')]
+    for t in waiting:
+        t.start()
+    time.sleep(0.1)
+    w.tell('a')
+    waiting[0].join(5)
+    check(len(told) == 1 and told[0]['entries'][0]['seq'] == 2, f'a wait is woken by a record: {told}')
+    w.tell('b', [('w/charge@1', {'amount': 1, 'token': {'literal': 'x'}})])
+    waiting[1].join(5)
+    check(len(told) == 2 and [e['kind'] for e in told[1]['entries']] == ['effect_intent'], f'records of other kinds do not end a wait: {told[1:]}')
+
+    def events(headers, path, count):
+        conn = http.client.HTTPConnection(s.http, timeout=10)
+        conn.request('GET', w.path + '/journal/stream' + path, headers=headers)
+        reply, text = conn.getresponse(), b''
+        check(reply.status == 200 and reply.getheader('Content-Type') == 'text/event-stream', f'a stream begins: {reply.status}')
+        while text.count(b'event: ') < count:
+            text += reply.read1(65536)
+        conn.close()
+        return text.decode()
+
+    text = events({}, '?from=0&limit=1', 4)
+    check(text.startswith('event: journal_record\nid: 0\n') and 'event: world_head\nid: 0\n' in text and '"next_from":1' in text, f'records and heads: {text[:300]}')
+    text = events({'Last-Event-ID': '2'}, '', 1)
+    check(text.startswith('event: journal_record\nid: 3\n'), f'a stream goes on after the last event: {text[:200]}')
+    late = threading.Timer(0.2, lambda: w.tell('c'))
+    late.start()
+    text = events({}, '?kind=domain_event', 2)
+    check('"seq":5' in text and text.count('journal_record') == 1, f'a stream without a height begins now: {text[:200]}')
+    late.join()
+    for path in ('/journal/wait?from=x', '/journal/wait?timeout_ms=soon', '/journal/stream?limit=-1'):
+        check(w.call('GET', path)[0] == 400, f'{path} is refused')
+    check(live.call(s.base, 'GET', '/v1/worlds/none/journal/wait')[0] == 404, 'a world that is not there')
+    follow = subprocess.Popen([live.PAWL, 'world', 'journal', 'followed', '--follow', '--from', '0', '--server', s.http], stdout=subprocess.PIPE, text=True)
+    seen = [json.loads(follow.stdout.readline())['seq'] for _ in range(6)]
+    w.tell('d')
+    seen.append(json.loads(follow.stdout.readline())['seq'])
+    follow.kill()
+    follow.wait()
+    check(seen == list(range(7)), f'pawl world journal --follow: {seen}')
+    # Who waits does not hold up the stop.
+    last = threading.Thread(target=lambda: told.append(w.call('GET', '/journal/wait?timeout_ms=60000')[1]))
+    last.start()
+    time.sleep(0.2)
+    begin = time.monotonic()
+    check(s.stop() == 0 and time.monotonic() - begin < 5, 'a server with waiters stops at once')
+    last.join(5)
+    check(len(told) == 3 and told[2]['timed_out'], f'and answers them: {told[2:]}')
+
+
 def killed_between_records():
     """Writers and executors go on until the server dies; what was acknowledged is there, and the journal is whole."""
     said, settled, lost = {}, set(), []
@@ -436,6 +495,7 @@ def main():
             return 1 if problems else 0
         workspaces(s)
         commands(s)
+        following(s)
     requests_go_out_and_come_back(peer)
     open_work_is_offered_again(peer)
     killed_between_records()

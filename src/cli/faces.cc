@@ -153,6 +153,9 @@ std::vector<grpc::Service*> Faces::services() {
 
 Result<void> Faces::start() { return all_->entities->start(); }
 
-void Faces::stop() { all_->entities->stop(); }
+void Faces::stop() {
+  all_->entities->stop();
+  all_->worlds->stop();
+}
 
 }  // namespace pawl::cli

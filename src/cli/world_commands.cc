@@ -79,9 +79,23 @@ static Result<int> world_state(const Args& args, std::string_view end) {
                                                query({{"key_b64", key_of(args)}, {"prefix_b64", args.get("prefix-b64")}, {"after_b64", args.get("after-b64")}, {"limit", args.get("limit")}})));
 }
 
+// A record a line, those that come too, until it is stopped.
+static Result<int> follow_journal(const Args& args, const std::string& path) {
+  TRY(auto client, client_of(args));
+  std::string from = args.get("from");
+  while (true) {
+    TRY(json::Value page, client->call("GET", path + "/journal/wait" + query({{"from", from}, {"limit", args.get("limit")}, {"kinds", args.get("kinds")}})));
+    if (const json::Value* entries = page.find("entries"); entries && entries->is_array())
+      for (const json::Value& entry : entries->array()) fmt::print("{}\n", json::print(entry));
+    std::fflush(stdout);
+    if (const json::Value* next = page.find("next_from")) from = json::print(*next);
+  }
+}
+
 static Result<int> world_journal(const Args& args) {
   TRY(std::string path, world_path(args));
-  return print_answer(args, "GET", path + "/journal" + query({{"from", args.get("from")}, {"limit", args.get("limit")}}));
+  if (args.has("follow")) return follow_journal(args, path);
+  return print_answer(args, "GET", path + "/journal" + query({{"from", args.get("from")}, {"limit", args.get("limit")}, {"kinds", args.get("kinds")}}));
 }
 
 static Result<int> world_trace(const Args& args, std::string_view which) {
@@ -170,14 +184,14 @@ std::vector<Command> world_commands() {
   const Flag event{"event", "HASH", "by event"}, schema{"schema", "NAME", "the last event of this schema"}, by{"by", "PATH", "where a member of it"},
       value{"value", "VALUE", "has this value"}, workflow{"workflow", "NAME", "a cell's own timeline, with --key"};
   return {
-      {"world list", "", "all worlds", {kServer, kToken}, [](const Args& a) { return print_answer(a, "GET", "/v1/worlds"); }},
+      {"world list", "", "worlds by id", {kServer, kToken, limit, {"after", "WORLD", "that follow this one"}}, [](const Args& a) { return print_answer(a, "GET", "/v1/worlds" + query({{"limit", a.get("limit")}, {"after", a.get("after")}})); }},
       {"world create", "FILE|WORLD", "a world from a document, or from definitions and modules",
        {kServer, kToken, {"air", "FILE", "the definitions"}, {"module", "NAME=FILE", "the WASM of a module"}}, world_create},
       {"world show", "WORLD", "manifest, height, snapshot", {kServer, kToken}, [](const Args& a) { return world_get(a, ""); }},
       {"world send", "WORLD FILE|SCHEMA [VALUE]", "send a domain event", {kServer, kToken}, world_send},
       {"world state", "WORLD WORKFLOW", "a cell's state", {kServer, kToken, key, named}, [](const Args& a) { return world_state(a, ""); }},
       {"world cells", "WORLD WORKFLOW", "the cells of a workflow", {kServer, kToken, {"prefix-b64", "PREFIX", "whose keys begin so"}, {"after-b64", "KEY", "that follow this one: next_after_b64 of a page"}, limit}, [](const Args& a) { return world_state(a, "/cells"); }},
-      {"world journal", "WORLD", "its records", {kServer, kToken, {"from", "HEIGHT", "from there"}, limit}, world_journal},
+      {"world journal", "WORLD", "its records", {kServer, kToken, {"from", "HEIGHT", "from there"}, limit, {"kinds", "A,B", "of these kinds"}, {"follow", "", "and those that come, a line each"}}, world_journal},
       {"world trace", "WORLD", "what followed from an event, or a cell's timeline", {kServer, kToken, event, schema, by, value, workflow, key, named, limit}, [](const Args& a) { return world_trace(a, "/trace"); }},
       {"world diagnose", "WORLD", "why it stands where it stands", {kServer, kToken, event, schema, by, value, workflow, key, named}, [](const Args& a) { return world_trace(a, "/diagnose"); }},
       {"world snapshot", "WORLD", "take a snapshot", {kServer, kToken}, [](const Args& a) -> Result<int> { TRY(std::string p, world_path(a)); json::Value none = json::Object{}; return print_answer(a, "POST", p + "/checkpoint", &none); }},

@@ -16,6 +16,7 @@ class Face {
   std::vector<wire::Dialect> dialects() const;
   Outbox& executors() { return executors_; }
   Service& service() { return service_; }
+  void stop() { service_.stop(); }
 
  private:
   Service service_;

@@ -23,6 +23,8 @@ std::vector<wire::Route> Service::routes() {
       {"GET", "/v1/worlds/{id}/diagnose", on(&Service::diagnose), "The cause of what a trace shows, with a hint."},
       {"GET", "/v1/worlds/{id}/journal/head", on(&Service::journal_head), "The journal's height."},
       {"GET", "/v1/worlds/{id}/journal", on(&Service::journal), "Records from a height."},
+      {"GET", "/v1/worlds/{id}/journal/wait", on(&Service::journal_wait), "The next records, when they come."},
+      {"GET", "/v1/worlds/{id}/journal/stream", on(&Service::journal_stream), "All records from a height on, as Server-Sent Events."},
       {"GET", "/v1/worlds/{id}/commands/{command}", on(&Service::get_command), "What a governance command came to."},
       {"GET", "/v1/worlds/{id}/state/{workflow...}", on(&Service::get_state), "A cell's state by key_b64; with /cells at the end, the cells."},
       {"GET", "/v1/worlds/{id}/workspace/resolve", on(&Service::workspace_resolve), "The root of a workspace's newest version, or of one by number."},

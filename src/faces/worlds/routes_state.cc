@@ -21,9 +21,6 @@ IndexStore reading(const Look& look, const std::string& tenant) {
           [](BytesView) -> Result<Bytes> { return fail(Code::internal, "store.error", "this store is read only"); }};
 }
 
-// Whether a list "a,b" names it; an empty one names all.
-bool listed(const std::string& names, std::string_view name) { return names.empty() || ("," + names + ",").find("," + std::string(name) + ",") != std::string::npos; }
-
 Result<Bytes> key_param(const wire::Request& request) {
   auto text = request.query_param("key_b64");
   if (!text) return Bytes();
@@ -109,24 +106,6 @@ Result<json::Value> Service::list_cells(const Sight& s, const Request& request, 
 Result<json::Value> Service::journal_head(const Request& request) {
   TRY(Sight s, sight(request));
   return json::object({{"journal_head", s.head.height}, {"next_seq", s.head.height}, {"retained_from", s.world.retained_from}, {"manifest_hash", s.world.manifest_hash}, {"meta", meta_json(s.world, s.head)}});
-}
-
-Result<json::Value> Service::journal(const Request& request) {
-  TRY(Sight s, sight(request));
-  TRY(uint64_t from, query_number(request, "from", s.world.retained_from, UINT64_MAX));
-  TRY(uint64_t limit, query_number(request, "limit", 100, kPage));
-  from = std::max(from, s.world.retained_from);
-  limit = std::max<uint64_t>(1, limit);
-  const std::string kinds = request.query_param("kinds").value_or("");
-  json::Array entries;
-  uint64_t next = from;
-  TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t seq, BytesView payload) {
-    json::Value entry = record_json(seq, payload);
-    if (listed(kinds, entry.string_or("kind"))) entries.push_back(std::move(entry));
-    next = seq + 1;
-    return entries.size() < limit;
-  }));
-  return json::object({{"from", from}, {"next_from", next}, {"next_seq", next}, {"head", s.head.height}, {"retained_from", s.world.retained_from}, {"entries", json::Value(std::move(entries))}});
 }
 
 }  // namespace pawl::worlds

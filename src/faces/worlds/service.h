@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "faces/worlds/followers.h"
 #include "faces/worlds/program.h"
 #include "faces/worlds/reads.h"
 #include "kernel/door.h"
@@ -36,6 +37,20 @@ class Service {
   Result<cbor::Value> inject_secrets(const Place& place, const Loaded& loaded, cbor::Value params) const;
   Result<std::shared_ptr<const Loaded>> loaded(const Place& place) const;
   Door& door() const { return door_; }
+  void stop() { followers_.stop(); }  // who waits for records is answered
+
+  // Records of a world that somebody wants, and what there is.
+  struct Asked {
+    Place place{};
+    std::optional<uint64_t> from{};  // nothing: those that come
+    uint64_t limit = 0;
+    std::vector<std::string> kinds{};
+  };
+  struct Records {
+    uint64_t from = 0, next = 0, head = 0, retained_from = 0;
+    bool gap = false;  // the first that was wanted is not kept any more
+    json::Array entries{};
+  };
   const FaceOptions& options() const { return options_; }
 
  private:
@@ -107,7 +122,13 @@ class Service {
   Result<json::Value> get_state(const Request&);
   Result<json::Value> list_cells(const Sight& sight, const Request& request, const std::string& workflow);
   Result<json::Value> journal_head(const Request&);
+
+  // routes_journal.cc
   Result<json::Value> journal(const Request&);
+  void journal_wait(Request, Respond);
+  void journal_stream(Request, Respond);
+  Result<Asked> asked_of(const Request& request) const;
+  Result<Records> records_from(const Asked& asked) const;
 
   // routes_trace.cc
   Result<json::Value> trace(const Request&);
@@ -151,6 +172,7 @@ class Service {
   const WorldsProgram& program_;
   FaceOptions options_;
   std::atomic<uint64_t> made_{0};
+  Followers followers_{door_};
 };
 
 Result<json::Value> body_of(const wire::Request& request);

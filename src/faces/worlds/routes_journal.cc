@@ -1,0 +1,151 @@
+// A world's records: a page of them, the next ones when they come, or all from now on as Server-Sent Events.
+
+#include "faces/worlds/service.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+namespace {
+
+using Clock = Followers::Clock;
+
+constexpr uint64_t kPage = 1000;
+constexpr uint64_t kLooked = 10'000;  // records that one page looks at, whatever it is asked for
+constexpr uint64_t kLongestWait = 60'000;
+constexpr std::chrono::seconds kSignOfLife{15};
+// A reader this far behind is told no more until it has read.
+constexpr size_t kBehind = 256 * 1024;
+constexpr std::chrono::milliseconds kComeBack{20};
+
+// Kinds by kind= again and again, or as kinds=a,b; none: all.
+std::vector<std::string> kinds_of(const wire::Request& request) {
+  std::vector<std::string> out = request.query_params("kind");
+  const std::string list = request.query_param("kinds").value_or("");
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    if (end > at) out.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string sse(std::string_view event, std::optional<uint64_t> id, const json::Value& data) {
+  std::string out = "event: " + std::string(event) + "\n";
+  if (id) out += "id: " + std::to_string(*id) + "\n";
+  return out + "data: " + json::print(data) + "\n\n";
+}
+
+}  // namespace
+
+Result<Service::Asked> Service::asked_of(const Request& request) const {
+  Asked out;
+  out.place = {request.caller.tenant, request.params.at(0)};
+  TRY(out.limit, query_number(request, "limit", 100, kPage));
+  out.limit = std::max<uint64_t>(1, out.limit);
+  out.kinds = kinds_of(request);
+  if (request.query_param("from")) {
+    TRY(out.from, query_number(request, "from", 0, UINT64_MAX));
+  }
+  return out;
+}
+
+Result<Service::Records> Service::records_from(const Asked& asked) const {
+  Request named;
+  named.caller.tenant = asked.place.tenant;
+  named.params = {asked.place.world};
+  TRY(Sight s, sight(named));
+  Records out;
+  out.head = s.head.height;
+  out.retained_from = s.world.retained_from;
+  out.gap = asked.from && *asked.from < out.retained_from;
+  out.next = out.from = std::max(asked.from.value_or(out.head), out.retained_from);
+  uint64_t looked = 0;
+  TRY_OK(scan_records(s.look, s.place, out.from, [&](uint64_t seq, BytesView payload) {
+    json::Value entry = record_json(seq, payload);
+    if (asked.kinds.empty() || std::find(asked.kinds.begin(), asked.kinds.end(), entry.string_or("kind")) != asked.kinds.end()) out.entries.push_back(std::move(entry));
+    out.next = seq + 1;
+    return out.entries.size() < asked.limit && ++looked < kLooked;
+  }));
+  return out;
+}
+
+Result<json::Value> Service::journal(const Request& request) {
+  TRY(Asked asked, asked_of(request));
+  if (!asked.from) asked.from = 0;
+  TRY(Records found, records_from(asked));
+  return json::object({{"from", found.from}, {"next_from", found.next}, {"next_seq", found.next}, {"head", found.head}, {"retained_from", found.retained_from},
+                       {"entries", json::Value(std::move(found.entries))}});
+}
+
+// Answers when there are records, or when the time is over.
+void Service::journal_wait(Request request, Respond respond) {
+  auto asked = asked_of(request);
+  auto timeout = asked ? query_number(request, "timeout_ms", 30'000, kLongestWait) : Result<uint64_t>(fail(asked.error()));
+  auto first = timeout ? records_from(*asked) : Result<Records>(fail(timeout.error()));
+  if (!first) return respond(refuse(first.error()));
+  const auto until = Clock::now() + std::chrono::milliseconds(*timeout);
+  const std::optional<uint64_t> requested = asked->from;
+  const uint64_t began = first->from;
+  asked->from = began;
+  followers_.add(asked->place, [this, asked = *asked, requested, began, gap = first->gap, until, respond = std::move(respond)](bool over) mutable -> std::optional<Clock::time_point> {
+    auto found = records_from(asked);
+    if (!found) return respond(refuse(found.error())), std::nullopt;
+    const bool late = over || Clock::now() >= until;
+    gap = gap || found->gap;
+    if (found->entries.empty() && !gap && !late) {
+      // What was looked at and is of other kinds need not be looked at again.
+      asked.from = found->next;
+      return found->next < found->head ? Clock::now() : until;
+    }
+    respond(wire::json_response(200, json::print(json::object({{"world_id", asked.place.world}, {"requested_from", requested ? json::Value(*requested) : json::Value()}, {"from", began},
+                                                               {"next_from", found->next}, {"head", found->head}, {"retained_from", found->retained_from}, {"gap", gap},
+                                                               {"timed_out", found->entries.empty() && !gap}, {"entries", json::Value(std::move(found->entries))}}))));
+    return std::nullopt;
+  });
+}
+
+static std::string told(const std::string& world, const Service::Asked& asked, const Service::Records& found) {
+  std::string out;
+  if (found.gap) out += sse("gap", {}, json::object({{"world_id", world}, {"requested_from", *asked.from}, {"retained_from", found.retained_from}, {"next_from", found.next}}));
+  for (const json::Value& entry : found.entries) {
+    json::Object data;
+    data.add("world_id", world);
+    for (const json::Member& m : entry.object()) data.add(m.name, m.value);
+    const uint64_t seq = *entry.find("seq")->as_uint64();
+    data.add("next_from", seq + 1);
+    out += sse("journal_record", seq, json::Value(std::move(data)));
+  }
+  if (found.next > found.from)
+    out += sse("world_head", found.next - 1, json::object({{"world_id", world}, {"head", found.head}, {"next_from", found.next}, {"retained_from", found.retained_from}}));
+  return out;
+}
+
+void Service::journal_stream(Request request, Respond respond) {
+  auto asked = asked_of(request);
+  if (const std::string_view last = request.header("Last-Event-ID"); asked && !asked->from && !last.empty()) {
+    auto id = whole_number(last);
+    if (!id) return respond(refuse({Code::invalid, "invalid_request", "Last-Event-ID is the id of an event, a whole number"}));
+    asked->from = *id + 1;
+  }
+  auto first = asked ? records_from(*asked) : Result<Records>(fail(asked.error()));
+  if (!first) return respond(refuse(first.error()));
+  if (!asked->from) asked->from = first->from;
+  wire::Response out;
+  out.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
+  out.stream = [this, asked = *asked](std::shared_ptr<wire::Stream> stream) {
+    followers_.add(asked.place, [this, asked, stream = std::move(stream), quiet = Clock::now() + kSignOfLife](bool over) mutable -> std::optional<Clock::time_point> {
+      if (over) return stream->end(), std::nullopt;
+      if (stream->buffered() > kBehind) return Clock::now() + kComeBack;
+      auto found = records_from(asked);
+      std::string text = found ? told(asked.place.world, asked, *found) : sse("error", {}, json::object({{"message", found.error().message}}));
+      if (text.empty() && Clock::now() >= quiet) text = ": keepalive\n\n";
+      if (!text.empty()) quiet = Clock::now() + kSignOfLife;
+      if (!text.empty() && !stream->write(text)) return std::nullopt;
+      if (!found) return stream->end(), std::nullopt;
+      asked.from = found->next;
+      return found->next < found->head ? Clock::now() : quiet;
+    });
+  };
+  respond(std::move(out));
+}
+
+}  // namespace pawl::worlds
