@@ -138,10 +138,16 @@ static Result<int> world_gov(const Args& args) {
   return govern(args, path, json::Value(std::move(body)));
 }
 
-// Either a list of nodes with its manifest, or one node.
+// A list of nodes with its manifest, or one node. A manifest as a world shows it does not say its kind.
+static Result<json::Value> read_air(const std::string& path) {
+  TRY(json::Value document, read_json(path));
+  if (document.is_object() && document.find("air_version") && !document.find("$kind")) document.object().set("$kind", "manifest");
+  return document;
+}
+
 static Result<int> air_check(const Args& args) {
   TRY(std::string path, word(args, 0, "the file"));
-  TRY(json::Value document, read_json(path));
+  TRY(json::Value document, read_air(path));
   worlds::Builtins builtins;
   if (!document.is_array()) {
     TRY_OK(worlds::parse_node(document));
@@ -158,7 +164,7 @@ static Result<int> air_check(const Args& args) {
 // A manifest is known by another hash than a definition; in a list its refs are filled in first.
 static Result<int> air_hash(const Args& args) {
   TRY(std::string path, word(args, 0, "the file"));
-  TRY(json::Value document, read_json(path));
+  TRY(json::Value document, read_air(path));
   json::Array nodes = document.is_array() ? document.array() : json::Array{document};
   json::Array rows;
   for (const json::Value& n : nodes) {

@@ -53,6 +53,7 @@ TEST_F(Peer, makes_a_world_from_the_store_and_reads_its_pages) {
   auto manifest = get("/v1/worlds/w/manifest");
   EXPECT_EQ(manifest.find("journal_head")->as_int64(), 2);
   EXPECT_EQ(manifest.find("summary")->find("workflow_count")->as_int64(), 5);
+  EXPECT_FALSE(manifest.find("manifest")->find("$kind")) << "the peer's manifest knows no member of that name";
   EXPECT_EQ(manifest.find("summary")->find("routes")->array()[0].string_or("key_field"), "id");
   EXPECT_EQ(get("/v1/worlds/w/defs?kinds=workflow").find("journal_head")->as_int64(), 2);
   EXPECT_EQ(get("/v1/worlds/w/defs/workflow/t%2Fmain%401").find("def")->string_or("$kind"), "defworkflow");

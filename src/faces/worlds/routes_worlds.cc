@@ -81,7 +81,7 @@ Result<json::Value> Service::get_world(const Request& request) {
 Result<json::Value> Service::get_manifest(const Request& request) {
   TRY(Sight s, sight(request));
   return json::object({{"journal_head", s.head.height}, {"manifest_hash", s.loaded->hash}, {"summary", summary_json(s.loaded->manifest)},
-                       {"manifest", plain_json(to_value(s.loaded->manifest, true))},
+                       {"manifest", plain_json(to_value(s.loaded->manifest, false))},
                        {"routing_pre_hash", hash_text(cbor::hash_of(subscriptions_value(s.loaded->manifest)))}});
 }
 
