@@ -149,6 +149,34 @@ TEST_F(Peer, changes_the_rules_by_a_patch_in_the_store) {
   EXPECT_EQ(failed.find("error")->string_or("code"), "governance.proposal_missing");
 }
 
+// Every member of `wanted` is in `got`, with a value of the same kind where both have one; of lists the first items are compared.
+void expect_members(const json::Value& wanted, const json::Value& got, const std::string& at) {
+  if (wanted.is_object()) {
+    ASSERT_TRUE(got.is_object()) << at;
+    for (const json::Member& m : wanted.object()) {
+      const json::Value* there = got.find(m.name);
+      ASSERT_TRUE(there) << at << "." << m.name;
+      expect_members(m.value, *there, at + "." + m.name);
+    }
+  } else if (wanted.is_array()) {
+    ASSERT_TRUE(got.is_array()) << at;
+    if (!wanted.array().empty() && !got.array().empty()) expect_members(wanted.array()[0], got.array()[0], at + "[]");
+  } else if (!wanted.is_null() && !got.is_null()) {
+    EXPECT_EQ(wanted.is_string(), got.is_string()) << at;
+    EXPECT_EQ(wanted.is_number(), got.is_number()) << at;
+  }
+}
+
+TEST_F(Peer, reads_traces_with_the_members_of_the_vectors) {
+  make();
+  event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}}));
+  json::Value vectors = vector_file("world_basic.json");
+  json::Value trace = *vectors.find("trace_get");
+  trace.object().find("root")->object().set("value", json::Value());  // of another schema
+  expect_members(trace, get("/v1/worlds/w/trace?schema=t/Do@1&correlate_by=id&value=a"), "trace");
+  expect_members(*vectors.find("trace_summary"), get("/v1/worlds/w/trace-summary"), "summary");
+}
+
 TEST_F(Peer, forks_from_a_snapshot) {
   make();
   event("a");

@@ -1,6 +1,7 @@
 // Why a world is as it is: the records that follow from one event, what it waits for, and a diagnosis.
 
 #include "faces/worlds/air/normalize.h"
+#include "faces/worlds/peer_forms.h"
 #include "faces/worlds/service.h"
 #include "json/text.h"
 
@@ -161,9 +162,9 @@ json::Value root_json(const json::Value& entry) {
   const json::Value* record = entry.find("record");
   if (!record || entry.string_or("kind") != "domain_event") return {};
   const json::Value* value = record->find("value_json");
-  const json::Value* key = record->find("key");
+  auto key = bytes_field(*record, "key");
   return json::object({{"seq", *entry.find("seq")}, {"schema", record->string_or("schema")}, {"event_hash", record->string_or("event_hash")},
-                       {"key_b64", key ? *key : json::Value()}, {"value", value ? *value : json::Value()}});
+                       {"key_b64", key && *key ? json::Value(base64(**key)) : json::Value()}, {"value", value ? *value : json::Value()}});
 }
 
 // With the intents that may still stream.
@@ -191,7 +192,7 @@ Result<json::Value> Service::trace(const Request& request) {
     if (seq == *window.root) root = entries.back();
   }
   TRY(json::Array pending, pending_json(s.look, s.place, s.head, kWaits));
-  TRY(json::Array instances, instances_json(s.look, s.place, kWaits));
+  TRY(json::Array instances, instances_json(s.look, s.place, s.head, kWaits));
   TRY(std::string_view state, terminal_state(s.look, window, look_for_failures(window), s.head));
   json::Value strict = strict_json(s.head, pending);
   const uint64_t to = window.entries.empty() ? *window.root : window.entries.back().first;
@@ -215,7 +216,7 @@ Result<json::Value> Service::trace_summary(const Request& request) {
                                 {"governance", json::object({{"proposed", h.proposed}, {"shadowed", h.shadowed}, {"approved", h.approved}, {"applied", h.applied}})},
                                 {"workflows", json::object({{"total", h.running + h.waiting + h.completed + h.failed}, {"running", h.running}, {"waiting", h.waiting},
                                                             {"completed", h.completed}, {"failed", h.failed}, {"inflight_intents", h.inflight}})}})},
-       {"continuations", json::Value(std::move(pending))}, {"runtime_wait", json::object({{"pending_workflow_receipts", h.inflight}, {"queued_effects", uint64_t{0}}})},
+       {"continuations", json::Value(std::move(pending))}, {"adapter_routes", json::Value()}, {"runtime_wait", json::object({{"pending_workflow_receipts", h.inflight}, {"queued_effects", uint64_t{0}}})},
        {"strict_quiescence", quiescence_json(h)}, {"journal_bounds", json::object({{"retained_from", s.world.retained_from}, {"next_seq", h.height}})}});
 }
 

@@ -120,7 +120,7 @@ Result<json::Value> Service::get_runtime(const Request& request) {
   TRY(Sight s, sight(request));
   const Head& h = s.head;
   TRY(json::Array pending, pending_json(s.look, s.place, h, kListed));
-  TRY(json::Array instances, instances_json(s.look, s.place, kListed));
+  TRY(json::Array instances, instances_json(s.look, s.place, h, kListed));
   json::Value runtime = runtime_json(s.world, h);
   json::Object out = std::move(runtime.object());
   out.add("height", h.height);

@@ -192,7 +192,7 @@ Result<json::Array> pending_json(const Look& look, const Place& place, const Hea
   return out;
 }
 
-Result<json::Array> instances_json(const Look& look, const Place& place, size_t limit) {
+Result<json::Array> instances_json(const Look& look, const Place& place, const Head& head, size_t limit) {
   json::Array out;
   TRY_OK(look.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
     auto i = decode_instance(cell.value());
@@ -200,7 +200,8 @@ Result<json::Array> instances_json(const Look& look, const Place& place, size_t 
     const CellAt where = cell_at(place, at);
     json::Array inflight;
     for (const Inflight& open : i->inflight)
-      inflight.push_back(json::object({{"intent_hash", hash_text(open.intent)}, {"effect", open.effect}, {"emitted_at_seq", open.emitted_at_seq}, {"last_stream_seq", open.last_stream_seq}}));
+      inflight.push_back(json::object({{"intent_hash", hash_text(open.intent)}, {"origin_module_id", where.workflow}, {"origin_instance_key_b64", where.key.empty() ? json::Value() : json::Value(base64(where.key))},
+                                       {"effect", open.effect}, {"emitted_at_seq", open.emitted_at_seq}, {"last_stream_seq", open.last_stream_seq}, {"age_events", head.height - open.emitted_at_seq}}));
     json::Object item;
     item.add("instance_id", instance_id(where.workflow, where.key));
     item.add("status", json::Value(name_of(i->status)));

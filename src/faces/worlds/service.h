@@ -198,7 +198,7 @@ Result<void> scan_pointers(const Look& look, const Place& place, std::string_vie
 json::Value quiescence_json(const Head& head);
 json::Value meta_json(const World& world, const Head& head);  // of what a read is
 Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit);
-Result<json::Array> instances_json(const Look& look, const Place& place, size_t limit);
+Result<json::Array> instances_json(const Look& look, const Place& place, const Head& head, size_t limit);
 json::Value bytes_json(const std::optional<Bytes>& value);  // decoded CBOR, or null
 
 }  // namespace pawl::worlds
