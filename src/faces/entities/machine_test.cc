@@ -392,6 +392,31 @@ TEST(dispatch, the_first_transaction_is_durable_before_the_member_is_called) {
   EXPECT_EQ(s.door.verify(), "");
 }
 
+TEST(dispatch, a_joined_write_does_not_commit_what_it_joined) {
+  for (const char* fresh : {"false", "true"}) {
+    Stage s;
+    s.model();
+    std::string commits = processor("q", "COMMIT_BEFORE_DISPATCH", std::string(R"(,"startNewTxOnDispatch":)") + fresh);
+    s.flow(R"({"A":{"transitions":[{"name":"outer","next":"B","manual":true,"processors":[)" + processor("p", "SYNC") +
+           R"(]},{"name":"inner","next":"B","manual":true,"processors":[)" + commits + R"(]}]},"B":{}})");
+    auto script = std::make_shared<Script>();
+    std::string member = s.join(script), first = s.create(), second = s.create();
+    HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + first + "/outer", R"({"n":2})");
+    wire::Headers token{{"X-Tx-Token", script->token(0)}};
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", R"({"k":"child"})", token).status, 200);
+    Heard refused = s.say("PUT", "/entity/JSON/" + second + "/inner", R"({"n":3})", token);
+    EXPECT_EQ(std::to_string(refused.status) + refused.code(), "409COMMIT_IN_JOINED_TRANSACTION") << refused.text;
+    EXPECT_EQ(refused.text.find("retryable"), std::string::npos);
+    EXPECT_EQ(script->calls().size(), 1u);
+    EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 2);
+    s.face->members().answered(member, script->request(0), Call::processor, {});
+    EXPECT_EQ(waiting->status, 200) << waiting->text;
+    EXPECT_EQ(s.state(first) + s.state(second) + s.data(second), R"(BA{"k":"a","n":1})");
+    EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 3);
+    EXPECT_EQ(s.door.verify(), "");
+  }
+}
+
 TEST(dispatch, a_lost_compare_and_save_is_a_conflict_and_the_other_write_stays) {
   for (const char* fresh : {"false", "true"}) {
     Stage s;
