@@ -90,9 +90,7 @@ class Model:
         return DEFAULT
 
     def workflow_of_state(self, state):
-        if not self.workflows:
-            return DEFAULT
-        return next((w for w in self.workflows if w['active'] and state in w['states']), None)
+        return next((w for w in self.workflows or [DEFAULT] if w['active'] and state in w['states']), None)
 
     # The machine. Each run returns (state, what the audit trail says of transitions and workflows).
 

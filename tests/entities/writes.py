@@ -20,6 +20,10 @@ class Writes(Talk):
         for sample in rest + [self.dice.document(fields) for _ in range(self.dice.r.randrange(2))]:
             self.ok('POST', f'/model/import/JSON/SAMPLE_DATA/{name}/1', sample)
             model.add_sample(sample)
+        if self.dice.chance(0.3):
+            sample = self.dice.xml_document(fields)
+            self.ok('POST', f'/model/import/XML/SAMPLE_DATA/{name}/1', to_xml(sample), {'Content-Type': 'application/xml'})
+            model.add_sample(sample)
         self.check_export(model)
         self.answer(*self.call('POST', f'/entity/JSON/{name}/1', {}), {'MODEL_NOT_LOCKED'})
         self.ok('PUT', f'/model/{name}/1/lock')
