@@ -156,6 +156,33 @@ TEST(members, a_joined_job_that_is_tried_again_leaves_nothing_of_the_attempt_and
   EXPECT_EQ(s.door.verify(), "");
 }
 
+// A transaction is open while `meanwhile` is done to the model; `inside` is written with its token before.
+int after_model_change(const std::string& inside, const std::function<void(Stage&)>& meanwhile) {
+  Stage s;
+  s.model();
+  EXPECT_EQ(s.say("POST", "/model/m/1/changeLevel/TYPE").status, 200);
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  s.say("POST", "/entity/JSON/m/1", inside, {{"X-Tx-Token", script->token(0)}});
+  meanwhile(s);
+  s.face->members().answered(member, script->request(0), Call::processor, {});
+  EXPECT_EQ(s.door.verify(), "");
+  EXPECT_EQ(s.state(id), waiting->status == 200 ? "B" : "A");
+  return waiting->status;
+}
+
+TEST(transaction, a_model_that_only_grew_meanwhile_is_no_conflict) {
+  auto grow = [](Stage& s) { EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", R"({"k":1.5})").status, 200); };
+  auto index = [](Stage& s) { EXPECT_EQ(s.say("PUT", "/model/m/1/indexes", R"({"fields":["$.k"]})").status, 200); };
+  EXPECT_EQ(after_model_change(R"({"k":"child"})", grow), 200);
+  EXPECT_EQ(after_model_change(R"({"k":"child"})", index), 409);
+  // It has refused, or learnt, by the model that it began with.
+  EXPECT_EQ(after_model_change(R"({"new":1})", grow), 409);
+  EXPECT_EQ(after_model_change(R"({"n":"text"})", grow), 409);
+}
+
 TEST(transaction, an_entity_that_its_own_callback_deletes_stays_deleted) {
   for (const char* mode : {"SYNC", "ASYNC_SAME_TX", "ASYNC_NEW_TX", "COMMIT_BEFORE_DISPATCH"}) {
     Stage s;
