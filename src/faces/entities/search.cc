@@ -62,20 +62,23 @@ struct RemovedKeys {
   Bytes from = base;
   std::vector<Key> piece{};
   size_t at = 0;
+  bool more = true;  // behind the piece
 
   Result<void> read_on() {
     piece.clear();
     at = 0;
-    return look.rows(kProgram, base, [&](BytesView row, BytesView) {
+    TRY_OK(look.rows(kProgram, base, [&](BytesView row, BytesView) {
       piece.push_back(entity_key(tenant, row.substr(base.size())));
       from = Bytes(row) + '\0';
       return piece.size() < kPiece;
-    }, from);
+    }, from));
+    more = piece.size() == kPiece;
+    return {};
   }
 
   // The next one that comes before `key`, or before the end when it is empty.
   Result<std::optional<Key>> before(BytesView key) {
-    if (at == piece.size()) TRY_OK(read_on());
+    if (at == piece.size() && more) TRY_OK(read_on());
     if (at == piece.size() || (!key.empty() && piece[at] >= key)) return std::nullopt;
     return std::move(piece[at++]);
   }
