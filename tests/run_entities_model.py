@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The entities face beside a model of it that was written from the contract alone: random conversations by seed, every answer compared,
+"""The entities face beside a model of it that was written from the contract (additions from the reference): random conversations by seed, every answer compared,
 the server ended and killed in between, its journal run again at the end.
 
   run_entities_model.py                       the seeds of `make test`

@@ -1,4 +1,7 @@
-"""The condition language of the contract: what matches, and which searches are refused. Written from the contract page alone."""
+"""The condition language of the contract: what matches, and which searches are refused. Written from the contract page.
+
+The page leaves these open, and they are as the server has them, so that nothing here can find fault with them: an operand's number has an
+exponent only from 1e21 on; two `[*]` in a path make one flat list; a search may have array conditions; IS_NULL and lengths take any value."""
 import re
 
 from schema import DECIMALS, INTEGERS, Num, class_of, dump, paths, widens

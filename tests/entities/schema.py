@@ -1,6 +1,7 @@
 """What the contract of the entities face says of models: numbers with their digits, types, inference, widening, and what a write may change.
 
-Written from the contract page alone, as a second opinion of src/faces/entities: no line here follows the server's."""
+Written from the contract page as a second opinion of src/faces/entities. The page leaves open, and it is as the server has it, that a type
+which widens to one of the model's, and null, need no change level."""
 import copy, json
 from decimal import Decimal
 

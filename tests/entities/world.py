@@ -1,4 +1,7 @@
-"""The entities face in memory: models, workflows, entities with their history. Written from the contract page alone."""
+"""The entities face in memory: models, workflows, entities with their history. Written from the contract page.
+
+Unique keys, which are an addition, are as docs/reference/entities.md says. So are sorting and groups in reads.py. What criteria see as the
+previous transition, and that the default workflow counts only where it has the state, the page leaves open: they are as the server has them."""
 import copy
 from decimal import Decimal
 
