@@ -129,6 +129,8 @@ TEST(operators, text_and_its_negations) {
   EXPECT_FALSE(simple("$.s", "NOT_STARTS_WITH", "\"Al\""));
   EXPECT_TRUE(simple("$.s", "IEQUALS", "\"aLPHA\""));
   EXPECT_TRUE(simple("$.u", "IEQUALS", "\"äö\""));
+  EXPECT_TRUE(simple("$.n", "IEQUALS", "10"));
+  EXPECT_FALSE(simple("$.n", "IEQUALS", "\"10.0\""));  // unlike EQUALS, by the text alone
   EXPECT_TRUE(simple("$.s", "ICONTAINS", "\"LPH\""));
   EXPECT_TRUE(simple("$.nope", "INOT_ENDS_WITH", "\"x\""));
 }

@@ -63,8 +63,6 @@ bool not_ends_with(const Field& a, const Operand& v) { return !ends_with(a, v); 
 bool iequals(const Field& a, const Operand& v) {
   if (a.is_null()) return v.null;
   if (v.null) return false;
-  double x;
-  if (a.kind == Field::number && v.numeric && read_number(a.text, x)) return x == v.number;
   return fold_case(Text(a).view) == v.folded;
 }
 bool inot_equal(const Field& a, const Operand& v) { return !iequals(a, v); }
@@ -98,7 +96,7 @@ constexpr Operator kOperators[] = {
     {"NOT_ENDS_WITH", Wants::value, Helps::no, not_ends_with, "not ENDS_WITH; true for a missing field"},
     {"LIKE", Wants::like, Helps::no, like, "% stands for any run, _ for one character"},
     {"MATCHES_PATTERN", Wants::pattern, Helps::no, matches_pattern, "an RE2 expression found anywhere in the text"},
-    {"IEQUALS", Wants::value, Helps::no, iequals, "EQUALS whatever the case"},
+    {"IEQUALS", Wants::value, Helps::no, iequals, "the same text whatever the case"},
     {"INOT_EQUAL", Wants::value, Helps::no, inot_equal, "not IEQUALS"},
     {"ICONTAINS", Wants::value, Helps::no, icontains, "CONTAINS whatever the case"},
     {"INOT_CONTAINS", Wants::value, Helps::no, inot_contains, "not ICONTAINS"},

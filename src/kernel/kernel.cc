@@ -28,6 +28,7 @@ struct Kernel::OpenTurn {
   std::list<Strand> strands;  // the first is the main one
   EffectPtr settled;          // the open effect whose receipt began this turn
   bool waited = false;        // others may have run since it began
+  bool refused = false;       // one of its inputs got an error, for reasons that only what was read can tell
 
   void reset() {
     turn.reset();
@@ -35,7 +36,7 @@ struct Kernel::OpenTurn {
     strands.resize(1);
     strands.front() = {};
     settled.reset();
-    waited = false;
+    waited = refused = false;
   }
 };
 
@@ -267,6 +268,7 @@ void Kernel::finish(OpenPtr turn, Strand& strand, Result<Bytes> result) {
   // A joined command is answered now and stands or falls with the turn.
   OpenTurn& t = **turn;
   forget(t, strand);
+  t.refused = t.refused || !result || t.turn.refusal_;
   if (!result) {
     t.turn.rewind(strand.mark);
     answer(std::move(strand.reply), fail(std::move(result.error())));
@@ -352,12 +354,12 @@ Result<void> Kernel::check(OpenTurn& t) {
   if (bytes > limits::kFrameBytes)
     return fail(Code::too_large, "TURN_TOO_LARGE", fmt::format("one request may write {} bytes: split it", limits::kFrameBytes));
   if (!t.waited) return {};
+  bool strict = t.refused || t.turn.refusal_;
   for (const Turn::Read& read : t.turn.reads_) {
     TRY(Cell now, current(read.key));
-    if (now.version != read.cell.version) {
-      Error error{Code::conflict, "CONFLICT", "another request changed what this one read: read again and retry", {}, true};
-      return fail(std::move(error));
-    }
+    if (now.version == read.cell.version) continue;
+    if (!strict && t.turn.newest_.find(read.key) == Turn::kNone && t.program->indifferent(read.key, read.cell, now)) continue;
+    return fail(Error{Code::conflict, "CONFLICT", "another request changed what this one read: read again and retry", {}, true});
   }
   return {};
 }

@@ -187,10 +187,13 @@ Key unique_key(std::string_view tenant, std::string_view model, int32_t version,
 Key unique_prefix(std::string_view tenant, std::string_view model, int32_t version) { return prefix({kProgram, tenant, "u", model, std::to_string(version)}); }
 Key timer_key(std::string_view tenant, std::string_view id) { return key({kProgram, tenant, "s", id}); }
 
-bool is_entity_key(BytesView key) {
+// What stands behind the program and the tenant.
+static bool is_of(BytesView key, char part) {
   std::string_view rest = key.substr(std::min(key.size(), kProgram.size() + 1));
   size_t zero = rest.find('\0');
-  return zero != rest.npos && rest.substr(zero + 1).starts_with(std::string_view("e\0", 2));
+  return zero != rest.npos && zero + 2 < rest.size() && rest[zero + 1] == part && rest[zero + 2] == '\0';
 }
+bool is_entity_key(BytesView key) { return is_of(key, 'e'); }
+bool is_model_key(BytesView key) { return is_of(key, 'm'); }
 
 }  // namespace pawl::entities

@@ -80,5 +80,6 @@ Key unique_key(std::string_view tenant, std::string_view model, int32_t version,
 Key unique_prefix(std::string_view tenant, std::string_view model, int32_t version);
 Key timer_key(std::string_view tenant, std::string_view id);
 bool is_entity_key(BytesView key);
+bool is_model_key(BytesView key);
 
 }  // namespace pawl::entities

@@ -58,6 +58,29 @@ TEST(http, groups_are_by_single_fields) {
   EXPECT_EQ(s.say("POST", "/entity/stats/m/1/query", R"({"groupBy":["$.k"],"aggregations":[{"op":"sum","field":"$.n[0]"}]})").code(), "INVALID_AGGREGATION_FIELD");
 }
 
+TEST(http, groups_of_a_size_come_in_the_order_of_their_keys) {
+  Stage s;
+  s.model();
+  for (const char* k : {R"("a b")", R"("a")", "null", R"("a\"")", R"("z")", R"("z")"}) s.create(fmt::format(R"({{"k":{}}})", k));
+  Heard groups = s.say("POST", "/entity/stats/m/1/query", R"({"groupBy":["$.k"]})");
+  std::string order;
+  for (const json::Value& g : groups.body.array()) order += json::print(*g.find("groupKey")->array()[0].find("value")) + " ";
+  EXPECT_EQ(order, R"("z" null "a" "a b" "a\"" )");
+  EXPECT_EQ(s.say("POST", "/entity/stats/m/1/query", R"({"groupBy":["$.k","k"]})").code(), "DUPLICATE_GROUP_BY");
+  EXPECT_EQ(s.say("POST", "/entity/stats/m/1/query", R"({"groupBy":["state","$.state"]})").status, 200);
+}
+
+TEST(http, a_document_is_validated_against_the_model_as_it_is) {
+  Stage s;
+  s.model();
+  EXPECT_EQ(s.say("POST", "/model/m/1/changeLevel/STRUCTURAL").status, 200);
+  for (const char* body : {R"({"new":1})", R"({"n":"text"})"}) {
+    EXPECT_EQ(json::print(*s.say("POST", "/model/validate/m/1", body).body.find("success")), "false") << body;
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", body).status, 200) << body;
+    EXPECT_EQ(json::print(*s.say("POST", "/model/validate/m/1", body).body.find("success")), "true") << body;
+  }
+}
+
 TEST(http, the_model_is_looked_for_before_the_change_level) {
   Stage s;
   EXPECT_EQ(s.say("POST", "/model/nope/1/changeLevel/BAD").code(), "MODEL_NOT_FOUND");
@@ -126,6 +149,32 @@ TEST(entities, ids_of_one_model_stand_together_and_in_order) {
     EXPECT_TRUE(entity_key("t", id).starts_with(entity_prefix("t", "m", 1)));
     last = id;
   }
+}
+
+// More than one piece of those that were removed, between those that are there.
+TEST(search, what_was_at_a_time_comes_by_id_whatever_became_of_it) {
+  Stage s;
+  s.model();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 15; ++i) {
+    std::string body = "[";
+    for (int j = 0; j < 100; ++j) body += fmt::format(R"({}{{"n":{}}})", j ? "," : "", j);
+    Heard made = s.say("POST", "/entity/JSON/m/1", body + "]");
+    for (const json::Value& id : made.body.array()[0].find("entityIds")->array()) ids.push_back(id.string());
+  }
+  std::string then = rfc3339(s.door.now());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i % 10 == 0) continue;
+    EXPECT_EQ(s.say("DELETE", "/entity/" + ids[i]).status, 200);
+  }
+  s.create();
+  std::sort(ids.begin(), ids.end());
+  std::vector<std::string> found;
+  for (int page = 0; page < 4; ++page) {
+    Heard list = s.say("GET", fmt::format("/entity/m/1?pageSize=400&pageNumber={}&pointInTime={}", page, then));
+    for (const json::Value& e : list.body.array()) found.emplace_back(e.find("meta")->string_or("id"));
+  }
+  EXPECT_EQ(found, ids);
 }
 
 TEST(search, types_are_checked_before_paths_and_only_where_a_value_is_looked_at) {

@@ -156,6 +156,33 @@ TEST(members, a_joined_job_that_is_tried_again_leaves_nothing_of_the_attempt_and
   EXPECT_EQ(s.door.verify(), "");
 }
 
+// A transaction is open while `meanwhile` is done to the model; `inside` is written with its token before.
+int after_model_change(const std::string& inside, const std::function<void(Stage&)>& meanwhile) {
+  Stage s;
+  s.model();
+  EXPECT_EQ(s.say("POST", "/model/m/1/changeLevel/TYPE").status, 200);
+  s.processors(processor("p", "SYNC"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  s.say("POST", "/entity/JSON/m/1", inside, {{"X-Tx-Token", script->token(0)}});
+  meanwhile(s);
+  s.face->members().answered(member, script->request(0), Call::processor, {});
+  EXPECT_EQ(s.door.verify(), "");
+  EXPECT_EQ(s.state(id), waiting->status == 200 ? "B" : "A");
+  return waiting->status;
+}
+
+TEST(transaction, a_model_that_only_grew_meanwhile_is_no_conflict) {
+  auto grow = [](Stage& s) { EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", R"({"k":1.5})").status, 200); };
+  auto index = [](Stage& s) { EXPECT_EQ(s.say("PUT", "/model/m/1/indexes", R"({"fields":["$.k"]})").status, 200); };
+  EXPECT_EQ(after_model_change(R"({"k":"child"})", grow), 200);
+  EXPECT_EQ(after_model_change(R"({"k":"child"})", index), 409);
+  // It has refused, or learnt, by the model that it began with.
+  EXPECT_EQ(after_model_change(R"({"new":1})", grow), 409);
+  EXPECT_EQ(after_model_change(R"({"n":"text"})", grow), 409);
+}
+
 TEST(transaction, an_entity_that_its_own_callback_deletes_stays_deleted) {
   for (const char* mode : {"SYNC", "ASYNC_SAME_TX", "ASYNC_NEW_TX", "COMMIT_BEFORE_DISPATCH"}) {
     Stage s;
@@ -390,6 +417,31 @@ TEST(dispatch, the_first_transaction_is_durable_before_the_member_is_called) {
   EXPECT_EQ(waiting->status, 200);
   EXPECT_EQ(s.state(id) + s.data(id), R"(B{"n":3})");
   EXPECT_EQ(s.door.verify(), "");
+}
+
+TEST(dispatch, a_joined_write_does_not_commit_what_it_joined) {
+  for (const char* fresh : {"false", "true"}) {
+    Stage s;
+    s.model();
+    std::string commits = processor("q", "COMMIT_BEFORE_DISPATCH", std::string(R"(,"startNewTxOnDispatch":)") + fresh);
+    s.flow(R"({"A":{"transitions":[{"name":"outer","next":"B","manual":true,"processors":[)" + processor("p", "SYNC") +
+           R"(]},{"name":"inner","next":"B","manual":true,"processors":[)" + commits + R"(]}]},"B":{}})");
+    auto script = std::make_shared<Script>();
+    std::string member = s.join(script), first = s.create(), second = s.create();
+    HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + first + "/outer", R"({"n":2})");
+    wire::Headers token{{"X-Tx-Token", script->token(0)}};
+    EXPECT_EQ(s.say("POST", "/entity/JSON/m/1", R"({"k":"child"})", token).status, 200);
+    Heard refused = s.say("PUT", "/entity/JSON/" + second + "/inner", R"({"n":3})", token);
+    EXPECT_EQ(std::to_string(refused.status) + refused.code(), "409COMMIT_IN_JOINED_TRANSACTION") << refused.text;
+    EXPECT_EQ(refused.text.find("retryable"), std::string::npos);
+    EXPECT_EQ(script->calls().size(), 1u);
+    EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 2);
+    s.face->members().answered(member, script->request(0), Call::processor, {});
+    EXPECT_EQ(waiting->status, 200) << waiting->text;
+    EXPECT_EQ(s.state(first) + s.state(second) + s.data(second), R"(BA{"k":"a","n":1})");
+    EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 3);
+    EXPECT_EQ(s.door.verify(), "");
+  }
 }
 
 TEST(dispatch, a_lost_compare_and_save_is_a_conflict_and_the_other_write_stays) {

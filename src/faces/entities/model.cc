@@ -33,6 +33,15 @@ Bytes encode(const Model& model) {
   }));
 }
 
+bool only_grew(const Model& before, const Model& after) {
+  Model same = after;
+  same.shape = before.shape;
+  same.updated = before.updated;
+  Shape both = after.shape;
+  merge(both, before.shape);
+  return encode(same) == encode(before) && to_json(both) == to_json(after.shape);
+}
+
 static const json::Array& items(const json::Value& of, std::string_view name) {
   static const json::Array none;
   const json::Value* found = of.find(name);

@@ -38,6 +38,9 @@ struct Model {
   std::string_view state() const { return locked ? "LOCKED" : "UNLOCKED"; }
 };
 
+// Nothing that a write goes by was lost or changed: every document that fitted still fits.
+bool only_grew(const Model& before, const Model& after);
+
 Bytes encode(const Model& model);
 Result<Model> decode_model(BytesView bytes);
 

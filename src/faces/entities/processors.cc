@@ -196,6 +196,10 @@ bool Machine::try_again(std::string_view retry_policy) {
 
 Result<void> Machine::dispatch(const Processor& processor) {
   if (commits_before(processor)) return commit_and_open(processor);
+  // Only who began a transaction may end it; and the promise to stand before the call cannot be kept inside another's.
+  if (processor.mode == Mode::commit_before_dispatch)
+    return fail(Code::conflict, "COMMIT_IN_JOINED_TRANSACTION",
+                fmt::format("workflow \"{}\" reaches processor \"{}\", which commits before it is called, inside a transaction that this request joined; send the request without the token", flow().name, processor.name));
   return ask_processor(processor, turn_.dice().uuid1(turn_.now()), false);
 }
 

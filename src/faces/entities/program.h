@@ -18,6 +18,8 @@ class Program final : public pawl::Program {
   void view(const Committed& frame, ViewRows& rows) const override;
   uint32_t view_version() const override { return 2; }
   bool keeps_history(BytesView key) const override;
+  // A document that fitted a model fits it when it has only grown.
+  bool indifferent(BytesView key, const Cell& read, const Cell& now) const override;
 
  private:
   Result<Bytes> write(Turn& turn, const Input& input) const;

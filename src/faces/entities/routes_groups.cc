@@ -89,8 +89,9 @@ Result<std::vector<GroupBy>> group_by(const json::Value& body) {
   std::vector<GroupBy> out;
   for (const json::Value& entry : *list) {
     TRY(condition::Path path, scalar(&entry, "INVALID_GROUP_BY_PATH"));
+    // "$.k" and "k" are one field; "state" is none, unlike "$.state".
     for (const GroupBy& g : out)
-      if (g.name == entry.string()) return refuse("DUPLICATE_GROUP_BY", fmt::format("'{}' is named twice", g.name));
+      if (g.path.name() == path.name() && (g.name == kState) == (entry.string() == kState)) return refuse("DUPLICATE_GROUP_BY", fmt::format("'{}' is named twice", entry.string()));
     out.push_back({entry.string(), std::move(path)});
   }
   return out;
@@ -171,6 +172,15 @@ json::Value show(const Group& g, const Grouping& grouping) {
   return out;
 }
 
+// The largest first; those of a size by their keys, part by part, null before any text.
+bool comes_before(const Group* a, const Group* b) {
+  if (a->count != b->count) return a->count > b->count;
+  return std::lexicographical_compare(a->key.begin(), a->key.end(), b->key.begin(), b->key.end(), [](const json::Value& x, const json::Value& y) {
+    if (x.is_null() || y.is_null()) return x.is_null() && !y.is_null();
+    return x.string() < y.string();
+  });
+}
+
 Result<Bytes> run(Http& http, const Query& query, const Grouping& grouping, const Model& model) {
   std::map<std::string, Group> groups;
   TRY_OK(search(http.service().door().look(), query, &model, [&](const EntityView& e) {
@@ -184,7 +194,7 @@ Result<Bytes> run(Http& http, const Query& query, const Grouping& grouping, cons
   if (groups.size() > kGroups) return fail(Code::unprocessable, "GROUP_CARDINALITY_EXCEEDED", fmt::format("the query makes more than {} groups; group by a field with fewer values", kGroups));
   std::vector<const Group*> largest;
   for (const auto& [name, g] : groups) largest.push_back(&g);
-  std::stable_sort(largest.begin(), largest.end(), [](const Group* a, const Group* b) { return a->count > b->count; });
+  std::sort(largest.begin(), largest.end(), comes_before);
   if (largest.size() > grouping.limit) largest.resize(grouping.limit);
   json::Array out;
   for (const Group* g : largest) out.push_back(show(*g, grouping));

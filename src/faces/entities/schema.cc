@@ -138,8 +138,9 @@ struct Extend {
     bool same_kind = v.is_object() ? shape.is_object : v.is_array() ? shape.is_array() : scalar_known;
     if (!same_kind && !shape.unknown())
       return fail(Code::invalid, "POLYMORPHIC_SLOT", fmt::format("'{}' cannot become {}: the model knows it as another kind", shown(path_of(at)), kind_of(v)));
-    if (v.is_object()) return object(shape, v, same_kind, at);
-    if (v.is_array()) return array(shape, v, same_kind, at);
+    if (!same_kind && (v.is_object() || v.is_array())) return learn(shape, v, in_array, at);
+    if (v.is_object()) return object(shape, v, at);
+    if (v.is_array()) return array(shape, v, at);
     Type type = type_of(v);
     if (shape.scalars.accepts(type)) return {};
     TRY_OK(allow(in_array ? Level::array_elements : Level::type, "another scalar type", at));
@@ -148,12 +149,14 @@ struct Extend {
     return {};
   }
 
-  Result<void> object(Shape& shape, const json::Value& v, bool known, const Place* at) {
-    if (!known) {
-      TRY_OK(allow(Level::structural, "a new structure", at));
-      shape.scalars = {};
-      shape.is_object = true;
-    }
+  // Where only null was seen, anything is another type, a structure with all that is in it too.
+  Result<void> learn(Shape& shape, const json::Value& v, bool in_array, const Place* at) {
+    TRY_OK(allow(in_array ? Level::array_elements : Level::type, "a structure where only null was seen", at));
+    merge(shape, infer(v));
+    return {};
+  }
+
+  Result<void> object(Shape& shape, const json::Value& v, const Place* at) {
     for (const json::Member& m : v.object()) {
       Place here{at, m.name};
       auto field = shape.fields.find(m.name);
@@ -167,17 +170,19 @@ struct Extend {
     return {};
   }
 
-  Result<void> array(Shape& shape, const json::Value& v, bool known, const Place* at) {
-    if (!known) {
-      TRY_OK(allow(Level::structural, "a new structure", at));
-      shape = infer(v);
-      return {};
-    }
+  Result<void> array(Shape& shape, const json::Value& v, const Place* at) {
     if (v.array().size() > shape.width) {
       TRY_OK(allow(Level::array_length, "a longer array", at));
       shape.width = v.array().size();
     }
     Place here{.above = at, .element = Place::kEach};
+    // Of an array that was always empty the elements are learnt together: one teaches no more than the next.
+    if (shape.element->unknown()) {
+      Shape seen = infer(v);
+      if (!seen.element->unknown()) TRY_OK(allow(Level::array_elements, "another element type", &here));
+      merge(shape, seen);
+      return {};
+    }
     for (const json::Value& e : v.array()) TRY_OK(slot(*shape.element, e, true, &here));
     return {};
   }

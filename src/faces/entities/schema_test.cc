@@ -135,7 +135,12 @@ TEST(schema, each_change_level_allows_its_own_and_what_is_below) {
   EXPECT_EQ(try_level(R"({"z":{"y":1}})", Level::structural), "grew");
   EXPECT_EQ(try_level(R"({"a":{"b":1}})", Level::structural), "POLYMORPHIC_SLOT");
   EXPECT_EQ(try_level(R"({"l":{"b":1}})", Level::structural), "POLYMORPHIC_SLOT");
-  EXPECT_EQ(try_level(R"({"u":{"b":1}})", Level::structural), "grew");
+  EXPECT_EQ(try_level(R"({"u":{"b":1}})", Level::array_elements), "BAD_REQUEST");
+  EXPECT_EQ(try_level(R"({"u":{"b":1}})", Level::type), "grew");
+  EXPECT_EQ(try_level(R"({"u":[[1],[{"b":1}]]})", Level::type), "grew");
+  EXPECT_EQ(try_level(R"({"e":[null]})", Level::array_length), "grew");
+  EXPECT_EQ(try_level(R"({"e":[{"b":1}]})", Level::array_length), "BAD_REQUEST");
+  EXPECT_EQ(try_level(R"({"e":[{"b":1},{"c":2},null]})", Level::array_elements), "grew");
 }
 
 TEST(schema, paths_are_fields_or_prefixes_of_fields) {
@@ -159,6 +164,7 @@ TEST(xml, becomes_json) {
   EXPECT_EQ(xml("<r><t>x</t><t>y</t><z/></r>"), R"({"t":["x","y"],"z":null})");
   EXPECT_EQ(xml("<r id='7'><o><k>v</k></o>text</r>"), R"({"id":7,"o":{"k":"v"},"_text":"text"})");
   EXPECT_EQ(xml("<x:r xmlns:x='u' x:id='7'><x:t id='1'/><id>8</id></x:r>"), R"({"x":"u","id":[7,8],"t":{"id":1}})");
+  EXPECT_EQ(xml("<r> one <b>1</b> two<!-- not a word -->fold\n<b>2</b></r>"), R"({"b":[1,2],"_text":"one twofold"})");
   EXPECT_EQ(xml("<r>17</r>"), R"({"_value":17})");
   EXPECT_EQ(xml("<r><a></a><b/></r>"), R"({"a":null,"b":null})");
   EXPECT_EQ(xml("<r></r>"), "{}");

@@ -53,6 +53,37 @@ bool is_match(const Query& q, const EntityView& e) {
   return e.model == q.model && e.version == q.version && (!q.condition || q.condition->matches({e.data, e.state, e.created, e.transition}));
 }
 
+// The keys of entities that have been removed, in the order of ids, read a piece at a time.
+struct RemovedKeys {
+  static constexpr size_t kPiece = 1000;
+  const Look& look;
+  std::string_view tenant;
+  Bytes base;
+  Bytes from = base;
+  std::vector<Key> piece{};
+  size_t at = 0;
+  bool more = true;  // behind the piece
+
+  Result<void> read_on() {
+    piece.clear();
+    at = 0;
+    TRY_OK(look.rows(kProgram, base, [&](BytesView row, BytesView) {
+      piece.push_back(entity_key(tenant, row.substr(base.size())));
+      from = Bytes(row) + '\0';
+      return piece.size() < kPiece;
+    }, from));
+    more = piece.size() == kPiece;
+    return {};
+  }
+
+  // The next one that comes before `key`, or before the end when it is empty.
+  Result<std::optional<Key>> before(BytesView key) {
+    if (at == piece.size() && more) TRY_OK(read_on());
+    if (at == piece.size() || (!key.empty() && piece[at] >= key)) return std::nullopt;
+    return std::move(piece[at++]);
+  }
+};
+
 struct Search {
   const Look& look;
   const Query& query;
@@ -100,7 +131,7 @@ struct Search {
     return look.scan_bytes(entity_prefix(query.tenant, query.model, query.version), [&](BytesView, Seq, BytesView value) { return !view_entity(value, e) || offer(e); });
   }
 
-  // Entities that are there now, as they were; then those that have been removed since.
+  // Entities that are there now, as they were, and those that have been removed since, each in its place.
   Result<void> as_at(Seq seq) {
     EntityView e;
     Result<void> good;
@@ -111,15 +142,23 @@ struct Search {
       if (cell->exists() && view_entity(cell->value(), e)) go = offer(e);
       return go;
     };
+    RemovedKeys removed{look, query.tenant, removed_row_prefix(query.tenant, query.model, query.version)};
+    auto removed_before = [&](BytesView key) {
+      while (go && good) {
+        Result<std::optional<Key>> next = removed.before(key);
+        if (!next) return good = fail(std::move(next.error())), false;
+        if (!*next) break;
+        old(**next);
+      }
+      return go && good;
+    };
     TRY_OK(look.scan_bytes(entity_prefix(query.tenant, query.model, query.version), [&](BytesView key, Seq version, BytesView value) {
+      if (!removed_before(key)) return false;
       if (version > seq) return old(key);
       if (view_entity(value, e)) go = offer(e);
       return go;
     }));
-    TRY_OK(good);
-    if (!go) return {};
-    Bytes base = removed_row_prefix(query.tenant, query.model, query.version);
-    TRY_OK(look.rows(kProgram, base, [&](BytesView row, BytesView) { return old(entity_key(query.tenant, row.substr(base.size()))); }));
+    if (go && good) removed_before({});
     return good;
   }
 };

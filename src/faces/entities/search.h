@@ -47,7 +47,8 @@ struct Plan {
 // The index that would serve the condition; null when none does.
 const condition::Node* indexed_node(const condition::Condition& condition, const Model& model);
 
-// Calls visit for each match until it returns false. Not sorted: in the order of ids.
+// Calls visit for each match until it returns false. Not sorted: in the order of ids, or in that of
+// the index which served.
 using VisitEntity = std::function<bool(const EntityView&)>;
 Result<Plan> search(const Look& look, const Query& query, const Model* model, const VisitEntity& visit);
 

@@ -183,32 +183,44 @@ class Parser {
     skip_space();
     if (!looking_at(">")) return wrong(">");
     ++at_;
-    std::string_view trimmed = trim(text);
-    if (members.object.empty()) return trimmed.empty() ? json::Value() : scalar(trimmed);
-    if (!trimmed.empty()) members.add("_text", scalar(trimmed));
+    if (members.object.empty()) return text.empty() ? json::Value() : scalar(text);
+    if (!text.empty()) members.add("_text", scalar(text));
     return json::Value(std::move(members.object));
+  }
+
+  // What stands between two children is a piece of the text; pieces are parted by a blank.
+  static void end_piece(std::string& text, std::string& piece) {
+    std::string_view trimmed = trim(piece);
+    if (!trimmed.empty()) {
+      if (!text.empty()) text += ' ';
+      text += trimmed;
+    }
+    piece.clear();
   }
 
   // Up to and including the "</" that ends the element.
   Result<void> content(Members& members, std::string& text, size_t depth) {
+    std::string piece;
     for (;;) {
       if (at_ >= text_.size()) return wrong("the end of an element");
       if (text_[at_] == '&') {
-        TRY_OK(reference(text));
+        TRY_OK(reference(piece));
       } else if (text_[at_] != '<') {
-        text.push_back(text_[at_++]);
+        piece.push_back(text_[at_++]);
       } else if (looking_at("</")) {
         at_ += 2;
+        end_piece(text, piece);
         return {};
       } else if (looking_at("<!--")) {
         if (!skip_past("-->")) return wrong("-->");
       } else if (looking_at("<![CDATA[")) {
         size_t first = at_ + 9;
         if (!skip_past("]]>")) return wrong("]]>");
-        text += text_.substr(first, at_ - 3 - first);
+        piece += text_.substr(first, at_ - 3 - first);
       } else if (looking_at("<?")) {
         if (!skip_past("?>")) return wrong("?>");
       } else {
+        end_piece(text, piece);
         std::string child;
         TRY(json::Value value, element(child, depth + 1));
         members.add(child, std::move(value));

@@ -1,0 +1,202 @@
+"""The condition language of the contract: what matches, and which searches are refused. Written from the contract page.
+
+The page leaves these open, and they are as the server has them, so that nothing here can find fault with them: an operand's number has an
+exponent only from 1e21 on; two `[*]` in a path make one flat list; a search may have array conditions; IS_NULL and lengths take any value."""
+import re
+
+from schema import DECIMALS, INTEGERS, Num, class_of, dump, paths, widens
+
+MISSING = object()
+
+
+def go_number(x):
+    """A double in its shortest form: 1000000, 0.0001, 1.5; an exponent only from 1e21 on, which the contract leaves open."""
+    for precision in range(18):
+        short = f'{x:.{precision}e}'
+        if float(short) == x:
+            break
+    digits, _, exponent = short.partition('e')
+    exponent = int(exponent)
+    if exponent < -4 or exponent >= 21 and x:
+        return f'{digits}e{"-" if exponent < 0 else "+"}{abs(exponent):02d}'
+    return f'{x:.{max(0, precision - exponent)}f}'
+
+
+def number_of(v):
+    """An operand or a text as a double, or None."""
+    if isinstance(v, bool) or v is None or isinstance(v, (list, dict)):
+        return None
+    if not isinstance(v, Num) and not re.fullmatch(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', v):
+        return None
+    return float(v)
+
+
+def text_of_field(a):
+    return str(a) if isinstance(a, str) else 'true' if a is True else 'false' if a is False else dump(a)
+
+
+def text_of_operand(v):
+    if isinstance(v, Num):
+        return go_number(float(v))
+    return v if isinstance(v, str) else 'true' if v is True else 'false' if v is False else '<nil>' if v is None else dump(v)
+
+
+def is_null(a):
+    return a is MISSING or a is None
+
+
+def equals(a, v):
+    if is_null(a):
+        return v is None
+    if isinstance(a, Num) and number_of(v) is not None:
+        return float(a) == number_of(v)
+    return text_of_field(a) == text_of_operand(v)
+
+
+def compare(a, v):
+    """-1, 0, 1, or None when null never compares."""
+    if is_null(a):
+        return None
+    if isinstance(a, Num) and number_of(v) is not None:
+        x, y = float(a), number_of(v)
+    else:
+        x, y = text_of_field(a).encode(), text_of_operand(v).encode()
+    return (x > y) - (x < y)
+
+
+def between(a, v):
+    if is_null(a):
+        return False
+    low, high = (number_of(e.strip() if not isinstance(e, Num) else e) for e in (v.split(',', 1) if isinstance(v, str) else v))
+    x = 1.0 if a is True else number_of(a) or 0.0
+    return low <= x <= high
+
+
+def lower(text):
+    """Letter by letter: a text is never longer or shorter for it."""
+    return ''.join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def folded(text):
+    return lower(''.join(c.upper() if len(c.upper()) == 1 else c for c in text))
+
+
+def on_text(test, fold):
+    def run(a, v):
+        if is_null(a):
+            return False
+        x, y = text_of_field(a), text_of_operand(v)
+        return test(lower(x), lower(y)) if fold else test(x, y)
+    return run
+
+
+def like(a, v):
+    if is_null(a):
+        return False
+    pattern = ''.join('.*' if c == '%' else '.' if c == '_' else re.escape(c) for c in text_of_operand(v))
+    return re.fullmatch(pattern, text_of_field(a)) is not None
+
+
+def iequals(a, v):
+    return v is None if is_null(a) else folded(text_of_field(a)) == folded(text_of_operand(v))
+
+
+def negated(f):
+    return lambda a, v: not f(a, v)
+
+
+def table():
+    ops = {
+        'EQUALS': equals, 'NOT_EQUAL': negated(equals),
+        'IS_NULL': lambda a, v: is_null(a), 'NOT_NULL': lambda a, v: not is_null(a),
+        'GREATER_THAN': lambda a, v: compare(a, v) == 1, 'LESS_THAN': lambda a, v: compare(a, v) == -1,
+        'GREATER_OR_EQUAL': lambda a, v: compare(a, v) in (0, 1), 'LESS_OR_EQUAL': lambda a, v: compare(a, v) in (0, -1),
+        'BETWEEN': between, 'BETWEEN_INCLUSIVE': between, 'LIKE': like,
+        'MATCHES_PATTERN': lambda a, v: not is_null(a) and re.search(text_of_operand(v), text_of_field(a)) is not None,
+        'IEQUALS': iequals, 'INOT_EQUAL': negated(iequals),
+    }
+    for name, test in (('CONTAINS', lambda x, y: y in x), ('STARTS_WITH', str.startswith), ('ENDS_WITH', str.endswith)):
+        for fold in (False, True):
+            one = on_text(test, fold)
+            ops['I' * fold + name], ops['I' * fold + 'NOT_' + name] = one, negated(one)
+    return ops
+
+
+OPERATORS = table()
+
+
+def walk(value, steps):
+    """The value at a path. After a `[*]` it is a list of what the elements have, flat after a second one too; a last `[*]` is the length."""
+    for i, step in enumerate(steps):
+        if step == '*':
+            if not isinstance(value, list):
+                return MISSING
+            if i == len(steps) - 1:
+                return Num(len(value))
+            return [one for got in (walk(v, steps[i + 1:]) for v in value) if got is not MISSING for one in (got if '*' in steps[i + 1:-1] else [got])]
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return MISSING
+    return value
+
+
+def steps_of(path):
+    path = path[2:] if path.startswith('$.') else path[1:] if path.startswith('$') else path
+    return [s for s in path.replace('[*]', '.*').split('.') if s]
+
+
+def operator_of(c):
+    for name in ('operatorType', 'operator', 'operation'):
+        if c.get(name):
+            return c[name]
+
+
+def matches(c, data, life):
+    """`life`: state, creationDate, previousTransition."""
+    if c['type'] == 'group':
+        some = (matches(x, data, life) for x in c['conditions'])
+        return all(some) if c['operator'] == 'AND' else any(some)
+    if c['type'] == 'array':
+        at = [(walk(data, steps_of(c['jsonPath']) + [str(i)]), v) for i, v in enumerate(c['values']) if v is not None]
+        return all(a is not MISSING and equals(a, v) for a, v in at)
+    op = OPERATORS[operator_of(c)]
+    if c['type'] == 'lifecycle':
+        field = 'previousTransition' if c['field'] == 'transitionForLatestSave' else c['field']
+        return op(life[field], c.get('value'))
+    value = walk(data, steps_of(c['jsonPath']))
+    if isinstance(value, list):
+        return any(op(v, c.get('value')) for v in value)
+    return op(value, c.get('value'))
+
+
+def fits(value, types):
+    """Whether an operand may be asked of a field with these types."""
+    if not any(t in INTEGERS or t in DECIMALS or t == 'BOOLEAN' for t in types) or value is None:
+        return True
+    if isinstance(value, dict):
+        return False
+    if isinstance(value, list):
+        return all(fits(v, types) for v in value)
+    return any(widens(class_of(value), t) for t in types)
+
+
+def refusals(c, node):
+    """The codes that a search with this condition may be refused with; none when it runs."""
+    if c['type'] == 'group':
+        return set().union(*(refusals(x, node) for x in c['conditions']))
+    if c['type'] == 'lifecycle':
+        return set()
+    fields = paths(node)
+    path = '$.' + '.'.join(steps_of(c['jsonPath'])).replace('.*', '[*]')
+    if c['type'] == 'array':
+        path += '[*]'
+    found = set()
+    if path not in fields and not any(f.startswith(path + '.') for f in fields):
+        found.add('INVALID_FIELD_PATH')
+    ignored = c['type'] == 'simple' and (path.endswith('[*]') or operator_of(c) in ('IS_NULL', 'NOT_NULL'))
+    if path in fields and not ignored and not fits(c['values'] if c['type'] == 'array' else c.get('value'), fields[path]):
+        found.add('CONDITION_TYPE_MISMATCH')
+    return found

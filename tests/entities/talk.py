@@ -1,0 +1,88 @@
+"""One conversation with a server, beside the world in memory that it should agree with."""
+import http.client, random
+
+from dice import Dice
+from schema import Refused, dump, parse
+from world import Failed, World
+
+STATUS = {'ENTITY_NOT_FOUND': 404, 'WORKFLOW_NOT_FOUND': 404, 'MODEL_NOT_FOUND': 404, 'TRANSITION_NOT_FOUND': 404, 'ENTITY_MODIFIED': 412, 'MODEL_NOT_LOCKED': 409,
+          'MODEL_ALREADY_LOCKED': 409, 'MODEL_ALREADY_UNLOCKED': 409, 'MODEL_HAS_ENTITIES': 409, 'UNIQUE_VIOLATION': 409, 'INVALID_UNIQUE_KEY': 422}
+
+
+class Differs(Exception):
+    """The server says something else than the model."""
+
+
+def show(value):
+    text = repr(value)
+    return text if len(text) < 1500 else text[:1500] + '…'
+
+
+def code_of(reply):
+    return reply['properties']['errorCode'] if isinstance(reply, dict) and 'properties' in reply else None
+
+
+class Talk:
+    def __init__(self, server, seed):
+        self.server, self.seed, self.connection = server, seed, None
+        self.dice = Dice(random.Random(seed))
+        self.world, self.trail, self.done = World(), [], {}
+
+    def call(self, method, path, body=None, headers=None):
+        """(status, body with its digits): a parsed document, a list of them for NDJSON, or None."""
+        sent = None if body is None else body if isinstance(body, str) else dump(body)
+        self.trail.append(f'{method} {path} {headers or ""} {sent or ""}')
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection(self.server.http, timeout=60)
+        self.connection.request(method, '/api' + path, sent and sent.encode(), {'Content-Type': 'application/json', **(headers or {})})
+        reply = self.connection.getresponse()
+        text = reply.read().decode()
+        if reply.getheader('Content-Type', '').startswith('application/x-ndjson'):
+            return reply.status, [parse(line) for line in text.split('\n') if line]
+        return reply.status, parse(text) if text else None
+
+    def hang_up(self):
+        if self.connection:
+            self.connection.close()
+        self.connection = None
+
+    def same(self, what, got, expected):
+        if got != expected:
+            raise Differs(f'{what}:\n   got      {show(got)}\n   expected {show(expected)}')
+
+    def ok(self, method, path, body=None, headers=None):
+        return self.answer(*self.call(method, path, body, headers), set())
+
+    def answer(self, status, reply, codes):
+        """The reply when nothing refuses it, None when it was refused as it should be."""
+        got = code_of(reply)
+        if not codes and status == 200:
+            return reply
+        if got not in codes or status != STATUS.get(got, 400):
+            raise Differs(f'answered {status} {show(reply)}, expected {sorted(codes) or 200}')
+        return None
+
+    def plan(self, make):
+        """(the codes that refuse it, what it makes)."""
+        try:
+            return set(), make()
+        except Refused as refused:
+            return refused.codes, None
+        except Failed as failed:
+            return {failed.code}, None
+
+    def facts(self, got):
+        m = got['meta']
+        return (m['id'], dump(got['data']), m['state'], m['transactionId'], m['transitionForLatestSave'])
+
+    def expected(self, entity, v):
+        return (entity.id, dump(v.data), v.state, v.tx, v.transition)
+
+    def some_entity(self, model, dead=0.05):
+        mine = [e for e in self.world.of(model) if e.alive or self.dice.chance(dead)]
+        return self.dice.pick(mine) if mine else None
+
+    def some_time(self):
+        """The time of some write, or None where there was none."""
+        every = list(self.world.entities.values())
+        return self.dice.pick(self.dice.pick(every).versions).when if every else None
