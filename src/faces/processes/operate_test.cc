@@ -62,6 +62,19 @@ TEST(operators, a_failed_job_is_skipped_or_moved) {
   }
 }
 
+TEST(operators, a_step_that_fails_where_it_was_moved_to_is_not_tried_again) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"w","name":"w","type":"WAIT","nextStep":"d"},{"id":"d","name":"d","type":"DECISION","conditionalNextSteps":{"ok == true":"end"}},
+    {"id":"end","name":"e","type":"END"}]})");
+  for (const char* operation : {"skip", "move"}) {
+    std::string id = s.start("a", R"({"ok":false})");
+    s.post(kOps + id + "/" + operation, R"({"reason":"r","to":"d"})");
+    EXPECT_EQ(s.last_status, 200);
+    EXPECT_EQ(s.history(id), "w:SKIPPED d:FAILED");
+  }
+  s.verify();
+}
+
 TEST(operators, a_paused_instance_holds_its_jobs_and_timers) {
   Stage s;
   s.upload(R"({"id":"a","name":"n","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"y","boundaryEvents":[{"type":"TIMER","duration":"PT10S","interrupting":true,"targetStepId":"end"}]},
@@ -248,6 +261,23 @@ TEST(operators, the_inbox_lists_open_user_tasks_oldest_first) {
   EXPECT_EQ(page.find("items")->array()[0].string_or("instanceId"), second);
   s.post("/v1/instances/" + second + "/user-tasks/t/complete", "");
   EXPECT_EQ(s.get("/pawl/v1/processes/tasks").find("items")->array().size(), 1u);
+}
+
+TEST(operators, the_inbox_is_filtered) {
+  Stage s;
+  for (const char* id : {"u", "v"})
+    s.upload(R"({"id":")" + std::string(id) + R"(","name":"n","steps":[{"id":"t","name":"t","type":"USER_TASK","jobType":"form","nextStep":"s"},{"id":"s","name":"s","type":"USER_TASK","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string first = s.start("u"), second = s.start("v");
+  s.pass(kSecond);
+  s.post("/v1/instances", R"({"definitionId":"u","businessKey":"k"})");
+  s.post("/v1/instances/" + second + "/user-tasks/t/complete", "");
+  for (auto [query, count] : {std::pair("", 3u), {"definitionId=u", 2u}, {"businessKey=k", 1u}, {"step=s", 1u}, {"jobType=form", 2u}, {"definitionId=v&step=t", 0u}})
+    EXPECT_EQ(s.get("/pawl/v1/processes/tasks?" + std::string(query)).find("items")->array().size(), count) << query;
+  json::Value page = s.get("/pawl/v1/processes/tasks?step=t&limit=1");
+  EXPECT_EQ(page.find("items")->array()[0].string_or("instanceId"), first);
+  page = s.get("/pawl/v1/processes/tasks?step=t&limit=1&cursor=" + std::string(page.string_or("cursor")));
+  EXPECT_EQ(page.find("items")->array()[0].string_or("businessKey"), "k");
+  EXPECT_EQ(page.find("cursor"), nullptr);
 }
 
 TEST(operators, batches_tell_each_outcome) {

@@ -120,7 +120,9 @@ Result<std::string> state(Service& service, const wire::Request& request) {
 Result<std::string> tasks(Service& service, const wire::Request& request) {
   TRY(Bytes cursor, unhex(request.query_param("cursor").value_or("")));
   std::string next;
-  TRY(std::vector<UserTask> found, service.tasks(tenant_of(request), cursor, limit_of(request), &next));
+  auto wanted = [&](std::string_view name) { return std::string(request.query_param(name).value_or("")); };
+  UserTask like{.instance_id = {}, .definition_id = wanted("definitionId"), .business_key = wanted("businessKey"), .step_id = wanted("step"), .form = wanted("jobType")};
+  TRY(std::vector<UserTask> found, service.tasks(tenant_of(request), like, cursor, limit_of(request), &next));
   json::Array items;
   for (const UserTask& t : found) {
     auto instance = service.instance(tenant_of(request), t.instance_id);
@@ -216,7 +218,7 @@ std::vector<wire::Route> operator_routes(Service& s) {
       {"GET", p + "/instances/{id}", read(show), "Shows an instance with its tokens: jobs, timers, open tasks."},
       {"GET", p + "/instances/{id}/events", read(events), "Lists everything that happened to an instance, with the variables each event changed."},
       {"GET", p + "/instances/{id}/events/{event}", read(state), "Shows the instance as it stood after an event."},
-      {"GET", p + "/tasks", read(tasks), "Lists open user tasks, oldest first."},
+      {"GET", p + "/tasks", read(tasks), "Lists open user tasks, oldest first, by definitionId, businessKey, step and jobType."},
       {"GET", p + "/definitions", read(summary), "Counts instances by definition and status."},
       {"GET", p + "/job-types", read(job_types), "Lists job types with what is offered, leased and waited for."},
       {"POST", p + "/dry-run", read(run_dry), "Walks a definition with scripted results and writes nothing."},
