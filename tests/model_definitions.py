@@ -197,8 +197,9 @@ class Maker:
         return self.add('END', autoStartNextWorkflow=False if self.chain and self.rng.random() < 0.3 else None)
 
     def service(self, next):
-        return self.add('SERVICE_TASK', jobType=self.rng.choice(self.job_types), nextStep=next, retryCount=self.rng.choice([None, 0, 1, 2]), boundaryEvents=self.timers(next),
-                        conditionalNextSteps=self.ways(next))
+        backoff = {'initial': 'PT0.2S', 'multiplier': 2, 'max': 'PT0.3S'} if self.rng.random() < 0.2 else None
+        return self.add('SERVICE_TASK', jobType=self.rng.choice(self.job_types), nextStep=next, retryCount=self.rng.choice([None, 0, 1, 2]), retryBackoff=backoff,
+                        boundaryEvents=self.timers(next), conditionalNextSteps=self.ways(next))
 
     def user(self, next):
         return self.add('USER_TASK', nextStep=next, boundaryEvents=self.timers(next), conditionalNextSteps=self.ways(next))

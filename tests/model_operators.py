@@ -35,7 +35,7 @@ class Operators:
 
     def operate(self):
         verbs = [self.op_retry, self.op_retry, self.op_edit, self.op_skip, self.op_move, self.op_pause, self.op_resume, self.op_cancel, self.op_migrate,
-                 self.op_restart, self.op_bulk, self.op_list, self.op_dry_run, self.op_remember, self.op_remember]
+                 self.op_restart, self.op_bulk, self.op_list, self.op_counts, self.op_hold, self.op_dry_run, self.op_remember, self.op_remember]
         self.rng.choice(verbs)()
 
     def command(self, instance, verb, body, model):
@@ -166,6 +166,38 @@ class Operators:
         if set(chosen) <= {'status', 'businessKey'}:
             _, page = self.wire.rest('GET', f'/v1/instances?{query}&pageSize=500')
             self.expect(f'/v1 list {query}', (page['total'], [i['id'] for i in page['items'] or []]), (len(want), [i['id'] for i in seen]))
+
+    def op_counts(self):
+        """What the overviews say: instances by status, open tasks, failures, jobs by type."""
+        if self.lost or not all(i.id for i in self.engine.instances):
+            return
+        mine = {}
+        for i in self.engine.instances:
+            mine.setdefault(i.definition.id, {}).setdefault(i.status, 0)
+            mine[i.definition.id][i.status] += 1
+        _, got = self.wire.rest('GET', f'{PATH}/definitions')
+        self.expect('/definitions', {d['definitionId']: d['instances'] for d in got['items'] if d['definitionId'] in self.engine.definitions and d['instances']}, mine)
+        definition = self.rng.choice(list(self.engine.definitions))
+        _, got = self.wire.rest('GET', f'{PATH}/tasks?definitionId={definition}&limit=500')
+        open = [(i.id, t.step['id']) for i in self.engine.instances if i.definition.id == definition and i.live() for t in i.tokens if t.step['type'] == 'USER_TASK' and t.state == 'running']
+        self.expect(f'/tasks of {definition}', sorted((t['instanceId'], t['stepId']) for t in got['items']), sorted(open))
+        _, got = self.wire.rest('GET', f'{PATH}/job-types')
+        theirs = {j['jobType']: j['offered'] + j['leased'] for j in got['items'] if j['jobType'] in self.types}
+        now = time.time()
+        if not any(now - 1 < j.free_at for j in self.engine.open_jobs() if not j.leased):  # one that waits after a failure is neither
+            self.expect('/job-types', {k: n for k, n in theirs.items() if n}, {k: n for k in self.types if (n := sum(j.type == k for j in self.engine.open_jobs()))})
+
+    def op_hold(self):
+        """A job type or a definition that is paused gives or takes nothing; afterwards it does."""
+        kind, definition = self.rng.choice(self.types), self.rng.choice(list(self.engine.definitions))
+        if self.rng.random() < 0.5:
+            self.expect(f'pause of {kind}', self.wire.rest('POST', f'{PATH}/job-types/{kind}/pause', {'reason': 'because'})[0], 200)
+            self.expect(f'poll of the paused {kind}', self.wire.poll('rest', [kind], 5, 30), [])
+            self.expect(f'resume of {kind}', self.wire.rest('POST', f'{PATH}/job-types/{kind}/resume', {'reason': 'because'})[0], 200)
+        else:
+            self.expect(f'pause of {definition}', self.wire.rest('POST', f'{PATH}/definitions/{definition}/pause', {'reason': 'because'})[0], 200)
+            self.expect(f'start of the paused {definition}', self.wire.rest('POST', '/v1/instances', {'definitionId': definition})[0], 409)
+            self.expect(f'resume of {definition}', self.wire.rest('POST', f'{PATH}/definitions/{definition}/resume', {'reason': 'because'})[0], 200)
 
     def op_dry_run(self):
         definition = self.rng.choice([v for versions in self.engine.definitions.values() for v in versions])

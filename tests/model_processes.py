@@ -61,8 +61,16 @@ class Execution:
 
 class Job:
     def __init__(self, token, step, variables):
-        self.token, self.type, self.retries = token, step['jobType'], max(0, step.get('retryCount', 0))
-        self.variables, self.id, self.locked = copy.deepcopy(variables), None, False
+        self.token, self.type, self.retries, self.tries = token, step['jobType'], max(0, step.get('retryCount', 0)), 0
+        # When it is offered (again), in seconds, and how long it waits after a failure: the driver knows what time it is.
+        self.variables, self.id, self.free_at, self.wait_s, self.leased = copy.deepcopy(variables), None, 0, 0, False
+
+    def offer(self, variables):
+        self.variables, self.free_at, self.wait_s, self.leased = copy.deepcopy(variables), 0, 0, False
+
+    def failed(self, backoff):
+        self.retries, self.tries, self.free_at, self.leased = self.retries - 1, self.tries + 1, 0, False
+        self.wait_s = min(backoff['initial'] * backoff['multiplier'] ** (self.tries - 1), backoff['max']) if backoff else 0
 
 
 class Timer:
@@ -86,6 +94,16 @@ class Definition:
         self.id = document['id']
         self.steps = {s['id']: s for s in document['steps']}
         self.first = document['steps'][0]['id']
+
+    @staticmethod
+    def backoff(step):
+        """The retryBackoff of a step, in seconds; the definitions here write them as PTnS."""
+        given = step.get('retryBackoff')
+        if given:
+            return {'initial': float(given['initial'][2:-1]), 'multiplier': given.get('multiplier', 1), 'max': float(given.get('max', 'PT9999S')[2:-1])}
+
+    def __deepcopy__(self, _):
+        return self  # it does not change
 
 
 class Instance:
@@ -304,7 +322,7 @@ class Instance:
         if job not in self.jobs():
             return 204
         if retryable and job.retries > 0:
-            job.retries, job.locked = job.retries - 1, False
+            job.failed(self.definition.backoff(job.token.step))
         else:
             self.fail(job.token, message)
         return 204
@@ -360,7 +378,7 @@ class Instance:
         if self.paused:
             return
         for job in self.jobs():
-            job.variables, job.locked = copy.deepcopy(self.variables), False
+            job.offer(self.variables)
         held = [t for t in self.tokens if t.state == 'held']
         self.tokens = [t for t in self.tokens if t.state != 'held']
         for token in held:
@@ -464,7 +482,8 @@ class Instance:
         self.attempts = {names[k]: n for k, n in self.attempts.items()}
         self.definition = definition
         for job in [] if self.quiet() else self.jobs():
-            job.type, job.variables, job.locked = job.token.step['jobType'], copy.deepcopy(self.variables), False
+            job.type = job.token.step['jobType']
+            job.offer(self.variables)
         return 200
 
 

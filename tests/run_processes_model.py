@@ -8,19 +8,13 @@ import argparse, calendar, datetime, os, random, re, sys, tempfile, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live, model_definitions, model_processes, run_members
 from model_operators import Operators
+from model_races import Races
+from model_wire import Wire, as_doubles, as_grpc, micros, prepare
 from model_processes import FINAL, same
-from live import call
 
 JOB_TYPES = ['red', 'green', 'blue']
 NEAR_S = 0.15   # Closer to a timer than this nothing is done: which came first would be a guess.
 AFTER_S = 0.15  # By then a due timer has fired.
-GRPC_CODES = {'OK': 204, 'NOT_FOUND': 404, 'FAILED_PRECONDITION': 409, 'INVALID_ARGUMENT': 400}
-
-
-def micros(text):
-    """Microseconds since 1970 of an RFC 3339 time."""
-    whole, _, fraction = text.rstrip('Z').partition('.')
-    return calendar.timegm(time.strptime(whole, '%Y-%m-%dT%H:%M:%S')) * 1000000 + int((fraction + '000000')[:6])
 
 
 def due_after(start, duration):
@@ -31,83 +25,6 @@ def due_after(start, duration):
     at = at.replace(year=months // 12, month=months % 12 + 1, day=min(at.day, calendar.monthrange(months // 12, months % 12 + 1)[1]))
     at += datetime.timedelta(weeks=int(w or 0), days=int(d or 0), hours=int(h or 0), minutes=int(mi or 0), seconds=float(s or 0))
     return round((at - datetime.datetime(1970, 1, 1)) / datetime.timedelta(microseconds=1))
-
-
-class Wire:
-    """The verbs of the contract over REST, gRPC and batches; each gives the HTTP status that its answer stands for."""
-
-    def __init__(self, server):
-        self.server = server
-        self.open()
-
-    def open(self):
-        import grpc
-        from processes import workflow_pb2, workflow_pb2_grpc
-        self.grpc, self.pb = grpc, workflow_pb2
-        self.stub = workflow_pb2_grpc.WorkflowEngineStub(grpc.insecure_channel(self.server.grpc))
-
-    def rest(self, method, path, body=None):
-        return call(self.server.base, method, path, body)
-
-    def ask(self, method, **fields):
-        """(status, answer) of a gRPC call."""
-        try:
-            request = {'StartInstance': 'StartInstanceRequest', 'CompleteUserTask': 'CompleteUserTaskRequest'}.get(method, method + 'Request')
-            message = getattr(self.pb, request)()
-            for name, value in fields.items():
-                if isinstance(value, dict):
-                    getattr(message, name).update(value)
-                elif isinstance(value, list):
-                    getattr(message, name).extend(value)
-                else:
-                    setattr(message, name, value)
-            return 204, getattr(self.stub, method)(message, timeout=20)
-        except self.grpc.RpcError as err:
-            return GRPC_CODES.get(err.code().name, err.code().name), err
-
-    def batch(self, path, item):
-        status, got = self.rest('POST', '/pawl/v1/processes/' + path, {'items': [item]})
-        return (got['items'][0]['status'], got['items'][0]) if status == 200 else (status, got)
-
-    def complete(self, way, job, variables):
-        if way == 'grpc':
-            return self.ask('CompleteJob', job_id=job, worker_id='w', variables_to_set=variables)[0]
-        item = {'workerId': 'w', 'variables': variables}
-        return self.batch('complete-batch', {'jobId': job, **item})[0] if way == 'batch' else self.rest('POST', f'/v1/jobs/{job}/complete', item)[0]
-
-    def fail(self, way, job, message, retryable):
-        if way == 'grpc':
-            return self.ask('FailJob', job_id=job, worker_id='w', error_message=message, retryable=retryable)[0]
-        item = {'workerId': 'w', 'errorMessage': message, 'retryable': retryable}
-        return self.batch('complete-batch', {'jobId': job, **item})[0] if way == 'batch' else self.rest('POST', f'/v1/jobs/{job}/fail', item)[0]
-
-    def task(self, way, instance, step, variables):
-        if way == 'grpc':
-            return self.ask('CompleteUserTask', instance_id=instance, user_task_step_id=step, completed_by='p', result=variables)[0]
-        return self.rest('POST', f'/v1/instances/{instance}/user-tasks/{step}/complete', {'variables': variables})[0]
-
-    def signal(self, way, instance, step, variables):
-        if way == 'grpc':
-            return self.ask('SignalWait', instance_id=instance, wait_step_id=step, variables=variables)[0]
-        return self.rest('POST', f'/v1/instances/{instance}/signals/{step}', variables or None)[0]
-
-    def poll(self, way, types, count):
-        """[(job id, execution id, step id, retries, variables)]."""
-        if way == 'grpc':
-            status, got = self.ask('PollJobs', worker_id='w', job_types=types, max_jobs=count)
-            from google.protobuf.json_format import MessageToDict
-            return [(j.id, j.step_execution_id, j.step_id, j.retries_remaining, MessageToDict(j.variables)) for j in got.jobs] if status == 204 else []
-        _, got = self.rest('POST', '/v1/jobs/poll', {'workerId': 'w', 'jobTypes': types, 'maxJobs': count})
-        return [(j['id'], j['stepExecutionId'], j['stepId'], j['retriesRemaining'], j['variables']) for j in got['jobs'] or []]
-
-
-def as_doubles(v):
-    """Numbers as gRPC carries them."""
-    if isinstance(v, dict):
-        return {k: as_doubles(x) for k, x in v.items()}
-    if isinstance(v, list):
-        return [as_doubles(x) for x in v]
-    return float(v) if isinstance(v, int) and not isinstance(v, bool) else v
 
 
 def differences(model, got, history):
@@ -139,7 +56,7 @@ def wrong_timers(model, shown):
     return [] if len(mine) == len(theirs) and all(map(near, mine, theirs)) else [f'timers: server {theirs}, model {mine}']
 
 
-class Play(Operators):
+class Play(Operators, Races):
     """One seed: a few definitions, some dozen instances, everything that may happen to them in any order."""
 
     def __init__(self, server, seed, problems):
@@ -149,6 +66,8 @@ class Play(Operators):
         self.types = [f'{t}-{seed}' for t in JOB_TYPES]
         self.remembered = []  # (instance, event, what was shown then)
         self.polled = []  # jobs that somebody was handed, done with or not
+
+    differences = staticmethod(differences)
 
     def problem(self, text):
         self.problems.append(f'seed {self.seed}: {text}')
@@ -186,9 +105,14 @@ class Play(Operators):
         definition = self.rng.choice([v for versions in self.engine.definitions.values() for v in versions])
         variables, key = model_definitions.Expressions(self.rng).variables(), self.rng.choice([None, None, '', 'key-1'])
         body = {'definitionId': definition.id, 'variables': variables, 'definitionVersion': definition.version, 'businessKey': key}
-        way = self.rng.choice(['rest', 'rest', 'batch'])
-        status, got = self.wire.batch('start-batch', body) if way == 'batch' else self.wire.rest('POST', '/v1/instances', body)
-        got = got['instance'] if way == 'batch' and status == 201 else got
+        way = self.rng.choice(['rest', 'rest', 'batch', 'grpc'])
+        if way == 'grpc':
+            variables = as_doubles(variables)
+            status, got = self.wire.ask('StartInstance', definition_id=definition.id, definition_version=definition.version, variables=variables, business_key=key or '')
+            status, got = (201, self.wire.rest('GET', f'/v1/instances/{got.instance.id}')[1]) if status == 204 else (status, got)
+        else:
+            status, got = self.wire.batch('start-batch', body) if way == 'batch' else self.wire.rest('POST', '/v1/instances', body)
+            got = got['instance'] if way == 'batch' and status == 201 else got
         if status != 201:
             return self.problem(f'start: {status} {got}')
         instance = self.engine.start(definition, variables, key)
@@ -222,6 +146,8 @@ class Play(Operators):
         if instance.next and not instance.next.id:
             instance.next.id = got.get('nextInstanceId')
         found = differences(instance, got, past['items']) + wrong_timers(instance, got)
+        if self.rng.random() < 0.1:
+            found += [f'gRPC {theirs}, REST {ours}' for theirs, ours in zip(self.wire.shown(instance.id), as_grpc(got, past['items'])) if theirs != ours]
         self.asked += 1
         if found:
             self.lost.add(instance)
@@ -265,7 +191,7 @@ class Play(Operators):
     def step(self):
         self.calm()
         began = time.time()
-        actions = [(self.start, 3), (self.poll, 6), (self.complete, 8), (self.fail, 2), (self.task, 5), (self.signal, 5), (self.cancel, 0.3), (self.nonsense, 2), (self.operate, 6), (self.broken, 1)]
+        actions = [(self.start, 3), (self.poll, 6), (self.complete, 8), (self.fail, 2), (self.task, 5), (self.signal, 5), (self.cancel, 0.3), (self.nonsense, 2), (self.operate, 6), (self.race, 2), (self.broken, 1)]
         self.rng.choices([a for a, _ in actions], [w for _, w in actions])[0]()
         self.crossed(began)
 
@@ -278,20 +204,25 @@ class Play(Operators):
         """The oldest of each type, fairly between the types, with the variables of when they were made."""
         way, count, kinds = self.rng.choice(['rest', 'grpc']), self.rng.randint(1, 5), self.rng.sample(self.types, self.rng.choice([1, 1, 2, 3]))
         lost = {e.id for i in self.lost for e in i.history}
-        open = sorted((j for j in self.engine.open_jobs() if j.type in kinds and not j.locked), key=lambda j: (j.token.execution.started or 0, j.token.execution.id or ''))
-        got = self.wire.poll(way, kinds, 100 if self.lost else count)
+        lease = self.rng.choice([1, 30, 30, 30])
+        while any(abs(j.free_at - time.time()) < 0.1 for j in self.engine.open_jobs()):
+            time.sleep(0.02)  # a lease or a wait is about to end: before or after it, not on it
+        began = time.time()
+        open = sorted((j for j in self.engine.open_jobs() if j.type in kinds and j.free_at < began), key=lambda j: (j.token.execution.started or 0, j.token.execution.id or ''))
+        got = self.wire.poll(way, kinds, 100 if self.lost else count, lease)
+        slow = any(began < j.free_at < time.time() for j in self.engine.open_jobs())
         self.asked += 1
         by_execution = {j.token.execution.id: j for j in open}
-        if not self.lost:
+        if not self.lost and not slow:
             taken = {k: [j.token.execution.id for j in open if j.type == k] for k in kinds}
             theirs = {k: [g[1] for g in got if g[1] in by_execution and by_execution[g[1]].type == k] for k in kinds}
             left = [k for k in kinds if len(theirs[k]) < len(taken[k])]
             fair = all(len(theirs[k]) + 1 >= len(theirs[other]) for k in left for other in kinds)
             if len(got) != min(count, len(open)) or not fair or any(theirs[k] != taken[k][:len(theirs[k])] for k in kinds):
                 self.problem(f'{way} poll of {count} {kinds}: server {[g[1:3] for g in got]}, model {taken}')
-        for id, execution, step, retries, variables in got:
+        for id, execution, step, retries, variables, until in got:
             if job := by_execution.get(execution):
-                job.id, job.locked = id, True
+                job.id, job.free_at, job.leased = id, until / 1e6, True
                 self.polled.append(job)
                 want = as_doubles(job.variables) if way == 'grpc' else job.variables
                 if execution not in lost and (step != job.token.step['id'] or retries != job.retries or not same(variables, want)):
@@ -317,6 +248,9 @@ class Play(Operators):
             way, retryable = self.rng.choice(['rest', 'grpc', 'batch']), self.rng.random() < 0.8
             status = self.wire.fail(way, job.id, 'went wrong', retryable)
             self.expect(f'{way} fail of {job.id}', status, self.owner(job).fail_job(job, 'went wrong', retryable))
+            if job.wait_s:
+                _, shown = self.wire.rest('GET', f'/pawl/v1/processes/instances/{self.owner(job).id}')
+                job.free_at, job.wait_s = micros(shown['updatedAt']) / 1e6 + job.wait_s, 0
             self.sync(self.owner(job))
 
     def place(self, instance, type):
@@ -362,7 +296,7 @@ class Play(Operators):
         self.server.start()
         self.wire.open()
         for job in self.engine.jobs:
-            job.locked = False
+            job.free_at, job.leased = 0 if job.leased else job.free_at, False  # a lease ends with the server, a wait after a failure does not
         for instance in list(self.engine.instances):
             if instance.id:
                 self.sync(instance)
@@ -383,15 +317,6 @@ class Play(Operators):
             self.sync(instance)
         self.recall()
         return self
-
-
-def prepare(folder):
-    """Makes `from processes import workflow_pb2` work."""
-    import subprocess
-    sources = os.path.join(live.ROOT, 'proto')
-    subprocess.run(['protoc', '-I', sources, '--python_out', folder, '--grpc_python_out', folder,
-                    '--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin', os.path.join(sources, 'processes', 'workflow.proto')], check=True)
-    sys.path.insert(0, folder)
 
 
 def main():
