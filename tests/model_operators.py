@@ -64,8 +64,8 @@ class Operators:
             self.command(instance, 'variables', {'variables': variables, 'remove': remove}, lambda: instance.edit(variables, remove))
 
     def somewhere(self, instance):
-        """A step where it stands, but for joins: what it means to leave one nobody says."""
-        here = [t.step['id'] for t in instance.tokens if t.step['type'] != 'JOIN_GATEWAY']
+        """A step where it stands."""
+        here = [t.step['id'] for t in instance.tokens]
         return self.rng.choice(here) if here and self.rng.random() < 0.9 else 'nowhere'
 
     def op_skip(self):
@@ -76,8 +76,7 @@ class Operators:
     def op_move(self):
         if instance := self.some_instance():
             step, to = self.somewhere(instance), self.rng.choice([s for s in instance.definition.steps.values()])
-            if to['type'] != 'JOIN_GATEWAY':
-                self.command(instance, 'move', {'from': step, 'to': to['id']}, lambda: instance.move(step, to['id']))
+            self.command(instance, 'move', {'from': step, 'to': to['id']}, lambda: instance.move(step, to['id']))
 
     def op_cancel(self):
         if instance := self.of_status('FAILED'):

@@ -85,6 +85,7 @@ class Token:
 
     def __init__(self, step, scope, execution, state='running'):
         self.step, self.scope, self.execution = step, scope, execution
+        self.gateway = None  # that it waits for, at a join
         self.state, self.job, self.timers = state, None, []  # running, held before its step, failed, or done with nothing to follow
 
 
@@ -281,6 +282,7 @@ class Instance:
             execution.end('COMPLETED')
         else:
             gateway.place = Token(step, scope[:depth], execution)
+            gateway.place.gateway = gateway
             self.tokens.append(gateway.place)
         if len(gateway.arrived) == gateway.branches:
             gateway.fired = True
@@ -436,6 +438,8 @@ class Instance:
     def relocate(self, token, target):
         if token.state == 'running':
             token.execution.end('SKIPPED')
+        if token.gateway:  # who leaves a join waits no longer: it has fired
+            token.gateway.fired = True
         self.tokens[self.tokens.index(token)] = Token(self.definition.steps[target], token.scope, None, 'held')
         if self.status == 'FAILED':
             self.go_on()
@@ -477,7 +481,7 @@ class Instance:
             token.step = steps[token.step['id']]
             for timer in token.timers:
                 timer.event = token.step['boundaryEvents'][timer.index]
-            for gateway, _ in token.scope:
+            for gateway in [g for g, _ in token.scope] + [token.gateway or Gateway({'joinStep': '', 'parallelNextSteps': []})]:
                 gateway.join = names.get(gateway.join, gateway.join)
         self.attempts = {names[k]: n for k, n in self.attempts.items()}
         self.definition = definition

@@ -75,6 +75,21 @@ TEST(operators, a_step_that_fails_where_it_was_moved_to_is_not_tried_again) {
   s.verify();
 }
 
+TEST(operators, a_join_that_is_skipped_has_fired) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"m"},{"id":"a","name":"a","type":"WAIT","nextStep":"m"},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"w"},{"id":"w","name":"w","type":"WAIT","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string id = s.start("a");
+  s.post("/v1/instances/" + id + "/signals/a", "");
+  s.post(kOps + id + "/skip", R"({"reason":"r","stepId":"m"})");
+  EXPECT_EQ(s.steps(id), R"(["b","w"])");
+  s.post("/v1/instances/" + id + "/signals/b", "");
+  EXPECT_EQ(s.steps(id), R"(["w"])") << "once";
+  s.post("/v1/instances/" + id + "/signals/w", "");
+  EXPECT_EQ(s.history(id), "f:COMPLETED a:COMPLETED b:COMPLETED m:SKIPPED w:COMPLETED end:COMPLETED");
+  s.verify();
+}
+
 TEST(operators, a_paused_instance_holds_its_jobs_and_timers) {
   Stage s;
   s.upload(R"({"id":"a","name":"n","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"y","boundaryEvents":[{"type":"TIMER","duration":"PT10S","interrupting":true,"targetStepId":"end"}]},

@@ -142,8 +142,16 @@ void Walk::complete(uint32_t execution) {
 
 void Walk::move(Token& token, uint32_t target, const std::string& reason) {
   drop_effects(token);
-  if (token.state == TokenState::running) ended(token, Execution::skipped, reason);
-  token = {.step = target, .state = TokenState::held, .scope = token.scope, .branch = token.branch};
+  uint32_t scope = token.scope, branch = token.branch;
+  if (token.state == TokenState::running) {
+    ended(token, Execution::skipped, reason);
+    // Who leaves a join waits no longer: it has fired, and goes on outside its gateway.
+    if (const Scope* joined = instance_.scope(scope); joined && definition_.steps[token.step].kind == Kind::join_gateway) {
+      scope = joined->parent, branch = joined->parent_branch;
+      std::erase_if(instance_.scopes, [&](const Scope& s) { return s.id == token.scope; });
+    }
+  }
+  token = {.step = target, .state = TokenState::held, .scope = scope, .branch = branch};
   if (!is_final(instance_.status)) revive();
 }
 
