@@ -149,6 +149,26 @@ TEST(operators, instances_migrate_to_a_new_version_after_a_preview) {
   EXPECT_EQ(s.get("/v1/instances/" + id).find("definitionVersion")->as_int64(), 2);
 }
 
+TEST(operators, a_join_that_waits_migrates_to_the_join_of_its_gateway) {
+  Stage s;
+  // Version 2 joins at k; m is there too, and joins another gateway.
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"m"},{"id":"a","name":"a","type":"WAIT","nextStep":"m"},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string id = s.start("a");
+  s.post("/v1/instances/" + id + "/signals/a", "");
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"k"},{"id":"a","name":"a","type":"WAIT","nextStep":"k"},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"k"},{"id":"k","name":"k","type":"JOIN_GATEWAY","nextStep":"g"},{"id":"g","name":"g","type":"PARALLEL_GATEWAY","parallelNextSteps":["m","m"],"joinStep":"m"},
+    {"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  s.post(kOps + id + "/migrate", R"({"reason":"r","version":2})");
+  EXPECT_EQ(s.last_status, 409) << "it would wait at a join that is not its gateway's";
+  s.post(kOps + id + "/migrate", R"({"reason":"r","version":2,"steps":{"m":"k"}})");
+  EXPECT_EQ(s.last_status, 200);
+  EXPECT_EQ(s.steps(id), R"(["b","k"])");
+  s.post("/v1/instances/" + id + "/signals/b", "");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+  s.verify();
+}
+
 TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
   Stage s;
   upload_fragile(s);
