@@ -294,6 +294,18 @@ def valid(seed_rng, id, job_types, chain=None):
     return maker.document(), maker.x.made
 
 
+def in_map_order(document):
+    """As gRPC carries it: a map has no order of its own, so branches are tried in that of their texts."""
+    return {**document, 'steps': [{**s, 'conditionalNextSteps': dict(sorted(s['conditionalNextSteps'].items()))} if s.get('conditionalNextSteps') else s for s in document['steps']]}
+
+
+def without_empty(document):
+    """A definition as it is read back: optional members of it and of its steps that say nothing are left out."""
+    def says(v):
+        return v is not None and v is not False and v not in ('', 0, {}, [])
+    return {k: [{name: x for name, x in step.items() if says(x) or name == 'autoStartNextWorkflow'} for step in v] if k == 'steps' else v for k, v in document.items() if says(v)}
+
+
 def whole(id):
     """A definition with every step type, for breaking."""
     def step(id, type, **fields):

@@ -56,6 +56,14 @@ class Wire:
         status, got = self.rest('POST', '/pawl/v1/processes/' + path, {'items': [item]})
         return (got['items'][0]['status'], got['items'][0]) if status == 200 else (status, got)
 
+    def upload(self, document):
+        from google.protobuf.json_format import ParseDict
+        steps = [{**s, 'type': 'STEP_TYPE_' + s['type'], 'boundaryEvents': [{**e, 'type': 'BOUNDARY_EVENT_TYPE_TIMER'} for e in s.get('boundaryEvents', [])]} for s in document['steps']]
+        try:
+            return 204, self.stub.UploadDefinition(self.pb.UploadDefinitionRequest(definition=ParseDict({**document, 'steps': steps}, self.pb.WorkflowDefinition())), timeout=20)
+        except self.grpc.RpcError as err:
+            return GRPC_CODES.get(err.code().name, err.code().name), err
+
     def complete(self, way, job, variables):
         if way == 'grpc':
             return self.ask('CompleteJob', job_id=job, worker_id='w', variables_to_set=variables)[0]

@@ -81,11 +81,19 @@ class Play(Operators, Races):
 
     def upload(self, id, chain=None):
         document, expressions = model_definitions.valid(self.rng, id, self.types, chain)
-        status, got = self.wire.rest('POST', '/v1/definitions', document)
+        document['metadata'] = {'z': 1, 'a': [{'empty': {}}, None, 2.5], 'm': ''}
+        if self.rng.random() < 0.3 and not any(s.get('retryBackoff') or 'autoStartNextWorkflow' in s for s in document['steps']):
+            document = model_definitions.in_map_order(document)
+            status, got = self.wire.upload(document)
+            status, version = (201, got.version) if status == 204 else (status, got)
+        else:
+            status, got = self.wire.rest('POST', '/v1/definitions', document)
+            version = got.get('version')
         if status != 201:
             return self.problem(f'upload refused: {got}\n{document}')
         made = self.engine.upload(document, expressions)
-        self.expect(f'version of {id}', got['version'], made.version)
+        self.expect(f'version of {id}', version, made.version)
+        self.expect(f'{id} read back', self.wire.rest('GET', f'/v1/definitions/{id}')[1], {'version': version, **model_definitions.without_empty(document)})
         return made
 
     def broken(self):
@@ -214,8 +222,8 @@ class Play(Operators, Races):
         self.asked += 1
         by_execution = {j.token.execution.id: j for j in open}
         if not self.lost and not slow:
-            taken = {k: [j.token.execution.id for j in open if j.type == k] for k in kinds}
-            theirs = {k: [g[1] for g in got if g[1] in by_execution and by_execution[g[1]].type == k] for k in kinds}
+            taken = {k: [j.token.execution.started for j in open if j.type == k] for k in kinds}
+            theirs = {k: [by_execution[g[1]].token.execution.started for g in got if g[1] in by_execution and by_execution[g[1]].type == k] for k in kinds}
             left = [k for k in kinds if len(theirs[k]) < len(taken[k])]
             fair = all(len(theirs[k]) + 1 >= len(theirs[other]) for k in left for other in kinds)
             if len(got) != min(count, len(open)) or not fair or any(theirs[k] != taken[k][:len(theirs[k])] for k in kinds):
