@@ -199,7 +199,7 @@ class Play(Operators, Races):
     def step(self):
         self.calm()
         began = time.time()
-        actions = [(self.start, 3), (self.poll, 6), (self.complete, 8), (self.fail, 2), (self.task, 5), (self.signal, 5), (self.cancel, 0.3), (self.nonsense, 2), (self.operate, 6), (self.race, 2), (self.broken, 1)]
+        actions = [(self.start, 3), (self.poll, 6), (self.complete, 8), (self.complete_many, 1), (self.fail, 2), (self.task, 5), (self.signal, 5), (self.cancel, 0.3), (self.nonsense, 2), (self.operate, 6), (self.race, 2), (self.broken, 1)]
         self.rng.choices([a for a, _ in actions], [w for _, w in actions])[0]()
         self.crossed(began)
 
@@ -260,6 +260,30 @@ class Play(Operators, Races):
                 _, shown = self.wire.rest('GET', f'/pawl/v1/processes/instances/{self.owner(job).id}')
                 job.free_at, job.wait_s = micros(shown['updatedAt']) / 1e6 + job.wait_s, 0
             self.sync(self.owner(job))
+
+    def complete_many(self):
+        """A batch takes its items in their order; each has its own outcome."""
+        jobs = [j for j in self.polled if self.owner(j) not in self.lost]
+        if not jobs:
+            return
+        items, want, touched = [], [], []
+        for _ in range(self.rng.randint(2, 6)):
+            job, result = self.rng.choice(jobs), model_definitions.Expressions(self.rng).result()
+            kind = self.rng.random()
+            if kind < 0.1:
+                items.append({'jobId': '01NOSUCHTHING0000000000001', 'workerId': 'w'})
+                want.append(404)
+            elif kind < 0.3:
+                items.append({'jobId': job.id, 'workerId': 'w', 'errorMessage': 'in a batch', 'retryable': False})
+                want.append(self.owner(job).fail_job(job, 'in a batch', False))
+            else:
+                items.append({'jobId': job.id, 'workerId': 'w', 'variables': result})
+                want.append(self.owner(job).complete_job(job, result))
+            touched.append(self.owner(job))
+        _, got = self.wire.rest('POST', '/pawl/v1/processes/complete-batch', {'items': items})
+        self.expect(f'batch {items}', ([i['status'] for i in got['items']], got['succeeded'], got['failed']), (want, want.count(204), want.count(404)))
+        for instance in dict.fromkeys(touched):
+            self.sync(instance)
 
     def place(self, instance, type):
         here = [t.step['id'] for t in instance.tokens if t.step['type'] == type]
