@@ -62,6 +62,7 @@ class Play(Operators, Races):
     def __init__(self, server, seed, problems):
         self.server, self.seed, self.problems = server, seed, problems
         self.rng, self.wire = random.Random(seed), Wire(server)
+        self.eyes = random.Random(seed)  # of its own: how often one looks depends on the time, what is done does not
         self.engine, self.lost, self.asked = model_processes.Engine(), set(), 0
         self.types = [f'{t}-{seed}' for t in JOB_TYPES]
         self.remembered = []  # (instance, event, what was shown then)
@@ -154,7 +155,7 @@ class Play(Operators, Races):
         if instance.next and not instance.next.id:
             instance.next.id = got.get('nextInstanceId')
         found = differences(instance, got, past['items']) + wrong_timers(instance, got)
-        if self.rng.random() < 0.1:
+        if self.eyes.random() < 0.1:
             found += [f'gRPC {theirs}, REST {ours}' for theirs, ours in zip(self.wire.shown(instance.id), as_grpc(got, past['items'])) if theirs != ours]
         self.asked += 1
         if found:
