@@ -32,8 +32,8 @@ Result<Job> decode_job(BytesView bytes) {
   return job;
 }
 
-Time job_created(BytesView body) {
-  Reader r(body);
+Time born(const Effect& job) {
+  Reader r(job.body);
   if (r.u8() != 1) return 0;
   for (int texts = 0; texts < 4; ++texts) r.str();
   r.uint();
