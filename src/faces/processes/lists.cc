@@ -206,7 +206,7 @@ Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, const User
   bool more = false;
   TRY_OK(door_.look().rows(kProgram, prefix, [&](BytesView key, BytesView value) {
     auto task = decode_user_task(value);
-    if (task && fits(like.definition_id, task->definition_id) && fits(like.business_key, task->business_key) && fits(like.step_id, task->step_id) && fits(like.form, task->form)) {
+    if (task && fits(like.definition_id, task->definition_id) && fits(like.business_key, task->business_key) && fits(like.form, task->form)) {
       if (out.size() == limit) return more = true, false;
       *next = key.substr(prefix.size());
       out.push_back(std::move(*task));

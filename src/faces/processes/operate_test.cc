@@ -298,6 +298,21 @@ TEST(operators, the_inbox_lists_open_user_tasks_oldest_first) {
   EXPECT_EQ(s.get("/pawl/v1/processes/tasks").find("items")->array().size(), 1u);
 }
 
+TEST(operators, a_task_is_listed_under_the_name_that_its_step_has_after_a_migration) {
+  Stage s;
+  auto version = [&](const std::string& step) {
+    s.upload(R"({"id":"u","name":"n","steps":[{"id":")" + step + R"(","name":"t","type":"USER_TASK","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  };
+  version("old");
+  std::string id = s.start("u");
+  version("new");
+  s.post(kOps + id + "/migrate", R"({"reason":"r","version":2,"steps":{"old":"new"}})");
+  EXPECT_EQ(s.last_status, 200);
+  EXPECT_EQ(s.get("/pawl/v1/processes/tasks").find("items")->array()[0].string_or("stepId"), "new");
+  EXPECT_EQ(s.get("/pawl/v1/processes/tasks?step=new").find("items")->array().size(), 1u);
+  EXPECT_EQ(s.get("/pawl/v1/processes/tasks?step=old").find("items")->array().size(), 0u);
+}
+
 TEST(operators, the_inbox_is_filtered) {
   Stage s;
   for (const char* id : {"u", "v"})
