@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "faces/processes/job.h"
+
 namespace pawl::bench {
 
 Site::Site(const std::string& name) : folder_(name) {
   shard_ = open_shard(folder_.path(), {&processes_program_, &entities_program_});
   clock_ = std::make_unique<Clock>(*shard_);
-  workers_ = std::make_unique<Workers>(*shard_);
+  workers_ = std::make_unique<Workers>(*shard_, processes::born);
   processes_ = std::make_unique<processes::Face>(*shard_, *workers_);
   entities_ = std::make_unique<entities::Face>(*shard_, entities::FaceOptions{});
   shard_->connect(To::clock, *clock_);

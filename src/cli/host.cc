@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cli/openapi.h"
+#include "faces/processes/job.h"
 #include "json/text.h"
 
 #ifndef PAWL_VERSION
@@ -88,7 +89,7 @@ Result<void> Host::open() {
   TRY(shard_, Shard::open(std::move(opened.journal), std::move(opened.rows), programs_.list(), std::move(options)));
   if (shard_->replayed().frames) log(Level::info, "replayed", {{"frames", shard_->replayed().frames}, {"rebuilt", shard_->replayed().rebuilt}});
   clock_ = std::make_unique<Clock>(*shard_);
-  workers_ = std::make_unique<Workers>(*shard_);
+  workers_ = std::make_unique<Workers>(*shard_, processes::born);
   faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_);
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);

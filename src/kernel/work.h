@@ -27,7 +27,7 @@ struct Leased {
 class Work {
  public:
   virtual ~Work() = default;
-  // Takes up to `limit` offered effects, fairly between the queues, each under a lease that nobody
+  // Takes up to `limit` offered effects, fairly between the queues and oldest first, each under a lease that nobody
   // else gets until it is over. With none at hand and wait > 0 the answer comes when one appears or
   // the wait is over. `done` may run on another thread. The number cancels a waiting poll.
   using Polled = std::move_only_function<void(std::vector<Leased>)>;

@@ -294,6 +294,26 @@ TEST(workers, a_poll_takes_no_more_than_an_answer_can_carry) {
   EXPECT_EQ(host.poll(3).size(), 1u);
 }
 
+TEST(workers, the_oldest_is_handed_out_first_also_when_it_comes_back_or_comes_late) {
+  Host host(false);
+  Workers workers(*host.shard, [](const Effect& e) -> Time { return std::stoll(e.body); });
+  auto open = [&](const char* id, const char* born) { workers.opened(std::make_shared<Effect>(Effect{id, To::worker, "tally", "t", "work", 0, born})); };
+  auto take = [&](size_t limit) {
+    std::string ids;
+    workers.poll({"t", {"work"}, "w", limit}, [&](std::vector<Leased> got) {
+      for (const Leased& l : got) ids += l.effect->id + " ";
+    });
+    return ids;
+  };
+  for (auto [id, born] : {std::pair("c", "3"), {"a", "1"}, {"e", "5"}, {"d", "4"}, {"b", "2"}}) open(id, born);
+  EXPECT_EQ(take(2), "a b ");
+  workers.release("a");
+  open("f", "6");
+  workers.closed(Effect{.id = "d", .program = {}, .tenant = {}, .queue = {}, .body = {}});
+  EXPECT_EQ(take(9), "a c e f ");
+  EXPECT_EQ(take(9), "");
+}
+
 TEST(workers, a_waiting_poll_is_woken_by_a_job) {
   Host host;
   auto waiting = std::async(std::launch::async, [&] { return host.poll(1, 5 * kSecond); });

@@ -45,11 +45,12 @@ void Workers::tell(std::vector<Ready>& ready) {
   ready.clear();
 }
 
-void Workers::offer(const JobPtr& job, bool front) {
+void Workers::offer(const JobPtr& job) {
   job->state = State::offered;
-  if (front) job->queue->offered.push_front(job);
-  else job->queue->offered.push_back(job);
-  ++job->queue->ready;
+  Queue& q = *job->queue;
+  if (q.offered.empty() || q.offered.back()->born <= job->born) q.offered.push_back(job);
+  else q.older.emplace(job->born, job);
+  ++q.ready;
   touched_.insert(job->queue);
 }
 
@@ -57,14 +58,14 @@ void Workers::opened(const EffectPtr& effect) {
   std::lock_guard lock(mutex_);
   forget(effect->id);  // an id may be used again; what was promised under it is over
   sweep();
-  auto job = std::make_shared<Job>(Job{effect, &queue(effect->tenant, effect->queue), State::held, effect->due});
+  auto job = std::make_shared<Job>(Job{effect, &queue(effect->tenant, effect->queue), age_(*effect), State::held, effect->due});
   ++job->queue->jobs;
   jobs_.emplace(effect->id, job);
   if (effect->due > door_.now()) {
     times_.emplace(effect->due, std::move(job));
     wake_by(effect->due);
   } else {
-    offer(job, false);
+    offer(job);
   }
 }
 
@@ -84,7 +85,9 @@ void Workers::forget(std::string_view id) {
   if (job->state != State::offered) times_.erase({job->until, job});
   const bool was_offered = std::exchange(job->state, State::gone) == State::offered;
   // Where no worker polls, nobody would meet those that are gone.
-  if (was_offered && --q.ready + 64 < q.offered.size() / 2) std::erase_if(q.offered, [](const JobPtr& one) { return one->state == State::gone; });
+  if (!was_offered || --q.ready + 64 >= (q.offered.size() + q.older.size()) / 2) return;
+  std::erase_if(q.offered, [](const JobPtr& one) { return one->state == State::gone; });
+  std::erase_if(q.older, [](const auto& one) { return one.second->state == State::gone; });
 }
 
 void Workers::flushed() {
@@ -102,22 +105,34 @@ void Workers::wake_touched(std::vector<Ready>& ready) {
   for (Queue* q : touched) wake(*q, ready);
 }
 
+// Takes the oldest that is still offered out of its queue; null when there is none.
+Workers::JobPtr Workers::oldest(Queue& q) {
+  while (!q.offered.empty() || !q.older.empty()) {
+    JobPtr job;
+    if (q.older.empty() || (!q.offered.empty() && q.offered.front()->born <= q.older.begin()->first)) {
+      job = std::move(q.offered.front());
+      q.offered.pop_front();
+    } else {
+      job = std::move(q.older.begin()->second);
+      q.older.erase(q.older.begin());
+    }
+    if (job->state == State::offered) return job;
+  }
+  return nullptr;
+}
+
 bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out) {
   if (q.paused) return false;
-  while (!q.offered.empty()) {
-    JobPtr job = std::move(q.offered.front());
-    q.offered.pop_front();
-    if (job->state != State::offered) continue;
-    job->state = State::leased;
-    job->until = now + lease;
-    out.push_back({job->effect, job->until});
-    wake_by(job->until);
-    times_.emplace_hint(times_.end(), now + lease, std::move(job));
-    --q.ready;
-    ++q.leased;
-    return true;
-  }
-  return false;
+  JobPtr job = oldest(q);
+  if (!job) return false;
+  job->state = State::leased;
+  job->until = now + lease;
+  out.push_back({job->effect, job->until});
+  wake_by(job->until);
+  times_.emplace_hint(times_.end(), now + lease, std::move(job));
+  --q.ready;
+  ++q.leased;
+  return true;
 }
 
 // What one poll takes, in bytes of the jobs' bodies: an answer must fit a message of gRPC (64 MiB) whatever its jobs carry, or it would be
@@ -205,7 +220,7 @@ void Workers::release(std::string_view effect_id) {
     JobPtr job = it->second;
     times_.erase({job->until, job});
     --job->queue->leased;
-    offer(job, true);
+    offer(job);
     wake(*job->queue, ready);
   }
   tell(ready);
@@ -251,9 +266,8 @@ void Workers::loop() {
     while (!times_.empty() && times_.begin()->first <= now) {
       JobPtr job = times_.begin()->second;
       times_.erase(times_.begin());
-      bool was_leased = job->state == State::leased;
-      if (was_leased) --job->queue->leased, ++expired_;
-      offer(job, was_leased);
+      if (job->state == State::leased) --job->queue->leased, ++expired_;
+      offer(job);
     }
     wake_touched(ready);
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {

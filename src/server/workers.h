@@ -18,7 +18,9 @@ namespace pawl {
 
 class Workers final : public Work, public Outbox {
  public:
-  explicit Workers(Door& door) : door_(door) {}
+  // When the work that an effect asks for came to be: what is older is handed out first.
+  using Age = Time (*)(const Effect& effect);
+  explicit Workers(Door& door, Age age = [](const Effect&) -> Time { return 0; }) : door_(door), age_(age) {}
   ~Workers() override { stop(); }
   void start();
   void stop();  // waiting polls are answered with nothing
@@ -43,6 +45,7 @@ class Workers final : public Work, public Outbox {
   struct Job {
     EffectPtr effect;
     Queue* queue;
+    Time born;
     State state;
     Time until;  // leased: end of the lease; held: when it may be offered
   };
@@ -55,7 +58,10 @@ class Workers final : public Work, public Outbox {
     std::vector<Queue*> queues;
   };
   struct Queue {
-    std::deque<JobPtr> offered;  // some may be gone: skipped when met, and swept when they are the more
+    // Oldest first; some may be gone: skipped when met, and swept when they are the more. What is older than the
+    // last of `offered` when it comes, a job that came back or one of before a restart, stands in `older`.
+    std::deque<JobPtr> offered;
+    std::multimap<Time, JobPtr> older;
     std::list<std::shared_ptr<Waiting>> polls;
     size_t ready = 0, leased = 0, jobs = 0;  // jobs: those held back too
     bool paused = false;
@@ -64,7 +70,8 @@ class Workers final : public Work, public Outbox {
 
   Queue& queue(const std::string& tenant, const std::string& name);
   void sweep();  // queues that nobody uses, once there are many: whoever calls it holds none
-  void offer(const JobPtr& job, bool front);
+  void offer(const JobPtr& job);
+  static JobPtr oldest(Queue& queue);
   void forget(std::string_view id);
   bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
   std::vector<Leased> take(Waiting& waiting, Time now);
@@ -77,6 +84,7 @@ class Workers final : public Work, public Outbox {
   void tell(std::vector<Ready>& ready);
 
   Door& door_;
+  const Age age_;
   mutable std::mutex mutex_;
   std::condition_variable wake_up_;
   std::map<Name, std::unique_ptr<Queue>> queues_;

@@ -96,10 +96,10 @@ struct Definition {
 
 using Problems = std::vector<std::string>;
 
-// Document to definition. `problems` gets what the format does not know: unknown members, wrong JSON
-// types, malformed durations, fields removed from the format. References stay unresolved.
-Definition read_definition(const json::Value& document, Problems& problems);
-// Every rule of the format; resolves the references. Call it only when reading found no problem.
+// Document to definition. `problems` gets what cannot be read: unknown members, wrong JSON types. `broken` gets what
+// can be read and is refused: fields removed from the format, malformed members. References stay unresolved.
+Definition read_definition(const json::Value& document, Problems& problems, Problems& broken);
+// Every rule of the format; resolves the references. Call it only when everything could be read.
 void validate(Definition& definition, Problems& problems);
 // What is accepted and probably not meant.
 std::vector<std::string> warnings(const Definition& definition);

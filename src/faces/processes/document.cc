@@ -104,10 +104,10 @@ std::vector<Output> read_outputs(const Value* map) {
   return out;
 }
 
-void read_table(const Value& table, Step& step, const std::string& where, Problems& problems) {
+void read_table(const Value& table, Step& step, const std::string& where, Problems& problems, Problems& broken) {
   if (!check(table, kTable, where + " decisionTable", problems)) return;
   if (table.find("defaultNextStep"))
-    problems.push_back(where + ": decisionTable.defaultNextStep was removed from the format (migration from 005): add a last rule with an empty \"when\" as the fallback, and give the step a nextStep");
+    broken.push_back(where + ": decisionTable.defaultNextStep was removed from the format (migration from 005): add a last rule with an empty \"when\" as the fallback, and give the step a nextStep");
   const Value* rules = member(table, "rules");
   if (!rules) return;
   for (size_t i = 0; i < rules->array().size(); ++i) {
@@ -115,7 +115,7 @@ void read_table(const Value& table, Step& step, const std::string& where, Proble
     std::string at = where + " decisionTable.rules[" + std::to_string(i) + "]";
     if (!check(r, kRule, at, problems)) continue;
     if (r.find("then"))
-      problems.push_back(at + ".then was removed from the format (migration from 005): let the rule set an output variable and route on it with a DECISION after the table");
+      broken.push_back(at + ".then was removed from the format (migration from 005): let the rule set an output variable and route on it with a DECISION after the table");
     Rule rule;
     if (const Value* when = member(r, "when"))
       for (const json::Member& m : when->object())
@@ -125,17 +125,17 @@ void read_table(const Value& table, Step& step, const std::string& where, Proble
   }
 }
 
-void read_backoff(const Value& v, Step& step, const std::string& where, Problems& problems) {
+void read_backoff(const Value& v, Step& step, const std::string& where, Problems& problems, Problems& broken) {
   if (!check(v, kBackoff, where + " retryBackoff", problems)) return;
   Backoff b;
-  if (v.string_or("initial").empty()) problems.push_back(where + ": retryBackoff.initial is required, for example \"PT1S\"");
-  read_duration(v, "initial", where + " retryBackoff", b.initial, problems);
+  if (v.string_or("initial").empty()) broken.push_back(where + ": retryBackoff.initial is required, for example \"PT1S\"");
+  read_duration(v, "initial", where + " retryBackoff", b.initial, broken);
   if (const Value* m = member(v, "multiplier")) {
     double times = m->as_double();
-    if (!(times >= 1 && times <= 1000)) problems.push_back(where + ": retryBackoff.multiplier must be from 1 to 1000");
+    if (!(times >= 1 && times <= 1000)) broken.push_back(where + ": retryBackoff.multiplier must be from 1 to 1000");
     else b.multiplier_thousandths = static_cast<int64_t>(times * 1000 + 0.5);
   }
-  if (!v.string_or("max").empty()) read_duration(v, "max", where + " retryBackoff", b.max.emplace(), problems);
+  if (!v.string_or("max").empty()) read_duration(v, "max", where + " retryBackoff", b.max.emplace(), broken);
   step.backoff = b;
 }
 
@@ -151,7 +151,7 @@ void read_timers(const Value& events, Step& step, const std::string& where, Prob
   }
 }
 
-Step read_step(const Value& v, size_t index, Problems& problems) {
+Step read_step(const Value& v, size_t index, Problems& problems, Problems& broken) {
   Step s;
   std::string where = "step[" + std::to_string(index) + "]";
   if (v.is_object() && !v.string_or("id").empty()) where = "step \"" + std::string(v.string_or("id")) + "\"";
@@ -169,13 +169,13 @@ Step read_step(const Value& v, size_t index, Problems& problems) {
   if (const Value* map = member(v, "conditionalNextSteps"))
     for (const json::Member& m : map->object()) s.branches.push_back({expr::Expression(m.name), m.value.string()});
   s.outputs = read_outputs(member(v, "transformations"));
-  if (const Value* b = member(v, "retryBackoff")) read_backoff(*b, s, where, problems);
+  if (const Value* b = member(v, "retryBackoff")) read_backoff(*b, s, where, problems, broken);
   if (const Value* events = member(v, "boundaryEvents")) read_timers(*events, s, where, problems);
   s.hit_policy_text = v.string_or("hitPolicy");
-  if (const Value* table = member(v, "decisionTable")) read_table(*table, s, where, problems);
+  if (const Value* table = member(v, "decisionTable")) read_table(*table, s, where, problems, broken);
   if (const Value* chains = member(v, "autoStartNextWorkflow")) {
     s.chains = chains->boolean();
-    if (s.kind != Kind::end) problems.push_back(where + ": autoStartNextWorkflow belongs to the definition or to an END step");
+    if (s.kind != Kind::end) broken.push_back(where + ": autoStartNextWorkflow belongs to the definition or to an END step");
   }
   return s;
 }
@@ -242,7 +242,7 @@ uint32_t Definition::find(std::string_view step_id) const {
   return it == by_id.end() ? kNoStep : it->second;
 }
 
-Definition read_definition(const Value& document, Problems& problems) {
+Definition read_definition(const Value& document, Problems& problems, Problems& broken) {
   Definition d;
   if (!check(document, kTop, "definition", problems) && !document.is_object()) return d;
   d.id = document.string_or("id"), d.name = document.string_or("name"), d.description = document.string_or("description");
@@ -250,7 +250,7 @@ Definition read_definition(const Value& document, Problems& problems) {
   if (const Value* chains = member(document, "autoStartNextWorkflow"); chains && chains->is_bool()) d.chains = chains->boolean();
   const Value* steps = member(document, "steps");
   if (steps && steps->is_array())
-    for (const Value& s : steps->array()) d.steps.push_back(read_step(s, d.steps.size(), problems));
+    for (const Value& s : steps->array()) d.steps.push_back(read_step(s, d.steps.size(), problems, broken));
   for (uint32_t i = 0; i < d.steps.size(); ++i) d.by_id.emplace(d.steps[i].id, i);
   return d;
 }
@@ -301,9 +301,9 @@ Result<Definition> decode_version(BytesView bytes) {
   BytesView text = r.str();
   if (!r.ok() || format != 1) return fail(Code::corrupt, "BAD_DEFINITION_CELL", "a stored definition cannot be read");
   TRY(Value document, json::parse(text, {.max_bytes = text.size() + 1}));
-  Problems problems;
-  Definition d = read_definition(document, problems);
-  validate(d, problems);
+  Problems ignored;  // it was accepted
+  Definition d = read_definition(document, ignored, ignored);
+  validate(d, ignored);
   d.version = version, d.uploaded = uploaded, d.document = std::move(document);
   return d;
 }

@@ -34,6 +34,9 @@ enum class TokenState : uint8_t {
   stuck,        // its step is done and names no next step
 };
 
+// The branch of a token that a timer started beside its step: none. The join waits for the branch itself.
+inline constexpr uint32_t kBeside = UINT32_MAX;
+
 struct Token {
   uint32_t step = 0;
   TokenState state = TokenState::running;
@@ -43,7 +46,7 @@ struct Token {
   uint32_t attempt = 0;    // of the execution
   Time entered = 0;
   uint32_t scope = 0;      // 0: outside every gateway
-  uint32_t branch = 0;     // in that scope
+  uint32_t branch = 0;     // in that scope, or kBeside
   struct Armed {
     uint32_t index;        // among the step's timers
     Time due;              // while the instance is quiet: what is left

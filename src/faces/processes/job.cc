@@ -32,6 +32,14 @@ Result<Job> decode_job(BytesView bytes) {
   return job;
 }
 
+Time born(const Effect& job) {
+  Reader r(job.body);
+  if (r.u8() != 1) return 0;
+  for (int texts = 0; texts < 4; ++texts) r.str();
+  r.uint();
+  return r.sint();
+}
+
 std::string job_effect_id(std::string_view job_id, uint32_t tries) {
   std::string out(job_id);
   if (tries) out += "." + std::to_string(tries);

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/time.h"
+#include "kernel/effect.h"
 
 namespace pawl::processes {
 
@@ -21,6 +22,8 @@ struct Job {
 
 Bytes encode(const Job& job);
 Result<Job> decode_job(BytesView bytes);
+// When the job of this effect was made, without reading the rest of it; 0 when it cannot be read.
+Time born(const Effect& job);
 
 // The effect that carries a job: another one for each attempt, since an effect settles once.
 std::string job_effect_id(std::string_view job_id, uint32_t tries);

@@ -198,14 +198,16 @@ Result<Instance> Service::state_at(std::string_view tenant, std::string_view ins
   return std::move(*found);
 }
 
-Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, std::string_view cursor, size_t limit, std::string* next) const {
+Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, const UserTask& like, std::string_view cursor, size_t limit, std::string* next) const {
   std::vector<UserTask> out;
+  auto fits = [](const std::string& wanted, const std::string& got) { return wanted.empty() || wanted == got; };
   Bytes prefix = rows::task_prefix(tenant);
   Bytes from = cursor.empty() ? Bytes() : prefix + Bytes(cursor) + '\0';
   bool more = false;
   TRY_OK(door_.look().rows(kProgram, prefix, [&](BytesView key, BytesView value) {
-    if (out.size() == limit) return more = true, false;
-    if (auto task = decode_user_task(value)) {
+    auto task = decode_user_task(value);
+    if (task && fits(like.definition_id, task->definition_id) && fits(like.business_key, task->business_key) && fits(like.form, task->form)) {
+      if (out.size() == limit) return more = true, false;
       *next = key.substr(prefix.size());
       out.push_back(std::move(*task));
     }

@@ -28,6 +28,11 @@ Migration plan_migration(const Instance& instance, const Definition& from, const
     if (check(t.step)) plan.moves.push_back({from.steps[t.step].id, to.steps[plan.steps[t.step]].id});
   for (const Scope& s : instance.scopes) {
     if (!check(s.gateway)) continue;
+    uint32_t join = to.steps[plan.steps[s.gateway]].join;
+    for (const Token& t : instance.tokens)
+      if (t.scope == s.id && from.steps[t.step].kind == Kind::join_gateway && t.state == TokenState::running && plan.steps[t.step] != kNoStep && plan.steps[t.step] != join)
+        plan.problems.push_back("gateway \"" + from.steps[s.gateway].id + "\" waits at \"" + from.steps[t.step].id + "\", which would be \"" + to.steps[plan.steps[t.step]].id + "\", but its join in version " +
+                                std::to_string(to.version) + " is \"" + to.steps[join].id + "\"; map the join in \"steps\"");
     if (to.steps[plan.steps[s.gateway]].parallel.size() < from.steps[s.gateway].parallel.size())
       plan.problems.push_back("gateway \"" + from.steps[s.gateway].id + "\" has fewer branches in version " + std::to_string(to.version));
   }

@@ -67,8 +67,9 @@ Result<Token*> meant(Order& o, std::string_view member) {
 
 Result<void> relocate(Order& o, Token& token, uint32_t target) {
   TRY_OK(set_variables(o));
+  bool failed = o.instance.status == Status::failed;  // before: a step that fails where it was moved to stays failed
   o.walk.move(token, target, o.reason);
-  if (o.instance.status == Status::failed) o.walk.retry();
+  if (failed) o.walk.retry();
   return {};
 }
 

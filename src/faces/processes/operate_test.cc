@@ -62,6 +62,34 @@ TEST(operators, a_failed_job_is_skipped_or_moved) {
   }
 }
 
+TEST(operators, a_step_that_fails_where_it_was_moved_to_is_not_tried_again) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"w","name":"w","type":"WAIT","nextStep":"d"},{"id":"d","name":"d","type":"DECISION","conditionalNextSteps":{"ok == true":"end"}},
+    {"id":"end","name":"e","type":"END"}]})");
+  for (const char* operation : {"skip", "move"}) {
+    std::string id = s.start("a", R"({"ok":false})");
+    s.post(kOps + id + "/" + operation, R"({"reason":"r","to":"d"})");
+    EXPECT_EQ(s.last_status, 200);
+    EXPECT_EQ(s.history(id), "w:SKIPPED d:FAILED");
+  }
+  s.verify();
+}
+
+TEST(operators, a_join_that_is_skipped_has_fired) {
+  Stage s;
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"m"},{"id":"a","name":"a","type":"WAIT","nextStep":"m"},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"w"},{"id":"w","name":"w","type":"WAIT","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string id = s.start("a");
+  s.post("/v1/instances/" + id + "/signals/a", "");
+  s.post(kOps + id + "/skip", R"({"reason":"r","stepId":"m"})");
+  EXPECT_EQ(s.steps(id), R"(["b","w"])");
+  s.post("/v1/instances/" + id + "/signals/b", "");
+  EXPECT_EQ(s.steps(id), R"(["w"])") << "once";
+  s.post("/v1/instances/" + id + "/signals/w", "");
+  EXPECT_EQ(s.history(id), "f:COMPLETED a:COMPLETED b:COMPLETED m:SKIPPED w:COMPLETED end:COMPLETED");
+  s.verify();
+}
+
 TEST(operators, a_paused_instance_holds_its_jobs_and_timers) {
   Stage s;
   s.upload(R"({"id":"a","name":"n","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"y","boundaryEvents":[{"type":"TIMER","duration":"PT10S","interrupting":true,"targetStepId":"end"}]},
@@ -119,6 +147,26 @@ TEST(operators, instances_migrate_to_a_new_version_after_a_preview) {
   s.finish("k");
   EXPECT_EQ(s.history(id), "d:COMPLETED x:COMPLETED late:COMPLETED") << "an execution keeps the name it began under";
   EXPECT_EQ(s.get("/v1/instances/" + id).find("definitionVersion")->as_int64(), 2);
+}
+
+TEST(operators, a_join_that_waits_migrates_to_the_join_of_its_gateway) {
+  Stage s;
+  // Version 2 joins at k; m is there too, and joins another gateway.
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"m"},{"id":"a","name":"a","type":"WAIT","nextStep":"m"},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string id = s.start("a");
+  s.post("/v1/instances/" + id + "/signals/a", "");
+  s.upload(R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"k"},{"id":"a","name":"a","type":"WAIT","nextStep":"k"},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"k"},{"id":"k","name":"k","type":"JOIN_GATEWAY","nextStep":"g"},{"id":"g","name":"g","type":"PARALLEL_GATEWAY","parallelNextSteps":["m","m"],"joinStep":"m"},
+    {"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  s.post(kOps + id + "/migrate", R"({"reason":"r","version":2})");
+  EXPECT_EQ(s.last_status, 409) << "it would wait at a join that is not its gateway's";
+  s.post(kOps + id + "/migrate", R"({"reason":"r","version":2,"steps":{"m":"k"}})");
+  EXPECT_EQ(s.last_status, 200);
+  EXPECT_EQ(s.steps(id), R"(["b","k"])");
+  s.post("/v1/instances/" + id + "/signals/b", "");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+  s.verify();
 }
 
 TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
@@ -248,6 +296,38 @@ TEST(operators, the_inbox_lists_open_user_tasks_oldest_first) {
   EXPECT_EQ(page.find("items")->array()[0].string_or("instanceId"), second);
   s.post("/v1/instances/" + second + "/user-tasks/t/complete", "");
   EXPECT_EQ(s.get("/pawl/v1/processes/tasks").find("items")->array().size(), 1u);
+}
+
+TEST(operators, a_task_is_listed_under_the_name_that_its_step_has_after_a_migration) {
+  Stage s;
+  auto version = [&](const std::string& step) {
+    s.upload(R"({"id":"u","name":"n","steps":[{"id":")" + step + R"(","name":"t","type":"USER_TASK","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  };
+  version("old");
+  std::string id = s.start("u");
+  version("new");
+  s.post(kOps + id + "/migrate", R"({"reason":"r","version":2,"steps":{"old":"new"}})");
+  EXPECT_EQ(s.last_status, 200);
+  EXPECT_EQ(s.get("/pawl/v1/processes/tasks").find("items")->array()[0].string_or("stepId"), "new");
+  EXPECT_EQ(s.get("/pawl/v1/processes/tasks?step=new").find("items")->array().size(), 1u);
+  EXPECT_EQ(s.get("/pawl/v1/processes/tasks?step=old").find("items")->array().size(), 0u);
+}
+
+TEST(operators, the_inbox_is_filtered) {
+  Stage s;
+  for (const char* id : {"u", "v"})
+    s.upload(R"({"id":")" + std::string(id) + R"(","name":"n","steps":[{"id":"t","name":"t","type":"USER_TASK","jobType":"form","nextStep":"s"},{"id":"s","name":"s","type":"USER_TASK","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
+  std::string first = s.start("u"), second = s.start("v");
+  s.pass(kSecond);
+  s.post("/v1/instances", R"({"definitionId":"u","businessKey":"k"})");
+  s.post("/v1/instances/" + second + "/user-tasks/t/complete", "");
+  for (auto [query, count] : {std::pair("", 3u), {"definitionId=u", 2u}, {"businessKey=k", 1u}, {"step=s", 1u}, {"jobType=form", 2u}, {"definitionId=v&step=t", 0u}})
+    EXPECT_EQ(s.get("/pawl/v1/processes/tasks?" + std::string(query)).find("items")->array().size(), count) << query;
+  json::Value page = s.get("/pawl/v1/processes/tasks?step=t&limit=1");
+  EXPECT_EQ(page.find("items")->array()[0].string_or("instanceId"), first);
+  page = s.get("/pawl/v1/processes/tasks?step=t&limit=1&cursor=" + std::string(page.string_or("cursor")));
+  EXPECT_EQ(page.find("items")->array()[0].string_or("businessKey"), "k");
+  EXPECT_EQ(page.find("cursor"), nullptr);
 }
 
 TEST(operators, batches_tell_each_outcome) {

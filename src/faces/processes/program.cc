@@ -195,7 +195,8 @@ Result<Bytes> settle(Scene& scene, Kind kind, std::string_view what, Code absent
     uint32_t step = definition.find(command->step);
     if (step != kNoStep && definition.steps[step].kind != kind)
       return fail(Code::invalid, "WRONG_STEP_TYPE", "step \"" + command->step + "\" is a " + definition.steps[step].type + ", not a " + std::string(what));
-    if (is_final(instance.status)) return finished(instance);
+    // A step that is not there is not there in a finished instance either.
+    if (is_final(instance.status) && step != kNoStep) return finished(instance);
     Token* token = step == kNoStep ? nullptr : walk.token_at(step);
     if (!token)
       return fail(absent, "NOT_WAITING", "instance \"" + command->id + "\" has no open " + std::string(what) + " at step \"" + command->step + "\"" + (absent == Code::not_found ? " (not found)" : ""));

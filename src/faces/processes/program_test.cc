@@ -121,7 +121,7 @@ TEST(processes, a_join_waits_for_every_branch) {
   s.finish("b");
   EXPECT_EQ(s.steps(id), R"(["a","m"])");
   s.finish("a");
-  EXPECT_EQ(s.history(id), "f:COMPLETED a:COMPLETED b:COMPLETED m:COMPLETED end:COMPLETED");
+  EXPECT_EQ(s.history(id), "f:COMPLETED a:COMPLETED b:COMPLETED m:COMPLETED m:COMPLETED end:COMPLETED") << "each arrival is an entry";
 }
 
 TEST(processes, a_retried_job_keeps_the_variables_it_was_made_with) {
@@ -157,7 +157,8 @@ TEST(processes, a_join_of_two_gateways_waits_for_the_branches_of_both) {
   EXPECT_EQ(s.status(id), "COMPLETED");
 }
 
-TEST(processes, a_join_fires_once_however_many_tokens_reach_it) {
+// A timer that does not interrupt starts something beside the branch; the branch itself is under way.
+TEST(processes, what_a_timer_started_beside_a_branch_does_not_arrive_for_it) {
   Stage s;
   s.upload(definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["u","b"],"joinStep":"m"},
     {"id":"u","name":"u","type":"USER_TASK","nextStep":"m","boundaryEvents":[{"type":"TIMER","duration":"PT1S","interrupting":false,"targetStepId":"m"}]},
@@ -165,13 +166,44 @@ TEST(processes, a_join_fires_once_however_many_tokens_reach_it) {
     {"id":"after","name":"a","type":"SERVICE_TASK","jobType":"after","nextStep":"end"},)" + kEnd));
   std::string id = s.start("a");
   s.pass(kSecond);
+  EXPECT_EQ(s.steps(id), R"(["u","b"])");
   s.post("/v1/instances/" + id + "/signals/b", "");
-  EXPECT_EQ(s.steps(id), R"(["u","after"])");
+  EXPECT_EQ(s.steps(id), R"(["u","m"])") << "u is still open";
   s.post("/v1/instances/" + id + "/user-tasks/u/complete", "");
   EXPECT_EQ(s.steps(id), R"(["after"])");
   s.finish("after");
   EXPECT_TRUE(s.take("after").empty());
   EXPECT_EQ(s.status(id), "COMPLETED");
+  s.verify();
+}
+
+TEST(processes, what_a_timer_started_beside_a_branch_may_fork_and_join_itself) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["u","b"],"joinStep":"m"},
+    {"id":"u","name":"u","type":"USER_TASK","nextStep":"m","boundaryEvents":[{"type":"TIMER","duration":"PT1S","interrupting":false,"targetStepId":"g"}]},
+    {"id":"g","name":"g","type":"PARALLEL_GATEWAY","parallelNextSteps":["x","y"],"joinStep":"n"},{"id":"x","name":"x","type":"WAIT","nextStep":"n"},
+    {"id":"y","name":"y","type":"WAIT","nextStep":"m"},{"id":"n","name":"n","type":"JOIN_GATEWAY","nextStep":"m"},
+    {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a");
+  s.pass(kSecond);
+  for (const char* step : {"b", "x", "y"}) s.post("/v1/instances/" + id + "/signals/" + step, "");
+  EXPECT_EQ(s.steps(id), R"(["u","m","n"])") << "y went to the outer join from inside the inner gateway: that is not u either";
+  s.post("/v1/instances/" + id + "/user-tasks/u/complete", "");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+  s.verify();
+}
+
+TEST(processes, a_step_that_is_not_there_is_not_found_in_a_finished_instance_either) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"u","name":"u","type":"USER_TASK","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a");
+  s.post("/v1/instances/" + id + "/user-tasks/u/complete", "");
+  s.post("/v1/instances/" + id + "/user-tasks/u/complete", "");
+  EXPECT_EQ(s.last_status, 409);
+  s.post("/v1/instances/" + id + "/user-tasks/nowhere/complete", "");
+  EXPECT_EQ(s.last_status, 404);
+  s.post("/v1/instances/" + id + "/signals/nowhere", "");
+  EXPECT_EQ(s.last_status, 409);
 }
 
 TEST(processes, very_long_timers_survive_a_pause) {
@@ -382,6 +414,25 @@ TEST(processes, a_malformed_duration_is_listed_with_every_other_problem) {
     EXPECT_NE(answer.string_or("reason").find(part), std::string_view::npos) << part << " in " << answer.string_or("reason");
 }
 
+TEST(processes, a_field_that_was_removed_does_not_hide_the_other_problems) {
+  Stage s;
+  json::Value answer = s.post("/v1/definitions", definition("a b", R"({"id":"t","name":"","type":"DECISION_TABLE","hitPolicy":"X","decisionTable":{"defaultNextStep":"end","rules":[{"then":"end"}]}},
+    {"id":"w","name":"w","type":"WAIT","nextStep":"ghost"},)" + kEnd));
+  EXPECT_EQ(s.last_status, 400);
+  for (const char* part : {"parse error", "defaultNextStep was removed", "rules[0].then was removed", "id \"a b\" must match", "step \"t\": name is required", "hitPolicy", "unknown step \"ghost\"", "step \"w\" is unreachable"})
+    EXPECT_NE(answer.string_or("reason").find(part), std::string_view::npos) << part << " in " << answer.string_or("reason");
+}
+
+TEST(processes, a_timer_beyond_the_end_of_time_is_warned_about) {
+  Stage s;
+  for (auto [duration, warned] : {std::pair("P9999Y", true), {"P100Y", false}}) {
+    json::Value answer = s.post("/v1/definitions", definition("a", R"({"id":"w","name":"w","type":"WAIT","nextStep":"end","boundaryEvents":[{"type":"TIMER","duration":")" + std::string(duration) +
+                                                                       R"(","interrupting":true,"targetStepId":"end"}]},)" + kEnd));
+    EXPECT_EQ(s.last_status, 201);
+    EXPECT_EQ(answer.find("warnings") != nullptr, warned) << json::print(answer);
+  }
+}
+
 TEST(processes, a_branch_that_a_timer_can_lead_away_is_named) {
   Stage s;
   auto warned = [&](const char* interrupting) {
@@ -399,6 +450,23 @@ TEST(processes, a_cell_that_is_null_is_blank) {
   Stage s;
   s.upload(definition("a", R"({"id":"t","name":"t","type":"DECISION_TABLE","nextStep":"end","decisionTable":{"rules":[{"when":{"c":null},"outputs":{"hit":true}}]}},)" + kEnd));
   EXPECT_EQ(s.variables(s.start("a")), R"({"hit":true})");
+}
+
+TEST(processes, branches_of_a_task_or_a_wait_are_obeyed_before_its_next_step) {
+  Stage s;
+  s.upload(definition("a", R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end","conditionalNextSteps":{"n == 1":"u","n == 2":"w"}},
+    {"id":"u","name":"u","type":"USER_TASK","conditionalNextSteps":{"true":"w"}},{"id":"w","name":"w","type":"WAIT","nextStep":"end","conditionalNextSteps":{"n > 5":"x","n > 0":"end"}},)" + kEnd));
+  std::string id = s.start("a");
+  s.finish("j", R"({"n":1})");
+  s.post("/v1/instances/" + id + "/user-tasks/u/complete", "");
+  s.post("/v1/instances/" + id + "/signals/w", "");
+  EXPECT_EQ(s.history(id), "x:COMPLETED u:COMPLETED w:COMPLETED end:COMPLETED");
+  id = s.start("a");
+  s.finish("j", R"({"n":3})");
+  EXPECT_EQ(s.status(id), "FAILED") << "no branch is true";
+  EXPECT_NE(s.get("/v1/instances/" + id).string_or("failureReason").find("DecisionNoBranchMatched"), std::string_view::npos);
+  EXPECT_EQ(s.history(id), "x:FAILED");
+  s.verify();
 }
 
 TEST(processes, versions_that_cannot_be_are_not_found) {

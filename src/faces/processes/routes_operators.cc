@@ -117,24 +117,38 @@ Result<std::string> state(Service& service, const wire::Request& request) {
   return service.instance_text(tenant_of(request), instance);
 }
 
+// The step where the task is open, as the instance's version calls it now: a migration may have given it another name.
+const Step* step_of(const UserTask& task, const Instance& instance, const Definition& definition) {
+  for (const Token& t : instance.tokens)
+    if (t.execution == task.ordinal && t.state == TokenState::running) return &definition.steps[t.step];
+  return nullptr;
+}
+
 Result<std::string> tasks(Service& service, const wire::Request& request) {
   TRY(Bytes cursor, unhex(request.query_param("cursor").value_or("")));
-  std::string next;
-  TRY(std::vector<UserTask> found, service.tasks(tenant_of(request), cursor, limit_of(request), &next));
+  auto wanted = [&](std::string_view name) { return std::string(request.query_param(name).value_or("")); };
+  UserTask like{.instance_id = {}, .definition_id = wanted("definitionId"), .business_key = wanted("businessKey"), .step_id = {}, .form = wanted("jobType")};
+  const std::string step_id = wanted("step");
+  const size_t limit = limit_of(request);
   json::Array items;
-  for (const UserTask& t : found) {
-    auto instance = service.instance(tenant_of(request), t.instance_id);
-    if (!instance || is_final((*instance)->status)) continue;
-    TRY(auto definition, service.definition(tenant_of(request), t.definition_id, (*instance)->version));
-    uint32_t step = definition->find(t.step_id);
-    json::Value item = json::object({{"instanceId", t.instance_id}, {"stepId", t.step_id}, {"definitionId", t.definition_id}, {"createdAt", rfc3339(t.entered, 6)}});
-    if (step != kNoStep) item.object().add("name", json::Value(definition->steps[step].name));
-    if (!t.form.empty()) item.object().add("jobType", json::Value(t.form));
-    if (!t.business_key.empty()) item.object().add("businessKey", json::Value(t.business_key));
-    items.push_back(std::move(item));
-  }
+  do {
+    std::string next;
+    TRY(std::vector<UserTask> found, service.tasks(tenant_of(request), like, cursor, limit - items.size(), &next));
+    for (const UserTask& t : found) {
+      auto instance = service.instance(tenant_of(request), t.instance_id);
+      if (!instance || is_final((*instance)->status)) continue;
+      TRY(auto definition, service.definition(tenant_of(request), t.definition_id, (*instance)->version));
+      const Step* step = step_of(t, **instance, *definition);
+      if (!step || (!step_id.empty() && step->id != step_id)) continue;
+      json::Value item = json::object({{"instanceId", t.instance_id}, {"stepId", step->id}, {"definitionId", t.definition_id}, {"createdAt", rfc3339(t.entered, 6)}, {"name", step->name}});
+      if (!t.form.empty()) item.object().add("jobType", json::Value(t.form));
+      if (!t.business_key.empty()) item.object().add("businessKey", json::Value(t.business_key));
+      items.push_back(std::move(item));
+    }
+    cursor = next;
+  } while (!cursor.empty() && items.size() < limit);
   json::Value out = json::object({{"items", json::Value(std::move(items))}});
-  if (!next.empty()) out.object().add("cursor", json::Value(hex(next)));
+  if (!cursor.empty()) out.object().add("cursor", json::Value(hex(cursor)));
   return json::print(out);
 }
 
@@ -216,7 +230,7 @@ std::vector<wire::Route> operator_routes(Service& s) {
       {"GET", p + "/instances/{id}", read(show), "Shows an instance with its tokens: jobs, timers, open tasks."},
       {"GET", p + "/instances/{id}/events", read(events), "Lists everything that happened to an instance, with the variables each event changed."},
       {"GET", p + "/instances/{id}/events/{event}", read(state), "Shows the instance as it stood after an event."},
-      {"GET", p + "/tasks", read(tasks), "Lists open user tasks, oldest first."},
+      {"GET", p + "/tasks", read(tasks), "Lists open user tasks, oldest first, by definitionId, businessKey, step and jobType."},
       {"GET", p + "/definitions", read(summary), "Counts instances by definition and status."},
       {"GET", p + "/job-types", read(job_types), "Lists job types with what is offered, leased and waited for."},
       {"POST", p + "/dry-run", read(run_dry), "Walks a definition with scripted results and writes nothing."},

@@ -109,7 +109,8 @@ class Service {
   Result<std::vector<Event>> events(std::string_view tenant, std::string_view instance_id) const;
   // The instance as the event's frame left it.
   Result<Instance> state_at(std::string_view tenant, std::string_view instance_id, Seq seq) const;
-  Result<std::vector<UserTask>> tasks(std::string_view tenant, std::string_view cursor, size_t limit, std::string* next) const;
+  // Open user tasks, oldest first, with the definition, business key and label of `like`, where it names them.
+  Result<std::vector<UserTask>> tasks(std::string_view tenant, const UserTask& like, std::string_view cursor, size_t limit, std::string* next) const;
   Result<std::vector<std::pair<std::string, std::string>>> paused_types(std::string_view tenant) const;
   const Counts& counts() const { return counts_; }
   Time now() const { return door_.now(); }

@@ -29,11 +29,8 @@ void validate_user_task(Step&, Problems&) {}
 void validate_wait(Step& s, Problems& out) { want_next(s, out); }
 
 Result<Next> enter_decision(Walk& walk, Token&, const Step& step) {
-  for (const Branch& b : step.branches) {
-    TRY(bool taken, b.when.test(walk.variables(), walk.now(), &walk.work()));
-    if (taken) return Next{Next::What::go, b.target};
-  }
-  return fail(Code::invalid, "DecisionNoBranchMatched", "DecisionNoBranchMatched: no branch of step \"" + step.id + "\" is true; add a last branch \"true\" as the fallback");
+  TRY(uint32_t target, branch_of(walk, step));
+  return Next{Next::What::go, target};
 }
 void validate_decision(Step& s, Problems& out) {
   if (s.branches.empty()) out.push_back(where(s) + "conditionalNextSteps must not be empty");
@@ -107,6 +104,14 @@ constexpr StepType kTypes[] = {
 };
 
 }  // namespace
+
+Result<uint32_t> branch_of(Walk& walk, const Step& step) {
+  for (const Branch& b : step.branches) {
+    TRY(bool taken, b.when.test(walk.variables(), walk.now(), &walk.work()));
+    if (taken) return b.target;
+  }
+  return fail(Code::invalid, "DecisionNoBranchMatched", "DecisionNoBranchMatched: no branch of step \"" + step.id + "\" is true; add a last branch \"true\" as the fallback");
+}
 
 std::span<const StepType> step_types() { return kTypes; }
 

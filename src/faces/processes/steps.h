@@ -29,6 +29,9 @@ struct StepType {
   std::string_view doc;
 };
 
+// Where the first branch that is true leads; the others are not looked at.
+Result<uint32_t> branch_of(Walk& walk, const Step& step);
+
 std::span<const StepType> step_types();
 const StepType* find_step_type(std::string_view name);
 const StepType& type_of(Kind kind);

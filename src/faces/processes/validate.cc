@@ -93,6 +93,9 @@ void check_reach(const Definition& d, Problems& out) {
   if (!end) out.push_back("no END step is reachable from the first step");
 }
 
+// A timer that is longer may be due after the last moment that a Time can hold.
+constexpr Time kLongDuration = 200LL * 365 * 24 * 3600 * kSecond;
+
 bool takes_timers(const Step& s) { return s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait; }
 
 // Where a token of this step can go; a timer that does not interrupt leaves it where it is.
@@ -104,7 +107,10 @@ void each_way(const Step& s, Visit&& visit) {
       break;
     case Kind::parallel_gateway: visit(s.join); break;  // its branches are looked at on their own
     case Kind::end: break;
-    default: visit(s.next);
+    default:
+      if (!takes_timers(s) || s.branches.empty()) visit(s.next);
+      else
+        for (const Branch& b : s.branches) visit(b.target);
   }
   if (!takes_timers(s)) return;
   for (const Timer& t : s.timers)
@@ -166,21 +172,26 @@ std::vector<std::string> warnings(const Definition& d) {
     if (s.kind == Kind::parallel_gateway && small && s.parallel.size() <= 100) check_branches(d, s, out);
     if (s.kind == Kind::parallel_gateway && s.join != kNoStep && d.steps[s.join].kind != Kind::join_gateway)
       out.push_back("step " + quoted(s.id) + ": joinStep " + quoted(s.join_id) + " is not a JOIN_GATEWAY; its branches are never joined");
+    for (const Timer& t : s.timers)
+      if (add(0, t.duration) > kLongDuration) out.push_back("step " + quoted(s.id) + ": the duration " + quoted(t.duration_text) + " is cut where time ends, in the year 2262");
     if (!takes_timers(s) && !s.timers.empty()) out.push_back("step " + quoted(s.id) + ": boundaryEvents have no effect on " + s.type);
   }
   return out;
 }
 
 Result<Definition> make_definition(const json::Value& document) {
-  Problems problems;
-  Definition d = read_definition(document, problems);
+  Problems problems, broken;
+  Definition d = read_definition(document, problems, broken);
+  bool whole = problems.empty();
+  problems.insert(problems.end(), std::make_move_iterator(broken.begin()), std::make_move_iterator(broken.end()));
+  bool parsed = problems.empty();
+  if (whole) validate(d, problems);
   auto listed = [&](std::string head) {
     for (const std::string& p : problems) head += "\n  " + p;
     return fail(Code::invalid, "BAD_DEFINITION", std::move(head));
   };
-  if (problems.size() == 1) return fail(Code::invalid, "BAD_DEFINITION", "parse error: " + problems[0]);
-  if (!problems.empty()) return listed("parse error: several problems:");
-  validate(d, problems);
+  if (!parsed && problems.size() == 1) return fail(Code::invalid, "BAD_DEFINITION", "parse error: " + problems[0]);
+  if (!parsed) return listed("parse error: several problems:");
   if (!problems.empty()) return listed("validation error: validation errors:");
   d.document = tidy_document(document);
   return d;

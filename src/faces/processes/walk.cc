@@ -82,7 +82,7 @@ bool Walk::arrive(const Place& place) {
   uint32_t branch = place.branch, id = place.scope;
   Scope* scope = instance_.scope(id);
   while (scope && definition_.steps[scope->gateway].join != place.step) {
-    branch = scope->parent_branch;
+    if (branch != kBeside) branch = scope->parent_branch;
     id = scope->parent;
     scope = instance_.scope(id);
   }
@@ -93,15 +93,18 @@ bool Walk::arrive(const Place& place) {
   }
   if (!scope) return false;
   ++steps_;
+  if (branch == kBeside) {
+    tell("reached a join beside its branch, which is waited for", definition_.steps[place.step].id);
+    return true;
+  }
   if (branch < scope->arrived.size()) scope->arrived[branch] = true;
   bool all = std::all_of(scope->arrived.begin(), scope->arrived.end(), [](bool b) { return b; });
   auto waiting = std::find_if(instance_.tokens.begin(), instance_.tokens.end(), [&](const Token& t) { return t.step == place.step && t.scope == scope->id; });
-  if (waiting == instance_.tokens.end()) {
-    Token token{.step = place.step, .execution = ++instance_.ordinals, .attempt = instance_.enter_count(place.step), .entered = now_, .scope = scope->id, .branch = branch};
-    entered(token);
-    instance_.tokens.push_back(std::move(token));
-    waiting = instance_.tokens.end() - 1;
-  }
+  // Every arrival is an execution; that of the first one lasts until the join fires.
+  Token token{.step = place.step, .execution = ++instance_.ordinals, .attempt = instance_.enter_count(place.step), .entered = now_, .scope = scope->id, .branch = branch};
+  entered(token);
+  if (waiting == instance_.tokens.end()) waiting = instance_.tokens.insert(waiting, std::move(token));
+  else ended(token, Execution::completed);
   if (!all) return true;
   ended(*waiting, Execution::completed);
   instance_.tokens.erase(waiting);
@@ -114,17 +117,23 @@ bool Walk::arrive(const Place& place) {
   return true;
 }
 
-void Walk::complete(uint32_t execution, Execution how, const std::string& reason) {
+void Walk::complete(uint32_t execution) {
   Token* token = this->token(execution);
   if (!token) return;
   const Step& step = definition_.steps[token->step];
+  uint32_t next = step.next;
+  if (!step.branches.empty()) {
+    Result<uint32_t> target = branch_of(*this, step);
+    if (!target) return fail(execution, target.error().message);
+    next = *target;
+  }
   drop_effects(*token);
-  if (token->state == TokenState::running) ended(*token, how, reason);
-  if (step.next == kNoStep && step.kind == Kind::service_task) {
+  if (token->state == TokenState::running) ended(*token, Execution::completed);
+  if (next == kNoStep && step.kind == Kind::service_task) {
     token->state = TokenState::stuck;
     return;
   }
-  Place place{step.next, token->scope, token->branch};
+  Place place{next, token->scope, token->branch};
   remove(execution);
   if (place.step == kNoStep) return;
   todo_.push_back(place);
@@ -133,8 +142,16 @@ void Walk::complete(uint32_t execution, Execution how, const std::string& reason
 
 void Walk::move(Token& token, uint32_t target, const std::string& reason) {
   drop_effects(token);
-  if (token.state == TokenState::running) ended(token, Execution::skipped, reason);
-  token = {.step = target, .state = TokenState::held, .scope = token.scope, .branch = token.branch};
+  uint32_t scope = token.scope, branch = token.branch;
+  if (token.state == TokenState::running) {
+    ended(token, Execution::skipped, reason);
+    // Who leaves a join waits no longer: it has fired, and goes on outside its gateway.
+    if (const Scope* joined = instance_.scope(scope); joined && definition_.steps[token.step].kind == Kind::join_gateway) {
+      scope = joined->parent, branch = joined->parent_branch;
+      std::erase_if(instance_.scopes, [&](const Scope& s) { return s.id == token.scope; });
+    }
+  }
+  token = {.step = target, .state = TokenState::held, .scope = scope, .branch = branch};
   if (!is_final(instance_.status)) revive();
 }
 
@@ -142,7 +159,7 @@ void Walk::fire(uint32_t execution, uint32_t index) {
   Token* token = this->token(execution);
   if (!token || !armed(*token, index)) return;
   const Timer& timer = definition_.steps[token->step].timers[index];
-  Place place{timer.target, token->scope, token->branch};
+  Place place{timer.target, token->scope, timer.interrupting || !token->scope ? token->branch : kBeside};
   std::erase_if(token->timers, [&](const Token::Armed& a) { return a.index == index; });
   tell(timer.interrupting ? "timer interrupted" : "timer fired", definition_.steps[token->step].id);
   if (timer.interrupting) {

@@ -26,8 +26,8 @@ class Walk {
   Walk(Outlet& outlet, Time now, std::string tenant, Instance& instance, const Definition& definition, size_t& steps);
 
   void begin(uint32_t step = 0, std::string refused = {});  // refused: why it fails at that step
-  // The token's execution is done: on to its next step.
-  void complete(uint32_t execution, Execution how = Execution::completed, const std::string& reason = {});
+  // The token's execution is done: on where its branches say, if it has any, else to its next step.
+  void complete(uint32_t execution);
   // The token leaves its step undone and stands before `target`; a failed instance needs retry() then.
   void move(Token& token, uint32_t target, const std::string& reason);
   void fire(uint32_t execution, uint32_t timer);

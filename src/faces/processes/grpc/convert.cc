@@ -113,7 +113,7 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
     for (const json::Member& m : map->object()) to_value(m.value, &(*out->mutable_transformations())[m.name]);
   out->set_job_type(step.job_type);
   out->set_delegate_class(step.delegate_class);
-  out->set_retry_count(static_cast<int32_t>(step.retries));
+  if (const json::Value* n = in.find("retryCount"); n && n->is_number()) out->set_retry_count(static_cast<int32_t>(std::clamp<int64_t>(n->as_int64().value_or(0), INT32_MIN, INT32_MAX)));
   for (const Timer& t : step.timers) {
     wf::BoundaryEvent* e = out->add_boundary_events();
     e->set_type(wf::BOUNDARY_EVENT_TYPE_TIMER);

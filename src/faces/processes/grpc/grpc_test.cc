@@ -43,7 +43,7 @@ struct Wire {
     auto* d = request.mutable_definition();
     d->set_id("a"), d->set_name("n");
     auto* x = d->add_steps();
-    x->set_id("x"), x->set_name("x"), x->set_type(wf::STEP_TYPE_SERVICE_TASK), x->set_job_type("j"), x->set_next_step("u");
+    x->set_id("x"), x->set_name("x"), x->set_type(wf::STEP_TYPE_SERVICE_TASK), x->set_job_type("j"), x->set_next_step("u"), x->set_retry_count(-1);
     auto* u = d->add_steps();
     u->set_id("u"), u->set_name("u"), u->set_type(wf::STEP_TYPE_USER_TASK), u->set_next_step("w");
     auto* w = d->add_steps();
@@ -130,6 +130,7 @@ TEST(processes_grpc, an_instance_runs_through_all_calls) {
   wf::GetDefinitionResponse stored;
   EXPECT_EQ(call(wire, &Stub::GetDefinition, definition, &stored), grpc::OK);
   EXPECT_EQ(stored.definition().steps_size(), 4);
+  EXPECT_EQ(stored.definition().steps(0).retry_count(), -1) << "kept as it was given";
   EXPECT_EQ(stored.definition().metadata().fields().at("k").string_value(), "v");
   wf::ListDefinitionsRequest definitions;
   wf::ListDefinitionsResponse all;
