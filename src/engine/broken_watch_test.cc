@@ -1,5 +1,6 @@
 // Watches over rows that cannot be read any more: they end, and say so.
 
+#include "engine/remote_store.h"
 #include "engine/routes_test.h"
 #include "engine/subscription.h"
 #include "faces/lifecycle/limits.h"
@@ -27,11 +28,15 @@ class Flaky final : public Door {
   Result<Cell> read(BytesView key) const override { return inner_.read(key); }
   Look look() const override { return broken ? Look(std::make_unique<NoRows>()) : inner_.look(); }
   Seq durable() const override { return inner_.durable(); }
-  Result<void> frames(Seq from, const std::function<Result<bool>(const Frame&)>& visit) const override { return inner_.frames(from, visit); }
+  Result<void> frames(Seq from, const std::function<Result<bool>(const Frame&)>& visit) const override {
+    if (from < first) return fail(trimmed(from, first));
+    return inner_.frames(from, visit);
+  }
   uint64_t watch(Watcher watcher) override { return inner_.watch(std::move(watcher)); }
   void unwatch(uint64_t id) override { inner_.unwatch(id); }
   Time now() const override { return inner_.now(); }
   std::atomic<bool> broken{false};
+  std::atomic<Seq> first{0};  // frames before it are gone
 
  private:
   Door& inner_;
@@ -63,16 +68,22 @@ TEST_F(broken_watches, a_page_that_cannot_be_read_ends_the_watch_with_its_error)
   EXPECT_EQ(hub->watchers(), 0u);
 }
 
-TEST_F(broken_watches, a_socket_is_told_and_events_end_so_that_their_reader_comes_back) {
-  make("m1");
-  Face face(door);
+struct broken_routes : broken_watches {
+  Face face{door};
   wire::Router router;
-  router.add(face.routes(), face.dialects());
-  auto watch = [&](wire::Headers headers) {
+  void SetUp() override {
+    broken_watches::SetUp();
+    router.add(face.routes(), face.dialects());
+    make("m1");
+  }
+  wire::Response watch(wire::Headers headers, std::string more = {}) {
     wire::Response out;
-    router.dispatch({"GET", "/workflows/drone-survey", "stream=true", std::move(headers), {}, {tenant, "ann", "operator"}}, [&](wire::Response r) { out = std::move(r); });
+    router.dispatch({"GET", "/workflows/drone-survey", "stream=true" + more, std::move(headers), {}, {tenant, "ann", "operator"}}, [&](wire::Response r) { out = std::move(r); });
     return out;
-  };
+  }
+};
+
+TEST_F(broken_routes, a_socket_is_told_and_events_end_so_that_their_reader_comes_back) {
   door.broken = true;
   auto socket = std::make_shared<Recorder>(), events = std::make_shared<Recorder>();
   watch({{"Upgrade", "websocket"}}).socket(socket);
@@ -82,6 +93,24 @@ TEST_F(broken_watches, a_socket_is_told_and_events_end_so_that_their_reader_come
   EXPECT_TRUE(events->ended);
   EXPECT_EQ(events->text(), "");
   socket->close(), events->close();
+}
+
+TEST_F(broken_routes, a_revision_that_is_gone_is_called_so_here_and_there) {
+  make("m2");
+  door.first = door.durable();
+  LocalSubscription w(hub, reads, tenant, *reads.type(tenant, "drone-survey"));
+  auto begun = w.begin(1);
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(errc_of(begun.error()), errc::revision_gone);
+  auto events = std::make_shared<Recorder>();
+  watch({{"Accept", "text/event-stream"}}, "&after=1").stream(events);
+  EXPECT_TRUE(events->ended);
+  std::string said = events->text();
+  EXPECT_NE(said.find("event: error\n"), std::string::npos) << said;
+  size_t data = said.find("data: ");
+  ASSERT_NE(data, std::string::npos);
+  EXPECT_TRUE(error_of(503, said.substr(data + 6)) == errc::revision_gone) << said;
+  events->close();
 }
 
 }  // namespace pawl::lifecycle
