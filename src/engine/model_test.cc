@@ -10,11 +10,8 @@
 #include <set>
 #include <thread>
 
-#include "engine/missions_test.h"
-#include "engine/parts.h"
-#include "faces/lifecycle/face.h"
+#include "engine/served_test.h"
 #include "json/text.h"
-#include "server/http.h"
 
 namespace pawl::lifecycle {
 
@@ -242,10 +239,9 @@ struct Side {
 };
 
 struct story : testing::TestWithParam<uint64_t> {
-  std::unique_ptr<Engine> here = *Engine::open(), there = *Engine::open();
-  Face face{*there->parts().shard};
-  wire::Router router;
-  std::unique_ptr<server::HttpServer> http;
+  std::unique_ptr<Engine> here = *Engine::open();
+  Served served;
+  Engine* const there = served.engine.get();
   Warnings unheard;
   manager local{*here, unheard.options()};
   std::optional<manager> remote;
@@ -258,14 +254,7 @@ struct story : testing::TestWithParam<uint64_t> {
     uint64_t first = 0;
     if (const char* seeds = std::getenv("PAWL_MODEL_SEEDS")) first = std::strtoull(seeds, nullptr, 10);
     dice.seed(first + GetParam());
-    router.add(face.routes(), face.dialects());
-    server::HttpOptions options;
-    options.address = *server::parse_address("127.0.0.1:0");
-    http = *server::HttpServer::start(options, [this](wire::Request request, wire::Respond respond) {
-      request.caller = {there->options().tenant, "remote", "operator"};
-      router.dispatch(std::move(request), std::move(respond));
-    });
-    remote.emplace(*manager::connect("http://" + http->address().text(), {.log = unheard.options().log}));
+    remote.emplace(*manager::connect(served.start(), {.log = unheard.options().log}));
     sides = {{"in process", &local, {}}, {"remote", &*remote, {}}};
     for (Side& side : sides) {
       ASSERT_TRUE(side.m->register_type<Mission>());
@@ -276,7 +265,7 @@ struct story : testing::TestWithParam<uint64_t> {
   }
   void TearDown() override {
     sides.clear();
-    for (Engine* engine : {here.get(), there.get()}) {
+    for (Engine* engine : {here.get(), there}) {
       auto verified = engine->verify();
       EXPECT_TRUE(verified) << verified.error().message();
     }
@@ -550,7 +539,7 @@ TEST_P(story, is_told_the_same_by_all_three) {
   for (Side& side : sides)
     for (Side::Watch& w : side.watches) check(side, w);
   // A frame changes one instance of a type: whoever resumes after its number has missed nothing of it.
-  for (Engine* engine : {here.get(), there.get()})
+  for (Engine* engine : {here.get(), there})
     ASSERT_TRUE(engine->parts().shard->frames(1, [&](const Frame& frame) -> Result<bool> {
       EXPECT_LE(changes_of(frame, instance_prefix(engine->options().tenant, "drone-survey")).size(), 1u);
       return true;

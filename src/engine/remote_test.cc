@@ -9,34 +9,15 @@
 #include <limits>
 #include <thread>
 
-#include "engine/missions_test.h"
-#include "engine/parts.h"
-#include "faces/lifecycle/face.h"
-#include "server/http.h"
+#include "engine/served_test.h"
 
 namespace pawl::lifecycle {
 
 using namespace std::chrono_literals;
 
-struct remote : testing::Test {
-  std::unique_ptr<Engine> engine = *Engine::open();
-  Face face{*engine->parts().shard};
-  wire::Router router;
-  std::unique_ptr<server::HttpServer> http;
+struct remote : testing::Test, Served {
   std::optional<manager> m;
-  std::string roles = "operator";
-  std::atomic<int> busy{0};  // so many watches are told to come back
 
-  std::string start(server::HttpOptions options = {}) {
-    router.add(face.routes(), face.dialects());
-    options.address = *server::parse_address("127.0.0.1:0");
-    http = *server::HttpServer::start(options, [this](wire::Request request, wire::Respond respond) {
-      request.caller = {engine->options().tenant, "remote", roles};
-      if (request.query.starts_with("stream=") && busy > 0 && busy-- > 0) return respond(wire::text_response(503, "come back later"));
-      router.dispatch(std::move(request), std::move(respond));
-    });
-    return "http://" + http->address().text();
-  }
   void SetUp() override {
     auto connected = manager::connect(start());
     ASSERT_TRUE(connected) << connected.error().message();
