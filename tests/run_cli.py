@@ -152,6 +152,13 @@ def lifecycle(s, folder):
     check('types', 'mission' in pawl('lifecycle', 'types', server=s)[0])
     check('picture', 'flying' in pawl('lifecycle', 'types', 'mission', '--render', 'mermaid', server=s)[0])
     check('list', 'm1' in pawl('lifecycle', 'list', 'mission', server=s)[0])
+    for more in ('m2', 'm3'):
+        live.call('http://' + s, 'POST', '/pawl/v1/lifecycle/instances/mission/' + more, {'id': more, 'phase': 'planning', 'owner': 'ann'})
+    out, said = pawl('lifecycle', 'list', 'mission', '--limit', '2', '--json', server=s)
+    check(f'the first page says how to go on: {said}', [x['id'] for x in json.loads(out)] == ['m1', 'm2'] and '--cursor' in said)
+    out, said = pawl('lifecycle', 'list', 'mission', '--limit', '2', '--cursor', said.split()[-1], '--json', server=s)
+    check(f'the second is the rest: {out}', [x['id'] for x in json.loads(out)] == ['m3'] and said == '')
+    pawl('lifecycle', 'list', 'mission', '--cursor', 'nonsense', code=1, server=s)
     pawl('lifecycle', 'patch', 'mission', 'm1', '--set', 'owner=bob', server=s)
     pawl('lifecycle', 'transition', 'mission', 'm1', 'flying', '--note', 'go', server=s)
     out, _ = pawl('lifecycle', 'show', 'mission', 'm1', server=s)

@@ -73,9 +73,11 @@ Result<void> Client::stream(std::string_view path, const std::function<bool(std:
   return fail(unreachable(done.error()));
 }
 
-Result<json::Value> Client::call(std::string_view method, std::string_view path, const json::Value* body, const wire::Headers& headers) {
+Result<json::Value> Client::call(std::string_view method, std::string_view path, const json::Value* body, const wire::Headers& headers,
+                                 wire::Headers* answered) {
   TRY(wire::Response response, send(method, path, body ? json::print(*body) : std::string(), headers));
   if (response.status >= 400) return refused(response.status, response.body);
+  if (answered) *answered = std::move(response.headers);
   return value_of(response.body);
 }
 

@@ -22,8 +22,9 @@ class Client {
   // One request on a connection that is kept. An error means that no answer came; a 4xx is an answer.
   Result<wire::Response> send(std::string_view method, std::string_view path, std::string_view body = {},
                               const wire::Headers& headers = {});
-  // The same, with the answer's JSON; a status of 400 or more becomes an error in the server's words.
-  Result<json::Value> call(std::string_view method, std::string_view path, const json::Value* body = nullptr, const wire::Headers& headers = {});
+  // The same, with the answer's JSON; a status of 400 or more becomes an error in the server's words. `answered`: the answer's headers.
+  Result<json::Value> call(std::string_view method, std::string_view path, const json::Value* body = nullptr, const wire::Headers& headers = {},
+                           wire::Headers* answered = nullptr);
   // Pieces of a streamed answer as they come, until `visit` returns false or it ends.
   Result<void> stream(std::string_view path, const std::function<bool(std::string_view)>& visit);
   ~Client();

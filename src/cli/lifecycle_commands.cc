@@ -57,9 +57,15 @@ static Result<int> list(const Args& args) {
     if (equals == std::string::npos) return fail(Code::invalid, "BAD_USE", fmt::format("--match takes FIELD=VALUE, not '{}'", pair));
     match.emplace_back("match." + pair.substr(0, equals), pair.substr(equals + 1));
   }
-  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"active", args.has("active") ? "true" : ""}, {"updated_after", args.get("updated-after")}, {"limit", args.get("limit")}, {"offset", args.get("offset")}};
+  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"active", args.has("active") ? "true" : ""}, {"updated_after", args.get("updated-after")}, {"limit", args.get("limit")}, {"offset", args.get("offset")}, {"cursor", args.get("cursor")}};
   params.insert(params.end(), match.begin(), match.end());
-  return print_answer(args, "GET", "/workflows/" + percent_encode(type) + query(params));
+  TRY(auto client, client_of(args));
+  wire::Headers answered;
+  TRY(json::Value states, client->call("GET", "/workflows/" + percent_encode(type) + query(params), nullptr, {}, &answered));
+  show(args, states, [&] { fmt::print("{}\n", json::print_pretty(states)); });
+  // Beside the list, which others may read.
+  if (const std::string* next = wire::find_header(answered, "X-Pawl-Cursor"); next && !args.has("quiet")) fmt::print(stderr, "there are more: --cursor {}\n", *next);
+  return kDone;
 }
 
 static Result<int> show_one(const Args& args) {
@@ -101,7 +107,7 @@ static Result<int> watch(const Args& args) {
 std::vector<Command> lifecycle_commands() {
   return {
       {"lifecycle types", "[TYPE]", "all types with their phases and counts; one type's definition, or with --render its picture", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
-      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"active", "", "not in a terminal phase"}, {"match", "FIELD=VALUE", "may be given several times"}, {"updated-after", "TIME", "written since, as 2026-01-31T12:00:00Z"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}}, list},
+      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"active", "", "not in a terminal phase"}, {"match", "FIELD=VALUE", "may be given several times"}, {"updated-after", "TIME", "written since, as 2026-01-31T12:00:00Z"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}, {"cursor", "CURSOR", "after the page that ended with it; the filters must be the same"}}, list},
       {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
       {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
       {"lifecycle transition", "TYPE ID PHASE", "move along a declared edge", {kServer, kToken, {"note", "TEXT", "why; kept in the history"}}, transition},

@@ -1,6 +1,7 @@
 // Types and rules as data: what counts as the same, what is refused, what is counted.
 
 #include "engine/routes_test.h"
+#include "faces/lifecycle/limits.h"
 
 namespace pawl::lifecycle {
 
@@ -74,6 +75,17 @@ TEST_F(data_routes, the_texts_of_an_action_are_texts) {
     EXPECT_NE(now.body.find("invalid rule"), std::string::npos) << now.body;
   }
 }
+TEST_F(data_routes, no_member_of_an_action_is_passed_over) {
+  for (auto action : {R"({"type":"lifecycle_complete","target":"completed"})", R"({"type":"lifecycle_transition","phase":"flying","sets":{}})",
+                      R"({"type":"lifecycle_fail","reason":"x","Workflow":"drone-survey"})"}) {
+    std::string rule = R"({"workflow":"drone-survey","on":{"phase":"landing"},"then":[)" + std::string(action) + "]}";
+    EXPECT_NE(refused(rules + "r", rule).find("unknown member"), std::string::npos) << action;
+    auto now = say("POST", "/pawl/v1/lifecycle/actions", R"({"entity_id":"m1","action":)" + std::string(action) + "}");
+    EXPECT_EQ(now.status, 400);
+    EXPECT_NE(now.body.find("unknown member"), std::string::npos) << now.body;
+  }
+  EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/actions", R"({"entity_id":"m1","action":{"type":"lifecycle_transition","id":"a1","phase":"flying","workflow":"drone-survey","set":{},"reason":"x","when":{},"max_iterations":1}})").status, 200);
+}
 TEST_F(data_routes, a_rule_that_could_never_do_what_it_says_is_refused) {
   auto rule = [](std::string on, std::string when, std::string set) {
     return R"({"workflow":"drone-survey","on":)" + on + R"(,"when":)" + when + R"(,"then":[{"type":"lifecycle_transition","phase":"flying","set":)" + set + "}]}";
@@ -143,6 +155,53 @@ TEST_F(data_routes, a_rule_without_a_limit_counts_for_its_texts_and_a_new_rule_c
     EXPECT_EQ(run(), "fired 2 of 3");
     EXPECT_EQ(run(), "fired 2 of 3");  // the action has a limit of its own
     EXPECT_EQ(run(), "exhausted 2 of 3");
+  }
+}
+TEST_F(data_routes, the_counts_of_a_removed_rule_go) {
+  ASSERT_EQ(say("PUT", types + "ring", type(R"({"a":["a"]})")).status, 201);
+  std::string rule = R"({"workflow":"ring","on":{"cron":"0 0 1 1 *"},"max_iterations":9,"then":[{"type":"lifecycle_transition","phase":"a"}]})";
+  auto fire = [&](std::string id) {
+    EXPECT_EQ(say("POST", rules + "count/run", R"({"entity_id":")" + id + "\"}").status, 200);
+  };
+  auto counts = [&] {
+    size_t found = 0;
+    EXPECT_TRUE(shard->look().scan(prefix({"lifecycle", "t", "c"}), [&](BytesView, const Cell&) { return ++found, true; }));
+    return found;
+  };
+  auto left = [&](size_t most) {
+    for (int i = 0; i < 500 && counts() > most; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return counts();
+  };
+  ASSERT_EQ(say("PUT", rules + "count", rule).status, 201);
+  const size_t many = limits::kSweepPage * 2 + 7;
+  for (size_t i = 0; i < many; ++i) {
+    ASSERT_EQ(say("POST", instances + "ring/r" + std::to_string(i), R"({"at":"a"})").status, 201);
+    fire("r" + std::to_string(i));
+  }
+  EXPECT_EQ(counts(), many);
+  ASSERT_EQ(say("DELETE", rules + "count").status, 200);
+  EXPECT_EQ(left(0), 0u);
+  // What a rule of that name counts meanwhile stays, with the round that it belongs to.
+  ASSERT_EQ(say("PUT", rules + "count", rule).status, 201);
+  for (size_t i = 0; i < limits::kSweepPage + 1; ++i) fire("r" + std::to_string(i));
+  ASSERT_EQ(say("DELETE", rules + "count").status, 200);
+  ASSERT_EQ(say("PUT", rules + "count", rule).status, 201);
+  fire("r0");
+  EXPECT_LE(left(2), 2u);  // the count, and the round if the old counts went after it was put
+  for (int i = 2; i <= 9; ++i) fire("r0");
+  EXPECT_NE(say("POST", rules + "count/run", R"({"entity_id":"r0"})").body.find("exhausted"), std::string::npos);
+}
+TEST_F(data_routes, a_watch_after_what_is_no_revision_is_refused) {
+  for (wire::Headers headers : {wire::Headers{{"Upgrade", "websocket"}}, wire::Headers{{"Accept", "text/event-stream"}}}) {
+    for (auto after : {"abc", "-1", "1x", "1.5", "18446744073709551616", "%20"}) {
+      auto said = say("GET", "/workflows/drone-survey?stream=true&after=" + std::string(after), {}, headers);
+      EXPECT_EQ(said.status, 400) << after;
+      EXPECT_FALSE(said.stream || said.socket);
+      EXPECT_NE(said.body.find("must be a revision"), std::string::npos) << said.body;
+    }
+    EXPECT_NE(say("GET", "/workflows/drone-survey?stream=true&after=", {}, headers).status, 400);
+    headers.emplace_back("Last-Event-ID", "latest");
+    EXPECT_EQ(say("GET", "/workflows/drone-survey?stream=true", {}, headers).status, 400);
   }
 }
 TEST_F(data_routes, a_watch_after_what_is_still_to_come_begins_now) {

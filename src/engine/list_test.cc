@@ -295,6 +295,17 @@ TEST_F(links, no_children_is_no_error) {
   make("m1");
   EXPECT_TRUE(m.children("m1")->empty());
 }
+TEST_F(links, the_children_of_nobody_are_the_roots_of_all_types) {
+  make("root"), make("other");
+  chain("child", "root");
+  ASSERT_TRUE(m.create(Capture{.entity_id = "loose"}));
+  ASSERT_TRUE(m.create(Capture{.entity_id = "task", .mission = "root"}));
+  auto got = m.children("");
+  ASSERT_TRUE(got);
+  std::vector<std::string> ids;
+  for (const snapshot& one : *got) ids.push_back(one.id);
+  EXPECT_EQ(ids, (std::vector<std::string>{"loose", "root", "other"}));
+}
 // case 161
 TEST_F(links, ancestors_go_from_parent_to_root) {
   make("root");

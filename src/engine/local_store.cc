@@ -40,12 +40,12 @@ failure failed(const Result<T>& from) {
   return lifecycle::fail(to_error(from.error()));
 }
 
+}  // namespace
+
 js::Value object_or_empty(std::string_view text) {
   auto parsed = js::parse(text);
   return parsed && parsed->is_object() ? std::move(*parsed) : js::Value(js::Object());
 }
-
-}  // namespace
 
 instance to_instance(const Found& found) {
   instance out;

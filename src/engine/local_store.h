@@ -42,6 +42,8 @@ class LocalStore final : public store {
   Reads reads_;
 };
 
+// A part of a rule's context.
+js::Value object_or_empty(std::string_view text);
 instance to_instance(const Found& found);
 result<snapshot> to_snapshot(const dynamic_type& def, const instance& from);
 

@@ -132,8 +132,9 @@ result<revision> manager::write(std::string_view workflow, std::string_view id_t
   if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
   if (!to.empty() && !(*type)->declares(to)) return lifecycle::fail(errc::invalid_transition, fmt::format("'{}' is not a phase of {}", to, workflow));
   if (mutating(core_.get(), workflow, id_text)) return reentrant(workflow, id_text);
-  if (tries > 0) return core_->write_bare(**type, id_text, to, why, f, tries, options);
-  return core_->write_in_line(**type, id_text, to, why, f, options);
+  auto done = tries > 0 ? core_->write_bare(**type, id_text, to, why, f, tries, options) : core_->write_in_line(**type, id_text, to, why, f, options);
+  if (done) wrote(workflow, id_text);
+  return done;
 }
 
 result<revision> manager::update_record(std::string_view workflow, std::string_view id_text, const record_mutator& f, const call_options& options) {
@@ -147,6 +148,7 @@ result<revision> manager::swap_record(std::string_view workflow, std::string_vie
   if (mutating(core_.get(), workflow, id_text)) return reentrant(workflow, id_text);
   auto done = core_->on->replace({workflow, id_text, 0, expected, core_->new_stamp(), std::move(bytes), {}, {}, options.until})->wait(options.until);
   if (!done) return lifecycle::fail(done.error());
+  wrote(workflow, id_text);
   return done->rev;
 }
 
@@ -161,6 +163,7 @@ result<revision> guarded(Core& core, std::string_view workflow, std::string_view
   if (mutating(&core, workflow, id_text)) return reentrant(workflow, id_text);
   result<written> done = call();
   if (!done) return lifecycle::fail(done.error());
+  wrote(workflow, id_text);
   if (!done->warning.empty()) (*core.log)(done->warning);
   return done->rev;
 }
@@ -283,6 +286,7 @@ result<revision> manager::run_action(std::string_view id_text, std::string_view 
   if (mutating(core_.get(), {}, id_text)) return reentrant("the entity", id_text);
   auto done = core_->on->run_action(id_text, json_action, context, options.until);
   if (!done) return lifecycle::fail(done.error());
+  wrote({}, id_text);
   if (!done->warning.empty()) warn(done->warning);
   return done->rev;
 }

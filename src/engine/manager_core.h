@@ -44,5 +44,8 @@ struct manager::core {
 result<void> still_wanted(const call_options& options);
 // True while this thread runs a mutator on the instance; an empty workflow stands for all.
 bool mutating(const void* manager, std::string_view workflow, std::string_view id);
+// This thread has written the instance: mutators of it that it runs for other managers will meet a conflict of their own
+// making. An empty workflow stands for all.
+void wrote(std::string_view workflow, std::string_view id);
 
 }  // namespace pawl::lifecycle

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 
+#include "base/utf8.h"
 #include "engine/local_store.h"
 #include "engine/remote_watch.h"
+#include "faces/lifecycle/reads.h"
 #include "faces/lifecycle/values.h"
 #include "json/text.h"
 #include "wire/message.h"
@@ -16,10 +19,15 @@ namespace {
 
 std::string in_path(std::string_view text) { return wire::percent_encode(text); }
 
-std::string instance_path(std::string_view workflow, std::string_view id_text) {
-  return "/pawl/v1/lifecycle/instances/" + in_path(workflow) + "/" + in_path(id_text);
+std::string below(std::string_view what) { return fmt::format("/pawl/v1/lifecycle/{}", what); }
+std::string instances(std::string_view workflow) { return below("instances/") + in_path(workflow); }
+std::string operators(std::string_view workflow) { return "/workflows/" + in_path(workflow); }
+
+// A request about one thing below `head`; an id that none can have is refused here, before it makes another path.
+result<HttpAsk> about(std::string method, const std::string& head, std::string_view id_text, std::string_view rest = {}, std::string body = {}) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  return HttpAsk{std::move(method), fmt::format("{}/{}{}", head, in_path(id_text), rest), {}, std::move(body)};
 }
-std::string operator_path(std::string_view workflow, std::string_view id_text) { return "/workflows/" + in_path(workflow) + "/" + in_path(id_text); }
 
 revision revision_of(const HttpAnswer& answer) {
   std::string_view tag = answer.header("ETag");
@@ -43,11 +51,6 @@ uint64_t uint_member(const js::Value& from, std::string_view name) {
   return member && member->is_number() ? member->as_uint64().value_or(0) : 0;
 }
 
-js::Value object_or_empty(std::string_view text) {
-  auto parsed = js::parse(text);
-  return parsed && parsed->is_object() ? std::move(*parsed) : js::Value(js::Object());
-}
-
 js::Value context_json(std::string_view id_text, const rule_context& context) {
   return js::object({{"entity_id", id_text}, {"message", object_or_empty(context.message)}, {"caller", object_or_empty(context.caller)},
                      {"schedule", object_or_empty(context.schedule)}, {"state", object_or_empty(context.state)}});
@@ -57,7 +60,7 @@ std::string query_text(const any_query& query) {
   std::string out = fmt::format("?limit={}&offset={}", std::max<int64_t>(0, query.limit), std::max<int64_t>(0, query.offset));
   if (!query.phase.empty()) out += "&phase=" + wire::percent_encode(query.phase);
   if (query.active) out += "&active=true";
-  if (!query.cursor.empty()) out += "&cursor=" + query.cursor;
+  if (!query.cursor.empty()) out += "&cursor=" + wire::percent_encode(query.cursor);
   if (query.updated_after)
     out += "&updated_after=" + wire::percent_encode(rfc3339(std::chrono::duration_cast<std::chrono::nanoseconds>(query.updated_after->time_since_epoch()).count()));
   for (const auto& [name, v] : query.match) {
@@ -122,14 +125,15 @@ result<std::shared_ptr<store>> RemoteStore::connect(std::string_view address, co
   return std::shared_ptr<store>(std::move(out));
 }
 
-result<HttpAnswer> RemoteStore::ask(HttpAsk what, deadline until) {
-  auto answer = client_->send(what, until);
+result<HttpAnswer> RemoteStore::ask(result<HttpAsk> what, deadline until) {
+  if (!what) return lifecycle::fail(what.error());
+  auto answer = client_->send(*what, until);
   if (!answer) return lifecycle::fail(to_error(answer.error()));
   if (answer->status / 100 != 2) return lifecycle::fail(error_of(answer->status, answer->body));
   return *std::move(answer);
 }
 
-result<js::Value> RemoteStore::ask_json(HttpAsk what, HttpAnswer* whole, deadline until) {
+result<js::Value> RemoteStore::ask_json(result<HttpAsk> what, HttpAnswer* whole, deadline until) {
   auto answer = ask(std::move(what), until);
   if (!answer) return lifecycle::fail(answer.error());
   auto parsed = js::parse(answer->body);
@@ -138,7 +142,7 @@ result<js::Value> RemoteStore::ask_json(HttpAsk what, HttpAnswer* whole, deadlin
   return *std::move(parsed);
 }
 
-result<written> RemoteStore::write(HttpAsk what, deadline until) {
+result<written> RemoteStore::write(result<HttpAsk> what, deadline until) {
   HttpAnswer whole;
   auto body = ask_json(std::move(what), &whole, until);
   if (!body) return lifecycle::fail(body.error());
@@ -158,7 +162,7 @@ result<TypePtr> RemoteStore::known(std::string_view workflow) {
 }
 
 result<void> RemoteStore::put_type(const dynamic_type& def) {
-  auto done = ask({"PUT", "/pawl/v1/lifecycle/types/" + in_path(def.name), {{"X-Pawl-Definition", "code"}}, js::print(type_json(def))});
+  auto done = ask(HttpAsk{"PUT", below("types/") + in_path(def.name), {{"X-Pawl-Definition", "code"}}, js::print(type_json(def))});
   if (!done) return lifecycle::fail(done.error());
   std::unique_lock lock(types_mutex_);
   types_.insert_or_assign(def.name, std::make_shared<const Type>(make_type(def)));
@@ -166,7 +170,7 @@ result<void> RemoteStore::put_type(const dynamic_type& def) {
 }
 
 result<dynamic_type> RemoteStore::type(std::string_view workflow) {
-  auto body = ask_json({"GET", "/pawl/v1/lifecycle/types/" + in_path(workflow)});
+  auto body = ask_json(HttpAsk{"GET", below("types/") + in_path(workflow)});
   if (!body) return lifecycle::fail(body.error());
   auto def = parse_type(workflow, *body);
   if (!def) return lifecycle::fail(to_error(def.error()));
@@ -174,7 +178,7 @@ result<dynamic_type> RemoteStore::type(std::string_view workflow) {
 }
 
 result<std::vector<dynamic_type>> RemoteStore::types() {
-  auto body = ask_json({"GET", "/pawl/v1/lifecycle/types"});
+  auto body = ask_json(HttpAsk{"GET", below("types")});
   if (!body) return lifecycle::fail(body.error());
   std::vector<dynamic_type> out;
   if (body->is_array())
@@ -184,18 +188,30 @@ result<std::vector<dynamic_type>> RemoteStore::types() {
 }
 
 result<instance> RemoteStore::get(std::string_view workflow, std::string_view id_text) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto def = known(workflow);
   if (!def) return lifecycle::fail(def.error());
   HttpAnswer whole;
-  auto body = ask_json({"GET", operator_path(workflow, id_text)}, &whole);
+  auto body = ask_json(about("GET", operators(workflow), id_text), &whole);
   if (!body) return lifecycle::fail(body.error());
   return parse_state(**def, *body, revision_of(whole));
+}
+
+// What JSON cannot carry would arrive as something else.
+static bool travels(const value& v) {
+  switch (record::form_of(v.k)) {
+    case record::f_string: return is_utf8(std::get<std::string>(v.v));
+    case record::f_real: return std::isfinite(std::get<double>(v.v));
+    case record::f_list: return std::all_of(std::get<std::vector<std::string>>(v.v).begin(), std::get<std::vector<std::string>>(v.v).end(), [](const std::string& s) { return is_utf8(s); });
+    default: return true;
+  }
 }
 
 // A record as the body of a request.
 static result<std::string> state_of(const dynamic_type& def, std::string_view bytes) {
   std::string out;
+  for (const auto& f : def.fields)
+    if (auto v = read_field(bytes, f); v && !travels(*v))
+      return lifecycle::fail(errc::type_mismatch, fmt::format("field '{}' of {} is not UTF-8 or not a finite number: it cannot be sent", f.name, def.name));
   if (!append_state(out, def, bytes)) return lifecycle::fail(errc::type_mismatch, "the state does not fit the definition of " + def.name);
   record::walk at(bytes);
   while (at.next()) {
@@ -208,12 +224,11 @@ static result<std::string> state_of(const dynamic_type& def, std::string_view by
 }
 
 result<written> RemoteStore::create(std::string_view workflow, std::string_view id_text, std::string bytes, deadline until) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto def = known(workflow);
   if (!def) return lifecycle::fail(def.error());
   auto body = state_of((*def)->def, bytes);
   if (!body) return lifecycle::fail(body.error());
-  return write({"POST", instance_path(workflow, id_text), {}, *std::move(body)}, until);
+  return write(about("POST", instances(workflow), id_text, {}, *std::move(body)), until);
 }
 
 std::unique_ptr<pending_write> RemoteStore::replace(replace_request r) {
@@ -222,47 +237,45 @@ std::unique_ptr<pending_write> RemoteStore::replace(replace_request r) {
   auto body = state_of((*def)->def, r.record);
   if (!body) return std::make_unique<Settled>(lifecycle::fail(body.error()));
   revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
-  std::string path = fmt::format("{}?source={}&to={}&note={}", instance_path(r.workflow, r.id), name_of(r.why.triggered), in_path(r.to), in_path(r.why.note));
-  return std::make_unique<Settled>(write({"PUT", std::move(path), {{"If-Match", fmt::format("\"{}\"", expected)}}, *std::move(body)}, r.until));
+  std::string query = fmt::format("?source={}&to={}&note={}", name_of(r.why.triggered), in_path(r.to), in_path(r.why.note));
+  auto what = about("PUT", instances(r.workflow), r.id, query, *std::move(body));
+  if (what) what->headers.emplace_back("If-Match", fmt::format("\"{}\"", expected));
+  return std::make_unique<Settled>(write(std::move(what), r.until));
 }
 
 result<written> RemoteStore::transition(std::string_view workflow, std::string_view id_text, std::string_view to, const how& why, deadline until) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   if (to.find_first_not_of(" \t\r\n") == std::string_view::npos) return lifecycle::fail(errc::invalid_transition, fmt::format("'{}' is not a phase of {}", to, workflow));
-  std::string path = fmt::format("{}/transition?source={}", instance_path(workflow, id_text), name_of(why.triggered));
-  return write({"POST", std::move(path), {}, js::print(js::object({{"phase", to}, {"note", why.note}}))}, until);
+  std::string rest = fmt::format("/transition?source={}", name_of(why.triggered));
+  return write(about("POST", instances(workflow), id_text, rest, js::print(js::object({{"phase", to}, {"note", why.note}}))), until);
 }
 
 result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text, std::string_view target, deadline until) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
-  return write({"POST", instance_path(workflow, id_text) + "/complete", {}, js::print(js::object({{"target", target}}))}, until);
+  return write(about("POST", instances(workflow), id_text, "/complete", js::print(js::object({{"target", target}}))), until);
 }
 
 result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text, std::string_view reason, deadline until) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
-  return write({"POST", instance_path(workflow, id_text) + "/fail", {}, js::print(js::object({{"reason", reason}}))}, until);
+  return write(about("POST", instances(workflow), id_text, "/fail", js::print(js::object({{"reason", reason}}))), until);
 }
 
 result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text, deadline until) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
-  return write({"DELETE", instance_path(workflow, id_text) + "?source=component"}, until);
+  return write(about("DELETE", instances(workflow), id_text, "?source=component"), until);
 }
 
 result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text, std::string_view json_object, deadline until) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   auto fields = parse_or(errc::type_mismatch, json_object);
   if (!fields) return lifecycle::fail(to_error(fields.error()));
   if (!fields->is_object() && !fields->is_null()) return lifecycle::fail(errc::type_mismatch, "a patch must be an object of fields");
-  return write({"POST", operator_path(workflow, id_text) + "/state", {}, std::string(json_object)}, until);
+  return write(about("POST", operators(workflow), id_text, "/state", std::string(json_object)), until);
 }
 
 result<any_page> RemoteStore::list(std::string_view workflow, const any_query& query) {
   auto def = known(workflow);
   if (!def) return lifecycle::fail(def.error());
+  if (auto known_fields = check_match(**def, query); !known_fields) return lifecycle::fail(to_error(known_fields.error()));
   // A value of another kind than its field's equals nothing; the wire would coerce it.
   for (const auto& [name, v] : query.match)
-    if (const auto* f = (*def)->def.find(name); f && f->k != v.k) return any_page{};
-  auto body = ask_json({"GET", "/pawl/v1/lifecycle/instances/" + in_path(workflow) + query_text(query)});
+    if ((*def)->def.find(name)->k != v.k) return any_page{};
+  auto body = ask_json(HttpAsk{"GET", instances(workflow) + query_text(query)});
   if (!body) return lifecycle::fail(body.error());
   any_page out;
   const js::Value* list = body->find("instances");
@@ -284,8 +297,7 @@ result<any_page> RemoteStore::list(std::string_view workflow, const any_query& q
 }
 
 result<history_log> RemoteStore::history(std::string_view workflow, std::string_view id_text) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
-  auto body = ask_json({"GET", operator_path(workflow, id_text) + "/history"});
+  auto body = ask_json(about("GET", operators(workflow), id_text, "/history"));
   if (!body) return lifecycle::fail(body.error());
   history_log out;
   if (!body->is_array()) return out;
@@ -315,7 +327,7 @@ result<snapshot> RemoteStore::linked(const js::Value& from) {
 }
 
 result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
-  auto body = ask_json({"GET", "/pawl/v1/lifecycle/children/" + in_path(id_text)});
+  auto body = ask_json(HttpAsk{"GET", below("children") + (id_text.empty() ? std::string() : "/" + in_path(id_text))});
   if (!body) return lifecycle::fail(body.error());
   std::vector<snapshot> out;
   if (body->is_array())
@@ -325,9 +337,8 @@ result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
 }
 
 result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text, std::string& warning) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
   HttpAnswer whole;
-  auto body = ask_json({"GET", "/pawl/v1/lifecycle/ancestors/" + in_path(id_text)}, &whole);
+  auto body = ask_json(about("GET", below("ancestors"), id_text), &whole);
   if (!body) return lifecycle::fail(body.error());
   warning = whole.header("Warning");
   std::vector<snapshot> out;
@@ -338,8 +349,7 @@ result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text, s
 }
 
 result<snapshot> RemoteStore::lookup(std::string_view id_text) {
-  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
-  auto body = ask_json({"GET", "/pawl/v1/lifecycle/lookup/" + in_path(id_text)});
+  auto body = ask_json(about("GET", below("lookup"), id_text));
   if (!body) return lifecycle::fail(body.error());
   return linked(*body);
 }
@@ -351,11 +361,10 @@ result<std::unique_ptr<subscription>> RemoteStore::watch(std::string_view workfl
 }
 
 result<void> RemoteStore::put_rule(std::string_view name, std::string_view json_rule) {
-  if (auto good = check_id(name); !good) return lifecycle::fail(to_error(good.error()));
   auto rule = parse_or(errc::invalid_rule, json_rule);
   if (!rule) return lifecycle::fail(to_error(rule.error()));
   if (!rule->is_object()) return lifecycle::fail(errc::invalid_rule, "a rule must be an object");
-  auto done = ask({"PUT", "/pawl/v1/lifecycle/rules/" + in_path(name), {}, std::string(json_rule)});
+  auto done = ask(about("PUT", below("rules"), name, {}, std::string(json_rule)));
   if (!done) return lifecycle::fail(done.error());
   return {};
 }
@@ -365,13 +374,13 @@ result<written> RemoteStore::run_action(std::string_view id_text, std::string_vi
   if (!action) return lifecycle::fail(to_error(action.error()));
   js::Value body = context_json(id_text, context);
   body.object().set("action", *std::move(action));
-  return write({"POST", "/pawl/v1/lifecycle/actions", {}, js::print(body)}, until);
+  return write(HttpAsk{"POST", below("actions"), {}, js::print(body)}, until);
 }
 
 result<std::string> RemoteStore::substitute(std::string_view id_text, std::string_view text, const rule_context& context) {
   js::Value body = context_json(id_text, context);
   body.object().set("text", js::Value(text));
-  auto answer = ask_json({"POST", "/pawl/v1/lifecycle/substitute", {}, js::print(body)});
+  auto answer = ask_json(HttpAsk{"POST", below("substitute"), {}, js::print(body)});
   if (!answer) return lifecycle::fail(answer.error());
   return std::string(answer->string_or("text"));
 }

@@ -37,9 +37,9 @@ class RemoteStore final : public store {
   result<std::string> substitute(std::string_view id, std::string_view text, const rule_context& context) override;
 
  private:
-  result<HttpAnswer> ask(HttpAsk what, deadline until = {});  // a 2xx answer, or the error it carries
-  result<js::Value> ask_json(HttpAsk what, HttpAnswer* whole = nullptr, deadline until = {});
-  result<written> write(HttpAsk what, deadline until);
+  result<HttpAnswer> ask(result<HttpAsk> what, deadline until = {});  // a 2xx answer, or the error it carries
+  result<js::Value> ask_json(result<HttpAsk> what, HttpAnswer* whole = nullptr, deadline until = {});
+  result<written> write(result<HttpAsk> what, deadline until);
   result<TypePtr> known(std::string_view workflow);
   result<snapshot> linked(const js::Value& from);
 

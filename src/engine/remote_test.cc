@@ -6,36 +6,18 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <thread>
 
-#include "engine/missions_test.h"
-#include "engine/parts.h"
-#include "faces/lifecycle/face.h"
-#include "server/http.h"
+#include "engine/served_test.h"
 
 namespace pawl::lifecycle {
 
 using namespace std::chrono_literals;
 
-struct remote : testing::Test {
-  std::unique_ptr<Engine> engine = *Engine::open();
-  Face face{*engine->parts().shard};
-  wire::Router router;
-  std::unique_ptr<server::HttpServer> http;
+struct remote : testing::Test, Served {
   std::optional<manager> m;
-  std::string roles = "operator";
-  std::atomic<int> busy{0};  // so many watches are told to come back
 
-  std::string start(server::HttpOptions options = {}) {
-    router.add(face.routes(), face.dialects());
-    options.address = *server::parse_address("127.0.0.1:0");
-    http = *server::HttpServer::start(options, [this](wire::Request request, wire::Respond respond) {
-      request.caller = {engine->options().tenant, "remote", roles};
-      if (request.query.starts_with("stream=") && busy > 0 && busy-- > 0) return respond(wire::text_response(503, "come back later"));
-      router.dispatch(std::move(request), std::move(respond));
-    });
-    return "http://" + http->address().text();
-  }
   void SetUp() override {
     auto connected = manager::connect(start());
     ASSERT_TRUE(connected) << connected.error().message();
@@ -89,6 +71,8 @@ TEST_F(remote, lists_links_patches_and_rules_work_over_the_wire) {
   q.cursor = first.cursor;
   EXPECT_EQ(m->list(q)->states.at(0).entity_id, "m4");
   EXPECT_EQ(m->children("m1")->at(0).as<Capture>()->priority, 3);
+  EXPECT_EQ(m->children("")->size(), 5u);
+  EXPECT_TRUE(m->children("no such*")->empty());
   EXPECT_EQ(m->ancestors("t1")->at(0).id, "m1");
   EXPECT_EQ(m->lookup("t1")->workflow, "capture-task");
   ASSERT_TRUE(m->operator_patch<Mission>("m2", R"({"note":"hi"})"));
@@ -104,6 +88,20 @@ TEST_F(remote, lists_links_patches_and_rules_work_over_the_wire) {
   EXPECT_ERRC(m->get<Mission>("m3"), errc::entity_not_found);
 }
 
+TEST_F(remote, what_json_cannot_carry_is_refused_and_not_changed_on_the_way) {
+  auto nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Mission& odd : {Mission{.entity_id = "m1", .battery = nan}, Mission{.entity_id = "m1", .battery = -1 / 0.0}, Mission{.entity_id = "m1", .note = "caf\xe9"},
+                             Mission{.entity_id = "m1", .labels = {"fine", "\xff"}}})
+    EXPECT_ERRC(m->create(odd), errc::type_mismatch);
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  EXPECT_ERRC(m->update<Mission>("m1", [&](Mission& x) { x.battery = nan; }), errc::type_mismatch);
+  EXPECT_EQ(m->get<Mission>("m1")->battery, 0);
+}
+TEST_F(remote, a_list_by_a_value_of_another_kind_finds_none_and_by_no_field_is_refused) {
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  EXPECT_EQ(m->list(query<Mission>().where("waypoint_index", int64_t{0}))->size(), 0u);
+  EXPECT_ERRC(m->list(query<Mission>().where("waypoint_index", int64_t{0}).where("surprise", "x")), errc::unknown_field);
+}
 TEST_F(remote, a_list_gives_the_revision_and_the_times_of_each) {
   auto one = *m->create(Mission{.entity_id = "m1"});
   auto two = *m->create(Mission{.entity_id = "m2"});
@@ -135,6 +133,13 @@ TEST_F(remote, what_cannot_be_an_id_or_a_revision_is_said_as_in_process) {
     EXPECT_ERRC(m->history<Mission>(bad), errc::bad_id);
     EXPECT_ERRC(m->lookup(bad), errc::bad_id);
     EXPECT_ERRC(m->ancestors(bad), errc::bad_id);
+  }
+  for (auto bad : {"", "a b", "*"}) EXPECT_ERRC(m->compare_and_swap(Mission{.entity_id = bad}, 1), errc::bad_id);
+  for (auto step : {".", "..", "./..", "a/.."}) {
+    ASSERT_TRUE(m->create(Mission{.entity_id = step})) << step;
+    EXPECT_EQ(m->get<Mission>(step)->entity_id, step);
+    EXPECT_TRUE(m->transition<Mission>(step, "flying"));
+    EXPECT_TRUE(m->remove<Mission>(step));
   }
   EXPECT_ERRC(m->transition<Mission>("m1", " "), errc::invalid_transition);
   for (auto no_json : {"[", "", "[]"}) {
@@ -218,6 +223,20 @@ TEST_F(remote, a_watch_comes_back_to_a_server_that_was_busy) {
   ASSERT_TRUE(first);
   EXPECT_EQ(first->id, "m1");
   EXPECT_EQ(busy, 0);
+}
+TEST_F(remote, a_watch_that_is_refused_says_why) {
+  roles = "passer-by";
+  auto w = *m->watch<Mission>();
+  EXPECT_FALSE(w.next(deadline::in(10s)));
+  ASSERT_TRUE(w.failed());
+  EXPECT_TRUE(*w.failed() == errc::denied) << w.failed()->message();
+  auto called = m->watch<Mission>([](const change<Mission>&) {}, deadline::in(10s));
+  EXPECT_ERRC(called, errc::denied);
+  roles = "operator";
+  auto closed = *m->watch<Mission>();
+  closed.close();
+  EXPECT_FALSE(closed.next());
+  EXPECT_FALSE(closed.failed());
 }
 TEST_F(remote, a_viewer_may_read_and_nothing_else) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));

@@ -19,11 +19,12 @@ void RemoteSubscription::read(std::stop_token stop) {
     auto done = client_->stream(ask, stop, [&](std::string_view piece) {
       buffer_ += piece;
       for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2)) take(std::string_view(buffer_).substr(0, end), stop);
-      return !stop.stop_requested() && !refused_;
+      return !stop.stop_requested() && !failed();
     });
     // A refusal does not get better by asking again; a broken connection or a busy server does.
     int status = done ? 0 : refused_with(done.error());
-    if (refused_ || (status / 100 == 4 && status != 429)) break;
+    if (status / 100 == 4 && status != 429) end_with(error_of(status, done.error().message));
+    if (failed()) break;
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
   }
@@ -42,10 +43,7 @@ void RemoteSubscription::take(std::string_view event, const std::stop_token& sto
     else if (line.starts_with("event: ")) kind_line = line.substr(7);
     else if (line.starts_with("data: ")) data = line.substr(6);
   }
-  if (kind_line == "error") {
-    refused_ = true;
-    return;
-  }
+  if (kind_line == "error") return end_with(error_of(503, data));
   revision rev = 0;
   std::from_chars(id_line.data(), id_line.data() + id_line.size(), rev);
   auto parsed = js::parse(data);
@@ -82,6 +80,16 @@ std::optional<any_change> RemoteSubscription::next(const call_options& options) 
   queue_.pop_front();
   wake_.notify_all();
   return out;
+}
+
+void RemoteSubscription::end_with(error why) {
+  std::lock_guard lock(mutex_);
+  failed_ = std::move(why);
+}
+
+std::optional<error> RemoteSubscription::failed() {
+  std::lock_guard lock(mutex_);
+  return failed_;
 }
 
 void RemoteSubscription::close() {

@@ -16,21 +16,23 @@ class RemoteSubscription final : public subscription {
   ~RemoteSubscription() override { close(); }
   std::optional<any_change> next(const call_options& options) override;
   void close() override;
+  std::optional<error> failed() override;
 
  private:
   void read(std::stop_token stop);
   void take(std::string_view event, const std::stop_token& stop);
+  void end_with(error why);
 
   std::shared_ptr<HttpClient> client_;
   TypePtr type_;
   const revision asked_;  // nothing up to this one is told, though a server begins now where that is still to come
   std::optional<revision> last_;
   std::string buffer_;
-  bool refused_ = false;  // the server cannot go on from there; the reader's thread only
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<any_change> queue_;
   bool over_ = false;
+  std::optional<error> failed_;  // the server cannot go on from there, or will not
   std::jthread thread_;  // last: it is joined before the rest goes
 };
 

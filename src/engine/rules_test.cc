@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "engine/missions_test.h"
+#include "engine/parts.h"
 #include "faces/lifecycle/substitute.h"
 #include "json/text.h"
 #include "faces/lifecycle/cron.h"
@@ -191,6 +192,24 @@ TEST_F(rules, entering_a_phase_sets_a_rule_off) {
   auto log = *m.history<Mission>("hot");
   EXPECT_EQ(log[2].triggered, source::rule);
   EXPECT_EQ(log[2].caller, "rule:land");
+}
+// Watches are resumed by the number of a frame: several changes of a type in one would be lost between its events.
+TEST_F(rules, whatever_its_actions_do_a_frame_holds_one_change_of_a_type) {
+  ASSERT_TRUE(m.create(Capture{.entity_id = "m1"}));
+  ASSERT_TRUE(m.put_rule("both", R"({"workflow":"drone-survey","on":{"phase":"flying"},"then":[{"type":"lifecycle_transition","phase":"capturing"},
+    {"type":"lifecycle_transition","phase":"flying"},{"type":"lifecycle_transition","phase":"running","workflow":"capture-task"},
+    {"type":"lifecycle_transition","phase":"landing"},{"type":"lifecycle_transition","phase":"queued","workflow":"capture-task"}]})"));
+  ASSERT_TRUE(m.transition<Mission>("m1", "flying"));
+  ASSERT_TRUE(eventually([&] { return phase_of("m1") == "landing"; }));
+  size_t of_both = 0;
+  ASSERT_TRUE(engine->parts().shard->frames(1, [&](const Frame& frame) -> Result<bool> {
+    size_t missions = changes_of(frame, instance_prefix(engine->options().tenant, "drone-survey")).size();
+    size_t captures = changes_of(frame, instance_prefix(engine->options().tenant, "capture-task")).size();
+    EXPECT_LE(std::max(missions, captures), 1u);
+    of_both += missions + captures == 2;
+    return true;
+  }));
+  EXPECT_EQ(of_both, 1u);
 }
 // case 185
 TEST_F(rules, a_condition_may_ask_for_the_lifecycle) {

@@ -76,9 +76,16 @@ void LocalSubscription::load_page() {
   query.limit = static_cast<int64_t>(limits::kWatchPage);
   query.cursor = *cursor_;
   auto page = reads_.list(tenant_, *type_, query);
-  if (!page || page->cursor.empty()) cursor_.reset();
+  if (!page) {
+    // What is missing from the snapshot would never be told: the watch is over.
+    {
+      std::lock_guard lock(mutex_);
+      failed_ = to_error(page.error());
+    }
+    return close();
+  }
+  if (page->cursor.empty()) cursor_.reset();
   else cursor_ = page->cursor;
-  if (!page) return;
   for (const Found& found : page->items) {
     // Written since the watch began: it comes live.
     if (found.version > upto_) continue;
@@ -122,6 +129,11 @@ std::optional<any_change> LocalSubscription::next(const call_options& options) {
     if (queue_.empty()) by_id_.clear();
     if (one.told->version > upto_) return to_change(*one.told, one.skipped);
   }
+}
+
+std::optional<error> LocalSubscription::failed() {
+  std::lock_guard lock(mutex_);
+  return failed_;
 }
 
 void LocalSubscription::close() {

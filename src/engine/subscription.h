@@ -18,6 +18,7 @@ class LocalSubscription final : public subscription {
   Result<void> begin(std::optional<Seq> after);
   std::optional<any_change> next(const call_options& options) override;
   void close() override;
+  std::optional<error> failed() override;
 
  private:
   struct Waiting {
@@ -47,6 +48,7 @@ class LocalSubscription final : public subscription {
   std::list<Waiting> queue_;
   std::unordered_map<std::string, std::list<Waiting>::iterator> by_id_;  // only while over the limit
   bool closed_ = false;
+  std::optional<error> failed_;
 };
 
 }  // namespace pawl::lifecycle

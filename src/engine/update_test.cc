@@ -159,6 +159,36 @@ TEST_F(updates, the_mutator_may_not_write_its_own_entity) {
     EXPECT_TRUE(m.get<Mission>("m1"));
   }));
 }
+TEST_F(updates, a_mutator_that_writes_its_own_entity_through_another_manager_each_time_is_told_so) {
+  int runs = 0;
+  auto by_update = [&](Mission&) {
+    ++runs;
+    EXPECT_TRUE(other.update<Mission>("m1", [](Mission& y) { ++y.retries; }));
+  };
+  EXPECT_ERRC(m.update<Mission>("m1", by_update), errc::reentrant_update);
+  EXPECT_EQ(runs, 5);
+  EXPECT_ERRC(m.update<Mission>("m1", [&](Mission&) { EXPECT_TRUE(other.operator_patch<Mission>("m1", R"({"note":"x"})")); }), errc::reentrant_update);
+  EXPECT_ERRC(m.update<Mission>("m1", [&](Mission&) {
+    auto [state, at] = *other.get_with_revision<Mission>("m1");
+    EXPECT_TRUE(other.compare_and_swap(state, at));
+  }), errc::reentrant_update);
+  ASSERT_TRUE(m.transition<Mission>("m1", "flying"));
+  const char* next = "capturing";
+  EXPECT_ERRC(m.update<Mission>("m1", [&](Mission&) {
+    EXPECT_TRUE(other.run_action("m1", R"({"type":"lifecycle_transition","phase":")" + std::string(next) + "\"}"));
+    next = next == std::string_view("flying") ? "capturing" : "flying";
+  }), errc::reentrant_update);
+}
+// The conflicts are somebody else's: however many there are, the update gets through.
+TEST_F(updates, conflicts_from_another_thread_are_never_taken_for_its_own) {
+  int runs = 0;
+  ASSERT_TRUE(m.update<Mission>("m1", [&](Mission& x) {
+    if (++runs < 12) std::thread([&] { EXPECT_TRUE(other.update<Mission>("m1", [](Mission& y) { ++y.retries; })); }).join();
+    x.owner = "through";
+  }));
+  EXPECT_EQ(runs, 12);
+  EXPECT_EQ(m.get<Mission>("m1")->owner, "through");
+}
 // An action may name no workflow: the id decides.
 TEST_F(updates, nor_by_an_action) {
   ASSERT_TRUE(m.update<Mission>("m1", [&](Mission&) {

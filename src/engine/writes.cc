@@ -18,12 +18,14 @@ constexpr std::chrono::milliseconds kNestedWait{20};
 struct Mutating {
   const void* manager;
   std::string_view workflow, id;
+  bool wrote = false;  // the mutator has written the instance itself, through another manager
 };
 thread_local std::vector<Mutating> running;
 
 struct Guard {
   Guard(const void* manager, std::string_view workflow, std::string_view id_text) { running.push_back({manager, workflow, id_text}); }
   ~Guard() { running.pop_back(); }
+  bool wrote() const { return running.back().wrote; }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 };
@@ -48,9 +50,15 @@ struct Base {
   uint64_t stamp;
 };
 
-// Runs the mutator; its own error comes back as the cause of `rejected`.
-result<std::string> mutate(const dynamic_type& type, std::string_view id_text, const Base& base, const manager::record_mutator& f) {
+struct Made {
   std::string after;
+  bool by_itself;  // the mutator has written the instance itself: its own conflict
+};
+
+// Runs the mutator; its own error comes back as the cause of `rejected`.
+result<Made> mutate(const void* manager, const dynamic_type& type, std::string_view id_text, const Base& base, const manager::record_mutator& f) {
+  std::string after;
+  Guard guard(manager, type.name, id_text);
   if (result<void> said = f(base.record, after); !said) {
     error e = said.error();
     if (e == errc::corrupt_value) return lifecycle::fail(e);
@@ -61,7 +69,7 @@ result<std::string> mutate(const dynamic_type& type, std::string_view id_text, c
   const auto* id_field = type.tagged(lifecycle::id);
   if (text_field(after, id_field->name) != id_text)
     return lifecycle::fail(errc::bad_id, fmt::format("the mutator changed the id of {} '{}'", type.name, id_text));
-  return after;
+  return Made{std::move(after), guard.wrote()};
 }
 
 }  // namespace
@@ -72,10 +80,16 @@ bool mutating(const void* manager, std::string_view workflow, std::string_view i
   return false;
 }
 
+void wrote(std::string_view workflow, std::string_view id_text) {
+  for (Mutating& one : running)
+    if ((workflow.empty() || one.workflow == workflow) && one.id == id_text) one.wrote = true;
+}
+
 result<revision> manager::core::write_in_line(const dynamic_type& type, std::string_view id_text, std::string_view to, const how& why,
                                               const record_mutator& f, const call_options& options) {
   std::shared_ptr<Line> line = lines.at(fmt::format("{}\n{}", type.name, id_text));
-  while (true) {
+  // A mutator that makes its own conflict each time it runs would run for ever.
+  for (int own = 0; own < kTries;) {
     if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
     std::unique_ptr<pending_write> pending;
     uint64_t restarts = 0;
@@ -100,10 +114,10 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
       if (!to.empty())
         // The program checks again; here so that the mutator does not run in vain.
         if (auto may = check_edge(type, id_text, base.phase, to); !may) return lifecycle::fail(to_error(may.error()));
-      Guard guard(this, type.name, id_text);
-      auto made = mutate(type, id_text, base, f);
+      auto made = mutate(this, type, id_text, base, f);
       if (!made) return lifecycle::fail(made.error());
-      std::string after = *std::move(made);
+      own = made->by_itself ? own + 1 : 0;
+      std::string after = std::move(made->after);
       const std::string& phase_field = type.tagged(lifecycle::phase)->name;
       if (!to.empty()) after = with_fields(after, {{phase_field, value(to)}});
       uint64_t stamp = new_stamp();
@@ -129,6 +143,7 @@ result<revision> manager::core::write_in_line(const dynamic_type& type, std::str
     if (done) return done->rev;
     if (done.error().kind() != errc::conflict) return lifecycle::fail(done.error());
   }
+  return lifecycle::fail(errc::reentrant_update, fmt::format("the mutator of {} '{}' writes it through another manager each time it runs", type.name, id_text));
 }
 
 result<revision> manager::core::write_bare(const dynamic_type& type, std::string_view id_text, std::string_view to, const how& why,
@@ -141,10 +156,9 @@ result<revision> manager::core::write_bare(const dynamic_type& type, std::string
     Base base{found->keep, found->record, found->phase, found->stamp};
     if (!to.empty())
       if (auto may = check_edge(type, id_text, base.phase, to); !may) return lifecycle::fail(to_error(may.error()));
-    Guard guard(this, type.name, id_text);
-    auto made = mutate(type, id_text, base, f);
+    auto made = mutate(this, type, id_text, base, f);
     if (!made) return lifecycle::fail(made.error());
-    auto done = on->replace({type.name, id_text, base.stamp, 0, new_stamp(), *std::move(made), std::string(to), why, options.until})->wait(options.until);
+    auto done = on->replace({type.name, id_text, base.stamp, 0, new_stamp(), std::move(made->after), std::string(to), why, options.until})->wait(options.until);
     if (done) return done->rev;
     if (done.error().kind() != errc::conflict) return lifecycle::fail(done.error());
   }

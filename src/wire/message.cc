@@ -196,9 +196,11 @@ std::string percent_encode(std::string_view text) {
   static constexpr std::string_view kPlain = "-._~";
   std::string out;
   out.reserve(text.size());
+  // Alone these would be steps in a path.
+  bool step = text == "." || text == "..";
   for (char c : text) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 kPlain.find(c) != std::string_view::npos;
+    bool plain = !step && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                           kPlain.find(c) != std::string_view::npos);
     if (plain) {
       out.push_back(c);
       continue;

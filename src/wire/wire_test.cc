@@ -142,6 +142,8 @@ TEST(message, bad_escapes_stay_as_they_are) {
   EXPECT_EQ(percent_decode("%zz+%", true), "%zz %");
   EXPECT_EQ(percent_encode("a b/ü~"), "a%20b%2F%C3%BC~");
   EXPECT_EQ(percent_decode(percent_encode("a b/ü~"), false), "a b/ü~");
+  EXPECT_EQ(percent_encode(".."), "%2E%2E");
+  EXPECT_EQ(percent_encode("..."), "...");
 }
 
 TEST(message, every_code_has_a_status_with_a_phrase) {

@@ -153,6 +153,7 @@ class manager {
     auto from = watch<T>();
     if (!from) return lifecycle::fail(from.error());
     while (auto c = from->next(options)) f(*c);
+    if (auto why = from->failed()) return lifecycle::fail(*std::move(why));
     return {};
   }
 

@@ -21,6 +21,8 @@ class subscription {
   // Waits for the next change. Nothing: stopped, closed, or the deadline has passed.
   virtual std::optional<any_change> next(const call_options& options) = 0;
   virtual void close() = 0;
+  // Why it ended by itself. Nothing: it goes on, or it was stopped or closed.
+  virtual std::optional<error> failed() { return std::nullopt; }
 };
 
 // A write that has been handed in and not yet answered.

@@ -51,6 +51,8 @@ class watch_stream {
     return std::nullopt;
   }
   void close() { from_->close(); }
+  // Why it ended by itself: storage trouble, a server that refuses it. Nothing: it goes on, or it was stopped or closed.
+  std::optional<error> failed() const { return from_->failed(); }
 
   class iterator {
    public:

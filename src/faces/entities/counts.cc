@@ -6,8 +6,10 @@
 namespace pawl::entities {
 
 Result<void> Counts::start() {
-  std::lock_guard lock(mutex_);
+  // Before ours is taken: the door's lock is held when a frame is told, and ours comes after it there.
   watch_ = door_.watch([this](const Frame& frame) { take(frame); });
+  std::lock_guard lock(mutex_);
+  tenants_.clear();  // what was told meanwhile is in the look
   Look look = door_.look();
   counted_ = look.seq();
   return look.scan(prefix({kProgram}), [&](BytesView key, const Cell& cell) {

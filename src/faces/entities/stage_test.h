@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "faces/entities/face.h"
 #include "faces/entities/program.h"
 #include "json/text.h"
@@ -140,13 +142,13 @@ struct Stage {
     router.dispatch(std::move(request), [heard](wire::Response r) {
       heard->text = r.body;
       if (auto v = json::parse(r.body)) heard->body = *v;
-      heard->status = r.status;
+      std::atomic_ref(heard->status).store(r.status);  // last: whoever waits reads the rest then
     });
     return heard;
   }
   Heard say(const std::string& method, const std::string& target, const std::string& body = "", wire::Headers headers = {}, const std::string& tenant = "t") {
     auto heard = begin(method, target, body, std::move(headers), tenant);
-    for (int i = 0; i < 2000 && heard->status == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 2000 && std::atomic_ref(heard->status).load() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return *heard;
   }
   void model(const std::string& tenant = "t") {

@@ -189,7 +189,7 @@ void Face::fail_instance(Request& request, Respond& respond) {
 
 void Face::children_of(Request& request, Respond& respond) {
   size_t skipped = 0;
-  auto linked = reads_.children(request.caller.tenant, request.params[0], skipped);
+  auto linked = reads_.children(request.caller.tenant, request.params.empty() ? std::string() : request.params[0], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
   js::Array out;
   for (const Linked& one : *linked) {

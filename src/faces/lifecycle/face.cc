@@ -42,6 +42,7 @@ const std::vector<Face::Row>& Face::rows() {
       {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance, "fail", "Moves an instance to 'failed': {\"reason\"}."},
       {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup, "lookup", "The instance of that id, whatever its type."},
       {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors, "ancestors", "Parent first, root last."},
+      {"GET", "/pawl/v1/lifecycle/children", &Face::children_of, "children", "Instances of any type that have no parent, each with its type."},
       {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of, "children", "Instances of any type whose parent this is, each with its type."},
       {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules, "rules", "All rules and how often each has fired."},
       {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule, "rule", "A rule and how often it has fired."},

@@ -19,7 +19,7 @@ inline constexpr size_t kRulesOfType = 256;
 inline constexpr size_t kIndexedBytes = 128;
 // One rule may set off another; a ring of rules ends here.
 inline constexpr size_t kRuleDepth = 64;
-// Instances that a schedule looks at in one turn: a turn is short, so that others get theirs.
+// Instances that a schedule, or counts that the end of a rule, looks at in one turn: a turn is short, so that others get theirs.
 inline constexpr size_t kSweepPage = 256;
 // Parents of parents: deeper than any honest tree.
 inline constexpr size_t kAncestors = 1'000;

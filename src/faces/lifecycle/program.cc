@@ -150,7 +150,7 @@ constexpr Verb kVerbs[] = {
     {"transition", transition}, {"replace", replace},   {"create", create},       {"patch", patch},
     {"complete", complete},     {"fail", fail_instance}, {"remove", remove},       {"put_type", put_type},
     {"put_rule", put_rule},     {"remove_rule", remove_rule}, {"action", run_action}, {"run_rule", run_rule},
-    {"fire", fire},             {"sweep", sweep},
+    {"fire", fire},             {"sweep", sweep},       {"forget", forget},
 };
 
 }  // namespace

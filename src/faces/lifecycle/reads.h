@@ -43,7 +43,7 @@ class Reads {
 
   Result<history_log> history(std::string_view tenant, const Type& type, std::string_view id) const;
 
-  // `skipped` counts those that cannot be read.
+  // `skipped` counts those that cannot be read. Without an id: those that have no parent.
   Result<std::vector<Linked>> children(std::string_view tenant, std::string_view parent_id, size_t& skipped) const;
   // Parent first, root last. A parent that is not there ends the walk with a warning.
   Result<std::vector<Linked>> ancestors(std::string_view tenant, std::string_view id, std::string& warning) const;
@@ -54,6 +54,7 @@ class Reads {
 
  private:
   Result<Linked> linked(std::string_view tenant, std::string_view type, std::string_view id) const;
+  Result<std::vector<Linked>> roots(std::string_view tenant, size_t& skipped) const;
   const Door& door_;
 };
 

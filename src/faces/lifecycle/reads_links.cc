@@ -65,7 +65,21 @@ Result<Linked> Reads::linked(std::string_view tenant, std::string_view type_name
   return out;
 }
 
+// Most have no parent: no index would say less than all of them.
+Result<std::vector<Linked>> Reads::roots(std::string_view tenant, size_t& skipped) const {
+  TRY(std::vector<TypePtr> all, types(tenant));
+  std::vector<Linked> out;
+  for (const TypePtr& type : all) {
+    TRY(Listed listed, list(tenant, *type, {}));
+    skipped += listed.skipped;
+    for (Found& found : listed.items)
+      if (found.held.parent.empty()) out.push_back({type, std::move(found)});
+  }
+  return out;
+}
+
 Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string_view parent_id, size_t& skipped) const {
+  if (parent_id.empty()) return roots(tenant, skipped);
   std::vector<std::pair<std::string, std::string>> names;
   Bytes below = children_prefix(tenant, parent_id);
   TRY_OK(door_.look().rows(kProgram, below, [&](BytesView key, BytesView) {

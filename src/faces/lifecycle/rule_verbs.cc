@@ -180,14 +180,41 @@ Result<uint64_t> round_of(Turn& turn, std::string_view tenant, std::string_view 
   return cell.exists() ? Reader(cell.value()).uint() : 0;
 }
 
+Key counts_prefix(std::string_view tenant, std::string_view rule) { return prefix({"lifecycle", tenant, "c", rule}); }
+
+Result<bool> has_counts(Turn& turn, std::string_view tenant, std::string_view rule) {
+  bool any = false;
+  TRY_OK(turn.scan(counts_prefix(tenant, rule), [&](BytesView, const Cell&) { return any = true, false; }));
+  return any;
+}
+
+struct Count {
+  uint64_t times = 0, round = 0;
+};
+Count count_in(const Cell& cell) {
+  Reader r(cell.value());
+  Count out;
+  if (cell.exists()) out.times = r.uint();
+  if (!r.rest().empty()) out.round = r.uint();
+  return out;
+}
+
+// The counts of a round that is over, after `last`, are erased page by page.
+void open_forget(Turn& turn, std::string_view tenant, std::string_view rule, std::string_view last) {
+  Command forget;
+  forget.id = last;
+  forget.note = rule;
+  deliver(turn, tenant, "forget", forget);
+}
+
 Result<void> begin_round(Turn& turn, std::string_view tenant, std::string_view rule) {
-  bool counted = false;
-  TRY_OK(turn.scan(prefix({"lifecycle", tenant, "c", rule}), [&](BytesView, const Cell&) { return counted = true, false; }));
+  TRY(bool counted, has_counts(turn, tenant, rule));
   if (!counted) return {};
   TRY(uint64_t round, round_of(turn, tenant, rule));
   Bytes bytes;
   Writer(bytes).uint(round + 1);
   turn.write(round_key(tenant, rule), std::move(bytes));
+  open_forget(turn, tenant, rule, {});
   return {};
 }
 
@@ -195,9 +222,8 @@ Result<void> begin_round(Turn& turn, std::string_view tenant, std::string_view r
 Result<uint64_t> count_firing(Scene& scene, const Rule& rule, const Key& at, uint64_t most) {
   TRY(uint64_t round, round_of(scene.turn, scene.tenant, rule.name));
   TRY(Cell cell, scene.turn.read(at));
-  Reader r(cell.value());
-  uint64_t count = cell.exists() ? r.uint() : 0;
-  if (cell.exists() && (r.rest().empty() ? 0 : r.uint()) != round) count = 0;
+  Count before = count_in(cell);
+  uint64_t count = before.round == round ? before.times : 0;
   if (++count > most) return count;
   Bytes bytes;
   Writer w(bytes);
@@ -319,6 +345,7 @@ Result<Outcome> run_action(Ask& ask) {
   TRY(js::Value body, object_of(ask.command.text, "the body"));
   const js::Value* action = body.find("action");
   if (!action) return refuse(errc::invalid_rule, "\"action\" is missing");
+  TRY_OK(check_members(*action));
   Scene scene{ask.turn, ask.tenant, std::string(ask.command.type), {}, ask.turn.caller().user, 0};
   scene.variables.entity_id = ask.command.id;
   for (auto [name, to] : {std::pair{"message", &scene.variables.message}, std::pair{"caller", &scene.variables.caller},
@@ -374,6 +401,31 @@ Result<Bytes> timer(Turn& turn, std::string_view effect_id) {
   if (!cell || std::to_string(cell->next) != parts[4]) return Bytes();
   open_sweep(turn, parts[1], *cell, {});
   return Bytes();
+}
+
+Result<Outcome> forget(Ask& ask) {
+  std::string_view rule = ask.command.note;
+  TRY(uint64_t round, round_of(ask.turn, ask.tenant, rule));
+  const Key lead = counts_prefix(ask.tenant, rule);
+  std::vector<Key> over;
+  Key last;
+  size_t looked_at = 0;
+  TRY_OK(ask.turn.scan(lead, [&](BytesView at, const Cell& cell) {
+    if (++looked_at > limits::kSweepPage) return false;
+    last = at;
+    if (count_in(cell).round != round) over.push_back(last);
+    return true;
+  }, ask.command.id.empty() ? Key() : lead + Key(ask.command.id) + '\0'));
+  for (const Key& one : over) ask.turn.erase(one);
+  if (looked_at > limits::kSweepPage) {
+    open_forget(ask.turn, ask.tenant, rule, BytesView(last).substr(lead.size()));
+    return Outcome{.word = "forgetting"};
+  }
+  // A round without a count says nothing, once there is no rule to go on with it.
+  TRY(bool counted, has_counts(ask.turn, ask.tenant, rule));
+  TRY(auto again, read_rule(ask.turn, ask.tenant, rule));
+  if (!counted && !again) ask.turn.erase(round_key(ask.tenant, rule));
+  return Outcome{.word = "forgotten"};
 }
 
 // One page: a delivery for every instance of it that fits now.

@@ -1,6 +1,7 @@
 #include "faces/lifecycle/rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -42,6 +43,8 @@ constexpr ActionType kActions[] = {
     {"lifecycle_complete", check_complete},
     {"lifecycle_fail", check_fail},
 };
+// What an action may say, whether or not its type makes use of it.
+constexpr std::string_view kMembers[] = {"type", "workflow", "phase", "set", "reason", "when", "id", "max_iterations"};
 
 Result<Condition> parse_condition(const js::Value& value) {
   if (!value.is_object() || value.string_or("field").empty()) return bad_rule("each condition of \"when\" needs a \"field\" and a \"value\"");
@@ -105,6 +108,14 @@ Result<void> check_action(const js::Value& action) {
   for (const ActionType& row : kActions)
     if (row.name == type) return row.check(action);
   return bad_rule(fmt::format("unknown action type '{}'; known: lifecycle_transition, lifecycle_complete, lifecycle_fail", type));
+}
+
+Result<void> check_members(const js::Value& action) {
+  TRY_OK(check_action(action));
+  for (const auto& [name, unused] : action.object())
+    if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers))
+      return bad_rule(fmt::format("an action has the unknown member \"{}\"; known: {}", name, fmt::join(kMembers, ", ")));
+  return {};
 }
 
 Result<void> check_texts(const js::Value& action) {
@@ -335,6 +346,7 @@ Result<void> check_rule(const Rule& rule, const Type& type) {
   if (const js::Value* when = rule.body.find("when")) { TRY_OK(check_when(*when)); }
   TRY_OK(check_conditions(rule.when, type));
   for (const js::Value& action : rule.then) {
+    TRY_OK(check_members(action));
     TRY_OK(check_texts(action));
     if (action.string_or("workflow", type.def.name) != type.def.name) continue;  // about another type
     TRY_OK(check_in_type(action, rule, type));

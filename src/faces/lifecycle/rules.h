@@ -42,7 +42,9 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body);
 // Against its type: phases declared, fields writable, literal values that fit.
 Result<void> check_rule(const Rule& rule, const Type& type);
 Result<void> check_action(const js::Value& action);
-// Its texts are texts. Apart from the rest: rules that were stored before this was asked can still be read.
+// No member is passed over, and its texts are texts. Apart from the rest: rules that were stored before this was asked
+// can still be read.
+Result<void> check_members(const js::Value& action);
 Result<void> check_texts(const js::Value& action);
 // The conditions of a rule or of one of its actions.
 Result<std::vector<Condition>> parse_when(const js::Value& value);

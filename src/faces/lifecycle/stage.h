@@ -62,6 +62,7 @@ Result<Outcome> run_action(Ask& ask);
 Result<Outcome> run_rule(Ask& ask);      // now, for one instance, with a message
 Result<Outcome> fire(Ask& ask);          // the delivery that save() or a schedule opened
 Result<Outcome> sweep(Ask& ask);         // one page of a schedule's instances
+Result<Outcome> forget(Ask& ask);        // one page of a removed rule's counts
 Result<Bytes> timer(Turn& turn, std::string_view effect_id);
 
 }  // namespace pawl::lifecycle

@@ -98,7 +98,14 @@ class Feed : public std::enable_shared_from_this<Feed> {
     query.cursor = cursor_;
     auto page = reads_.list(tenant_, *type_, query);
     if (page) cursor_ = page->cursor;
+    else log(Level::error, "a watch ends: what is there cannot be read", {{"workflow", type_->def.name}, {"code", page.error().reason}, {"detail", page.error().message}});
     return page;
+  }
+
+  // The last word of a socket, which nobody resumes by itself as they do events.
+  bool give_up(const Error& why) {
+    if (!events_) write(refusal_response("watch", why).body + "\n");
+    return false;
   }
 
   // What has changed since the watch began comes live.
@@ -110,7 +117,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   bool tell_page() {
     if (told_ == page_.size()) {
       auto page = next_page();
-      if (!page) return false;
+      if (!page) return give_up(page.error());
       page_ = std::move(page->items);
       told_ = 0;
     }
@@ -152,7 +159,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
       return false;
     });
     if (!read) {
-      write(framed("error", from_ - 1, js::print(js::object({{"error", "watch: " + read.error().message}}))));
+      bool gone = read.error().reason == "TRIMMED";
+      write(framed("error", from_ - 1, refusal_response("watch", gone ? refusal(errc::revision_gone, read.error().message) : read.error()).body));
       return false;
     }
     from_ = told + 1;
@@ -190,12 +198,15 @@ class Feed : public std::enable_shared_from_this<Feed> {
   bool live_ = false;
 };
 
-std::optional<Seq> resume_point(const Request& request) {
+// Where to go on; nothing: from the start.
+Result<std::optional<Seq>> resume_point(const Request& request) {
   std::string text = request.query_param("after").value_or(std::string(request.header("Last-Event-ID")));
+  if (text.empty()) return std::optional<Seq>();
   Seq after = 0;
   auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), after);
-  if (text.empty() || bad != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return after;
+  if (bad != std::errc() || end != text.data() + text.size())
+    return fail(Code::invalid, "BAD_REVISION", fmt::format("after (or Last-Event-ID) must be a revision, the id of an event, not {}", js::quote(text)));
+  return std::optional<Seq>(after);
 }
 
 }  // namespace
@@ -204,7 +215,9 @@ Response Face::watch(const Request& request) {
   bool upgrade = wire::lists_token(request.header("Upgrade"), "websocket");
   bool events = request.header("Accept").find("text/event-stream") != std::string_view::npos;
   auto type = reads_.type(request.caller.tenant, request.params[0]);
-  auto after = resume_point(request);
+  auto from = resume_point(request);
+  if (!from) return error_response(400, "watch: " + from.error().message);
+  auto after = *from;
   Response out;
   if (upgrade) {
     if (!options_.websocket) return error_response(403, "WebSocket is disabled on this server");

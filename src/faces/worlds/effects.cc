@@ -77,10 +77,14 @@ Result<Pending> Engine::admit_effect(const Delivery& item, const Emitted& emitte
 
 Result<void> Engine::open_effect(const Pending& intent, Cells& cells) {
   Moved moved;
+  std::string own;  // the blob that the params bring along
   if (intent.identity.effect == "sys/blob.put@1") {
     TRY(Bytes digest, blobs_.put(intent.params));
     moved = {hash_text(digest), intent.params.size()};
+    TRY(cbor::Value params, cbor::decode(intent.params));
+    own = params.text_or("blob_ref");
   }
+  keep_blobs(intent.params, loaded_->effect(intent.identity.effect)->def.params, own);
   TRY_OK(record(effect_intent_record(intent, moved), {{"i", intent.intent}, {"c", cell_name(intent.workflow, intent.key)}}));
   ++head_.intents;
   if (shadowing_) predicted_.push_back(intent);

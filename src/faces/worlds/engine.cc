@@ -1,5 +1,6 @@
 #include "faces/worlds/engine.h"
 
+#include "faces/worlds/air/hashes.h"
 #include "faces/worlds/air/normalize.h"
 #include "json/text.h"
 
@@ -174,6 +175,19 @@ Result<void> Engine::record(BytesView payload, const Pointers& pointers) {
   turn_.note(encode_note(place_, head_.height, payload, pointers));
   ++head_.height;
   return {};
+}
+
+// Whoever runs the record that comes next again, or forks a world after it, finds what its value speaks of.
+void Engine::keep_blobs(BytesView bytes, const std::string& schema, std::string_view but) {
+  if (!loaded_->schemas.can_hold_hash(schema)) return;
+  auto value = cbor::decode(bytes);
+  if (!value) return;
+  Bytes kept;
+  each_hash(*value, *loaded_->schemas.find(schema), loaded_->schemas, [&](const std::string& hash) {
+    auto digest = hash == but ? Result<Bytes>(Bytes()) : parse_hash(hash);
+    if (digest) kept += *digest;
+  });
+  if (!kept.empty()) turn_.write(reads_key(place_, head_.height), std::move(kept));
 }
 
 Result<Engine::Cells> Engine::read_cell(const Workflow& workflow, BytesView key) {

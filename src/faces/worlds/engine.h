@@ -116,6 +116,7 @@ class Engine {
   Moment next_moment();
   Result<void> record(BytesView payload, const Pointers& pointers = {});
   Result<void> agree(BytesView payload) const;  // with what a replay follows
+  void keep_blobs(BytesView value, const std::string& schema, std::string_view but = {});
   Result<void> refuse_while_busy() const;
   Result<Cells> read_cell(const Workflow& workflow, BytesView key);
   void save(std::string_view workflow, BytesView key, Cells cells);
@@ -147,7 +148,6 @@ class Engine {
 
   // receipts.cc
   Result<void> settle_receipt(const Pending& intent, Receipt receipt);
-  void keep_blobs(const Pending& intent, const Receipt& receipt);
   Result<void> check_receipt(const Pending& intent, Receipt& receipt) const;
   Result<std::optional<Event>> receipt_event(const Workflow& workflow, const Pending& intent, const Receipt& receipt) const;
   Result<void> fault(const Pending& intent, const Receipt& receipt, const Moment& moment, std::string code, std::string message);

@@ -79,6 +79,7 @@ Result<Accepted> Engine::admit(Prepared prepared) {
   EventNote note{prepared.event, moment, view(digest)};
   for (const auto& [workflow, event] : prepared.deliveries) note.cells.emplace_back(workflow->def.name, event.key ? BytesView(*event.key) : BytesView());
   turn_.note(encode_note(place_, note));
+  keep_blobs(prepared.event.value, prepared.event.schema);
   ++head_.height;
   ++head_.events;
   for (auto& delivery : prepared.deliveries) {

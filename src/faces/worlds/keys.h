@@ -43,7 +43,7 @@ inline Key queued_key(const Place& p, uint64_t n) { return queued_prefix(p).appe
 // Snapshots whose records are kept, by height: their digests.
 inline Key snapshots_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "s"}); }
 inline Key snapshot_key(const Place& p, uint64_t height) { return snapshots_prefix(p).append(ordered64(height)); }
-// Blobs that a receipt speaks of, or that the engine read to give it, by its height: their digests, one after the other.
+// Blobs that a record speaks of, an event, an intent, a receipt or a frame, by its height: their digests, one after the other.
 inline Key reads_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "r"}); }
 inline Key reads_key(const Place& p, uint64_t height) { return reads_prefix(p).append(ordered64(height)); }
 inline Key proposals_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "g"}); }

@@ -1,7 +1,6 @@
 // How an answer comes back: to the cell that asked and to no other, whatever the routes say now. A
 // receipt that does not fit is a fault, recorded with what came of it.
 
-#include "faces/worlds/air/hashes.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/engine.h"
 
@@ -116,25 +115,6 @@ Result<std::optional<Event>> Engine::receipt_event(const Workflow& w, const Pend
   return event;
 }
 
-// Whoever runs the record again reads what the engine read, and gets what the receipt speaks of. blob.put brings
-// its own.
-void Engine::keep_blobs(const Pending& intent, const Receipt& receipt) {
-  const DeclaredEffect* effect = intent.identity.effect == "sys/blob.put@1" ? nullptr : loaded_->effect(intent.identity.effect);
-  if (!effect) return;
-  Bytes kept;
-  auto keep = [&](BytesView bytes, const std::string& schema) {
-    const TypePtr type = loaded_->schemas.find(schema);
-    auto value = cbor::decode(bytes);
-    if (!type || !value) return;
-    each_hash(*value, *type, loaded_->schemas, [&](const std::string& hash) {
-      if (auto digest = parse_hash(hash)) kept += *digest;
-    });
-  };
-  if (internal(intent.identity.effect)) keep(intent.params, effect->def.params);
-  if (receipt.status == "ok") keep(receipt.payload, effect->def.receipt);
-  if (!kept.empty()) turn_.write(reads_key(place_, head_.height), std::move(kept));
-}
-
 Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
   auto fits = check_receipt(intent, receipt);
   // Whoever cannot sign for the executor settles nothing: the intent stays open for the one who can.
@@ -144,7 +124,9 @@ Result<void> Engine::settle_receipt(const Pending& intent, Receipt receipt) {
     TRY(Bytes digest, blobs_.put(receipt.payload));
     moved = {hash_text(digest), receipt.payload.size()};
   }
-  keep_blobs(intent, receipt);
+  // blob.put brings its own.
+  const DeclaredEffect* effect = intent.identity.effect == "sys/blob.put@1" ? nullptr : loaded_->effect(intent.identity.effect);
+  if (effect && receipt.status == "ok") keep_blobs(receipt.payload, effect->def.receipt);
   const Moment moment = next_moment();
   TRY_OK(record(effect_receipt_record(receipt, moved, moment), {{"i", intent.intent}, {"c", cell_name(intent.workflow, intent.key)}}));
   ++(receipt.status == "ok" ? head_.receipts_ok : receipt.status == "error" ? head_.receipts_error : head_.receipts_timeout);
@@ -257,6 +239,7 @@ Result<bool> Engine::accept_frame(StreamFrame frame) {
       data.emplace_back(name, value);
     TRY_OK(record(custom_record("workflow.stream_gap", Value(std::move(data))), {{"i", frame.intent}}));
   }
+  if (auto blob = parse_hash(frame.payload_ref)) turn_.write(reads_key(place_, head_.height), std::move(*blob));
   const Moment moment = next_moment();
   TRY_OK(record(stream_frame_record(frame, moment), {{"i", frame.intent}, {"c", cell_name(intent->workflow, intent->key)}}));
   ++head_.frames;

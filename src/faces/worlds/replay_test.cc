@@ -372,6 +372,106 @@ TEST_F(Collected, what_an_effect_read_is_kept_while_its_record_is) {
   EXPECT_TRUE(kept(blob));
 }
 
+// The same world, with pictures: an event and an effect whose schemas lead to a hash.
+struct Pictures : Collected {
+  void SetUp() override {
+    json::Value air = test_air();
+    auto add = [&](std::string_view text) { air.array().insert(air.array().begin(), *json::parse(text)); };
+    add(R"({"$kind":"defschema","name":"t/Pic@1","type":{"hash":{}}})");
+    add(R"({"$kind":"defschema","name":"t/Pics@1","type":{"record":{"id":{"ref":"t/Id@1"},"out":{"option":{"bytes":{}}},"word":{"option":{"text":{}}},"pics":{"option":{"list":{"ref":"t/Pic@1"}}}}}})");
+    add(R"({"$kind":"defschema","name":"t/Show@1","type":{"record":{"named":{"map":{"key":{"text":{}},"value":{"ref":"t/Pic@1"}}}}}})");
+    add(R"({"$kind":"defeffect","name":"t/show@1","params":"t/Show@1","receipt":"t/ChargeReceipt@1","impl":{"module":"sys/builtin_effects@1","entrypoint":"show"}})");
+    for (json::Value& node : air.array()) {
+      if (node.string_or("name") == "t/main@1") node.find("effects_emitted")->array().emplace_back("t/show@1");
+      if (node.string_or("name") == "t/Event@1") node.find("type")->find("variant")->object().add("Pics", *json::parse(R"({"ref":"t/Pics@1"})"));
+      if (node.string_or("$kind") != "manifest") continue;
+      for (auto name : {"t/Pic@1", "t/Pics@1", "t/Show@1"}) node.find("schemas")->array().push_back(json::object({{"name", name}}));
+      node.find("effects")->array().push_back(json::object({{"name", "t/show@1"}}));
+      node.find("routing")->find("subscriptions")->array().push_back(*json::parse(R"({"event":"t/Pics@1","workflow":"t/main@1","key_field":"id"})"));
+    }
+    auto made = stage.create("w", air);
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  std::string blob(const std::string& bytes) { return std::string(stage.say("put_blob", bytes)->string_or("hash")); }
+  void send_picture(const std::string& hash) {
+    cbor::Value event = tell("a");
+    event.map().emplace_back("pics", cbor::Array{Value(hash)});
+    ASSERT_TRUE(stage.send("w", "t/Pics@1", event));
+  }
+  // Whatever the last record spoke of is there for a fork after it.
+  void is_kept_while_the_record_is(const std::string& hash) {
+    const uint64_t then = height();
+    ASSERT_TRUE(go("a"));
+    ASSERT_TRUE(stage.say("snapshot", "w"));
+    collect();
+    EXPECT_TRUE(kept(hash));
+    const std::string id = fork(then);
+    StepOutput get = output({"g"}, {{"sys/blob.get@1", cbor::encode(cbor::Map{{"blob_ref", hash}}), {}, {}}});
+    ASSERT_TRUE(stage.send(id, "t/Do@1", tell("a", get)));
+    EXPECT_EQ(stage.head(id).receipts_error, 0u);
+    EXPECT_TRUE(stage.verify_all().difference.empty()) << stage.verify_all().difference;
+  }
+};
+
+TEST_F(Pictures, what_an_event_between_two_snapshots_speaks_of_is_kept_while_its_record_is) {
+  const std::string pic = blob("picture");
+  send_picture(pic);
+  is_kept_while_the_record_is(pic);
+}
+TEST_F(Pictures, and_goes_with_it) {
+  const std::string pic = blob("picture");
+  send_picture(pic);
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  compact(height() - 2);
+  collect();
+  EXPECT_FALSE(kept(pic));
+}
+TEST_F(Pictures, so_is_what_a_settled_intent_spoke_of) {
+  const std::string pic = blob("picture");
+  StepOutput show = output({"s"}, {{"t/show@1", cbor::encode(cbor::Map{{"named", cbor::Map{{"front", pic}}}}), {}, {}}});
+  ASSERT_TRUE(go("a", show));
+  settle_first(cbor::Map{{"code", 1}});
+  is_kept_while_the_record_is(pic);
+}
+TEST_F(Pictures, so_is_what_a_put_blob_refers_to_but_not_the_blob_itself) {
+  const std::string pic = blob("picture"), frame = hash_text(sha256("frame"));
+  StepOutput put = output({"p"}, {{"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets("frame")}, {"refs", cbor::Array{Value(pic)}}}), {}, {}}});
+  ASSERT_TRUE(go("a", put));
+  is_kept_while_the_record_is(pic);
+  EXPECT_TRUE(kept(frame));  // the fork has put it again
+}
+TEST_F(Pictures, so_is_what_a_frame_points_at) {
+  ASSERT_TRUE(go("a", output({"c"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}})));
+  const std::string pic = blob("picture");
+  const Pending open = stage.pending("w")[0];
+  StreamFrame frame{open.intent, open.workflow, {}, open.key, open.identity, open.emitted_at_seq, 1, "part", cbor::encode(Value(1)), pic, {}};
+  auto said = stage.say("frame", encode(SendFrame{"w", frame}));
+  ASSERT_TRUE(said) << said.error().message;
+  settle_first(cbor::Map{{"code", 1}});
+  is_kept_while_the_record_is(pic);
+}
+TEST_F(Pictures, a_schema_without_a_hash_costs_no_look_into_its_values) {
+  Builtins builtins;
+  Schemas schemas(&builtins.schemas());
+  auto add = [&](const std::string& name, std::string_view type) { schemas.add(name, *parse_type(*json::parse(type))); };
+  add("t/None@1", R"({"record":{"a":{"text":{}},"b":{"map":{"key":{"text":{}},"value":{"option":{"ref":"t/Nat@1"}}}}}})");
+  add("t/Nat@1", R"({"nat":{}})");
+  add("t/Deep@1", R"({"variant":{"A":{"ref":"t/Nat@1"},"B":{"list":{"ref":"t/Set@1"}}}})");
+  add("t/Set@1", R"({"set":{"hash":{}}})");
+  add("t/Key@1", R"({"map":{"key":{"hash":{}},"value":{"unit":{}}}})");
+  add("t/Sys@1", R"({"option":{"ref":"sys/BlobGetParams@1"}})");
+  add("t/Lost@1", R"({"ref":"t/Nowhere@1"})");
+  // Each level leads to the one below twice: found out once, not 2^60 times.
+  add("t/L0@1", R"({"unit":{}})");
+  for (int i = 1; i <= 60; ++i) {
+    std::string below = R"({"ref":"t/L)" + std::to_string(i - 1) + "@1\"}";
+    add("t/L" + std::to_string(i) + "@1", R"({"record":{"a":)" + below + R"(,"b":)" + below + "}}");
+  }
+  schemas.find_hashes();
+  for (auto name : {"t/Deep@1", "t/Set@1", "t/Key@1", "t/Sys@1", "sys/BlobGetParams@1"}) EXPECT_TRUE(schemas.can_hold_hash(name)) << name;
+  for (auto name : {"t/None@1", "t/Nat@1", "t/Lost@1", "t/L60@1", "t/Nowhere@1", "sys/TimerSetParams@1"}) EXPECT_FALSE(schemas.can_hold_hash(name)) << name;
+}
+
 TEST_F(Collected, a_blob_that_is_put_again_is_young_again) {
   const std::string blob(stage.say("put_blob", "hello")->string_or("hash"));
   stage.clock += 2 * kBlobGrace;

@@ -19,6 +19,7 @@ Builtins::Builtins() {
       all_.emplace(std::move(name), std::move(row));
     }
   }
+  schemas_.find_hashes();
 }
 
 const Builtin* Builtins::find(std::string_view name) const {

@@ -42,6 +42,7 @@ class Loader {
     add_builtins();
     Schemas::Depths known;
     for (const Ref& ref : out_.manifest.schemas) TRY_OK(out_.schemas.refuse_recursion(ref.name, known));
+    out_.schemas.find_hashes();
     for (auto& [name, workflow] : out_.workflows) TRY_OK(check(workflow));
     for (const auto& [name, effect] : out_.effects) TRY_OK(check(effect.def));
     for (const Subscription& s : out_.manifest.subscriptions) TRY_OK(route(s));

@@ -119,7 +119,7 @@ cbor::Value to_value(const Type& type) {
 
 TypePtr Schemas::find(std::string_view name) const {
   auto it = types_.find(name);
-  if (it != types_.end()) return it->second;
+  if (it != types_.end()) return it->second.type;
   return below_ ? below_->find(name) : nullptr;
 }
 
@@ -171,6 +171,31 @@ Result<size_t> Schemas::depth_of(const Type& type, std::vector<std::string>& pat
     deepest = std::max(deepest, depth);
   }
   return deepest;
+}
+
+// Each named type is walked once here, too.
+bool Schemas::leads_to_hash(const Type& type, Known& known) const {
+  if (type.form == Form::hash) return true;
+  if (type.form == Form::ref) {
+    auto own = types_.find(type.ref);
+    if (own == types_.end()) return below_ && below_->can_hold_hash(type.ref);
+    auto [seen, fresh] = known.emplace(type.ref, false);
+    if (fresh) seen->second = leads_to_hash(*own->second.type, known);
+    return seen->second;
+  }
+  auto leads = [&](const TypePtr& inner) { return inner && leads_to_hash(*inner, known); };
+  return leads(type.key) || leads(type.item) || std::any_of(type.fields.begin(), type.fields.end(), [&](const Field& f) { return leads(f.type); });
+}
+
+void Schemas::find_hashes() {
+  Known known;
+  for (auto& [name, one] : types_) one.hashes = leads_to_hash(*one.type, known);
+}
+
+bool Schemas::can_hold_hash(std::string_view name) const {
+  auto it = types_.find(name);
+  if (it != types_.end()) return it->second.hashes;
+  return below_ && below_->can_hold_hash(name);
 }
 
 // `known` holds the pairs that were found equal: types may meet in many ways.

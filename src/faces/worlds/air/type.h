@@ -47,13 +47,16 @@ cbor::Value to_value(const Type& type);
 class Schemas {
  public:
   explicit Schemas(const Schemas* below = nullptr) : below_(below) {}
-  void add(std::string name, TypePtr type) { types_[std::move(name)] = std::move(type); }
+  void add(std::string name, TypePtr type) { types_[std::move(name)] = {std::move(type)}; }
   TypePtr find(std::string_view name) const;
   // Follows refs until something else; SCHEMA_NOT_FOUND, or SCHEMA_CYCLE when they go round.
   Result<const Type*> resolve(const Type& type) const;
   // How many schemas deep a named type leads. Refused: one that holds itself, however far away, or leads too deep.
   using Depths = std::map<std::string, size_t, std::less<>>;  // of those that were asked for before
   Result<void> refuse_recursion(std::string_view name, Depths& known) const;
+  // Finds out which of the types added here can hold a hash; those below have been asked. Nothing is added afterwards.
+  void find_hashes();
+  bool can_hold_hash(std::string_view name) const;
 
  private:
   struct Hash {
@@ -61,7 +64,13 @@ class Schemas {
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
   };
   Result<size_t> depth_of(const Type& type, std::vector<std::string>& path, Depths& known) const;
-  std::unordered_map<std::string, TypePtr, Hash, std::equal_to<>> types_;
+  using Known = std::map<std::string, bool, std::less<>>;
+  bool leads_to_hash(const Type& type, Known& known) const;
+  struct Named {
+    TypePtr type;
+    bool hashes = false;  // it can hold one
+  };
+  std::unordered_map<std::string, Named, Hash, std::equal_to<>> types_;
   const Schemas* below_;
 };
 
