@@ -14,7 +14,8 @@
 namespace pawl {
 
 static constexpr std::string_view kViewsRow = "mviews";
-static constexpr size_t kBatchBytes = 32 * 1024 * 1024;
+// Small enough that the first is soon applied beside the reading of the next, and the last keeps nobody waiting.
+static constexpr size_t kBatchBytes = 8 * 1024 * 1024;
 
 void add_cell_rows(RowBatch& rows, const Frame& frame) {
   const Bytes head = layout::cell_head(frame.seq);
