@@ -232,7 +232,7 @@ Result<Loaded> decode_bundle(BytesView bytes, const Builtins& builtins);
 
 // What governance comes to, as the receipts of its effects say it.
 cbor::Value proposed_receipt(const Proposal& proposal, const std::string& base);
-Result<cbor::Value> shadowed_receipt(uint64_t proposal, BytesView report);
+cbor::Value shadowed_receipt(uint64_t proposal, const cbor::Value& report);
 cbor::Value decided_receipt(const Proposal& proposal, bool approve, cbor::Value reason);
 cbor::Value applied_receipt(const Proposal& proposal);
 

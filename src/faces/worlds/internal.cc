@@ -106,8 +106,7 @@ Value proposed_receipt(const Proposal& p, const std::string& base) {
 }
 
 // The receipt's schema knows fewer words than the report: what it knows is handed on.
-Result<Value> shadowed_receipt(uint64_t id, BytesView report) {
-  TRY(Value value, cbor::decode(report));
+Value shadowed_receipt(uint64_t id, const Value& value) {
   cbor::Map out{{"proposal_id", id}, {"manifest_hash", value.text_or("manifest_hash")}};
   for (std::string_view name : {"module_effect_allowlists", "pending_workflow_receipts", "workflow_instances"}) {
     const Value* list = value.find(name);
@@ -125,7 +124,8 @@ Result<Value> shadowed_receipt(uint64_t id, BytesView report) {
 
 Result<Value> Engine::do_shadow(const Value& params) {
   TRY(Bytes report, shadow(id_of(params), {}));
-  return shadowed_receipt(id_of(params), report);
+  TRY(Value value, cbor::decode(report));
+  return shadowed_receipt(id_of(params), value);
 }
 
 Value decided_receipt(const Proposal& p, bool approve, Value reason) {

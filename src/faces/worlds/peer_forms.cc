@@ -25,26 +25,6 @@ std::optional<Bytes> octets_of(const List& list) {
 
 }  // namespace
 
-json::Value octets_json(BytesView bytes) {
-  json::Array out;
-  out.reserve(bytes.size());
-  for (char c : bytes) out.push_back(json::Value(uint64_t{static_cast<unsigned char>(c)}));
-  return json::Value(std::move(out));
-}
-
-json::Value record_value_json(const cbor::Value& value) {
-  if (value.is_bytes()) return octets_json(value.bytes());
-  if (value.is_array()) {
-    json::Array out;
-    for (const cbor::Value& item : value.array()) out.push_back(record_value_json(item));
-    return json::Value(std::move(out));
-  }
-  if (!value.is_map()) return plain_json(value);
-  json::Object out;
-  for (const auto& [key, item] : value.map()) out.add(key.is_text() ? key.text() : "?", record_value_json(item));
-  return json::Value(std::move(out));
-}
-
 Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_view name) {
   const json::Value* v = body.find(name);
   if (!v || v->is_null()) return std::optional<Bytes>();

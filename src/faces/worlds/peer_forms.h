@@ -12,8 +12,6 @@
 
 namespace pawl::worlds {
 
-json::Value octets_json(BytesView bytes);
-json::Value record_value_json(const cbor::Value& value);  // as plain_json, but bytes are lists of numbers
 // Base64 text, or a list of numbers; nothing when it is absent or null.
 Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_view name);
 

@@ -181,8 +181,7 @@ static Result<Outcome> act(Engine& engine, const Govern& v) {
   if (v.action == "shadow") {
     TRY(Bytes report, engine.shadow(v.proposal, {v.seeds}));
     TRY(cbor::Value value, cbor::decode(report));
-    TRY(cbor::Value receipt, shadowed_receipt(v.proposal, report));
-    return Outcome{plain_json(value), std::move(receipt)};
+    return Outcome{plain_json(value), shadowed_receipt(v.proposal, value)};
   }
   if (v.action == "approve" || v.action == "reject") {
     TRY(Proposal p, engine.decide(v.proposal, v.approver, v.action == "approve"));

@@ -177,7 +177,7 @@ json::Value record_json(uint64_t seq, BytesView payload) {
       record.add(name, kUniverse);
       continue;
     }
-    record.add(name, record_value_json(value));
+    record.add(name, plain_json(value, octets_json));
     static constexpr std::array<std::string_view, 5> kValues{"value", "params_cbor", "payload_cbor", "data", "key"};
     if (!value.is_bytes() || std::find(kValues.begin(), kValues.end(), name) == kValues.end()) continue;
     if (auto inner = cbor::decode(value.bytes())) record.add(name + "_json", plain_json(*inner));

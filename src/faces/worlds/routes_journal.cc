@@ -49,19 +49,20 @@ Result<Service::Asked> Service::asked_of(const Request& request) const {
 }
 
 Result<Service::Records> Service::records_from(const Asked& asked) const {
-  Request named;
-  named.caller.tenant = asked.place.tenant;
-  named.params = {asked.place.world};
-  TRY(Sight s, sight(named));
+  TRY(Sight s, sight(asked.place));
   Records out;
   out.head = s.head.height;
   out.retained_from = s.world.retained_from;
   out.gap = asked.from && *asked.from < out.retained_from;
   out.next = out.from = std::max(asked.from.value_or(out.head), out.retained_from);
   uint64_t looked = 0;
+  auto wanted = [&](BytesView payload) {
+    if (asked.kinds.empty()) return true;
+    auto record = cbor::decode(payload);
+    return record && std::find(asked.kinds.begin(), asked.kinds.end(), record_kind(*record)) != asked.kinds.end();
+  };
   TRY_OK(scan_records(s.look, s.place, out.from, [&](uint64_t seq, BytesView payload) {
-    json::Value entry = record_json(seq, payload);
-    if (asked.kinds.empty() || std::find(asked.kinds.begin(), asked.kinds.end(), entry.string_or("kind")) != asked.kinds.end()) out.entries.push_back(std::move(entry));
+    if (wanted(payload)) out.entries.push_back(record_json(seq, payload));
     out.next = seq + 1;
     return out.entries.size() < asked.limit && ++looked < kLooked;
   }));
@@ -80,17 +81,16 @@ Result<json::Value> Service::journal(const Request& request) {
 void Service::journal_wait(Request request, Respond respond) {
   auto asked = asked_of(request);
   auto timeout = asked ? query_number(request, "timeout_ms", 30'000, kLongestWait) : Result<uint64_t>(fail(asked.error()));
-  auto first = timeout ? records_from(*asked) : Result<Records>(fail(timeout.error()));
-  if (!first) return respond(refuse(first.error()));
+  auto now = timeout ? sight(asked->place) : Result<Sight>(fail(timeout.error()));
+  if (!now) return respond(refuse(now.error()));
   const auto until = Clock::now() + std::chrono::milliseconds(*timeout);
   const std::optional<uint64_t> requested = asked->from;
-  const uint64_t began = first->from;
-  asked->from = began;
-  followers_.add(asked->place, [this, asked = *asked, requested, began, gap = first->gap, until, respond = std::move(respond)](bool over) mutable -> std::optional<Clock::time_point> {
+  if (!requested) asked->from = now->head.height;
+  const uint64_t began = std::max(*asked->from, now->world.retained_from);
+  followers_.add(asked->place, [this, asked = *asked, requested, began, until, respond = std::move(respond)](bool over) mutable -> std::optional<Clock::time_point> {
     auto found = records_from(asked);
     if (!found) return respond(refuse(found.error())), std::nullopt;
-    const bool late = over || Clock::now() >= until;
-    gap = gap || found->gap;
+    const bool late = over || Clock::now() >= until, gap = found->gap;
     if (found->entries.empty() && !gap && !late) {
       // What was looked at and is of other kinds need not be looked at again.
       asked.from = found->next;
@@ -126,9 +126,9 @@ void Service::journal_stream(Request request, Respond respond) {
     if (!id) return respond(refuse({Code::invalid, "invalid_request", "Last-Event-ID is the id of an event, a whole number"}));
     asked->from = *id + 1;
   }
-  auto first = asked ? records_from(*asked) : Result<Records>(fail(asked.error()));
-  if (!first) return respond(refuse(first.error()));
-  if (!asked->from) asked->from = first->from;
+  auto now = asked ? sight(asked->place) : Result<Sight>(fail(asked.error()));
+  if (!now) return respond(refuse(now.error()));
+  if (!asked->from) asked->from = now->head.height;
   wire::Response out;
   out.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
   out.stream = [this, asked = *asked](std::shared_ptr<wire::Stream> stream) {

@@ -69,7 +69,7 @@ json::Value Service::version_json(const Secret& s, size_t number) const {
 json::Value Service::secret_json(const Secret& s) const {
   const json::Value info = info_of(s);
   json::Array versions;
-  for (size_t i = 1; i <= s.versions.size(); ++i) versions.push_back(version_json(s, i));
+  for (size_t i = 0; i < s.versions.size(); ++i) versions.push_back(json::object({{"version", uint64_t{i + 1}}, {"created_at_ns", static_cast<int64_t>(s.versions[i].first)}}));
   json::Object out;
   out.add("binding_id", s.binding);
   out.add("source_kind", std::string(info.string_or("source_kind", "node_secret_store")));
@@ -104,8 +104,9 @@ Result<json::Value> Service::get_secret(const Request& request) {
 
 Result<json::Value> Service::list_secret_versions(const Request& request) {
   TRY(Secret secret, secret_of(request));
-  json::Value page = secret_json(secret);
-  return std::move(*page.object().find("versions"));
+  json::Array out;
+  for (size_t i = 1; i <= secret.versions.size(); ++i) out.push_back(version_json(secret, i));
+  return json::Value(std::move(out));
 }
 
 Result<json::Value> Service::get_secret_version(const Request& request) {

@@ -99,8 +99,7 @@ Result<Service::Doorstep> Service::doorstep(const Request& request) const {
   return out;
 }
 
-Result<Service::Sight> Service::sight(const Request& request, size_t param) const {
-  const Place place{request.caller.tenant, request.params.at(param)};
+Result<Service::Sight> Service::sight(const Place& place) const {
   Sight s{door_.look(), place, {}, {}, {}};
   TRY(Cell world, s.look.read(world_key(place)));
   if (!world.exists()) return no_world(place.world);

@@ -73,7 +73,8 @@ class Service {
     std::shared_ptr<const Loaded> loaded;
   };
 
-  Result<Sight> sight(const Request& request, size_t param = 0) const;
+  Result<Sight> sight(const Place& place) const;
+  Result<Sight> sight(const Request& request) const { return sight(Place{request.caller.tenant, request.params.at(0)}); }
   Result<Doorstep> doorstep(const Request& request) const;
   void submit(const Request& request, std::string verb, Bytes body, Reply reply, std::string settles = {}, std::string once = {});
   void answer_json(Respond respond, int status, Result<Answer> answer);

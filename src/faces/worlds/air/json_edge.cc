@@ -145,22 +145,29 @@ static std::string json_key(const Value& key) {
   return base64(cbor::encode(key));
 }
 
-json::Value plain_json(const Value& value) {
+json::Value octets_json(BytesView bytes) {
+  json::Array out;
+  out.reserve(bytes.size());
+  for (char c : bytes) out.push_back(json::Value(uint64_t{static_cast<unsigned char>(c)}));
+  return json::Value(std::move(out));
+}
+
+json::Value plain_json(const Value& value, ShowBytes show) {
   switch (value.kind()) {
     case cbor::Kind::null: return {};
     case cbor::Kind::boolean: return value.boolean();
     case cbor::Kind::integer: return json_int(value.integer());
     case cbor::Kind::real: return value.real();
-    case cbor::Kind::bytes: return base64(value.bytes());
+    case cbor::Kind::bytes: return show(value.bytes());
     case cbor::Kind::text: return value.text();
     case cbor::Kind::array: {
       json::Array out;
-      for (const Value& item : value.array()) out.push_back(plain_json(item));
+      for (const Value& item : value.array()) out.push_back(plain_json(item, show));
       return json::Value(std::move(out));
     }
     case cbor::Kind::map: {
       json::Object out;
-      for (const auto& [key, item] : value.map()) out.set(json_key(key), plain_json(item));
+      for (const auto& [key, item] : value.map()) out.set(json_key(key), plain_json(item, show));
       return json::Value(std::move(out));
     }
   }

@@ -23,7 +23,9 @@ Result<cbor::Value> from_json(const json::Value& value, const Type& type, const 
 
 // One to one. On the way out bytes become base64, so it serves values with a schema as well.
 cbor::Value to_cbor(const json::Value& value);
-json::Value plain_json(const cbor::Value& value);
+using ShowBytes = json::Value (*)(BytesView bytes);
+json::Value plain_json(const cbor::Value& value, ShowBytes show = [](BytesView bytes) { return json::Value(base64(bytes)); });
+json::Value octets_json(BytesView bytes);  // a list of numbers
 
 // "1.50" -> "1.5", "1e3" -> "1000": equal amounts have one text. At most 34 digits.
 Result<std::string> normal_decimal(std::string_view text);
