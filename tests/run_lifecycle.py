@@ -553,10 +553,11 @@ def roles():
             status, made = boss('POST', '/api/account/m2m', {'tenantId': tenant, 'userId': names[0] if names else 'nobody', 'roles': list(names)})
             check(f'a client with {names}: {status} {made}', status == 201)
             return Api(server, {'Authorization': 'Bearer ' + token_of(server.base, made['clientId'], made['clientSecret'])})
-        op, viewer, passer_by, stranger = somebody('operator'), somebody('viewer'), somebody('ROLE_M2M'), somebody('operator', tenant='other')
+        op, viewer, passer_by, stranger = somebody('operator'), somebody('viewer'), somebody('ROLE_M2M'), somebody('program', tenant='other')
+        program = somebody('program')
         nobody = Api(server)
-        check('an operator declares a type', op('PUT', TYPES + 'drone-survey', DRONE)[0] == 201)
-        op.make('m1')
+        check('a program declares a type', program('PUT', TYPES + 'drone-survey', DRONE)[0] == 201)
+        program.make('m1')
         for who, name, read, write in ((op, 'operator', 200, 200), (viewer, 'viewer', 200, 403), (passer_by, 'neither', 403, 403), (nobody, 'no token', 401, 401),
                                        (stranger, 'another tenant', 404, 404)):
             for path in ('/workflows/drone-survey', '/workflows/drone-survey/m1', '/workflows/drone-survey/m1/history', TYPES + 'drone-survey'):
@@ -569,10 +570,13 @@ def roles():
             check(f'{name} moves: {status}', status == write)
         history = viewer('GET', '/workflows/drone-survey/m1/history')[1]
         check(f'the history names the caller: {history}', history[-1]['caller'] == 'operator' and history[-1]['triggered'] == 'operator')
-        for path, body in (('/pawl/v1/lifecycle/rules/r', {}), (TYPES + 'x', DRONE)):
-            check(f'a viewer may not put {path}', viewer('PUT', path, body)[0] == 403)
-        check('a viewer may not create', viewer('POST', INSTANCES + 'drone-survey/m2', {'phase': 'planning'})[0] == 403)
-        check('nor remove', viewer('DELETE', INSTANCES + 'drone-survey/m1')[0] == 403)
+        for who, name in ((viewer, 'viewer'), (op, 'operator')):
+            for path, body in (('/pawl/v1/lifecycle/rules/r', {}), (TYPES + 'x', DRONE), (INSTANCES + 'drone-survey/m1', {'phase': 'landing', 'battery_pct': 1})):
+                status, said = who('PUT', path, body)
+                check(f'{name} may not put {path}: {status} {said}', status == 403 and 'role program is needed' in said['error'])
+            check(f'{name} may not create', who('POST', INSTANCES + 'drone-survey/m2', {'phase': 'planning'})[0] == 403)
+            check(f'{name} may not speak for a program', who('POST', INSTANCES + 'drone-survey/m1/transition?source=framework', {'phase': 'landing'})[0] == 403)
+            check(f'{name} may not remove', who('DELETE', INSTANCES + 'drone-survey/m1')[0] == 403)
         w = Socket(server, headers=viewer.headers)
         check('a viewer watches', w.status == 101 and w.state()['entity_id'] == 'm1')
         w.end()

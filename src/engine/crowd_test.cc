@@ -58,7 +58,7 @@ TEST_F(crowd, loses_nothing) {
     });
   }
   beside([&](int n) {
-    wire::Request ask{n % 2 ? "DELETE" : "PUT", "/pawl/v1/lifecycle/rules/r", "", {}, n % 2 ? "" : rule, {engine->options().tenant, "ann", "operator"}};
+    wire::Request ask{n % 2 ? "DELETE" : "PUT", "/pawl/v1/lifecycle/rules/r", "", {}, n % 2 ? "" : rule, {engine->options().tenant, "ann", "program"}};
     router.dispatch(std::move(ask), [](wire::Response) {});
     router.dispatch({"GET", "/workflows", "", {}, "", {engine->options().tenant, "ann", "viewer"}}, [](wire::Response r) { EXPECT_EQ(r.status, 200); });
     std::this_thread::sleep_for(1ms);

@@ -106,14 +106,17 @@ TEST_F(data_routes, every_route_asks_who_may) {
     std::string path = route.pattern;
     for (auto [hole, filling] : {std::pair{"{type}", "drone-survey"}, std::pair{"{id}", "m1"}, std::pair{"{name}", "r"}})
       if (size_t at = path.find(hole); at != std::string::npos) path.replace(at, std::string_view(hole).size(), filling);
-    bool reads = route.method == "GET" || path.ends_with("/substitute");
-    for (auto [who, refused] : {std::pair{"viewer", !reads}, std::pair{"", true}, std::pair{"ROLE_M2M", true}, std::pair{"ROLE_VIEWER", !reads}}) {
+    bool reads = route.method == "GET" || path.ends_with("/substitute"), operates = reads || path.starts_with("/workflows");
+    for (auto [who, refused] : {std::pair{"viewer", !reads}, std::pair{"", true}, std::pair{"ROLE_M2M", true}, std::pair{"ROLE_VIEWER", !reads}, std::pair{"operator", !operates},
+                                std::pair{"ROLE_OPERATOR", !operates}}) {
       roles = who;
       auto said = say(route.method, path);
       EXPECT_EQ(said.status == 403, refused) << who << " " << route.method << " " << path << " " << said.status << said.body;
     }
-    roles = "operator";
-    EXPECT_NE(say(route.method == "DELETE" ? "GET" : route.method, path).status, 403) << path;
+    for (auto who : {"program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"}) {
+      roles = who;
+      EXPECT_NE(say(route.method == "DELETE" ? "GET" : route.method, path).status, 403) << path;
+    }
   }
   roles = "";
   for (wire::Headers headers : {wire::Headers{{"Upgrade", "websocket"}}, wire::Headers{{"Accept", "text/event-stream"}}})

@@ -232,7 +232,7 @@ TEST_F(remote, a_watch_that_is_refused_says_why) {
   EXPECT_TRUE(*w.failed() == errc::denied) << w.failed()->message();
   auto called = m->watch<Mission>([](const change<Mission>&) {}, deadline::in(10s));
   EXPECT_ERRC(called, errc::denied);
-  roles = "operator";
+  roles = "program";
   auto closed = *m->watch<Mission>();
   closed.close();
   EXPECT_FALSE(closed.next());
@@ -246,6 +246,13 @@ TEST_F(remote, a_viewer_may_read_and_nothing_else) {
   EXPECT_ERRC(m->operator_patch<Mission>("m1", R"({"note":"x"})"), errc::denied);
   roles = "passer-by";
   EXPECT_ERRC(m->get<Mission>("m1"), errc::denied);
+}
+TEST_F(remote, an_operator_may_patch_what_is_writable_and_not_write_records) {
+  ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
+  roles = "operator";
+  EXPECT_TRUE(m->operator_patch<Mission>("m1", R"({"note":"x"})"));
+  EXPECT_ERRC(m->update<Mission>("m1", [](Mission& it) { it.battery = 1; }), errc::denied);
+  EXPECT_ERRC(m->create(Mission{.entity_id = "m2"}), errc::denied);
 }
 
 // A server that says what it is told to, once a connection, or nothing at all.

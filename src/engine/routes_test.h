@@ -82,7 +82,7 @@ struct routes : testing::Test {
   std::unique_ptr<Shard> shard = *Shard::open(std::make_unique<MemoryJournal>(), std::make_unique<MemoryRows>(), {&program});
   std::optional<Face> face;
   wire::Router router;
-  std::string roles = "operator";
+  std::string roles = "program";
 
   void SetUp() override {
     ASSERT_TRUE(shard->start());

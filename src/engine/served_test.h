@@ -12,7 +12,7 @@ struct Served {
   std::unique_ptr<Engine> engine = *Engine::open();
   Face face{*engine->parts().shard};
   wire::Router router;
-  std::string roles = "operator";
+  std::string roles = "program";
   std::atomic<int> busy{0};  // so many watches are told to come back
   std::unique_ptr<server::HttpServer> http;
 

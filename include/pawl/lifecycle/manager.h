@@ -15,7 +15,7 @@ struct manager_options {
 };
 
 struct remote_options {
-  std::string token{};  // bearer token; empty for a server without authentication
+  std::string token{};  // bearer token of somebody with the role `program`; empty for a server without authentication
   warn_function log{};
   // A call that has no deadline of its own ends after this.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);

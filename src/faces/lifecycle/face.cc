@@ -57,14 +57,25 @@ const std::vector<Face::Row>& Face::rows() {
 
 namespace {
 
-constexpr std::string_view kReaders[] = {"viewer", "operator", "admin", "ROLE_VIEWER", "ROLE_OPERATOR", "ROLE_ADMIN"};
-constexpr std::string_view kWriters[] = {"operator", "admin", "ROLE_OPERATOR", "ROLE_ADMIN"};
+// Who may call a route. An operator moves and patches, as far as tables and tags allow; whole records,
+// types and rules are for the program that they belong to.
+struct Right {
+  std::vector<std::string_view> roles;
+  std::string needed;
+};
 
-bool may(const Caller& caller, std::span<const std::string_view> roles) {
-  return std::any_of(roles.begin(), roles.end(), [&](std::string_view role) { return caller.has_role(role); });
+const Right& right_to(std::string_view method, std::string_view pattern, std::string_view operation) {
+  static const Right read{{"viewer", "ROLE_VIEWER", "operator", "ROLE_OPERATOR", "program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"},
+                          "role viewer, operator or program is needed"};
+  static const Right operate{{"operator", "ROLE_OPERATOR", "program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"}, "role operator or program is needed"};
+  static const Right own{{"program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"}, "role program is needed"};
+  if (method == "GET" || operation == "substitute") return read;
+  return pattern.starts_with("/workflows") ? operate : own;
 }
 
-bool reads_only(std::string_view method, std::string_view operation) { return method == "GET" || operation == "substitute"; }
+bool may(const Caller& caller, const Right& right) {
+  return std::any_of(right.roles.begin(), right.roles.end(), [&](std::string_view role) { return caller.has_role(role); });
+}
 
 Response only(std::string_view method) {
   Response out = error_response(405, std::string(method) + " only");
@@ -132,11 +143,9 @@ void Face::head(Request&, Respond& respond) { respond(only("GET")); }
 std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
   auto add = [&](std::string_view method, std::string pattern, const Row& row, Handle handle, std::string_view doc) {
-    auto handler = [this, handle, row](Request request, Respond respond) {
+    auto handler = [this, handle, row, &right = right_to(row.method, row.pattern, row.operation)](Request request, Respond respond) {
       if (auto elsewhere = moved(request)) return respond(*std::move(elsewhere));
-      bool reading = reads_only(row.method, row.operation);
-      if (handle != &Face::head && !may(request.caller, reading ? std::span<const std::string_view>(kReaders) : kWriters))
-        return respond(refusal_response(row.operation, refusal(errc::denied, reading ? "role viewer or operator is needed" : "role operator is needed")));
+      if (handle != &Face::head && !may(request.caller, right)) return respond(refusal_response(row.operation, refusal(errc::denied, right.needed)));
       (this->*handle)(request, respond);
     };
     out.push_back({std::string(method), std::move(pattern), std::move(handler), std::string(doc), false});
