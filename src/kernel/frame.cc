@@ -81,7 +81,7 @@ static Time skip_input(Reader& r, Caller* caller) {
   r.str();
   r.str();
   BytesView tenant = r.str(), user = r.str(), roles = r.str();
-  if (caller) *caller = {std::string(tenant), std::string(user), std::string(roles)};
+  if (caller) caller->tenant = tenant, caller->user = user, caller->roles = roles;
   Time now = r.sint();
   r.fixed64();
   r.fixed64();
@@ -91,18 +91,17 @@ static Time skip_input(Reader& r, Caller* caller) {
   return now;
 }
 
-static Result<Frame> decode(Seq seq, BytesView body, bool whole) {
+static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   Reader r(body);
   uint8_t version = r.u8();
   if (r.ok() && version != kFrameVersion)
     return fail(Code::corrupt, "FRAME_VERSION",
                 fmt::format("frame {} has version {}; this binary reads up to {}: use the newer pawl that wrote it", seq,
                             version, kFrameVersion));
-  Frame f;
   f.seq = seq;
   f.program = r.str();
   size_t inputs = r.count();
-  if (!whole && inputs > 0) f.inputs.emplace_back();
+  f.inputs.resize(whole || inputs == 0 ? 0 : 1);
   for (size_t i = 0; i < inputs && r.ok(); ++i) {
     if (!whole) {
       f.inputs[0].stamp.now = skip_input(r, i == 0 ? &f.inputs[0].caller : nullptr);
@@ -112,20 +111,26 @@ static Result<Frame> decode(Seq seq, BytesView body, bool whole) {
     f.inputs.back().program = f.program;
   }
   size_t writes = r.count();
-  f.writes.reserve(writes);
-  for (size_t n = writes; n-- > 0 && r.ok();) {
-    Frame::Write w;
+  f.writes.resize(writes);
+  for (Frame::Write& w : f.writes) {
     w.key = r.str();
     w.before = r.uint();
-    if (r.u8()) w.value = std::make_shared<const Stored>(Bytes(r.str()));
-    f.writes.push_back(std::move(w));
+    w.value = r.u8() ? std::make_shared<const Stored>(Bytes(r.str())) : nullptr;
+    if (!r.ok()) break;
   }
-  for (size_t n = r.count(); n-- > 0 && r.ok();) f.notes.emplace_back(r.str());
+  const size_t notes = r.count();
+  f.notes.resize(std::min(notes, f.notes.size()));
+  for (size_t i = 0; i < notes && r.ok(); ++i) (i < f.notes.size() ? f.notes[i] : f.notes.emplace_back()) = r.str();
   if (!r.done()) return fail(Code::corrupt, "BAD_FRAME", fmt::format("frame {} does not decode", seq));
-  return f;
+  return {};
 }
 
-Result<Frame> decode_frame(Seq seq, BytesView body) { return decode(seq, body, true); }
-Result<Frame> decode_outcome(Seq seq, BytesView body) { return decode(seq, body, false); }
+Result<Frame> decode_frame(Seq seq, BytesView body) {
+  Frame frame;
+  TRY_OK(decode(seq, body, true, frame));
+  return frame;
+}
+
+Result<void> decode_outcome(Seq seq, BytesView body, Frame& into) { return decode(seq, body, false, into); }
 
 }  // namespace pawl

@@ -37,7 +37,7 @@ struct Sealed {
 Result<Sealed> unseal(BytesView entry);
 Result<Frame> decode_frame(Seq seq, BytesView body);
 // Only what replay needs: writes, notes, who began it and when it ended. Its inputs are one input
-// without verb and body.
-Result<Frame> decode_outcome(Seq seq, BytesView body);
+// without verb and body. Into a frame that was used before, whose memory serves again.
+Result<void> decode_outcome(Seq seq, BytesView body, Frame& into);
 
 }  // namespace pawl

@@ -14,8 +14,8 @@
 namespace pawl {
 
 static constexpr std::string_view kViewsRow = "mviews";
-// Small enough that the first is soon applied beside the reading of the next, and the last keeps nobody waiting.
-static constexpr size_t kBatchBytes = 8 * 1024 * 1024;
+// One is applied beside the reading of the next; nothing runs beside the reading of the first, and the applying of the last.
+static constexpr size_t kBatchBytes = 8 << 20, kFirstBatchBytes = 2 << 20;
 
 void add_cell_rows(RowBatch& rows, const Frame& frame) {
   const Bytes head = layout::cell_head(frame.seq);
@@ -51,12 +51,12 @@ namespace {
 // The newest version of each cell that a batch writes.
 class Cells {
  public:
-  const Cell* find(BytesView key) const {
-    const Named* found = index_.find(quick_hash(key), key);
+  const Cell* find(uint64_t hash, BytesView key) const {
+    const Named* found = index_.find(hash, key);
     return found ? &found->cell : nullptr;
   }
   // `fresh`: no row had it before this version.
-  void put(Key key, Cell cell, bool fresh) {
+  void put(BytesView key, Cell cell, bool fresh) {
     uint64_t hash = quick_hash(key);
     bytes_ += cell.value().size();
     if (Named* found = index_.find(hash, key)) {
@@ -65,7 +65,7 @@ class Cells {
       return;
     }
     bytes_ += key.size();
-    cells_.push_back({hash, std::move(key), std::move(cell), fresh});
+    cells_.push_back({hash, Key(key), std::move(cell), fresh});
     index_.insert(&cells_.back());
   }
   void add_rows(RowBatch& rows) const {
@@ -104,7 +104,7 @@ class Tail {
     for (RowBatch* batch : {&batch_, &applying_}) batch->reserve(kBatchBytes + kBatchBytes / 4);
   }
 
-  Result<void> add(Frame frame) {
+  Result<void> add(const Frame& frame) {
     const Program* program = nullptr;
     if (auto it = programs_.find(frame.program); it != programs_.end()) program = it->second;
     size_t n = frame.writes.size();
@@ -131,18 +131,20 @@ class Tail {
     add_view_rows(batch_, frame, changes, program);
     if (last_ && now_ != frame.now()) put_time();
     now_ = frame.now();
-    for (size_t i = 0; i < n; ++i) pending_.put(std::move(frame.writes[i].key), std::move(after[i]), frame.writes[i].before == 0);
+    for (size_t i = 0; i < n; ++i) pending_.put(frame.writes[i].key, std::move(after[i]), frame.writes[i].before == 0);
     last_ = frame.seq;
-    return batch_.bytes() + pending_.bytes() >= kBatchBytes ? flush() : Result<void>{};
+    return batch_.bytes() + pending_.bytes() >= limit_ ? flush() : Result<void>{};
   }
 
   // Waits for the batch before, then lets this one be applied beside what follows.
   Result<void> flush() {
     TRY_OK(wait());
     if (last_ == 0) return {};
+    limit_ = kBatchBytes;
     put_time();
     std::swap(applying_, batch_);
-    std::swap(applying_cells_, pending_);
+    std::rotate(cells_.begin(), cells_.end() - 1, cells_.end());
+    pending_.clear();
     Task work = [this, last = std::exchange(last_, 0)] {
       applying_cells_.add_rows(applying_);
       return rows_.load(sorter_.in_order(applying_), last);
@@ -159,7 +161,6 @@ class Tail {
     Result<void> done;
     if (waiting_) done = std::exchange(waiting_, {})();
     applying_.clear();
-    applying_cells_.clear();
     return done;
   }
 
@@ -170,8 +171,9 @@ class Tail {
  private:
   void put_time() { batch_.put(layout::time_row(now_), ordered64(last_)); }
   Result<Cell> read(const Key& key) {
-    for (const Cells* cells : {&pending_, &applying_cells_})
-      if (const Cell* cell = cells->find(key)) return *cell;
+    const uint64_t hash = quick_hash(key);
+    for (const Cells& cells : cells_)
+      if (const Cell* cell = cells.find(hash, key)) return *cell;
     TRY(auto row, rows_.get(layout::cell_row(key)));
     return row ? layout::parse_cell(*row) : Cell{};
   }
@@ -180,10 +182,13 @@ class Tail {
   std::vector<Change> changes_;
   std::unordered_map<std::string, const Program*> programs_;
   const Beside& beside_;
-  Cells pending_, applying_cells_;
+  // Those of the batch at hand, of the one that is being applied, and of some before, which need not be read back.
+  std::array<Cells, 4> cells_;
+  Cells &pending_ = cells_[0], &applying_cells_ = cells_[1];
   Sorter sorter_;
   RowBatch batch_, applying_;
   Task waiting_;
+  size_t limit_ = kFirstBatchBytes;
   Seq last_ = 0;
   Time now_ = 0;
 };
@@ -217,6 +222,7 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
   std::optional<Digest> link;
   if (start == 1) link = Digest{};
   Tail tail(rows, programs, beside);
+  Frame frame;
   TRY_OK(journal.read(start, [&](Seq seq, BytesView entry) -> Result<bool> {
     TRY(Sealed sealed, unseal(entry));
     if (link && sealed.before != *link)
@@ -224,8 +230,8 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
                   fmt::format("frame {} does not follow frame {}: the journal was changed; restore it with `pawl restore`", seq, seq - 1));
     link = sealed.own;
     if (seq < from) return true;
-    TRY(Frame frame, decode_outcome(seq, sealed.body));
-    TRY_OK(tail.add(std::move(frame)));
+    TRY_OK(decode_outcome(seq, sealed.body, frame));
+    TRY_OK(tail.add(frame));
     if (++out.frames % 65536 == 0 && progress) progress(seq, out.last);
     return true;
   }));

@@ -23,14 +23,16 @@ class Sorter {
   struct Place {
     uint64_t head;
     uint32_t row;
+    bool again;  // the key of the place before
   };
   void sort(std::span<Place> places, size_t depth);
   void sort_plainly(std::span<Place> places);
+  void sort_by_head(std::span<Place> places);
   size_t shared(std::span<const Place> places, size_t depth) const;
   BytesView key(const Place& place) const { return rows_[place.row].key; }
 
   std::vector<Row> rows_;
-  std::vector<Place> order_;
+  std::vector<Place> order_, aside_;
   RowBatch out_;
 };
 

@@ -101,6 +101,22 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
   EXPECT_EQ(rows->get("0000009").value(), std::string(100, 'v'));
 }
 
+// More than lie side by side before they are merged.
+TEST_P(RowsPromise, of_many_loads_the_newest_holds) {
+  for (Seq seq = 1; seq <= 40; ++seq) {
+    RowBatch batch;
+    for (int i = 1000; i < 2200; ++i)
+      if (i % 7 != static_cast<int>(seq % 7)) batch.put(std::to_string(i), std::to_string(seq) + std::string(1200, 'v'));
+    ASSERT_GT(batch.bytes(), 1u << 20);
+    ASSERT_TRUE(rows->load(batch, seq));
+  }
+  put("1000", "after");
+  ASSERT_TRUE(rows->flush());
+  EXPECT_EQ(rows->get("1000").value(), "after");
+  for (int i = 1001; i < 2200; ++i) EXPECT_EQ(rows->get(std::to_string(i)).value(), (i % 7 == 40 % 7 ? "39" : "40") + std::string(1200, 'v'));
+  EXPECT_EQ(scan(*rows->snapshot(), {}, {}).size(), 1200u);
+}
+
 TEST_P(RowsPromise, applied_never_goes_back) {
   ASSERT_TRUE(rows->apply({}, 7));
   ASSERT_TRUE(rows->apply({}, 7));

@@ -207,13 +207,21 @@ Result<std::optional<uint64_t>> find_later_group(SegmentBytes& bytes, uint32_t s
   }
 }
 
+// Where the zeros at the end begin. A new segment is megabytes of them: they are looked at by the page.
+static size_t end_of_nonzero(BytesView bytes) {
+  constexpr size_t kPage = 4096;
+  static constexpr char zeros[kPage] = {};
+  size_t end = bytes.size();
+  while (end >= kPage && std::memcmp(bytes.data() + end - kPage, zeros, kPage) == 0) end -= kPage;
+  return bytes.substr(0, end).find_last_not_of('\0') + 1;
+}
+
 Result<uint64_t> end_of_nonzero(SegmentBytes& bytes, uint64_t offset) {
   constexpr size_t kWindow = 1 << 20;
   uint64_t end = offset;
   for (uint64_t at = offset;; at += kWindow) {
     TRY(Bytes window, bytes.at(at, kWindow));
-    size_t found = window.find_last_not_of('\0');
-    if (found != Bytes::npos) end = at + found + 1;
+    if (size_t found = end_of_nonzero(window)) end = at + found;
     if (window.size() < kWindow) return end;
   }
 }
