@@ -19,7 +19,7 @@ MAY = {
     'faces/entities': {'base', 'json', 'kernel', 'wire', 'condition', 'storage'},
     'faces/lifecycle': {'base', 'json', 'kernel', 'wire', 'storage', 'pawl'},
     'faces/worlds': {'base', 'json', 'cbor', 'kernel', 'wire', 'storage', 'pawl', 'wasm'},
-    'client': {'base', 'json', 'pawl'},
+    'client': {'base', 'json', 'wire', 'pawl'},
     'server': {'base', 'json', 'kernel', 'wire', 'storage'},
     'engine': {'base', 'json', 'kernel', 'wire', 'storage', 'server', 'faces/lifecycle', 'pawl'},
     'cli': None,  # the top: anything

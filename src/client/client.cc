@@ -7,6 +7,7 @@
 
 #include "client/http.h"
 #include "json/text.h"
+#include "wire/message.h"
 
 namespace pawl {
 
@@ -66,7 +67,7 @@ Reply<void> nothing(const Reply<std::string>& reply) {
   return {};
 }
 
-std::string path_of(std::string_view id, std::string_view rest = {}) { return "/v1/instances/" + client::percent_encode(id) + std::string(rest); }
+std::string path_of(std::string_view id, std::string_view rest = {}) { return "/v1/instances/" + wire::percent_encode(id) + std::string(rest); }
 
 }  // namespace
 
@@ -139,11 +140,11 @@ Reply<Client::Instance> Client::wait(std::string_view id, int timeout_ms) {
 }
 
 Reply<void> Client::signal(std::string_view id, std::string_view step, std::string_view variables) {
-  return nothing(call_once("POST", path_of(id, "/signals/" + client::percent_encode(step)), variables));
+  return nothing(call_once("POST", path_of(id, "/signals/" + wire::percent_encode(step)), variables));
 }
 
 Reply<void> Client::complete_task(std::string_view id, std::string_view step, std::string_view variables) {
-  return nothing(call_once("POST", path_of(id, "/user-tasks/" + client::percent_encode(step) + "/complete"), fmt::format("{{\"variables\":{}}}", variables)));
+  return nothing(call_once("POST", path_of(id, "/user-tasks/" + wire::percent_encode(step) + "/complete"), fmt::format("{{\"variables\":{}}}", variables)));
 }
 
 Reply<Client::Instance> Client::cancel(std::string_view id, std::string_view reason) {

@@ -8,6 +8,7 @@
 #include "client/http.h"
 #include "json/text.h"
 #include "pawl/client.h"
+#include "wire/message.h"
 
 namespace pawl {
 
@@ -48,7 +49,7 @@ class Held {
 }  // namespace
 
 Token credentials(std::string server, std::string client_id, std::string secret) {
-  std::string pair = client::percent_encode(client_id) + ":" + client::percent_encode(secret);
+  std::string pair = wire::percent_encode(client_id) + ":" + wire::percent_encode(secret);
   // Shared by every copy of the token.
   auto held = std::make_shared<Held>(std::move(server), base64(pair));
   return Token([held](bool fresh) { return held->get(fresh); });

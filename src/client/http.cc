@@ -7,12 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <optional>
 
 #include "client/line.h"
+#include "wire/answer.h"
 
 namespace pawl::client {
 
@@ -21,52 +22,13 @@ namespace {
 // Idle connections that are kept; more are closed.
 constexpr size_t kMostIdle = 64;
 
-bool same_word(std::string_view a, std::string_view b) { return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0; }
+constexpr size_t kAnswerBytes = 64u << 20;
+constexpr int kLongestWaitS = 60;
 
-std::optional<size_t> number(std::string_view text, int base) {
-  size_t n = 0;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n, base);
-  if (failed != std::errc() || end == text.data()) return std::nullopt;
-  return n;
-}
-
-struct Head {
-  int status = 0;
-  size_t length = 0;
-  bool chunked = false, closes = false;
-  int retry_after_s = 0;
-};
-
-std::optional<Head> read_head(Line& in) {
-  Head head;
-  auto first = in.line();
-  if (!first || first->size() < 12 || !first->starts_with("HTTP/1.")) return std::nullopt;
-  head.status = std::atoi(first->c_str() + 9);
-  while (true) {
-    auto line = in.line();
-    if (!line) return std::nullopt;
-    if (line->empty()) return head;
-    size_t colon = line->find(':');
-    if (colon == std::string::npos) return std::nullopt;
-    std::string_view name = std::string_view(*line).substr(0, colon), value = std::string_view(*line).substr(colon + 1);
-    while (value.starts_with(' ')) value.remove_prefix(1);
-    if (same_word(name, "Content-Length")) head.length = number(value, 10).value_or(0);
-    if (same_word(name, "Transfer-Encoding")) head.chunked = same_word(value, "chunked");
-    if (same_word(name, "Connection")) head.closes = same_word(value, "close");
-    if (same_word(name, "Retry-After")) head.retry_after_s = static_cast<int>(std::min<size_t>(number(value, 10).value_or(0), 60));
-  }
-}
-
-bool read_chunks(Line& in, std::string& to) {
-  while (true) {
-    auto line = in.line();
-    if (!line) return false;
-    auto size = number(*line, 16);
-    if (!size) return false;
-    if (*size && !in.take(*size, to)) return false;
-    if (!in.line()) return false;
-    if (*size == 0) return true;
-  }
+int seconds_of(std::string_view text) {
+  int n = 0;
+  std::from_chars(text.data(), text.data() + text.size(), n);
+  return std::clamp(n, 0, kLongestWaitS);
 }
 
 }  // namespace
@@ -76,10 +38,8 @@ Http::Http(std::string server, int timeout_ms) : server_(std::move(server)), tim
   for (std::string_view scheme : {"http://", "https://"})
     if (server_.starts_with(scheme)) server_.erase(0, scheme.size());
   while (server_.ends_with('/')) server_.pop_back();
-  size_t colon = server_.rfind(':');
-  host_ = server_.substr(0, colon);
-  port_ = colon == std::string::npos ? (secure_ ? "443" : "8080") : server_.substr(colon + 1);
-  if (host_.starts_with('[') && host_.ends_with(']')) host_ = host_.substr(1, host_.size() - 2);
+  auto [host, port] = wire::host_and_port(server_, secure_ ? "443" : "8080");
+  host_ = std::move(host), port_ = std::move(port);
   if (host_.empty()) host_ = "127.0.0.1";
 }
 
@@ -136,32 +96,26 @@ Result<HttpReply> Http::send(std::string_view method, std::string_view path, std
     TRY(line, connect());
   }
   std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{}\r\n{}", method, path, server_, body.size(), headers, body);
-  auto reply = exchange(std::move(line), out);
+  auto reply = exchange(std::move(line), method, out);
   if (!reply) forget();
   return reply;
 }
 
-Result<HttpReply> Http::exchange(std::unique_ptr<Line> line, std::string_view request) {
+Result<HttpReply> Http::exchange(std::unique_ptr<Line> line, std::string_view method, std::string_view request) {
   if (!line->write(request)) return fail(lost(strerror(errno)));
-  errno = 0;
-  auto head = read_head(*line);
-  if (!head) return fail(lost(errno ? strerror(errno) : "not an HTTP answer"));
-  HttpReply reply{.status = head->status, .body = {}, .retry_after_s = head->retry_after_s};
-  bool has_body = head->status != 204 && head->status != 304;
-  if (has_body && !(head->chunked ? read_chunks(*line, reply.body) : line->take(head->length, reply.body))) return fail(lost("the answer was cut off"));
-  if (head->closes || !line->nothing_left()) return reply;
+  auto more = [&](Bytes& onto) -> Result<bool> {
+    long n = line->more(onto);
+    if (n < 0) return fail(lost(errno ? strerror(errno) : "the connection broke"));
+    return n > 0;
+  };
+  wire::AnswerReader answer(more, [&](const std::string& why) { return lost(why); }, kAnswerBytes);
+  TRY(wire::AnswerHead head, answer.head());
+  TRY(Bytes body, answer.body(head, method));
+  HttpReply reply{.status = head.status, .body = std::move(body), .retry_after_s = seconds_of(head.header("Retry-After"))};
+  if (head.closes || !answer.nothing_left()) return reply;
   std::lock_guard lock(mutex_);
   if (idle_.size() < kMostIdle) idle_.push_back(std::move(line));
   return reply;
-}
-
-std::string percent_encode(std::string_view text) {
-  std::string out;
-  for (unsigned char c : text) {
-    if (isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') out += static_cast<char>(c);
-    else out += fmt::format("%{:02X}", c);
-  }
-  return out;
 }
 
 static uint64_t chance() {

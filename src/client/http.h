@@ -35,7 +35,7 @@ class Http {
 
  private:
   Result<std::unique_ptr<Line>> connect();
-  Result<HttpReply> exchange(std::unique_ptr<Line> line, std::string_view request);
+  Result<HttpReply> exchange(std::unique_ptr<Line> line, std::string_view method, std::string_view request);
   void forget();
   Error lost(std::string_view why) const;
 
@@ -46,8 +46,6 @@ class Http {
   std::vector<std::unique_ptr<Line>> idle_;
 };
 
-// A path segment.
-std::string percent_encode(std::string_view text);
 // 32 hex digits that nobody else makes.
 std::string fresh_key();
 // Around `ms`, from half to one and a half: so that many who were cut off together do not come back together.

@@ -88,8 +88,6 @@ TEST(http, what_is_no_answer_is_an_error) {
   }
 }
 
-TEST(http, segments_are_encoded) { EXPECT_EQ(percent_encode("a b/ü~"), "a%20b%2F%C3%BC~"); }
-
 TEST(client, repeats_under_one_key_until_the_server_is_well) {
   const std::string instance = R"({"id":"i1","definitionId":"d","definitionVersion":2,"status":"WAITING","currentStepIds":["a"],"variables":{"big":12345678901234567890}})";
   Scripted server({"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "", "HTTP/1.1 201 Created\r\nContent-Length: " + std::to_string(instance.size()) + "\r\n\r\n" + instance});

@@ -11,12 +11,13 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "wire/peer_name.h"
+
 namespace pawl::client {
 
 namespace {
 
-constexpr size_t kHeadBytes = 64u << 10;
-constexpr size_t kAnswerBytes = 64u << 20;
+constexpr size_t kPieceBytes = 64u << 20;
 
 std::string why_not(SSL* tls) {
   long verdict = SSL_get_verify_result(tls);
@@ -63,11 +64,7 @@ std::string Line::secure(const std::string& host) {
   tls_ = SSL_new(context);
   SSL_CTX_free(context);  // the connection keeps it
   if (!tls_) return "no memory";
-  // A host is a name or an address; a certificate names either.
-  if (!X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls_), host.c_str())) {
-    SSL_set_tlsext_host_name(tls_, host.c_str());
-    SSL_set1_host(tls_, host.c_str());
-  }
+  wire::expect_peer(tls_, host);
   SSL_set_fd(tls_, fd_);
   ERR_clear_error();
   NoPipeSignal quiet;
@@ -77,7 +74,7 @@ std::string Line::secure(const std::string& host) {
 long Line::send_some(std::string_view out) {
   if (!tls_) return ::send(fd_, out.data(), out.size(), MSG_NOSIGNAL);
   NoPipeSignal quiet;
-  return SSL_write(tls_, out.data(), static_cast<int>(std::min(out.size(), kAnswerBytes)));
+  return SSL_write(tls_, out.data(), static_cast<int>(std::min(out.size(), kPieceBytes)));
 }
 
 long Line::receive_some(char* to, size_t most) {
@@ -96,36 +93,13 @@ bool Line::write(std::string_view out) {
   return true;
 }
 
-bool Line::fill() {
+long Line::more(std::string& onto) {
   char piece[16384];
   long n;
   do n = receive_some(piece, sizeof piece);
   while (n < 0 && errno == EINTR && !tls_);
-  if (n == 0) errno = ECONNRESET;
-  if (n <= 0) return false;
-  in_.append(piece, static_cast<size_t>(n));
-  return true;
-}
-
-std::optional<std::string> Line::line() {
-  size_t end;
-  while ((end = in_.find("\r\n")) == std::string::npos)
-    if (in_.size() > kHeadBytes || !fill()) return std::nullopt;
-  std::string out = in_.substr(0, end);
-  in_.erase(0, end + 2);
-  return out;
-}
-
-bool Line::take(size_t n, std::string& to) {
-  if (n > kAnswerBytes || to.size() + n > kAnswerBytes) {
-    errno = EMSGSIZE;
-    return false;
-  }
-  while (in_.size() < n)
-    if (!fill()) return false;
-  to.append(in_, 0, n);
-  in_.erase(0, n);
-  return true;
+  if (n > 0) onto.append(piece, static_cast<size_t>(n));
+  return n;
 }
 
 }  // namespace pawl::client

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "wire/peer_name.h"
+
 namespace pawl::lifecycle {
 
 namespace {
@@ -50,11 +52,7 @@ std::unique_ptr<server::TlsSession> Trust::connect(const std::string& host) cons
   SSL* session = SSL_new(context_);
   CHECK(session != nullptr);
   SSL_set_bio(session, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-  // A host is a name or an address; a certificate names either.
-  if (!X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str())) {
-    SSL_set_tlsext_host_name(session, host.c_str());
-    SSL_set1_host(session, host.c_str());
-  }
+  wire::expect_peer(session, host);
   SSL_set_connect_state(session);
   return std::make_unique<server::TlsSession>(session);
 }

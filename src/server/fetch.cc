@@ -13,6 +13,8 @@
 #include <memory>
 
 #include "base/limits.h"
+#include "wire/answer.h"
+#include "wire/peer_name.h"
 
 namespace pawl::server {
 
@@ -43,11 +45,8 @@ Result<Place> take_apart(const std::string& url) {
   if (authority.find('@') != std::string_view::npos) return fail(Code::invalid, "BAD_URL", "a url may not hold a user or password");
   for (char c : url)
     if (static_cast<unsigned char>(c) <= 0x20) return fail(Code::invalid, "BAD_URL", "a url may not hold spaces or control characters");
-  size_t colon = authority.rfind(':');
-  bool port = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
-  p.host = std::string(port ? authority.substr(0, colon) : authority);
-  p.port = port ? std::string(authority.substr(colon + 1)) : p.tls ? "443" : "80";
-  if (p.host.size() > 2 && p.host[0] == '[') p.host = p.host.substr(1, p.host.size() - 2);
+  auto [host, port] = wire::host_and_port(authority, p.tls ? "443" : "80");
+  p.host = std::move(host), p.port = std::move(port);
   if (p.host.empty()) return fail(Code::invalid, "BAD_URL", "the url names no host");
   return p;
 }
@@ -124,7 +123,6 @@ class Line {
     if ((n < 0 && errno == EAGAIN) || std::chrono::steady_clock::now() > until_) return fail(timed_out(f.url));
     if (n < 0 && !ssl_) return fail(failed(f.url, strerror(errno)));
     if (n > 0) buffer.append(piece, static_cast<size_t>(n));
-    if (buffer.size() > limits::kBodyBytes) return fail(Error{Code::too_large, "FETCH_TOO_LARGE", fmt::format("the answer is over {} bytes", limits::kBodyBytes)});
     return n > 0;
   }
 
@@ -137,8 +135,7 @@ class Line {
     SSL_CTX_set_verify(ctx_, SSL_VERIFY_PEER, nullptr);
     ssl_ = SSL_new(ctx_);
     SSL_set_fd(ssl_, fd_);
-    SSL_set_tlsext_host_name(ssl_, p.host.c_str());
-    SSL_set1_host(ssl_, p.host.c_str());
+    wire::expect_peer(ssl_, p.host);
     if (SSL_connect(ssl_) != 1) return fail(failed(f.url, "the TLS handshake failed, or the certificate is not trusted"));
     return {};
   }
@@ -147,57 +144,6 @@ class Line {
   SSL_CTX* ctx_ = nullptr;
   SSL* ssl_ = nullptr;
 };
-
-Result<void> read_until(Line& line, const Fetch& f, std::string& buffer, size_t size) {
-  while (buffer.size() < size) {
-    TRY(bool more, line.more(f, buffer));
-    if (!more) return fail(failed(f.url, "the answer was cut off"));
-  }
-  return {};
-}
-
-Result<std::string> read_line(Line& line, const Fetch& f, std::string& buffer) {
-  size_t end;
-  while ((end = buffer.find("\r\n")) == std::string::npos) TRY_OK(read_until(line, f, buffer, buffer.size() + 1));
-  std::string out = buffer.substr(0, end);
-  buffer.erase(0, end + 2);
-  return out;
-}
-
-std::string header(const wire::Response& r, std::string_view name) {
-  for (const auto& [n, v] : r.headers)
-    if (n.size() == name.size() && strncasecmp(n.data(), name.data(), n.size()) == 0) return v;
-  return {};
-}
-
-Result<void> read_body(Line& line, const Fetch& f, std::string& buffer, wire::Response& r) {
-  if (f.method == "HEAD" || r.status == 204 || r.status == 304) return {};
-  if (strcasecmp(header(r, "Transfer-Encoding").c_str(), "chunked") == 0) {
-    while (true) {
-      TRY(std::string size, read_line(line, f, buffer));
-      size_t n = std::strtoul(size.c_str(), nullptr, 16);
-      if (n > limits::kBodyBytes) return fail(failed(f.url, "a chunk that is too large"));
-      if (n == 0) return {};
-      TRY_OK(read_until(line, f, buffer, n + 2));
-      r.body.append(buffer, 0, n);
-      buffer.erase(0, n + 2);
-      if (r.body.size() > limits::kBodyBytes) return fail(failed(f.url, "the answer is too large"));
-    }
-  }
-  if (std::string length = header(r, "Content-Length"); !length.empty()) {
-    size_t n = std::strtoul(length.c_str(), nullptr, 10);
-    if (n > limits::kBodyBytes) return fail(failed(f.url, "the answer is too large"));
-    TRY_OK(read_until(line, f, buffer, n));
-    r.body = buffer.substr(0, n);
-    return {};
-  }
-  while (true) {
-    TRY(bool more, line.more(f, buffer));
-    if (!more) break;
-  }
-  r.body = std::move(buffer);
-  return {};
-}
 
 }  // namespace
 
@@ -215,21 +161,11 @@ Result<wire::Response> fetch_now(const Fetch& f, int timeout_seconds) {
   }
   TRY_OK(line.write(f, text + "\r\n"));
   TRY_OK(line.write(f, f.body));
-  std::string buffer;
-  TRY(std::string status, read_line(line, f, buffer));
-  wire::Response r;
-  if (!status.starts_with("HTTP/1.") || status.size() < 12) return fail(failed(f.url, "what answered does not speak HTTP"));
-  r.status = std::atoi(status.c_str() + 9);
-  while (true) {
-    TRY(std::string h, read_line(line, f, buffer));
-    if (h.empty()) break;
-    size_t colon = h.find(':');
-    if (colon == std::string::npos) continue;
-    size_t value = h.find_first_not_of(' ', colon + 1);
-    r.headers.emplace_back(h.substr(0, colon), value == std::string::npos ? "" : h.substr(value));
-  }
-  TRY_OK(read_body(line, f, buffer, r));
-  return r;
+  wire::AnswerReader answer([&](Bytes& onto) { return line.more(f, onto); }, [&](const std::string& why) { return failed(f.url, why); }, limits::kBodyBytes,
+                            wire::AnswerReader::End::or_connection);
+  TRY(wire::AnswerHead head, answer.head());
+  TRY(Bytes body, answer.body(head, f.method));
+  return wire::Response{.status = head.status, .headers = std::move(head.headers), .body = std::move(body)};
 }
 
 Fetcher::Fetcher(size_t threads, int timeout_seconds) : timeout_seconds_(timeout_seconds) {

@@ -60,6 +60,28 @@ TEST(fetch, the_fragment_of_a_url_stays_here) {
   EXPECT_EQ(fetch_now({"GET", peer.url("#b"), {}, "", true}, 5)->body, "GET /  ");
 }
 
+TEST(fetch, a_certificate_may_name_an_address) {
+  std::string folder = testing::TempDir() + "/pawl-fetch-tls-" + std::to_string(getpid());
+  std::string made = "mkdir -p " + folder + " && openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=nobody -addext subjectAltName=IP:127.0.0.1 -keyout " + folder +
+                     "/key.pem -out " + folder + "/certificate.pem 2> /dev/null";
+  ASSERT_EQ(std::system(made.c_str()), 0);
+  HttpOptions options;
+  options.address = *parse_address("127.0.0.1:0");
+  options.tls = {folder + "/certificate.pem", folder + "/key.pem"};
+  auto http = *HttpServer::start(options, [](wire::Request, wire::Respond respond) { respond(wire::text_response(200, "safe")); });
+  std::string port = http->address().text().substr(10);
+  ::setenv("SSL_CERT_FILE", (folder + "/certificate.pem").c_str(), 1);
+  auto by_address = fetch_now({"GET", "https://127.0.0.1:" + port + "/", {}, "", true}, 5);
+  auto by_other_name = fetch_now({"GET", "https://localhost:" + port + "/", {}, "", true}, 5);
+  ::unsetenv("SSL_CERT_FILE");
+  auto unknown = fetch_now({"GET", "https://127.0.0.1:" + port + "/", {}, "", true}, 5);
+  std::system(("rm -r " + folder).c_str());
+  ASSERT_TRUE(by_address) << by_address.error().message;
+  EXPECT_EQ(by_address->body, "safe");
+  EXPECT_FALSE(by_other_name);
+  EXPECT_FALSE(unknown);
+}
+
 TEST(fetch, bad_urls_and_headers_are_refused) {
   for (std::string url : {"", "ftp://x/", "http://", "http://u:p@127.0.0.1/", "http://127.0.0.1/ x", "http://127.0.0.1/\r\nX: y"})
     EXPECT_FALSE(fetch_now({"GET", url, {}, "", true}, 1)) << url;

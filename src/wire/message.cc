@@ -191,6 +191,15 @@ std::string percent_decode(std::string_view text, bool plus_is_space) {
   return out;
 }
 
+HostPort host_and_port(std::string_view authority, std::string_view usual_port) {
+  size_t colon = authority.rfind(':');
+  // Those within brackets are the address's own.
+  if (colon != std::string_view::npos && authority.find(']', colon) != std::string_view::npos) colon = std::string_view::npos;
+  HostPort out{std::string(authority.substr(0, colon)), std::string(colon == std::string_view::npos ? usual_port : authority.substr(colon + 1))};
+  if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
+  return out;
+}
+
 std::string percent_encode(std::string_view text) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   static constexpr std::string_view kPlain = "-._~";

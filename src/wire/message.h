@@ -89,4 +89,10 @@ int status_of(Code code);  // the usual status of an error code; faces may diffe
 std::string percent_decode(std::string_view text, bool plus_is_space);
 std::string percent_encode(std::string_view text);
 
+// Of "host:port", "host" or "[::1]:port"; no brackets are left.
+struct HostPort {
+  std::string host, port;
+};
+HostPort host_and_port(std::string_view authority, std::string_view usual_port);
+
 }  // namespace pawl::wire

@@ -10,6 +10,7 @@
 #include "server/jwt.h"
 #include "server/websocket.h"
 #include "storage/segment.h"
+#include "wire/answer.h"
 
 namespace pawl::fuzz {
 
@@ -61,6 +62,28 @@ void websocket(BytesView bytes) {
   std::string whole = socket_transcript(bytes, ~size_t{0});
   CHECK(socket_transcript(bytes, 1) == whole);
   CHECK(socket_transcript(bytes, 5) == whole);
+}
+
+// What a server that says this and closes is understood to have said, read in pieces of this size.
+std::string answer_transcript(BytesView bytes, size_t piece) {
+  auto more = [&](Bytes& onto) -> Result<bool> {
+    BytesView part = bytes.substr(0, piece);
+    onto.append(part);
+    bytes.remove_prefix(part.size());
+    return !part.empty();
+  };
+  wire::AnswerReader in(more, [](std::string why) { return Error{Code::unavailable, "NO", std::move(why)}; }, 4096, wire::AnswerReader::End::or_connection);
+  auto head = in.head();
+  if (!head) return head.error().message;
+  std::string out = std::to_string(head->status);
+  for (const auto& [name, value] : head->headers) out += "\n" + name + "=" + value;
+  auto body = in.body(*head, "GET");
+  return out + (body ? "\n\n" + *body : body.error().message) + (head->closes ? "!" : "");
+}
+
+void answer(BytesView bytes) {
+  const std::string whole = answer_transcript(bytes, bytes.size() + 1);
+  for (size_t piece : {1u, 3u}) CHECK(answer_transcript(bytes, piece) == whole);
 }
 
 void token(BytesView bytes) {
@@ -157,6 +180,8 @@ std::vector<Target> wire_targets() {
                                                    "POST /c HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\n",
                                                    "GET /w HTTP/1.1\r\nHost: t\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"}; }},
       {"websocket", websocket, [] { return std::vector<std::string>{std::string("\x81\x85\0\0\0\0hello", 11), std::string("\x01\x82\x01\x02\x03\x04`d\x89\x80\0\0\0\0\x80\x81\0\0\0\0!", 21), std::string("\x88\x82\0\0\0\0\x03\xe8", 8), std::string("\x82\xfe\0\x03\0\0\0\0abc", 11)}; }},
+      {"answer", answer, [] { return std::vector<std::string>{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.0 404 No\r\nConnection: keep-alive, close\r\n\r\nuntil the end",
+                                                     "HTTP/1.1 201 C\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\nA \r\n0123456789\r\n0\r\nT: v\r\n\r\n"}; }},
       {"token", token, [] { return std::vector<std::string>{"eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJzdWIiOiJzIiwiZXhwIjo5OTk5OTk5OTk5LCJpYXQiOjF9.AAAA", base64url(R"({"alg":"RS256","kid":"k","typ":"JWT"})") + "." + base64url(R"({"sub":"s","iss":"i","aud":["a"],"exp":1e10,"iat":0,"nbf":1,"caas_org_id":"t","user_roles":["A"]})") + ".AA"}; }},
       {"frame", frame, frame_seeds},
       {"segment", segment, segment_seeds},
