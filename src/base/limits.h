@@ -51,6 +51,10 @@ inline constexpr int64_t kRequestSeconds = 30;
 inline constexpr int64_t kIdleSeconds = 120;
 // A peer that takes no byte of what is owed to it.
 inline constexpr int64_t kStalledSeconds = 30;
+// A stream that had nothing to say for so long says that it is there: whoever stands between would take it for dead, and
+// a reader that has gone without a word is found out. Twice missed and more, and our own readers ask again.
+inline constexpr int64_t kSignSeconds = 15;
+inline constexpr int64_t kSilenceSeconds = 60;
 // After a refusal we read on and throw away, so that the peer sees the answer and not a reset.
 inline constexpr int64_t kLingerSeconds = 2;
 inline constexpr size_t kLingerBytes = 64 * 1024 * 1024;

@@ -98,6 +98,7 @@ static Result<int> watch(const Args& args) {
   TRY(auto client, client_of(args));
   std::string after = args.has("after") ? "&after=" + percent_encode(args.get("after")) : "";
   TRY_OK(client->stream("/workflows/" + percent_encode(type) + "?stream=true" + after, [](std::string_view piece) {
+    if (piece == ":\n") return true;  // a sign of life
     fmt::print("{}", piece);
     return fflush(stdout) == 0;
   }));

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/limits.h"
 #include "wire/answer.h"
 
 namespace pawl::lifecycle {
@@ -14,10 +15,12 @@ namespace {
 constexpr size_t kAnswerBytes = size_t{1} << 30;
 constexpr size_t kIdleConnections = 64;
 
-// What `from` says; `options` may change between two reads.
-wire::AnswerReader reader(Connection& from, const call_options& options) {
-  auto more = [&](Bytes& onto) -> Result<bool> {
-    TRY_OK(from.more(onto, options));
+// What `from` says; `options` may change between two reads. With `silence`, what is waited for is a sign of life and not the end.
+wire::AnswerReader reader(Connection& from, const call_options& options, const std::chrono::seconds* silence = nullptr) {
+  auto more = [&from, &options, silence](Bytes& onto) -> Result<bool> {
+    call_options now = options;
+    if (silence && silence->count()) now.until = deadline::in(*silence);
+    TRY_OK(from.more(onto, now));
     return true;
   };
   return {more, [](std::string why) { return Error{Code::unavailable, "CONNECTION", "the server's answer is none: " + std::move(why)}; }, kAnswerBytes};
@@ -110,10 +113,11 @@ Result<void> HttpClient::stream(const HttpAsk& ask, std::stop_token stop, const 
   call_options options(stop, deadline::in(options_.timeout));
   TRY(auto connection, Connection::open(place_, options));
   TRY_OK(connection->write(head(ask) + ask.body, options));
-  wire::AnswerReader in = reader(*connection, options);
+  std::chrono::seconds silence{0};
+  wire::AnswerReader in = reader(*connection, options, &silence);
   TRY(wire::AnswerHead answer, in.head());
   if (answer.status == 200) {
-    options.until = {};
+    silence = std::chrono::seconds(limits::kSilenceSeconds);
     return in.pieces(answer, piece);
   }
   TRY(Bytes body, in.body(answer, ask.method));

@@ -41,7 +41,7 @@ class HttpClient {
 
   Result<HttpAnswer> send(const HttpAsk& ask, deadline until = {});
   // Reads a streamed body until `stop`, the end, or `piece` returns false. Its head is waited for as
-  // long as an answer, the pieces as long as it takes.
+  // long as an answer; after that a server that gives no sign of life for a minute is gone.
   Result<void> stream(const HttpAsk& ask, std::stop_token stop, const std::function<bool(std::string_view piece)>& piece);
 
  private:

@@ -335,6 +335,10 @@ void HttpConnection::sweep() {
     return;
   }
   if (out_bytes_ > 0 && now - sent_ms_ > times.stalled_ms) return die();
+  if (stream_ && !sign_of_life_.empty() && out_bytes_ == 0 && now - sent_ms_ >= times.sign_ms) {
+    put(sign_of_life_);
+    loop_.mark(*this);
+  }
   if (request_since_ms_ != 0 && held_.empty() && now - request_since_ms_ > times.request_ms) {
     return refuse({408, {Code::unavailable, "REQUEST_TIMEOUT", "the request did not arrive in time; send it faster"}});
   }

@@ -88,6 +88,7 @@ class HttpConnection final : public wire::Peer {
   size_t out_bytes_ = 0;
   // Shared with the writers of the stream, who may outlive the connection.
   std::shared_ptr<HttpStream> stream_;
+  Bytes sign_of_life_;  // what the stream says when it has nothing to say; empty: nothing
   bool stream_keeps_alive_ = false;
   bool owes_continue_ = false;
   bool peer_ended_ = false;   // no more bytes will come

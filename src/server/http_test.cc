@@ -55,6 +55,7 @@ class HttpTest : public ::testing::Test {
     }
     if (request.path == "/stream") {
       wire::Response response = wire::text_response(200, "");
+      if (request.query == "events") response.headers = {{"Content-Type", "text/event-stream"}};
       response.stream = [this](std::shared_ptr<wire::Stream> stream) {
         std::lock_guard lock(mutex_);
         stream->on_close([this] { ++closed_; });
@@ -62,13 +63,21 @@ class HttpTest : public ::testing::Test {
       };
       return respond(std::move(response));
     }
+    if (request.path == "/socket") {
+      wire::Response response;
+      response.socket = [this](std::shared_ptr<wire::Socket> socket) {
+        std::lock_guard lock(mutex_);
+        stream_ = std::move(socket);
+      };
+      return respond(std::move(response));
+    }
     respond(wire::text_response(200, request.method + " " + request.path + "?" + request.query + " " + request.body));
   }
-  std::shared_ptr<wire::Stream> stream() {
+  std::shared_ptr<wire::Stream> stream(bool forget = false) {
     for (int i = 0; i < 500; ++i) {
       {
         std::lock_guard lock(mutex_);
-        if (stream_) return stream_;
+        if (stream_) return forget ? std::exchange(stream_, nullptr) : stream_;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -215,6 +224,38 @@ TEST_F(HttpTest, a_stream_is_chunked_and_then_the_connection_goes_on) {
   EXPECT_EQ(client.answer().body, "onetwo");
   EXPECT_EQ(client.answer().body, "GET /after? ");
   EXPECT_TRUE(soon([&] { return closed_ == 1; }));
+}
+
+TEST_F(HttpTest, a_stream_of_events_gives_signs_of_life) {
+  HttpOptions options;
+  options.times.sign_ms = 500;
+  start(options);
+  Client events(port()), old(port()), plain(port()), socket(port());
+  plain.send("GET /stream HTTP/1.1\r\nHost: t\r\n\r\n");
+  ASSERT_TRUE(stream(true));
+  old.send("GET /stream?events HTTP/1.0\r\n\r\n");
+  ASSERT_TRUE(stream(true));
+  events.send("GET /stream?events HTTP/1.1\r\nHost: t\r\n\r\n");
+  auto out = stream();
+  ASSERT_TRUE(out);
+  ASSERT_TRUE(events.fill(1));
+  events.take(events.buffer.find("\r\n\r\n") + 4);
+  EXPECT_EQ(events.chunk(), ":\n");
+  EXPECT_EQ(events.chunk(), ":\n");
+  out->write("data: x\n\n");
+  std::string next = events.chunk();
+  while (next == ":\n") next = events.chunk();
+  EXPECT_EQ(next, "data: x\n\n");
+  EXPECT_EQ(events.chunk(), ":\n");
+  EXPECT_EQ(socket.ask("GET /socket HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").status, 101);
+  ASSERT_TRUE(socket.fill(4));
+  EXPECT_EQ(socket.take(4), std::string("\x89\0\x89\0", 4));  // two pings
+  while (old.receive(0)) {
+  }
+  EXPECT_NE(old.buffer.find("\r\n\r\n:\n:\n"), std::string::npos);
+  while (plain.receive(0)) {
+  }
+  EXPECT_TRUE(plain.buffer.ends_with("\r\n\r\n")) << "what is no stream of events is left alone";
 }
 
 TEST_F(HttpTest, a_stream_to_an_old_client_ends_with_the_connection) {

@@ -4,6 +4,8 @@
 
 namespace pawl::server {
 
+static constexpr std::string_view kEventComment = ":\n";
+
 void HttpConnection::start_stream(Slot& slot, bool keep) {
   auto kind = slot.http10 ? HttpStream::Kind::plain : HttpStream::Kind::chunked;
   keep = keep && !slot.http10;
@@ -13,6 +15,13 @@ void HttpConnection::start_stream(Slot& slot, bool keep) {
   mode_ = Mode::streaming;
   stream_keeps_alive_ = keep;
   stream_ = std::make_shared<HttpStream>(kind, Ticket{fd_, id_, first_request_ - 1}, loop_.mailbox());
+  sign_of_life_.clear();
+  // A comment: readers of events pass over it.
+  const std::string* type = wire::find_header(slot.response.headers, "Content-Type");
+  if (type && type->starts_with("text/event-stream")) {
+    if (slot.http10) sign_of_life_ = kEventComment;
+    else append_chunk(sign_of_life_, kEventComment);
+  }
   if (!slot.response.body.empty()) stream_->write(slot.response.body);
   slot.response.stream(stream_);
   // What was written at once leaves with the head.
@@ -39,6 +48,8 @@ void HttpConnection::start_websocket(Slot& slot) {
   put_owned(std::move(head));
   mode_ = Mode::websocket;
   stream_ = std::make_shared<HttpStream>(HttpStream::Kind::websocket, Ticket{fd_, id_, first_request_ - 1}, loop_.mailbox());
+  sign_of_life_.clear();
+  append_frame(sign_of_life_, Opcode::ping, {});
   socket(stream_);
   pump_stream();
   if (loop_.stopping()) close_websocket(kGoingAway, "the server stops");
