@@ -22,8 +22,9 @@ constexpr char kApplied[] = "a";
 
 // A file is synced and named in the manifest: a small one costs more than the memtable.
 constexpr size_t kWorthAFile = 1u << 20;
-// Loaded files that may lie side by side before they are merged; at 20 RocksDB would begin to hold writers back.
-constexpr size_t kLoadedFiles = 16;
+// So many files that were flushed from memory, or loaded, lie side by side before they are merged; at 20 RocksDB would
+// begin to hold writers back.
+constexpr int kFlushedFiles = 4, kLoadedFiles = 16;
 constexpr char kRow = 'r';
 constexpr char kAfterRows[] = "s";
 
@@ -75,6 +76,7 @@ rocksdb::Options tuned(const RocksOptions& options) {
   db.enable_thread_tracking = false;
   db.compression = compression();
   db.level_compaction_dynamic_level_bytes = true;
+  db.level0_file_num_compaction_trigger = kFlushedFiles;
   db.bytes_per_sync = 1 << 20;
   db.max_open_files = 512;
   db.keep_log_file_num = 2;
@@ -193,7 +195,7 @@ class RocksRows final : public Rows {
       return fail(Code::internal, "APPLIED_BACKWARDS",
                   fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
     }
-    rest_from_loading();
+    if (std::exchange(loading_, false)) merge_from(kFlushedFiles);
     rocksdb::WriteBatch changes(batch.bytes() + 16 * batch.count() + 64);
     const char prefix[] = {kRow};
     batch.each(
@@ -218,8 +220,7 @@ class RocksRows final : public Rows {
   Result<void> load(const RowBatch& batch, Seq applied) override {
     if (batch.bytes() < kWorthAFile || applied <= applied_.load() || !ingest(batch, applied)) return apply(batch, applied);
     applied_ = applied;
-    if (++loaded_ == 1) compact_by_itself(false);
-    if (loaded_ == kLoadedFiles) rest_from_loading();
+    if (!std::exchange(loading_, true)) merge_from(kLoadedFiles);
     return {};
   }
 
@@ -295,17 +296,14 @@ class RocksRows final : public Rows {
     return status.ok();
   }
 
-  // Merging four files after each fourth cost a fifth of a replay. Merging that is not put off only costs time, so
-  // nobody asks whether it was.
-  void compact_by_itself(bool on) { (void)database_->db->SetOptions({{"disable_auto_compactions", on ? "false" : "true"}}).ok(); }
-  void rest_from_loading() {
-    if (std::exchange(loaded_, 0)) compact_by_itself(true);
-  }
+  // Merging loaded files four by four cost a fifth of a replay. That it could not be put off only costs time, so nobody
+  // asks.
+  void merge_from(int files) { (void)database_->db->SetOptions({{"level0_file_num_compaction_trigger", std::to_string(files)}}).ok(); }
 
   RocksOptions options_;
   std::shared_ptr<Database> database_;
   std::atomic<Seq> applied_;
-  size_t loaded_ = 0;  // files that nothing was merged with yet
+  bool loading_ = false;
 };
 
 }  // namespace
