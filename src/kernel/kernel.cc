@@ -247,6 +247,7 @@ void Kernel::join(Input input, Reply reply) {
 
 void Kernel::forget(OpenTurn& t, const Strand& strand) {
   by_token_.erase(t.turn.token_for(strand.number));
+  t.turn.leave(strand.number);
   for (const std::string& id : strand.asked) {
     asked_.erase(id);
     group_.moved.push_back({std::make_shared<const Effect>(Effect{.id = id, .to = To::member, .program = std::string(t.program->name())}), false});

@@ -106,7 +106,7 @@ class Writes(Talk):
 
     def learn_created(self, model, id, tx, data, plan):
         entity = Entity(id, model, None)
-        entity.versions.append(Version(data, plan[0], 'loopback', tx, plan[1]))
+        self.add_version(entity, Version(data, plan[0], 'loopback', tx, plan[1]))
         self.world.entities[id] = entity
         entity.created = self.read_back(entity)['meta']['creationDate']
 
@@ -188,7 +188,7 @@ class Writes(Talk):
         return codes, plan
 
     def update(self, model, patch=False):
-        entity = self.some_entity(model)
+        entity = self.some_entity(model, written=False)
         if not entity:
             return
         transition, if_match, sent = self.some_transition(entity), self.some_if_match(entity), self.document(model)
@@ -204,7 +204,7 @@ class Writes(Talk):
         self.learn_updated(entity, data, transition, reply['transactionId'], plan)
 
     def learn_updated(self, entity, data, transition, tx, plan):
-        entity.versions.append(Version(data, plan[0], transition or 'loopback', tx, plan[1]))
+        self.add_version(entity, Version(data, plan[0], transition or 'loopback', tx, plan[1]))
         entity.model.node = plan[2]
         self.read_back(entity)
 
@@ -213,7 +213,7 @@ class Writes(Talk):
 
     def update_many(self, model):
         """One chunk: a stale ifMatch fails its item only, anything else the whole of it."""
-        mine = self.world.alive(model)
+        mine = [e for e in self.world.alive(model) if self.may_write(e)]
         items, plans, codes, before, pending = [], [], set(), model.node, {}
         for entity in self.dice.r.sample(mine, min(len(mine), self.dice.r.randrange(1, 4))):
             data, transition, if_match = self.document(model), self.some_transition(entity), self.some_if_match(entity)
@@ -241,7 +241,7 @@ class Writes(Talk):
         model.node = after
 
     def delete(self, model):
-        entity = self.some_entity(model)
+        entity = self.some_entity(model, written=False)
         if not entity:
             return
         reply = self.answer(*self.call('DELETE', f'/entity/{entity.id}'), set() if entity.alive else {'ENTITY_NOT_FOUND'})
@@ -252,7 +252,7 @@ class Writes(Talk):
     def learn_deleted(self, entity):
         changes = self.ok('GET', f'/entity/{entity.id}/changes')
         self.same('the last change', changes[0]['changeType'], 'DELETED')
-        entity.versions.append(Version(None, None, None, None, when=changes[0]['timeOfChange'], deleted=True))
+        self.add_version(entity, Version(None, None, None, None, when=changes[0]['timeOfChange'], deleted=True))
         self.answer(*self.call('GET', f'/entity/{entity.id}'), {'ENTITY_NOT_FOUND'})
 
     def delete_some(self, model):

@@ -57,6 +57,7 @@ std::string model_digits(std::string_view model, int32_t version);
 
 Key entity_key(std::string_view tenant, std::string_view id);
 Key entity_prefix(std::string_view tenant, std::string_view model, int32_t version);
+Key entities_prefix(std::string_view tenant);
 Key model_key(std::string_view tenant, std::string_view name, int32_t version);
 Key models_prefix(std::string_view tenant);
 Key flows_key(std::string_view tenant, std::string_view name, int32_t version);

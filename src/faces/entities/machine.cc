@@ -39,7 +39,9 @@ Result<Bytes> Machine::drive() {
       return give_up(std::move(step.error()));
     }
     if (*step == Step::wait) return Bytes();
-    if (*step == Step::done) return answer();
+    if (*step != Step::done) continue;
+    stamp();
+    return answer();
   }
 }
 
@@ -342,14 +344,16 @@ Result<void> Machine::save() {
   // Criteria see the transition that was named, or none; that there was none is recorded with the save.
   if (p_.entity.transition.empty()) p_.entity.transition = kLoopback;
   TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.held, Held::all), std::exchange(p_.was, Was::unknown)));
-  Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
-  turn_.note(encode(trail));
-  p_.events.clear();
+  turn_.note(encode(trail_of(job_, turn_.now(), std::exchange(p_.events, {}))));
   p_.timings.clear();
   p_.timed = false;
   p_.change = ChangeKind::updated;
   if (!job_.model->unique_keys.empty()) p_.old_data = p_.entity.data;
   return {};
+}
+
+void Machine::stamp() {
+  if (!job_.joined && !job_.request.empty()) stamp_together(turn_, job_.tenant, job_.tx);
 }
 
 bool Machine::untimed() const {

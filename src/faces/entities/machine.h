@@ -81,6 +81,7 @@ class Machine {
   Error member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, Call::Kind kind, bool outside = false) const;
 
   Result<void> save();  // the entity with its trail so far
+  void stamp();         // before the commit of a turn that has asked somebody
   Result<void> load_workflow();
   const Workflow& flow() const { return *p_.flow; }
   // Whether a member must still say when the state's transitions are due.

@@ -129,6 +129,23 @@ Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& mod
   return {};
 }
 
+void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx) {
+  turn.each_own(entities_prefix(tenant), [&](BytesView key, const Cell& cell) {
+    EntityView e;
+    if (!view_entity(cell.value(), e) || e.tx != tx || e.updated == turn.now()) return;
+    Entity stamped = copy_of(e);
+    stamped.updated = turn.now();
+    turn.write(key, encode(stamped));
+  });
+  turn.amend_notes([&](Bytes& note) {
+    if (note.empty() || note[0] != kTrailNote) return;
+    auto trail = decode_trail(note);
+    if (!trail || trail->now == turn.now()) return;
+    trail->now = turn.now();
+    note = encode(*trail);
+  });
+}
+
 Bytes encode_indexed(const Model& model, std::string_view data) {
   Bytes out;
   Writer w(out);

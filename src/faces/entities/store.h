@@ -37,6 +37,10 @@ Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& mode
 Result<void> claim_free(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data);
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity, std::string_view tx);
 
+// Gives all that this transaction has saved and noted the time of this input, at the end of one that has waited:
+// what it did first has not been there before the rest.
+void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx);
+
 // When a scheduled transition fires, as a member said.
 struct Timing {
   std::string transition;
