@@ -72,8 +72,7 @@ std::map<Key, Cell> Turn::own(BytesView prefix, BytesView from) const {
 }
 
 void Turn::each_own(BytesView prefix, const std::function<void(BytesView, const Cell&)>& visit) const {
-  for (const auto& [key, cell] : own(prefix, {}))
-    if (cell.exists()) visit(key, cell);
+  for (const auto& [key, cell] : own(prefix, {})) visit(key, cell);
 }
 
 Result<void> Turn::glance(BytesView prefix, const Visit& visit, BytesView from) {

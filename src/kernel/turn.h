@@ -94,7 +94,7 @@ class Turn {
   Result<void> scan(BytesView prefix, const Visit& visit, BytesView from = {});
   // The same, but the turn does not stand on what it saw: others may change it before the commit.
   Result<void> glance(BytesView prefix, const Visit& visit, BytesView from = {});
-  // What this turn itself has written under `prefix` and not erased, in key order.
+  // What this turn itself has written under `prefix`, in key order; what it has erased does not exist.
   void each_own(BytesView prefix, const std::function<void(BytesView key, const Cell&)>& visit) const;
 
   void write(BytesView key, Bytes value, Decoded decoded = {});

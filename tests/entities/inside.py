@@ -61,7 +61,7 @@ class Inside(Writes, Reads):
             model.known = model.node
         self.token, tx, end = holder.begin()
         self.trail.append(f'transaction {tx} begins')
-        self.touched = set()
+        self.touched, self.declared = set(), set()
         try:
             for _ in range(self.dice.r.randrange(1, 12)):
                 if self.dice.chance(0.2):
@@ -75,7 +75,10 @@ class Inside(Writes, Reads):
             status, reply = end(commits)
             holder.member.stop()
         self.trail.append(f'transaction {tx} ends: {status}')
-        self.same('the end of the transaction', (status, reply), (200, reply) if commits else (400, reply))
+        # A model that it has grown, and that others changed after it had read it, is the one thing beside entities that it may conflict by.
+        may_lose = commits and any(m.node.facts() != m.known.facts() for m in self.world.models.values() if m.name in self.declared)
+        self.same('the end of the transaction', (status in ((200, 409) if may_lose else (200,) if commits else (400,)), status, reply), (True, status, reply))
+        commits = status == 200
         for model in self.world.models.values():
             model.known = None
         if commits:
@@ -86,9 +89,15 @@ class Inside(Writes, Reads):
             self.read_stats(model)
 
     def beside(self, before):
-        """The same server, as those see it who are not inside."""
+        """The same server, as those see it who are not inside. Indexes may be declared; what the transaction saves will be in them."""
         token, world, touched, self.token, self.world, self.touched = self.token, self.world, self.touched, None, before, None
-        getattr(self, self.dice.pick(OUTSIDE))(self.dice.pick(list(before.models.values())))
+        model = self.dice.pick(list(before.models.values()))
+        if self.dice.chance(0.3):
+            self.set_indexes(model)
+            world.models[model.name].indexes = model.indexes
+            self.declared.add(model.name)
+        else:
+            getattr(self, self.dice.pick(OUTSIDE))(model)
         self.token, self.world, self.touched = token, world, touched
 
     def learn_times(self, touched):

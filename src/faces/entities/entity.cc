@@ -197,5 +197,8 @@ static bool is_of(BytesView key, char part) {
 }
 bool is_entity_key(BytesView key) { return is_of(key, 'e'); }
 bool is_model_key(BytesView key) { return is_of(key, 'm'); }
+bool is_flows_key(BytesView key) { return is_of(key, 'w'); }
+
+std::string_view id_at_end(BytesView key) { return key.size() < 36 ? key : key.substr(key.size() - 36); }
 
 }  // namespace pawl::entities

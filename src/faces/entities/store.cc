@@ -146,6 +146,14 @@ void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx) {
   });
 }
 
+void index_again(Turn& turn, std::string_view tenant, const Model& model) {
+  turn.each_own(entity_prefix(tenant, model.name, model.version), [&](BytesView key, const Cell& cell) {
+    EntityView e;
+    if (!cell.exists()) turn.erase(indexed_key(tenant, id_at_end(key)));
+    else if (view_entity(cell.value(), e) && e.model == model.name && e.version == model.version) turn.write(indexed_key(tenant, e.id), encode_indexed(model, e.data));
+  });
+}
+
 Bytes encode_indexed(const Model& model, std::string_view data) {
   Bytes out;
   Writer w(out);

@@ -63,6 +63,8 @@ inline constexpr Time kTimerGrace = 100 * kMillisecond;
 std::string timer_id(const Due& due, std::string_view tx);
 Result<Due> parse_timer_id(std::string_view id);
 
+// The index cells of all that this turn has written of the model, by the indexes that it has now.
+void index_again(Turn& turn, std::string_view tenant, const Model& model);
 // The index cell of a document: path and values, for the view to make rows of.
 Bytes encode_indexed(const Model& model, std::string_view data);
 struct Indexed {
