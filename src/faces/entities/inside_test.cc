@@ -186,6 +186,38 @@ TEST(transaction, the_items_of_a_collection_are_there_together) {
   EXPECT_EQ(s.door.verify(), "");
 }
 
+TEST(inside, a_collection_is_written_as_a_whole) {
+  Inside s;
+  std::string many, mixed, updates;
+  for (size_t i = 0; i < kWindow; ++i) {
+    many += "{},";
+    mixed += R"({"model":{"name":"m","version":1},"payload":"{}"},)";
+  }
+  for (int i = 0; i < 101; ++i) updates += R"({"id":")" + s.other + R"(","payload":"{\"n\":1}"},)";
+  struct Door {
+    std::string method, path, good, bad;
+  };
+  for (const Door& door : {Door{"POST", "/entity/JSON/m/1", "[" + many + "{}]", "[" + many + R"({"zz":1}])"},
+                           Door{"POST", "/entity/JSON", "[" + mixed + R"({"model":{"name":"m","version":1},"payload":"{}"}])", "[" + mixed + R"({"model":{"name":"no","version":1},"payload":"{}"}])"},
+                           Door{"PUT", "/entity/JSON", "[" + updates.substr(0, updates.size() - 1) + "]", "[" + updates + R"({"id":")" + s.id + R"(","payload":"{\"zz\":1}"}])"}}) {
+    int64_t before = s.count(s.token);
+    Heard refused = s.say(door.method, door.path, door.bad, s.token);
+    EXPECT_GE(refused.status, 400) << refused.text;
+    EXPECT_EQ(s.count(s.token), before);
+    Heard windowed = s.say(door.method, door.path + "?transactionWindow=10", door.good, s.token);
+    EXPECT_EQ(windowed.status, 400) << windowed.text;
+    EXPECT_EQ(windowed.code(), "BAD_REQUEST");
+    Heard whole = s.say(door.method, door.path, door.good, s.token);
+    EXPECT_EQ(whole.status, 200) << whole.text;
+    EXPECT_EQ(whole.body.array().size(), 1u);
+  }
+  EXPECT_EQ(s.count(s.token), 2 + 2 * 101);
+  EXPECT_EQ(kinds(s.ask("/entity/" + s.other + "/changes?" + kLater)), "CREATED ");
+  s.answer();
+  EXPECT_EQ(s.waiting->status, 200) << s.waiting->text;
+  EXPECT_EQ(s.count({}), 2 + 2 * 101);
+}
+
 TEST(inside, a_token_that_is_over_is_a_conflict_whatever_is_asked) {
   Inside s;
   s.answer();

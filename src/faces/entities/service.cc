@@ -30,6 +30,10 @@ static std::unexpected<Error> over() {
   return fail(std::move(error));
 }
 
+Error window_inside() {
+  return {Code::invalid, "BAD_REQUEST", "transactionWindow has no meaning for a request that joins an open transaction: leave it out; the collection is written as a whole"};
+}
+
 Result<void> Service::may_join(const Who& who) const {
   if (who.token.empty() || members_.find_token(who.token, who.caller.tenant)) return {};
   return over();
@@ -88,7 +92,8 @@ struct Service::Chunks {
 };
 
 void Service::write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options, Done done) {
-  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), options.window, 0, 0, options.lenient, options.warnings, "[", std::move(done)});
+  size_t window = who.token.empty() ? options.window : std::max<size_t>(1, items.size());
+  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, options.lenient, options.warnings, "[", std::move(done)});
   next_chunk(std::move(chunks));
 }
 

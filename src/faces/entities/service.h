@@ -26,6 +26,9 @@ struct Who {
   bool reads_inside(const std::optional<Time>& at) const { return !token.empty() && !at; }
 };
 
+// For requests that name a window although they join a transaction, which ends by no chunk of theirs.
+Error window_inside();
+
 struct When {
   std::optional<Time> time{};
   std::string tx{};
@@ -43,7 +46,8 @@ class Service {
   using Done = std::move_only_function<void(Result<Bytes>)>;
   void write(const Who& who, Command command, Done done);
   // Items in chunks, one transaction each; the answer is the array of their answers. An error in the
-  // first chunk is the answer; in a later one it is the last element.
+  // first chunk is the answer; in a later one it is the last element. Inside a transaction they are one
+  // chunk, which stands or falls as a whole.
   struct ChunkOptions {
     size_t window = kWindow;
     bool lenient = false;   // as in Command
