@@ -241,6 +241,10 @@ class Writes(Talk):
         self.same('the stale', [(f['entityId'], f['error']['code'], f['error']['itemIndex']) for f in reply[0].get('failed') or []],
                   [(item['id'], 'ENTITY_MODIFIED', Num(i)) for i, (item, plan) in enumerate(zip(items, plans)) if plan is None])
         self.same('the written', reply[0]['entityIds'], [p[0].id for p in plans if p])
+        for item in (i for i, plan in zip(items, plans) if plan is None):
+            trail = self.ok('GET', f"/audit/entity/{item['id']}?eventType=StateMachine&transactionId={reply[0]['transactionId']}&limit=2")['items']
+            self.same('the trail of one that came too late', [(e['eventType'], (e['data'] or {}).get('expectedTxId')) for e in trail],
+                      [('TRANSITION_ABORTED', item['ifMatch']), ('STATE_MACHINE_START', None)])
         for plan in plans:
             if plan:
                 self.learn_updated(*plan[:3], reply[0]['transactionId'], plan[3])

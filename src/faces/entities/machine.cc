@@ -188,19 +188,24 @@ Result<Machine::Step> Machine::stale(const Item& item, const EntityView& stored)
   if (job_.command->lenient) {
     json::Value error = json::object({{"code", "ENTITY_MODIFIED"}, {"message", message}, {"itemIndex", static_cast<uint64_t>(job_.at)}});
     job_.failed.push_back(json::object({{"entityId", item.id}, {"error", std::move(error)}}));
+    note_aborted(item, stored);
     p_ = {};
     ++job_.at;
     return Step::go;
   }
   Error error{Code::precondition, "ENTITY_MODIFIED", std::move(message), json::print(json::object({{"entityId", item.id}}))};
   if (job_.joined || job_.command->items.size() != 1) return fail(std::move(error));
+  note_aborted(item, stored);
+  turn_.refuse(std::move(error));
+  return Step::done;
+}
+
+void Machine::note_aborted(const Item& item, const EntityView& stored) {
   std::string_view transition = item.transition.empty() ? kLoopback : std::string_view(item.transition);
   json::Value data = json::object({{"reason", "ENTITY_MODIFIED"}, {"transitionName", transition}, {"expectedTxId", item.if_match}, {"actualTxId", stored.tx}});
   Event started{EventKind::start, std::string(stored.state), {}, {}};
   Event aborted{EventKind::transition_aborted, std::string(stored.state), "the entity was modified by another transaction", json::print(data)};
   turn_.note(encode(Trail{job_.tenant, item.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, {std::move(started), std::move(aborted)}}));
-  turn_.refuse(std::move(error));
-  return Step::done;
 }
 
 Result<void> Machine::load_workflow() {

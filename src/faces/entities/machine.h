@@ -36,6 +36,7 @@ class Machine {
   Result<Step> begin_old(const Item& item);
   Result<Step> begin_due(const Item& item);
   Result<Step> stale(const Item& item, const EntityView& stored);
+  void note_aborted(const Item& item, const EntityView& stored);  // of a write that came too late
   void take_up(const EntityView& stored, bool with_data);
   Result<void> take_data(const json::Value& value, std::string data);
   Result<Step> enter_workflow(const Item& item);
