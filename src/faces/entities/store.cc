@@ -146,11 +146,16 @@ void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx) {
   });
 }
 
+void index_now(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity) {
+  if (model.indexes.empty()) turn.erase(indexed_key(tenant, entity.id));
+  else turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
+}
+
 void index_again(Turn& turn, std::string_view tenant, const Model& model) {
   turn.each_own(entity_prefix(tenant, model.name, model.version), [&](BytesView key, const Cell& cell) {
     EntityView e;
     if (!cell.exists()) turn.erase(indexed_key(tenant, id_at_end(key)));
-    else if (view_entity(cell.value(), e) && e.model == model.name && e.version == model.version) turn.write(indexed_key(tenant, e.id), encode_indexed(model, e.data));
+    else if (view_entity(cell.value(), e) && e.model == model.name && e.version == model.version) index_now(turn, tenant, model, e);
   });
 }
 

@@ -63,7 +63,9 @@ inline constexpr Time kTimerGrace = 100 * kMillisecond;
 std::string timer_id(const Due& due, std::string_view tx);
 Result<Due> parse_timer_id(std::string_view id);
 
-// The index cells of all that this turn has written of the model, by the indexes that it has now.
+// The index cell of an entity that is there, by the indexes that its model has now; and those of all that this turn has
+// written of the model.
+void index_now(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity);
 void index_again(Turn& turn, std::string_view tenant, const Model& model);
 // The index cell of a document: path and values, for the view to make rows of.
 Bytes encode_indexed(const Model& model, std::string_view data);
