@@ -182,6 +182,8 @@ void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr s
     return answer(std::move(reply), fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
                                          fmt::format("{} turns wait for receipts already; retry later", open_.size())));
   OpenPtr turn = fresh_turn(program, token_of(input.stamp));
+  (*turn)->turn.began_ = last_;
+  (*turn)->turn.began_at_ = input.stamp.now;
   (*turn)->settled = settled;
   if (settled) {
     Key key = effect_key(settled->id);
@@ -365,8 +367,9 @@ Result<void> Kernel::check_reads(OpenTurn& t) {
   for (size_t i = 0; i < t.turn.reads_.size(); ++i) {
     const Turn::Read read = t.turn.reads_[i];
     TRY(Cell now, cache_.current(read.key));
-    if (now.version == read.cell.version) continue;
-    if (t.turn.newest_.find(read.key) != Turn::kNone || !t.program->may_stand(t.turn, read.key, read.cell, now))
+    bool late = t.turn.is_news(read.cell) && t.program->as_of_beginning(read.key);
+    if (now.version == read.cell.version && !late) continue;
+    if (late || t.turn.newest_.find(read.key) != Turn::kNone || !t.program->may_stand(t.turn, read.key, read.cell, now))
       return fail(Error{Code::conflict, "CONFLICT", "another request changed what this one read: read again and retry", {}, true});
     t.behind.push_back({read.key, read.cell.version});
   }

@@ -185,6 +185,23 @@ TEST(kernel, first_committer_wins) {
   EXPECT_EQ(s.value("a"), "3");
 }
 
+TEST(kernel, what_was_written_since_a_turn_began_is_a_conflict_where_the_program_says_so) {
+  for (const std::string& name : {std::string("snap"), std::string("other")}) {
+    Stage s;
+    std::optional<Result<Answer>> heard;
+    s.submit(s.input("ask", "q1"), &heard);
+    s.flush();
+    EXPECT_EQ(s.say(s.input("add", "3", name))->body, "3");
+    Input join = s.input("get", "", name);
+    join.joins = std::stoull(s.sent[0].body);
+    EXPECT_EQ(s.say(std::move(join))->body, "3");
+    (void)s.say(s.receipt("q1", "ok")).has_value();
+    ASSERT_TRUE(heard);
+    EXPECT_EQ(heard->has_value(), name == "other");
+    EXPECT_EQ(s.rerun().difference, "");
+  }
+}
+
 TEST(kernel, a_turn_may_stand_on_what_it_read_and_is_run_again_with_that) {
   Stage s;
   // One that was not there when it was read, then one that was.

@@ -58,6 +58,9 @@ class Program {
   // what it read all the same: the frame says so, and `pawl verify` runs it with that. It may add what `now`
   // asks of its writes. Not asked for a cell that the turn has written.
   virtual bool may_stand(Turn& turn, BytesView key, const Cell& read, const Cell& now) const { return (void)turn, (void)key, (void)read, (void)now, false; }
+  // True for cells that a turn which waits has as they were when it began: what others have written since is a conflict
+  // although it was read only then.
+  virtual bool as_of_beginning(BytesView key) const { return (void)key, false; }
   // True for cells whose old versions must be quick to read: each gets a row a version.
   virtual bool keeps_history(BytesView key) const { return (void)key, false; }
 };

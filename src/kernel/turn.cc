@@ -55,9 +55,13 @@ Result<Cell> Turn::read(BytesView key) {
 
 Result<void> Turn::scan(BytesView prefix, const Visit& visit, BytesView from) {
   return glance(prefix, [&](BytesView key, const Cell& cell) {
-    if (cell.version != kOwn && read_at_.find(key) == kNone) remember(key, cell);
+    stand_on(key, cell);
     return visit(key, cell);
   }, from);
+}
+
+void Turn::stand_on(BytesView key, const Cell& cell) {
+  if (cell.version != kOwn && read_at_.find(key) == kNone) remember(key, cell);
 }
 
 std::map<Key, Cell> Turn::own(BytesView prefix, BytesView from) const {

@@ -92,8 +92,10 @@ class Turn {
   // returns false, from the first key not before `from`. Costs a scan: for operators' verbs, not for steps.
   using Visit = std::function<bool(BytesView key, const Cell&)>;
   Result<void> scan(BytesView prefix, const Visit& visit, BytesView from = {});
-  // The same, but the turn does not stand on what it saw: others may change it before the commit.
+  // The same, but the turn does not stand on what it saw: others may change it before the commit. What it is to
+  // stand on all the same it says.
   Result<void> glance(BytesView prefix, const Visit& visit, BytesView from = {});
+  void stand_on(BytesView key, const Cell& cell);
   // What this turn itself has written under `prefix`, in key order; what it has erased does not exist.
   void each_own(BytesView prefix, const std::function<void(BytesView key, const Cell&)>& visit) const;
 
@@ -130,6 +132,9 @@ class Turn {
   // The caller's answer is not this turn's: it waits for the turn that settles `effect_id`.
   void answer_later(std::string effect_id) { answer_with_ = std::move(effect_id); }
 
+  // Whether others have written the cell since this turn began, which was at that time.
+  bool is_news(const Cell& cell) const { return cell.version != kOwn && cell.version > began_; }
+  Time began_at() const { return began_at_; }
   // Time and dice of the input that is running now; dice advance with every draw.
   Time now() const { return stamp_.now; }
   Dice& dice() { return *dice_; }
@@ -179,6 +184,8 @@ class Turn {
 
   const CellReader& cells_;
   uint64_t token_ = 0;
+  Seq began_ = 0;  // the last frame before this turn
+  Time began_at_ = 0;
   uint32_t strand_ = 0;
   std::vector<uint32_t> parents_;  // of strand 1, 2, ...
   Stamp stamp_{};

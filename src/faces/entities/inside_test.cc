@@ -218,6 +218,37 @@ TEST(inside, a_collection_is_written_as_a_whole) {
   EXPECT_EQ(s.count({}), 2 + 2 * 101);
 }
 
+TEST(transaction, what_others_committed_since_it_began_is_a_conflict_when_it_is_read_or_written) {
+  enum Does { updates, gets, lists, lists_others, removes_all };
+  for (Does does : {updates, gets, lists, lists_others, removes_all}) {
+    Inside s;
+    std::string last = s.say("GET", "/entity/m/1").body.array().back().find("meta")->string_or("id") == s.other ? s.other : s.id;
+    ASSERT_EQ(last, s.other);  // ids are in the order of their making
+    EXPECT_EQ(s.say("PUT", "/entity/JSON/" + s.other, R"({"k":"rival"})").status, 200);
+    switch (does) {
+      case updates: EXPECT_EQ(s.say("PUT", "/entity/JSON/" + s.other, R"({"k":"late"})", s.token).status, 200); break;
+      case gets: EXPECT_EQ(s.ask("/entity/" + s.other).status, 200); break;
+      case lists: EXPECT_EQ(s.ask("/entity/m/1").body.array().size(), 2u); break;
+      case lists_others: EXPECT_EQ(s.ask("/entity/m/1?pageSize=1").body.array().size(), 1u); break;
+      case removes_all: EXPECT_EQ(s.say("DELETE", "/entity/m/1", "", s.token).status, 200); break;
+    }
+    s.answer();
+    EXPECT_EQ(s.waiting->status, does == lists_others ? 200 : 409) << does << s.waiting->text;
+    EXPECT_EQ(s.data(s.other), R"({"k":"rival"})");
+  }
+}
+
+TEST(transaction, what_others_created_since_it_began_is_in_none_of_its_lists) {
+  Inside s;
+  std::string later = s.create(R"({"k":"later"})");
+  EXPECT_EQ(s.ask("/entity/m/1").body.array().size(), 2u);
+  EXPECT_EQ(s.say("POST", "/search/m/1", R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":"later"})", s.token).text, "[]");
+  EXPECT_EQ(s.say("DELETE", "/entity/m/1", R"({"type":"simple","jsonPath":"$.k","operatorType":"EQUALS","value":"other"})", s.token).status, 200);
+  s.answer();
+  EXPECT_EQ(s.waiting->status, 200) << s.waiting->text;
+  EXPECT_EQ(s.data(later), R"({"k":"later"})");
+}
+
 TEST(inside, a_token_that_is_over_is_a_conflict_whatever_is_asked) {
   Inside s;
   s.answer();

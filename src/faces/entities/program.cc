@@ -47,6 +47,8 @@ constexpr VerbRow kVerbs[] = {
 
 std::string_view Program::name() const { return kProgram; }
 bool Program::keeps_history(BytesView key) const { return is_entity_key(key); }
+bool Program::as_of_beginning(BytesView key) const { return is_entity_key(key); }
+
 bool Program::may_stand(Turn& turn, BytesView key, const Cell& read, const Cell& now) const {
   if (is_flows_key(key)) return true;
   if (!is_model_key(key)) return false;

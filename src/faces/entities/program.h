@@ -20,6 +20,7 @@ class Program final : public pawl::Program {
   bool keeps_history(BytesView key) const override;
   // Workflows are outside of transactions: one goes on by those that it began with. So are models that have only
   // grown; what is saved is found by the indexes that there are now.
+  bool as_of_beginning(BytesView key) const override;
   bool may_stand(Turn& turn, BytesView key, const Cell& read, const Cell& now) const override;
 
  private:

@@ -38,10 +38,9 @@ Result<Bytes> group_entities(Turn& turn, std::string_view tenant, const json::Va
 Result<Bytes> own_trail(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> own_moves(Turn& turn, std::string_view tenant, const json::Value& body);
 // The entities of a model as the transaction has them, those that the condition matches (null: all), by
-// id until `visit` returns false. `walk` says whether the transaction stands on all that it saw.
-using Walk = Result<void> (Turn::*)(BytesView prefix, const Turn::Visit& visit, BytesView from);
-using VisitCell = std::function<bool(const Cell& cell, const EntityView& entity)>;
-Result<void> each_entity(Turn& turn, Walk walk, std::string_view tenant, const json::Value& body, const condition::Condition* condition, const VisitCell& visit);
+// id until `visit` returns false. It stands on none of them by that.
+using VisitCell = std::function<bool(BytesView key, const Cell& cell, const EntityView& entity)>;
+Result<void> each_entity(Turn& turn, std::string_view tenant, const json::Value& body, const condition::Condition* condition, const VisitCell& visit);
 // That of a body; none when it has none.
 Result<std::optional<condition::Condition>> condition_in(const json::Value& body);
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);

@@ -64,7 +64,10 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
   TRY(auto condition, condition_in(body));
   if (condition) TRY_OK(may_choose(*condition));
   std::vector<Found> all;
-  TRY_OK(each_entity(turn, &Turn::scan, tenant, body, condition ? &*condition : nullptr, [&](const Cell& cell, const EntityView& e) { return all.push_back({cell, e}), true; }));
+  TRY_OK(each_entity(turn, tenant, body, condition ? &*condition : nullptr, [&](BytesView key, const Cell& cell, const EntityView& e) {
+    turn.stand_on(key, cell);
+    return all.push_back({cell, e}), true;
+  }));
   std::string tx = tx_of(turn, body);
   for (const Found& found : all) TRY_OK(remove_entity(turn, tenant, *model, found.view, tx));
   const json::Value* verbose = body.find("verbose");

@@ -56,15 +56,16 @@ Result<std::optional<condition::Condition>> condition_in(const json::Value& body
   return std::optional(std::move(compiled));
 }
 
-Result<void> each_entity(Turn& turn, Walk walk, std::string_view tenant, const json::Value& body, const condition::Condition* condition, const VisitCell& visit) {
+Result<void> each_entity(Turn& turn, std::string_view tenant, const json::Value& body, const condition::Condition* condition, const VisitCell& visit) {
   std::string_view name = model_name(body);
   int32_t version = model_version(body);
-  return (turn.*walk)(entity_prefix(tenant, name, version), [&](BytesView, const Cell& cell) {
+  return turn.glance(entity_prefix(tenant, name, version), [&](BytesView key, const Cell& cell) {
     EntityView e;
     if (!view_entity(cell.value(), e) || e.model != name || e.version != version) return true;
+    if (turn.is_news(cell) && e.created > turn.began_at()) return true;  // it was not there when the transaction began
     if (condition && !condition->matches({e.data, e.state, e.created, e.transition})) return true;
-    return visit(cell, e);
-  }, {});
+    return visit(key, cell, e);
+  });
 }
 
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body) {
@@ -81,7 +82,7 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
   int64_t skip = number("skip", 0), limit = number("limit", 1000);
   std::vector<Entity> found;
   size_t enough = sort.empty() ? static_cast<size_t>(skip + limit) : ~size_t{0};
-  TRY_OK(each_entity(turn, &Turn::glance, tenant, body, condition ? &*condition : nullptr, [&](const Cell&, const EntityView& e) {
+  TRY_OK(each_entity(turn, tenant, body, condition ? &*condition : nullptr, [&](BytesView, const Cell&, const EntityView& e) {
     found.push_back(copy_of(e));
     return found.size() < enough;
   }));
@@ -102,7 +103,7 @@ Result<Bytes> group_entities(Turn& turn, std::string_view tenant, const json::Va
   TRY(Grouping grouping, parse_grouping(query ? *query : json::Value()));
   TRY(auto condition, condition_in(*query));
   Groups groups(grouping);
-  TRY_OK(each_entity(turn, &Turn::glance, tenant, body, condition ? &*condition : nullptr, [&](const Cell&, const EntityView& e) { return groups.take(e); }));
+  TRY_OK(each_entity(turn, tenant, body, condition ? &*condition : nullptr, [&](BytesView, const Cell&, const EntityView& e) { return groups.take(e); }));
   return groups.answer();
 }
 
