@@ -10,19 +10,18 @@ import argparse, os, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, 'entities')]
-import live
-from reads import Reads
+import live, run_members
+from inside import Inside
 from talk import Differs
-from writes import Writes
 
 # How often each is done, in proportion.
 STEPS = {
     'create': 20, 'create_xml': 3, 'create_many': 4, 'create_mixed': 2, 'update': 25, 'patch': 8, 'update_many': 4, 'delete': 3, 'delete_some': 2,
     'change_level': 1, 'import_workflows': 2, 'set_indexes': 2, 'set_unique_keys': 1, 'lock_again': 1, 'validate': 3,
-    'read_history': 8, 'read_transitions': 5, 'read_list': 3, 'read_stats': 4, 'read_export': 2, 'search': 40, 'read_groups': 8}
+    'transaction': 3, 'read_history': 8, 'read_transitions': 5, 'read_list': 3, 'read_stats': 4, 'read_export': 2, 'search': 40, 'read_groups': 8}
 
 
-class Run(Writes, Reads):
+class Run(Inside):
     def run(self, steps, restarts):
         for _ in range(3):
             self.new_model()
@@ -56,6 +55,10 @@ def main():
     asked.add_argument('--restarts', type=int, default=1)
     asked.add_argument('--trail', type=int, default=3, help='how many of the last requests are shown with a difference')
     options = asked.parse_args()
+    run_members.need_grpc()
+    run_members.prepare()
+    import member
+    Run.members = member
     seeds = [options.seed] if options.seed is not None else range(1000, 10 ** 6) if options.seconds else range(1, 9)
     until, problems, done = time.monotonic() + (options.seconds or 1e9), [], 0
     with live.Server() as s:

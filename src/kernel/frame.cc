@@ -4,7 +4,8 @@
 
 namespace pawl {
 
-static constexpr uint8_t kFrameVersion = 1;
+// Version 2 is version 1 with what the turn stands on behind it. It is written only where there is such.
+static constexpr uint8_t kPlain = 1, kBehind = 2;
 
 static void encode_input(Writer& w, const Input& in) {
   w.str(in.verb);
@@ -29,7 +30,7 @@ static Bytes encode(const Frame& f, size_t room) {
   out.reserve(size);
   out.append(room, '\0');
   Writer w(out);
-  w.u8(kFrameVersion);
+  w.u8(f.behind.empty() ? kPlain : kBehind);
   w.str(f.program);
   w.uint(f.inputs.size());
   for (const Input& in : f.inputs) encode_input(w, in);
@@ -42,6 +43,12 @@ static Bytes encode(const Frame& f, size_t room) {
   }
   w.uint(f.notes.size());
   for (const Bytes& note : f.notes) w.str(note);
+  if (f.behind.empty()) return out;
+  w.uint(f.behind.size());
+  for (const auto& b : f.behind) {
+    w.str(b.key);
+    w.uint(b.version);
+  }
   return out;
 }
 
@@ -94,10 +101,10 @@ static Time skip_input(Reader& r, Caller* caller) {
 static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   Reader r(body);
   uint8_t version = r.u8();
-  if (r.ok() && version != kFrameVersion)
+  if (r.ok() && version != kPlain && version != kBehind)
     return fail(Code::corrupt, "FRAME_VERSION",
                 fmt::format("frame {} has version {}; this binary reads up to {}: use the newer pawl that wrote it", seq,
-                            version, kFrameVersion));
+                            version, kBehind));
   f.seq = seq;
   f.program = r.str();
   size_t inputs = r.count();
@@ -121,6 +128,11 @@ static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   const size_t notes = r.count();
   f.notes.resize(std::min(notes, f.notes.size()));
   for (size_t i = 0; i < notes && r.ok(); ++i) (i < f.notes.size() ? f.notes[i] : f.notes.emplace_back()) = r.str();
+  f.behind.clear();
+  for (size_t n = version == kBehind ? r.count() : 0; n-- > 0 && r.ok();) {
+    Key key(r.str());
+    f.behind.push_back({std::move(key), r.uint()});
+  }
   if (!r.done()) return fail(Code::corrupt, "BAD_FRAME", fmt::format("frame {} does not decode", seq));
   return {};
 }

@@ -21,6 +21,12 @@ struct Frame {
   std::vector<Input> inputs;   // the first began the turn; later ones are receipts and joins
   std::vector<Write> writes;   // in key order
   std::vector<Bytes> notes;
+  // Cells that the turn stands on as it read them although others had changed them when it was committed.
+  struct Behind {
+    Key key;
+    Seq version = 0;  // that it read; 0: it was not there
+  };
+  std::vector<Behind> behind;  // in key order
   Time now() const { return inputs.empty() ? 0 : inputs.back().stamp.now; }
 };
 

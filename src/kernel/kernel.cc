@@ -28,7 +28,7 @@ struct Kernel::OpenTurn {
   std::list<Strand> strands;  // the first is the main one
   EffectPtr settled;          // the open effect whose receipt began this turn
   bool waited = false;        // others may have run since it began
-  bool refused = false;       // one of its inputs got an error, for reasons that only what was read can tell
+  std::vector<Frame::Behind> behind;
 
   void reset() {
     turn.reset();
@@ -36,7 +36,8 @@ struct Kernel::OpenTurn {
     strands.resize(1);
     strands.front() = {};
     settled.reset();
-    waited = refused = false;
+    waited = false;
+    behind.clear();
   }
 };
 
@@ -80,6 +81,8 @@ const Program* Kernel::find(BytesView name) const {
 void Kernel::tick(Time now) { now_ = std::max(now_, now); }
 
 Result<Cell> Kernel::current(BytesView key) const {
+  if (!pinned_.empty())
+    if (auto it = pinned_.find(key); it != pinned_.end()) return it->second;
   return cache_.current(key);
 }
 
@@ -179,6 +182,8 @@ void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr s
     return answer(std::move(reply), fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
                                          fmt::format("{} turns wait for receipts already; retry later", open_.size())));
   OpenPtr turn = fresh_turn(program, token_of(input.stamp));
+  (*turn)->turn.began_ = last_;
+  (*turn)->turn.began_at_ = input.stamp.now;
   (*turn)->settled = settled;
   if (settled) {
     Key key = effect_key(settled->id);
@@ -247,6 +252,7 @@ void Kernel::join(Input input, Reply reply) {
 
 void Kernel::forget(OpenTurn& t, const Strand& strand) {
   by_token_.erase(t.turn.token_for(strand.number));
+  t.turn.leave(strand.number);
   for (const std::string& id : strand.asked) {
     asked_.erase(id);
     group_.moved.push_back({std::make_shared<const Effect>(Effect{.id = id, .to = To::member, .program = std::string(t.program->name())}), false});
@@ -268,7 +274,6 @@ void Kernel::finish(OpenPtr turn, Strand& strand, Result<Bytes> result) {
   // A joined command is answered now and stands or falls with the turn.
   OpenTurn& t = **turn;
   forget(t, strand);
-  t.refused = t.refused || !result || t.turn.refusal_;
   if (!result) {
     t.turn.rewind(strand.mark);
     answer(std::move(strand.reply), fail(std::move(result.error())));
@@ -354,13 +359,21 @@ Result<void> Kernel::check(OpenTurn& t) {
   if (bytes > limits::kFrameBytes)
     return fail(Code::too_large, "TURN_TOO_LARGE", fmt::format("one request may write {} bytes: split it", limits::kFrameBytes));
   if (!t.waited) return {};
-  bool strict = t.refused || t.turn.refusal_;
-  for (const Turn::Read& read : t.turn.reads_) {
-    TRY(Cell now, current(read.key));
-    if (now.version == read.cell.version) continue;
-    if (!strict && t.turn.newest_.find(read.key) == Turn::kNone && t.program->indifferent(read.key, read.cell, now)) continue;
-    return fail(Error{Code::conflict, "CONFLICT", "another request changed what this one read: read again and retry", {}, true});
+  return check_reads(t);
+}
+
+Result<void> Kernel::check_reads(OpenTurn& t) {
+  // By place: a program that lets a read stand may read more.
+  for (size_t i = 0; i < t.turn.reads_.size(); ++i) {
+    const Turn::Read read = t.turn.reads_[i];
+    TRY(Cell now, cache_.current(read.key));
+    bool late = t.turn.is_news(read.cell) && t.program->as_of_beginning(read.key);
+    if (now.version == read.cell.version && !late) continue;
+    if (late || t.turn.newest_.find(read.key) != Turn::kNone || !t.program->may_stand(t.turn, read.key, read.cell, now))
+      return fail(Error{Code::conflict, "CONFLICT", "another request changed what this one read: read again and retry", {}, true});
+    t.behind.push_back({read.key, read.cell.version});
   }
+  std::sort(t.behind.begin(), t.behind.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
   return {};
 }
 
@@ -380,6 +393,7 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   frame.program = t.program->name();
   frame.inputs = std::move(t.inputs);
   frame.notes = t.turn.take_notes();
+  frame.behind = std::move(t.behind);
   auto& places = places_;
   auto &before = before_, &after = after_;
   auto& changes = changes_;

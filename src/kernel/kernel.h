@@ -41,6 +41,8 @@ class Kernel final : public CellReader {
   Seq last() const { return last_; }
   Time now() const { return now_; }
   size_t open_turns() const { return open_.size(); }
+  // For a frame that is run again: its turn reads these cells as they were, whatever they are now.
+  void pin(std::map<Key, Cell, std::less<>> cells) { pinned_ = std::move(cells); }
   // Ends every open turn with an error: the server is stopping.
   void abandon_all(const Error& why);
 
@@ -72,6 +74,7 @@ class Kernel final : public CellReader {
   void close(OpenPtr turn, Result<Bytes> result);
   Result<Answer> commit(OpenTurn& turn, Bytes body);
   Result<void> check(OpenTurn& turn);  // limits, and versions when others ran in between
+  Result<void> check_reads(OpenTurn& turn);
   void write_frame(OpenTurn& turn, Seq seq);
   void answer(Reply reply, Result<Answer> result);
   void answer_waiting(OpenTurn& turn, const Result<Answer>& result, const std::vector<std::string>& withdrawn);
@@ -90,6 +93,7 @@ class Kernel final : public CellReader {
   Map<std::pair<OpenPtr, Strand*>> asked_;          // effect id -> who waits for it
   Map<Reply> later_;                                // effect id -> the caller that waits for it
   std::unordered_set<std::string> running_once_;
+  std::map<Key, Cell, std::less<>> pinned_;
   std::pair<Time, Seq> time_row_{0, 0};
   // Of the frame at hand; kept for their memory.
   std::vector<size_t> places_;

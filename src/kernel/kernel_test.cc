@@ -44,6 +44,12 @@ Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
     turn.ask({input.body, To::member, "counter", "t", "m", 0, std::to_string(turn.token())});
     return Bytes();
   }
+  if (input.verb == "ask-by-rule") {
+    TRY(Cell rule, turn.read(cell_of("rule")));
+    turn.scratch() = std::make_shared<int64_t>(rule.exists() ? std::stoll(std::string(rule.value())) : 0);
+    turn.ask({input.body, To::member, "counter", "t", "m", 0, std::to_string(turn.token())});
+    return Bytes();
+  }
   if (input.verb == "rewind") {
     turn.write(own, "1");
     auto mark = turn.mark();
@@ -177,6 +183,49 @@ TEST(kernel, first_committer_wins) {
   EXPECT_EQ(heard->error().reason, "CONFLICT");
   EXPECT_TRUE(heard->error().retryable);
   EXPECT_EQ(s.value("a"), "3");
+}
+
+TEST(kernel, what_was_written_since_a_turn_began_is_a_conflict_where_the_program_says_so) {
+  for (const std::string& name : {std::string("snap"), std::string("other")}) {
+    Stage s;
+    std::optional<Result<Answer>> heard;
+    s.submit(s.input("ask", "q1"), &heard);
+    s.flush();
+    EXPECT_EQ(s.say(s.input("add", "3", name))->body, "3");
+    Input join = s.input("get", "", name);
+    join.joins = std::stoull(s.sent[0].body);
+    EXPECT_EQ(s.say(std::move(join))->body, "3");
+    (void)s.say(s.receipt("q1", "ok")).has_value();
+    ASSERT_TRUE(heard);
+    EXPECT_EQ(heard->has_value(), name == "other");
+    EXPECT_EQ(s.rerun().difference, "");
+  }
+}
+
+TEST(kernel, a_turn_may_stand_on_what_it_read_and_is_run_again_with_that) {
+  Stage s;
+  // One that was not there when it was read, then one that was.
+  for (int64_t rule : {0, 5, 8}) {
+    std::string effect = "q" + std::to_string(rule);
+    s.submit(s.input("ask-by-rule", effect), nullptr);
+    s.flush();
+    EXPECT_EQ(s.say(s.input("add", rule ? "3" : "5", "rule"))->body, std::to_string(rule ? rule + 3 : 5));
+    (void)s.say(s.receipt(effect, "ok")).has_value();
+    EXPECT_EQ(s.value("a"), std::to_string(rule + 100));
+  }
+  std::optional<Result<Answer>> heard;
+  s.submit(s.input("ask-by-rule", "w"), &heard);
+  s.flush();
+  Input join = s.input("add", "1", "rule");
+  join.joins = std::stoull(s.sent.back().body);
+  (void)s.say(std::move(join)).has_value();
+  (void)s.say(s.input("add", "1", "rule")).has_value();
+  (void)s.say(s.receipt("w", "ok")).has_value();
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->error().reason, "CONFLICT");
+  Verified verified = s.rerun();
+  EXPECT_EQ(verified.difference, "");
+  EXPECT_EQ(verified.rerun, 7u);
 }
 
 TEST(kernel, a_joined_command_sees_the_turns_writes_and_falls_with_it) {
@@ -470,8 +519,23 @@ TEST(frame, version_1_is_read_for_ever) {
   EXPECT_FALSE(frame->writes[1].value);
   EXPECT_EQ(frame->notes, std::vector<Bytes>{"n"});
   EXPECT_EQ(encode_body(*frame), body);
-  body[0] = 2;
+  body[0] = 3;
   EXPECT_EQ(decode_frame(9, body).error().reason, "FRAME_VERSION");
+}
+
+// And these by version 2.
+TEST(frame, version_2_is_read_for_ever) {
+  Bytes body = *unhex("02017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b02016b03010178016c070001016e" "02" "017807" "017900");
+  auto frame = decode_frame(9, body);
+  ASSERT_TRUE(frame) << frame.error().message;
+  ASSERT_EQ(frame->behind.size(), 2u);
+  EXPECT_EQ(frame->behind[0].key, "x");
+  EXPECT_EQ(frame->behind[0].version, 7u);
+  EXPECT_EQ(frame->behind[1].version, 0u);
+  EXPECT_EQ(encode_body(*frame), body);
+  Frame outcome;
+  ASSERT_TRUE(decode_outcome(9, body, outcome));
+  EXPECT_EQ(outcome.writes.size(), 2u);
 }
 
 }  // namespace pawl

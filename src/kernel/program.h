@@ -54,10 +54,13 @@ class Program {
   virtual void view(const Committed& frame, ViewRows& rows) const { (void)frame, (void)rows; }
   // Change this number when view() or keeps_history() changes: rows are then rebuilt at start.
   virtual uint32_t view_version() const { return 1; }
-  // A turn that waited has read a cell as `read`; others have made it `now` since. True when every such
-  // turn in which nothing was refused does the same with either: it is then no conflict. Only for a turn
-  // that did not write the cell; `pawl verify` runs it with `now`.
-  virtual bool indifferent(BytesView key, const Cell& read, const Cell& now) const { return (void)key, (void)read, (void)now, false; }
+  // A turn that waited has read a cell as `read`; others have made it `now` since. True when it may stand on
+  // what it read all the same: the frame says so, and `pawl verify` runs it with that. It may add what `now`
+  // asks of its writes. Not asked for a cell that the turn has written.
+  virtual bool may_stand(Turn& turn, BytesView key, const Cell& read, const Cell& now) const { return (void)turn, (void)key, (void)read, (void)now, false; }
+  // True for cells that a turn which waits has as they were when it began: what others have written since is a conflict
+  // although it was read only then.
+  virtual bool as_of_beginning(BytesView key) const { return (void)key, false; }
   // True for cells whose old versions must be quick to read: each gets a row a version.
   virtual bool keeps_history(BytesView key) const { return (void)key, false; }
 };

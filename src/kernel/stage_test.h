@@ -22,6 +22,8 @@ class Counter final : public Program {
     }
   }
   bool keeps_history(BytesView) const override { return true; }
+  bool as_of_beginning(BytesView cell) const override { return cell == key({"counter", "snap"}); }
+  bool may_stand(Turn&, BytesView cell, const Cell&, const Cell&) const override { return cell == key({"counter", "rule"}); }
 };
 
 struct Stage {

@@ -10,6 +10,8 @@ void Turn::enter(const Input& input, std::shared_ptr<void>& scratch, uint32_t st
   caller_ = input.caller;
   dice_.emplace(stamp_.dice);
   scratch_ = &scratch;
+  if (scratches_.size() <= strand) scratches_.resize(strand + 1);
+  scratches_[strand] = &scratch;
   asked_.clear();
   refusal_.reset();
   answer_with_.clear();
@@ -23,6 +25,7 @@ void Turn::reset() {
   notes_.clear();
   note_strands_.clear();
   parents_.clear();
+  scratches_.clear();
   strand_ = 0;
   asked_.clear();
   refusal_.reset();
@@ -50,14 +53,34 @@ Result<Cell> Turn::read(BytesView key) {
   return original(key);
 }
 
-Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) {
-  std::map<Key, Cell> own;
+Result<void> Turn::scan(BytesView prefix, const Visit& visit, BytesView from) {
+  return glance(prefix, [&](BytesView key, const Cell& cell) {
+    stand_on(key, cell);
+    return visit(key, cell);
+  }, from);
+}
+
+void Turn::stand_on(BytesView key, const Cell& cell) {
+  if (cell.version != kOwn && read_at_.find(key) == kNone) remember(key, cell);
+}
+
+std::map<Key, Cell> Turn::own(BytesView prefix, BytesView from) const {
+  std::map<Key, Cell> out;
   newest_.each([&](size_t at) {
     const Op& op = ops_[at];
     BytesView key = op.key;
     if (!key.starts_with(prefix) || key < from) return;
-    own[Key(key)] = op.value ? Cell{kOwn, op.value} : Cell{};
+    out[Key(key)] = op.value ? Cell{kOwn, op.value} : Cell{};
   });
+  return out;
+}
+
+void Turn::each_own(BytesView prefix, const std::function<void(BytesView, const Cell&)>& visit) const {
+  for (const auto& [key, cell] : own(prefix, {})) visit(key, cell);
+}
+
+Result<void> Turn::glance(BytesView prefix, const Visit& visit, BytesView from) {
+  std::map<Key, Cell> own = this->own(prefix, from);
   auto next = own.begin();
   bool go = true;
   auto own_until = [&](const BytesView* limit) {
@@ -74,11 +97,25 @@ Result<void> Turn::scan(BytesView prefix, const std::function<bool(BytesView, co
       ++next;
       return go;
     }
-    if (read_at_.find(key) == kNone) remember(key, cell);
     return go = visit(key, cell);
   }, from));
   own_until(nullptr);
   return {};
+}
+
+void Turn::each_note(const std::function<void(BytesView)>& visit) const {
+  for (size_t i = 0; i < notes_.size(); ++i)
+    if (note_strands_[i] != kUndone) visit(notes_[i]);
+}
+
+void Turn::amend_notes(const std::function<void(Bytes&)>& amend) {
+  for (size_t i = 0; i < notes_.size(); ++i)
+    if (note_strands_[i] != kUndone) amend(notes_[i]);
+}
+
+void Turn::each_waiting(const std::function<void(const std::shared_ptr<void>&)>& visit) const {
+  for (size_t i = 0; i < scratches_.size(); ++i)
+    if (i != strand_ && scratches_[i] && *scratches_[i]) visit(*scratches_[i]);
 }
 
 void Turn::put(Key key, StoredPtr value, EffectPtr effect) {

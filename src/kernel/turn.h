@@ -90,7 +90,14 @@ class Turn {
   Result<std::shared_ptr<const T>> read_as(BytesView key, Decode&& decode);
   // Visits the cells whose key begins with `prefix` in key order, own writes included, until `visit`
   // returns false, from the first key not before `from`. Costs a scan: for operators' verbs, not for steps.
-  Result<void> scan(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit, BytesView from = {});
+  using Visit = std::function<bool(BytesView key, const Cell&)>;
+  Result<void> scan(BytesView prefix, const Visit& visit, BytesView from = {});
+  // The same, but the turn does not stand on what it saw: others may change it before the commit. What it is to
+  // stand on all the same it says.
+  Result<void> glance(BytesView prefix, const Visit& visit, BytesView from = {});
+  void stand_on(BytesView key, const Cell& cell);
+  // What this turn itself has written under `prefix`, in key order; what it has erased does not exist.
+  void each_own(BytesView prefix, const std::function<void(BytesView key, const Cell&)>& visit) const;
 
   void write(BytesView key, Bytes value, Decoded decoded = {});
   void erase(BytesView key);
@@ -116,12 +123,17 @@ class Turn {
     notes_.push_back(std::move(fact));
     note_strands_.push_back(strand_);
   }
+  // What this turn has noted so far, in order.
+  void each_note(const std::function<void(BytesView fact)>& visit) const;
+  void amend_notes(const std::function<void(Bytes& fact)>& amend);
 
   // Commit what was written, but answer the caller with this error.
   void refuse(Error error) { refusal_ = std::move(error); }
   // The caller's answer is not this turn's: it waits for the turn that settles `effect_id`.
   void answer_later(std::string effect_id) { answer_with_ = std::move(effect_id); }
 
+  // Of the input that began this turn.
+  Time began_at() const { return began_at_; }
   // Time and dice of the input that is running now; dice advance with every draw.
   Time now() const { return stamp_.now; }
   Dice& dice() { return *dice_; }
@@ -132,6 +144,8 @@ class Turn {
   // What the program wants to remember between an ask and its receipt; forgotten with the turn.
   // Each input that joins has one of its own.
   std::shared_ptr<void>& scratch() { return *scratch_; }
+  // What the other inputs of this turn remember while they wait, in the order in which they came.
+  void each_waiting(const std::function<void(const std::shared_ptr<void>& scratch)>& visit) const;
 
  private:
   friend class Kernel;
@@ -147,7 +161,10 @@ class Turn {
     Cell cell;
   };
 
+  // Whether others have written the cell since this turn began. Not for programs: a turn that is run again begins later.
+  bool is_news(const Cell& cell) const { return cell.version != kOwn && cell.version > began_; }
   void remember(BytesView key, const Cell& cell);
+  std::map<Key, Cell> own(BytesView prefix, BytesView from) const;  // erased ones do not exist
   void put(Key key, StoredPtr value, EffectPtr effect);
   Result<Cell> original(BytesView key);  // as it was before this turn; remembered as read
   void enter(const Input& input, std::shared_ptr<void>& scratch, uint32_t strand);
@@ -157,6 +174,7 @@ class Turn {
   uint32_t new_strand(uint32_t under) { return parents_.push_back(under), static_cast<uint32_t>(parents_.size()); }
   bool descends(uint32_t strand, uint32_t from) const;  // or is the same
   uint64_t token_for(uint32_t strand) const { return token_ + 2 * strand; }
+  void leave(uint32_t strand) { scratches_[strand] = nullptr; }  // it is over
   // Undoes what the strand and those under it did after the mark. Places stay: other strands have marks too.
   void undo(uint32_t strand, Mark mark);
   size_t standing(size_t at) const;  // the last op of a chain that was not undone
@@ -167,12 +185,15 @@ class Turn {
 
   const CellReader& cells_;
   uint64_t token_ = 0;
+  Seq began_ = 0;  // the last frame before this turn
+  Time began_at_ = 0;
   uint32_t strand_ = 0;
   std::vector<uint32_t> parents_;  // of strand 1, 2, ...
   Stamp stamp_{};
   Caller caller_;
   std::optional<Dice> dice_;
   std::shared_ptr<void>* scratch_ = nullptr;
+  std::vector<std::shared_ptr<void>*> scratches_;  // by strand; null for those that are over
 
   std::vector<Op> ops_;
   KeyIndex<Op> newest_{ops_};  // of each key written: its last op

@@ -35,7 +35,24 @@ static std::string differ(const Frame& was, const Frame& now) {
   for (size_t i = 0; i < std::min(was.notes.size(), now.notes.size()); ++i)
     if (was.notes[i] != now.notes[i])
       return fmt::format("note {}: recorded '{}', now '{}'", i, readable(was.notes[i]), readable(now.notes[i]));
-  return fmt::format("recorded {} notes, now {}", was.notes.size(), now.notes.size());
+  if (was.notes.size() != now.notes.size()) return fmt::format("recorded {} notes, now {}", was.notes.size(), now.notes.size());
+  return fmt::format("recorded {} cells that it stood on although they had changed, now {}", was.behind.size(), now.behind.size());
+}
+
+// The cells that a turn stood on although they had been changed: each is in the frame that its version names.
+static Result<std::map<Key, Cell, std::less<>>> stood_on(const Journal& journal, const Frame& frame) {
+  std::map<Key, Cell, std::less<>> out;
+  for (const Frame::Behind& behind : frame.behind) {
+    Cell& cell = out[behind.key];
+    if (behind.version == 0) continue;
+    TRY(Bytes entry, journal.get(behind.version));
+    TRY(Sealed sealed, unseal(entry));
+    Frame old;
+    TRY_OK(decode_outcome(behind.version, sealed.body, old));
+    for (Frame::Write& write : old.writes)
+      if (write.key == behind.key && write.value) cell = Cell{behind.version, std::move(write.value)};
+  }
+  return out;
 }
 
 static std::string rerun(Kernel& kernel, const Frame& frame, BytesView body, Group& group) {
@@ -115,6 +132,10 @@ Result<Verified> verify(const Journal& journal, Rows& rows, std::span<const Prog
     ++out.frames;
     ++out.by_program[frame.program];
     Group group;
+    if (from_start) {
+      TRY(auto cells, stood_on(journal, frame));
+      kernel.pin(std::move(cells));
+    }
     std::string why = from_start ? rerun(kernel, frame, sealed.body, group) : std::string();
     // Bytes that came out again are what encoding gives; of others it is asked first.
     if ((!from_start || !why.empty()) && encode_body(frame) != sealed.body) return different("its bytes are not what encoding it gives");

@@ -29,7 +29,7 @@ XML_STRINGS = ['abc', 'a b', '<&>', 'é', 'x"y', "it's", '007', 'T', 'nan', '1,5
 
 
 def to_xml(document):
-    """Short texts beside the root's name as attributes, the rest as elements; null is an empty one."""
+    """Short texts beside the root's name as attributes, the rest as elements; an object without members is an empty one."""
     def element(name, value):
         if isinstance(value, list):
             return ''.join(element(name, v) for v in value)
@@ -37,9 +37,9 @@ def to_xml(document):
         return f'<{name}>{inner}</{name}>'
 
     def text(value):
-        return '' if value is None else 'true' if value is True else 'false' if value is False else escape(str(value), {'"': '&quot;'})
-    attributes = ''.join(f' {k}="{text(v)}"' for k, v in document.items() if k in ('i', 's') and v is not None)
-    return f'<?xml version="1.0"?>\n<root{attributes}>\n  ' + '\n  '.join(element(k, v) for k, v in document.items() if k not in ('i', 's') or v is None) + '\n</root>'
+        return 'true' if value is True else 'false' if value is False else escape(str(value), {'"': '&quot;'})
+    attributes = ''.join(f' {k}="{text(v)}"' for k, v in document.items() if k in ('i', 's'))
+    return f'<?xml version="1.0"?>\n<root{attributes}>\n  ' + '\n  '.join(element(k, v) for k, v in document.items() if k not in ('i', 's')) + '\n</root>'
 
 
 class Dice:
@@ -80,14 +80,14 @@ class Dice:
         return self.some({f: FIELDS[f] for f in fields})
 
     def xml_document(self, fields):
-        """One that XML can say: no empty text, no list of less than two, no object without members."""
+        """One that XML can say: no empty text, no null, no list of less than two."""
         found = {f: self.number(FIELDS[f]) for f in fields if isinstance(FIELDS[f], list)}
         found.update({f: self.pick(XML_STRINGS) for f in fields if f in 'su'})
         found.update({f: [self.pick(XML_STRINGS) for _ in range(self.r.randrange(2, 4))] for f in fields if f == 't'})
         found.update({f: [{'q': self.number(INTS), 'w': self.pick(XML_STRINGS)} for _ in range(2)] for f in fields if f == 'a'})
         found.update({f: {'k': self.pick(XML_STRINGS), 'p': {'q': self.number(DOUBLES)}} for f in fields if f == 'o'})
         found.update({f: self.chance(0.5) for f in fields if f == 'b'})
-        return {k: None if self.chance(0.1) else v for k, v in found.items() if self.chance(0.7)}
+        return {k: {} if k == 'o' and self.chance(0.2) else v for k, v in found.items() if self.chance(0.7)}
 
     def samples(self, fields):
         """Samples that together name every field with its type."""

@@ -118,7 +118,7 @@ class Reads(Talk):
         """(a condition, the codes that refuse it, id → (entity, version) of what it finds)."""
         paths = [p for p in PATHS if p.replace('$.', '').split('.')[0].split('[')[0] in model.fields] if self.dice.chance(0.9) else PATHS
         condition = self.dice.condition(paths or PATHS)
-        codes = refusals(condition, model.node)
+        codes = refusals(condition, model.known or model.node)
         return condition, codes, {} if codes else {e.id: (e, v) for e, v in self.versions(model, when) if matches(condition, v.data, e.life(v))}
 
     def search(self, model):
@@ -128,7 +128,7 @@ class Reads(Talk):
         keys = self.sort_keys(model) if self.dice.chance(0.3) else []
         if keys:
             query['sort'] = ','.join('-' * descending + path for path, descending in keys)
-        ask = self.search_async if self.dice.chance(0.15) else self.search_direct
+        ask = self.search_async if self.dice.chance(0.15) and not self.token else self.search_direct
         ask(model, condition, query, codes, hits, keys)
 
     def check_hits(self, what, got, hits, keys, limit=None):
@@ -148,7 +148,7 @@ class Reads(Talk):
         if reply is None:
             return
         self.check_hits(f'hits of {dump(condition)} with indexes {model.indexes}', reply, hits, keys, limit)
-        if self.dice.chance(0.2):
+        if self.dice.chance(0.2) and not self.token:
             plan = self.ok('POST', path + '&explain=true', condition)
             self.same('explained', (plan['matched'], plan['index'] in [None, *model.indexes], plan['access']),
                       (Num(min(len(hits), limit or len(hits))), True, 'INDEX' if plan['index'] else 'SCAN'))

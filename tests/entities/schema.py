@@ -107,6 +107,9 @@ class Node:
     def __init__(self, kind, types=(), fields=None, element=None, width=0):
         self.kind, self.types, self.fields, self.element, self.width = kind, set(types), fields or {}, element, width
 
+    def facts(self):
+        return (self.kind, sorted(self.types), {k: f.facts() for k, f in self.fields.items()}, self.element and self.element.facts(), self.width)
+
     def clone(self):
         return copy.deepcopy(self)
 

@@ -27,6 +27,7 @@ class Talk:
         self.server, self.seed, self.connection = server, seed, None
         self.dice = Dice(random.Random(seed))
         self.world, self.trail, self.done = World(), [], {}
+        self.token, self.touched = None, None  # inside a transaction: its token, and the entities that it has written
 
     def call(self, method, path, body=None, headers=None):
         """(status, body with its digits): a parsed document, a list of them for NDJSON, or None."""
@@ -34,7 +35,8 @@ class Talk:
         self.trail.append(f'{method} {path} {headers or ""} {sent or ""}')
         if self.connection is None:
             self.connection = http.client.HTTPConnection(self.server.http, timeout=60)
-        self.connection.request(method, '/api' + path, sent and sent.encode(), {'Content-Type': 'application/json', **(headers or {})})
+        inside = {'X-Tx-Token': self.token} if self.token else {}
+        self.connection.request(method, '/api' + path, sent and sent.encode(), {'Content-Type': 'application/json', **inside, **(headers or {})})
         reply = self.connection.getresponse()
         text = reply.read().decode()
         if reply.getheader('Content-Type', '').startswith('application/x-ndjson'):
@@ -78,8 +80,18 @@ class Talk:
     def expected(self, entity, v):
         return (entity.id, dump(v.data), v.state, v.tx, v.transition)
 
-    def some_entity(self, model, dead=0.05):
-        mine = [e for e in self.world.of(model) if e.alive or self.dice.chance(dead)]
+    def add_version(self, entity, version):
+        """Inside a transaction it is the only one of the entity there, and nothing that was at a time."""
+        entity.versions.append(version)
+        if self.token:
+            version.pending = True
+            self.touched.add(entity.id)
+
+    def may_write(self, entity):
+        return not self.token or entity.id not in self.touched
+
+    def some_entity(self, model, dead=0.05, written=True):
+        mine = [e for e in self.world.of(model) if (e.alive or self.dice.chance(dead)) and (written or self.may_write(e))]
         return self.dice.pick(mine) if mine else None
 
     def some_time(self):

@@ -24,7 +24,9 @@ class Failed(Exception):
 
 
 class Version:
-    """One write of one entity. `when` is what the server said its time was."""
+    """One write of one entity. `when` is what the server said its time was; `pending` is it while its transaction is open."""
+
+    pending = False
 
     def __init__(self, data, state, transition, tx, events=(), when=None, deleted=False):
         self.data, self.state, self.transition, self.tx, self.events, self.when, self.deleted = data, state, transition, tx, events, when, deleted
@@ -46,7 +48,7 @@ class Entity:
         """The version at a time, inclusive; None before its creation and after its end."""
         found = None
         for v in self.versions:
-            if v.when <= when:
+            if v.when <= when and not v.pending:
                 found = v
         return None if found is None or found.deleted else found
 
@@ -60,6 +62,7 @@ class Model:
     def __init__(self, name, sample):
         self.name, self.node, self.locked, self.level = name, infer(sample), False, None
         self.workflows, self.unique, self.indexes = [], [], []
+        self.known = None  # inside a transaction: the node that is committed, which questions are checked against
 
     def add_sample(self, sample):
         self.node = merge(self.node, infer(sample))

@@ -106,7 +106,7 @@ class Writes(Talk):
 
     def learn_created(self, model, id, tx, data, plan):
         entity = Entity(id, model, None)
-        entity.versions.append(Version(data, plan[0], 'loopback', tx, plan[1]))
+        self.add_version(entity, Version(data, plan[0], 'loopback', tx, plan[1]))
         self.world.entities[id] = entity
         entity.created = self.read_back(entity)['meta']['creationDate']
 
@@ -120,18 +120,24 @@ class Writes(Talk):
             raise Differs(f'the time of {entity.id} did not go on: {entity.versions[-2].when}, {now.when}')
         return got
 
+    def some_window(self, items):
+        """(how many items are one transaction, the query that says so): inside of one it is all of them, unasked."""
+        if self.token:
+            return len(items) or 1, ''
+        window = self.dice.r.randrange(1, 4)
+        return window, f'?transactionWindow={window}'
+
     def create_many(self, model):
         documents = [self.document(model) for _ in range(self.dice.r.randrange(6))]
-        window = self.dice.r.randrange(1, 4)
-        status, reply = self.call('POST', f'/entity/JSON/{model.name}/1?transactionWindow={window}', documents)
+        window, query = self.some_window(documents)
+        status, reply = self.call('POST', f'/entity/JSON/{model.name}/1{query}', documents)
         self.check_chunks(status, reply, [(model, d) for d in documents], window)
 
     def create_mixed(self, _):
         some = [self.dice.pick(list(self.world.models.values())) for _ in range(self.dice.r.randrange(1, 5))]
         items = [(m, self.document(m)) for m in some]
-        window = self.dice.r.randrange(1, 4)
-        status, reply = self.call('POST', f'/entity/JSON?transactionWindow={window}',
-                                  [{'model': {'name': m.name, 'version': Num('1')}, 'payload': dump(d)} for m, d in items])
+        window, query = self.some_window(items)
+        status, reply = self.call('POST', f'/entity/JSON{query}', [{'model': {'name': m.name, 'version': Num('1')}, 'payload': dump(d)} for m, d in items])
         self.check_chunks(status, reply, items, window)
 
     def plan_chunk(self, piece):
@@ -188,7 +194,7 @@ class Writes(Talk):
         return codes, plan
 
     def update(self, model, patch=False):
-        entity = self.some_entity(model)
+        entity = self.some_entity(model, written=False)
         if not entity:
             return
         transition, if_match, sent = self.some_transition(entity), self.some_if_match(entity), self.document(model)
@@ -204,7 +210,7 @@ class Writes(Talk):
         self.learn_updated(entity, data, transition, reply['transactionId'], plan)
 
     def learn_updated(self, entity, data, transition, tx, plan):
-        entity.versions.append(Version(data, plan[0], transition or 'loopback', tx, plan[1]))
+        self.add_version(entity, Version(data, plan[0], transition or 'loopback', tx, plan[1]))
         entity.model.node = plan[2]
         self.read_back(entity)
 
@@ -213,7 +219,7 @@ class Writes(Talk):
 
     def update_many(self, model):
         """One chunk: a stale ifMatch fails its item only, anything else the whole of it."""
-        mine = self.world.alive(model)
+        mine = [e for e in self.world.alive(model) if self.may_write(e)]
         items, plans, codes, before, pending = [], [], set(), model.node, {}
         for entity in self.dice.r.sample(mine, min(len(mine), self.dice.r.randrange(1, 4))):
             data, transition, if_match = self.document(model), self.some_transition(entity), self.some_if_match(entity)
@@ -235,13 +241,17 @@ class Writes(Talk):
         self.same('the stale', [(f['entityId'], f['error']['code'], f['error']['itemIndex']) for f in reply[0].get('failed') or []],
                   [(item['id'], 'ENTITY_MODIFIED', Num(i)) for i, (item, plan) in enumerate(zip(items, plans)) if plan is None])
         self.same('the written', reply[0]['entityIds'], [p[0].id for p in plans if p])
+        for item in (i for i, plan in zip(items, plans) if plan is None):
+            trail = self.ok('GET', f"/audit/entity/{item['id']}?eventType=StateMachine&transactionId={reply[0]['transactionId']}&limit=2")['items']
+            self.same('the trail of one that came too late', [(e['eventType'], (e['data'] or {}).get('expectedTxId')) for e in trail],
+                      [('TRANSITION_ABORTED', item['ifMatch']), ('STATE_MACHINE_START', None)])
         for plan in plans:
             if plan:
                 self.learn_updated(*plan[:3], reply[0]['transactionId'], plan[3])
         model.node = after
 
     def delete(self, model):
-        entity = self.some_entity(model)
+        entity = self.some_entity(model, written=False)
         if not entity:
             return
         reply = self.answer(*self.call('DELETE', f'/entity/{entity.id}'), set() if entity.alive else {'ENTITY_NOT_FOUND'})
@@ -252,7 +262,7 @@ class Writes(Talk):
     def learn_deleted(self, entity):
         changes = self.ok('GET', f'/entity/{entity.id}/changes')
         self.same('the last change', changes[0]['changeType'], 'DELETED')
-        entity.versions.append(Version(None, None, None, None, when=changes[0]['timeOfChange'], deleted=True))
+        self.add_version(entity, Version(None, None, None, None, when=changes[0]['timeOfChange'], deleted=True))
         self.answer(*self.call('GET', f'/entity/{entity.id}'), {'ENTITY_NOT_FOUND'})
 
     def delete_some(self, model):

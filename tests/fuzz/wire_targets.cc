@@ -103,7 +103,7 @@ void frame(BytesView bytes) {
     auto again = decode_frame(7, once);
     CHECK(again && encode_body(*again) == once);
     CHECK(got);
-    CHECK(outcome.writes.size() == decoded->writes.size() && outcome.notes == decoded->notes && outcome.now() == decoded->now());
+    CHECK(outcome.writes.size() == decoded->writes.size() && outcome.notes == decoded->notes && outcome.now() == decoded->now() && outcome.behind.size() == decoded->behind.size());
     for (size_t i = 0; i < outcome.writes.size(); ++i) {
       const Frame::Write &a = outcome.writes[i], &b = decoded->writes[i];
       CHECK(a.key == b.key && a.before == b.before && !a.value == !b.value && (!a.value || a.value->bytes == b.value->bytes));

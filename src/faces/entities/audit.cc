@@ -97,4 +97,19 @@ Result<Move> decode_move(BytesView bytes) {
   return m;
 }
 
+Bytes pack_notes(const std::vector<Bytes>& notes) {
+  Bytes out;
+  Writer w(out);
+  for (const Bytes& note : notes) w.str(note);
+  return out;
+}
+
+Result<std::vector<BytesView>> unpack_notes(BytesView packed) {
+  Reader r(packed);
+  std::vector<BytesView> out;
+  while (r.ok() && !r.rest().empty()) out.push_back(r.str());
+  if (!r.ok()) return fail(Code::corrupt, "BAD_AUDIT", "the notes of a transaction cannot be read");
+  return out;
+}
+
 }  // namespace pawl::entities

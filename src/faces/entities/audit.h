@@ -55,6 +55,10 @@ struct Move {
 Bytes encode_move(std::string_view tenant, std::string_view model, int32_t version, std::optional<std::string_view> before, std::optional<std::string_view> after);
 Result<Move> decode_move(BytesView bytes);
 
+// Several notes as one answer of a verb, and back.
+Bytes pack_notes(const std::vector<Bytes>& notes);
+Result<std::vector<BytesView>> unpack_notes(BytesView packed);
+
 // The first byte of a note says which it is.
 inline constexpr char kTrailNote = 'A';
 inline constexpr char kMoveNote = 'M';

@@ -12,6 +12,26 @@
 
 namespace pawl::entities {
 
+// The counts of one tenant at one moment.
+class StateCounts {
+ public:
+  struct Row {
+    std::string model;
+    int32_t version;
+    std::string state;
+    int64_t count;
+  };
+  void add(const std::string& model, int32_t version, const std::string& state, int64_t by);
+  void add(const Move& move);
+  // By model, version and state; rows of zero are left out.
+  std::vector<Row> rows() const;
+  int64_t total(std::string_view model, int32_t version) const;
+
+ private:
+  using States = std::map<std::string, int64_t, std::less<>>;
+  std::map<std::pair<std::string, int32_t>, States> models_;
+};
+
 class Counts {
  public:
   explicit Counts(Door& door) : door_(door) {}
@@ -19,25 +39,15 @@ class Counts {
   Result<void> start();
   void stop();
 
-  struct Row {
-    std::string model;
-    int32_t version;
-    std::string state;
-    int64_t count;
-  };
-  // By model, version and state; rows of zero are left out.
-  std::vector<Row> by_state(std::string_view tenant) const;
+  StateCounts of(std::string_view tenant) const;
   int64_t total(std::string_view tenant, std::string_view model, int32_t version) const;
 
  private:
-  using States = std::map<std::string, int64_t, std::less<>>;
-  using Models = std::map<std::pair<std::string, int32_t>, States>;
-  void add(const std::string& tenant, const std::string& model, int32_t version, const std::string& state, int64_t by);
   void take(const Frame& frame);
 
   Door& door_;
   mutable std::mutex mutex_;
-  std::map<std::string, Models, std::less<>> tenants_;
+  std::map<std::string, StateCounts, std::less<>> tenants_;
   Seq counted_ = 0;
   uint64_t watch_ = 0;
 };

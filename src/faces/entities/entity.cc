@@ -166,6 +166,8 @@ Key entity_prefix(std::string_view tenant, std::string_view model, int32_t versi
   return key({kProgram, tenant, kEntityPart, model_digits(model, version)});
 }
 
+Key entities_prefix(std::string_view tenant) { return prefix({kProgram, tenant, kEntityPart}); }
+
 Key model_key(std::string_view tenant, std::string_view name, int32_t version) { return key({kProgram, tenant, "m", name, std::to_string(version)}); }
 Key models_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "m"}); }
 Key flows_key(std::string_view tenant, std::string_view name, int32_t version) { return key({kProgram, tenant, "w", name, std::to_string(version)}); }
@@ -195,5 +197,8 @@ static bool is_of(BytesView key, char part) {
 }
 bool is_entity_key(BytesView key) { return is_of(key, 'e'); }
 bool is_model_key(BytesView key) { return is_of(key, 'm'); }
+bool is_flows_key(BytesView key) { return is_of(key, 'w'); }
+
+std::string_view id_at_end(BytesView key) { return key.size() < 36 ? key : key.substr(key.size() - 36); }
 
 }  // namespace pawl::entities

@@ -57,6 +57,7 @@ std::string model_digits(std::string_view model, int32_t version);
 
 Key entity_key(std::string_view tenant, std::string_view id);
 Key entity_prefix(std::string_view tenant, std::string_view model, int32_t version);
+Key entities_prefix(std::string_view tenant);
 Key model_key(std::string_view tenant, std::string_view name, int32_t version);
 Key models_prefix(std::string_view tenant);
 Key flows_key(std::string_view tenant, std::string_view name, int32_t version);
@@ -81,5 +82,8 @@ Key unique_prefix(std::string_view tenant, std::string_view model, int32_t versi
 Key timer_key(std::string_view tenant, std::string_view id);
 bool is_entity_key(BytesView key);
 bool is_model_key(BytesView key);
+bool is_flows_key(BytesView key);
+// At the end of an entity's key, and of the rows and cells that hang on it.
+std::string_view id_at_end(BytesView key);
 
 }  // namespace pawl::entities

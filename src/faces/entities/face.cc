@@ -87,7 +87,6 @@ std::vector<wire::Route> Face::routes() {
   add_key_routes(rows);
   add_help_routes(rows);
   add_stats_routes(rows);
-  add_group_routes(rows);
   return out;
 }
 

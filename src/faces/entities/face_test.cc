@@ -434,7 +434,7 @@ TEST(counts, follow_every_move_and_a_restart) {
   Counts again(s.door);
   EXPECT_TRUE(again.start());
   EXPECT_EQ(again.total("t", "m", 1), 1);
-  EXPECT_EQ(again.by_state("t")[0].state, "DELETED");
+  EXPECT_EQ(again.of("t").rows()[0].state, "DELETED");
 }
 
 }  // namespace

@@ -119,5 +119,32 @@ TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
   EXPECT_EQ(paged, whole);
 }
 
+TEST(audit, an_item_of_a_collection_that_came_too_late_was_begun_and_aborted) {
+  Stage s;
+  s.model();
+  std::string fresh = s.create(), stale = s.create(), never = "00000000-0000-0000-0000-000000000000";
+  std::string actual(s.say("GET", "/entity/" + stale).body.find("meta")->string_or("transactionId"));
+  auto item = [](const std::string& id, const std::string& more) { return R"({"id":")" + id + R"(","payload":"{\"n\":2}")" + more + "}"; };
+  std::string too_late = R"(,"ifMatch":")" + never + R"(")";
+  for (const std::string& items : {item(fresh, "") + "," + item(stale, too_late), item(stale, too_late + R"(,"transition":"UPDATE")")}) {
+    Heard done = s.say("PUT", "/entity/JSON", "[" + items + "]");
+    ASSERT_EQ(done.status, 200) << done.text;
+    EXPECT_EQ(done.body.array()[0].find("failed")->array().size(), 1u);
+    std::string tx(done.body.array()[0].string_or("transactionId"));
+    Heard trail = s.say("GET", "/audit/entity/" + stale + "?transactionId=" + tx);
+    const json::Array& events = trail.body.find("items")->array();
+    ASSERT_EQ(events.size(), 2u) << trail.text;
+    EXPECT_EQ(events[1].string_or("eventType"), "STATE_MACHINE_START");
+    EXPECT_EQ(events[0].string_or("eventType"), "TRANSITION_ABORTED");
+    const json::Value& data = *events[0].find("data");
+    EXPECT_EQ(data.string_or("reason"), "ENTITY_MODIFIED");
+    EXPECT_EQ(data.string_or("expectedTxId"), never);
+    EXPECT_EQ(data.string_or("actualTxId"), actual);
+    EXPECT_EQ(data.string_or("transitionName"), items.starts_with(item(fresh, "")) ? "loopback" : "UPDATE");
+  }
+  EXPECT_EQ(s.data(stale), R"({"k":"a","n":1})");
+  EXPECT_EQ(s.door.verify(), "");
+}
+
 }  // namespace
 }  // namespace pawl::entities

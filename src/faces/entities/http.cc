@@ -109,7 +109,8 @@ Item item_of(Item::Op op, json::Value value) {
 void Rows::now(std::string method, std::string pattern, Now handle, std::string doc, bool open) {
   auto run = [face = &face_, handle = std::move(handle)](wire::Request request, wire::Respond respond) {
     Http http(*face, std::move(request), std::move(respond));
-    http.reply(handle(http));
+    auto may = http.may_join();
+    http.reply(may ? handle(http) : fail(std::move(may.error())));
   };
   out_.push_back({std::move(method), face_.options().prefix + pattern, std::move(run), std::move(doc), open});
 }
@@ -117,7 +118,9 @@ void Rows::now(std::string method, std::string pattern, Now handle, std::string 
 void Rows::later(std::string method, std::string pattern, Later handle, std::string doc, bool open, bool root) {
   auto run = [face = &face_, handle = std::move(handle)](wire::Request request, wire::Respond respond) {
     auto http = std::make_shared<Http>(*face, std::move(request), std::move(respond));
-    if (auto begun = handle(http); !begun) http->refuse(begun.error());
+    auto begun = http->may_join();
+    if (begun) begun = handle(http);
+    if (!begun) http->refuse(begun.error());
   };
   out_.push_back({std::move(method), root ? pattern : face_.options().prefix + pattern, std::move(run), std::move(doc), open});
 }

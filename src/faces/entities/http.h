@@ -24,6 +24,9 @@ class Http {
   const std::string& param(size_t i) const { return request.params[i]; }
   Who who() const { return {request.caller, std::string(request.header("X-Tx-Token")), std::string(request.header("Idempotency-Key"))}; }
 
+  // Fails when it carries a token that is unknown or over: whatever it asks, it is not outside of a transaction.
+  Result<void> may_join() { return request.has_header("X-Tx-Token") ? service().may_join(who()) : Result<void>(); }
+
   void answer(wire::Response response) { respond_(std::move(response)); }
   void refuse(const Error& error) { answer(problem(request, error, face.options().prefix, face.options().verbose_errors)); }
   void json(std::string body) { answer(wire::json_response(200, std::move(body))); }
@@ -84,6 +87,5 @@ void add_token_routes(Rows& rows);
 void add_key_routes(Rows& rows);
 void add_help_routes(Rows& rows);
 void add_stats_routes(Rows& rows);
-void add_group_routes(Rows& rows);
 
 }  // namespace pawl::entities

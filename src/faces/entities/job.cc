@@ -49,6 +49,10 @@ Result<Progress> read_progress(Reader& r) {
 }  // namespace
 
 // Events are not kept: what was recorded so far is in the first transaction's own trail.
+Trail trail_of(const Job& job, Time now, std::vector<Event> events) {
+  return {job.tenant, job.p.entity.id, job.entry_tx, now, job.p.change, job.tx, job.user, std::move(events)};
+}
+
 Bytes encode(const Job& job) {
   Bytes out;
   Writer w(out);

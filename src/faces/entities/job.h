@@ -71,6 +71,9 @@ struct Job {
   std::shared_ptr<const Flows> flows;  // shared with the cell's cache
 };
 
+// What its transaction notes of the entity in hand.
+Trail trail_of(const Job& job, Time now, std::vector<Event> events);
+
 Bytes encode(const Job& job);
 Result<Job> decode_job(BytesView bytes);
 

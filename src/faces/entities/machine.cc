@@ -39,7 +39,9 @@ Result<Bytes> Machine::drive() {
       return give_up(std::move(step.error()));
     }
     if (*step == Step::wait) return Bytes();
-    if (*step == Step::done) return answer();
+    if (*step != Step::done) continue;
+    stamp();
+    return answer();
   }
 }
 
@@ -186,19 +188,24 @@ Result<Machine::Step> Machine::stale(const Item& item, const EntityView& stored)
   if (job_.command->lenient) {
     json::Value error = json::object({{"code", "ENTITY_MODIFIED"}, {"message", message}, {"itemIndex", static_cast<uint64_t>(job_.at)}});
     job_.failed.push_back(json::object({{"entityId", item.id}, {"error", std::move(error)}}));
+    note_aborted(item, stored);
     p_ = {};
     ++job_.at;
     return Step::go;
   }
   Error error{Code::precondition, "ENTITY_MODIFIED", std::move(message), json::print(json::object({{"entityId", item.id}}))};
   if (job_.joined || job_.command->items.size() != 1) return fail(std::move(error));
+  note_aborted(item, stored);
+  turn_.refuse(std::move(error));
+  return Step::done;
+}
+
+void Machine::note_aborted(const Item& item, const EntityView& stored) {
   std::string_view transition = item.transition.empty() ? kLoopback : std::string_view(item.transition);
   json::Value data = json::object({{"reason", "ENTITY_MODIFIED"}, {"transitionName", transition}, {"expectedTxId", item.if_match}, {"actualTxId", stored.tx}});
   Event started{EventKind::start, std::string(stored.state), {}, {}};
   Event aborted{EventKind::transition_aborted, std::string(stored.state), "the entity was modified by another transaction", json::print(data)};
   turn_.note(encode(Trail{job_.tenant, item.id, job_.entry_tx, turn_.now(), ChangeKind::none, {}, job_.user, {std::move(started), std::move(aborted)}}));
-  turn_.refuse(std::move(error));
-  return Step::done;
 }
 
 Result<void> Machine::load_workflow() {
@@ -342,14 +349,16 @@ Result<void> Machine::save() {
   // Criteria see the transition that was named, or none; that there was none is recorded with the save.
   if (p_.entity.transition.empty()) p_.entity.transition = kLoopback;
   TRY_OK(save_entity(turn_, job_.tenant, *job_.model, p_.entity, p_.old_data, std::exchange(p_.held, Held::all), std::exchange(p_.was, Was::unknown)));
-  Trail trail{job_.tenant, p_.entity.id, job_.entry_tx, turn_.now(), p_.change, job_.tx, job_.user, std::move(p_.events)};
-  turn_.note(encode(trail));
-  p_.events.clear();
+  turn_.note(encode(trail_of(job_, turn_.now(), std::exchange(p_.events, {}))));
   p_.timings.clear();
   p_.timed = false;
   p_.change = ChangeKind::updated;
   if (!job_.model->unique_keys.empty()) p_.old_data = p_.entity.data;
   return {};
+}
+
+void Machine::stamp() {
+  if (!job_.joined && !job_.request.empty()) stamp_together(turn_, job_.tenant, job_.tx);
 }
 
 bool Machine::untimed() const {

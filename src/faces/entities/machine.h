@@ -36,6 +36,7 @@ class Machine {
   Result<Step> begin_old(const Item& item);
   Result<Step> begin_due(const Item& item);
   Result<Step> stale(const Item& item, const EntityView& stored);
+  void note_aborted(const Item& item, const EntityView& stored);  // of a write that came too late
   void take_up(const EntityView& stored, bool with_data);
   Result<void> take_data(const json::Value& value, std::string data);
   Result<Step> enter_workflow(const Item& item);
@@ -81,6 +82,7 @@ class Machine {
   Error member_error(const std::string& what, std::string_view tags, int64_t timeout_ms, Call::Kind kind, bool outside = false) const;
 
   Result<void> save();  // the entity with its trail so far
+  void stamp();         // before the commit of a turn that has asked somebody
   Result<void> load_workflow();
   const Workflow& flow() const { return *p_.flow; }
   // Whether a member must still say when the state's transitions are due.

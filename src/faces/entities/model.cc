@@ -37,6 +37,8 @@ bool only_grew(const Model& before, const Model& after) {
   Model same = after;
   same.shape = before.shape;
   same.updated = before.updated;
+  same.level = before.level;
+  same.indexes = before.indexes;
   Shape both = after.shape;
   merge(both, before.shape);
   return encode(same) == encode(before) && to_json(both) == to_json(after.shape);

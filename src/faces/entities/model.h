@@ -38,7 +38,8 @@ struct Model {
   std::string_view state() const { return locked ? "LOCKED" : "UNLOCKED"; }
 };
 
-// Nothing that a write goes by was lost or changed: every document that fitted still fits.
+// Every document that fitted still fits, and is compared by the same unique keys: what else a write goes by, the
+// change level and the indexes, may differ.
 bool only_grew(const Model& before, const Model& after);
 
 Bytes encode(const Model& model);

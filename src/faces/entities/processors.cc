@@ -208,6 +208,7 @@ Result<void> Machine::dispatch(const Processor& processor) {
 Result<void> Machine::commit_and_open(const Processor& processor) {
   rearm(turn_, job_.tenant, p_.flow, p_.timings, p_.entity, p_.events);
   TRY_OK(save());
+  stamp();
   std::string request = turn_.dice().uuid1(turn_.now());
   Call call = call_for(processor, request, {});
   call.opened = turn_.now();

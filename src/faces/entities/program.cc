@@ -14,6 +14,9 @@ constexpr VerbRow kVerbs[] = {
     {"get", get_entity},
     {"find", find_entities},
     {"transitions", list_transitions},
+    {"trail", own_trail},
+    {"moves", own_moves},
+    {"groups", group_entities},
     {"remove", remove_one},
     {"remove.some", remove_some},
     {"remove.all", remove_all},
@@ -44,10 +47,15 @@ constexpr VerbRow kVerbs[] = {
 
 std::string_view Program::name() const { return kProgram; }
 bool Program::keeps_history(BytesView key) const { return is_entity_key(key); }
-bool Program::indifferent(BytesView key, const Cell& read, const Cell& now) const {
+bool Program::as_of_beginning(BytesView key) const { return is_entity_key(key); }
+
+bool Program::may_stand(Turn& turn, BytesView key, const Cell& read, const Cell& now) const {
+  if (is_flows_key(key)) return true;
   if (!is_model_key(key)) return false;
   auto before = read.as<Model>(decode_model), after = now.as<Model>(decode_model);
-  return before && after && *before && *after && only_grew(**before, **after);
+  if (!before || !after || !*before || !*after || !only_grew(**before, **after)) return false;
+  index_again(turn, parts_of(key)[1], **after);
+  return true;
 }
 
 Result<Bytes> Program::run(Turn& turn, const Input& input) const {

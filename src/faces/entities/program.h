@@ -18,8 +18,10 @@ class Program final : public pawl::Program {
   void view(const Committed& frame, ViewRows& rows) const override;
   uint32_t view_version() const override { return 2; }
   bool keeps_history(BytesView key) const override;
-  // A document that fitted a model fits it when it has only grown.
-  bool indifferent(BytesView key, const Cell& read, const Cell& now) const override;
+  // Workflows are outside of transactions: one goes on by those that it began with. So are models that have only
+  // grown; what is saved is found by the indexes that there are now.
+  bool as_of_beginning(BytesView key) const override;
+  bool may_stand(Turn& turn, BytesView key, const Cell& read, const Cell& now) const override;
 
  private:
   Result<Bytes> write(Turn& turn, const Input& input) const;
@@ -35,7 +37,5 @@ Bytes trail_row_prefix(Seq seq, std::string_view entity);
 Bytes loose_trail_row_prefix(std::string_view tenant, std::string_view entity);  // then the seq, 8 bytes
 Bytes removed_row_prefix(std::string_view tenant, std::string_view model, int32_t version);  // then the id
 Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t version, std::string_view path);
-// The id at the end of an index row's key.
-std::string_view index_row_id(BytesView row_key);
 
 }  // namespace pawl::entities

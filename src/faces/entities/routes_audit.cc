@@ -59,6 +59,7 @@ struct Filter {
   std::string tx;
   std::string severity;
   std::optional<Time> from, to;
+  int64_t limit = 0, cursor = 0;
   bool takes(const Trail& t) const { return (!from || t.now >= *from) && (!to || t.now < *to); }
 };
 
@@ -76,17 +77,16 @@ Result<Filter> filter_of(Http& http) {
   if (!f.tx.empty() && !is_uuid(f.tx)) return bad_request(fmt::format("the transactionId '{}' is not a UUID", f.tx));
   TRY(f.from, http.time("fromUtcTime"));
   TRY(f.to, http.time("toUtcTime"));
+  TRY(f.limit, http.number("limit", 20));
+  TRY(f.cursor, http.number("cursor", 0));
+  if (f.limit < 1) return bad_request(fmt::format("limit is {}; it must be from 1 to 1000", f.limit));
+  if (f.cursor < 0) return bad_request(fmt::format("cursor is {}; use the nextCursor of the page before", f.cursor));
+  f.limit = std::min<int64_t>(f.limit, 1000);
   return f;
 }
 
-Result<Bytes> events(Http& http) {
-  TRY(std::string id, http.uuid(0));
-  TRY(Filter filter, filter_of(http));
-  TRY(int64_t limit, http.number("limit", 20));
-  TRY(int64_t cursor, http.number("cursor", 0));
-  if (limit < 1) return bad_request(fmt::format("limit is {}; it must be from 1 to 1000", limit));
-  if (cursor < 0) return bad_request(fmt::format("cursor is {}; use the nextCursor of the page before", cursor));
-  limit = std::min<int64_t>(limit, 1000);
+Result<Bytes> show_events(const History& history, const std::string& id, const Filter& filter) {
+  const int64_t limit = filter.limit, cursor = filter.cursor;
   json::Array items;
   int64_t nth = 0;
   bool more = false;
@@ -97,7 +97,7 @@ Result<Bytes> events(Http& http) {
     return nth > cursor && nth <= cursor + limit;
   };
   bool none = !filter.severity.empty() && filter.severity != kSeverity;
-  TRY(bool known, http.service().trails(http.tenant(), id, [&](const Trail& t) {
+  TRY(bool known, history.each([&](const Trail& t) {
     if (none) return false;
     if (!filter.takes(t)) return true;
     if (filter.changes && t.change != ChangeKind::none && (filter.tx.empty() || filter.tx == t.change_tx) && wanted()) items.push_back(change_event(t));
@@ -114,12 +114,10 @@ Result<Bytes> events(Http& http) {
   return json::print(json::object({{"items", std::move(items)}, {"pagination", std::move(pagination)}}));
 }
 
-Result<Bytes> finished(Http& http) {
-  TRY(std::string id, http.uuid(0));
-  TRY(std::string tx, http.uuid(1));
+Result<Bytes> show_end(const History& history, const std::string& id, const std::string& tx) {
   json::Array found;
   Result<void> good;
-  TRY_OK(http.service().trails(http.tenant(), id, [&](const Trail& t) {
+  TRY_OK(history.each([&](const Trail& t) {
     for (auto e = t.events.rbegin(); t.tx == tx && e != t.events.rend() && found.empty() && good; ++e)
       if (e->kind == EventKind::finish) good = add_machine_event(found, t, *e);
     return good && found.empty();
@@ -129,11 +127,29 @@ Result<Bytes> finished(Http& http) {
   return json::print(found[0]);
 }
 
+void with_history(const HttpPtr& http, const std::string& id, std::function<Result<Bytes>(const History&)> show) {
+  http->service().history(http->who(), id, std::nullopt, [http, show = std::move(show)](Result<History> history) { history ? http->reply(show(*history)) : http->refuse(history.error()); });
+}
+
+Result<void> events(const HttpPtr& http) {
+  TRY(std::string id, http->uuid(0));
+  TRY(Filter filter, filter_of(*http));
+  with_history(http, id, [id, filter = std::move(filter)](const History& history) { return show_events(history, id, filter); });
+  return {};
+}
+
+Result<void> finished(const HttpPtr& http) {
+  TRY(std::string id, http->uuid(0));
+  TRY(std::string tx, http->uuid(1));
+  with_history(http, id, [id, tx](const History& history) { return show_end(history, id, tx); });
+  return {};
+}
+
 }  // namespace
 
 void add_audit_routes(Rows& rows) {
-  rows.now("GET", "/audit/entity/{id}", events, "What happened to an entity, newest first.");
-  rows.now("GET", "/audit/entity/{id}/workflow/{tx}/finished", finished, "How the state machine of a transaction ended.");
+  rows.later("GET", "/audit/entity/{id}", events, "What happened to an entity, newest first.");
+  rows.later("GET", "/audit/entity/{id}/workflow/{tx}/finished", finished, "How the state machine of a transaction ended.");
 }
 
 }  // namespace pawl::entities

@@ -11,6 +11,7 @@ namespace pawl::entities {
 namespace {
 
 Result<size_t> window(const Http& http) {
+  if (http.request.query_param("transactionWindow") && http.request.has_header("X-Tx-Token")) return fail(window_inside());
   TRY(int64_t n, http.number("transactionWindow", kWindow));
   if (n < 1 || n > static_cast<int64_t>(kMaxWindow)) return bad_request(fmt::format("transactionWindow is {}; it must be from 1 to {}", n, kMaxWindow));
   return static_cast<size_t>(n);

@@ -7,7 +7,6 @@ namespace pawl::entities {
 
 namespace {
 
-constexpr size_t kChanges = 1000;
 // A page that lies deeper than this is not looked for on the thread that reads requests.
 constexpr size_t kShallow = 2000;
 
@@ -78,41 +77,31 @@ Result<void> delete_all(const HttpPtr& http) {
   return {};
 }
 
-Result<Bytes> changes(Http& http) {
-  TRY(std::string id, http.uuid(0));
-  TRY(std::optional<Time> at, http.time("pointInTime"));
+Result<Bytes> show_changes(const History& history, const std::optional<Time>& at) {
+  TRY(std::vector<Trail> changes, history.changes(at));
   json::Array out;
-  bool known = false;
-  TRY_OK(http.service().trails(http.tenant(), id, [&](const Trail& t) {
-    if (t.change == ChangeKind::none) return true;
-    known = true;
-    if (at && t.now > *at) return true;
+  for (const Trail& t : changes) {
     json::Value change = json::object({{"changeType", name_of(t.change)}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
     if (t.change != ChangeKind::deleted) change.object().add("transactionId", t.change_tx);
     out.push_back(std::move(change));
-    return out.size() < kChanges;
-  }));
-  if (!known) return fail(entity_not_found(id));
+  }
   return json::print(out);
 }
 
-Bytes names(const std::vector<std::string>& list) {
-  json::Array out;
-  for (const std::string& name : list) out.emplace_back(name);
-  return json::print(out);
+Result<void> changes(const HttpPtr& http) {
+  TRY(std::string id, http->uuid(0));
+  TRY(std::optional<Time> at, http->time("pointInTime"));
+  http->service().history(http->who(), id, at, [http, at](Result<History> history) { history ? http->reply(show_changes(*history, at)) : http->refuse(history.error()); });
+  return {};
 }
 
 // A transaction that did not write the entity is a bad argument, whoever's it may be.
 Result<void> transitions_of(const HttpPtr& http, const std::string& id) {
   TRY(When when, http->when());
-  if (!http->request.header("X-Tx-Token").empty() && !when.time && when.tx.empty()) {
-    http->service().act(http->who(), "transitions", json::object({{"id", id}}), [http](Result<Bytes> a) { http->reply(std::move(a)); });
-    return {};
-  }
-  auto list = http->service().transitions(http->tenant(), id, when);
-  if (!list && !when.tx.empty() && list.error().reason == "ENTITY_NOT_FOUND") return bad_request(fmt::format("transaction {} is not known for this entity", when.tx));
-  if (!list) return fail(std::move(list.error()));
-  http->json(names(*list));
+  http->service().transitions(http->who(), id, when, [http, when](Result<Bytes> list) {
+    if (!list && !when.tx.empty() && list.error().reason == "ENTITY_NOT_FOUND") list = bad_request(fmt::format("transaction {} is not known for this entity", when.tx));
+    http->reply(std::move(list));
+  });
   return {};
 }
 
@@ -164,7 +153,7 @@ Result<void> list(const HttpPtr& http) {
   query.at = at;
   query.limit = static_cast<size_t>(size);
   query.skip = static_cast<size_t>(size * page);
-  if (!at && !http->request.header("X-Tx-Token").empty()) {
+  if (http->who().reads_inside(at)) {
     http->service().find_inside(http->who(), query, nullptr, [http](Result<Bytes> a) { a ? http->json(array_of_lines(*std::move(a))) : http->refuse(a.error()); });
     return {};
   }
@@ -181,7 +170,7 @@ Result<void> list(const HttpPtr& http) {
 void add_entity_routes(Rows& rows) {
   rows.later("GET", "/entity/{id}", get_one, "One entity: now, at a pointInTime, or as a transactionId left it.");
   rows.later("DELETE", "/entity/{id}", delete_one, "Deletes one entity; its history stays.");
-  rows.now("GET", "/entity/{id}/changes", changes, "The changes of an entity, newest first.");
+  rows.later("GET", "/entity/{id}/changes", changes, "The changes of an entity, newest first.");
   rows.later("GET", "/entity/{id}/transitions", transitions, "The transitions of the entity's state.");
   rows.later("GET", "/platform-api/entity/fetch/transitions", fetch_transitions, "The transitions of the entity's state.");
   rows.later("PUT", "/platform-api/entity/transition", launch_transition, "Fires the transition with the document as it is: entityId, transitionName.");

@@ -108,9 +108,6 @@ Result<Query> limited_query(Http& http) {
 
 std::unexpected<Error> too_many() { return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later"); }
 
-// What was at a time is committed: no open transaction has changed it.
-bool is_inside(const Http& http, const Query& query) { return !query.at && !http.request.header("X-Tx-Token").empty(); }
-
 Result<void> find_inside(const HttpPtr& http, const Query& query, std::function<void(Bytes lines)> answer) {
   TRY(json::Value condition, http->body());
   http->service().find_inside(http->who(), query, &condition, [http, answer = std::move(answer)](Result<Bytes> a) { a ? answer(*std::move(a)) : http->refuse(a.error()); });
@@ -119,7 +116,7 @@ Result<void> find_inside(const HttpPtr& http, const Query& query, std::function<
 
 Result<void> direct(const HttpPtr& http) {
   TRY(Query query, limited_query(*http));
-  if (is_inside(*http, query)) return find_inside(http, query, [http](Bytes lines) { http->answer(lines_response(std::move(lines))); });
+  if (http->who().reads_inside(query.at)) return find_inside(http, query, [http](Bytes lines) { http->answer(lines_response(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
   bool explain = http->request.query_param("explain").value_or("") == "true";
   // An index answers at once; a scan must not hold the thread that reads requests.
@@ -144,7 +141,7 @@ Result<Bytes> array_of(Http& http, const Query& query, const ModelPtr& model) {
 // The older address, which clients of the hosted service still use: the same as one array.
 Result<void> direct_array(const HttpPtr& http) {
   TRY(Query query, limited_query(*http));
-  if (is_inside(*http, query)) return find_inside(http, query, [http](Bytes lines) { http->json(array_of_lines(std::move(lines))); });
+  if (http->who().reads_inside(query.at)) return find_inside(http, query, [http](Bytes lines) { http->json(array_of_lines(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
   if (!http->service().background().add([http, query = std::move(query), model] { http->reply(array_of(*http, query, model)); })) return too_many();
   return {};

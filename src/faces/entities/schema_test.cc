@@ -161,12 +161,12 @@ std::string xml(std::string_view text) {
 
 TEST(xml, becomes_json) {
   EXPECT_EQ(xml("<?xml version=\"1.0\"?><r><name>a</name><n>1</n><b>true</b><d>2.50</d></r>"), R"({"name":"a","n":1,"b":true,"d":2.50})");
-  EXPECT_EQ(xml("<r><t>x</t><t>y</t><z/></r>"), R"({"t":["x","y"],"z":null})");
+  EXPECT_EQ(xml("<r><t>x</t><t>y</t><z/></r>"), R"({"t":["x","y"],"z":{}})");
   EXPECT_EQ(xml("<r id='7'><o><k>v</k></o>text</r>"), R"({"id":7,"o":{"k":"v"},"_text":"text"})");
   EXPECT_EQ(xml("<x:r xmlns:x='u' x:id='7'><x:t id='1'/><id>8</id></x:r>"), R"({"x":"u","id":[7,8],"t":{"id":1}})");
   EXPECT_EQ(xml("<r> one <b>1</b> two<!-- not a word -->fold\n<b>2</b></r>"), R"({"b":[1,2],"_text":"one twofold"})");
   EXPECT_EQ(xml("<r>17</r>"), R"({"_value":17})");
-  EXPECT_EQ(xml("<r><a></a><b/></r>"), R"({"a":null,"b":null})");
+  EXPECT_EQ(xml("<r><a></a><b/><c> <!-- nothing --> </c></r>"), R"({"a":{},"b":{},"c":{}})");
   EXPECT_EQ(xml("<r></r>"), "{}");
   EXPECT_EQ(xml("<r><a>TRUE</a><b>False</b><c>T</c></r>"), R"({"a":true,"b":false,"c":"T"})");
   EXPECT_EQ(xml("<r><k>&lt;&#65;&#x42;&amp;</k><c><![CDATA[<x>]]></c></r>"), R"({"k":"<AB&","c":"<x>"})");

@@ -112,7 +112,7 @@ struct Search {
       Result<void> good;
       TRY_OK(look.rows(kProgram, base, [&](BytesView row, BytesView) {
         if (!to.empty() && row.substr(base.size()) >= to) return false;
-        std::string id(index_row_id(row));
+        std::string id(id_at_end(row));
         if (!seen.insert(id).second) return true;
         auto cell = look.read(entity_key(query.tenant, id));
         if (!cell) return good = fail(std::move(cell.error())), false;

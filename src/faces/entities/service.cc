@@ -30,6 +30,15 @@ static std::unexpected<Error> over() {
   return fail(std::move(error));
 }
 
+Error window_inside() {
+  return {Code::invalid, "BAD_REQUEST", "transactionWindow has no meaning for a request that joins an open transaction: leave it out; the collection is written as a whole"};
+}
+
+Result<void> Service::may_join(const Who& who) const {
+  if (who.token.empty() || members_.find_token(who.token, who.caller.tenant)) return {};
+  return over();
+}
+
 void Service::write(const Who& who, Command command, Done done) {
   Input input;
   input.verb = "write";
@@ -46,7 +55,7 @@ void Service::write(const Who& who, Command command, Done done) {
 
 // Transactions are about entities: models, workflows, messages and search jobs stand outside of them.
 static bool joins(std::string_view verb) {
-  static constexpr std::string_view kInside[] = {"get", "find", "transitions", "remove", "remove.some", "remove.all"};
+  static constexpr std::string_view kInside[] = {"get", "find", "transitions", "trail", "moves", "groups", "remove", "remove.some", "remove.all"};
   return std::find(std::begin(kInside), std::end(kInside), verb) != std::end(kInside);
 }
 
@@ -83,7 +92,8 @@ struct Service::Chunks {
 };
 
 void Service::write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options, Done done) {
-  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), options.window, 0, 0, options.lenient, options.warnings, "[", std::move(done)});
+  size_t window = who.token.empty() ? options.window : std::max<size_t>(1, items.size());
+  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, options.lenient, options.warnings, "[", std::move(done)});
   next_chunk(std::move(chunks));
 }
 
@@ -113,14 +123,69 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
   });
 }
 
+void Service::read_one(const Who& who, std::string verb, const std::string& id, const When& when, Show show, Done done) {
+  auto committed = [this, tenant = who.caller.tenant, id, when, show = std::move(show)]() -> Result<Bytes> {
+    TRY(Found found, find(tenant, id, when));
+    return show(found);
+  };
+  if (!who.reads_inside(when.time)) return done(committed());
+  json::Value body = json::object({{"id", id}});
+  if (!when.tx.empty()) body.object().add("of", when.tx);
+  act(who, std::move(verb), std::move(body), [committed, done = std::move(done)](Result<Bytes> own) mutable { done(own && own->empty() ? committed() : std::move(own)); });
+}
+
 void Service::get(const Who& who, const std::string& id, const When& when, Done done) {
-  if (!who.token.empty() && !when.time && when.tx.empty()) return act(who, "get", json::object({{"id", id}}), std::move(done));
-  auto found = find(who.caller.tenant, id, when);
-  if (!found) return done(fail(std::move(found.error())));
-  Bytes out;
-  out.reserve(found->view.data.size() + 400);
-  append_envelope(out, found->view, true);
-  done(std::move(out));
+  auto show = [](const Found& found) -> Result<Bytes> {
+    Bytes out;
+    out.reserve(found.view.data.size() + 400);
+    append_envelope(out, found.view, true);
+    return out;
+  };
+  read_one(who, "get", id, when, show, std::move(done));
+}
+
+void Service::transitions(const Who& who, const std::string& id, const When& when, Done done) {
+  auto show = [this, tenant = who.caller.tenant](const Found& found) -> Result<Bytes> {
+    TRY(auto flows, this->flows(tenant, found.view.model, found.view.version));
+    return transition_names(flows.get(), found.view);
+  };
+  read_one(who, "transitions", id, when, show, std::move(done));
+}
+
+void Service::noted(const Who& who, std::string verb, json::Value body, Noted done) {
+  act(who, std::move(verb), std::move(body), [done = std::move(done)](Result<Bytes> answer) mutable {
+    if (!answer) return done(fail(std::move(answer.error())));
+    done(unpack_notes(*answer));
+  });
+}
+
+// What is committed is looked at first: if the transaction ends meanwhile, nothing of it is there twice.
+void Service::history(const Who& who, const std::string& id, const std::optional<Time>& at, std::move_only_function<void(Result<History>)> done) {
+  History history(door_.look(), who.caller.tenant, id);
+  if (!who.reads_inside(at)) return done(std::move(history));
+  noted(who, "trail", json::object({{"id", id}}), [history = std::move(history), done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
+    if (!notes) return done(fail(std::move(notes.error())));
+    for (BytesView note : *notes) {
+      auto trail = decode_trail(note);
+      if (!trail) return done(fail(std::move(trail.error())));
+      history.add_own(*std::move(trail));
+    }
+    done(std::move(history));
+  });
+}
+
+void Service::counts(const Who& who, std::move_only_function<void(Result<StateCounts>)> done) {
+  StateCounts counts = counts_.of(who.caller.tenant);
+  if (!who.reads_inside(std::nullopt)) return done(std::move(counts));
+  noted(who, "moves", json::object({}), [counts = std::move(counts), done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
+    if (!notes) return done(fail(std::move(notes.error())));
+    for (BytesView note : *notes) {
+      auto move = decode_move(note);
+      if (!move) return done(fail(std::move(move.error())));
+      counts.add(*move);
+    }
+    done(std::move(counts));
+  });
 }
 
 Result<Found> Service::find(std::string_view tenant, std::string_view id, const When& when) const {
@@ -164,53 +229,6 @@ Result<std::vector<Model>> Service::models(std::string_view tenant) const {
   }));
   TRY_OK(good);
   return out;
-}
-
-Result<std::vector<std::string>> Service::transitions(std::string_view tenant, std::string_view id, const When& when) const {
-  TRY(Found found, find(tenant, id, when));
-  TRY(auto flows, this->flows(tenant, found.view.model, found.view.version));
-  return transition_names(flows.get(), found.view);
-}
-
-// The trails of two places as one: those under the seqs of the entity's versions, and between them
-// those of frames that did not write it.
-struct Service::TrailReader {
-  const Look& look;
-  std::string_view id;
-  Bytes loose;
-  const std::function<bool(const Trail&)>& visit;
-  Seq below = ~Seq{0};  // loose ones from here on have been visited
-  bool known = false, going = true;
-  Result<void> good{};
-
-  bool take(BytesView value) {
-    auto trail = decode_trail(value);
-    if (!trail) return good = fail(std::move(trail.error())), false;
-    known = true;
-    return going = visit(*trail);
-  }
-  void read_loose(Seq above) {
-    auto done = look.rows(kProgram, loose, [&](BytesView key, BytesView value) { return read_ordered64(key.substr(loose.size(), 8)) > above && take(value); }, loose + ordered64(below), true);
-    if (good && !done) good = std::move(done);
-  }
-  bool version(Seq seq) {
-    known = true;
-    read_loose(seq);
-    below = seq;
-    if (!good || !going) return false;
-    auto done = look.rows(kProgram, trail_row_prefix(seq, id), [&](BytesView, BytesView value) { return take(value); }, {}, true);
-    if (good && !done) good = std::move(done);
-    return good && going;
-  }
-};
-
-Result<bool> Service::trails(std::string_view tenant, std::string_view id, const std::function<bool(const Trail&)>& visit) const {
-  Look look = door_.look();
-  TrailReader reader{look, id, loose_trail_row_prefix(tenant, id), visit};
-  TRY_OK(look.history(entity_key(tenant, id), [&](BytesView, const Cell& cell) { return reader.version(cell.version); }));
-  if (reader.good && reader.going) reader.read_loose(0);
-  TRY_OK(reader.good);
-  return reader.known;
 }
 
 Result<json::Value> Service::cell_json(BytesView key) const {

@@ -6,6 +6,7 @@
 #include "faces/entities/background.h"
 #include "faces/entities/command.h"
 #include "faces/entities/counts.h"
+#include "faces/entities/history.h"
 #include "faces/entities/members.h"
 #include "faces/entities/search.h"
 #include "faces/entities/store.h"
@@ -21,7 +22,12 @@ struct Who {
   Caller caller;
   std::string token{};  // of the transaction that the request wants to join
   std::string once{};   // Idempotency-Key
+  // Whether a read is of the open transaction. What was at a time is committed: none has changed it.
+  bool reads_inside(const std::optional<Time>& at) const { return !token.empty() && !at; }
 };
+
+// For requests that name a window although they join a transaction, which ends by no chunk of theirs.
+Error window_inside();
 
 struct When {
   std::optional<Time> time{};
@@ -40,7 +46,8 @@ class Service {
   using Done = std::move_only_function<void(Result<Bytes>)>;
   void write(const Who& who, Command command, Done done);
   // Items in chunks, one transaction each; the answer is the array of their answers. An error in the
-  // first chunk is the answer; in a later one it is the last element.
+  // first chunk is the answer; in a later one it is the last element. Inside a transaction they are one
+  // chunk, which stands or falls as a whole.
   struct ChunkOptions {
     size_t window = kWindow;
     bool lenient = false;   // as in Command
@@ -50,15 +57,18 @@ class Service {
   // One of the short verbs.
   void act(const Who& who, std::string verb, json::Value body, Done done);
 
+  // Fails CONFLICT for a token that is unknown or over.
+  Result<void> may_join(const Who& who) const;
+
   // A read inside a transaction sees that transaction; it therefore answers later too.
   void get(const Who& who, const std::string& id, const When& when, Done done);
+  void transitions(const Who& who, const std::string& id, const When& when, Done done);  // their names
+  void history(const Who& who, const std::string& id, const std::optional<Time>& at, std::move_only_function<void(Result<History>)> done);
+  void counts(const Who& who, std::move_only_function<void(Result<StateCounts>)> done);
   Result<Found> find(std::string_view tenant, std::string_view id, const When& when) const;
   Result<ModelPtr> model(std::string_view tenant, std::string_view name, int32_t version) const;  // null: none
   Result<std::shared_ptr<const Flows>> flows(std::string_view tenant, std::string_view name, int32_t version) const;
   Result<std::vector<Model>> models(std::string_view tenant) const;
-  Result<std::vector<std::string>> transitions(std::string_view tenant, std::string_view id, const When& when) const;
-  // Newest first, until `visit` returns false. False when the entity never was.
-  Result<bool> trails(std::string_view tenant, std::string_view id, const std::function<bool(const Trail&)>& visit) const;
   Result<json::Value> cell_json(BytesView key) const;  // null value when there is no cell
 
   // Compiles and checks a condition for search. Unknown models skip the checks.
@@ -95,9 +105,13 @@ class Service {
 
  private:
   struct Chunks;
-  struct TrailReader;
   void next_chunk(std::shared_ptr<Chunks> chunks);
   void submit(const Who& who, Input input, Done done);
+  // By the verb, which answers with nothing when it is not the transaction's own version that is asked for; else as shown.
+  using Show = std::function<Result<Bytes>(const Found& committed)>;
+  void read_one(const Who& who, std::string verb, const std::string& id, const When& when, Show show, Done done);
+  using Noted = std::move_only_function<void(Result<std::vector<BytesView>>)>;
+  void noted(const Who& who, std::string verb, json::Value body, Noted done);  // what the transaction has noted
   Result<Bytes> remove_many(const Who& who, const Query& query, const Model& model, bool verbose);
   void fill(const std::string& tenant, const std::string& name, int32_t version);
   void run_job(const std::string& tenant, const std::string& id, const Query& query);

@@ -129,6 +129,36 @@ Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& mod
   return {};
 }
 
+void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx) {
+  turn.each_own(entities_prefix(tenant), [&](BytesView key, const Cell& cell) {
+    EntityView e;
+    if (!view_entity(cell.value(), e) || e.tx != tx || e.updated == turn.now()) return;
+    Entity stamped = copy_of(e);
+    stamped.updated = turn.now();
+    turn.write(key, encode(stamped));
+  });
+  turn.amend_notes([&](Bytes& note) {
+    if (note.empty() || note[0] != kTrailNote) return;
+    auto trail = decode_trail(note);
+    if (!trail || trail->now == turn.now()) return;
+    trail->now = turn.now();
+    note = encode(*trail);
+  });
+}
+
+void index_now(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity) {
+  if (model.indexes.empty()) turn.erase(indexed_key(tenant, entity.id));
+  else turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
+}
+
+void index_again(Turn& turn, std::string_view tenant, const Model& model) {
+  turn.each_own(entity_prefix(tenant, model.name, model.version), [&](BytesView key, const Cell& cell) {
+    EntityView e;
+    if (!cell.exists()) turn.erase(indexed_key(tenant, id_at_end(key)));
+    else if (view_entity(cell.value(), e) && e.model == model.name && e.version == model.version) index_now(turn, tenant, model, e);
+  });
+}
+
 Bytes encode_indexed(const Model& model, std::string_view data) {
   Bytes out;
   Writer w(out);

@@ -37,6 +37,10 @@ Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& mode
 Result<void> claim_free(Turn& turn, std::string_view tenant, const Model& model, std::string_view id, std::string_view data, std::string_view old_data);
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity, std::string_view tx);
 
+// Gives all that this transaction has saved and noted the time of this input, at the end of one that has waited:
+// what it did first has not been there before the rest.
+void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx);
+
 // When a scheduled transition fires, as a member said.
 struct Timing {
   std::string transition;
@@ -59,6 +63,10 @@ inline constexpr Time kTimerGrace = 100 * kMillisecond;
 std::string timer_id(const Due& due, std::string_view tx);
 Result<Due> parse_timer_id(std::string_view id);
 
+// The index cell of an entity that is there, by the indexes that its model has now; and those of all that this turn has
+// written of the model.
+void index_now(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity);
+void index_again(Turn& turn, std::string_view tenant, const Model& model);
 // The index cell of a document: path and values, for the view to make rows of.
 Bytes encode_indexed(const Model& model, std::string_view data);
 struct Indexed {

@@ -1,6 +1,7 @@
 #pragma once
 // The short verbs of the program, and what they share.
 
+#include "condition/condition.h"
 #include "faces/entities/entity.h"
 #include "faces/entities/model.h"
 #include "faces/entities/workflow.h"
@@ -31,8 +32,17 @@ Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value&
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> list_transitions(Turn& turn, std::string_view tenant, const json::Value& body);
 // By selection, as a new entity would get its workflow; a function criterion cannot be asked here and
-// counts as no match. `flows` is null when there are none.
-std::vector<std::string> transition_names(const Flows* flows, const EntityView& entity);
+// counts as no match. `flows` is null when there are none. An array of names.
+Bytes transition_names(const Flows* flows, const EntityView& entity);
+Result<Bytes> group_entities(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> own_trail(Turn& turn, std::string_view tenant, const json::Value& body);
+Result<Bytes> own_moves(Turn& turn, std::string_view tenant, const json::Value& body);
+// The entities of a model as the transaction has them, those that the condition matches (null: all), by
+// id until `visit` returns false. It stands on none of them by that.
+using VisitCell = std::function<bool(BytesView key, const Cell& cell, const EntityView& entity)>;
+Result<void> each_entity(Turn& turn, std::string_view tenant, const json::Value& body, const condition::Condition* condition, const VisitCell& visit);
+// That of a body; none when it has none.
+Result<std::optional<condition::Condition>> condition_in(const json::Value& body);
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body);
 // Refuses a condition that only a member could answer.

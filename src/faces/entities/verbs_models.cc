@@ -176,8 +176,7 @@ Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Valu
     TRY(Found found, find_entity(turn, tenant, id.string()));
     const EntityView& e = found.view;
     if (!found.exists() || e.model != model.name || e.version != model.version) continue;
-    if (model.indexes.empty()) turn.erase(indexed_key(tenant, e.id));
-    else turn.write(indexed_key(tenant, e.id), encode_indexed(model, e.data));
+    index_now(turn, tenant, model, e);
   }
   // Those that were declared when the filling began: one that came since has entries to wait for.
   const json::Value* filled = body.find("filled");

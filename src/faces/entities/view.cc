@@ -63,7 +63,6 @@ Bytes removed_row_prefix(std::string_view tenant, std::string_view model, int32_
 Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t version, std::string_view path) {
   return joined({"i", tenant, model, std::to_string(version), path});
 }
-std::string_view index_row_id(BytesView row_key) { return row_key.size() < 36 ? row_key : row_key.substr(row_key.size() - 36); }
 
 void Program::view(const Committed& frame, ViewRows& rows) const {
   std::set<BytesView> written;

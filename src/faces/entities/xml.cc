@@ -46,7 +46,6 @@ class Parser {
     TRY_OK(skip_between());
     if (at_ != text_.size()) return wrong("nothing after the root element");
     if (root.is_object()) return root;
-    if (root.is_null()) return json::Value(json::Object());
     return json::object({{"_value", std::move(root)}});
   }
 
@@ -171,7 +170,6 @@ class Parser {
     TRY_OK(attributes(members));
     if (looking_at("/>")) {
       at_ += 2;
-      if (members.object.empty()) return json::Value(nullptr);
       return json::Value(std::move(members.object));
     }
     if (!looking_at(">")) return wrong("> or />");
@@ -183,7 +181,7 @@ class Parser {
     skip_space();
     if (!looking_at(">")) return wrong(">");
     ++at_;
-    if (members.object.empty()) return text.empty() ? json::Value() : scalar(text);
+    if (members.object.empty() && !text.empty()) return scalar(text);
     if (!text.empty()) members.add("_text", scalar(text));
     return json::Value(std::move(members.object));
   }

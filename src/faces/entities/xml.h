@@ -1,6 +1,7 @@
 #pragma once
 // XML documents as JSON values: attributes and children become members under their names without
-// prefixes, repeated ones an array, text beside them "_text"; the text of a bare root is "_value".
+// prefixes, repeated ones an array, text beside them "_text"; the text of a bare root is "_value", an empty element
+// an object without members.
 // Text that reads as a JSON number, true or false becomes one. No entities but the five of the
 // language: nothing can be made to grow.
 

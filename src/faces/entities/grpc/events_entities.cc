@@ -67,6 +67,7 @@ void write(const ExchangePtr& e, std::vector<Item> items) {
 }
 
 Result<const json::Array*> payloads(const Exchange& e) {
+  if (e.has("transactionWindow") && !e.who.token.empty()) return fail(window_inside());
   const json::Value& list = inner(e.payload, "payloads");
   if (!list.is_array() || list.array().empty()) return bad_request("the request needs an array of 'payloads'");
   if (list.array().size() > kMaxWindow) return bad_request(fmt::format("a collection has at most {} payloads", kMaxWindow));
@@ -149,7 +150,7 @@ Result<void> create_collection(const ExchangePtr& e) {
   return {};
 }
 
-// One transaction each; the first error ends it and is the answer.
+// One transaction each, unless they join one; the first error ends it and is the answer.
 Result<void> update_collection(const ExchangePtr& e) {
   TRY(const json::Array* list, payloads(*e));
   std::vector<Item> items;

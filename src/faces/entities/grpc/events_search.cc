@@ -117,7 +117,7 @@ Result<void> get_all_entities(const ExchangePtr& e) {
   query.limit = static_cast<size_t>(size);
   query.skip = static_cast<size_t>(size * page);
   TRY(query.at, e->time("pointInTime"));
-  if (e->who.token.empty() || query.at) return in_background(e, std::move(query));
+  if (!e->who.reads_inside(query.at)) return in_background(e, std::move(query));
   find_inside(e, query, nullptr);
   return {};
 }
@@ -127,23 +127,26 @@ Result<void> search_entities(const ExchangePtr& e) {
   int64_t limit = e->number("limit", 1000);
   if (limit < 0 || limit > 10'000) return bad_request(fmt::format("limit is {}; it must be from 0 to 10000", limit));
   query.limit = static_cast<size_t>(limit ? limit : 1000);
-  if (e->who.token.empty() || query.at) return in_background(e, std::move(query));
+  if (!e->who.reads_inside(query.at)) return in_background(e, std::move(query));
   find_inside(e, query, e->has("condition") ? e->payload.find("condition") : nullptr);
   return {};
 }
 
 Result<void> entity_stats(const ExchangePtr& e) {
-  auto say = [&](const std::string& name, int32_t version) {
-    e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name), version, e->service().counts().total(e->tenant(), name, version)));
-  };
+  std::vector<std::pair<std::string, int32_t>> models;
   if (e->has("model")) {
     TRY(auto model, e->model(e->payload));
-    say(model.first, model.second);
+    models.push_back(std::move(model));
   } else {
     TRY(std::vector<Model> all, e->service().models(e->tenant()));
-    for (const Model& m : all) say(m.name, m.version);
+    for (const Model& m : all) models.emplace_back(m.name, m.version);
   }
-  e->end();
+  e->service().counts(e->who, [e, models = std::move(models)](Result<StateCounts> counts) {
+    if (!counts) return e->refuse(counts.error());
+    for (const auto& [name, version] : models)
+      e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name), version, counts->total(name, version)));
+    e->end();
+  });
   return {};
 }
 
@@ -152,15 +155,17 @@ Result<void> entity_stats_by_state(const ExchangePtr& e) {
   if (e->has("model")) {
     TRY(only, e->model(e->payload));
   }
-  const json::Value* states = e->payload.find("states");
-  auto wanted = [&](const Counts::Row& r) {
+  auto wanted = [only, states = e->payload.find("states")](const StateCounts::Row& r) {
     if (only && (r.model != only->first || r.version != only->second)) return false;
     if (!states || !states->is_array() || states->array().empty()) return true;
     return std::any_of(states->array().begin(), states->array().end(), [&](const json::Value& s) { return s.is_string() && s.string() == r.state; });
   };
-  for (const Counts::Row& r : e->service().counts().by_state(e->tenant()))
-    if (wanted(r)) e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"state\":{},\"count\":{}", json::quote(r.model), r.version, json::quote(r.state), r.count));
-  e->end();
+  e->service().counts(e->who, [e, wanted](Result<StateCounts> counts) {
+    if (!counts) return e->refuse(counts.error());
+    for (const StateCounts::Row& r : counts->rows())
+      if (wanted(r)) e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"state\":{},\"count\":{}", json::quote(r.model), r.version, json::quote(r.state), r.count));
+    e->end();
+  });
   return {};
 }
 
@@ -168,19 +173,16 @@ Result<void> entity_changes(const ExchangePtr& e) {
   static constexpr std::string_view kShort[] = {"", "CREATE", "UPDATE", "DELETE"};
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   TRY(auto at, e->time("pointInTime"));
-  bool known = false;
-  size_t count = 0;
-  TRY_OK(e->service().trails(e->tenant(), id, [&](const Trail& t) {
-    if (t.change == ChangeKind::none) return true;
-    known = true;
-    if (at && t.now > *at) return true;
-    json::Value meta = json::object({{"changeType", kShort[static_cast<size_t>(t.change)]}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
-    if (t.change != ChangeKind::deleted) meta.object().add("transactionId", t.change_tx);
-    e->say(",\"changeMeta\":" + json::print(meta));
-    return ++count < 1000;
-  }));
-  if (!known) return fail(entity_not_found(id));
-  e->end();
+  e->service().history(e->who, id, at, [e, at](Result<History> history) {
+    auto changes = history ? history->changes(at) : Result<std::vector<Trail>>(fail(std::move(history.error())));
+    if (!changes) return e->refuse(changes.error());
+    for (const Trail& t : *changes) {
+      json::Value meta = json::object({{"changeType", kShort[static_cast<size_t>(t.change)]}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
+      if (t.change != ChangeKind::deleted) meta.object().add("transactionId", t.change_tx);
+      e->say(",\"changeMeta\":" + json::print(meta));
+    }
+    e->end();
+  });
   return {};
 }
 

@@ -61,7 +61,9 @@ const EventRow* find_event(Call5 call, std::string_view type) {
 void run_event(const EventRow& row, ExchangePtr exchange) {
   exchange->reply_type = row.reply;
   exchange->empty = row.empty;
-  if (auto begun = row.handle(exchange); !begun) exchange->refuse(begun.error());
+  auto begun = exchange->service().may_join(exchange->who);
+  if (begun) begun = row.handle(exchange);
+  if (!begun) exchange->refuse(begun.error());
 }
 
 void Exchange::say(std::string_view more) {
