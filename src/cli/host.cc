@@ -67,6 +67,7 @@ Result<void> Host::open() {
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
   constexpr int64_t kMostMiB = 1 << 20;
   options.cache_bytes = static_cast<size_t>(std::min(config_.number("cell-cache"), kMostMiB)) << 20;
+  options.family_cells = static_cast<size_t>(config_.number("workflow-cells"));
   options.drove = [&](double seconds, size_t n) {
     ran.add(n);
     turn_seconds.observe(static_cast<Time>(seconds * 1e9 / static_cast<double>(n)));
@@ -146,6 +147,7 @@ Result<void> Host::listen() {
 void Host::measure() {
   metrics_.gauge_from("pawl_queued_inputs", [this] { return static_cast<int64_t>(shard_->stats().queued); });
   metrics_.gauge_from("pawl_open_turns", [this] { return static_cast<int64_t>(shard_->stats().open_turns); });
+  metrics_.gauge_from("pawl_workflow_cells", [this] { return static_cast<int64_t>(shard_->stats().family_cells); });
   metrics_.gauge_from("pawl_journal_seq", [this] { return static_cast<int64_t>(shard_->durable()); });
   auto jobs = [this](size_t Work::Depth::*of) {
     int64_t sum = 0;

@@ -60,6 +60,9 @@ class Program {
   virtual bool indifferent(BytesView key, const Cell& read, const Cell& now) const { return (void)key, (void)read, (void)now, false; }
   // True for cells whose old versions must be quick to read: each gets a row a version.
   virtual bool keeps_history(BytesView key) const { return (void)key, false; }
+  // The lead of the key that names the cell's family, if it has one: only so many clean cells of a family stay
+  // in memory. Nothing that a turn does may depend on it.
+  virtual BytesView family(BytesView key) const { return (void)key, BytesView(); }
 };
 
 }  // namespace pawl

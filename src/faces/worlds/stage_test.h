@@ -93,7 +93,8 @@ struct Stage final : Door, Work {
   Modules modules;  // scripted ones, and WASM when there is a runner
   std::unique_ptr<Lab> program;
   static constexpr size_t kCacheBytes = 1 << 22;
-  CellCache cache{rows, kCacheBytes};
+  static constexpr size_t kWorkflowCells = 100;
+  CellCache cache{rows, kCacheBytes, {kWorkflowCells, cell_family}};
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Committer> committer;
   std::unique_ptr<Face> face;
