@@ -76,22 +76,16 @@ void Service::send_event(Request request, Respond respond) {
   }
   auto event = body ? parse_event(*s, *body) : Result<SendEvent>(fail(body.error()));
   if (!event) return respond(refuse(event.error()));
-  auto submitted = text_field(*body, "submission_id"), correlated = text_field(*body, "correlation_id");
-  if (!submitted || !correlated) return respond(refuse(submitted ? correlated.error() : submitted.error()));
-  const std::string submission = std::move(*submitted), correlation = std::move(*correlated);
+  auto submitted = text_field(*body, "submission_id"), correlation = text_field(*body, "correlation_id");
+  if (!submitted || !correlation) return respond(refuse(submitted ? correlation.error() : submitted.error()));
+  const std::string submission = std::move(*submitted);
   const std::string once = submission.empty() ? std::string(request.header("Idempotency-Key")) : "worlds/" + event->world + "/" + submission;
-  submit(request, "event", encode(*event), [submission, correlation, epoch = s->world->epoch, respond = std::move(respond)](Result<Answer> answer) mutable {
+  std::string more = ",\"status\":\"accepted\",\"world_epoch\":" + std::to_string(s->world->epoch);
+  if (!correlation->empty()) more += ",\"correlation_id\":" + json::quote(*correlation);
+  submit(request, "event", encode(*event), [this, submission, more = std::move(more), respond = std::move(respond)](Result<Answer> answer) mutable {
     if (!answer && !submission.empty() && answer.error().reason == "IDEMPOTENCY_KEY_REUSED")
       return respond(refuse({Code::conflict, "conflict", "submission '" + submission + "' was another event: use a new submission_id"}));
-    if (!answer) return respond(refuse(answer.error()));
-    // What the program answers, with the caller's own words.
-    std::string out = std::move(answer->body);
-    out.pop_back();
-    const std::string offset = std::to_string(answer->seq);
-    out += ",\"status\":\"accepted\",\"submission_id\":" + json::quote(submission.empty() ? offset : submission);
-    out += ",\"submission_offset\":" + offset + ",\"world_epoch\":" + std::to_string(epoch) + ",\"effective_partition\":0";
-    if (!correlation.empty()) out += ",\"correlation_id\":" + json::quote(correlation);
-    respond(wire::json_response(202, out + "}"));
+    answer_accepted(std::move(respond), 202, std::move(answer), submission, more);
   }, {}, once);
 }
 

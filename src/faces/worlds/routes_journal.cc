@@ -16,18 +16,6 @@ constexpr std::chrono::seconds kSignOfLife{15};
 constexpr size_t kBehind = 256 * 1024;
 constexpr std::chrono::milliseconds kComeBack{20};
 
-// Kinds by kind= again and again, or as kinds=a,b; none: all.
-std::vector<std::string> kinds_of(const wire::Request& request) {
-  std::vector<std::string> out = request.query_params("kind");
-  const std::string list = request.query_param("kinds").value_or("");
-  for (size_t at = 0; at < list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    if (end > at) out.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string sse(std::string_view event, std::optional<uint64_t> id, const json::Value& data) {
   std::string out = "event: " + std::string(event) + "\n";
   if (id) out += "id: " + std::to_string(*id) + "\n";
