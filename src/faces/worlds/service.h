@@ -49,7 +49,8 @@ class Service {
   struct Records {
     uint64_t from = 0, next = 0, head = 0, retained_from = 0;
     bool gap = false;  // the first that was wanted is not kept any more
-    json::Array entries{};
+    std::vector<std::pair<uint64_t, Bytes>> entries{};  // seq and payload
+    json::Value json() const;
   };
   const FaceOptions& options() const { return options_; }
 
@@ -127,7 +128,7 @@ class Service {
   Result<json::Value> journal_head(const Request&);
 
   // routes_journal.cc
-  Result<json::Value> journal(const Request&);
+  void journal(Request, Respond);
   void journal_wait(Request, Respond);
   void journal_stream(Request, Respond);
   Result<Asked> asked_of(const Request& request) const;

@@ -74,7 +74,7 @@ struct Stage final : Door, Work {
   Result<json::Value> settle(const std::string& world, BytesView intent, const cbor::Value& payload, std::string status = "ok");
   Result<json::Value> govern(const std::string& world, Govern g);
   // Over the routes.
-  wire::Response http(std::string method, std::string path, std::string body = {});
+  wire::Response http(std::string method, std::string path, std::string body = {}, wire::Headers headers = {});
   Result<Bytes> lab(std::function<Result<Bytes>(Turn&)> experiment);
 
   Instance cell(const std::string& world, const std::string& workflow, BytesView key) const;
