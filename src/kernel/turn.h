@@ -93,6 +93,8 @@ class Turn {
   Result<void> scan(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit, BytesView from = {});
 
   void write(BytesView key, Bytes value, Decoded decoded = {});
+  // The same for a key that is new by construction: nobody looks whether it is there.
+  void write_new(BytesView key, Bytes value);
   void erase(BytesView key);
 
   // `open`: the effect leaves after this turn is durable, and survives a crash.
