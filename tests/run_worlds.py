@@ -476,7 +476,7 @@ def few_cells_in_memory():
     """A workflow keeps as many clean cells in memory as it may; the others are read again, as they were."""
     refused = subprocess.run([live.PAWL, 'serve', '--data', '/nonexistent', '--workflow-cells', 'many'], capture_output=True, text=True)
     check(refused.returncode != 0 and 'workflow-cells' in refused.stderr, f'a setting that is no number is refused: {refused.stderr}')
-    with live.Server('--workflow-cells', '8') as s:
+    with live.Server('--workflow-cells', '8', '--rows-cache', '1') as s:
         w = World(s, 'few')
 
         def held():

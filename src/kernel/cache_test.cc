@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "kernel/rows_layout.h"
 #include "storage/memory.h"
@@ -109,6 +111,47 @@ TEST_F(Family, loses_nothing_that_the_rows_do_not_have) {
   // One that is clean and is written leaves the count at once.
   cache.stage(name(9), *cache.current(name(9)), cell(12, "newest"), 12);
   EXPECT_EQ(cache.in_families(), 1u);
+}
+
+// One writes, as the kernel and its committer do; others read meanwhile and never see an older version again.
+TEST_F(Family, is_shared_by_threads) {
+  CellCache cache(rows, 100'000, by_letter(5));
+  std::atomic<bool> over{false};
+  auto name = [](uint64_t n) { return std::string(1, static_cast<char>('a' + n % 3)) + std::to_string(n % 60); };
+  std::vector<std::thread> readers;
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    readers.emplace_back([&, seed] {
+      std::mt19937_64 random(seed);
+      std::map<std::string, Seq> seen;
+      while (!over) {
+        const std::string key = name(random());
+        const Cell cell = *cache.read(key);
+        EXPECT_GE(cell.version, seen[key]) << key;
+        EXPECT_TRUE(!cell.exists() || cell.value() == key + "/" + std::to_string(cell.version));
+        seen[key] = cell.version;
+      }
+    });
+  std::mt19937_64 random(7);
+  Seq seq = 0;
+  for (int group = 0; group < 400; ++group) {
+    std::vector<std::pair<std::string, Cell>> wrote;
+    for (int i = 0; i < 10; ++i) {
+      const std::string key = name(random());
+      Cell after = cell(seq + 1, key + "/" + std::to_string(seq + 1));
+      cache.stage(key, *cache.current(key), after, ++seq);
+      wrote.emplace_back(key, after);
+    }
+    RowBatch batch;
+    for (const auto& [key, c] : wrote) batch.put(layout::cell_row(key), layout::cell_head(c.version) + Bytes(c.value()));
+    for (const auto& [key, c] : wrote) cache.publish(key, c, c.version, seq);
+    if (group % 3) std::this_thread::yield();
+    cache.begin();
+    CHECK(rows.apply(batch, seq));
+    cache.end(seq);
+  }
+  over = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_LE(cache.in_families(), 15u);
 }
 
 // Against a plain map, in a cache so small that everything falls out as soon as it may.
