@@ -53,11 +53,12 @@ double raw_append_us(double pause_seconds) {
   return l.p(50);
 }
 
-std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs, size_t cache_bytes) {
+std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs, size_t cache_bytes, size_t family_cells) {
   auto journal = *open_journal({.backend = "file", .folder = path + "/journal"});
   auto rows = *open_rows({.backend = "rocksdb", .folder = path + "/rows"});
   ShardOptions options;
   options.cache_bytes = cache_bytes;
+  options.family_cells = family_cells;
   auto shard = Shard::open(std::move(journal), std::move(rows), std::move(programs), options);
   CHECK(shard);
   return std::move(*shard);

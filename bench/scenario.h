@@ -16,7 +16,7 @@ struct Facts {
   double bare_us = 0;          // one bare round trip, 1 connection
 };
 
-std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs, size_t cache_bytes = 0);
+std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs, size_t cache_bytes = 0, size_t family_cells = ShardOptions().family_cells);
 // Each submitter sends its next input when the answer to the last has come.
 double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters, double for_seconds);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Worlds on a real server: requests to a real loopback server, executors, workspaces, and kill -9 between any two records."""
-import base64, hashlib, http.client, http.server, json, os, re, subprocess, sys, threading, time, urllib.parse
+import base64, hashlib, http.client, http.server, json, os, re, subprocess, sys, threading, time, urllib.parse, urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -472,6 +472,30 @@ def killed_inside_a_snapshot():
         print(f'{finished_alone} snapshots went on after a crash; {n} rounds of requests while one was taken')
 
 
+def few_cells_in_memory():
+    """A workflow keeps as many clean cells in memory as it may; the others are read again, as they were."""
+    refused = subprocess.run([live.PAWL, 'serve', '--data', '/nonexistent', '--workflow-cells', 'many'], capture_output=True, text=True)
+    check(refused.returncode != 0 and 'workflow-cells' in refused.stderr, f'a setting that is no number is refused: {refused.stderr}')
+    with live.Server('--workflow-cells', '8', '--rows-cache', '1') as s:
+        w = World(s, 'few')
+
+        def held():
+            listed = w.call('GET', '/state/w/main@1/cells?limit=1000')[1]['cells']  # brings up the rows
+            with urllib.request.urlopen(f'http://{s.admin}/metrics') as reply:
+                return len(listed), int(re.search(r'^pawl_workflow_cells (\d+)$', reply.read().decode(), re.M).group(1))
+
+        for round in range(3):
+            for i in range(100):
+                check(w.tell(f'c{i}', state=cbor(f'{round}-{i}'))[0] == 202, 'an event')
+            check(held() == (100, 8), f'8 of 100 cells stay: {held()}')
+        for i in range(100):
+            state = w.call('GET', f'/state/w/main@1?key_b64={key_b64(f"c{i}")}')[1]
+            check(state.get('state_b64') == b64(cbor(f'2-{i}')), f'c{i} is read again as it was: {state}')
+        check(held() == (100, 8), f'8 of 100 cells stay: {held()}')
+        wrong = s.stop_and_verify()
+        check(not wrong, str(wrong))
+
+
 def every_case_is_named():
     """The behaviours of the list, 1 to 210: each names the test that would fail without it."""
     named = set()
@@ -498,6 +522,7 @@ def main():
         following(s)
     requests_go_out_and_come_back(peer)
     open_work_is_offered_again(peer)
+    few_cells_in_memory()
     killed_between_records()
     killed_inside_a_snapshot()
     peer.shutdown()

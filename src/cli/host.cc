@@ -54,7 +54,9 @@ Result<void> Host::open() {
     listeners.push_back(address);
   }
   TRY_OK(server::check_exposure(authenticator_->mode(), config_.boolean("insecure"), listeners));
-  TRY(Stores opened, open_data(config_.text("data")));
+  constexpr int64_t kMostMiB = 1 << 20;
+  auto mebibytes = [&](std::string_view flag) { return static_cast<size_t>(std::min(config_.number(flag), kMostMiB)) << 20; };
+  TRY(Stores opened, open_data(config_.text("data"), {}, {.cache_bytes = mebibytes("rows-cache")}));
   for (const auto& note : opened.notes) log(Level::warn, note);
   ShardOptions options;
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");
@@ -65,8 +67,8 @@ Result<void> Host::open() {
   auto& replies = metrics_.counter("pawl_replies_total");
   auto& ran = metrics_.counter("pawl_turns_total");
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
-  constexpr int64_t kMostMiB = 1 << 20;
-  options.cache_bytes = static_cast<size_t>(std::min(config_.number("cell-cache"), kMostMiB)) << 20;
+  options.cache_bytes = mebibytes("cell-cache");
+  options.family_cells = static_cast<size_t>(config_.number("workflow-cells"));
   options.drove = [&](double seconds, size_t n) {
     ran.add(n);
     turn_seconds.observe(static_cast<Time>(seconds * 1e9 / static_cast<double>(n)));
@@ -146,6 +148,7 @@ Result<void> Host::listen() {
 void Host::measure() {
   metrics_.gauge_from("pawl_queued_inputs", [this] { return static_cast<int64_t>(shard_->stats().queued); });
   metrics_.gauge_from("pawl_open_turns", [this] { return static_cast<int64_t>(shard_->stats().open_turns); });
+  metrics_.gauge_from("pawl_workflow_cells", [this] { return static_cast<int64_t>(shard_->stats().family_cells); });
   metrics_.gauge_from("pawl_journal_seq", [this] { return static_cast<int64_t>(shard_->durable()); });
   auto jobs = [this](size_t Work::Depth::*of) {
     int64_t sum = 0;

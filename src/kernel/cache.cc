@@ -16,13 +16,14 @@ struct CellCache::Entry {
   uint64_t hash = 0;
   size_t bytes = 0;
   uint32_t key_size = 0;
-  uint32_t leaving = 0;  // how often it stands in `erased`
-  bool decoded = false;  // it is weighed with its decoded form
-  Entry *newer = nullptr, *older = nullptr;
-  Entry *staged_before = nullptr, *staged_after = nullptr;
+  uint16_t family_size = 0;  // of the key's lead that names its family
+  bool decoded = false;      // it is weighed with its decoded form
+  bool waiting = false;      // in that order
+  Family* family = nullptr;  // among whose clean cells it is
+  Neighbours<Entry> neighbours[kOrders];
 
   BytesView key() const { return {reinterpret_cast<const char*>(this + 1), key_size}; }
-  bool may_go(Seq applied) const { return !staged && !leaving && seq <= applied; }
+  bool may_go(Seq applied) const { return !staged && seq <= applied; }
   static Entry* make(BytesView key) {
     Entry* entry = new (::operator new(sizeof(Entry) + key.size())) Entry;
     entry->key_size = static_cast<uint32_t>(key.size());
@@ -35,17 +36,20 @@ struct CellCache::Entry {
   }
 };
 
-CellCache::CellCache(const Rows& rows, size_t max_bytes) : rows_(rows), shard_bytes_(max_bytes / kShards), seed_(std::random_device{}()) {}
+CellCache::CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families)
+    : rows_(rows), shard_bytes_(max_bytes / kShards), limit_(std::move(families)), seed_(std::random_device{}()) {}
 
 CellCache::~CellCache() { clear(); }
 
 void CellCache::clear() {
   for (Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
-    s.table.each([](Entry* entry) { Entry::free(entry); });
+    s.table.each([&](Entry* entry) {
+      leave_family(*entry);
+      Entry::free(entry);
+    });
     s.table.clear();
-    s.newest = s.oldest = s.staged = nullptr;
-    s.erased.clear();
+    s.used = {}, s.staged = {}, s.waiting = {};
     s.bytes = 0;
   }
 }
@@ -56,37 +60,11 @@ uint64_t CellCache::hash_of(BytesView key) const {
   return h ^ h >> 32;
 }
 
-void CellCache::Shard::link(Entry& entry) {
-  entry.newer = nullptr;
-  entry.older = newest;
-  if (newest) newest->newer = &entry;
-  else oldest = &entry;
-  newest = &entry;
-}
-
-void CellCache::Shard::unlink(Entry& entry) {
-  (entry.newer ? entry.newer->older : newest) = entry.older;
-  (entry.older ? entry.older->newer : oldest) = entry.newer;
-}
-
-void CellCache::Shard::touch(Entry& entry) {
-  if (newest == &entry) return;
-  unlink(entry);
-  link(entry);
-}
-
-void CellCache::Shard::stage(Entry& entry) {
-  entry.staged_before = nullptr;
-  entry.staged_after = staged;
-  if (staged) staged->staged_before = &entry;
-  staged = &entry;
-}
-
-void CellCache::Shard::unstage(Entry& entry) {
-  (entry.staged_before ? entry.staged_before->staged_after : staged) = entry.staged_after;
-  if (entry.staged_after) entry.staged_after->staged_before = entry.staged_before;
-  entry.staged = 0;
-  entry.newer_cell = {};
+void CellCache::touch(Shard& s, Entry& entry) {
+  s.used.touch(entry);
+  if (!entry.family) return;
+  std::lock_guard lock(families_mutex_);
+  entry.family->clean.touch(entry);
 }
 
 Result<Cell> CellCache::find(BytesView key, bool newest) {
@@ -95,7 +73,7 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
   {
     std::lock_guard lock(s.mutex);
     if (Entry* entry = s.table.find(hash, key)) {
-      s.touch(*entry);
+      touch(s, *entry);
       if (newest && entry->staged) return entry->newer_cell;
       Cell cell = entry->cell;
       if (!entry->decoded && cell.stored && cell.stored->has_decoded()) {
@@ -109,11 +87,13 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
   TRY(auto row, rows_.get(layout::cell_row(key)));
   if (!row) return Cell{};
   Cell cell = layout::parse_cell(*row);
-  std::lock_guard lock(s.mutex);
-  if (before % 2 == 0 && epoch_.load() == before && !s.table.find(hash, key)) {
-    insert(s, hash, key, cell, 0);
+  {
+    std::lock_guard lock(s.mutex);
+    if (before % 2 || epoch_.load() != before || s.table.find(hash, key)) return cell;
+    join_family(insert(s, hash, key, cell, 0));
     evict(s);
   }
+  trim_families();
   return cell;
 }
 
@@ -132,8 +112,9 @@ CellCache::Entry& CellCache::insert(Shard& s, uint64_t hash, BytesView key, cons
   entry->hash = hash;
   entry->cell = cell;
   entry->seq = seq;
+  if (limit_.most) entry->family_size = static_cast<uint16_t>(limit_.of(key).size());
   s.table.insert(entry);
-  s.link(*entry);
+  s.used.link(*entry);
   weigh(s, *entry);
   return *entry;
 }
@@ -141,21 +122,31 @@ CellCache::Entry& CellCache::insert(Shard& s, uint64_t hash, BytesView key, cons
 void CellCache::evict(Shard& s) {
   Seq applied = applied_.load(std::memory_order_relaxed);
   // Those that must stay are passed over, a few at a time: the rows will have them soon.
-  for (int passed = 0; s.bytes > shard_bytes_ && s.oldest != s.newest && passed < 8;) {
-    if (!s.oldest->may_go(applied)) {
-      s.touch(*s.oldest);
+  for (int passed = 0; s.bytes > shard_bytes_ && s.used.oldest != s.used.newest && passed < 8;) {
+    if (!s.used.oldest->may_go(applied)) {
+      s.used.touch(*s.used.oldest);
       ++passed;
       continue;
     }
-    drop(s, *s.oldest);
+    drop(s, *s.used.oldest);
   }
 }
 
 void CellCache::drop(Shard& s, Entry& entry) {
   s.bytes -= entry.bytes;
-  s.unlink(entry);
+  s.used.unlink(entry);
+  if (entry.waiting) s.waiting.unlink(entry);
+  leave_family(entry);
   s.table.erase(&entry);
   Entry::free(&entry);
+}
+
+// When the rows have it, it is forgotten if it was erased, and may go if it has a family.
+void CellCache::step_aside(Shard& s, Entry& entry) {
+  leave_family(entry);
+  if (entry.waiting) s.waiting.unlink(entry);
+  entry.waiting = !entry.cell.exists() || entry.family_size;
+  if (entry.waiting) s.waiting.link(entry);
 }
 
 void CellCache::end(Seq seq) {
@@ -163,12 +154,68 @@ void CellCache::end(Seq seq) {
   epoch_.fetch_add(1);
   for (Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
-    for (; !s.erased.empty() && s.erased.front().first <= seq; s.erased.pop_front()) {
-      Entry& entry = *s.erased.front().second;
-      --entry.leaving;
-      if (!entry.cell.exists() && entry.may_go(seq)) drop(s, entry);
+    while (s.waiting.oldest && s.waiting.oldest->seq <= seq) {
+      Entry& entry = *s.waiting.oldest;
+      s.waiting.unlink(entry);
+      entry.waiting = false;
+      if (entry.staged) continue;
+      if (entry.cell.exists()) join_family(entry);
+      else drop(s, entry);
     }
   }
+  trim_families();
+}
+
+// With the entry's shard locked; it must be clean.
+void CellCache::join_family(Entry& entry) {
+  if (!entry.family_size) return;
+  const BytesView name = entry.key().substr(0, entry.family_size);
+  const uint64_t hash = hash_of(name);
+  std::lock_guard lock(families_mutex_);
+  Family* family = families_.find(hash, name);
+  if (!family) families_.insert(family = new Family{Bytes(name), hash});
+  family->clean.link(entry);
+  entry.family = family;
+  if (family->count++ == limit_.most) crowded_.push_back(family);
+  ++in_families_;
+}
+
+void CellCache::leave_family(Entry& entry) {
+  if (!entry.family) return;
+  std::lock_guard lock(families_mutex_);
+  Family* family = std::exchange(entry.family, nullptr);
+  family->clean.unlink(entry);
+  --in_families_;
+  if (--family->count == limit_.most) std::erase(crowded_, family);
+  if (family->count) return;
+  families_.erase(family);
+  delete family;
+}
+
+// The one to leave may stand in any shard, whose lock comes before that of the families: no lock is held here,
+// and who leaves is asked again when both are.
+void CellCache::trim_families() {
+  auto first_to_leave = [&] { return crowded_.empty() ? nullptr : crowded_.back()->clean.oldest; };
+  for (;;) {
+    Shard* s = nullptr;
+    {
+      std::lock_guard lock(families_mutex_);
+      if (Entry* entry = first_to_leave()) s = &shard(entry->hash);
+    }
+    if (!s) return;
+    std::lock_guard lock(s->mutex);
+    Entry* leaving = nullptr;
+    {
+      std::lock_guard families(families_mutex_);
+      if (Entry* entry = first_to_leave(); entry && &shard(entry->hash) == s) leaving = entry;
+    }
+    if (leaving) drop(*s, *leaving);
+  }
+}
+
+size_t CellCache::in_families() const {
+  std::lock_guard lock(families_mutex_);
+  return in_families_;
 }
 
 void CellCache::stage(BytesView key, const Cell& before, const Cell& cell, Seq seq) {
@@ -178,8 +225,9 @@ void CellCache::stage(BytesView key, const Cell& before, const Cell& cell, Seq s
   Entry* entry = s.table.find(hash, key);
   // Not at hand: nothing was staged or waits for the rows, so what the kernel read is the durable one.
   if (!entry) entry = &insert(s, hash, key, before, 0);
-  else s.touch(*entry);
-  if (!entry->staged) s.stage(*entry);
+  else s.used.touch(*entry);
+  leave_family(*entry);
+  if (!entry->staged) s.staged.link(*entry);
   entry->newer_cell = cell;
   entry->staged = seq;
   evict(s);
@@ -191,13 +239,14 @@ void CellCache::publish(BytesView key, const Cell& cell, Seq seq, Seq last) {
   std::lock_guard lock(s.mutex);
   Entry* entry = s.table.find(hash, key);
   if (!entry) entry = &insert(s, hash, key, cell, last);
-  if (entry->staged == seq) s.unstage(*entry);
+  if (entry->staged == seq) {
+    s.staged.unlink(*entry);
+    entry->staged = 0;
+    entry->newer_cell = {};
+  }
   entry->cell = cell;
   entry->seq = last;
-  if (!cell.exists()) {
-    ++entry->leaving;
-    s.erased.emplace_back(last, entry);
-  }
+  step_aside(s, *entry);
   weigh(s, *entry);
   evict(s);
 }
@@ -205,7 +254,7 @@ void CellCache::publish(BytesView key, const Cell& cell, Seq seq, Seq last) {
 void CellCache::each_staged(const std::function<void(BytesView, const Cell&)>& visit) {
   for (Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
-    for (Entry* entry = s.staged; entry; entry = entry->staged_after) visit(entry->key(), entry->newer_cell);
+    for (Entry* entry = s.staged.newest; entry; entry = entry->neighbours[kStaged].older) visit(entry->key(), entry->newer_cell);
   }
 }
 

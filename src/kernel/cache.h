@@ -1,25 +1,33 @@
 #pragma once
 // Cells at hand, decoded where their program decoded them. Of each it knows the durable version, which
-// everyone may read, and the newest, which the kernel has written and goes on from. Bounded by bytes;
-// what falls out is read again from the rows. A version that the rows do not have yet stays until they
-// do, so a reader never sees an older one; that a cell was erased is forgotten then. Safe from any
-// thread.
+// everyone may read, and the newest, which the kernel has written and goes on from. Bounded by bytes,
+// and by number within a family of cells; what falls out is read again from the rows. A version that
+// the rows do not have yet stays until they do, so a reader never sees an older one; that a cell was
+// erased is forgotten then. Safe from any thread.
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <mutex>
+#include <vector>
 
+#include "kernel/by_use.h"
 #include "kernel/cell.h"
 #include "kernel/hash_index.h"
 #include "storage/rows.h"
 
 namespace pawl {
 
+// Of the cells of one family at most `most` stay that are clean, that is, that the rows have as well; who
+// was not used for longest leaves first. 0: no such limit.
+struct FamilyLimit {
+  size_t most = 0;
+  std::function<BytesView(BytesView key)> of{};  // the lead of the key that names its family; empty: of none
+};
+
 class CellCache {
  public:
-  CellCache(const Rows& rows, size_t max_bytes);
+  CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families = {});
   ~CellCache();
   CellCache(const CellCache&) = delete;
   CellCache& operator=(const CellCache&) = delete;
@@ -40,39 +48,56 @@ class CellCache {
   void end(Seq seq);
   // Forgets all, as a new start does; nothing may be staged or wait for the rows.
   void clear();
+  // Clean cells of all families.
+  size_t in_families() const;
 
  private:
   static constexpr size_t kShards = 16;
-  static constexpr size_t kEntryOverhead = 160, kDecodedOverhead = 768;
+  static constexpr size_t kEntryOverhead = 184, kDecodedOverhead = 768;
+  // The orders that an entry stands in: all by use; what is staged; and aside, which is either what waits
+  // for the rows or, of a family, what is clean.
+  enum Order : size_t { kUse, kStaged, kAside, kOrders };
   struct Entry;
+  struct Family {
+    Bytes name;
+    uint64_t hash = 0;
+    size_t count = 0;
+    ByUse<Entry, kAside> clean{};
+    BytesView key() const { return name; }
+  };
   struct Shard {
     std::mutex mutex;
     HashIndex<Entry> table;
-    Entry *newest = nullptr, *oldest = nullptr;  // by use
-    Entry* staged = nullptr;
+    ByUse<Entry, kUse> used;
+    ByUse<Entry, kStaged> staged;
+    ByUse<Entry, kAside> waiting;  // for the rows, in the order of their groups: whoever must be seen to then
     size_t bytes = 0;
-    std::deque<std::pair<Seq, Entry*>> erased;  // kept until the rows know, too
-
-    void link(Entry& entry);    // as the newest
-    void unlink(Entry& entry);
-    void touch(Entry& entry);
-    void stage(Entry& entry);
-    void unstage(Entry& entry);
   };
   uint64_t hash_of(BytesView key) const;
   Shard& shard(uint64_t hash) { return shards_[hash >> 60]; }
   Result<Cell> find(BytesView key, bool newest);
   Entry& insert(Shard& shard, uint64_t hash, BytesView key, const Cell& cell, Seq seq);
+  void touch(Shard& shard, Entry& entry);
   void weigh(Shard& shard, Entry& entry);
   void evict(Shard& shard);
   void drop(Shard& shard, Entry& entry);
+  void step_aside(Shard& shard, Entry& entry);
+  void join_family(Entry& entry);
+  void leave_family(Entry& entry);
+  void trim_families();
 
   const Rows& rows_;
   size_t shard_bytes_;
+  FamilyLimit limit_;
   uint64_t seed_;  // so that nobody can choose keys that meet
   std::atomic<uint64_t> epoch_{0};
   std::atomic<Seq> applied_{0};
   std::array<Shard, kShards> shards_;
+
+  mutable std::mutex families_mutex_;  // taken after a shard's
+  HashIndex<Family> families_;         // those with clean cells
+  std::vector<Family*> crowded_;       // with more than they may have
+  size_t in_families_ = 0;
 };
 
 }  // namespace pawl

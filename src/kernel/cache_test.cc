@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "kernel/rows_layout.h"
 #include "storage/memory.h"
@@ -30,12 +32,136 @@ TEST(cache, what_is_staged_is_seen_by_the_kernel_alone_until_it_is_published) {
   cache.each_staged([&](BytesView, const Cell&) { ADD_FAILURE(); });
 }
 
+// Families by the first letter.
+static FamilyLimit by_letter(size_t most) {
+  return {most, [](BytesView key) { return key.substr(0, 1); }};
+}
+
+struct Family : testing::Test {
+  void in_rows(const std::string& key, Seq seq = 1) {
+    RowBatch batch;
+    batch.put(layout::cell_row(key), layout::cell_head(seq) + key);
+    CHECK(rows.apply(batch, seq));
+  }
+  // What memory holds, seen through pointers that keep nothing.
+  std::weak_ptr<const Stored> read(CellCache& cache, const std::string& key) {
+    Cell cell = *cache.read(key);
+    EXPECT_EQ(cell.value(), key);
+    return cell.stored;
+  }
+  MemoryRows rows;
+};
+
+TEST_F(Family, keeps_its_limit_and_the_least_recently_used_leaves_first) {
+  CellCache cache(rows, 1 << 20, by_letter(3));
+  std::map<std::string, std::weak_ptr<const Stored>> held;
+  for (const char* key : {"a1", "a2", "a3", "b1", "b2", "a4"}) in_rows(key);
+  for (const char* key : {"a1", "a2", "a3", "b1", "b2"}) held[key] = read(cache, key);
+  EXPECT_EQ(cache.in_families(), 5u);
+  read(cache, "a1");  // a2 is now the one that was not used for longest
+  held["a4"] = read(cache, "a4");
+  EXPECT_EQ(cache.in_families(), 5u);
+  EXPECT_TRUE(held["a2"].expired());
+  for (const char* key : {"a1", "a3", "a4", "b1", "b2"}) EXPECT_FALSE(held[key].expired()) << key;
+  held["a2"] = read(cache, "a2");
+  EXPECT_TRUE(held["a3"].expired());
+  cache.clear();
+  EXPECT_EQ(cache.in_families(), 0u);
+}
+
+TEST_F(Family, of_one_cell_at_a_time) {
+  CellCache cache(rows, 1 << 20, by_letter(1));
+  for (int i = 0; i < 50; ++i) in_rows("a" + std::to_string(i));
+  std::weak_ptr<const Stored> before;
+  for (int i = 0; i < 50; ++i) {
+    auto now = read(cache, "a" + std::to_string(i));
+    EXPECT_FALSE(now.expired());
+    EXPECT_TRUE(before.expired());
+    EXPECT_EQ(cache.in_families(), 1u);
+    before = now;
+  }
+}
+
+TEST_F(Family, without_a_limit_is_bounded_by_bytes_alone) {
+  CellCache cache(rows, 1 << 20, by_letter(0));
+  in_rows("a1"), in_rows("a2");
+  auto first = read(cache, "a1");
+  read(cache, "a2");
+  EXPECT_FALSE(first.expired());
+  EXPECT_EQ(cache.in_families(), 0u);
+}
+
+// Neither what is staged nor what the rows do not have yet counts or leaves.
+TEST_F(Family, loses_nothing_that_the_rows_do_not_have) {
+  CellCache cache(rows, 1 << 20, by_letter(2));
+  auto name = [](int i) { return "a" + std::to_string(i); };
+  for (int i = 0; i < 10; ++i) cache.stage(name(i), {}, cell(i + 1, name(i)), i + 1);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(cache.current(name(i))->value(), name(i));
+  for (int i = 0; i < 10; ++i) cache.publish(name(i), cell(i + 1, name(i)), i + 1, 10);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(cache.read(name(i))->value(), name(i));
+  EXPECT_EQ(cache.in_families(), 0u);
+  cache.stage(name(0), *cache.current(name(0)), cell(11, "newer"), 11);
+  cache.begin();
+  for (int i = 0; i < 10; ++i) in_rows(name(i), i + 1);
+  cache.end(10);
+  EXPECT_EQ(cache.in_families(), 2u);
+  EXPECT_EQ(cache.current(name(0))->value(), "newer");
+  EXPECT_EQ(cache.read(name(0))->value(), name(0));
+  for (int i = 1; i < 10; ++i) EXPECT_EQ(cache.current(name(i))->version, Seq(i + 1));
+  // One that is clean and is written leaves the count at once.
+  cache.stage(name(9), *cache.current(name(9)), cell(12, "newest"), 12);
+  EXPECT_EQ(cache.in_families(), 1u);
+}
+
+// One writes, as the kernel and its committer do; others read meanwhile and never see an older version again.
+TEST_F(Family, is_shared_by_threads) {
+  CellCache cache(rows, 100'000, by_letter(5));
+  std::atomic<bool> over{false};
+  auto name = [](uint64_t n) { return std::string(1, static_cast<char>('a' + n % 3)) + std::to_string(n % 60); };
+  std::vector<std::thread> readers;
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    readers.emplace_back([&, seed] {
+      std::mt19937_64 random(seed);
+      std::map<std::string, Seq> seen;
+      while (!over) {
+        const std::string key = name(random());
+        const Cell cell = *cache.read(key);
+        EXPECT_GE(cell.version, seen[key]) << key;
+        EXPECT_TRUE(!cell.exists() || cell.value() == key + "/" + std::to_string(cell.version));
+        seen[key] = cell.version;
+      }
+    });
+  std::mt19937_64 random(7);
+  Seq seq = 0;
+  for (int group = 0; group < 400; ++group) {
+    std::vector<std::pair<std::string, Cell>> wrote;
+    for (int i = 0; i < 10; ++i) {
+      const std::string key = name(random());
+      Cell after = cell(seq + 1, key + "/" + std::to_string(seq + 1));
+      cache.stage(key, *cache.current(key), after, ++seq);
+      wrote.emplace_back(key, after);
+    }
+    RowBatch batch;
+    for (const auto& [key, c] : wrote) batch.put(layout::cell_row(key), layout::cell_head(c.version) + Bytes(c.value()));
+    for (const auto& [key, c] : wrote) cache.publish(key, c, c.version, seq);
+    if (group % 3) std::this_thread::yield();
+    cache.begin();
+    CHECK(rows.apply(batch, seq));
+    cache.end(seq);
+  }
+  over = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_LE(cache.in_families(), 15u);
+}
+
 // Against a plain map, in a cache so small that everything falls out as soon as it may.
 TEST(cache, never_loses_or_mixes_up_a_cell) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
     MemoryRows rows;
-    CellCache cache(rows, seed % 2 ? 16'000 : 1 << 20);
+    // Ten families, by the first digit.
+    const size_t most = seed % 4;
+    CellCache cache(rows, seed % 2 ? 16'000 : 1 << 20, {most, [](BytesView key) { return key.substr(0, 5); }});
     std::map<std::string, Cell> durable, newest;
     struct Written {
       std::string key;
@@ -78,6 +204,7 @@ TEST(cache, never_loses_or_mixes_up_a_cell) {
           ASSERT_EQ(cache.read(key)->value(), durable[key].value());
           ASSERT_EQ(cache.current(key)->version, newest[key].version);
       }
+      ASSERT_LE(cache.in_families(), 10 * most);
     }
     std::map<std::string, Seq> unpublished, told;
     for (const Written& w : staged) unpublished[w.key] = w.cell.version;

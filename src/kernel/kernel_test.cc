@@ -75,6 +75,16 @@ Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
     }
     return out;
   }
+  if (input.verb == "new") {
+    auto mark = turn.mark();
+    turn.write_new(cell_of("gone"), "1");
+    turn.rewind(mark);
+    turn.write_new(cell_of("kept"), "1");
+    turn.write_new(cell_of("kept"), "2");
+    TRY(Cell gone, turn.read(cell_of("gone")));
+    TRY(Cell kept, turn.read(cell_of("kept")));
+    return Bytes(gone.exists() ? "there" : kept.value());
+  }
   if (input.verb == "scan") {
     std::string out;
     TRY_OK(turn.scan(prefix({"counter"}), [&](BytesView k, const Cell& c) {
@@ -98,6 +108,20 @@ TEST(kernel, a_turn_is_one_frame_and_its_rows) {
   EXPECT_EQ(look.read_at(cell_of("a"), 1)->value(), "5");
   EXPECT_TRUE(*look.row("counter", "7/" + cell_of("a")));
   EXPECT_FALSE(*look.row("counter", "5/" + cell_of("a")));
+}
+
+TEST(kernel, a_cell_that_is_new_by_construction_is_written_like_any_other) {
+  Stage s;
+  EXPECT_EQ(s.say(s.input("new", ""))->body, "2");
+  EXPECT_EQ(s.say(s.input("add", "3", "kept"))->body, "5");
+  EXPECT_FALSE(s.look().read(cell_of("gone"))->exists());
+  EXPECT_EQ(s.look().read(cell_of("kept"))->version, 2u);
+  EXPECT_EQ(s.look().read_at(cell_of("kept"), 1)->value(), "2");
+  EXPECT_FALSE(*s.look().row("counter", "2/" + cell_of("kept")));
+  MemoryRows scratch;
+  auto verified = verify(s.journal, scratch, s.programs);
+  ASSERT_TRUE(verified);
+  EXPECT_EQ(verified->difference, "");
 }
 
 TEST(kernel, the_next_turn_sees_what_is_not_durable_yet_and_the_answer_waits) {

@@ -63,6 +63,9 @@ class Program {
   virtual bool as_of_beginning(BytesView key) const { return (void)key, false; }
   // True for cells whose old versions must be quick to read: each gets a row a version.
   virtual bool keeps_history(BytesView key) const { return (void)key, false; }
+  // The lead of the key that names the cell's family, if it has one: only so many clean cells of a family stay
+  // in memory. Nothing that a turn does may depend on it.
+  virtual BytesView family(BytesView key) const { return (void)key, BytesView(); }
 };
 
 }  // namespace pawl

@@ -128,6 +128,11 @@ void Turn::write(BytesView key, Bytes value, Decoded decoded) {
   put(Key(key), std::make_shared<const Stored>(std::move(value), std::move(decoded)), nullptr);
 }
 
+void Turn::write_new(BytesView key, Bytes value) {
+  if (newest_.find(key) == kNone && read_at_.find(key) == kNone) remember(key, {});
+  write(key, std::move(value));
+}
+
 void Turn::erase(BytesView key) { put(Key(key), nullptr, nullptr); }
 
 void Turn::open(Effect effect) {

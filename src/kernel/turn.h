@@ -100,6 +100,8 @@ class Turn {
   void each_own(BytesView prefix, const std::function<void(BytesView key, const Cell&)>& visit) const;
 
   void write(BytesView key, Bytes value, Decoded decoded = {});
+  // The same for a key that is new by construction: nobody looks whether it is there.
+  void write_new(BytesView key, Bytes value);
   void erase(BytesView key);
 
   // `open`: the effect leaves after this turn is durable, and survives a crash.

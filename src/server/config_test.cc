@@ -102,6 +102,17 @@ TEST_F(ConfigTest, durations_have_units) {
   for (const char* bad : {"", "s", "-1s", "1d", "99999999999999999h", "1.5s"}) EXPECT_FALSE(parse_setting_duration(bad)) << bad;
 }
 
+TEST_F(ConfigTest, cells_of_a_workflow_are_a_whole_number) {
+  auto load = [](const std::string& text) { return Config::load({.flags = {{"workflow-cells", text}}}); };
+  EXPECT_EQ(Config::load({})->number("workflow-cells"), 4096);
+  for (int64_t good : {0, 1, 100'000}) EXPECT_EQ(load(std::to_string(good))->number("workflow-cells"), good);
+  for (const char* bad : {"", "-1", "many", "1.5", "4096 ", "99999999999999999999"}) {
+    auto refused = load(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().reason, "BAD_SETTING");
+  }
+}
+
 TEST_F(ConfigTest, every_setting_is_named_once_and_documented) {
   std::set<std::string_view> seen;
   for (const Setting& setting : settings()) {

@@ -84,6 +84,7 @@ const std::vector<MetricRow>& metric_table() {
       {"pawl_queued_inputs", MetricType::gauge, "Inputs that wait for the kernel.", {}},
       {"pawl_open_turns", MetricType::gauge, "Turns that wait for a receipt.", {}},
       {"pawl_open_effects", MetricType::gauge, "Open effects: timers and jobs together.", {}},
+      {"pawl_workflow_cells", MetricType::gauge, "Clean cells of the workflows of worlds that are in memory.", {}},
       {"pawl_ready_jobs", MetricType::gauge, "Jobs that wait for a worker.", {}},
       {"pawl_leased_jobs", MetricType::gauge, "Jobs under a lease.", {}},
       {"pawl_timers", MetricType::gauge, "Timers that are not due.", {}},

@@ -56,6 +56,16 @@ static size_t usual_cache_bytes() {
   return std::clamp<size_t>(memory / 8, 32u << 20, 512u << 20);
 }
 
+// A key begins with its program's name.
+static FamilyLimit families_of(std::vector<const Program*> programs, size_t most) {
+  return {most, [programs = std::move(programs)](BytesView key) {
+            const BytesView name = key.substr(0, key.find('\0'));
+            for (const Program* program : programs)
+              if (program->name() == name) return program->family(key);
+            return BytesView();
+          }};
+}
+
 Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
                                            std::vector<const Program*> programs, ShardOptions options) {
   if (!options.clock) options.clock = system_now;
@@ -76,7 +86,7 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows, std::
       options_(std::move(options)),
       replayed_(replayed),
       programs_(std::move(programs)),
-      cache_(*rows_, options_.cache_bytes),
+      cache_(*rows_, options_.cache_bytes, families_of(programs_, options_.family_cells)),
       kernel_(cache_, [this] { return look(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
       durable_(replayed.last) {}
@@ -454,6 +464,7 @@ ShardStats Shard::stats() const {
   s.frames = frames_;
   s.groups = groups_done_;
   s.last = durable();
+  s.family_cells = cache_.in_families();
   return s;
 }
 

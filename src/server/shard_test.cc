@@ -15,6 +15,7 @@ namespace pawl {
 class Tally final : public Program {
  public:
   std::string_view name() const override { return "tally"; }
+  BytesView family(BytesView key) const override { return key.starts_with(pawl::key({"tally", "kin"})) ? key.substr(0, 9) : BytesView(); }
   Result<Bytes> run(Turn& turn, const Input& input) const override {
     std::string name = input.settles.empty() ? input.body : input.settles;
     if (input.verb == "later" || input.verb == "job" || input.verb == "send") {
@@ -43,10 +44,10 @@ struct Host {
   std::unique_ptr<Clock> clock;
   std::unique_ptr<Workers> workers;
 
-  explicit Host(bool started = true) {
+  explicit Host(bool started = true, ShardOptions options = {}) {
     auto j = std::make_unique<MemoryJournal>();
     journal = j.get();
-    shard = *Shard::open(std::move(j), std::make_unique<MemoryRows>(), {&tally});
+    shard = *Shard::open(std::move(j), std::make_unique<MemoryRows>(), {&tally}, std::move(options));
     clock = std::make_unique<Clock>(*shard);
     workers = std::make_unique<Workers>(*shard);
     shard->connect(To::clock, *clock);
@@ -102,6 +103,20 @@ TEST(shard, inputs_that_came_together_are_one_group_committed_where_they_came_in
   EXPECT_EQ(answered, std::vector(20, std::this_thread::get_id()));
   EXPECT_EQ(host.shard->stats().groups, before + 1);
   EXPECT_EQ(host.value("g"), "20");
+}
+
+TEST(shard, cells_of_a_family_have_a_limit_of_their_own) {
+  ShardOptions few;
+  few.family_cells = 3;
+  Host host(true, std::move(few));
+  for (int round = 1; round <= 3; ++round) {
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(host.say("add", "kin" + std::to_string(i))->body, std::to_string(round));
+    ASSERT_TRUE(host.say("add", "other"));
+    ASSERT_TRUE(host.shard->look().scan("tally", [](BytesView, const Cell&) { return true; }));  // brings up the rows
+    EXPECT_EQ(host.shard->stats().family_cells, 3u);
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(host.value("kin" + std::to_string(i)), "3");
+  EXPECT_EQ(host.shard->stats().family_cells, 3u);
 }
 
 TEST(shard, a_caller_that_waits_commits_for_itself_and_others) {

@@ -40,13 +40,13 @@ Result<void> check_format(const std::string& data) {
               fmt::format("{}/FORMAT says '{}' and this version reads '{}': use the pawl that wrote it, or `pawl restore` a backup", data, line, kFormat));
 }
 
-Result<std::unique_ptr<Rows>> open_or_drop_rows(const std::string& folder, std::vector<std::string>& notes) {
-  auto rows = open_rows({.folder = folder});
+Result<std::unique_ptr<Rows>> open_or_drop_rows(const RowsOptions& options, std::vector<std::string>& notes) {
+  auto rows = open_rows(options);
   if (rows || rows.error().code != Code::corrupt) return rows;
   notes.push_back(fmt::format("the rows could not be opened ({}); they are rebuilt from the journal", rows.error().message));
   std::error_code ec;
-  fs::remove_all(folder, ec);
-  return open_rows({.folder = folder});
+  fs::remove_all(options.folder, ec);
+  return open_rows(options);
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ Result<void> write_format(const std::string& data) {
   return {};
 }
 
-Result<Stores> open_data(const std::string& data, JournalOptions journal) {
+Result<Stores> open_data(const std::string& data, JournalOptions journal, RowsOptions rows) {
   if (!has_format(data)) {
     if (!holds_nothing(data))
       return fail(Code::invalid, "NOT_A_DATA_DIR", fmt::format("{} is not empty and holds no FORMAT file: it is no data directory of pawl; choose another", data));
@@ -77,7 +77,8 @@ Result<Stores> open_data(const std::string& data, JournalOptions journal) {
   journal.folder = journal_folder(data);
   TRY(out.journal, open_journal(journal, &note));
   if (!note.empty()) out.notes.push_back(note);
-  TRY(out.rows, open_or_drop_rows(rows_folder(data), out.notes));
+  rows.folder = rows_folder(data);
+  TRY(out.rows, open_or_drop_rows(rows, out.notes));
   return out;
 }
 

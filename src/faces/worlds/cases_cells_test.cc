@@ -61,7 +61,32 @@ TEST_F(Case, the_root_stands_still_until_a_snapshot_and_reads_do_not) {
   EXPECT_EQ(marks, 0u);
 }
 
-// case 167, case 172, case 174: the cache is the kernel's and bounded by bytes; what falls out is in the rows.
+// case 172
+TEST_F(Case, a_workflow_keeps_so_many_clean_cells_in_memory) {
+  make();
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(go("c" + std::to_string(i)));
+  EXPECT_EQ(stage.cache.in_families(), 0u);  // they wait for the rows
+  CHECK(stage.committer->apply());
+  EXPECT_EQ(stage.cache.in_families(), Stage::kWorkflowCells);
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(go("c" + std::to_string(i)));
+    EXPECT_EQ(log("c" + std::to_string(i)).size(), 2u);
+  }
+  CHECK(stage.committer->apply());
+  EXPECT_EQ(stage.cache.in_families(), Stage::kWorkflowCells);
+  EXPECT_TRUE(stage.verify_all().difference.empty());
+}
+
+TEST(keys, the_cells_of_a_workflow_of_a_world_are_one_family) {
+  const Place place{std::string("t\0\1", 3), "w"};
+  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", "k")), cells_prefix(place, "t/main@1"));
+  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", std::string("\0\0", 2))), cells_prefix(place, "t/main@1"));
+  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", "")), cells_prefix(place, "t/main@1"));
+  for (const Key& other : {world_key(place), head_key(place), air_key(place), dirty_key(place, 1, "t/main@1", "k"), pending_key(place, "i"), blob_key("t", "h"), Key()})
+    EXPECT_EQ(cell_family(other), "");
+}
+
+// case 167, case 174: the cache is the kernel's and bounded by bytes, too; what falls out is in the rows.
 TEST_F(Case, cells_that_fell_out_of_the_cache_are_read_again) {
   make();
   // Seen through pointers that keep nothing: what is still there is what memory holds.

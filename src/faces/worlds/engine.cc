@@ -211,7 +211,10 @@ void Engine::save(std::string_view workflow, BytesView key, Cells cells) {
   ++count_of(head_, cells.now.status);
   if (cells.now.dirty != head_.marks + 1) {
     cells.now.dirty = head_.marks + 1;
-    turn_.write(dirty_key(place_, head_.marks, workflow, key), {});
+    const Key mark = dirty_key(place_, head_.marks, workflow, key);
+    // Its instance would know the mark. Of one that was forgotten and comes again there may be one.
+    if (cells.before) turn_.write_new(mark, {});
+    else turn_.write(mark, {});
   }
   if (shadowing_) touched_[{std::string(workflow), Bytes(key)}] = cells.now.state;
   Bytes bytes = encode(cells.now);

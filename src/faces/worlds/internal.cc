@@ -5,7 +5,6 @@
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/engine.h"
-#include "faces/worlds/peer_forms.h"
 #include "faces/worlds/reads.h"
 #include "json/text.h"
 

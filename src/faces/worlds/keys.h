@@ -25,6 +25,17 @@ inline Key head_key(const Place& p) { return key({kProgram, p.tenant, "at", p.wo
 inline Key cells_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "c"}); }
 inline Key cells_prefix(const Place& p, std::string_view workflow) { return prefix({kProgram, p.tenant, "at", p.world, "c", workflow}); }
 inline Key cell_key(const Place& p, std::string_view workflow, BytesView k) { return cells_prefix(p, workflow).append(k); }
+// Of such a key what comes before `k`; of any other nothing.
+inline BytesView cell_family(BytesView key) {
+  constexpr std::string_view kWanted[] = {kProgram, "", "at", "", "c", ""};  // empty: whatever it is
+  size_t at = 0;
+  for (std::string_view wanted : kWanted) {
+    const size_t end = key.find('\0', at);
+    if (end == BytesView::npos || (!wanted.empty() && key.substr(at, end - at) != wanted)) return {};
+    at = end + 1;
+  }
+  return key.substr(0, at);
+}
 // Marks of changed cells, by epoch: a snapshot takes those of one that is over, and never looks again where
 // it erased them. In an epoch they stand in the order of the index, which goes by the key's hash: what
 // a snapshot takes together lies together there. Eight bytes of the hash are order enough.

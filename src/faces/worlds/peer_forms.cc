@@ -11,18 +11,6 @@ namespace {
 
 std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "invalid_request", std::move(why)); }
 
-template <class List>
-std::optional<Bytes> octets_of(const List& list) {
-  Bytes out;
-  out.reserve(list.size());
-  for (const auto& item : list) {
-    auto byte = item.as_uint64();
-    if (!byte || *byte > 255) return std::nullopt;
-    out.push_back(static_cast<char>(*byte));
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_view name) {
@@ -32,7 +20,7 @@ Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_vi
     TRY(Bytes bytes, unbase64(v->string()));
     return std::optional<Bytes>(std::move(bytes));
   }
-  auto bytes = v->is_array() ? octets_of(v->array()) : std::nullopt;
+  auto bytes = octets_of(to_cbor(*v));
   if (!bytes) return bad("'" + std::string(name) + "' is base64 text, or a list of numbers from 0 to 255");
   return bytes;
 }
@@ -54,29 +42,6 @@ Result<Bytes> open_payload(const json::Value& envelope, const FindBlob& blob) {
 }
 
 json::Value payload_envelope(BytesView cbor) { return json::object({{"inline_cbor", octets_json(cbor)}}); }
-
-std::string arm_of(std::string_view tag) {
-  std::string out;
-  for (char c : tag) {
-    const bool large = c >= 'A' && c <= 'Z';
-    if (large && !out.empty()) out += '_';
-    out += large ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return out;
-}
-
-Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob) {
-  const std::string arm = arm_of(input.text_or("$tag"));
-  const cbor::Value* value = input.find("$value");
-  if (value && (arm == "hash" || arm == "patch_blob_ref")) {
-    TRY(Bytes digest, parse_hash(arm == "hash" && value->is_text() ? value->text() : std::string(value->text_or("blob_ref"))));
-    TRY(Bytes bytes, blob(digest));
-    return PatchInput{std::move(bytes), arm == "patch_blob_ref" && value->text_or("format").find("json") != std::string_view::npos};
-  }
-  auto bytes = value && value->is_bytes() ? std::optional<Bytes>(value->bytes()) : value && value->is_array() ? octets_of(value->array()) : std::nullopt;
-  if (!bytes || (arm != "patch_cbor" && arm != "patch_doc_json")) return fail(Code::invalid, "effect.manager", "effect manager error: the patch has no value");
-  return PatchInput{*std::move(bytes), arm == "patch_doc_json"};
-}
 
 json::Value runtime_json(const World& w, const Head& h) {
   return json::object({{"world_id", w.id}, {"universe_id", kUniverse}, {"created_at_ns", static_cast<int64_t>(w.created)}, {"manifest_hash", w.manifest_hash},

@@ -99,6 +99,27 @@ TEST_F(Peer, sends_an_event_with_members_that_are_null_and_reads_cell_and_record
   EXPECT_EQ(octets(*entry.find("record")->find("entropy")).size(), 64u);
 }
 
+TEST_F(Peer, reads_records_as_cbor) {
+  make();
+  event("a");
+  auto answer = stage.http("GET", "/v1/worlds/w/journal?from=1&limit=2", {}, {{"Accept", "application/cbor, */*"}});
+  ASSERT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.headers.at(0).second, "application/cbor");
+  auto page = cbor::decode(answer.body);
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->find("from")->as_uint64(), 1u);
+  EXPECT_EQ(page->find("retained_from")->as_uint64(), 0u);
+  EXPECT_EQ(page->find("next_from")->as_uint64(), 3u);
+  const cbor::Array& entries = page->find("entries")->array();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[1].find("seq")->as_uint64(), 2u);
+  auto entry = cbor::decode(entries[1].find("entry_cbor")->bytes());
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->find("seq")->as_uint64(), 2u);
+  EXPECT_EQ(entry->text_or("kind"), "domain_event");
+  EXPECT_EQ(*cbor::decode(entry->find("payload")->bytes()), stage.records("w").at(2));
+}
+
 TEST_F(Peer, settles_an_intent_by_lists_of_numbers) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}, {"t/charge@1", cbor::encode(cbor::Map{{"amount", 8}}), {}, {}}}));
@@ -110,7 +131,10 @@ TEST_F(Peer, settles_an_intent_by_lists_of_numbers) {
     return json::print(json::object({{"intent_hash", octets_json(intent)}, {"effect", "t/charge@1"}, {"status", "ok"}, {"payload", envelope}, {"cost_cents", json::Value()},
                                      {"signature", octets_json(Bytes(64, '\0'))}, {"correlation_id", json::Value()}}));
   };
-  post("/v1/worlds/w/receipts", receipt(open[0].intent, payload_envelope(payload)), 202);
+  auto taken = post("/v1/worlds/w/receipts", receipt(open[0].intent, payload_envelope(payload)), 202);
+  EXPECT_TRUE(taken.find("submission_id")->is_string() && taken.find("submission_offset")->is_number());
+  EXPECT_EQ(taken.find("world_epoch")->as_int64(), 1);
+  EXPECT_EQ(taken.string_or("status"), "settled");
   const std::string ref = put(payload);
   post("/v1/worlds/w/receipts", receipt(open[1].intent, json::object({{"cbor_ref", kNoHash}, {"cbor_size", 1}, {"cbor_sha256", kNoHash}})), 404);
   post("/v1/worlds/w/receipts", receipt(open[1].intent, json::object({{"cbor_ref", ref}, {"cbor_size", uint64_t{payload.size()}}, {"cbor_sha256", ref}})), 202);

@@ -90,6 +90,7 @@ class WorldsProgram final : public Program {
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
   uint32_t view_version() const override { return 3; }
+  BytesView family(BytesView key) const override { return cell_family(key); }  // a workflow of a world
   const Builtins& builtins() const { return builtins_; }
   const Runtime& runtime() const { return runtime_; }
 

@@ -37,6 +37,13 @@ Result<Bytes> intent_of(const json::Value& body) {
   return parse_hash(text.starts_with("sha256:") ? text : "sha256:" + text);
 }
 
+// Of something accepted by this world.
+std::string accepted_members(const World& world, const std::string& correlation) {
+  std::string out = ",\"world_epoch\":" + std::to_string(world.epoch);
+  if (!correlation.empty()) out += ",\"correlation_id\":" + json::quote(correlation);
+  return out;
+}
+
 }  // namespace
 
 Result<SendEvent> Service::parse_event(const Doorstep& s, const json::Value& body) const {
@@ -76,22 +83,14 @@ void Service::send_event(Request request, Respond respond) {
   }
   auto event = body ? parse_event(*s, *body) : Result<SendEvent>(fail(body.error()));
   if (!event) return respond(refuse(event.error()));
-  auto submitted = text_field(*body, "submission_id"), correlated = text_field(*body, "correlation_id");
-  if (!submitted || !correlated) return respond(refuse(submitted ? correlated.error() : submitted.error()));
-  const std::string submission = std::move(*submitted), correlation = std::move(*correlated);
+  auto submitted = text_field(*body, "submission_id"), correlation = text_field(*body, "correlation_id");
+  if (!submitted || !correlation) return respond(refuse(submitted ? correlation.error() : submitted.error()));
+  const std::string submission = std::move(*submitted);
   const std::string once = submission.empty() ? std::string(request.header("Idempotency-Key")) : "worlds/" + event->world + "/" + submission;
-  submit(request, "event", encode(*event), [submission, correlation, epoch = s->world->epoch, respond = std::move(respond)](Result<Answer> answer) mutable {
+  submit(request, "event", encode(*event), [this, submission, more = ",\"status\":\"accepted\"" + accepted_members(*s->world, *correlation), respond = std::move(respond)](Result<Answer> answer) mutable {
     if (!answer && !submission.empty() && answer.error().reason == "IDEMPOTENCY_KEY_REUSED")
       return respond(refuse({Code::conflict, "conflict", "submission '" + submission + "' was another event: use a new submission_id"}));
-    if (!answer) return respond(refuse(answer.error()));
-    // What the program answers, with the caller's own words.
-    std::string out = std::move(answer->body);
-    out.pop_back();
-    const std::string offset = std::to_string(answer->seq);
-    out += ",\"status\":\"accepted\",\"submission_id\":" + json::quote(submission.empty() ? offset : submission);
-    out += ",\"submission_offset\":" + offset + ",\"world_epoch\":" + std::to_string(epoch) + ",\"effective_partition\":0";
-    if (!correlation.empty()) out += ",\"correlation_id\":" + json::quote(correlation);
-    respond(wire::json_response(202, out + "}"));
+    answer_accepted(std::move(respond), 202, std::move(answer), submission, more);
   }, {}, once);
 }
 
@@ -121,7 +120,8 @@ void Service::send_receipt(Request request, Respond respond) {
   const DeclaredEffect* effect = s->loaded->effect(pending->identity.effect);
   auto status = text_field(*body, "status", "ok");
   auto cost = number_field(*body, "cost_cents");
-  if (!status || !cost) return respond(refuse(status ? cost.error() : status.error()));
+  auto correlation = text_field(*body, "correlation_id");
+  if (!status || !cost || !correlation) return respond(refuse(!status ? status.error() : !cost ? cost.error() : correlation.error()));
   auto payload = value_of(*body, "payload", effect ? effect->def.receipt : std::string(), s->loaded->schemas);
   // Only what went well must have an answer.
   if (!payload && *status != "ok" && std::none_of(body->object().begin(), body->object().end(), [](const json::Member& m) { return m.name.starts_with("payload"); }))
@@ -139,9 +139,9 @@ void Service::send_receipt(Request request, Respond respond) {
   if (!signature) return respond(refuse(signature.error()));
   SendReceipt out{s->place.world, {*intent, std::move(*status), std::move(*payload), *cost, signature->value_or(Bytes(64, '\0'))}};
   const std::string settles = s->world->detached ? std::string() : effect_id(s->place, hex(*intent));
-  submit(request, "receipt", encode(out), [this, unknown, respond = std::move(respond)](Result<Answer> answer) mutable {
+  submit(request, "receipt", encode(out), [this, unknown, more = accepted_members(*s->world, *correlation), respond = std::move(respond)](Result<Answer> answer) mutable {
     if (!answer && (answer.error().reason == "EFFECT_NOT_OPEN" || answer.error().reason == "receipt.unknown")) return unknown(std::move(respond));
-    answer_json(std::move(respond), 202, std::move(answer));
+    answer_accepted(std::move(respond), 202, std::move(answer), {}, more);
   }, settles);
 }
 

@@ -16,18 +16,6 @@ constexpr std::chrono::seconds kSignOfLife{15};
 constexpr size_t kBehind = 256 * 1024;
 constexpr std::chrono::milliseconds kComeBack{20};
 
-// Kinds by kind= again and again, or as kinds=a,b; none: all.
-std::vector<std::string> kinds_of(const wire::Request& request) {
-  std::vector<std::string> out = request.query_params("kind");
-  const std::string list = request.query_param("kinds").value_or("");
-  for (size_t at = 0; at < list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    if (end > at) out.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string sse(std::string_view event, std::optional<uint64_t> id, const json::Value& data) {
   std::string out = "event: " + std::string(event) + "\n";
   if (id) out += "id: " + std::to_string(*id) + "\n";
@@ -62,19 +50,47 @@ Result<Service::Records> Service::records_from(const Asked& asked) const {
     return record && std::find(asked.kinds.begin(), asked.kinds.end(), record_kind(*record)) != asked.kinds.end();
   };
   TRY_OK(scan_records(s.look, s.place, out.from, [&](uint64_t seq, BytesView payload) {
-    if (wanted(payload)) out.entries.push_back(record_json(seq, payload));
+    if (wanted(payload)) out.entries.emplace_back(seq, payload);
     out.next = seq + 1;
     return out.entries.size() < asked.limit && ++looked < kLooked;
   }));
   return out;
 }
 
-Result<json::Value> Service::journal(const Request& request) {
-  TRY(Asked asked, asked_of(request));
-  if (!asked.from) asked.from = 0;
-  TRY(Records found, records_from(asked));
-  return json::object({{"from", found.from}, {"next_from", found.next}, {"next_seq", found.next}, {"head", found.head}, {"retained_from", found.retained_from},
-                       {"entries", json::Value(std::move(found.entries))}});
+json::Value Service::Records::json() const {
+  json::Array out;
+  for (const auto& [seq, payload] : entries) out.push_back(record_json(seq, payload));
+  return json::Value(std::move(out));
+}
+
+// As the peer gives it to whoever accepts application/cbor: each entry as bytes that hold seq, kind and payload.
+static Bytes page_cbor(const Service::Records& found) {
+  Bytes page;
+  cbor::Out out(page);
+  out.map(4).text("from").uint(found.from).text("retained_from").uint(found.retained_from).text("next_from").uint(found.next);
+  out.text("entries").array(found.entries.size());
+  for (const auto& [seq, payload] : found.entries) {
+    auto record = cbor::decode(payload);
+    Bytes entry;
+    cbor::Out(entry).map(3).text("seq").uint(seq).text("kind").text(record ? record_kind(*record) : std::string_view()).text("payload").bytes(payload);
+    out.map(2).text("seq").uint(seq).text("entry_cbor").bytes(entry);
+  }
+  return page;
+}
+
+void Service::journal(Request request, Respond respond) {
+  auto asked = asked_of(request);
+  if (asked && !asked->from) asked->from = 0;
+  auto found = asked ? records_from(*asked) : Result<Records>(fail(asked.error()));
+  if (!found) return respond(refuse(found.error()));
+  if (request.header("Accept").find("application/cbor") != std::string_view::npos) {
+    wire::Response out;
+    out.headers = {{"Content-Type", "application/cbor"}};
+    out.body = page_cbor(*found);
+    return respond(std::move(out));
+  }
+  respond(wire::json_response(200, json::print(json::object({{"from", found->from}, {"next_from", found->next}, {"next_seq", found->next}, {"head", found->head},
+                                                             {"retained_from", found->retained_from}, {"entries", found->json()}}))));
 }
 
 // Answers when there are records, or when the time is over.
@@ -98,7 +114,7 @@ void Service::journal_wait(Request request, Respond respond) {
     }
     respond(wire::json_response(200, json::print(json::object({{"world_id", asked.place.world}, {"requested_from", requested ? json::Value(*requested) : json::Value()}, {"from", began},
                                                                {"next_from", found->next}, {"head", found->head}, {"retained_from", found->retained_from}, {"gap", gap},
-                                                               {"timed_out", found->entries.empty() && !gap}, {"entries", json::Value(std::move(found->entries))}}))));
+                                                               {"timed_out", found->entries.empty() && !gap}, {"entries", found->json()}}))));
     return std::nullopt;
   });
 }
@@ -106,11 +122,11 @@ void Service::journal_wait(Request request, Respond respond) {
 static std::string told(const std::string& world, const Service::Asked& asked, const Service::Records& found) {
   std::string out;
   if (found.gap) out += sse("gap", {}, json::object({{"world_id", world}, {"requested_from", *asked.from}, {"retained_from", found.retained_from}, {"next_from", found.next}}));
-  for (const json::Value& entry : found.entries) {
+  for (const auto& [seq, payload] : found.entries) {
     json::Object data;
     data.add("world_id", world);
+    const json::Value entry = record_json(seq, payload);
     for (const json::Member& m : entry.object()) data.add(m.name, m.value);
-    const uint64_t seq = *entry.find("seq")->as_uint64();
     data.add("next_from", seq + 1);
     out += sse("journal_record", seq, json::Value(std::move(data)));
   }

@@ -87,12 +87,13 @@ Result<json::Value> Service::get_manifest(const Request& request) {
 
 Result<json::Value> Service::list_defs(const Request& request) {
   TRY(Sight s, sight(request));
-  const std::string kinds = request.query_param("kinds").value_or("");
+  const std::vector<std::string> kinds = kinds_of(request);
   const std::string prefix = request.query_param("prefix").value_or("");
   json::Array defs;
   auto add = [&](const Node& node, const std::string& hash) {
-    const std::string kind(kind_of(node));
-    if (!kinds.empty() && ("," + kinds + ",").find("," + kind + ",") == std::string::npos && ("," + kinds + ",").find("," + kind.substr(3) + ",") == std::string::npos) return;
+    const std::string_view kind = kind_of(node);
+    // A kind is also known without its "def".
+    if (!kinds.empty() && std::none_of(kinds.begin(), kinds.end(), [&](const std::string& k) { return k == kind || k == kind.substr(3); })) return;
     if (!node_name(node).starts_with(prefix)) return;
     defs.push_back(json::object({{"kind", kind}, {"name", node_name(node)}, {"hash", hash}}));
   };
@@ -250,18 +251,8 @@ void Service::create_world(Request request, Respond respond) {
   request.body.clear();
   put_then(std::move(request), std::move(blobs), [this, body = encode(*plan), respond = std::move(respond)](Request r, Result<void> ready) mutable {
     if (!ready) return respond(refuse(ready.error()));
-    submit(r, "create", std::move(body), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_accepted(std::move(respond), std::move(answer)); });
+    submit(r, "create", std::move(body), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_accepted(std::move(respond), 201, std::move(answer)); });
   });
-}
-
-// A new world: what the program says of it, and what the peer says of something accepted.
-void Service::answer_accepted(Respond respond, Result<Answer> answer) {
-  if (answer) {
-    const std::string offset = std::to_string(answer->seq);
-    answer->body.pop_back();
-    answer->body += ",\"submission_id\":\"" + offset + "\",\"submission_offset\":" + offset + ",\"effective_partition\":0}";
-  }
-  answer_json(std::move(respond), 201, std::move(answer));
 }
 
 void Service::checkpoint(Request request, Respond respond) {
@@ -355,7 +346,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) {
 void Service::fork_world(Request request, Respond respond) {
   auto plan = plan_fork(request);
   if (!plan) return respond(refuse(plan.error()));
-  submit(request, "fork", encode(*plan), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_accepted(std::move(respond), std::move(answer)); });
+  submit(request, "fork", encode(*plan), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_accepted(std::move(respond), 201, std::move(answer)); });
 }
 
 }  // namespace pawl::worlds

@@ -74,6 +74,17 @@ Result<std::string> choice_field(const json::Value& body, std::string_view name,
   return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is " + all + ", not '" + text.substr(0, 80) + "'");
 }
 
+std::vector<std::string> kinds_of(const wire::Request& request) {
+  std::vector<std::string> out = request.query_params("kind");
+  const std::string list = request.query_param("kinds").value_or("");
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    if (end > at) out.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
   auto text = request.query_param(name);
   if (!text) return otherwise;
@@ -125,6 +136,16 @@ void Service::submit(const Request& request, std::string verb, Bytes body, Reply
 void Service::answer_json(Respond respond, int status, Result<Answer> answer) {
   if (!answer) return respond(refuse(answer.error()));
   respond(wire::json_response(status, std::move(answer->body)));
+}
+
+void Service::answer_accepted(Respond respond, int status, Result<Answer> answer, std::string_view submission, std::string_view more) {
+  if (answer) {
+    const std::string offset = std::to_string(answer->seq);
+    answer->body.pop_back();
+    answer->body.append(more).append(",\"submission_id\":").append(json::quote(submission.empty() ? offset : submission));
+    answer->body.append(",\"submission_offset\":").append(offset).append(",\"effective_partition\":0}");
+  }
+  answer_json(std::move(respond), status, std::move(answer));
 }
 
 wire::Handler Service::bind(Handle handle) {

@@ -49,7 +49,8 @@ class Service {
   struct Records {
     uint64_t from = 0, next = 0, head = 0, retained_from = 0;
     bool gap = false;  // the first that was wanted is not kept any more
-    json::Array entries{};
+    std::vector<std::pair<uint64_t, Bytes>> entries{};  // seq and payload
+    json::Value json() const;
   };
   const FaceOptions& options() const { return options_; }
 
@@ -78,6 +79,9 @@ class Service {
   Result<Doorstep> doorstep(const Request& request) const;
   void submit(const Request& request, std::string verb, Bytes body, Reply reply, std::string settles = {}, std::string once = {});
   void answer_json(Respond respond, int status, Result<Answer> answer);
+  // What the program says of something accepted, and what the peer says of it: under which id it was taken (the caller's,
+  // or where it stands) and where it stands. `more`: further members, each after its comma.
+  void answer_accepted(Respond respond, int status, Result<Answer> answer, std::string_view submission = {}, std::string_view more = {});
   wire::Handler bind(Handle handle);
   wire::Handler bind(Read read);
   std::string fresh_id(std::string_view what);
@@ -97,7 +101,6 @@ class Service {
   Result<ForkWorld> plan_fork(const Request& request);
   Result<uint64_t> snapshot_named(const Sight& sight, const json::Value& which) const;
   Result<json::Value> world_page(const Request& request) const;
-  void answer_accepted(Respond respond, Result<Answer> answer);
   Result<CreateWorld> plan_world(const Request& request, std::vector<Bytes>& blobs);
   Result<std::map<std::string, std::string>> take_modules(const json::Value& body, std::vector<Bytes>& blobs) const;
   Result<Loaded> load_stored(const std::string& tenant, const json::Value& body) const;
@@ -125,7 +128,7 @@ class Service {
   Result<json::Value> journal_head(const Request&);
 
   // routes_journal.cc
-  Result<json::Value> journal(const Request&);
+  void journal(Request, Respond);
   void journal_wait(Request, Respond);
   void journal_stream(Request, Respond);
   Result<Asked> asked_of(const Request& request) const;
@@ -182,6 +185,8 @@ Result<std::string> text_field(const json::Value& body, std::string_view name, s
 Result<std::optional<uint64_t>> number_field(const json::Value& body, std::string_view name);
 // Text that is one of these; the first is for bodies that do not say.
 Result<std::string> choice_field(const json::Value& body, std::string_view name, std::initializer_list<std::string_view> choices);
+// Kinds by kind= again and again, or as kinds=a,b; none: all.
+std::vector<std::string> kinds_of(const wire::Request& request);
 // A number of the query, no more than `most`; what is no number is refused.
 Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
 

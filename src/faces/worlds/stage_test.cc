@@ -142,7 +142,7 @@ Result<json::Value> Stage::govern(const std::string& world, Govern g) {
   return json::parse(command.result);
 }
 
-wire::Response Stage::http(std::string method, std::string path, std::string body) {
+wire::Response Stage::http(std::string method, std::string path, std::string body, wire::Headers headers) {
   wire::Router router;
   router.add(face->routes(), face->dialects());
   wire::Request request;
@@ -150,6 +150,7 @@ wire::Response Stage::http(std::string method, std::string path, std::string bod
   const size_t question = path.find('?');
   request.path = path.substr(0, question);
   if (question != std::string::npos) request.query = path.substr(question + 1);
+  request.headers = std::move(headers);
   request.body = std::move(body);
   request.caller.tenant = "t";
   std::optional<wire::Response> out;

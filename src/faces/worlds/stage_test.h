@@ -74,7 +74,7 @@ struct Stage final : Door, Work {
   Result<json::Value> settle(const std::string& world, BytesView intent, const cbor::Value& payload, std::string status = "ok");
   Result<json::Value> govern(const std::string& world, Govern g);
   // Over the routes.
-  wire::Response http(std::string method, std::string path, std::string body = {});
+  wire::Response http(std::string method, std::string path, std::string body = {}, wire::Headers headers = {});
   Result<Bytes> lab(std::function<Result<Bytes>(Turn&)> experiment);
 
   Instance cell(const std::string& world, const std::string& workflow, BytesView key) const;
@@ -93,7 +93,8 @@ struct Stage final : Door, Work {
   Modules modules;  // scripted ones, and WASM when there is a runner
   std::unique_ptr<Lab> program;
   static constexpr size_t kCacheBytes = 1 << 22;
-  CellCache cache{rows, kCacheBytes};
+  static constexpr size_t kWorkflowCells = 100;
+  CellCache cache{rows, kCacheBytes, {kWorkflowCells, cell_family}};
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Committer> committer;
   std::unique_ptr<Face> face;

@@ -152,6 +152,19 @@ json::Value octets_json(BytesView bytes) {
   return json::Value(std::move(out));
 }
 
+std::optional<Bytes> octets_of(const Value& value) {
+  if (value.is_bytes()) return value.bytes();
+  if (!value.is_array()) return std::nullopt;
+  Bytes out;
+  out.reserve(value.array().size());
+  for (const Value& item : value.array()) {
+    auto octet = item.as_uint64();
+    if (!octet || *octet > 255) return std::nullopt;
+    out.push_back(static_cast<char>(*octet));
+  }
+  return out;
+}
+
 json::Value plain_json(const Value& value, ShowBytes show) {
   switch (value.kind()) {
     case cbor::Kind::null: return {};

@@ -43,4 +43,14 @@ Result<Bytes> parse_hash(std::string_view text) {
   return unhex(text.substr(7));
 }
 
+std::string arm_of(std::string_view tag) {
+  std::string out;
+  for (char c : tag) {
+    const bool large = c >= 'A' && c <= 'Z';
+    if (large && !out.empty()) out += '_';
+    out += large ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
 }  // namespace pawl::worlds

@@ -17,6 +17,9 @@ std::string hash_text(BytesView digest);           // of 32 bytes
 inline std::string hash_text(const Digest& d) { return hash_text(view(d)); }
 Result<Bytes> parse_hash(std::string_view text);   // the 32 bytes again
 
+// The arm of {"$tag": arm, ...} in the schema's spelling: PatchBlobRef and patch_blob_ref are one.
+std::string arm_of(std::string_view tag);
+
 // The hash of a module that is not built yet.
 extern const std::string kNoHash;
 

@@ -26,6 +26,7 @@ cbor::Value to_cbor(const json::Value& value);
 using ShowBytes = json::Value (*)(BytesView bytes);
 json::Value plain_json(const cbor::Value& value, ShowBytes show = [](BytesView bytes) { return json::Value(base64(bytes)); });
 json::Value octets_json(BytesView bytes);  // a list of numbers
+std::optional<Bytes> octets_of(const cbor::Value& value);  // a byte string, or such a list
 
 // "1.50" -> "1.5", "1e3" -> "1000": equal amounts have one text. At most 34 digits.
 Result<std::string> normal_decimal(std::string_view text);

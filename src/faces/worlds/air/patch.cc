@@ -194,4 +194,17 @@ Result<Patch> parse_patch(const json::Value& value) {
 
 Result<Patch> compile_patch(const json::Value& document, const Manifest& base) { return Compiler(base).run(document); }
 
+Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob) {
+  const std::string arm = arm_of(input.text_or("$tag"));
+  const cbor::Value* value = input.find("$value");
+  if (value && (arm == "hash" || arm == "patch_blob_ref")) {
+    TRY(Bytes digest, parse_hash(arm == "hash" && value->is_text() ? value->text() : std::string(value->text_or("blob_ref"))));
+    TRY(Bytes bytes, blob(digest));
+    return PatchInput{std::move(bytes), arm == "patch_blob_ref" && value->text_or("format").find("json") != std::string_view::npos};
+  }
+  auto bytes = value ? octets_of(*value) : std::nullopt;
+  if (!bytes || (arm != "patch_cbor" && arm != "patch_doc_json")) return fail(Code::invalid, "effect.manager", "effect manager error: the patch has no value");
+  return PatchInput{*std::move(bytes), arm == "patch_doc_json"};
+}
+
 }  // namespace pawl::worlds
