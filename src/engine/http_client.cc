@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "base/limits.h"
-#include "wire/answer.h"
 
 namespace pawl::lifecycle {
 
@@ -26,19 +25,14 @@ wire::AnswerReader reader(Connection& from, const call_options& options, const s
   return {more, [](std::string why) { return Error{Code::unavailable, "CONNECTION", "the server's answer is none: " + std::move(why)}; }, kAnswerBytes};
 }
 
-Result<HttpAnswer> read_whole(wire::AnswerReader& in, std::string_view method, bool& closes) {
+Result<HttpAnswer> read_whole(wire::AnswerReader& in, std::string_view method) {
   TRY(wire::AnswerHead head, in.head());
   TRY(Bytes body, in.body(head, method));
-  closes = head.closes || !in.nothing_left();
-  return HttpAnswer{head.status, std::move(head.headers), std::move(body)};
+  head.closes = head.closes || !in.nothing_left();
+  return HttpAnswer{std::move(head), std::move(body)};
 }
 
 }  // namespace
-
-std::string_view HttpAnswer::header(std::string_view name) const {
-  const std::string* found = wire::find_header(headers, name);
-  return found ? std::string_view(*found) : std::string_view();
-}
 
 Result<HttpClient> HttpClient::make(std::string_view address, HttpOptions options) {
   std::string_view rest = address;
@@ -87,16 +81,15 @@ Result<HttpAnswer> HttpClient::send(const HttpAsk& ask, deadline until) {
       TRY(connection, Connection::open(place_, options));
     }
     wire::AnswerReader in = reader(*connection, options);
-    bool closes = false;
     auto sent = connection->write(bytes, options);
-    auto answer = sent ? read_whole(in, ask.method, closes) : Result<HttpAnswer>(fail(sent.error()));
+    auto answer = sent ? read_whole(in, ask.method) : Result<HttpAnswer>(fail(sent.error()));
     if (!answer) {
       // A kept connection may have been closed before our request was read: then nothing happened.
       if (!fresh && in.nothing_came() && (ask.method == "GET" || !sent) && !options.until.passed()) continue;
       return answer;
     }
     std::lock_guard lock(mutex_);
-    if (idle_.size() < kIdleConnections && !closes) idle_.push_back(std::move(connection));
+    if (idle_.size() < kIdleConnections && !answer->closes) idle_.push_back(std::move(connection));
     return answer;
   }
 }

@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "engine/connection.h"
+#include "wire/answer.h"
 
 namespace pawl::lifecycle {
 
-struct HttpAnswer {
-  int status = 0;
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;
-  std::string_view header(std::string_view name) const;  // case ignored
+struct HttpAnswer : wire::AnswerHead {
+  std::string body{};
 };
 
 struct HttpAsk {

@@ -87,13 +87,16 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
   TRY(auto row, rows_.get(layout::cell_row(key)));
   if (!row) return Cell{};
   Cell cell = layout::parse_cell(*row);
+  bool joined = false;
   {
     std::lock_guard lock(s.mutex);
     if (before % 2 || epoch_.load() != before || s.table.find(hash, key)) return cell;
-    join_family(insert(s, hash, key, cell, 0));
+    Entry& entry = insert(s, hash, key, cell, 0);
+    join_family(entry);
+    joined = entry.family;
     evict(s);
   }
-  trim_families();
+  if (joined) trim_families();
   return cell;
 }
 

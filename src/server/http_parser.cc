@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/utf8.h"
+#include "wire/text.h"
 
 namespace pawl::server {
 namespace {
@@ -32,11 +33,6 @@ bool is_value(std::string_view text) {
 }
 bool is_target(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c != 0x7f; });
-}
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace
@@ -185,7 +181,7 @@ bool HttpParser::header_line(std::string_view line) {
     bad("a header line is not 'Name: value'");
     return false;
   }
-  std::string_view value = trim(line.substr(colon + 1));
+  std::string_view value = wire::trimmed(line.substr(colon + 1));
   if (!is_value(value)) {
     bad("the header " + std::string(line.substr(0, colon)) + " holds a control character");
     return false;
@@ -203,7 +199,7 @@ bool HttpParser::content_length(std::string_view value, std::optional<uint64_t>&
   // "5, 5" is the same as two equal headers; each part must agree with what was said before.
   while (true) {
     size_t comma = value.find(',');
-    std::string_view part = trim(value.substr(0, comma));
+    std::string_view part = wire::trimmed(value.substr(0, comma));
     uint64_t number = 0;
     auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     if (part.empty() || error != std::errc() || end != part.data() + part.size()) {
@@ -302,7 +298,7 @@ HttpParser::State HttpParser::chunk_line(std::string_view& in) {
   if (!text) return phase_ == Phase::failed ? State::failed : State::more;
   if (!is_value(*text)) return bad("a chunk line holds a control character");
   size_t end = text->find(';');
-  std::string_view size = trim(std::string_view(*text).substr(0, end));
+  std::string_view size = wire::trimmed(std::string_view(*text).substr(0, end));
   uint64_t number = 0;
   auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), number, 16);
   if (size.empty() || error != std::errc() || stop != size.data() + size.size()) return bad("a chunk's size is not a hexadecimal number");

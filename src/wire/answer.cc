@@ -2,18 +2,13 @@
 
 #include <charconv>
 
+#include "wire/text.h"
+
 namespace pawl::wire {
 namespace {
 
 constexpr size_t kHeadBytes = 64 * 1024;
 constexpr int kInterim = 16;  // answers before the answer; a peer that sends more sends no other
-
-std::string_view trimmed(std::string_view text) {
-  auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 // A whole number and nothing else.
 std::optional<size_t> whole(std::string_view text, int base) {

@@ -1,6 +1,7 @@
 // Looking things up in a request, and the small vocabulary of HTTP: statuses, escapes.
 
 #include "wire/message.h"
+#include "wire/text.h"
 
 namespace pawl::wire {
 namespace {
@@ -106,9 +107,7 @@ bool lists_token(std::string_view list, std::string_view token) {
     size_t comma = list.find(',');
     std::string_view item = list.substr(0, comma);
     list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
-    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
-    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
-    if (same_name(item, token)) return true;
+    if (same_name(trimmed(item), token)) return true;
   }
   return false;
 }

@@ -57,18 +57,21 @@ const std::vector<Face::Row>& Face::rows() {
 
 namespace {
 
+// From the least to the most.
+constexpr std::string_view kRoles[] = {"viewer", "ROLE_VIEWER", "operator", "ROLE_OPERATOR", "program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"};
+
 // Who may call a route. An operator moves and patches, as far as tables and tags allow; whole records,
 // types and rules are for the program that they belong to.
 struct Right {
-  std::vector<std::string_view> roles;
+  std::span<const std::string_view> roles;
   std::string needed;
 };
 
 const Right& right_to(std::string_view method, std::string_view pattern, std::string_view operation) {
-  static const Right read{{"viewer", "ROLE_VIEWER", "operator", "ROLE_OPERATOR", "program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"},
-                          "role viewer, operator or program is needed"};
-  static const Right operate{{"operator", "ROLE_OPERATOR", "program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"}, "role operator or program is needed"};
-  static const Right own{{"program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"}, "role program is needed"};
+  constexpr std::span roles(kRoles);
+  static const Right read{roles, "role viewer, operator or program is needed"};
+  static const Right operate{roles.subspan(2), "role operator or program is needed"};
+  static const Right own{roles.subspan(4), "role program is needed"};
   if (method == "GET" || operation == "substitute") return read;
   return pattern.starts_with("/workflows") ? operate : own;
 }
