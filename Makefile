@@ -4,7 +4,7 @@ BUILD ?= build
 TYPE  ?= Release
 JOBS  ?= $(shell nproc)
 
-.PHONY: run dev test build bench check setup clean sanitize fuzz install
+.PHONY: run dev test build bench check setup setup-test clean sanitize fuzz install
 
 run: build
 	$(BUILD)/pawl serve --data ./data --http 127.0.0.1:8080 --grpc 127.0.0.1:9090 --admin 127.0.0.1:9091
@@ -12,7 +12,7 @@ run: build
 dev: build
 	$(BUILD)/pawl dev
 
-test: build
+test: setup-test build
 	scripts/test $(BUILD)
 
 build: setup
@@ -45,6 +45,9 @@ install: build
 setup:
 	@scripts/setup
 	@scripts/setup-wasm || echo "setup: without Wasmtime, worlds with WASM modules will say that it is missing"
+
+setup-test: setup
+	@scripts/setup test || echo "setup: without the compilers for WASM, the tests of sample modules are skipped"
 
 clean:
 	rm -rf $(BUILD) build-*

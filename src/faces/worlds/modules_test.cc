@@ -1,10 +1,11 @@
-// The sample worlds with their modules built from source, on the WASM host. Skipped where there is no
-// clang or no engine: run scripts/setup-wasm.
+// The sample worlds with their modules built from source, in C++ and in Rust, on the WASM host. Skipped
+// where there is no compiler (scripts/setup test) or no engine (scripts/setup-wasm).
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <filesystem>
+#include <random>
 
 #include "faces/worlds/stage_test.h"
 #include "wasm/host.h"
@@ -21,24 +22,27 @@ Bytes slurp(const std::string& path) {
   return text.str();
 }
 
-// Built once a run.
-Bytes built(const std::string& name) {
+// Built once a run; empty when there is no compiler. A module that does not compile is a failure.
+Bytes built(const std::string& source) {
   static std::map<std::string, Bytes> all;
-  auto [it, fresh] = all.emplace(name, Bytes());
+  auto [it, fresh] = all.emplace(source, Bytes());
   if (!fresh) return it->second;
-  const std::string out = testing::TempDir() + "pawl-" + name + "-" + std::to_string(getpid()) + ".wasm";
-  if (std::system(("sdk/wasm/build examples/worlds/" + name + ".cc -o " + out + " 2>/dev/null").c_str()) == 0) it->second = slurp(out);
-  std::filesystem::remove(out);
+  const std::string out = testing::TempDir() + "pawl-" + source + "-" + std::to_string(getpid());
+  const int status = std::system(("sdk/wasm/build examples/worlds/" + source + " -o " + out + ".wasm 2> " + out + ".log").c_str());
+  const Bytes said = slurp(out + ".log");
+  if (status == 0) it->second = slurp(out + ".wasm");
+  else if (said.find("apt install") == Bytes::npos) ADD_FAILURE() << source << ": " << said;
+  for (const char* end : {".wasm", ".log"}) std::filesystem::remove(out + end);
   return it->second;
 }
 
 struct Sample : testing::Test {
   void SetUp() override {
     if (host.version().empty()) GTEST_SKIP() << "no WASM engine: run scripts/setup-wasm";
-    if (built("order").empty()) GTEST_SKIP() << "no clang with the wasm32 target";
+    if (built("order" + language).empty()) GTEST_SKIP() << "no compiler for *" << language << " to WASM: run scripts/setup test";
   }
   void make(const std::string& air, const std::string& module, const std::string& source) {
-    const Bytes wasm = source.ends_with(".wasm") ? slurp("tests/vectors/worlds/modules/" + source) : built(source);
+    const Bytes wasm = source.ends_with(".wasm") ? slurp("tests/vectors/worlds/modules/" + source) : built(source + language);
     const std::string body = R"({"world_id":"w","air":)" + json::print(vector_file("worlds/" + air + ".air.json")) + R"(,"modules":{")" + module + R"(":")" + base64(wasm) + "\"}}";
     auto r = stage().http("POST", "/v1/worlds", body);
     ASSERT_EQ(r.status, 201) << r.body;
@@ -60,12 +64,19 @@ struct Sample : testing::Test {
     auto r = stage().http("POST", "/v1/worlds/w/receipts", R"({"intent_hash":")" + hash_text(stage().pending("w").back().intent) + R"(","status":")" + status + R"(","payload":)" + payload + "}");
     ASSERT_EQ(r.status, 202) << r.body;
   }
+  std::string language = ".cc";
   wasm::Host host{wasm::HostOptions{wasm::usual_libraries(), {}}};
   std::unique_ptr<Stage> stage_;
 };
 
+// The same in each language.
+struct Module : Sample, testing::WithParamInterface<const char*> {
+  Module() { language = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Languages, Module, testing::Values(".cc", ".rs"), [](const auto& p) { return std::string(p.param + 1); });
+
 // case 203, case 204, case 206
-TEST_F(Sample, an_order_is_charged_retried_with_backoff_and_closed) {
+TEST_P(Module, an_order_is_charged_retried_with_backoff_and_closed) {
   make("order", "shop/order_wasm@1", "order");
   const std::string w = "shop/order.step@1";
   send("shop/OrderCreated@1", R"({"order_id":"o1","amount_cents":500})");
@@ -89,7 +100,7 @@ TEST_F(Sample, an_order_is_charged_retried_with_backoff_and_closed) {
   EXPECT_EQ(stage().verify_all().difference, "");
 }
 
-TEST_F(Sample, an_order_fails_after_three_attempts_or_a_fault) {
+TEST_P(Module, an_order_fails_after_three_attempts_or_a_fault) {
   make("order", "shop/order_wasm@1", "order");
   const std::string w = "shop/order.step@1";
   send("shop/OrderCreated@1", R"({"order_id":"o1","amount_cents":5})");
@@ -105,7 +116,7 @@ TEST_F(Sample, an_order_fails_after_three_attempts_or_a_fault) {
   EXPECT_EQ(stage().verify_all().difference, "");
 }
 
-TEST_F(Sample, notes_keep_revisions_unite_tags_and_are_archived) {
+TEST_P(Module, notes_keep_revisions_unite_tags_and_are_archived) {
   make("notes", "notes/wasm@1", "notes");
   const std::string w = "notes/note@1";
   send("notes/Created@1", R"({"note_id":"n","title":"t","body":"b"})");
@@ -120,7 +131,7 @@ TEST_F(Sample, notes_keep_revisions_unite_tags_and_are_archived) {
 }
 
 // case 141
-TEST_F(Sample, one_event_fans_out_in_manifest_order_and_emitted_ones_come_after) {
+TEST_P(Module, one_event_fans_out_in_manifest_order_and_emitted_ones_come_after) {
   make("fanout", "fan/wasm@1", "fanout");
   send("fan/Placed@1", R"({"order":"o1","sku":"s","qty":8})");
   EXPECT_EQ(state("fan/audit@1"), R"({"last":"o1","seen":1})");
@@ -133,6 +144,48 @@ TEST_F(Sample, one_event_fans_out_in_manifest_order_and_emitted_ones_come_after)
   auto r = stage().http("POST", "/v1/worlds/w/fork", R"({"world_id":"f"})");
   ASSERT_EQ(r.status, 201) << r.body;
   EXPECT_EQ(stage().dump("f"), stage().dump("w"));
+}
+
+// What of a world its module decides: the cells, what they wait for, what was recorded.
+std::string made_of(Stage& stage, const std::string& workflow) {
+  std::string all;
+  auto cells = json::parse(stage.http("GET", "/v1/worlds/w/state/" + workflow + "/cells?limit=1000").body);
+  for (const json::Value& cell : cells->find("cells")->array()) all += json::print(cell) + " " + *stage.cell("w", workflow, *unbase64(cell.string_or("key_b64"))).state + "\n";
+  for (const Pending& p : stage.pending("w")) all += p.identity.effect + " " + p.issuer_ref.value_or("-") + " " + hex(p.params) + " " + hex(p.requested_key) + "\n";
+  for (const std::string& kind : stage.kinds("w")) all += kind + " ";
+  return all;
+}
+
+TEST_F(Sample, modules_in_cpp_and_rust_leave_the_same_world) {
+  if (built("order.rs").empty()) GTEST_SKIP() << "no compiler for *.rs to WASM: run scripts/setup test";
+  std::map<std::string, std::string> worlds;
+  for (const char* each : {".cc", ".rs"}) {
+    language = each;
+    stage_.reset();
+    make("order", "shop/order_wasm@1", "order");
+    std::mt19937 dice(7);
+    auto any = [&](std::vector<std::string> of) { return of[dice() % of.size()]; };
+    for (int i = 0; i < 400; ++i) {
+      const std::string order = R"({"order_id":")" + any({"", "a", "b", "an order whose id is longer than others", "\u00e9\u6f22"}) + "\"";
+      const std::string what = any({"create", "cancel", "settle", "settle", "settle"});
+      if (what == "create") send("shop/OrderCreated@1", order + R"(,"amount_cents":)" + any({"0", "23", "24", "65536", "18446744073709551615"}) + "}");
+      if (what == "cancel") send("shop/OrderCancelled@1", order + "}");
+      const bool timer = !stage().pending("w").empty() && stage().pending("w").back().identity.effect == "sys/timer.set@1";
+      if (what == "settle" && timer) settle(R"({"delivered_at_ns":1})");
+      else if (what == "settle" && !stage().pending("w").empty()) settle(any({R"({"code":0,"charge_id":"c"})", R"({"code":0})", R"({"code":-7})", R"({"code":3})", "null"}), any({"ok", "error", "timeout"}));
+      if (i % 10 == 0) worlds[each] += made_of(stage(), "shop/order.step@1") + "\n";
+    }
+    EXPECT_EQ(stage().verify_all().difference, "");
+  }
+  for (const char* seen : {"Done", "Failed", "Backoff", "shop/charge@1", "domain_event"}) EXPECT_NE(worlds[".cc"].find(seen), std::string::npos) << seen;
+  EXPECT_EQ(worlds[".cc"], worlds[".rs"]);
+}
+
+TEST(RustHelper, passes_its_own_tests) {
+  if (std::system("command -v rustc > /dev/null") != 0) GTEST_SKIP() << "no rustc: run scripts/setup test";
+  const std::string out = testing::TempDir() + "pawl-world-rs-" + std::to_string(getpid());
+  EXPECT_EQ(std::system(("rustc --edition 2021 -D warnings --test sdk/wasm/pawl_world.rs -o " + out + " && " + out + " -q").c_str()), 0);
+  std::filesystem::remove(out);
 }
 
 // case 89
@@ -167,7 +220,7 @@ TEST_F(Sample, a_module_whose_bytes_are_missing_fails_its_step_even_when_it_was_
   send("notes/Created@1", R"({"note_id":"n","title":"t","body":"b"})");
   Stage other(&host);  // the same host, another store
   AuthorOptions options;
-  options.artifacts["notes/wasm@1"] = hash_text(sha256(built("notes")));
+  options.artifacts["notes/wasm@1"] = hash_text(sha256(built("notes.cc")));
   ASSERT_TRUE(other.create("w", vector_file("worlds/notes.air.json"), options));
   auto r = other.http("POST", "/v1/worlds/w/events", R"({"schema":"notes/Created@1","value":{"note_id":"n","title":"t","body":"b"}})");
   ASSERT_EQ(r.status, 202) << r.body;
