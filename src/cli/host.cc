@@ -149,6 +149,7 @@ void Host::measure() {
   metrics_.gauge_from("pawl_queued_inputs", [this] { return static_cast<int64_t>(shard_->stats().queued); });
   metrics_.gauge_from("pawl_open_turns", [this] { return static_cast<int64_t>(shard_->stats().open_turns); });
   metrics_.gauge_from("pawl_workflow_cells", [this] { return static_cast<int64_t>(shard_->stats().family_cells); });
+  metrics_.gauge_from("pawl_packed_cells", [this] { return static_cast<int64_t>(shard_->stats().packed_cells); });
   metrics_.gauge_from("pawl_journal_seq", [this] { return static_cast<int64_t>(shard_->durable()); });
   auto jobs = [this](size_t Work::Depth::*of) {
     int64_t sum = 0;

@@ -36,8 +36,10 @@ struct CellCache::Entry {
   }
 };
 
-CellCache::CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families)
-    : rows_(rows), shard_bytes_(max_bytes / kShards), limit_(std::move(families)), seed_(std::random_device{}()) {}
+CellCache::CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families, Packing packing)
+    : rows_(rows), shard_bytes_(max_bytes / kShards), limit_(std::move(families)), not_worth_packing_(std::move(packing.not_worth)), seed_(std::random_device{}()) {
+  for (Shard& s : shards_) s.packed = PackedCells(packing.max_bytes / kShards);
+}
 
 CellCache::~CellCache() { clear(); }
 
@@ -51,6 +53,7 @@ void CellCache::clear() {
     s.table.clear();
     s.used = {}, s.staged = {}, s.waiting = {};
     s.bytes = 0;
+    s.packed.clear();
   }
 }
 
@@ -70,31 +73,39 @@ void CellCache::touch(Shard& s, Entry& entry) {
 Result<Cell> CellCache::find(BytesView key, bool newest) {
   const uint64_t hash = hash_of(key);
   Shard& s = shard(hash);
+  Cell cell;
+  bool joined = false;
+  // With the shard locked: it is clean, and at hand from now on.
+  auto bring = [&] {
+    Entry& entry = insert(s, hash, key, cell, 0);
+    join_family(entry);
+    joined = entry.family;
+    evict(s);
+  };
   {
     std::lock_guard lock(s.mutex);
     if (Entry* entry = s.table.find(hash, key)) {
       touch(s, *entry);
       if (newest && entry->staged) return entry->newer_cell;
-      Cell cell = entry->cell;
+      cell = entry->cell;
       if (!entry->decoded && cell.stored && cell.stored->has_decoded()) {
         weigh(s, *entry);
         evict(s);
       }
       return cell;
     }
+    cell = s.packed.take(hash, key);
+    if (cell.exists()) bring();
   }
-  uint64_t before = epoch_.load();
-  TRY(auto row, rows_.get(layout::cell_row(key)));
-  if (!row) return Cell{};
-  Cell cell = layout::parse_cell(*row);
-  bool joined = false;
-  {
+  if (!cell.exists()) {
+    const uint64_t before = epoch_.load();
+    TRY(auto row, rows_.get(layout::cell_row(key)));
+    if (!row) return Cell{};
+    cell = layout::parse_cell(*row);
     std::lock_guard lock(s.mutex);
     if (before % 2 || epoch_.load() != before || s.table.find(hash, key)) return cell;
-    Entry& entry = insert(s, hash, key, cell, 0);
-    join_family(entry);
-    joined = entry.family;
-    evict(s);
+    s.packed.erase(hash, key);  // somebody else had it meanwhile, and it left
+    bring();
   }
   if (joined) trim_families();
   return cell;
@@ -131,8 +142,14 @@ void CellCache::evict(Shard& s) {
       ++passed;
       continue;
     }
-    drop(s, *s.used.oldest);
+    leave(s, *s.used.oldest);
   }
+}
+
+// The rows have it.
+void CellCache::leave(Shard& s, Entry& entry) {
+  if (entry.cell.exists() && !(not_worth_packing_ && not_worth_packing_(entry.key()))) s.packed.put(entry.hash, entry.key(), entry.cell);
+  drop(s, entry);
 }
 
 void CellCache::drop(Shard& s, Entry& entry) {
@@ -212,7 +229,7 @@ void CellCache::trim_families() {
       std::lock_guard families(families_mutex_);
       if (Entry* entry = first_to_leave(); entry && &shard(entry->hash) == s) leaving = entry;
     }
-    if (leaving) drop(*s, *leaving);
+    if (leaving) leave(*s, *leaving);
   }
 }
 
@@ -221,14 +238,27 @@ size_t CellCache::in_families() const {
   return in_families_;
 }
 
+size_t CellCache::packed() {
+  size_t all = 0;
+  for (Shard& s : shards_) {
+    std::lock_guard lock(s.mutex);
+    all += s.packed.count();
+  }
+  return all;
+}
+
 void CellCache::stage(BytesView key, const Cell& before, const Cell& cell, Seq seq) {
   const uint64_t hash = hash_of(key);
   Shard& s = shard(hash);
   std::lock_guard lock(s.mutex);
   Entry* entry = s.table.find(hash, key);
   // Not at hand: nothing was staged or waits for the rows, so what the kernel read is the durable one.
-  if (!entry) entry = &insert(s, hash, key, before, 0);
-  else s.used.touch(*entry);
+  if (!entry) {
+    s.packed.erase(hash, key);
+    entry = &insert(s, hash, key, before, 0);
+  } else {
+    s.used.touch(*entry);
+  }
   leave_family(*entry);
   if (!entry->staged) s.staged.link(*entry);
   entry->newer_cell = cell;
@@ -241,7 +271,10 @@ void CellCache::publish(BytesView key, const Cell& cell, Seq seq, Seq last) {
   Shard& s = shard(hash);
   std::lock_guard lock(s.mutex);
   Entry* entry = s.table.find(hash, key);
-  if (!entry) entry = &insert(s, hash, key, cell, last);
+  if (!entry) {
+    s.packed.erase(hash, key);
+    entry = &insert(s, hash, key, cell, last);
+  }
   if (entry->staged == seq) {
     s.staged.unlink(*entry);
     entry->staged = 0;

@@ -1,9 +1,9 @@
 #pragma once
 // Cells at hand, decoded where their program decoded them. Of each it knows the durable version, which
 // everyone may read, and the newest, which the kernel has written and goes on from. Bounded by bytes,
-// and by number within a family of cells; what falls out is read again from the rows. A version that
-// the rows do not have yet stays until they do, so a reader never sees an older one; that a cell was
-// erased is forgotten then. Safe from any thread.
+// and by number within a family of cells; what falls out is packed, and read again from the rows when it
+// has left there too. A version that the rows do not have yet stays until they do, so a reader never
+// sees an older one; that a cell was erased is forgotten then. Safe from any thread.
 
 #include <array>
 #include <atomic>
@@ -14,6 +14,7 @@
 #include "kernel/by_use.h"
 #include "kernel/cell.h"
 #include "kernel/hash_index.h"
+#include "kernel/packed.h"
 #include "storage/rows.h"
 
 namespace pawl {
@@ -25,9 +26,14 @@ struct FamilyLimit {
   std::function<BytesView(BytesView key)> of{};  // the lead of the key that names its family; empty: of none
 };
 
+struct Packing {
+  size_t max_bytes = 0;                            // beside those of the cells at hand; 0: nothing is packed
+  std::function<bool(BytesView key)> not_worth{};  // true: nobody will want it soon
+};
+
 class CellCache {
  public:
-  CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families = {});
+  CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families = {}, Packing packing = {});
   ~CellCache();
   CellCache(const CellCache&) = delete;
   CellCache& operator=(const CellCache&) = delete;
@@ -48,8 +54,9 @@ class CellCache {
   void end(Seq seq);
   // Forgets all, as a new start does; nothing may be staged or wait for the rows.
   void clear();
-  // Clean cells of all families.
+  // Clean cells of all families, at hand.
   size_t in_families() const;
+  size_t packed();
 
  private:
   static constexpr size_t kShards = 16;
@@ -72,6 +79,7 @@ class CellCache {
     ByUse<Entry, kStaged> staged;
     ByUse<Entry, kAside> waiting;  // for the rows, in the order of their groups: whoever must be seen to then
     size_t bytes = 0;
+    PackedCells packed{0};  // never one that is at hand
   };
   uint64_t hash_of(BytesView key) const;
   Shard& shard(uint64_t hash) { return shards_[hash >> 60]; }
@@ -80,6 +88,7 @@ class CellCache {
   void touch(Shard& shard, Entry& entry);
   void weigh(Shard& shard, Entry& entry);
   void evict(Shard& shard);
+  void leave(Shard& shard, Entry& entry);
   void drop(Shard& shard, Entry& entry);
   void step_aside(Shard& shard, Entry& entry);
   void join_family(Entry& entry);
@@ -89,6 +98,7 @@ class CellCache {
   const Rows& rows_;
   size_t shard_bytes_;
   FamilyLimit limit_;
+  std::function<bool(BytesView key)> not_worth_packing_;
   uint64_t seed_;  // so that nobody can choose keys that meet
   std::atomic<uint64_t> epoch_{0};
   std::atomic<Seq> applied_{0};

@@ -91,6 +91,24 @@ TEST_F(Family, without_a_limit_is_bounded_by_bytes_alone) {
   EXPECT_EQ(cache.in_families(), 0u);
 }
 
+TEST_F(Family, who_leaves_is_packed_unless_nobody_will_want_it) {
+  CellCache cache(rows, 1 << 20, by_letter(1), {16 << 20, [](BytesView key) { return key == "a9"; }});
+  for (const char* key : {"a1", "a2", "a9"}) in_rows(key);
+  for (const char* key : {"a1", "a9", "a2"}) read(cache, key);
+  EXPECT_EQ(cache.in_families(), 1u);
+  EXPECT_EQ(cache.packed(), 1u);
+  RowBatch gone;
+  gone.erase(layout::cell_row("a1"));
+  CHECK(rows.apply(gone, 2));
+  read(cache, "a1");  // not from the rows
+  EXPECT_EQ(cache.packed(), 1u);
+  // Written while it is packed: the packed one is of no use any more.
+  cache.stage("a2", cell(1, "a2"), cell(3, "newer"), 3);
+  EXPECT_EQ(cache.packed(), 0u);
+  cache.publish("a2", cell(3, "newer"), 3, 3);
+  EXPECT_EQ(cache.read("a2")->value(), "newer");
+}
+
 // Neither what is staged nor what the rows do not have yet counts or leaves.
 TEST_F(Family, loses_nothing_that_the_rows_do_not_have) {
   CellCache cache(rows, 1 << 20, by_letter(2));
@@ -115,7 +133,7 @@ TEST_F(Family, loses_nothing_that_the_rows_do_not_have) {
 
 // One writes, as the kernel and its committer do; others read meanwhile and never see an older version again.
 TEST_F(Family, is_shared_by_threads) {
-  CellCache cache(rows, 100'000, by_letter(5));
+  CellCache cache(rows, 100'000, by_letter(5), {16 << 20, {}});
   std::atomic<bool> over{false};
   auto name = [](uint64_t n) { return std::string(1, static_cast<char>('a' + n % 3)) + std::to_string(n % 60); };
   std::vector<std::thread> readers;
@@ -161,7 +179,8 @@ TEST(cache, never_loses_or_mixes_up_a_cell) {
     MemoryRows rows;
     // Ten families, by the first digit.
     const size_t most = seed % 4;
-    CellCache cache(rows, seed % 2 ? 16'000 : 1 << 20, {most, [](BytesView key) { return key.substr(0, 5); }});
+    const Packing packing{seed % 3 ? size_t{16} << 20 : 0, [](BytesView key) { return key.ends_with("7"); }};
+    CellCache cache(rows, seed % 2 ? 16'000 : 1 << 20, {most, [](BytesView key) { return key.substr(0, 5); }}, packing);
     std::map<std::string, Cell> durable, newest;
     struct Written {
       std::string key;

@@ -66,6 +66,8 @@ class Program {
   // The lead of the key that names the cell's family, if it has one: only so many clean cells of a family stay
   // in memory. Nothing that a turn does may depend on it.
   virtual BytesView family(BytesView key) const { return (void)key, BytesView(); }
+  // False for cells that hardly anybody reads once they are in the rows: they are not packed.
+  virtual bool worth_packing(BytesView key) const { return (void)key, true; }
 };
 
 }  // namespace pawl

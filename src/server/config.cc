@@ -28,7 +28,7 @@ const std::vector<Setting>& settings() {
       {"connections", "connections", "PAWL_CONNECTIONS", {}, number, "10000", "HTTP connections at once; more are told to come back"},
       {"cell-cache", "cell_cache", "PAWL_CELL_CACHE", {}, number, "0", "MiB of cells that are kept in memory, others are read from the rows; 0: an eighth of the machine's memory, at most 512"},
       {"rows-cache", "rows_cache", "PAWL_ROWS_CACHE", {}, number, "64", "MiB of the rows that are kept in memory as they are stored, for cells that are not at hand"},
-      {"workflow-cells", "workflow_cells", "PAWL_WORKFLOW_CELLS", {"AOS_CELL_CACHE_SIZE"}, number, "4096", "clean cells of one workflow of one world that are kept in memory, the least recently used leave first; 0: bounded by bytes alone"},
+      {"workflow-cells", "workflow_cells", "PAWL_WORKFLOW_CELLS", {"AOS_CELL_CACHE_SIZE"}, number, "4096", "clean cells of one workflow of one world that are at hand, the least recently used are packed first; 0: bounded by bytes alone"},
       {"auth", "auth", "PAWL_AUTH", {"CYODA_IAM_MODE"}, text, "none", "who is asked who they are: none (nobody), jwt (everyone)"},
       {"insecure", "insecure", "PAWL_INSECURE", {}, boolean, "false", "allow --auth none on addresses that other machines reach"},
       {"tenant", "none.tenant", "PAWL_TENANT", {}, text, "mock-tenant", "the tenant of everyone under --auth none"},

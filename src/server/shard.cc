@@ -57,12 +57,28 @@ static size_t usual_cache_bytes() {
 }
 
 // A key begins with its program's name.
+static const Program* owner(const std::vector<const Program*>& programs, BytesView key) {
+  const BytesView name = key.substr(0, key.find('\0'));
+  for (const Program* program : programs)
+    if (program->name() == name) return program;
+  return nullptr;
+}
+
+// Three eighths of the memory are for cells at hand. The rest is for packed ones: it holds three times as many for each byte, and a
+// cell that is read from the rows costs five times one that is unpacked (decision 0010).
+static size_t at_hand(size_t cache_bytes) { return cache_bytes / 8 * 3; }
+
 static FamilyLimit families_of(std::vector<const Program*> programs, size_t most) {
   return {most, [programs = std::move(programs)](BytesView key) {
-            const BytesView name = key.substr(0, key.find('\0'));
-            for (const Program* program : programs)
-              if (program->name() == name) return program->family(key);
-            return BytesView();
+            const Program* program = owner(programs, key);
+            return program ? program->family(key) : BytesView();
+          }};
+}
+
+static Packing packing_of(std::vector<const Program*> programs, size_t cache_bytes) {
+  return {cache_bytes - at_hand(cache_bytes), [programs = std::move(programs)](BytesView key) {
+            const Program* program = owner(programs, key);
+            return program && !program->worth_packing(key);
           }};
 }
 
@@ -86,7 +102,7 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows, std::
       options_(std::move(options)),
       replayed_(replayed),
       programs_(std::move(programs)),
-      cache_(*rows_, options_.cache_bytes, families_of(programs_, options_.family_cells)),
+      cache_(*rows_, at_hand(options_.cache_bytes), families_of(programs_, options_.family_cells), packing_of(programs_, options_.cache_bytes)),
       kernel_(cache_, [this] { return look(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
       durable_(replayed.last) {}
@@ -465,6 +481,7 @@ ShardStats Shard::stats() const {
   s.groups = groups_done_;
   s.last = durable();
   s.family_cells = cache_.in_families();
+  s.packed_cells = cache_.packed();
   return s;
 }
 

@@ -18,8 +18,8 @@
 namespace pawl {
 
 struct ShardOptions {
-  size_t cache_bytes = 0;                              // of cells; 0: an eighth of the memory, at most 512 MiB
-  size_t family_cells = 4096;                          // clean cells of one family that stay in memory; 0: bounded by bytes alone
+  size_t cache_bytes = 0;                              // of cells, at hand and packed; 0: an eighth of the memory, at most 512 MiB
+  size_t family_cells = 4096;                          // clean cells of one family that stay at hand; 0: bounded by bytes alone
   std::function<Time()> clock{};                       // default: the system's
   std::function<std::array<uint64_t, 2>()> dice{};     // default: the system's random source
   Progress progress{};                                 // of the replay at start
@@ -36,7 +36,8 @@ struct ShardStats {
   uint64_t frames = 0;    // written since the start
   uint64_t groups = 0;    // appends since the start
   Seq last = 0;
-  size_t family_cells = 0;  // clean ones in memory
+  size_t family_cells = 0;  // clean ones at hand
+  size_t packed_cells = 0;
 };
 
 class Shard final : public Door {

@@ -25,17 +25,18 @@ inline Key head_key(const Place& p) { return key({kProgram, p.tenant, "at", p.wo
 inline Key cells_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "c"}); }
 inline Key cells_prefix(const Place& p, std::string_view workflow) { return prefix({kProgram, p.tenant, "at", p.world, "c", workflow}); }
 inline Key cell_key(const Place& p, std::string_view workflow, BytesView k) { return cells_prefix(p, workflow).append(k); }
-// Of such a key what comes before `k`; of any other nothing.
-inline BytesView cell_family(BytesView key) {
-  constexpr std::string_view kWanted[] = {kProgram, "", "at", "", "c", ""};  // empty: whatever it is
+// The lead of a key that has these parts, as prefix() makes it; an empty one is whatever it is. Nothing when it has not.
+inline BytesView lead_of(BytesView key, std::initializer_list<std::string_view> parts) {
   size_t at = 0;
-  for (std::string_view wanted : kWanted) {
+  for (std::string_view part : parts) {
     const size_t end = key.find('\0', at);
-    if (end == BytesView::npos || (!wanted.empty() && key.substr(at, end - at) != wanted)) return {};
+    if (end == BytesView::npos || (!part.empty() && key.substr(at, end - at) != part)) return {};
     at = end + 1;
   }
   return key.substr(0, at);
 }
+// Of a cell's key what comes before `k`; of any other nothing.
+inline BytesView cell_family(BytesView key) { return lead_of(key, {kProgram, "", "at", "", "c", ""}); }
 // Marks of changed cells, by epoch: a snapshot takes those of one that is over, and never looks again where
 // it erased them. In an epoch they stand in the order of the index, which goes by the key's hash: what
 // a snapshot takes together lies together there. Eight bytes of the hash are order enough.
@@ -79,6 +80,8 @@ inline CellAt marked_at(const Place& p, BytesView at) {
 inline Key command_key(const Place& p, std::string_view id) { return key({kProgram, p.tenant, "at", p.world, "k", id}); }
 inline Key blobs_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "cas"}); }
 inline Key blob_key(std::string_view tenant, BytesView hash) { return blobs_prefix(tenant).append(hash); }
+// Blobs and marks come by the million with a snapshot, and are hardly read.
+inline bool is_read_again(BytesView key) { return lead_of(key, {kProgram, "", "cas"}).empty() && lead_of(key, {kProgram, "", "at", "", "d"}).empty(); }
 inline Key secret_key(std::string_view tenant, std::string_view binding) { return key({kProgram, tenant, "secret", binding}); }
 inline Key secrets_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "secret"}); }
 

@@ -91,6 +91,7 @@ class WorldsProgram final : public Program {
   void view(const Committed& frame, ViewRows& rows) const override;
   uint32_t view_version() const override { return 3; }
   BytesView family(BytesView key) const override { return cell_family(key); }  // a workflow of a world
+  bool worth_packing(BytesView key) const override { return is_read_again(key); }
   const Builtins& builtins() const { return builtins_; }
   const Runtime& runtime() const { return runtime_; }
 
