@@ -81,7 +81,7 @@ class Item {
     for (uint64_t i = 0; i < h.n; ++i) {
       const uint8_t* key_at = p;
       Head k = head(p);
-      const bool found = k.major == 3 && View(p, static_cast<uint32_t>(k.n)) == name;
+      const bool found = k.major == 3 && k.n == name.size && k.n <= static_cast<uint64_t>(end_ - p) && View(p, name.size) == name;
       p = key_at;
       skip(p);
       if (found) return Item(p, end_);
@@ -156,8 +156,11 @@ class Item {
       if (h.n > static_cast<uint64_t>(end_ - p)) trap();
       p += h.n;
     }
-    if (h.major == 4 || h.major == 5)
-      for (uint64_t i = 0; i < h.n * (h.major == 5 ? 2 : 1); ++i) skip(p);
+    if (h.major != 4 && h.major != 5) return;
+    for (uint64_t i = 0; i < h.n; ++i) {
+      skip(p);
+      if (h.major == 5) skip(p);
+    }
   }
   bool is(int major) const { return exists() && *skip_tags() >> 5 == major; }
   uint64_t value() const {
