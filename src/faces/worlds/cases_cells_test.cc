@@ -84,6 +84,9 @@ TEST(keys, the_cells_of_a_workflow_of_a_world_are_one_family) {
   EXPECT_EQ(cell_family(cell_key(place, "t/main@1", "")), cells_prefix(place, "t/main@1"));
   for (const Key& other : {world_key(place), head_key(place), air_key(place), dirty_key(place, 1, "t/main@1", "k"), pending_key(place, "i"), blob_key("t", "h"), Key()})
     EXPECT_EQ(cell_family(other), "");
+  // Of a world all is packed but what a snapshot leaves by the million.
+  for (const Key& packed : {world_key(place), head_key(place), cell_key(place, "t/main@1", "k"), pending_key(place, "i"), Key()}) EXPECT_TRUE(is_read_again(packed));
+  for (const Key& not_packed : {dirty_key(place, 1, "t/main@1", "k"), blob_key(place.tenant, "h")}) EXPECT_FALSE(is_read_again(not_packed));
 }
 
 // case 167, case 174: the cache is the kernel's and bounded by bytes, too; what falls out is in the rows.

@@ -93,8 +93,8 @@ struct Stage final : Door, Work {
   Modules modules;  // scripted ones, and WASM when there is a runner
   std::unique_ptr<Lab> program;
   static constexpr size_t kCacheBytes = 1 << 22;
-  static constexpr size_t kWorkflowCells = 100;
-  CellCache cache{rows, kCacheBytes, {kWorkflowCells, cell_family}};
+  static constexpr size_t kWorkflowCells = 100, kPackedBytes = 16 << 20;
+  CellCache cache{rows, kCacheBytes, {kWorkflowCells, cell_family}, {kPackedBytes, [](BytesView key) { return !is_read_again(key); }}};
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Committer> committer;
   std::unique_ptr<Face> face;
