@@ -50,9 +50,9 @@ Result<void> Committer::apply() {
     last = published_.load();
     waiting_bytes_.store(0, std::memory_order_relaxed);
   }
-  const RowBatch& sorted = sorter_.in_order(taken_);
+  const RowChanges& sorted = sorter_.in_order(taken_);
   cache_.begin();
-  Result<void> done = rows_.apply(sorted, last);
+  Result<void> done = rows_.take(sorted, last);
   cache_.end(done ? last : rows_.applied());
   return done;
 }

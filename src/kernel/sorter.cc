@@ -83,25 +83,24 @@ void Sorter::sort(std::span<Place> places, size_t depth) {
   }
 }
 
-const RowBatch& Sorter::in_order(const RowBatch& batch) {
-  using Kind = RowBatch::Kind;
+const RowChanges& Sorter::in_order(const RowBatch& batch) {
   rows_.clear();
   order_.clear();
   out_.clear();
   rows_.reserve(batch.count());
   order_.reserve(batch.count());
-  batch.each_change([&](Kind kind, BytesView key, BytesView value) {
+  out_.reserve(batch.count());
+  batch.each_change([&](RowKind kind, BytesView key, BytesView value) {
     order_.push_back({0, static_cast<uint32_t>(rows_.size()), false});
     rows_.push_back({key, value, kind});
   });
   sort(order_, 0);
   for (size_t i = 0; i < order_.size();) {
-    const Row& first = rows_[order_[i].row];
+    const RowKind first = rows_[order_[i].row].kind;
     size_t last = i;
     while (last + 1 < order_.size() && order_[last + 1].again) ++last;
-    const Row& row = rows_[order_[last].row];
-    if (row.kind != Kind::erase) out_.put(row.key, row.value);
-    else if (first.kind != Kind::put_new) out_.erase(row.key);
+    const RowChanges::One& row = rows_[order_[last].row];
+    if (row.kind != RowKind::erase || first != RowKind::put_new) out_.add(row);
     i = last + 1;
   }
   return out_;

@@ -11,13 +11,10 @@ namespace pawl {
 // Keeps its memory for the next batch.
 class Sorter {
  public:
-  const RowBatch& in_order(const RowBatch& batch);
+  // The changes lie in the batch.
+  const RowChanges& in_order(const RowBatch& batch);
 
  private:
-  struct Row {
-    BytesView key, value;
-    RowBatch::Kind kind;
-  };
   // Eight bytes of a row's key, those after what its neighbours share: comparing two rarely has to look at
   // the keys, which lie all over the batch.
   struct Place {
@@ -31,9 +28,9 @@ class Sorter {
   size_t shared(std::span<const Place> places, size_t depth) const;
   BytesView key(const Place& place) const { return rows_[place.row].key; }
 
-  std::vector<Row> rows_;
+  std::vector<RowChanges::One> rows_;
   std::vector<Place> order_, aside_;
-  RowBatch out_;
+  RowChanges out_;
 };
 
 }  // namespace pawl

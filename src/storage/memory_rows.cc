@@ -20,15 +20,15 @@ class MemoryRows::Table {
     Bytes key, value;
   };
 
-  Result<void> apply(const RowBatch& batch, Seq applied) {
+  Result<void> take(const RowChanges& changes, Seq applied) {
     std::unique_lock lock(mutex_);
     if (applied < applied_) {
       return fail(Code::internal, "APPLIED_BACKWARDS",
                   fmt::format("the rows have applied {} and were given {}", applied_, applied));
     }
     ++now_;
-    batch.each([&](BytesView key, BytesView value) { write(key, Bytes(value)); },
-               [&](BytesView key) { write(key, std::nullopt); });
+    changes.each([&](BytesView key, BytesView value) { write(key, Bytes(value)); },
+                 [&](BytesView key) { write(key, std::nullopt); });
     applied_ = applied;
     sweep();
     return {};
@@ -216,7 +216,7 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
 };
 
 MemoryRows::MemoryRows() : table_(std::make_shared<Table>()) {}
-Result<void> MemoryRows::apply(const RowBatch& batch, Seq applied) { return table_->apply(batch, applied); }
+Result<void> MemoryRows::take(const RowChanges& changes, Seq applied) { return table_->take(changes, applied); }
 Seq MemoryRows::applied() const { return table_->applied(); }
 Result<std::optional<Bytes>> MemoryRows::get(BytesView key) const { return table_->get(key, std::nullopt); }
 MemoryRows::~MemoryRows() = default;

@@ -190,15 +190,15 @@ class RocksRows final : public Rows {
   RocksRows(RocksOptions options, std::shared_ptr<Database> database, Seq applied)
       : options_(std::move(options)), database_(std::move(database)), applied_(applied) {}
 
-  Result<void> apply(const RowBatch& batch, Seq applied) override {
+  Result<void> take(const RowChanges& all, Seq applied) override {
     if (applied < applied_.load()) {
       return fail(Code::internal, "APPLIED_BACKWARDS",
                   fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
     }
     if (std::exchange(loading_, false)) merge_from(kFlushedFiles);
-    rocksdb::WriteBatch changes(batch.bytes() + 16 * batch.count() + 64);
+    rocksdb::WriteBatch changes(all.bytes() + 24 * all.count() + 64);
     const char prefix[] = {kRow};
-    batch.each(
+    all.each(
         [&](BytesView key, BytesView value) {
           rocksdb::Slice parts[] = {{prefix, 1}, slice(key)};
           rocksdb::Slice body = slice(value);
@@ -217,8 +217,8 @@ class RocksRows final : public Rows {
     return {};
   }
 
-  Result<void> load(const RowBatch& batch, Seq applied) override {
-    if (batch.bytes() < kWorthAFile || applied <= applied_.load() || !ingest(batch, applied)) return apply(batch, applied);
+  Result<void> load(const RowChanges& all, Seq applied) override {
+    if (all.bytes() < kWorthAFile || applied <= applied_.load() || !ingest(all, applied)) return take(all, applied);
     applied_ = applied;
     if (!std::exchange(loading_, true)) merge_from(kLoadedFiles);
     return {};
@@ -271,9 +271,9 @@ class RocksRows final : public Rows {
   }
 
  private:
-  // A large batch in the order of its keys is a table already: written as a file and taken over whole,
+  // Many changes in the order of their keys are a table already: written as a file and taken over whole,
   // which spares the memtable. False when it could not be done; nothing has changed then.
-  bool ingest(const RowBatch& batch, Seq applied) {
+  bool ingest(const RowChanges& all, Seq applied) {
     std::string path = options_.folder + "/batch.tmp";
     rocksdb::SstFileWriter file(rocksdb::EnvOptions(), database_->db->GetOptions());
     rocksdb::Status status = file.Open(path);
@@ -283,8 +283,8 @@ class RocksRows final : public Rows {
       name.resize(1);
       return rocksdb::Slice(name.append(key));
     };
-    batch.each([&](BytesView key, BytesView value) { if (status.ok()) status = file.Put(named(key), slice(value)); },
-               [&](BytesView key) { if (status.ok()) status = file.Delete(named(key)); });
+    all.each([&](BytesView key, BytesView value) { if (status.ok()) status = file.Put(named(key), slice(value)); },
+             [&](BytesView key) { if (status.ok()) status = file.Delete(named(key)); });
     if (status.ok()) status = file.Finish();
     rocksdb::IngestExternalFileOptions how;
     how.move_files = true;

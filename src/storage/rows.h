@@ -7,17 +7,50 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "storage/journal.h"
 
 namespace pawl {
 
+enum class RowKind : uint8_t { erase, put, put_new };
+
+// Changes in order that lie in the memory of somebody else, who keeps it.
+class RowChanges {
+ public:
+  struct One {
+    BytesView key, value;
+    RowKind kind;
+  };
+  void add(const One& one) {
+    all_.push_back(one);
+    bytes_ += one.key.size() + one.value.size();
+  }
+  void clear() { all_.clear(), bytes_ = 0; }
+  void reserve(size_t count) { all_.reserve(count); }
+  const std::vector<One>& all() const { return all_; }
+  size_t count() const { return all_.size(); }
+  size_t bytes() const { return bytes_; }  // of keys and values
+  // Calls put(key, value) or erase(key) for each change in order.
+  template <class Put, class Erase>
+  void each(Put&& put, Erase&& erase) const {
+    for (const One& one : all_) {
+      if (one.kind == RowKind::erase) erase(one.key);
+      else put(one.key, one.value);
+    }
+  }
+
+ private:
+  std::vector<One> all_;
+  size_t bytes_ = 0;
+};
+
 // Changes in order; of two to one key the later holds. One flat buffer, so that a batch of
 // thousands of rows is a handful of allocations.
 class RowBatch {
  public:
-  enum class Kind : uint8_t { erase, put, put_new };
+  using Kind = RowKind;
   // Bytes that may come in two pieces, so that nobody has to join them first.
   struct Joined {
     Joined(BytesView one) : first(one) {}
@@ -53,13 +86,11 @@ class RowBatch {
       p += 8 + klen + vlen;
     }
   }
-  // Calls put(key, value) or erase(key) for each change in order.
-  template <class Put, class Erase>
-  void each(Put&& put, Erase&& erase) const {
-    each_change([&](Kind kind, BytesView key, BytesView value) {
-      if (kind == Kind::erase) erase(key);
-      else put(key, value);
-    });
+  RowChanges changes() const {
+    RowChanges out;
+    out.reserve(count_);
+    each_change([&](Kind kind, BytesView key, BytesView value) { out.add({key, value, kind}); });
+    return out;
   }
 
  private:
@@ -91,10 +122,11 @@ class Rows {
  public:
   virtual ~Rows() = default;
 
-  // All or none, and visible to every reader on return. `applied` never goes back.
-  virtual Result<void> apply(const RowBatch& batch, Seq applied) = 0;
-  // The same for a large batch in key order, each key once: a replay has such.
-  virtual Result<void> load(const RowBatch& batch, Seq applied) { return apply(batch, applied); }
+  // All or none, and visible to every reader on return. Of two changes to one key the later holds. `applied` never goes back.
+  virtual Result<void> take(const RowChanges& changes, Seq applied) = 0;
+  // The same for many in key order, each key once: a replay has such.
+  virtual Result<void> load(const RowChanges& changes, Seq applied) { return take(changes, applied); }
+  Result<void> apply(const RowBatch& batch, Seq applied) { return take(batch.changes(), applied); }
   virtual Seq applied() const = 0;
 
   virtual Result<std::optional<Bytes>> get(BytesView key) const = 0;

@@ -78,7 +78,7 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
     else large.put(key, std::string(100, 'v'));
   }
   ASSERT_GT(large.bytes(), 2u << 20);
-  ASSERT_TRUE(rows->load(large, 100));
+  ASSERT_TRUE(rows->load(large.changes(), 100));
   EXPECT_EQ(rows->applied(), 100u);
   EXPECT_EQ(rows->get("0000007").value(), std::string(100, 'v'));
   EXPECT_EQ(rows->get("0000008").value(), std::nullopt);
@@ -86,12 +86,12 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
   EXPECT_EQ(scan(*rows->snapshot(), {}, {}).size(), 19'999u);
   // Out of order it is taken all the same.
   for (int i = 20'000; i > 0; --i) unordered.put(std::to_string(i), std::string(100, 'w'));
-  ASSERT_TRUE(rows->load(unordered, 101));
+  ASSERT_TRUE(rows->load(unordered.changes(), 101));
   EXPECT_EQ(rows->get("17").value(), std::string(100, 'w'));
   put("0000007", "new");
   EXPECT_EQ(rows->get("0000007").value(), "new");
   EXPECT_EQ(rows->applied(), 102u);
-  EXPECT_EQ(rows->load(large, 99).error().reason, "APPLIED_BACKWARDS");
+  EXPECT_EQ(rows->load(large.changes(), 99).error().reason, "APPLIED_BACKWARDS");
   before.reset();
   if (GetParam() == std::string_view("memory")) return;
   // What was loaded is on the disk without a flush; what came after it may be lost, and never the other way round.
@@ -108,7 +108,7 @@ TEST_P(RowsPromise, of_many_loads_the_newest_holds) {
     for (int i = 1000; i < 2200; ++i)
       if (i % 7 != static_cast<int>(seq % 7)) batch.put(std::to_string(i), std::to_string(seq) + std::string(1200, 'v'));
     ASSERT_GT(batch.bytes(), 1u << 20);
-    ASSERT_TRUE(rows->load(batch, seq));
+    ASSERT_TRUE(rows->load(batch.changes(), seq));
   }
   put("1000", "after");
   ASSERT_TRUE(rows->flush());
