@@ -61,7 +61,7 @@ class Engine {
 
   Result<void> open();   // not_found when there is no such world
   Result<void> close();  // writes what changed; leaves the rest of the queue to a further turn
-  void next_input() { steps_ = 0, fuel_ = 0; }  // of a batch: each has a budget of its own
+  void next_input() { steps_ = 0, fuel_ = 0, head_.chain = 0; }  // of several in one turn: each has a budget of its own
   void retrace(const Recorded* recorded) { recorded_ = recorded; }  // null: live again
 
   // Inputs. Each fails without a trace when it is refused; `exhausted` while the queue is not empty.
@@ -70,6 +70,8 @@ class Engine {
   Result<bool> accept_frame(StreamFrame frame);  // false: dropped, with a record that says why
   Result<void> fire_timer(BytesView intent);
   Result<void> go_on();                          // with what a former turn left queued
+  Result<void> finish();                         // in this turn, whatever follows from the last input
+  Result<void> refuse_while_busy() const;
 
   // Governance.
   Result<Proposal> propose(const Patch& patch, std::optional<std::string> description);
@@ -117,7 +119,6 @@ class Engine {
   Result<void> record(BytesView payload, const Pointers& pointers = {});
   Result<void> agree(BytesView payload) const;  // with what a replay follows
   void keep_blobs(BytesView value, const std::string& schema, std::string_view but = {});
-  Result<void> refuse_while_busy() const;
   Result<Cells> read_cell(const Workflow& workflow, BytesView key);
   void save(std::string_view workflow, BytesView key, Cells cells);
   Result<void> use_manifest(Loaded loaded);
@@ -164,6 +165,7 @@ class Engine {
   };
   static const Internal* internal(std::string_view effect);
   Result<void> answer_internal(const Pending& intent);
+  std::optional<Bytes> recorded_refusal(BytesView intent) const;
   cbor::Value read_meta() const;
   Result<cbor::Value> do_blob_put(const cbor::Value& params);
   Result<cbor::Value> do_blob_get(const cbor::Value& params);
@@ -182,7 +184,9 @@ class Engine {
   Result<Proposal> proposal(uint64_t id) const;
   Result<Patch> stored_patch(const Proposal& proposal) const;
   void save(Proposal& proposal);
+  Result<Bytes> migrated(const Workflow& next, const Schemas& schemas, const Instance& instance, bool migrates) const;
   Result<void> migrate(const Loaded& next, std::vector<cbor::Value>* report);
+  std::optional<Bytes> recorded_report(uint64_t proposal) const;
   Result<Bytes> run_shadow(const Proposal& proposal, Loaded next, const ShadowOptions& options);
   Result<void> answer_with_stubs();
   Result<cbor::Map> shadow_report(const Proposal& proposal, cbor::Array seed_errors);
@@ -221,6 +225,12 @@ class Engine {
   std::map<Named, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state
   std::vector<Pending> predicted_;                // effects opened while shadowing
 };
+
+// Failures of a module and of its output are its own and recorded; only what this machine cannot do at
+// all ends the turn.
+inline bool is_ours(const Error& error) {
+  return error.code == Code::unavailable || error.code == Code::corrupt || error.code == Code::internal;
+}
 
 // What a receipt's signature covers: SHA-256 of the canonical {intent_hash, status, payload}.
 Bytes signed_bytes(const Receipt& receipt);

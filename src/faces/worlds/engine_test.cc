@@ -370,6 +370,14 @@ TEST_F(Mailbox, a_flood_goes_on_in_further_turns_until_it_is_worked_off) {
   EXPECT_GT(stage.head("w").steps, kStepsPerTurn);
 }
 
+TEST_F(Mailbox, the_steps_of_a_batch_are_counted_event_by_event) {
+  const Bytes value = cbor::encode(tell("a", output({}, {}, std::vector<Event>(kMaxEvents, event_to("t/Deaf@1", "sink", output({}))))));
+  const SendEvents batch{"w", std::vector<Event>(kStepsPerInput / kMaxEvents + 2, Event{"t/Do@1", value, {}})};
+  ASSERT_TRUE(stage.say("events", encode(batch)));
+  EXPECT_GT(stage.head("w").steps, kStepsPerInput);
+  EXPECT_EQ(stage.head("w").steps_failed, 0u);
+}
+
 // case 60, case 61, case 62, case 65
 TEST_F(Receipts, reach_the_cell_that_asked_and_settle_once) {
   ASSERT_TRUE(go("a", output({}, {timer(5)})));

@@ -324,8 +324,9 @@ Result<ForkWorld> Service::plan_fork(const Request& request) {
   TRY(std::string receipts, choice_field(body, "receipts", {"open", "stub"}));
   const bool stub = receipts == "stub";  // answer what is open with what came later
   TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t at, BytesView payload) {
+    // One more: the record before it may be the first half of what it says.
+    if (at <= out.until) out.recorded.payloads.emplace_back(payload);
     if (at < out.until) {
-      out.recorded.payloads.emplace_back(payload);
       bytes += payload.size();
       return out.recorded.payloads.size() <= kForkRecords && bytes <= kForkBytes;
     }

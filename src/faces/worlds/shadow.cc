@@ -68,9 +68,9 @@ Result<void> Engine::answer_with_stubs() {
       const DeclaredEffect* effect = loaded_->effect(intent.identity.effect);
       TypePtr type = effect ? loaded_->schemas.find(effect->def.receipt) : nullptr;
       if (!still || !type) continue;
-      steps_ = 0, fuel_ = 0;
       size_t left = kStubValues;
       TRY_OK(accept_receipt({intent.intent, "ok", cbor::canonical(stub_of(*type, loaded_->schemas, static_cast<uint64_t>(turn_.now()), left)), {}, Bytes(64, '\0')}));
+      TRY_OK(finish());
     }
   }
   return {};
@@ -112,6 +112,7 @@ Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOpt
   const Head head = head_;
   const auto world = world_;
   const auto live = loaded_;
+  const Recorded* recorded = std::exchange(recorded_, nullptr);
   shadowing_ = true;
   touched_.clear();
   predicted_.clear();
@@ -123,8 +124,8 @@ Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOpt
     edit().manifest_hash = loaded_->hash;
     cbor::Array seed_errors;
     for (const Event& seed : options.seeds) {
-      steps_ = 0, fuel_ = 0;
       auto accepted = accept_event(seed);
+      TRY_OK(finish());
       if (!accepted) seed_errors.push_back(cbor::Map{{"schema", seed.schema}, {"error", accepted.error().message}});
     }
     TRY(cbor::Map report, shadow_report(p, std::move(seed_errors)));
@@ -147,6 +148,7 @@ Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOpt
   head_ = head;
   world_ = world;
   loaded_ = live;
+  recorded_ = recorded;
   mail_ = {};
   shadowing_ = false;
   steps_ = 0, fuel_ = 0;

@@ -24,10 +24,13 @@ Result<void> Engine::drain() {
 
 Result<void> Engine::go_on() { return drain(); }
 
-// Failures of the module and of its output are its own and recorded; only what this machine cannot
-// do at all ends the turn.
-static bool is_ours(const Error& error) {
-  return error.code == Code::unavailable || error.code == Code::corrupt || error.code == Code::internal;
+Result<void> Engine::finish() {
+  while (!mail_.empty()) {
+    steps_ = 0, fuel_ = 0;
+    TRY_OK(drain());
+  }
+  next_input();
+  return {};
 }
 
 Result<void> Engine::step(Delivery item) {
