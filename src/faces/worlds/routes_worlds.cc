@@ -220,13 +220,17 @@ Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Byte
   }
   AuthorOptions options;
   TRY(options.artifacts, take_modules(body, blobs));
-  if (const json::Value* air = body.find("air")) {
-    TRY(Authored authored, author(*air, program_.builtins(), options));
-    TRY(Loaded checked, load(authored.manifest, finder(authored.nodes), program_.builtins()));
-    out.bundle = encode_bundle(checked.manifest, checked.nodes);
-    return out;
+  auto authored_here = [&](const json::Value& air) -> Result<Loaded> {
+    TRY(Authored authored, author(air, program_.builtins(), options));
+    return load(authored.manifest, finder(authored.nodes), program_.builtins());
+  };
+  const json::Value* air = body.find("air");
+  TRY(Loaded checked, air ? authored_here(*air) : load_stored(request.caller.tenant, body));
+  for (const auto& [name, hash] : options.artifacts) {
+    const Module* module = checked.module(name);
+    if (!module) return fail(Code::invalid, "invalid_request", "modules names '" + name + "', which the manifest does not list");
+    if (module->def.artifact != hash) return fail(Code::invalid, "invalid_request", "the bytes of module '" + name + "' have hash " + hash + ", and its definition says " + module->def.artifact);
   }
-  TRY(Loaded checked, load_stored(request.caller.tenant, body));
   out.bundle = encode_bundle(checked.manifest, checked.nodes);
   return out;
 }

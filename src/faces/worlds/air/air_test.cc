@@ -300,6 +300,37 @@ TEST(air, a_listed_name_without_definition_or_hash_is_named) {
   EXPECT_NE(load_air(nodes).error().message.find("'w/Gone@1'"), std::string::npos);
 }
 
+TEST(air, authors_leave_hashes_open_and_say_each_definition_once) {
+  const std::string whole = manifest_hash(author(sample(), builtins())->manifest);
+  const std::string none(kNoHash);
+  for (const json::Value& open : {json::Value(), json::Value(""), json::Value("sha256:"), json::Value(none)}) {
+    json::Value nodes = sample();
+    for (const char* list : {"schemas", "modules", "workflows", "effects"})
+      for (json::Value& ref : nodes.array().back().find(list)->array()) ref.object().set("hash", open);
+    auto loaded = load_air(nodes);
+    ASSERT_TRUE(loaded) << json::print(open) << ": " << loaded.error().message;
+    EXPECT_EQ(loaded->hash, whole);
+  }
+  json::Value twice = sample();
+  twice.array().insert(twice.array().begin(), twice.array().front());
+  ASSERT_TRUE(load_air(twice));
+  EXPECT_EQ(load_air(twice)->hash, whole);
+  json::Value other = *json::parse(R"({"$kind":"defschema","name":"w/Id@1","type":{"nat":{}}})");
+  twice.array().insert(twice.array().begin(), other);
+  EXPECT_TRUE(load_air(twice).error().message.starts_with("duplicate defschema 'w/Id@1' has conflicting definitions (sha256:"));
+  // A schema and a workflow of one name are two definitions.
+  json::Value both = sample();
+  other.object().set("name", "w/main@1");
+  both.array().insert(both.array().end() - 1, other);
+  both.array().back().find("schemas")->array().push_back(json::object({{"name", "w/main@1"}}));
+  auto loaded = load_air(both);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_TRUE(loaded->schemas.find("w/main@1"));
+  json::Value routed = sample();
+  routed.array().back().object().set("routing", 5);
+  EXPECT_FALSE(load_air(routed));
+}
+
 TEST(normal, decimals_reach_as_far_as_128_bits_do) {
   EXPECT_EQ(*normal_decimal("1e-6176"), "1E-6176");
   EXPECT_EQ(*normal_decimal("10e-6177"), "1E-6176");
@@ -354,6 +385,8 @@ TEST(patch, each_step_leads_to_the_new_hashes_and_wrong_ones_are_refused_by_name
   for (const char* version : {R"("1")", "1", "2"})
     EXPECT_NE(compile_patch(*json::parse(std::string(R"({"version":)") + version + R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"), air->manifest).error().message.find("not supported"), std::string::npos) << version;
   EXPECT_FALSE(compile(R"({"set_manifest_refs":{"add":5}})", base));
+  for (const char* step : {"add_def", "replace_def", "remove_def", "set_manifest_refs", "set_routing_subscriptions"})
+    EXPECT_EQ(compile("{\"" + std::string(step) + "\":5}", base).error().message, "patch document: " + std::string(step) + " takes an object");
   EXPECT_TRUE(compile(R"({"set_manifest_refs":{"add":[],"remove":[{"kind":"defschema","name":"w/Absent@1"}]}})", base));
 }
 

@@ -52,8 +52,11 @@ class Compiler {
     }};
     if (!item.is_object() || item.object().size() != 1) return bad("each patch is an object with one of add_def, replace_def, remove_def, set_manifest_refs, set_routing_subscriptions");
     const json::Member& m = *item.object().begin();
-    for (const Row& row : kSteps)
-      if (row.name == m.name) return (this->*row.step)(m.value);
+    for (const Row& row : kSteps) {
+      if (row.name != m.name) continue;
+      if (!m.value.is_object()) return bad(m.name + " takes an object");
+      return (this->*row.step)(m.value);
+    }
     return bad("unknown patch '" + m.name + "': add_def, replace_def, remove_def, set_manifest_refs or set_routing_subscriptions");
   }
 
