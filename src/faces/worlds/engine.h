@@ -34,6 +34,12 @@ struct Recorded {
 // a further turn, past the second a step that emits events fails.
 inline constexpr size_t kStepsPerTurn = 1024;
 inline constexpr uint64_t kStepsPerInput = 100'000;
+// A turn is one frame. Past the first, the steps that are left wait for a further turn; what waits is written down between
+// two of them, so a step that would have more wait than the second fails.
+inline constexpr size_t kBytesPerTurn = 64 * 1024 * 1024;
+inline constexpr size_t kWaitingBytes = 64 * 1024 * 1024;
+// Of a cell's workflow and key together: they are part of keys of the kernel, with the names of tenant and world.
+inline constexpr size_t kCellNameBytes = 3600;
 // What one turn of a snapshot brings into the index: changed cells, and about as many bytes of states
 // and nodes. The rest waits for further turns, so that others have theirs in between.
 inline constexpr size_t kCellsPerTurn = 2'000;
@@ -51,6 +57,7 @@ struct Quiescence {
   bool relaxed_ok() const { return waiting == 0 && inflight == 0 && queued == 0; }
 };
 
+inline constexpr size_t kReportedError = 1000;  // bytes of one error in a shadow report
 struct ShadowOptions {
   std::vector<Event> seeds{};  // events to try; values are any CBOR of their schema
 };
@@ -61,7 +68,7 @@ class Engine {
 
   Result<void> open();   // not_found when there is no such world
   Result<void> close();  // writes what changed; leaves the rest of the queue to a further turn
-  void next_input() { steps_ = 0, fuel_ = 0, head_.chain = 0; }  // of several in one turn: each has a budget of its own
+  void next_input() { steps_ = 0, fuel_ = 0, bytes_ = 0, head_.chain = 0; }  // of several in one turn: each has a budget of its own
   void retrace(const Recorded* recorded) { recorded_ = recorded; }  // null: live again
 
   // Inputs. Each fails without a trace when it is refused; `exhausted` while the queue is not empty.
@@ -189,8 +196,9 @@ class Engine {
   std::optional<Bytes> recorded_report(uint64_t proposal) const;
   Result<Bytes> run_shadow(const Proposal& proposal, Loaded next, const ShadowOptions& options);
   Result<void> answer_with_stubs();
+  bool report(cbor::Array& list, cbor::Value item);  // false: it has no room
   Result<cbor::Map> shadow_report(const Proposal& proposal, cbor::Array seed_errors);
-  Result<void> add_deltas(cbor::Map& report, const std::map<Named, std::optional<Bytes>>& after);
+  Result<void> add_deltas(cbor::Map& out, const std::map<Named, std::optional<Bytes>>& after);
 
   // snapshot.cc, restore.cc
   IndexStore index_store();
@@ -203,6 +211,7 @@ class Engine {
   Result<std::optional<Key>> take_epoch(uint64_t epoch, BytesView from, size_t& most, size_t& budget);
   Result<size_t> bring_in(const std::string& workflow, std::span<const Marked> cells, size_t& budget);
   Result<Bytes> snapshot_blob();
+  Result<void> list_cells(cbor::Map& blob, std::string_view name, const Key& prefix);
   Result<void> record_snapshot();
   Result<void> replay_one(const cbor::Value& rec);
   Result<void> replay_governance(const cbor::Value& rec);
@@ -222,8 +231,10 @@ class Engine {
   Mailboxes mail_;
   size_t steps_ = 0;                            // of this turn
   uint64_t fuel_ = 0;
+  size_t bytes_ = 0;                            // that its steps gave
   std::map<Named, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state
   std::vector<Pending> predicted_;                // effects opened while shadowing
+  size_t report_left_ = 0;                        // bytes that its report may still take
 };
 
 // Failures of a module and of its output are its own and recorded; only what this machine cannot do at
@@ -231,6 +242,10 @@ class Engine {
 inline bool is_ours(const Error& error) {
   return error.code == Code::unavailable || error.code == Code::corrupt || error.code == Code::internal;
 }
+
+// The items of a list of a snapshot. A long list lies in blobs of its own, which `part` is told of.
+Result<void> walk_list(const IndexStore& store, const cbor::Value& snapshot, const std::string& name, const std::function<Result<void>(BytesView item)>& visit,
+                       const std::function<void(BytesView digest)>& part = {});
 
 // What a receipt's signature covers: SHA-256 of the canonical {intent_hash, status, payload}.
 Bytes signed_bytes(const Receipt& receipt);

@@ -1,6 +1,7 @@
 // How a world changes its own rules: propose, shadow, approve or reject, apply. Each is a record, and
 // nothing is applied while work is in flight.
 
+#include "base/utf8.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/engine.h"
 #include "json/text.h"
@@ -215,7 +216,7 @@ Result<void> Engine::migrate(const Loaded& next, std::vector<Value>* report) {
       Result<Bytes> state = fits ? migrated(now, next.schemas, instance, migrates) : Result<Bytes>(fail(fits.error()));
       if (!state && is_ours(state.error())) return fail(std::move(state.error()));
       if (!state && report) {
-        report->push_back(cbor::Map{{"instance_id", instance_id(name, key)}, {"error", state.error().message}});
+        report->push_back(cbor::Map{{"instance_id", instance_id(name, key)}, {"error", as_utf8(state.error().message.substr(0, kReportedError))}});
         continue;
       }
       if (!state) return fail(Code::conflict, "governance.migrate", "cell " + instance_id(name, key) + " cannot be migrated: " + state.error().message + "; run shadow for the whole list");

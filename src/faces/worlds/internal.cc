@@ -200,7 +200,11 @@ Result<void> Engine::answer_internal(const Pending& intent) {
   Receipt receipt{intent.intent, "ok", {}, {}, Bytes(64, '\0')};
   if (answer) {
     receipt.payload = cbor::canonical(*answer);
-  } else {
+    bytes_ += receipt.payload.size();
+    if (mail_.bytes() + receipt.payload.size() > kWaitingBytes)
+      answer = fail(Code::too_large, "effect.manager", "effect manager error: more than " + std::to_string(kWaitingBytes) + " bytes of answers would wait for their steps");
+  }
+  if (!answer) {
     receipt.status = "error";
     receipt.payload = recorded_refusal(intent.intent).value_or(cbor::canonical(cbor::Map{{"code", answer.error().reason}, {"message", answer.error().message}}));
   }

@@ -69,16 +69,16 @@ Result<void> Engine::restore(std::string_view ref) {
       return true;
     }));
   }
-  TRY(const cbor::Array* pending, list_of(blob, "pending_workflow_receipts"));
-  for (const Value& item : *pending) {
-    TRY(Pending intent, decode_pending(item.bytes()));
+  TRY_OK(walk_list(store, blob, "pending_workflow_receipts", [&](BytesView item) -> Result<void> {
+    TRY(Pending intent, decode_pending(item));
     turn_.write(pending_key(place_, intent.intent), encode(intent));
-  }
-  TRY(const cbor::Array* proposals, list_of(blob, "proposals"));
-  for (const Value& item : *proposals) {
-    TRY(Proposal p, decode_proposal(item.bytes()));
+    return {};
+  }));
+  TRY_OK(walk_list(store, blob, "proposals", [&](BytesView item) -> Result<void> {
+    TRY(Proposal p, decode_proposal(item));
     turn_.write(proposal_key(place_, p.id), encode(p));
-  }
+    return {};
+  }));
   // The snapshot's own record has this height.
   return record_snapshot();
 }

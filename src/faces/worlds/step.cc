@@ -14,7 +14,7 @@ struct Engine::Staged {
 };
 
 Result<void> Engine::drain() {
-  while (!mail_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel) {
+  while (!mail_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel && bytes_ < kBytesPerTurn) {
     ++steps_;
     ++head_.chain;
     TRY_OK(step(mail_.pop()));
@@ -26,7 +26,7 @@ Result<void> Engine::go_on() { return drain(); }
 
 Result<void> Engine::finish() {
   while (!mail_.empty()) {
-    steps_ = 0, fuel_ = 0;
+    steps_ = 0, fuel_ = 0, bytes_ = 0;
     TRY_OK(drain());
   }
   next_input();
@@ -74,6 +74,7 @@ Result<Bytes> Engine::call(const Delivery& item, const Cells& cells) {
     return fail(std::move(error));
   }
   fuel_ += ran->fuel;
+  bytes_ += ran->output.size();
   return std::move(ran->output);
 }
 
@@ -91,11 +92,15 @@ Result<Engine::Staged> Engine::stage(const Delivery& item, const StepOutput& out
   }
   if (!output.events.empty() && head_.chain > kStepsPerInput)
     return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: more than " + std::to_string(kStepsPerInput) + " steps follow from one input: the workflows wake each other without end");
+  size_t waits = mail_.bytes();
   for (const Event& event : output.events) {
     auto prepared = prepare(event);
     if (!prepared && prepared.error().reason == "invalid_request")
       return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: " + prepared.error().message);
     if (!prepared) return fail(std::move(prepared.error()));
+    for (const auto& [workflow, delivered] : prepared->deliveries) waits += waiting_bytes(*workflow, delivered);
+    if (waits > kWaitingBytes)
+      return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: more than " + std::to_string(kWaitingBytes) + " bytes of events would wait for their steps");
     out.events.push_back(std::move(*prepared));
   }
   for (size_t i = 0; i < output.effects.size(); ++i) {
