@@ -118,6 +118,7 @@ Result<void> Engine::commit(const Delivery& item, Cells cells, Staged staged) {
   now.state = std::move(staged.state);
   now.last_seq = item.moment.height;
   now.module_version = runtime_.modules.version_of(*w.module);
+  if (ends) TRY_OK(drop_pending(cells));  // and not what this step asks for
   for (Prepared& event : staged.events) {
     TRY(Accepted unused, admit(std::move(event)));
     (void)unused;
@@ -127,14 +128,9 @@ Result<void> Engine::commit(const Delivery& item, Cells cells, Staged staged) {
     TRY_OK(open_effect(intent, cells));
     if (internal(intent.identity.effect)) own.push_back(&intent);
   }
-  if (ends) {
-    TRY_OK(drop_pending(cells));
-    now.status = Status::completed;
-  } else if (!now.inflight.empty()) {
-    now.status = Status::waiting;
-  } else if (now.status != Status::failed) {
-    now.status = Status::running;
-  }
+  if (!now.inflight.empty()) now.status = Status::waiting;
+  else if (ends) now.status = Status::completed;
+  else if (now.status != Status::failed) now.status = Status::running;
   save(w.def.name, item.key(), std::move(cells));
   for (const Pending* intent : own) TRY_OK(answer_internal(*intent));
   return {};
