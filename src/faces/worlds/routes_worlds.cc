@@ -29,8 +29,9 @@ json::Object world_json(const World& w, const Head& h) {
   return out;
 }
 
+// It is a part of paths, where dots alone lead elsewhere.
 bool is_world_id(std::string_view id) {
-  return !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) {
+  return !id.empty() && id.size() <= 128 && id != "." && id != ".." && std::all_of(id.begin(), id.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   });
 }

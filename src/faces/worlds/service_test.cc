@@ -19,6 +19,7 @@ TEST_F(Http, a_world_is_made_listed_and_looked_at) {
   EXPECT_EQ(post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 409).string_or("code"), "conflict");
   EXPECT_EQ(post("/v1/worlds", R"({"world_id":"x"})", 400).string_or("code"), "invalid_request");
   EXPECT_EQ(post("/v1/worlds", "nonsense", 400).string_or("code"), "invalid_request");
+  for (const char* id : {".", "..", "a/b", "a b"}) EXPECT_EQ(post("/v1/worlds", R"({"world_id":")" + std::string(id) + R"(","air":)" + json::print(test_air()) + "}", 400).string_or("code"), "invalid_request");
   EXPECT_EQ(get("/v1/health").string_or("status"), "ok");
   EXPECT_FALSE(get("/v1/worlds/w/defs?kinds=defworkflow&prefix=t/m").find("defs")->array().empty());
   EXPECT_EQ(get("/v1/worlds/w/defs/defworkflow/t/main@1").find("def")->string_or("state"), "t/State@1");
