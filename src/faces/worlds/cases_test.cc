@@ -255,6 +255,21 @@ TEST_F(Case, a_cell_that_ends_settles_what_it_waits_for) {
   EXPECT_EQ(stage.head("w").inflight, 0u);
 }
 
+TEST_F(Case, a_module_in_python_loads_and_its_steps_fail) {
+  json::Value air = test_air();
+  const json::Value runtime = *json::parse(R"({"kind":"python","python":"3.12","artifact":{"kind":"python_bundle","root_hash":")" + std::string(kNoHash) + R"("}})");
+  for (json::Value& node : air.array()) {
+    if (node.string_or("$kind") == "defmodule") node.object().set("runtime", runtime), node.object().set("name", "t/snake@1");
+    if (json::Value* impl = node.find("impl"); impl && impl->string_or("module") == "t/scripted@1") *impl->find("module") = "t/snake@1";
+    if (json::Value* modules = node.find("modules")) modules->array()[0].object().set("name", "t/snake@1");
+  }
+  auto made = stage.create("w", air);
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(go("a"));
+  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_NE(main("a").failure.find("runtime 'python'"), std::string::npos) << main("a").failure;
+}
+
 TEST_F(Case, an_effect_of_the_last_step_still_goes_out) {
   make();
   for (bool keeps : {false, true}) {

@@ -51,7 +51,7 @@ Result<void> Engine::step(Delivery item) {
 // A module compiled before, for another world, would run without its bytes here; a rerun elsewhere could
 // not. So the bytes must be in this store.
 Result<void> Engine::check_artifact(const Module& module) const {
-  if (module.def.artifact == kNoHash || runtime_.modules.version_of(module) != module.def.artifact) return {};
+  if (module.def.runtime != "wasm" || module.def.artifact == kNoHash || runtime_.modules.version_of(module) != module.def.artifact) return {};
   TRY(Bytes digest, parse_hash(module.def.artifact));
   TRY(bool there, blobs_.has(digest));
   if (there) return {};

@@ -300,6 +300,17 @@ TEST(air, a_listed_name_without_definition_or_hash_is_named) {
   EXPECT_NE(load_air(nodes).error().message.find("'w/Gone@1'"), std::string::npos);
 }
 
+TEST(air, what_the_vectors_leave_out_has_the_words_of_the_original) {
+  json::Value nodes = sample();
+  for (json::Value& node : nodes.array())
+    if (node.string_or("name") == "w/main@1") node.object().erase("key_schema");
+  EXPECT_EQ(load_air(nodes).error().message, "manifest validation error: route to non-keyed workflow 'w/main@1' must not specify key_field");
+  nodes = sample();
+  for (json::Value& node : nodes.array())
+    if (node.string_or("name") == "w/Event@1") node.object().set("type", *json::parse(R"({"text":{}})"));
+  EXPECT_EQ(load_air(nodes).error().message, "manifest validation error: workflow 'w/main@1' event family schema 'w/Event@1' is invalid: event family must be a ref, variant of refs, or record");
+}
+
 TEST(air, authors_leave_hashes_open_and_say_each_definition_once) {
   const std::string whole = manifest_hash(author(sample(), builtins())->manifest);
   const std::string none(kNoHash);
