@@ -387,14 +387,18 @@ TEST(patch, each_step_leads_to_the_new_hashes_and_wrong_ones_are_refused_by_name
   EXPECT_TRUE(compile(R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old + "\"}}", base));
   EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":"x"}})", base).error().message.find("pre_hash mismatch for w/Id@1"), std::string::npos);
   EXPECT_TRUE(compile(R"({"replace_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old + R"(","new_node":{"$kind":"defschema","name":"w/Id@1","type":{"nat":{}}}}})", base));
-  EXPECT_FALSE(compile(R"({"add_def":{"kind":"defeffect","node":{"$kind":"defschema","name":"w/N@1","type":{"nat":{}}}}})", base));
+  EXPECT_EQ(compile(R"({"add_def":{"kind":"defeffect","node":{"$kind":"defschema","name":"w/N@1","type":{"nat":{}}}}})", base).error().message,
+            "patch document: kind mismatch: patch declared defeffect but node is defschema");
+  auto absent = compile(R"({"remove_def":{"kind":"defschema","name":"w/Absent@1","pre_hash":"x"}})", base);
+  ASSERT_TRUE(absent);
+  EXPECT_EQ(manifest_hash(absent->manifest), base);
   EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"sys/X@1","pre_hash":"x"}})", base).error().message.find("sys/*"), std::string::npos);
   const std::string routes = hash_text(cbor::hash_of(subscriptions_value(air->manifest)));
   auto routed = compile(R"({"set_routing_subscriptions":{"pre_hash":")" + routes + R"(","subscriptions":[]}})", base);
   ASSERT_TRUE(routed);
   EXPECT_TRUE(routed->manifest.subscriptions.empty());
   for (const char* version : {R"("1")", "1", "2"})
-    EXPECT_NE(compile_patch(*json::parse(std::string(R"({"version":)") + version + R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"), air->manifest).error().message.find("not supported"), std::string::npos) << version;
+    EXPECT_NE(compile_patch(*json::parse(std::string(R"({"version":)") + version + R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"), air->manifest).error().message.find("unsupported patch document version: "), std::string::npos) << version;
   EXPECT_FALSE(compile(R"({"set_manifest_refs":{"add":5}})", base));
   for (const char* step : {"add_def", "replace_def", "remove_def", "set_manifest_refs", "set_routing_subscriptions"})
     EXPECT_EQ(compile("{\"" + std::string(step) + "\":5}", base).error().message, "patch document: " + std::string(step) + " takes an object");
