@@ -264,6 +264,13 @@ def commands(s):
     check(len(pawl('cells', 'cli', 'w/main@1')['cells']) == 1 and pawl('journal', 'cli')['head'] == 3, 'cells and records')
     check(pawl('snapshot', 'cli')['height'] == 3 and pawl('fork', 'cli', 'cli2')['height'] == 4, 'a snapshot and a fork')
 
+    forked = pawl('fork', 'cli', 'cli3', '--height', '2', '--receipts', 'stub', '--effects', 'live')
+    check((forked['height'], forked['effects']) == (2, 'live'), f'a fork that lives: {forked}')
+    for words, said in ((('world', 'fork', 'cli', 'cli4', '--height', '2,"effects":"live"'), '--height is a whole number'), (('world', 'create', air), '--air'),
+                        (('world', 'create', s.data), 'folder'), (('air', 'check', s.data), 'folder')):
+        done = subprocess.run([live.PAWL, *words, *(['--server', s.http] if words[0] == 'world' else [])], capture_output=True, text=True)
+        check(done.returncode in (1, 2, 3) and said in done.stderr, f'pawl {words} says what is wrong: {done}')
+
     # The manifest as the world has it, by the hash that the world gives it.
     manifest = live.call(s.base, 'GET', '/v1/worlds/cli/manifest')[1]
     with open(air, 'w') as f:

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cli/openapi.h"
+#include "cli/remote.h"
 #include "faces/processes/job.h"
 #include "json/text.h"
 
@@ -39,8 +40,7 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
   options.audience = c.text("jwt-audience");
   options.expiry_seconds = c.duration("jwt-expiry") / kSecond;
   if (const std::string& path = c.text("jwt-jwks"); !path.empty()) {
-    std::ifstream in(path);
-    options.jwks.assign(std::istreambuf_iterator<char>(in), {});
+    options.jwks = read_file(path).value_or(std::string());
     if (options.jwks.empty()) return fail(Code::invalid, "BAD_USE", fmt::format("cannot read the JWKS file {}", path));
   }
   return server::Authenticator::make(std::move(options), system_now);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -12,6 +13,8 @@ namespace pawl::cli {
 
 Result<std::string> read_file(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) return fail(Code::not_found, "NO_FILE", fmt::format("cannot read {}: it is a folder", path));
   std::ifstream in(path);
   if (!in) return fail(Code::not_found, "NO_FILE", fmt::format("cannot read {}", path));
   return std::string(std::istreambuf_iterator<char>(in), {});

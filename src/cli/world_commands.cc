@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "cbor/cbor.h"
 #include "cli/remote.h"
 #include "faces/worlds/air/manifest.h"
@@ -27,24 +24,21 @@ static Result<int> send_file(const Args& args, const std::string& path, size_t a
   return print_answer(args, "POST", path, &body);
 }
 
-static Result<Bytes> read_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream bytes;
-  bytes << in.rdbuf();
-  if (!in) return fail(Code::not_found, "NO_FILE", fmt::format("{}: cannot be read", path));
-  return bytes.str();
-}
-
 // A document as it is; or, with --air, definitions and the WASM of their modules.
 static Result<int> world_create(const Args& args) {
-  if (!args.has("air")) return send_file(args, "/v1/worlds", 0);
+  if (!args.has("air")) {
+    TRY(std::string file, word(args, 0, "the file"));
+    TRY(json::Value body, read_json(file));
+    if (body.is_array()) return fail(Code::invalid, "BAD_FLAG", fmt::format("{0} holds definitions: pawl world create WORLD --air {0}", file));
+    return print_answer(args, "POST", "/v1/worlds", &body);
+  }
   TRY(std::string id, word(args, 0, "the world"));
   TRY(json::Value air, read_json(args.get("air")));
   json::Object modules;
   for (const std::string& given : args.all("module")) {
     const size_t is = given.find('=');
     if (is == std::string::npos) return fail(Code::invalid, "BAD_FLAG", "--module wants NAME=FILE, as in shop/order_wasm@1=order.wasm");
-    TRY(Bytes wasm, read_bytes(given.substr(is + 1)));
+    TRY(Bytes wasm, read_file(given.substr(is + 1)));
     modules.add(given.substr(0, is), base64(wasm));
   }
   json::Value body = json::object({{"world_id", id}, {"air", std::move(air)}, {"modules", json::Value(std::move(modules))}});
@@ -109,7 +103,13 @@ static Result<int> world_fork(const Args& args) {
   TRY(std::string name, word(args, 1, "the new world"));
   json::Object body;
   body.add("world_id", name);
-  if (args.has("height")) body.add("height", json::Number{args.get("height")});
+  if (args.has("height")) {
+    auto height = json::parse(args.get("height"));
+    if (!height || !height->as_uint64()) return fail(Code::invalid, "BAD_FLAG", fmt::format("--height is a whole number, not '{}'", args.get("height")));
+    body.add("height", std::move(*height));
+  }
+  for (const char* name : {"effects", "receipts"})
+    if (args.has(name)) body.add(name, args.get(name));
   json::Value request(std::move(body));
   return print_answer(args, "POST", path + "/fork", &request);
 }
@@ -157,7 +157,7 @@ static Result<int> air_check(const Args& args) {
   TRY(worlds::Authored authored, worlds::author(document, builtins));
   TRY(worlds::Loaded loaded, worlds::load(authored.manifest, worlds::finder(authored.nodes), builtins));
   show(args, json::object({{"valid", true}, {"manifest", loaded.hash}}),
-       [&] { fmt::print("{}: {} definitions, {} workflows, manifest {}\n", path, authored.nodes.size(), loaded.workflows.size(), loaded.hash); });
+       [&] { fmt::print("{}: {} definitions, {} workflows, manifest {}\n", path, authored.nodes.size(), authored.manifest.workflows.size(), loaded.hash); });
   return kDone;
 }
 
@@ -201,7 +201,7 @@ std::vector<Command> world_commands() {
       {"world trace", "WORLD", "what followed from an event, or a cell's timeline", {kServer, kToken, event, schema, by, value, workflow, key, named, limit}, [](const Args& a) { return world_trace(a, "/trace"); }},
       {"world diagnose", "WORLD", "why it stands where it stands", {kServer, kToken, event, schema, by, value, workflow, key, named}, [](const Args& a) { return world_trace(a, "/diagnose"); }},
       {"world snapshot", "WORLD", "take a snapshot", {kServer, kToken}, [](const Args& a) -> Result<int> { TRY(std::string p, world_path(a)); json::Value none = json::Object{}; return print_answer(a, "POST", p + "/checkpoint", &none); }},
-      {"world fork", "WORLD NEW", "another world as this one was", {kServer, kToken, {"height", "N", "at that height (default now)"}}, world_fork},
+      {"world fork", "WORLD NEW", "another world as this one was", {kServer, kToken, {"height", "N", "at that height (default now)"}, {"receipts", "stub", "answer what is open with what it got later"}, {"effects", "live", "let its effects go out"}}, world_fork},
       {"world gov", "WORLD [ACTION] [FILE|PROPOSAL]", "propose, shadow, approve, reject, apply; without an action the proposals",
        {kServer, kToken, {"mode", "relaxed", "of apply"}, {"approver", "NAME", "who approves"}, {"reason", "TEXT", "why"}}, world_gov},
       {"air check", "FILE", "check AIR definitions without a server", {}, air_check},

@@ -255,6 +255,40 @@ TEST_F(Case, a_cell_that_ends_settles_what_it_waits_for) {
   EXPECT_EQ(stage.head("w").inflight, 0u);
 }
 
+TEST_F(Case, a_module_in_python_loads_and_its_steps_fail) {
+  json::Value air = test_air();
+  const json::Value runtime = *json::parse(R"({"kind":"python","python":"3.12","artifact":{"kind":"python_bundle","root_hash":")" + std::string(kNoHash) + R"("}})");
+  for (json::Value& node : air.array()) {
+    if (node.string_or("$kind") == "defmodule") node.object().set("runtime", runtime), node.object().set("name", "t/snake@1");
+    if (json::Value* impl = node.find("impl"); impl && impl->string_or("module") == "t/scripted@1") *impl->find("module") = "t/snake@1";
+    if (json::Value* modules = node.find("modules")) modules->array()[0].object().set("name", "t/snake@1");
+  }
+  auto made = stage.create("w", air);
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(go("a"));
+  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_NE(main("a").failure.find("runtime 'python'"), std::string::npos) << main("a").failure;
+}
+
+TEST_F(Case, an_effect_of_the_last_step_still_goes_out) {
+  make();
+  for (bool keeps : {false, true}) {
+    const std::string id = keeps ? "keeps" : "gone";
+    ASSERT_TRUE(go(id, output({}, {timer(5)})));
+    StepOutput last = output({"bye"}, {charge(1)});
+    if (!keeps) last.state.reset();
+    last.completed = keeps;
+    ASSERT_TRUE(go(id, last));
+    ASSERT_EQ(stage.pending("w").size(), 1u);
+    EXPECT_EQ(stage.pending("w")[0].identity.effect, "t/charge@1");
+    EXPECT_EQ(stage.open.size(), 1u);
+    EXPECT_EQ(main(id).status, Status::waiting);
+    ASSERT_TRUE(stage.settle("w", stage.pending("w")[0].intent, Value(cbor::Map{{"code", 0}})));
+    EXPECT_EQ(stage.log("w", "t/main@1", key_of(id)), keeps ? (std::vector<std::string>{"bye", "Receipt"}) : std::vector<std::string>{"Receipt"});
+    EXPECT_EQ(stage.head("w").inflight, 0u);
+  }
+}
+
 // case 87, case 92, case 178, case 200
 TEST_F(Case, cursors_and_open_intents_come_back_from_a_snapshot_and_settled_ones_do_not) {
   make();

@@ -82,7 +82,7 @@ World& Engine::edit() {
 
 Result<void> Engine::refuse_while_busy() const {
   if (mail_.empty()) return {};
-  return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off " + std::to_string(head_.queued) + " deliveries of a former event: retry shortly");
+  return fail(Code::exhausted, "busy", "world '" + place_.world + "' still works off " + std::to_string(mail_.size()) + " deliveries of a former event: retry shortly");
 }
 
 Result<void> Engine::create(World world, const Authored& air) {

@@ -34,6 +34,12 @@ struct Recorded {
 // a further turn, past the second a step that emits events fails.
 inline constexpr size_t kStepsPerTurn = 1024;
 inline constexpr uint64_t kStepsPerInput = 100'000;
+// A turn is one frame. Past the first, the steps that are left wait for a further turn; what waits is written down between
+// two of them, so a step that would have more wait than the second fails.
+inline constexpr size_t kBytesPerTurn = 64 * 1024 * 1024;
+inline constexpr size_t kWaitingBytes = 64 * 1024 * 1024;
+// Of a cell's workflow and key together: they are part of keys of the kernel, with the names of tenant and world.
+inline constexpr size_t kCellNameBytes = 3600;
 // What one turn of a snapshot brings into the index: changed cells, and about as many bytes of states
 // and nodes. The rest waits for further turns, so that others have theirs in between.
 inline constexpr size_t kCellsPerTurn = 2'000;
@@ -51,6 +57,7 @@ struct Quiescence {
   bool relaxed_ok() const { return waiting == 0 && inflight == 0 && queued == 0; }
 };
 
+inline constexpr size_t kReportedError = 1000;  // bytes of one error in a shadow report
 struct ShadowOptions {
   std::vector<Event> seeds{};  // events to try; values are any CBOR of their schema
 };
@@ -61,7 +68,7 @@ class Engine {
 
   Result<void> open();   // not_found when there is no such world
   Result<void> close();  // writes what changed; leaves the rest of the queue to a further turn
-  void next_input() { steps_ = 0, fuel_ = 0; }  // of a batch: each has a budget of its own
+  void next_input() { steps_ = 0, fuel_ = 0, bytes_ = 0, head_.chain = 0; }  // of several in one turn: each has a budget of its own
   void retrace(const Recorded* recorded) { recorded_ = recorded; }  // null: live again
 
   // Inputs. Each fails without a trace when it is refused; `exhausted` while the queue is not empty.
@@ -70,6 +77,8 @@ class Engine {
   Result<bool> accept_frame(StreamFrame frame);  // false: dropped, with a record that says why
   Result<void> fire_timer(BytesView intent);
   Result<void> go_on();                          // with what a former turn left queued
+  Result<void> finish();                         // in this turn, whatever follows from the last input
+  Result<void> refuse_while_busy() const;
 
   // Governance.
   Result<Proposal> propose(const Patch& patch, std::optional<std::string> description);
@@ -117,7 +126,6 @@ class Engine {
   Result<void> record(BytesView payload, const Pointers& pointers = {});
   Result<void> agree(BytesView payload) const;  // with what a replay follows
   void keep_blobs(BytesView value, const std::string& schema, std::string_view but = {});
-  Result<void> refuse_while_busy() const;
   Result<Cells> read_cell(const Workflow& workflow, BytesView key);
   void save(std::string_view workflow, BytesView key, Cells cells);
   Result<void> use_manifest(Loaded loaded);
@@ -164,6 +172,7 @@ class Engine {
   };
   static const Internal* internal(std::string_view effect);
   Result<void> answer_internal(const Pending& intent);
+  std::optional<Bytes> recorded_refusal(BytesView intent) const;
   cbor::Value read_meta() const;
   Result<cbor::Value> do_blob_put(const cbor::Value& params);
   Result<cbor::Value> do_blob_get(const cbor::Value& params);
@@ -182,11 +191,14 @@ class Engine {
   Result<Proposal> proposal(uint64_t id) const;
   Result<Patch> stored_patch(const Proposal& proposal) const;
   void save(Proposal& proposal);
+  Result<Bytes> migrated(const Workflow& next, const Schemas& schemas, const Instance& instance, bool migrates) const;
   Result<void> migrate(const Loaded& next, std::vector<cbor::Value>* report);
+  std::optional<Bytes> recorded_report(uint64_t proposal) const;
   Result<Bytes> run_shadow(const Proposal& proposal, Loaded next, const ShadowOptions& options);
   Result<void> answer_with_stubs();
+  bool report(cbor::Array& list, cbor::Value item);  // false: it has no room
   Result<cbor::Map> shadow_report(const Proposal& proposal, cbor::Array seed_errors);
-  Result<void> add_deltas(cbor::Map& report, const std::map<Named, std::optional<Bytes>>& after);
+  Result<void> add_deltas(cbor::Map& out, const std::map<Named, std::optional<Bytes>>& after);
 
   // snapshot.cc, restore.cc
   IndexStore index_store();
@@ -199,6 +211,7 @@ class Engine {
   Result<std::optional<Key>> take_epoch(uint64_t epoch, BytesView from, size_t& most, size_t& budget);
   Result<size_t> bring_in(const std::string& workflow, std::span<const Marked> cells, size_t& budget);
   Result<Bytes> snapshot_blob();
+  Result<void> list_cells(cbor::Map& blob, std::string_view name, const Key& prefix);
   Result<void> record_snapshot();
   Result<void> replay_one(const cbor::Value& rec);
   Result<void> replay_governance(const cbor::Value& rec);
@@ -218,9 +231,21 @@ class Engine {
   Mailboxes mail_;
   size_t steps_ = 0;                            // of this turn
   uint64_t fuel_ = 0;
+  size_t bytes_ = 0;                            // that its steps gave
   std::map<Named, std::optional<Bytes>> touched_;  // cells written while shadowing, with their state
   std::vector<Pending> predicted_;                // effects opened while shadowing
+  size_t report_left_ = 0;                        // bytes that its report may still take
 };
+
+// Failures of a module and of its output are its own and recorded; only what this machine cannot do at
+// all ends the turn.
+inline bool is_ours(const Error& error) {
+  return error.code == Code::unavailable || error.code == Code::corrupt || error.code == Code::internal;
+}
+
+// The items of a list of a snapshot. A long list lies in blobs of its own, which `part` is told of.
+Result<void> walk_list(const IndexStore& store, const cbor::Value& snapshot, const std::string& name, const std::function<Result<void>(BytesView item)>& visit,
+                       const std::function<void(BytesView digest)>& part = {});
 
 // What a receipt's signature covers: SHA-256 of the canonical {intent_hash, status, payload}.
 Bytes signed_bytes(const Receipt& receipt);

@@ -82,7 +82,8 @@ TEST_F(Step, a_null_state_deletes_the_cell_and_the_next_event_sees_none) {
 }
 
 TEST_F(Step, an_output_may_say_completed_and_keep_its_state) {
-  StepOutput done = output({"end"}, {timer(1)});
+  ASSERT_TRUE(go("a", output({"begin"}, {timer(1)})));
+  StepOutput done = output({"end"});
   done.completed = true;
   ASSERT_TRUE(go("a", done));
   EXPECT_EQ(main("a").status, Status::completed);
@@ -368,6 +369,14 @@ TEST_F(Mailbox, a_flood_goes_on_in_further_turns_until_it_is_worked_off) {
   EXPECT_EQ(stage.head("w").queued, 0u);
   EXPECT_EQ(stage.head("w").chain, 0u);
   EXPECT_GT(stage.head("w").steps, kStepsPerTurn);
+}
+
+TEST_F(Mailbox, the_steps_of_a_batch_are_counted_event_by_event) {
+  const Bytes value = cbor::encode(tell("a", output({}, {}, std::vector<Event>(kMaxEvents, event_to("t/Deaf@1", "sink", output({}))))));
+  const SendEvents batch{"w", std::vector<Event>(kStepsPerInput / kMaxEvents + 2, Event{"t/Do@1", value, {}})};
+  ASSERT_TRUE(stage.say("events", encode(batch)));
+  EXPECT_GT(stage.head("w").steps, kStepsPerInput);
+  EXPECT_EQ(stage.head("w").steps_failed, 0u);
 }
 
 // case 60, case 61, case 62, case 65

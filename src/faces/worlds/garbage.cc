@@ -91,9 +91,9 @@ class Marker {
     definitions(*loaded);
     for (const auto& [workflow, root] : roots_of(blob, "workflow_index_roots")) TRY_OK(cells(*loaded, workflow, root));
     for (const auto& [workflow, root] : roots_of(blob, "workflow_instance_roots")) TRY_OK(instances(root));
-    if (const Value* open = blob.find("pending_workflow_receipts"); open && open->is_array())
-      for (const Value& item : open->array()) pending(*loaded, item.bytes());
-    return {};
+    auto part = [&](BytesView at) { seen_.emplace(at); };
+    TRY_OK(walk_list(store_, blob, "pending_workflow_receipts", [&](BytesView item) -> Result<void> { return pending(*loaded, item), Result<void>(); }, part));
+    return walk_list(store_, blob, "proposals", [](BytesView) -> Result<void> { return {}; }, part);
   }
 
   static std::vector<std::pair<std::string, Bytes>> roots_of(const Value& blob, std::string_view field) {

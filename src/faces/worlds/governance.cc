@@ -1,6 +1,7 @@
 // How a world changes its own rules: propose, shadow, approve or reject, apply. Each is a record, and
 // nothing is applied while work is in flight.
 
+#include "base/utf8.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/engine.h"
 #include "json/text.h"
@@ -78,14 +79,28 @@ Result<Patch> Engine::stored_patch(const Proposal& p) const {
   return patch;
 }
 
+// What a replay finds in place of a shadow run: it is not made again, because it saw seeds and a clock of its own.
+std::optional<Bytes> Engine::recorded_report(uint64_t id) const {
+  const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr;
+  auto rec = payload ? cbor::decode(*payload) : Result<Value>(Value());
+  const Value* report = rec ? rec->find("ShadowReport") : nullptr;
+  const Value* of = report ? report->find("proposal_id") : nullptr;
+  if (!of || of->as_uint64() != id) return {};
+  return cbor::canonical(*report);
+}
+
 Result<Bytes> Engine::shadow(uint64_t id, const ShadowOptions& options) {
   TRY_OK(refuse_while_busy());
   if (shadowing_) return fail(Code::conflict, "governance.proposal_state", "a shadow run cannot start another");
   TRY(Proposal p, proposal(id));
   if (p.state == ProposalState::rejected || p.state == ProposalState::applied) return wrong_state(p, "not rejected");
-  TRY(Patch patch, stored_patch(p));
-  TRY(Loaded next, load_manifest(patch.manifest, patch.nodes));
-  TRY(Bytes report, run_shadow(p, std::move(next), options));
+  std::optional<Bytes> recorded = recorded_report(id);
+  if (!recorded) {
+    TRY(Patch patch, stored_patch(p));
+    TRY(Loaded next, load_manifest(patch.manifest, patch.nodes));
+    TRY(recorded, run_shadow(p, std::move(next), options));
+  }
+  Bytes report = std::move(*recorded);
   TRY(Value body, cbor::decode(report));
   p.state = ProposalState::shadowed;
   p.report = report;
@@ -127,7 +142,13 @@ Result<Proposal> Engine::apply(uint64_t id, bool strict) {
   }
   TRY(Patch patch, stored_patch(p));
   TRY(Loaded next, load_manifest(patch.manifest, patch.nodes));
-  TRY_OK(migrate(next, nullptr));
+  const Turn::Mark mark = turn_.mark();
+  const Head head = head_;
+  if (auto brought = migrate(next, nullptr); !brought) {  // some may have been, and a workflow that asked goes on
+    turn_.rewind(mark);
+    head_ = head;
+    return fail(std::move(brought.error()));
+  }
   TRY_OK(use_manifest(std::move(next)));
   ++edit().epoch;
   p.state = ProposalState::applied;
@@ -139,21 +160,50 @@ Result<Proposal> Engine::apply(uint64_t id, bool strict) {
   return p;
 }
 
-// Cells of a workflow whose module exports `migrate`, or whose state schema changed, are brought over.
+// Whether a cell's key is one of the workflow's: another would be reached by no event.
+static Result<void> check_key(const Workflow& w, const Schemas& schemas, BytesView key) {
+  if (!w.key && key.empty()) return {};
+  if (!w.key) return fail(Code::invalid, "manifest.error", "the workflow is unkeyed now, and the cell has a key");
+  if (key.empty()) return fail(Code::invalid, "manifest.error", "the workflow is keyed now, and the cell has no key");
+  TRY(Bytes normal, normalize_bytes(key, *w.key, schemas));
+  if (normal != key) return fail(Code::invalid, "manifest.error", "its key is written otherwise under schema '" + w.def.key_schema + "'");
+  return {};
+}
+
+// A cell's state as the next manifest has it; the error says why there is none.
+Result<Bytes> Engine::migrated(const Workflow& next, const Schemas& schemas, const Instance& instance, bool migrates) const {
+  Bytes state = *instance.state;
+  if (migrates) {
+    TRY(Ran ran, runtime_.modules.run(*next.module, "migrate", encode_input({instance.state, {next.def.state, cbor::canonical(Value()), {}}, {}}), world_->limits, [&] { return fetch(*next.module); }));
+    TRY(StepOutput output, decode_output(ran.output));
+    TRY_OK(check_limits(output));
+    if (!output.state) return fail(Code::unprocessable, "workflow.output_invalid", "migrate gave no state");
+    if (!output.events.empty() || !output.effects.empty()) return fail(Code::unprocessable, "workflow.output_invalid", "migrate may give a state and neither events nor effects");
+    state = std::move(*output.state);
+  }
+  if (!world_->check_state) return state;
+  return normalize_bytes(state, *next.state, schemas);
+}
+
+// Cells of a workflow whose module exports `migrate`, or whose state or key is of another type now, are brought over. So
+// are those that a workflow left behind which comes again.
 // With a report every failure is listed; without one the first ends the apply.
 Result<void> Engine::migrate(const Loaded& next, std::vector<Value>* report) {
   size_t seen = 0;
-  for (const auto& [name, old] : loaded_->workflows) {
-    const Workflow* now = next.workflow(name);
-    if (!now) continue;
-    const Module* module = next.module(now->def.impl.module);
-    const Module* before = loaded_->module(old.def.impl.module);
-    const bool moved = now->hash != old.hash || !before || module->hash != before->hash;
+  for (const auto& [name, now] : next.workflows) {
+    const Workflow* old = loaded_->workflow(name);
+    const bool moved = !old || now.hash != old->hash || now.module->hash != old->module->hash;
+    const bool same_key = old && now.def.keyed() == old->def.keyed() && (!now.key || same_type(*old->key, loaded_->schemas, *now.key, next.schemas));
+    const bool same = same_key && same_type(*old->state, loaded_->schemas, *now.state, next.schemas);
+    if (!moved && same) continue;
+    bool any = false;
+    TRY_OK(turn_.scan(cells_prefix(place_, name), [&](BytesView, const Cell&) { return any = true, false; }));
+    if (!any) continue;
     bool migrates = false;
     if (moved) {
-      TRY(migrates, runtime_.modules.migrates(*module, [&] { return fetch(*module); }));
+      TRY(migrates, runtime_.modules.migrates(*now.module, [&] { return fetch(*now.module); }));
     }
-    if (!migrates && cbor::encode(to_value(*old.state)) == cbor::encode(to_value(*now->state))) continue;
+    if (!migrates && same) continue;
     std::vector<std::pair<Bytes, Instance>> cells;
     TRY_OK(turn_.scan(cells_prefix(place_, name), [&](BytesView at, const Cell& cell) {
       auto instance = decode_instance(cell.value());
@@ -162,17 +212,11 @@ Result<void> Engine::migrate(const Loaded& next, std::vector<Value>* report) {
     }));
     if (seen > kMigratedCells) return fail(Code::too_large, "governance.migrate", "workflow '" + name + "' has more than " + std::to_string(kMigratedCells) + " cells to migrate in one apply");
     for (auto& [key, instance] : cells) {
-      Result<Bytes> state = *instance.state;
-      if (migrates) {
-        auto ran = runtime_.modules.run(*module, "migrate", encode_input({instance.state, {now->def.state, cbor::canonical(Value()), {}}, {}}), world_->limits, [&] { return fetch(*module); });
-        auto output = ran ? decode_output(ran->output) : Result<StepOutput>(fail(ran.error()));
-        if (!output) state = fail(output.error());
-        else if (!output->state) state = fail(Code::unprocessable, "workflow.output_invalid", "migrate gave no state");
-        else state = *output->state;
-      }
-      if (state && world_->check_state) state = normalize_bytes(*state, now->def.state, next.schemas);
+      auto fits = same_key ? Result<void>() : check_key(now, next.schemas, key);
+      Result<Bytes> state = fits ? migrated(now, next.schemas, instance, migrates) : Result<Bytes>(fail(fits.error()));
+      if (!state && is_ours(state.error())) return fail(std::move(state.error()));
       if (!state && report) {
-        report->push_back(cbor::Map{{"instance_id", instance_id(name, key)}, {"error", state.error().message}});
+        report->push_back(cbor::Map{{"instance_id", instance_id(name, key)}, {"error", as_utf8(state.error().message.substr(0, kReportedError))}});
         continue;
       }
       if (!state) return fail(Code::conflict, "governance.migrate", "cell " + instance_id(name, key) + " cannot be migrated: " + state.error().message + "; run shadow for the whole list");

@@ -206,5 +206,244 @@ TEST_F(Governance, states_are_migrated_by_the_module_or_the_apply_is_refused) {
   EXPECT_EQ(*stage.cell("w", "t/main@1", key_of("a")).state, cbor::canonical(cbor::Map{{"log", cbor::Array{Value("Do"), Value("Do")}}, {"count", 2}}));
 }
 
+// Each way that a migration may go wrong is named in the report, and nothing of it is applied.
+struct Migrates final : NativeModule {
+  explicit Migrates(StepOutput out) : output(std::move(out)) {}
+  Result<Bytes> step(std::string_view entrypoint, BytesView input) const override {
+    if (entrypoint != "migrate") return Scripted().step(entrypoint, input);
+    if (garbage) return Bytes("no envelope");
+    return encode_output(output);
+  }
+  bool migrates() const override { return true; }
+  StepOutput output;
+  bool garbage = false;
+};
+
+struct Migration : Governance {
+  json::Value document() { return *json::parse(stage.http("GET", "/v1/worlds/w/manifest").body); }
+  std::string hash(std::string_view list, std::string_view name) {
+    const json::Value all = document();
+    for (const json::Value& ref : all.find("manifest")->find(list)->array())
+      if (ref.string_or("name") == name) return std::string(ref.string_or("hash"));
+    return {};
+  }
+  static json::Value node(std::string_view name) {
+    const json::Value air = test_air();
+    for (const json::Value& n : air.array())
+      if (n.string_or("name") == name) return n;
+    return {};
+  }
+  std::string replace(std::string_view kind, std::string_view list, std::string_view name, const json::Value& next) {
+    return R"({"replace_def":{"kind":")" + std::string(kind) + R"(","name":")" + std::string(name) + R"(","pre_hash":")" + hash(list, name) + R"(","new_node":)" + json::print(next) + "}}";
+  }
+  static json::Value schema(const std::string& name, const std::string& type) { return *json::parse(R"({"$kind":"defschema","name":")" + name + R"(","type":)" + type + "}"); }
+  std::string replace_schema(const std::string& name, const std::string& type) { return replace("defschema", "schemas", name, schema(name, type)); }
+  // The words of the report on the only cell, and of the apply that is refused for it.
+  std::string why_not(const std::string& steps) {
+    auto proposed = propose(steps);
+    if (!proposed) return proposed.error().message;
+    const uint64_t id = *proposed->find("proposal_id")->as_uint64();
+    auto report = act("shadow", id);
+    if (!report) return report.error().message;
+    const json::Value* failures = report->find("migration_failures");
+    EXPECT_TRUE(act("approve", id));
+    const std::string before = manifest();
+    const Instance cell = stage.cell("w", "t/main@1", key_of("a"));
+    auto applied = act("apply", id, false);
+    if (applied) return "applied";
+    EXPECT_EQ(applied.error().reason, "governance.migrate");
+    EXPECT_EQ(manifest(), before);
+    EXPECT_EQ(encode(stage.cell("w", "t/main@1", key_of("a"))), encode(cell));
+    return failures && failures->array().size() == 1 ? std::string(failures->array()[0].string_or("error")) : "not in the report";
+  }
+  std::string with_module(std::unique_ptr<Migrates> module) {
+    const std::string name = "t/next" + std::to_string(++modules) + "@1";
+    json::Value next = node("t/main@1");
+    *next.find("impl")->find("module") = name;
+    stage.modules.add(name, std::move(module));
+    return R"({"add_def":{"kind":"defmodule","node":{"$kind":"defmodule","name":")" + name + R"(","runtime":{"kind":"wasm","artifact":{"kind":"wasm_module"}}}}},)" +
+           replace("defworkflow", "workflows", "t/main@1", next);
+  }
+  int modules = 0;
+};
+
+TEST_F(Migration, gives_a_state_that_fits_and_nothing_else) {
+  ASSERT_TRUE(go("a"));
+  const Bytes fits = state_of({"new"});
+  auto garbage = std::make_unique<Migrates>(StepOutput{});
+  garbage->garbage = true;
+  EXPECT_TRUE(why_not(with_module(std::move(garbage))).starts_with("invalid workflow output: "));
+  EXPECT_EQ(why_not(with_module(std::make_unique<Migrates>(StepOutput{}))), "migrate gave no state");
+  EXPECT_EQ(why_not(with_module(std::make_unique<Migrates>(StepOutput{cbor::encode(Value(1))}))), "value does not conform to schema: expected record/map");
+  EXPECT_EQ(why_not(with_module(std::make_unique<Migrates>(StepOutput{fits, {}, {timer(7)}}))), "migrate may give a state and neither events nor effects");
+  EXPECT_EQ(why_not(with_module(std::make_unique<Migrates>(StepOutput{fits, {event_to("t/Do@1", "b")}}))), "migrate may give a state and neither events nor effects");
+  EXPECT_EQ(why_not(with_module(std::make_unique<Migrates>(StepOutput{state_of({std::string(kMaxOutputBytes, 'x')})}))),
+            "invalid workflow output: workflow exceeded max output bytes per tick: " + std::to_string(state_of({std::string(kMaxOutputBytes, 'x')}).size()) + " > 1048576");
+  EXPECT_EQ(why_not(with_module(std::make_unique<Migrates>(StepOutput{fits}))), "applied");
+  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), std::vector<std::string>{"new"});
+}
+
+TEST_F(Migration, a_state_must_fit_what_its_schema_refers_to_as_well) {
+  ASSERT_EQ(why_not(R"({"add_def":{"kind":"defschema","node":)" + json::print(schema("t/Words@1", R"({"list":{"text":{}}})")) + "}}," +
+                    replace_schema("t/State@1", R"({"record":{"log":{"ref":"t/Words@1"}}})")), "applied");
+  ASSERT_TRUE(go("a"));
+  EXPECT_EQ(why_not(replace_schema("t/Words@1", R"({"list":{"nat":{}}})")), "value does not conform to schema: expected nat");
+  EXPECT_EQ(why_not(replace_schema("t/Words@1", R"({"set":{"text":{}}})")), "applied");
+}
+
+TEST_F(Migration, a_cell_keeps_a_key_that_reaches_it) {
+  ASSERT_TRUE(go("a"));
+  EXPECT_EQ(why_not(replace_schema("t/Id@1", R"({"uuid":{}})")), "value does not conform to schema: expected uuid text 8-4-4-4-12");
+  json::Value unkeyed = node("t/main@1");
+  unkeyed.object().erase("key_schema");
+  const std::string routes = R"({"set_routing_subscriptions":{"pre_hash":")" + std::string(document().string_or("routing_pre_hash")) + R"(","subscriptions":[{"event":"t/Do@1","workflow":"t/main@1"}]}})";
+  EXPECT_EQ(why_not(replace("defworkflow", "workflows", "t/main@1", unkeyed) + "," + routes), "the workflow is unkeyed now, and the cell has a key");
+}
+
+TEST_F(Migration, a_workflow_that_comes_again_finds_its_cells_and_they_must_fit) {
+  ASSERT_TRUE(go("a"));
+  const std::string routing = document().find("manifest")->find("routing") ? json::print(*document().find("manifest")->find("routing")->find("subscriptions")) : "[]";
+  auto route = [&](const std::string& list) { return R"({"set_routing_subscriptions":{"pre_hash":")" + std::string(document().string_or("routing_pre_hash")) + R"(","subscriptions":)" + list + "}}"; };
+  ASSERT_EQ(why_not(route("[]") + R"(,{"remove_def":{"kind":"defworkflow","name":"t/main@1","pre_hash":")" + hash("workflows", "t/main@1") + R"("}})"), "applied");
+  const std::string again = R"({"add_def":{"kind":"defworkflow","node":)" + json::print(node("t/main@1")) + "}}," + route(routing);
+  EXPECT_EQ(why_not(again + "," + replace_schema("t/State@1", R"({"record":{"count":{"nat":{}}}})")), "value does not conform to schema: record missing field 'count'");
+  ASSERT_EQ(why_not(again), "applied");
+  ASSERT_TRUE(go("a"));
+  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")).size(), 2u);
+}
+
+// Governance and the records of a replay.
+struct Replayed : Governance {
+  int fork(const std::string& id, uint64_t height, const std::string& more = {}) {
+    auto r = stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":")" + id + R"(","height":)" + std::to_string(height) + more + "}");
+    EXPECT_EQ(r.status, 201) << r.body;
+    return r.status;
+  }
+  uint64_t epoch(const std::string& id) { return *json::parse(stage.http("GET", "/v1/worlds/" + id).body)->find("world_epoch")->as_uint64(); }
+  Emitted emit(const std::string& effect, const Value& params) { return {effect, cbor::encode(params), {}, {}}; }
+};
+
+TEST_F(Replayed, a_shadow_run_that_a_workflow_asked_for_is_not_made_again) {
+  ASSERT_TRUE(go("x", output({"1"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}})));
+  ASSERT_TRUE(go("g", output({}, {emit("sys/governance.propose@1", cbor::Map{{"patch", cbor::Map{{"$tag", "patch_doc_json"}, {"$value", cbor::octets(patch(add))}}}})})));
+  ASSERT_TRUE(go("g", output({}, {emit("sys/governance.shadow@1", cbor::Map{{"proposal_id", 0}}), emit("sys/governance.shadow@1", cbor::Map{{"proposal_id", 7}})})));
+  for (uint64_t height = 2; height <= stage.head("w").height; ++height) fork("f" + std::to_string(height), height);
+  EXPECT_EQ(stage.dump("f" + std::to_string(stage.head("w").height)), stage.dump("w"));
+}
+
+// A world whose main workflow may apply as well, with a module that migrates all states but one.
+struct Picky final : NativeModule {
+  Result<Bytes> step(std::string_view entrypoint, BytesView input) const override {
+    if (entrypoint != "migrate") return Scripted().step(entrypoint, input);
+    TRY(StepInput in, decode_input(input));
+    return encode_output({*in.state == state_of({"never"}) ? std::optional<Bytes>() : state_of({"new"}), {}, {}, {}, false});
+  }
+  bool migrates() const override { return true; }
+};
+
+TEST_F(Replayed, an_apply_that_a_workflow_asks_for_in_vain_leaves_nothing_and_forks_follow) {
+  json::Value air = test_air(), next = Migration::node("t/main@1");
+  for (json::Value& n : air.array())
+    if (n.string_or("name") == "t/main@1") n.find("effects_emitted")->array().push_back(json::Value("sys/governance.apply@1")), next = n;
+  stage.modules.add("t/picky@1", std::make_unique<Picky>());
+  ASSERT_TRUE(stage.create("v", air));
+  auto tells = [&](const std::string& id, StepOutput out, bool done = true) {
+    out.completed = done;
+    EXPECT_TRUE(stage.send("v", "t/Do@1", tell(id, out)));
+  };
+  auto said = [&] {
+    std::vector<std::string> out;
+    for (const Value& r : stage.records("v"))
+      if (record_kind(r) == "effect_receipt") out.push_back(std::string(cbor::decode(r.find("payload_cbor")->bytes())->text_or("code", "ok")));
+    return out;
+  };
+  tells("a", output({"old"}));
+  tells("b", output({"never"}));
+  const json::Value m = *json::parse(stage.http("GET", "/v1/worlds/v/manifest").body);
+  std::string hash;
+  for (const json::Value& ref : m.find("manifest")->find("workflows")->array())
+    if (ref.string_or("name") == "t/main@1") hash = ref.string_or("hash");
+  *next.find("impl")->find("module") = "t/picky@1";
+  const std::string document = R"({"base_manifest_hash":")" + std::string(m.string_or("manifest_hash")) + R"(","patches":[{"add_def":{"kind":"defmodule","node":{"$kind":"defmodule","name":"t/picky@1","runtime":{"kind":"wasm","artifact":{"kind":"wasm_module"}}}}},)" +
+                               R"({"replace_def":{"kind":"defworkflow","name":"t/main@1","pre_hash":")" + hash + R"(","new_node":)" + json::print(next) + "}}]}";
+  for (const char* action : {"propose", "shadow", "approve"}) ASSERT_TRUE(stage.govern("v", {.action = action, .patch = document, .approver = "me"}));
+  const Emitted apply = emit("sys/governance.apply@1", cbor::Map{{"proposal_id", 0}});
+  tells("z", output({}, {apply}), false);  // it runs itself
+  tells("z", output({}));
+  tells("c", output({"x"}, {emit("sys/governance.apply@1", cbor::Map{{"proposal_id", 9}}), apply}));
+  tells("c", output({"x"}));
+  tells("d", output({"x"}, {apply}));
+  EXPECT_EQ(said(), (std::vector<std::string>{"governance.apply_inflight", "governance.proposal_missing", "governance.apply_inflight", "governance.migrate"}));
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), std::vector<std::string>{"old"});
+  tells("d", output({"x"}));
+  tells("b", output({"fine"}));
+  tells("e", output({"x"}, {apply}));
+  EXPECT_EQ(said().back(), "ok");
+  EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), std::vector<std::string>{"new"});
+  for (uint64_t height = 2; height <= stage.head("v").height; ++height) {
+    auto r = stage.http("POST", "/v1/worlds/v/fork", R"({"world_id":"v)" + std::to_string(height) + R"(","height":)" + std::to_string(height) + "}");
+    ASSERT_EQ(r.status, 201) << r.body;
+  }
+  EXPECT_EQ(stage.dump("v" + std::to_string(stage.head("v").height)), stage.dump("v"));
+}
+
+TEST_F(Replayed, governance_waits_while_a_flood_is_worked_off) {
+  // One cell emits to many, again and again: records come in every turn of it.
+  std::vector<Event> many;
+  for (int i = 0; i < 200; ++i) many.push_back(event_to("t/Deaf@1", std::to_string(i)));
+  ASSERT_TRUE(propose(add));
+  stage.holds = true;
+  ASSERT_TRUE(go("a", output({}, {}, std::vector<Event>(10, Event{"t/Half@1", cbor::encode(tell("mid", output({}, {}, many))), {}}))));
+  ASSERT_GT(stage.head("w").queued, 0u);
+  const uint64_t height = stage.head("w").height;
+  for (const auto& refused : {propose(add), act("shadow", 0), act("approve", 0), act("reject", 0)}) EXPECT_EQ(refused.error().reason, "busy");
+  EXPECT_EQ(act("apply", 0).error().reason, "governance.proposal_state");
+  EXPECT_EQ(stage.head("w").height, height);
+  while (!stage.held.empty()) stage.deliver_next();
+  stage.holds = false;
+  ASSERT_TRUE(propose(add));
+  fork("f", stage.head("w").height);
+  EXPECT_EQ(stage.dump("f"), stage.dump("w"));
+}
+
+TEST_F(Replayed, a_fork_may_ask_for_any_height_and_is_in_the_epoch_of_its_own) {
+  ASSERT_TRUE(propose(add));
+  ASSERT_TRUE(act("shadow", 0));
+  ASSERT_TRUE(act("approve", 0));
+  ASSERT_TRUE(act("apply", 0));
+  const uint64_t last = stage.head("w").height;
+  for (uint64_t height = 2; height <= last; ++height) {
+    fork("f" + std::to_string(height), height);
+    EXPECT_EQ(epoch("f" + std::to_string(height)), height == last ? 2u : 1u);
+  }
+  EXPECT_EQ(stage.head("f" + std::to_string(last - 1)).height, last - 2);  // before the apply, which is two records
+  auto again = stage.http("POST", "/v1/worlds/f" + std::to_string(last) + "/fork", R"({"world_id":"ff"})");
+  EXPECT_EQ(again.status, 201) << again.body;
+  EXPECT_EQ(epoch("ff"), 2u);
+}
+
+TEST_F(Replayed, a_fork_takes_more_stubs_than_a_turn_has_steps) {
+  const std::vector<Emitted> full(kMaxEffects, {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}});
+  for (size_t i = 0; i * kMaxEffects <= kStepsPerTurn; ++i) ASSERT_TRUE(go(std::to_string(i), output({}, full)));
+  const uint64_t height = stage.head("w").height;
+  for (const Pending& open : stage.pending("w")) ASSERT_TRUE(stage.settle("w", open.intent, cbor::Map{{"code", 0}}));
+  fork("f", height, R"(,"receipts":"stub")");
+  EXPECT_EQ(stage.head("f").inflight, 0u);
+  EXPECT_EQ(stage.head("f").queued, 0u);
+}
+
+TEST_F(Replayed, a_shadow_run_works_off_what_its_seeds_set_going) {
+  ASSERT_TRUE(go("x", output({"1"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}})));
+  ASSERT_TRUE(propose(add));
+  StepOutput inner = output({}, {}, std::vector<Event>(16, event_to("t/Deaf@1", "sink")));
+  Govern g{.action = "shadow"};
+  g.seeds.push_back({"t/Do@1", cbor::encode(tell("a", output({}, {}, std::vector<Event>(80, Event{"t/Half@1", cbor::encode(tell("mid", inner)), {}})))), {}});
+  g.seeds.push_back({"t/Do@1", cbor::encode(tell("b")), {}});
+  auto report = stage.govern("w", g);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->find("seed_errors"), nullptr);
+  EXPECT_EQ(report->find("state_deltas")->array().size(), 5u);  // a, b, mid, sink, and x by its stub
+}
+
 }  // namespace
 }  // namespace pawl::worlds

@@ -42,6 +42,8 @@ Result<Bytes> Engine::key_of(const Binding& b, const Event& event, BytesView val
   if (found.empty()) return refused("event '" + event.schema + "' has no key for workflow '" + w.def.name + "'");
   auto key = normalize_bytes(Bytes(cbor::kSelfDescribed).append(found), *w.key, loaded_->schemas);
   if (!key) return refused("event '" + event.schema + "' key for workflow '" + w.def.name + "': " + key.error().message);
+  if (w.def.name.size() + key->size() > kCellNameBytes)
+    return refused("event '" + event.schema + "' key for workflow '" + w.def.name + "' has " + std::to_string(key->size()) + " bytes: with the workflow's name it may have " + std::to_string(kCellNameBytes));
   if (event.key && *event.key != *key)
     return refused("event '" + event.schema + "' carried key that differs from extracted key for workflow '" + w.def.name + "'");
   return key;

@@ -182,19 +182,31 @@ const Engine::Internal* Engine::internal(std::string_view effect) {
   return nullptr;
 }
 
+// The words of a refusal may name the world, and a fork has another name: a replay says what was said then.
+std::optional<Bytes> Engine::recorded_refusal(BytesView intent) const {
+  const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr;
+  auto rec = payload ? cbor::decode(*payload) : Result<Value>(Value());
+  auto receipt = rec ? receipt_of(*rec) : Result<Receipt>(fail(rec.error()));
+  if (!receipt || receipt->intent != intent || receipt->status != "error") return {};
+  return std::move(receipt->payload);
+}
+
 Result<void> Engine::answer_internal(const Pending& intent) {
   TRY(Value params, cbor::decode(intent.params));
   const Internal& row = *internal(intent.identity.effect);
   const IndexStore store = index_store();
   auto answer = row.tree ? (Workspace(store).*row.tree)(params) : (this->*row.act)(params);
-  if (!answer && (answer.error().code == Code::corrupt || answer.error().code == Code::internal || answer.error().code == Code::unavailable))
-    return fail(std::move(answer.error()));
+  if (!answer && is_ours(answer.error())) return fail(std::move(answer.error()));
   Receipt receipt{intent.intent, "ok", {}, {}, Bytes(64, '\0')};
   if (answer) {
     receipt.payload = cbor::canonical(*answer);
-  } else {
+    bytes_ += receipt.payload.size();
+    if (mail_.bytes() + receipt.payload.size() > kWaitingBytes)
+      answer = fail(Code::too_large, "effect.manager", "effect manager error: more than " + std::to_string(kWaitingBytes) + " bytes of answers would wait for their steps");
+  }
+  if (!answer) {
     receipt.status = "error";
-    receipt.payload = cbor::canonical(cbor::Map{{"code", answer.error().reason}, {"message", answer.error().message}});
+    receipt.payload = recorded_refusal(intent.intent).value_or(cbor::canonical(cbor::Map{{"code", answer.error().reason}, {"message", answer.error().message}}));
   }
   return settle_receipt(intent, std::move(receipt));
 }

@@ -32,9 +32,16 @@ Result<std::optional<Bytes>> record_at(const Look& look, const Place& place, uin
   return std::optional<Bytes>(std::move(record));
 }
 
+static Result<void> point(const Look& look, const Bytes& lead, const std::function<bool(uint64_t seq)>& visit, bool back) {
+  return look.rows(kProgram, lead, [&](BytesView key, BytesView) { return key.size() != lead.size() + 8 || visit(seq_of(key)); }, {}, back);
+}
+
 Result<void> scan_pointers(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit) {
-  const Bytes lead = index_prefix(place, kind, what);
-  return look.rows(kProgram, lead, [&](BytesView key, BytesView) { return key.size() != lead.size() + 8 || visit(seq_of(key)); });
+  return point(look, index_prefix(place, kind, what), visit, false);
+}
+
+Result<void> scan_pointers_back(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit) {
+  return point(look, index_prefix(place, kind, what), visit, true);
 }
 
 }  // namespace pawl::worlds

@@ -11,11 +11,17 @@
 
 namespace pawl::worlds {
 
+// About what it takes to write a delivery down for a further turn.
+inline size_t waiting_bytes(const Workflow& workflow, const Event& event) {
+  return 256 + workflow.def.name.size() + event.schema.size() + event.value.size() + (event.key ? 2 * event.key->size() : 0);
+}
+
 struct Delivery {
   const Workflow* workflow;  // of the manifest at hand
   Event event;               // with its key when the workflow is keyed
   Moment moment;
   BytesView key() const { return event.key ? BytesView(*event.key) : BytesView(); }
+  size_t bytes() const { return waiting_bytes(*workflow, event); }
 };
 
 class Mailboxes {
@@ -26,7 +32,9 @@ class Mailboxes {
     for (const auto& [slot, box] : boxes_) out += box.size();
     return out;
   }
+  size_t bytes() const { return bytes_; }
   void push(Delivery delivery) {
+    bytes_ += delivery.bytes();
     if (empty()) {
       only_ = std::move(delivery);
       return;
@@ -39,6 +47,14 @@ class Mailboxes {
   }
   // The delivery whose turn it is. Not when empty.
   Delivery pop() {
+    Delivery out = take();
+    bytes_ -= out.bytes();
+    return out;
+  }
+
+ private:
+  using Slot = std::pair<const Workflow*, Bytes>;
+  Delivery take() {
     if (only_) {
       Delivery out = std::move(*only_);
       only_.reset();
@@ -53,9 +69,6 @@ class Mailboxes {
     else ring_.push_back(std::move(slot));
     return out;
   }
-
- private:
-  using Slot = std::pair<const Workflow*, Bytes>;
   // A cell takes its place in the ring when its mailbox gets its first delivery.
   void file(Delivery delivery) {
     Slot slot{delivery.workflow, Bytes(delivery.key())};
@@ -67,6 +80,7 @@ class Mailboxes {
   std::optional<Delivery> only_;  // most inputs reach one cell: no ring then
   std::deque<Slot> ring_;
   std::map<Slot, std::deque<Delivery>> boxes_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace pawl::worlds

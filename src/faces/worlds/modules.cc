@@ -7,6 +7,8 @@ namespace pawl::worlds {
 Modules::Modules(wasm::Runner* runner) : runner_(runner) { add("sys/builtin_workspaces@1", std::make_unique<WorkspaceModule>()); }
 
 Result<wasm::Runner*> Modules::runner(const Module& module) const {
+  if (module.def.runtime != "wasm")
+    return fail(Code::unprocessable, "wasm.error", "wasm runtime error: module '" + module.def.name + "' has runtime '" + module.def.runtime + "', which this server does not run: build it as WASM");
   if (module.def.artifact == kNoHash)
     return fail(Code::unprocessable, "wasm.error", "wasm runtime error: module '" + module.def.name + "' has no artifact hash: build it and put its bytes into the store");
   if (!runner_)
@@ -27,7 +29,7 @@ Result<Ran> Modules::run(const Module& module, std::string_view entrypoint, Byte
 
 Result<bool> Modules::migrates(const Module& module, const wasm::Fetch& fetch) const {
   if (auto native = natives_.find(module.def.name); native != natives_.end()) return native->second->migrates();
-  if (module.def.artifact == kNoHash) return false;
+  if (module.def.artifact == kNoHash || module.def.runtime != "wasm") return false;
   TRY(wasm::Runner* r, runner(module));
   TRY(Bytes hash, parse_hash(module.def.artifact));
   return r->has_export(hash, fetch, "migrate");

@@ -171,7 +171,9 @@ struct Outcome {
   cbor::Value receipt;
 };
 
+// Records of a flood and those of governance do not mix: a replay works the flood off at once. Apply says in words of its own what it waits for.
 static Result<Outcome> act(Engine& engine, const Govern& v) {
+  if (v.action != "apply") TRY_OK(engine.refuse_while_busy());
   if (v.action == "propose") {
     TRY(json::Value document, json::parse(v.patch));
     TRY(Patch patch, document.find("patches") ? engine.compile(document) : parse_patch(document));
@@ -199,7 +201,7 @@ Result<Bytes> WorldsProgram::govern(Turn& turn, const Input& input) const {
   Engine engine(turn, place, runtime_);
   TRY_OK(engine.open());
   auto outcome = act(engine, v);
-  if (!outcome && (outcome.error().code == Code::unavailable || outcome.error().code == Code::corrupt)) return fail(std::move(outcome.error()));
+  if (!outcome && (outcome.error().code == Code::unavailable || outcome.error().code == Code::corrupt || outcome.error().code == Code::exhausted)) return fail(std::move(outcome.error()));
   Command command{v.command, v.action, true, {}, {}, {}, turn.now()};
   command.height = engine.head().height;
   command.manifest_hash = engine.world().manifest_hash;
@@ -237,6 +239,7 @@ Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
   size_t stubbed = 0;
   for (Receipt& receipt : v.stubs) {
     auto settled = engine.accept_receipt(std::move(receipt));
+    TRY_OK(engine.finish());
     if (settled) ++stubbed;
     else if (settled.error().reason != "receipt.unknown") return fail(std::move(settled.error()));
   }

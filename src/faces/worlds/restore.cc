@@ -44,6 +44,7 @@ Result<void> Engine::restore(std::string_view ref) {
   world.roots.clear();
   world.snapshot_ref = ref;
   world.snapshot_height = head_.height;
+  world.epoch = 1 + head_.applied;
   const IndexStore store = index_store();
   for (const Value& root : roots->array()) {
     TRY(world.roots[root.array()[0].text()].cells, parse_digest_array(&root.array()[1]));
@@ -68,16 +69,16 @@ Result<void> Engine::restore(std::string_view ref) {
       return true;
     }));
   }
-  TRY(const cbor::Array* pending, list_of(blob, "pending_workflow_receipts"));
-  for (const Value& item : *pending) {
-    TRY(Pending intent, decode_pending(item.bytes()));
+  TRY_OK(walk_list(store, blob, "pending_workflow_receipts", [&](BytesView item) -> Result<void> {
+    TRY(Pending intent, decode_pending(item));
     turn_.write(pending_key(place_, intent.intent), encode(intent));
-  }
-  TRY(const cbor::Array* proposals, list_of(blob, "proposals"));
-  for (const Value& item : *proposals) {
-    TRY(Proposal p, decode_proposal(item.bytes()));
+    return {};
+  }));
+  TRY_OK(walk_list(store, blob, "proposals", [&](BytesView item) -> Result<void> {
+    TRY(Proposal p, decode_proposal(item));
     turn_.write(proposal_key(place_, p.id), encode(p));
-  }
+    return {};
+  }));
   // The snapshot's own record has this height.
   return record_snapshot();
 }
@@ -92,12 +93,7 @@ Result<void> Engine::replay(uint64_t until) {
     const auto world = world_;
     const auto loaded = loaded_;
     TRY_OK(replay_one(rec));
-    while (!mail_.empty()) {
-      steps_ = 0, fuel_ = 0;
-      TRY_OK(drain());
-    }
-    head_.chain = 0;
-    steps_ = 0, fuel_ = 0;
+    TRY_OK(finish());
     if (head_.height <= until) continue;
     // The height lies within what one input did: stand before it.
     turn_.rewind(mark);
@@ -166,12 +162,9 @@ Result<void> Engine::replay_governance(const Value& rec) {
     return {};
   }
   if (const Value* body = rec.find("ShadowReport")) {
-    TRY(Proposal p, proposal(id_of(*body)));
-    p.state = ProposalState::shadowed;
-    p.report = cbor::canonical(*body);
-    save(p);
-    ++head_.shadowed;
-    return record(governance_record("ShadowReport", *body));
+    TRY(Bytes unused, shadow(id_of(*body), {}));
+    (void)unused;
+    return {};
   }
   if (const Value* body = rec.find("Approved")) {
     TRY(Proposal unused, decide(id_of(*body), std::string(body->text_or("approver")), body->text_or("decision") == "approve"));

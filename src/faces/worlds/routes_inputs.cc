@@ -159,7 +159,12 @@ void Service::send_frame(Request request, Respond respond) {
   SendFrame out;
   out.world = s->place.world;
   StreamFrame& f = out.frame;
-  auto text = [&](std::string_view name) { return std::string(body->string_or(name)); };
+  std::optional<Error> wrong;
+  auto text = [&](std::string_view name) {
+    auto found = text_field(*body, name);
+    if (!found) wrong = found.error();
+    return found ? std::move(*found) : std::string();
+  };
   f.intent = *intent;
   f.origin_module_id = text("origin_module_id");
   f.origin_workflow_hash = text("origin_workflow_hash");
@@ -170,6 +175,7 @@ void Service::send_frame(Request request, Respond respond) {
   f.kind = text("kind");
   f.payload = std::move(*payload);
   f.payload_ref = text("payload_ref");
+  if (wrong) return respond(refuse(*wrong));
   if (!f.payload_ref.empty() && !is_hash(f.payload_ref)) return respond(refuse({Code::invalid, "invalid_request", "'payload_ref' is sha256: and 64 lower-case hex digits"}));
   f.signature = signature->value_or(Bytes(64, '\0'));
   submit(request, "frame", encode(out), [this, respond = std::move(respond)](Result<Answer> answer) mutable { answer_json(std::move(respond), 202, std::move(answer)); });

@@ -1,5 +1,7 @@
 // Why a world is as it is: the records that follow from one event, what it waits for, and a diagnosis.
 
+#include <algorithm>
+
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/peer_forms.h"
 #include "faces/worlds/service.h"
@@ -73,13 +75,14 @@ Result<void> fill_from_root(const Look& look, const Place& place, Window& window
   });
 }
 
-// A cell's own timeline.
-Result<void> fill_from_cell(const Look& look, const Place& place, const Bytes& cell, Window& window, uint64_t limit) {
+// A cell's own timeline: the newest of it. Pointers outlive the records that are compacted away.
+Result<void> fill_from_cell(const Look& look, const Place& place, const Bytes& cell, uint64_t retained, Window& window, uint64_t limit) {
   std::vector<uint64_t> seqs;
-  TRY_OK(scan_pointers(look, place, "c", cell, [&](uint64_t seq) {
-    seqs.push_back(seq);
-    return seqs.size() < limit;
+  TRY_OK(scan_pointers_back(look, place, "c", cell, [&](uint64_t seq) {
+    if (seq >= retained) seqs.push_back(seq);
+    return seq >= retained && seqs.size() < limit;
   }));
+  std::reverse(seqs.begin(), seqs.end());
   for (uint64_t seq : seqs) {
     TRY(std::optional<Bytes> payload, record_at(look, place, seq));
     if (payload) window.entries.emplace_back(seq, std::move(*payload));
@@ -118,7 +121,7 @@ Result<Window> window_of(const wire::Request& request, const Look& look, const P
     TRY_OK(fill_from_root(look, place, window, limit));
   } else if (workflow) {
     TRY(Bytes key, unbase64(request.query_param("key_b64").value_or("")));
-    TRY_OK(fill_from_cell(look, place, cell_name(*workflow, key), window, limit));
+    TRY_OK(fill_from_cell(look, place, cell_name(*workflow, key), retained, window, limit));
     window.cell = cell_key(place, *workflow, key);
     if (!window.root) return fail(Code::not_found, "not_found", "no record names the cell " + instance_id(*workflow, key));
   } else {

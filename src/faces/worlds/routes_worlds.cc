@@ -29,8 +29,9 @@ json::Object world_json(const World& w, const Head& h) {
   return out;
 }
 
+// It is a part of paths, where dots alone lead elsewhere.
 bool is_world_id(std::string_view id) {
-  return !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) {
+  return !id.empty() && id.size() <= 128 && id != "." && id != ".." && std::all_of(id.begin(), id.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   });
 }
@@ -220,13 +221,17 @@ Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Byte
   }
   AuthorOptions options;
   TRY(options.artifacts, take_modules(body, blobs));
-  if (const json::Value* air = body.find("air")) {
-    TRY(Authored authored, author(*air, program_.builtins(), options));
-    TRY(Loaded checked, load(authored.manifest, finder(authored.nodes), program_.builtins()));
-    out.bundle = encode_bundle(checked.manifest, checked.nodes);
-    return out;
+  auto authored_here = [&](const json::Value& air) -> Result<Loaded> {
+    TRY(Authored authored, author(air, program_.builtins(), options));
+    return load(authored.manifest, finder(authored.nodes), program_.builtins());
+  };
+  const json::Value* air = body.find("air");
+  TRY(Loaded checked, air ? authored_here(*air) : load_stored(request.caller.tenant, body));
+  for (const auto& [name, hash] : options.artifacts) {
+    const Module* module = checked.module(name);
+    if (!module) return fail(Code::invalid, "invalid_request", "modules names '" + name + "', which the manifest does not list");
+    if (module->def.artifact != hash) return fail(Code::invalid, "invalid_request", "the bytes of module '" + name + "' have hash " + hash + ", and its definition says " + module->def.artifact);
   }
-  TRY(Loaded checked, load_stored(request.caller.tenant, body));
   out.bundle = encode_bundle(checked.manifest, checked.nodes);
   return out;
 }
@@ -324,8 +329,9 @@ Result<ForkWorld> Service::plan_fork(const Request& request) {
   TRY(std::string receipts, choice_field(body, "receipts", {"open", "stub"}));
   const bool stub = receipts == "stub";  // answer what is open with what came later
   TRY_OK(scan_records(s.look, s.place, from, [&](uint64_t at, BytesView payload) {
+    // One more: the record before it may be the first half of what it says.
+    if (at <= out.until) out.recorded.payloads.emplace_back(payload);
     if (at < out.until) {
-      out.recorded.payloads.emplace_back(payload);
       bytes += payload.size();
       return out.recorded.payloads.size() <= kForkRecords && bytes <= kForkBytes;
     }

@@ -19,7 +19,7 @@ const unsigned char* raw(BytesView b) { return reinterpret_cast<const unsigned c
 
 Result<void> check_key(BytesView key) {
   if (key.size() == 32) return {};
-  return fail(Code::unavailable, "secret.resolver_missing", "stored secrets need a key of 32 bytes: set the server's secret key, or bind the secret as env:NAME");
+  return fail(Code::unavailable, "secret.resolver_missing", "stored secrets need a key of 32 bytes: set PAWL_WORLDS_SECRET_KEY, or bind the secret as env:NAME");
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Result<Bytes> Service::reveal(const std::string& tenant, const SecretDef& secret
     TRY(value, from_environment(secret.binding_id.substr(4)));
   } else {
     TRY(Cell cell, door_.read(secret_key(tenant, secret.binding_id)));
-    if (!cell.exists()) return fail(Code::not_found, "secret.resolve_error", "secret '" + secret.name + "' is bound to '" + secret.binding_id + "', which has no value: POST it to /v1/secrets/bindings/" + secret.binding_id + "/versions");
+    if (!cell.exists()) return fail(Code::not_found, "secret.resolve_error", "secret '" + secret.name + "' is bound to '" + secret.binding_id + "', which has no value: POST it to /v1/secrets/bindings/" + wire::percent_encode(secret.binding_id) + "/versions");
     TRY(Secret stored, decode_secret(cell.value()));
     auto info = json::parse(stored.info.empty() ? BytesView("{}") : BytesView(stored.info));
     if (info && info->string_or("status") == "disabled") return fail(Code::conflict, "secret.resolve_error", "secret '" + secret.name + "' is bound to '" + secret.binding_id + "', which is disabled");

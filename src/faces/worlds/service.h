@@ -199,6 +199,7 @@ Result<void> scan_records(const Look& look, const Place& place, uint64_t from, c
 Result<void> scan_records_back(const Look& look, const Place& place, const std::function<bool(uint64_t seq, BytesView record)>& visit);
 Result<std::optional<Bytes>> record_at(const Look& look, const Place& place, uint64_t seq);
 Result<void> scan_pointers(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit);
+Result<void> scan_pointers_back(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit);
 
 // What a world waits for, as traces and the runtime page show it.
 json::Value quiescence_json(const Head& head);

@@ -19,10 +19,23 @@ TEST_F(Http, a_world_is_made_listed_and_looked_at) {
   EXPECT_EQ(post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 409).string_or("code"), "conflict");
   EXPECT_EQ(post("/v1/worlds", R"({"world_id":"x"})", 400).string_or("code"), "invalid_request");
   EXPECT_EQ(post("/v1/worlds", "nonsense", 400).string_or("code"), "invalid_request");
+  for (const char* id : {".", "..", "a/b", "a b"}) EXPECT_EQ(post("/v1/worlds", R"({"world_id":")" + std::string(id) + R"(","air":)" + json::print(test_air()) + "}", 400).string_or("code"), "invalid_request");
   EXPECT_EQ(get("/v1/health").string_or("status"), "ok");
   EXPECT_FALSE(get("/v1/worlds/w/defs?kinds=defworkflow&prefix=t/m").find("defs")->array().empty());
   EXPECT_EQ(get("/v1/worlds/w/defs/defworkflow/t/main@1").find("def")->string_or("state"), "t/State@1");
   EXPECT_EQ(get("/v1/worlds/w/defs/defschema/sys%2FTimerFired@1").string_or("kind"), "defschema");
+}
+
+TEST_F(Http, modules_are_those_that_the_manifest_lists_with_the_bytes_it_names) {
+  json::Value air = test_air();
+  auto made = [&](const std::string& name, int status) { return post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(air) + R"(,"modules":{")" + name + R"(":"d2FzbQ=="}})", status); };
+  EXPECT_EQ(made("t/typo@1", 400).string_or("message"), "modules names 't/typo@1', which the manifest does not list");
+  for (json::Value& node : air.array())
+    if (node.string_or("$kind") == "defmodule") node.find("runtime")->find("artifact")->object().set("hash", hash_text(sha256("other")));
+  EXPECT_TRUE(made("t/scripted@1", 400).string_or("message").ends_with("and its definition says " + hash_text(sha256("other"))));
+  get("/v1/worlds/w", 404);
+  air = test_air();
+  made("t/scripted@1", 201);
 }
 
 TEST_F(Http, a_world_may_come_by_the_hash_of_its_manifest) {
@@ -173,6 +186,11 @@ TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_i
   frame.object().set("seq", 1);
   frame.object().set("kind", "progress");
   frame.object().set("payload", json::Value(json::Object{}));
+  for (const char* name : {"kind", "effect", "origin_module_id", "payload_ref"}) {
+    json::Value wrong = frame;
+    wrong.object().set(name, 5);
+    EXPECT_EQ(post("/v1/worlds/w/frames", json::print(wrong), 400).string_or("message"), "'" + std::string(name) + "' is text");
+  }
   EXPECT_EQ(post("/v1/worlds/w/frames", json::print(frame), 202).string_or("status"), "accepted");
   const std::string intent(work.string_or("intent_hash"));
   EXPECT_EQ(post("/v1/worlds/w/receipts", R"({"intent_hash":")" + intent + R"(","status":"ok","payload":{"code":0},"cost_cents":3})", 202).string_or("status"), "settled");
@@ -212,6 +230,24 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(get("/v1/worlds/w/diagnose?schema=t/Do@1&correlate_by=id&value=a").string_or("cause"), "adapter_error");
   EXPECT_EQ(get("/v1/worlds/w/trace-summary").find("totals")->find("effects")->find("intents")->as_int64(), 1);
   EXPECT_EQ(get("/v1/worlds/w/runtime").find("workflows")->find("running")->as_int64(), 2);
+}
+
+TEST_F(Http, a_cells_timeline_is_the_newest_of_what_is_kept) {
+  make();
+  for (int i = 0; i < 6; ++i) event("a");
+  auto timeline = [&](const std::string& more, int status = 200) { return get("/v1/worlds/w/trace?workflow=t/main@1&key_b64=" + wire::percent_encode(base64(key_of("a"))) + more, status); };
+  auto seqs = [](const json::Value& trace) {
+    std::vector<int64_t> out;
+    for (const json::Value& entry : trace.find("journal_window")->find("entries")->array()) out.push_back(*entry.find("seq")->as_int64());
+    return out;
+  };
+  EXPECT_EQ(seqs(timeline("&window_limit=2")), (std::vector<int64_t>{6, 7}));
+  post("/v1/worlds/w/checkpoint", "{}", 200);
+  post("/v1/worlds/w/compact", R"({"through":7})", 200);
+  EXPECT_EQ(timeline("", 404).string_or("code"), "not_found");
+  event("a");
+  EXPECT_EQ(seqs(timeline("&window_limit=3")), std::vector<int64_t>{9});
+  EXPECT_EQ(timeline("").find("root")->find("seq")->as_int64(), 9);
 }
 
 // case 194

@@ -24,6 +24,9 @@ Bytes record_entry(BytesView key_hash, BytesView key, BytesView record) {
   return out;
 }
 
+// Of a list in a snapshot: a blob must fit in a cell.
+constexpr size_t kPartBytes = 4 * 1024 * 1024;
+
 // A cell that is gone and was well is forgotten.
 bool is_kept(const Instance* instance) { return instance && (instance->state || instance->status != Status::completed); }
 
@@ -150,29 +153,72 @@ Result<std::optional<Key>> Engine::prepare_snapshot(std::optional<BytesView> fro
 }
 
 Result<Bytes> Engine::snapshot_blob() {
-  cbor::Array cell_roots, instance_roots, pending, proposals;
+  cbor::Array cell_roots, instance_roots;
   for (const auto& [workflow, roots] : world_->roots) {
     if (!roots.cells.empty()) cell_roots.push_back(cbor::Array{Value(workflow), digest_array(roots.cells)});
     if (!roots.instances.empty()) instance_roots.push_back(cbor::Array{Value(workflow), digest_array(roots.instances)});
   }
-  TRY_OK(turn_.scan(pending_prefix(place_), [&](BytesView, const Cell& cell) {
-    pending.push_back(octets(cell.value()));
-    return true;
-  }));
-  TRY_OK(turn_.scan(proposals_prefix(place_), [&](BytesView, const Cell& cell) {
-    proposals.push_back(octets(cell.value()));
-    return true;
-  }));
   Head bare = head_;
   bare.marks = 0;  // says how often, not what
   TRY(Bytes manifest, parse_hash(world_->manifest_hash));
   Value completeness = cbor::Map{{"manifest_hash", octets(manifest)}, {"workflow_state_roots", cbor::Array{}}, {"cell_index_roots", cell_roots},
                                  {"workspace_roots", cbor::Array{}}, {"pinned_roots", cbor::Array{}}};
-  return cbor::encode(cbor::Map{
-      {"workflow_state", cbor::Array{}}, {"workflow_index_roots", Value(cell_roots)}, {"workflow_instance_roots", Value(std::move(instance_roots))},
-      {"recent_receipts", cbor::Array{}}, {"queued_effects", cbor::Array{}}, {"pending_workflow_receipts", Value(std::move(pending))},
-      {"workflow_instances", cbor::Array{}}, {"proposals", Value(std::move(proposals))}, {"height", head_.height}, {"logical_now_ns", head_.logical_now},
-      {"manifest_hash", octets(manifest)}, {"head", octets(encode(bare))}, {"root_completeness", std::move(completeness)}});
+  cbor::Map out{{"workflow_state", cbor::Array{}}, {"workflow_index_roots", Value(cell_roots)}, {"workflow_instance_roots", Value(std::move(instance_roots))},
+                {"recent_receipts", cbor::Array{}}, {"queued_effects", cbor::Array{}}};
+  TRY_OK(list_cells(out, "pending_workflow_receipts", pending_prefix(place_)));
+  out.emplace_back("workflow_instances", cbor::Array{});
+  TRY_OK(list_cells(out, "proposals", proposals_prefix(place_)));
+  for (auto& [name, value] : cbor::Map{{"height", head_.height}, {"logical_now_ns", head_.logical_now}, {"manifest_hash", octets(manifest)},
+                                       {"head", octets(encode(bare))}, {"root_completeness", std::move(completeness)}})
+    out.emplace_back(name, value);
+  return cbor::encode(Value(std::move(out)));
+}
+
+// What cells hold, as a list; a long one in parts of their own.
+Result<void> Engine::list_cells(cbor::Map& blob, std::string_view name, const Key& prefix) {
+  cbor::Array list, parts;
+  size_t bytes = 0;
+  Result<void> bad;
+  auto put = [&]() -> Result<void> {
+    TRY(Bytes digest, blobs_.put(cbor::encode(Value(std::exchange(list, {})))));
+    parts.push_back(digest_array(digest));
+    bytes = 0;
+    return {};
+  };
+  TRY_OK(turn_.scan(prefix, [&](BytesView, const Cell& cell) {
+    if (bytes + cell.value().size() > kPartBytes && !list.empty()) bad = put();
+    bytes += cell.value().size();
+    list.push_back(octets(cell.value()));
+    return bad.has_value();
+  }));
+  TRY_OK(bad);
+  if (!parts.empty()) TRY_OK(put());
+  blob.emplace_back(name, Value(std::move(list)));
+  if (!parts.empty()) blob.emplace_back(std::string(name) + "_parts", Value(std::move(parts)));
+  return {};
+}
+
+Result<void> walk_list(const IndexStore& store, const Value& snapshot, const std::string& name, const std::function<Result<void>(BytesView item)>& visit,
+                       const std::function<void(BytesView digest)>& part) {
+  auto walk = [&](const Value* list) -> Result<void> {
+    if (!list || !list->is_array()) return fail(Code::corrupt, "snapshot.decode", "snapshot cannot be restored: it lacks '" + name + "'");
+    for (const Value& item : list->array()) {
+      if (!item.is_bytes()) return fail(Code::corrupt, "snapshot.decode", "snapshot cannot be restored: an item of '" + name + "' is damaged");
+      TRY_OK(visit(item.bytes()));
+    }
+    return {};
+  };
+  TRY_OK(walk(snapshot.find(name)));
+  const Value* parts = snapshot.find(name + "_parts");
+  if (!parts || !parts->is_array()) return {};
+  for (const Value& at : parts->array()) {
+    TRY(Bytes digest, parse_digest_array(&at));
+    if (part) part(digest);
+    TRY(Bytes bytes, store.get(digest));
+    TRY(Value list, cbor::decode(bytes));
+    TRY_OK(walk(&list));
+  }
+  return {};
 }
 
 Result<std::string> Engine::snapshot() {

@@ -98,8 +98,8 @@ void Stage::deliver_next() {
 uint64_t Stage::poll(Poll poll, Polled done) {
   std::vector<Leased> out;
   for (const auto& [id, effect] : open)
-    if (effect->to == To::worker && std::find(poll.queues.begin(), poll.queues.end(), effect->queue) != poll.queues.end() && out.size() < poll.limit)
-      out.push_back({effect, clock + poll.lease});
+    if (effect->to == To::worker && std::find(poll.queues.begin(), poll.queues.end(), effect->queue) != poll.queues.end() && out.size() < poll.limit && leases[id] <= clock)
+      out.push_back({effect, leases[id] = clock + poll.lease});
   done(std::move(out));
   return 0;
 }

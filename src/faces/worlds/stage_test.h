@@ -59,7 +59,7 @@ struct Stage final : Door, Work {
   uint64_t watch(Watcher) override { return 0; }
   void unwatch(uint64_t) override {}
   Time now() const override { return clock; }
-  // Work: everything open on the queues, at once.
+  // Work: everything open on the queues that is not leased, at once.
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t) override {}
   void give_up(uint64_t) override {}
@@ -99,6 +99,7 @@ struct Stage final : Door, Work {
   std::unique_ptr<Committer> committer;
   std::unique_ptr<Face> face;
   std::map<std::string, EffectPtr> open;  // not to cells
+  std::map<std::string, Time> leases;     // until when
   Time clock = 1'000 * kSecond;
   uint64_t dice = 1;
   // What turns left for further turns: delivered at once, or kept for deliver_next() to send the oldest.

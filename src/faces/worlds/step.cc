@@ -14,7 +14,7 @@ struct Engine::Staged {
 };
 
 Result<void> Engine::drain() {
-  while (!mail_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel) {
+  while (!mail_.empty() && steps_ < kStepsPerTurn && fuel_ <= 4 * world_->limits.fuel && bytes_ < kBytesPerTurn) {
     ++steps_;
     ++head_.chain;
     TRY_OK(step(mail_.pop()));
@@ -24,10 +24,13 @@ Result<void> Engine::drain() {
 
 Result<void> Engine::go_on() { return drain(); }
 
-// Failures of the module and of its output are its own and recorded; only what this machine cannot
-// do at all ends the turn.
-static bool is_ours(const Error& error) {
-  return error.code == Code::unavailable || error.code == Code::corrupt || error.code == Code::internal;
+Result<void> Engine::finish() {
+  while (!mail_.empty()) {
+    steps_ = 0, fuel_ = 0, bytes_ = 0;
+    TRY_OK(drain());
+  }
+  next_input();
+  return {};
 }
 
 Result<void> Engine::step(Delivery item) {
@@ -48,7 +51,7 @@ Result<void> Engine::step(Delivery item) {
 // A module compiled before, for another world, would run without its bytes here; a rerun elsewhere could
 // not. So the bytes must be in this store.
 Result<void> Engine::check_artifact(const Module& module) const {
-  if (module.def.artifact == kNoHash || runtime_.modules.version_of(module) != module.def.artifact) return {};
+  if (module.def.runtime != "wasm" || module.def.artifact == kNoHash || runtime_.modules.version_of(module) != module.def.artifact) return {};
   TRY(Bytes digest, parse_hash(module.def.artifact));
   TRY(bool there, blobs_.has(digest));
   if (there) return {};
@@ -71,6 +74,7 @@ Result<Bytes> Engine::call(const Delivery& item, const Cells& cells) {
     return fail(std::move(error));
   }
   fuel_ += ran->fuel;
+  bytes_ += ran->output.size();
   return std::move(ran->output);
 }
 
@@ -88,11 +92,15 @@ Result<Engine::Staged> Engine::stage(const Delivery& item, const StepOutput& out
   }
   if (!output.events.empty() && head_.chain > kStepsPerInput)
     return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: more than " + std::to_string(kStepsPerInput) + " steps follow from one input: the workflows wake each other without end");
+  size_t waits = mail_.bytes();
   for (const Event& event : output.events) {
     auto prepared = prepare(event);
     if (!prepared && prepared.error().reason == "invalid_request")
       return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: " + prepared.error().message);
     if (!prepared) return fail(std::move(prepared.error()));
+    for (const auto& [workflow, delivered] : prepared->deliveries) waits += waiting_bytes(*workflow, delivered);
+    if (waits > kWaitingBytes)
+      return fail(Code::unprocessable, "workflow.output_invalid", "invalid workflow output: more than " + std::to_string(kWaitingBytes) + " bytes of events would wait for their steps");
     out.events.push_back(std::move(*prepared));
   }
   for (size_t i = 0; i < output.effects.size(); ++i) {
@@ -110,6 +118,7 @@ Result<void> Engine::commit(const Delivery& item, Cells cells, Staged staged) {
   now.state = std::move(staged.state);
   now.last_seq = item.moment.height;
   now.module_version = runtime_.modules.version_of(*w.module);
+  if (ends) TRY_OK(drop_pending(cells));  // and not what this step asks for
   for (Prepared& event : staged.events) {
     TRY(Accepted unused, admit(std::move(event)));
     (void)unused;
@@ -119,14 +128,9 @@ Result<void> Engine::commit(const Delivery& item, Cells cells, Staged staged) {
     TRY_OK(open_effect(intent, cells));
     if (internal(intent.identity.effect)) own.push_back(&intent);
   }
-  if (ends) {
-    TRY_OK(drop_pending(cells));
-    now.status = Status::completed;
-  } else if (!now.inflight.empty()) {
-    now.status = Status::waiting;
-  } else if (now.status != Status::failed) {
-    now.status = Status::running;
-  }
+  if (!now.inflight.empty()) now.status = Status::waiting;
+  else if (ends) now.status = Status::completed;
+  else if (now.status != Status::failed) now.status = Status::running;
   save(w.def.name, item.key(), std::move(cells));
   for (const Pending* intent : own) TRY_OK(answer_internal(*intent));
   return {};

@@ -300,6 +300,48 @@ TEST(air, a_listed_name_without_definition_or_hash_is_named) {
   EXPECT_NE(load_air(nodes).error().message.find("'w/Gone@1'"), std::string::npos);
 }
 
+TEST(air, what_the_vectors_leave_out_has_the_words_of_the_original) {
+  json::Value nodes = sample();
+  for (json::Value& node : nodes.array())
+    if (node.string_or("name") == "w/main@1") node.object().erase("key_schema");
+  EXPECT_EQ(load_air(nodes).error().message, "manifest validation error: route to non-keyed workflow 'w/main@1' must not specify key_field");
+  nodes = sample();
+  for (json::Value& node : nodes.array())
+    if (node.string_or("name") == "w/Event@1") node.object().set("type", *json::parse(R"({"text":{}})"));
+  EXPECT_EQ(load_air(nodes).error().message, "manifest validation error: workflow 'w/main@1' event family schema 'w/Event@1' is invalid: event family must be a ref, variant of refs, or record");
+}
+
+TEST(air, authors_leave_hashes_open_and_say_each_definition_once) {
+  const std::string whole = manifest_hash(author(sample(), builtins())->manifest);
+  const std::string none(kNoHash);
+  for (const json::Value& open : {json::Value(), json::Value(""), json::Value("sha256:"), json::Value(none)}) {
+    json::Value nodes = sample();
+    for (const char* list : {"schemas", "modules", "workflows", "effects"})
+      for (json::Value& ref : nodes.array().back().find(list)->array()) ref.object().set("hash", open);
+    auto loaded = load_air(nodes);
+    ASSERT_TRUE(loaded) << json::print(open) << ": " << loaded.error().message;
+    EXPECT_EQ(loaded->hash, whole);
+  }
+  json::Value twice = sample();
+  twice.array().insert(twice.array().begin(), twice.array().front());
+  ASSERT_TRUE(load_air(twice));
+  EXPECT_EQ(load_air(twice)->hash, whole);
+  json::Value other = *json::parse(R"({"$kind":"defschema","name":"w/Id@1","type":{"nat":{}}})");
+  twice.array().insert(twice.array().begin(), other);
+  EXPECT_TRUE(load_air(twice).error().message.starts_with("duplicate defschema 'w/Id@1' has conflicting definitions (sha256:"));
+  // A schema and a workflow of one name are two definitions.
+  json::Value both = sample();
+  other.object().set("name", "w/main@1");
+  both.array().insert(both.array().end() - 1, other);
+  both.array().back().find("schemas")->array().push_back(json::object({{"name", "w/main@1"}}));
+  auto loaded = load_air(both);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_TRUE(loaded->schemas.find("w/main@1"));
+  json::Value routed = sample();
+  routed.array().back().object().set("routing", 5);
+  EXPECT_FALSE(load_air(routed));
+}
+
 TEST(normal, decimals_reach_as_far_as_128_bits_do) {
   EXPECT_EQ(*normal_decimal("1e-6176"), "1E-6176");
   EXPECT_EQ(*normal_decimal("10e-6177"), "1E-6176");
@@ -345,15 +387,21 @@ TEST(patch, each_step_leads_to_the_new_hashes_and_wrong_ones_are_refused_by_name
   EXPECT_TRUE(compile(R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old + "\"}}", base));
   EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":"x"}})", base).error().message.find("pre_hash mismatch for w/Id@1"), std::string::npos);
   EXPECT_TRUE(compile(R"({"replace_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old + R"(","new_node":{"$kind":"defschema","name":"w/Id@1","type":{"nat":{}}}}})", base));
-  EXPECT_FALSE(compile(R"({"add_def":{"kind":"defeffect","node":{"$kind":"defschema","name":"w/N@1","type":{"nat":{}}}}})", base));
+  EXPECT_EQ(compile(R"({"add_def":{"kind":"defeffect","node":{"$kind":"defschema","name":"w/N@1","type":{"nat":{}}}}})", base).error().message,
+            "patch document: kind mismatch: patch declared defeffect but node is defschema");
+  auto absent = compile(R"({"remove_def":{"kind":"defschema","name":"w/Absent@1","pre_hash":"x"}})", base);
+  ASSERT_TRUE(absent);
+  EXPECT_EQ(manifest_hash(absent->manifest), base);
   EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"sys/X@1","pre_hash":"x"}})", base).error().message.find("sys/*"), std::string::npos);
   const std::string routes = hash_text(cbor::hash_of(subscriptions_value(air->manifest)));
   auto routed = compile(R"({"set_routing_subscriptions":{"pre_hash":")" + routes + R"(","subscriptions":[]}})", base);
   ASSERT_TRUE(routed);
   EXPECT_TRUE(routed->manifest.subscriptions.empty());
   for (const char* version : {R"("1")", "1", "2"})
-    EXPECT_NE(compile_patch(*json::parse(std::string(R"({"version":)") + version + R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"), air->manifest).error().message.find("not supported"), std::string::npos) << version;
+    EXPECT_NE(compile_patch(*json::parse(std::string(R"({"version":)") + version + R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"), air->manifest).error().message.find("unsupported patch document version: "), std::string::npos) << version;
   EXPECT_FALSE(compile(R"({"set_manifest_refs":{"add":5}})", base));
+  for (const char* step : {"add_def", "replace_def", "remove_def", "set_manifest_refs", "set_routing_subscriptions"})
+    EXPECT_EQ(compile("{\"" + std::string(step) + "\":5}", base).error().message, "patch document: " + std::string(step) + " takes an object");
   EXPECT_TRUE(compile(R"({"set_manifest_refs":{"add":[],"remove":[{"kind":"defschema","name":"w/Absent@1"}]}})", base));
 }
 

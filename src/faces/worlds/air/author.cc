@@ -47,8 +47,10 @@ class Author {
     }
     if (!has_manifest) return bad("AIR holds no manifest: add a node with \"$kind\": \"manifest\"");
     if (options_.close_over_schemas) close();
-    for (std::vector<Ref>* refs : {&out_.manifest.schemas, &out_.manifest.modules, &out_.manifest.workflows, &out_.manifest.effects, &out_.manifest.secrets})
-      for (Ref& ref : *refs) fill(ref);
+    Manifest& m = out_.manifest;
+    const std::pair<std::string_view, std::vector<Ref>*> lists[] = {{kSchema, &m.schemas}, {"defmodule", &m.modules}, {"defworkflow", &m.workflows}, {"defeffect", &m.effects}, {"defsecret", &m.secrets}};
+    for (const auto& [kind, refs] : lists)
+      for (Ref& ref : *refs) fill(kind, ref);
     return std::move(out_);
   }
 
@@ -67,15 +69,18 @@ class Author {
         module->body = cbor::Map{{"kind", "wasm"}, {"artifact", cbor::Value(cbor::Map{{"kind", "wasm_module"}, {"hash", built->second}})}};
       }
     }
-    hashes_[name] = node_hash(node);
-    out_.nodes.push_back(std::move(node));
+    const std::string hash = node_hash(node);
+    auto [known, fresh] = hashes_.try_emplace({std::string(kind_of(node)), name}, hash);
+    if (!fresh && known->second != hash)
+      return bad("duplicate " + std::string(kind_of(node)) + " '" + name + "' has conflicting definitions (" + known->second + ", " + hash + ")");
+    if (fresh) out_.nodes.push_back(std::move(node));
     return {};
   }
 
-  void fill(Ref& ref) const {
-    if (!ref.hash.empty()) return;
+  void fill(std::string_view kind, Ref& ref) const {
+    if (!ref.hash.empty() && ref.hash != kNoHash) return;
     if (const Builtin* builtin = builtins_.find(ref.name)) ref.hash = builtin->ref_hash;
-    else if (auto it = hashes_.find(ref.name); it != hashes_.end()) ref.hash = it->second;
+    else if (auto it = hashes_.find({std::string(kind), ref.name}); it != hashes_.end()) ref.hash = it->second;
   }
 
   void close() {
@@ -85,7 +90,7 @@ class Author {
     std::sort(wanted.begin(), wanted.end());
     for (const std::string& name : wanted) {
       auto& listed = out_.manifest.schemas;
-      if (!hashes_.contains(name) || std::any_of(listed.begin(), listed.end(), [&](const Ref& r) { return r.name == name; })) continue;
+      if (!hashes_.contains({std::string(kSchema), name}) || std::any_of(listed.begin(), listed.end(), [&](const Ref& r) { return r.name == name; })) continue;
       listed.push_back({name, {}});
     }
   }
@@ -93,7 +98,8 @@ class Author {
   const Builtins& builtins_;
   const AuthorOptions& options_;
   Authored out_;
-  std::map<std::string, std::string> hashes_;
+  static constexpr std::string_view kSchema = "defschema";
+  std::map<std::pair<std::string, std::string>, std::string> hashes_;  // by kind and name
 };
 
 }  // namespace

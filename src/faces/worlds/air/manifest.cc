@@ -101,7 +101,7 @@ class Loader {
     auto module = out_.modules.find(d.impl.module);
     if (module == out_.modules.end())
       return not_valid("definition '" + d.name + "' implementation references inactive module '" + d.impl.module + "'");
-    if (module->second.def.runtime != "wasm" && !is_system(d.name))
+    if (module->second.def.runtime == "builtin" && !is_system(d.name))
       return not_valid("module '" + d.impl.module + "' runtime '" + module->second.def.runtime + "' does not support workflow definition '" + d.name + "'");
     w.module = &module->second;
     TRY(w.state, schema(d.state));
@@ -130,7 +130,7 @@ class Loader {
     if (w.event->form == Form::record) return {};
     auto resolved = out_.schemas.resolve(*w.event);
     if (w.event->form == Form::ref && (!resolved || (*resolved)->form != Form::variant)) return {};
-    if (!resolved || (*resolved)->form != Form::variant) return bad("event schema must be a record, a ref or a variant of refs");
+    if (!resolved || (*resolved)->form != Form::variant) return bad("event family must be a ref, variant of refs, or record");
     for (const Field& arm : (*resolved)->fields) {
       if (arm.type->form != Form::ref) return bad("variant arm is not a ref");
       if (!w.arms.emplace(arm.type->ref, arm.name).second) return bad("duplicate event schema in variant");
@@ -164,7 +164,7 @@ class Loader {
       path = key_path(*s.key_field);
       TRY_OK(check_key(s, w, *event, path));
     } else if (s.key_field) {
-      return not_valid("route to unkeyed workflow '" + s.workflow + "' must not specify key_field");
+      return not_valid("route to non-keyed workflow '" + s.workflow + "' must not specify key_field");
     }
     bind(s, w, own, path);
     return {};

@@ -60,6 +60,12 @@ Result<std::string> hash_field(const json::Value& node, std::string_view field) 
   return hash;
 }
 
+// Authors write a hash that is still to be worked out as null, as nothing, or as its beginning.
+bool is_given(const json::Value* hash) {
+  if (!hash || hash->is_null()) return false;
+  return !hash->is_string() || !(hash->string().empty() || hash->string() == "sha256" || hash->string() == "sha256:");
+}
+
 Result<Value> python_runtime(const json::Value& runtime) {
   TRY(std::string version, text_of(runtime, "python"));
   const json::Value* artifact = runtime.find("artifact");
@@ -88,7 +94,7 @@ Result<Node> module(const json::Value& node) {
     TRY(std::string kind, text_of(*artifact, "kind"));
     if (kind != "wasm_module") return bad("unknown artifact kind '" + kind + "': wasm takes wasm_module");
     out.artifact = kNoHash;
-    if (artifact->find("hash")) {
+    if (is_given(artifact->find("hash"))) {
       TRY(out.artifact, hash_field(*artifact, "hash"));
     }
     out.body = cbor::Map{{"kind", "wasm"}, {"artifact", Value(cbor::Map{{"kind", kind}, {"hash", out.artifact}})}};
@@ -147,7 +153,7 @@ Result<std::vector<Ref>> refs(const json::Value& list, std::string_view field) {
   for (const json::Value& item : list.array()) {
     Ref ref;
     TRY(ref.name, name_field(item, "name"));
-    if (item.find("hash")) {
+    if (is_given(item.find("hash"))) {
       TRY(ref.hash, hash_field(item, "hash"));
     }
     out.push_back(std::move(ref));
@@ -157,6 +163,7 @@ Result<std::vector<Ref>> refs(const json::Value& list, std::string_view field) {
 
 Result<void> routing(Manifest& out, const json::Value& value) {
   if (value.is_null()) return {};
+  if (!value.is_object()) return bad("field `routing` is {\"subscriptions\": [...]}");
   out.has_routing = true;
   const json::Value* list = value.find("subscriptions");
   if (!list) return {};

@@ -28,7 +28,7 @@ class Compiler {
   Result<Patch> run(const json::Value& document) {
     if (!document.is_object()) return bad("is an object with base_manifest_hash and patches");
     if (const json::Value* version = document.find("version"); version && !(version->is_string() && version->string() == "2"))
-      return bad("version " + json::print(*version) + " is not supported (supported: \"2\")");
+      return bad("unsupported patch document version: " + (version->is_string() ? version->string() : json::print(*version)) + " (supported: \"2\")");
     const std::string base(document.string_or("base_manifest_hash"));
     const std::string now = manifest_hash(out_.manifest);
     if (base != now) return bad("base_manifest_hash mismatch: expected " + now + ", got '" + base + "'; read the manifest again and rebuild the patch");
@@ -52,8 +52,11 @@ class Compiler {
     }};
     if (!item.is_object() || item.object().size() != 1) return bad("each patch is an object with one of add_def, replace_def, remove_def, set_manifest_refs, set_routing_subscriptions");
     const json::Member& m = *item.object().begin();
-    for (const Row& row : kSteps)
-      if (row.name == m.name) return (this->*row.step)(m.value);
+    for (const Row& row : kSteps) {
+      if (row.name != m.name) continue;
+      if (!m.value.is_object()) return bad(m.name + " takes an object");
+      return (this->*row.step)(m.value);
+    }
     return bad("unknown patch '" + m.name + "': add_def, replace_def, remove_def, set_manifest_refs or set_routing_subscriptions");
   }
 
@@ -78,7 +81,7 @@ class Compiler {
     if (!value) return bad("missing field `" + std::string(field) + "`");
     TRY(Node node, parse_node(*value));
     if (kind_of(node) != body.string_or("kind"))
-      return bad("kind '" + std::string(body.string_or("kind")) + "' does not match the node's $kind '" + std::string(kind_of(node)) + "'");
+      return bad("kind mismatch: patch declared " + std::string(body.string_or("kind")) + " but node is " + std::string(kind_of(node)));
     TRY_OK(refuse_system(node_name(node)));
     return node;
   }
@@ -116,6 +119,7 @@ class Compiler {
     TRY_OK(refuse_system(name));
     TRY(std::vector<Ref>* refs, list(body.string_or("kind")));
     Ref* ref = find(*refs, name);
+    if (!ref && is_name(name)) return {};  // what is not there is gone
     TRY_OK(check_pre_hash(ref, body, name));
     refs->erase(refs->begin() + (ref - refs->data()));
     return {};

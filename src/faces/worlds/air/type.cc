@@ -200,23 +200,26 @@ bool Schemas::can_hold_hash(std::string_view name) const {
 
 // `known` holds the pairs that were found equal: types may meet in many ways.
 using Pairs = std::set<std::pair<const Type*, const Type*>>;
-static bool same(const Type& a, const Type& b, const Schemas& schemas, Pairs& known) {
-  auto left = schemas.resolve(a), right = schemas.resolve(b);
+static bool same(const Type& a, const Schemas& of_a, const Type& b, const Schemas& of_b, Pairs& known) {
+  auto left = of_a.resolve(a), right = of_b.resolve(b);
   if (!left || !right || (*left)->form != (*right)->form) return false;
   const Type &x = **left, &y = **right;
-  if (&x == &y || known.contains({&x, &y})) return true;
+  // Manifests share types, and what those refer to may still differ.
+  if ((&x == &y && &of_a == &of_b) || known.contains({&x, &y})) return true;
   if (x.fields.size() != y.fields.size()) return false;
   for (size_t i = 0; i < x.fields.size(); ++i)
-    if (x.fields[i].name != y.fields[i].name || !same(*x.fields[i].type, *y.fields[i].type, schemas, known)) return false;
-  if (x.key && !same(*x.key, *y.key, schemas, known)) return false;
-  if (x.item && !same(*x.item, *y.item, schemas, known)) return false;
+    if (x.fields[i].name != y.fields[i].name || !same(*x.fields[i].type, of_a, *y.fields[i].type, of_b, known)) return false;
+  if (x.key && !same(*x.key, of_a, *y.key, of_b, known)) return false;
+  if (x.item && !same(*x.item, of_a, *y.item, of_b, known)) return false;
   known.insert({&x, &y});
   return true;
 }
 
-bool same_type(const Type& a, const Type& b, const Schemas& schemas) {
+bool same_type(const Type& a, const Schemas& of_a, const Type& b, const Schemas& of_b) {
   Pairs known;
-  return same(a, b, schemas, known);
+  return same(a, of_a, b, of_b, known);
 }
+
+bool same_type(const Type& a, const Type& b, const Schemas& schemas) { return same_type(a, schemas, b, schemas); }
 
 }  // namespace pawl::worlds

@@ -76,5 +76,7 @@ class Schemas {
 
 // Equal after following refs on both sides, all the way down.
 bool same_type(const Type& a, const Type& b, const Schemas& schemas);
+// Each by its own table: of two manifests.
+bool same_type(const Type& a, const Schemas& of_a, const Type& b, const Schemas& of_b);
 
 }  // namespace pawl::worlds

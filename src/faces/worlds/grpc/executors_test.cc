@@ -148,6 +148,39 @@ TEST_F(Wire, work_is_pushed_within_the_credit_and_each_receipt_gives_it_back) {
   EXPECT_EQ(stage.head("w").inflight, 0u);
 }
 
+TEST_F(Wire, work_whose_lease_was_over_comes_again_and_takes_no_second_credit) {
+  charge("a", 1);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  auto stream = stub->Work(&context);
+  v1::FromExecutor say;
+  auto* hello = say.mutable_hello();
+  hello->set_worker("x"), hello->add_effects("t/charge@1"), hello->set_credit(2), hello->set_lease_ms(1000);
+  ASSERT_TRUE(stream->Write(say));
+  v1::ToExecutor heard;
+  ASSERT_TRUE(stream->Read(&heard));
+  ASSERT_EQ(heard.work().work_size(), 1);
+  const v1::OpenEffect first = heard.work().work(0);
+  stage.clock += 2 * kSecond;
+  say.set_credit(0);  // nothing more, but somebody looks
+  ASSERT_TRUE(stream->Write(say));
+  ASSERT_TRUE(stream->Read(&heard));
+  ASSERT_EQ(heard.work().work_size(), 1);
+  EXPECT_EQ(heard.work().work(0).intent_hash(), first.intent_hash());
+  charge("b", 2), charge("c", 3), charge("d", 4);
+  *say.mutable_receipt() = receipt_of(first, R"({"code":0})");
+  ASSERT_TRUE(stream->Write(say));
+  int pushed = 0;
+  for (bool done = false; !done || pushed < 2;) {
+    ASSERT_TRUE(stream->Read(&heard));
+    done |= heard.has_done();
+    pushed += heard.work().work_size();
+  }
+  EXPECT_EQ(pushed, 2);
+  context.TryCancel();
+  stream->Finish();
+}
+
 TEST_F(Wire, a_stream_begins_with_a_hello) {
   grpc::ClientContext context;
   auto stream = stub->Work(&context);

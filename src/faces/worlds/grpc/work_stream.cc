@@ -119,10 +119,11 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
         lock.lock();
         return end_if_idle(lock);
       }
-      credit_ -= std::min<uint64_t>(credit_, static_cast<uint64_t>(work.work_size()));
       // Counted from before the poll, so that it is never thought to last longer than it does.
       const auto until = asked_ + std::chrono::milliseconds(hello_.lease_ms() ? hello_.lease_ms() : kLeaseMs);
-      for (const v1::OpenEffect& e : work.work()) leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until);
+      // What comes again, because its lease was over, has taken its credit before.
+      for (const v1::OpenEffect& e : work.work())
+        if (leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until).second && credit_ > 0) --credit_;
       if (work.work_size()) {
         out_.emplace_back().mutable_work()->Swap(&work);
         write_next();
