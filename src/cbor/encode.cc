@@ -144,9 +144,20 @@ Digest hash_of(const Value& value) { return sha256(canonical(value)); }
 
 Out& Out::head(uint8_t major, uint64_t n) { return append_head(to_, major, n), *this; }
 
+// Trees of digests are written by the megabyte: two bytes for a byte, at most, and one append.
 Out& Out::digest_array(BytesView digest) {
   array(digest.size());
-  for (char c : digest) uint(static_cast<uint8_t>(c));
+  char piece[64];
+  while (!digest.empty()) {
+    const BytesView some = digest.substr(0, sizeof piece / 2);
+    size_t n = 0;
+    for (char c : some) {
+      if (static_cast<uint8_t>(c) >= 24) piece[n++] = 0x18;
+      piece[n++] = c;
+    }
+    raw({piece, n});
+    digest.remove_prefix(some.size());
+  }
   return *this;
 }
 

@@ -60,6 +60,26 @@ class In {
     return ok_ ? from.substr(0, from.size() - in_.size()) : BytesView();
   }
 
+  // An array of `n` numbers of a byte each, as trees of digests have them.
+  Bytes bytes_of_array(size_t n) {
+    Bytes out;
+    if (count(4) != n) return bad(), out;
+    out.resize_and_overwrite(n, [&](char* to, size_t) {
+      size_t at = 0;
+      for (size_t i = 0; i < n; ++i) {
+        if (at >= in_.size()) return bad(), size_t{0};
+        uint8_t byte = static_cast<uint8_t>(in_[at++]);
+        if (byte >= 24) {
+          if (byte != 0x18 || at >= in_.size() || (byte = static_cast<uint8_t>(in_[at++])) < 24) return bad(), size_t{0};
+        }
+        to[i] = static_cast<char>(byte);
+      }
+      in_.remove_prefix(at);
+      return n;
+    });
+    return out;
+  }
+
   BytesView rest() const { return in_; }
   bool ok() const { return ok_; }
   bool done() const { return ok_ && in_.empty(); }

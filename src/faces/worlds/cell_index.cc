@@ -12,6 +12,7 @@ namespace {
 using cbor::Value;
 
 constexpr size_t kLeafEntries = 64;
+constexpr BytesView kLeafEnd = "\x61t\x64" "Leaf", kBranchEnd = "\x61t\x66" "Branch";  // "t" and its value
 struct Entry {
   Bytes at;   // key hash
   Bytes raw;
@@ -23,21 +24,10 @@ std::unexpected<Error> damaged(BytesView digest) {
   return fail(Code::corrupt, "store.error", "cell index node sha256:" + hex(digest) + " is damaged");
 }
 
-Bytes read_digest(cbor::In& in) {
-  Bytes out;
-  if (in.count(4) != 32) in.refuse();
-  for (int i = 0; i < 32 && in.ok(); ++i) {
-    const auto head = in.head();
-    if (head.major != 0 || head.n > 255) in.refuse();
-    out.push_back(static_cast<char>(head.n));
-  }
-  return out;
-}
-
 // Where an entry stands.
 Bytes place_of(cbor::In entry) {
   for (uint64_t n = entry.count(5); n > 0 && entry.ok(); --n) {
-    if (entry.run(3) == "key_hash") return read_digest(entry);
+    if (entry.run(3) == "key_hash") return entry.bytes_of_array(32);
     entry.item();
   }
   entry.refuse();
@@ -56,17 +46,16 @@ class Tree {
   size_t taken() const { return taken_; }
   size_t written() const { return written_; }
 
-  // {"c": [...], "t": "Leaf" or "Branch"}: read where it lies, because most of a node stays as it is.
+  // {"c": [...], "t": "Leaf" or "Branch"}: read where it lies, because most of a node stays as it is, and once: its
+  // end says what it is.
   Result<IndexNode> read(BytesView digest) const {
     IndexNode node;
     if (digest.empty()) return node;
     TRY(Bytes bytes, store_.get(digest));
-    cbor::In in(bytes);
-    if (!in.take(cbor::kSelfDescribed) || in.count(5) != 2 || in.run(3) != "c") return damaged(digest);
-    const BytesView list = in.item();
-    if (!in.ok() || in.run(3) != "t") return damaged(digest);
-    node.leaf = in.run(3) == "Leaf";
-    cbor::In items(list);
+    node.leaf = bytes.ends_with(kLeafEnd);
+    if (!node.leaf && !bytes.ends_with(kBranchEnd)) return damaged(digest);
+    cbor::In items(BytesView(bytes).substr(0, bytes.size() - (node.leaf ? kLeafEnd : kBranchEnd).size()));
+    if (!items.take(cbor::kSelfDescribed) || items.count(5) != 2 || items.run(3) != "c") return damaged(digest);
     for (uint64_t n = items.count(4); n > 0 && items.ok(); --n) {
       if (node.leaf) {
         const BytesView raw = items.item();
@@ -77,9 +66,10 @@ class Tree {
       }
       if (items.count(4) != 2) return damaged(digest);
       const auto byte = items.head();
-      node.children.emplace(static_cast<uint8_t>(byte.n), read_digest(items));
+      if (byte.major != 0 || byte.n > 255) return damaged(digest);
+      node.children.emplace_hint(node.children.end(), static_cast<uint8_t>(byte.n), items.bytes_of_array(32));
     }
-    if (!in.done() || !items.done()) return damaged(digest);
+    if (!items.done()) return damaged(digest);
     return node;
   }
 
@@ -88,8 +78,7 @@ class Tree {
     cbor::Out out(node);
     out.map(2).text("c").array(entries.size());
     for (const Entry& entry : entries) out.raw(entry.raw);
-    out.text("t").text("Leaf");
-    return write(node);
+    return write(node += kLeafEnd);
   }
 
   // The node of a set that stands at this depth.
@@ -112,8 +101,7 @@ class Tree {
     cbor::Out out(node);
     out.map(2).text("c").array(children.size());
     for (const auto& [byte, child] : children) out.array(2).uint(byte).digest_array(child);
-    out.text("t").text("Branch");
-    return write(node);
+    return write(node += kBranchEnd);
   }
 
   // Both are in order; of two changes of one place the later holds.
