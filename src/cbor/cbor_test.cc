@@ -8,9 +8,12 @@
 
 // All that was ever asked for: what a decoder reserves and does not use is seen nowhere else.
 static std::atomic<size_t> asked_for{0};
-void* operator new(size_t bytes) {
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   asked_for += bytes;
-  if (void* room = std::malloc(bytes)) return room;
+  return std::malloc(bytes);
+}
+void* operator new(size_t bytes) {
+  if (void* room = operator new(bytes, std::nothrow)) return room;
   throw std::bad_alloc();
 }
 void operator delete(void* room) noexcept { std::free(room); }
