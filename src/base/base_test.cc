@@ -92,6 +92,8 @@ TEST(time, durations_in_full) {
   EXPECT_EQ(rfc3339(add(t, *parse_duration("P1W"))), "2026-02-07T00:00:00Z");
   EXPECT_EQ(parse_duration("PT1.5S")->nanos, 1'500'000'000);
   EXPECT_EQ(parse_duration("PT0.5H")->nanos, 1800 * kSecond);
+  EXPECT_TRUE(parse_duration("PT2562047.7H"));
+  EXPECT_FALSE(parse_duration("PT2562047.9H"));
   for (auto bad : {"", "P", "PT", "1D", "P1H", "PT1D", "P-1D", "PT1", "P1DT", "PT1S1M", "P1.5D", "PT0.5H1M"})
     EXPECT_FALSE(parse_duration(bad)) << bad;
 }

@@ -234,7 +234,7 @@ Result<Duration> parse_duration(std::string_view text) {
     frac *= d.nanos / kSecond;
     int64_t nanos = 0;
     if (__builtin_mul_overflow(static_cast<int64_t>(whole), d.nanos, &nanos) ||
-        __builtin_add_overflow(out.nanos, nanos + frac, &out.nanos))
+        __builtin_add_overflow(nanos, frac, &nanos) || __builtin_add_overflow(out.nanos, nanos, &out.nanos))
       return bad_duration(text);
     out.months += static_cast<int64_t>(whole) * d.months;
     any = true;

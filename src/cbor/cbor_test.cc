@@ -1,6 +1,23 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
 #include "cbor/cbor.h"
+
+// All that was ever asked for: what a decoder reserves and does not use is seen nowhere else.
+static std::atomic<size_t> asked_for{0};
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  asked_for += bytes;
+  return std::malloc(bytes);
+}
+void* operator new(size_t bytes) {
+  if (void* room = operator new(bytes, std::nothrow)) return room;
+  throw std::bad_alloc();
+}
+void operator delete(void* room) noexcept { std::free(room); }
+void operator delete(void* room, size_t) noexcept { std::free(room); }
 
 namespace pawl::cbor {
 namespace {
@@ -84,6 +101,18 @@ TEST(cbor, nesting_has_a_limit) {
   EXPECT_TRUE(decode(Bytes(kDepth, '\x81') + "\x01"));
   EXPECT_FALSE(decode(Bytes(kDepth + 1, '\x81') + "\x01"));
   EXPECT_FALSE(decode(Bytes(100'000, '\xc1') + "\x01"));
+}
+
+TEST(cbor, counts_that_promise_more_than_comes_take_no_memory) {
+  for (const char* head : {"9a000f0000", "ba000f0000"}) {
+    Bytes hostile;
+    for (size_t i = 0; i < kDepth; ++i) hostile += *unhex(head);
+    hostile.append(1 << 20, '\0');
+    const size_t before = asked_for;
+    auto value = decode(hostile);
+    EXPECT_LT(asked_for - before, size_t{400} << 20) << head;
+    EXPECT_FALSE(value);
+  }
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ double from_half(uint16_t half) {
   return half & 0x8000 ? -v : v;
 }
 
+// A count promises items that need not come, and each level may promise again as many as there are bytes: room is made for so many.
+constexpr uint64_t kExpected = 256;
+
 class Decoder {
  public:
   explicit Decoder(BytesView in) : in_(in) {}
@@ -101,7 +104,7 @@ class Decoder {
   Result<Value> list(const Head& h, size_t depth) {
     if (!h.open() && h.n > in_.size() - at_) return eof();
     Array out;
-    if (!h.open()) out.reserve(h.n);
+    if (!h.open()) out.reserve(std::min(h.n, kExpected));
     for (uint64_t i = 0; h.open() ? !take_break() : i < h.n; ++i) {
       TRY(Value next, item(depth + 1));
       out.push_back(std::move(next));
@@ -112,7 +115,7 @@ class Decoder {
   Result<Value> map(const Head& h, size_t depth) {
     if (!h.open() && h.n > in_.size() - at_) return eof();
     Map out;
-    if (!h.open()) out.reserve(h.n);
+    if (!h.open()) out.reserve(std::min(h.n, kExpected));
     for (uint64_t i = 0; h.open() ? !take_break() : i < h.n; ++i) {
       TRY(Value key, item(depth + 1));
       TRY(Value value, item(depth + 1));

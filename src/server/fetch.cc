@@ -3,9 +3,10 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -81,7 +82,8 @@ class Line {
     if (fd_ >= 0) close(fd_);
   }
 
-  // Connects to the address that was checked, not to whatever the name means a moment later.
+  // Connects to the address that was checked, not to whatever the name means a moment later. The time is for everything from
+  // here to the end of the answer: a peer that drips holds no thread.
   Result<void> open(const Fetch& f, const Place& p, int timeout_seconds) {
     addrinfo hints{}, *list = nullptr;
     hints.ai_socktype = SOCK_STREAM;
@@ -89,25 +91,22 @@ class Line {
     std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(list, freeaddrinfo);
     std::string why = "no address";
     until_ = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
-    for (addrinfo* a = list; a && fd_ < 0; a = a->ai_next) {
+    for (addrinfo* a = list; a; a = a->ai_next) {
       if (!f.allow_private && is_private(a->ai_addr)) {
         why = "the address is loopback or private, which is not allowed for it";
         continue;
       }
-      int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      timeval limit{timeout_seconds, 0};
-      setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-      setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-      if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) fd_ = fd;
-      else why = errno == EINPROGRESS ? "" : strerror(errno), close(fd);
+      TRY(int error, connect(f, *a));
+      if (error == 0) return p.tls ? secure(f, p) : Result<void>{};
+      why = strerror(error);
     }
-    if (fd_ < 0) return fail(why.empty() ? timed_out(f.url) : failed(f.url, why));
-    return p.tls ? secure(f, p) : Result<void>{};
+    return fail(failed(f.url, why));
   }
 
   Result<void> write(const Fetch& f, std::string_view text) {
     while (!text.empty()) {
-      ssize_t n = ssl_ ? SSL_write(ssl_, text.data(), static_cast<int>(std::min<size_t>(text.size(), 1 << 20))) : send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+      TRY(ssize_t n, ssl_ ? by_tls(f, [&] { return SSL_write(ssl_, text.data(), static_cast<int>(std::min<size_t>(text.size(), 1 << 20))); })
+                          : plainly(f, POLLOUT, [&] { return send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }));
       if (n <= 0) return fail(failed(f.url, "the peer took no more of the request"));
       text.remove_prefix(static_cast<size_t>(n));
     }
@@ -117,16 +116,27 @@ class Line {
   // More bytes onto the buffer; false at the end.
   Result<bool> more(const Fetch& f, std::string& buffer) {
     char piece[65536];
-    errno = 0;
-    ssize_t n = ssl_ ? SSL_read(ssl_, piece, sizeof piece) : recv(fd_, piece, sizeof piece, 0);
-    // The time is for the whole answer: a peer that drips does not hold a thread.
-    if ((n < 0 && errno == EAGAIN) || std::chrono::steady_clock::now() > until_) return fail(timed_out(f.url));
-    if (n < 0 && !ssl_) return fail(failed(f.url, strerror(errno)));
-    if (n > 0) buffer.append(piece, static_cast<size_t>(n));
+    TRY(ssize_t n, ssl_ ? by_tls(f, [&] { return SSL_read(ssl_, piece, sizeof piece); }) : plainly(f, POLLIN, [&] { return recv(fd_, piece, sizeof piece, 0); }));
+    if (n < 0) return fail(failed(f.url, ssl_ ? "the TLS connection broke" : strerror(errno)));
+    buffer.append(piece, static_cast<size_t>(n));
     return n > 0;
   }
 
  private:
+  // 0, or why not.
+  Result<int> connect(const Fetch& f, const addrinfo& to) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd_ < 0) return errno;
+    if (::connect(fd_, to.ai_addr, to.ai_addrlen) == 0) return 0;
+    if (errno != EINPROGRESS) return errno;
+    TRY_OK(wait(f, POLLOUT));
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
+  }
+
   Result<void> secure(const Fetch& f, const Place& p) {
     ctx_ = SSL_CTX_new(TLS_client_method());
     if (!ctx_) return fail(failed(f.url, "TLS is not available"));
@@ -136,9 +146,49 @@ class Line {
     ssl_ = SSL_new(ctx_);
     SSL_set_fd(ssl_, fd_);
     wire::expect_peer(ssl_, p.host);
-    if (SSL_connect(ssl_) != 1) return fail(failed(f.url, "the TLS handshake failed, or the certificate is not trusted"));
+    TRY(ssize_t done, by_tls(f, [&] { return SSL_connect(ssl_); }));
+    if (done != 1) return fail(failed(f.url, "the TLS handshake failed, or the certificate is not trusted"));
     return {};
   }
+
+  // Until the socket is ready for it.
+  Result<void> wait(const Fetch& f, short events) {
+    while (true) {
+      auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now()).count();
+      if (left <= 0) return fail(timed_out(f.url));
+      pollfd p{fd_, events, 0};
+      int n = poll(&p, 1, static_cast<int>(std::min<long>(left, 60'000)));
+      if (n > 0) return {};
+      if (n < 0 && errno != EINTR) return fail(failed(f.url, strerror(errno)));
+    }
+  }
+
+  // What the call returns when it need not wait any more: bytes, 0 at the end, -1 and errno.
+  template <class Call>
+  Result<ssize_t> plainly(const Fetch& f, short events, const Call& call) {
+    while (true) {
+      TRY_OK(wait(f, events));
+      ssize_t n = call();
+      if (n >= 0 || (errno != EAGAIN && errno != EINTR)) return n;
+    }
+  }
+  // The same by TLS, where either may want the other; an end that the peer did not say is none.
+  template <class Call>
+  Result<ssize_t> by_tls(const Fetch& f, const Call& call) {
+    while (std::chrono::steady_clock::now() < until_) {
+      ERR_clear_error();
+      int n = call();
+      if (n > 0) return n;
+      switch (SSL_get_error(ssl_, n)) {
+        case SSL_ERROR_WANT_READ: TRY_OK(wait(f, POLLIN)); break;
+        case SSL_ERROR_WANT_WRITE: TRY_OK(wait(f, POLLOUT)); break;
+        case SSL_ERROR_ZERO_RETURN: return 0;
+        default: return -1;
+      }
+    }
+    return fail(timed_out(f.url));
+  }
+
   int fd_ = -1;
   std::chrono::steady_clock::time_point until_;
   SSL_CTX* ctx_ = nullptr;

@@ -1,9 +1,15 @@
 #include "server/fetch.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
+#include <thread>
 
+#include "base/limits.h"
 #include "server/http.h"
 
 namespace pawl::server {
@@ -80,6 +86,67 @@ TEST(fetch, a_certificate_may_name_an_address) {
   EXPECT_EQ(by_address->body, "safe");
   EXPECT_FALSE(by_other_name);
   EXPECT_FALSE(unknown);
+}
+
+// Takes one connection and does a little with it every 50 ms.
+struct Dripper {
+  std::atomic<bool> over{false};
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  std::string port;
+  std::thread thread;
+  explicit Dripper(std::function<ssize_t(int fd)> little) {
+    int small = 4096;
+    setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener, 1), 0);
+    getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+    port = std::to_string(ntohs(address.sin_port));
+    thread = std::thread([this, little = std::move(little)] {
+      int fd = accept(listener, nullptr, nullptr);
+      while (!over && little(fd) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      close(fd);
+    });
+  }
+  ~Dripper() {
+    over = true;
+    thread.join();
+    close(listener);
+  }
+};
+
+TEST(fetch, the_time_is_for_all_of_it_whatever_the_peer_drips) {
+  auto takes = [](int fd) {
+    char some[2048];
+    return recv(fd, some, sizeof some, 0);
+  };
+  auto gives = [](std::string lead) {
+    return [lead, at = size_t{0}](int fd) mutable {
+      char next = at < lead.size() ? lead[at] : 'x';
+      ++at;
+      return send(fd, &next, 1, MSG_NOSIGNAL);
+    };
+  };
+  struct Case {
+    const char* scheme;
+    std::function<ssize_t(int)> little;
+    std::string body;
+  } cases[] = {
+      {"http://", takes, Bytes(limits::kBodyBytes, 'x')},                                        // the request
+      {"https://", gives(std::string("\x16\x03\x03\x40\x00\x02\x00\x3f\xf0\x03\x03", 11)), ""},  // the server's hello
+      {"http://", gives("HTTP/1.1 200 OK\r\nX: "), ""},                                          // the answer
+  };
+  for (Case& c : cases) {
+    auto begun = std::chrono::steady_clock::now();
+    Dripper peer(c.little);
+    auto answer = fetch_now({"PUT", c.scheme + ("127.0.0.1:" + peer.port) + "/", {}, c.body, true}, 1);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().reason, "TIMEOUT") << answer.error().message;
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10)) << c.scheme;
+  }
 }
 
 TEST(fetch, bad_urls_and_headers_are_refused) {

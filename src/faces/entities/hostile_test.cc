@@ -117,6 +117,9 @@ TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
   std::string whole;
   for (const json::Value& item : all.body.find("items")->array()) whole += json::print(item);
   EXPECT_EQ(paged, whole);
+  // Past the end, however far.
+  Heard beyond = s.say("GET", "/audit/entity/" + id + "?limit=1000&cursor=9223372036854775807");
+  EXPECT_EQ(json::print(beyond.body), R"({"items":[],"pagination":{"hasNext":false}})");
 }
 
 TEST(audit, an_item_of_a_collection_that_came_too_late_was_begun_and_aborted) {

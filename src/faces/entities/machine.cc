@@ -171,7 +171,7 @@ Result<Machine::Step> Machine::begin_due(const Item& item) {
   const Transition* t = p_.flow ? p_.flow->find(p_.entity.state, item.transition) : nullptr;
   if (!t || !t->schedule) return skip();
   TRY(Due due, parse_timer_id(timer));
-  if (due.expires && turn_.now() > due.expires + kTimerGrace) {
+  if (due.expires && turn_.now() - kTimerGrace > due.expires) {
     record(EventKind::schedule_expire, fmt::format("scheduled transition \"{}\" was due at {} and has expired", t->name, rfc3339(due.at)));
     return skip();
   }

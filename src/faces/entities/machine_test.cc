@@ -84,6 +84,18 @@ TEST(members, a_call_that_gets_no_answer_times_out_and_leaves_no_trace) {
   EXPECT_EQ(s.door.open_turns(), 0u);
 }
 
+TEST(members, a_call_may_wait_longer_than_clocks_count) {
+  Stage s;
+  s.model();
+  s.processors(processor("p", "SYNC", R"(,"responseTimeoutMs":9223372036854775807)"));
+  auto script = std::make_shared<Script>();
+  std::string member = s.join(script), id = s.create();
+  HeardPtr waiting = s.begin("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  std::this_thread::sleep_for(milliseconds(50));  // one that is over at once would be by now
+  s.face->members().answered(member, script->request(0), Call::processor, {.data = R"({"n":3})"});
+  EXPECT_EQ(waiting->status, 200) << waiting->text;
+}
+
 TEST(members, retry_policies_try_three_times_under_one_request_id) {
   Stage s;
   s.model();

@@ -12,6 +12,8 @@ namespace pawl::entities {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{30'000};
+// No clock counts to the end of what a workflow may ask for.
+constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365 * 100);
 
 std::vector<std::string> split_tags(std::string_view tags) {
   std::vector<std::string> out;
@@ -196,7 +198,7 @@ void Members::place(Calls::iterator call, Out& out) {
   }
   p.member = id;
   member->requests.insert(call->first);
-  set_deadline(call, Clock::now() + (p.call.timeout_ms > 0 ? std::chrono::milliseconds(p.call.timeout_ms) : kTimeout));
+  set_deadline(call, Clock::now() + (p.call.timeout_ms > 0 ? std::min(std::chrono::milliseconds(p.call.timeout_ms), kLongest) : kTimeout));
   Outgoing event{kRequests[p.call.kind], p.call.payload, {}};
   bool service = p.call.roles.find("ROLE_M2M") != std::string::npos;
   event.attributes = {{"authtype", service ? "service_account" : "user"}, {"authid", p.call.user}, {"authclaims", p.call.roles}};

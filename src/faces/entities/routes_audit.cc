@@ -82,6 +82,7 @@ Result<Filter> filter_of(Http& http) {
   if (f.limit < 1) return bad_request(fmt::format("limit is {}; it must be from 1 to 1000", f.limit));
   if (f.cursor < 0) return bad_request(fmt::format("cursor is {}; use the nextCursor of the page before", f.cursor));
   f.limit = std::min<int64_t>(f.limit, 1000);
+  f.cursor = std::min(f.cursor, INT64_MAX - f.limit);
   return f;
 }
 

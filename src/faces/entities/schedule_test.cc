@@ -78,6 +78,26 @@ TEST(schedule_function, one_that_expires_before_it_is_due_is_not_armed) {
   EXPECT_EQ(s.door.verify(), "");
 }
 
+TEST(schedule_function, times_beyond_all_clocks_are_the_first_and_the_last) {
+  Timed s;
+  Heard made = s.create_with(answer(R"({"fireAt":-9223372036854,"expireAfterMs":-9223372036854})"));
+  ASSERT_EQ(made.status, 200) << made.text;
+  ASSERT_EQ(s.door.timers.size(), 1u);
+  EXPECT_EQ(s.door.timers[0].due, 0);
+  Stage plain;
+  plain.model();
+  plain.flow(R"({"A":{"transitions":[{"name":"late","next":"B","schedule":{"delayMs":9223372036854775807,"timeoutMs":9223372036854775807}}]},"B":{}})");
+  std::string id = plain.create();
+  ASSERT_EQ(plain.door.timers.size(), 1u);
+  EXPECT_EQ(plain.door.timers[0].due, INT64_MAX);
+  EXPECT_EQ(parse_timer_id(plain.door.timers[0].id)->expires, INT64_MAX);
+  Input due;
+  due.verb = "timer";
+  due.settles = plain.door.timers[0].id;
+  plain.door.submit(std::move(due), [](Result<Answer> a) { EXPECT_TRUE(a); });
+  EXPECT_EQ(plain.state(id), "B");
+}
+
 TEST(schedule_function, what_is_no_schedule_refuses_the_write) {
   const std::string bad[] = {answer(R"({"fireAt":1})", "Number"), answer("null"), answer("{}"), answer(R"({"fireAt":1,"fireAfterMs":1})"), answer(R"({"fireAt":1,"expireAt":2,"expireAfterMs":2})"),
                              answer(R"({"fireAt":"soon"})"), answer(R"({"fireAt":1.5})"), answer(R"({"fireAt":1,"other":2})"), answer(R"({"fireAfterMs":9223372036854775807})")};

@@ -19,6 +19,7 @@ std::unexpected<Error> no_schedule(const std::string& transition, std::string_vi
 
 // Milliseconds since 1970 that a Time can hold: up to the year 2262.
 constexpr int64_t kLastMs = INT64_MAX / kMillisecond;
+Time after(Time t, int64_t ms) { return add(t, {.nanos = std::min(ms, kLastMs) * kMillisecond}); }
 
 Result<std::optional<int64_t>> milliseconds(const json::Value& from, std::string_view name, const std::string& transition) {
   const json::Value* v = from.find(name);
@@ -29,8 +30,8 @@ Result<std::optional<int64_t>> milliseconds(const json::Value& from, std::string
 }
 
 Timing timing_of(const Transition& t, Time now) {
-  Timing out{t.name, now + t.schedule->delay_ms * kMillisecond};
-  if (t.schedule->timeout_ms >= 0) out.expires = out.at + t.schedule->timeout_ms * kMillisecond;
+  Timing out{t.name, after(now, t.schedule->delay_ms)};
+  if (t.schedule->timeout_ms >= 0) out.expires = after(out.at, t.schedule->timeout_ms);
   return out;
 }
 
@@ -55,7 +56,7 @@ Result<Timing> read_timing(const std::string& transition, std::string_view answe
   if (fire_ms > kLastMs || expire_ms > kLastMs) return no_schedule(transition, "the time is too far away");
   // Before 1970 is as good as then: it is due at once.
   Timing out{transition, std::max<int64_t>(fire_ms, 0) * kMillisecond};
-  if (expire_at || expire_after) out.expires = std::max<int64_t>(expire_ms * kMillisecond, 1);
+  if (expire_at || expire_after) out.expires = std::max<int64_t>(std::max<int64_t>(expire_ms, 0) * kMillisecond, 1);
   return out;
 }
 

@@ -120,6 +120,33 @@ TEST_F(Peer, reads_records_as_cbor) {
   EXPECT_EQ(*cbor::decode(entry->find("payload")->bytes()), stage.records("w").at(2));
 }
 
+TEST_F(Peer, a_page_of_large_records_ends_early_and_says_where_to_go_on) {
+  make();
+  const std::string large = R"({"schema":"t/Do@1","value_json":{"id":"a","word":")" + std::string(100 * 1024, 'x') + "\"}}";
+  for (int i = 0; i < 12; ++i) post("/v1/worlds/w/events", large, 202);
+  auto first = get("/v1/worlds/w/journal?from=2&limit=1000&kinds=domain_event");
+  EXPECT_EQ(first.find("entries")->array().size(), 11u);
+  const auto next = first.find("next_from")->as_int64();
+  ASSERT_TRUE(next && *next < *first.find("head")->as_int64());
+  auto rest = get("/v1/worlds/w/journal?limit=1000&kinds=domain_event&from=" + std::to_string(*next));
+  EXPECT_EQ(rest.find("entries")->array().size(), 1u);
+  const std::string root(first.find("entries")->array()[0].find("record")->string_or("event_hash"));
+  for (const std::string& by : {"event_hash=" + wire::percent_encode(root), "workflow=t%2Fmain%401&key_b64=" + wire::percent_encode(base64(key_of("a")))}) {
+    auto trace = get("/v1/worlds/w/trace?window_limit=10000&" + by);
+    ASSERT_TRUE(trace.find("journal_window")) << by;
+    const json::Array& shown = trace.find("journal_window")->find("entries")->array();
+    // What follows from an event begins with it; a cell's timeline ends with the newest record.
+    const auto begins = *shown.front().find("seq")->as_int64(), at = *first.find("entries")->array()[0].find("seq")->as_int64();
+    if (by.starts_with("workflow")) {
+      EXPECT_GT(begins, at);
+      EXPECT_EQ(*shown.back().find("seq")->as_int64(), *first.find("head")->as_int64() - 1);
+    } else {
+      EXPECT_EQ(begins, at);
+      EXPECT_EQ(shown.size(), 11u);
+    }
+  }
+}
+
 TEST_F(Peer, settles_an_intent_by_lists_of_numbers) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}, {"t/charge@1", cbor::encode(cbor::Map{{"amount", 8}}), {}, {}}}));

@@ -63,6 +63,8 @@ Result<StreamFrame> frame_of(const cbor::Value& record);
 
 // As the wire shows it: bytes are lists of numbers; what is CBOR in them stands beside, as NAME_json.
 json::Value record_json(uint64_t seq, BytesView payload);
+// An answer that shows records ends behind so many bytes of them, however many it was asked for: shown, each byte takes forty.
+inline constexpr size_t kShownBytes = 1024 * 1024;
 std::string_view record_kind(const cbor::Value& record);
 
 }  // namespace pawl::worlds

@@ -44,15 +44,16 @@ Result<Service::Records> Service::records_from(const Asked& asked) const {
   out.gap = asked.from && *asked.from < out.retained_from;
   out.next = out.from = std::max(asked.from.value_or(out.head), out.retained_from);
   uint64_t looked = 0;
+  size_t bytes = 0;
   auto wanted = [&](BytesView payload) {
     if (asked.kinds.empty()) return true;
     auto record = cbor::decode(payload);
     return record && std::find(asked.kinds.begin(), asked.kinds.end(), record_kind(*record)) != asked.kinds.end();
   };
   TRY_OK(scan_records(s.look, s.place, out.from, [&](uint64_t seq, BytesView payload) {
-    if (wanted(payload)) out.entries.emplace_back(seq, payload);
+    if (wanted(payload)) out.entries.emplace_back(seq, payload), bytes += payload.size();
     out.next = seq + 1;
-    return out.entries.size() < asked.limit && ++looked < kLooked;
+    return out.entries.size() < asked.limit && bytes < kShownBytes && ++looked < kLooked;
   }));
   return out;
 }

@@ -18,6 +18,13 @@ struct Window {
   std::optional<Key> cell{};  // the one whose timeline it is
   std::optional<uint64_t> root;
   std::vector<std::pair<uint64_t, Bytes>> entries;
+  size_t bytes = 0;
+  // False when it is full.
+  bool add(uint64_t seq, BytesView payload, uint64_t limit) {
+    entries.emplace_back(seq, payload);
+    bytes += payload.size();
+    return entries.size() < limit && bytes < kShownBytes;
+  }
 };
 
 // "a.b" in a JSON value, as text or number.
@@ -69,10 +76,7 @@ Result<std::optional<uint64_t>> correlated(const Look& look, const Place& place,
 }
 
 Result<void> fill_from_root(const Look& look, const Place& place, Window& window, uint64_t limit) {
-  return scan_records(look, place, *window.root, [&](uint64_t seq, BytesView payload) {
-    window.entries.emplace_back(seq, payload);
-    return window.entries.size() < limit;
-  });
+  return scan_records(look, place, *window.root, [&](uint64_t seq, BytesView payload) { return window.add(seq, payload, limit); });
 }
 
 // A cell's own timeline: the newest of it. Pointers outlive the records that are compacted away.
@@ -82,12 +86,12 @@ Result<void> fill_from_cell(const Look& look, const Place& place, const Bytes& c
     if (seq >= retained) seqs.push_back(seq);
     return seq >= retained && seqs.size() < limit;
   }));
-  std::reverse(seqs.begin(), seqs.end());
   for (uint64_t seq : seqs) {
     TRY(std::optional<Bytes> payload, record_at(look, place, seq));
-    if (payload) window.entries.emplace_back(seq, std::move(*payload));
+    if (payload && !window.add(seq, *payload, limit)) break;
   }
-  if (!seqs.empty()) window.root = seqs.front();
+  std::reverse(window.entries.begin(), window.entries.end());
+  if (!window.entries.empty()) window.root = window.entries.front().first;
   return {};
 }
 

@@ -57,6 +57,7 @@ Stage::Stage(wasm::Runner* runner, bool scripts) : modules(runner) {
 }
 
 void Stage::submit(Input input, Reply reply) {
+  std::lock_guard lock(mutex_);
   input.stamp.dice = {dice++, 7};
   kernel->tick(clock += kMillisecond);
   kernel->run(std::move(input), std::move(reply));
@@ -91,15 +92,19 @@ void Stage::run_held() {
 }
 
 void Stage::deliver_next() {
+  std::lock_guard lock(mutex_);
   run_held();
   flush();
 }
 
 uint64_t Stage::poll(Poll poll, Polled done) {
   std::vector<Leased> out;
-  for (const auto& [id, effect] : open)
-    if (effect->to == To::worker && std::find(poll.queues.begin(), poll.queues.end(), effect->queue) != poll.queues.end() && out.size() < poll.limit && leases[id] <= clock)
-      out.push_back({effect, leases[id] = clock + poll.lease});
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, effect] : open)
+      if (effect->to == To::worker && std::find(poll.queues.begin(), poll.queues.end(), effect->queue) != poll.queues.end() && out.size() < poll.limit && leases[id] <= clock)
+        out.push_back({effect, leases[id] = clock + poll.lease});
+  }
   done(std::move(out));
   return 0;
 }

@@ -110,6 +110,7 @@ struct Stage final : Door, Work {
  private:
   void flush();
   void run_held();
+  std::recursive_mutex mutex_;  // gRPC's threads come in as well; what a turn answers may submit the next
 };
 
 json::Value vector_file(const std::string& name);
