@@ -213,6 +213,7 @@ class Engine {
   Result<Bytes> snapshot_blob();
   Result<void> list_cells(cbor::Map& blob, std::string_view name, const Key& prefix);
   Result<void> record_snapshot();
+  cbor::Value recorded_here() const;  // what a replay follows at this height; null when there is nothing
   Result<void> replay_one(const cbor::Value& rec);
   Result<void> replay_governance(const cbor::Value& rec);
 

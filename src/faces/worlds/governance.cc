@@ -81,9 +81,8 @@ Result<Patch> Engine::stored_patch(const Proposal& p) const {
 
 // What a replay finds in place of a shadow run: it is not made again, because it saw seeds and a clock of its own.
 std::optional<Bytes> Engine::recorded_report(uint64_t id) const {
-  const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr;
-  auto rec = payload ? cbor::decode(*payload) : Result<Value>(Value());
-  const Value* report = rec ? rec->find("ShadowReport") : nullptr;
+  const Value rec = recorded_here();
+  const Value* report = rec.find("ShadowReport");
   const Value* of = report ? report->find("proposal_id") : nullptr;
   if (!of || of->as_uint64() != id) return {};
   return cbor::canonical(*report);

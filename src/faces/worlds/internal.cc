@@ -184,9 +184,7 @@ const Engine::Internal* Engine::internal(std::string_view effect) {
 
 // The words of a refusal may name the world, and a fork has another name: a replay says what was said then.
 std::optional<Bytes> Engine::recorded_refusal(BytesView intent) const {
-  const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr;
-  auto rec = payload ? cbor::decode(*payload) : Result<Value>(Value());
-  auto receipt = rec ? receipt_of(*rec) : Result<Receipt>(fail(rec.error()));
+  auto receipt = receipt_of(recorded_here());
   if (!receipt || receipt->intent != intent || receipt->status != "error") return {};
   return std::move(receipt->payload);
 }

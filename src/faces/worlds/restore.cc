@@ -83,6 +83,12 @@ Result<void> Engine::restore(std::string_view ref) {
   return record_snapshot();
 }
 
+Value Engine::recorded_here() const {
+  const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr;
+  auto rec = payload ? cbor::decode(*payload) : Result<Value>(Value());
+  return rec ? std::move(*rec) : Value();
+}
+
 Result<void> Engine::replay(uint64_t until) {
   while (head_.height < until) {
     const Bytes* payload = recorded_ ? recorded_->at(head_.height) : nullptr;
