@@ -1,18 +1,19 @@
-// The entities face: create with two automated transitions, manual transitions, gets, searches, calls
-// to a compute member, and what a transition costs when there is much of everything.
+// The entities face: create with two automated transitions, manual transitions, gets, searches,
+// calls to a compute member, and what a transition costs when there is much of everything.
 
 #include <fmt/format.h>
 
 #include "bench/site.h"
 #include "bench/stream.h"
 #include "faces/entities/grpc/service.h"
-#include "server/grpc.h"
+#include "server/grpc/server.h"
 
 namespace pawl::bench {
 
 namespace {
 
-constexpr std::string_view kWorkflow = R"({"workflows":[{"version":"1","name":"w","initialState":"new","states":{
+constexpr std::string_view kWorkflow =
+    R"({"workflows":[{"version":"1","name":"w","initialState":"new","states":{
   "new":{"transitions":[{"name":"check","next":"checked","manual":false,"disabled":false}]},
   "checked":{"transitions":[{"name":"open","next":"open","manual":false,"disabled":false}]},
   "open":{"transitions":[{"name":"toggle","next":"shut","manual":true,"disabled":false},
@@ -20,7 +21,9 @@ constexpr std::string_view kWorkflow = R"({"workflows":[{"version":"1","name":"w
   "shut":{"transitions":[{"name":"toggle","next":"open","manual":true,"disabled":false}]}}}],"importMode":"REPLACE"})";
 
 std::string sample(uint64_t i) {
-  return fmt::format(R"({{"name":"customer {}","group":{},"amount":{}.5,"active":true,"address":{{"city":"Utrecht","zip":"{:05}"}}}})", i, i / 10, i % 1000, i % 100000);
+  return fmt::format(
+      R"({{"name":"customer {}","group":{},"amount":{}.5,"active":true,"address":{{"city":"Utrecht","zip":"{:05}"}}}})",
+      i, i / 10, i % 1000, i % 100000);
 }
 
 std::string first_id(std::string_view body) {
@@ -41,36 +44,52 @@ struct Customers {
     site.call("PUT", "/api/model/bench/1/lock");
   }
   double create(double for_seconds) {
-    return run({site.address(), 64, for_seconds, [&](size_t) { return request("POST", "/api/entity/JSON/bench/1", sample(made++)); },
+    return run({site.address(), 64, for_seconds,
+                [&](size_t) { return request("POST", "/api/entity/JSON/bench/1", sample(made++)); },
                 [&](size_t connection, int status, std::string_view body) {
                   must_be_good(connection, status, body);
                   ids.push_back(first_id(body));
-                }}).rps;
+                }})
+        .rps;
   }
   // In large pieces, not measured.
   void grow_to(size_t count) {
     while (ids.size() < count) {
       std::string all = "[";
       size_t piece = std::min<size_t>(1000, count - ids.size());
-      for (size_t i = 0; i < piece; ++i) all += (i ? "," : "") + sample(made++);
+      for (size_t i = 0; i < piece; ++i)
+        all += (i ? "," : "") + sample(made++);
       auto answer = site.call("POST", "/api/entity/JSON/bench/1?transactionWindow=500", all + "]");
       for (const auto& chunk : answer.array())
-        for (const auto& id : chunk.find("entityIds")->array()) ids.push_back(id.string());
+        for (const auto& id : chunk.find("entityIds")->array())
+          ids.push_back(id.string());
     }
   }
   std::string transition(size_t which, std::string_view name) {
-    return request("PUT", fmt::format("/api/entity/JSON/{}/{}", ids[which % ids.size()], name), sample(made));
+    return request("PUT", fmt::format("/api/entity/JSON/{}/{}", ids[which % ids.size()], name),
+                   sample(made));
   }
   Loaded toggle_any(double for_seconds, size_t connections = 64) {
-    return run({site.address(), connections, for_seconds, [&](size_t) { return transition(++next * 7919, "toggle"); }, must_be_good});
+    return run({site.address(), connections, for_seconds,
+                [&](size_t) { return transition(++next * 7919, "toggle"); }, must_be_good});
   }
   double get_any(double for_seconds) {
-    return run({site.address(), 64, for_seconds, [&](size_t) { return request("GET", "/api/entity/" + ids[next++ * 7919 % ids.size()]); }, must_be_good}).rps;
+    return run({site.address(), 64, for_seconds,
+                [&](size_t) {
+                  return request("GET", "/api/entity/" + ids[next++ * 7919 % ids.size()]);
+                },
+                must_be_good})
+        .rps;
   }
   Loaded search(std::string_view path, std::string_view value, int times) {
-    std::string condition = fmt::format(R"({{"type":"simple","jsonPath":"{}","operatorType":"EQUALS","value":{}}})", path, value);
+    std::string condition = fmt::format(
+        R"({{"type":"simple","jsonPath":"{}","operatorType":"EQUALS","value":{}}})", path, value);
     int left = times;
-    Load load{site.address(), 1, 30, [&](size_t) { return left-- > 0 ? request("POST", "/api/search/direct/bench/1?limit=20", condition) : std::string(); }};
+    Load load{site.address(), 1, 30, [&](size_t) {
+                return left-- > 0
+                           ? request("POST", "/api/search/direct/bench/1?limit=20", condition)
+                           : std::string();
+              }};
     load.until = [&] { return left < 0; };
     return run(load);
   }
@@ -118,7 +137,8 @@ void bench_requests(Report& report, Facts&) {
   report.bar({"indexed equality returning 10, p50", indexed.p50_us / 1000, 1, false, "ms"});
   customers.search("$.name", "\"nobody\"", 5);
   Loaded scan = customers.search("$.name", "\"nobody\"", 10);
-  report.bar({"unindexed scan", static_cast<double>(customers.ids.size()) / (scan.p50_us / 1e6), 1'000'000, true, "entities/s"});
+  report.bar({"unindexed scan", static_cast<double>(customers.ids.size()) / (scan.p50_us / 1e6),
+              1'000'000, true, "entities/s"});
 }
 
 static std::unique_ptr<server::GrpcServer> serve(grpc::Service* service) {
@@ -128,13 +148,19 @@ static std::unique_ptr<server::GrpcServer> serve(grpc::Service* service) {
   return *server::GrpcServer::start(options);
 }
 
-// A bare stream with as many requests under way as there are connections, then the same member on the face's.
+// A bare stream with as many requests under way as there are connections, then the same member on
+// the face's.
 void bench_member(Report& report, Facts&) {
   constexpr size_t kWindow = 64;
   Customers customers("entities-member");
   customers.grow_to(1000);
-  BareStream bare(kWindow, R"({"requestId":"00000000-0000-1000-8000-000000000000","entityId":"00000000-0000-1000-8000-000000000000","payload":)" + std::string(600, ' ') + "{}}");
-  auto nobody = [](const std::string&) -> Result<Caller> { return Caller{"mock-tenant", "mock-user-001", "ROLE_ADMIN,ROLE_M2M"}; };
+  BareStream bare(
+      kWindow,
+      R"({"requestId":"00000000-0000-1000-8000-000000000000","entityId":"00000000-0000-1000-8000-000000000000","payload":)" +
+          std::string(600, ' ') + "{}}");
+  auto nobody = [](const std::string&) -> Result<Caller> {
+    return Caller{"mock-tenant", "mock-user-001", "ROLE_ADMIN,ROLE_M2M"};
+  };
   auto face = entities::make_grpc_service(customers.site.entities(), nobody);
   auto bare_server = serve(bare.service()), face_server = serve(face->service());
   double alone = 0, called = 0;
@@ -149,7 +175,10 @@ void bench_member(Report& report, Facts&) {
     }
     EchoMember member(face_server->address().text(), "bench");
     size_t next = 0;
-    called += run({customers.site.address(), kWindow, 1.5, [&](size_t) { return customers.transition(next++, "call"); }, must_be_good}).rps / 3;
+    called += run({customers.site.address(), kWindow, 1.5,
+                   [&](size_t) { return customers.transition(next++, "call"); }, must_be_good})
+                  .rps /
+              3;
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the calls that are still out
   }
   report.line("bare gRPC stream, window 64, round trips", alone, "/s");
@@ -167,11 +196,16 @@ void bench_growth(Report& report, Facts&) {
   // One entity after ten revisions, many times over; then one after ten thousand.
   double young = cost_us([&] {
     size_t at = 0;
-    return run({customers.site.address(), 1, 1.5, [&](size_t) { return customers.transition(at++ / 10, "toggle"); }, must_be_good});
+    return run({customers.site.address(), 1, 1.5,
+                [&](size_t) { return customers.transition(at++ / 10, "toggle"); }, must_be_good});
   });
   auto same = [&](double for_seconds, uint64_t until) {
     uint64_t done = 0;
-    Load load{customers.site.address(), 1, for_seconds, [&](size_t) { return customers.transition(0, "toggle"); }, [&](size_t c, int status, std::string_view body) { must_be_good(c, status, body), ++done; }};
+    Load load{customers.site.address(), 1, for_seconds,
+              [&](size_t) { return customers.transition(0, "toggle"); },
+              [&](size_t c, int status, std::string_view body) {
+                must_be_good(c, status, body), ++done;
+              }};
     load.until = [&] { return done >= until; };
     return run(load);
   };
@@ -184,7 +218,8 @@ void bench_growth(Report& report, Facts&) {
   report.line("a transition among 1,000 entities", few, "us of processor time");
   report.line("a transition among 1,000,000 entities", many, "us of processor time");
   report.bar({"cost at 1,000,000 / at 1,000", many / few, 1.2, false, ""});
-  report.line("a transition of an entity after 10 revisions, 1 connection", young, "us of processor time");
+  report.line("a transition of an entity after 10 revisions, 1 connection", young,
+              "us of processor time");
   report.line("the same after 10,000 revisions", old, "us of processor time");
   report.bar({"cost after 10,000 revisions / after 10", old / young, 1.2, false, ""});
 }

@@ -4,7 +4,7 @@
 
 #include "bench/load.h"
 #include "bench/scenario.h"
-#include "server/http_front.h"
+#include "server/http/front.h"
 
 namespace pawl::bench {
 
@@ -24,7 +24,9 @@ class Put final : public Program {
 std::unique_ptr<server::HttpServer> bare_server() {
   server::HttpOptions options;
   options.address = *server::parse_address("127.0.0.1:0");
-  auto started = server::HttpServer::start(options, [](wire::Request, wire::Respond respond) { respond(wire::json_response(200, "{\"ok\":true}")); });
+  auto started = server::HttpServer::start(options, [](wire::Request, wire::Respond respond) {
+    respond(wire::json_response(200, "{\"ok\":true}"));
+  });
   CHECK(started);
   return std::move(*started);
 }
@@ -32,7 +34,8 @@ std::unique_ptr<server::HttpServer> bare_server() {
 Loaded bare_load(size_t connections, double for_seconds, double pause_seconds) {
   auto bare = bare_server();
   std::string text = request("POST", "/put/1", std::string(300, 'x'));
-  Loaded out = run({bare->address().text(), connections, for_seconds, [&](size_t) { return pause(pause_seconds), text; }});
+  Loaded out = run({bare->address().text(), connections, for_seconds,
+                    [&](size_t) { return pause(pause_seconds), text; }});
   bare->stop(100);
   return out;
 }
@@ -46,13 +49,22 @@ void bench_http(Report& report, Facts& facts) {
   wire::Router router;
   router.add({{"POST", "/put/{name}",
                [&](wire::Request request, wire::Respond respond) {
-                 Input input{.program = "put", .verb = request.params[0], .body = std::move(request.body), .caller = std::move(request.caller)};
-                 shard->submit(std::move(input), [respond = std::move(respond)](Result<Answer> answer) mutable {
-                   respond(answer ? wire::json_response(200, std::move(answer->body)) : wire::json_response(503, "{}"));
-                 });
+                 Input input{.program = "put",
+                             .verb = request.params[0],
+                             .body = std::move(request.body),
+                             .caller = std::move(request.caller)};
+                 shard->submit(std::move(input),
+                               [respond = std::move(respond)](Result<Answer> answer) mutable {
+                                 respond(answer ? wire::json_response(200, std::move(answer->body))
+                                                : wire::json_response(503, "{}"));
+                               });
                },
                "", false}},
-             wire::Dialect{"/", [](const wire::Request&, const Error&, std::string_view) { return wire::text_response(404, ""); }, {}});
+             wire::Dialect{"/",
+                           [](const wire::Request&, const Error&, std::string_view) {
+                             return wire::text_response(404, "");
+                           },
+                           {}});
   auto nobody = *server::Authenticator::make({}, system_now);
   server::Metrics metrics;
   server::HttpFront front(router, *nobody, metrics);
@@ -62,17 +74,24 @@ void bench_http(Report& report, Facts& facts) {
   std::string text = request("POST", "/put/1", std::string(300, 'x'));
   for (size_t connections : {1, 16, 64, 256}) {
     Loaded bare = bare_load(connections, 1.5, 0);
-    Loaded durable = run({http->address().text(), connections, 2, [&](size_t c) { return request("POST", fmt::format("/put/c{}", c), std::string(300, 'x')); }});
+    Loaded durable =
+        run({http->address().text(), connections, 2, [&](size_t c) {
+               return request("POST", fmt::format("/put/c{}", c), std::string(300, 'x'));
+             }});
     CHECK(durable.failures == 0);
-    report.line(fmt::format("bare HTTP, {} connections", connections), bare.rps, fmt::format("/s  p50 {:.0f} p99 {:.0f} us", bare.p50_us, bare.p99_us));
-    report.line(fmt::format("durable HTTP write, {} connections", connections), durable.rps, fmt::format("/s  p50 {:.0f} p99 {:.0f} us", durable.p50_us, durable.p99_us));
+    report.line(fmt::format("bare HTTP, {} connections", connections), bare.rps,
+                fmt::format("/s  p50 {:.0f} p99 {:.0f} us", bare.p50_us, bare.p99_us));
+    report.line(fmt::format("durable HTTP write, {} connections", connections), durable.rps,
+                fmt::format("/s  p50 {:.0f} p99 {:.0f} us", durable.p50_us, durable.p99_us));
     if (connections == 1) {
       facts.bare_us = bare.p50_us;
-      report.bar({"durable p50 at 1 connection / (raw append + bare round trip)", durable.p50_us / (facts.append_us + bare.p50_us), 2.5, false, ""});
+      report.bar({"durable p50 at 1 connection / (raw append + bare round trip)",
+                  durable.p50_us / (facts.append_us + bare.p50_us), 2.5, false, ""});
     }
     if (connections == 64) {
       facts.bare_rps = bare.rps;
-      report.bar({"durable / bare requests a second, 64 connections", durable.rps / bare.rps, 0.40, true, ""});
+      report.bar({"durable / bare requests a second, 64 connections", durable.rps / bare.rps, 0.40,
+                  true, ""});
     }
   }
   http->stop(100);

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "bench/scenario.h"
-#include "server/shard.h"
+#include "runtime/shard.h"
 #include "storage/open.h"
 
 namespace pawl::bench {
@@ -53,7 +53,8 @@ double raw_append_us(double pause_seconds) {
   return l.p(50);
 }
 
-std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs, size_t cache_bytes, size_t family_cells) {
+std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs,
+                                  size_t cache_bytes, size_t family_cells) {
   auto journal = *open_journal({.backend = "file", .folder = path + "/journal"});
   auto rows = *open_rows({.backend = "rocksdb", .folder = path + "/rows"});
   ShardOptions options;
@@ -64,29 +65,35 @@ std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Pro
   return std::move(*shard);
 }
 
-double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters, double for_seconds) {
+double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters,
+                        double for_seconds) {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> next{0}, done{0};
   std::atomic<size_t> running{submitters};
   // A submitter is a chain: the next input goes when the answer has come.
   struct Chain {
-    static void go(Shard& shard, std::function<Input(uint64_t)>& make, std::atomic<bool>& stop, std::atomic<uint64_t>& next,
-                   std::atomic<uint64_t>& done, std::atomic<size_t>& running) {
+    static void go(Shard& shard, std::function<Input(uint64_t)>& make, std::atomic<bool>& stop,
+                   std::atomic<uint64_t>& next, std::atomic<uint64_t>& done,
+                   std::atomic<size_t>& running) {
       shard.submit(make(next++), [&](Result<Answer> a) {
         CHECK(a);
         ++done;
-        if (stop) --running;
-        else go(shard, make, stop, next, done, running);
+        if (stop)
+          --running;
+        else
+          go(shard, make, stop, next, done, running);
       });
     }
   };
   double begin = seconds();
-  for (size_t i = 0; i < submitters; ++i) Chain::go(shard, make, stop, next, done, running);
+  for (size_t i = 0; i < submitters; ++i)
+    Chain::go(shard, make, stop, next, done, running);
   std::this_thread::sleep_for(std::chrono::duration<double>(for_seconds));
   uint64_t count = done;
   double took = seconds() - begin;
   stop = true;
-  while (running) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (running)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return static_cast<double>(count) / took;
 }
 
@@ -100,17 +107,22 @@ void bench_recovery(Report& report, Facts&) {
     auto shard = open_shard(folder.path(), {&put}, 128u << 20);
     CHECK(shard->start());
     auto make = [](uint64_t i) {
-      return Input{.program = "put", .verb = "put", .body = std::string(100, 'v'), .caller = {"t", "cell" + std::to_string(i), ""}};
+      return Input{.program = "put",
+                   .verb = "put",
+                   .body = std::string(100, 'v'),
+                   .caller = {"t", "cell" + std::to_string(i), ""}};
     };
     // A fixed start: caches and memtables full.
     std::atomic<uint64_t> left{0};
     auto fill = [&](uint64_t from, uint64_t to) {
       for (uint64_t i = from; i < to; ++i) {
-        while (left > 20000) std::this_thread::yield();
+        while (left > 20000)
+          std::this_thread::yield();
         ++left;
         shard->submit(make(i), [&](Result<Answer>) { --left; });
       }
-      while (left) std::this_thread::yield();
+      while (left)
+        std::this_thread::yield();
     };
     fill(0, kCells / 2);
     before = resident_bytes();
@@ -131,8 +143,10 @@ void bench_recovery(Report& report, Facts&) {
   double begin = seconds(), cpu = cpu_seconds();
   auto shard = open_shard(folder.path(), {&put});
   double took = seconds() - begin;
-  report.line("CPU of the replay a frame", (cpu_seconds() - cpu) * 1e6 / static_cast<double>(shard->replayed().frames), "us");
-  report.bar({"replay without any rows", static_cast<double>(shard->replayed().frames) / took, 500'000, true, "frames/s"});
+  report.line("CPU of the replay a frame",
+              (cpu_seconds() - cpu) * 1e6 / static_cast<double>(shard->replayed().frames), "us");
+  report.bar({"replay without any rows", static_cast<double>(shard->replayed().frames) / took,
+              500'000, true, "frames/s"});
 }
 
 void bench_kernel(Report& report, Facts& facts) {
@@ -140,7 +154,10 @@ void bench_kernel(Report& report, Facts& facts) {
   facts.append_us = raw_append_us();
   report.line("one raw synchronous append, p50", facts.append_us, "us");
   auto make = [](uint64_t i) {
-    return Input{.program = "put", .verb = "put", .body = std::string(kRecord, 'v'), .caller = {"t", "c" + std::to_string(i % 64), ""}};
+    return Input{.program = "put",
+                 .verb = "put",
+                 .body = std::string(kRecord, 'v'),
+                 .caller = {"t", "c" + std::to_string(i % 64), ""}};
   };
   // Alternating, because the disk's speed moves from minute to minute.
   double raw = 0, turns = 0;
@@ -152,7 +169,8 @@ void bench_kernel(Report& report, Facts& facts) {
     double cpu = cpu_seconds();
     double rate = turns_per_second(*shard, make, 64, 1.5);
     turns += rate / 3;
-    if (round == 2) report.line("CPU of a turn, all threads", (cpu_seconds() - cpu) * 1e6 / (rate * 1.5), "us");
+    if (round == 2)
+      report.line("CPU of a turn, all threads", (cpu_seconds() - cpu) * 1e6 / (rate * 1.5), "us");
     shard->stop();
   }
   facts.kernel_turns = turns;

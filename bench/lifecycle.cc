@@ -17,8 +17,10 @@ struct Unit {
   std::string id{}, phase = "idle", owner{}, slot{};
   std::int64_t count = 0;
   static constexpr std::string_view workflow = "bench-unit", bucket = "BENCH";
-  static constexpr auto fields = lc::fields(lc::field<&Unit::id>("id", lc::id), lc::field<&Unit::phase>("phase", lc::phase), lc::field<&Unit::owner>("owner"),
-                                            lc::field<&Unit::slot>("slot", lc::indexable), lc::field<&Unit::count>("count"));
+  static constexpr auto fields =
+      lc::fields(lc::field<&Unit::id>("id", lc::id), lc::field<&Unit::phase>("phase", lc::phase),
+                 lc::field<&Unit::owner>("owner"), lc::field<&Unit::slot>("slot", lc::indexable),
+                 lc::field<&Unit::count>("count"));
   static constexpr auto transitions = lc::table(lc::from("idle", "busy"), lc::from("busy", "idle"));
 };
 
@@ -32,7 +34,8 @@ class Small final : public Program {
 };
 
 // Threads that each call `step` until the time is over: calls a second.
-static double calls_per_second(size_t threads, double for_seconds, const std::function<void(size_t)>& step) {
+static double calls_per_second(size_t threads, double for_seconds,
+                               const std::function<void(size_t)>& step) {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> done{0};
   std::vector<std::thread> all;
@@ -41,18 +44,23 @@ static double calls_per_second(size_t threads, double for_seconds, const std::fu
     all.emplace_back([&, t] {
       uint64_t n = 0;
       // Once at least: a step may be all there is to do.
-      do step(t), ++n;
+      do
+        step(t), ++n;
       while (!stop);
       done += n;
     });
   std::this_thread::sleep_for(std::chrono::duration<double>(for_seconds));
   stop = true;
-  for (auto& t : all) t.join();
+  for (auto& t : all)
+    t.join();
   return static_cast<double>(done) / (seconds() - begin);
 }
 
 static Input small_input(uint64_t i) {
-  return {.program = "put", .verb = "put", .body = std::string(150, 'v'), .caller = {"t", "c" + std::to_string(i % 16), ""}};
+  return {.program = "put",
+          .verb = "put",
+          .body = std::string(150, 'v'),
+          .caller = {"t", "c" + std::to_string(i % 16), ""}};
 }
 
 static void bench_writes(Report& report, lc::manager& m) {
@@ -64,7 +72,8 @@ static void bench_writes(Report& report, lc::manager& m) {
     return rate / 3;
   };
   std::array<bool, 16> busy{};
-  for (int t = 0; t < 16; ++t) CHECK(m.create(Unit{.id = "w" + std::to_string(t)}));
+  for (int t = 0; t < 16; ++t)
+    CHECK(m.create(Unit{.id = "w" + std::to_string(t)}));
   CHECK(m.create(Unit{.id = "one"}));
   std::atomic<uint64_t> refused{0};
   // Open as long as the engine is: a new journal is busy with its first segment.
@@ -78,12 +87,24 @@ static void bench_writes(Report& report, lc::manager& m) {
     double cpu = cpu_seconds();
     kernel += costed(kernel_us, turns_per_second(*shard, small_input, 16, 1), cpu);
     cpu = cpu_seconds();
-    moves += costed(moves_us, calls_per_second(16, 1, [&](size_t t) {
-      busy[t] = !busy[t];
-      refused += !m.transition<Unit>("w" + std::to_string(t), busy[t] ? "busy" : "idle").has_value();
-    }), cpu);
+    moves += costed(moves_us,
+                    calls_per_second(16, 1,
+                                     [&](size_t t) {
+                                       busy[t] = !busy[t];
+                                       refused += !m.transition<Unit>("w" + std::to_string(t),
+                                                                      busy[t] ? "busy" : "idle")
+                                                       .has_value();
+                                     }),
+                    cpu);
     cpu = cpu_seconds();
-    updates += costed(updates_us, calls_per_second(16, 1, [&](size_t) { refused += !m.update<Unit>("one", [](Unit& u) { ++u.count; }).has_value(); }), cpu);
+    updates += costed(updates_us,
+                      calls_per_second(16, 1,
+                                       [&](size_t) {
+                                         refused += !m.update<Unit>("one", [](Unit& u) {
+                                                        ++u.count;
+                                                      }).has_value();
+                                       }),
+                      cpu);
   }
   report.line("kernel turns, 16 submitters", kernel, "/s");
   report.line("transitions, 16 threads, 16 instances", moves, "/s");
@@ -100,7 +121,10 @@ static void bench_reads(Report& report, lc::manager& m) {
   static constexpr int kMany = 100'000;
   std::atomic<int> next{0};
   calls_per_second(16, 0, [&](size_t) {
-    for (int i; (i = next++) < kMany;) CHECK(m.create(Unit{.id = "u" + std::to_string(i), .owner = "o" + std::to_string(i), .slot = "s" + std::to_string(i)}));
+    for (int i; (i = next++) < kMany;)
+      CHECK(m.create(Unit{.id = "u" + std::to_string(i),
+                          .owner = "o" + std::to_string(i),
+                          .slot = "s" + std::to_string(i)}));
   });
   Latencies get, indexed;
   for (int i = 0; i < 50'000; ++i) {
@@ -116,9 +140,11 @@ static void bench_reads(Report& report, lc::manager& m) {
     indexed.us.push_back((seconds() - begin) * 1e6);
   }
   double begin = seconds(), cpu = cpu_seconds();
-  for (int i = 0; i < 5; ++i) CHECK(m.list(lc::query<Unit>().where<&Unit::owner>("o777"))->size() == 1);
+  for (int i = 0; i < 5; ++i)
+    CHECK(m.list(lc::query<Unit>().where<&Unit::owner>("o777"))->size() == 1);
   double scanned = 5.0 * kMany / (seconds() - begin);
-  report.line("CPU of an instance that is scanned", (cpu_seconds() - cpu) * 1e6 / (5.0 * kMany), "us");
+  report.line("CPU of an instance that is scanned", (cpu_seconds() - cpu) * 1e6 / (5.0 * kMany),
+              "us");
   report.bar({"get, p50", get.p(50), 2, false, "us"});
   report.bar({"list, one indexed match among 100,000, p50", indexed.p(50) / 1000, 1, false, "ms"});
   report.bar({"list, the same unindexed", scanned, 1'000'000, true, "instances/s"});
@@ -144,16 +170,19 @@ static void bench_watch(Report& report, lc::manager& m) {
         ++seen;
       }
     });
-  while (ready < kWatchers) std::this_thread::yield();
+  while (ready < kWatchers)
+    std::this_thread::yield();
   for (int i = 1; i <= kWrites; ++i) {
     double begin = seconds();
     durable = begin;
     CHECK(m.update<Unit>("one", [](Unit& u) { ++u.count; }));
     double waited = seconds() + 1;
-    while (seen < i * kWatchers && seconds() < waited) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    while (seen < i * kWatchers && seconds() < waited)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   report.line("watch: from the call of update to 50 watchers, p99", late.p(99), "us");
-  report.bar({"watch: from the call of update to 50 watchers, p50", late.p(50) / 1000, 1, false, "ms"});
+  report.bar(
+      {"watch: from the call of update to 50 watchers, p50", late.p(50) / 1000, 1, false, "ms"});
 }
 
 void bench_lifecycle(Report& report, Facts&) {

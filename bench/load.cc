@@ -15,7 +15,10 @@ namespace pawl::bench {
 
 std::string request(std::string_view method, std::string_view path, std::string_view body) {
   if (body.empty()) return fmt::format("{} {} HTTP/1.1\r\nHost: bench\r\n\r\n", method, path);
-  return fmt::format("{} {} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method, path, body.size(), body);
+  return fmt::format(
+      "{} {} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: "
+      "{}\r\n\r\n{}",
+      method, path, body.size(), body);
 }
 
 namespace {
@@ -45,7 +48,8 @@ bool take(std::string& in, int& status, std::string& body) {
   if (head == std::string::npos) return false;
   status = std::atoi(in.c_str() + 9);
   size_t length = 0;
-  if (const char* at = strcasestr(in.c_str(), "content-length:"); at && at < in.c_str() + head) length = std::strtoul(at + 15, nullptr, 10);
+  if (const char* at = strcasestr(in.c_str(), "content-length:"); at && at < in.c_str() + head)
+    length = std::strtoul(at + 15, nullptr, 10);
   if (in.size() < head + 4 + length) return false;
   body.assign(in, head + 4, length);
   in.erase(0, head + 4 + length);
@@ -77,7 +81,8 @@ Loaded run(const Load& load) {
   Loaded out;
   Latencies latencies;
   double begin = bench::seconds(), end = begin + load.seconds, now = begin;
-  for (size_t i = 0; i < all.size(); ++i) send_next(i);
+  for (size_t i = 0; i < all.size(); ++i)
+    send_next(i);
   std::string body;
   while ((now = bench::seconds()) < end && !(load.until && load.until())) {
     for (size_t n = parked.size(); n-- > 0;) {
@@ -104,7 +109,8 @@ Loaded run(const Load& load) {
     }
   }
   double took = now - begin;
-  for (Connection& c : all) close(c.fd);
+  for (Connection& c : all)
+    close(c.fd);
   close(epoll);
   out.rps = static_cast<double>(out.answers) / took;
   out.p50_us = latencies.p(50);

@@ -1,5 +1,5 @@
-// bench [NAME...]: the scenarios, all or those named; `processes` is all of `processes.*`. Every bar is a
-// ratio within this run.
+// bench [NAME...]: the scenarios, all or those named; `processes` is all of `processes.*`. Every
+// bar is a ratio within this run.
 
 #include <fmt/format.h>
 
@@ -15,16 +15,28 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(Report&, Facts&);
   };
-  static constexpr Row rows[] = {{"kernel", bench_kernel}, {"recovery", bench_recovery}, {"http", bench_http},
-                                  {"processes.flow", bench_flow}, {"processes.stream", bench_stream}, {"processes.pickup", bench_pickup}, {"processes.timers", bench_timers}, {"processes.waiting", bench_waiting},
-                                  {"entities.requests", bench_requests}, {"entities.member", bench_member}, {"entities.growth", bench_growth},
-                                  {"lifecycle", bench_lifecycle}, {"worlds.events", bench_worlds}, {"worlds.cells", bench_world_cells}};
+  static constexpr Row rows[] = {{"kernel", bench_kernel},
+                                 {"recovery", bench_recovery},
+                                 {"http", bench_http},
+                                 {"processes.flow", bench_flow},
+                                 {"processes.stream", bench_stream},
+                                 {"processes.pickup", bench_pickup},
+                                 {"processes.timers", bench_timers},
+                                 {"processes.waiting", bench_waiting},
+                                 {"entities.requests", bench_requests},
+                                 {"entities.member", bench_member},
+                                 {"entities.growth", bench_growth},
+                                 {"lifecycle", bench_lifecycle},
+                                 {"worlds.events", bench_worlds},
+                                 {"worlds.cells", bench_world_cells}};
   Report report;
   Facts facts;
   fmt::print("disk sync before: {:.3f} ms\n", sync_ms("."));
   for (const Row& row : rows) {
     bool wanted = argc == 1;
-    for (int i = 1; i < argc; ++i) wanted = wanted || row.name == std::string_view(argv[i]) || std::string_view(row.name).starts_with(argv[i] + std::string("."));
+    for (int i = 1; i < argc; ++i)
+      wanted = wanted || row.name == std::string_view(argv[i]) ||
+               std::string_view(row.name).starts_with(argv[i] + std::string("."));
     if (!wanted) continue;
     fmt::print("\n{}\n", row.name);
     row.run(report, facts);

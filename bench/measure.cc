@@ -18,16 +18,21 @@ void pause(double for_seconds) {
   if (for_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(for_seconds));
 }
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double cpu_seconds() {
   rusage r{};
   getrusage(RUSAGE_SELF, &r);
-  auto of = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  auto of = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
   return of(r.ru_utime) + of(r.ru_stime);
 }
 
-// Processor time that threads waited for: on a busy machine little use of it does not mean little to do.
+// Processor time that threads waited for: on a busy machine little use of it does not mean little
+// to do.
 static double waited_seconds() {
   double ns = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -49,7 +54,8 @@ void let_settle() {
 double Latencies::p(double percent) {
   if (us.empty()) return 0;
   std::sort(us.begin(), us.end());
-  return us[std::min(us.size() - 1, static_cast<size_t>(static_cast<double>(us.size()) * percent / 100))];
+  return us[std::min(us.size() - 1,
+                     static_cast<size_t>(static_cast<double>(us.size()) * percent / 100))];
 }
 
 Folder::Folder(const std::string& name) : path_(fmt::format("bench-data-{}-{}", name, getpid())) {
@@ -69,7 +75,8 @@ void Report::line(const std::string& what, double value, const std::string& unit
 void Report::bar(Bar b) {
   bool met = b.at_least ? b.value >= b.bar : b.value <= b.bar;
   if (!met) ++missed_;
-  fmt::print("{} {:<64} {:>14.3f} {} (bar: at {} {})\n", met ? "+" : "-", b.what, b.value, b.unit, b.at_least ? "least" : "most", b.bar);
+  fmt::print("{} {:<64} {:>14.3f} {} (bar: at {} {})\n", met ? "+" : "-", b.what, b.value, b.unit,
+             b.at_least ? "least" : "most", b.bar);
   fflush(stdout);
 }
 

@@ -32,7 +32,7 @@ class Folder {
 // A line of the report: what was measured, against what, and the bar it must reach.
 struct Bar {
   std::string what;
-  double value;   // ratio or amount
+  double value;  // ratio or amount
   double bar;
   bool at_least;  // else: at most
   std::string unit;

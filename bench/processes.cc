@@ -1,4 +1,5 @@
-// The processes face: three service tasks over REST, workflows without jobs, pickup, timers, memory.
+// The processes face: three service tasks over REST, workflows without jobs, pickup, timers,
+// memory.
 
 #include <fmt/format.h>
 
@@ -24,7 +25,8 @@ static constexpr std::string_view kTask = R"({"id":"task","name":"Task","steps":
 
 // Ids of the jobs of a poll's answer, without parsing the rest.
 static void each_job(std::string_view body, const std::function<void(std::string)>& got) {
-  for (size_t at = body.find("{\"id\":\""); at != std::string_view::npos; at = body.find("{\"id\":\"", at + 1))
+  for (size_t at = body.find("{\"id\":\""); at != std::string_view::npos;
+       at = body.find("{\"id\":\"", at + 1))
     got(std::string(body.substr(at + 7, body.find('"', at + 7) - at - 7)));
 }
 
@@ -34,7 +36,9 @@ static double linear(Site& site, double for_seconds) {
   std::deque<std::string> jobs;
   std::atomic<uint64_t> started{0}, completed{0};
   std::atomic<bool> stop{false};
-  std::string poll = request("POST", "/v1/jobs/poll", R"({"workerId":"w","jobTypes":["work"],"maxJobs":200,"maxWaitMs":20})");
+  std::string poll =
+      request("POST", "/v1/jobs/poll",
+              R"({"workerId":"w","jobTypes":["work"],"maxJobs":200,"maxWaitMs":20})");
   std::thread worker([&] {
     Load load{site.address(), 33, for_seconds + 1,
               [&](size_t c) -> std::string {
@@ -44,7 +48,8 @@ static double linear(Site& site, double for_seconds) {
                 if (jobs.empty()) return {};
                 std::string id = std::move(jobs.front());
                 jobs.pop_front();
-                return request("POST", "/v1/jobs/" + id + "/complete", R"({"workerId":"w","variables":{"x":1}})");
+                return request("POST", "/v1/jobs/" + id + "/complete",
+                               R"({"workerId":"w","variables":{"x":1}})");
               },
               [&](size_t c, int status, std::string_view body) {
                 CHECK(status < 400);
@@ -55,10 +60,13 @@ static double linear(Site& site, double for_seconds) {
     load.until = [&] { return stop.load(); };
     run(load);
   });
-  std::string text = request("POST", "/v1/instances", R"({"definitionId":"linear","variables":{"order":17,"name":"somebody"}})");
-  Load clients{site.address(), 64, for_seconds,
-               [&](size_t) { return started * 3 < completed + 3000 ? (++started, text) : std::string(); },
-               [&](size_t, int status, std::string_view) { CHECK(status == 201); }};
+  std::string text =
+      request("POST", "/v1/instances",
+              R"({"definitionId":"linear","variables":{"order":17,"name":"somebody"}})");
+  Load clients{
+      site.address(), 64, for_seconds,
+      [&](size_t) { return started * 3 < completed + 3000 ? (++started, text) : std::string(); },
+      [&](size_t, int status, std::string_view) { CHECK(status == 201); }};
   double begin = seconds();
   run(clients);
   double rate = static_cast<double>(completed) / 3 / (seconds() - begin);
@@ -72,9 +80,14 @@ static void drain(Site& site) {
   std::vector<std::string> ids{""};
   while (!ids.empty()) {
     ids.clear();
-    each_job(json::print(site.call("POST", "/v1/jobs/poll", R"({"workerId":"w","jobTypes":["work"],"maxJobs":1000})")), [&](std::string id) { ids.push_back(std::move(id)); });
+    each_job(json::print(site.call("POST", "/v1/jobs/poll",
+                                   R"({"workerId":"w","jobTypes":["work"],"maxJobs":1000})")),
+             [&](std::string id) { ids.push_back(std::move(id)); });
     std::string batch;
-    for (const std::string& id : ids) batch += (batch.empty() ? R"({"items":[{"workerId":"w","jobId":")" : R"(,{"workerId":"w","jobId":")") + id + "\"}";
+    for (const std::string& id : ids)
+      batch += (batch.empty() ? R"({"items":[{"workerId":"w","jobId":")"
+                              : R"(,{"workerId":"w","jobId":")") +
+               id + "\"}";
     if (!ids.empty()) site.call("POST", "/pawl/v1/processes/complete-batch", batch + "]}");
   }
 }
@@ -90,9 +103,13 @@ static double pickup_us(Site& site) {
     std::string job;
     Load load{site.address(), 1, 30,
               [&](size_t) {
-                if (!job.empty()) return request("POST", "/v1/jobs/" + std::exchange(job, {}) + "/complete", R"({"workerId":"w"})");
+                if (!job.empty())
+                  return request("POST", "/v1/jobs/" + std::exchange(job, {}) + "/complete",
+                                 R"({"workerId":"w"})");
                 ++polls;
-                return request("POST", "/v1/jobs/poll", R"({"workerId":"w","jobTypes":["pick"],"maxJobs":1,"maxWaitMs":10000})");
+                return request(
+                    "POST", "/v1/jobs/poll",
+                    R"({"workerId":"w","jobTypes":["pick"],"maxJobs":1,"maxWaitMs":10000})");
               },
               [&](size_t, int, std::string_view body) {
                 each_job(body, [&](std::string id) {
@@ -108,8 +125,7 @@ static double pickup_us(Site& site) {
   uint64_t answered = 0;  // polls that brought a job
   size_t left = 500;
   std::string text = request("POST", "/v1/instances", R"({"definitionId":"pick"})");
-  Load client{site.address(), 1, 20,
-              [&](size_t) -> std::string {
+  Load client{site.address(), 1, 20, [&](size_t) -> std::string {
                 if (sent != 0) {
                   if (woken < sent) return {};
                   l.us.push_back((woken - sent) * 1e6);
@@ -136,25 +152,35 @@ static double timers(Site& site, Report& report) {
   double due = seconds() + 25;
   for (size_t i = 0; i < kTimers; i += kBatch) {
     std::string id = fmt::format("timer{}", i);
-    site.call("POST", "/v1/definitions",
-              fmt::format(R"({{"id":"{}","name":"T","steps":[{{"id":"w","name":"W","type":"WAIT","nextStep":"end","boundaryEvents":[{{"type":"TIMER","duration":"PT{:.3f}S","interrupting":true,"targetStepId":"end"}}]}},{{"id":"end","name":"End","type":"END"}}]}})",
-                          id, due - seconds()));
+    site.call(
+        "POST", "/v1/definitions",
+        fmt::format(
+            R"({{"id":"{}","name":"T","steps":[{{"id":"w","name":"W","type":"WAIT","nextStep":"end","boundaryEvents":[{{"type":"TIMER","duration":"PT{:.3f}S","interrupting":true,"targetStepId":"end"}}]}},{{"id":"end","name":"End","type":"END"}}]}})",
+            id, due - seconds()));
     std::string item = fmt::format(R"({{"definitionId":"{}"}})", id), batch = R"({"items":[)";
-    for (size_t k = 0; k < kBatch; ++k) batch += (k ? "," : "") + item;
+    for (size_t k = 0; k < kBatch; ++k)
+      batch += (k ? "," : "") + item;
     site.call("POST", "/pawl/v1/processes/start-batch", batch + "]}");
   }
   double left = due - seconds();
   report.line("100,000 timers armed; seconds left until they are due", left, "s");
   CHECK(left > 0);
-  auto waiting = [&] { return site.call("GET", "/v1/instances?status=WAITING&pageSize=1").find("total")->as_int64().value_or(-1); };
+  auto waiting = [&] {
+    return site.call("GET", "/v1/instances?status=WAITING&pageSize=1")
+        .find("total")
+        ->as_int64()
+        .value_or(-1);
+  };
   CHECK(waiting() == static_cast<int64_t>(kTimers));  // none early
-  while (waiting() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (waiting() != 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   return seconds() - due;
 }
 
 void bench_flow(Report& report, Facts&) {
   Site site("flow");
-  for (auto definition : {kLinear, kQuick}) site.call("POST", "/v1/definitions", definition);
+  for (auto definition : {kLinear, kQuick})
+    site.call("POST", "/v1/definitions", definition);
   double bare = 0, three = 0, streamed = 0, quick = 0;
   for (int round = 0; round < 3; ++round) {
     bare += bare_load(64, 1).rps / 3;
@@ -164,7 +190,8 @@ void bench_flow(Report& report, Facts&) {
     let_settle();
     streamed += linear_by_stream(site, 2) / 3;
     drain(site);
-    std::string text = request("POST", "/v1/instances", R"({"definitionId":"quick","variables":{"a":3,"b":9}})");
+    std::string text =
+        request("POST", "/v1/instances", R"({"definitionId":"quick","variables":{"a":3,"b":9}})");
     quick += run({site.address(), 64, 2, [&](size_t) { return text; }}).rps / 3;
   }
   report.line("bare HTTP, 64 connections", bare, "/s");
@@ -183,12 +210,15 @@ void bench_stream(Report& report, Facts&) {
   constexpr double kSeconds = 3;
   double cpu = cpu_seconds(), rate = linear_by_stream(site, kSeconds);
   report.line("three service tasks by stream, instances", rate, "/s");
-  report.line("CPU of a turn, all threads", (cpu_seconds() - cpu) * 1e6 / (rate * 4 * kSeconds), "us");
+  report.line("CPU of a turn, all threads", (cpu_seconds() - cpu) * 1e6 / (rate * 4 * kSeconds),
+              "us");
 }
 
 void bench_pickup(Report& report, Facts& facts) {
   Site site("pickup");
-  site.call("POST", "/v1/definitions", R"({"id":"pick","name":"Pick","steps":[{"id":"a","name":"A","type":"SERVICE_TASK","jobType":"pick","nextStep":"e"},{"id":"e","name":"E","type":"END"}]})");
+  site.call(
+      "POST", "/v1/definitions",
+      R"({"id":"pick","name":"Pick","steps":[{"id":"a","name":"A","type":"SERVICE_TASK","jobType":"pick","nextStep":"e"},{"id":"e","name":"E","type":"END"}]})");
   double us = pickup_us(site);
   report.line("job creation to a waiting worker, p50", us, "us");
   // The same idleness on both sides: what waking a sleeping core costs is the machine's.
@@ -197,12 +227,14 @@ void bench_pickup(Report& report, Facts& facts) {
   if (facts.append_us == 0) facts.append_us = raw_append_us();
   if (facts.bare_us == 0) facts.bare_us = bare_load(1, 0.5).p50_us;
   report.line("pickup / the two without idleness", us / (facts.append_us + facts.bare_us), "");
-  report.bar({"pickup / (raw append + bare round trip), idle", us / (append + round_trip), 2, false, ""});
+  report.bar(
+      {"pickup / (raw append + bare round trip), idle", us / (append + round_trip), 2, false, ""});
 }
 
 void bench_timers(Report& report, Facts&) {
   Site site("timers");
-  report.bar({"100,000 timers due at one moment: the last fired after", timers(site, report), 2, false, "s"});
+  report.bar({"100,000 timers due at one moment: the last fired after", timers(site, report), 2,
+              false, "s"});
 }
 
 void bench_waiting(Report& report, Facts&) {
@@ -210,11 +242,14 @@ void bench_waiting(Report& report, Facts&) {
   Site site("waiting");
   site.call("POST", "/v1/definitions", kTask);
   std::string batch = R"({"items":[)";
-  for (size_t k = 0; k < kBatch; ++k) batch += std::string(k ? "," : "") + R"({"definitionId":"task","variables":{"customer":"somebody","amount":1200}})";
+  for (size_t k = 0; k < kBatch; ++k)
+    batch += std::string(k ? "," : "") +
+             R"({"definitionId":"task","variables":{"customer":"somebody","amount":1200}})";
   batch += "]}";
   auto start = [&](size_t batches) {
     double begin = seconds();
-    for (size_t k = 0; k < batches; ++k) site.call("POST", "/pawl/v1/processes/start-batch", batch);
+    for (size_t k = 0; k < batches; ++k)
+      site.call("POST", "/pawl/v1/processes/start-batch", batch);
     return seconds() - begin;
   };
   start(10);
@@ -224,9 +259,13 @@ void bench_waiting(Report& report, Facts&) {
   let_settle();
   double last = start(kTimed);
   size_t after = resident_bytes();
-  report.line(fmt::format("starts by batch, the last 30,000 of {}", kWaiting), kTimed * kBatch / last, "/s");
-  report.bar({"cost of a start with 1,000,000 waiting / at the beginning", last / first, 1.2, false, ""});
-  report.bar({"resident memory for each waiting instance", static_cast<double>(after > before ? after - before : 0) / kWaiting, 1024, false, "bytes"});
+  report.line(fmt::format("starts by batch, the last 30,000 of {}", kWaiting),
+              kTimed * kBatch / last, "/s");
+  report.bar(
+      {"cost of a start with 1,000,000 waiting / at the beginning", last / first, 1.2, false, ""});
+  report.bar({"resident memory for each waiting instance",
+              static_cast<double>(after > before ? after - before : 0) / kWaiting, 1024, false,
+              "bytes"});
 }
 
 }  // namespace pawl::bench

@@ -1,5 +1,6 @@
 // Three service tasks as one worker process and batched starts see them: jobs pushed over
-// pawl.v1.Workers/Work, results back on the same stream, instances started a hundred at a time.
+// pawl.v1.Workers/WorkQueue, results back on the same stream, instances started a hundred at a
+// time.
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -17,8 +18,10 @@ namespace {
 // Does every job at once; all jobs of one message go back as one message.
 class StreamWorker {
  public:
-  StreamWorker(const std::string& address, int credit) : stub_(pawl::v1::Workers::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {
-    stream_ = stub_->Work(&context_);
+  StreamWorker(const std::string& address, int credit)
+      : stub_(pawl::v1::Workers::NewStub(
+            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {
+    stream_ = stub_->WorkQueue(&context_);
     pawl::v1::FromWorker hello;
     hello.mutable_hello()->set_worker_id("w");
     hello.mutable_hello()->add_job_types("work");
@@ -37,7 +40,8 @@ class StreamWorker {
     pawl::v1::ToWorker in;
     while (stream_->Read(&in)) {
       if (in.has_settled())
-        for (const auto& one : in.settled().results()) CHECK(one.error().empty());
+        for (const auto& one : in.settled().results())
+          CHECK(one.error().empty());
       settled_ += static_cast<uint64_t>(in.settled().results_size());
       if (!in.has_jobs()) continue;
       pawl::v1::FromWorker out;
@@ -64,12 +68,17 @@ class StreamWorker {
 double linear_by_stream(Site& site, double for_seconds) {
   static constexpr size_t kBatch = 100;
   std::string body = R"({"brief":true,"items":[)";
-  for (size_t i = 0; i < kBatch; ++i) body += std::string(i ? "," : "") + R"({"definitionId":"linear","variables":{"order":17,"name":"somebody"}})";
+  for (size_t i = 0; i < kBatch; ++i)
+    body += std::string(i ? "," : "") +
+            R"({"definitionId":"linear","variables":{"order":17,"name":"somebody"}})";
   std::string text = request("POST", "/pawl/v1/processes/start-batch", body + "]}");
   StreamWorker worker(site.grpc(), 2000);
   std::atomic<uint64_t> started{0};
   Load clients{site.address(), 4, for_seconds,
-               [&](size_t) { return started * 3 < worker.settled() + 6000 ? (started += kBatch, text) : std::string(); },
+               [&](size_t) {
+                 return started * 3 < worker.settled() + 6000 ? (started += kBatch, text)
+                                                              : std::string();
+               },
                [&](size_t, int status, std::string_view) { CHECK(status == 200); }};
   double begin = seconds();
   uint64_t before = worker.settled();

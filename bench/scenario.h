@@ -5,20 +5,23 @@
 #include <memory>
 
 #include "bench/measure.h"
-#include "server/shard.h"
+#include "runtime/shard.h"
 
 namespace pawl::bench {
 
 struct Facts {
-  double append_us = 0;        // one raw synchronous append
-  double kernel_turns = 0;     // a second, 64 submitters
-  double bare_rps = 0;         // the bare HTTP server, 64 connections
-  double bare_us = 0;          // one bare round trip, 1 connection
+  double append_us = 0;     // one raw synchronous append
+  double kernel_turns = 0;  // a second, 64 submitters
+  double bare_rps = 0;      // the bare HTTP server, 64 connections
+  double bare_us = 0;       // one bare round trip, 1 connection
 };
 
-std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs, size_t cache_bytes = 0, size_t family_cells = ShardOptions().family_cells);
+std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs,
+                                  size_t cache_bytes = 0,
+                                  size_t family_cells = ShardOptions().family_cells);
 // Each submitter sends its next input when the answer to the last has come.
-double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters, double for_seconds);
+double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters,
+                        double for_seconds);
 
 void bench_kernel(Report& report, Facts& facts);
 void bench_recovery(Report& report, Facts& facts);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "faces/processes/job.h"
+#include "faces/processes/state/job.h"
 
 namespace pawl::bench {
 
@@ -26,8 +26,10 @@ Site::Site(const std::string& name) : folder_(name) {
   server::HttpOptions options;
   options.address = *server::parse_address("127.0.0.1:0");
   http_ = *server::HttpServer::start(options, front_->handler());
-  processes_grpc_ = std::make_unique<processes::GrpcServices>(processes_->service(), [this](std::string_view said) { return nobody_->caller(said); });
-  grpc_ = *server::GrpcServer::start({.address = options.address, .services = processes_grpc_->all()});
+  processes_grpc_ = std::make_unique<processes::GrpcServices>(
+      processes_->service(), [this](std::string_view said) { return nobody_->caller(said); });
+  grpc_ =
+      *server::GrpcServer::start({.address = options.address, .services = processes_grpc_->all()});
 }
 
 Site::~Site() {
@@ -43,7 +45,10 @@ json::Value Site::call(std::string_view method, std::string_view path, std::stri
   std::string answer;
   int status = 0;
   bool sent = false;
-  Load load{address(), 1, 30, [&](size_t) { return std::exchange(sent, true) ? std::string() : request(method, path, body); },
+  Load load{address(), 1, 30,
+            [&](size_t) {
+              return std::exchange(sent, true) ? std::string() : request(method, path, body);
+            },
             [&](size_t, int s, std::string_view text) { status = s, answer = text; }};
   load.until = [&] { return status != 0; };
   run(load);

@@ -1,6 +1,6 @@
 #pragma once
-// A whole server in this process for the scenarios of the faces: shard, clock, workers, faces and the
-// listeners, put together as the host does.
+// A whole server in this process for the scenarios of the faces: shard, clock, workers, faces and
+// the listeners, put together as the host does.
 
 #include "bench/load.h"
 #include "bench/scenario.h"
@@ -9,10 +9,10 @@
 #include "faces/processes/face.h"
 #include "faces/processes/grpc/services.h"
 #include "json/text.h"
-#include "server/clock.h"
-#include "server/grpc.h"
-#include "server/http_front.h"
-#include "server/workers.h"
+#include "runtime/clock.h"
+#include "runtime/workers.h"
+#include "server/grpc/server.h"
+#include "server/http/front.h"
 
 namespace pawl::bench {
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/result.h"
-#include "cloud_events_service.grpc.pb.h"
+#include "entities/cloud_events_service.grpc.pb.h"
 
 namespace pawl::bench {
 
@@ -47,18 +47,24 @@ struct EchoMember::Running {
     Event in;
     while (stream->Read(&in)) {
       if (in.type() != "EntityProcessorCalculationRequest") continue;
-      std::string_view request = text_member(in.text_data(), "\"requestId\":\""), entity = text_member(in.text_data(), "\"entityId\":\"");
+      std::string_view request = text_member(in.text_data(), "\"requestId\":\""),
+                       entity = text_member(in.text_data(), "\"entityId\":\"");
       std::string body = "{\"id\":\"x\",\"requestId\":\"";
-      body.append(request).append("\",\"entityId\":\"").append(entity).append("\",\"success\":true}");
+      body.append(request)
+          .append("\",\"entityId\":\"")
+          .append(entity)
+          .append("\",\"success\":true}");
       if (!stream->Write(event("EntityProcessorCalculationResponse", std::move(body)))) return;
     }
   }
 };
 
-EchoMember::EchoMember(const std::string& address, const std::string& tag) : running_(std::make_unique<Running>()) {
+EchoMember::EchoMember(const std::string& address, const std::string& tag)
+    : running_(std::make_unique<Running>()) {
   running_->stub = Api::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   running_->stream = running_->stub->startStreaming(&running_->context);
-  CHECK(running_->stream->Write(event("CalculationMemberJoinEvent", "{\"id\":\"x\",\"tags\":[\"" + tag + "\"]}")));
+  CHECK(running_->stream->Write(
+      event("CalculationMemberJoinEvent", "{\"id\":\"x\",\"tags\":[\"" + tag + "\"]}")));
   Event greeted;
   CHECK(running_->stream->Read(&greeted));
   running_->thread = std::thread([this] { running_->loop(); });
@@ -106,7 +112,8 @@ struct BareStream::Bare final : Api::CallbackService {
     size_t waiting_ = 0;
   };
 
-  Bare(size_t w, std::string payload) : window(w), out(event("EntityProcessorCalculationRequest", std::move(payload))) {}
+  Bare(size_t w, std::string payload)
+      : window(w), out(event("EntityProcessorCalculationRequest", std::move(payload))) {}
   Reactor* startStreaming(grpc::CallbackServerContext*) override { return new Stream(*this); }
 
   size_t window;
@@ -114,7 +121,8 @@ struct BareStream::Bare final : Api::CallbackService {
   std::atomic<uint64_t> count{0};
 };
 
-BareStream::BareStream(size_t window, std::string payload) : bare_(std::make_unique<Bare>(window, std::move(payload))) {}
+BareStream::BareStream(size_t window, std::string payload)
+    : bare_(std::make_unique<Bare>(window, std::move(payload))) {}
 BareStream::~BareStream() = default;
 grpc::Service* BareStream::service() { return bare_.get(); }
 uint64_t BareStream::round_trips() const { return bare_->count.load(); }

@@ -1,6 +1,6 @@
 #pragma once
-// A compute member and the stream it hangs on: the entities face's, or a bare one that only sends and
-// counts, so that the two can be compared.
+// A compute member and the stream it hangs on: the entities face's, or a bare one that only sends
+// and counts, so that the two can be compared.
 
 #include <memory>
 #include <string>

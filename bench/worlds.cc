@@ -17,7 +17,7 @@
 #include "faces/worlds/air/normalize.h"
 #include "json/text.h"
 #include "kernel/verify.h"
-#include "storage/memory.h"
+#include "storage/memory/memory.h"
 #include "storage/open.h"
 #include "wasm/host.h"
 
@@ -28,8 +28,8 @@ namespace {
 using namespace worlds;
 
 constexpr size_t kSubmitters = 64;
-// Scenarios of 10,000 cells keep them all in memory, as a server with --workflow-cells 16384 does: they ask what an event
-// costs. The default, 4,096, is that of the scenario of 1,000,000 cells.
+// Scenarios of 10,000 cells keep them all in memory, as a server with --workflow-cells 16384 does:
+// they ask what an event costs. The default, 4,096, is that of the scenario of 1,000,000 cells.
 constexpr size_t kWorkflowCells = 16'384;
 
 // Counts by `inc`: what the module counter.wasm does, in C++.
@@ -37,7 +37,8 @@ class Counter final : public NativeModule {
  public:
   Result<Bytes> step(std::string_view, BytesView input) const override {
     TRY(StepInput in, decode_input(input));
-    const uint64_t count = cbor::In(follow(in.event.value, inc_)).head().n + (in.state ? cbor::In(follow(*in.state, count_)).head().n : 0);
+    const uint64_t count = cbor::In(follow(in.event.value, inc_)).head().n +
+                           (in.state ? cbor::In(follow(*in.state, count_)).head().n : 0);
     Bytes state(cbor::kSelfDescribed);
     cbor::Out(state).map(1).text("count").uint(count);
     return encode_output({std::move(state), {}, {}, {}, false});
@@ -48,7 +49,8 @@ class Counter final : public NativeModule {
 };
 
 std::string counter_air(std::string_view artifact) {
-  return fmt::format(R"([{{"$kind":"defschema","name":"b/Inc@1","type":{{"record":{{"cell":{{"text":{{}}}},"inc":{{"nat":{{}}}}}}}}}},
+  return fmt::format(
+      R"([{{"$kind":"defschema","name":"b/Inc@1","type":{{"record":{{"cell":{{"text":{{}}}},"inc":{{"nat":{{}}}}}}}}}},
     {{"$kind":"defschema","name":"b/State@1","type":{{"record":{{"count":{{"nat":{{}}}}}}}}}},
     {{"$kind":"defschema","name":"b/Cell@1","type":{{"text":{{}}}}}},
     {{"$kind":"defmodule","name":"b/counter@1","runtime":{{"kind":"wasm","artifact":{{"kind":"wasm_module"{}}}}}}},
@@ -57,15 +59,20 @@ std::string counter_air(std::string_view artifact) {
     {{"$kind":"manifest","air_version":"2","schemas":[{{"name":"b/Inc@1"}},{{"name":"b/State@1"}},{{"name":"b/Cell@1"}}],
       "modules":[{{"name":"b/counter@1"}}],"workflows":[{{"name":"b/count@1"}}],"effects":[],
       "routing":{{"subscriptions":[{{"event":"b/Inc@1","workflow":"b/count@1","key_field":"cell"}}]}}}}])",
-                     artifact);
+      artifact);
 }
 
-Event inc(uint64_t cell) { return {"b/Inc@1", cbor::canonical(cbor::Map{{"cell", fmt::format("cell-{:07}", cell)}, {"inc", 1}}), {}}; }
+Event inc(uint64_t cell) {
+  return {"b/Inc@1",
+          cbor::canonical(cbor::Map{{"cell", fmt::format("cell-{:07}", cell)}, {"inc", 1}}),
+          {}};
+}
 
 // One world on a shard of its own.
 class Bed {
  public:
-  explicit Bed(const std::string& folder, size_t workflow_cells = ShardOptions().family_cells, wasm::Runner* runner = nullptr, BytesView wasm = {})
+  explicit Bed(const std::string& folder, size_t workflow_cells = ShardOptions().family_cells,
+               wasm::Runner* runner = nullptr, BytesView wasm = {})
       : modules_(runner) {
     if (wasm.empty()) modules_.add("b/counter@1", std::make_unique<Counter>());
     program_ = std::make_unique<WorldsProgram>(modules_);
@@ -82,7 +89,12 @@ class Bed {
   }
   ~Bed() { close(); }
 
-  static Input input(std::string verb, Bytes body) { return {.program = std::string(kProgram), .verb = std::move(verb), .body = std::move(body), .caller = {"t", "u", ""}}; }
+  static Input input(std::string verb, Bytes body) {
+    return {.program = std::string(kProgram),
+            .verb = std::move(verb),
+            .body = std::move(body),
+            .caller = {"t", "u", ""}};
+  }
   // Whoever waits here sleeps: processor time is what is measured.
   Answer say(std::string verb, Bytes body) {
     auto done = std::make_shared<std::promise<Answer>>();
@@ -95,10 +107,14 @@ class Bed {
   // Events to `cells` cells in an order without pattern, which goes on from one call to the next.
   double events_per_second(uint64_t cells, double for_seconds) {
     const uint64_t from = sent_;
-    return turns_per_second(*shard_, [=, this](uint64_t i) {
-      sent_ = from + i;
-      return input("event", encode(SendEvent{"w", inc((from + i) * 0x9e3779b97f4a7c15 % cells), 0}));
-    }, kSubmitters, for_seconds);
+    return turns_per_second(
+        *shard_,
+        [=, this](uint64_t i) {
+          sent_ = from + i;
+          return input("event",
+                       encode(SendEvent{"w", inc((from + i) * 0x9e3779b97f4a7c15 % cells), 0}));
+        },
+        kSubmitters, for_seconds);
   }
   // Each of these cells once, in batches.
   void touch(uint64_t from, uint64_t to) {
@@ -106,14 +122,16 @@ class Bed {
     std::counting_semaphore<kAhead> room(kAhead);
     for (uint64_t at = from; at < to;) {
       SendEvents batch{"w", {}};
-      for (; at < to && batch.events.size() < kBatchEvents; ++at) batch.events.push_back(inc(at));
+      for (; at < to && batch.events.size() < kBatchEvents; ++at)
+        batch.events.push_back(inc(at));
       room.acquire();
       shard_->submit(input("events", encode(batch)), [&](Result<Answer> a) {
         CHECK(a);
         room.release();
       });
     }
-    for (std::ptrdiff_t i = 0; i < kAhead; ++i) room.acquire();
+    for (std::ptrdiff_t i = 0; i < kAhead; ++i)
+      room.acquire();
   }
   // Of processor time.
   double snapshot_seconds() {
@@ -151,7 +169,9 @@ struct Again {
 Again again(const std::string& folder, const WorldsProgram& program) {
   std::filesystem::remove_all(folder + "/rows");
   Again out;
-  auto rate = [](double frames, double began, double cpu) { return Rate{frames / (seconds() - began), (cpu_seconds() - cpu) * 1e6 / frames}; };
+  auto rate = [](double frames, double began, double cpu) {
+    return Rate{frames / (seconds() - began), (cpu_seconds() - cpu) * 1e6 / frames};
+  };
   {
     const double begin = seconds(), cpu = cpu_seconds();
     auto shard = open_shard(folder, {&program});
@@ -196,7 +216,9 @@ void bench_wasm(Report& report) {
   std::stringstream bytes;
   bytes << in.rdbuf();
   if (host.version().empty() || bytes.str().empty()) {
-    fmt::print("  no WASM engine or no tests/vectors/worlds/modules/counter.wasm here: not measured; run scripts/setup-wasm\n");
+    fmt::print(
+        "  no WASM engine or no tests/vectors/worlds/modules/counter.wasm here: not measured; run "
+        "scripts/setup-wasm\n");
     return;
   }
   Folder folder("worlds-wasm");
@@ -205,12 +227,15 @@ void bench_wasm(Report& report) {
   let_settle();
   const Rate live = measured(bed, 10'000, 3);
   report.line("events, keyed WASM counter, 10,000 cells, 64 submitters", live.per_second, "/s");
-  report.bar({"the same for each second of CPU of all threads", 1e6 / live.cpu_us, 30'000, true, "/s"});
+  report.bar(
+      {"the same for each second of CPU of all threads", 1e6 / live.cpu_us, 30'000, true, "/s"});
   bed.close();
   const Again a = again(folder.path(), bed.program());
   report_again(report, a, live);
-  report.bar({"WASM: replay from outcomes / live events", a.replayed.per_second / live.per_second, 10, true, ""});
-  report.bar({"WASM: re-execution / live events", a.rerun.per_second / live.per_second, 1, true, ""});
+  report.bar({"WASM: replay from outcomes / live events", a.replayed.per_second / live.per_second,
+              10, true, ""});
+  report.bar(
+      {"WASM: re-execution / live events", a.rerun.per_second / live.per_second, 1, true, ""});
 }
 
 double mebibytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -223,8 +248,8 @@ void bench_worlds(Report& report, Facts& facts) {
   bench_wasm(report);
 }
 
-// Both worlds have taken 1,000,000 events, so that their journals and rows are as long; they differ in
-// how many cells those events went to.
+// Both worlds have taken 1,000,000 events, so that their journals and rows are as long; they differ
+// in how many cells those events went to.
 void bench_world_cells(Report& report, Facts&) {
   constexpr uint64_t kEvents = 1'000'000, kFew = 1000;
   auto steps = [](Bed& bed, uint64_t cells) {
@@ -244,7 +269,8 @@ void bench_world_cells(Report& report, Facts&) {
     report.line("1,000,000 new cells and a snapshot of them, all in all", seconds() - begin, "s");
     report.line("the snapshot's CPU a changed cell", whole * 1e6 / kEvents, "us");
     const size_t after = resident_bytes();
-    report.bar({"resident memory with 1,000,000 cells", mebibytes(after - std::min(before, after)), 1024, false, "MiB"});
+    report.bar({"resident memory with 1,000,000 cells", mebibytes(after - std::min(before, after)),
+                1024, false, "MiB"});
     many = steps(bed, kEvents);
     bed.snapshot_seconds();
     let_settle();
@@ -255,7 +281,8 @@ void bench_world_cells(Report& report, Facts&) {
   }
   Folder folder("worlds-few");
   Bed bed(folder.path());
-  for (uint64_t done = 0; done < kEvents; done += kFew) bed.touch(0, kFew);
+  for (uint64_t done = 0; done < kEvents; done += kFew)
+    bed.touch(0, kFew);
   const Rate few = steps(bed, kFew);
   bed.touch(0, 10'000);
   bed.snapshot_seconds();
@@ -263,11 +290,13 @@ void bench_world_cells(Report& report, Facts&) {
   const double small_world = bed.snapshot_seconds();
   report.line("CPU of a step with 1,000 cells", few.cpu_us, "us");
   report.line("CPU of a step with 1,000,000 cells", many.cpu_us, "us");
-  report.bar({"step with 1,000,000 cells / step with 1,000", many.cpu_us / few.cpu_us, 1.3, false, ""});
+  report.bar(
+      {"step with 1,000,000 cells / step with 1,000", many.cpu_us / few.cpu_us, 1.3, false, ""});
   report.line("CPU of a snapshot, 1,000 changed of 10,000 cells", small_world * 1000, "ms");
   report.line("CPU of a snapshot, 1,000 changed of 1,000,000 cells", one * 1000, "ms");
   report.line("CPU of a snapshot, 10,000 changed of 1,000,000 cells", ten * 1000, "ms");
-  report.bar({"snapshot of a changed cell, 1,000,000 cells / 10,000 cells", one / small_world, 4, false, ""});
+  report.bar({"snapshot of a changed cell, 1,000,000 cells / 10,000 cells", one / small_world, 4,
+              false, ""});
   report.bar({"snapshot, ten times the changed cells", ten / one, 12, false, ""});
 }
 

@@ -76,14 +76,16 @@ Result<Bytes> Ledger::run(Turn& turn, const Input& input) const {
     turn.scratch() = std::make_shared<Order>(order);
     // Read now, so that a change by others before the receipt is a conflict.
     TRY_OK(amount(turn, account(order.from), kOpening));
-    turn.ask({"ask-" + turn.dice().uuid4(), To::member, "ledger", "t", "m", 0, std::to_string(turn.token())});
+    turn.ask({"ask-" + turn.dice().uuid4(), To::member, "ledger", "t", "m", 0,
+              std::to_string(turn.token())});
     return Bytes();
   }
   if (input.verb == "read") {
     TRY(int64_t n, amount(turn, account(order.from), kOpening));
     return std::to_string(n);
   }
-  static constexpr std::pair<std::string_view, To> kinds[] = {{"timer", To::clock}, {"job", To::worker}, {"send", To::cell}};
+  static constexpr std::pair<std::string_view, To> kinds[] = {
+      {"timer", To::clock}, {"job", To::worker}, {"send", To::cell}};
   for (auto [verb, to] : kinds) {
     if (input.verb != verb && input.verb != std::string(verb) + "-later") continue;
     TRY_OK(move(turn, order.from, order.to, order.sum));
@@ -99,14 +101,18 @@ Result<Bytes> Ledger::run(Turn& turn, const Input& input) const {
   return fail(Code::invalid, "UNKNOWN_VERB", input.verb);
 }
 
-bool Ledger::keeps_history(BytesView key) const { return key.starts_with(prefix({"ledger", "account"})); }
+bool Ledger::keeps_history(BytesView key) const {
+  return key.starts_with(prefix({"ledger", "account"}));
+}
 
 void Ledger::view(const Committed& frame, ViewRows& rows) const {
   for (const Change& c : frame.changes) {
     if (c.before.exists()) rows.erase(Bytes(c.before.value()).append("/").append(c.key));
-    if (c.after.exists()) rows.put(Bytes(c.after.value()).append("/").append(c.key), ordered64(frame.seq));
+    if (c.after.exists())
+      rows.put(Bytes(c.after.value()).append("/").append(c.key), ordered64(frame.seq));
   }
-  for (size_t i = 0; i < frame.notes.size(); ++i) rows.put("note/" + ordered64(frame.seq) + ordered64(i), frame.notes[i]);
+  for (size_t i = 0; i < frame.notes.size(); ++i)
+    rows.put("note/" + ordered64(frame.seq) + ordered64(i), frame.notes[i]);
 }
 
 }  // namespace pawl::sim

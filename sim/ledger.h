@@ -1,6 +1,7 @@
 #pragma once
 // The ledger is the simulator's program: accounts that hold money, transfers that must conserve it,
-// and one verb for each thing a turn can do. Its rules make a lost or doubled step visible as money.
+// and one verb for each thing a turn can do. Its rules make a lost or doubled step visible as
+// money.
 
 #include "kernel/program.h"
 

@@ -12,9 +12,12 @@ using namespace pawl;
 
 static int one(uint64_t seed, size_t steps) {
   sim::Outcome o = sim::run(seed, steps);
-  std::printf("seed %lu: %lu frames, %lu acknowledged, %lu settled, %lu conflicts, %lu crashes, link %s\n", seed, o.frames,
-              o.acknowledged, o.settled, o.conflicts, o.crashes, hex(view(o.link)).substr(0, 16).c_str());
-  for (const auto& what : o.broken) std::printf("  broken: %s\n", what.c_str());
+  std::printf(
+      "seed %lu: %lu frames, %lu acknowledged, %lu settled, %lu conflicts, %lu crashes, link %s\n",
+      seed, o.frames, o.acknowledged, o.settled, o.conflicts, o.crashes,
+      hex(view(o.link)).substr(0, 16).c_str());
+  for (const auto& what : o.broken)
+    std::printf("  broken: %s\n", what.c_str());
   return o.broken.empty() ? 0 : 1;
 }
 
@@ -25,12 +28,15 @@ static int many(uint64_t from, uint64_t to, size_t steps) {
     frames += a.frames;
     crashes += a.crashes;
     conflicts += a.conflicts;
-    if (a.link != b.link || a.frames != b.frames) a.broken.push_back("the same seed gave other frames");
+    if (a.link != b.link || a.frames != b.frames)
+      a.broken.push_back("the same seed gave other frames");
     if (a.broken.empty()) continue;
     ++failed;
-    std::printf("seed %lu: %s (repeat with: sim --seed %lu --steps %zu)\n", seed, a.broken[0].c_str(), seed, steps);
+    std::printf("seed %lu: %s (repeat with: sim --seed %lu --steps %zu)\n", seed,
+                a.broken[0].c_str(), seed, steps);
   }
-  std::printf("%lu frames, %lu crashes, %lu conflicts\n%lu passed, %lu failed\n", frames, crashes, conflicts, to - from + 1 - failed, failed);
+  std::printf("%lu frames, %lu crashes, %lu conflicts\n%lu passed, %lu failed\n", frames, crashes,
+              conflicts, to - from + 1 - failed, failed);
   return failed ? 1 : 0;
 }
 
@@ -38,13 +44,16 @@ int main(int argc, char** argv) {
   uint64_t from = 1, to = 0;
   size_t steps = 2000;
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--seed")) from = std::strtoull(argv[i + 1], nullptr, 10), to = 0;
+    if (!std::strcmp(argv[i], "--seed"))
+      from = std::strtoull(argv[i + 1], nullptr, 10), to = 0;
     else if (!std::strcmp(argv[i], "--seeds")) {
       char* dash = nullptr;
       from = std::strtoull(argv[i + 1], &dash, 10);
       to = *dash == '-' ? std::strtoull(dash + 1, nullptr, 10) : from;
-    } else if (!std::strcmp(argv[i], "--steps")) steps = std::strtoull(argv[i + 1], nullptr, 10);
-    else return std::fprintf(stderr, "usage: sim --seed N | --seeds A-B [--steps S]\n"), 2;
+    } else if (!std::strcmp(argv[i], "--steps"))
+      steps = std::strtoull(argv[i + 1], nullptr, 10);
+    else
+      return std::fprintf(stderr, "usage: sim --seed N | --seeds A-B [--steps S]\n"), 2;
   }
   return to ? many(from, to, steps) : one(from, steps);
 }

@@ -15,7 +15,8 @@ class Life {
   explicit Life(uint64_t seed) : world_(seed, {&ledger_}) {}
 
   Outcome live(size_t steps) {
-    for (size_t i = 0; i < steps && world_.broken.empty(); ++i) step();
+    for (size_t i = 0; i < steps && world_.broken.empty(); ++i)
+      step();
     world_.settle_all();
     check_acknowledged();
     check_replay();
@@ -32,24 +33,35 @@ class Life {
   void step() {
     if (!world_.alive()) return world_.restart();
     switch (world_.roll(16)) {
-      case 0: case 1: case 2: case 3: return command();
-      case 4: case 5: return receipt();
+      case 0:
+      case 1:
+      case 2:
+      case 3: return command();
+      case 4:
+      case 5: return receipt();
       case 6: world_.now += static_cast<Time>(world_.roll(3600)) * kSecond; return;
-      case 7: case 8: return world_.drive();
-      case 9: case 10: return world_.append();
-      case 11: case 12: return world_.apply();
-      case 13: case 14: return world_.let_go();
+      case 7:
+      case 8: return world_.drive();
+      case 9:
+      case 10: return world_.append();
+      case 11:
+      case 12: return world_.apply();
+      case 13:
+      case 14: return world_.release_group();
       default:
-        if (world_.chance(15)) world_.crash();
-        else if (world_.chance(5)) check_replay();
+        if (world_.chance(15))
+          world_.crash();
+        else if (world_.chance(5))
+          check_replay();
     }
   }
 
   std::string some_account() { return "acc" + std::to_string(world_.roll(6)); }
 
   void command() {
-    static constexpr std::string_view verbs[] = {"move", "move", "move", "fail", "savepoint", "ask", "ask", "read",
-                                                 "timer", "job", "send", "timer-later", "job-later", "withdraw"};
+    static constexpr std::string_view verbs[] = {
+        "move", "move",  "move", "fail", "savepoint",   "ask",       "ask",
+        "read", "timer", "job",  "send", "timer-later", "job-later", "withdraw"};
     Input input;
     input.program = "ledger";
     input.verb = verbs[world_.roll(std::size(verbs))];
@@ -97,7 +109,8 @@ class Life {
       input.body = world_.chance(10) ? "fail" : world_.chance(10) ? "refuse" : "ok";
       say(std::move(input));
     }
-    if (world_.chance(60)) std::erase_if(outside, [&](const Effect& e) { return e.id == effect.id; });
+    if (world_.chance(60))
+      std::erase_if(outside, [&](const Effect& e) { return e.id == effect.id; });
   }
 
   void say(Input input) {
@@ -111,7 +124,8 @@ class Life {
       if (joined || answer->seq == 0) return;
       ++out_.acknowledged;
       if (settles) ++out_.settled;
-      world_.expect(answer->seq <= world_.journal.last(), fmt::format("frame {} was acknowledged before it was durable", answer->seq));
+      world_.expect(answer->seq <= world_.journal.last(),
+                    fmt::format("frame {} was acknowledged before it was durable", answer->seq));
       told_.push_back(answer->seq);
       auto entry = world_.journal.get(answer->seq);
       links_[answer->seq] = entry ? sha256(*entry) : Digest{};
@@ -121,13 +135,16 @@ class Life {
   void check_acknowledged() {
     for (Seq seq : told_) {
       auto entry = world_.journal.get(seq);
-      world_.expect(entry && sha256(*entry) == links_[seq], fmt::format("frame {} was acknowledged and is gone or changed", seq));
+      world_.expect(entry && sha256(*entry) == links_[seq],
+                    fmt::format("frame {} was acknowledged and is gone or changed", seq));
     }
   }
 
   static std::map<Bytes, Bytes> all(const Rows& rows) {
     std::map<Bytes, Bytes> out;
-    (void)rows.snapshot()->scan("", "", [&](BytesView k, BytesView v) { return out.emplace(k, v), true; }).has_value();
+    (void)rows.snapshot()
+        ->scan("", "", [&](BytesView k, BytesView v) { return out.emplace(k, v), true; })
+        .has_value();
     out.erase("mviews");
     return out;
   }
@@ -144,34 +161,43 @@ class Life {
 
   void check_money() {
     int64_t sum = 0, accounts = 0;
-    Look look(world_.rows.snapshot());
-    (void)look.scan(prefix({"ledger", "account"}), [&](BytesView, const Cell& cell) {
-            sum += std::stoll(std::string(cell.value()));
-            ++accounts;
-            return true;
-          }).has_value();
-    world_.expect(sum == accounts * kOpening, fmt::format("{} accounts hold {}: a transfer was half done", accounts, sum));
+    ReadSnapshot snapshot(world_.rows.snapshot());
+    (void)snapshot
+        .scan(prefix({"ledger", "account"}),
+              [&](BytesView, const Cell& cell) {
+                sum += std::stoll(std::string(cell.value()));
+                ++accounts;
+                return true;
+              })
+        .has_value();
+    world_.expect(sum == accounts * kOpening,
+                  fmt::format("{} accounts hold {}: a transfer was half done", accounts, sum));
   }
 
   void check_settled_once() {
-    Look look(world_.rows.snapshot());
-    (void)look.scan(prefix({"ledger", "settled"}), [&](BytesView key, const Cell& cell) {
-            world_.expect(cell.value() == "1", fmt::format("effect {} was settled {} times", parts_of(key).back(), cell.value()));
-            return true;
-          }).has_value();
+    ReadSnapshot snapshot(world_.rows.snapshot());
+    (void)snapshot
+        .scan(prefix({"ledger", "settled"}),
+              [&](BytesView key, const Cell& cell) {
+                world_.expect(cell.value() == "1", fmt::format("effect {} was settled {} times",
+                                                               parts_of(key).back(), cell.value()));
+                return true;
+              })
+        .has_value();
   }
 
   void check_verify() {
     MemoryRows scratch;
     auto verified = verify(world_.journal, scratch, world_.programs);
-    world_.expect(verified && verified->difference.empty(), verified ? verified->difference : verified.error().message);
+    world_.expect(verified && verified->difference.empty(),
+                  verified ? verified->difference : verified.error().message);
   }
 
   Ledger ledger_;
   World world_;
   Outcome out_;
-  std::vector<Seq> told_;          // frames that callers were told of: they must never be untrue later
-  std::map<Seq, Digest> links_;    // and what was in them then
+  std::vector<Seq> told_;  // frames that callers were told of: they must never be untrue later
+  std::map<Seq, Digest> links_;  // and what was in them then
 };
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 namespace pawl::sim {
 
-World::World(uint64_t seed, std::vector<const Program*> programs) : programs(std::move(programs)), random_(seed) { restart(); }
+World::World(uint64_t seed, std::vector<const Program*> programs)
+    : programs(std::move(programs)), random_(seed) {
+  restart();
+}
 
 void World::expect(bool held, std::string what) {
   if (!held) broken.push_back(std::move(what));
@@ -32,14 +35,18 @@ void World::append() {
     groups.push_back(std::move(taken_.front()));
     taken_.pop_front();
   }
-  bool any = std::any_of(groups.begin(), groups.end(), [](const Group& g) { return !g.frames.empty(); });
-  if (any && chance(disk_fault_percent)) journal.fail_next_append(chance(50) ? AppendFault::nothing_written : AppendFault::everything_written);
+  bool any =
+      std::any_of(groups.begin(), groups.end(), [](const Group& g) { return !g.frames.empty(); });
+  if (any && chance(disk_fault_percent))
+    journal.fail_next_append(chance(50) ? AppendFault::nothing_written
+                                        : AppendFault::everything_written);
   if (auto done = committer_->append(groups); !done) {
     // Nobody may hear anything but the failure, and the process ends.
     refuse_all(groups, done.error());
     return crash();
   }
-  for (Group& group : groups) durable_.push_back(std::move(group));
+  for (Group& group : groups)
+    durable_.push_back(std::move(group));
 }
 
 void World::apply() {
@@ -58,15 +65,19 @@ void World::sent(const Effect& effect, Seq frame) {
   outside_.push_back(effect);
 }
 
-void World::let_go() {
+void World::release_group() {
   if (!kernel_ || applied_.empty()) return;
   Group group = std::move(applied_.front());
   applied_.pop_front();
   for (auto& [effect, opened] : group.moved) {
-    if (opened) sent(*effect, group.last());
-    else std::erase_if(outside_, [&, id = effect->id](const Effect& e) { return e.id == id && chance(70); });
+    if (opened)
+      sent(*effect, group.last());
+    else
+      std::erase_if(outside_,
+                    [&, id = effect->id](const Effect& e) { return e.id == id && chance(70); });
   }
-  for (auto& [reply, answer] : group.answers) reply(std::move(answer));
+  for (auto& [reply, answer] : group.answers)
+    reply(std::move(answer));
 }
 
 void World::settle_all() {
@@ -76,15 +87,15 @@ void World::settle_all() {
     drive();
     append();
     apply();
-    let_go();
+    release_group();
   }
   expect(bool(committer_->apply()), "rows were refused");
   disk_fault_percent = faults;
 }
 
-Look World::look() {
+ReadSnapshot World::snapshot() {
   expect(bool(committer_->apply()), "rows were refused");
-  return Look(rows.snapshot());
+  return ReadSnapshot(rows.snapshot());
 }
 
 void World::crash() {
@@ -105,10 +116,11 @@ void World::restart() {
   auto replayed = replay(journal, rows, programs);
   if (!replayed) return expect(false, "cannot start again: " + replayed.error().message);
   cache_ = std::make_unique<CellCache>(rows, 64 << 10);
-  kernel_ = std::make_unique<Kernel>(*cache_, [this] { return look(); }, programs, replayed->last);
+  kernel_ = std::make_unique<Kernel>(
+      *cache_, [this] { return snapshot(); }, programs, replayed->last);
   committer_ = std::make_unique<Committer>(journal, rows, *cache_, replayed->link);
-  Look look(rows.snapshot());
-  auto scanned = look.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
+  ReadSnapshot snapshot(rows.snapshot());
+  auto scanned = snapshot.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
     auto effect = decode_effect(cell.value());
     expect(bool(effect), "an open effect does not decode");
     if (effect) sent(*effect, cell.version);

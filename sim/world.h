@@ -9,7 +9,7 @@
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
 #include "kernel/replay.h"
-#include "storage/memory.h"
+#include "storage/memory/memory.h"
 
 namespace pawl::sim {
 
@@ -24,14 +24,14 @@ class World {
 
   void submit(Input input, Reply reply);
   // One stage of the pipeline, chosen by the caller; each does nothing when there is nothing to do.
-  void drive();            // run queued inputs, close the group
-  void append();           // make the oldest groups durable; may fail and kill the process
-  void apply();            // what is durable becomes visible; now and then rows follow
-  void let_go();           // answers and effects of what is applied
-  void settle_all();       // all stages until nothing moves
-  Look look();
+  void drive();          // run queued inputs, close the group
+  void append();         // make the oldest groups durable; may fail and kill the process
+  void apply();          // what is durable becomes visible; now and then rows follow
+  void release_group();  // answers and effects of what is applied
+  void settle_all();     // all stages until nothing moves
+  ReadSnapshot snapshot();
 
-  void crash();            // the process dies now; memory is gone, rows fall back
+  void crash();  // the process dies now; memory is gone, rows fall back
   void restart();
   bool alive() const { return kernel_ != nullptr; }
   uint64_t crashes() const { return crashes_; }

@@ -4,7 +4,7 @@ import os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The list of a face, and where its tests are.
-LISTS = {'tests/cases/lifecycle.md': ('src/engine', 'src/faces/lifecycle')}
+LISTS = {'tests/cases/lifecycle.md': ('src/embed', 'src/faces/lifecycle')}
 NAMED = re.compile(r'// cases? ((?:\d+)(?:, \d+)*)\n(?:// .*\n)*TEST(?:_F|_P)?\(')
 
 
@@ -16,11 +16,13 @@ def numbers(path):
 def named(folders):
     """(file, number) of every case that a test names; a mark with no test below it does not count."""
     for folder in folders:
-        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-            if name.endswith('_test.cc'):
-                with open(os.path.join(ROOT, folder, name)) as f:
-                    for hit in NAMED.finditer(f.read()):
-                        yield from ((f'{folder}/{name}', int(n)) for n in hit[1].split(', '))
+        for base, _, names in os.walk(os.path.join(ROOT, folder)):
+            for name in sorted(names):
+                if name.endswith('_test.cc'):
+                    path = os.path.join(base, name)
+                    with open(path) as f:
+                        for hit in NAMED.finditer(f.read()):
+                            yield from ((os.path.relpath(path, ROOT), int(n)) for n in hit[1].split(', '))
 
 
 def main():

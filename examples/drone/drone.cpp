@@ -1,5 +1,5 @@
-// A drone survey, from planning to landing: a struct with phases, kept in ./drone-data (or the folder
-// named on the command line), so that the next run finds what this one left.
+// A drone survey, from planning to landing: a struct with phases, kept in ./drone-data (or the
+// folder named on the command line), so that the next run finds what this one left.
 //
 //   g++ -std=c++20 drone.cpp $(pkg-config --cflags --libs --static pawl) -o drone && ./drone
 
@@ -22,25 +22,26 @@ struct Mission {
       lc::field<&Mission::owner>("owner_org_id", lc::operator_writable),
       lc::field<&Mission::drone>("drone_id", lc::operator_writable | lc::indexable | lc::omitempty),
       lc::field<&Mission::waypoint>("waypoint_index", lc::operator_writable),
-      lc::field<&Mission::waypoints>("waypoints"),
-      lc::field<&Mission::battery>("battery_pct"),
+      lc::field<&Mission::waypoints>("waypoints"), lc::field<&Mission::battery>("battery_pct"),
       lc::field<&Mission::parent>("parent_mission", lc::parent | lc::omitempty));
-  static constexpr auto transitions = lc::table(
-      lc::from("planning", "flying", "aborted"),
-      lc::from("flying", "capturing", "landing", "aborted"),
-      lc::from("capturing", "flying"),
-      lc::from("landing", "completed", "failed"),
-      lc::success("completed"), lc::terminal("failed"), lc::terminal("aborted"));
+  static constexpr auto transitions =
+      lc::table(lc::from("planning", "flying", "aborted"),
+                lc::from("flying", "capturing", "landing", "aborted"),
+                lc::from("capturing", "flying"), lc::from("landing", "completed", "failed"),
+                lc::success("completed"), lc::terminal("failed"), lc::terminal("aborted"));
 };
 static_assert(lc::participant<Mission>);
-static_assert(Mission::transitions.is_terminal("completed") && Mission::transitions.allows("capturing", "flying"));
+static_assert(Mission::transitions.is_terminal("completed") &&
+              Mission::transitions.allows("capturing", "flying"));
 
 // Stops the example with the reason when something that must work does not.
 template <class T>
 T must(lc::result<T> got) {
   if (got) {
-    if constexpr (!std::is_void_v<T>) return *std::move(got);
-    else return;
+    if constexpr (!std::is_void_v<T>)
+      return *std::move(got);
+    else
+      return;
   }
   std::cerr << "drone: " << got.error().message() << '\n';
   std::exit(1);
@@ -50,17 +51,21 @@ static void fly(lc::manager& missions, const std::string& id) {
   must(missions.transition<Mission>(id, "flying", {lc::source::op, "cleared by tower"}));
   for (int i = 0; i < 3; ++i) {
     must(missions.transition<Mission>(id, "capturing"));
-    must(missions.transition_with<Mission>(id, "flying", {lc::source::rule, ""}, [](Mission& m) { ++m.waypoint; }));
+    must(missions.transition_with<Mission>(id, "flying", {lc::source::rule, ""},
+                                           [](Mission& m) { ++m.waypoint; }));
   }
   // A mutator that refuses leaves everything alone, and its own error comes back.
-  auto no = missions.transition_with<Mission>(id, "landing", {}, [](Mission& m) -> lc::result<void> {
-    if (m.battery > 50) return lc::fail(lc::errc::rejected, "too much battery left");
-    return {};
-  });
-  if (!no && no.error() == lc::errc::rejected) std::cout << "not yet: " << no.error().detail << '\n';
+  auto no =
+      missions.transition_with<Mission>(id, "landing", {}, [](Mission& m) -> lc::result<void> {
+        if (m.battery > 50) return lc::fail(lc::errc::rejected, "too much battery left");
+        return {};
+      });
+  if (!no && no.error() == lc::errc::rejected)
+    std::cout << "not yet: " << no.error().detail << '\n';
 
   auto bad = missions.transition<Mission>(id, "completed");
-  if (!bad && bad.error() == lc::errc::invalid_transition) std::cout << bad.error().code.message() << ": " << bad.error().detail << '\n';
+  if (!bad && bad.error() == lc::errc::invalid_transition)
+    std::cout << bad.error().code.message() << ": " << bad.error().detail << '\n';
 
   must(missions.update<Mission>(id, [](Mission& m) { m.battery = 21.5; }));
   must(missions.transition<Mission>(id, "landing"));
@@ -74,8 +79,8 @@ static void tell(const lc::manager& missions, const std::string& id) {
   ours.active = true;
   std::cout << must(missions.list(ours)).size() << " active\n";
   for (const auto& e : must(missions.history<Mission>(id)))
-    std::cout << "  " << (e.from.empty() ? "(new)" : e.from) << " -> " << e.to << " by " << lc::name_of(e.triggered)
-              << (e.note.empty() ? "" : " (" + e.note + ")") << '\n';
+    std::cout << "  " << (e.from.empty() ? "(new)" : e.from) << " -> " << e.to << " by "
+              << lc::name_of(e.triggered) << (e.note.empty() ? "" : " (" + e.note + ")") << '\n';
 }
 
 int main(int argc, char** argv) {
@@ -90,7 +95,8 @@ int main(int argc, char** argv) {
     std::jthread watcher([w = stream, id](std::stop_token stop) mutable {
       while (auto c = w.next(stop)) {
         if (c->id != id) continue;
-        std::cout << (c->snapshot ? "snapshot " : "change   ") << c->state.phase << " wp " << c->state.waypoint << '\n';
+        std::cout << (c->snapshot ? "snapshot " : "change   ") << c->state.phase << " wp "
+                  << c->state.waypoint << '\n';
         if (c->state.phase == "completed") return;
       }
     });

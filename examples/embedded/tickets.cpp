@@ -12,11 +12,14 @@ struct Ticket {
   std::int64_t answers = 0;
 
   static constexpr std::string_view workflow = "ticket", bucket = "TICKETS";
-  static constexpr auto fields = lc::fields(
-      lc::field<&Ticket::id>("id", lc::id), lc::field<&Ticket::phase>("phase", lc::phase), lc::field<&Ticket::title>("title"),
-      lc::field<&Ticket::assignee>("assignee", lc::operator_writable | lc::indexable), lc::field<&Ticket::answers>("answers"));
+  static constexpr auto fields =
+      lc::fields(lc::field<&Ticket::id>("id", lc::id),
+                 lc::field<&Ticket::phase>("phase", lc::phase), lc::field<&Ticket::title>("title"),
+                 lc::field<&Ticket::assignee>("assignee", lc::operator_writable | lc::indexable),
+                 lc::field<&Ticket::answers>("answers"));
   static constexpr auto transitions =
-      lc::table(lc::from("open", "waiting", "closed"), lc::from("waiting", "open", "closed"), lc::success("closed"));
+      lc::table(lc::from("open", "waiting", "closed"), lc::from("waiting", "open", "closed"),
+                lc::success("closed"));
 };
 
 int main(int argc, char** argv) {
@@ -30,9 +33,14 @@ int main(int argc, char** argv) {
 
   std::string id = "T-" + std::to_string(tickets.list<Ticket>()->size() + 1);
   tickets.create(Ticket{.id = id, .title = "It does not start", .assignee = "ann"}).value();
-  tickets.transition_with<Ticket>(id, "waiting", {lc::source::component, "asked for the log"}, [](Ticket& t) { ++t.answers; }).value();
+  tickets
+      .transition_with<Ticket>(id, "waiting", {lc::source::component, "asked for the log"},
+                               [](Ticket& t) { ++t.answers; })
+      .value();
   tickets.complete<Ticket>(id).value();
 
-  std::cout << tickets.list(lc::query<Ticket>().where<&Ticket::assignee>("ann"))->size() << " ticket(s) of ann\n";
-  for (const auto& e : *tickets.history<Ticket>(id)) std::cout << e.from << " -> " << e.to << '\n';
+  std::cout << tickets.list(lc::query<Ticket>().where<&Ticket::assignee>("ann"))->size()
+            << " ticket(s) of ann\n";
+  for (const auto& e : *tickets.history<Ticket>(id))
+    std::cout << e.from << " -> " << e.to << '\n';
 }

@@ -1,7 +1,7 @@
 // The prize: a manual transition whose SYNC processor runs here.
 //   example_member [HTTP_ADDRESS [GRPC_ADDRESS]]
-// registers the model and its workflow, joins with the tag approval-service, creates a prize, approves it
-// and shows what became of it. With --serve it only answers calls, until SIGTERM.
+// registers the model and its workflow, joins with the tag approval-service, creates a prize,
+// approves it and shows what became of it. With --serve it only answers calls, until SIGTERM.
 
 #include <pawl/member.h>
 
@@ -63,9 +63,12 @@ int main(int count, char** words) {
   if (count > 2) options.grpc = words[2];
   pawl::Member member(options);
   member.processor("notify-approval", notify);
-  member.criterion("is-physics", [](const pawl::Member::Call& call) -> pawl::Member::Matched { return js::parse(call.data).at("category").as_string() == "physics"; });
+  member.criterion("is-physics", [](const pawl::Member::Call& call) -> pawl::Member::Matched {
+    return js::parse(call.data).at("category").as_string() == "physics";
+  });
   answering = &member;
-  for (int number : {SIGTERM, SIGINT}) std::signal(number, [](int) { answering->stop(); });
+  for (int number : {SIGTERM, SIGINT})
+    std::signal(number, [](int) { answering->stop(); });
 
   int code = 0;
   std::thread prize;

@@ -22,7 +22,8 @@ using Outcome = pawl::Worker::Outcome;
 
 Outcome charge(const Job& job) {
   boost::json::value variables = boost::json::parse(job.variables);
-  if (variables.at("amount").to_number<double>() <= 0) return pawl::Worker::fail_for_good("there is nothing to charge");
+  if (variables.at("amount").to_number<double>() <= 0)
+    return pawl::Worker::fail_for_good("there is nothing to charge");
   // The job's id as the key: charging again is harmless.
   return boost::json::serialize(boost::json::object{{"chargeId", "ch-" + job.id}});
 }
@@ -49,7 +50,8 @@ int main(int count, char** words) {
   worker.on("charge", charge);
   worker.on("ship", ship);
   working = &worker;
-  for (int number : {SIGTERM, SIGINT}) std::signal(number, [](int) { working->stop(); });
+  for (int number : {SIGTERM, SIGINT})
+    std::signal(number, [](int) { working->stop(); });
 
   int code = 0;
   std::thread order;
@@ -57,7 +59,8 @@ int main(int count, char** words) {
     order = std::thread([&] {
       pawl::Client client(options.http);
       auto deployed = client.deploy(kOrder);
-      auto started = client.start({.definition = "order", .variables = R"({"amount": 40})", .business_key = "order-1001"});
+      auto started = client.start(
+          {.definition = "order", .variables = R"({"amount": 40})", .business_key = "order-1001"});
       code = show(started ? client.wait(started->id) : started);
       worker.stop();
     });

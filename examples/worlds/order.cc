@@ -1,5 +1,6 @@
-// An order: charged at once, again after a backoff when that fails, closed in the end either way. The
-// event that closes it is for whoever listens; what comes after is ignored, so duplicates do nothing.
+// An order: charged at once, again after a backoff when that fails, closed in the end either way.
+// The event that closes it is for whoever listens; what comes after is ignored, so duplicates do
+// nothing.
 
 #include "pawl_world.hpp"
 
@@ -31,14 +32,25 @@ Order read(const In& in) {
 
 void write(Out& out, const Order& o) {
   out.state([&](Writer& w) {
-    w.map(4).text("pc").arm(o.pc).text("amount_cents").number(o.amount).text("attempts").number(o.attempts).text("last_status");
-    if (o.last_status.size) w.text(o.last_status);
-    else w.null();
+    w.map(4)
+        .text("pc")
+        .arm(o.pc)
+        .text("amount_cents")
+        .number(o.amount)
+        .text("attempts")
+        .number(o.attempts)
+        .text("last_status");
+    if (o.last_status.size)
+      w.text(o.last_status);
+    else
+      w.null();
   });
 }
 
 // The key is canonical CBOR of the order's id.
-View order_id(const In& in) { return pawl::Item(in.key().data, in.key().data + in.key().size).text(); }
+View order_id(const In& in) {
+  return pawl::Item(in.key().data, in.key().data + in.key().size).text();
+}
 
 void charge(const In& in, Out& out, Order& o) {
   o.pc = "AwaitingCharge";
@@ -47,22 +59,38 @@ void charge(const In& in, Out& out, Order& o) {
   const uint8_t digit = static_cast<uint8_t>('0' + o.attempts);
   Writer key;
   key.raw("charge:").raw(id).raw(":").raw({&digit, 1});
-  out.effect("shop/charge@1", [&](Writer& w) { w.map(3).text("order_id").text(id).text("amount_cents").number(o.amount).text("attempt").number(o.attempts); }, "payments", key.view());
+  out.effect(
+      "shop/charge@1",
+      [&](Writer& w) {
+        w.map(3)
+            .text("order_id")
+            .text(id)
+            .text("amount_cents")
+            .number(o.amount)
+            .text("attempt")
+            .number(o.attempts);
+      },
+      "payments", key.view());
 }
 
 void close(const In& in, Out& out, Order& o, bool ok) {
   o.pc = ok ? View("Done") : View("Failed");
-  out.event("shop/OrderClosed@1", [&](Writer& w) { w.map(2).text("order_id").text(order_id(in)).text("ok").boolean(ok); });
+  out.event("shop/OrderClosed@1", [&](Writer& w) {
+    w.map(2).text("order_id").text(order_id(in)).text("ok").boolean(ok);
+  });
 }
 
 void charged(const In& in, Out& out, Order& o) {
   const View status = in.event().get("status").text();
   o.last_status = status;
-  if (status == "ok" && in.event().get("receipt_payload").inside().get("code").integer() == 0) return close(in, out, o, true);
+  if (status == "ok" && in.event().get("receipt_payload").inside().get("code").integer() == 0)
+    return close(in, out, o, true);
   if (o.attempts >= kAttempts) return close(in, out, o, false);
   o.pc = "Backoff";
   const uint64_t at = in.now_ns() + (kSecond << o.attempts);
-  out.effect("sys/timer.set@1", [&](Writer& w) { w.map(2).text("deliver_at_ns").number(at).text("key").text(order_id(in)); });
+  out.effect("sys/timer.set@1", [&](Writer& w) {
+    w.map(2).text("deliver_at_ns").number(at).text("key").text(order_id(in));
+  });
 }
 
 }  // namespace
@@ -74,8 +102,10 @@ PAWL_STEP(step) {
   if (over && arm == "Cancelled") return out.erase();
   if (arm == "Created" && !in.has_state()) {
     o.amount = in.event().get("amount_cents").number();
-    if (o.amount > 0) charge(in, out, o);
-    else close(in, out, o, true);
+    if (o.amount > 0)
+      charge(in, out, o);
+    else
+      close(in, out, o, true);
   } else if (arm == "Receipt" && o.pc == "AwaitingCharge") {
     charged(in, out, o);
   } else if (arm == "Receipt" && o.pc == "Backoff") {

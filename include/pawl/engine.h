@@ -23,15 +23,16 @@ struct EngineOptions {
 class Engine {
  public:
   static lifecycle::result<std::unique_ptr<Engine>> open(EngineOptions options = {});
-  // Finishes what was accepted, then closes. Managers on it, and their watches, must be gone before.
+  // Finishes what was accepted, then closes. Managers on it, and their watches, must be gone
+  // before.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   const EngineOptions& options() const;
   std::uint64_t last() const;  // the number of the newest durable write
-  // Runs every recorded turn again and compares the bytes: the count, or what differs. A directory that a
-  // server has put other things into is `unsupported`: `pawl verify` knows them all.
+  // Runs every recorded turn again and compares the bytes: the count, or what differs. A directory
+  // that a server has put other things into is `unsupported`: `pawl verify` knows them all.
   lifecycle::result<std::size_t> verify() const;
 
   struct Parts;  // for the library itself

@@ -1,6 +1,7 @@
 #pragma once
 // Phases for C++ structs. Say what a struct keeps and which phases it may go through, once; get
-// durable instances, checked transitions, history, watch and an operator API that denies by default.
+// durable instances, checked transitions, history, watch and an operator API that denies by
+// default.
 //
 //   namespace lc = pawl::lifecycle;
 //   lc::manager missions(engine);

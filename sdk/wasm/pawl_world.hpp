@@ -8,8 +8,9 @@
 //     out.state([&](pawl::Writer& w) { w.map(1).text("count").number(n); });
 //   }
 //
-// Values need no order and no canonical form: the host brings them into it. What is malformed traps,
-// and a trap is recorded as the step's failure. Memory is never freed: an instance lives for one call.
+// Values need no order and no canonical form: the host brings them into it. What is malformed
+// traps, and a trap is recorded as the step's failure. Memory is never freed: an instance lives for
+// one call.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,12 +20,14 @@ extern uint8_t __heap_base;
 inline void* memcpy(void* to, const void* from, size_t n) {
   auto* d = static_cast<uint8_t*>(to);
   auto* s = static_cast<const uint8_t*>(from);
-  for (size_t i = 0; i < n; ++i) d[i] = s[i];
+  for (size_t i = 0; i < n; ++i)
+    d[i] = s[i];
   return to;
 }
 inline void* memset(void* to, int v, size_t n) {
   auto* d = static_cast<uint8_t*>(to);
-  for (size_t i = 0; i < n; ++i) d[i] = static_cast<uint8_t>(v);
+  for (size_t i = 0; i < n; ++i)
+    d[i] = static_cast<uint8_t>(v);
   return to;
 }
 inline int memcmp(const void* a, const void* b, size_t n) {
@@ -47,7 +50,9 @@ inline uint8_t* allocate(uint32_t size) {
   const uint32_t end = at + size;
   if (end < at) trap();
   const uint32_t have = static_cast<uint32_t>(__builtin_wasm_memory_size(0)) << 16;
-  if (end > have && __builtin_wasm_memory_grow(0, (end - have + 65535u) >> 16) == static_cast<size_t>(-1)) trap();
+  if (end > have &&
+      __builtin_wasm_memory_grow(0, (end - have + 65535u) >> 16) == static_cast<size_t>(-1))
+    trap();
   next = end;
   return reinterpret_cast<uint8_t*>(at);
 }
@@ -60,11 +65,13 @@ struct View {
   constexpr View(const uint8_t* d, uint32_t n) : data(d), size(n) {}
   template <size_t N>
   View(const char (&text)[N]) : data(reinterpret_cast<const uint8_t*>(text)), size(N - 1) {}
-  bool operator==(const View& other) const { return size == other.size && memcmp(data, other.data, size) == 0; }
+  bool operator==(const View& other) const {
+    return size == other.size && memcmp(data, other.data, size) == 0;
+  }
 };
 
-// A CBOR item. Whatever is asked of an item that is not there is empty: get() of nothing is nothing,
-// number() is 0, text() is "".
+// A CBOR item. Whatever is asked of an item that is not there is empty: get() of nothing is
+// nothing, number() is 0, text() is "".
 class Item {
  public:
   Item() = default;
@@ -81,7 +88,8 @@ class Item {
     for (uint64_t i = 0; i < h.n; ++i) {
       const uint8_t* key_at = p;
       Head k = head(p);
-      const bool found = k.major == 3 && k.n == name.size && k.n <= static_cast<uint64_t>(end_ - p) && View(p, name.size) == name;
+      const bool found = k.major == 3 && k.n == name.size &&
+                         k.n <= static_cast<uint64_t>(end_ - p) && View(p, name.size) == name;
       p = key_at;
       skip(p);
       if (found) return Item(p, end_);
@@ -100,11 +108,14 @@ class Item {
     const uint8_t* p = at_;
     Head h = head(p);
     if (h.major != 4 || index >= h.n) return {};
-    for (uint32_t i = 0; i < index; ++i) skip(p);
+    for (uint32_t i = 0; i < index; ++i)
+      skip(p);
     return Item(p, end_);
   }
   uint64_t number() const { return is(0) ? value() : 0; }
-  int64_t integer() const { return is(0) ? static_cast<int64_t>(value()) : is(1) ? -1 - static_cast<int64_t>(value()) : 0; }
+  int64_t integer() const {
+    return is(0) ? static_cast<int64_t>(value()) : is(1) ? -1 - static_cast<int64_t>(value()) : 0;
+  }
   bool boolean() const { return exists() && *skip_tags() == 0xf5; }
   View text() const { return is(3) ? run() : View(); }
   View bytes() const { return is(2) ? run() : View(); }
@@ -145,7 +156,8 @@ class Item {
         const int more = 1 << (info - 24);
         if (end_ - p < more) trap();
         n = 0;
-        for (int i = 0; i < more; ++i) n = n << 8 | *p++;
+        for (int i = 0; i < more; ++i)
+          n = n << 8 | *p++;
       }
       if (major != 6) return {major, n};
     }
@@ -183,7 +195,9 @@ class Writer {
   Writer& map(uint32_t entries) { return head(5, entries); }
   Writer& list(uint32_t items) { return head(4, items); }
   Writer& number(uint64_t n) { return head(0, n); }
-  Writer& integer(int64_t n) { return n < 0 ? head(1, static_cast<uint64_t>(-1 - n)) : head(0, static_cast<uint64_t>(n)); }
+  Writer& integer(int64_t n) {
+    return n < 0 ? head(1, static_cast<uint64_t>(-1 - n)) : head(0, static_cast<uint64_t>(n));
+  }
   Writer& text(View t) { return head(3, t.size).raw(t); }
   Writer& bytes(View b) { return head(2, b.size).raw(b); }
   Writer& boolean(bool v) { return byte(v ? 0xf5 : 0xf4); }
@@ -209,7 +223,8 @@ class Writer {
     if (n < 24) return byte(static_cast<uint8_t>(top | n));
     const int size = n < 0x100 ? 0 : n < 0x10000 ? 1 : n < 0x100000000ull ? 2 : 3;
     byte(static_cast<uint8_t>(top | (24 + size)));
-    for (int i = (1 << size) - 1; i >= 0; --i) byte(static_cast<uint8_t>(n >> (8 * i)));
+    for (int i = (1 << size) - 1; i >= 0; --i)
+      byte(static_cast<uint8_t>(n >> (8 * i)));
     return *this;
   }
   void reserve(uint32_t more) {
@@ -259,8 +274,8 @@ class Out {
     state_ = in.state().raw();
     has_state_ = in.has_state();
   }
-  void erase() { has_state_ = false; }          // the cell is gone
-  void complete() { completed_ = true; }        // done, with its state kept
+  void erase() { has_state_ = false; }    // the cell is gone
+  void complete() { completed_ = true; }  // done, with its state kept
   template <class F>
   void event(View schema, F&& write) {
     Writer value;
@@ -272,7 +287,11 @@ class Out {
   void effect(View name, F&& params, View issuer = {}, View idempotency_key = {}) {
     Writer value;
     params(value);
-    effects_.map(2 + (issuer.size ? 1 : 0) + (idempotency_key.size ? 1 : 0)).text("effect").text(name).text("params").bytes(value.view());
+    effects_.map(2 + (issuer.size ? 1 : 0) + (idempotency_key.size ? 1 : 0))
+        .text("effect")
+        .text(name)
+        .text("params")
+        .bytes(value.view());
     if (issuer.size) effects_.text("issuer_ref").text(issuer);
     if (idempotency_key.size) effects_.text("idempotency_key").bytes(idempotency_key);
     ++effect_count_;
@@ -280,8 +299,10 @@ class Out {
   View done() const {
     Writer w;
     w.map(completed_ ? 4 : 3).text("state");
-    if (has_state_) w.bytes(state_);
-    else w.null();
+    if (has_state_)
+      w.bytes(state_);
+    else
+      w.null();
     w.text("domain_events").list(event_count_).raw(events_.view());
     w.text("effects").list(effect_count_).raw(effects_.view());
     if (completed_) w.text("status").text("completed");
@@ -298,18 +319,20 @@ class Out {
 }  // namespace pawl
 
 extern "C" __attribute__((export_name("alloc"), used)) inline int32_t pawl_alloc(int32_t size) {
-  return static_cast<int32_t>(reinterpret_cast<uint32_t>(pawl::allocate(size > 0 ? static_cast<uint32_t>(size) : 1u)));
+  return static_cast<int32_t>(
+      reinterpret_cast<uint32_t>(pawl::allocate(size > 0 ? static_cast<uint32_t>(size) : 1u)));
 }
 
 // Defines the export `name`: an entrypoint of a workflow, or `migrate`.
-#define PAWL_STEP(name)                                                                                             \
-  static void pawl_step_##name(const pawl::In& in, pawl::Out& out);                                                 \
-  extern "C" __attribute__((export_name(#name), used)) void pawl_export_##name(uint32_t* ret, const uint8_t* data, int32_t size) { \
-    pawl::In in(data, static_cast<uint32_t>(size));                                                                 \
-    pawl::Out out;                                                                                                  \
-    pawl_step_##name(in, out);                                                                                      \
-    const pawl::View done = out.done();                                                                             \
-    ret[0] = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(done.data));                                         \
-    ret[1] = done.size;                                                                                             \
-  }                                                                                                                 \
+#define PAWL_STEP(name)                                                         \
+  static void pawl_step_##name(const pawl::In& in, pawl::Out& out);             \
+  extern "C" __attribute__((export_name(#name), used)) void pawl_export_##name( \
+      uint32_t* ret, const uint8_t* data, int32_t size) {                       \
+    pawl::In in(data, static_cast<uint32_t>(size));                             \
+    pawl::Out out;                                                              \
+    pawl_step_##name(in, out);                                                  \
+    const pawl::View done = out.done();                                         \
+    ret[0] = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(done.data));     \
+    ret[1] = done.size;                                                         \
+  }                                                                             \
   static void pawl_step_##name([[maybe_unused]] const pawl::In& in, [[maybe_unused]] pawl::Out& out)

@@ -49,7 +49,9 @@ TEST(bytes, a_count_cannot_exceed_the_bytes_left) {
 }
 
 TEST(bytes, base64_both_ways) {
-  for (const std::string& text : {std::string(), std::string("a"), std::string("ab"), std::string("abc"), std::string("abcd"), std::string("\xff\xfe\0x", 4)}) {
+  for (const std::string& text :
+       {std::string(), std::string("a"), std::string("ab"), std::string("abc"), std::string("abcd"),
+        std::string("\xff\xfe\0x", 4)}) {
     EXPECT_EQ(*unbase64(base64(text)), text);
     EXPECT_EQ(*unbase64(base64url(text)), text);
   }
@@ -68,7 +70,8 @@ TEST(hash, crc32c_of_the_standard_vector) { EXPECT_EQ(crc32c("123456789"), 0xe30
 TEST(hash, crc32c_continues) { EXPECT_EQ(crc32c("6789", crc32c("12345")), crc32c("123456789")); }
 
 TEST(hash, sha256_in_two_parts) {
-  EXPECT_EQ(hex(view(sha256("abc"))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(hex(view(sha256("abc"))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256("a", "bc"), sha256("abc"));
 }
 
@@ -79,10 +82,11 @@ TEST(time, prints_and_parses) {
   EXPECT_EQ(*parse_rfc3339("2026-11-15T14:32:00.12+01:00"), t);
   EXPECT_EQ(rfc3339(0), "1970-01-01T00:00:00Z");
   EXPECT_EQ(rfc3339(-1), "1969-12-31T23:59:59.999999999Z");
-  for (auto bad : {"", "2026", "2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "2026-01-01T00:00:00",
-                   "2026-01-01T24:00:00Z", "2026-01-01T00:00:00Zx"})
+  for (auto bad : {"", "2026", "2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z",
+                   "2026-01-01T00:00:00", "2026-01-01T24:00:00Z", "2026-01-01T00:00:00Zx"})
     EXPECT_FALSE(parse_rfc3339(bad)) << bad;
-  EXPECT_NE(parse_rfc3339("2300-01-01T00:00:00Z").error().message.find("1678 to 2261"), std::string::npos);
+  EXPECT_NE(parse_rfc3339("2300-01-01T00:00:00Z").error().message.find("1678 to 2261"),
+            std::string::npos);
 }
 
 TEST(time, durations_in_full) {
@@ -94,7 +98,8 @@ TEST(time, durations_in_full) {
   EXPECT_EQ(parse_duration("PT0.5H")->nanos, 1800 * kSecond);
   EXPECT_TRUE(parse_duration("PT2562047.7H"));
   EXPECT_FALSE(parse_duration("PT2562047.9H"));
-  for (auto bad : {"", "P", "PT", "1D", "P1H", "PT1D", "P-1D", "PT1", "P1DT", "PT1S1M", "P1.5D", "PT0.5H1M"})
+  for (auto bad :
+       {"", "P", "PT", "1D", "P1H", "PT1D", "P-1D", "PT1", "P1DT", "PT1S1M", "P1.5D", "PT0.5H1M"})
     EXPECT_FALSE(parse_duration(bad)) << bad;
 }
 
@@ -109,15 +114,22 @@ TEST(dice, the_same_seed_gives_the_same_ids) {
 }
 
 TEST(dice, uuid5_of_a_known_name) {
-  EXPECT_EQ(uuid5("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.example.com"), "2ed6657d-e927-568b-95e1-2665a8aea6a2");
+  EXPECT_EQ(uuid5("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.example.com"),
+            "2ed6657d-e927-568b-95e1-2665a8aea6a2");
 }
 
 TEST(letters, have_an_upper_and_a_lower_case_on_every_machine) {
-  EXPECT_EQ(upper_case("straße, élan, ÿ, ς, я, ა, \xf0\x90\x90\xa8"), "STRAßE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80");
-  EXPECT_EQ(lower_case("STRASSE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80"), "strasse, élan, ÿ, σ, я, ა, \xf0\x90\x90\xa8");
+  EXPECT_EQ(upper_case("straße, élan, ÿ, ς, я, ა, \xf0\x90\x90\xa8"),
+            "STRAßE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80");
+  EXPECT_EQ(lower_case("STRASSE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80"),
+            "strasse, élan, ÿ, σ, я, ა, \xf0\x90\x90\xa8");
   EXPECT_EQ(fold_case("ΌΔΟΣ"), fold_case("όδος"));
   EXPECT_NE(fold_case("ı"), fold_case("i"));
-  EXPECT_EQ(upper_case("\xff" "a\xc3"), "\xff" "A\xc3") << "what is no character stays";
+  EXPECT_EQ(upper_case("\xff"
+                       "a\xc3"),
+            "\xff"
+            "A\xc3")
+      << "what is no character stays";
 }
 
 }  // namespace pawl

@@ -34,7 +34,8 @@ static int nibble(char c) {
 }
 
 Result<Bytes> unhex(std::string_view text) {
-  if (text.size() % 2) return fail(Code::invalid, "BAD_HEX", "hex text has an odd number of digits");
+  if (text.size() % 2)
+    return fail(Code::invalid, "BAD_HEX", "hex text has an odd number of digits");
   Bytes out;
   out.reserve(text.size() / 2);
   for (size_t i = 0; i < text.size(); i += 2) {
@@ -53,7 +54,8 @@ static std::string encode64(BytesView bytes, const char* alphabet, bool pad) {
   for (; i + 2 < bytes.size(); i += 3) {
     uint32_t v = static_cast<uint8_t>(bytes[i]) << 16 | static_cast<uint8_t>(bytes[i + 1]) << 8 |
                  static_cast<uint8_t>(bytes[i + 2]);
-    for (int shift = 18; shift >= 0; shift -= 6) out.push_back(alphabet[v >> shift & 63]);
+    for (int shift = 18; shift >= 0; shift -= 6)
+      out.push_back(alphabet[v >> shift & 63]);
   }
   size_t left = bytes.size() - i;
   if (left) {
@@ -84,13 +86,15 @@ static int digit64(char c) {
 }
 
 Result<Bytes> unbase64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
+  while (!text.empty() && text.back() == '=')
+    text.remove_suffix(1);
   Bytes out;
   uint32_t v = 0;
   int bits = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     int d = digit64(text[i]);
-    if (d < 0) return fail(Code::invalid, "BAD_BASE64", "not base64 at offset " + std::to_string(i));
+    if (d < 0)
+      return fail(Code::invalid, "BAD_BASE64", "not base64 at offset " + std::to_string(i));
     v = v << 6 | static_cast<uint32_t>(d);
     bits += 6;
     if (bits >= 8) {

@@ -109,12 +109,14 @@ class Reader {
 // Big-endian 8 bytes: keys that sort as numbers do.
 inline Bytes ordered64(uint64_t v) {
   Bytes out(8, '\0');
-  for (int i = 7; i >= 0; --i, v >>= 8) out[i] = static_cast<char>(v & 0xff);
+  for (int i = 7; i >= 0; --i, v >>= 8)
+    out[i] = static_cast<char>(v & 0xff);
   return out;
 }
 inline uint64_t read_ordered64(BytesView in) {
   uint64_t v = 0;
-  for (size_t i = 0; i < 8 && i < in.size(); ++i) v = (v << 8) | static_cast<uint8_t>(in[i]);
+  for (size_t i = 0; i < 8 && i < in.size(); ++i)
+    v = (v << 8) | static_cast<uint8_t>(in[i]);
   return v;
 }
 
@@ -124,7 +126,7 @@ Bytes after_prefix(BytesView prefix);
 std::string hex(BytesView bytes);
 Result<Bytes> unhex(std::string_view text);
 std::string base64(BytesView bytes);
-std::string base64url(BytesView bytes);                 // without padding
-Result<Bytes> unbase64(std::string_view text);          // either alphabet, padding optional
+std::string base64url(BytesView bytes);         // without padding
+Result<Bytes> unbase64(std::string_view text);  // either alphabet, padding optional
 
 }  // namespace pawl

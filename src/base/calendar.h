@@ -1,5 +1,6 @@
 #pragma once
-// The calendar in whole seconds since 1970, which reaches past the years that nanoseconds hold (base/time.h).
+// The calendar in whole seconds since 1970, which reaches past the years that nanoseconds hold
+// (base/time.h).
 
 #include "base/time.h"
 

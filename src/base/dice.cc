@@ -43,7 +43,8 @@ std::string Dice::uuid7(Time now) {
 
 std::string Dice::uuid1(Time now) {
   uint64_t ticks = static_cast<uint64_t>(now / 100) + 0x01b21dd213814000ull;
-  uint64_t hi = (ticks & 0xffffffff) << 32 | (ticks >> 32 & 0xffff) << 16 | 0x1000 | (ticks >> 48 & 0xfff);
+  uint64_t hi =
+      (ticks & 0xffffffff) << 32 | (ticks >> 32 & 0xffff) << 16 | 0x1000 | (ticks >> 48 & 0xfff);
   return format_uuid(hi, (next() & kVariantMask) | kVariant | 0x010000000000ull);
 }
 
@@ -51,10 +52,13 @@ std::string Dice::ulid(Time now) {
   static constexpr char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
   uint64_t ms = static_cast<uint64_t>(now / kMillisecond) & 0xffffffffffffull;
   std::string out(26, '0');
-  for (int i = 9; i >= 0; --i, ms >>= 5) out[i] = digits[ms & 31];
+  for (int i = 9; i >= 0; --i, ms >>= 5)
+    out[i] = digits[ms & 31];
   uint64_t a = next(), b = next();
-  for (int i = 17; i >= 10; --i, a >>= 5) out[i] = digits[a & 31];
-  for (int i = 25; i >= 18; --i, b >>= 5) out[i] = digits[b & 31];
+  for (int i = 17; i >= 10; --i, a >>= 5)
+    out[i] = digits[a & 31];
+  for (int i = 25; i >= 18; --i, b >>= 5)
+    out[i] = digits[b & 31];
   return out;
 }
 

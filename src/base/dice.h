@@ -14,11 +14,11 @@ namespace pawl {
 class Dice {
  public:
   explicit Dice(std::array<uint64_t, 2> seed) : state_(seed) {}
-  uint64_t next();                       // the next 64 bits
-  std::string uuid4();                   // lower case, with hyphens
-  std::string uuid7(Time now);           // sorts by time
-  std::string uuid1(Time now);           // time-based, random node
-  std::string ulid(Time now);            // 26 characters, Crockford base 32
+  uint64_t next();              // the next 64 bits
+  std::string uuid4();          // lower case, with hyphens
+  std::string uuid7(Time now);  // sorts by time
+  std::string uuid1(Time now);  // time-based, random node
+  std::string ulid(Time now);   // 26 characters, Crockford base 32
 
  private:
   std::array<uint64_t, 2> state_;

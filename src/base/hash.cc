@@ -10,13 +10,15 @@ namespace pawl {
 static uint32_t crc32c_plain(uint32_t crc, const unsigned char* p, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     crc ^= p[i];
-    for (int k = 0; k < 8; ++k) crc = crc >> 1 ^ (0x82f63b78u & (0u - (crc & 1)));
+    for (int k = 0; k < 8; ++k)
+      crc = crc >> 1 ^ (0x82f63b78u & (0u - (crc & 1)));
   }
   return crc;
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_sse(uint32_t crc, const unsigned char* p, size_t n) {
+__attribute__((target("sse4.2"))) static uint32_t crc32c_sse(uint32_t crc, const unsigned char* p,
+                                                             size_t n) {
   uint64_t wide = crc;
   for (; n >= 8; n -= 8, p += 8) {
     uint64_t word;
@@ -24,7 +26,8 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse(uint32_t crc, const
     wide = _mm_crc32_u64(wide, word);
   }
   crc = static_cast<uint32_t>(wide);
-  for (; n; --n, ++p) crc = _mm_crc32_u8(crc, *p);
+  for (; n; --n, ++p)
+    crc = _mm_crc32_u8(crc, *p);
   return crc;
 }
 #endif
@@ -63,7 +66,8 @@ uint64_t quick_hash(BytesView bytes) {
     h = (h ^ word) * 0x9e3779b97f4a7c15u;
     h ^= h >> 32;
   }
-  for (; n; --n, ++p) h = (h ^ static_cast<uint8_t>(*p)) * 0x100000001b3u;
+  for (; n; --n, ++p)
+    h = (h ^ static_cast<uint8_t>(*p)) * 0x100000001b3u;
   return h ^ h >> 29;
 }
 

@@ -15,7 +15,9 @@ uint32_t crc32c(BytesView bytes, uint32_t seed = 0);
 using Digest = std::array<uint8_t, 32>;
 Digest sha256(BytesView bytes);
 Digest sha256(BytesView first, BytesView second);  // of the two, one after the other
-inline BytesView view(const Digest& d) { return {reinterpret_cast<const char*>(d.data()), d.size()}; }
+inline BytesView view(const Digest& d) {
+  return {reinterpret_cast<const char*>(d.data()), d.size()};
+}
 
 // Fast, not for anything written: hash tables and shard choice.
 uint64_t quick_hash(BytesView bytes);

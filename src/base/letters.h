@@ -1,6 +1,6 @@
 #pragma once
-// Upper and lower case of texts in UTF-8, letter by letter: the same on every machine, because steps and
-// criteria are run again.
+// Upper and lower case of texts in UTF-8, letter by letter: the same on every machine, because
+// steps and criteria are run again.
 
 #include <string>
 #include <string_view>

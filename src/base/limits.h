@@ -29,11 +29,11 @@ inline constexpr size_t kGroupTurns = 4096;
 inline constexpr int64_t kOnceSeconds = 24 * 3600;
 inline constexpr size_t kOnceKeyBytes = 255;
 
-
 // HTTP. The head of a request: Bearer tokens with many roles are the largest honest ones.
 inline constexpr size_t kHeadBytes = 64 * 1024;
 inline constexpr size_t kHeaderCount = 256;
-// A chunk's size line and extensions, and the trailers after the last chunk: nobody honest needs more.
+// A chunk's size line and extensions, and the trailers after the last chunk: nobody honest needs
+// more.
 inline constexpr size_t kChunkLineBytes = 1024;
 // Each costs a descriptor and some kilobytes; beyond it callers are told to come back.
 inline constexpr size_t kConnections = 10'000;
@@ -51,8 +51,9 @@ inline constexpr int64_t kRequestSeconds = 30;
 inline constexpr int64_t kIdleSeconds = 120;
 // A peer that takes no byte of what is owed to it.
 inline constexpr int64_t kStalledSeconds = 30;
-// A stream that had nothing to say for so long says that it is there: whoever stands between would take it for dead, and
-// a reader that has gone without a word is found out. Twice missed and more, and our own readers ask again.
+// A stream that had nothing to say for so long says that it is there: whoever stands between would
+// take it for dead, and a reader that has gone without a word is found out. Twice missed and more,
+// and our own readers ask again.
 inline constexpr int64_t kSignSeconds = 15;
 inline constexpr int64_t kSilenceSeconds = 60;
 // After a refusal we read on and throw away, so that the peer sees the answer and not a reset.

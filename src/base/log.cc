@@ -18,14 +18,18 @@ struct LevelName {
   Level level;
   std::string_view name;
 };
-constexpr LevelName kLevels[] = {
-    {Level::debug, "debug"}, {Level::info, "info"}, {Level::warn, "warn"}, {Level::error, "error"}, {Level::off, "off"}};
+constexpr LevelName kLevels[] = {{Level::debug, "debug"},
+                                 {Level::info, "info"},
+                                 {Level::warn, "warn"},
+                                 {Level::error, "error"},
+                                 {Level::off, "off"}};
 
 struct FormatName {
   LogFormat format;
   std::string_view name;
 };
-constexpr FormatName kFormats[] = {{LogFormat::automatic, "auto"}, {LogFormat::text, "text"}, {LogFormat::json, "json"}};
+constexpr FormatName kFormats[] = {
+    {LogFormat::automatic, "auto"}, {LogFormat::text, "text"}, {LogFormat::json, "json"}};
 
 // Constant-initialised: usable before and after main.
 std::atomic<Level> g_level = Level::info;
@@ -52,20 +56,23 @@ void append_quoted(std::string& out, std::string_view text) {
 }  // namespace
 
 LogValue::LogValue(std::string_view text) { append_quoted(json_, text); }
-LogValue::LogValue(double value) : json_(std::isfinite(value) ? fmt::format("{}", value) : "null") {}
+LogValue::LogValue(double value)
+    : json_(std::isfinite(value) ? fmt::format("{}", value) : "null") {}
 
 Result<Level> parse_level(std::string_view name) {
   for (const auto& row : kLevels) {
     if (row.name == name) return row.level;
   }
-  return fail(Code::invalid, "BAD_LEVEL", "'" + std::string(name) + "' is no log level; known: debug, info, warn, error, off");
+  return fail(Code::invalid, "BAD_LEVEL",
+              "'" + std::string(name) + "' is no log level; known: debug, info, warn, error, off");
 }
 
 Result<LogFormat> parse_log_format(std::string_view name) {
   for (const auto& row : kFormats) {
     if (row.name == name) return row.format;
   }
-  return fail(Code::invalid, "BAD_LOG_FORMAT", "'" + std::string(name) + "' is no log format; known: auto, text, json");
+  return fail(Code::invalid, "BAD_LOG_FORMAT",
+              "'" + std::string(name) + "' is no log format; known: auto, text, json");
 }
 
 void log_setup(Level level, LogFormat format) {
@@ -80,15 +87,18 @@ std::string log_line(LogFormat format, int64_t now, Level level, std::string_vie
                      std::initializer_list<LogField> fields) {
   std::string line;
   if (format == LogFormat::text) {
-    fmt::format_to(std::back_inserter(line), "{} {:<5} {}", rfc3339(now, 3, true), name_of_level(level), message);
-    for (const LogField& field : fields) fmt::format_to(std::back_inserter(line), " {}={}", field.name, field.value.json());
+    fmt::format_to(std::back_inserter(line), "{} {:<5} {}", rfc3339(now, 3, true),
+                   name_of_level(level), message);
+    for (const LogField& field : fields)
+      fmt::format_to(std::back_inserter(line), " {}={}", field.name, field.value.json());
     for (char& c : line) {
       if (c == '\n' || c == '\r') c = ' ';
     }
     line.push_back('\n');
     return line;
   }
-  fmt::format_to(std::back_inserter(line), R"({{"time":"{}","level":"{}","message":)", rfc3339(now, 6, true), name_of_level(level));
+  fmt::format_to(std::back_inserter(line), R"({{"time":"{}","level":"{}","message":)",
+                 rfc3339(now, 6, true), name_of_level(level));
   append_quoted(line, message);
   for (const LogField& field : fields) {
     line.push_back(',');
@@ -105,7 +115,8 @@ void log(Level level, std::string_view message, std::initializer_list<LogField> 
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   LogFormat format = g_format;
-  if (format == LogFormat::automatic) format = isatty(STDERR_FILENO) ? LogFormat::text : LogFormat::json;
+  if (format == LogFormat::automatic)
+    format = isatty(STDERR_FILENO) ? LogFormat::text : LogFormat::json;
   std::string line = log_line(format, now.tv_sec * kSecond + now.tv_nsec, level, message, fields);
   // A log that cannot be written has nowhere to complain.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());

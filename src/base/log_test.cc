@@ -6,9 +6,12 @@ namespace pawl {
 namespace {
 
 TEST(log, a_json_line_escapes_what_callers_bring) {
-  std::string line = log_line(LogFormat::json, 0, Level::warn, "odd \"thing\"", {{"path", "/a\n\"b\""}, {"status", 404}, {"ok", false}, {"ms", 1.5}});
-  EXPECT_EQ(line, R"({"time":"1970-01-01T00:00:00.000000Z","level":"warn","message":"odd \"thing\"","path":"/a\u000a\"b\"","status":404,"ok":false,"ms":1.5})"
-                  "\n");
+  std::string line = log_line(LogFormat::json, 0, Level::warn, "odd \"thing\"",
+                              {{"path", "/a\n\"b\""}, {"status", 404}, {"ok", false}, {"ms", 1.5}});
+  EXPECT_EQ(
+      line,
+      R"({"time":"1970-01-01T00:00:00.000000Z","level":"warn","message":"odd \"thing\"","path":"/a\u000a\"b\"","status":404,"ok":false,"ms":1.5})"
+      "\n");
 }
 
 TEST(log, a_text_line_stays_one_line) {

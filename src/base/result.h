@@ -29,12 +29,20 @@ enum class Code {
 
 std::string_view name_of(Code code);
 
+// The name of a refusal that callers act on. It is declared once, beside the function that refuses,
+// and compared with Error::is(): never by its text.
+struct Reason {
+  std::string_view name;
+};
+
 struct Error {
   Code code = Code::internal;
-  std::string reason;   // stable, machine-readable: "UNKNOWN_STEP"
-  std::string message;  // for people; names the thing and what to do
-  std::string detail{};   // a JSON object with further members for the wire, or empty
+  std::string reason;    // stable, machine-readable: "UNKNOWN_STEP"
+  std::string message;   // for people; names the thing and what to do
+  std::string detail{};  // a JSON object with further members for the wire, or empty
   bool retryable = false;
+
+  bool is(Reason other) const { return reason == other.name; }
 };
 
 template <class T>
@@ -52,6 +60,10 @@ class [[nodiscard]] Result<void> : public std::expected<void, Error> {
 inline std::unexpected<Error> fail(Code code, std::string reason, std::string message,
                                    std::string detail = {}) {
   return std::unexpected(Error{code, std::move(reason), std::move(message), std::move(detail)});
+}
+inline std::unexpected<Error> fail(Code code, Reason reason, std::string message,
+                                   std::string detail = {}) {
+  return fail(code, std::string(reason.name), std::move(message), std::move(detail));
 }
 inline std::unexpected<Error> fail(Error error) { return std::unexpected(std::move(error)); }
 
@@ -75,7 +87,7 @@ inline std::unexpected<Error> fail(Error error) { return std::unexpected(std::mo
   return std::unexpected(std::move(PAWL_CAT(try_, __LINE__)).error())
 
 // CHECK stays on in release builds: stopping is better than writing a wrong frame.
-#define CHECK(cond)                                              \
-  do {                                                           \
+#define CHECK(cond)                                               \
+  do {                                                            \
     if (!(cond)) ::pawl::check_failed(__FILE__, __LINE__, #cond); \
   } while (false)

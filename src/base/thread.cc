@@ -21,7 +21,8 @@ void prompt_thread() {
   SchedulerWishes wishes;
   if (syscall(SYS_sched_getattr, 0, &wishes, sizeof wishes, 0) != 0 || wishes.policy != 0) return;
   wishes.size = sizeof wishes;
-  wishes.runtime = 100'000;  // ns, the least that Linux takes (6.12 and later; earlier ones ignore it)
+  wishes.runtime =
+      100'000;  // ns, the least that Linux takes (6.12 and later; earlier ones ignore it)
   (void)syscall(SYS_sched_setattr, 0, &wishes, 0);
 }
 

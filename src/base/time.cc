@@ -79,7 +79,8 @@ std::string rfc3339(Time t, int digits, bool fixed) {
   if (digits > 0) {
     std::string frac = fmt::format("{:09}", c.nanos).substr(0, static_cast<size_t>(digits));
     if (!fixed)
-      while (!frac.empty() && frac.back() == '0') frac.pop_back();
+      while (!frac.empty() && frac.back() == '0')
+        frac.pop_back();
     if (!frac.empty()) out += "." + frac;
   }
   return out + "Z";
@@ -109,8 +110,9 @@ struct Cursor {
 }  // namespace
 
 static std::unexpected<Error> bad_time(std::string_view text) {
-  return fail(Code::invalid, "BAD_TIME",
-              fmt::format("'{}' is not a time; write it as 2026-01-31T12:00:00Z", text.substr(0, 80)));
+  return fail(
+      Code::invalid, "BAD_TIME",
+      fmt::format("'{}' is not a time; write it as 2026-01-31T12:00:00Z", text.substr(0, 80)));
 }
 
 // What a text says, which may be before or after all that Time can hold.
@@ -164,14 +166,18 @@ static Result<Spoken> read_rfc3339(std::string_view text) {
 
 Result<Time> parse_rfc3339(std::string_view text) {
   TRY(Spoken spoken, read_rfc3339(text));
-  if (!spoken.fits()) return fail(Code::invalid, "BAD_TIME", fmt::format("'{}' is outside the years 1678 to 2261 that times can have", text.substr(0, 80)));
+  if (!spoken.fits())
+    return fail(Code::invalid, "BAD_TIME",
+                fmt::format("'{}' is outside the years 1678 to 2261 that times can have",
+                            text.substr(0, 80)));
   return spoken.time();
 }
 
 Result<Time> nearest_rfc3339(std::string_view text) {
   TRY(Spoken spoken, read_rfc3339(text));
   if (spoken.fits()) return spoken.time();
-  return spoken.civil.year < 1678 ? std::numeric_limits<Time>::min() : std::numeric_limits<Time>::max();
+  return spoken.civil.year < 1678 ? std::numeric_limits<Time>::min()
+                                  : std::numeric_limits<Time>::max();
 }
 
 static std::unexpected<Error> bad_duration(std::string_view text) {
@@ -188,9 +194,13 @@ struct Designator {
   int64_t nanos;
 };
 static constexpr Designator kDesignators[] = {
-    {'Y', false, 12, 0},          {'M', false, 1, 0},
-    {'W', false, 0, 7 * 86400 * kSecond}, {'D', false, 0, 86400 * kSecond},
-    {'H', true, 0, 3600 * kSecond}, {'M', true, 0, 60 * kSecond}, {'S', true, 0, kSecond},
+    {'Y', false, 12, 0},
+    {'M', false, 1, 0},
+    {'W', false, 0, 7 * 86400 * kSecond},
+    {'D', false, 0, 86400 * kSecond},
+    {'H', true, 0, 3600 * kSecond},
+    {'M', true, 0, 60 * kSecond},
+    {'S', true, 0, kSecond},
 };
 
 Result<Duration> parse_duration(std::string_view text) {
@@ -234,7 +244,8 @@ Result<Duration> parse_duration(std::string_view text) {
     frac *= d.nanos / kSecond;
     int64_t nanos = 0;
     if (__builtin_mul_overflow(static_cast<int64_t>(whole), d.nanos, &nanos) ||
-        __builtin_add_overflow(nanos, frac, &nanos) || __builtin_add_overflow(out.nanos, nanos, &out.nanos))
+        __builtin_add_overflow(nanos, frac, &nanos) ||
+        __builtin_add_overflow(out.nanos, nanos, &out.nanos))
       return bad_duration(text);
     out.months += static_cast<int64_t>(whole) * d.months;
     any = true;

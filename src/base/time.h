@@ -1,5 +1,5 @@
 #pragma once
-// Time is nanoseconds since 1970, UTC. Nothing here reads a clock: see server/clock.h for that.
+// Time is nanoseconds since 1970, UTC. Nothing here reads a clock: see runtime/clock.h for that.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ inline constexpr Time kSecond = 1'000'000'000;
 
 struct Civil {
   int64_t year;
-  int month, day;            // from 1
+  int month, day;  // from 1
   int hour, minute, second;
   int nanos;
 };

@@ -6,18 +6,26 @@ size_t utf8_length(std::string_view text, size_t i) {
   auto at = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   unsigned lead = at(i), next = at(i + 1);
   if (lead < 0x80) return 1;
-  size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+  size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
+                  : lead >= 0xe0 && lead < 0xf0 ? 3
+                  : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                : 0;
   // Overlong forms, halves of surrogate pairs, and what lies behind U+10FFFF.
-  if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) || (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f)) return 0;
+  if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) ||
+      (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f))
+    return 0;
   for (size_t k = 1; k < length; ++k)
     if ((at(i + k) & 0xc0) != 0x80) return 0;
   return length;
 }
 
 uint32_t character_at(std::string_view text, size_t i, size_t length) {
-  auto byte = [&](size_t k) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i + k])); };
+  auto byte = [&](size_t k) {
+    return static_cast<uint32_t>(static_cast<unsigned char>(text[i + k]));
+  };
   uint32_t c = length == 1 ? byte(0) : byte(0) & (0x7fu >> length);
-  for (size_t k = 1; k < length; ++k) c = c << 6 | (byte(k) & 0x3f);
+  for (size_t k = 1; k < length; ++k)
+    c = c << 6 | (byte(k) & 0x3f);
   return c;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Which bytes are UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF. JSON and CBOR text
-// must be, or nobody can read it back; text that was cut by bytes, or that a peer sent, may not be.
+// Which bytes are UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF. JSON and CBOR
+// text must be, or nobody can read it back; text that was cut by bytes, or that a peer sent, may
+// not be.
 
 #include <cstdint>
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace pawl {
 
-inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD: stands for a byte that belongs to no character
+inline constexpr std::string_view kReplacement =
+    "\xEF\xBF\xBD";  // U+FFFD: stands for a byte that belongs to no character
 
 // How many bytes the character at `i` takes; 0 when no character begins there.
 size_t utf8_length(std::string_view text, size_t i);
@@ -23,8 +25,10 @@ std::string each_character(std::string_view text, Change&& change) {
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
     size_t length = static_cast<unsigned char>(text[i]) < 0x80 ? 1 : utf8_length(text, i);
-    if (length) append_utf8(out, change(character_at(text, i, length)));
-    else out += text[i];
+    if (length)
+      append_utf8(out, change(character_at(text, i, length)));
+    else
+      out += text[i];
     i += length ? length : 1;
   }
   return out;

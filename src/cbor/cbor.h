@@ -14,7 +14,8 @@ inline constexpr BytesView kSelfDescribed{"\xd9\xd9\xf7", 3};
 // Deep enough for any schema, shallow enough that recursion cannot end the stack.
 inline constexpr size_t kDepth = 256;
 
-// Errors: BAD_CBOR, with the words of the peers: "EOF while parsing a value", "trailing data at offset N".
+// Errors: BAD_CBOR, with the words of the peers: "EOF while parsing a value", "trailing data at
+// offset N".
 Result<Value> decode(BytesView bytes);
 Bytes encode(const Value& value);
 void append(Bytes& out, const Value& value);

@@ -27,7 +27,9 @@ Value from(std::string_view h) { return *decode(*unhex(h)); }
 
 // case 1
 TEST(cbor, a_canonical_value_begins_with_its_tag_and_reads_back_to_the_same_bytes) {
-  for (std::string_view h : {"f6", "f5", "20", "1bffffffffffffffff", "3bffffffffffffffff", "f93c00", "fb7e37e43c8800759c", "6161", "420102", "83010203", "a3617903637a7a7a01646161616102"}) {
+  for (std::string_view h :
+       {"f6", "f5", "20", "1bffffffffffffffff", "3bffffffffffffffff", "f93c00",
+        "fb7e37e43c8800759c", "6161", "420102", "83010203", "a3617903637a7a7a01646161616102"}) {
     const Bytes once = canonical(from(h));
     EXPECT_TRUE(once.starts_with(kSelfDescribed));
     EXPECT_EQ(canonical(*decode(once)), once) << h;
@@ -51,7 +53,8 @@ TEST(cbor, integers_take_their_shortest_form) {
 
 // case 2, case 3
 TEST(cbor, shorter_keys_come_first_then_bytes_and_order_of_entry_does_not_matter) {
-  const Value a = Map{{"aaaa", 2}, {"y", 3}, {"zzz", 1}}, b = Map{{"zzz", 1}, {"aaaa", 2}, {"y", 3}};
+  const Value a = Map{{"aaaa", 2}, {"y", 3}, {"zzz", 1}},
+              b = Map{{"zzz", 1}, {"aaaa", 2}, {"y", 3}};
   EXPECT_EQ(canon(a), "d9d9f7a3617903637a7a7a01646161616102");
   EXPECT_EQ(canon(a), canon(b));
   EXPECT_EQ(hash_of(a), hash_of(b));
@@ -59,13 +62,19 @@ TEST(cbor, shorter_keys_come_first_then_bytes_and_order_of_entry_does_not_matter
 
 TEST(cbor, keys_of_all_kinds_sort_by_major_type) {
   Map map;
-  for (const Value& key : {Value(10), Value(-1), Value(100), Value(-25), Value(23), Value(24), Value("a"), Value("aa"), Value("b"), octets("\x01"),
-                           octets(BytesView("\0\0", 2)), Value(false), Value(true), Value(), Value(Array{Value(1)})})
+  for (const Value& key :
+       {Value(10), Value(-1), Value(100), Value(-25), Value(23), Value(24), Value("a"), Value("aa"),
+        Value("b"), octets("\x01"), octets(BytesView("\0\0", 2)), Value(false), Value(true),
+        Value(), Value(Array{Value(1)})})
     map.emplace_back(key, Value());
-  EXPECT_EQ(canon(Value(map)), "d9d9f7af0af617f61818f61864f620f63818f64101f6420000f66161f66162f6626161f68101f6f4f6f5f6f6f6");
+  EXPECT_EQ(
+      canon(Value(map)),
+      "d9d9f7af0af617f61818f61864f620f63818f64101f6420000f66161f66162f6626161f68101f6f4f6f5f6f6f6");
 }
 
-TEST(cbor, of_equal_keys_the_last_wins) { EXPECT_EQ(canon(from("a2616101616102")), "d9d9f7a1616102"); }
+TEST(cbor, of_equal_keys_the_last_wins) {
+  EXPECT_EQ(canon(from("a2616101616102")), "d9d9f7a1616102");
+}
 
 TEST(cbor, floats_take_the_smallest_width_that_keeps_them) {
   EXPECT_EQ(canon(Value(1.0)), "d9d9f7f93c00");
@@ -88,12 +97,15 @@ TEST(cbor, malformed_bytes_are_refused_and_named) {
   struct Case {
     std::string_view hex, word;
   };
-  for (const Case& c : {Case{"", "EOF"}, Case{"0505", "trailing data at offset 2"}, Case{"19ff", "EOF"}, Case{"62ff", "EOF"}, Case{"62c328", "UTF-8"},
-                        Case{"9f01", "EOF"}, Case{"1c", "unassigned"}, Case{"ff", "unassigned"}, Case{"f0", "unassigned"}, Case{"9bffffffffffffffff00", "EOF"},
-                        Case{"5f6161ff", "chunk"}, Case{"61ff", "UTF-8"}}) {
+  for (const Case& c :
+       {Case{"", "EOF"}, Case{"0505", "trailing data at offset 2"}, Case{"19ff", "EOF"},
+        Case{"62ff", "EOF"}, Case{"62c328", "UTF-8"}, Case{"9f01", "EOF"}, Case{"1c", "unassigned"},
+        Case{"ff", "unassigned"}, Case{"f0", "unassigned"}, Case{"9bffffffffffffffff00", "EOF"},
+        Case{"5f6161ff", "chunk"}, Case{"61ff", "UTF-8"}}) {
     auto v = decode(*unhex(c.hex));
     ASSERT_FALSE(v) << c.hex;
-    EXPECT_NE(v.error().message.find(c.word), std::string::npos) << c.hex << ": " << v.error().message;
+    EXPECT_NE(v.error().message.find(c.word), std::string::npos)
+        << c.hex << ": " << v.error().message;
   }
 }
 
@@ -106,7 +118,8 @@ TEST(cbor, nesting_has_a_limit) {
 TEST(cbor, counts_that_promise_more_than_comes_take_no_memory) {
   for (const char* head : {"9a000f0000", "ba000f0000"}) {
     Bytes hostile;
-    for (size_t i = 0; i < kDepth; ++i) hostile += *unhex(head);
+    for (size_t i = 0; i < kDepth; ++i)
+      hostile += *unhex(head);
     hostile.append(1 << 20, '\0');
     const size_t before = asked_for;
     auto value = decode(hostile);

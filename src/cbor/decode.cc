@@ -10,13 +10,15 @@ namespace {
 double from_half(uint16_t half) {
   const int exponent = half >> 10 & 0x1f;
   const int fraction = half & 0x3ff;
-  double v = exponent == 0 ? std::ldexp(fraction, -24)
+  double v = exponent == 0    ? std::ldexp(fraction, -24)
              : exponent != 31 ? std::ldexp(fraction + 1024, exponent - 25)
-             : fraction == 0 ? HUGE_VAL : std::nan("");
+             : fraction == 0  ? HUGE_VAL
+                              : std::nan("");
   return half & 0x8000 ? -v : v;
 }
 
-// A count promises items that need not come, and each level may promise again as many as there are bytes: room is made for so many.
+// A count promises items that need not come, and each level may promise again as many as there are
+// bytes: room is made for so many.
 constexpr uint64_t kExpected = 256;
 
 class Decoder {
@@ -35,19 +37,23 @@ class Decoder {
     uint64_t n;
     bool open() const { return info == 31; }  // of indefinite length
   };
-  static std::unexpected<Error> bad(std::string what) { return fail(Code::invalid, "BAD_CBOR", "failed to decode CBOR: " + std::move(what)); }
+  static std::unexpected<Error> bad(std::string what) {
+    return fail(Code::invalid, "BAD_CBOR", "failed to decode CBOR: " + std::move(what));
+  }
   static std::unexpected<Error> eof() { return bad("EOF while parsing a value"); }
 
   Result<Head> head() {
     if (at_ >= in_.size()) return eof();
     const uint8_t first = static_cast<uint8_t>(in_[at_++]);
-    Head h{static_cast<uint8_t>(first >> 5), static_cast<uint8_t>(first & 31), static_cast<uint64_t>(first & 31)};
+    Head h{static_cast<uint8_t>(first >> 5), static_cast<uint8_t>(first & 31),
+           static_cast<uint64_t>(first & 31)};
     if (h.info < 24 || h.info == 31) return h;
     if (h.info > 27) return bad("unassigned type at offset " + std::to_string(at_));
     const size_t size = size_t{1} << (h.info - 24);
     if (in_.size() - at_ < size) return eof();
     h.n = 0;
-    for (size_t i = 0; i < size; ++i) h.n = h.n << 8 | static_cast<uint8_t>(in_[at_++]);
+    for (size_t i = 0; i < size; ++i)
+      h.n = h.n << 8 | static_cast<uint8_t>(in_[at_++]);
     return h;
   }
 
@@ -62,7 +68,8 @@ class Decoder {
     for (;;) {
       if (take_break()) return out;
       TRY(Head part, head());
-      if (part.major != h.major || part.open()) return bad("bad chunk in a string at offset " + std::to_string(at_));
+      if (part.major != h.major || part.open())
+        return bad("bad chunk in a string at offset " + std::to_string(at_));
       TRY(Bytes piece, run(part));
       out += piece;
     }

@@ -8,7 +8,8 @@ namespace pawl::cbor {
 namespace {
 
 void append_big(Bytes& out, uint64_t v, int bytes) {
-  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(v >> (8 * i)));
+  for (int i = bytes - 1; i >= 0; --i)
+    out.push_back(static_cast<char>(v >> (8 * i)));
 }
 
 void append_head(Bytes& out, uint8_t major, uint64_t n) {
@@ -28,7 +29,10 @@ std::optional<uint16_t> as_half(float f) {
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   const int exponent = static_cast<int>(bits >> 23 & 0xff) - 127;
   const uint32_t fraction = bits & 0x7fffff;
-  if (exponent == 128) return fraction & 0x1fff ? std::nullopt : std::optional<uint16_t>(static_cast<uint16_t>(sign | 0x7c00 | fraction >> 13));
+  if (exponent == 128)
+    return fraction & 0x1fff
+               ? std::nullopt
+               : std::optional<uint16_t>(static_cast<uint16_t>(sign | 0x7c00 | fraction >> 13));
   if ((bits & 0x7fffffff) == 0) return sign;
   if (exponent >= -14 && exponent <= 15) {
     if (fraction & 0x1fff) return {};
@@ -72,10 +76,12 @@ void append_sorted_map(Bytes& out, const Map& map) {
     append_value(bytes, key, true);
     entries.emplace_back(std::move(bytes), &item);
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return key_before(a.first, b.first); });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return key_before(a.first, b.first); });
   size_t kept = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (i + 1 < entries.size() && entries[i].first == entries[i + 1].first) continue;  // the last wins
+    if (i + 1 < entries.size() && entries[i].first == entries[i + 1].first)
+      continue;  // the last wins
     if (kept != i) entries[kept] = std::move(entries[i]);
     ++kept;
   }
@@ -90,7 +96,9 @@ void append_value(Bytes& out, const Value& value, bool sorted) {
   switch (value.kind()) {
     case Kind::null: out.push_back('\xf6'); return;
     case Kind::boolean: out.push_back(value.boolean() ? '\xf5' : '\xf4'); return;
-    case Kind::integer: append_head(out, value.integer().negative ? 1 : 0, value.integer().magnitude); return;
+    case Kind::integer:
+      append_head(out, value.integer().negative ? 1 : 0, value.integer().magnitude);
+      return;
     case Kind::real: append_real(out, value.real()); return;
     case Kind::bytes:
       append_head(out, 2, value.bytes().size());
@@ -102,7 +110,8 @@ void append_value(Bytes& out, const Value& value, bool sorted) {
       return;
     case Kind::array:
       append_head(out, 4, value.array().size());
-      for (const Value& item : value.array()) append_value(out, item, sorted);
+      for (const Value& item : value.array())
+        append_value(out, item, sorted);
       return;
     case Kind::map:
       if (sorted) return append_sorted_map(out, value.map());

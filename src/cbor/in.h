@@ -27,7 +27,8 @@ class In {
     const size_t size = size_t{1} << (info - 24);
     if (in_.size() < size) return bad();
     h.n = 0;
-    for (size_t i = 0; i < size; ++i) h.n = h.n << 8 | static_cast<uint8_t>(in_[i]);
+    for (size_t i = 0; i < size; ++i)
+      h.n = h.n << 8 | static_cast<uint8_t>(in_[i]);
     in_.remove_prefix(size);
     const uint64_t least = info == 24 ? 24 : uint64_t{1} << (4 * size);
     return h.n < least ? bad() : h;
@@ -70,7 +71,8 @@ class In {
         if (at >= in_.size()) return bad(), size_t{0};
         uint8_t byte = static_cast<uint8_t>(in_[at++]);
         if (byte >= 24) {
-          if (byte != 0x18 || at >= in_.size() || (byte = static_cast<uint8_t>(in_[at++])) < 24) return bad(), size_t{0};
+          if (byte != 0x18 || at >= in_.size() || (byte = static_cast<uint8_t>(in_[at++])) < 24)
+            return bad(), size_t{0};
         }
         to[i] = static_cast<char>(byte);
       }
@@ -93,8 +95,10 @@ class In {
   }
   void skip(size_t depth) {
     const Head h = head();
-    if (depth > kDepth || h.major == 6) refuse();
-    else if (h.major == 2 || h.major == 3) h.n <= in_.size() ? in_.remove_prefix(h.n) : refuse();
+    if (depth > kDepth || h.major == 6)
+      refuse();
+    else if (h.major == 2 || h.major == 3)
+      h.n <= in_.size() ? in_.remove_prefix(h.n) : refuse();
     else if (h.major == 4 || h.major == 5)
       for (uint64_t i = 0; ok_ && i < h.n; ++i) {
         skip(depth + 1);

@@ -21,9 +21,9 @@ const Value* Value::find(std::string_view name) const {
   return nullptr;
 }
 
-std::string_view Value::text_or(std::string_view name, std::string_view otherwise) const {
+std::string_view Value::text_or(std::string_view name, std::string_view default_value) const {
   const Value* v = find(name);
-  return v && v->is_text() ? std::string_view(v->text()) : otherwise;
+  return v && v->is_text() ? std::string_view(v->text()) : default_value;
 }
 
 }  // namespace pawl::cbor

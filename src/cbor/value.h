@@ -38,7 +38,8 @@ class Value {
   Value(std::nullptr_t) {}
   Value(bool v) : v_(v) {}
   Value(int v) : Value(static_cast<int64_t>(v)) {}
-  Value(int64_t v) : v_(v < 0 ? Int{true, ~static_cast<uint64_t>(v)} : Int{false, static_cast<uint64_t>(v)}) {}
+  Value(int64_t v)
+      : v_(v < 0 ? Int{true, ~static_cast<uint64_t>(v)} : Int{false, static_cast<uint64_t>(v)}) {}
   Value(uint64_t v) : v_(Int{false, v}) {}
   Value(Int v) : v_(v) {}
   Value(double v) : v_(v) {}
@@ -73,7 +74,7 @@ class Value {
   std::optional<uint64_t> as_uint64() const;
   // Of a map: the last entry with that text key (as a decoder that overwrites would have it).
   const Value* find(std::string_view name) const;
-  std::string_view text_or(std::string_view name, std::string_view otherwise = {}) const;
+  std::string_view text_or(std::string_view name, std::string_view default_value = {}) const;
   bool operator==(const Value& other) const { return v_ == other.v_; }
 
  private:

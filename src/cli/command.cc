@@ -18,15 +18,16 @@ std::span<const Flag> common_flags() {
   return flags;
 }
 
-std::string Args::get(std::string_view flag, std::string_view otherwise) const {
+std::string Args::get(std::string_view flag, std::string_view default_value) const {
   auto it = flags_.find(flag);
-  return it == flags_.end() ? std::string(otherwise) : it->second;
+  return it == flags_.end() ? std::string(default_value) : it->second;
 }
 
 std::vector<std::string> Args::all(std::string_view flag) const {
   std::vector<std::string> out;
   auto [a, b] = flags_.equal_range(flag);
-  for (auto it = a; it != b; ++it) out.push_back(it->second);
+  for (auto it = a; it != b; ++it)
+    out.push_back(it->second);
   return out;
 }
 
@@ -54,27 +55,34 @@ Result<Args> Args::parse(std::span<const std::string> words, std::span<const Fla
     size_t equals = word.find('=');
     std::string_view name = word.substr(0, equals);
     const Flag* flag = find(name, known);
-    if (!flag) return fail(Code::invalid, "UNKNOWN_FLAG", fmt::format("there is no flag --{}; see --help", name));
+    if (!flag)
+      return fail(Code::invalid, "UNKNOWN_FLAG",
+                  fmt::format("there is no flag --{}; see --help", name));
     if (flag->value == kOnOff) {
       // Alone it means true, so what follows is not its value: false must be written --name=false.
-      args.flags_.emplace(name, equals == std::string_view::npos ? "true" : std::string(word.substr(equals + 1)));
+      args.flags_.emplace(
+          name, equals == std::string_view::npos ? "true" : std::string(word.substr(equals + 1)));
     } else if (flag->value.empty()) {
-      if (equals != std::string_view::npos) return fail(Code::invalid, "BAD_FLAG", fmt::format("--{} takes no value", name));
+      if (equals != std::string_view::npos)
+        return fail(Code::invalid, "BAD_FLAG", fmt::format("--{} takes no value", name));
       args.flags_.emplace(name, "true");
     } else if (equals != std::string_view::npos) {
       args.flags_.emplace(name, word.substr(equals + 1));
     } else if (i + 1 < words.size()) {
       args.flags_.emplace(name, words[++i]);
     } else {
-      return fail(Code::invalid, "BAD_FLAG", fmt::format("--{} wants a value: {}", name, flag->value));
+      return fail(Code::invalid, "BAD_FLAG",
+                  fmt::format("--{} wants a value: {}", name, flag->value));
     }
   }
   return args;
 }
 
 void show(const Args& args, const json::Value& value, const std::function<void()>& text) {
-  if (args.json()) fmt::print("{}\n", json::print(value));
-  else if (!args.has("quiet")) text();
+  if (args.json())
+    fmt::print("{}\n", json::print(value));
+  else if (!args.has("quiet"))
+    text();
 }
 
 int exit_code(const Error& error) {
@@ -84,7 +92,11 @@ int exit_code(const Error& error) {
     case Code::precondition: return kConflict;
     case Code::unavailable:
     case Code::exhausted: return kUnreachable;
-    default: return error.reason == "BAD_USE" || error.reason == "UNKNOWN_FLAG" || error.reason == "BAD_FLAG" ? kBadUse : kFailed;
+    default:
+      return error.reason == "BAD_USE" || error.reason == "UNKNOWN_FLAG" ||
+                     error.reason == "BAD_FLAG"
+                 ? kBadUse
+                 : kFailed;
   }
 }
 
@@ -96,7 +108,8 @@ void ProgressLine::update(uint64_t done, uint64_t total) {
   if (steady_ns() - begun_ns_ < 1'000'000'000 || !isatty(STDERR_FILENO)) return;
   drawn_ = true;
   size_t filled = total ? static_cast<size_t>(30 * done / total) : 0;
-  fmt::print(stderr, "\r{} [{}{}] {} of {} ", what_, std::string(filled, '='), std::string(30 - filled, ' '), done, total);
+  fmt::print(stderr, "\r{} [{}{}] {} of {} ", what_, std::string(filled, '='),
+             std::string(30 - filled, ' '), done, total);
 }
 
 ProgressLine::~ProgressLine() {

@@ -1,6 +1,6 @@
 #pragma once
-// One command of `pawl`: a row with its name, its flags, its documentation and the function that does
-// it. Help, completion and the reference are printed from the rows.
+// One command of `pawl`: a row with its name, its flags, its documentation and the function that
+// does it. Help, completion and the reference are printed from the rows.
 
 #include <functional>
 #include <map>
@@ -40,7 +40,7 @@ class Args {
   std::vector<std::string> words;  // what is no flag, in order
   std::vector<std::string> rest;   // what follows "--"
   bool has(std::string_view flag) const { return flags_.contains(flag); }
-  std::string get(std::string_view flag, std::string_view otherwise = {}) const;
+  std::string get(std::string_view flag, std::string_view default_value = {}) const;
   std::vector<std::string> all(std::string_view flag) const;
   const std::multimap<std::string, std::string, std::less<>>& flags() const { return flags_; }
   bool json() const { return has("json"); }
@@ -56,8 +56,8 @@ struct Command {
   std::string_view words;  // "[SEQ]"
   std::string_view doc;
   std::vector<Flag> flags;
-  // Returns the exit code. An error is printed with its cause and next step, and gives the code that
-  // fits it.
+  // Returns the exit code. An error is printed with its cause and next step, and gives the code
+  // that fits it.
   std::function<Result<int>(const Args&)> run;
 };
 

@@ -10,8 +10,8 @@
 #include "cli/programs.h"
 #include "json/text.h"
 #include "kernel/frame.h"
-#include "storage/file_journal.h"
-#include "storage/memory.h"
+#include "storage/file/file_journal.h"
+#include "storage/memory/memory.h"
 
 namespace pawl::cli {
 
@@ -22,14 +22,17 @@ static constexpr Flag kData{"data", "DIR", "the data directory (default ./data)"
 static std::string data_of(const Args& args) { return args.get("data", "./data"); }
 
 // Bytes for a person: text as it is, the rest escaped, cut when long.
-static std::string readable(BytesView bytes, size_t most = 400) {
+static std::string readable(BytesView bytes, size_t max = 400) {
   std::string out;
-  for (unsigned char c : bytes.substr(0, most)) {
-    if (c >= 0x20 && c < 0x7f) out.push_back(static_cast<char>(c));
-    else if (c == 0) out.push_back('/');
-    else out += fmt::format("\\x{:02x}", c);
+  for (unsigned char c : bytes.substr(0, max)) {
+    if (c >= 0x20 && c < 0x7f)
+      out.push_back(static_cast<char>(c));
+    else if (c == 0)
+      out.push_back('/');
+    else
+      out += fmt::format("\\x{:02x}", c);
   }
-  return bytes.size() > most ? out + fmt::format("... ({} bytes)", bytes.size()) : out;
+  return bytes.size() > max ? out + fmt::format("... ({} bytes)", bytes.size()) : out;
 }
 
 static Result<Seq> seq_of(const std::string& text) {
@@ -57,11 +60,14 @@ static json::Value frame_json(const Frame& frame, bool whole) {
     o.add("key", readable(w.key));
     o.add("before", json::Value(static_cast<uint64_t>(w.before)));
     o.add("bytes", json::Value(static_cast<uint64_t>(w.value ? w.value->bytes.size() : 0)));
-    if (!w.value) o.add("erased", true);
-    else if (whole) o.add("value", readable(w.value->bytes));
+    if (!w.value)
+      o.add("erased", true);
+    else if (whole)
+      o.add("value", readable(w.value->bytes));
     writes.emplace_back(std::move(o));
   }
-  for (const Bytes& n : frame.notes) notes.emplace_back(readable(n));
+  for (const Bytes& n : frame.notes)
+    notes.emplace_back(readable(n));
   return json::object({{"seq", json::Value(static_cast<uint64_t>(frame.seq))},
                        {"program", frame.program},
                        {"inputs", std::move(inputs)},
@@ -77,9 +83,14 @@ static Result<Frame> frame_of(Seq seq, BytesView entry) {
 static void print_line(const Args& args, const Frame& f) {
   show(args, frame_json(f, false), [&] {
     size_t bytes = 0;
-    for (const auto& w : f.writes) bytes += w.value ? w.value->bytes.size() : 0;
-    fmt::print("{:>10}  {}  {:<10} {:<22} {} cells, {} bytes\n", f.seq, rfc3339(f.now(), 3, true), f.program,
-               f.inputs.empty() ? "" : f.inputs[0].settles.empty() ? f.inputs[0].verb : "settles " + f.inputs[0].settles, f.writes.size(), bytes);
+    for (const auto& w : f.writes)
+      bytes += w.value ? w.value->bytes.size() : 0;
+    fmt::print("{:>10}  {}  {:<10} {:<22} {} cells, {} bytes\n", f.seq, rfc3339(f.now(), 3, true),
+               f.program,
+               f.inputs.empty()              ? ""
+               : f.inputs[0].settles.empty() ? f.inputs[0].verb
+                                             : "settles " + f.inputs[0].settles,
+               f.writes.size(), bytes);
   });
 }
 
@@ -89,14 +100,18 @@ static Result<int> journal_ls(const Args& args) {
                                 {"last", json::Value(static_cast<uint64_t>(journal->last()))},
                                 {"bytes", json::Value(journal->bytes())}});
   show(args, v, [&] {
-    if (journal->last() == 0) fmt::print("the journal is empty\n");
-    else fmt::print("frames {} to {}, {} bytes on disk\n", journal->first(), journal->last(), journal->bytes());
+    if (journal->last() == 0)
+      fmt::print("the journal is empty\n");
+    else
+      fmt::print("frames {} to {}, {} bytes on disk\n", journal->first(), journal->last(),
+                 journal->bytes());
   });
   return kDone;
 }
 
 static Result<int> journal_show(const Args& args) {
-  if (args.words.size() != 1) return fail(Code::invalid, "BAD_USE", "name one frame: pawl journal show SEQ");
+  if (args.words.size() != 1)
+    return fail(Code::invalid, "BAD_USE", "name one frame: pawl journal show SEQ");
   TRY(Seq seq, seq_of(args.words[0]));
   TRY(auto journal, open_data_journal(data_of(args)));
   TRY(Bytes entry, journal->get(seq));
@@ -110,24 +125,29 @@ static Result<int> journal_tail(const Args& args) {
   TRY(Seq count, seq_of(args.get("limit", "20")));
   TRY(auto journal, open_data_journal(data_of(args)));
   Seq from = journal->last() > count ? journal->last() - count + 1 : 1;
-  TRY_OK(journal->read(std::max(from, journal->first()), [&](Seq seq, BytesView entry) -> Result<bool> {
-    TRY(Frame frame, frame_of(seq, entry));
-    print_line(args, frame);
-    return true;
-  }));
+  TRY_OK(journal->read(std::max(from, journal->first()),
+                       [&](Seq seq, BytesView entry) -> Result<bool> {
+                         TRY(Frame frame, frame_of(seq, entry));
+                         print_line(args, frame);
+                         return true;
+                       }));
   return kDone;
 }
 
 static Result<int> journal_cut(const Args& args) {
   TRY(Seq at, seq_of(args.get("at", "")));
   if (!args.has("yes"))
-    return fail(Code::invalid, "BAD_USE", fmt::format("this gives up every frame after {}, acknowledged or not, for ever: say --yes if a backup cannot help", at));
+    return fail(Code::invalid, "BAD_USE",
+                fmt::format("this gives up every frame after {}, acknowledged or not, for ever: "
+                            "say --yes if a backup cannot help",
+                            at));
   FileJournalOptions options;
   options.folder = journal_folder(data_of(args));
   TRY_OK(cut_journal(options, at));
   std::error_code ec;
   fs::remove_all(rows_folder(data_of(args)), ec);
-  show(args, json::object({{"last", json::Value(static_cast<uint64_t>(at))}}), [&] { fmt::print("the journal ends at frame {} now; rows will be rebuilt\n", at); });
+  show(args, json::object({{"last", json::Value(static_cast<uint64_t>(at))}}),
+       [&] { fmt::print("the journal ends at frame {} now; rows will be rebuilt\n", at); });
   return kDone;
 }
 
@@ -136,21 +156,29 @@ static Result<int> run_verify(const Args& args) {
   Programs programs;
   ProgressLine line("verifying");
   MemoryRows scratch;
-  auto verified = verify(*journal, scratch, programs.all(), [&](Seq done, Seq total) { line.update(done, total); });
+  auto verified = verify(*journal, scratch, programs.all(),
+                         [&](Seq done, Seq total) { line.update(done, total); });
   if (!verified) return fail(std::move(verified.error()));
   json::Object by;
-  for (auto& [name, n] : verified->by_program) by.add(name, json::Value(static_cast<uint64_t>(n)));
-  json::Value v = json::object({{"frames", json::Value(static_cast<uint64_t>(verified->frames))},
-                                {"rerun", json::Value(static_cast<uint64_t>(verified->rerun))},
-                                {"byProgram", std::move(by)},
-                                {"difference", verified->difference.empty() ? json::Value() : json::Value(verified->difference)}});
+  for (auto& [name, n] : verified->by_program)
+    by.add(name, json::Value(static_cast<uint64_t>(n)));
+  json::Value v = json::object(
+      {{"frames", json::Value(static_cast<uint64_t>(verified->frames))},
+       {"rerun", json::Value(static_cast<uint64_t>(verified->rerun))},
+       {"byProgram", std::move(by)},
+       {"difference",
+        verified->difference.empty() ? json::Value() : json::Value(verified->difference)}});
   show(args, v, [&] {
     if (verified->difference.empty()) {
-      fmt::print("{} frames: checksums and links hold, {} run again, no difference\n", verified->frames, verified->rerun);
-      if (verified->rerun < verified->frames) fmt::print("the journal's beginning was let go of, so frames were not run again\n");
+      fmt::print("{} frames: checksums and links hold, {} run again, no difference\n",
+                 verified->frames, verified->rerun);
+      if (verified->rerun < verified->frames)
+        fmt::print("the journal's beginning was let go of, so frames were not run again\n");
     } else {
-      fmt::print("{}\n{} frames before it agree. A program has changed its mind or the journal was changed: keep the directory and compare with a backup.\n",
-                 verified->difference, verified->rerun);
+      fmt::print(
+          "{}\n{} frames before it agree. A program has changed its mind or the journal was "
+          "changed: keep the directory and compare with a backup.\n",
+          verified->difference, verified->rerun);
     }
   });
   return verified->difference.empty() ? kDone : kDiffers;
@@ -160,21 +188,29 @@ static Result<void> want_new(const std::string& folder) {
   std::error_code ec;
   if (folder.empty()) return fail(Code::invalid, "BAD_USE", "name the new folder with --to DIR");
   if (fs::exists(folder, ec) && !fs::is_empty(folder, ec))
-    return fail(Code::conflict, "EXISTS", fmt::format("{} is there and not empty: name a new folder", folder));
+    return fail(Code::conflict, "EXISTS",
+                fmt::format("{} is there and not empty: name a new folder", folder));
   return {};
 }
 
-static Result<int> copy(const Args& args, const std::string& from, const std::string& to, std::string_view done) {
+static Result<int> copy(const Args& args, const std::string& from, const std::string& to,
+                        std::string_view done) {
   TRY_OK(want_new(to));
   TRY(auto journal, open_data_journal(from));
   ProgressLine line("copying");
   TRY(Copied copied, copy_journal(*journal, to, [&](Seq n, Seq total) { line.update(n, total); }));
-  json::Value v = json::object({{"folder", to}, {"last", json::Value(static_cast<uint64_t>(copied.last))}, {"bytes", json::Value(copied.bytes)}});
-  show(args, v, [&] { fmt::print("{} {}: frames up to {}, {} bytes\n", done, to, copied.last, copied.bytes); });
+  json::Value v = json::object({{"folder", to},
+                                {"last", json::Value(static_cast<uint64_t>(copied.last))},
+                                {"bytes", json::Value(copied.bytes)}});
+  show(args, v, [&] {
+    fmt::print("{} {}: frames up to {}, {} bytes\n", done, to, copied.last, copied.bytes);
+  });
   return kDone;
 }
 
-static Result<int> run_backup(const Args& args) { return copy(args, data_of(args), args.get("to"), "backed up to"); }
+static Result<int> run_backup(const Args& args) {
+  return copy(args, data_of(args), args.get("to"), "backed up to");
+}
 
 static Result<int> run_restore(const Args& args) {
   if (!args.has("from")) return fail(Code::invalid, "BAD_USE", "name the backup with --from DIR");
@@ -185,12 +221,15 @@ static Result<int> run_checkpoint(const Args& args) {
   Programs programs;
   TRY(Stores opened, open_data(data_of(args)));
   ProgressLine line("replaying");
-  TRY(Replayed replayed, replay(*opened.journal, *opened.rows, programs.all(), [&](Seq n, Seq total) { line.update(n, total); }));
+  TRY(Replayed replayed, replay(*opened.journal, *opened.rows, programs.all(),
+                                [&](Seq n, Seq total) { line.update(n, total); }));
   std::string folder = fmt::format("{}/checkpoints/{:020}", data_of(args), replayed.last);
   std::error_code ec;
   fs::create_directories(data_of(args) + "/checkpoints", ec);
   if (!fs::exists(folder, ec)) TRY_OK(opened.rows->checkpoint(folder));
-  show(args, json::object({{"folder", folder}, {"seq", json::Value(static_cast<uint64_t>(replayed.last))}}),
+  show(args,
+       json::object(
+           {{"folder", folder}, {"seq", json::Value(static_cast<uint64_t>(replayed.last))}}),
        [&] { fmt::print("checkpoint of frame {} in {}\n", replayed.last, folder); });
   return kDone;
 }
@@ -198,14 +237,43 @@ static Result<int> run_checkpoint(const Args& args) {
 std::vector<Command> data_commands() {
   return {
       {"journal ls", "", "what the journal holds", {kData}, journal_ls},
-      {"journal show", "SEQ", "one frame: its inputs, its writes, its notes", {kData}, journal_show},
-      {"journal tail", "", "the newest frames, a line each", {kData, {"limit", "N", "how many (default 20)"}}, journal_tail},
-      {"journal cut", "", "give up every frame after SEQ: the last remedy for a damaged journal",
-       {kData, {"at", "SEQ", "the last frame to keep"}, {"yes", "", "I know that this loses what was acknowledged"}}, journal_cut},
-      {"verify", "", "check every link, run every frame again and compare; exit 6 when one differs", {kData}, run_verify},
-      {"checkpoint", "", "copy the rows, so that a later start need not replay", {kData}, run_checkpoint},
-      {"backup", "", "copy the journal into a new directory that pawl can serve", {kData, {"to", "DIR", "the new directory"}}, run_backup},
-      {"restore", "", "make a data directory from a backup", {kData, {"from", "DIR", "the backup"}}, run_restore},
+      {"journal show",
+       "SEQ",
+       "one frame: its inputs, its writes, its notes",
+       {kData},
+       journal_show},
+      {"journal tail",
+       "",
+       "the newest frames, a line each",
+       {kData, {"limit", "N", "how many (default 20)"}},
+       journal_tail},
+      {"journal cut",
+       "",
+       "give up every frame after SEQ: the last remedy for a damaged journal",
+       {kData,
+        {"at", "SEQ", "the last frame to keep"},
+        {"yes", "", "I know that this loses what was acknowledged"}},
+       journal_cut},
+      {"verify",
+       "",
+       "check every link, run every frame again and compare; exit 6 when one differs",
+       {kData},
+       run_verify},
+      {"checkpoint",
+       "",
+       "copy the rows, so that a later start need not replay",
+       {kData},
+       run_checkpoint},
+      {"backup",
+       "",
+       "copy the journal into a new directory that pawl can serve",
+       {kData, {"to", "DIR", "the new directory"}},
+       run_backup},
+      {"restore",
+       "",
+       "make a data directory from a backup",
+       {kData, {"from", "DIR", "the backup"}},
+       run_restore},
   };
 }
 

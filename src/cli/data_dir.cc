@@ -1,10 +1,11 @@
 #include "cli/data_dir.h"
 
-#include "storage/file_journal.h"
+#include "storage/file/file_journal.h"
 
 namespace pawl::cli {
 
-Result<Copied> copy_journal(const Journal& from, const std::string& data, const Progress& progress) {
+Result<Copied> copy_journal(const Journal& from, const std::string& data,
+                            const Progress& progress) {
   TRY_OK(write_format(data));
   FileJournalOptions options;
   options.folder = journal_folder(data);
@@ -21,7 +22,9 @@ Result<Copied> copy_journal(const Journal& from, const std::string& data, const 
     return {};
   };
   if (from.first() > 1)
-    return fail(Code::unsupported, "TRIMMED", "the journal's beginning was let go of: back up its checkpoint together with the folder instead");
+    return fail(Code::unsupported, "TRIMMED",
+                "the journal's beginning was let go of: back up its checkpoint together with the "
+                "folder instead");
   Seq last = from.last();
   TRY_OK(from.read(1, [&](Seq seq, BytesView entry) -> Result<bool> {
     if (seq > last) return false;

@@ -14,8 +14,8 @@
 #include <fstream>
 
 #include "cli/command.h"
-#include "server/http_address.h"
-#include "server/shard.h"
+#include "runtime/shard.h"
+#include "server/http/address.h"
 
 namespace pawl::cli {
 
@@ -30,29 +30,39 @@ struct Finding {
 
 Finding disk_space(const std::string& folder) {
   struct statvfs s {};
-  if (statvfs(folder.c_str(), &s) != 0) return {"disk space", false, fmt::format("cannot look at {}", folder), "name an existing folder with --data"};
+  if (statvfs(folder.c_str(), &s) != 0)
+    return {"disk space", false, fmt::format("cannot look at {}", folder),
+            "name an existing folder with --data"};
   double free_gib = static_cast<double>(s.f_bavail) * static_cast<double>(s.f_frsize) / (1 << 30);
-  return {"disk space", free_gib > 2, fmt::format("{:.1f} GiB free", free_gib), "free some space: when the disk is full pawl stops taking requests"};
+  return {"disk space", free_gib > 2, fmt::format("{:.1f} GiB free", free_gib),
+          "free some space: when the disk is full pawl stops taking requests"};
 }
 
 Finding sync_speed(const std::string& folder) {
   std::string path = folder + "/.pawl-doctor";
   int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-  if (fd < 0) return {"disk sync", false, fmt::format("cannot write in {}", folder), "mend the folder's permissions or choose another --data"};
+  if (fd < 0)
+    return {"disk sync", false, fmt::format("cannot write in {}", folder),
+            "mend the folder's permissions or choose another --data"};
   std::string block(4096, 'x');
   std::vector<double> ms;
   for (int i = 0; i < 60; ++i) {
     auto begin = std::chrono::steady_clock::now();
-    bool ok = pwrite(fd, block.data(), block.size(), 0) == static_cast<ssize_t>(block.size()) && fdatasync(fd) == 0;
+    bool ok = pwrite(fd, block.data(), block.size(), 0) == static_cast<ssize_t>(block.size()) &&
+              fdatasync(fd) == 0;
     if (!ok) break;
-    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+                     .count());
   }
   close(fd);
   unlink(path.c_str());
-  if (ms.empty()) return {"disk sync", false, "the disk refused a sync", "look at the system's log: the disk may be failing or full"};
+  if (ms.empty())
+    return {"disk sync", false, "the disk refused a sync",
+            "look at the system's log: the disk may be failing or full"};
   std::sort(ms.begin(), ms.end());
   double p50 = ms[ms.size() / 2], p99 = ms[ms.size() * 99 / 100];
-  return {"disk sync", p50 < 5, fmt::format("p50 {:.2f} ms, p99 {:.2f} ms", p50, p99), "every acknowledged write waits for one sync: use a local SSD, not a network disk"};
+  return {"disk sync", p50 < 5, fmt::format("p50 {:.2f} ms, p99 {:.2f} ms", p50, p99),
+          "every acknowledged write waits for one sync: use a local SSD, not a network disk"};
 }
 
 Finding clock_sane() {
@@ -64,7 +74,8 @@ Finding clock_sane() {
 Finding file_limit() {
   rlimit r{};
   getrlimit(RLIMIT_NOFILE, &r);
-  return {"open files", r.rlim_cur >= 4096, fmt::format("limit {}", r.rlim_cur), "raise it: ulimit -n 65536, or LimitNOFILE= in the unit"};
+  return {"open files", r.rlim_cur >= 4096, fmt::format("limit {}", r.rlim_cur),
+          "raise it: ulimit -n 65536, or LimitNOFILE= in the unit"};
 }
 
 Finding memory() {
@@ -76,12 +87,14 @@ Finding memory() {
       in >> kib;
       break;
     }
-  return {"memory", kib > 512 * 1024, fmt::format("{} MiB available", kib / 1024), "pawl wants half a gigabyte free for caches"};
+  return {"memory", kib > 512 * 1024, fmt::format("{} MiB available", kib / 1024),
+          "pawl wants half a gigabyte free for caches"};
 }
 
 Finding port_free(std::string_view check, const std::string& text) {
   auto address = server::parse_address(text);
-  if (!address) return {check, false, address.error().message, "write the address as 127.0.0.1:8080"};
+  if (!address)
+    return {check, false, address.error().message, "write the address as 127.0.0.1:8080"};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   int yes = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -91,15 +104,21 @@ Finding port_free(std::string_view check, const std::string& text) {
   in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   bool ok = bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) == 0;
   close(fd);
-  return {check, ok, ok ? text + " is free" : text + " is taken", "stop what listens there, or choose another with the flag of that name"};
+  return {check, ok, ok ? text + " is free" : text + " is taken",
+          "stop what listens there, or choose another with the flag of that name"};
 }
 
 Result<int> run(const Args& args) {
   std::string folder = args.get("data", "./data");
   std::error_code ec;
   if (!std::filesystem::exists(folder, ec)) folder = ".";
-  std::vector<Finding> all = {disk_space(folder), sync_speed(folder), memory(), clock_sane(), file_limit(),
-                              port_free("http port", args.get("http", "127.0.0.1:8080")), port_free("grpc port", args.get("grpc", "127.0.0.1:9090")),
+  std::vector<Finding> all = {disk_space(folder),
+                              sync_speed(folder),
+                              memory(),
+                              clock_sane(),
+                              file_limit(),
+                              port_free("http port", args.get("http", "127.0.0.1:8080")),
+                              port_free("grpc port", args.get("grpc", "127.0.0.1:9090")),
                               port_free("admin port", args.get("admin", "127.0.0.1:9091"))};
   json::Array rows;
   bool good = true;
@@ -124,8 +143,13 @@ Result<int> run(const Args& args) {
 }  // namespace
 
 std::vector<Command> doctor_commands() {
-  return {{"doctor", "", "look at disk, sync speed, memory, clock, limits and ports",
-           {{"data", "DIR", "where the data is or will be"}, {"http", "ADDR", "address to try"}, {"grpc", "ADDR", "address to try"}, {"admin", "ADDR", "address to try"}},
+  return {{"doctor",
+           "",
+           "look at disk, sync speed, memory, clock, limits and ports",
+           {{"data", "DIR", "where the data is or will be"},
+            {"http", "ADDR", "address to try"},
+            {"grpc", "ADDR", "address to try"},
+            {"admin", "ADDR", "address to try"}},
            run}};
 }
 

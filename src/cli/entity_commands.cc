@@ -14,7 +14,9 @@ using wire::percent_encode;
 static Result<std::string> model_path(const Args& args, size_t at) {
   TRY(std::string name, word(args, at, "the model as NAME.VERSION"));
   size_t dot = name.rfind('.');
-  if (dot == std::string::npos || dot + 1 == name.size()) return fail(Code::invalid, "BAD_USE", fmt::format("'{}' is not NAME.VERSION, for example order.1", name));
+  if (dot == std::string::npos || dot + 1 == name.size())
+    return fail(Code::invalid, "BAD_USE",
+                fmt::format("'{}' is not NAME.VERSION, for example order.1", name));
   return percent_encode(name.substr(0, dot)) + "/" + percent_encode(name.substr(dot + 1));
 }
 
@@ -27,7 +29,9 @@ static Result<int> model_import(const Args& args) {
 
 static Result<int> model_export(const Args& args) {
   TRY(std::string model, model_path(args, 0));
-  return print_answer(args, "GET", fmt::format("/api/model/export/{}/{}", percent_encode(args.get("as", "SIMPLE_VIEW")), model));
+  return print_answer(
+      args, "GET",
+      fmt::format("/api/model/export/{}/{}", percent_encode(args.get("as", "SIMPLE_VIEW")), model));
 }
 
 static Result<int> model_lock(const Args& args, std::string_view verb) {
@@ -38,7 +42,9 @@ static Result<int> model_lock(const Args& args, std::string_view verb) {
 static Result<int> model_list(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(json::Value models, client->call("GET", "/api/model/"));
-  show(args, models, [&] { print_table(models, {"modelName", "modelVersion", "currentState", "modelUpdateDate"}); });
+  show(args, models, [&] {
+    print_table(models, {"modelName", "modelVersion", "currentState", "modelUpdateDate"});
+  });
   return kDone;
 }
 
@@ -66,19 +72,23 @@ static Result<int> workflow_render(const Args& args) {
   TRY(json::Value document, exported(args, *client));
   Graph g;
   const json::Value* workflows = document.find("workflows");
-  if (!workflows || !workflows->is_array()) return fail(Code::not_found, "NO_WORKFLOW", "the model has no workflow of its own");
+  if (!workflows || !workflows->is_array())
+    return fail(Code::not_found, "NO_WORKFLOW", "the model has no workflow of its own");
   for (const json::Value& w : workflows->array()) {
     std::string name(w.string_or("name")), initial(w.string_or("initialState"));
     const json::Value* states = w.find("states");
     if (!states || !states->is_object()) continue;
     for (const auto& state : states->object())
-      g.nodes.push_back({name + "/" + state.name, state.name, state.name == initial ? Graph::Shape::circle : Graph::Shape::round});
+      g.nodes.push_back({name + "/" + state.name, state.name,
+                         state.name == initial ? Graph::Shape::circle : Graph::Shape::round});
     for (const auto& state : states->object()) {
       const json::Value* transitions = state.value.find("transitions");
       if (!transitions || !transitions->is_array()) continue;
       for (const auto& t : transitions->array()) {
         const json::Value* manual = t.find("manual");
-        g.edges.push_back({name + "/" + state.name, name + "/" + std::string(t.string_or("next")), std::string(t.string_or("name")), manual && manual->is_bool() && manual->boolean()});
+        g.edges.push_back({name + "/" + state.name, name + "/" + std::string(t.string_or("next")),
+                           std::string(t.string_or("name")),
+                           manual && manual->is_bool() && manual->boolean()});
       }
     }
   }
@@ -89,11 +99,15 @@ static Result<int> workflow_render(const Args& args) {
 
 static Result<int> entity_get(const Args& args) {
   TRY(std::string id, word(args, 0, "the entity"));
-  return print_answer(args, "GET", "/api/entity/" + percent_encode(id) + query({{"pointInTime", args.get("at")}, {"transactionId", args.get("transaction")}}));
+  return print_answer(
+      args, "GET",
+      "/api/entity/" + percent_encode(id) +
+          query({{"pointInTime", args.get("at")}, {"transactionId", args.get("transaction")}}));
 }
 
 static Result<int> entity_put(const Args& args) {
-  TRY(std::string target, word(args, 0, "a model as NAME.VERSION to create one, or an entity's id to update it"));
+  TRY(std::string target,
+      word(args, 0, "a model as NAME.VERSION to create one, or an entity's id to update it"));
   TRY(std::string path, word(args, 1, "the file"));
   TRY(json::Value data, read_json(path));
   bool update = target.size() == 36 && target.find('.') == std::string::npos;
@@ -114,12 +128,17 @@ static Result<int> entity_transition(const Args& args) {
     TRY(json::Value entity, client->call("GET", "/api/entity/" + percent_encode(id)));
     if (const json::Value* d = entity.find("data")) data = *d;
   }
-  return print_answer(args, "PUT", fmt::format("/api/entity/JSON/{}/{}", percent_encode(id), percent_encode(name)), &data);
+  return print_answer(
+      args, "PUT", fmt::format("/api/entity/JSON/{}/{}", percent_encode(id), percent_encode(name)),
+      &data);
 }
 
 static Result<int> entity_history(const Args& args) {
   TRY(std::string id, word(args, 0, "the entity"));
-  return print_answer(args, "GET", args.has("audit") ? "/api/audit/entity/" + percent_encode(id) : fmt::format("/api/entity/{}/changes", percent_encode(id)));
+  return print_answer(args, "GET",
+                      args.has("audit")
+                          ? "/api/audit/entity/" + percent_encode(id)
+                          : fmt::format("/api/entity/{}/changes", percent_encode(id)));
 }
 
 static Result<int> entity_search(const Args& args) {
@@ -127,10 +146,15 @@ static Result<int> entity_search(const Args& args) {
   TRY(std::string model, model_path(args, 0));
   TRY(std::string path, word(args, 1, "the file with the condition"));
   TRY(std::string condition, read_file(path));
-  TRY(wire::Response answer, client->send("POST", fmt::format("/api/search/direct/{}", model) + query({{"limit", args.get("limit")}, {"pointInTime", args.get("at")}}), condition));
+  TRY(wire::Response answer,
+      client->send("POST",
+                   fmt::format("/api/search/direct/{}", model) +
+                       query({{"limit", args.get("limit")}, {"pointInTime", args.get("at")}}),
+                   condition));
   if (answer.status >= 400) {
     auto problem = json::parse(answer.body);
-    return fail(answer.status == 404 ? Code::not_found : Code::invalid, "REFUSED", problem ? std::string(problem->string_or("detail", answer.body)) : answer.body);
+    return fail(answer.status == 404 ? Code::not_found : Code::invalid, "REFUSED",
+                problem ? std::string(problem->string_or("detail", answer.body)) : answer.body);
   }
   fmt::print("{}", answer.body);
   if (!answer.body.ends_with('\n')) fmt::print("\n");
@@ -140,19 +164,63 @@ static Result<int> entity_search(const Args& args) {
 std::vector<Command> entity_commands() {
   const Flag at{"at", "TIME", "as it was then, as 2026-01-31T12:00:00Z"};
   return {
-      {"model import", "NAME.VERSION FILE", "infer a model from sample data", {kServer, kToken}, model_import},
-      {"model export", "NAME.VERSION", "show a model", {kServer, kToken, {"as", "SIMPLE_VIEW|JSON_SCHEMA", "the form (default SIMPLE_VIEW)"}}, model_export},
-      {"model lock", "NAME.VERSION", "let entities be made of it", {kServer, kToken}, [](const Args& a) { return model_lock(a, "lock"); }},
-      {"model unlock", "NAME.VERSION", "let it be changed again", {kServer, kToken}, [](const Args& a) { return model_lock(a, "unlock"); }},
+      {"model import",
+       "NAME.VERSION FILE",
+       "infer a model from sample data",
+       {kServer, kToken},
+       model_import},
+      {"model export",
+       "NAME.VERSION",
+       "show a model",
+       {kServer, kToken, {"as", "SIMPLE_VIEW|JSON_SCHEMA", "the form (default SIMPLE_VIEW)"}},
+       model_export},
+      {"model lock",
+       "NAME.VERSION",
+       "let entities be made of it",
+       {kServer, kToken},
+       [](const Args& a) { return model_lock(a, "lock"); }},
+      {"model unlock",
+       "NAME.VERSION",
+       "let it be changed again",
+       {kServer, kToken},
+       [](const Args& a) { return model_lock(a, "unlock"); }},
       {"model list", "", "all models", {kServer, kToken}, model_list},
-      {"workflow import", "NAME.VERSION FILE", "give a model its workflows", {kServer, kToken}, workflow_import},
+      {"workflow import",
+       "NAME.VERSION FILE",
+       "give a model its workflows",
+       {kServer, kToken},
+       workflow_import},
       {"workflow export", "NAME.VERSION", "show them", {kServer, kToken}, workflow_export},
-      {"workflow render", "NAME.VERSION", "draw them; manual transitions are dashed", {kServer, kToken, {"format", "svg|mermaid|dot", "the kind of picture (default svg)"}}, workflow_render},
-      {"entity get", "ID", "one entity", {kServer, kToken, at, {"transaction", "ID", "as that transaction left it"}}, entity_get},
-      {"entity put", "NAME.VERSION|ID FILE", "create an entity, or update one", {kServer, kToken}, entity_put},
-      {"entity transition", "ID NAME", "fire a transition", {kServer, kToken, {"data", "FILE", "new data; - is standard input"}}, entity_transition},
-      {"entity history", "ID", "its changes", {kServer, kToken, {"audit", "", "every audit event instead"}}, entity_history},
-      {"entity search", "NAME.VERSION FILE", "entities that match a condition, a line each", {kServer, kToken, at, {"limit", "N", "at most so many"}}, entity_search},
+      {"workflow render",
+       "NAME.VERSION",
+       "draw them; manual transitions are dashed",
+       {kServer, kToken, {"format", "svg|mermaid|dot", "the kind of picture (default svg)"}},
+       workflow_render},
+      {"entity get",
+       "ID",
+       "one entity",
+       {kServer, kToken, at, {"transaction", "ID", "as that transaction left it"}},
+       entity_get},
+      {"entity put",
+       "NAME.VERSION|ID FILE",
+       "create an entity, or update one",
+       {kServer, kToken},
+       entity_put},
+      {"entity transition",
+       "ID NAME",
+       "fire a transition",
+       {kServer, kToken, {"data", "FILE", "new data; - is standard input"}},
+       entity_transition},
+      {"entity history",
+       "ID",
+       "its changes",
+       {kServer, kToken, {"audit", "", "every audit event instead"}},
+       entity_history},
+      {"entity search",
+       "NAME.VERSION FILE",
+       "entities that match a condition, a line each",
+       {kServer, kToken, at, {"limit", "N", "at most so many"}},
+       entity_search},
   };
 }
 

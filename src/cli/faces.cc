@@ -8,7 +8,7 @@
 #include "faces/worlds/face.h"
 #include "faces/worlds/grpc/executors.h"
 #include "json/text.h"
-#include "server/fetch.h"
+#include "net/fetch.h"
 
 namespace pawl::cli {
 
@@ -23,7 +23,8 @@ class ByProgram final : public Outbox {
     if (auto it = to_.find(effect.program); it != to_.end()) it->second->closed(effect);
   }
   void flushed() override {
-    for (auto& [program, outbox] : to_) outbox->flushed();
+    for (auto& [program, outbox] : to_)
+      outbox->flushed();
   }
 
  private:
@@ -34,8 +35,10 @@ class ByProgram final : public Outbox {
 class Outgoing final : public worlds::HttpClient {
  public:
   explicit Outgoing(int timeout_seconds) : fetcher_(4, timeout_seconds) {}
-  void send(worlds::HttpCall call, std::move_only_function<void(Result<worlds::HttpReply>)> done) override {
-    server::Fetch fetch{std::move(call.method), std::move(call.url), std::move(call.headers), std::move(call.body), call.allow_private};
+  void send(worlds::HttpCall call,
+            std::move_only_function<void(Result<worlds::HttpReply>)> done) override {
+    server::Fetch fetch{std::move(call.method), std::move(call.url), std::move(call.headers),
+                        std::move(call.body), call.allow_private};
     fetcher_.send(std::move(fetch), [done = std::move(done)](Result<wire::Response> r) mutable {
       if (!r) return done(fail(std::move(r.error())));
       done(worlds::HttpReply{r->status, std::move(r->headers), std::move(r->body)});
@@ -61,7 +64,9 @@ struct Faces::All {
 static entities::Keys keys_of(server::Authenticator& authenticator) {
   if (authenticator.mode() == server::AuthMode::none) return {};
   entities::Keys keys;
-  keys.issue = [&authenticator](json::Value claims) { return authenticator.issue(std::move(claims)); };
+  keys.issue = [&authenticator](json::Value claims) {
+    return authenticator.issue(std::move(claims));
+  };
   keys.jwks = [&authenticator] { return authenticator.jwks(); };
   keys.configured_kid = authenticator.configured_kid();
   keys.make_pair = [&authenticator] { return authenticator.make_pair(); };
@@ -70,18 +75,22 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
   keys.signing_pair = [&authenticator](std::string_view tenant) -> json::Value {
     auto pair = authenticator.signing_pair(tenant);
     if (!pair) return {};
-    return json::object({{"kid", pair->kid}, {"active", true}, {"createdAt", rfc3339(pair->created)}});
+    return json::object(
+        {{"kid", pair->kid}, {"active", true}, {"createdAt", rfc3339(pair->created)}});
   };
   keys.check_jwk = [](const json::Value& jwk) -> Result<void> {
     TRY_OK(server::RsaKey::from_jwk(jwk));
     return {};
   };
-  keys.read_token = [&authenticator](std::string_view token, const auto& jwk_of) { return authenticator.read_foreign(token, jwk_of); };
+  keys.read_token = [&authenticator](std::string_view token, const auto& jwk_of) {
+    return authenticator.read_foreign(token, jwk_of);
+  };
   keys.secret = [] {
     Bytes out;
     Writer w(out);
     for (int i = 0; i < 2; ++i)
-      for (uint64_t word : system_dice()) w.fixed64(word);
+      for (uint64_t word : system_dice())
+        w.fixed64(word);
     return out;
   };
   keys.expiry_seconds = authenticator.expiry_seconds();
@@ -98,16 +107,22 @@ static std::vector<std::string> list_of(std::string_view left) {
   return out;
 }
 
-static entities::FaceOptions entity_options(const server::Config& c, server::Authenticator& authenticator) {
-  auto ms = [&](std::string_view flag) { return std::chrono::milliseconds(c.duration(flag) / kMillisecond); };
+static entities::FaceOptions entity_options(const server::Config& c,
+                                            server::Authenticator& authenticator) {
+  auto ms = [&](std::string_view flag) {
+    return std::chrono::milliseconds(c.duration(flag) / kMillisecond);
+  };
   entities::FaceOptions o;
   o.prefix = c.text("context-path");
-  o.members = {.keepalive_interval = ms("keepalive-interval"), .keepalive_timeout = ms("keepalive-timeout"), .dispatch_wait = ms("dispatch-wait")};
+  o.members = {.keepalive_interval = ms("keepalive-interval"),
+               .keepalive_timeout = ms("keepalive-timeout"),
+               .dispatch_wait = ms("dispatch-wait")};
   o.keys = keys_of(authenticator);
   o.verbose_errors = c.text("error-mode") == "verbose";
   o.cors = c.boolean("cors");
   o.cors_origins = c.text("cors-origins");
-  o.bootstrap = {c.text("bootstrap-client"), c.text("bootstrap-secret"), c.text("bootstrap-tenant"), c.text("bootstrap-user"), c.text("bootstrap-roles")};
+  o.bootstrap = {c.text("bootstrap-client"), c.text("bootstrap-secret"), c.text("bootstrap-tenant"),
+                 c.text("bootstrap-user"), c.text("bootstrap-roles")};
   return o;
 }
 
@@ -120,16 +135,24 @@ static worlds::FaceOptions world_options(const server::Config& c) {
   return o;
 }
 
-Faces::Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers, server::Authenticator& authenticator) : all_(std::make_unique<All>()) {
+Faces::Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers,
+             server::Authenticator& authenticator)
+    : all_(std::make_unique<All>()) {
   all_->processes = std::make_unique<processes::Face>(shard, workers);
   all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
-  all_->lifecycle = std::make_unique<lifecycle::Face>(shard, lifecycle::FaceOptions{config.boolean("lifecycle-websocket"), list_of(config.text("lifecycle-origins"))});
-  all_->outgoing = std::make_unique<Outgoing>(static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
-  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), world_options(config), all_->outgoing.get());
+  all_->lifecycle = std::make_unique<lifecycle::Face>(
+      shard, lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
+                                    list_of(config.text("lifecycle-origins"))});
+  all_->outgoing = std::make_unique<Outgoing>(
+      static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
+  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(),
+                                                world_options(config), all_->outgoing.get());
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);
-  auto who = [&authenticator](std::string_view authorization) { return authenticator.caller(authorization); };
+  auto who = [&authenticator](std::string_view authorization) {
+    return authenticator.caller(authorization);
+  };
   all_->processes_grpc = std::make_unique<processes::GrpcServices>(all_->processes->service(), who);
   all_->entities_grpc = entities::make_grpc_service(*all_->entities, who);
   all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->routes(), who);

@@ -1,16 +1,16 @@
 #pragma once
-// The faces of this binary over one door: their routes, their gRPC services, their outboxes. One place
-// to add a face.
+// The faces of this binary over one door: their routes, their gRPC services, their outboxes. One
+// place to add a face.
 
 #include <memory>
 #include <vector>
 
 #include "cli/programs.h"
-#include "server/auth.h"
-#include "server/clock.h"
-#include "server/config.h"
-#include "server/shard.h"
-#include "server/workers.h"
+#include "runtime/clock.h"
+#include "runtime/shard.h"
+#include "runtime/workers.h"
+#include "server/auth/auth.h"
+#include "server/ops/config.h"
 #include "wire/route.h"
 
 namespace grpc {
@@ -21,7 +21,8 @@ namespace pawl::cli {
 
 class Faces {
  public:
-  Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers, server::Authenticator& authenticator);
+  Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers,
+        server::Authenticator& authenticator);
   ~Faces();
   void add_routes(wire::Router& router);
   std::vector<grpc::Service*> services();

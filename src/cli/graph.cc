@@ -12,14 +12,17 @@ namespace pawl::cli {
 static std::string quoted(std::string_view text, std::string_view bad, std::string_view with) {
   std::string out;
   for (char c : text) {
-    if (bad.find(c) != std::string_view::npos) out += with;
-    else out.push_back(c);
+    if (bad.find(c) != std::string_view::npos)
+      out += with;
+    else
+      out.push_back(c);
   }
   return out;
 }
 
 std::string to_mermaid(const Graph& g) {
-  static constexpr std::pair<const char*, const char*> shapes[] = {{"[\"", "\"]"}, {"(\"", "\")"}, {"{\"", "\"}"}, {"((\"", "\"))"}};
+  static constexpr std::pair<const char*, const char*> shapes[] = {
+      {"[\"", "\"]"}, {"(\"", "\")"}, {"{\"", "\"}"}, {"((\"", "\"))"}};
   std::map<std::string, std::string> names;
   std::string out = "flowchart TD\n";
   for (const auto& n : g.nodes) {
@@ -29,8 +32,10 @@ std::string to_mermaid(const Graph& g) {
     out += fmt::format("  {}{}{}{}\n", name, open, quoted(n.label, "\"", "#quot;"), close);
   }
   for (const auto& e : g.edges) {
-    std::string label = e.label.empty() ? "" : fmt::format("|\"{}\"|", quoted(e.label, "\"", "#quot;"));
-    out += fmt::format("  {} {}{} {}\n", names[e.from], e.dashed ? "-.->" : "-->", label, names[e.to]);
+    std::string label =
+        e.label.empty() ? "" : fmt::format("|\"{}\"|", quoted(e.label, "\"", "#quot;"));
+    out +=
+        fmt::format("  {} {}{} {}\n", names[e.from], e.dashed ? "-.->" : "-->", label, names[e.to]);
   }
   return out;
 }
@@ -39,10 +44,13 @@ std::string to_dot(const Graph& g) {
   static constexpr const char* shapes[] = {"box", "box", "diamond", "circle"};
   std::string out = "digraph {\n  node [fontname=\"sans-serif\"];\n";
   for (const auto& n : g.nodes)
-    out += fmt::format("  \"{}\" [label=\"{}\", shape={}{}];\n", quoted(n.id, "\"\\", "_"), quoted(n.label, "\"\\", "'"), shapes[static_cast<size_t>(n.shape)],
+    out += fmt::format("  \"{}\" [label=\"{}\", shape={}{}];\n", quoted(n.id, "\"\\", "_"),
+                       quoted(n.label, "\"\\", "'"), shapes[static_cast<size_t>(n.shape)],
                        n.shape == Graph::Shape::round ? ", style=rounded" : "");
   for (const auto& e : g.edges)
-    out += fmt::format("  \"{}\" -> \"{}\" [label=\"{}\"{}];\n", quoted(e.from, "\"\\", "_"), quoted(e.to, "\"\\", "_"), quoted(e.label, "\"\\", "'"), e.dashed ? ", style=dashed" : "");
+    out += fmt::format("  \"{}\" -> \"{}\" [label=\"{}\"{}];\n", quoted(e.from, "\"\\", "_"),
+                       quoted(e.to, "\"\\", "_"), quoted(e.label, "\"\\", "'"),
+                       e.dashed ? ", style=dashed" : "");
   return out + "}\n";
 }
 
@@ -53,8 +61,8 @@ struct Placed {
   double x = 0, y = 0;
 };
 
-// Rows by the longest way from the first node, back edges left out; order within a row by the mean of
-// the row above.
+// Rows by the longest way from the first node, back edges left out; order within a row by the mean
+// of the row above.
 std::map<std::string, Placed> place(const Graph& g) {
   std::map<std::string, Placed> at;
   std::map<std::string, size_t> order;
@@ -75,7 +83,8 @@ std::map<std::string, Placed> place(const Graph& g) {
     }
   }
   std::map<int, std::vector<std::string>> rows;
-  for (const auto& n : g.nodes) rows[at[n.id].row].push_back(n.id);
+  for (const auto& n : g.nodes)
+    rows[at[n.id].row].push_back(n.id);
   for (auto& [row, ids] : rows) {
     std::map<std::string, double> mean;
     for (const auto& id : ids) {
@@ -84,7 +93,8 @@ std::map<std::string, Placed> place(const Graph& g) {
         if (e.to == id && at.contains(e.from) && at[e.from].row < row) sum += at[e.from].x, ++count;
       mean[id] = count ? sum / count : 0;
     }
-    std::stable_sort(ids.begin(), ids.end(), [&](const auto& a, const auto& b) { return mean[a] < mean[b]; });
+    std::stable_sort(ids.begin(), ids.end(),
+                     [&](const auto& a, const auto& b) { return mean[a] < mean[b]; });
     for (size_t i = 0; i < ids.size(); ++i) {
       at[ids[i]].x = (static_cast<double>(i) - (static_cast<double>(ids.size()) - 1) / 2) * 220;
       at[ids[i]].y = row * 110;
@@ -96,10 +106,13 @@ std::map<std::string, Placed> place(const Graph& g) {
 std::string shape_of(const Graph::Node& n, double x, double y) {
   switch (n.shape) {
     case Graph::Shape::diamond:
-      return fmt::format("<polygon points=\"{},{} {},{} {},{} {},{}\"/>", x, y - 34, x + 90, y, x, y + 34, x - 90, y);
-    case Graph::Shape::circle: return fmt::format("<ellipse cx=\"{}\" cy=\"{}\" rx=\"60\" ry=\"24\"/>", x, y);
+      return fmt::format("<polygon points=\"{},{} {},{} {},{} {},{}\"/>", x, y - 34, x + 90, y, x,
+                         y + 34, x - 90, y);
+    case Graph::Shape::circle:
+      return fmt::format("<ellipse cx=\"{}\" cy=\"{}\" rx=\"60\" ry=\"24\"/>", x, y);
     default:
-      return fmt::format("<rect x=\"{}\" y=\"{}\" width=\"160\" height=\"48\" rx=\"{}\"/>", x - 80, y - 24, n.shape == Graph::Shape::round ? 20 : 4);
+      return fmt::format("<rect x=\"{}\" y=\"{}\" width=\"160\" height=\"48\" rx=\"{}\"/>", x - 80,
+                         y - 24, n.shape == Graph::Shape::round ? 20 : 4);
   }
 }
 
@@ -108,38 +121,54 @@ std::string shape_of(const Graph::Node& n, double x, double y) {
 std::string to_svg(const Graph& g) {
   auto at = place(g);
   double left = 0, right = 0, bottom = 0;
-  for (auto& [id, p] : at) left = std::min(left, p.x), right = std::max(right, p.x), bottom = std::max(bottom, p.y);
+  for (auto& [id, p] : at)
+    left = std::min(left, p.x), right = std::max(right, p.x), bottom = std::max(bottom, p.y);
   double dx = 130 - left, dy = 60;
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<defs><marker id=\"a\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L10 5L0 10z\" fill=\"#555\"/></marker></defs>\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<defs><marker id=\"a\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" "
+      "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L10 5L0 10z\" "
+      "fill=\"#555\"/></marker></defs>\n",
       right - left + 260, bottom + 120);
   for (const auto& e : g.edges) {
     if (!at.contains(e.from) || !at.contains(e.to)) continue;
     const Placed &a = at[e.from], &b = at[e.to];
     bool down = b.row > a.row;
-    double x1 = a.x + dx, y1 = a.y + dy + (down ? 24 : -24), x2 = b.x + dx, y2 = b.y + dy + (down ? -24 : 24);
+    double x1 = a.x + dx, y1 = a.y + dy + (down ? 24 : -24), x2 = b.x + dx,
+           y2 = b.y + dy + (down ? -24 : 24);
     double side = down ? 0 : 110;  // back edges and loops go around
-    out += fmt::format("<path d=\"M{} {} C{} {} {} {} {} {}\" fill=\"none\" stroke=\"#555\"{} marker-end=\"url(#a)\"/>\n", x1 + (down ? 0 : 40), y1,
-                       x1 + side + (down ? 0 : 40), y1 + (down ? 40 : -30), x2 + side + (down ? 0 : 40), y2 - (down ? 40 : -30), x2 + (down ? 0 : 40), y2,
-                       e.dashed ? " stroke-dasharray=\"5 4\"" : "");
+    out += fmt::format(
+        "<path d=\"M{} {} C{} {} {} {} {} {}\" fill=\"none\" stroke=\"#555\"{} "
+        "marker-end=\"url(#a)\"/>\n",
+        x1 + (down ? 0 : 40), y1, x1 + side + (down ? 0 : 40), y1 + (down ? 40 : -30),
+        x2 + side + (down ? 0 : 40), y2 - (down ? 40 : -30), x2 + (down ? 0 : 40), y2,
+        e.dashed ? " stroke-dasharray=\"5 4\"" : "");
     if (!e.label.empty())
-      out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#333\" font-size=\"10\">{}</text>\n", (x1 + x2) / 2 + side * 0.8, (y1 + y2) / 2,
-                         markup_text(e.label.size() > 40 ? e.label.substr(0, 37) + "..." : e.label));
+      out += fmt::format(
+          "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#333\" "
+          "font-size=\"10\">{}</text>\n",
+          (x1 + x2) / 2 + side * 0.8, (y1 + y2) / 2,
+          markup_text(e.label.size() > 40 ? e.label.substr(0, 37) + "..." : e.label));
   }
   for (const auto& n : g.nodes) {
     const Placed& p = at[n.id];
-    out += fmt::format("<g fill=\"#f4f6fa\" stroke=\"#345\">{}</g><text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#111\">{}</text>\n",
-                       shape_of(n, p.x + dx, p.y + dy), p.x + dx, p.y + dy + 4, markup_text(n.label.size() > 24 ? n.label.substr(0, 21) + "..." : n.label));
+    out += fmt::format(
+        "<g fill=\"#f4f6fa\" stroke=\"#345\">{}</g><text x=\"{}\" y=\"{}\" text-anchor=\"middle\" "
+        "fill=\"#111\">{}</text>\n",
+        shape_of(n, p.x + dx, p.y + dy), p.x + dx, p.y + dy + 4,
+        markup_text(n.label.size() > 24 ? n.label.substr(0, 21) + "..." : n.label));
   }
   return out + "</svg>\n";
 }
 
 Result<std::string> draw(const Graph& graph, std::string_view format) {
-  static constexpr std::pair<std::string_view, std::string (*)(const Graph&)> formats[] = {{"svg", to_svg}, {"mermaid", to_mermaid}, {"dot", to_dot}};
+  static constexpr std::pair<std::string_view, std::string (*)(const Graph&)> formats[] = {
+      {"svg", to_svg}, {"mermaid", to_mermaid}, {"dot", to_dot}};
   for (auto [name, function] : formats)
     if (name == format) return function(graph);
-  return fail(Code::invalid, "BAD_USE", fmt::format("there is no picture format '{}': choose svg, mermaid or dot", format));
+  return fail(Code::invalid, "BAD_USE",
+              fmt::format("there is no picture format '{}': choose svg, mermaid or dot", format));
 }
 
 }  // namespace pawl::cli

@@ -1,6 +1,6 @@
 #pragma once
-// A picture of a graph: steps of a process, states of a workflow, phases of a lifecycle. Three ways to
-// draw it: SVG with a layout of our own, Mermaid and DOT for the tools of others.
+// A picture of a graph: steps of a process, states of a workflow, phases of a lifecycle. Three ways
+// to draw it: SVG with a layout of our own, Mermaid and DOT for the tools of others.
 
 #include <string>
 #include <vector>

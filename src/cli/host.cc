@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "cli/openapi.h"
 #include "cli/remote.h"
-#include "faces/processes/job.h"
+#include "faces/processes/state/job.h"
 #include "json/text.h"
 
 #ifndef PAWL_VERSION
@@ -41,7 +41,8 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
   options.expiry_seconds = c.duration("jwt-expiry") / kSecond;
   if (const std::string& path = c.text("jwt-jwks"); !path.empty()) {
     options.jwks = read_file(path).value_or(std::string());
-    if (options.jwks.empty()) return fail(Code::invalid, "BAD_USE", fmt::format("cannot read the JWKS file {}", path));
+    if (options.jwks.empty())
+      return fail(Code::invalid, "BAD_USE", fmt::format("cannot read the JWKS file {}", path));
   }
   return server::Authenticator::make(std::move(options), system_now);
 }
@@ -54,10 +55,13 @@ Result<void> Host::open() {
     listeners.push_back(address);
   }
   TRY_OK(server::check_exposure(authenticator_->mode(), config_.boolean("insecure"), listeners));
-  constexpr int64_t kMostMiB = 1 << 20;
-  auto mebibytes = [&](std::string_view flag) { return static_cast<size_t>(std::min(config_.number(flag), kMostMiB)) << 20; };
+  constexpr int64_t kMaxMiB = 1 << 20;
+  auto mebibytes = [&](std::string_view flag) {
+    return static_cast<size_t>(std::min(config_.number(flag), kMaxMiB)) << 20;
+  };
   TRY(Stores opened, open_data(config_.text("data"), {}, {.cache_bytes = mebibytes("rows-cache")}));
-  for (const auto& note : opened.notes) log(Level::warn, note);
+  for (const auto& note : opened.notes)
+    log(Level::warn, note);
   ShardOptions options;
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");
   auto& frames = metrics_.counter("pawl_frames_total");
@@ -87,9 +91,14 @@ Result<void> Host::open() {
     log(Level::error, why.message, {{"code", why.reason}});
     if (grpc_) grpc_->set_healthy(false);
   };
-  options.progress = [](Seq done, Seq total) { log(Level::info, "replaying the journal", {{"frame", done}, {"of", total}}); };
-  TRY(shard_, Shard::open(std::move(opened.journal), std::move(opened.rows), programs_.list(), std::move(options)));
-  if (shard_->replayed().frames) log(Level::info, "replayed", {{"frames", shard_->replayed().frames}, {"rebuilt", shard_->replayed().rebuilt}});
+  options.progress = [](Seq done, Seq total) {
+    log(Level::info, "replaying the journal", {{"frame", done}, {"of", total}});
+  };
+  TRY(shard_, Shard::open(std::move(opened.journal), std::move(opened.rows), programs_.list(),
+                          std::move(options)));
+  if (shard_->replayed().frames)
+    log(Level::info, "replayed",
+        {{"frames", shard_->replayed().frames}, {"rebuilt", shard_->replayed().rebuilt}});
   clock_ = std::make_unique<Clock>(*shard_);
   workers_ = std::make_unique<Workers>(*shard_, processes::born);
   faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_);
@@ -103,11 +112,18 @@ Result<void> Host::open() {
 
 Result<void> Host::listen() {
   faces_->add_routes(router_);
-  router_.add({{"GET", "/openapi.json", [this](wire::Request, wire::Respond respond) { respond(wire::json_response(200, openapi(router_))); },
+  router_.add({{"GET", "/openapi.json",
+                [this](wire::Request, wire::Respond respond) {
+                  respond(wire::json_response(200, openapi(router_)));
+                },
                 "This document.", true},
-               {"GET", "/docs", [this](wire::Request, wire::Respond respond) { respond(docs_page(router_)); }, "This document as a page.", true},
-               {"GET", "/", [](wire::Request, wire::Respond respond) {
-                  respond(wire::json_response(200, "{\"name\":\"pawl\",\"version\":\"" PAWL_VERSION "\",\"openapi\":\"/openapi.json\"}"));
+               {"GET", "/docs",
+                [this](wire::Request, wire::Respond respond) { respond(docs_page(router_)); },
+                "This document as a page.", true},
+               {"GET", "/",
+                [](wire::Request, wire::Respond respond) {
+                  respond(wire::json_response(200, "{\"name\":\"pawl\",\"version\":\"" PAWL_VERSION
+                                                   "\",\"openapi\":\"/openapi.json\"}"));
                 },
                 "Which server this is.", true}},
               wire::Dialect{"/", plain_refusal, {}});
@@ -140,28 +156,40 @@ Result<void> Host::listen() {
 
   // Whoever started us with port 0 finds the real ones here.
   std::ofstream out(config_.text("data") + "/serving.json");
-  out << json::print(json::object({{"pid", json::Value(static_cast<int64_t>(getpid()))}, {"http", this->http()}, {"grpc", this->grpc()}, {"admin", this->admin()}}))
+  out << json::print(json::object({{"pid", json::Value(static_cast<int64_t>(getpid()))},
+                                   {"http", this->http()},
+                                   {"grpc", this->grpc()},
+                                   {"admin", this->admin()}}))
       << "\n";
   return {};
 }
 
 void Host::measure() {
-  metrics_.gauge_from("pawl_queued_inputs", [this] { return static_cast<int64_t>(shard_->stats().queued); });
-  metrics_.gauge_from("pawl_open_turns", [this] { return static_cast<int64_t>(shard_->stats().open_turns); });
-  metrics_.gauge_from("pawl_workflow_cells", [this] { return static_cast<int64_t>(shard_->stats().family_cells); });
-  metrics_.gauge_from("pawl_packed_cells", [this] { return static_cast<int64_t>(shard_->stats().packed_cells); });
-  metrics_.gauge_from("pawl_journal_seq", [this] { return static_cast<int64_t>(shard_->durable()); });
-  auto jobs = [this](size_t Work::Depth::*of) {
+  metrics_.gauge_from("pawl_queued_inputs",
+                      [this] { return static_cast<int64_t>(shard_->stats().queued); });
+  metrics_.gauge_from("pawl_open_turns",
+                      [this] { return static_cast<int64_t>(shard_->stats().open_turns); });
+  metrics_.gauge_from("pawl_workflow_cells",
+                      [this] { return static_cast<int64_t>(shard_->stats().family_cells); });
+  metrics_.gauge_from("pawl_packed_cells",
+                      [this] { return static_cast<int64_t>(shard_->stats().packed_cells); });
+  metrics_.gauge_from("pawl_journal_seq",
+                      [this] { return static_cast<int64_t>(shard_->durable()); });
+  auto jobs = [this](size_t WorkQueue::Depth::*of) {
     int64_t sum = 0;
-    for (const auto& depth : workers_->depths()) sum += static_cast<int64_t>(depth.*of);
+    for (const auto& depth : workers_->depths())
+      sum += static_cast<int64_t>(depth.*of);
     return sum;
   };
-  metrics_.gauge_from("pawl_ready_jobs", [jobs] { return jobs(&Work::Depth::offered); });
-  metrics_.gauge_from("pawl_leased_jobs", [jobs] { return jobs(&Work::Depth::leased); });
-  metrics_.gauge_from("pawl_open_effects",
-                      [this, jobs] { return static_cast<int64_t>(clock_->waiting()) + jobs(&Work::Depth::offered) + jobs(&Work::Depth::leased); });
+  metrics_.gauge_from("pawl_ready_jobs", [jobs] { return jobs(&WorkQueue::Depth::offered); });
+  metrics_.gauge_from("pawl_leased_jobs", [jobs] { return jobs(&WorkQueue::Depth::leased); });
+  metrics_.gauge_from("pawl_open_effects", [this, jobs] {
+    return static_cast<int64_t>(clock_->waiting()) + jobs(&WorkQueue::Depth::offered) +
+           jobs(&WorkQueue::Depth::leased);
+  });
   metrics_.gauge_from("pawl_timers", [this] { return static_cast<int64_t>(clock_->waiting()); });
-  metrics_.gauge_from("pawl_http_connections", [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });
+  metrics_.gauge_from("pawl_http_connections",
+                      [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);
   metrics_.gauge("pawl_start_time_seconds").set(system_now() / kSecond);
 }
@@ -176,26 +204,36 @@ std::vector<wire::Route> Host::admin_routes() {
                       }}};
   std::vector<wire::Route> routes = server::admin_routes(metrics_, std::move(options));
   // A backup of a running server: the journal up to now, into a new folder on the server's machine.
-  routes.push_back({"POST", "/backup",
-                    [this](wire::Request request, wire::Respond respond) {
-                      std::string to = request.query_param("to").value_or("");
-                      std::error_code ec;
-                      if (to.empty() || std::filesystem::exists(to, ec))
-                        return respond(wire::json_response(400, R"({"error":"bad-request","reason":"name a new folder with ?to=DIR"})"));
-                      std::thread([this, to, respond = std::move(respond)]() mutable {
-                        auto copied = copy_journal(shard_->journal(), to, {});
-                        if (!copied) respond(wire::json_response(500, json::print(json::object({{"error", copied.error().reason}, {"reason", copied.error().message}}))));
-                        else respond(wire::json_response(200, json::print(json::object({{"folder", to}, {"last", json::Value(static_cast<uint64_t>(copied->last))}}))));
-                      }).detach();
-                    },
-                    "Copies the journal into a new folder.", true});
+  routes.push_back(
+      {"POST", "/backup",
+       [this](wire::Request request, wire::Respond respond) {
+         std::string to = request.query_param("to").value_or("");
+         std::error_code ec;
+         if (to.empty() || std::filesystem::exists(to, ec))
+           return respond(wire::json_response(
+               400, R"({"error":"bad-request","reason":"name a new folder with ?to=DIR"})"));
+         std::thread([this, to, respond = std::move(respond)]() mutable {
+           auto copied = copy_journal(shard_->journal(), to, {});
+           if (!copied)
+             respond(wire::json_response(
+                 500, json::print(json::object({{"error", copied.error().reason},
+                                                {"reason", copied.error().message}}))));
+           else
+             respond(wire::json_response(
+                 200, json::print(json::object(
+                          {{"folder", to},
+                           {"last", json::Value(static_cast<uint64_t>(copied->last))}}))));
+         }).detach();
+       },
+       "Copies the journal into a new folder.", true});
   return routes;
 }
 
 // Once in a while: old answers are let go of.
 void Host::keep_house() {
   std::unique_lock lock(house_mutex_);
-  while (!house_wake_.wait_for(lock, std::chrono::minutes(10), [this] { return ending_; })) shard_->forget_old_answers();
+  while (!house_wake_.wait_for(lock, std::chrono::minutes(10), [this] { return ending_; }))
+    shard_->forget_old_answers();
 }
 
 void Host::stop() {

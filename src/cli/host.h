@@ -8,10 +8,10 @@
 #include "cli/data_dir.h"
 #include "cli/faces.h"
 #include "cli/programs.h"
-#include "server/admin.h"
-#include "server/grpc.h"
-#include "server/http_front.h"
-#include "server/metrics.h"
+#include "server/grpc/server.h"
+#include "server/http/front.h"
+#include "server/ops/admin.h"
+#include "server/ops/metrics.h"
 
 namespace pawl::cli {
 
@@ -31,7 +31,9 @@ class Host {
 
  private:
   explicit Host(const server::Config& config)
-      : config_(config), programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits")), .wasm_cache = config.text("data") + "/wasm"}) {}
+      : config_(config),
+        programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits")),
+                   .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
   Result<void> listen();
   void measure();

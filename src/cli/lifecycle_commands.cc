@@ -25,7 +25,8 @@ static Graph phases_of(const json::Value& definition) {
       if (n.id == phase) return;
     g.nodes.push_back({phase, phase, terminal ? Graph::Shape::circle : Graph::Shape::round});
   };
-  for (const auto& row : table->object()) node(row.name, row.value.is_array() && row.value.array().empty());
+  for (const auto& row : table->object())
+    node(row.name, row.value.is_array() && row.value.array().empty());
   for (const auto& row : table->object())
     if (row.value.is_array())
       for (const auto& to : row.value.array())
@@ -43,7 +44,8 @@ static Result<int> types(const Args& args) {
   }
   TRY(std::string type, word(args, 0, "the type to draw"));
   TRY(auto client, client_of(args));
-  TRY(json::Value definition, client->call("GET", "/pawl/v1/lifecycle/types/" + percent_encode(type)));
+  TRY(json::Value definition,
+      client->call("GET", "/pawl/v1/lifecycle/types/" + percent_encode(type)));
   TRY(std::string picture, draw(phases_of(definition), args.get("render")));
   fmt::print("{}", picture);
   return kDone;
@@ -54,17 +56,28 @@ static Result<int> list(const Args& args) {
   std::vector<std::pair<std::string, std::string>> match;
   for (const std::string& pair : args.all("match")) {
     size_t equals = pair.find('=');
-    if (equals == std::string::npos) return fail(Code::invalid, "BAD_USE", fmt::format("--match takes FIELD=VALUE, not '{}'", pair));
+    if (equals == std::string::npos)
+      return fail(Code::invalid, "BAD_USE",
+                  fmt::format("--match takes FIELD=VALUE, not '{}'", pair));
     match.emplace_back("match." + pair.substr(0, equals), pair.substr(equals + 1));
   }
-  std::vector<std::pair<std::string_view, std::string>> params = {{"phase", args.get("phase")}, {"active", args.has("active") ? "true" : ""}, {"updated_after", args.get("updated-after")}, {"limit", args.get("limit")}, {"offset", args.get("offset")}, {"cursor", args.get("cursor")}};
+  std::vector<std::pair<std::string_view, std::string>> params = {
+      {"phase", args.get("phase")},
+      {"active", args.has("active") ? "true" : ""},
+      {"updated_after", args.get("updated-after")},
+      {"limit", args.get("limit")},
+      {"offset", args.get("offset")},
+      {"cursor", args.get("cursor")}};
   params.insert(params.end(), match.begin(), match.end());
   TRY(auto client, client_of(args));
   wire::Headers answered;
-  TRY(json::Value states, client->call("GET", "/workflows/" + percent_encode(type) + query(params), nullptr, {}, &answered));
+  TRY(json::Value states, client->call("GET", "/workflows/" + percent_encode(type) + query(params),
+                                       nullptr, {}, &answered));
   show(args, states, [&] { fmt::print("{}\n", json::print_pretty(states)); });
   // Beside the list, which others may read.
-  if (const std::string* next = wire::find_header(answered, "X-Pawl-Cursor"); next && !args.has("quiet")) fmt::print(stderr, "there are more: --cursor {}\n", *next);
+  if (const std::string* next = wire::find_header(answered, "X-Pawl-Cursor");
+      next && !args.has("quiet"))
+    fmt::print(stderr, "there are more: --cursor {}\n", *next);
   return kDone;
 }
 
@@ -81,14 +94,16 @@ static Result<int> history(const Args& args) {
 static Result<int> transition(const Args& args) {
   TRY(std::string path, instance_path(args));
   TRY(std::string phase, word(args, 2, "the phase to go to"));
-  json::Value body = json::object({{"phase", phase}, {"note", args.get("note", "from the command line")}});
+  json::Value body =
+      json::object({{"phase", phase}, {"note", args.get("note", "from the command line")}});
   return print_answer(args, "POST", path + "/transition", &body);
 }
 
 static Result<int> patch(const Args& args) {
   TRY(std::string path, instance_path(args));
   TRY(json::Object fields, pairs(args.all("set")));
-  if (fields.empty()) return fail(Code::invalid, "BAD_USE", "say what to change: --set FIELD=VALUE");
+  if (fields.empty())
+    return fail(Code::invalid, "BAD_USE", "say what to change: --set FIELD=VALUE");
   json::Value body(std::move(fields));
   return print_answer(args, "POST", path + "/state", &body);
 }
@@ -97,23 +112,59 @@ static Result<int> watch(const Args& args) {
   TRY(std::string type, word(args, 0, "the type"));
   TRY(auto client, client_of(args));
   std::string after = args.has("after") ? "&after=" + percent_encode(args.get("after")) : "";
-  TRY_OK(client->stream("/workflows/" + percent_encode(type) + "?stream=true" + after, [](std::string_view piece) {
-    if (piece == ":\n") return true;  // a sign of life
-    fmt::print("{}", piece);
-    return fflush(stdout) == 0;
-  }));
+  TRY_OK(client->stream("/workflows/" + percent_encode(type) + "?stream=true" + after,
+                        [](std::string_view piece) {
+                          if (piece == ":\n") return true;  // a sign of life
+                          fmt::print("{}", piece);
+                          return fflush(stdout) == 0;
+                        }));
   return kDone;
 }
 
 std::vector<Command> lifecycle_commands() {
   return {
-      {"lifecycle types", "[TYPE]", "all types with their phases and counts; one type's definition, or with --render its picture", {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}}, types},
-      {"lifecycle list", "TYPE", "instances of a type", {kServer, kToken, {"phase", "PHASE", "in this phase"}, {"active", "", "not in a terminal phase"}, {"match", "FIELD=VALUE", "may be given several times"}, {"updated-after", "TIME", "written since, as 2026-01-31T12:00:00Z"}, {"limit", "N", "at most so many"}, {"offset", "N", "after so many"}, {"cursor", "CURSOR", "after the page that ended with it; the filters must be the same"}}, list},
+      {"lifecycle types",
+       "[TYPE]",
+       "all types with their phases and counts; one type's definition, or with --render its "
+       "picture",
+       {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}},
+       types},
+      {"lifecycle list",
+       "TYPE",
+       "instances of a type",
+       {kServer,
+        kToken,
+        {"phase", "PHASE", "in this phase"},
+        {"active", "", "not in a terminal phase"},
+        {"match", "FIELD=VALUE", "may be given several times"},
+        {"updated-after", "TIME", "written since, as 2026-01-31T12:00:00Z"},
+        {"limit", "N", "at most so many"},
+        {"offset", "N", "after so many"},
+        {"cursor", "CURSOR", "after the page that ended with it; the filters must be the same"}},
+       list},
       {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
       {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
-      {"lifecycle transition", "TYPE ID PHASE", "move along a declared edge", {kServer, kToken, {"note", "TEXT", "why; kept in the history"}}, transition},
-      {"lifecycle patch", "TYPE ID", "set operator-writable fields", {kServer, kToken, {"set", "FIELD=VALUE", "JSON when it can be read as that, else text (a text of digits: FIELD='\"7\"'); may be given several times"}}, patch},
-      {"lifecycle watch", "TYPE", "what is there, then changes as they come, as server-sent events", {kServer, kToken, {"after", "REVISION", "only what came after this revision, the id of an event"}}, watch},
+      {"lifecycle transition",
+       "TYPE ID PHASE",
+       "move along a declared edge",
+       {kServer, kToken, {"note", "TEXT", "why; kept in the history"}},
+       transition},
+      {"lifecycle patch",
+       "TYPE ID",
+       "set operator-writable fields",
+       {kServer,
+        kToken,
+        {"set", "FIELD=VALUE",
+         "JSON when it can be read as that, else text (a text of digits: FIELD='\"7\"'); may be "
+         "given several times"}},
+       patch},
+      {"lifecycle watch",
+       "TYPE",
+       "what is there, then changes as they come, as server-sent events",
+       {kServer,
+        kToken,
+        {"after", "REVISION", "only what came after this revision, the id of an event"}},
+       watch},
   };
 }
 

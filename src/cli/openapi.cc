@@ -17,27 +17,35 @@ std::string openapi(const wire::Router& router) {
         name.resize(name.size() - 3);
         pattern.replace(at, name.size() + 5, "{" + name + "}");
       }
-      params.push_back(json::object({{"name", name}, {"in", "path"}, {"required", true}, {"schema", json::object({{"type", "string"}})}}));
+      params.push_back(json::object({{"name", name},
+                                     {"in", "path"},
+                                     {"required", true},
+                                     {"schema", json::object({{"type", "string"}})}}));
     }
     json::Object operation;
     operation.add("summary", route->doc);
     if (!params.empty()) operation.add("parameters", std::move(params));
-    operation.add("responses", json::object({{"default", json::object({{"description", "see the reference"}})}}));
+    operation.add(
+        "responses",
+        json::object({{"default", json::object({{"description", "see the reference"}})}}));
     std::string method = route->method;
-    for (char& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (char& c : method)
+      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     json::Value* entry = paths.find(pattern);
     if (!entry) entry = &paths.add(pattern, json::Object{});
     entry->object().set(method, std::move(operation));
   }
-  return json::print(json::object({{"openapi", "3.1.0"},
-                                   {"info", json::object({{"title", "Pawl"}, {"version", PAWL_VERSION}})},
-                                   {"paths", std::move(paths)}}));
+  return json::print(
+      json::object({{"openapi", "3.1.0"},
+                    {"info", json::object({{"title", "Pawl"}, {"version", PAWL_VERSION}})},
+                    {"paths", std::move(paths)}}));
 }
 
 wire::Response plain_refusal(const wire::Request&, const Error& error, std::string_view allow) {
-  int status = wire::status_of(error.code);
+  int status = wire::code_status(error.code).http;
   if (!allow.empty()) status = 405;
-  wire::Response r = wire::json_response(status, json::print(json::object({{"error", error.reason}, {"reason", error.message}})));
+  wire::Response r = wire::json_response(
+      status, json::print(json::object({{"error", error.reason}, {"reason", error.message}})));
   if (!allow.empty()) r.headers.emplace_back("Allow", allow);
   return r;
 }

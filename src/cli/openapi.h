@@ -7,6 +7,7 @@ namespace pawl::cli {
 
 std::string openapi(const wire::Router& router);
 wire::Response docs_page(const wire::Router& router);  // the same for people
-wire::Response plain_refusal(const wire::Request& request, const Error& error, std::string_view allow);
+wire::Response plain_refusal(const wire::Request& request, const Error& error,
+                             std::string_view allow);
 
 }  // namespace pawl::cli

@@ -1,10 +1,10 @@
 #include "cli/programs.h"
 
 #include "faces/entities/program.h"
-#include "faces/lifecycle/program.h"
-#include "faces/processes/program.h"
+#include "faces/lifecycle/run/program.h"
+#include "faces/processes/run/program.h"
 #include "faces/worlds/program.h"
-#include "server/config.h"
+#include "server/ops/config.h"
 #include "wasm/host.h"
 
 namespace pawl::cli {
@@ -12,19 +12,23 @@ namespace pawl::cli {
 ProgramSettings program_settings() {
   auto config = server::Config::load({.flags = {}, .variable = server::environment, .file = {}});
   if (!config) return {};
-  return {.max_state_visits = static_cast<int>(config->number("max-state-visits")), .wasm_cache = {}};
+  return {.max_state_visits = static_cast<int>(config->number("max-state-visits")),
+          .wasm_cache = {}};
 }
 
 Programs::Programs(ProgramSettings settings) {
   own_.push_back(std::make_unique<processes::Program>());
-  own_.push_back(std::make_unique<entities::Program>(entities::ProgramOptions{.max_state_visits = settings.max_state_visits}));
+  own_.push_back(std::make_unique<entities::Program>(
+      entities::ProgramOptions{.max_state_visits = settings.max_state_visits}));
   own_.push_back(std::make_unique<lifecycle::Program>());
-  wasm_ = std::make_unique<wasm::Host>(wasm::HostOptions{wasm::usual_libraries(), settings.wasm_cache});
+  wasm_ =
+      std::make_unique<wasm::Host>(wasm::HostOptions{wasm::usual_libraries(), settings.wasm_cache});
   modules_ = std::make_unique<worlds::Modules>(wasm_.get());
   auto worlds = std::make_unique<worlds::WorldsProgram>(*modules_);
   worlds_ = worlds.get();
   own_.push_back(std::move(worlds));
-  for (const auto& p : own_) all_.push_back(p.get());
+  for (const auto& p : own_)
+    all_.push_back(p.get());
 }
 
 Programs::~Programs() = default;

@@ -14,7 +14,8 @@ namespace pawl::cli {
 Result<std::string> read_file(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
   std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) return fail(Code::not_found, "NO_FILE", fmt::format("cannot read {}: it is a folder", path));
+  if (std::filesystem::is_directory(path, unknown))
+    return fail(Code::not_found, "NO_FILE", fmt::format("cannot read {}: it is a folder", path));
   std::ifstream in(path);
   if (!in) return fail(Code::not_found, "NO_FILE", fmt::format("cannot read {}", path));
   return std::string(std::istreambuf_iterator<char>(in), {});
@@ -32,14 +33,17 @@ Result<std::unique_ptr<Client>> client_of(const Args& args) {
   std::string token;
   if (args.has("token-file")) {
     TRY(token, read_file(args.get("token-file")));
-    while (!token.empty() && isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
+    while (!token.empty() && isspace(static_cast<unsigned char>(token.back())))
+      token.pop_back();
   } else if (const char* t = std::getenv("PAWL_TOKEN")) {
     token = t;
   }
-  return std::make_unique<Client>(args.get("server", server ? server : "127.0.0.1:8080"), std::move(token));
+  return std::make_unique<Client>(args.get("server", server ? server : "127.0.0.1:8080"),
+                                  std::move(token));
 }
 
-Result<int> print_answer(const Args& args, std::string_view method, const std::string& path, const json::Value* body) {
+Result<int> print_answer(const Args& args, std::string_view method, const std::string& path,
+                         const json::Value* body) {
   TRY(auto client, client_of(args));
   TRY(json::Value answer, client->call(method, path, body));
   show(args, answer, [&] { fmt::print("{}\n", json::print_pretty(answer)); });
@@ -55,7 +59,8 @@ Result<json::Object> pairs(const std::vector<std::string>& words) {
   json::Object out;
   for (const std::string& w : words) {
     size_t equals = w.find('=');
-    if (equals == std::string::npos || equals == 0) return fail(Code::invalid, "BAD_USE", fmt::format("'{}' is not NAME=VALUE", w));
+    if (equals == std::string::npos || equals == 0)
+      return fail(Code::invalid, "BAD_USE", fmt::format("'{}' is not NAME=VALUE", w));
     auto value = json::parse(w.substr(equals + 1));
     out.set(w.substr(0, equals), value ? std::move(*value) : json::Value(w.substr(equals + 1)));
   }
@@ -75,10 +80,12 @@ void print_table(const json::Value& items, const std::vector<std::string_view>& 
   std::vector<size_t> widths;
   for (auto c : columns) {
     size_t w = c.size();
-    for (const auto& item : items.array()) w = std::max(w, std::min<size_t>(60, cell(item.find(c)).size()));
+    for (const auto& item : items.array())
+      w = std::max(w, std::min<size_t>(60, cell(item.find(c)).size()));
     widths.push_back(w);
   }
-  for (size_t i = 0; i < columns.size(); ++i) fmt::print("{:<{}}  ", columns[i], widths[i]);
+  for (size_t i = 0; i < columns.size(); ++i)
+    fmt::print("{:<{}}  ", columns[i], widths[i]);
   fmt::print("\n");
   for (const auto& item : items.array()) {
     for (size_t i = 0; i < columns.size(); ++i) {
@@ -93,7 +100,8 @@ void print_table(const json::Value& items, const std::vector<std::string_view>& 
 std::string query(const std::vector<std::pair<std::string_view, std::string>>& params) {
   std::string out;
   for (const auto& [name, value] : params)
-    if (!value.empty()) out += fmt::format("{}{}={}", out.empty() ? "?" : "&", name, wire::percent_encode(value));
+    if (!value.empty())
+      out += fmt::format("{}{}={}", out.empty() ? "?" : "&", name, wire::percent_encode(value));
   return out;
 }
 

@@ -1,18 +1,20 @@
 #pragma once
-// What the commands that talk to a server share: where it is, who calls, files and JSON on the command
-// line, tables on the terminal.
+// What the commands that talk to a server share: where it is, who calls, files and JSON on the
+// command line, tables on the terminal.
 
 #include "cli/client.h"
 #include "cli/command.h"
 
 namespace pawl::cli {
 
-inline constexpr Flag kServer{"server", "HOST:PORT", "the server (default PAWL_SERVER, else 127.0.0.1:8080)"};
+inline constexpr Flag kServer{"server", "HOST:PORT",
+                              "the server (default PAWL_SERVER, else 127.0.0.1:8080)"};
 inline constexpr Flag kToken{"token-file", "FILE", "a file with the bearer token"};
 
 Result<std::unique_ptr<Client>> client_of(const Args& args);
 // One request to the server; its answer is printed.
-Result<int> print_answer(const Args& args, std::string_view method, const std::string& path, const json::Value* body = nullptr);
+Result<int> print_answer(const Args& args, std::string_view method, const std::string& path,
+                         const json::Value* body = nullptr);
 Result<std::string> read_file(const std::string& path);  // "-" is standard input
 Result<json::Value> read_json(const std::string& path);
 // The one word that the command wants.

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "cli/command.h"
 #include "cli/client.h"
+#include "cli/command.h"
 #include "cli/host.h"
 
 namespace pawl::cli {
@@ -18,17 +18,23 @@ static std::vector<Flag> setting_flags() {
   std::vector<Flag> out;
   for (const server::Setting& s : server::settings())
     out.push_back({s.flag, s.kind == server::SettingKind::boolean ? kOnOff : "VALUE", s.doc});
-  out.push_back({"config", "FILE", "a TOML file with settings; a variable beats it, a flag beats both"});
+  out.push_back(
+      {"config", "FILE", "a TOML file with settings; a variable beats it, a flag beats both"});
   return out;
 }
 
-static Result<server::Config> load(const Args& args, const std::map<std::string, std::string>& otherwise) {
+static Result<server::Config> load(const Args& args,
+                                   const std::map<std::string, std::string>& default_value) {
   if (!args.words.empty())
-    return fail(Code::invalid, "BAD_USE", fmt::format("'{}' belongs to no flag; a flag that is on or off takes its value as --name=false", args.words[0]));
+    return fail(
+        Code::invalid, "BAD_USE",
+        fmt::format(
+            "'{}' belongs to no flag; a flag that is on or off takes its value as --name=false",
+            args.words[0]));
   server::ConfigSources sources;
   sources.variable = server::environment;
   sources.file = args.get("config");
-  sources.flags = otherwise;
+  sources.flags = default_value;
   for (const auto& [flag, value] : args.flags())
     for (const server::Setting& s : server::settings())
       if (s.flag == flag) sources.flags[flag] = value;
@@ -39,7 +45,8 @@ static Result<server::Config> load(const Args& args, const std::map<std::string,
 static sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int s : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, s);
+  for (int s : {SIGTERM, SIGINT, SIGHUP})
+    sigaddset(&set, s);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
   return set;
@@ -47,7 +54,8 @@ static sigset_t block_signals() {
 
 static int wait_for_stop(const sigset_t& set) {
   int got = 0;
-  do sigwait(&set, &got);
+  do
+    sigwait(&set, &got);
   while (got == SIGHUP);
   return got;
 }
@@ -62,26 +70,33 @@ static Result<void> set_up_log(const server::Config& config) {
 static Result<int> serve(const Args& args) {
   TRY(server::Config config, load(args, {}));
   if (args.has("print-config") || args.has("check-config")) {
-    if (args.has("print-config")) fmt::print("{}", config.print());
-    else fmt::print("the settings are good\n");
+    if (args.has("print-config"))
+      fmt::print("{}", config.print());
+    else
+      fmt::print("the settings are good\n");
     return kDone;
   }
   TRY_OK(set_up_log(config));
   sigset_t set = block_signals();
   TRY(auto host, Host::start(config));
-  log(Level::info, "serving", {{"http", host->http()}, {"grpc", host->grpc()}, {"admin", host->admin()}, {"data", config.text("data")}});
+  log(Level::info, "serving",
+      {{"http", host->http()},
+       {"grpc", host->grpc()},
+       {"admin", host->admin()},
+       {"data", config.text("data")}});
   wait_for_stop(set);
   log(Level::info, "stopping: no new requests, finishing those accepted");
   host->stop();
   log(Level::info, "stopped");
-  // RocksDB flushes when it is closed and asserts when the disk is full; the rows hold nothing that the
-  // journal cannot give back, so they are left as they are.
+  // RocksDB flushes when it is closed and asserts when the disk is full; the rows hold nothing that
+  // the journal cannot give back, so they are left as they are.
   if (host->failed()) std::_Exit(kDone);
   return kDone;
 }
 
 static Result<int> dev(const Args& args) {
-  std::string folder = (std::filesystem::temp_directory_path() / fmt::format("pawl-dev-{}", getpid())).string();
+  std::string folder =
+      (std::filesystem::temp_directory_path() / fmt::format("pawl-dev-{}", getpid())).string();
   struct Removed {
     std::string folder;
     ~Removed() {
@@ -108,7 +123,8 @@ static Result<int> dev(const Args& args) {
 
 std::vector<Command> server_commands() {
   std::vector<Flag> flags = setting_flags(), serve_flags = flags;
-  serve_flags.push_back({"check-config", "", "read the settings, say whether they are good, and stop"});
+  serve_flags.push_back(
+      {"check-config", "", "read the settings, say whether they are good, and stop"});
   serve_flags.push_back({"print-config", "", "print every setting with its source, and stop"});
   return {
       {"serve", "", "run the server", std::move(serve_flags), serve},

@@ -1,5 +1,5 @@
-// pawl worker exec: any program as a worker. A job's variables go in on standard input as JSON; what the
-// program prints as a JSON object is the result; another exit code than 0 fails the job.
+// pawl worker exec: any program as a worker. A job's variables go in on standard input as JSON;
+// what the program prints as a JSON object is the result; another exit code than 0 fails the job.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ struct Ran {
   std::string out, err;
 };
 
-Result<Ran> run(const std::vector<std::string>& command, const std::string& in, const std::vector<std::pair<std::string, std::string>>& env) {
+Result<Ran> run(const std::vector<std::string>& command, const std::string& in,
+                const std::vector<std::pair<std::string, std::string>>& env) {
   int to[2], from[2], errors[2];
   if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
     return fail(Code::unavailable, "NO_PIPE", "cannot make a pipe: too many open files?");
@@ -30,9 +31,11 @@ Result<Ran> run(const std::vector<std::string>& command, const std::string& in, 
     dup2(to[0], 0);
     dup2(from[1], 1);
     dup2(errors[1], 2);
-    for (const auto& [name, value] : env) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : env)
+      setenv(name.c_str(), value.c_str(), 1);
     std::vector<char*> argv;
-    for (const auto& w : command) argv.push_back(const_cast<char*>(w.c_str()));
+    for (const auto& w : command)
+      argv.push_back(const_cast<char*>(w.c_str()));
     argv.push_back(nullptr);
     execvp(argv[0], argv.data());
     fmt::print(stderr, "cannot run {}\n", command[0]);
@@ -53,21 +56,26 @@ Result<Ran> run(const std::vector<std::string>& command, const std::string& in, 
     }
     if (fds[0].fd >= 0 && fds[0].revents) {
       ssize_t n = write(fds[0].fd, in.data() + sent, in.size() - sent);
-      if (n > 0) sent += static_cast<size_t>(n);
-      else if (errno != EAGAIN) sent = in.size();  // it does not read: its choice
+      if (n > 0)
+        sent += static_cast<size_t>(n);
+      else if (errno != EAGAIN)
+        sent = in.size();  // it does not read: its choice
     }
     for (int i : {1, 2})
       if (fds[i].fd >= 0 && fds[i].revents) {
         char piece[65536];
         ssize_t n = read(fds[i].fd, piece, sizeof piece);
-        if (n > 0) (i == 1 ? ran.out : ran.err).append(piece, static_cast<size_t>(n));
-        else close(fds[i].fd), fds[i].fd = -1;
+        if (n > 0)
+          (i == 1 ? ran.out : ran.err).append(piece, static_cast<size_t>(n));
+        else
+          close(fds[i].fd), fds[i].fd = -1;
       }
   }
   for (const pollfd& open : fds)
     if (open.fd >= 0) close(open.fd);
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    continue;
   ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return ran;
 }
@@ -75,49 +83,62 @@ Result<Ran> run(const std::vector<std::string>& command, const std::string& in, 
 volatile sig_atomic_t stopping = 0;
 
 // The call, again with growing pauses while nobody answers; when told to stop, a few times only.
-Result<json::Value> patiently(Client& client, std::string_view path, const json::Value& body, const wire::Headers& headers = {}) {
+Result<json::Value> patiently(Client& client, std::string_view path, const json::Value& body,
+                              const wire::Headers& headers = {}) {
   useconds_t pause_us = 100'000;
   for (int last_tries = 5;;) {
     auto answer = client.call("POST", path, &body, headers);
-    bool passing = !answer && (answer.error().code == Code::unavailable || answer.error().code == Code::exhausted);
+    bool passing = !answer && (answer.error().code == Code::unavailable ||
+                               answer.error().code == Code::exhausted);
     if (!passing || (stopping && --last_tries <= 0)) return answer;
     usleep(pause_us);
     pause_us = std::min<useconds_t>(pause_us * 2, 900'000);
   }
 }
 
-// A failure that arrives twice would cost two retries: it carries a key. A job keeps its id when it is retried; each attempt has its own number
-// of retries left.
-Result<void> report_failure(Client& client, const json::Value& job, const std::string& worker, const std::string& why, bool retryable) {
+// A failure that arrives twice would cost two retries: it carries a key. A job keeps its id when it
+// is retried; each attempt has its own number of retries left.
+Result<void> report_failure(Client& client, const json::Value& job, const std::string& worker,
+                            const std::string& why, bool retryable) {
   std::string id(job.string_or("id"));
   const json::Value* left = job.find("retriesRemaining");
   std::string key = fmt::format("{}/{}/{}", worker, id, left ? json::print(*left) : "");
-  TRY_OK(patiently(client, "/v1/jobs/" + wire::percent_encode(id) + "/fail", json::object({{"workerId", worker}, {"errorMessage", why}, {"retryable", retryable}}), {{"Idempotency-Key", key}}));
+  TRY_OK(patiently(
+      client, "/v1/jobs/" + wire::percent_encode(id) + "/fail",
+      json::object({{"workerId", worker}, {"errorMessage", why}, {"retryable", retryable}}),
+      {{"Idempotency-Key", key}}));
   return {};
 }
 
 // Completes or fails one job by what the program said.
-Result<std::string> work(Client& client, const json::Value& job, const std::vector<std::string>& command, const std::string& worker) {
+Result<std::string> work(Client& client, const json::Value& job,
+                         const std::vector<std::string>& command, const std::string& worker) {
   std::string id(job.string_or("id"));
   const json::Value* variables = job.find("variables");
   TRY(Ran ran, run(command, variables ? json::print(*variables) + "\n" : "{}\n",
-                   {{"PAWL_JOB_ID", id}, {"PAWL_JOB_TYPE", std::string(job.string_or("jobType"))}, {"PAWL_INSTANCE_ID", std::string(job.string_or("instanceId"))}}));
+                   {{"PAWL_JOB_ID", id},
+                    {"PAWL_JOB_TYPE", std::string(job.string_or("jobType"))},
+                    {"PAWL_INSTANCE_ID", std::string(job.string_or("instanceId"))}}));
   json::Value result = json::Object{};
   std::string wrong;
   if (ran.code != 0) {
     wrong = fmt::format("{} ended with {}: {}", command[0], ran.code, ran.err.substr(0, 2000));
   } else if (ran.out.find_first_not_of(" \t\r\n") != std::string::npos) {
     auto parsed = json::parse(ran.out);
-    if (parsed && parsed->is_object()) result = std::move(*parsed);
-    else wrong = fmt::format("{} printed something that is no JSON object", command[0]);
+    if (parsed && parsed->is_object())
+      result = std::move(*parsed);
+    else
+      wrong = fmt::format("{} printed something that is no JSON object", command[0]);
   }
   if (!wrong.empty()) {
     TRY_OK(report_failure(client, job, worker, wrong, true));
     return wrong;
   }
-  auto done = patiently(client, "/v1/jobs/" + wire::percent_encode(id) + "/complete", json::object({{"workerId", worker}, {"variables", std::move(result)}}));
+  auto done = patiently(client, "/v1/jobs/" + wire::percent_encode(id) + "/complete",
+                        json::object({{"workerId", worker}, {"variables", std::move(result)}}));
   if (done) return std::string("completed");
-  bool refused = done.error().code == Code::invalid || done.error().code == Code::too_large || done.error().code == Code::unprocessable;
+  bool refused = done.error().code == Code::invalid || done.error().code == Code::too_large ||
+                 done.error().code == Code::unprocessable;
   if (!refused) return fail(std::move(done.error()));
   // Said again it would be refused again, and the job would come back for ever.
   wrong = "the result was refused: " + done.error().message;
@@ -126,9 +147,12 @@ Result<std::string> work(Client& client, const json::Value& job, const std::vect
 }
 
 Result<int> worker_exec(const Args& args) {
-  if (args.rest.empty()) return fail(Code::invalid, "BAD_USE", "name the program after --: pawl worker exec --type T -- ./work.sh");
+  if (args.rest.empty())
+    return fail(Code::invalid, "BAD_USE",
+                "name the program after --: pawl worker exec --type T -- ./work.sh");
   json::Array types;
-  for (const auto& t : args.all("type")) types.emplace_back(t);
+  for (const auto& t : args.all("type"))
+    types.emplace_back(t);
   if (types.empty()) return fail(Code::invalid, "BAD_USE", "name the job type with --type");
   TRY(auto client, client_of(args));
   std::string worker = args.get("worker", fmt::format("exec-{}", getpid()));
@@ -138,10 +162,12 @@ Result<int> worker_exec(const Args& args) {
   act.sa_handler = [](int) { stopping = 1; };
   sigaction(SIGTERM, &act, nullptr);
   sigaction(SIGINT, &act, nullptr);
-  json::Value poll = json::object({{"workerId", worker}, {"jobTypes", std::move(types)}, {"maxJobs", 1}, {"maxWaitMs", 5000}});
+  json::Value poll = json::object(
+      {{"workerId", worker}, {"jobTypes", std::move(types)}, {"maxJobs", 1}, {"maxWaitMs", 5000}});
   bool heard = false;  // a server that was never there is a mistake; one that is gone comes back
   while (!stopping && left > 0) {
-    auto jobs = heard ? patiently(*client, "/v1/jobs/poll", poll) : client->call("POST", "/v1/jobs/poll", &poll);
+    auto jobs = heard ? patiently(*client, "/v1/jobs/poll", poll)
+                      : client->call("POST", "/v1/jobs/poll", &poll);
     if (!jobs && stopping) break;
     if (!jobs) return fail(std::move(jobs.error()));
     heard = true;
@@ -159,8 +185,14 @@ Result<int> worker_exec(const Args& args) {
 }  // namespace
 
 std::vector<Command> worker_commands() {
-  return {{"worker exec", "-- PROGRAM [ARGUMENT...]", "run any program as a worker: variables in as JSON, a JSON object out",
-           {kServer, kToken, {"type", "TYPE", "a job type; may be given several times"}, {"worker", "ID", "the worker's name"}, {"count", "N", "stop after so many jobs"}},
+  return {{"worker exec",
+           "-- PROGRAM [ARGUMENT...]",
+           "run any program as a worker: variables in as JSON, a JSON object out",
+           {kServer,
+            kToken,
+            {"type", "TYPE", "a job type; may be given several times"},
+            {"worker", "ID", "the worker's name"},
+            {"count", "N", "stop after so many jobs"}},
            worker_exec}};
 }
 

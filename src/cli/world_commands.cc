@@ -29,7 +29,9 @@ static Result<int> world_create(const Args& args) {
   if (!args.has("air")) {
     TRY(std::string file, word(args, 0, "the file"));
     TRY(json::Value body, read_json(file));
-    if (body.is_array()) return fail(Code::invalid, "BAD_FLAG", fmt::format("{0} holds definitions: pawl world create WORLD --air {0}", file));
+    if (body.is_array())
+      return fail(Code::invalid, "BAD_FLAG",
+                  fmt::format("{0} holds definitions: pawl world create WORLD --air {0}", file));
     return print_answer(args, "POST", "/v1/worlds", &body);
   }
   TRY(std::string id, word(args, 0, "the world"));
@@ -37,11 +39,14 @@ static Result<int> world_create(const Args& args) {
   json::Object modules;
   for (const std::string& given : args.all("module")) {
     const size_t is = given.find('=');
-    if (is == std::string::npos) return fail(Code::invalid, "BAD_FLAG", "--module wants NAME=FILE, as in shop/order_wasm@1=order.wasm");
+    if (is == std::string::npos)
+      return fail(Code::invalid, "BAD_FLAG",
+                  "--module wants NAME=FILE, as in shop/order_wasm@1=order.wasm");
     TRY(Bytes wasm, read_file(given.substr(is + 1)));
     modules.add(given.substr(0, is), base64(wasm));
   }
-  json::Value body = json::object({{"world_id", id}, {"air", std::move(air)}, {"modules", json::Value(std::move(modules))}});
+  json::Value body = json::object(
+      {{"world_id", id}, {"air", std::move(air)}, {"modules", json::Value(std::move(modules))}});
   return print_answer(args, "POST", "/v1/worlds", &body);
 }
 
@@ -69,8 +74,12 @@ static Result<int> world_get(const Args& args, std::string_view what) {
 static Result<int> world_state(const Args& args, std::string_view end) {
   TRY(std::string path, world_path(args));
   TRY(std::string workflow, word(args, 1, "the workflow"));
-  return print_answer(args, "GET", fmt::format("{}/state/{}{}{}", path, percent_encode(workflow), end,
-                                               query({{"key_b64", key_of(args)}, {"prefix_b64", args.get("prefix-b64")}, {"after_b64", args.get("after-b64")}, {"limit", args.get("limit")}})));
+  return print_answer(args, "GET",
+                      fmt::format("{}/state/{}{}{}", path, percent_encode(workflow), end,
+                                  query({{"key_b64", key_of(args)},
+                                         {"prefix_b64", args.get("prefix-b64")},
+                                         {"after_b64", args.get("after-b64")},
+                                         {"limit", args.get("limit")}})));
 }
 
 // A record a line, those that come too, until it is stopped.
@@ -78,9 +87,13 @@ static Result<int> follow_journal(const Args& args, const std::string& path) {
   TRY(auto client, client_of(args));
   std::string from = args.get("from");
   while (true) {
-    TRY(json::Value page, client->call("GET", path + "/journal/wait" + query({{"from", from}, {"limit", args.get("limit")}, {"kinds", args.get("kinds")}})));
+    TRY(json::Value page, client->call("GET", path + "/journal/wait" +
+                                                  query({{"from", from},
+                                                         {"limit", args.get("limit")},
+                                                         {"kinds", args.get("kinds")}})));
     if (const json::Value* entries = page.find("entries"); entries && entries->is_array())
-      for (const json::Value& entry : entries->array()) fmt::print("{}\n", json::print(entry));
+      for (const json::Value& entry : entries->array())
+        fmt::print("{}\n", json::print(entry));
     std::fflush(stdout);
     if (const json::Value* next = page.find("next_from")) from = json::print(*next);
   }
@@ -89,13 +102,24 @@ static Result<int> follow_journal(const Args& args, const std::string& path) {
 static Result<int> world_journal(const Args& args) {
   TRY(std::string path, world_path(args));
   if (args.has("follow")) return follow_journal(args, path);
-  return print_answer(args, "GET", path + "/journal" + query({{"from", args.get("from")}, {"limit", args.get("limit")}, {"kinds", args.get("kinds")}}));
+  return print_answer(args, "GET",
+                      path + "/journal" +
+                          query({{"from", args.get("from")},
+                                 {"limit", args.get("limit")},
+                                 {"kinds", args.get("kinds")}}));
 }
 
 static Result<int> world_trace(const Args& args, std::string_view which) {
   TRY(std::string path, world_path(args));
-  return print_answer(args, "GET", path + std::string(which) + query({{"event_hash", args.get("event")}, {"schema", args.get("schema")}, {"correlate_by", args.get("by")}, {"value", args.get("value")},
-                                                                            {"workflow", args.get("workflow")}, {"key_b64", key_of(args)}, {"window_limit", args.get("limit")}}));
+  return print_answer(args, "GET",
+                      path + std::string(which) +
+                          query({{"event_hash", args.get("event")},
+                                 {"schema", args.get("schema")},
+                                 {"correlate_by", args.get("by")},
+                                 {"value", args.get("value")},
+                                 {"workflow", args.get("workflow")},
+                                 {"key_b64", key_of(args)},
+                                 {"window_limit", args.get("limit")}}));
 }
 
 static Result<int> world_fork(const Args& args) {
@@ -105,7 +129,9 @@ static Result<int> world_fork(const Args& args) {
   body.add("world_id", name);
   if (args.has("height")) {
     auto height = json::parse(args.get("height"));
-    if (!height || !height->as_uint64()) return fail(Code::invalid, "BAD_FLAG", fmt::format("--height is a whole number, not '{}'", args.get("height")));
+    if (!height || !height->as_uint64())
+      return fail(Code::invalid, "BAD_FLAG",
+                  fmt::format("--height is a whole number, not '{}'", args.get("height")));
     body.add("height", std::move(*height));
   }
   for (const char* name : {"effects", "receipts"})
@@ -129,19 +155,24 @@ static Result<int> world_gov(const Args& args) {
   path += "/governance/" + percent_encode(action) + query({{"mode", args.get("mode")}});
   if (args.words.size() > 2 && action == "propose") {
     TRY(json::Value document, read_json(args.words[2]));
-    return govern(args, path, document.find("patch") ? document : json::object({{"patch", document}}));
+    return govern(args, path,
+                  document.find("patch") ? document : json::object({{"patch", document}}));
   }
   json::Object body;
-  if (args.words.size() > 2) body.add("proposal_id", json::parse(args.words[2]) ? *json::parse(args.words[2]) : json::Value(args.words[2]));
+  if (args.words.size() > 2)
+    body.add("proposal_id",
+             json::parse(args.words[2]) ? *json::parse(args.words[2]) : json::Value(args.words[2]));
   if (args.has("approver")) body.add("approver", args.get("approver"));
   if (args.has("reason")) body.add("reason", args.get("reason"));
   return govern(args, path, json::Value(std::move(body)));
 }
 
-// A list of nodes with its manifest, or one node. A manifest as a world shows it does not say its kind.
+// A list of nodes with its manifest, or one node. A manifest as a world shows it does not say its
+// kind.
 static Result<json::Value> read_air(const std::string& path) {
   TRY(json::Value document, read_json(path));
-  if (document.is_object() && document.find("air_version") && !document.find("$kind")) document.object().set("$kind", "manifest");
+  if (document.is_object() && document.find("air_version") && !document.find("$kind"))
+    document.object().set("$kind", "manifest");
   return document;
 }
 
@@ -151,13 +182,17 @@ static Result<int> air_check(const Args& args) {
   worlds::Builtins builtins;
   if (!document.is_array()) {
     TRY_OK(worlds::parse_node(document));
-    show(args, json::object({{"valid", true}}), [&] { fmt::print("{}: a valid {}\n", path, document.string_or("$kind")); });
+    show(args, json::object({{"valid", true}}),
+         [&] { fmt::print("{}: a valid {}\n", path, document.string_or("$kind")); });
     return kDone;
   }
   TRY(worlds::Authored authored, worlds::author(document, builtins));
-  TRY(worlds::Loaded loaded, worlds::load(authored.manifest, worlds::finder(authored.nodes), builtins));
-  show(args, json::object({{"valid", true}, {"manifest", loaded.hash}}),
-       [&] { fmt::print("{}: {} definitions, {} workflows, manifest {}\n", path, authored.nodes.size(), authored.manifest.workflows.size(), loaded.hash); });
+  TRY(worlds::Loaded loaded,
+      worlds::load(authored.manifest, worlds::finder(authored.nodes), builtins));
+  show(args, json::object({{"valid", true}, {"manifest", loaded.hash}}), [&] {
+    fmt::print("{}: {} definitions, {} workflows, manifest {}\n", path, authored.nodes.size(),
+               authored.manifest.workflows.size(), loaded.hash);
+  });
   return kDone;
 }
 
@@ -172,38 +207,121 @@ static Result<int> air_hash(const Args& args) {
     std::string hash = worlds::node_hash(node);
     if (const auto* manifest = std::get_if<worlds::Manifest>(&node)) {
       worlds::Builtins builtins;
-      auto authored = document.is_array() ? worlds::author(document, builtins) : Result<worlds::Authored>(worlds::Authored{*manifest, {}});
+      auto authored = document.is_array()
+                          ? worlds::author(document, builtins)
+                          : Result<worlds::Authored>(worlds::Authored{*manifest, {}});
       if (!authored) return fail(std::move(authored.error()));
       hash = worlds::manifest_hash(authored->manifest);
     }
-    rows.push_back(json::object({{"kind", worlds::kind_of(node)}, {"name", worlds::node_name(node)}, {"hash", std::move(hash)}}));
+    rows.push_back(json::object({{"kind", worlds::kind_of(node)},
+                                 {"name", worlds::node_name(node)},
+                                 {"hash", std::move(hash)}}));
   }
   json::Value all(std::move(rows));
   show(args, all, [&] {  // whole hashes: a table would shorten them
-    for (const json::Value& row : all.array()) fmt::print("{}  {:<11}  {}\n", row.string_or("hash"), row.string_or("kind"), row.string_or("name"));
+    for (const json::Value& row : all.array())
+      fmt::print("{}  {:<11}  {}\n", row.string_or("hash"), row.string_or("kind"),
+                 row.string_or("name"));
   });
   return kDone;
 }
 
 std::vector<Command> world_commands() {
-  const Flag key{"key-b64", "KEY", "the cell's key, base64"}, named{"key", "VALUE", "the cell's key, JSON or text"}, limit{"limit", "N", "at most so many"};
-  const Flag event{"event", "HASH", "by event"}, schema{"schema", "NAME", "the last event of this schema"}, by{"by", "PATH", "where a member of it"},
-      value{"value", "VALUE", "has this value"}, workflow{"workflow", "NAME", "a cell's own timeline, with --key"};
+  const Flag key{"key-b64", "KEY", "the cell's key, base64"},
+      named{"key", "VALUE", "the cell's key, JSON or text"}, limit{"limit", "N", "at most so many"};
+  const Flag event{"event", "HASH", "by event"},
+      schema{"schema", "NAME", "the last event of this schema"},
+      by{"by", "PATH", "where a member of it"}, value{"value", "VALUE", "has this value"},
+      workflow{"workflow", "NAME", "a cell's own timeline, with --key"};
   return {
-      {"world list", "", "worlds by id", {kServer, kToken, limit, {"after", "WORLD", "that follow this one"}}, [](const Args& a) { return print_answer(a, "GET", "/v1/worlds" + query({{"limit", a.get("limit")}, {"after", a.get("after")}})); }},
-      {"world create", "FILE|WORLD", "a world from a document, or from definitions and modules",
-       {kServer, kToken, {"air", "FILE", "the definitions"}, {"module", "NAME=FILE", "the WASM of a module"}}, world_create},
-      {"world show", "WORLD", "manifest, height, snapshot", {kServer, kToken}, [](const Args& a) { return world_get(a, ""); }},
-      {"world send", "WORLD FILE|SCHEMA [VALUE]", "send a domain event", {kServer, kToken}, world_send},
-      {"world state", "WORLD WORKFLOW", "a cell's state", {kServer, kToken, key, named}, [](const Args& a) { return world_state(a, ""); }},
-      {"world cells", "WORLD WORKFLOW", "the cells of a workflow", {kServer, kToken, {"prefix-b64", "PREFIX", "whose keys begin so"}, {"after-b64", "KEY", "that follow this one: next_after_b64 of a page"}, limit}, [](const Args& a) { return world_state(a, "/cells"); }},
-      {"world journal", "WORLD", "its records", {kServer, kToken, {"from", "HEIGHT", "from there"}, limit, {"kinds", "A,B", "of these kinds"}, {"follow", "", "and those that come, a line each"}}, world_journal},
-      {"world trace", "WORLD", "what followed from an event, or a cell's timeline", {kServer, kToken, event, schema, by, value, workflow, key, named, limit}, [](const Args& a) { return world_trace(a, "/trace"); }},
-      {"world diagnose", "WORLD", "why it stands where it stands", {kServer, kToken, event, schema, by, value, workflow, key, named}, [](const Args& a) { return world_trace(a, "/diagnose"); }},
-      {"world snapshot", "WORLD", "take a snapshot", {kServer, kToken}, [](const Args& a) -> Result<int> { TRY(std::string p, world_path(a)); json::Value none = json::Object{}; return print_answer(a, "POST", p + "/checkpoint", &none); }},
-      {"world fork", "WORLD NEW", "another world as this one was", {kServer, kToken, {"height", "N", "at that height (default now)"}, {"receipts", "stub", "answer what is open with what it got later"}, {"effects", "live", "let its effects go out"}}, world_fork},
-      {"world gov", "WORLD [ACTION] [FILE|PROPOSAL]", "propose, shadow, approve, reject, apply; without an action the proposals",
-       {kServer, kToken, {"mode", "relaxed", "of apply"}, {"approver", "NAME", "who approves"}, {"reason", "TEXT", "why"}}, world_gov},
+      {"world list",
+       "",
+       "worlds by id",
+       {kServer, kToken, limit, {"after", "WORLD", "that follow this one"}},
+       [](const Args& a) {
+         return print_answer(
+             a, "GET",
+             "/v1/worlds" + query({{"limit", a.get("limit")}, {"after", a.get("after")}}));
+       }},
+      {"world create",
+       "FILE|WORLD",
+       "a world from a document, or from definitions and modules",
+       {kServer,
+        kToken,
+        {"air", "FILE", "the definitions"},
+        {"module", "NAME=FILE", "the WASM of a module"}},
+       world_create},
+      {"world show",
+       "WORLD",
+       "manifest, height, snapshot",
+       {kServer, kToken},
+       [](const Args& a) { return world_get(a, ""); }},
+      {"world send",
+       "WORLD FILE|SCHEMA [VALUE]",
+       "send a domain event",
+       {kServer, kToken},
+       world_send},
+      {"world state",
+       "WORLD WORKFLOW",
+       "a cell's state",
+       {kServer, kToken, key, named},
+       [](const Args& a) { return world_state(a, ""); }},
+      {"world cells",
+       "WORLD WORKFLOW",
+       "the cells of a workflow",
+       {kServer,
+        kToken,
+        {"prefix-b64", "PREFIX", "whose keys begin so"},
+        {"after-b64", "KEY", "that follow this one: next_after_b64 of a page"},
+        limit},
+       [](const Args& a) { return world_state(a, "/cells"); }},
+      {"world journal",
+       "WORLD",
+       "its records",
+       {kServer,
+        kToken,
+        {"from", "HEIGHT", "from there"},
+        limit,
+        {"kinds", "A,B", "of these kinds"},
+        {"follow", "", "and those that come, a line each"}},
+       world_journal},
+      {"world trace",
+       "WORLD",
+       "what followed from an event, or a cell's timeline",
+       {kServer, kToken, event, schema, by, value, workflow, key, named, limit},
+       [](const Args& a) { return world_trace(a, "/trace"); }},
+      {"world diagnose",
+       "WORLD",
+       "why it stands where it stands",
+       {kServer, kToken, event, schema, by, value, workflow, key, named},
+       [](const Args& a) { return world_trace(a, "/diagnose"); }},
+      {"world snapshot",
+       "WORLD",
+       "take a snapshot",
+       {kServer, kToken},
+       [](const Args& a) -> Result<int> {
+         TRY(std::string p, world_path(a));
+         json::Value none = json::Object{};
+         return print_answer(a, "POST", p + "/checkpoint", &none);
+       }},
+      {"world fork",
+       "WORLD NEW",
+       "another world as this one was",
+       {kServer,
+        kToken,
+        {"height", "N", "at that height (default now)"},
+        {"receipts", "stub", "answer what is open with what it got later"},
+        {"effects", "live", "let its effects go out"}},
+       world_fork},
+      {"world gov",
+       "WORLD [ACTION] [FILE|PROPOSAL]",
+       "propose, shadow, approve, reject, apply; without an action the proposals",
+       {kServer,
+        kToken,
+        {"mode", "relaxed", "of apply"},
+        {"approver", "NAME", "who approves"},
+        {"reason", "TEXT", "why"}},
+       world_gov},
       {"air check", "FILE", "check AIR definitions without a server", {}, air_check},
       {"air hash", "FILE", "the hashes of AIR nodes", {}, air_hash},
   };

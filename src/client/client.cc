@@ -16,8 +16,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr int kFirstPauseMs = 50, kLongestPauseMs = 5'000;
-constexpr int kFirstLookMs = 5, kLongestLookMs = 500;
+constexpr int kFirstPauseMs = 50, kMaxPauseMs = 5'000;
+constexpr int kFirstLookMs = 5, kMaxLookMs = 500;
 constexpr int kTookTooLong = 408;
 
 Refusal refusal_of(const client::HttpReply& reply) {
@@ -32,28 +32,37 @@ Refusal refusal_of(const client::HttpReply& reply) {
 
 // 409 only while the first request with our key still runs.
 bool passing(const Refusal& refusal) {
-  return refusal.unavailable() || (refusal.status == 409 && refusal.message.find("Idempotency-Key still runs") != std::string::npos);
+  return refusal.unavailable() ||
+         (refusal.status == 409 &&
+          refusal.message.find("Idempotency-Key still runs") != std::string::npos);
 }
 
 // Without a certificate to believe there is nothing to wait for.
 constexpr int kBadCertificate = 495;
 Refusal no_answer(const Error& e) {
-  if (e.code == Code::denied) return {.status = kBadCertificate, .code = "bad-certificate", .message = e.message};
+  if (e.code == Code::denied)
+    return {.status = kBadCertificate, .code = "bad-certificate", .message = e.message};
   return {.status = 0, .code = "unreachable", .message = e.message};
 }
 
-Refusal unreadable(std::string_view what, std::string_view text) { return {.status = 500, .code = "unreadable", .message = fmt::format("the answer is no {}: {}", what, text.substr(0, 200))}; }
+Refusal unreadable(std::string_view what, std::string_view text) {
+  return {.status = 500,
+          .code = "unreadable",
+          .message = fmt::format("the answer is no {}: {}", what, text.substr(0, 200))};
+}
 
 Reply<Client::Instance> instance_of(const Reply<std::string>& text) {
   if (!text) return std::unexpected(text.error());
   auto value = json::parse(*text, {.max_bytes = 1u << 30});
-  if (!value || value->string_or("id").empty()) return std::unexpected(unreadable("instance", *text));
+  if (!value || value->string_or("id").empty())
+    return std::unexpected(unreadable("instance", *text));
   Client::Instance out;
   out.id = value->string_or("id");
   out.definition = value->string_or("definitionId");
   out.status = value->string_or("status");
   out.failure = value->string_or("failureReason");
-  if (const json::Value* v = value->find("definitionVersion"); v && v->is_number()) out.version = static_cast<int>(v->as_int64().value_or(0));
+  if (const json::Value* v = value->find("definitionVersion"); v && v->is_number())
+    out.version = static_cast<int>(v->as_int64().value_or(0));
   if (const json::Value* steps = value->find("currentStepIds"); steps && steps->is_array())
     for (const json::Value& step : steps->array())
       if (step.is_string()) out.steps.push_back(step.string());
@@ -67,7 +76,9 @@ Reply<void> nothing(const Reply<std::string>& reply) {
   return {};
 }
 
-std::string path_of(std::string_view id, std::string_view rest = {}) { return "/v1/instances/" + wire::percent_encode(id) + std::string(rest); }
+std::string path_of(std::string_view id, std::string_view rest = {}) {
+  return "/v1/instances/" + wire::percent_encode(id) + std::string(rest);
+}
 
 }  // namespace
 
@@ -76,7 +87,8 @@ struct Client::Parts {
   ClientOptions options;
 
   // One attempt under the token of now.
-  Reply<std::string> attempt(std::string_view method, std::string_view path, std::string_view body, std::string_view key, bool fresh_token, int& retry_after_s) {
+  Reply<std::string> attempt(std::string_view method, std::string_view path, std::string_view body,
+                             std::string_view key, bool fresh_token, int& retry_after_s) {
     auto token = options.token.get(fresh_token);
     if (!token) return token;
     std::string headers = "Content-Type: application/json\r\n";
@@ -89,12 +101,14 @@ struct Client::Parts {
     return std::move(reply->body);
   }
 
-  Reply<std::string> call(std::string_view method, std::string_view path, std::string_view body, std::string_view key) {
+  Reply<std::string> call(std::string_view method, std::string_view path, std::string_view body,
+                          std::string_view key) {
     auto until = Clock::now() + Milliseconds(options.patience_ms);
     bool renewed = false, fresh_token = false;
-    for (int pause = kFirstPauseMs;; pause = std::min(pause * 2, kLongestPauseMs)) {
+    for (int pause = kFirstPauseMs;; pause = std::min(pause * 2, kMaxPauseMs)) {
       int retry_after_s = 0;
-      auto answer = attempt(method, path, body, key, std::exchange(fresh_token, false), retry_after_s);
+      auto answer =
+          attempt(method, path, body, key, std::exchange(fresh_token, false), retry_after_s);
       if (answer) return answer;
       if (answer.error().status == 401 && options.token.renewable() && !renewed) {
         renewed = fresh_token = true;
@@ -107,16 +121,23 @@ struct Client::Parts {
   }
 };
 
-Client::Client(std::string server, ClientOptions options) : parts_(new Parts{{std::move(server), options.timeout_ms}, options}) {}
+Client::Client(std::string server, ClientOptions options)
+    : parts_(new Parts{{std::move(server), options.timeout_ms}, options}) {}
 Client::~Client() = default;
 
-Reply<std::string> Client::call(std::string_view method, std::string_view path, std::string_view body) { return parts_->call(method, path, body, {}); }
+Reply<std::string> Client::call(std::string_view method, std::string_view path,
+                                std::string_view body) {
+  return parts_->call(method, path, body, {});
+}
 
-Reply<std::string> Client::call_once(std::string_view method, std::string_view path, std::string_view body, std::string key) {
+Reply<std::string> Client::call_once(std::string_view method, std::string_view path,
+                                     std::string_view body, std::string key) {
   return parts_->call(method, path, body, key.empty() ? client::fresh_key() : key);
 }
 
-Reply<std::string> Client::deploy(std::string_view definition) { return call_once("POST", "/v1/definitions", definition); }
+Reply<std::string> Client::deploy(std::string_view definition) {
+  return call_once("POST", "/v1/definitions", definition);
+}
 
 Reply<Client::Instance> Client::start(const Start& start) {
   std::string body = "{\"definitionId\":" + json::quote(start.definition);
@@ -126,31 +147,43 @@ Reply<Client::Instance> Client::start(const Start& start) {
   return instance_of(call_once("POST", "/v1/instances", body += '}', start.idempotency_key));
 }
 
-Reply<Client::Instance> Client::get(std::string_view id) { return instance_of(call("GET", path_of(id))); }
+Reply<Client::Instance> Client::get(std::string_view id) {
+  return instance_of(call("GET", path_of(id)));
+}
 
 Reply<Client::Instance> Client::wait(std::string_view id, int timeout_ms) {
   auto until = Clock::now() + Milliseconds(timeout_ms);
-  for (int pause = kFirstLookMs;; pause = std::min(pause * 2, kLongestLookMs)) {
+  for (int pause = kFirstLookMs;; pause = std::min(pause * 2, kMaxLookMs)) {
     auto instance = get(id);
     if (!instance || instance->finished()) return instance;
     if (Clock::now() + Milliseconds(pause) >= until)
-      return std::unexpected(Refusal{.status = kTookTooLong, .code = "timed-out", .message = fmt::format("instance {} is still {} after {} ms", id, instance->status, timeout_ms)});
+      return std::unexpected(Refusal{.status = kTookTooLong,
+                                     .code = "timed-out",
+                                     .message = fmt::format("instance {} is still {} after {} ms",
+                                                            id, instance->status, timeout_ms)});
     std::this_thread::sleep_for(Milliseconds(pause));
   }
 }
 
 Reply<void> Client::signal(std::string_view id, std::string_view step, std::string_view variables) {
-  return nothing(call_once("POST", path_of(id, "/signals/" + wire::percent_encode(step)), variables));
+  return nothing(
+      call_once("POST", path_of(id, "/signals/" + wire::percent_encode(step)), variables));
 }
 
-Reply<void> Client::complete_task(std::string_view id, std::string_view step, std::string_view variables) {
-  return nothing(call_once("POST", path_of(id, "/user-tasks/" + wire::percent_encode(step) + "/complete"), fmt::format("{{\"variables\":{}}}", variables)));
+Reply<void> Client::complete_task(std::string_view id, std::string_view step,
+                                  std::string_view variables) {
+  return nothing(call_once("POST",
+                           path_of(id, "/user-tasks/" + wire::percent_encode(step) + "/complete"),
+                           fmt::format("{{\"variables\":{}}}", variables)));
 }
 
 Reply<Client::Instance> Client::cancel(std::string_view id, std::string_view reason) {
-  return instance_of(call_once("POST", path_of(id, "/cancel"), fmt::format("{{\"reason\":{}}}", json::quote(reason))));
+  return instance_of(call_once("POST", path_of(id, "/cancel"),
+                               fmt::format("{{\"reason\":{}}}", json::quote(reason))));
 }
 
-Reply<std::string> Client::history(std::string_view id) { return call("GET", path_of(id, "/history")); }
+Reply<std::string> Client::history(std::string_view id) {
+  return call("GET", path_of(id, "/history"));
+}
 
 }  // namespace pawl

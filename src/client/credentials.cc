@@ -22,19 +22,31 @@ constexpr int64_t kShortLifeS = 60;
 // One machine client's token and how to get the next.
 class Held {
  public:
-  Held(std::string server, std::string_view basic) : http_(std::move(server), kTimeoutMs), headers_(fmt::format("Authorization: Basic {}\r\nContent-Type: application/x-www-form-urlencoded\r\n", basic)) {}
+  Held(std::string server, std::string_view basic)
+      : http_(std::move(server), kTimeoutMs),
+        headers_(fmt::format(
+            "Authorization: Basic {}\r\nContent-Type: application/x-www-form-urlencoded\r\n",
+            basic)) {}
 
   Reply<std::string> get(bool fresh) {
     std::lock_guard lock(mutex_);
     if (!fresh && !token_.empty() && Clock::now() < good_until_) return token_;
     auto reply = http_.send("POST", "/api/oauth/token", "grant_type=client_credentials", headers_);
-    if (!reply) return std::unexpected(Refusal{.status = 0, .code = "unreachable", .message = reply.error().message});
+    if (!reply)
+      return std::unexpected(
+          Refusal{.status = 0, .code = "unreachable", .message = reply.error().message});
     auto value = json::parse(reply->body);
-    if (reply->status != 200 || !value) return std::unexpected(Refusal{.status = reply->status, .code = "no-token", .message = "the server gives no token: " + reply->body.substr(0, 200)});
+    if (reply->status != 200 || !value)
+      return std::unexpected(
+          Refusal{.status = reply->status,
+                  .code = "no-token",
+                  .message = "the server gives no token: " + reply->body.substr(0, 200)});
     token_ = value->string_or("access_token");
     const json::Value* life = value->find("expires_in");
-    int64_t life_s = life && life->is_number() ? life->as_int64().value_or(kShortLifeS) : kShortLifeS;
-    good_until_ = Clock::now() + std::chrono::milliseconds(life_s * 900);  // a tenth of its life is left
+    int64_t life_s =
+        life && life->is_number() ? life->as_int64().value_or(kShortLifeS) : kShortLifeS;
+    good_until_ =
+        Clock::now() + std::chrono::milliseconds(life_s * 900);  // a tenth of its life is left
     return token_;
   }
 

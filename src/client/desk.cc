@@ -25,11 +25,11 @@ size_t Desk::wait_for_room(std::stop_token stop, int ms) {
   return room_left();
 }
 
-std::vector<Done> Desk::results(std::stop_token stop, size_t most) {
+std::vector<Done> Desk::results(std::stop_token stop, size_t max) {
   std::unique_lock lock(mutex_);
   std::vector<Done> out;
   if (!result_came_.wait(lock, stop, [&] { return !unsent_.empty(); })) return out;
-  while (!unsent_.empty() && out.size() < most) {
+  while (!unsent_.empty() && out.size() < max) {
     out.push_back(unsent_.front());
     sent_.insert_or_assign(unsent_.front().job_id, std::move(unsent_.front()));
     unsent_.pop_front();
@@ -53,15 +53,18 @@ void Desk::refuse(const std::string& job_id, const std::string& reason) {
   auto sent = sent_.extract(job_id);
   if (!sent) return;
   if (!sent.mapped().outcome) return gone(sent.mapped());
-  unsent_.push_back({job_id, sent.mapped().retries_left, Worker::fail_for_good("the result was refused: " + reason)});
+  unsent_.push_back({job_id, sent.mapped().retries_left,
+                     Worker::fail_for_good("the result was refused: " + reason)});
   result_came_.notify_all();
 }
 
 void Desk::lost() {
   std::lock_guard lock(mutex_);
   for (auto& [id, done] : sent_) {
-    if (done.outcome) unsent_.push_front(std::move(done));
-    else gone(done);
+    if (done.outcome)
+      unsent_.push_front(std::move(done));
+    else
+      gone(done);
   }
   sent_.clear();
   result_came_.notify_all();
@@ -83,7 +86,8 @@ void Desk::done(Done done) {
 }
 
 void Desk::forget_waiting() {
-  for (const Worker::Job& job : waiting_) here_.erase(attempt(job.id, job.retries_left));
+  for (const Worker::Job& job : waiting_)
+    here_.erase(attempt(job.id, job.retries_left));
   waiting_.clear();
 }
 

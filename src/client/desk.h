@@ -1,7 +1,7 @@
 #pragma once
-// The desk stands between a link to the server and the handlers: jobs wait on it to be done, results
-// wait on it until the server has confirmed them. It outlives links; a link that broke leaves nothing
-// on the way.
+// The desk stands between a link to the server and the handlers: jobs wait on it to be done,
+// results wait on it until the server has confirmed them. It outlives links; a link that broke
+// leaves nothing on the way.
 
 #include <condition_variable>
 #include <deque>
@@ -26,21 +26,21 @@ struct Done {
 
 class Desk {
  public:
-  explicit Desk(size_t most) : most_(most) {}
+  explicit Desk(size_t max) : max_(max) {}
 
   // The link's side.
-  // False when it was not taken: this attempt is here already (a restarted server offers again what is
-  // still being done), or no more are taken.
+  // False when it was not taken: this attempt is here already (a restarted server offers again what
+  // is still being done), or no more are taken.
   bool put(Worker::Job job);
   size_t room() const;                                 // how many more may be put
   size_t wait_for_room(std::stop_token stop, int ms);  // the same, at most `ms` later
   // Results to send, at most `most`. Empty only when stopped.
-  std::vector<Done> results(std::stop_token stop, size_t most);
+  std::vector<Done> results(std::stop_token stop, size_t max);
   void confirm(const std::string& job_id);
   // The server did not like a result: it becomes a failure for good; a failure is given up.
   void refuse(const std::string& job_id, const std::string& reason);
-  // The link broke: sent completions are sent again, which the server bears. Sent failures are not, since
-  // one that arrives twice costs two retries: at worst the job is done again.
+  // The link broke: sent completions are sent again, which the server bears. Sent failures are not,
+  // since one that arrives twice costs two retries: at worst the job is done again.
   void lost();
 
   // The handlers' side.
@@ -48,7 +48,8 @@ class Desk {
   void done(Done done);
 
   // The end.
-  // Takes no more jobs. Those that nobody has begun are forgotten if the link gives them back by itself.
+  // Takes no more jobs. Those that nobody has begun are forgotten if the link gives them back by
+  // itself.
   void drain();
   void link_gives_back(bool yes);
   bool draining() const;
@@ -58,12 +59,14 @@ class Desk {
   void close();  // take() ends
 
  private:
-  static std::string attempt(const std::string& job_id, int retries_left) { return job_id + "/" + std::to_string(retries_left); }
-  size_t room_left() const { return most_ > here_.size() ? most_ - here_.size() : 0; }
+  static std::string attempt(const std::string& job_id, int retries_left) {
+    return job_id + "/" + std::to_string(retries_left);
+  }
+  size_t room_left() const { return max_ > here_.size() ? max_ - here_.size() : 0; }
   void gone(const Done& done);
   void forget_waiting();
 
-  const size_t most_;
+  const size_t max_;
   mutable std::mutex mutex_;
   std::condition_variable job_came_;
   std::condition_variable_any result_came_, left_;

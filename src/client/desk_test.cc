@@ -5,9 +5,20 @@
 namespace pawl::client {
 namespace {
 
-Worker::Job job(std::string id, int retries_left = 0) { return {.id = std::move(id), .type = "t", .instance_id = "i", .step_id = "s", .retries_left = retries_left, .variables = "{}"}; }
-Done good(std::string id, int retries_left = 0) { return {std::move(id), retries_left, R"({"a":1})"}; }
-Done bad(std::string id, int retries_left = 0) { return {std::move(id), retries_left, Worker::fail("no")}; }
+Worker::Job job(std::string id, int retries_left = 0) {
+  return {.id = std::move(id),
+          .type = "t",
+          .instance_id = "i",
+          .step_id = "s",
+          .retries_left = retries_left,
+          .variables = "{}"};
+}
+Done good(std::string id, int retries_left = 0) {
+  return {std::move(id), retries_left, R"({"a":1})"};
+}
+Done bad(std::string id, int retries_left = 0) {
+  return {std::move(id), retries_left, Worker::fail("no")};
+}
 constexpr size_t kMany = 100;
 
 TEST(desk, an_attempt_that_is_here_is_not_taken_twice) {

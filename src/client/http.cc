@@ -20,24 +20,26 @@ namespace pawl::client {
 namespace {
 
 // Idle connections that are kept; more are closed.
-constexpr size_t kMostIdle = 64;
+constexpr size_t kMaxIdle = 64;
 
 constexpr size_t kAnswerBytes = 64u << 20;
-constexpr int kLongestWaitS = 60;
+constexpr int kMaxWaitS = 60;
 
 int seconds_of(std::string_view text) {
   int n = 0;
   std::from_chars(text.data(), text.data() + text.size(), n);
-  return std::clamp(n, 0, kLongestWaitS);
+  return std::clamp(n, 0, kMaxWaitS);
 }
 
 }  // namespace
 
-Http::Http(std::string server, int timeout_ms) : server_(std::move(server)), timeout_ms_(timeout_ms) {
+Http::Http(std::string server, int timeout_ms)
+    : server_(std::move(server)), timeout_ms_(timeout_ms) {
   secure_ = server_.starts_with("https://");
   for (std::string_view scheme : {"http://", "https://"})
     if (server_.starts_with(scheme)) server_.erase(0, scheme.size());
-  while (server_.ends_with('/')) server_.pop_back();
+  while (server_.ends_with('/'))
+    server_.pop_back();
   auto [host, port] = wire::host_and_port(server_, secure_ ? "443" : "8080");
   host_ = std::move(host), port_ = std::move(port);
   if (host_.empty()) host_ = "127.0.0.1";
@@ -46,13 +48,18 @@ Http::Http(std::string server, int timeout_ms) : server_(std::move(server)), tim
 Http::~Http() { forget(); }
 
 Error Http::lost(std::string_view why) const {
-  return {Code::unavailable, "UNREACHABLE", fmt::format("no answer from {} ({}): is `pawl serve` running there?", server_, why), {}, true};
+  return {Code::unavailable,
+          "UNREACHABLE",
+          fmt::format("no answer from {} ({}): is `pawl serve` running there?", server_, why),
+          {},
+          true};
 }
 
 Result<std::unique_ptr<Line>> Http::connect() {
   addrinfo hints{}, *list = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  if (int err = getaddrinfo(host_.c_str(), port_.c_str(), &hints, &list)) return fail(lost(gai_strerror(err)));
+  if (int err = getaddrinfo(host_.c_str(), port_.c_str(), &hints, &list))
+    return fail(lost(gai_strerror(err)));
   std::string why = "no address";
   int fd = -1;
   for (addrinfo* a = list; a && fd < 0; a = a->ai_next) {
@@ -73,17 +80,22 @@ Result<std::unique_ptr<Line>> Http::connect() {
   if (!secure_) return line;
   std::string refused = line->secure(host_);
   // Not a matter of time: it is said at once.
-  if (!refused.empty()) return fail(Code::denied, "BAD_CERTIFICATE", fmt::format("no TLS with {}: {}. Name its certificate authority with SSL_CERT_FILE", server_, refused));
+  if (!refused.empty())
+    return fail(Code::denied, "BAD_CERTIFICATE",
+                fmt::format("no TLS with {}: {}. Name its certificate authority with SSL_CERT_FILE",
+                            server_, refused));
   return line;
 }
 
-// What is left of the old connections is of no use once one of them broke: a restart broke them all.
+// What is left of the old connections is of no use once one of them broke: a restart broke them
+// all.
 void Http::forget() {
   std::lock_guard lock(mutex_);
   idle_.clear();
 }
 
-Result<HttpReply> Http::send(std::string_view method, std::string_view path, std::string_view body, std::string_view headers) {
+Result<HttpReply> Http::send(std::string_view method, std::string_view path, std::string_view body,
+                             std::string_view headers) {
   std::unique_ptr<Line> line;
   {
     std::lock_guard lock(mutex_);
@@ -95,26 +107,31 @@ Result<HttpReply> Http::send(std::string_view method, std::string_view path, std
   if (!line) {
     TRY(line, connect());
   }
-  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{}\r\n{}", method, path, server_, body.size(), headers, body);
+  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{}\r\n{}",
+                                method, path, server_, body.size(), headers, body);
   auto reply = exchange(std::move(line), method, out);
   if (!reply) forget();
   return reply;
 }
 
-Result<HttpReply> Http::exchange(std::unique_ptr<Line> line, std::string_view method, std::string_view request) {
+Result<HttpReply> Http::exchange(std::unique_ptr<Line> line, std::string_view method,
+                                 std::string_view request) {
   if (!line->write(request)) return fail(lost(strerror(errno)));
   auto more = [&](Bytes& onto) -> Result<bool> {
     long n = line->more(onto);
     if (n < 0) return fail(lost(errno ? strerror(errno) : "the connection broke"));
     return n > 0;
   };
-  wire::AnswerReader answer(more, [&](const std::string& why) { return lost(why); }, kAnswerBytes);
+  wire::AnswerReader answer(
+      more, [&](const std::string& why) { return lost(why); }, kAnswerBytes);
   TRY(wire::AnswerHead head, answer.head());
   TRY(Bytes body, answer.body(head, method));
-  HttpReply reply{.status = head.status, .body = std::move(body), .retry_after_s = seconds_of(head.header("Retry-After"))};
+  HttpReply reply{.status = head.status,
+                  .body = std::move(body),
+                  .retry_after_s = seconds_of(head.header("Retry-After"))};
   if (head.closes || !answer.nothing_left()) return reply;
   std::lock_guard lock(mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(line));
+  if (idle_.size() < kMaxIdle) idle_.push_back(std::move(line));
   return reply;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Blocking HTTP/1.1 to one server over connections that are kept. A call takes an idle connection or
-// makes one, so threads may share an Http.
+// Blocking HTTP/1.1 to one server over connections that are kept. A call takes an idle connection
+// or makes one, so threads may share an Http.
 
 #include <memory>
 #include <mutex>
@@ -27,15 +27,16 @@ class Http {
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;
 
-  // One attempt. An error means that no answer came; whether the request was done is not known. Code::denied: the
-  // server could not prove who it is.
-  // `headers` are whole lines with their ends.
-  Result<HttpReply> send(std::string_view method, std::string_view path, std::string_view body, std::string_view headers = {});
+  // One attempt. An error means that no answer came; whether the request was done is not known.
+  // Code::denied: the server could not prove who it is. `headers` are whole lines with their ends.
+  Result<HttpReply> send(std::string_view method, std::string_view path, std::string_view body,
+                         std::string_view headers = {});
   const std::string& server() const { return server_; }
 
  private:
   Result<std::unique_ptr<Line>> connect();
-  Result<HttpReply> exchange(std::unique_ptr<Line> line, std::string_view method, std::string_view request);
+  Result<HttpReply> exchange(std::unique_ptr<Line> line, std::string_view method,
+                             std::string_view request);
   void forget();
   Error lost(std::string_view why) const;
 
@@ -48,7 +49,8 @@ class Http {
 
 // 32 hex digits that nobody else makes.
 std::string fresh_key();
-// Around `ms`, from half to one and a half: so that many who were cut off together do not come back together.
+// Around `ms`, from half to one and a half: so that many who were cut off together do not come back
+// together.
 int jittered(int ms);
 
 }  // namespace pawl::client

@@ -26,7 +26,8 @@ class Scripted {
     CHECK(getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size) == 0);
     address_ = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
     thread_ = std::thread([this, answers = std::move(answers)] {
-      for (const std::string& answer : answers) serve(answer);
+      for (const std::string& answer : answers)
+        serve(answer);
     });
   }
   ~Scripted() {
@@ -67,7 +68,9 @@ class Scripted {
 constexpr int kTimeoutMs = 2'000;
 
 TEST(http, bodies_come_counted_and_in_chunks) {
-  Scripted server({"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"});
+  Scripted server(
+      {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+       "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"});
   for (int i = 0; i < 2; ++i) {
     Http http(server.address(), kTimeoutMs);
     auto reply = http.send("GET", "/", {});
@@ -78,8 +81,12 @@ TEST(http, bodies_come_counted_and_in_chunks) {
 
 TEST(http, what_is_no_answer_is_an_error) {
   const std::vector<std::string> hostile = {
-      "", "garbage", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+      "",
+      "garbage",
+      "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort",
+      "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
       "HTTP/1.1 200 OK\r\nX: " + std::string(200'000, 'a')};
   Scripted server(hostile);
   for (const std::string& text : hostile) {
@@ -89,8 +96,11 @@ TEST(http, what_is_no_answer_is_an_error) {
 }
 
 TEST(client, repeats_under_one_key_until_the_server_is_well) {
-  const std::string instance = R"({"id":"i1","definitionId":"d","definitionVersion":2,"status":"WAITING","currentStepIds":["a"],"variables":{"big":12345678901234567890}})";
-  Scripted server({"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "", "HTTP/1.1 201 Created\r\nContent-Length: " + std::to_string(instance.size()) + "\r\n\r\n" + instance});
+  const std::string instance =
+      R"({"id":"i1","definitionId":"d","definitionVersion":2,"status":"WAITING","currentStepIds":["a"],"variables":{"big":12345678901234567890}})";
+  Scripted server({"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "",
+                   "HTTP/1.1 201 Created\r\nContent-Length: " + std::to_string(instance.size()) +
+                       "\r\n\r\n" + instance});
   Client client(server.address(), {.timeout_ms = kTimeoutMs});
   auto started = client.start({.definition = "d", .idempotency_key = "my-key"});
   ASSERT_TRUE(started) << started.error().message;
@@ -104,7 +114,8 @@ TEST(client, repeats_under_one_key_until_the_server_is_well) {
 
 TEST(client, a_refusal_is_not_repeated) {
   const std::string body = R"({"error":"not-found","reason":"no definition d"})";
-  Scripted server({"HTTP/1.1 404 Not Found\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body});
+  Scripted server({"HTTP/1.1 404 Not Found\r\nContent-Length: " + std::to_string(body.size()) +
+                   "\r\n\r\n" + body});
   Client client(server.address(), {.timeout_ms = kTimeoutMs});
   auto started = client.start({.definition = "d"});
   ASSERT_FALSE(started);
@@ -123,10 +134,13 @@ TEST(client, patience_ends) {
 }
 
 TEST(client, a_token_that_is_refused_is_asked_for_once_more) {
-  Scripted server({"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"});
+  Scripted server({"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n",
+                   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"});
   int made = 0;
-  Token token([&](bool fresh) -> Reply<std::string> { return "token" + std::to_string(made += fresh); });
-  Client client(server.address(), {.token = token, .timeout_ms = kTimeoutMs, .patience_ms = kTimeoutMs});
+  Token token(
+      [&](bool fresh) -> Reply<std::string> { return "token" + std::to_string(made += fresh); });
+  Client client(server.address(),
+                {.token = token, .timeout_ms = kTimeoutMs, .patience_ms = kTimeoutMs});
   EXPECT_TRUE(client.call("GET", "/"));
   EXPECT_NE(server.last().find("Bearer token1\r\n"), std::string::npos);
 }

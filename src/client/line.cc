@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "wire/peer_name.h"
+#include "net/peer_name.h"
 
 namespace pawl::client {
 
@@ -27,7 +27,8 @@ std::string why_not(SSL* tls) {
   return text ? text : "the handshake failed";
 }
 
-// OpenSSL writes without MSG_NOSIGNAL: while one of these lives, a broken connection does not end the process.
+// OpenSSL writes without MSG_NOSIGNAL: while one of these lives, a broken connection does not end
+// the process.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -38,8 +39,7 @@ class NoPipeSignal {
   ~NoPipeSignal() {
     int kept = errno;
     timespec now{};
-    while (!sigismember(&before_, SIGPIPE) && sigtimedwait(&pipe_, nullptr, &now) > 0) {
-    }
+    while (!sigismember(&before_, SIGPIPE) && sigtimedwait(&pipe_, nullptr, &now) > 0) {}
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = kept;
   }
@@ -77,10 +77,10 @@ long Line::send_some(std::string_view out) {
   return SSL_write(tls_, out.data(), static_cast<int>(std::min(out.size(), kPieceBytes)));
 }
 
-long Line::receive_some(char* to, size_t most) {
-  if (!tls_) return recv(fd_, to, most, 0);
+long Line::receive_some(char* to, size_t max) {
+  if (!tls_) return recv(fd_, to, max, 0);
   NoPipeSignal quiet;
-  return SSL_read(tls_, to, static_cast<int>(most));
+  return SSL_read(tls_, to, static_cast<int>(max));
 }
 
 bool Line::write(std::string_view out) {
@@ -96,7 +96,8 @@ bool Line::write(std::string_view out) {
 long Line::more(std::string& onto) {
   char piece[16384];
   long n;
-  do n = receive_some(piece, sizeof piece);
+  do
+    n = receive_some(piece, sizeof piece);
   while (n < 0 && errno == EINTR && !tls_);
   if (n > 0) onto.append(piece, static_cast<size_t>(n));
   return n;

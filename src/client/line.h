@@ -24,7 +24,7 @@ class Line {
 
  private:
   long send_some(std::string_view out);
-  long receive_some(char* to, size_t most);
+  long receive_some(char* to, size_t max);
 
   int fd_;
   ssl_st* tls_ = nullptr;

@@ -1,5 +1,6 @@
 #pragma once
-// A link carries jobs from the server to a desk and results back, until it breaks or the desk is drained.
+// A link carries jobs from the server to a desk and results back, until it breaks or the desk is
+// drained.
 
 #include <memory>
 
@@ -45,7 +46,7 @@ class PollLink {
   LinkEnd run(Desk& desk, int turn_ms);
 
  private:
-  Reply<void> poll(Desk& desk, size_t most, int wait_ms);
+  Reply<void> poll(Desk& desk, size_t max, int wait_ms);
   Reply<void> send(Desk& desk, const std::vector<Done>& results);
   Client& client_;
   LinkOptions options_;

@@ -16,16 +16,19 @@ using client::MemberStream;
 
 namespace {
 
-constexpr int kFirstPauseMs = 100, kLongestPauseMs = 5'000;
+constexpr int kFirstPauseMs = 100, kMaxPauseMs = 5'000;
 constexpr int kConnectMs = 500;
 
-std::string text_of(const json::Value* value) { return value && !value->is_null() ? json::print(*value) : std::string(); }
+std::string text_of(const json::Value* value) {
+  return value && !value->is_null() ? json::print(*value) : std::string();
+}
 
 Member::Call call_of(const MemberStream::Event& event, const json::Value& body) {
   const json::Value* payload = body.find("payload");
   const json::Value* transition = body.find("transition");
   Member::Call call;
-  call.name = body.string_or("processorName", body.string_or("criteriaName", body.string_or("functionName")));
+  call.name = body.string_or("processorName",
+                             body.string_or("criteriaName", body.string_or("functionName")));
   call.request_id = body.string_or("requestId");
   call.entity_id = body.string_or("entityId");
   call.transaction_id = body.string_or("transactionId");
@@ -94,8 +97,10 @@ struct Member::Parts {
   bool stopping = false;
 
   void say(const std::string& line) const {
-    if (options.log) options.log(line);
-    else fmt::print(stderr, "pawl member: {}\n", line);
+    if (options.log)
+      options.log(line);
+    else
+      fmt::print(stderr, "pawl member: {}\n", line);
   }
 
   Said process(const Call& call) const {
@@ -104,7 +109,8 @@ struct Member::Parts {
     Processed data = (*handler)(call);
     if (!data) return std::unexpected(data.error());
     if (data->empty()) return std::string();
-    if (auto parsed = json::parse(*data); !parsed) return std::unexpected("the processor's data is no JSON: " + parsed.error().message);
+    if (auto parsed = json::parse(*data); !parsed)
+      return std::unexpected("the processor's data is no JSON: " + parsed.error().message);
     return R"(,"payload":{"type":"JSON","data":)" + *data + "}";
   }
 
@@ -122,7 +128,10 @@ struct Member::Parts {
     Scheduled when = (*handler)(call);
     if (!when) return std::unexpected(when.error());
     json::Object result;
-    for (auto [name, value] : {std::pair("fireAt", when->fire_at), {"fireAfterMs", when->fire_after}, {"expireAt", when->expire_at}, {"expireAfterMs", when->expire_after}})
+    for (auto [name, value] : {std::pair("fireAt", when->fire_at),
+                               {"fireAfterMs", when->fire_after},
+                               {"expireAt", when->expire_at},
+                               {"expireAfterMs", when->expire_after}})
       if (value) result.add(name, *value);
     return R"(,"resultKind":"Schedule","result":)" + json::print(result);
   }
@@ -157,12 +166,15 @@ struct Member::Parts {
     auto body = json::parse(event.text, {.max_bytes = 1u << 30});
     Call call = call_of(event, body ? *body : json::Value());
     Said words = said(call, kind);
-    std::string text = "{\"id\":\"" + client::fresh_key() + "\",\"requestId\":" + json::quote(call.request_id) + ",\"entityId\":" + json::quote(call.entity_id);
+    std::string text = "{\"id\":\"" + client::fresh_key() +
+                       "\",\"requestId\":" + json::quote(call.request_id) +
+                       ",\"entityId\":" + json::quote(call.entity_id);
     if (words) {
       text += ",\"success\":true" + *words + "}";
     } else {
       say(fmt::format("{} of entity {} failed: {}", call.name, call.entity_id, words.error()));
-      text += ",\"success\":false,\"error\":{\"code\":\"FAILED\",\"message\":" + json::quote(words.error()) + "}}";
+      text += ",\"success\":false,\"error\":{\"code\":\"FAILED\",\"message\":" +
+              json::quote(words.error()) + "}}";
     }
     // "…Request" becomes "…Response".
     return {event.type.substr(0, event.type.rfind("Request")) + "Response", std::move(text), {}};
@@ -179,7 +191,10 @@ struct Member::Parts {
         current = stream;
       }
       if (!client::connected(channel, kConnectMs)) continue;
-      auto end = stream->run(channel, options.token, fresh_token, options.tags, [&](MemberStream::Event call, std::shared_ptr<MemberStream> from) { calls.put({std::move(call), std::move(from)}); });
+      auto end = stream->run(channel, options.token, fresh_token, options.tags,
+                             [&](MemberStream::Event call, std::shared_ptr<MemberStream> from) {
+                               calls.put({std::move(call), std::move(from)});
+                             });
       {
         std::lock_guard lock(mutex);
         if (stopping) return {};
@@ -188,7 +203,7 @@ struct Member::Parts {
       fresh_token = end.why.status == 401 && options.token.renewable() && !fresh_token;
       if (end.refused && !fresh_token) return std::unexpected(std::move(end.why));
       say("the stream ended, joining again: " + end.why.message);
-      pause = end.joined ? kFirstPauseMs : std::min(pause * 2, kLongestPauseMs);
+      pause = end.joined ? kFirstPauseMs : std::min(pause * 2, kMaxPauseMs);
       stop.wait(client::jittered(pause));
     }
   }
@@ -200,16 +215,27 @@ struct Member::Parts {
   }
 };
 
-Member::Member(MemberOptions options) : parts_(new Parts{.options = std::move(options), .channel = {}, .processors = {}, .criteria = {}, .schedulers = {}}) {
+Member::Member(MemberOptions options)
+    : parts_(new Parts{.options = std::move(options),
+                       .channel = {},
+                       .processors = {},
+                       .criteria = {},
+                       .schedulers = {}}) {
   parts_->channel = client::open_channel(parts_->options.grpc);
   parts_->options.concurrency = std::max(1, parts_->options.concurrency);
 }
 
 Member::~Member() = default;
 
-void Member::processor(std::string name, Processor processor) { parts_->processors.insert_or_assign(std::move(name), std::move(processor)); }
-void Member::criterion(std::string name, Criterion criterion) { parts_->criteria.insert_or_assign(std::move(name), std::move(criterion)); }
-void Member::schedule(std::string name, Scheduler scheduler) { parts_->schedulers.insert_or_assign(std::move(name), std::move(scheduler)); }
+void Member::processor(std::string name, Processor processor) {
+  parts_->processors.insert_or_assign(std::move(name), std::move(processor));
+}
+void Member::criterion(std::string name, Criterion criterion) {
+  parts_->criteria.insert_or_assign(std::move(name), std::move(criterion));
+}
+void Member::schedule(std::string name, Scheduler scheduler) {
+  parts_->schedulers.insert_or_assign(std::move(name), std::move(scheduler));
+}
 void Member::stop() { parts_->stop.raise(); }
 
 Reply<void> Member::run() {
@@ -218,7 +244,8 @@ Reply<void> Member::run() {
   std::vector<std::jthread> hands;
   for (int i = 0; i < p.options.concurrency; ++i)
     hands.emplace_back([&] {
-      while (auto one = calls.take()) one->from->answer(p.answer(one->event));
+      while (auto one = calls.take())
+        one->from->answer(p.answer(one->event));
     });
   // The flag is watched on a thread of its own: stop() may only raise it.
   std::jthread watcher([&] {
@@ -231,6 +258,9 @@ Reply<void> Member::run() {
   return end;
 }
 
-Reply<std::string> Member::ask(std::string_view type, std::string_view payload, std::string_view tx_token) { return client::ask(parts_->channel, parts_->options.token, type, payload, tx_token); }
+Reply<std::string> Member::ask(std::string_view type, std::string_view payload,
+                               std::string_view tx_token) {
+  return client::ask(parts_->channel, parts_->options.token, type, payload, tx_token);
+}
 
 }  // namespace pawl

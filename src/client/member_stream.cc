@@ -20,7 +20,9 @@ using Service = org::cyoda::cloud::api::grpc::CloudEventsService;
 
 constexpr int kAskMs = 30'000;
 constexpr int kLeaveMs = 5'000;
-constexpr std::string_view kJoin = "CalculationMemberJoinEvent", kGreet = "CalculationMemberGreetEvent", kAlive = "CalculationMemberKeepAliveEvent";
+constexpr std::string_view kJoin = "CalculationMemberJoinEvent",
+                           kGreet = "CalculationMemberGreetEvent",
+                           kAlive = "CalculationMemberKeepAliveEvent";
 
 CloudEvent wrap(std::string_view type, std::string_view text) {
   CloudEvent out;
@@ -32,11 +34,14 @@ CloudEvent wrap(std::string_view type, std::string_view text) {
   return out;
 }
 
-std::string text_of(const CloudEvent& e) { return e.has_binary_data() ? e.binary_data() : e.text_data(); }
+std::string text_of(const CloudEvent& e) {
+  return e.has_binary_data() ? e.binary_data() : e.text_data();
+}
 
 MemberStream::Event unwrap(const CloudEvent& e) {
   MemberStream::Event out{e.type(), text_of(e), {}};
-  if (auto token = e.attributes().find("cyodatxtoken"); token != e.attributes().end()) out.tx_token = token->second.ce_string();
+  if (auto token = e.attributes().find("cyodatxtoken"); token != e.attributes().end())
+    out.tx_token = token->second.ce_string();
   return out;
 }
 
@@ -45,8 +50,12 @@ Refusal refusal_of(const grpc::Status& status) {
     grpc::StatusCode code;
     int http;
   };
-  constexpr Row kRows[] = {{grpc::StatusCode::INVALID_ARGUMENT, 400}, {grpc::StatusCode::UNAUTHENTICATED, 401}, {grpc::StatusCode::PERMISSION_DENIED, 403}, {grpc::StatusCode::UNIMPLEMENTED, 404}};
-  Refusal out{.status = 0, .code = std::to_string(status.error_code()), .message = status.error_message()};
+  constexpr Row kRows[] = {{grpc::StatusCode::INVALID_ARGUMENT, 400},
+                           {grpc::StatusCode::UNAUTHENTICATED, 401},
+                           {grpc::StatusCode::PERMISSION_DENIED, 403},
+                           {grpc::StatusCode::UNIMPLEMENTED, 404}};
+  Refusal out{
+      .status = 0, .code = std::to_string(status.error_code()), .message = status.error_message()};
   for (const Row& row : kRows)
     if (row.code == status.error_code()) out.status = row.http;
   return out;
@@ -92,7 +101,9 @@ Reply<void> accepted(const std::string& text) {
   if (!success || !success->is_bool() || success->boolean()) return {};
   const json::Value* error = value->find("error");
   Refusal out{.status = 400, .code = "refused", .message = "the server refused"};
-  if (error) out.code = error->string_or("code", out.code), out.message = error->string_or("message", out.message);
+  if (error)
+    out.code = error->string_or("code", out.code),
+    out.message = error->string_or("message", out.message);
   return std::unexpected(std::move(out));
 }
 
@@ -113,9 +124,15 @@ Reply<std::string> gather(grpc::ClientReader<CloudEvent>& reader) {
 
 }  // namespace
 
-Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token, std::string_view type, std::string_view payload, std::string_view tx_token) {
-  const RequestRow* row = std::find_if(std::begin(kRequests), std::end(kRequests), [&](const RequestRow& r) { return r.type == type; });
-  if (row == std::end(kRequests)) return std::unexpected(Refusal{.status = 400, .code = "unknown-request", .message = fmt::format("{} is no request: see the table in docs/guide/members.md", type)});
+Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token,
+                       std::string_view type, std::string_view payload, std::string_view tx_token) {
+  const RequestRow* row = std::find_if(std::begin(kRequests), std::end(kRequests),
+                                       [&](const RequestRow& r) { return r.type == type; });
+  if (row == std::end(kRequests))
+    return std::unexpected(Refusal{
+        .status = 400,
+        .code = "unknown-request",
+        .message = fmt::format("{} is no request: see the table in docs/guide/members.md", type)});
   auto stub = Service::NewStub(channel);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(kAskMs));
@@ -158,7 +175,8 @@ void MemberStream::leave_when_idle() {
 
 bool MemberStream::next(std::stop_token stop, Event& out) {
   std::unique_lock lock(mutex_);
-  bool came = changed_.wait(lock, stop, [&] { return !out_.empty() || (leaving_ && outstanding_ == 0); });
+  bool came =
+      changed_.wait(lock, stop, [&] { return !out_.empty() || (leaving_ && outstanding_ == 0); });
   if (!came || out_.empty()) return false;
   out = std::move(out_.front());
   out_.pop_front();
@@ -172,7 +190,10 @@ void MemberStream::take(Event event, const OnCall& on_call) {
     std::lock_guard lock(mutex_);
     if (event.type == kGreet) member_id_ = body->string_or("memberId"), joined_ = true;
     // Only the server's own question is answered: an echo of ours has our id.
-    else if (body->string_or("id") == member_id_) out_.push_back({std::string(kAlive), fmt::format(R"({{"id":"{}","memberId":"{}"}})", fresh_key(), member_id_), {}});
+    else if (body->string_or("id") == member_id_)
+      out_.push_back({std::string(kAlive),
+                      fmt::format(R"({{"id":"{}","memberId":"{}"}})", fresh_key(), member_id_),
+                      {}});
     changed_.notify_all();
     return;
   }
@@ -184,13 +205,19 @@ void MemberStream::take(Event event, const OnCall& on_call) {
   on_call(std::move(event), shared_from_this());
 }
 
-MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channel, const Token& token, bool fresh_token, const std::vector<std::string>& tags, const OnCall& on_call) {
+MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channel,
+                                    const Token& token, bool fresh_token,
+                                    const std::vector<std::string>& tags, const OnCall& on_call) {
   auto stub = Service::NewStub(channel);
   grpc::ClientContext context;
-  if (auto named = identify(context, token, fresh_token); !named) return {named.error(), false, !named.error().unavailable()};
+  if (auto named = identify(context, token, fresh_token); !named)
+    return {named.error(), false, !named.error().unavailable()};
   json::Array names;
-  for (const std::string& tag : tags) names.emplace_back(tag);
-  send({std::string(kJoin), json::print(json::object({{"id", fresh_key()}, {"tags", std::move(names)}})), {}});
+  for (const std::string& tag : tags)
+    names.emplace_back(tag);
+  send({std::string(kJoin),
+        json::print(json::object({{"id", fresh_key()}, {"tags", std::move(names)}})),
+        {}});
   auto stream = stub->startStreaming(&context);
   {
     std::jthread writer([&](std::stop_token stop) {
@@ -207,7 +234,8 @@ MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channe
       if (!stop.stop_requested()) context.TryCancel();
     });
     CloudEvent e;
-    while (stream->Read(&e)) take(unwrap(e), on_call);
+    while (stream->Read(&e))
+      take(unwrap(e), on_call);
   }
   Refusal why = refusal_of(stream->Finish());
   std::lock_guard lock(mutex_);

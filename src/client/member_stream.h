@@ -1,6 +1,7 @@
 #pragma once
-// One stream of a compute member, from join to its end: calls come in, answers go out in the order they
-// are ready. Answers of a stream that is over go nowhere, since the server has given up on them.
+// One stream of a compute member, from join to its end: calls come in, answers go out in the order
+// they are ready. Answers of a stream that is over go nowhere, since the server has given up on
+// them.
 
 #include <condition_variable>
 #include <deque>
@@ -32,7 +33,8 @@ class MemberStream : public std::enable_shared_from_this<MemberStream> {
     Refusal why;
     bool joined = false, refused = false;
   };
-  End run(const std::shared_ptr<grpc::Channel>& channel, const Token& token, bool fresh_token, const std::vector<std::string>& tags, const OnCall& on_call);
+  End run(const std::shared_ptr<grpc::Channel>& channel, const Token& token, bool fresh_token,
+          const std::vector<std::string>& tags, const OnCall& on_call);
   void answer(Event event);
   // No call is outstanding at the time: the last answers are sent, then the stream ends.
   void leave_when_idle();
@@ -51,6 +53,7 @@ class MemberStream : public std::enable_shared_from_this<MemberStream> {
 };
 
 // One request outside the stream, such as EntityCreateRequest.
-Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token, std::string_view type, std::string_view payload, std::string_view tx_token);
+Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token,
+                       std::string_view type, std::string_view payload, std::string_view tx_token);
 
 }  // namespace pawl::client

@@ -17,17 +17,24 @@ constexpr size_t kResultsInOneRequest = 500;
 
 void append_result(std::string& out, const std::string& worker, const Done& done) {
   out += "{\"jobId\":" + json::quote(done.job_id) + ",\"workerId\":" + json::quote(worker);
-  if (done.outcome) out += ",\"variables\":" + (done.outcome->empty() ? "{}" : *done.outcome) + "}";
-  else out += ",\"errorMessage\":" + json::quote(done.outcome.error().message) + ",\"retryable\":" + (done.outcome.error().retryable ? "true" : "false") + "}";
+  if (done.outcome)
+    out += ",\"variables\":" + (done.outcome->empty() ? "{}" : *done.outcome) + "}";
+  else
+    out += ",\"errorMessage\":" + json::quote(done.outcome.error().message) +
+           ",\"retryable\":" + (done.outcome.error().retryable ? "true" : "false") + "}";
 }
 
 }  // namespace
 
-Reply<void> PollLink::poll(Desk& desk, size_t most, int wait_ms) {
+Reply<void> PollLink::poll(Desk& desk, size_t max, int wait_ms) {
   json::Array types;
-  for (const std::string& type : options_.job_types) types.emplace_back(type);
-  json::Value body = json::object({{"workerId", options_.worker_id}, {"jobTypes", std::move(types)}, {"maxJobs", static_cast<int64_t>(most)},
-                                   {"leaseSeconds", options_.lease_seconds}, {"maxWaitMs", wait_ms}});
+  for (const std::string& type : options_.job_types)
+    types.emplace_back(type);
+  json::Value body = json::object({{"workerId", options_.worker_id},
+                                   {"jobTypes", std::move(types)},
+                                   {"maxJobs", static_cast<int64_t>(max)},
+                                   {"leaseSeconds", options_.lease_seconds},
+                                   {"maxWaitMs", wait_ms}});
   auto answer = client_.call("POST", "/v1/jobs/poll", json::print(body));
   if (!answer) return std::unexpected(answer.error());
   auto value = json::parse(*answer, {.max_bytes = 1u << 30});
@@ -36,8 +43,12 @@ Reply<void> PollLink::poll(Desk& desk, size_t most, int wait_ms) {
   for (const json::Value& j : jobs->array()) {
     const json::Value* variables = j.find("variables");
     const json::Value* left = j.find("retriesRemaining");
-    desk.put({.id = std::string(j.string_or("id")), .type = std::string(j.string_or("jobType")), .instance_id = std::string(j.string_or("instanceId")),
-              .step_id = std::string(j.string_or("stepId")), .retries_left = left && left->is_number() ? static_cast<int>(left->as_int64().value_or(0)) : 0,
+    desk.put({.id = std::string(j.string_or("id")),
+              .type = std::string(j.string_or("jobType")),
+              .instance_id = std::string(j.string_or("instanceId")),
+              .step_id = std::string(j.string_or("stepId")),
+              .retries_left =
+                  left && left->is_number() ? static_cast<int>(left->as_int64().value_or(0)) : 0,
               .variables = variables ? json::print(*variables) : "{}"});
   }
   return {};
@@ -65,10 +76,14 @@ Reply<void> PollLink::send(Desk& desk, const std::vector<Done>& results) {
   auto value = json::parse(*answer, {.max_bytes = 1u << 30});
   const json::Value* items = value ? value->find("items") : nullptr;
   for (size_t i = 0; i < sent.size(); ++i) {
-    const json::Value* item = items && items->is_array() && i < items->array().size() ? &items->array()[i] : nullptr;
+    const json::Value* item =
+        items && items->is_array() && i < items->array().size() ? &items->array()[i] : nullptr;
     std::string_view error = item ? item->string_or("error") : "no outcome";
-    if (error.empty()) desk.confirm(sent[i]->job_id);
-    else desk.refuse(sent[i]->job_id, std::string(error) + ": " + std::string(item ? item->string_or("reason") : ""));
+    if (error.empty())
+      desk.confirm(sent[i]->job_id);
+    else
+      desk.refuse(sent[i]->job_id,
+                  std::string(error) + ": " + std::string(item ? item->string_or("reason") : ""));
   }
   return {};
 }
@@ -87,14 +102,16 @@ LinkEnd PollLink::run(Desk& desk, int turn_ms) {
     while (!desk.draining() && Clock::now() < until) {
       size_t room = desk.wait_for_room({}, kNoRoomMs);
       if (room == 0 || desk.draining()) continue;
-      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       auto polled = poll(desk, room, static_cast<int>(std::clamp<int64_t>(left, 0, kWaitMs)));
       if (polled) continue;
       Ended how = polled.error().unavailable() ? Ended::unreachable : Ended::refused;
       end = {how, polled.error()};
       break;
     }
-    // While draining, leased jobs are done and their results sent; a sender that gave up ends the turn.
+    // While draining, leased jobs are done and their results sent; a sender that gave up ends the
+    // turn.
     if (desk.draining() && end.how == Ended::broken) desk.wait_while_working({}, turn_ms);
   }
   desk.lost();

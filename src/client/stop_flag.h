@@ -30,7 +30,8 @@ class StopFlag {
   bool wait(int ms) const {
     pollfd p{fd_, POLLIN, 0};
     int n;
-    do n = ::poll(&p, 1, ms);
+    do
+      n = ::poll(&p, 1, ms);
     while (n < 0 && errno == EINTR && ms < 0);
     return n > 0;
   }

@@ -43,7 +43,8 @@ Result<void> compile_operator(Node& node, const json::Value& text) {
 
 Result<Node> compile_simple(const json::Value& text, size_t) {
   const json::Value* path = text.find("jsonPath");
-  if (!path || !path->is_string() || path->string().empty()) return refuse("a simple condition needs a 'jsonPath' such as \"$.name\"");
+  if (!path || !path->is_string() || path->string().empty())
+    return refuse("a simple condition needs a 'jsonPath' such as \"$.name\"");
   Node node;
   node.kind = Node::simple;
   node.path = Path(path->string());
@@ -61,7 +62,8 @@ Result<Node> compile_lifecycle(const json::Value& text, size_t) {
     TRY_OK(compile_operator(node, text));
     return node;
   }
-  return refuse("unknown lifecycle field '{}'; known: state, creationDate, previousTransition", field);
+  return refuse("unknown lifecycle field '{}'; known: state, creationDate, previousTransition",
+                field);
 }
 
 Result<Node> compile_group(const json::Value& text, size_t depth) {
@@ -69,15 +71,21 @@ Result<Node> compile_group(const json::Value& text, size_t depth) {
   std::string_view op = text.string_or("operator");
   if (op.empty()) op = text.string_or("operatorType");
   Node node;
-  if (op == "AND") node.kind = Node::all;
-  else if (op == "OR") node.kind = Node::any;
-  else return refuse("unknown group operator '{}'; use AND or OR", op);
+  if (op == "AND")
+    node.kind = Node::all;
+  else if (op == "OR")
+    node.kind = Node::any;
+  else
+    return refuse("unknown group operator '{}'; use AND or OR", op);
   const json::Value* conditions = text.find("conditions");
-  if (conditions && !conditions->is_array() && !conditions->is_null()) return refuse("'conditions' of a group must be an array");
+  if (conditions && !conditions->is_array() && !conditions->is_null())
+    return refuse("'conditions' of a group must be an array");
   if (conditions && conditions->is_array()) {
     for (const json::Value& c : conditions->array()) {
       TRY(Node inner, compile(c, depth + 1));
-      if (inner.kind == Node::function) return refuse("a function condition cannot stand inside a group: make it the whole criterion");
+      if (inner.kind == Node::function)
+        return refuse(
+            "a function condition cannot stand inside a group: make it the whole criterion");
       node.conditions.push_back(std::move(inner));
     }
   }
@@ -87,8 +95,10 @@ Result<Node> compile_group(const json::Value& text, size_t depth) {
 Result<Node> compile_array(const json::Value& text, size_t) {
   const json::Value* path = text.find("jsonPath");
   const json::Value* values = text.find("values");
-  if (!path || !path->is_string() || path->string().empty()) return refuse("an array condition needs a 'jsonPath'");
-  if (!values || !values->is_array()) return refuse("an array condition needs an array of 'values'");
+  if (!path || !path->is_string() || path->string().empty())
+    return refuse("an array condition needs a 'jsonPath'");
+  if (!values || !values->is_array())
+    return refuse("an array condition needs an array of 'values'");
   Node node;
   node.kind = Node::array;
   node.path = Path(path->string());
@@ -109,14 +119,18 @@ Result<Node> compile_function(const json::Value& text, size_t) {
   if (node.call.name.empty()) return refuse("a function condition needs a function with a 'name'");
   const json::Value* config = f->find("config");
   if (!config || config->is_null()) return node;
-  if (!config->is_object()) return refuse("'config' of function '{}' must be an object", node.call.name);
+  if (!config->is_object())
+    return refuse("'config' of function '{}' must be an object", node.call.name);
   node.call.tags = config->string_or("calculationNodesTags");
   node.call.retry_policy = config->string_or("retryPolicy");
   node.call.context = config->string_or("context");
-  if (const json::Value* attach = config->find("attachEntity"); attach && attach->is_bool()) node.call.attach_entity = attach->boolean();
+  if (const json::Value* attach = config->find("attachEntity"); attach && attach->is_bool())
+    node.call.attach_entity = attach->boolean();
   if (const json::Value* ms = config->find("responseTimeoutMs"); ms && ms->is_number()) {
     auto n = ms->as_int64();
-    if (!n || *n < 0) return refuse("'responseTimeoutMs' of function '{}' must be a whole number of milliseconds", node.call.name);
+    if (!n || *n < 0)
+      return refuse("'responseTimeoutMs' of function '{}' must be a whole number of milliseconds",
+                    node.call.name);
     node.call.timeout_ms = *n;
   }
   return node;
@@ -132,11 +146,14 @@ constexpr ConditionType kTypes[] = {
 };
 
 Result<Node> compile(const json::Value& text, size_t depth) {
-  if (!text.is_object()) return refuse("a condition must be an object, this is {} {}", text.is_array() || text.is_object() ? "an" : "a", text.kind_name());
+  if (!text.is_object())
+    return refuse("a condition must be an object, this is {} {}",
+                  text.is_array() || text.is_object() ? "an" : "a", text.kind_name());
   std::string_view type = text.string_or("type");
   for (const ConditionType& row : kTypes)
     if (row.name == type) return row.compile(text, depth);
-  return refuse("unknown condition type '{}'; known types: simple, lifecycle, group, array, function", type);
+  return refuse(
+      "unknown condition type '{}'; known types: simple, lifecycle, group, array, function", type);
 }
 
 bool test_element(const Node& node, const Field& field) {
@@ -165,7 +182,9 @@ bool test_simple(const Node& node, std::string_view data) {
 }
 
 bool test_lifecycle(const Node& node, const Subject& subject) {
-  auto ask = [&](std::string_view text) { return node.op->test({.kind = Field::string, .text = text}, node.operand); };
+  auto ask = [&](std::string_view text) {
+    return node.op->test({.kind = Field::string, .text = text}, node.operand);
+  };
   switch (node.field) {
     case Lifecycle::state: return ask(subject.state);
     case Lifecycle::previous_transition: return ask(subject.transition);
@@ -178,7 +197,10 @@ bool test_lifecycle(const Node& node, const Subject& subject) {
 bool test_array(const Node& node, std::string_view data) {
   Field field = node.path.find(data);
   std::vector<Field> elements;
-  if (field.kind == Field::array) each_element(field, [&](const Field& e) { return elements.push_back(e), elements.size() < node.values.size(); });
+  if (field.kind == Field::array)
+    each_element(field, [&](const Field& e) {
+      return elements.push_back(e), elements.size() < node.values.size();
+    });
   for (size_t i = 0; i < node.values.size(); ++i) {
     const auto& [asked, operand] = node.values[i];
     if (asked && (i >= elements.size() || !node.op->test(elements[i], operand))) return false;

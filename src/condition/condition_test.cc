@@ -23,7 +23,8 @@ bool matches(const std::string& text) {
 }
 
 bool simple(const std::string& path, const std::string& op, const std::string& value) {
-  return matches(R"({"type":"simple","jsonPath":")" + path + R"(","operatorType":")" + op + R"(","value":)" + value + "}");
+  return matches(R"({"type":"simple","jsonPath":")" + path + R"(","operatorType":")" + op +
+                 R"(","value":)" + value + "}");
 }
 
 std::string refusal(const std::string& text) {
@@ -102,15 +103,19 @@ TEST(operators, between_takes_both_ends_and_reads_text_as_zero) {
 }
 
 TEST(operators, no_text_has_a_null_in_it) {
-  for (const char* op : {"CONTAINS", "STARTS_WITH", "ENDS_WITH", "ICONTAINS", "ISTARTS_WITH", "IENDS_WITH", "LIKE", "MATCHES_PATTERN"})
+  for (const char* op : {"CONTAINS", "STARTS_WITH", "ENDS_WITH", "ICONTAINS", "ISTARTS_WITH",
+                         "IENDS_WITH", "LIKE", "MATCHES_PATTERN"})
     EXPECT_FALSE(simple("$.s", op, "null")) << op;
-  for (const char* op : {"NOT_CONTAINS", "NOT_STARTS_WITH", "NOT_ENDS_WITH", "INOT_CONTAINS", "INOT_EQUAL"}) EXPECT_TRUE(simple("$.s", op, "null")) << op;
+  for (const char* op :
+       {"NOT_CONTAINS", "NOT_STARTS_WITH", "NOT_ENDS_WITH", "INOT_CONTAINS", "INOT_EQUAL"})
+    EXPECT_TRUE(simple("$.s", op, "null")) << op;
   EXPECT_TRUE(simple("$.s", "CONTAINS", "\"\""));
 }
 
 TEST(operators, case_is_folded_not_only_lowered) {
   auto equal = [](const std::string& a, const std::string& b) {
-    auto c = compile(R"({"type":"simple","jsonPath":"$.s","operatorType":"IEQUALS","value":")" + b + "\"}");
+    auto c = compile(R"({"type":"simple","jsonPath":"$.s","operatorType":"IEQUALS","value":")" + b +
+                     "\"}");
     return c->matches({R"({"s":")" + a + "\"}", "", 0, ""});
   };
   EXPECT_TRUE(equal("ΟΔΟΣ", "οδος"));
@@ -147,7 +152,8 @@ TEST(operators, patterns_are_found_anywhere_and_cannot_explode) {
   EXPECT_TRUE(simple("$.s", "MATCHES_PATTERN", "\"^[A-Z]\""));
   EXPECT_TRUE(simple("$.s", "MATCHES_PATTERN", "\"ph\""));
   std::string text = R"({"s":")" + std::string(50'000, 'a') + R"(!"})";
-  auto c = compile(R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"(a+)+$"})");
+  auto c = compile(
+      R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"(a+)+$"})");
   EXPECT_FALSE(c->matches({text, "", 0, ""}));
 }
 
@@ -159,29 +165,49 @@ TEST(condition, groups_arrays_and_lifecycle) {
   EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null,"blue"]})"));
   EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.nope","values":["red"]})"));
   EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red"]})"));
-  EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"state","operatorType":"EQUALS","value":"OPEN"})"));
-  EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"transitionForLatestSave","operator":"EQUALS","value":"go"})"));
-  EXPECT_TRUE(matches(R"({"type":"lifecycle","field":"creationDate","operatorType":"LESS_THAN","value":"2001-01-01T00:00:00Z"})"));
+  EXPECT_TRUE(
+      matches(R"({"type":"lifecycle","field":"state","operatorType":"EQUALS","value":"OPEN"})"));
+  EXPECT_TRUE(matches(
+      R"({"type":"lifecycle","field":"transitionForLatestSave","operator":"EQUALS","value":"go"})"));
+  EXPECT_TRUE(matches(
+      R"({"type":"lifecycle","field":"creationDate","operatorType":"LESS_THAN","value":"2001-01-01T00:00:00Z"})"));
 }
 
 TEST(condition, what_cannot_be_asked_is_refused_by_name) {
-  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"FOO"})").find("FOO"), std::string::npos);
-  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"IS_CHANGED"})").find("IS_CHANGED"), std::string::npos);
-  EXPECT_NE(refusal(R"({"type":"lifecycle","field":"foo","operatorType":"EQUALS"})").find("foo"), std::string::npos);
-  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"MATCHES_PATTERN","value":"["})").find("["), std::string::npos);
-  EXPECT_NE(refusal(R"({"type":"group","operator":"and","conditions":[]})").find("and"), std::string::npos);
-  EXPECT_FALSE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"BETWEEN","value":[1]})").empty());
-  EXPECT_FALSE(refusal(R"({"type":"group","operator":"AND","conditions":[{"type":"function","function":{"name":"f"}}]})").empty());
+  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"FOO"})").find("FOO"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"IS_CHANGED"})")
+                .find("IS_CHANGED"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"type":"lifecycle","field":"foo","operatorType":"EQUALS"})").find("foo"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"MATCHES_PATTERN","value":"["})")
+          .find("["),
+      std::string::npos);
+  EXPECT_NE(refusal(R"({"type":"group","operator":"and","conditions":[]})").find("and"),
+            std::string::npos);
+  EXPECT_FALSE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"BETWEEN","value":[1]})")
+                   .empty());
+  EXPECT_FALSE(
+      refusal(
+          R"({"type":"group","operator":"AND","conditions":[{"type":"function","function":{"name":"f"}}]})")
+          .empty());
   EXPECT_FALSE(refusal("[]").empty());
-  EXPECT_FALSE(refusal(R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"a{1000000}"})").empty());
+  EXPECT_FALSE(
+      refusal(
+          R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"a{1000000}"})")
+          .empty());
 }
 
 TEST(condition, fifty_groups_may_stand_around_a_leaf_and_no_more) {
   auto nested = [](int depth) {
     std::string text;
-    for (int i = 0; i < depth; ++i) text += R"({"type":"group","operator":"AND","conditions":[)";
+    for (int i = 0; i < depth; ++i)
+      text += R"({"type":"group","operator":"AND","conditions":[)";
     text += R"({"type":"simple","jsonPath":"$.n","operatorType":"EQUALS","value":10})";
-    for (int i = 0; i < depth; ++i) text += "]}";
+    for (int i = 0; i < depth; ++i)
+      text += "]}";
     return text;
   };
   EXPECT_TRUE(matches(nested(50)));

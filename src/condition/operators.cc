@@ -37,7 +37,8 @@ bool not_null(const Field& a, const Operand&) { return !a.is_null(); }
 // <0, 0, >0; a field that is null compares with nothing.
 int order(const Field& a, const Operand& v) {
   double x;
-  if (a.kind == Field::number && v.numeric && read_number(a.text, x)) return x < v.number ? -1 : x > v.number;
+  if (a.kind == Field::number && v.numeric && read_number(a.text, x))
+    return x < v.number ? -1 : x > v.number;
   return Text(a).view.compare(v.text);
 }
 bool greater(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) > 0; }
@@ -48,14 +49,22 @@ bool less_or_equal(const Field& a, const Operand& v) { return !a.is_null() && or
 bool between(const Field& a, const Operand& v) {
   if (a.is_null()) return false;
   double x = 0;
-  if (a.kind == Field::boolean) x = a.text == "true";
-  else if (!read_number(Text(a).view, x)) x = 0;
+  if (a.kind == Field::boolean)
+    x = a.text == "true";
+  else if (!read_number(Text(a).view, x))
+    x = 0;
   return v.low <= x && x <= v.high;
 }
 
-bool contains(const Field& a, const Operand& v) { return !a.is_null() && Text(a).view.find(v.text) != std::string_view::npos; }
-bool starts_with(const Field& a, const Operand& v) { return !a.is_null() && Text(a).view.starts_with(v.text); }
-bool ends_with(const Field& a, const Operand& v) { return !a.is_null() && Text(a).view.ends_with(v.text); }
+bool contains(const Field& a, const Operand& v) {
+  return !a.is_null() && Text(a).view.find(v.text) != std::string_view::npos;
+}
+bool starts_with(const Field& a, const Operand& v) {
+  return !a.is_null() && Text(a).view.starts_with(v.text);
+}
+bool ends_with(const Field& a, const Operand& v) {
+  return !a.is_null() && Text(a).view.ends_with(v.text);
+}
 bool not_contains(const Field& a, const Operand& v) { return !contains(a, v); }
 bool not_starts_with(const Field& a, const Operand& v) { return !starts_with(a, v); }
 bool not_ends_with(const Field& a, const Operand& v) { return !ends_with(a, v); }
@@ -66,36 +75,55 @@ bool iequals(const Field& a, const Operand& v) {
   return fold_case(Text(a).view) == v.folded;
 }
 bool inot_equal(const Field& a, const Operand& v) { return !iequals(a, v); }
-bool icontains(const Field& a, const Operand& v) { return !a.is_null() && lower_case(Text(a).view).find(v.lowered) != std::string::npos; }
-bool istarts_with(const Field& a, const Operand& v) { return !a.is_null() && lower_case(Text(a).view).starts_with(v.lowered); }
-bool iends_with(const Field& a, const Operand& v) { return !a.is_null() && lower_case(Text(a).view).ends_with(v.lowered); }
+bool icontains(const Field& a, const Operand& v) {
+  return !a.is_null() && lower_case(Text(a).view).find(v.lowered) != std::string::npos;
+}
+bool istarts_with(const Field& a, const Operand& v) {
+  return !a.is_null() && lower_case(Text(a).view).starts_with(v.lowered);
+}
+bool iends_with(const Field& a, const Operand& v) {
+  return !a.is_null() && lower_case(Text(a).view).ends_with(v.lowered);
+}
 bool inot_contains(const Field& a, const Operand& v) { return !icontains(a, v); }
 bool inot_starts_with(const Field& a, const Operand& v) { return !istarts_with(a, v); }
 bool inot_ends_with(const Field& a, const Operand& v) { return !iends_with(a, v); }
 
 re2::StringPiece piece(std::string_view s) { return {s.data(), s.size()}; }
-bool like(const Field& a, const Operand& v) { return !a.is_null() && RE2::FullMatch(piece(Text(a).view), *v.re); }
-bool matches_pattern(const Field& a, const Operand& v) { return !a.is_null() && RE2::PartialMatch(piece(Text(a).view), *v.re); }
+bool like(const Field& a, const Operand& v) {
+  return !a.is_null() && RE2::FullMatch(piece(Text(a).view), *v.re);
+}
+bool matches_pattern(const Field& a, const Operand& v) {
+  return !a.is_null() && RE2::PartialMatch(piece(Text(a).view), *v.re);
+}
 
 constexpr Operator kOperators[] = {
     {"EQUALS", Wants::value, Helps::equal, equals, "the same number, or the same text"},
-    {"NOT_EQUAL", Wants::value, Helps::no, not_equal, "not EQUALS; true for a missing field unless the value is null"},
+    {"NOT_EQUAL", Wants::value, Helps::no, not_equal,
+     "not EQUALS; true for a missing field unless the value is null"},
     {"IS_NULL", Wants::nothing, Helps::no, is_null, "null or missing"},
     {"NOT_NULL", Wants::nothing, Helps::no, not_null, "there and not null"},
-    {"GREATER_THAN", Wants::value, Helps::above, greater, "by number, else by the bytes of the text"},
+    {"GREATER_THAN", Wants::value, Helps::above, greater,
+     "by number, else by the bytes of the text"},
     {"LESS_THAN", Wants::value, Helps::below, less, "by number, else by the bytes of the text"},
-    {"GREATER_OR_EQUAL", Wants::value, Helps::above, greater_or_equal, "by number, else by the bytes of the text"},
-    {"LESS_OR_EQUAL", Wants::value, Helps::below, less_or_equal, "by number, else by the bytes of the text"},
-    {"BETWEEN", Wants::range, Helps::between, between, "a number from the first to the second, both included"},
+    {"GREATER_OR_EQUAL", Wants::value, Helps::above, greater_or_equal,
+     "by number, else by the bytes of the text"},
+    {"LESS_OR_EQUAL", Wants::value, Helps::below, less_or_equal,
+     "by number, else by the bytes of the text"},
+    {"BETWEEN", Wants::range, Helps::between, between,
+     "a number from the first to the second, both included"},
     {"BETWEEN_INCLUSIVE", Wants::range, Helps::between, between, "the same as BETWEEN"},
     {"CONTAINS", Wants::value, Helps::no, contains, "the text has the value somewhere"},
-    {"NOT_CONTAINS", Wants::value, Helps::no, not_contains, "not CONTAINS; true for a missing field"},
+    {"NOT_CONTAINS", Wants::value, Helps::no, not_contains,
+     "not CONTAINS; true for a missing field"},
     {"STARTS_WITH", Wants::value, Helps::prefix, starts_with, "the text begins with the value"},
-    {"NOT_STARTS_WITH", Wants::value, Helps::no, not_starts_with, "not STARTS_WITH; true for a missing field"},
+    {"NOT_STARTS_WITH", Wants::value, Helps::no, not_starts_with,
+     "not STARTS_WITH; true for a missing field"},
     {"ENDS_WITH", Wants::value, Helps::no, ends_with, "the text ends with the value"},
-    {"NOT_ENDS_WITH", Wants::value, Helps::no, not_ends_with, "not ENDS_WITH; true for a missing field"},
+    {"NOT_ENDS_WITH", Wants::value, Helps::no, not_ends_with,
+     "not ENDS_WITH; true for a missing field"},
     {"LIKE", Wants::like, Helps::no, like, "% stands for any run, _ for one character"},
-    {"MATCHES_PATTERN", Wants::pattern, Helps::no, matches_pattern, "an RE2 expression found anywhere in the text"},
+    {"MATCHES_PATTERN", Wants::pattern, Helps::no, matches_pattern,
+     "an RE2 expression found anywhere in the text"},
     {"IEQUALS", Wants::value, Helps::no, iequals, "the same text whatever the case"},
     {"INOT_EQUAL", Wants::value, Helps::no, inot_equal, "not IEQUALS"},
     {"ICONTAINS", Wants::value, Helps::no, icontains, "CONTAINS whatever the case"},
@@ -108,11 +136,15 @@ constexpr Operator kOperators[] = {
 
 Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string_view shown) {
   if (pattern.size() > kPatternBytes)
-    return fail(Code::invalid, "BAD_REQUEST", fmt::format("the pattern has {} bytes; at most {} are allowed", pattern.size(), kPatternBytes));
+    return fail(Code::invalid, "BAD_REQUEST",
+                fmt::format("the pattern has {} bytes; at most {} are allowed", pattern.size(),
+                            kPatternBytes));
   RE2::Options options;
   options.set_log_errors(false);
   auto re = std::make_shared<const RE2>(pattern, options);
-  if (!re->ok()) return fail(Code::invalid, "BAD_REQUEST", fmt::format("the regular expression '{}' is not valid: {}", shown, re->error()));
+  if (!re->ok())
+    return fail(Code::invalid, "BAD_REQUEST",
+                fmt::format("the regular expression '{}' is not valid: {}", shown, re->error()));
   return re;
 }
 
@@ -139,12 +171,15 @@ Result<void> prepare_range(Operand& v, const json::Value* value) {
     if (comma != s.npos) ends = {s.substr(0, comma), s.substr(comma + 1)};
   }
   auto trim = [](std::string s) {
-    while (!s.empty() && s.front() == ' ') s.erase(0, 1);
-    while (!s.empty() && s.back() == ' ') s.pop_back();
+    while (!s.empty() && s.front() == ' ')
+      s.erase(0, 1);
+    while (!s.empty() && s.back() == ' ')
+      s.pop_back();
     return s;
   };
   if (ends.size() != 2 || !read_number(trim(ends[0]), v.low) || !read_number(trim(ends[1]), v.high))
-    return fail(Code::invalid, "BAD_REQUEST", "BETWEEN needs two numbers: an array [low, high] or the text \"low,high\"");
+    return fail(Code::invalid, "BAD_REQUEST",
+                "BETWEEN needs two numbers: an array [low, high] or the text \"low,high\"");
   return {};
 }
 
@@ -164,7 +199,9 @@ bool read_number(std::string_view text, double& out) {
 std::string shortest(double number) {
   char buf[64];
   bool plain = number == 0 || (std::fabs(number) >= 1e-4 && std::fabs(number) < 1e21);
-  auto end = std::to_chars(buf, buf + sizeof buf, number, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+  auto end = std::to_chars(buf, buf + sizeof buf, number,
+                           plain ? std::chars_format::fixed : std::chars_format::scientific)
+                 .ptr;
   return {buf, end};
 }
 

@@ -17,7 +17,8 @@ std::string_view take_string(const char*& at, const char* end, bool& escaped) {
     auto quote = static_cast<const char*>(memchr(at, '"', static_cast<size_t>(end - at)));
     if (!quote) break;
     size_t slashes = 0;
-    while (quote - slashes > first && quote[-1 - static_cast<ptrdiff_t>(slashes)] == '\\') ++slashes;
+    while (quote - slashes > first && quote[-1 - static_cast<ptrdiff_t>(slashes)] == '\\')
+      ++slashes;
     at = quote + 1;
     if (slashes % 2 == 0) {
       size_t size = static_cast<size_t>(quote - first);
@@ -115,7 +116,8 @@ Field take_value(const char*& at, const char* end) {
     case 'f': at += 5; return {.kind = Field::boolean, .text = rest()};
     case 'n': at += 4; return {.kind = Field::null, .text = rest()};
     default:
-      while (at < end && *at != ',' && *at != '}' && *at != ']') ++at;
+      while (at < end && *at != ',' && *at != '}' && *at != ']')
+        ++at;
       return {.kind = Field::number, .text = rest()};
   }
 }
@@ -153,7 +155,9 @@ static bool enter_member(const char*& at, const char* end, std::string_view name
 
 static bool enter_element(const char*& at, const char* end, std::string_view name) {
   size_t index = 0;
-  if (!all_digits(name) || std::from_chars(name.data(), name.data() + name.size(), index).ec != std::errc()) return false;
+  if (!all_digits(name) ||
+      std::from_chars(name.data(), name.data() + name.size(), index).ec != std::errc())
+    return false;
   ++at;
   for (size_t i = 0; at < end && *at != ']'; ++i) {
     if (i == index) return true;
@@ -173,8 +177,10 @@ Field member(const Field& of, std::string_view name) {
 }
 
 Path::Path(std::string_view text) {
-  if (text.starts_with("$.")) text.remove_prefix(2);
-  else if (text.starts_with("$")) text.remove_prefix(1);
+  if (text.starts_with("$."))
+    text.remove_prefix(2);
+  else if (text.starts_with("$"))
+    text.remove_prefix(1);
   name_ = text;
   while (!text.empty()) {
     size_t dot = text.find('.');
@@ -186,10 +192,12 @@ Path::Path(std::string_view text) {
       ++eaches;
     }
     if (!part.empty()) steps_.push_back({std::string(part), false});
-    while (eaches--) steps_.push_back({{}, true});
+    while (eaches--)
+      steps_.push_back({{}, true});
   }
   length_ = !steps_.empty() && steps_.back().each;
-  for (size_t i = 0; i + 1 < steps_.size(); ++i) list_ = list_ || steps_[i].each;
+  for (size_t i = 0; i + 1 < steps_.size(); ++i)
+    list_ = list_ || steps_[i].each;
 }
 
 // Plain steps walk straight into the text: nothing before the field is looked at twice.
@@ -206,7 +214,9 @@ Field Path::find(std::string_view json) const {
   return take_value(at, end);
 }
 
-bool Path::collect(std::string_view json, std::vector<Field>& out) const { return collect(root_of(json), 0, out); }
+bool Path::collect(std::string_view json, std::vector<Field>& out) const {
+  return collect(root_of(json), 0, out);
+}
 
 bool Path::collect(const Field& from, size_t step, std::vector<Field>& out) const {
   if (step == steps_.size()) {

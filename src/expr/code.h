@@ -16,12 +16,42 @@ namespace pawl::expr {
 struct Function;
 
 enum class Op : uint8_t {
-  constant, variable, pointer, accumulator,
-  member, index, slice, list, map, call, method,
-  negate, plus, not_, and_, or_, coalesce, conditional,
-  equal, unequal, less, more, at_most, at_least,
-  add, subtract, multiply, divide, modulo, power, range,
-  in, matches, contains, starts_with, ends_with,
+  constant,
+  variable,
+  pointer,
+  accumulator,
+  member,
+  index,
+  slice,
+  list,
+  map,
+  call,
+  method,
+  negate,
+  plus,
+  not_,
+  and_,
+  or_,
+  coalesce,
+  conditional,
+  equal,
+  unequal,
+  less,
+  more,
+  at_most,
+  at_least,
+  add,
+  subtract,
+  multiply,
+  divide,
+  modulo,
+  power,
+  range,
+  in,
+  matches,
+  contains,
+  starts_with,
+  ends_with,
 };
 
 // What is known about a node before it runs; `any` for variables.
@@ -33,17 +63,18 @@ inline constexpr uint32_t kNone = ~0u;
 struct Node {
   Op op = Op::constant;
   Type type = Type::any;
-  bool guarded = false;   // member, index, method: of nil gives nil, because a `?.` stands before it
-  bool chained = false;   // member, method: an earlier `?.` of its chain may have cut it off
+  bool guarded = false;  // member, index, method: of nil gives nil, because a `?.` stands before it
+  bool chained = false;  // member, method: an earlier `?.` of its chain may have cut it off
   uint16_t depth = 1;
-  uint32_t at = 0;        // byte offset, for errors
+  uint32_t at = 0;  // byte offset, for errors
   uint32_t a = kNone, b = kNone, c = kNone;
   uint32_t slot = 0;
   std::vector<uint32_t> items{};  // arguments; elements; keys and values in turn
   Value constant{};
   std::string_view name{};  // member, method: into the literals
   const Function* function = nullptr;
-  std::shared_ptr<const re2::RE2> pattern{};  // matches: shared with copies of the node, never changed
+  std::shared_ptr<const re2::RE2>
+      pattern{};  // matches: shared with copies of the node, never changed
 };
 
 struct Compiled {
@@ -54,7 +85,7 @@ struct Compiled {
 };
 
 // Long enough for any rule people write; keeps compilation and evaluation bounded.
-inline constexpr size_t kLongest = 64 * 1024;
+inline constexpr size_t kMax = 64 * 1024;
 // Nesting of a tree, counted in nodes: each level is a few stack frames.
 inline constexpr size_t kDeepest = 400;
 
@@ -63,7 +94,8 @@ Result<Compiled> compile(std::string_view text);
 // Runs compiled code over one map of variables.
 class Evaluation {
  public:
-  Evaluation(const Compiled& code, const json::Object& variables, Time now) : now(now), code_(code), variables_(variables) {}
+  Evaluation(const Compiled& code, const json::Object& variables, Time now)
+      : now(now), code_(code), variables_(variables) {}
   Result<Value> run();
 
   Result<Value> eval(uint32_t node);

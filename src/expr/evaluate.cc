@@ -29,7 +29,9 @@ Result<Value> Evaluation::run() {
 
 Result<Value> Evaluation::apply(uint32_t node, const Value& element, const Value& accumulator) {
   arena.spend(1);
-  if (arena.full()) return wrong(code_.nodes[node].at, "the expression makes more than " + std::to_string(Arena::kMost) + " values");
+  if (arena.full())
+    return wrong(code_.nodes[node].at,
+                 "the expression makes more than " + std::to_string(Arena::kMax) + " values");
   Scope scope{element, accumulator};
   const Scope* outer = scope_;
   scope_ = &scope;
@@ -44,7 +46,8 @@ Result<Value> Evaluation::eval(uint32_t i) {
     case Op::constant: return node.constant;
     case Op::variable: return of(*slots_[node.slot]);
     case Op::pointer:
-      if (scope_->element.kind == Kind::member) return wrong(node.at, "'#' cannot look at a member of a map; write keys(m) or values(m)");
+      if (scope_->element.kind == Kind::member)
+        return wrong(node.at, "'#' cannot look at a member of a map; write keys(m) or values(m)");
       return scope_->element;
     case Op::accumulator: return scope_->accumulator;
     case Op::member:
@@ -58,8 +61,10 @@ Result<Value> Evaluation::eval(uint32_t i) {
     case Op::plus: {
       TRY(Value v, eval(node.a));
       if (node.op == Op::plus) return v;  // it changes nothing, whatever stands there
-      if (!v.is_number()) return wrong(node.at, "a sign wants a number, got " + std::string(kind_name(v.kind)));
-      return arithmetic(Op::subtract, v.kind == Kind::integer ? of(int64_t{0}) : exact_real(0), v, arena, node.at);
+      if (!v.is_number())
+        return wrong(node.at, "a sign wants a number, got " + std::string(kind_name(v.kind)));
+      return arithmetic(Op::subtract, v.kind == Kind::integer ? of(int64_t{0}) : exact_real(0), v,
+                        arena, node.at);
     }
     case Op::not_:
     case Op::and_:
@@ -74,12 +79,17 @@ Result<Value> Evaluation::logic(const Node& node) {
   TRY(Value a, eval(node.a));
   if (node.op == Op::coalesce) return a.kind == Kind::nil ? eval(node.b) : Result<Value>(a);
   if (a.kind != Kind::boolean)
-    return wrong(node.at, std::string(node.op == Op::not_ ? "!" : node.op == Op::conditional ? "?:" : symbol_of(node.op)) + " wants a boolean, got " + std::string(kind_name(a.kind)));
+    return wrong(node.at, std::string(node.op == Op::not_          ? "!"
+                                      : node.op == Op::conditional ? "?:"
+                                                                   : symbol_of(node.op)) +
+                              " wants a boolean, got " + std::string(kind_name(a.kind)));
   if (node.op == Op::not_) return of(!a.truth());
   if (node.op == Op::conditional) return eval(a.truth() ? node.b : node.c);
   if (a.truth() == (node.op == Op::or_)) return a;
   TRY(Value b, eval(node.b));
-  if (b.kind != Kind::boolean) return wrong(node.at, std::string(symbol_of(node.op)) + " wants a boolean, got " + std::string(kind_name(b.kind)));
+  if (b.kind != Kind::boolean)
+    return wrong(node.at, std::string(symbol_of(node.op)) + " wants a boolean, got " +
+                              std::string(kind_name(b.kind)));
   return b;
 }
 
@@ -89,14 +99,17 @@ Result<Value> Evaluation::fetch(const Node& node) {
   if (node.op == Op::index) {
     TRY(key, eval(node.b));
   }
-  if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut))) return Value{.cut = true};
+  if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut)))
+    return Value{.cut = true};
   if (self.kind == Kind::map && (key.kind == Kind::string || key.kind == Kind::nil)) {
     Value out;
     return member(self, key.text, out) ? out : Value{};
   }
-  bool indexed = node.op == Op::index && key.is_number() && (self.kind == Kind::list || self.kind == Kind::string);
+  bool indexed = node.op == Op::index && key.is_number() &&
+                 (self.kind == Kind::list || self.kind == Kind::string);
   if (!indexed) {
-    std::string what = node.op == Op::index ? "an index of a " + std::string(kind_name(key.kind)) : "field \"" + std::string(node.name) + "\"";
+    std::string what = node.op == Op::index ? "an index of a " + std::string(kind_name(key.kind))
+                                            : "field \"" + std::string(node.name) + "\"";
     return wrong(node.at, "cannot take " + what + " from " + std::string(kind_name(self.kind)));
   }
   int64_t n = static_cast<int64_t>(self.kind == Kind::list ? size(self) : self.text.size());
@@ -105,26 +118,31 @@ Result<Value> Evaluation::fetch(const Node& node) {
   if (!(from_start >= 0 && from_start < static_cast<double>(n)))
     return wrong(node.at, "index out of range: there are " + std::to_string(n) + " elements");
   size_t i = static_cast<size_t>(from_start);
-  return self.kind == Kind::list ? element(self, i) : of(int64_t{static_cast<unsigned char>(self.text[i])});
+  return self.kind == Kind::list ? element(self, i)
+                                 : of(int64_t{static_cast<unsigned char>(self.text[i])});
 }
 
 Result<Value> Evaluation::slice(const Node& node) {
   TRY(Value self, eval(node.a));
-  if (self.kind != Kind::list && self.kind != Kind::string) return wrong(node.at, "cannot slice a " + std::string(kind_name(self.kind)));
+  if (self.kind != Kind::list && self.kind != Kind::string)
+    return wrong(node.at, "cannot slice a " + std::string(kind_name(self.kind)));
   double n = static_cast<double>(self.kind == Kind::list ? size(self) : self.text.size());
   double bounds[2] = {0, n};
   for (int k = 0; k < 2; ++k) {
     uint32_t side = k ? node.c : node.b;
     if (side == kNone) continue;
     TRY(Value v, eval(side));
-    if (!v.is_number()) return wrong(node.at, "a slice wants numbers, got " + std::string(kind_name(v.kind)));
+    if (!v.is_number())
+      return wrong(node.at, "a slice wants numbers, got " + std::string(kind_name(v.kind)));
     double want = std::trunc(v.as_double());
     bounds[k] = std::clamp(want < 0 ? want + n : want, 0.0, n);
   }
-  size_t from = static_cast<size_t>(bounds[0]), to = static_cast<size_t>(std::max(bounds[0], bounds[1]));
+  size_t from = static_cast<size_t>(bounds[0]),
+         to = static_cast<size_t>(std::max(bounds[0], bounds[1]));
   if (self.kind == Kind::string) return of(self.text.substr(from, to - from));
   List out;
-  for (size_t i = from; i < to; ++i) out.push_back(element(self, i));
+  for (size_t i = from; i < to; ++i)
+    out.push_back(element(self, i));
   return arena.keep(std::move(out));
 }
 
@@ -142,11 +160,15 @@ Result<Value> Evaluation::build(const Node& node) {
   Map out;
   for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
     TRY(Value name, eval(node.items[i]));
-    if (name.kind != Kind::string) return wrong(node.at, "a map key must be a string, got " + std::string(kind_name(name.kind)));
+    if (name.kind != Kind::string)
+      return wrong(node.at, "a map key must be a string, got " + std::string(kind_name(name.kind)));
     TRY(Value value, eval(node.items[i + 1]));
-    auto twin = std::find_if(out.begin(), out.end(), [&](const auto& m) { return m.first == name.text; });
-    if (twin != out.end()) twin->second = value;
-    else out.push_back({name.text, value});
+    auto twin =
+        std::find_if(out.begin(), out.end(), [&](const auto& m) { return m.first == name.text; });
+    if (twin != out.end())
+      twin->second = value;
+    else
+      out.push_back({name.text, value});
   }
   return arena.keep(std::move(out));
 }
@@ -167,7 +189,8 @@ Result<Value> Evaluation::call(const Node& node) {
   std::span<const Value> given(args, node.items.size());
   if (node.op == Op::method) {
     TRY(Value self, eval(node.a));
-    if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut))) return Value{.cut = true};
+    if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut)))
+      return Value{.cut = true};
     return method(*this, node.name, self, given, node.at);
   }
   Call one{*this, node.function->name, given, node.c, node.at};
@@ -177,7 +200,9 @@ Result<Value> Evaluation::call(const Node& node) {
 Result<Value> Evaluation::match(const Node& node, const Value& a, const Value& b) {
   if (a.kind == Kind::nil || b.kind == Kind::nil) return of(false);
   if (a.kind != Kind::string || b.kind != Kind::string)
-    return wrong(node.at, std::string(symbol_of(node.op)) + " wants two strings, got " + std::string(kind_name(a.kind)) + " and " + std::string(kind_name(b.kind)));
+    return wrong(node.at, std::string(symbol_of(node.op)) + " wants two strings, got " +
+                              std::string(kind_name(a.kind)) + " and " +
+                              std::string(kind_name(b.kind)));
   if (node.op == Op::contains) return of(a.text.contains(b.text));
   if (node.op == Op::starts_with) return of(a.text.starts_with(b.text));
   if (node.op == Op::ends_with) return of(a.text.ends_with(b.text));

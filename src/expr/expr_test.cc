@@ -30,8 +30,10 @@ Result<json::Value> run(std::string_view text, std::string_view variables = "{}"
 
 // Members in any order, numbers by amount as doubles: 2e+23 is 200000000000000000000000.
 bool same(const json::Value& a, const json::Value& b) {
-  if (a.is_number() && b.is_number()) return json::same_number(a, b) || a.as_double() == b.as_double();
-  if (a.is_array() && b.is_array()) return std::equal(a.array().begin(), a.array().end(), b.array().begin(), b.array().end(), same);
+  if (a.is_number() && b.is_number())
+    return json::same_number(a, b) || a.as_double() == b.as_double();
+  if (a.is_array() && b.is_array())
+    return std::equal(a.array().begin(), a.array().end(), b.array().begin(), b.array().end(), same);
   if (a.is_object() && b.is_object()) {
     if (a.object().size() != b.object().size()) return false;
     for (const json::Member& m : a.object())
@@ -50,11 +52,14 @@ void play(const std::string& path) {
     std::string text(c.string_or("expr"));
     auto got = Expression(text).evaluate(c.find("vars")->object(), kNow);
     if (c.find("error")) {
-      EXPECT_FALSE(got) << text << " with " << json::print(*c.find("vars")) << " gave " << json::print(*got);
+      EXPECT_FALSE(got) << text << " with " << json::print(*c.find("vars")) << " gave "
+                        << json::print(*got);
     } else {
       ASSERT_TRUE(c.find("result")) << text;
-      EXPECT_TRUE(got && same(*got, *c.find("result"))) << text << " with " << json::print(*c.find("vars")) << " wants " << json::print(*c.find("result")) << " got "
-                                                        << (got ? json::print(*got) : got.error().message);
+      EXPECT_TRUE(got && same(*got, *c.find("result")))
+          << text << " with " << json::print(*c.find("vars")) << " wants "
+          << json::print(*c.find("result")) << " got "
+          << (got ? json::print(*got) : got.error().message);
     }
   }
   EXPECT_GT(played, 30u);
@@ -63,10 +68,14 @@ void play(const std::string& path) {
 TEST(expr, every_recorded_case_holds) { play("tests/vectors/expressions.json"); }
 TEST(expr, every_sample_of_the_contract_holds) { play("tests/vectors/expressions-samples.json"); }
 // Evaluated by the library of the original, where the two are meant to agree.
-TEST(expr, every_case_compared_with_the_original_holds) { play("tests/vectors/expressions-compared.json"); }
+TEST(expr, every_case_compared_with_the_original_holds) {
+  play("tests/vectors/expressions-compared.json");
+}
 
 // The same for times, zones, layouts, and closures over texts and maps.
-TEST(expr, every_time_compared_with_the_original_holds) { play("tests/vectors/expressions-times.json"); }
+TEST(expr, every_time_compared_with_the_original_holds) {
+  play("tests/vectors/expressions-times.json");
+}
 
 TEST(expr, every_zone_can_be_read) {
   std::string_view left = kZones, before;
@@ -79,7 +88,8 @@ TEST(expr, every_zone_can_be_read) {
     before = name;
     auto zone = find_zone(name);
     ASSERT_TRUE(zone) << name;
-    for (const Zone::Change& c : zone->changes) ASSERT_LT(c.clock, zone->clocks.size()) << name;
+    for (const Zone::Change& c : zone->changes)
+      ASSERT_LT(c.clock, zone->clocks.size()) << name;
     for (int64_t t = -8'000'000'000; t < 20'000'000'000; t += 100'000'007) {
       InEffect clock = in_effect(&*zone, t);
       EXPECT_TRUE(clock.begin <= t && t < clock.end) << name << " at " << t;
@@ -94,17 +104,22 @@ TEST(expr, times_stay_where_they_can_be_counted) {
   EXPECT_FALSE(run("reduce(1..50000, #acc.AddDate(9999999, 0, 0), date('2024-01-15')).Year()"));
   EXPECT_FALSE(run("date('2024-01-15').AddDate(9223372036854775807, 0, 0)"));
   EXPECT_FALSE(run("reduce(1..90000, #acc + duration('2562047h'), date('2024-01-15')).Year()"));
-  EXPECT_FALSE(run("date(s, '2006 MST')", R"({"s": "2024 +)" + std::string(50'000, '0') + "\"}")) << "a zone's name is short";
+  EXPECT_FALSE(run("date(s, '2006 MST')", R"({"s": "2024 +)" + std::string(50'000, '0') + "\"}"))
+      << "a zone's name is short";
   EXPECT_EQ(json::print(*run("date('2024-01-15').AddDate(-3000, 0, 0).Year()")), "-976");
 }
 
 TEST(expr, counts_are_cut_and_orders_are_checked) {
   EXPECT_EQ(json::print(*run("repeat('ab', n)", R"({"n": 2.5})")), "\"abab\"");
-  for (const char* text : {"sort(n, 'up')", "map([1], nil)", "sort(n, 5)"}) EXPECT_FALSE(run(text, R"({"n": null})")) << text;
+  for (const char* text : {"sort(n, 'up')", "map([1], nil)", "sort(n, 5)"})
+    EXPECT_FALSE(run(text, R"({"n": null})")) << text;
 }
 
 TEST(expr, months_and_days_have_names_and_numbers) {
-  EXPECT_EQ(json::print(*run("date('2024-01-15').Month() == 1 && string(date('2024-01-15').Month()) == 'January'")), "true");
+  EXPECT_EQ(
+      json::print(*run(
+          "date('2024-01-15').Month() == 1 && string(date('2024-01-15').Month()) == 'January'")),
+      "true");
   EXPECT_EQ(json::print(*run("date('2024-01-15').Weekday().String()")), "\"Monday\"");
 }
 
@@ -114,17 +129,20 @@ TEST(expr, a_time_that_cannot_be_written_says_why) {
   EXPECT_NE(got.error().message.find("year 10000"), std::string::npos) << got.error().message;
   got = run("date('2024-01-15', '2006-01-02', 'Europe/Nowhere')");
   ASSERT_FALSE(got);
-  EXPECT_NE(got.error().message.find("unknown time zone 'Europe/Nowhere'"), std::string::npos) << got.error().message;
+  EXPECT_NE(got.error().message.find("unknown time zone 'Europe/Nowhere'"), std::string::npos)
+      << got.error().message;
 }
 
 TEST(expr, errors_name_expression_position_and_variable) {
   auto got = run("1 + missing > 3");
   ASSERT_FALSE(got);
-  EXPECT_EQ(got.error().message, "expression \"1 + missing > 3\": undefined variable \"missing\" at position 5");
+  EXPECT_EQ(got.error().message,
+            "expression \"1 + missing > 3\": undefined variable \"missing\" at position 5");
 }
 
 TEST(expr, numbers_keep_their_digits) {
-  EXPECT_EQ(json::print(*run("a", R"({"a": 123456789012345678901234567890.50})")), "123456789012345678901234567890.50");
+  EXPECT_EQ(json::print(*run("a", R"({"a": 123456789012345678901234567890.50})")),
+            "123456789012345678901234567890.50");
   EXPECT_EQ(json::print(*run("a + 1", R"({"a": 9007199254740993})")), "9007199254740994");
   EXPECT_EQ(json::print(*run("a * 2", R"({"a": 9223372036854775807})")), "18446744073709552000");
 }
@@ -134,17 +152,21 @@ TEST(expr, depth_is_limited_however_it_is_made) {
   EXPECT_FALSE(run(std::string(20'000, '-') + "1"));
   EXPECT_FALSE(run(std::string(20'000, '[') + std::string(20'000, ']')));
   std::string sum = "1";
-  for (int i = 0; i < 20'000; ++i) sum += "+1";
+  for (int i = 0; i < 20'000; ++i)
+    sum += "+1";
   EXPECT_FALSE(run(sum));
   std::string small = "1";
-  for (int i = 0; i < 300; ++i) small += "+1";
+  for (int i = 0; i < 300; ++i)
+    small += "+1";
   EXPECT_EQ(json::print(*run(small)), "301");
 }
 
 TEST(expr, a_range_of_large_numbers_ends) {
-  EXPECT_EQ(json::print(*run("n..n + 1", R"({"n": 9007199254740993})")), "[9007199254740993,9007199254740994]");
+  EXPECT_EQ(json::print(*run("n..n + 1", R"({"n": 9007199254740993})")),
+            "[9007199254740993,9007199254740994]");
   EXPECT_EQ(json::print(*run("n..n", R"({"n": 1e17})")), "[100000000000000000]");
-  for (const char* text : {"n..n", "0..n", "n..0"}) EXPECT_FALSE(run(text, R"({"n": 1e30})")) << text;
+  for (const char* text : {"n..n", "0..n", "n..0"})
+    EXPECT_FALSE(run(text, R"({"n": 1e30})")) << text;
 }
 
 TEST(expr, work_is_limited) {
@@ -164,7 +186,8 @@ TEST(expr, string_literals_are_never_rewritten) {
 }
 
 TEST(expr, a_function_name_may_be_a_variable) {
-  EXPECT_EQ(json::print(*run("type == 'LOAN' && count > 3", R"({"type": "LOAN", "count": 5})")), "true");
+  EXPECT_EQ(json::print(*run("type == 'LOAN' && count > 3", R"({"type": "LOAN", "count": 5})")),
+            "true");
   EXPECT_EQ(json::print(*run("!contains(xs, 'a')", R"({"xs": ["b"]})")), "true");
 }
 
@@ -177,15 +200,22 @@ TEST(expr, a_test_wants_a_boolean) {
 
 TEST(expr, a_nil_variable_is_in_nothing_and_holds_nothing) {
   const char* vars = R"({"n": null, "a": 1, "s": "x", "m": {"k": {"z": 9}}})";
-  for (const char* text : {"a in n", "a in m.zz", "contains(m.zz, a)", "n in m", "n contains 'x'", "s startsWith n", "n matches s"}) EXPECT_EQ(json::print(*run(text, vars)), "false") << text;
-  for (const char* text : {"a not in n", "n not endsWith s"}) EXPECT_EQ(json::print(*run(text, vars)), "true") << text;
-  for (const char* text : {"a in nil", "contains(nil, a)", "s contains nil", "nil matches 'x'", "'x' in [1, 2]", "a in s"}) EXPECT_FALSE(run(text, vars)) << text;
+  for (const char* text : {"a in n", "a in m.zz", "contains(m.zz, a)", "n in m", "n contains 'x'",
+                           "s startsWith n", "n matches s"})
+    EXPECT_EQ(json::print(*run(text, vars)), "false") << text;
+  for (const char* text : {"a not in n", "n not endsWith s"})
+    EXPECT_EQ(json::print(*run(text, vars)), "true") << text;
+  for (const char* text : {"a in nil", "contains(nil, a)", "s contains nil", "nil matches 'x'",
+                           "'x' in [1, 2]", "a in s"})
+    EXPECT_FALSE(run(text, vars)) << text;
 }
 
 TEST(expr, a_guard_cuts_its_chain_and_nothing_else) {
   const char* vars = R"({"n": null, "m": {"k": {"z": 9}}})";
-  for (const char* text : {"n?.x", "n?.x.y", "(n?.x).y", "m?.zz?.y", "n?.[0]", "m[n]"}) EXPECT_EQ(json::print(*run(text, vars)), "null") << text;
-  for (const char* text : {"m?.zz.y", "n?.x[0]", "nil?.x"}) EXPECT_FALSE(run(text, vars)) << text;
+  for (const char* text : {"n?.x", "n?.x.y", "(n?.x).y", "m?.zz?.y", "n?.[0]", "m[n]"})
+    EXPECT_EQ(json::print(*run(text, vars)), "null") << text;
+  for (const char* text : {"m?.zz.y", "n?.x[0]", "nil?.x"})
+    EXPECT_FALSE(run(text, vars)) << text;
   EXPECT_EQ(json::print(*run("m?.k.z", vars)), "9");
   EXPECT_EQ(json::print(*run("1 + n ?? 2", vars)), "3");
   EXPECT_FALSE(run("n ?? 2 + 1", vars)) << "beside an operator on its right it needs brackets";
@@ -194,19 +224,33 @@ TEST(expr, a_guard_cuts_its_chain_and_nothing_else) {
 TEST(expr, functions_look_into_what_they_can) {
   const char* vars = R"({"n": null, "a": 1, "s": "hello", "xs": [3, 1, 2]})";
   const std::pair<const char*, const char*> cases[] = {
-      {"first(s)", "104"},       {"last(n)", "null"},         {"get(a, 'x')", "null"},  {"get(xs, -1)", "2"},           {"sort(n)", "null"},
-      {"sort([nil])", "[null]"}, {"max(s)", "\"hello\""},     {"+s", "\"hello\""},      {"trimPrefix(' x')", "\"x\""},  {"{1: 2}", "{\"1\":2}"},
-      {"duration('1h') * 2", "7200000000000"},                {"0.5 * duration('1h')", "1800000000000"},
-      {"string(duration('1h30m5.25s'))", "\"1h30m5.25s\""},   {"string(duration('-100ms'))", "\"-100ms\""}, {"string(date('2024-01-15'))", "\"2024-01-15 00:00:00 +0000 UTC\""}};
+      {"first(s)", "104"},
+      {"last(n)", "null"},
+      {"get(a, 'x')", "null"},
+      {"get(xs, -1)", "2"},
+      {"sort(n)", "null"},
+      {"sort([nil])", "[null]"},
+      {"max(s)", "\"hello\""},
+      {"+s", "\"hello\""},
+      {"trimPrefix(' x')", "\"x\""},
+      {"{1: 2}", "{\"1\":2}"},
+      {"duration('1h') * 2", "7200000000000"},
+      {"0.5 * duration('1h')", "1800000000000"},
+      {"string(duration('1h30m5.25s'))", "\"1h30m5.25s\""},
+      {"string(duration('-100ms'))", "\"-100ms\""},
+      {"string(date('2024-01-15'))", "\"2024-01-15 00:00:00 +0000 UTC\""}};
   for (const auto& [text, want] : cases) {
     auto got = run(text, vars);
     EXPECT_EQ(got ? json::print(*got) : got.error().message, want) << text;
   }
-  for (const char* text : {"first('abc')", "get(nil, 'x')", "max('a', 'b')", "take(xs, a)", "1.5..3", "[1, 2][1.5]", "'hello'[1]", "upper(s)[0]"}) EXPECT_FALSE(run(text, vars)) << text;
+  for (const char* text : {"first('abc')", "get(nil, 'x')", "max('a', 'b')", "take(xs, a)",
+                           "1.5..3", "[1, 2][1.5]", "'hello'[1]", "upper(s)[0]"})
+    EXPECT_FALSE(run(text, vars)) << text;
 }
 
 TEST(expr, a_result_is_text_that_can_be_read_back) {
-  for (const char* text : {"s[0:1]", "{(s[0:1]): 1}", "[s[1:]]", "fromBase64('/w==')", "toJSON(s[0:1])"}) {
+  for (const char* text :
+       {"s[0:1]", "{(s[0:1]): 1}", "[s[1:]]", "fromBase64('/w==')", "toJSON(s[0:1])"}) {
     auto got = run(text, "{\"s\": \"\xF0\x9F\x98\x80\"}");
     ASSERT_TRUE(got) << text;
     EXPECT_TRUE(json::parse(json::print(*got))) << text;

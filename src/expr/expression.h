@@ -1,6 +1,7 @@
 #pragma once
 // An expression of a process step: compiled once, run as often as wanted, from any thread. A text
-// that does not compile is kept with its error, because the format refuses it only when the step runs.
+// that does not compile is kept with its error, because the format refuses it only when the step
+// runs.
 
 #include <memory>
 #include <span>
@@ -20,8 +21,10 @@ class Expression {
   explicit Expression(std::string_view text);
 
   // Errors name the expression, the position in it and the variable at fault.
-  // `work`, when given, grows by the bytes of what the evaluation made and looked at; a comparison costs nothing.
-  Result<json::Value> evaluate(const json::Object& variables, Time now, size_t* work = nullptr) const;
+  // `work`, when given, grows by the bytes of what the evaluation made and looked at; a comparison
+  // costs nothing.
+  Result<json::Value> evaluate(const json::Object& variables, Time now,
+                               size_t* work = nullptr) const;
   // As evaluate, and the result must be a boolean: the message says "not bool" otherwise.
   Result<bool> test(const json::Object& variables, Time now, size_t* work = nullptr) const;
 
@@ -32,7 +35,7 @@ class Expression {
 
  private:
   std::string text_;
-  std::shared_ptr<const Compiled> code_;      // shared with copies; never changed
+  std::shared_ptr<const Compiled> code_;  // shared with copies; never changed
   std::shared_ptr<const Error> problem_;  // the same
 };
 

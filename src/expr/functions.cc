@@ -7,7 +7,8 @@ namespace pawl::expr {
 namespace {
 
 constexpr size_t kMany = 256;
-constexpr Closure kNo = Closure::none, kYes = Closure::wanted, kMaybe = Closure::optional, kTest = Closure::test, kMaybeTest = Closure::optional_test;
+constexpr Closure kNo = Closure::none, kYes = Closure::wanted, kMaybe = Closure::optional,
+                  kTest = Closure::test, kMaybeTest = Closure::optional_test;
 
 bool takes_something(Type type) { return type != Type::nil; }
 bool takes_list(Type type) { return type == Type::list; }
@@ -17,8 +18,10 @@ bool takes_numbers(Type type) { return type == Type::list || type == Type::numbe
 // In alphabetical order: looked up by halving.
 constexpr Function kFunctions[] = {
     {"abs", 1, 1, kNo, Type::number, fn_abs, "the amount without its sign"},
-    {"all", 1, 1, kTest, Type::boolean, fn_all, "whether the closure holds for every element", takes_list},
-    {"any", 1, 1, kTest, Type::boolean, fn_any, "whether the closure holds for some element", takes_list},
+    {"all", 1, 1, kTest, Type::boolean, fn_all, "whether the closure holds for every element",
+     takes_list},
+    {"any", 1, 1, kTest, Type::boolean, fn_any, "whether the closure holds for some element",
+     takes_list},
     {"bitand", 2, 2, kNo, Type::number, fn_bits, "bitwise and of two ints"},
     {"bitnand", 2, 2, kNo, Type::number, fn_bits, "bitwise and-not of two ints"},
     {"bitnot", 1, 1, kNo, Type::number, fn_bitnot, "bitwise complement of an int"},
@@ -29,14 +32,21 @@ constexpr Function kFunctions[] = {
     {"bitxor", 2, 2, kNo, Type::number, fn_bits, "bitwise exclusive or of two ints"},
     {"ceil", 1, 1, kNo, Type::number, fn_ceil, "the next whole number up"},
     {"concat", 1, kMany, kNo, Type::list, fn_concat, "lists one after the other"},
-    {"contains", 2, 2, kNo, Type::boolean, fn_contains, "contains(collection, element): the same as element in collection", takes_something},
-    {"count", 1, 1, kMaybeTest, Type::number, fn_count, "how many elements the closure holds for", takes_list},
-    {"date", 1, 4, kNo, Type::time, fn_date, "date([zone,] text [, layout [, zone's name]]): a time from '2024-01-15', '2024-01-15 10:00:00', RFC 3339, 822, 850 or 1123, or by a layout of Go"},
+    {"contains", 2, 2, kNo, Type::boolean, fn_contains,
+     "contains(collection, element): the same as element in collection", takes_something},
+    {"count", 1, 1, kMaybeTest, Type::number, fn_count, "how many elements the closure holds for",
+     takes_list},
+    {"date", 1, 4, kNo, Type::time, fn_date,
+     "date([zone,] text [, layout [, zone's name]]): a time from '2024-01-15', '2024-01-15 "
+     "10:00:00', RFC 3339, 822, 850 or 1123, or by a layout of Go"},
     {"duration", 1, 1, kNo, Type::duration, fn_duration, "a duration from '1h30m', '90s', '250ms'"},
-    {"filter", 1, 1, kTest, Type::list, fn_filter, "the elements the closure holds for", takes_list},
-    {"find", 1, 1, kTest, Type::any, fn_find, "the first element the closure holds for, or nil", takes_list},
+    {"filter", 1, 1, kTest, Type::list, fn_filter, "the elements the closure holds for",
+     takes_list},
+    {"find", 1, 1, kTest, Type::any, fn_find, "the first element the closure holds for, or nil",
+     takes_list},
     {"findIndex", 1, 1, kTest, Type::any, fn_find_index, "its index, or nil", takes_list},
-    {"findLast", 1, 1, kTest, Type::any, fn_find_last, "the last element the closure holds for, or nil", takes_list},
+    {"findLast", 1, 1, kTest, Type::any, fn_find_last,
+     "the last element the closure holds for, or nil", takes_list},
     {"findLastIndex", 1, 1, kTest, Type::any, fn_find_last_index, "its index, or nil", takes_list},
     {"first", 1, 1, kNo, Type::any, fn_first, "the first element, or nil", takes_list},
     {"flatten", 1, 1, kNo, Type::list, fn_flatten, "nested lists as one"},
@@ -44,47 +54,70 @@ constexpr Function kFunctions[] = {
     {"floor", 1, 1, kNo, Type::number, fn_floor, "the next whole number down"},
     {"fromBase64", 1, 1, kNo, Type::string, fn_from_base64, "the text that was encoded"},
     {"fromJSON", 1, 1, kNo, Type::any, fn_from_json, "the value of a JSON text"},
-    {"fromPairs", 1, 1, kNo, Type::map, fn_from_pairs, "a map from [[key, value], ...]; has no JSON form"},
+    {"fromPairs", 1, 1, kNo, Type::map, fn_from_pairs,
+     "a map from [[key, value], ...]; has no JSON form"},
     {"get", 2, 2, kNo, Type::any, fn_get, "a member or element, or nil", takes_members},
-    {"groupBy", 1, 1, kYes, Type::map, fn_group_by, "lists of elements by the closure's value; has no JSON form", takes_list},
-    {"hasPrefix", 2, 2, kNo, Type::boolean, fn_has_prefix, "whether the text begins with the other"},
+    {"groupBy", 1, 1, kYes, Type::map, fn_group_by,
+     "lists of elements by the closure's value; has no JSON form", takes_list},
+    {"hasPrefix", 2, 2, kNo, Type::boolean, fn_has_prefix,
+     "whether the text begins with the other"},
     {"hasSuffix", 2, 2, kNo, Type::boolean, fn_has_suffix, "whether the text ends with the other"},
     {"indexOf", 2, 2, kNo, Type::number, fn_index_of, "byte index of the first occurrence, or -1"},
-    {"int", 1, 1, kNo, Type::number, fn_int, "an int: fractions are cut, strings must be whole decimal numbers"},
+    {"int", 1, 1, kNo, Type::number, fn_int,
+     "an int: fractions are cut, strings must be whole decimal numbers"},
     {"join", 1, 2, kNo, Type::string, fn_join, "strings in one, parted by the second argument"},
     {"keys", 1, 1, kNo, Type::list, fn_keys, "the keys of a map"},
     {"last", 1, 1, kNo, Type::any, fn_last, "the last element, or nil", takes_list},
-    {"lastIndexOf", 2, 2, kNo, Type::number, fn_last_index_of, "byte index of the last occurrence, or -1"},
-    {"len", 1, 1, kNo, Type::number, fn_len, "elements of a list, members of a map, characters of a string"},
+    {"lastIndexOf", 2, 2, kNo, Type::number, fn_last_index_of,
+     "byte index of the last occurrence, or -1"},
+    {"len", 1, 1, kNo, Type::number, fn_len,
+     "elements of a list, members of a map, characters of a string"},
     {"lower", 1, 1, kNo, Type::string, fn_lower, "lower case"},
     {"map", 1, 1, kYes, Type::list, fn_map, "the closure's value for each element", takes_list},
-    {"max", 1, kMany, kNo, Type::any, fn_max, "the largest of numbers or of a list of them", takes_numbers},
+    {"max", 1, kMany, kNo, Type::any, fn_max, "the largest of numbers or of a list of them",
+     takes_numbers},
     {"mean", 1, kMany, kNo, Type::number, fn_mean, "the mean of numbers or of a list of them"},
-    {"median", 1, kMany, kNo, Type::number, fn_median, "the median of numbers or of a list of them"},
-    {"min", 1, kMany, kNo, Type::any, fn_min, "the smallest of numbers or of a list of them", takes_numbers},
-    {"none", 1, 1, kTest, Type::boolean, fn_none, "whether the closure holds for no element", takes_list},
-    {"now", 0, 1, kNo, Type::time, fn_now, "the time of the step, in UTC or in the given time zone"},
-    {"one", 1, 1, kTest, Type::boolean, fn_one, "whether the closure holds for exactly one element", takes_list},
-    {"reduce", 1, 2, kYes, Type::any, fn_reduce, "reduce(list, #acc + #, start): folds a list", takes_list},
+    {"median", 1, kMany, kNo, Type::number, fn_median,
+     "the median of numbers or of a list of them"},
+    {"min", 1, kMany, kNo, Type::any, fn_min, "the smallest of numbers or of a list of them",
+     takes_numbers},
+    {"none", 1, 1, kTest, Type::boolean, fn_none, "whether the closure holds for no element",
+     takes_list},
+    {"now", 0, 1, kNo, Type::time, fn_now,
+     "the time of the step, in UTC or in the given time zone"},
+    {"one", 1, 1, kTest, Type::boolean, fn_one, "whether the closure holds for exactly one element",
+     takes_list},
+    {"reduce", 1, 2, kYes, Type::any, fn_reduce, "reduce(list, #acc + #, start): folds a list",
+     takes_list},
     {"repeat", 2, 2, kNo, Type::string, fn_repeat, "the text n times", nullptr, 1},
-    {"replace", 3, 4, kNo, Type::string, fn_replace, "occurrences replaced, at most n when given", nullptr, 3},
+    {"replace", 3, 4, kNo, Type::string, fn_replace, "occurrences replaced, at most n when given",
+     nullptr, 3},
     {"reverse", 1, 1, kNo, Type::list, fn_reverse, "the list from its end"},
     {"round", 1, 1, kNo, Type::number, fn_round, "the nearest whole number; halves away from zero"},
-    {"sort", 1, 2, kNo, Type::list, fn_sort, "numbers or strings in order; 'desc' turns it round", takes_list},
-    {"sortBy", 1, 2, kYes, Type::list, fn_sort_by, "elements in the order of the closure's values", takes_list},
+    {"sort", 1, 2, kNo, Type::list, fn_sort, "numbers or strings in order; 'desc' turns it round",
+     takes_list},
+    {"sortBy", 1, 2, kYes, Type::list, fn_sort_by, "elements in the order of the closure's values",
+     takes_list},
     {"split", 2, 3, kNo, Type::list, fn_split, "parts of a text, at most n when given", nullptr, 2},
-    {"splitAfter", 2, 3, kNo, Type::list, fn_split_after, "parts of a text with their separators", nullptr, 2},
+    {"splitAfter", 2, 3, kNo, Type::list, fn_split_after, "parts of a text with their separators",
+     nullptr, 2},
     {"string", 1, 1, kNo, Type::string, fn_string, "the value as text"},
-    {"sum", 1, 1, kMaybe, Type::number, fn_sum, "the sum of a list, or of the closure's values", takes_list},
+    {"sum", 1, 1, kMaybe, Type::number, fn_sum, "the sum of a list, or of the closure's values",
+     takes_list},
     {"take", 2, 2, kNo, Type::list, fn_take, "the first n elements"},
-    {"timezone", 1, 1, kNo, Type::zone, fn_timezone, "a time zone by its name, such as 'Europe/Berlin'"},
+    {"timezone", 1, 1, kNo, Type::zone, fn_timezone,
+     "a time zone by its name, such as 'Europe/Berlin'"},
     {"toBase64", 1, 1, kNo, Type::string, fn_to_base64, "Base64 of a text"},
-    {"toJSON", 1, 1, kNo, Type::string, fn_to_json, "the value as JSON text, indented, keys in order"},
+    {"toJSON", 1, 1, kNo, Type::string, fn_to_json,
+     "the value as JSON text, indented, keys in order"},
     {"toPairs", 1, 1, kNo, Type::list, fn_to_pairs, "[[key, value], ...] of a map"},
-    {"trim", 1, 2, kNo, Type::string, fn_trim, "without white space (or the given characters) at both ends"},
-    {"trimPrefix", 1, 2, kNo, Type::string, fn_trim_prefix, "without the given beginning, or one space"},
+    {"trim", 1, 2, kNo, Type::string, fn_trim,
+     "without white space (or the given characters) at both ends"},
+    {"trimPrefix", 1, 2, kNo, Type::string, fn_trim_prefix,
+     "without the given beginning, or one space"},
     {"trimSuffix", 1, 2, kNo, Type::string, fn_trim_suffix, "without the given end, or one space"},
-    {"type", 1, 1, kNo, Type::string, fn_type, "the kind of the value: nil bool int float string array map"},
+    {"type", 1, 1, kNo, Type::string, fn_type,
+     "the kind of the value: nil bool int float string array map"},
     {"uniq", 1, 1, kNo, Type::list, fn_uniq, "the elements without repetitions"},
     {"upper", 1, 1, kNo, Type::string, fn_upper, "upper case"},
     {"values", 1, 1, kNo, Type::list, fn_values, "the values of a map"},
@@ -95,14 +128,18 @@ constexpr Function kFunctions[] = {
 std::span<const Function> functions() { return kFunctions; }
 
 const Function* find_function(std::string_view name) {
-  auto it = std::lower_bound(std::begin(kFunctions), std::end(kFunctions), name, [](const Function& f, std::string_view n) { return f.name < n; });
+  auto it = std::lower_bound(std::begin(kFunctions), std::end(kFunctions), name,
+                             [](const Function& f, std::string_view n) { return f.name < n; });
   return it != std::end(kFunctions) && it->name == name ? it : nullptr;
 }
 
-std::unexpected<Error> Call::bad(std::string what) const { return wrong(at, std::string(name) + ": " + std::move(what)); }
+std::unexpected<Error> Call::bad(std::string what) const {
+  return wrong(at, std::string(name) + ": " + std::move(what));
+}
 
 Result<std::string_view> Call::text(size_t i) const {
-  if (args[i].kind != Kind::string) return bad("wants a string, got " + std::string(kind_name(args[i].kind)));
+  if (args[i].kind != Kind::string)
+    return bad("wants a string, got " + std::string(kind_name(args[i].kind)));
   return args[i].text;
 }
 
@@ -114,22 +151,26 @@ Result<int64_t> Call::whole(size_t i) const {
 }
 
 Result<Value> Call::list(size_t i) const {
-  if (args[i].kind != Kind::list) return bad("wants a list, got " + std::string(kind_name(args[i].kind)));
+  if (args[i].kind != Kind::list)
+    return bad("wants a list, got " + std::string(kind_name(args[i].kind)));
   return args[i];
 }
 
 Result<bool> Call::test(const Value& element) const {
   TRY(Value v, run.apply(closure, element));
-  if (v.kind != Kind::boolean) return bad("the closure must give a boolean, got " + std::string(kind_name(v.kind)));
+  if (v.kind != Kind::boolean)
+    return bad("the closure must give a boolean, got " + std::string(kind_name(v.kind)));
   return v.truth();
 }
 
 Result<Value> fn_len(Call& c) {
   const Value& v = c.args[0];
   if (v.kind == Kind::list || v.kind == Kind::map) return of(static_cast<int64_t>(size(v)));
-  if (v.kind != Kind::string) return c.bad("wants a list, a map or a string, got " + std::string(kind_name(v.kind)));
+  if (v.kind != Kind::string)
+    return c.bad("wants a list, a map or a string, got " + std::string(kind_name(v.kind)));
   int64_t n = 0;
-  for (char ch : v.text) n += (static_cast<unsigned char>(ch) & 0xc0) != 0x80;
+  for (char ch : v.text)
+    n += (static_cast<unsigned char>(ch) & 0xc0) != 0x80;
   return of(n);
 }
 
@@ -137,7 +178,8 @@ Result<Value> fn_type(Call& c) { return of(type_name(c.args[0])); }
 
 namespace {
 Result<Value> rounded(Call& c, double (*how)(double)) {
-  if (!c.args[0].is_number()) return c.bad("wants a number, got " + std::string(kind_name(c.args[0].kind)));
+  if (!c.args[0].is_number())
+    return c.bad("wants a number, got " + std::string(kind_name(c.args[0].kind)));
   if (c.args[0].exact || c.args[0].kind == Kind::integer) return of(c.args[0].as_double());
   return of(how(c.args[0].number));
 }
@@ -149,9 +191,15 @@ Result<Value> fn_abs(Call& c) {
   if (v.kind == Kind::integer && v.whole != INT64_MIN) return of(std::abs(v.whole));
   return of(std::fabs(v.as_double()));
 }
-Result<Value> fn_ceil(Call& c) { return rounded(c, [](double v) { return std::ceil(v); }); }
-Result<Value> fn_floor(Call& c) { return rounded(c, [](double v) { return std::floor(v); }); }
-Result<Value> fn_round(Call& c) { return rounded(c, [](double v) { return std::round(v); }); }
+Result<Value> fn_ceil(Call& c) {
+  return rounded(c, [](double v) { return std::ceil(v); });
+}
+Result<Value> fn_floor(Call& c) {
+  return rounded(c, [](double v) { return std::floor(v); });
+}
+Result<Value> fn_round(Call& c) {
+  return rounded(c, [](double v) { return std::round(v); });
+}
 
 Result<Value> fn_int(Call& c) {
   const Value& v = c.args[0];
@@ -161,21 +209,25 @@ Result<Value> fn_int(Call& c) {
     return of(static_cast<int64_t>(v.number));
   }
   if (v.kind == Kind::duration) return of(v.whole);
-  if (v.kind != Kind::string) return c.bad("cannot make an int of a " + std::string(kind_name(v.kind)));
+  if (v.kind != Kind::string)
+    return c.bad("cannot make an int of a " + std::string(kind_name(v.kind)));
   std::string_view digits = v.text.starts_with('+') ? v.text.substr(1) : v.text;
   int64_t out = 0;
   auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-  if (failed != std::errc() || end != digits.data() + digits.size()) return c.bad("'" + std::string(v.text) + "' is not a whole number");
+  if (failed != std::errc() || end != digits.data() + digits.size())
+    return c.bad("'" + std::string(v.text) + "' is not a whole number");
   return of(out);
 }
 
 Result<Value> fn_float(Call& c) {
   const Value& v = c.args[0];
   if (v.is_number()) return of(v.as_double());
-  if (v.kind != Kind::string) return c.bad("cannot make a number of a " + std::string(kind_name(v.kind)));
+  if (v.kind != Kind::string)
+    return c.bad("cannot make a number of a " + std::string(kind_name(v.kind)));
   double out = 0;
   auto [end, failed] = std::from_chars(v.text.data(), v.text.data() + v.text.size(), out);
-  if (failed != std::errc() || end != v.text.data() + v.text.size()) return c.bad("'" + std::string(v.text) + "' is not a number");
+  if (failed != std::errc() || end != v.text.data() + v.text.size())
+    return c.bad("'" + std::string(v.text) + "' is not a number");
   return of(out);
 }
 
@@ -193,20 +245,23 @@ Result<List> numbers(Call& c) {
   List out;
   auto take = [&](auto& self, const Value& v) -> Result<void> {
     if (v.kind == Kind::list) {
-      for (size_t i = 0; i < size(v); ++i) TRY_OK(self(self, element(v, i)));
+      for (size_t i = 0; i < size(v); ++i)
+        TRY_OK(self(self, element(v, i)));
       return {};
     }
     if (!v.is_number()) return c.bad("wants numbers, got " + std::string(kind_name(v.kind)));
     out.push_back(v);
     return {};
   };
-  for (const Value& v : c.args) TRY_OK(take(take, v));
+  for (const Value& v : c.args)
+    TRY_OK(take(take, v));
   c.run.arena.spend(out.size());
   return out;
 }
 
 Result<Value> extreme(Call& c, int sign) {
-  if (c.args.size() == 1 && c.args[0].kind != Kind::list) return c.args[0];  // alone it is the largest, whatever it is
+  if (c.args.size() == 1 && c.args[0].kind != Kind::list)
+    return c.args[0];  // alone it is the largest, whatever it is
   TRY(List all, numbers(c));
   if (all.empty()) return Value{};
   Value best = all[0];
@@ -224,21 +279,24 @@ Result<Value> fn_mean(Call& c) {
   TRY(List all, numbers(c));
   if (all.empty()) return of(0.0);
   double sum = 0;
-  for (const Value& v : all) sum += v.as_double();
+  for (const Value& v : all)
+    sum += v.as_double();
   return of(sum / static_cast<double>(all.size()));
 }
 
 Result<Value> fn_median(Call& c) {
   TRY(List all, numbers(c));
   if (all.empty()) return of(0.0);
-  std::sort(all.begin(), all.end(), [](const Value& a, const Value& b) { return compare_numbers(a, b) < 0; });
+  std::sort(all.begin(), all.end(),
+            [](const Value& a, const Value& b) { return compare_numbers(a, b) < 0; });
   size_t half = all.size() / 2;
   if (all.size() % 2) return of(all[half].as_double());
   return of((all[half - 1].as_double() + all[half].as_double()) / 2);
 }
 
 Result<Value> fn_bits(Call& c) {
-  if (c.args[0].kind != Kind::integer || c.args[1].kind != Kind::integer) return c.bad("wants two ints; write int(x) for a variable");
+  if (c.args[0].kind != Kind::integer || c.args[1].kind != Kind::integer)
+    return c.bad("wants two ints; write int(x) for a variable");
   int64_t a = c.args[0].whole, b = c.args[1].whole;
   uint64_t u = static_cast<uint64_t>(a);
   if (c.name == "bitand") return of(a & b);

@@ -13,7 +13,8 @@ Result<Value> fn_contains(Call& c) {
 
 namespace {
 
-// What a closure walks over: a list, the bytes of a text, or a map, of which only the number of members is known: whoever looks at one fails.
+// What a closure walks over: a list, the bytes of a text, or a map, of which only the number of
+// members is known: whoever looks at one fails.
 struct Walk {
   Value over;
   size_t size = 0;
@@ -29,7 +30,8 @@ Value at(const Walk& w, size_t i) {
   return w.over.kind == Kind::list ? element(w.over, i) : Value{.kind = Kind::member};
 }
 Result<Value> taken(Call& c, const Walk& w, size_t i) {
-  if (w.over.kind == Kind::map) return c.bad("cannot take an element of a map; write keys(m) or values(m)");
+  if (w.over.kind == Kind::map)
+    return c.bad("cannot take an element of a map; write keys(m) or values(m)");
   return at(w, i);
 }
 
@@ -65,11 +67,13 @@ Result<bool> descending(Call& c, size_t i) {
 Result<std::vector<size_t>> ordered(Call& c, const List& keys, bool down) {
   for (const Value& k : keys) {
     if (keys.size() == 1) break;  // nothing to compare it with
-    bool fits = keys[0].is_number() ? k.is_number() : keys[0].kind == Kind::string && k.kind == Kind::string;
+    bool fits = keys[0].is_number() ? k.is_number()
+                                    : keys[0].kind == Kind::string && k.kind == Kind::string;
     if (!fits) return c.bad("wants only numbers or only strings");
   }
   std::vector<size_t> order(keys.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
     const Value &a = keys[down ? y : x], &b = keys[down ? x : y];
     return a.is_number() ? compare_numbers(a, b) < 0 : a.text < b.text;
@@ -162,14 +166,16 @@ Result<Value> fn_group_by(Call& c) {
     TRY(Value key, c.run.apply(c.closure, v));
     std::string name;
     append_text(name, key);
-    auto it = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
+    auto it =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
     if (it == groups.end()) it = groups.insert(it, {name, {}});
     it->second.push_back(v);
     c.run.arena.spend(groups.size() / 8);
     if (c.run.arena.full()) return c.bad("too many groups");
   }
   Map out;
-  for (auto& [name, items] : groups) out.push_back({c.run.arena.keep(std::move(name)), c.run.arena.keep(std::move(items))});
+  for (auto& [name, items] : groups)
+    out.push_back({c.run.arena.keep(std::move(name)), c.run.arena.keep(std::move(items))});
   Value map = c.run.arena.keep(std::move(out));
   map.unnamed = true;
   return map;
@@ -185,7 +191,8 @@ Result<Value> fn_sort_by(Call& c) {
     items.push_back(item), keys.push_back(key);
   }
   TRY(std::vector<size_t> order, ordered(c, keys, down));
-  for (size_t i : order) out.push_back(items[i]);
+  for (size_t i : order)
+    out.push_back(items[i]);
   return c.run.arena.keep(std::move(out));
 }
 
@@ -194,9 +201,11 @@ Result<Value> fn_sort(Call& c) {
   if (c.args[0].kind != Kind::list) return Value{};
   TRY(Value list, c.list(0));
   List keys, out;
-  for (size_t i = 0; i < size(list); ++i) keys.push_back(element(list, i));
+  for (size_t i = 0; i < size(list); ++i)
+    keys.push_back(element(list, i));
   TRY(std::vector<size_t> order, ordered(c, keys, down));
-  for (size_t i : order) out.push_back(keys[i]);
+  for (size_t i : order)
+    out.push_back(keys[i]);
   return c.run.arena.keep(std::move(out));
 }
 
@@ -219,11 +228,14 @@ Result<Value> fn_reduce(Call& c) {
 namespace {
 // An element of a list or a byte of a string, from the end when negative; nil when there is none.
 Value picked(const Value& from, double place) {
-  double n = static_cast<double>(from.kind == Kind::string ? from.text.size() : from.kind == Kind::list ? size(from) : 0);
+  double n = static_cast<double>(from.kind == Kind::string ? from.text.size()
+                                 : from.kind == Kind::list ? size(from)
+                                                           : 0);
   place = std::trunc(place) + (place < 0 ? n : 0);
   if (!(place >= 0 && place < n)) return {};
   size_t i = static_cast<size_t>(place);
-  return from.kind == Kind::list ? element(from, i) : of(int64_t{static_cast<unsigned char>(from.text[i])});
+  return from.kind == Kind::list ? element(from, i)
+                                 : of(int64_t{static_cast<unsigned char>(from.text[i])});
 }
 }  // namespace
 
@@ -238,7 +250,8 @@ Result<Value> fn_get(Call& c) {
     return member(from, name, out) ? out : Value{};
   }
   if (from.kind != Kind::list && from.kind != Kind::string) return Value{};
-  if (!c.args[1].is_number()) return c.bad("wants a number as the place, got " + std::string(kind_name(c.args[1].kind)));
+  if (!c.args[1].is_number())
+    return c.bad("wants a number as the place, got " + std::string(kind_name(c.args[1].kind)));
   return picked(from, c.args[1].as_double());
 }
 
@@ -248,13 +261,16 @@ Result<Value> fn_take(Call& c) {
   int64_t n = c.args[1].whole;
   if (n < 0) return c.bad("wants a count that is not negative");
   List out;
-  for (size_t i = 0; i < size(list) && static_cast<int64_t>(i) < n; ++i) out.push_back(element(list, i));
+  for (size_t i = 0; i < size(list) && static_cast<int64_t>(i) < n; ++i)
+    out.push_back(element(list, i));
   return c.run.arena.keep(std::move(out));
 }
 
 namespace {
-Result<Value> of_members(Call& c, Value (*pick)(Call& c, std::string_view name, const Value& value)) {
-  if (c.args[0].kind != Kind::map) return c.bad("wants a map, got " + std::string(kind_name(c.args[0].kind)));
+Result<Value> of_members(Call& c,
+                         Value (*pick)(Call& c, std::string_view name, const Value& value)) {
+  if (c.args[0].kind != Kind::map)
+    return c.bad("wants a map, got " + std::string(kind_name(c.args[0].kind)));
   List out;
   for (size_t i = 0; i < size(c.args[0]); ++i) {
     auto [name, value] = entry(c.args[0], i);
@@ -271,7 +287,9 @@ Result<Value> fn_values(Call& c) {
   return of_members(c, [](Call&, std::string_view, const Value& value) { return value; });
 }
 Result<Value> fn_to_pairs(Call& c) {
-  return of_members(c, [](Call& call, std::string_view name, const Value& value) { return call.run.arena.keep(List{of(name), value}); });
+  return of_members(c, [](Call& call, std::string_view name, const Value& value) {
+    return call.run.arena.keep(List{of(name), value});
+  });
 }
 
 Result<Value> fn_from_pairs(Call& c) {
@@ -279,7 +297,8 @@ Result<Value> fn_from_pairs(Call& c) {
   Map out;
   for (size_t i = 0; i < size(list); ++i) {
     Value pair = element(list, i);
-    if (pair.kind != Kind::list || size(pair) != 2) return c.bad("wants a list of [key, value] pairs");
+    if (pair.kind != Kind::list || size(pair) != 2)
+      return c.bad("wants a list of [key, value] pairs");
     std::string name;
     append_text(name, element(pair, 0));
     out.push_back({c.run.arena.keep(std::move(name)), element(pair, 1)});
@@ -292,7 +311,8 @@ Result<Value> fn_from_pairs(Call& c) {
 Result<Value> fn_reverse(Call& c) {
   TRY(Value list, c.list(0));
   List out;
-  for (size_t i = size(list); i > 0; --i) out.push_back(element(list, i - 1));
+  for (size_t i = size(list); i > 0; --i)
+    out.push_back(element(list, i - 1));
   return c.run.arena.keep(std::move(out));
 }
 
@@ -303,7 +323,8 @@ Result<Value> fn_uniq(Call& c) {
     Value v = element(list, i);
     c.run.arena.spend(1 + out.size() / 16);
     if (c.run.arena.full()) return c.bad("too many different elements");
-    if (std::none_of(out.begin(), out.end(), [&](const Value& o) { return equal(o, v); })) out.push_back(v);
+    if (std::none_of(out.begin(), out.end(), [&](const Value& o) { return equal(o, v); }))
+      out.push_back(v);
   }
   return c.run.arena.keep(std::move(out));
 }
@@ -312,7 +333,8 @@ Result<Value> fn_concat(Call& c) {
   List out;
   for (size_t k = 0; k < c.args.size(); ++k) {
     TRY(Value list, c.list(k));
-    for (size_t i = 0; i < size(list); ++i) out.push_back(element(list, i));
+    for (size_t i = 0; i < size(list); ++i)
+      out.push_back(element(list, i));
   }
   return c.run.arena.keep(std::move(out));
 }
@@ -323,8 +345,10 @@ Result<Value> fn_flatten(Call& c) {
   auto open = [&](auto& self, const Value& v) -> void {
     for (size_t i = 0; i < size(v); ++i) {
       Value item = element(v, i);
-      if (item.kind == Kind::list) self(self, item);
-      else out.push_back(item);
+      if (item.kind == Kind::list)
+        self(self, item);
+      else
+        out.push_back(item);
     }
   };
   open(open, list);

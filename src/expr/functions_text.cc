@@ -10,22 +10,23 @@ namespace pawl::expr {
 namespace {
 
 // The largest text that repeat() or replace() may make.
-constexpr size_t kLongestText = 1024 * 1024;
+constexpr size_t kMaxText = 1024 * 1024;
 
 Result<Value> parts(Call& c, bool with_separator) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view separator, c.text(1));
-  int64_t most = -1;
+  int64_t max = -1;
   if (c.args.size() > 2) {
-    TRY(most, c.whole(2));
+    TRY(max, c.whole(2));
   }
   List out;
-  if (most == 0) return c.run.arena.keep(std::move(out));
-  while (most < 0 || static_cast<int64_t>(out.size()) + 1 < most) {
+  if (max == 0) return c.run.arena.keep(std::move(out));
+  while (max < 0 || static_cast<int64_t>(out.size()) + 1 < max) {
     size_t cut = text.find(separator), step = separator.size();
     if (separator.empty()) {
       cut = text.empty() ? 0 : 1, step = 0;
-      while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) ++cut;
+      while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80)
+        ++cut;
       if (cut >= text.size()) break;
     }
     if (cut == std::string_view::npos) break;
@@ -38,11 +39,14 @@ Result<Value> parts(Call& c, bool with_separator) {
 
 void sort_keys(json::Value& v) {
   if (v.is_array()) {
-    for (json::Value& item : v.array()) sort_keys(item);
+    for (json::Value& item : v.array())
+      sort_keys(item);
   } else if (v.is_object()) {
     json::Object& o = v.object();
-    std::sort(o.begin(), o.end(), [](const json::Member& a, const json::Member& b) { return a.name < b.name; });
-    for (json::Member& m : o) sort_keys(m.value);
+    std::sort(o.begin(), o.end(),
+              [](const json::Member& a, const json::Member& b) { return a.name < b.name; });
+    for (json::Member& m : o)
+      sort_keys(m.value);
   }
 }
 
@@ -89,15 +93,15 @@ Result<Value> fn_replace(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view from, c.text(1));
   TRY(std::string_view to, c.text(2));
-  int64_t most = -1;
+  int64_t max = -1;
   if (c.args.size() > 3) {
-    TRY(most, c.whole(3));
+    TRY(max, c.whole(3));
   }
   if (from.empty()) return c.bad("wants something to replace");
   std::string out;
-  for (size_t cut; most != 0 && (cut = text.find(from)) != std::string_view::npos; --most) {
+  for (size_t cut; max != 0 && (cut = text.find(from)) != std::string_view::npos; --max) {
     out.append(text.substr(0, cut)).append(to);
-    if (out.size() > kLongestText) return c.bad("the result is longer than 1 MiB");
+    if (out.size() > kMaxText) return c.bad("the result is longer than 1 MiB");
     text.remove_prefix(cut + from.size());
   }
   return of(c.run.arena.keep(out.append(text)));
@@ -107,9 +111,11 @@ Result<Value> fn_repeat(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(int64_t times, c.whole(1));
   if (times < 0) return c.bad("wants a count that is not negative");
-  if (!text.empty() && static_cast<uint64_t>(times) > kLongestText / text.size()) return c.bad("the result is longer than 1 MiB");
+  if (!text.empty() && static_cast<uint64_t>(times) > kMaxText / text.size())
+    return c.bad("the result is longer than 1 MiB");
   std::string out;
-  for (int64_t i = 0; i < times && !text.empty(); ++i) out += text;
+  for (int64_t i = 0; i < times && !text.empty(); ++i)
+    out += text;
   return of(c.run.arena.keep(std::move(out)));
 }
 
@@ -122,7 +128,9 @@ Result<Value> fn_join(Call& c) {
   std::string out;
   for (size_t i = 0; i < size(list); ++i) {
     Value v = element(list, i);
-    if (v.kind != Kind::string) return c.bad("wants a list of strings; element " + std::to_string(i) + " is a " + std::string(kind_name(v.kind)));
+    if (v.kind != Kind::string)
+      return c.bad("wants a list of strings; element " + std::to_string(i) + " is a " +
+                   std::string(kind_name(v.kind)));
     if (i) out += separator;
     out += v.text;
   }

@@ -8,7 +8,8 @@ namespace pawl::expr {
 Result<Value> fn_now(Call& c) {
   Value now = of_time(c.run.now);
   if (c.args.empty()) return now;
-  if (c.args[0].kind != Kind::zone) return c.bad("wants a time zone, got " + std::string(kind_name(c.args[0].kind)));
+  if (c.args[0].kind != Kind::zone)
+    return c.bad("wants a time zone, got " + std::string(kind_name(c.args[0].kind)));
   now.zone = c.args[0].zone;
   return now;
 }
@@ -16,7 +17,9 @@ Result<Value> fn_now(Call& c) {
 namespace {
 Result<const Zone*> zone_of(Call& c, std::string_view name) {
   std::optional<Zone> zone = find_zone(name);
-  if (!zone) return c.bad("unknown time zone '" + std::string(name.substr(0, 80)) + "'; write it as 'Europe/Berlin'");
+  if (!zone)
+    return c.bad("unknown time zone '" + std::string(name.substr(0, 80)) +
+                 "'; write it as 'Europe/Berlin'");
   return zone->name == "UTC" ? nullptr : c.run.arena.keep(std::move(*zone));
 }
 }  // namespace
@@ -24,7 +27,8 @@ Result<const Zone*> zone_of(Call& c, std::string_view name) {
 Result<Value> fn_timezone(Call& c) {
   TRY(std::string_view name, c.text(0));
   TRY(const Zone* zone, zone_of(c, name));
-  return Value{.kind = Kind::zone, .text = zone ? std::string_view(zone->name) : "UTC", .zone = zone};
+  return Value{
+      .kind = Kind::zone, .text = zone ? std::string_view(zone->name) : "UTC", .zone = zone};
 }
 
 namespace {
@@ -32,9 +36,12 @@ struct Unit {
   std::string_view name;
   int64_t nanos;
 };
-constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1'000}, {"µs", 1'000}, {"μs", 1'000}, {"ms", kMillisecond}, {"s", kSecond}, {"m", 60 * kSecond}, {"h", 3600 * kSecond}};
+constexpr Unit kUnits[] = {{"ns", 1},           {"us", 1'000},        {"µs", 1'000},
+                           {"μs", 1'000},       {"ms", kMillisecond}, {"s", kSecond},
+                           {"m", 60 * kSecond}, {"h", 3600 * kSecond}};
 
-// Digits and perhaps a fraction, in units of which the text names one; nanoseconds, which may be more than a duration holds.
+// Digits and perhaps a fraction, in units of which the text names one; nanoseconds, which may be
+// more than a duration holds.
 std::optional<__int128> amount(std::string_view& left) {
   __int128 whole = 0, part = 0, parts = 1;
   size_t digits = 0;
@@ -45,8 +52,10 @@ std::optional<__int128> amount(std::string_view& left) {
     fraction = fraction || !digit;
     if (!digit) continue;
     ++digits;
-    if (!fraction) whole = std::min<__int128>(whole * 10 + (left[0] - '0'), INT64_MAX);
-    else if (parts < kSecond * kSecond) part = part * 10 + (left[0] - '0'), parts *= 10;
+    if (!fraction)
+      whole = std::min<__int128>(whole * 10 + (left[0] - '0'), INT64_MAX);
+    else if (parts < kSecond * kSecond)
+      part = part * 10 + (left[0] - '0'), parts *= 10;
   }
   const Unit* best = nullptr;
   for (const Unit& u : kUnits)
@@ -66,25 +75,36 @@ Result<Value> fn_duration(Call& c) {
   if (left == "0") return of_duration(0);
   do {
     std::optional<__int128> one = amount(left);
-    if (!one) return c.bad("'" + std::string(text.substr(0, 80)) + "' is not a duration such as '1h30m'; the units are ns, us, ms, s, m and h");
+    if (!one)
+      return c.bad("'" + std::string(text.substr(0, 80)) +
+                   "' is not a duration such as '1h30m'; the units are ns, us, ms, s, m and h");
     nanos += *one;
-    if (nanos > INT64_MAX) return c.bad("'" + std::string(text.substr(0, 80)) + "' is longer than 292 years");
+    if (nanos > INT64_MAX)
+      return c.bad("'" + std::string(text.substr(0, 80)) + "' is longer than 292 years");
   } while (!left.empty());
   return of_duration(static_cast<int64_t>(minus ? -nanos : nanos));
 }
 
 Result<Value> fn_date(Call& c) {
-  constexpr std::string_view layouts[] = {"2006-01-02", "15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04:05Z07:00", "02 Jan 06 15:04 MST", "Monday, 02-Jan-06 15:04:05 MST",
+  constexpr std::string_view layouts[] = {"2006-01-02",
+                                          "15:04:05",
+                                          "2006-01-02 15:04:05",
+                                          "2006-01-02T15:04:05Z07:00",
+                                          "02 Jan 06 15:04 MST",
+                                          "Monday, 02-Jan-06 15:04:05 MST",
                                           "Mon, 02 Jan 2006 15:04:05 MST"};
   auto keep = [&](Zone zone) { return c.run.arena.keep(std::move(zone)); };
   size_t first = c.args[0].kind == Kind::zone, given = c.args.size() - first;
   const Zone* zone = first ? c.args[0].zone : nullptr;
-  if (given < 1 || given > 3) return c.bad("wants a text, and perhaps a layout and the name of a time zone");
+  if (given < 1 || given > 3)
+    return c.bad("wants a text, and perhaps a layout and the name of a time zone");
   TRY(std::string_view text, c.text(first));
   if (given == 1) {
     for (std::string_view layout : layouts)
       if (auto moment = read_time(text, layout, zone, keep)) return of(*moment);
-    return c.bad("'" + std::string(text.substr(0, 80)) + "' is not a date; write '2024-01-15', '2024-01-15 10:00:00', RFC 3339, or say its layout");
+    return c.bad(
+        "'" + std::string(text.substr(0, 80)) +
+        "' is not a date; write '2024-01-15', '2024-01-15 10:00:00', RFC 3339, or say its layout");
   }
   TRY(std::string_view layout, c.text(first + 1));
   if (given == 3) {
@@ -98,16 +118,22 @@ Result<Value> fn_date(Call& c) {
 
 namespace {
 
-constexpr std::string_view kMonths[] = {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"};
-constexpr std::string_view kDays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+constexpr std::string_view kMonths[] = {"January",   "February", "March",    "April",
+                                        "May",       "June",     "July",     "August",
+                                        "September", "October",  "November", "December"};
+constexpr std::string_view kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                      "Thursday", "Friday", "Saturday"};
 
 int64_t wall(const Value& v) { return v.whole + in_effect(v.zone, v.whole).offset; }
 Civil shown(const Value& v) { return civil_of(wall(v)); }
-Value named(int64_t v, std::string_view name) { return {.kind = Kind::integer, .whole = v, .text = name}; }
+Value named(int64_t v, std::string_view name) {
+  return {.kind = Kind::integer, .whole = v, .text = name};
+}
 
 // Nanoseconds since 1970; what does not fit wraps, as in the original.
 int64_t nanos_since(const Value& v, uint64_t per_second) {
-  return static_cast<int64_t>(static_cast<uint64_t>(v.whole) * per_second + static_cast<uint64_t>(v.nanos) / (kSecond / per_second));
+  return static_cast<int64_t>(static_cast<uint64_t>(v.whole) * per_second +
+                              static_cast<uint64_t>(v.nanos) / (kSecond / per_second));
 }
 
 struct Method {
@@ -118,7 +144,8 @@ struct Method {
 };
 
 constexpr std::span<const Kind> nothing;
-constexpr Kind a_time[] = {Kind::time}, a_duration[] = {Kind::duration}, a_text[] = {Kind::string}, a_zone[] = {Kind::zone};
+constexpr Kind a_time[] = {Kind::time}, a_duration[] = {Kind::duration}, a_text[] = {Kind::string},
+               a_zone[] = {Kind::zone};
 constexpr Kind three_ints[] = {Kind::integer, Kind::integer, Kind::integer};
 
 // A method that needs nothing but the value.
@@ -133,11 +160,14 @@ Result<Value> text_of(Evaluation& run, const Value& self, std::span<const Value>
   return of(run.arena.keep(std::move(out)));
 }
 
-// The day that is so many years, months and days away; what a month does not have runs over into the next.
+// The day that is so many years, months and days away; what a month does not have runs over into
+// the next.
 Result<Value> add_date(Evaluation&, const Value& self, std::span<const Value> by, size_t at) {
-  constexpr int64_t most = 10'000'000;
+  constexpr int64_t max = 10'000'000;
   auto too_far = [&] { return wrong(at, "AddDate leads more than a million years away"); };
-  if (std::any_of(by.begin(), by.end(), [](const Value& v) { return v.whole < -most || v.whole > most; })) return too_far();
+  if (std::any_of(by.begin(), by.end(),
+                  [](const Value& v) { return v.whole < -max || v.whole > max; }))
+    return too_far();
   Civil c = shown(self);
   int64_t months = c.month - 1 + by[1].whole, over = months / 12 - (months % 12 < 0);
   c.year += by[0].whole + over;
@@ -151,11 +181,13 @@ Result<Value> add_date(Evaluation&, const Value& self, std::span<const Value> by
 Value to_units(const Value& self, int64_t unit, bool rounded) {
   if (unit <= 0) return self;
   const __int128 first = static_cast<__int128>(-62135596800) * kSecond;
-  __int128 nanos = static_cast<__int128>(self.whole) * kSecond + self.nanos, rest = (nanos - first) % unit;
+  __int128 nanos = static_cast<__int128>(self.whole) * kSecond + self.nanos,
+           rest = (nanos - first) % unit;
   if (rest < 0) rest += unit;
   nanos += rounded && rest + rest >= unit ? unit - rest : -rest;
   __int128 seconds = nanos / kSecond - (nanos % kSecond < 0);
-  return of(Moment{static_cast<int64_t>(seconds), static_cast<int32_t>(nanos - seconds * kSecond), self.zone});
+  return of(Moment{static_cast<int64_t>(seconds), static_cast<int32_t>(nanos - seconds * kSecond),
+                   self.zone});
 }
 
 Value duration_to_units(int64_t length, int64_t unit, bool rounded) {
@@ -169,48 +201,117 @@ Value duration_to_units(int64_t length, int64_t unit, bool rounded) {
 
 constexpr Method kTimeMethods[] = {
     {"Year", Type::number, nothing, reading<[](const Value& v) { return of(shown(v).year); }>},
-    {"Month", Type::number, nothing, reading<[](const Value& v) { return named(shown(v).month, kMonths[shown(v).month - 1]); }>},
-    {"Day", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).day}); }>},
-    {"Hour", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).hour}); }>},
-    {"Minute", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).minute}); }>},
-    {"Second", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{shown(v).second}); }>},
-    {"Nanosecond", Type::number, nothing, reading<[](const Value& v) { return of(int64_t{v.nanos}); }>},
-    {"Weekday", Type::number, nothing, reading<[](const Value& v) { return named(weekday_of(wall(v)), kDays[weekday_of(wall(v))]); }>},
-    {"YearDay", Type::number, nothing, reading<[](const Value& v) { return of((wall(v) - seconds_of({.year = shown(v).year, .month = 1, .day = 1})) / 86400 + 1); }>},
+    {"Month", Type::number, nothing,
+     reading<[](const Value& v) { return named(shown(v).month, kMonths[shown(v).month - 1]); }>},
+    {"Day", Type::number, nothing,
+     reading<[](const Value& v) { return of(int64_t{shown(v).day}); }>},
+    {"Hour", Type::number, nothing,
+     reading<[](const Value& v) { return of(int64_t{shown(v).hour}); }>},
+    {"Minute", Type::number, nothing,
+     reading<[](const Value& v) { return of(int64_t{shown(v).minute}); }>},
+    {"Second", Type::number, nothing,
+     reading<[](const Value& v) { return of(int64_t{shown(v).second}); }>},
+    {"Nanosecond", Type::number, nothing,
+     reading<[](const Value& v) { return of(int64_t{v.nanos}); }>},
+    {"Weekday", Type::number, nothing, reading<[](const Value& v) {
+       return named(weekday_of(wall(v)), kDays[weekday_of(wall(v))]);
+     }>},
+    {"YearDay", Type::number, nothing, reading<[](const Value& v) {
+       return of((wall(v) - seconds_of({.year = shown(v).year, .month = 1, .day = 1})) / 86400 + 1);
+     }>},
     {"Unix", Type::number, nothing, reading<[](const Value& v) { return of(v.whole); }>},
-    {"UnixMilli", Type::number, nothing, reading<[](const Value& v) { return of(nanos_since(v, 1'000)); }>},
-    {"UnixMicro", Type::number, nothing, reading<[](const Value& v) { return of(nanos_since(v, 1'000'000)); }>},
-    {"UnixNano", Type::number, nothing, reading<[](const Value& v) { return of(nanos_since(v, kSecond)); }>},
-    {"UTC", Type::time, nothing, reading<[](const Value& v) { return of(Moment{v.whole, v.nanos, nullptr}); }>},
-    {"Local", Type::time, nothing, reading<[](const Value& v) { return of(Moment{v.whole, v.nanos, nullptr}); }>},
-    {"IsZero", Type::boolean, nothing, reading<[](const Value& v) { return of(v.whole == -62135596800 && v.nanos == 0); }>},
-    {"IsDST", Type::boolean, nothing, reading<[](const Value& v) { return of(in_effect(v.zone, v.whole).summer); }>},
-    {"Location", Type::zone, nothing, reading<[](const Value& v) { return Value{.kind = Kind::zone, .text = v.zone ? std::string_view(v.zone->name) : "UTC", .zone = v.zone}; }>},
-    {"Zone", Type::string, nothing, [](Evaluation& run, const Value& self, std::span<const Value>, size_t) -> Result<Value> { return of(run.arena.keep(print_time(self.moment(), "MST"))); }},
+    {"UnixMilli", Type::number, nothing,
+     reading<[](const Value& v) { return of(nanos_since(v, 1'000)); }>},
+    {"UnixMicro", Type::number, nothing,
+     reading<[](const Value& v) { return of(nanos_since(v, 1'000'000)); }>},
+    {"UnixNano", Type::number, nothing,
+     reading<[](const Value& v) { return of(nanos_since(v, kSecond)); }>},
+    {"UTC", Type::time, nothing, reading<[](const Value& v) {
+       return of(Moment{v.whole, v.nanos, nullptr});
+     }>},
+    {"Local", Type::time, nothing, reading<[](const Value& v) {
+       return of(Moment{v.whole, v.nanos, nullptr});
+     }>},
+    {"IsZero", Type::boolean, nothing,
+     reading<[](const Value& v) { return of(v.whole == -62135596800 && v.nanos == 0); }>},
+    {"IsDST", Type::boolean, nothing,
+     reading<[](const Value& v) { return of(in_effect(v.zone, v.whole).summer); }>},
+    {"Location", Type::zone, nothing, reading<[](const Value& v) {
+       return Value{.kind = Kind::zone,
+                    .text = v.zone ? std::string_view(v.zone->name) : "UTC",
+                    .zone = v.zone};
+     }>},
+    {"Zone", Type::string, nothing,
+     [](Evaluation& run, const Value& self, std::span<const Value>, size_t) -> Result<Value> {
+       return of(run.arena.keep(print_time(self.moment(), "MST")));
+     }},
     {"String", Type::string, nothing, text_of},
-    {"Format", Type::string, a_text, [](Evaluation& run, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(run.arena.keep(print_time(self.moment(), args[0].text))); }},
-    {"In", Type::time, a_zone, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(Moment{self.whole, self.nanos, args[0].zone}); }},
-    {"Add", Type::time, a_duration, [](Evaluation& run, const Value& self, std::span<const Value> args, size_t at) { return arithmetic(Op::add, self, args[0], run.arena, at); }},
-    {"Sub", Type::duration, a_time, [](Evaluation& run, const Value& self, std::span<const Value> args, size_t at) { return arithmetic(Op::subtract, self, args[0], run.arena, at); }},
+    {"Format", Type::string, a_text,
+     [](Evaluation& run, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return of(run.arena.keep(print_time(self.moment(), args[0].text)));
+     }},
+    {"In", Type::time, a_zone,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return of(Moment{self.whole, self.nanos, args[0].zone});
+     }},
+    {"Add", Type::time, a_duration,
+     [](Evaluation& run, const Value& self, std::span<const Value> args, size_t at) {
+       return arithmetic(Op::add, self, args[0], run.arena, at);
+     }},
+    {"Sub", Type::duration, a_time,
+     [](Evaluation& run, const Value& self, std::span<const Value> args, size_t at) {
+       return arithmetic(Op::subtract, self, args[0], run.arena, at);
+     }},
     {"AddDate", Type::time, three_ints, add_date},
-    {"Truncate", Type::time, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return to_units(self, args[0].whole, false); }},
-    {"Round", Type::time, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return to_units(self, args[0].whole, true); }},
-    {"Before", Type::boolean, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(compare_times(self, args[0]) < 0); }},
-    {"After", Type::boolean, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(compare_times(self, args[0]) > 0); }},
-    {"Equal", Type::boolean, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(compare_times(self, args[0]) == 0); }},
-    {"Compare", Type::number, a_time, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return of(int64_t{compare_times(self, args[0])}); }},
+    {"Truncate", Type::time, a_duration,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return to_units(self, args[0].whole, false);
+     }},
+    {"Round", Type::time, a_duration,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return to_units(self, args[0].whole, true);
+     }},
+    {"Before", Type::boolean, a_time,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return of(compare_times(self, args[0]) < 0);
+     }},
+    {"After", Type::boolean, a_time,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return of(compare_times(self, args[0]) > 0);
+     }},
+    {"Equal", Type::boolean, a_time,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return of(compare_times(self, args[0]) == 0);
+     }},
+    {"Compare", Type::number, a_time,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return of(int64_t{compare_times(self, args[0])});
+     }},
 };
 constexpr Method kDurationMethods[] = {
-    {"Hours", Type::number, nothing, reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 3600e9); }>},
-    {"Minutes", Type::number, nothing, reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 60e9); }>},
-    {"Seconds", Type::number, nothing, reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 1e9); }>},
-    {"Milliseconds", Type::number, nothing, reading<[](const Value& v) { return of(v.whole / kMillisecond); }>},
-    {"Microseconds", Type::number, nothing, reading<[](const Value& v) { return of(v.whole / kMicrosecond); }>},
+    {"Hours", Type::number, nothing,
+     reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 3600e9); }>},
+    {"Minutes", Type::number, nothing,
+     reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 60e9); }>},
+    {"Seconds", Type::number, nothing,
+     reading<[](const Value& v) { return of(static_cast<double>(v.whole) / 1e9); }>},
+    {"Milliseconds", Type::number, nothing,
+     reading<[](const Value& v) { return of(v.whole / kMillisecond); }>},
+    {"Microseconds", Type::number, nothing,
+     reading<[](const Value& v) { return of(v.whole / kMicrosecond); }>},
     {"Nanoseconds", Type::number, nothing, reading<[](const Value& v) { return of(v.whole); }>},
-    {"Abs", Type::duration, nothing, reading<[](const Value& v) { return of_duration(v.whole == INT64_MIN ? INT64_MAX : v.whole < 0 ? -v.whole : v.whole); }>},
+    {"Abs", Type::duration, nothing, reading<[](const Value& v) {
+       return of_duration(v.whole == INT64_MIN ? INT64_MAX : v.whole < 0 ? -v.whole : v.whole);
+     }>},
     {"String", Type::string, nothing, text_of},
-    {"Truncate", Type::duration, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return duration_to_units(self.whole, args[0].whole, false); }},
-    {"Round", Type::duration, a_duration, [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> { return duration_to_units(self.whole, args[0].whole, true); }},
+    {"Truncate", Type::duration, a_duration,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return duration_to_units(self.whole, args[0].whole, false);
+     }},
+    {"Round", Type::duration, a_duration,
+     [](Evaluation&, const Value& self, std::span<const Value> args, size_t) -> Result<Value> {
+       return duration_to_units(self.whole, args[0].whole, true);
+     }},
 };
 constexpr Method kTextOnly[] = {{"String", Type::string, nothing, text_of}};
 
@@ -230,19 +331,27 @@ Type method_type(Type self, std::string_view name) {
   return m ? m->result : Type::any;
 }
 
-Result<Value> method(Evaluation& run, std::string_view name, const Value& self, std::span<const Value> args, size_t at) {
+Result<Value> method(Evaluation& run, std::string_view name, const Value& self,
+                     std::span<const Value> args, size_t at) {
   std::span<const Method> methods;
   if (self.kind == Kind::time) methods = kTimeMethods;
   if (self.kind == Kind::duration) methods = kDurationMethods;
-  if (self.kind == Kind::zone || (self.kind == Kind::integer && !self.text.empty())) methods = kTextOnly;
+  if (self.kind == Kind::zone || (self.kind == Kind::integer && !self.text.empty()))
+    methods = kTextOnly;
   const Method* m = find_method(methods, name);
-  if (!m) return wrong(at, "a " + std::string(kind_name(self.kind)) + " has no method " + std::string(name));
+  if (!m)
+    return wrong(at,
+                 "a " + std::string(kind_name(self.kind)) + " has no method " + std::string(name));
   std::span<const Kind> wanted = m->takes;
-  if (wanted.size() != args.size()) return wrong(at, std::string(name) + " takes " + std::to_string(wanted.size()) + " arguments, got " + std::to_string(args.size()));
+  if (wanted.size() != args.size())
+    return wrong(at, std::string(name) + " takes " + std::to_string(wanted.size()) +
+                         " arguments, got " + std::to_string(args.size()));
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].kind == wanted[i]) continue;
-    std::string_view word = wanted[i] == Kind::integer ? "int (write int(x) for a variable)" : kind_name(wanted[i]);
-    return wrong(at, std::string(name) + " wants a " + std::string(word) + ", got " + std::string(kind_name(args[i].kind)));
+    std::string_view word =
+        wanted[i] == Kind::integer ? "int (write int(x) for a variable)" : kind_name(wanted[i]);
+    return wrong(at, std::string(name) + " wants a " + std::string(word) + ", got " +
+                         std::string(kind_name(args[i].kind)));
   }
   return m->run(run, self, args, at);
 }

@@ -10,7 +10,8 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || static_cast<unsigned char>(c) >= 0x80;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
+         static_cast<unsigned char>(c) >= 0x80;
 }
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 int hex_digit(char c) {
@@ -21,8 +22,9 @@ int hex_digit(char c) {
 }
 
 // Longest first: the first that fits is taken.
-constexpr std::string_view kSymbols[] = {"${", "**", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "?:", "..", "+", "-", "*", "/", "%",
-                                         "^",  "<",  ">",  "!",  "(",  ")",  "[",  "]",  "{",  "}",  ",",  ".",  ":", ";", "?", "|"};
+constexpr std::string_view kSymbols[] = {
+    "${", "**", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "?:", "..", "+", "-", "*", "/", "%",
+    "^",  "<",  ">",  "!",  "(",  ")",  "[",  "]",  "{",  "}",  ",",  ".",  ":", ";", "?", "|"};
 
 class Lexer {
  public:
@@ -39,7 +41,9 @@ class Lexer {
   }
 
  private:
-  char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  char peek(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
   std::unexpected<Error> bad(size_t at, const std::string& what) const {
     return fail(Code::invalid, "BAD_EXPRESSION", what + " at " + position(at));
   }
@@ -49,7 +53,8 @@ class Lexer {
       if (std::string_view(" \t\r\n").contains(peek())) {
         ++at_;
       } else if (peek() == '/' && peek(1) == '/') {
-        while (at_ < text_.size() && peek() != '\n') ++at_;
+        while (at_ < text_.size() && peek() != '\n')
+          ++at_;
       } else if (peek() == '/' && peek(1) == '*') {
         size_t close = text_.find("*/", at_ + 2);
         if (close == std::string_view::npos) return bad(at_, "comment is never closed");
@@ -76,7 +81,8 @@ class Lexer {
     ++at_;
     if (is_name(peek())) {
       size_t begin = at_;
-      while (is_name(peek())) ++at_;
+      while (is_name(peek()))
+        ++at_;
       std::string_view word = text_.substr(begin, at_ - begin);
       if (word == "acc") {
         out_.push_back({Lex::accumulator, static_cast<uint32_t>(begin - 1), "acc"});
@@ -91,8 +97,10 @@ class Lexer {
 
   Result<void> name() {
     size_t begin = at_;
-    while (is_name(peek())) ++at_;
-    out_.push_back({Lex::name, static_cast<uint32_t>(begin), std::string(text_.substr(begin, at_ - begin))});
+    while (is_name(peek()))
+      ++at_;
+    out_.push_back(
+        {Lex::name, static_cast<uint32_t>(begin), std::string(text_.substr(begin, at_ - begin))});
     return {};
   }
 
@@ -115,8 +123,10 @@ class Lexer {
       ++at_;
     }
     Token token{Lex::integer, static_cast<uint32_t>(begin)};
-    auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), token.whole, base);
-    if (failed != std::errc() || end != digits.data() + digits.size()) return bad(begin, "malformed number");
+    auto [end, failed] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), token.whole, base);
+    if (failed != std::errc() || end != digits.data() + digits.size())
+      return bad(begin, "malformed number");
     out_.push_back(std::move(token));
     return {};
   }
@@ -152,7 +162,8 @@ class Lexer {
   Result<void> finish(size_t begin, const std::string& digits, bool real) {
     Token token{real ? Lex::real : Lex::integer, static_cast<uint32_t>(begin)};
     const char* end = digits.data() + digits.size();
-    auto parsed = real ? std::from_chars(digits.data(), end, token.number) : std::from_chars(digits.data(), end, token.whole);
+    auto parsed = real ? std::from_chars(digits.data(), end, token.number)
+                       : std::from_chars(digits.data(), end, token.whole);
     if (parsed.ec != std::errc()) return bad(begin, "number out of range");
     out_.push_back(std::move(token));
     return {};
@@ -165,7 +176,9 @@ class Lexer {
       if (at_ >= text_.size() || peek() == '\n') return bad(begin, "string is never closed");
       char c = text_[at_++];
       if (c == quote) break;
-      if (c == '"') return bad(at_ - 1, "a double quote inside a single-quoted string; use \"...\" and write \\\"");
+      if (c == '"')
+        return bad(at_ - 1,
+                   "a double quote inside a single-quoted string; use \"...\" and write \\\"");
       if (c != '\\') {
         out += c;
         continue;
@@ -184,14 +197,16 @@ class Lexer {
       return {};
     }
     size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    if (!digits) return bad(at_ - 1, "unknown escape; known are \\n \\r \\t \\\\ \\\" \\' \\xNN \\uNNNN");
+    if (!digits)
+      return bad(at_ - 1, "unknown escape; known are \\n \\r \\t \\\\ \\\" \\' \\xNN \\uNNNN");
     uint32_t code = 0;
     for (size_t i = 1; i <= digits; ++i) {
       int d = hex_digit(peek(i));
       if (d < 0) return bad(at_ - 1, "escape wants " + std::to_string(digits) + " hex digits");
       code = code << 4 | static_cast<uint32_t>(d);
     }
-    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return bad(at_ - 1, "escape names no character");
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+      return bad(at_ - 1, "escape names no character");
     at_ += 1 + digits;
     append_utf8(out, code);
     return {};
@@ -201,7 +216,8 @@ class Lexer {
     size_t begin = at_;
     size_t close = text_.find('`', at_ + 1);
     if (close == std::string_view::npos) return bad(begin, "string is never closed");
-    out_.push_back({Lex::string, static_cast<uint32_t>(begin), std::string(text_.substr(begin + 1, close - begin - 1))});
+    out_.push_back({Lex::string, static_cast<uint32_t>(begin),
+                    std::string(text_.substr(begin + 1, close - begin - 1))});
     at_ = close + 1;
     return {};
   }

@@ -1,5 +1,6 @@
 #pragma once
-// Text to tokens. Three spellings of a variable meet here: `name`, `#name` (the hash is dropped) and
+// Text to tokens. Three spellings of a variable meet here: `name`, `#name` (the hash is dropped)
+// and
 // `${...}` (an open bracket of its own). String literals are never looked into.
 
 #include <string>
@@ -14,8 +15,8 @@ enum class Lex : uint8_t { end, name, integer, real, string, symbol, pointer, ac
 
 struct Token {
   Lex lex = Lex::end;
-  uint32_t at = 0;    // byte offset in the expression
-  std::string text{};   // name, symbol, or the string's characters
+  uint32_t at = 0;     // byte offset in the expression
+  std::string text{};  // name, symbol, or the string's characters
   int64_t whole = 0;
   double number = 0;
 };

@@ -1,5 +1,6 @@
-// Arithmetic and comparison. Two whole numbers that fit 64 bits are added, subtracted and multiplied
-// to the digit; everything else is IEEE double. Two int literals wrap, as in the original.
+// Arithmetic and comparison. Two whole numbers that fit 64 bits are added, subtracted and
+// multiplied to the digit; everything else is IEEE double. Two int literals wrap, as in the
+// original.
 
 #include <cmath>
 
@@ -52,7 +53,8 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
     out = of_duration(sum);
     return true;
   }
-  bool moved = (a.kind == Kind::time && b.kind == Kind::duration) || (op == Op::add && a.kind == Kind::duration && b.kind == Kind::time);
+  bool moved = (a.kind == Kind::time && b.kind == Kind::duration) ||
+               (op == Op::add && a.kind == Kind::duration && b.kind == Kind::time);
   if (!moved) return false;
   const Value &time = a.kind == Kind::time ? a : b, &length = a.kind == Kind::time ? b : a;
   int64_t seconds = length.whole / kSecond, nanos = length.whole % kSecond;
@@ -66,15 +68,20 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
 }
 
 Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
-  constexpr __int128 most = 100'000;
+  constexpr __int128 max = 100'000;
   constexpr double fits = 9.2e18;
-  if (!(std::fabs(a.as_double()) < fits && std::fabs(b.as_double()) < fits)) return wrong(at, "the ends of a range must fit 64 bits");
+  if (!(std::fabs(a.as_double()) < fits && std::fabs(b.as_double()) < fits))
+    return wrong(at, "the ends of a range must fit 64 bits");
   // Counted as whole numbers: a double that is large enough stays the same when one is added.
-  auto end_of = [](const Value& v) { return is_whole(v) ? v.whole : static_cast<int64_t>(v.number); };
+  auto end_of = [](const Value& v) {
+    return is_whole(v) ? v.whole : static_cast<int64_t>(v.number);
+  };
   int64_t from = end_of(a), to = end_of(b);
-  if (static_cast<__int128>(to) - from >= most) return wrong(at, "the range has more than 100000 elements");
+  if (static_cast<__int128>(to) - from >= max)
+    return wrong(at, "the range has more than 100000 elements");
   List out;
-  for (int64_t v = from; v <= to; ++v) out.push_back(of(v));
+  for (int64_t v = from; v <= to; ++v)
+    out.push_back(of(v));
   return arena.keep(std::move(out));
 }
 
@@ -82,10 +89,12 @@ Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
 
 Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, size_t at) {
   auto refuse = [&](std::string_view what) {
-    return wrong(at, std::string(symbol_of(op)) + " wants " + std::string(what) + ", got " + std::string(kind_name(a.kind)) + " and " + std::string(kind_name(b.kind)));
+    return wrong(at, std::string(symbol_of(op)) + " wants " + std::string(what) + ", got " +
+                         std::string(kind_name(a.kind)) + " and " + std::string(kind_name(b.kind)));
   };
   if (op == Op::add && a.kind == Kind::string && b.kind == Kind::string) {
-    if (a.text.size() + b.text.size() > 1024 * 1024) return wrong(at, "the text is longer than 1 MiB");
+    if (a.text.size() + b.text.size() > 1024 * 1024)
+      return wrong(at, "the text is longer than 1 MiB");
     std::string out(a.text);
     return of(arena.keep(out += b.text));
   }
@@ -99,7 +108,8 @@ Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, si
       if (b.as_double() == 0) return wrong(at, "division by zero");
       return of(a.as_double() / b.as_double());
     case Op::modulo:
-      if (a.kind != Kind::integer || b.kind != Kind::integer) return refuse("two ints (write int(x) for a variable)");
+      if (a.kind != Kind::integer || b.kind != Kind::integer)
+        return refuse("two ints (write int(x) for a variable)");
       if (b.whole == 0) return wrong(at, "division by zero");
       return of(b.whole == -1 ? int64_t{0} : a.whole % b.whole);
     case Op::power: return of(std::pow(a.as_double(), b.as_double()));
@@ -110,10 +120,15 @@ Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, si
 
 Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
   int order = 0;
-  if (a.is_number() && b.is_number()) order = compare_numbers(a, b);
-  else if (a.kind == Kind::string && b.kind == Kind::string) order = a.text.compare(b.text);
-  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration)) order = compare_times(a, b);
-  else return wrong(at, "cannot compare " + std::string(kind_name(a.kind)) + " " + std::string(symbol_of(op)) + " " + std::string(kind_name(b.kind)));
+  if (a.is_number() && b.is_number())
+    order = compare_numbers(a, b);
+  else if (a.kind == Kind::string && b.kind == Kind::string)
+    order = a.text.compare(b.text);
+  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration))
+    order = compare_times(a, b);
+  else
+    return wrong(at, "cannot compare " + std::string(kind_name(a.kind)) + " " +
+                         std::string(symbol_of(op)) + " " + std::string(kind_name(b.kind)));
   switch (op) {
     case Op::less: return of(order < 0);
     case Op::more: return of(order > 0);
@@ -133,7 +148,9 @@ Result<bool> is_in(const Value& needle, const Value& heap, size_t at) {
     Value ignored;  // nil looks for the empty key
     return member(heap, needle.text, ignored);
   }
-  return wrong(at, "cannot look for a " + std::string(kind_name(needle.kind)) + " in a " + std::string(kind_name(heap.kind)) + "; 'in' wants a list, or a map and a string");
+  return wrong(at, "cannot look for a " + std::string(kind_name(needle.kind)) + " in a " +
+                       std::string(kind_name(heap.kind)) +
+                       "; 'in' wants a list, or a map and a string");
 }
 
 }  // namespace pawl::expr

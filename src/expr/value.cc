@@ -40,8 +40,16 @@ struct KindRow {
   std::string_view name, type;
 };
 constexpr KindRow kKinds[] = {
-    {"nil", "nil"},       {"boolean", "bool"}, {"number", "int"},     {"number", "float"},           {"string", "string"},
-    {"list", "array"},    {"map", "map"},      {"time", "time.Time"}, {"duration", "time.Duration"}, {"time zone", "time.Location"},
+    {"nil", "nil"},
+    {"boolean", "bool"},
+    {"number", "int"},
+    {"number", "float"},
+    {"string", "string"},
+    {"list", "array"},
+    {"map", "map"},
+    {"time", "time.Time"},
+    {"duration", "time.Duration"},
+    {"time zone", "time.Location"},
     {"member of a map", ""},
 };
 }  // namespace
@@ -139,7 +147,9 @@ namespace {
 std::string number_text(double v) {
   char buffer[64];
   bool plain = v == std::floor(v) && std::fabs(v) < 1e21;
-  auto [end, failed] = plain ? std::to_chars(buffer, buffer + sizeof buffer, v, std::chars_format::scientific) : std::to_chars(buffer, buffer + sizeof buffer, v);
+  auto [end, failed] =
+      plain ? std::to_chars(buffer, buffer + sizeof buffer, v, std::chars_format::scientific)
+            : std::to_chars(buffer, buffer + sizeof buffer, v);
   CHECK(failed == std::errc());
   std::string text(buffer, end);
   if (!plain) return text;
@@ -157,13 +167,18 @@ std::string number_text(double v) {
 namespace {
 
 std::unexpected<Error> too_deep() {
-  return fail(Code::invalid, "TOO_DEEP", "the result is nested more than " + std::to_string(kDeepestValue) + " deep");
+  return fail(Code::invalid, "TOO_DEEP",
+              "the result is nested more than " + std::to_string(kDeepestValue) + " deep");
 }
 
 // Whether the value has at most `left` levels.
 bool fits(const json::Value& v, size_t left) {
-  if (v.is_array()) return left && std::all_of(v.array().begin(), v.array().end(), [&](const json::Value& item) { return fits(item, left - 1); });
-  if (v.is_object()) return left && std::all_of(v.object().begin(), v.object().end(), [&](const json::Member& m) { return fits(m.value, left - 1); });
+  if (v.is_array())
+    return left && std::all_of(v.array().begin(), v.array().end(),
+                               [&](const json::Value& item) { return fits(item, left - 1); });
+  if (v.is_object())
+    return left && std::all_of(v.object().begin(), v.object().end(),
+                               [&](const json::Member& m) { return fits(m.value, left - 1); });
   return true;
 }
 
@@ -174,7 +189,10 @@ Result<json::Value> copy_of(const json::Value& v, size_t left) {
 
 Result<json::Value> time_json(const Value& v) {
   int64_t year = civil_of(v.whole + in_effect(v.zone, v.whole).offset).year;
-  if (year < 0 || year > 9999) return fail(Code::invalid, "NO_JSON_FORM", "the result is a time in the year " + std::to_string(year) + ", outside the years 0 to 9999 that can be written");
+  if (year < 0 || year > 9999)
+    return fail(Code::invalid, "NO_JSON_FORM",
+                "the result is a time in the year " + std::to_string(year) +
+                    ", outside the years 0 to 9999 that can be written");
   return json::Value(print_time(v.moment(), kRfc3339));
 }
 
@@ -191,7 +209,9 @@ Result<json::Value> to_json(const Value& v, size_t left) {
       if (v.json) return *v.json;
       if (v.exact) return json::Value(v.whole);
       if (!std::isfinite(v.number))
-        return fail(Code::invalid, "NO_JSON_FORM", "the result is infinite or not a number, which JSON cannot hold; check for division by zero and overflow");
+        return fail(Code::invalid, "NO_JSON_FORM",
+                    "the result is infinite or not a number, which JSON cannot hold; check for "
+                    "division by zero and overflow");
       return json::Value(json::Number{number_text(v.number)});
     case Kind::list: {
       if (v.json) return copy_of(*v.json, left);
@@ -204,11 +224,14 @@ Result<json::Value> to_json(const Value& v, size_t left) {
       }
       return json::Value(std::move(out));
     }
-    case Kind::member: return fail(Code::invalid, "NO_JSON_FORM", "the result is a member of a map");
+    case Kind::member:
+      return fail(Code::invalid, "NO_JSON_FORM", "the result is a member of a map");
     case Kind::map: break;
   }
   if (v.unnamed)
-    return fail(Code::invalid, "NO_JSON_FORM", "the result is a map whose keys are not declared as text, which has no JSON form; pick a member of it or use map()");
+    return fail(Code::invalid, "NO_JSON_FORM",
+                "the result is a map whose keys are not declared as text, which has no JSON form; "
+                "pick a member of it or use map()");
   if (v.json) return copy_of(*v.json, left);
   if (!left) return too_deep();
   json::Object out;
@@ -230,14 +253,19 @@ void append_duration(std::string& out, int64_t nanos) {
   uint64_t left = nanos < 0 ? -static_cast<uint64_t>(nanos) : static_cast<uint64_t>(nanos);
   auto fraction = [](uint64_t amount, uint64_t unit) {
     std::string digits = std::to_string(unit + amount % unit).substr(1);
-    while (digits.ends_with('0')) digits.pop_back();
+    while (digits.ends_with('0'))
+      digits.pop_back();
     return std::to_string(amount / unit) + (digits.empty() ? "" : "." + digits);
   };
   if (nanos < 0) out += '-';
-  if (left == 0) out += "0s";
-  else if (left < 1'000) out += std::to_string(left) + "ns";
-  else if (left < 1'000'000) out += fraction(left, 1'000) + "µs";
-  else if (left < 1'000'000'000) out += fraction(left, 1'000'000) + "ms";
+  if (left == 0)
+    out += "0s";
+  else if (left < 1'000)
+    out += std::to_string(left) + "ns";
+  else if (left < 1'000'000)
+    out += fraction(left, 1'000) + "µs";
+  else if (left < 1'000'000'000)
+    out += fraction(left, 1'000'000) + "ms";
   else {
     uint64_t minutes = left / 60'000'000'000;
     if (minutes >= 60) out += std::to_string(minutes / 60) + "h";
@@ -254,14 +282,20 @@ void append_text(std::string& out, const Value& v) {
     case Kind::member: out += "<nil>"; return;
     case Kind::boolean: out += v.truth() ? "true" : "false"; return;
     case Kind::integer:
-      if (v.text.empty()) out += std::to_string(v.whole);
-      else out += v.text;
+      if (v.text.empty())
+        out += std::to_string(v.whole);
+      else
+        out += v.text;
       return;
     case Kind::real:
-      if (v.exact) out += std::to_string(v.whole);
-      else if (std::isinf(v.number)) out += v.number > 0 ? "+Inf" : "-Inf";
-      else if (std::isnan(v.number)) out += "NaN";
-      else out += number_text(v.number);
+      if (v.exact)
+        out += std::to_string(v.whole);
+      else if (std::isinf(v.number))
+        out += v.number > 0 ? "+Inf" : "-Inf";
+      else if (std::isnan(v.number))
+        out += "NaN";
+      else
+        out += number_text(v.number);
       return;
     case Kind::string:
     case Kind::zone: out += v.text; return;
@@ -277,8 +311,10 @@ void append_text(std::string& out, const Value& v) {
       return;
     case Kind::map: {
       std::vector<std::pair<std::string_view, Value>> members;
-      for (size_t i = 0; i < size(v); ++i) members.push_back(entry(v, i));
-      std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (size_t i = 0; i < size(v); ++i)
+        members.push_back(entry(v, i));
+      std::sort(members.begin(), members.end(),
+                [](const auto& a, const auto& b) { return a.first < b.first; });
       out += "map[";
       for (size_t i = 0; i < members.size(); ++i) {
         if (i) out += ' ';

@@ -1,7 +1,7 @@
 #pragma once
 // A value while an expression runs. It owns nothing: text, lists and maps are the instance's
-// variables, the expression's constants, or live in the evaluation's arena. Copying one is cheap, and
-// the common path (compare, add, look up) makes no allocation at all.
+// variables, the expression's constants, or live in the evaluation's arena. Copying one is cheap,
+// and the common path (compare, add, look up) makes no allocation at all.
 
 #include <forward_list>
 #include <span>
@@ -20,7 +20,19 @@ using List = std::vector<Value>;
 using Map = std::vector<std::pair<std::string_view, Value>>;
 
 // `member` stands for `#` in a closure over a map: it cannot be looked at.
-enum class Kind : uint8_t { nil, boolean, integer, real, string, list, map, time, duration, zone, member };
+enum class Kind : uint8_t {
+  nil,
+  boolean,
+  integer,
+  real,
+  string,
+  list,
+  map,
+  time,
+  duration,
+  zone,
+  member
+};
 
 struct Value {
   Kind kind = Kind::nil;
@@ -29,9 +41,10 @@ struct Value {
   bool unnamed = false;  // map: its keys are not all text, so it has no JSON form
   uint16_t depth = 0;    // of lists and maps made by the expression
   int32_t nanos = 0;     // time: within its second
-  int64_t whole = 0;     // boolean, integer, duration (nanoseconds), time (seconds since 1970), exact real
-  double number = 0;     // real
-  std::string_view text;  // of an integer: its name, as Month() and Weekday() have one
+  int64_t whole =
+      0;  // boolean, integer, duration (nanoseconds), time (seconds since 1970), exact real
+  double number = 0;                  // real
+  std::string_view text;              // of an integer: its name, as Month() and Weekday() have one
   const json::Value* json = nullptr;  // a list, map or number that came from JSON
   const List* list = nullptr;
   const Map* map = nullptr;
@@ -49,14 +62,16 @@ inline Value of(double v) { return {.kind = Kind::real, .number = v}; }
 inline Value of(std::string_view v) { return {.kind = Kind::string, .text = v}; }
 Value of(const json::Value& v);  // numbers become reals, as in the original
 Value exact_real(int64_t v);
-inline Value of(const Moment& m) { return {.kind = Kind::time, .nanos = m.nanos, .whole = m.seconds, .zone = m.zone}; }
+inline Value of(const Moment& m) {
+  return {.kind = Kind::time, .nanos = m.nanos, .whole = m.seconds, .zone = m.zone};
+}
 Value of_time(Time v);
 inline Value of_duration(int64_t nanos) { return {.kind = Kind::duration, .whole = nanos}; }
 
 // Seconds from 1970 beyond which no time goes: a million years, far from where sums would run over.
 inline constexpr int64_t kFarthest = 31'556'952'000'000;
 
-std::string_view kind_name(Kind kind);   // "number", "string": for messages
+std::string_view kind_name(Kind kind);       // "number", "string": for messages
 std::string_view type_name(const Value& v);  // "int", "float", "time.Time": what type() says
 
 // Of a list or map; 0 of anything else.
@@ -84,7 +99,7 @@ inline constexpr size_t kDeepestValue = 120;
 class Arena {
  public:
   // More than any honest expression makes; a hostile one stops here instead of at the memory's end.
-  static constexpr size_t kMost = 1'000'000;
+  static constexpr size_t kMax = 1'000'000;
   std::string_view keep(std::string text) {
     made_ += 1 + text.size() / 64;
     return strings_.emplace_front(std::move(text));
@@ -92,13 +107,16 @@ class Arena {
   Value keep(List list) {
     made_ += 1 + list.size();
     uint16_t depth = 0;
-    for (const Value& v : list) depth = std::max(depth, v.depth);
-    return {.kind = Kind::list, .depth = deeper(depth), .list = &lists_.emplace_front(std::move(list))};
+    for (const Value& v : list)
+      depth = std::max(depth, v.depth);
+    return {
+        .kind = Kind::list, .depth = deeper(depth), .list = &lists_.emplace_front(std::move(list))};
   }
   Value keep(Map map) {
     made_ += 1 + map.size();
     uint16_t depth = 0;
-    for (const auto& [name, v] : map) depth = std::max(depth, v.depth);
+    for (const auto& [name, v] : map)
+      depth = std::max(depth, v.depth);
     return {.kind = Kind::map, .depth = deeper(depth), .map = &maps_.emplace_front(std::move(map))};
   }
   const Zone* keep(Zone zone) {
@@ -108,12 +126,12 @@ class Arena {
   Value keep(json::Value value) { return of(values_.emplace_front(std::move(value))); }
   void spend(size_t amount) { made_ += amount; }
   size_t spent() const { return made_; }
-  bool full() const { return made_ > kMost; }
+  bool full() const { return made_ > kMax; }
 
  private:
   // A value nested past the limit fills the arena: whatever would be made of it is refused.
   uint16_t deeper(uint16_t depth) {
-    if (depth >= kDeepestValue) made_ += kMost;
+    if (depth >= kDeepestValue) made_ += kMax;
     return static_cast<uint16_t>(depth + 1);
   }
 

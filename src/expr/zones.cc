@@ -33,8 +33,10 @@ std::string_view line_of(std::string_view name) {
     size_t size = std::min(line.find_first_of("|="), line.size());
     int order = name.compare(line.substr(0, size));
     if (order == 0) return line.substr(size);
-    if (order < 0) left = left.substr(0, begin);
-    else left.remove_prefix(std::min(end + 1, left.size()));
+    if (order < 0)
+      left = left.substr(0, begin);
+    else
+      left.remove_prefix(std::min(end + 1, left.size()));
   }
   return {};
 }
@@ -42,7 +44,8 @@ std::string_view line_of(std::string_view name) {
 }  // namespace
 
 std::optional<Zone> find_zone(std::string_view name) {
-  if (name.empty() || name == "UTC" || name == "Local") return Zone{.name = std::string(name == "Local" ? "Local" : "UTC")};
+  if (name.empty() || name == "UTC" || name == "Local")
+    return Zone{.name = std::string(name == "Local" ? "Local" : "UTC")};
   std::string_view line = line_of(name);
   if (line.starts_with('=')) line = line_of(line.substr(1));
   if (line.empty()) return std::nullopt;
@@ -75,7 +78,8 @@ std::string_view rule_name(std::string_view& rule) {
     return cut(rule, '>');
   }
   size_t n = 0;
-  while (n < rule.size() && ((rule[n] | 0x20) >= 'a' && (rule[n] | 0x20) <= 'z')) ++n;
+  while (n < rule.size() && ((rule[n] | 0x20) >= 'a' && (rule[n] | 0x20) <= 'z'))
+    ++n;
   std::string_view name = rule.substr(0, n);
   rule.remove_prefix(n);
   return name;
@@ -87,7 +91,8 @@ int64_t rule_seconds(std::string_view& rule) {
   if (rule.starts_with('-') || rule.starts_with('+')) rule.remove_prefix(1);
   for (int64_t unit = 3600; unit; unit /= 60) {
     size_t n = 0;
-    while (n < rule.size() && rule[n] >= '0' && rule[n] <= '9') ++n;
+    while (n < rule.size() && rule[n] >= '0' && rule[n] <= '9')
+      ++n;
     out += unit * number(rule.substr(0, n), 10);
     rule.remove_prefix(n);
     if (!rule.starts_with(':')) break;
@@ -96,7 +101,8 @@ int64_t rule_seconds(std::string_view& rule) {
   return sign * out;
 }
 
-// Seconds from the begin of the year to the change that "M3.5.0/2", "J60" or "59" names, on the clock that it ends.
+// Seconds from the begin of the year to the change that "M3.5.0/2", "J60" or "59" names, on the
+// clock that it ends.
 int64_t rule_day(std::string_view text, int64_t year) {
   std::string_view day = cut(text, '/');
   int64_t clock = text.empty() ? 7200 : rule_seconds(text);
@@ -111,7 +117,8 @@ int64_t rule_day(std::string_view text, int64_t year) {
   int64_t week = number(cut(day, '.'), 10), weekday = number(day, 10);
   int64_t first = seconds_of({.year = year, .month = month, .day = 1});
   int64_t n = (weekday - weekday_of(first) + 7) % 7 + 7 * (week - 1);
-  while (n >= days_in_month(year, month)) n -= 7;
+  while (n >= days_in_month(year, month))
+    n -= 7;
   return clock + first - begin + 86400 * n;
 }
 
@@ -121,7 +128,8 @@ InEffect by_rule(std::string_view rule, int64_t seconds, int64_t last_change) {
   standard.offset = -rule_seconds(rule);
   if (rule.empty()) return standard;
   summer.name = rule_name(rule);
-  summer.offset = rule.empty() || rule.starts_with(',') ? standard.offset + 3600 : -rule_seconds(rule);
+  summer.offset =
+      rule.empty() || rule.starts_with(',') ? standard.offset + 3600 : -rule_seconds(rule);
   cut(rule, ',');
   std::string_view begins = cut(rule, ','), ends = rule;
   int64_t year = civil_of(seconds + standard.offset).year;
@@ -136,9 +144,11 @@ InEffect by_rule(std::string_view rule, int64_t seconds, int64_t last_change) {
     edges.push_back({start + rule_day(begins, y) - standard.offset, true});
     edges.push_back({start + rule_day(ends, y) - summer.offset, false});
   }
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.when < b.when; });
+  std::sort(edges.begin(), edges.end(),
+            [](const Edge& a, const Edge& b) { return a.when < b.when; });
   size_t next = 0;
-  while (next < edges.size() && edges[next].when <= seconds) ++next;
+  while (next < edges.size() && edges[next].when <= seconds)
+    ++next;
   InEffect out = next && edges[next - 1].to_summer ? summer : standard;
   out.begin = next ? std::max(last_change, edges[next - 1].when) : last_change;
   out.end = next < edges.size() ? edges[next].when : INT64_MAX;
@@ -147,7 +157,8 @@ InEffect by_rule(std::string_view rule, int64_t seconds, int64_t last_change) {
 
 // Before the first change: the clock that no change brings, or the first that is no summer time.
 const Zone::Clock& first_clock(const Zone& zone) {
-  bool used = std::any_of(zone.changes.begin(), zone.changes.end(), [](const Zone::Change& c) { return c.clock == 0; });
+  bool used = std::any_of(zone.changes.begin(), zone.changes.end(),
+                          [](const Zone::Change& c) { return c.clock == 0; });
   if (used)
     for (const Zone::Clock& clock : zone.clocks)
       if (!clock.summer) return clock;
@@ -158,14 +169,16 @@ const Zone::Clock& first_clock(const Zone& zone) {
 
 InEffect in_effect(const Zone* zone, int64_t seconds) {
   if (!zone || zone->clocks.empty()) return {};
-  auto next = std::upper_bound(zone->changes.begin(), zone->changes.end(), seconds, [](int64_t s, const Zone::Change& c) { return s < c.when; });
+  auto next = std::upper_bound(zone->changes.begin(), zone->changes.end(), seconds,
+                               [](int64_t s, const Zone::Change& c) { return s < c.when; });
   int64_t end = next == zone->changes.end() ? INT64_MAX : next->when;
   if (next == zone->changes.begin()) {
     const Zone::Clock& clock = first_clock(*zone);
     return {clock.name, clock.offset, clock.summer, INT64_MIN, end};
   }
   const Zone::Change& last = *std::prev(next);
-  if (next == zone->changes.end() && !zone->rule.empty()) return by_rule(zone->rule, seconds, last.when);
+  if (next == zone->changes.end() && !zone->rule.empty())
+    return by_rule(zone->rule, seconds, last.when);
   const Zone::Clock& clock = zone->clocks[last.clock];
   return {clock.name, clock.offset, clock.summer, last.when, end};
 }

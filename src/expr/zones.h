@@ -1,6 +1,7 @@
 #pragma once
-// Time zones: which clock was on the wall when. The rules are compiled in (zones.txt, made by scripts/zones), never read from the machine:
-// an expression must give the same everywhere and on every replay. Null stands for UTC.
+// Time zones: which clock was on the wall when. The rules are compiled in (zones.txt, made by
+// scripts/zones), never read from the machine: an expression must give the same everywhere and on
+// every replay. Null stands for UTC.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +13,7 @@ namespace pawl::expr {
 
 struct Zone {
   struct Clock {
-    std::string name;  // "CET"; empty for an offset that nobody named
+    std::string name;    // "CET"; empty for an offset that nobody named
     int64_t offset = 0;  // seconds east of UTC
     bool summer = false;
   };
@@ -38,7 +39,8 @@ struct InEffect {
   int64_t begin = INT64_MIN, end = INT64_MAX;
 };
 InEffect in_effect(const Zone* zone, int64_t seconds);
-// The moment at which the zone's clock shows `wall`. An hour that summer skips is read by the clock before it, one that comes twice by the first.
+// The moment at which the zone's clock shows `wall`. An hour that summer skips is read by the clock
+// before it, one that comes twice by the first.
 int64_t moment_of(const Zone* zone, int64_t wall);
 // The offset of the clock with this abbreviation, preferably one in effect around `wall`.
 std::optional<int64_t> offset_of(const Zone* zone, std::string_view abbreviation, int64_t wall);

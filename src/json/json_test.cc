@@ -7,8 +7,9 @@ namespace pawl::json {
 
 TEST(json, nothing_is_lost_on_the_way_through) {
   for (std::string text :
-       {R"({"b":1.0,"a":1e400,"c":12345678901234567890123,"d":-0.0,"e":[1E+2,0.10]})", R"("\u0001\n\"\\")", "[]", "{}",
-        R"({"z":null,"y":true,"x":false})", R"([[],{},""])", "\"\xe2\x82\xac\xf0\x9f\x98\x80\""}) {
+       {R"({"b":1.0,"a":1e400,"c":12345678901234567890123,"d":-0.0,"e":[1E+2,0.10]})",
+        R"("\u0001\n\"\\")", "[]", "{}", R"({"z":null,"y":true,"x":false})", R"([[],{},""])",
+        "\"\xe2\x82\xac\xf0\x9f\x98\x80\""}) {
     auto v = parse(text);
     ASSERT_TRUE(v) << text << v.error().message;
     EXPECT_EQ(print(*v), text);
@@ -22,8 +23,9 @@ TEST(json, long_numbers_and_strings_arrive_whole) {
 }
 
 TEST(json, bad_text_is_refused_with_its_place) {
-  for (std::string text : {"", "[1,,2]", "01", "1.", "{\"a\"}", "nul", "\"\x01\"", "[1]x", "{\"a\":1,}", "\"\\ud800\"",
-                           "\"\xff\"", "[", "-", "+1", ".5", "\"\\x\"", "NaN", "'a'", "// c\n1"})
+  for (std::string text :
+       {"", "[1,,2]", "01", "1.", "{\"a\"}", "nul", "\"\x01\"", "[1]x", "{\"a\":1,}", "\"\\ud800\"",
+        "\"\xff\"", "[", "-", "+1", ".5", "\"\\x\"", "NaN", "'a'", "// c\n1"})
     EXPECT_FALSE(parse(text)) << text;
   auto bad = parse("{\n  \"a\": tru\n}");
   ASSERT_FALSE(bad);
@@ -42,7 +44,8 @@ TEST(json, depth_and_size_have_limits) {
 TEST(json, the_last_of_two_members_wins) {
   EXPECT_EQ(print(*parse(R"({"a":1,"b":2,"a":3})")), R"({"a":3,"b":2})");
   std::string big = "{";
-  for (int i = 0; i < 100; ++i) big += "\"k" + std::to_string(i % 50) + "\":" + std::to_string(i) + (i < 99 ? "," : "}");
+  for (int i = 0; i < 100; ++i)
+    big += "\"k" + std::to_string(i % 50) + "\":" + std::to_string(i) + (i < 99 ? "," : "}");
   auto v = parse(big);
   EXPECT_EQ(v->object().size(), 50u);
   EXPECT_EQ(v->find("k0")->number_text(), "50");
@@ -66,9 +69,12 @@ TEST(json, numbers_compare_by_amount) {
 }
 
 TEST(json, what_is_printed_can_be_read) {
-  EXPECT_EQ(quote("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"), "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"");
-  // A byte of no character, a character cut short, an overlong one, half a surrogate pair, one too large.
-  for (const char* text : {"\xFF", "a\xC3", "\xE2\x82z", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {
+  EXPECT_EQ(quote("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"),
+            "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"");
+  // A byte of no character, a character cut short, an overlong one, half a surrogate pair, one too
+  // large.
+  for (const char* text :
+       {"\xFF", "a\xC3", "\xE2\x82z", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {
     auto read = parse(quote(text));
     ASSERT_TRUE(read) << quote(text);
     EXPECT_NE(read->string().find("\xEF\xBF\xBD"), std::string::npos) << quote(text);

@@ -3,15 +3,19 @@
 namespace pawl::json {
 
 void merge_shallow(Object& target, const Object& patch) {
-  for (const Member& m : patch) target.set(m.name, m.value);
+  for (const Member& m : patch)
+    target.set(m.name, m.value);
 }
 
 void merge_deep(Object& target, const Object& patch) {
   for (const Member& m : patch) {
     Value* old = target.find(m.name);
-    if (old && old->is_object() && m.value.is_object()) merge_deep(old->object(), m.value.object());
-    else if (old) *old = m.value;
-    else target.add(m.name, m.value);
+    if (old && old->is_object() && m.value.is_object())
+      merge_deep(old->object(), m.value.object());
+    else if (old)
+      *old = m.value;
+    else
+      target.add(m.name, m.value);
   }
 }
 

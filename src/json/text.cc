@@ -22,7 +22,7 @@ struct Handler {
 
   struct Level {
     Value value;
-    std::string name;  // of the member being read, when value is an object
+    std::string name;                      // of the member being read, when value is an object
     std::unordered_set<std::string> seen;  // only once the object is large
   };
   std::vector<Level> stack;
@@ -48,9 +48,12 @@ struct Handler {
       return;
     }
     if (top.seen.empty())
-      for (const Member& m : object) top.seen.insert(m.name);
-    if (top.seen.insert(top.name).second) object.add(std::move(top.name), std::move(v));
-    else object.set(std::move(top.name), std::move(v));
+      for (const Member& m : object)
+        top.seen.insert(m.name);
+    if (top.seen.insert(top.name).second)
+      object.add(std::move(top.name), std::move(v));
+    else
+      object.set(std::move(top.name), std::move(v));
   }
   bool open(Value v) {
     stack.push_back({std::move(v), {}, {}});
@@ -75,21 +78,27 @@ struct Handler {
   bool on_object_end(std::size_t, bj::error_code&) { return close(); }
   bool on_array_begin(bj::error_code&) { return open(Array{}); }
   bool on_array_end(std::size_t, bj::error_code&) { return close(); }
-  bool on_key_part(bj::string_view s, std::size_t, bj::error_code&) { return text.append(s.data(), s.size()), true; }
+  bool on_key_part(bj::string_view s, std::size_t, bj::error_code&) {
+    return text.append(s.data(), s.size()), true;
+  }
   bool on_key(bj::string_view s, std::size_t, bj::error_code&) {
     text.append(s.data(), s.size());
     stack.back().name = std::move(text);
     text.clear();
     return true;
   }
-  bool on_string_part(bj::string_view s, std::size_t, bj::error_code&) { return text.append(s.data(), s.size()), true; }
+  bool on_string_part(bj::string_view s, std::size_t, bj::error_code&) {
+    return text.append(s.data(), s.size()), true;
+  }
   bool on_string(bj::string_view s, std::size_t, bj::error_code&) {
     text.append(s.data(), s.size());
     put(Value(std::move(text)));
     text.clear();
     return true;
   }
-  bool on_number_part(bj::string_view s, bj::error_code&) { return text.append(s.data(), s.size()), true; }
+  bool on_number_part(bj::string_view s, bj::error_code&) {
+    return text.append(s.data(), s.size()), true;
+  }
   bool on_int64(std::int64_t, bj::string_view s, bj::error_code&) { return number(s); }
   bool on_uint64(std::uint64_t, bj::string_view s, bj::error_code&) { return number(s); }
   bool on_double(double, bj::string_view s, bj::error_code&) { return number(s); }
@@ -123,8 +132,9 @@ std::string reason_of(const bj::error_code& ec) {
 
 Result<Value> parse(std::string_view text, const ParseOptions& options) {
   if (text.size() > options.max_bytes)
-    return fail(Code::too_large, "JSON_TOO_LARGE",
-                fmt::format("the JSON text has {} bytes; the limit is {}", text.size(), options.max_bytes));
+    return fail(
+        Code::too_large, "JSON_TOO_LARGE",
+        fmt::format("the JSON text has {} bytes; the limit is {}", text.size(), options.max_bytes));
   bj::parse_options settings;
   settings.max_depth = options.max_depth;
   bj::basic_parser<Handler> parser(settings);
@@ -132,12 +142,17 @@ Result<Value> parse(std::string_view text, const ParseOptions& options) {
   size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (ec == bj::error::too_deep)
     return fail(Code::invalid, "JSON_TOO_DEEP",
-                fmt::format("the JSON nests deeper than {} levels at {}", options.max_depth, where(text, used)));
-  if (ec) return fail(Code::invalid, "BAD_JSON", fmt::format("invalid JSON at {}: {}", where(text, used), reason_of(ec)));
+                fmt::format("the JSON nests deeper than {} levels at {}", options.max_depth,
+                            where(text, used)));
+  if (ec)
+    return fail(Code::invalid, "BAD_JSON",
+                fmt::format("invalid JSON at {}: {}", where(text, used), reason_of(ec)));
   if (!options.prefix) {
     size_t rest = text.find_first_not_of(" \t\r\n", used);
     if (rest != std::string_view::npos)
-      return fail(Code::invalid, "BAD_JSON", fmt::format("invalid JSON at {}: there is more after the value", where(text, rest)));
+      return fail(
+          Code::invalid, "BAD_JSON",
+          fmt::format("invalid JSON at {}: there is more after the value", where(text, rest)));
   }
   return std::move(parser.handler().result);
 }
@@ -174,10 +189,14 @@ void append_string(std::string& out, std::string_view text) {
 }
 
 void append(std::string& out, const Value& value) {
-  if (value.is_null()) out += "null";
-  else if (value.is_bool()) out += value.boolean() ? "true" : "false";
-  else if (value.is_number()) out += value.number_text();
-  else if (value.is_string()) append_string(out, value.string());
+  if (value.is_null())
+    out += "null";
+  else if (value.is_bool())
+    out += value.boolean() ? "true" : "false";
+  else if (value.is_number())
+    out += value.number_text();
+  else if (value.is_string())
+    append_string(out, value.string());
   else if (value.is_array()) {
     out.push_back('[');
     bool first = true;

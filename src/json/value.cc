@@ -48,16 +48,19 @@ Value::Value(double v) {
 }
 
 std::string_view Value::kind_name() const {
-  static constexpr std::string_view names[] = {"null", "boolean", "number", "string", "array", "object"};
+  static constexpr std::string_view names[] = {"null",   "boolean", "number",
+                                               "string", "array",   "object"};
   return names[v_.index()];
 }
 
-const Value* Value::find(std::string_view name) const { return is_object() ? object().find(name) : nullptr; }
+const Value* Value::find(std::string_view name) const {
+  return is_object() ? object().find(name) : nullptr;
+}
 Value* Value::find(std::string_view name) { return is_object() ? object().find(name) : nullptr; }
 
-std::string_view Value::string_or(std::string_view name, std::string_view otherwise) const {
+std::string_view Value::string_or(std::string_view name, std::string_view default_value) const {
   const Value* v = find(name);
-  return v && v->is_string() ? std::string_view(v->string()) : otherwise;
+  return v && v->is_string() ? std::string_view(v->string()) : default_value;
 }
 
 double Value::as_double() const {
@@ -99,16 +102,20 @@ Decimal take_apart(std::string_view t) {
     bool minus = false;
     int64_t e = 0;
     for (++i; i < t.size(); ++i) {
-      if (t[i] == '-') minus = true;
-      else if (t[i] != '+' && e < 1'000'000'000'000) e = e * 10 + (t[i] - '0');
+      if (t[i] == '-')
+        minus = true;
+      else if (t[i] != '+' && e < 1'000'000'000'000)
+        e = e * 10 + (t[i] - '0');
     }
     point += minus ? -e : e;
   }
   size_t lead = 0;
-  while (lead < d.digits.size() && d.digits[lead] == '0') ++lead;
+  while (lead < d.digits.size() && d.digits[lead] == '0')
+    ++lead;
   d.digits.erase(0, lead);
   point -= static_cast<int64_t>(lead);
-  while (!d.digits.empty() && d.digits.back() == '0') d.digits.pop_back();
+  while (!d.digits.empty() && d.digits.back() == '0')
+    d.digits.pop_back();
   if (d.digits.empty()) return {};
   d.exponent = point;
   return d;
@@ -120,8 +127,10 @@ static std::optional<uint64_t> magnitude(const Decimal& d) {
   if (d.exponent < static_cast<int64_t>(d.digits.size()) || d.exponent > 20) return std::nullopt;
   uint64_t v = 0;
   for (int64_t i = 0; i < d.exponent; ++i) {
-    uint64_t digit = i < static_cast<int64_t>(d.digits.size()) ? static_cast<uint64_t>(d.digits[i] - '0') : 0;
-    if (__builtin_mul_overflow(v, uint64_t{10}, &v) || __builtin_add_overflow(v, digit, &v)) return std::nullopt;
+    uint64_t digit =
+        i < static_cast<int64_t>(d.digits.size()) ? static_cast<uint64_t>(d.digits[i] - '0') : 0;
+    if (__builtin_mul_overflow(v, uint64_t{10}, &v) || __builtin_add_overflow(v, digit, &v))
+      return std::nullopt;
   }
   return v;
 }
@@ -159,7 +168,8 @@ int compare_numbers(std::string_view a, std::string_view b) {
     return x.negative ? -1 : 1;
   }
   if (x.negative != y.negative) return x.negative ? -1 : 1;
-  int order = x.exponent != y.exponent ? (x.exponent < y.exponent ? -1 : 1) : x.digits.compare(y.digits);
+  int order =
+      x.exponent != y.exponent ? (x.exponent < y.exponent ? -1 : 1) : x.digits.compare(y.digits);
   return x.negative ? -order : order;
 }
 
@@ -185,7 +195,8 @@ bool equivalent(const Value& a, const Value& b) {
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members) {
   Object out;
   out.reserve(members.size());
-  for (const auto& [name, value] : members) out.add(std::string(name), value);
+  for (const auto& [name, value] : members)
+    out.add(std::string(name), value);
   return out;
 }
 

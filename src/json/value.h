@@ -91,7 +91,7 @@ class Value {
   const Value* find(std::string_view name) const;
   Value* find(std::string_view name);
   // The member when it is a string, else `otherwise`.
-  std::string_view string_or(std::string_view name, std::string_view otherwise = {}) const;
+  std::string_view string_or(std::string_view name, std::string_view default_value = {}) const;
 
   bool operator==(const Value& other) const { return v_ == other.v_; }
 

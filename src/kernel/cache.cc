@@ -9,10 +9,11 @@ namespace pawl {
 
 // One block of memory, its key behind it.
 struct CellCache::Entry {
-  Cell cell{};         // durable
-  Cell newer_cell{};   // written by frame `staged`, when that is not 0
+  Cell cell{};        // durable
+  Cell newer_cell{};  // written by frame `staged`, when that is not 0
   Seq staged = 0;
-  Seq seq = 0;  // the group that wrote `cell` ended here: it stays until the rows have that; 0 when read from them
+  Seq seq = 0;  // the group that wrote `cell` ended here: it stays until the rows have that; 0 when
+                // read from them
   uint64_t hash = 0;
   size_t bytes = 0;
   uint32_t key_size = 0;
@@ -37,8 +38,13 @@ struct CellCache::Entry {
 };
 
 CellCache::CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families, Packing packing)
-    : rows_(rows), shard_bytes_(max_bytes / kShards), limit_(std::move(families)), not_worth_packing_(std::move(packing.not_worth)), seed_(std::random_device{}()) {
-  for (Shard& s : shards_) s.packed = PackedCells(packing.max_bytes / kShards);
+    : rows_(rows),
+      shard_bytes_(max_bytes / kShards),
+      limit_(std::move(families)),
+      not_worth_packing_(std::move(packing.not_worth)),
+      seed_(std::random_device{}()) {
+  for (Shard& s : shards_)
+    s.packed = PackedCells(packing.max_bytes / kShards);
 }
 
 CellCache::~CellCache() { clear(); }
@@ -111,8 +117,8 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
   return cell;
 }
 
-// A decoded form is taken to weigh twice its bytes and what a handful of blocks cost. What was just read
-// will often be decoded next.
+// A decoded form is taken to weigh twice its bytes and what a handful of blocks cost. What was just
+// read will often be decoded next.
 void CellCache::weigh(Shard& s, Entry& entry) {
   entry.decoded = entry.seq == 0 || (entry.cell.stored && entry.cell.stored->has_decoded());
   s.bytes -= entry.bytes;
@@ -121,12 +127,13 @@ void CellCache::weigh(Shard& s, Entry& entry) {
   s.bytes += entry.bytes;
 }
 
-CellCache::Entry& CellCache::insert(Shard& s, uint64_t hash, BytesView key, const Cell& cell, Seq seq) {
+CellCache::Entry& CellCache::insert(Shard& s, uint64_t hash, BytesView key, const Cell& cell,
+                                    Seq seq) {
   Entry* entry = Entry::make(key);
   entry->hash = hash;
   entry->cell = cell;
   entry->seq = seq;
-  if (limit_.most) entry->family_size = static_cast<uint16_t>(limit_.of(key).size());
+  if (limit_.max) entry->family_size = static_cast<uint16_t>(limit_.of(key).size());
   s.table.insert(entry);
   s.used.link(*entry);
   weigh(s, *entry);
@@ -148,7 +155,8 @@ void CellCache::evict(Shard& s) {
 
 // The rows have it.
 void CellCache::leave(Shard& s, Entry& entry) {
-  if (entry.cell.exists() && !(not_worth_packing_ && not_worth_packing_(entry.key()))) s.packed.put(entry.hash, entry.key(), entry.cell);
+  if (entry.cell.exists() && !(not_worth_packing_ && not_worth_packing_(entry.key())))
+    s.packed.put(entry.hash, entry.key(), entry.cell);
   drop(s, entry);
 }
 
@@ -179,8 +187,10 @@ void CellCache::end(Seq seq) {
       s.waiting.unlink(entry);
       entry.waiting = false;
       if (entry.staged) continue;
-      if (entry.cell.exists()) join_family(entry);
-      else drop(s, entry);
+      if (entry.cell.exists())
+        join_family(entry);
+      else
+        drop(s, entry);
     }
   }
   trim_families();
@@ -196,7 +206,7 @@ void CellCache::join_family(Entry& entry) {
   if (!family) families_.insert(family = new Family{Bytes(name), hash});
   family->clean.link(entry);
   entry.family = family;
-  if (family->count++ == limit_.most) crowded_.push_back(family);
+  if (family->count++ == limit_.max) crowded_.push_back(family);
   ++in_families_;
 }
 
@@ -206,14 +216,14 @@ void CellCache::leave_family(Entry& entry) {
   Family* family = std::exchange(entry.family, nullptr);
   family->clean.unlink(entry);
   --in_families_;
-  if (--family->count == limit_.most) std::erase(crowded_, family);
+  if (--family->count == limit_.max) std::erase(crowded_, family);
   if (family->count) return;
   families_.erase(family);
   delete family;
 }
 
-// The one to leave may stand in any shard, whose lock comes before that of the families: no lock is held here,
-// and who leaves is asked again when both are.
+// The one to leave may stand in any shard, whose lock comes before that of the families: no lock is
+// held here, and who leaves is asked again when both are.
 void CellCache::trim_families() {
   auto first_to_leave = [&] { return crowded_.empty() ? nullptr : crowded_.back()->clean.oldest; };
   for (;;) {
@@ -252,7 +262,8 @@ void CellCache::stage(BytesView key, const Cell& before, const Cell& cell, Seq s
   Shard& s = shard(hash);
   std::lock_guard lock(s.mutex);
   Entry* entry = s.table.find(hash, key);
-  // Not at hand: nothing was staged or waits for the rows, so what the kernel read is the durable one.
+  // Not at hand: nothing was staged or waits for the rows, so what the kernel read is the durable
+  // one.
   if (!entry) {
     s.packed.erase(hash, key);
     entry = &insert(s, hash, key, before, 0);
@@ -290,7 +301,8 @@ void CellCache::publish(BytesView key, const Cell& cell, Seq seq, Seq last) {
 void CellCache::each_staged(const std::function<void(BytesView, const Cell&)>& visit) {
   for (Shard& s : shards_) {
     std::lock_guard lock(s.mutex);
-    for (Entry* entry = s.staged.newest; entry; entry = entry->neighbours[kStaged].older) visit(entry->key(), entry->newer_cell);
+    for (Entry* entry = s.staged.newest; entry; entry = entry->neighbours[kStaged].older)
+      visit(entry->key(), entry->newer_cell);
   }
 }
 

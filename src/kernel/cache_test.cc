@@ -8,11 +8,13 @@
 #include <thread>
 
 #include "kernel/rows_layout.h"
-#include "storage/memory.h"
+#include "storage/memory/memory.h"
 
 namespace pawl {
 
-static Cell cell(Seq version, std::string value) { return {version, std::make_shared<const Stored>(std::move(value))}; }
+static Cell cell(Seq version, std::string value) {
+  return {version, std::make_shared<const Stored>(std::move(value))};
+}
 
 TEST(cache, what_is_staged_is_seen_by_the_kernel_alone_until_it_is_published) {
   MemoryRows rows;
@@ -25,7 +27,8 @@ TEST(cache, what_is_staged_is_seen_by_the_kernel_alone_until_it_is_published) {
   EXPECT_EQ(cache.read("k")->value(), "one");
   EXPECT_EQ(cache.current("k")->value(), "two");
   size_t staged = 0;
-  cache.each_staged([&](BytesView key, const Cell& c) { staged += key == "k" && c.value() == "two"; });
+  cache.each_staged(
+      [&](BytesView key, const Cell& c) { staged += key == "k" && c.value() == "two"; });
   EXPECT_EQ(staged, 1u);
   cache.publish("k", cell(2, "two"), 2, 2);
   EXPECT_EQ(cache.read("k")->value(), "two");
@@ -33,8 +36,8 @@ TEST(cache, what_is_staged_is_seen_by_the_kernel_alone_until_it_is_published) {
 }
 
 // Families by the first letter.
-static FamilyLimit by_letter(size_t most) {
-  return {most, [](BytesView key) { return key.substr(0, 1); }};
+static FamilyLimit by_letter(size_t max) {
+  return {max, [](BytesView key) { return key.substr(0, 1); }};
 }
 
 struct Family : testing::Test {
@@ -55,14 +58,17 @@ struct Family : testing::Test {
 TEST_F(Family, keeps_its_limit_and_the_least_recently_used_leaves_first) {
   CellCache cache(rows, 1 << 20, by_letter(3));
   std::map<std::string, std::weak_ptr<const Stored>> held;
-  for (const char* key : {"a1", "a2", "a3", "b1", "b2", "a4"}) in_rows(key);
-  for (const char* key : {"a1", "a2", "a3", "b1", "b2"}) held[key] = read(cache, key);
+  for (const char* key : {"a1", "a2", "a3", "b1", "b2", "a4"})
+    in_rows(key);
+  for (const char* key : {"a1", "a2", "a3", "b1", "b2"})
+    held[key] = read(cache, key);
   EXPECT_EQ(cache.in_families(), 5u);
   read(cache, "a1");  // a2 is now the one that was not used for longest
   held["a4"] = read(cache, "a4");
   EXPECT_EQ(cache.in_families(), 5u);
   EXPECT_TRUE(held["a2"].expired());
-  for (const char* key : {"a1", "a3", "a4", "b1", "b2"}) EXPECT_FALSE(held[key].expired()) << key;
+  for (const char* key : {"a1", "a3", "a4", "b1", "b2"})
+    EXPECT_FALSE(held[key].expired()) << key;
   held["a2"] = read(cache, "a2");
   EXPECT_TRUE(held["a3"].expired());
   cache.clear();
@@ -71,7 +77,8 @@ TEST_F(Family, keeps_its_limit_and_the_least_recently_used_leaves_first) {
 
 TEST_F(Family, of_one_cell_at_a_time) {
   CellCache cache(rows, 1 << 20, by_letter(1));
-  for (int i = 0; i < 50; ++i) in_rows("a" + std::to_string(i));
+  for (int i = 0; i < 50; ++i)
+    in_rows("a" + std::to_string(i));
   std::weak_ptr<const Stored> before;
   for (int i = 0; i < 50; ++i) {
     auto now = read(cache, "a" + std::to_string(i));
@@ -92,9 +99,12 @@ TEST_F(Family, without_a_limit_is_bounded_by_bytes_alone) {
 }
 
 TEST_F(Family, who_leaves_is_packed_unless_nobody_will_want_it) {
-  CellCache cache(rows, 1 << 20, by_letter(1), {16 << 20, [](BytesView key) { return key == "a9"; }});
-  for (const char* key : {"a1", "a2", "a9"}) in_rows(key);
-  for (const char* key : {"a1", "a9", "a2"}) read(cache, key);
+  CellCache cache(rows, 1 << 20, by_letter(1),
+                  {16 << 20, [](BytesView key) { return key == "a9"; }});
+  for (const char* key : {"a1", "a2", "a9"})
+    in_rows(key);
+  for (const char* key : {"a1", "a9", "a2"})
+    read(cache, key);
   EXPECT_EQ(cache.in_families(), 1u);
   EXPECT_EQ(cache.packed(), 1u);
   RowBatch gone;
@@ -113,29 +123,38 @@ TEST_F(Family, who_leaves_is_packed_unless_nobody_will_want_it) {
 TEST_F(Family, loses_nothing_that_the_rows_do_not_have) {
   CellCache cache(rows, 1 << 20, by_letter(2));
   auto name = [](int i) { return "a" + std::to_string(i); };
-  for (int i = 0; i < 10; ++i) cache.stage(name(i), {}, cell(i + 1, name(i)), i + 1);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(cache.current(name(i))->value(), name(i));
-  for (int i = 0; i < 10; ++i) cache.publish(name(i), cell(i + 1, name(i)), i + 1, 10);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(cache.read(name(i))->value(), name(i));
+  for (int i = 0; i < 10; ++i)
+    cache.stage(name(i), {}, cell(i + 1, name(i)), i + 1);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(cache.current(name(i))->value(), name(i));
+  for (int i = 0; i < 10; ++i)
+    cache.publish(name(i), cell(i + 1, name(i)), i + 1, 10);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(cache.read(name(i))->value(), name(i));
   EXPECT_EQ(cache.in_families(), 0u);
   cache.stage(name(0), *cache.current(name(0)), cell(11, "newer"), 11);
   cache.begin();
-  for (int i = 0; i < 10; ++i) in_rows(name(i), i + 1);
+  for (int i = 0; i < 10; ++i)
+    in_rows(name(i), i + 1);
   cache.end(10);
   EXPECT_EQ(cache.in_families(), 2u);
   EXPECT_EQ(cache.current(name(0))->value(), "newer");
   EXPECT_EQ(cache.read(name(0))->value(), name(0));
-  for (int i = 1; i < 10; ++i) EXPECT_EQ(cache.current(name(i))->version, Seq(i + 1));
+  for (int i = 1; i < 10; ++i)
+    EXPECT_EQ(cache.current(name(i))->version, Seq(i + 1));
   // One that is clean and is written leaves the count at once.
   cache.stage(name(9), *cache.current(name(9)), cell(12, "newest"), 12);
   EXPECT_EQ(cache.in_families(), 1u);
 }
 
-// One writes, as the kernel and its committer do; others read meanwhile and never see an older version again.
+// One writes, as the kernel and its committer do; others read meanwhile and never see an older
+// version again.
 TEST_F(Family, is_shared_by_threads) {
   CellCache cache(rows, 100'000, by_letter(5), {16 << 20, {}});
   std::atomic<bool> over{false};
-  auto name = [](uint64_t n) { return std::string(1, static_cast<char>('a' + n % 3)) + std::to_string(n % 60); };
+  auto name = [](uint64_t n) {
+    return std::string(1, static_cast<char>('a' + n % 3)) + std::to_string(n % 60);
+  };
   std::vector<std::thread> readers;
   for (uint64_t seed = 1; seed <= 3; ++seed)
     readers.emplace_back([&, seed] {
@@ -160,15 +179,18 @@ TEST_F(Family, is_shared_by_threads) {
       wrote.emplace_back(key, after);
     }
     RowBatch batch;
-    for (const auto& [key, c] : wrote) batch.put(layout::cell_row(key), layout::cell_head(c.version) + Bytes(c.value()));
-    for (const auto& [key, c] : wrote) cache.publish(key, c, c.version, seq);
+    for (const auto& [key, c] : wrote)
+      batch.put(layout::cell_row(key), layout::cell_head(c.version) + Bytes(c.value()));
+    for (const auto& [key, c] : wrote)
+      cache.publish(key, c, c.version, seq);
     if (group % 3) std::this_thread::yield();
     cache.begin();
     CHECK(rows.apply(batch, seq));
     cache.end(seq);
   }
   over = true;
-  for (std::thread& reader : readers) reader.join();
+  for (std::thread& reader : readers)
+    reader.join();
   EXPECT_LE(cache.in_families(), 15u);
 }
 
@@ -178,9 +200,11 @@ TEST(cache, never_loses_or_mixes_up_a_cell) {
     std::mt19937_64 random(seed);
     MemoryRows rows;
     // Ten families, by the first digit.
-    const size_t most = seed % 4;
-    const Packing packing{seed % 3 ? size_t{16} << 20 : 0, [](BytesView key) { return key.ends_with("7"); }};
-    CellCache cache(rows, seed % 2 ? 16'000 : 1 << 20, {most, [](BytesView key) { return key.substr(0, 5); }}, packing);
+    const size_t max = seed % 4;
+    const Packing packing{seed % 3 ? size_t{16} << 20 : 0,
+                          [](BytesView key) { return key.ends_with("7"); }};
+    CellCache cache(rows, seed % 2 ? 16'000 : 1 << 20,
+                    {max, [](BytesView key) { return key.substr(0, 5); }}, packing);
     std::map<std::string, Cell> durable, newest;
     struct Written {
       std::string key;
@@ -193,10 +217,13 @@ TEST(cache, never_loses_or_mixes_up_a_cell) {
     for (int i = 0; i < 4000; ++i) {
       std::string key = "key-" + std::to_string(random() % 300);
       switch (random() % 8) {
-        case 0: case 1: case 2: {
+        case 0:
+        case 1:
+        case 2: {
           Cell before = *cache.current(key);
           ASSERT_EQ(before.version, newest[key].version);
-          Cell after = random() % 4 ? cell(++seq, std::string(random() % 60, 'v')) : (++seq, Cell{});
+          Cell after =
+              random() % 4 ? cell(++seq, std::string(random() % 60, 'v')) : (++seq, Cell{});
           cache.stage(key, before, after, seq);
           newest[key] = after;
           staged.push_back({key, after, seq});
@@ -205,10 +232,13 @@ TEST(cache, never_loses_or_mixes_up_a_cell) {
         case 3:
           if (staged.empty()) break;
           for (const Written& w : staged) {
-            if (w.cell.exists()) tail.put(layout::cell_row(w.key), layout::cell_head(w.seq) + Bytes(w.cell.value()));
-            else tail.erase(layout::cell_row(w.key));
+            if (w.cell.exists())
+              tail.put(layout::cell_row(w.key), layout::cell_head(w.seq) + Bytes(w.cell.value()));
+            else
+              tail.erase(layout::cell_row(w.key));
           }
-          for (const Written& w : staged) cache.publish(w.key, w.cell, w.seq, seq), durable[w.key] = w.cell;
+          for (const Written& w : staged)
+            cache.publish(w.key, w.cell, w.seq, seq), durable[w.key] = w.cell;
           published = seq;
           staged.clear();
           break;
@@ -223,10 +253,11 @@ TEST(cache, never_loses_or_mixes_up_a_cell) {
           ASSERT_EQ(cache.read(key)->value(), durable[key].value());
           ASSERT_EQ(cache.current(key)->version, newest[key].version);
       }
-      ASSERT_LE(cache.in_families(), 10 * most);
+      ASSERT_LE(cache.in_families(), 10 * max);
     }
     std::map<std::string, Seq> unpublished, told;
-    for (const Written& w : staged) unpublished[w.key] = w.cell.version;
+    for (const Written& w : staged)
+      unpublished[w.key] = w.cell.version;
     cache.each_staged([&](BytesView key, const Cell& c) { told[std::string(key)] = c.version; });
     EXPECT_EQ(told, unpublished);
   }

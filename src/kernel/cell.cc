@@ -11,16 +11,20 @@ static void append_part(Key& out, std::string_view part) {
     return;
   }
   for (char c : part) {
-    if (c == '\0') out.append("\x01\x02", 2);
-    else if (c == '\x01') out.append("\x01\x01", 2);
-    else out.push_back(c);
+    if (c == '\0')
+      out.append("\x01\x02", 2);
+    else if (c == '\x01')
+      out.append("\x01\x01", 2);
+    else
+      out.push_back(c);
   }
 }
 
 Key key(std::initializer_list<std::string_view> parts) {
   Key out;
   size_t size = 10;  // and what callers like to add
-  for (std::string_view part : parts) size += part.size() + 1;
+  for (std::string_view part : parts)
+    size += part.size() + 1;
   out.reserve(size);
   bool first = true;
   for (std::string_view part : parts) {
@@ -40,9 +44,12 @@ Key prefix(std::initializer_list<std::string_view> parts) {
 std::vector<std::string> parts_of(BytesView key) {
   std::vector<std::string> out(1);
   for (size_t i = 0; i < key.size(); ++i) {
-    if (key[i] == '\0') out.emplace_back();
-    else if (key[i] == '\x01' && i + 1 < key.size()) out.back().push_back(key[++i] == '\x02' ? '\0' : '\x01');
-    else out.back().push_back(key[i]);
+    if (key[i] == '\0')
+      out.emplace_back();
+    else if (key[i] == '\x01' && i + 1 < key.size())
+      out.back().push_back(key[++i] == '\x02' ? '\0' : '\x01');
+    else
+      out.back().push_back(key[i]);
   }
   return out;
 }

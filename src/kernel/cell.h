@@ -33,7 +33,8 @@ using Decoded = std::shared_ptr<const void>;
 // other threads: whoever decodes first leaves the result for all.
 class Stored {
  public:
-  explicit Stored(Bytes value, Decoded decoded = {}) : bytes(std::move(value)), has_decoded_(decoded != nullptr), decoded_(std::move(decoded)) {}
+  explicit Stored(Bytes value, Decoded decoded = {})
+      : bytes(std::move(value)), has_decoded_(decoded != nullptr), decoded_(std::move(decoded)) {}
   const Bytes bytes;
   Decoded decoded() const { return decoded_.load(std::memory_order_acquire); }
   void keep(Decoded decoded) const {
@@ -55,8 +56,8 @@ struct Cell {
   StoredPtr stored{};  // null when the cell does not exist
   bool exists() const { return version != 0; }
   BytesView value() const { return stored ? BytesView(stored->bytes) : BytesView(); }
-  // The decoded form: the one kept beside the bytes, or made by `decode(BytesView) -> Result<T>` and
-  // kept. Null pointer when the cell does not exist.
+  // The decoded form: the one kept beside the bytes, or made by `decode(BytesView) -> Result<T>`
+  // and kept. Null pointer when the cell does not exist.
   template <class T, class Decode>
   Result<std::shared_ptr<const T>> as(Decode&& decode) const {
     if (!exists()) return std::shared_ptr<const T>();

@@ -30,16 +30,21 @@ void Committer::publish(std::span<Group> groups) {
   {
     // First the rows: what is not staged any more must be there for whoever scans.
     std::lock_guard lock(tail_mutex_);
-    for (Group& group : groups) tail_.append(group.rows);
+    for (Group& group : groups)
+      tail_.append(group.rows);
     published_.store(last, std::memory_order_release);
     waiting_bytes_.store(tail_.bytes(), std::memory_order_relaxed);
   }
-  for (Group& group : groups) group.each_cell([&](BytesView key, const Cell& cell, Seq seq) { cache_.publish(key, cell, seq, group.last()); });
+  for (Group& group : groups)
+    group.each_cell([&](BytesView key, const Cell& cell, Seq seq) {
+      cache_.publish(key, cell, seq, group.last());
+    });
 }
 
 Result<void> Committer::apply() {
   std::lock_guard applying(applying_);
-  // A tail grows to megabytes in a moment: with memory of its own it would fault in every page of them again.
+  // A tail grows to megabytes in a moment: with memory of its own it would fault in every page of
+  // them again.
   if (taken_.bytes() > kKeptBytes) taken_ = {};
   taken_.clear();
   Seq last;
@@ -59,7 +64,8 @@ Result<void> Committer::apply() {
 
 void refuse_all(std::span<Group> groups, const Error& why) {
   for (Group& group : groups) {
-    for (auto& [reply, answer] : group.answers) reply(fail(why));
+    for (auto& [reply, answer] : group.answers)
+      reply(fail(why));
     group.answers.clear();
   }
 }

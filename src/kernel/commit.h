@@ -1,7 +1,7 @@
 #pragma once
-// The committer makes groups durable: one append for all frames at hand, then the cells are visible,
-// and only then replies, effects and watchers. Rows follow a little later, in larger batches. It owns
-// no thread; one thread at a time appends and publishes.
+// The committer makes groups durable: one append for all frames at hand, then the cells are
+// visible, and only then replies, effects and watchers. Rows follow a little later, in larger
+// batches. It owns no thread; one thread at a time appends and publishes.
 
 #include <atomic>
 #include <mutex>
@@ -30,8 +30,8 @@ class Committer {
   Result<void> append(std::span<Group> groups);
   // Makes the groups' cells visible to reads by key. Only after append.
   void publish(std::span<Group> groups);
-  // Brings the rows up to all that is published. Later is cheaper: of several changes to one row only
-  // the last is written. Scans want it first. Safe from any thread.
+  // Brings the rows up to all that is published. Later is cheaper: of several changes to one row
+  // only the last is written. Scans want it first. Safe from any thread.
   Result<void> apply();
 
   Seq published() const { return published_.load(std::memory_order_acquire); }
@@ -47,9 +47,9 @@ class Committer {
 
   std::mutex applying_;  // one apply at a time
   Sorter sorter_;
-  RowBatch taken_;       // what is being applied; its memory is the next tail's
+  RowBatch taken_;  // what is being applied; its memory is the next tail's
   std::mutex tail_mutex_;
-  RowBatch tail_;        // published, not yet in the rows
+  RowBatch tail_;  // published, not yet in the rows
   std::atomic<Seq> published_;
   std::atomic<size_t> waiting_bytes_{0};
 };

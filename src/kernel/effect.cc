@@ -4,7 +4,8 @@ namespace pawl {
 
 Bytes encode(const Effect& e) {
   Bytes out;
-  out.reserve(e.id.size() + e.program.size() + e.tenant.size() + e.queue.size() + e.body.size() + 32);
+  out.reserve(e.id.size() + e.program.size() + e.tenant.size() + e.queue.size() + e.body.size() +
+              32);
   Writer w(out);
   w.u8(static_cast<uint8_t>(e.to));
   w.str(e.id);

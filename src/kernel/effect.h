@@ -11,17 +11,17 @@ namespace pawl {
 enum class To : uint8_t {
   clock = 1,   // give the receipt when `due` has come
   worker = 2,  // offer it on `queue` to whoever polls
-  cell = 3,    // deliver `body` as an input with verb `queue` to the program; settles by itself, once
+  cell = 3,  // deliver `body` as an input with verb `queue` to the program; settles by itself, once
   member = 4,  // send it to a compute member or executor, chosen by the face from `queue`
 };
 
 struct Effect {
-  std::string id;       // unique while open; the idempotency key that workers see
+  std::string id;  // unique while open; the idempotency key that workers see
   To to = To::clock;
   std::string program;  // whose input the receipt will be
   std::string tenant;
   std::string queue;
-  Time due = 0;         // clock: when. worker: not before
+  Time due = 0;  // clock: when. worker: not before
   Bytes body;
 };
 

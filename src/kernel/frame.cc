@@ -4,7 +4,8 @@
 
 namespace pawl {
 
-// Version 2 is version 1 with what the turn stands on behind it. It is written only where there is such.
+// Version 2 is version 1 with what the turn stands on behind it. It is written only where there is
+// such.
 static constexpr uint8_t kPlain = 1, kBehind = 2;
 
 static void encode_input(Writer& w, const Input& in) {
@@ -23,17 +24,21 @@ static void encode_input(Writer& w, const Input& in) {
 
 static Bytes encode(const Frame& f, size_t room) {
   size_t size = room + 64 + f.program.size();
-  for (const Input& in : f.inputs) size += in.body.size() + in.verb.size() + in.settles.size() + 96;
-  for (const auto& write : f.writes) size += write.key.size() + (write.value ? write.value->bytes.size() : 0) + 24;
-  for (const Bytes& note : f.notes) size += note.size() + 4;
+  for (const Input& in : f.inputs)
+    size += in.body.size() + in.verb.size() + in.settles.size() + 96;
+  for (const auto& write : f.writes)
+    size += write.key.size() + (write.value ? write.value->bytes.size() : 0) + 24;
+  for (const Bytes& note : f.notes)
+    size += note.size() + 4;
   Bytes out;
   out.reserve(size);
   out.append(room, '\0');
   Writer w(out);
-  w.u8(f.behind.empty() ? kPlain : kBehind);
+  w.u8(f.stale_reads.empty() ? kPlain : kBehind);
   w.str(f.program);
   w.uint(f.inputs.size());
-  for (const Input& in : f.inputs) encode_input(w, in);
+  for (const Input& in : f.inputs)
+    encode_input(w, in);
   w.uint(f.writes.size());
   for (const auto& write : f.writes) {
     w.str(write.key);
@@ -42,10 +47,11 @@ static Bytes encode(const Frame& f, size_t room) {
     if (write.value) w.str(write.value->bytes);
   }
   w.uint(f.notes.size());
-  for (const Bytes& note : f.notes) w.str(note);
-  if (f.behind.empty()) return out;
-  w.uint(f.behind.size());
-  for (const auto& b : f.behind) {
+  for (const Bytes& note : f.notes)
+    w.str(note);
+  if (f.stale_reads.empty()) return out;
+  w.uint(f.stale_reads.size());
+  for (const auto& b : f.stale_reads) {
     w.str(b.key);
     w.uint(b.version);
   }
@@ -55,12 +61,15 @@ static Bytes encode(const Frame& f, size_t room) {
 Bytes encode_body(const Frame& frame) { return encode(frame, 0); }
 Bytes encode_entry(const Frame& frame) { return encode(frame, sizeof(Digest)); }
 
-void seal(Bytes& entry, const Digest& before) { std::memcpy(entry.data(), before.data(), before.size()); }
+void seal(Bytes& entry, const Digest& before) {
+  std::memcpy(entry.data(), before.data(), before.size());
+}
 
 Result<Sealed> unseal(BytesView entry) {
   Sealed s;
   if (entry.size() < s.before.size() + 1)
-    return fail(Code::corrupt, "BAD_FRAME", fmt::format("a frame of {} bytes is too short", entry.size()));
+    return fail(Code::corrupt, "BAD_FRAME",
+                fmt::format("a frame of {} bytes is too short", entry.size()));
   std::memcpy(s.before.data(), entry.data(), s.before.size());
   s.own = sha256(entry, {});
   s.body = entry.substr(s.before.size());
@@ -102,9 +111,11 @@ static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   Reader r(body);
   uint8_t version = r.u8();
   if (r.ok() && version != kPlain && version != kBehind)
-    return fail(Code::corrupt, "FRAME_VERSION",
-                fmt::format("frame {} has version {}; this binary reads up to {}: use the newer pawl that wrote it", seq,
-                            version, kBehind));
+    return fail(
+        Code::corrupt, "FRAME_VERSION",
+        fmt::format(
+            "frame {} has version {}; this binary reads up to {}: use the newer pawl that wrote it",
+            seq, version, kBehind));
   f.seq = seq;
   f.program = r.str();
   size_t inputs = r.count();
@@ -127,13 +138,15 @@ static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   }
   const size_t notes = r.count();
   f.notes.resize(std::min(notes, f.notes.size()));
-  for (size_t i = 0; i < notes && r.ok(); ++i) (i < f.notes.size() ? f.notes[i] : f.notes.emplace_back()) = r.str();
-  f.behind.clear();
+  for (size_t i = 0; i < notes && r.ok(); ++i)
+    (i < f.notes.size() ? f.notes[i] : f.notes.emplace_back()) = r.str();
+  f.stale_reads.clear();
   for (size_t n = version == kBehind ? r.count() : 0; n-- > 0 && r.ok();) {
     Key key(r.str());
-    f.behind.push_back({std::move(key), r.uint()});
+    f.stale_reads.push_back({std::move(key), r.uint()});
   }
-  if (!r.done()) return fail(Code::corrupt, "BAD_FRAME", fmt::format("frame {} does not decode", seq));
+  if (!r.done())
+    return fail(Code::corrupt, "BAD_FRAME", fmt::format("frame {} does not decode", seq));
   return {};
 }
 
@@ -143,6 +156,8 @@ Result<Frame> decode_frame(Seq seq, BytesView body) {
   return frame;
 }
 
-Result<void> decode_outcome(Seq seq, BytesView body, Frame& into) { return decode(seq, body, false, into); }
+Result<void> decode_outcome(Seq seq, BytesView body, Frame& into) {
+  return decode(seq, body, false, into);
+}
 
 }  // namespace pawl

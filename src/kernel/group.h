@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "kernel/access.h"
 #include "kernel/cache.h"
-#include "kernel/door.h"
 #include "kernel/frame.h"
 #include "storage/rows.h"
 
@@ -20,7 +20,7 @@ struct Group {
     EffectPtr effect;
     bool opened;
   };
-  Seq last_before = 0;         // seq of the frame before the first one here
+  Seq last_before = 0;  // seq of the frame before the first one here
   std::vector<Frame> frames;
   std::vector<Bytes> entries;  // of the frames, for the journal
   RowBatch rows;
@@ -32,7 +32,8 @@ struct Group {
   template <class F>
   void each_cell(F&& visit) const {
     for (const Frame& frame : frames)
-      for (const Frame::Write& write : frame.writes) visit(write.key, write.value ? Cell{frame.seq, write.value} : Cell{}, frame.seq);
+      for (const Frame::Write& write : frame.writes)
+        visit(write.key, write.value ? Cell{frame.seq, write.value} : Cell{}, frame.seq);
   }
 
   bool empty() const { return frames.empty() && answers.empty() && moved.empty(); }

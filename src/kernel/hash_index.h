@@ -1,6 +1,6 @@
 #pragma once
-// Things by the hash of their keys, in one flat table: open places, one after the other. It points at
-// them and owns nothing; one that is in it must not move.
+// Things by the hash of their keys, in one flat table: open places, one after the other. It points
+// at them and owns nothing; one that is in it must not move.
 
 #include <cstdint>
 #include <vector>
@@ -25,13 +25,15 @@ class HashIndex {
   void insert(T* thing) {
     if ((count_ + 1) * 4 > places_.size() * 3) grow();
     size_t at = thing->hash & mask();
-    while (places_[at].thing) at = (at + 1) & mask();
+    while (places_[at].thing)
+      at = (at + 1) & mask();
     places_[at] = {thing->hash, thing};
     ++count_;
   }
   void erase(const T* thing) {
     size_t hole = thing->hash & mask();
-    while (places_[hole].thing != thing) hole = (hole + 1) & mask();
+    while (places_[hole].thing != thing)
+      hole = (hole + 1) & mask();
     // Whoever stands behind and would not be found across the hole moves into it.
     for (size_t at = (hole + 1) & mask(); places_[at].thing; at = (at + 1) & mask()) {
       if (((at - places_[at].hash) & mask()) < ((at - hole) & mask())) continue;

@@ -20,9 +20,9 @@ struct Input {
   std::string verb;  // the program's word for what is wanted
   Bytes body;
   Caller caller;
-  Stamp stamp{};        // set by the kernel
+  Stamp stamp{};          // set by the kernel
   std::string settles{};  // the effect that this input is the receipt of; empty for a command
-  uint64_t joins = 0;   // the open turn that this command wants to be part of; 0 for its own
+  uint64_t joins = 0;     // the open turn that this command wants to be part of; 0 for its own
   std::string once{};     // Idempotency-Key; empty for none
 
   // The body as the sender already had it; not recorded. A program may use it instead of decoding

@@ -10,7 +10,7 @@ namespace pawl {
 
 struct Kernel::Strand {
   Caller caller;
-  std::string once;       // Idempotency-Key of the input that began it
+  std::string once;  // Idempotency-Key of the input that began it
   Bytes once_hash;
   Reply reply;
   std::shared_ptr<void> scratch;
@@ -28,7 +28,7 @@ struct Kernel::OpenTurn {
   std::list<Strand> strands;  // the first is the main one
   EffectPtr settled;          // the open effect whose receipt began this turn
   bool waited = false;        // others may have run since it began
-  std::vector<Frame::Behind> behind;
+  std::vector<Frame::StaleRead> stale_reads;
 
   void reset() {
     turn.reset();
@@ -37,16 +37,20 @@ struct Kernel::OpenTurn {
     strands.front() = {};
     settled.reset();
     waited = false;
-    behind.clear();
+    stale_reads.clear();
   }
 };
 
 class Kernel::Closing {
  public:
-  Closing(Kernel& kernel, OpenPtr turn) : kernel_(kernel) { turn_.splice(turn_.begin(), kernel.open_, turn); }
+  Closing(Kernel& kernel, OpenPtr turn) : kernel_(kernel) {
+    turn_.splice(turn_.begin(), kernel.open_, turn);
+  }
   ~Closing() {
     // Large ones would keep too much.
-    if (kernel_.spare_.size() >= kSpare || turn().turn.ops_.size() > kKeptOps || turn().turn.reads_.size() > kKeptOps) return;
+    if (kernel_.spare_.size() >= kSpare || turn().turn.ops_.size() > kKeptOps ||
+        turn().turn.reads_.size() > kKeptOps)
+      return;
     turn().reset();
     kernel_.spare_.splice(kernel_.spare_.begin(), turn_);
   }
@@ -65,8 +69,9 @@ static uint64_t token_of(const Stamp& stamp) {
   return dice.next() | 1;
 }
 
-Kernel::Kernel(CellCache& cache, std::function<Look()> look, std::vector<const Program*> programs, Seq last)
-    : cache_(cache), look_(std::move(look)), programs_(std::move(programs)), last_(last) {
+Kernel::Kernel(CellCache& cache, std::function<ReadSnapshot()> snapshot,
+               std::vector<const Program*> programs, Seq last)
+    : cache_(cache), snapshot_(std::move(snapshot)), programs_(std::move(programs)), last_(last) {
   group_.last_before = last;
 }
 
@@ -86,7 +91,9 @@ Result<Cell> Kernel::current(BytesView key) const {
   return cache_.current(key);
 }
 
-Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) const {
+Result<void> Kernel::scan_current(BytesView prefix,
+                                  const std::function<bool(BytesView, const Cell&)>& visit,
+                                  BytesView from) const {
   std::map<Key, Cell> pending;
   cache_.each_staged([&](BytesView key, const Cell& cell) {
     if (key.starts_with(prefix) && key >= from) pending.emplace(key, cell);
@@ -97,17 +104,20 @@ Result<void> Kernel::scan_current(BytesView prefix, const std::function<bool(Byt
     for (; go && next != pending.end() && (!limit || next->first < *limit); ++next)
       if (next->second.exists()) go = visit(next->first, next->second);
   };
-  Look look = look_();
-  TRY_OK(look.scan(prefix, [&](BytesView key, const Cell& cell) {
-    pending_until(&key);
-    if (!go) return false;
-    if (next != pending.end() && next->first == key) {
-      if (next->second.exists()) go = visit(next->first, next->second);
-      ++next;
-      return go;
-    }
-    return go = visit(key, cell);
-  }, from));
+  ReadSnapshot snapshot = snapshot_();
+  TRY_OK(snapshot.scan(
+      prefix,
+      [&](BytesView key, const Cell& cell) {
+        pending_until(&key);
+        if (!go) return false;
+        if (next != pending.end() && next->first == key) {
+          if (next->second.exists()) go = visit(next->first, next->second);
+          ++next;
+          return go;
+        }
+        return go = visit(key, cell);
+      },
+      from));
   pending_until(nullptr);
   return {};
 }
@@ -117,22 +127,27 @@ void Kernel::answer(Reply reply, Result<Answer> result) {
 }
 
 void Kernel::run(Input input, Reply reply) {
-  if (input.stamp.now == 0) input.stamp.now = now_;
-  else tick(input.stamp.now);
+  if (input.stamp.now == 0)
+    input.stamp.now = now_;
+  else
+    tick(input.stamp.now);
   if (input.joins) return join(std::move(input), std::move(reply));
   if (!input.settles.empty()) {
     if (asked_.contains(input.settles)) return resume(std::move(input), std::move(reply));
     auto cell = current(effect_key(input.settles));
     if (!cell) return answer(std::move(reply), fail(std::move(cell.error())));
     if (!cell->exists())
-      return answer(std::move(reply), fail(Code::not_found, "EFFECT_NOT_OPEN",
-                                           fmt::format("'{}' is not open: it was settled or withdrawn before, or never opened",
-                                                       input.settles)));
+      return answer(
+          std::move(reply),
+          fail(Code::not_found, "EFFECT_NOT_OPEN",
+               fmt::format("'{}' is not open: it was settled or withdrawn before, or never opened",
+                           input.settles)));
     auto decoded = cell->as<Effect>(decode_effect);
     if (!decoded) return answer(std::move(reply), fail(std::move(decoded.error())));
     EffectPtr effect = std::move(*decoded);
     input.program = effect->program;
-    if (effect->to == To::cell && input.verb.empty()) input.verb = effect->queue, input.body = effect->body;
+    if (effect->to == To::cell && input.verb.empty())
+      input.verb = effect->queue, input.body = effect->body;
     const Program* program = find(input.program);
     if (program) return begin(*program, std::move(input), std::move(reply), std::move(effect));
   }
@@ -140,20 +155,24 @@ void Kernel::run(Input input, Reply reply) {
   static const OwnProgram own;
   const Program* program = input.program == kOwnProgram ? &own : find(input.program);
   if (!program)
-    return answer(std::move(reply), fail(Code::not_found, "NO_PROGRAM", fmt::format("no program is named '{}'", input.program)));
+    return answer(std::move(reply), fail(Code::not_found, "NO_PROGRAM",
+                                         fmt::format("no program is named '{}'", input.program)));
   begin(*program, std::move(input), std::move(reply), nullptr);
 }
 
 bool Kernel::answered_before(const Input& input, Reply& reply) {
   if (input.once.empty()) return false;
   if (input.once.size() > limits::kOnceKeyBytes) {
-    answer(std::move(reply), fail(Code::invalid, "BAD_IDEMPOTENCY_KEY",
-                                  fmt::format("an Idempotency-Key has at most {} bytes", limits::kOnceKeyBytes)));
+    answer(std::move(reply),
+           fail(Code::invalid, "BAD_IDEMPOTENCY_KEY",
+                fmt::format("an Idempotency-Key has at most {} bytes", limits::kOnceKeyBytes)));
     return true;
   }
   Key key = once_key(input.caller, input.once);
   if (running_once_.contains(key)) {
-    answer(std::move(reply), fail(Code::conflict, "IDEMPOTENCY_KEY_RUNNING", "the first request with this Idempotency-Key still runs: retry later"));
+    answer(std::move(reply),
+           fail(Code::conflict, "IDEMPOTENCY_KEY_RUNNING",
+                "the first request with this Idempotency-Key still runs: retry later"));
     return true;
   }
   auto cell = current(key);
@@ -161,16 +180,19 @@ bool Kernel::answered_before(const Input& input, Reply& reply) {
   auto once = decode_once(cell->value());
   if (!once || once->at + limits::kOnceSeconds * kSecond < input.stamp.now) return false;
   if (once->hash != once_hash(input))
-    answer(std::move(reply), fail(Code::unprocessable, "IDEMPOTENCY_KEY_REUSED",
-                                  "this Idempotency-Key was used for another request: use a new key"));
+    answer(std::move(reply),
+           fail(Code::unprocessable, "IDEMPOTENCY_KEY_REUSED",
+                "this Idempotency-Key was used for another request: use a new key"));
   else
     answer(std::move(reply), Answer{std::move(once->answer), cell->version});
   return true;
 }
 
 Kernel::OpenPtr Kernel::fresh_turn(const Program& program, uint64_t token) {
-  if (spare_.empty()) open_.push_front(std::make_unique<OpenTurn>(*this));
-  else open_.splice(open_.begin(), spare_, spare_.begin());
+  if (spare_.empty())
+    open_.push_front(std::make_unique<OpenTurn>(*this));
+  else
+    open_.splice(open_.begin(), spare_, spare_.begin());
   OpenTurn& t = *open_.front();
   t.program = &program;
   t.turn.token_ = token;
@@ -179,8 +201,10 @@ Kernel::OpenPtr Kernel::fresh_turn(const Program& program, uint64_t token) {
 
 void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr settled) {
   if (open_.size() >= limits::kOpenTurns)
-    return answer(std::move(reply), fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
-                                         fmt::format("{} turns wait for receipts already; retry later", open_.size())));
+    return answer(
+        std::move(reply),
+        fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
+             fmt::format("{} turns wait for receipts already; retry later", open_.size())));
   OpenPtr turn = fresh_turn(program, token_of(input.stamp));
   (*turn)->turn.began_ = last_;
   (*turn)->turn.began_at_ = input.stamp.now;
@@ -238,11 +262,15 @@ void Kernel::resume(Input input, Reply reply) {
 
 void Kernel::join(Input input, Reply reply) {
   auto it = by_token_.find(input.joins);
-  if (it == by_token_.end() || (*it->second.first)->strands.front().caller.tenant != input.caller.tenant)
-    return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction that this request wants to join is over or unknown"));
+  if (it == by_token_.end() ||
+      (*it->second.first)->strands.front().caller.tenant != input.caller.tenant)
+    return answer(std::move(reply),
+                  fail(Code::conflict, "TURN_OVER",
+                       "the transaction that this request wants to join is over or unknown"));
   auto [turn, under] = it->second;
   if ((*turn)->program->name() != input.program)
-    return answer(std::move(reply), fail(Code::conflict, "TURN_OVER", "the transaction belongs to another face"));
+    return answer(std::move(reply),
+                  fail(Code::conflict, "TURN_OVER", "the transaction belongs to another face"));
   Strand& strand = (*turn)->strands.emplace_back();
   strand.number = (*turn)->turn.new_strand(under->number);
   strand.reply = std::move(reply);
@@ -255,7 +283,10 @@ void Kernel::forget(OpenTurn& t, const Strand& strand) {
   t.turn.leave(strand.number);
   for (const std::string& id : strand.asked) {
     asked_.erase(id);
-    group_.moved.push_back({std::make_shared<const Effect>(Effect{.id = id, .to = To::member, .program = std::string(t.program->name())}), false});
+    group_.moved.push_back(
+        {std::make_shared<const Effect>(
+             Effect{.id = id, .to = To::member, .program = std::string(t.program->name())}),
+         false});
   }
 }
 
@@ -264,7 +295,8 @@ void Kernel::end_joined(OpenTurn& t, const Strand& under) {
     if (&strand == &under || !t.turn.descends(strand.number, under.number)) return false;
     forget(t, strand);
     t.turn.undo(strand.number, strand.mark);
-    answer(std::move(strand.reply), fail(Code::conflict, "TURN_OVER", "the transaction ended before this request did"));
+    answer(std::move(strand.reply),
+           fail(Code::conflict, "TURN_OVER", "the transaction ended before this request did"));
     return true;
   });
 }
@@ -324,7 +356,8 @@ std::vector<std::string> Kernel::withdrawn_by(const OpenTurn& t) const {
 }
 
 // Callers that were told "later" get their answer from the turn that settles or withdraws.
-void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome, const std::vector<std::string>& withdrawn) {
+void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome,
+                            const std::vector<std::string>& withdrawn) {
   if (later_.empty()) return;
   if (t.settled)
     if (auto it = later_.find(t.settled->id); it != later_.end()) {
@@ -337,27 +370,33 @@ void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome, const st
     if (auto it = later_.find(id); it != later_.end()) {
       Reply reply = std::move(it->second);
       later_.erase(it);
-      answer(std::move(reply), fail(Code::conflict, "WITHDRAWN", "what this request waited for was called back"));
+      answer(std::move(reply),
+             fail(Code::conflict, "WITHDRAWN", "what this request waited for was called back"));
     }
 }
 
 Result<void> Kernel::check(OpenTurn& t) {
   if (t.turn.ops_.size() > limits::kTurnChanges)
     return fail(Code::exhausted, "TURN_TOO_LARGE",
-                fmt::format("one request may change {} cells; this one changes {}: split it", limits::kTurnChanges, t.turn.ops_.size()));
+                fmt::format("one request may change {} cells; this one changes {}: split it",
+                            limits::kTurnChanges, t.turn.ops_.size()));
   size_t bytes = 0;
   for (const Turn::Op& op : t.turn.ops_) {
     size_t size = op.value ? op.value->bytes.size() : 0;
     bytes += size + op.key.size();
     if (size > limits::kCellBytes)
-      return fail(Code::too_large, "CELL_TOO_LARGE",
-                  fmt::format("a value of {} bytes is over the limit of {}: keep large content in a blob", size, limits::kCellBytes));
+      return fail(
+          Code::too_large, "CELL_TOO_LARGE",
+          fmt::format("a value of {} bytes is over the limit of {}: keep large content in a blob",
+                      size, limits::kCellBytes));
     if (op.key.size() > limits::kKeyBytes)
       return fail(Code::too_large, "KEY_TOO_LONG",
-                  fmt::format("a key of {} bytes is over the limit of {}: use a shorter name", op.key.size(), limits::kKeyBytes));
+                  fmt::format("a key of {} bytes is over the limit of {}: use a shorter name",
+                              op.key.size(), limits::kKeyBytes));
   }
   if (bytes > limits::kFrameBytes)
-    return fail(Code::too_large, "TURN_TOO_LARGE", fmt::format("one request may write {} bytes: split it", limits::kFrameBytes));
+    return fail(Code::too_large, "TURN_TOO_LARGE",
+                fmt::format("one request may write {} bytes: split it", limits::kFrameBytes));
   if (!t.waited) return {};
   return check_reads(t);
 }
@@ -367,13 +406,19 @@ Result<void> Kernel::check_reads(OpenTurn& t) {
   for (size_t i = 0; i < t.turn.reads_.size(); ++i) {
     const Turn::Read read = t.turn.reads_[i];
     TRY(Cell now, cache_.current(read.key));
-    bool late = t.turn.is_news(read.cell) && t.program->as_of_beginning(read.key);
+    bool late = t.turn.written_since_begin(read.cell) && t.program->conflicts_after_begin(read.key);
     if (now.version == read.cell.version && !late) continue;
-    if (late || t.turn.newest_.find(read.key) != Turn::kNone || !t.program->may_stand(t.turn, read.key, read.cell, now))
-      return fail(Error{Code::conflict, "CONFLICT", "another request changed what this one read: read again and retry", {}, true});
-    t.behind.push_back({read.key, read.cell.version});
+    if (late || t.turn.newest_.find(read.key) != Turn::kNone ||
+        !t.program->accepts_stale_read(t.turn, read.key, read.cell, now))
+      return fail(Error{Code::conflict,
+                        "CONFLICT",
+                        "another request changed what this one read: read again and retry",
+                        {},
+                        true});
+    t.stale_reads.push_back({read.key, read.cell.version});
   }
-  std::sort(t.behind.begin(), t.behind.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  std::sort(t.stale_reads.begin(), t.stale_reads.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
   return {};
 }
 
@@ -381,7 +426,8 @@ Result<Answer> Kernel::commit(OpenTurn& t, Bytes body) {
   TRY_OK(check(t));
   Strand& main = t.strands.front();
   if (!main.once.empty() && !t.turn.refusal_)
-    t.turn.write(once_key(main.caller, main.once), encode(Once{main.once_hash, t.turn.now(), body}));
+    t.turn.write(once_key(main.caller, main.once),
+                 encode(Once{main.once_hash, t.turn.now(), body}));
   if (t.turn.ops_.empty() && t.turn.notes_.empty()) return Answer{std::move(body), 0};
   write_frame(t, ++last_);
   return Answer{std::move(body), last_};
@@ -393,13 +439,14 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   frame.program = t.program->name();
   frame.inputs = std::move(t.inputs);
   frame.notes = t.turn.take_notes();
-  frame.behind = std::move(t.behind);
+  frame.stale_reads = std::move(t.stale_reads);
   auto& places = places_;
   auto &before = before_, &after = after_;
   auto& changes = changes_;
   places.clear();
   t.turn.newest_.each([&](size_t place) { places.push_back(place); });
-  std::sort(places.begin(), places.end(), [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
+  std::sort(places.begin(), places.end(),
+            [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
   before.assign(places.size(), {});
   after.assign(places.size(), {});
   changes.clear();
@@ -421,7 +468,8 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
     frame.writes.push_back({std::move(op.key), before[i].version, std::move(op.value)});
     if (!own_cell) changes.push_back({frame.writes.back().key, before[i], after[i]});
   }
-  if (time_row_.second && time_row_.first != frame.now()) group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
+  if (time_row_.second && time_row_.first != frame.now())
+    group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
   time_row_ = {frame.now(), seq};
   add_cell_rows(group_.rows, frame);
   add_view_rows(group_.rows, frame, changes, t.program);
@@ -433,7 +481,8 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
 }
 
 Group Kernel::take() {
-  if (!group_.frames.empty()) group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
+  if (!group_.frames.empty())
+    group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
   time_row_ = {0, 0};
   Group out = std::move(group_);
   group_ = Group{};
@@ -442,8 +491,10 @@ Group Kernel::take() {
 }
 
 void Kernel::abandon_all(const Error& why) {
-  while (!open_.empty()) close(open_.begin(), fail(why));
-  for (auto& [id, reply] : later_) answer(std::move(reply), fail(why));
+  while (!open_.empty())
+    close(open_.begin(), fail(why));
+  for (auto& [id, reply] : later_)
+    answer(std::move(reply), fail(why));
   later_.clear();
 }
 

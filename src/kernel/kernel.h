@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "kernel/access.h"
 #include "kernel/cache.h"
-#include "kernel/door.h"
 #include "kernel/group.h"
 #include "kernel/program.h"
 
@@ -22,9 +22,10 @@ namespace pawl {
 
 class Kernel final : public CellReader {
  public:
-  // Programs are named by name(); none may begin with '~'. `last` is the newest frame in the journal;
-  // `look` gives a look that has everything published.
-  Kernel(CellCache& cache, std::function<Look()> look, std::vector<const Program*> programs, Seq last);
+  // Programs are named by name(); none may begin with '~'. `last` is the newest frame in the
+  // journal; `look` gives a look that has everything published.
+  Kernel(CellCache& cache, std::function<ReadSnapshot()> snapshot,
+         std::vector<const Program*> programs, Seq last);
   ~Kernel() override;
 
   // The time that inputs are stamped with from now on; never goes back.
@@ -47,7 +48,9 @@ class Kernel final : public CellReader {
   void abandon_all(const Error& why);
 
   Result<Cell> current(BytesView key) const override;
-  Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView, const Cell&)>& visit, BytesView from) const override;
+  Result<void> scan_current(BytesView prefix,
+                            const std::function<bool(BytesView, const Cell&)>& visit,
+                            BytesView from) const override;
 
  private:
   struct Strand;    // one input of an open turn that has not been answered yet
@@ -63,8 +66,8 @@ class Kernel final : public CellReader {
 
   const Program* find(BytesView name) const;
   void begin(const Program& program, Input input, Reply reply, EffectPtr settled);
-  void resume(Input input, Reply reply);   // a receipt for something asked
-  void join(Input input, Reply reply);     // a command for an open turn
+  void resume(Input input, Reply reply);  // a receipt for something asked
+  void join(Input input, Reply reply);    // a command for an open turn
   void step(OpenPtr turn, Strand& strand, Input input);
   void finish(OpenPtr turn, Strand& strand, Result<Bytes> result);
   // Those that joined while the strand waited and are not done when it goes on leave nothing.
@@ -77,12 +80,13 @@ class Kernel final : public CellReader {
   Result<void> check_reads(OpenTurn& turn);
   void write_frame(OpenTurn& turn, Seq seq);
   void answer(Reply reply, Result<Answer> result);
-  void answer_waiting(OpenTurn& turn, const Result<Answer>& result, const std::vector<std::string>& withdrawn);
+  void answer_waiting(OpenTurn& turn, const Result<Answer>& result,
+                      const std::vector<std::string>& withdrawn);
   std::vector<std::string> withdrawn_by(const OpenTurn& turn) const;  // as far as somebody waits
   bool answered_before(const Input& input, Reply& reply);
 
   CellCache& cache_;
-  std::function<Look()> look_;
+  std::function<ReadSnapshot()> snapshot_;
   std::vector<const Program*> programs_;
   Seq last_;
   Time now_ = 0;
@@ -90,8 +94,8 @@ class Kernel final : public CellReader {
 
   std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare ones keep their memory
   std::unordered_map<uint64_t, std::pair<OpenPtr, Strand*>> by_token_;  // whom a command may join
-  Map<std::pair<OpenPtr, Strand*>> asked_;          // effect id -> who waits for it
-  Map<Reply> later_;                                // effect id -> the caller that waits for it
+  Map<std::pair<OpenPtr, Strand*>> asked_;  // effect id -> who waits for it
+  Map<Reply> later_;                        // effect id -> the caller that waits for it
   std::unordered_set<std::string> running_once_;
   std::map<Key, Cell, std::less<>> pinned_;
   std::pair<Time, Seq> time_row_{0, 0};
@@ -103,6 +107,7 @@ class Kernel final : public CellReader {
 
 // What a frame's cells mean for the rows: shared by the kernel and by replay.
 void add_cell_rows(RowBatch& rows, const Frame& frame);
-void add_view_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program);
+void add_view_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes,
+                   const Program* program);
 
 }  // namespace pawl

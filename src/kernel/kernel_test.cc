@@ -19,7 +19,8 @@ Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
       turn.refuse({Code::conflict, "REFUSED", "settled and refused"});
       return Bytes();
     }
-    if (input.body == "fail") return fail(Code::unavailable, "RECEIPT_FAILED", "the receipt says no");
+    if (input.body == "fail")
+      return fail(Code::unavailable, "RECEIPT_FAILED", "the receipt says no");
     if (turn.scratch()) n = *std::static_pointer_cast<int64_t>(turn.scratch());
     turn.write(own, std::to_string(n + 100));
     return "settled:" + std::to_string(n + 100);
@@ -31,8 +32,10 @@ Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
   }
   if (input.verb == "get") return std::string(cell.value());
   if (input.verb == "erase") return turn.erase(own), Bytes();
-  if (input.verb == "fail") return turn.write(own, "999"), Result<Bytes>(fail(Code::invalid, "NO", "no"));
-  if (input.verb == "open") return turn.open({input.body, To::worker, "counter", "t", "q", 0, "work"}), Bytes("opened");
+  if (input.verb == "fail")
+    return turn.write(own, "999"), Result<Bytes>(fail(Code::invalid, "NO", "no"));
+  if (input.verb == "open")
+    return turn.open({input.body, To::worker, "counter", "t", "q", 0, "work"}), Bytes("opened");
   if (input.verb == "open-later") {
     turn.open({input.body, To::worker, "counter", "t", "q", 0, "work"});
     turn.answer_later(input.body);
@@ -46,7 +49,8 @@ Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
   }
   if (input.verb == "ask-by-rule") {
     TRY(Cell rule, turn.read(cell_of("rule")));
-    turn.scratch() = std::make_shared<int64_t>(rule.exists() ? std::stoll(std::string(rule.value())) : 0);
+    turn.scratch() =
+        std::make_shared<int64_t>(rule.exists() ? std::stoll(std::string(rule.value())) : 0);
     turn.ask({input.body, To::member, "counter", "t", "m", 0, std::to_string(turn.token())});
     return Bytes();
   }
@@ -62,10 +66,13 @@ Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
   }
   if (input.verb == "rewind-many") {
     auto name = [&](int i) { return key({"counter", "many" + std::to_string(i)}); };
-    for (int i = 0; i < 20; ++i) turn.write(name(i), "1");
+    for (int i = 0; i < 20; ++i)
+      turn.write(name(i), "1");
     auto mark = turn.mark();
-    for (int i = 0; i < 30; ++i) turn.write(name(i), "2");
-    for (int i = 0; i < 10; ++i) turn.erase(name(i));
+    for (int i = 0; i < 30; ++i)
+      turn.write(name(i), "2");
+    for (int i = 0; i < 10; ++i)
+      turn.erase(name(i));
     turn.rewind(mark);
     turn.write(name(25), "3");
     std::string out;
@@ -102,22 +109,22 @@ TEST(kernel, a_turn_is_one_frame_and_its_rows) {
   EXPECT_EQ(s.say(s.input("add", "5"))->body, "5");
   EXPECT_EQ(s.say(s.input("add", "2"))->body, "7");
   EXPECT_EQ(s.journal.last(), 2u);
-  Look look = s.look();
-  EXPECT_EQ(look.read(cell_of("a"))->value(), "7");
-  EXPECT_EQ(look.read(cell_of("a"))->version, 2u);
-  EXPECT_EQ(look.read_at(cell_of("a"), 1)->value(), "5");
-  EXPECT_TRUE(*look.row("counter", "7/" + cell_of("a")));
-  EXPECT_FALSE(*look.row("counter", "5/" + cell_of("a")));
+  ReadSnapshot snapshot = s.snapshot();
+  EXPECT_EQ(snapshot.read(cell_of("a"))->value(), "7");
+  EXPECT_EQ(snapshot.read(cell_of("a"))->version, 2u);
+  EXPECT_EQ(snapshot.read_at(cell_of("a"), 1)->value(), "5");
+  EXPECT_TRUE(*snapshot.row("counter", "7/" + cell_of("a")));
+  EXPECT_FALSE(*snapshot.row("counter", "5/" + cell_of("a")));
 }
 
 TEST(kernel, a_cell_that_is_new_by_construction_is_written_like_any_other) {
   Stage s;
   EXPECT_EQ(s.say(s.input("new", ""))->body, "2");
   EXPECT_EQ(s.say(s.input("add", "3", "kept"))->body, "5");
-  EXPECT_FALSE(s.look().read(cell_of("gone"))->exists());
-  EXPECT_EQ(s.look().read(cell_of("kept"))->version, 2u);
-  EXPECT_EQ(s.look().read_at(cell_of("kept"), 1)->value(), "2");
-  EXPECT_FALSE(*s.look().row("counter", "2/" + cell_of("kept")));
+  EXPECT_FALSE(s.snapshot().read(cell_of("gone"))->exists());
+  EXPECT_EQ(s.snapshot().read(cell_of("kept"))->version, 2u);
+  EXPECT_EQ(s.snapshot().read_at(cell_of("kept"), 1)->value(), "2");
+  EXPECT_FALSE(*s.snapshot().row("counter", "2/" + cell_of("kept")));
   MemoryRows scratch;
   auto verified = verify(s.journal, scratch, s.programs);
   ASSERT_TRUE(verified);
@@ -233,7 +240,8 @@ TEST(kernel, a_turn_may_stand_on_what_it_read_and_is_run_again_with_that) {
     std::string effect = "q" + std::to_string(rule);
     s.submit(s.input("ask-by-rule", effect), nullptr);
     s.flush();
-    EXPECT_EQ(s.say(s.input("add", rule ? "3" : "5", "rule"))->body, std::to_string(rule ? rule + 3 : 5));
+    EXPECT_EQ(s.say(s.input("add", rule ? "3" : "5", "rule"))->body,
+              std::to_string(rule ? rule + 3 : 5));
     (void)s.say(s.receipt(effect, "ok")).has_value();
     EXPECT_EQ(s.value("a"), std::to_string(rule + 100));
   }
@@ -346,10 +354,12 @@ TEST(kernel, rewind_finds_its_way_among_many_keys) {
 TEST(kernel, who_waits_for_an_effect_that_is_withdrawn_is_told) {
   Stage s;
   std::optional<Result<Answer>> heard;
-  s.submit(s.input("open-later", "a job with a name that is long enough to live on the heap"), &heard);
+  s.submit(s.input("open-later", "a job with a name that is long enough to live on the heap"),
+           &heard);
   s.flush();
   ASSERT_FALSE(heard);
-  EXPECT_TRUE(s.say(s.input("withdraw", "a job with a name that is long enough to live on the heap")));
+  EXPECT_TRUE(
+      s.say(s.input("withdraw", "a job with a name that is long enough to live on the heap")));
   ASSERT_TRUE(heard);
   ASSERT_FALSE(*heard);
   EXPECT_EQ(heard->error().reason, "WITHDRAWN");
@@ -388,7 +398,8 @@ TEST(kernel, a_key_is_answered_once) {
   EXPECT_EQ(s.say(std::move(other)).error().reason, "IDEMPOTENCY_KEY_REUSED");
   EXPECT_EQ(s.value("a"), "5");
   s.now += 25 * 3600 * kSecond;
-  Input forget{.program = std::string(kOwnProgram), .verb = std::string(kForget), .body = {}, .caller = {}};
+  Input forget{
+      .program = std::string(kOwnProgram), .verb = std::string(kForget), .body = {}, .caller = {}};
   EXPECT_EQ(s.say(std::move(forget))->body, "1");
 }
 
@@ -398,8 +409,12 @@ static void expect_replayed(Stage& s) {
   ASSERT_TRUE(replayed) << replayed.error().message;
   EXPECT_EQ(replayed->link, s.committer->link());
   std::map<Bytes, Bytes> live, copy;
-  (void)s.rows.snapshot()->scan("", "", [&](BytesView k, BytesView v) { return live.emplace(k, v), true; }).has_value();
-  (void)again.snapshot()->scan("", "", [&](BytesView k, BytesView v) { return copy.emplace(k, v), true; }).has_value();
+  (void)s.rows.snapshot()
+      ->scan("", "", [&](BytesView k, BytesView v) { return live.emplace(k, v), true; })
+      .has_value();
+  (void)again.snapshot()
+      ->scan("", "", [&](BytesView k, BytesView v) { return copy.emplace(k, v), true; })
+      .has_value();
   copy.erase("mviews");
   EXPECT_TRUE(live == copy);
 }
@@ -416,7 +431,8 @@ TEST(kernel, replay_equals_live) {
   expect_replayed(s);
 }
 
-// Cells that were written in the batch at hand, in the one before, in some long applied, or never; many rows to a batch.
+// Cells that were written in the batch at hand, in the one before, in some long applied, or never;
+// many rows to a batch.
 TEST(kernel, replay_in_many_batches_equals_live) {
   Stage s;
   std::mt19937 random(7);
@@ -469,7 +485,8 @@ TEST(kernel, frames_survive_any_cut_without_harm) {
   f.notes = {"n"};
   Bytes body = encode_body(f);
   EXPECT_EQ(encode_body(*decode_frame(9, body)), body);
-  for (size_t n = 0; n < body.size(); ++n) EXPECT_FALSE(decode_frame(9, BytesView(body).substr(0, n))) << n;
+  for (size_t n = 0; n < body.size(); ++n)
+    EXPECT_FALSE(decode_frame(9, BytesView(body).substr(0, n))) << n;
 }
 
 TEST(kernel, seq_at_finds_the_last_frame_not_after_a_time) {
@@ -477,10 +494,10 @@ TEST(kernel, seq_at_finds_the_last_frame_not_after_a_time) {
   (void)s.say(s.input("add", "1")).has_value();
   Time first = s.now;
   (void)s.say(s.input("add", "1")).has_value();
-  Look look = s.look();
-  EXPECT_EQ(*look.seq_at(first - 1), 0u);
-  EXPECT_EQ(*look.seq_at(first), 1u);
-  EXPECT_EQ(*look.seq_at(s.now), 2u);
+  ReadSnapshot snapshot = s.snapshot();
+  EXPECT_EQ(*snapshot.seq_at(first - 1), 0u);
+  EXPECT_EQ(*snapshot.seq_at(first), 1u);
+  EXPECT_EQ(*snapshot.seq_at(s.now), 2u);
 }
 
 }  // namespace pawl
@@ -499,7 +516,9 @@ TEST(rows, a_batch_in_order_keeps_the_last_change_of_each_key) {
   batch.erase("back");
   batch.put("back", "2");
   std::string told;
-  Sorter().in_order(batch).each([&](BytesView k, BytesView v) { told += Bytes(k) + "=" + Bytes(v) + " "; }, [&](BytesView k) { told += "-" + Bytes(k) + " "; });
+  Sorter().in_order(batch).each(
+      [&](BytesView k, BytesView v) { told += Bytes(k) + "=" + Bytes(v) + " "; },
+      [&](BytesView k) { told += "-" + Bytes(k) + " "; });
   EXPECT_EQ(told, "a=1 b=2 back=2 -old ");
 }
 
@@ -509,17 +528,25 @@ TEST(rows, a_batch_of_any_keys_comes_out_in_their_order) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     std::mt19937_64 random(seed);
     std::vector<std::string> kinds;
-    for (uint64_t n = 1 + random() % (seed % 3 ? 5 : 200); n > 0; --n) kinds.push_back(std::string(random() % 30, static_cast<char>('a' + random() % 3)) + std::to_string(random() % 50));
+    for (uint64_t n = 1 + random() % (seed % 3 ? 5 : 200); n > 0; --n)
+      kinds.push_back(std::string(random() % 30, static_cast<char>('a' + random() % 3)) +
+                      std::to_string(random() % 50));
     RowBatch batch;
     std::map<std::string, std::string> rows;
     for (int i = 0; i < (seed % 10 ? 500 : 5000); ++i) {
-      std::string key = kinds[random() % kinds.size()] + (seed % 4 ? "" : "#" + ordered64(random())) + std::string(random() % 3, '\0') + std::string(random() % 40, static_cast<char>(random() % 2)) + std::to_string(random() % 20);
+      std::string key = kinds[random() % kinds.size()] +
+                        (seed % 4 ? "" : "#" + ordered64(random())) +
+                        std::string(random() % 3, '\0') +
+                        std::string(random() % 40, static_cast<char>(random() % 2)) +
+                        std::to_string(random() % 20);
       batch.put(key, std::to_string(i));
       rows[key] = std::to_string(i);
     }
     std::vector<std::pair<std::string, std::string>> told;
-    sorter.in_order(batch).each([&](BytesView k, BytesView v) { told.emplace_back(k, v); }, [](BytesView) { ADD_FAILURE(); });
-    EXPECT_EQ(told, (std::vector<std::pair<std::string, std::string>>(rows.begin(), rows.end()))) << seed;
+    sorter.in_order(batch).each([&](BytesView k, BytesView v) { told.emplace_back(k, v); },
+                                [](BytesView) { ADD_FAILURE(); });
+    EXPECT_EQ(told, (std::vector<std::pair<std::string, std::string>>(rows.begin(), rows.end())))
+        << seed;
   }
 }
 
@@ -529,7 +556,9 @@ namespace pawl {
 
 // These bytes were written by version 1 and must be read by every later binary.
 TEST(frame, version_1_is_read_for_ever) {
-  Bytes body = *unhex("01017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b02016b03010178016c070001016e");
+  Bytes body = *unhex(
+      "01017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b0201"
+      "6b03010178016c070001016e");
   auto frame = decode_frame(9, body);
   ASSERT_TRUE(frame) << frame.error().message;
   EXPECT_EQ(frame->program, "p");
@@ -549,13 +578,18 @@ TEST(frame, version_1_is_read_for_ever) {
 
 // And these by version 2.
 TEST(frame, version_2_is_read_for_ever) {
-  Bytes body = *unhex("02017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b02016b03010178016c070001016e" "02" "017807" "017900");
+  Bytes body = *unhex(
+      "02017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b0201"
+      "6b03010178016c070001016e"
+      "02"
+      "017807"
+      "017900");
   auto frame = decode_frame(9, body);
   ASSERT_TRUE(frame) << frame.error().message;
-  ASSERT_EQ(frame->behind.size(), 2u);
-  EXPECT_EQ(frame->behind[0].key, "x");
-  EXPECT_EQ(frame->behind[0].version, 7u);
-  EXPECT_EQ(frame->behind[1].version, 0u);
+  ASSERT_EQ(frame->stale_reads.size(), 2u);
+  EXPECT_EQ(frame->stale_reads[0].key, "x");
+  EXPECT_EQ(frame->stale_reads[0].version, 7u);
+  EXPECT_EQ(frame->stale_reads[1].version, 0u);
   EXPECT_EQ(encode_body(*frame), body);
   Frame outcome;
   ASSERT_TRUE(decode_outcome(9, body, outcome));

@@ -39,7 +39,8 @@ Bytes once_hash(const Input& input) {
 }
 
 Result<Bytes> OwnProgram::run(Turn& turn, const Input& input) const {
-  if (input.verb != kForget) return fail(Code::invalid, "UNKNOWN_VERB", "the kernel's own program knows 'forget' only");
+  if (input.verb != kForget)
+    return fail(Code::invalid, "UNKNOWN_VERB", "the kernel's own program knows 'forget' only");
   static constexpr size_t kAtOnce = 5000;
   std::vector<Key> old;
   Time limit = turn.now() - limits::kOnceSeconds * kSecond;
@@ -48,7 +49,8 @@ Result<Bytes> OwnProgram::run(Turn& turn, const Input& input) const {
     if (!once || once->at < limit) old.emplace_back(key);
     return old.size() < kAtOnce;
   }));
-  for (const Key& key : old) turn.erase(key);
+  for (const Key& key : old)
+    turn.erase(key);
   return std::to_string(old.size());
 }
 

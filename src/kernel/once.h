@@ -1,6 +1,6 @@
 #pragma once
-// A request with an Idempotency-Key runs once: its answer is kept as a cell for a day, written in the
-// same frame as what it did.
+// A request with an Idempotency-Key runs once: its answer is kept as a cell for a day, written in
+// the same frame as what it did.
 
 #include "kernel/program.h"
 
@@ -16,8 +16,8 @@ Result<Once> decode_once(BytesView bytes);
 Key once_key(const Caller& caller, std::string_view key);
 Bytes once_hash(const Input& input);
 
-// The kernel's own program: its verb `forget` erases answers that are over a day old, some thousands
-// a turn; the answer is the number erased.
+// The kernel's own program: its verb `forget` erases answers that are over a day old, some
+// thousands a turn; the answer is the number erased.
 inline constexpr std::string_view kOwnProgram = "~";
 inline constexpr std::string_view kForget = "forget";
 

@@ -7,21 +7,24 @@ namespace pawl {
 namespace {
 // Of each place in the index a cell takes one and a half on average, of 16 bytes.
 constexpr size_t kIndexShare = 10;
-// Records that are wanted may be so much of all memory; who leaves holes is packed again for others to use.
+// Records that are wanted may be so much of all memory; who leaves holes is packed again for others
+// to use.
 constexpr size_t kFull = 5, kFullOf = 6;
 // So many blocks are packed again for one that is needed, before one is given up.
 constexpr int kPatience = 16;
 }  // namespace
 
-PackedCells::PackedCells(size_t max_bytes) : most_blocks_(max_bytes < kLeast ? 0 : (max_bytes - max_bytes / kIndexShare) / kBlock) {}
+PackedCells::PackedCells(size_t max_bytes)
+    : most_blocks_(max_bytes < kLeast ? 0 : (max_bytes - max_bytes / kIndexShare) / kBlock) {}
 
 void PackedCells::put(uint64_t hash, BytesView key, const Cell& cell) {
   const BytesView value = cell.value();
   const size_t size = Record::size_of(key.size(), value.size());
-  if (most_blocks_ == 0 || size > kLargest) return;
+  if (most_blocks_ == 0 || size > kMax) return;
   if (blocks_.empty() || kBlock - blocks_.back().used < size) make_room();
   Record* record = room_for(size);
-  *record = {hash, cell.version, static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size())};
+  *record = {hash, cell.version, static_cast<uint32_t>(key.size()),
+             static_cast<uint32_t>(value.size())};
   char* to = reinterpret_cast<char*>(record + 1);
   std::memcpy(to, key.data(), key.size());
   std::memcpy(to + key.size(), value.data(), value.size());

@@ -1,7 +1,8 @@
 #pragma once
-// Cells as bytes, end to end: a second and tighter memory for those that have left the first. A cell here
-// takes its key, its bytes and some 50 more, a third of what one at hand takes. Whoever came first leaves
-// first; whoever is wanted is taken out, and comes back as the newest. Not safe from several threads.
+// Cells as bytes, end to end: a second and tighter memory for those that have left the first. A
+// cell here takes its key, its bytes and some 50 more, a third of what one at hand takes. Whoever
+// came first leaves first; whoever is wanted is taken out, and comes back as the newest. Not safe
+// from several threads.
 
 #include <deque>
 #include <memory>
@@ -24,7 +25,7 @@ class PackedCells {
   void clear();
   size_t count() const { return count_; }
 
-  static constexpr size_t kBlock = 64u << 10, kLeast = 8 * kBlock, kLargest = kBlock / 4;
+  static constexpr size_t kBlock = 64u << 10, kLeast = 8 * kBlock, kMax = kBlock / 4;
 
  private:
   // Its key and its bytes behind it.
@@ -33,9 +34,13 @@ class PackedCells {
     Seq version;  // 0: nobody wants it any more
     uint32_t key_size, value_size;
     BytesView key() const { return {reinterpret_cast<const char*>(this + 1), key_size}; }
-    BytesView value() const { return {reinterpret_cast<const char*>(this + 1) + key_size, value_size}; }
+    BytesView value() const {
+      return {reinterpret_cast<const char*>(this + 1) + key_size, value_size};
+    }
     size_t size() const { return size_of(key_size, value_size); }
-    static size_t size_of(size_t key, size_t value) { return (sizeof(Record) + key + value + 7) & ~size_t{7}; }
+    static size_t size_of(size_t key, size_t value) {
+      return (sizeof(Record) + key + value + 7) & ~size_t{7};
+    }
   };
   struct Block {
     std::unique_ptr<char[]> bytes = std::make_unique_for_overwrite<char[]>(kBlock);

@@ -10,7 +10,9 @@
 namespace pawl {
 namespace {
 
-Cell cell(Seq version, std::string value) { return {version, std::make_shared<const Stored>(std::move(value))}; }
+Cell cell(Seq version, std::string value) {
+  return {version, std::make_shared<const Stored>(std::move(value))};
+}
 
 struct Packed : testing::Test {
   void put(const std::string& key, const Cell& c) { packed.put(quick_hash(key), key, c); }
@@ -38,7 +40,7 @@ TEST_F(Packed, gives_back_what_was_put_once) {
 }
 
 TEST_F(Packed, takes_nothing_that_is_too_large_or_when_it_has_too_little_memory) {
-  put("large", cell(1, std::string(PackedCells::kLargest, 'x')));
+  put("large", cell(1, std::string(PackedCells::kMax, 'x')));
   EXPECT_EQ(packed.count(), 0u);
   PackedCells none(PackedCells::kLeast - 1);
   none.put(1, "a", cell(1, "v"));
@@ -47,11 +49,13 @@ TEST_F(Packed, takes_nothing_that_is_too_large_or_when_it_has_too_little_memory)
 
 TEST_F(Packed, who_came_first_leaves_first) {
   const std::string value(1000, 'v');
-  for (int i = 0; i < 2000; ++i) put(std::to_string(i), cell(i + 1, value));
+  for (int i = 0; i < 2000; ++i)
+    put(std::to_string(i), cell(i + 1, value));
   EXPECT_LT(packed.count() * 1000, PackedCells::kLeast);
   EXPECT_GT(packed.count() * 1000, PackedCells::kLeast / 2);
   EXPECT_FALSE(take("0").exists());
-  for (int i = 1999; i > 1800; --i) EXPECT_EQ(take(std::to_string(i)).value(), value) << i;
+  for (int i = 1999; i > 1800; --i)
+    EXPECT_EQ(take(std::to_string(i)).value(), value) << i;
 }
 
 // Cells that come and go leave holes; those that stay are not lost for them.
@@ -59,7 +63,8 @@ TEST_F(Packed, keeps_all_while_they_fit_however_often_they_are_taken_and_put) {
   std::mt19937 random(1);
   const std::string value(200, 'v');
   constexpr int kCells = PackedCells::kLeast / 250 / 2;
-  for (int i = 0; i < kCells; ++i) put(std::to_string(i), cell(1, value));
+  for (int i = 0; i < kCells; ++i)
+    put(std::to_string(i), cell(1, value));
   for (Seq round = 2; round < 200'000; ++round) {
     const std::string key = std::to_string(random() % kCells);
     ASSERT_TRUE(take(key).exists()) << round;
@@ -89,7 +94,9 @@ TEST_F(Packed, never_gives_anything_but_the_last_that_was_put) {
         there.erase(it);
       } else {
         ASSERT_FALSE(take(name).exists());
-        put(name, there[name] = cell(n, std::string(random() % (random() % 20 ? 300 : PackedCells::kLargest + 100), static_cast<char>(n))));
+        put(name, there[name] = cell(
+                      n, std::string(random() % (random() % 20 ? 300 : PackedCells::kMax + 100),
+                                     static_cast<char>(n))));
       }
     }
     EXPECT_GT(found, 1000u);

@@ -5,8 +5,8 @@
 #include <deque>
 
 #include "base/hash.h"
+#include "kernel/access.h"
 #include "kernel/commit.h"
-#include "kernel/door.h"
 #include "kernel/frame.h"
 #include "kernel/kernel.h"
 #include "kernel/rows_layout.h"
@@ -14,35 +14,45 @@
 namespace pawl {
 
 static constexpr std::string_view kViewsRow = "mviews";
-// One is applied beside the reading of the next; nothing runs beside the reading of the first, and the applying of the last.
+// One is applied beside the reading of the next; nothing runs beside the reading of the first, and
+// the applying of the last.
 static constexpr size_t kBatchBytes = 8 << 20, kFirstBatchBytes = 2 << 20;
 
 void add_cell_rows(RowBatch& rows, const Frame& frame) {
   const Bytes head = layout::cell_head(frame.seq);
   for (const Frame::Write& write : frame.writes) {
     RowBatch::Joined row(layout::kCell, write.key);
-    if (!write.value) rows.erase(row);
-    else if (write.before) rows.put(row, {head, write.value->bytes});
-    else rows.put_new(row, {head, write.value->bytes});
+    if (!write.value)
+      rows.erase(row);
+    else if (write.before)
+      rows.put(row, {head, write.value->bytes});
+    else
+      rows.put_new(row, {head, write.value->bytes});
   }
 }
 
-void add_view_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes, const Program* program) {
+void add_view_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes,
+                   const Program* program) {
   if (!program) return;
   for (const Change& change : changes) {
     if (!program->keeps_history(change.key)) continue;
-    rows.put(layout::history_row(change.key, frame.seq), {BytesView(change.after.exists() ? "\1" : "\0", 1), change.after.value()});
+    rows.put(layout::history_row(change.key, frame.seq),
+             {BytesView(change.after.exists() ? "\1" : "\0", 1), change.after.value()});
   }
   static const Caller nobody;
   ViewRows view(rows, program->name());
-  program->view({frame.seq, frame.now(), frame.inputs.empty() ? nobody : frame.inputs.front().caller, changes, frame.notes}, view);
+  program->view({frame.seq, frame.now(),
+                 frame.inputs.empty() ? nobody : frame.inputs.front().caller, changes, frame.notes},
+                view);
 }
 
 static Bytes views_of(std::span<const Program* const> programs) {
   std::map<std::string_view, uint32_t> sorted;
-  for (const Program* p : programs) sorted[p->name()] = p->view_version();
+  for (const Program* p : programs)
+    sorted[p->name()] = p->view_version();
   Bytes out = "1";
-  for (auto& [name, version] : sorted) out += fmt::format(" {}:{}", name, version);
+  for (auto& [name, version] : sorted)
+    out += fmt::format(" {}:{}", name, version);
   return out;
 }
 
@@ -71,8 +81,10 @@ class Cells {
   void add_rows(RowBatch& rows) const {
     for (const Named& named : cells_) {
       RowBatch::Joined row(layout::kCell, named.name);
-      if (named.cell.exists()) rows.put(row, {layout::cell_head(named.cell.version), named.cell.value()});
-      else if (!named.fresh) rows.erase(row);
+      if (named.cell.exists())
+        rows.put(row, {layout::cell_head(named.cell.version), named.cell.value()});
+      else if (!named.fresh)
+        rows.erase(row);
     }
   }
   size_t bytes() const { return bytes_; }
@@ -98,10 +110,13 @@ class Cells {
 // Rows as they will be when the batch at hand is applied.
 class Tail {
  public:
-  Tail(Rows& rows, std::span<const Program* const> programs, const Beside& beside) : rows_(rows), beside_(beside) {
-    for (const Program* p : programs) programs_[std::string(p->name())] = p;
+  Tail(Rows& rows, std::span<const Program* const> programs, const Beside& beside)
+      : rows_(rows), beside_(beside) {
+    for (const Program* p : programs)
+      programs_[std::string(p->name())] = p;
     // What is never written costs nothing; growing costs more than the rows.
-    for (RowBatch* batch : {&batch_, &applying_}) batch->reserve(kBatchBytes + kBatchBytes / 4);
+    for (RowBatch* batch : {&batch_, &applying_})
+      batch->reserve(kBatchBytes + kBatchBytes / 4);
   }
 
   Result<void> add(const Frame& frame) {
@@ -122,7 +137,8 @@ class Tail {
         TRY(before[i], read(write.key));
         if (before[i].version != write.before)
           return fail(Code::corrupt, "REPLAY_DIVERGED",
-                      fmt::format("frame {} replaces version {} of a cell that stands at {}: rows do not belong to this journal; "
+                      fmt::format("frame {} replaces version {} of a cell that stands at {}: rows "
+                                  "do not belong to this journal; "
                                   "delete the rows folder and start again",
                                   frame.seq, write.before, before[i].version));
       }
@@ -131,7 +147,8 @@ class Tail {
     add_view_rows(batch_, frame, changes, program);
     if (last_ && now_ != frame.now()) put_time();
     now_ = frame.now();
-    for (size_t i = 0; i < n; ++i) pending_.put(frame.writes[i].key, std::move(after[i]), frame.writes[i].before == 0);
+    for (size_t i = 0; i < n; ++i)
+      pending_.put(frame.writes[i].key, std::move(after[i]), frame.writes[i].before == 0);
     last_ = frame.seq;
     return batch_.bytes() + pending_.bytes() >= limit_ ? flush() : Result<void>{};
   }
@@ -182,7 +199,8 @@ class Tail {
   std::vector<Change> changes_;
   std::unordered_map<std::string, const Program*> programs_;
   const Beside& beside_;
-  // Those of the batch at hand, of the one that is being applied, and of some before, which need not be read back.
+  // Those of the batch at hand, of the one that is being applied, and of some before, which need
+  // not be read back.
   std::array<Cells, 4> cells_;
   Cells &pending_ = cells_[0], &applying_cells_ = cells_[1];
   Sorter sorter_;
@@ -195,7 +213,8 @@ class Tail {
 
 }  // namespace
 
-Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Program* const> programs, const Progress& progress,
+Result<Replayed> replay(const Journal& journal, Rows& rows,
+                        std::span<const Program* const> programs, const Progress& progress,
                         const Beside& beside) {
   Replayed out;
   out.last = journal.last();
@@ -210,7 +229,8 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
   Seq from = rows.applied() + 1;
   if (from < journal.first() && out.last > 0)
     return fail(Code::corrupt, "ROWS_TOO_OLD",
-                fmt::format("rows stand at frame {} and the journal begins at {}: restore the rows from a checkpoint with `pawl restore`",
+                fmt::format("rows stand at frame {} and the journal begins at {}: restore the rows "
+                            "from a checkpoint with `pawl restore`",
                             rows.applied(), journal.first()));
   if (!known) {
     RowBatch batch;
@@ -227,7 +247,9 @@ Result<Replayed> replay(const Journal& journal, Rows& rows, std::span<const Prog
     TRY(Sealed sealed, unseal(entry));
     if (link && sealed.before != *link)
       return fail(Code::corrupt, "CHAIN_BROKEN",
-                  fmt::format("frame {} does not follow frame {}: the journal was changed; restore it with `pawl restore`", seq, seq - 1));
+                  fmt::format("frame {} does not follow frame {}: the journal was changed; restore "
+                              "it with `pawl restore`",
+                              seq, seq - 1));
     link = sealed.own;
     if (seq < from) return true;
     TRY_OK(decode_outcome(seq, sealed.body, frame));

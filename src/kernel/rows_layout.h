@@ -5,7 +5,8 @@
 
 namespace pawl::layout {
 
-inline constexpr std::string_view kCell = "c";  // then the cell's key; the value is the version and the cell's
+inline constexpr std::string_view kCell =
+    "c";  // then the cell's key; the value is the version and the cell's
 inline Bytes cell_row(BytesView key) { return Bytes(kCell).append(key); }
 inline Bytes cell_head(Seq version) {
   Bytes out;

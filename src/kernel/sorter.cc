@@ -26,7 +26,8 @@ size_t Sorter::shared(std::span<const Place> places, size_t depth) const {
   for (const Place& place : places.subspan(1)) {
     const BytesView other = key(place).substr(depth, n);
     if (other == first.substr(0, n)) continue;
-    n = static_cast<size_t>(std::mismatch(other.begin(), other.end(), first.begin()).first - other.begin());
+    n = static_cast<size_t>(std::mismatch(other.begin(), other.end(), first.begin()).first -
+                            other.begin());
     if (n == 0) break;
   }
   return n;
@@ -37,49 +38,62 @@ void Sorter::sort_plainly(std::span<Place> places) {
     const int by_key = key(a).compare(key(b));
     return by_key ? by_key < 0 : a.row < b.row;
   });
-  for (size_t i = 1; i < places.size(); ++i) places[i].again = key(places[i]) == key(places[i - 1]);
+  for (size_t i = 1; i < places.size(); ++i)
+    places[i].again = key(places[i]) == key(places[i - 1]);
 }
 
 // Equal heads keep the order in which they came. Byte by byte from the last, without those
 // that all have in common: a digest takes eight passes, a number that counts up two or three.
 void Sorter::sort_by_head(std::span<Place> places) {
-  auto before = [](const Place& a, const Place& b) { return a.head != b.head ? a.head < b.head : a.row < b.row; };
+  auto before = [](const Place& a, const Place& b) {
+    return a.head != b.head ? a.head < b.head : a.row < b.row;
+  };
   if (std::is_sorted(places.begin(), places.end(), before)) return;
   if (places.size() < kMany) return std::sort(places.begin(), places.end(), before);
   std::array<std::array<uint32_t, 256>, kHead> counts{};
   for (const Place& place : places)
-    for (size_t byte = 0; byte < kHead; ++byte) ++counts[byte][(place.head >> (8 * byte)) & 0xff];
+    for (size_t byte = 0; byte < kHead; ++byte)
+      ++counts[byte][(place.head >> (8 * byte)) & 0xff];
   aside_.resize(std::max(aside_.size(), places.size()));
   std::span<Place> from = places, to = std::span(aside_).first(places.size());
   for (size_t byte = 0; byte < kHead; ++byte) {
     auto& starts = counts[byte];
     if (starts[(from[0].head >> (8 * byte)) & 0xff] == places.size()) continue;
     std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), 0u);
-    for (const Place& place : from) to[starts[(place.head >> (8 * byte)) & 0xff]++] = place;
+    for (const Place& place : from)
+      to[starts[(place.head >> (8 * byte)) & 0xff]++] = place;
     std::swap(from, to);
   }
   if (from.data() != places.data()) std::copy(from.begin(), from.end(), places.begin());
 }
 
-// By the eight bytes after those that all share, then each run of equal ones by what comes behind. Rows of
-// one program begin alike and differ late: whole keys are rarely compared. All keys share `depth` bytes.
+// By the eight bytes after those that all share, then each run of equal ones by what comes behind.
+// Rows of one program begin alike and differ late: whole keys are rarely compared. All keys share
+// `depth` bytes.
 void Sorter::sort(std::span<Place> places, size_t depth) {
   if (places.size() <= kFew) return sort_plainly(places);
   depth += shared(places, depth);
-  for (Place& place : places) place.head = head_at(key(place), depth);
+  for (Place& place : places)
+    place.head = head_at(key(place), depth);
   sort_by_head(places);
   for (size_t at = 0; at < places.size();) {
     size_t end = at + 1;
-    while (end < places.size() && places[end].head == places[at].head) ++end;
+    while (end < places.size() && places[end].head == places[at].head)
+      ++end;
     const std::span<Place> run = places.subspan(at, end - at);
     at = end;
     if (run.size() == 1) continue;
     const BytesView first = key(run.front());
     // One row changed again and again is in order: the earlier change comes first.
-    if (std::all_of(run.begin() + 1, run.end(), [&](const Place& place) { return key(place) == first; }))
-      for (Place& place : run.subspan(1)) place.again = true;
-    else if (std::all_of(run.begin(), run.end(), [&](const Place& place) { return key(place).size() >= depth + kHead; })) sort(run, depth + kHead);
-    else sort_plainly(run);  // zeros that are there, and zeros that are not
+    if (std::all_of(run.begin() + 1, run.end(),
+                    [&](const Place& place) { return key(place) == first; }))
+      for (Place& place : run.subspan(1))
+        place.again = true;
+    else if (std::all_of(run.begin(), run.end(),
+                         [&](const Place& place) { return key(place).size() >= depth + kHead; }))
+      sort(run, depth + kHead);
+    else
+      sort_plainly(run);  // zeros that are there, and zeros that are not
   }
 }
 
@@ -98,7 +112,8 @@ const RowChanges& Sorter::in_order(const RowBatch& batch) {
   for (size_t i = 0; i < order_.size();) {
     const RowKind first = rows_[order_[i].row].kind;
     size_t last = i;
-    while (last + 1 < order_.size() && order_[last + 1].again) ++last;
+    while (last + 1 < order_.size() && order_[last + 1].again)
+      ++last;
     const RowChanges::One& row = rows_[order_[last].row];
     if (row.kind != RowKind::erase || first != RowKind::put_new) out_.add(row);
     i = last + 1;

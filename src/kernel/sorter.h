@@ -15,8 +15,8 @@ class Sorter {
   const RowChanges& in_order(const RowBatch& batch);
 
  private:
-  // Eight bytes of a row's key, those after what its neighbours share: comparing two rarely has to look at
-  // the keys, which lie all over the batch.
+  // Eight bytes of a row's key, those after what its neighbours share: comparing two rarely has to
+  // look at the keys, which lie all over the batch.
   struct Place {
     uint64_t head;
     uint32_t row;

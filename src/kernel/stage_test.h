@@ -5,7 +5,7 @@
 #include "kernel/kernel.h"
 #include "kernel/replay.h"
 #include "kernel/verify.h"
-#include "storage/memory.h"
+#include "storage/memory/memory.h"
 
 namespace pawl {
 
@@ -22,8 +22,12 @@ class Counter final : public Program {
     }
   }
   bool keeps_history(BytesView) const override { return true; }
-  bool as_of_beginning(BytesView cell) const override { return cell == key({"counter", "snap"}); }
-  bool may_stand(Turn&, BytesView cell, const Cell&, const Cell&) const override { return cell == key({"counter", "rule"}); }
+  bool conflicts_after_begin(BytesView cell) const override {
+    return cell == key({"counter", "snap"});
+  }
+  bool accepts_stale_read(Turn&, BytesView cell, const Cell&, const Cell&) const override {
+    return cell == key({"counter", "rule"});
+  }
 };
 
 struct Stage {
@@ -32,15 +36,21 @@ struct Stage {
   Counter counter;
   std::vector<const Program*> programs{&counter};
   CellCache cache{rows, 1 << 20};
-  std::unique_ptr<Kernel> kernel = std::make_unique<Kernel>(cache, [this] { return look(); }, programs, 0);
-  std::unique_ptr<Committer> committer = std::make_unique<Committer>(journal, rows, cache, Digest{});
+  std::unique_ptr<Kernel> kernel = std::make_unique<Kernel>(
+      cache, [this] { return snapshot(); }, programs, 0);
+  std::unique_ptr<Committer> committer =
+      std::make_unique<Committer>(journal, rows, cache, Digest{});
   std::vector<Effect> sent;
   std::vector<std::string> back;
   Time now = kSecond;
   uint64_t dice = 1;
 
   Input input(std::string verb, Bytes body, std::string user = "a") {
-    return Input{.program = "counter", .verb = std::move(verb), .body = std::move(body), .caller = {"t", std::move(user), ""}, .stamp = {0, {dice++, 7}}};
+    return Input{.program = "counter",
+                 .verb = std::move(verb),
+                 .body = std::move(body),
+                 .caller = {"t", std::move(user), ""},
+                 .stamp = {0, {dice++, 7}}};
   }
   Input receipt(std::string effect, Bytes body) {
     Input in = input("receipt", std::move(body));
@@ -67,14 +77,17 @@ struct Stage {
     CHECK(committer->append(one));
     committer->publish(one);
     for (auto& moved : group.moved) {
-      if (moved.opened) sent.push_back(*moved.effect);
-      else back.push_back(moved.effect->id);
+      if (moved.opened)
+        sent.push_back(*moved.effect);
+      else
+        back.push_back(moved.effect->id);
     }
-    for (auto& [reply, answer] : group.answers) reply(std::move(answer));
+    for (auto& [reply, answer] : group.answers)
+      reply(std::move(answer));
   }
-  Look look() {
+  ReadSnapshot snapshot() {
     CHECK(committer->apply());
-    return Look(rows.snapshot());
+    return ReadSnapshot(rows.snapshot());
   }
   std::string value(const std::string& name) {
     auto cell = kernel->current(key({"counter", name}));

@@ -48,20 +48,23 @@ Result<Cell> Turn::read(BytesView key) {
   if (size_t at = newest_.find(key); at != kNone) {
     const Op& op = ops_[at];
     if (!op.value) return Cell{};
-    return Cell{kOwn, op.value};
+    return Cell{kOwnWrite, op.value};
   }
   return original(key);
 }
 
 Result<void> Turn::scan(BytesView prefix, const Visit& visit, BytesView from) {
-  return glance(prefix, [&](BytesView key, const Cell& cell) {
-    stand_on(key, cell);
-    return visit(key, cell);
-  }, from);
+  return scan_unvalidated(
+      prefix,
+      [&](BytesView key, const Cell& cell) {
+        validate_at_commit(key, cell);
+        return visit(key, cell);
+      },
+      from);
 }
 
-void Turn::stand_on(BytesView key, const Cell& cell) {
-  if (cell.version != kOwn && read_at_.find(key) == kNone) remember(key, cell);
+void Turn::validate_at_commit(BytesView key, const Cell& cell) {
+  if (cell.version != kOwnWrite && read_at_.find(key) == kNone) remember(key, cell);
 }
 
 std::map<Key, Cell> Turn::own(BytesView prefix, BytesView from) const {
@@ -70,16 +73,18 @@ std::map<Key, Cell> Turn::own(BytesView prefix, BytesView from) const {
     const Op& op = ops_[at];
     BytesView key = op.key;
     if (!key.starts_with(prefix) || key < from) return;
-    out[Key(key)] = op.value ? Cell{kOwn, op.value} : Cell{};
+    out[Key(key)] = op.value ? Cell{kOwnWrite, op.value} : Cell{};
   });
   return out;
 }
 
-void Turn::each_own(BytesView prefix, const std::function<void(BytesView, const Cell&)>& visit) const {
-  for (const auto& [key, cell] : own(prefix, {})) visit(key, cell);
+void Turn::each_own_write(BytesView prefix,
+                          const std::function<void(BytesView, const Cell&)>& visit) const {
+  for (const auto& [key, cell] : own(prefix, {}))
+    visit(key, cell);
 }
 
-Result<void> Turn::glance(BytesView prefix, const Visit& visit, BytesView from) {
+Result<void> Turn::scan_unvalidated(BytesView prefix, const Visit& visit, BytesView from) {
   std::map<Key, Cell> own = this->own(prefix, from);
   auto next = own.begin();
   bool go = true;
@@ -89,16 +94,19 @@ Result<void> Turn::glance(BytesView prefix, const Visit& visit, BytesView from) 
       ++next;
     }
   };
-  TRY_OK(cells_.scan_current(prefix, [&](BytesView key, const Cell& cell) {
-    own_until(&key);
-    if (!go) return false;
-    if (next != own.end() && next->first == key) {
-      if (next->second.exists()) go = visit(next->first, next->second);
-      ++next;
-      return go;
-    }
-    return go = visit(key, cell);
-  }, from));
+  TRY_OK(cells_.scan_current(
+      prefix,
+      [&](BytesView key, const Cell& cell) {
+        own_until(&key);
+        if (!go) return false;
+        if (next != own.end() && next->first == key) {
+          if (next->second.exists()) go = visit(next->first, next->second);
+          ++next;
+          return go;
+        }
+        return go = visit(key, cell);
+      },
+      from));
   own_until(nullptr);
   return {};
 }
@@ -140,7 +148,9 @@ void Turn::open(Effect effect) {
   put(effect_key(shared->id), std::make_shared<const Stored>(encode(*shared), shared), shared);
 }
 
-void Turn::ask(Effect effect) { asked_.push_back(std::make_shared<const Effect>(std::move(effect))); }
+void Turn::ask(Effect effect) {
+  asked_.push_back(std::make_shared<const Effect>(std::move(effect)));
+}
 
 void Turn::withdraw(std::string_view effect_id) {
   Key key = effect_key(effect_id);
@@ -152,12 +162,14 @@ void Turn::withdraw(std::string_view effect_id) {
 }
 
 bool Turn::descends(uint32_t strand, uint32_t from) const {
-  while (strand > from) strand = parents_[strand - 1];
+  while (strand > from)
+    strand = parents_[strand - 1];
   return strand == from;
 }
 
 size_t Turn::standing(size_t at) const {
-  while (at != kNone && ops_[at].strand == kUndone) at = ops_[at].before;
+  while (at != kNone && ops_[at].strand == kUndone)
+    at = ops_[at].before;
   return at;
 }
 
@@ -166,8 +178,10 @@ void Turn::rewind(Mark mark) {
   while (ops_.size() > mark.ops) {
     const Op& op = ops_.back();
     if (op.strand != kUndone) {
-      if (size_t before = standing(op.before); before == kNone) newest_.erase(op.key);
-      else newest_.set(before);
+      if (size_t before = standing(op.before); before == kNone)
+        newest_.erase(op.key);
+      else
+        newest_.set(before);
     }
     ops_.pop_back();
   }
@@ -183,11 +197,14 @@ void Turn::undo(uint32_t strand, Mark mark) {
     op.value.reset();
     op.effect.reset();
     if (newest_.find(op.key) != i) continue;  // somebody else wrote it since, which stays
-    if (size_t before = standing(op.before); before == kNone) newest_.erase(op.key);
-    else newest_.set(before);
+    if (size_t before = standing(op.before); before == kNone)
+      newest_.erase(op.key);
+    else
+      newest_.set(before);
   }
   for (size_t i = mark.notes; i < notes_.size(); ++i)
-    if (note_strands_[i] != kUndone && descends(note_strands_[i], strand)) note_strands_[i] = kUndone;
+    if (note_strands_[i] != kUndone && descends(note_strands_[i], strand))
+      note_strands_[i] = kUndone;
 }
 
 std::vector<Bytes> Turn::take_notes() {

@@ -22,7 +22,9 @@ class CellReader {
  public:
   virtual ~CellReader() = default;
   virtual Result<Cell> current(BytesView key) const = 0;
-  virtual Result<void> scan_current(BytesView prefix, const std::function<bool(BytesView key, const Cell&)>& visit, BytesView from) const = 0;
+  virtual Result<void> scan_current(BytesView prefix,
+                                    const std::function<bool(BytesView key, const Cell&)>& visit,
+                                    BytesView from) const = 0;
 };
 
 // Where each key stands in a list of things that have a `key`. A turn touches few keys: they are
@@ -39,9 +41,12 @@ class KeyIndex {
   // The item at `place` stands for its key from now on.
   void set(size_t place) {
     BytesView key = items_[place].key;
-    if (size_t* at = place_of(key)) *at = place;
-    else if (few_.size() < kFew && many_.empty()) few_.push_back(place);
-    else many_.emplace(hash(key), place);
+    if (size_t* at = place_of(key))
+      *at = place;
+    else if (few_.size() < kFew && many_.empty())
+      few_.push_back(place);
+    else
+      many_.emplace(hash(key), place);
   }
   void erase(BytesView key) {
     std::erase_if(few_, [&](size_t place) { return items_[place].key == key; });
@@ -52,8 +57,10 @@ class KeyIndex {
   void clear() { few_.clear(), many_.clear(); }
   template <class F>
   void each(F&& visit) const {
-    for (size_t place : few_) visit(place);
-    for (const auto& [hash, place] : many_) visit(place);
+    for (size_t place : few_)
+      visit(place);
+    for (const auto& [hash, place] : many_)
+      visit(place);
   }
   size_t size() const { return few_.size() + many_.size(); }
 
@@ -81,23 +88,26 @@ class Turn {
   Turn& operator=(const Turn&) = delete;
 
   // The cell as this turn sees it: its own writes first. Absent cells read as version 0; a cell
-  // written by this turn and by nobody before reads as version kOwn.
-  static constexpr Seq kOwn = ~Seq{0};
+  // written by this turn and by nobody before reads as version kOwnWrite.
+  static constexpr Seq kOwnWrite = ~Seq{0};
   Result<Cell> read(BytesView key);
   // The decoded form: cached beside the cell, or made by `decode(BytesView) -> Result<T>`. Null
   // pointer when the cell does not exist.
   template <class T, class Decode>
   Result<std::shared_ptr<const T>> read_as(BytesView key, Decode&& decode);
-  // Visits the cells whose key begins with `prefix` in key order, own writes included, until `visit`
-  // returns false, from the first key not before `from`. Costs a scan: for operators' verbs, not for steps.
+  // Visits the cells whose key begins with `prefix` in key order, own writes included, until
+  // `visit` returns false, from the first key not before `from`. Costs a scan: for operators'
+  // verbs, not for steps.
   using Visit = std::function<bool(BytesView key, const Cell&)>;
   Result<void> scan(BytesView prefix, const Visit& visit, BytesView from = {});
-  // The same, but the turn does not stand on what it saw: others may change it before the commit. What it is to
-  // stand on all the same it says.
-  Result<void> glance(BytesView prefix, const Visit& visit, BytesView from = {});
-  void stand_on(BytesView key, const Cell& cell);
-  // What this turn itself has written under `prefix`, in key order; what it has erased does not exist.
-  void each_own(BytesView prefix, const std::function<void(BytesView key, const Cell&)>& visit) const;
+  // The same, but the turn does not stand on what it saw: others may change it before the commit.
+  // What it is to stand on all the same it says.
+  Result<void> scan_unvalidated(BytesView prefix, const Visit& visit, BytesView from = {});
+  void validate_at_commit(BytesView key, const Cell& cell);
+  // What this turn itself has written under `prefix`, in key order; what it has erased does not
+  // exist.
+  void each_own_write(BytesView prefix,
+                      const std::function<void(BytesView key, const Cell&)>& visit) const;
 
   void write(BytesView key, Bytes value, Decoded decoded = {});
   // The same for a key that is new by construction: nobody looks whether it is there.
@@ -112,8 +122,8 @@ class Turn {
   // Calls an open effect back. Withdrawing what is not open does nothing.
   void withdraw(std::string_view effect_id);
 
-  // Everything written, opened, withdrawn and noted after mark() is undone by rewind(): by this input and
-  // by those that joined while it waited. What others did in the same turn stays.
+  // Everything written, opened, withdrawn and noted after mark() is undone by rewind(): by this
+  // input and by those that joined while it waited. What others did in the same turn stays.
   struct Mark {
     size_t ops, notes;
   };
@@ -140,8 +150,8 @@ class Turn {
   Time now() const { return stamp_.now; }
   Dice& dice() { return *dice_; }
   const Caller& caller() const { return caller_; }
-  // Names this turn while it is open, and which of its inputs waits: a command with joins == token()
-  // becomes part of it.
+  // Names this turn while it is open, and which of its inputs waits: a command with joins ==
+  // token() becomes part of it.
   uint64_t token() const { return token_for(strand_); }
   // What the program wants to remember between an ask and its receipt; forgotten with the turn.
   // Each input that joins has one of its own.
@@ -163,8 +173,11 @@ class Turn {
     Cell cell;
   };
 
-  // Whether others have written the cell since this turn began. Not for programs: a turn that is run again begins later.
-  bool is_news(const Cell& cell) const { return cell.version != kOwn && cell.version > began_; }
+  // Whether others have written the cell since this turn began. Not for programs: a turn that is
+  // run again begins later.
+  bool written_since_begin(const Cell& cell) const {
+    return cell.version != kOwnWrite && cell.version > began_;
+  }
   void remember(BytesView key, const Cell& cell);
   std::map<Key, Cell> own(BytesView prefix, BytesView from) const;  // erased ones do not exist
   void put(Key key, StoredPtr value, EffectPtr effect);
@@ -172,12 +185,16 @@ class Turn {
   void enter(const Input& input, std::shared_ptr<void>& scratch, uint32_t strand);
   void reset();  // as new, but for memory that the next turn can use
 
-  // Strands are numbered from 0, the input that began the turn; each other one joined under another.
-  uint32_t new_strand(uint32_t under) { return parents_.push_back(under), static_cast<uint32_t>(parents_.size()); }
+  // Strands are numbered from 0, the input that began the turn; each other one joined under
+  // another.
+  uint32_t new_strand(uint32_t under) {
+    return parents_.push_back(under), static_cast<uint32_t>(parents_.size());
+  }
   bool descends(uint32_t strand, uint32_t from) const;  // or is the same
   uint64_t token_for(uint32_t strand) const { return token_ + 2 * strand; }
   void leave(uint32_t strand) { scratches_[strand] = nullptr; }  // it is over
-  // Undoes what the strand and those under it did after the mark. Places stay: other strands have marks too.
+  // Undoes what the strand and those under it did after the mark. Places stay: other strands have
+  // marks too.
   void undo(uint32_t strand, Mark mark);
   size_t standing(size_t at) const;  // the last op of a chain that was not undone
   std::vector<Bytes> take_notes();
@@ -203,7 +220,7 @@ class Turn {
   KeyIndex<Read> read_at_{reads_};
   std::vector<Bytes> notes_;
   std::vector<uint32_t> note_strands_;  // whose each is; kUndone as for ops
-  std::vector<EffectPtr> asked_;  // since the program was last entered
+  std::vector<EffectPtr> asked_;        // since the program was last entered
   std::optional<Error> refusal_;
   std::string answer_with_;
 };

@@ -10,8 +10,10 @@ namespace pawl {
 static std::string readable(BytesView bytes) {
   std::string out;
   for (unsigned char c : bytes.substr(0, 200)) {
-    if (c >= 0x20 && c < 0x7f) out.push_back(static_cast<char>(c));
-    else out += fmt::format("\\x{:02x}", c);
+    if (c >= 0x20 && c < 0x7f)
+      out.push_back(static_cast<char>(c));
+    else
+      out += fmt::format("\\x{:02x}", c);
   }
   return bytes.size() > 200 ? out + "..." : out;
 }
@@ -21,49 +23,68 @@ static std::string differ(const Frame& was, const Frame& now) {
   size_t n = std::min(was.writes.size(), now.writes.size());
   for (size_t i = 0; i < n; ++i) {
     const auto &a = was.writes[i], &b = now.writes[i];
-    if (a.key != b.key) return fmt::format("write {}: recorded key '{}', now '{}'", i, readable(a.key), readable(b.key));
-    if (a.before != b.before) return fmt::format("cell '{}': recorded as replacing version {}, now {}", readable(a.key), a.before, b.before);
-    BytesView x = a.value ? BytesView(a.value->bytes) : BytesView(), y = b.value ? BytesView(b.value->bytes) : BytesView();
+    if (a.key != b.key)
+      return fmt::format("write {}: recorded key '{}', now '{}'", i, readable(a.key),
+                         readable(b.key));
+    if (a.before != b.before)
+      return fmt::format("cell '{}': recorded as replacing version {}, now {}", readable(a.key),
+                         a.before, b.before);
+    BytesView x = a.value ? BytesView(a.value->bytes) : BytesView(),
+              y = b.value ? BytesView(b.value->bytes) : BytesView();
     if (!a.value != !b.value || x != y) {
-      size_t at = std::mismatch(x.begin(), x.begin() + static_cast<ptrdiff_t>(std::min(x.size(), y.size())), y.begin()).first - x.begin();
+      size_t at =
+          std::mismatch(x.begin(), x.begin() + static_cast<ptrdiff_t>(std::min(x.size(), y.size())),
+                        y.begin())
+              .first -
+          x.begin();
       return fmt::format("cell '{}', byte {}: recorded {}, now {}", readable(a.key), at,
-                         a.value ? "'" + readable(x.substr(at)) + "'" : "erased", b.value ? "'" + readable(y.substr(at)) + "'" : "erased");
+                         a.value ? "'" + readable(x.substr(at)) + "'" : "erased",
+                         b.value ? "'" + readable(y.substr(at)) + "'" : "erased");
     }
   }
   if (was.writes.size() != now.writes.size())
     return fmt::format("recorded {} changed cells, now {}", was.writes.size(), now.writes.size());
   for (size_t i = 0; i < std::min(was.notes.size(), now.notes.size()); ++i)
     if (was.notes[i] != now.notes[i])
-      return fmt::format("note {}: recorded '{}', now '{}'", i, readable(was.notes[i]), readable(now.notes[i]));
-  if (was.notes.size() != now.notes.size()) return fmt::format("recorded {} notes, now {}", was.notes.size(), now.notes.size());
-  return fmt::format("recorded {} cells that it stood on although they had changed, now {}", was.behind.size(), now.behind.size());
+      return fmt::format("note {}: recorded '{}', now '{}'", i, readable(was.notes[i]),
+                         readable(now.notes[i]));
+  if (was.notes.size() != now.notes.size())
+    return fmt::format("recorded {} notes, now {}", was.notes.size(), now.notes.size());
+  return fmt::format("recorded {} cells that it stood on although they had changed, now {}",
+                     was.stale_reads.size(), now.stale_reads.size());
 }
 
-// The cells that a turn stood on although they had been changed: each is in the frame that its version names.
-static Result<std::map<Key, Cell, std::less<>>> stood_on(const Journal& journal, const Frame& frame) {
+// The cells that a turn stood on although they had been changed: each is in the frame that its
+// version names.
+static Result<std::map<Key, Cell, std::less<>>> stood_on(const Journal& journal,
+                                                         const Frame& frame) {
   std::map<Key, Cell, std::less<>> out;
-  for (const Frame::Behind& behind : frame.behind) {
-    Cell& cell = out[behind.key];
-    if (behind.version == 0) continue;
-    TRY(Bytes entry, journal.get(behind.version));
+  for (const Frame::StaleRead& stale_reads : frame.stale_reads) {
+    Cell& cell = out[stale_reads.key];
+    if (stale_reads.version == 0) continue;
+    TRY(Bytes entry, journal.get(stale_reads.version));
     TRY(Sealed sealed, unseal(entry));
     Frame old;
-    TRY_OK(decode_outcome(behind.version, sealed.body, old));
+    TRY_OK(decode_outcome(stale_reads.version, sealed.body, old));
     for (Frame::Write& write : old.writes)
-      if (write.key == behind.key && write.value) cell = Cell{behind.version, std::move(write.value)};
+      if (write.key == stale_reads.key && write.value)
+        cell = Cell{stale_reads.version, std::move(write.value)};
   }
   return out;
 }
 
 static std::string rerun(Kernel& kernel, const Frame& frame, BytesView body, Group& group) {
-  for (const Input& input : frame.inputs) kernel.run(input, [](Result<Answer>) {});
+  for (const Input& input : frame.inputs)
+    kernel.run(input, [](Result<Answer>) {});
   group = kernel.take();
   if (group.frames.size() != 1) {
     std::string why;
     for (auto& answered : group.answers)
       if (!answered.answer) why = answered.answer.error().message;
-    if (why.empty() && kernel.open_turns()) why = "the program waits for a receipt that was not recorded";
-    return fmt::format("recorded one frame, now {}{}{}", group.frames.size(), why.empty() ? "" : ": ", why);
+    if (why.empty() && kernel.open_turns())
+      why = "the program waits for a receipt that was not recorded";
+    return fmt::format("recorded one frame, now {}{}{}", group.frames.size(),
+                       why.empty() ? "" : ": ", why);
   }
   if (body_of(group.entries[0]) != body) return differ(frame, group.frames[0]);
   return {};
@@ -71,8 +92,9 @@ static std::string rerun(Kernel& kernel, const Frame& frame, BytesView body, Gro
 
 namespace {
 
-// The cells of the frames so far. Rows follow in larger batches, as they do live: cells are read from the cache
-// until then, and whoever scans brings the rows up first. Views are left out: no turn reads them.
+// The cells of the frames so far. Rows follow in larger batches, as they do live: cells are read
+// from the cache until then, and whoever scans brings the rows up first. Views are left out: no
+// turn reads them.
 class Scratch {
  public:
   explicit Scratch(Rows& rows) : rows_(rows) {}
@@ -80,8 +102,10 @@ class Scratch {
 
   Result<void> take(const Group& group) {
     last_ = group.last();
-    group.each_cell([&](BytesView key, const Cell& cell, Seq seq) { cache_.publish(key, cell, seq, last_); });
-    for (const Frame& frame : group.frames) add_cell_rows(tail_, frame);
+    group.each_cell(
+        [&](BytesView key, const Cell& cell, Seq seq) { cache_.publish(key, cell, seq, last_); });
+    for (const Frame& frame : group.frames)
+      add_cell_rows(tail_, frame);
     return tail_.bytes() >= kTailBytes ? apply() : failed_;
   }
   Result<void> apply() {
@@ -92,9 +116,9 @@ class Scratch {
     tail_.clear();
     return failed_;
   }
-  Look look() {
+  ReadSnapshot snapshot() {
     (void)apply();  // the next frame tells of a failure
-    return Look(rows_.snapshot());
+    return ReadSnapshot(rows_.snapshot());
   }
 
  private:
@@ -109,13 +133,15 @@ class Scratch {
 
 }  // namespace
 
-Result<Verified> verify(const Journal& journal, Rows& rows, std::span<const Program* const> programs, const Progress& progress) {
+Result<Verified> verify(const Journal& journal, Rows& rows,
+                        std::span<const Program* const> programs, const Progress& progress) {
   Verified out;
   if (journal.last() == 0) return out;
   // Without the beginning there is nothing to run on: links and bytes are checked all the same.
   bool from_start = journal.first() == 1;
   Scratch scratch(rows);
-  Kernel kernel(scratch.cache(), [&] { return scratch.look(); }, {programs.begin(), programs.end()}, 0);
+  Kernel kernel(
+      scratch.cache(), [&] { return scratch.snapshot(); }, {programs.begin(), programs.end()}, 0);
   Digest none{};
   std::optional<Digest> link;
   if (from_start) link = none;
@@ -126,7 +152,8 @@ Result<Verified> verify(const Journal& journal, Rows& rows, std::span<const Prog
       out.different_at = seq;
       return false;
     };
-    if (link && sealed.before != *link) return different("its link does not follow the frame before");
+    if (link && sealed.before != *link)
+      return different("its link does not follow the frame before");
     link = sealed.own;
     TRY(Frame frame, decode_frame(seq, sealed.body));
     ++out.frames;
@@ -138,8 +165,11 @@ Result<Verified> verify(const Journal& journal, Rows& rows, std::span<const Prog
     }
     std::string why = from_start ? rerun(kernel, frame, sealed.body, group) : std::string();
     // Bytes that came out again are what encoding gives; of others it is asked first.
-    if ((!from_start || !why.empty()) && encode_body(frame) != sealed.body) return different("its bytes are not what encoding it gives");
-    if (!why.empty()) return different(fmt::format("program {}, verb {}: {}", frame.program, frame.inputs.empty() ? "?" : frame.inputs[0].verb, why));
+    if ((!from_start || !why.empty()) && encode_body(frame) != sealed.body)
+      return different("its bytes are not what encoding it gives");
+    if (!why.empty())
+      return different(fmt::format("program {}, verb {}: {}", frame.program,
+                                   frame.inputs.empty() ? "?" : frame.inputs[0].verb, why));
     if (from_start) {
       ++out.rerun;
       TRY_OK(scratch.take(group));

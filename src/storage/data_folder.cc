@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "storage/disk.h"
+#include "storage/file/disk.h"
 
 namespace pawl {
 
@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view kFormat = "pawl data 1, 1 shard";
 constexpr char kFormatFile[] = "FORMAT";
 
-// What a crash before the first start was over leaves is nothing yet, nor is what a new file system brings.
+// What a crash before the first start was over leaves is nothing yet, nor is what a new file system
+// brings.
 bool holds_nothing(const std::string& data) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(data, ec)) {
@@ -37,13 +38,18 @@ Result<void> check_format(const std::string& data) {
   std::getline(in, line);
   if (line == kFormat) return {};
   return fail(Code::invalid, "DATA_FORMAT",
-              fmt::format("{}/FORMAT says '{}' and this version reads '{}': use the pawl that wrote it, or `pawl restore` a backup", data, line, kFormat));
+              fmt::format("{}/FORMAT says '{}' and this version reads '{}': use the pawl that "
+                          "wrote it, or `pawl restore` a backup",
+                          data, line, kFormat));
 }
 
-Result<std::unique_ptr<Rows>> open_or_drop_rows(const RowsOptions& options, std::vector<std::string>& notes) {
+Result<std::unique_ptr<Rows>> open_or_drop_rows(const RowsOptions& options,
+                                                std::vector<std::string>& notes) {
   auto rows = open_rows(options);
   if (rows || rows.error().code != Code::corrupt) return rows;
-  notes.push_back(fmt::format("the rows could not be opened ({}); they are rebuilt from the journal", rows.error().message));
+  notes.push_back(
+      fmt::format("the rows could not be opened ({}); they are rebuilt from the journal",
+                  rows.error().message));
   std::error_code ec;
   fs::remove_all(options.folder, ec);
   return open_rows(options);
@@ -58,17 +64,25 @@ Result<void> write_format(const std::string& data) {
   std::error_code ec;
   fs::create_directories(data, ec);
   if (ec)
-    return fail(Code::unavailable, "DATA_DIR", fmt::format("cannot make {}: {}; choose another data directory or mend its permissions", data, ec.message()));
+    return fail(
+        Code::unavailable, "DATA_DIR",
+        fmt::format("cannot make {}: {}; choose another data directory or mend its permissions",
+                    data, ec.message()));
   Disk disk;
   auto written = replace_file(disk, data, kFormatFile, std::string(kFormat) + "\n");
-  if (!written) return fail(Code::unavailable, "DATA_DIR", fmt::format("cannot write {}/FORMAT: {}", data, written.error().message));
+  if (!written)
+    return fail(Code::unavailable, "DATA_DIR",
+                fmt::format("cannot write {}/FORMAT: {}", data, written.error().message));
   return {};
 }
 
 Result<Stores> open_data(const std::string& data, JournalOptions journal, RowsOptions rows) {
   if (!has_format(data)) {
     if (!holds_nothing(data))
-      return fail(Code::invalid, "NOT_A_DATA_DIR", fmt::format("{} is not empty and holds no FORMAT file: it is no data directory of pawl; choose another", data));
+      return fail(Code::invalid, "NOT_A_DATA_DIR",
+                  fmt::format("{} is not empty and holds no FORMAT file: it is no data directory "
+                              "of pawl; choose another",
+                              data));
     TRY_OK(write_format(data));
   }
   TRY_OK(check_format(data));
@@ -83,7 +97,9 @@ Result<Stores> open_data(const std::string& data, JournalOptions journal, RowsOp
 }
 
 Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data) {
-  if (!has_format(data)) return fail(Code::not_found, "NO_DATA_DIR", fmt::format("{} is no data directory of pawl: name one with --data DIR", data));
+  if (!has_format(data))
+    return fail(Code::not_found, "NO_DATA_DIR",
+                fmt::format("{} is no data directory of pawl: name one with --data DIR", data));
   TRY_OK(check_format(data));
   return open_journal({.folder = journal_folder(data)});
 }

@@ -20,7 +20,8 @@ struct Stores {
 
 // Makes the directory when it is not there. Rows that cannot be opened are thrown away and said so:
 // the journal gives them back. The folders of both options are set here.
-Result<Stores> open_data(const std::string& data, JournalOptions journal = {}, RowsOptions rows = {});
+Result<Stores> open_data(const std::string& data, JournalOptions journal = {},
+                         RowsOptions rows = {});
 // The journal alone, of a directory that must exist.
 Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data);
 // Makes the directory, and says in it what it is.

@@ -13,24 +13,29 @@ Result<Bytes> Journal::get(Seq seq) const {
     }));
   }
   if (!found) {
-    return fail(Code::not_found, "NO_ENTRY",
-                fmt::format("the journal has no entry {}; it holds {} to {}", seq, first(), last()));
+    return fail(
+        Code::not_found, "NO_ENTRY",
+        fmt::format("the journal has no entry {}; it holds {} to {}", seq, first(), last()));
   }
   return *std::move(found);
 }
 
 Error fenced(Seq last, Seq expected_last) {
-  return Error{Code::conflict, "FENCED",
-               fmt::format("the journal stands at {} and the writer believed {}: another owner has this shard; "
-                           "stop serving it and start again from the journal",
-                           last, expected_last)};
+  return Error{
+      Code::conflict, "FENCED",
+      fmt::format(
+          "the journal stands at {} and the writer believed {}: another owner has this shard; "
+          "stop serving it and start again from the journal",
+          last, expected_last)};
 }
 
 Error trimmed(Seq from, Seq first) {
-  return Error{Code::not_found, "TRIMMED",
-               fmt::format("entry {} was trimmed; the journal begins at {}: read from there, or restore an older "
-                           "backup with `pawl restore`",
-                           from, first)};
+  return Error{
+      Code::not_found, "TRIMMED",
+      fmt::format(
+          "entry {} was trimmed; the journal begins at {}: read from there, or restore an older "
+          "backup with `pawl restore`",
+          from, first)};
 }
 
 }  // namespace pawl

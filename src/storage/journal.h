@@ -17,14 +17,14 @@ class Journal {
   virtual ~Journal() = default;
 
   // Appends every entry after `expected_last`, all or none; durable on return. Fails `conflict`
-  // FENCED when the journal has moved on: another owner has this shard now and the caller must stop.
-  // Fails `unavailable` JOURNAL_WRITE when the bytes could not be made durable; the journal then
-  // takes no more appends, because what reached the disk is unknown until it is opened again.
+  // FENCED when the journal has moved on: another owner has this shard now and the caller must
+  // stop. Fails `unavailable` JOURNAL_WRITE when the bytes could not be made durable; the journal
+  // then takes no more appends, because what reached the disk is unknown until it is opened again.
   virtual Result<void> append(std::span<const BytesView> entries, Seq expected_last) = 0;
 
   // Visits durable entries in order from `from` (which may be last() + 1: none) until `visit` gives
-  // false or an error. Safe beside append, from any thread. `from` before first(): not_found TRIMMED.
-  // An entry that does not check: corrupt, naming file, offset and remedy.
+  // false or an error. Safe beside append, from any thread. `from` before first(): not_found
+  // TRIMMED. An entry that does not check: corrupt, naming file, offset and remedy.
   using Visit = std::function<Result<bool>(Seq seq, BytesView entry)>;
   virtual Result<void> read(Seq from, const Visit& visit) const = 0;
 

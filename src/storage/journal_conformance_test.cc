@@ -4,8 +4,8 @@
 
 #include <thread>
 
-#include "storage/file_journal.h"
-#include "storage/memory.h"
+#include "storage/file/file_journal.h"
+#include "storage/memory/memory.h"
 #include "storage/open.h"
 #include "storage/test_folder.h"
 
@@ -31,9 +31,14 @@ std::unique_ptr<Journal> open_file_journal(const std::string& folder, bool pack)
 }
 
 const Backend kBackends[] = {
-    {"memory", [](const std::string&) -> std::unique_ptr<Journal> { return std::make_unique<MemoryJournal>(); }, false},
+    {"memory",
+     [](const std::string&) -> std::unique_ptr<Journal> {
+       return std::make_unique<MemoryJournal>();
+     },
+     false},
     {"file", [](const std::string& folder) { return open_file_journal(folder, false); }, true},
-    {"packed_file", [](const std::string& folder) { return open_file_journal(folder, true); }, true},
+    {"packed_file", [](const std::string& folder) { return open_file_journal(folder, true); },
+     true},
 };
 
 class JournalPromise : public testing::TestWithParam<Backend> {
@@ -45,11 +50,14 @@ class JournalPromise : public testing::TestWithParam<Backend> {
     journal = GetParam().open(folder.path());
   }
   // Entry n is known from n alone.
-  static Bytes entry(Seq n) { return "entry " + std::to_string(n) + Bytes(n % 97, static_cast<char>('a' + n % 26)); }
+  static Bytes entry(Seq n) {
+    return "entry " + std::to_string(n) + Bytes(n % 97, static_cast<char>('a' + n % 26));
+  }
   void add(size_t count, size_t group) {
     for (Seq at = journal->last(); count > 0;) {
       std::vector<Bytes> entries;
-      for (size_t i = 0; i < group && count > 0; ++i, --count) entries.push_back(entry(at + 1 + i));
+      for (size_t i = 0; i < group && count > 0; ++i, --count)
+        entries.push_back(entry(at + 1 + i));
       std::vector<BytesView> views(entries.begin(), entries.end());
       ASSERT_TRUE(journal->append(views, at));
       at += views.size();
@@ -83,15 +91,18 @@ TEST_P(JournalPromise, begins_empty_at_seq_one) {
 
 TEST_P(JournalPromise, gives_back_every_entry_in_order_from_anywhere) {
   add(1000, 7);
-  for (Seq from : {1u, 2u, 7u, 8u, 500u, 999u, 1000u, 1001u}) EXPECT_EQ(expect_all(from), 1000u);
-  for (Seq seq = 1; seq <= 1000; seq += 13) EXPECT_EQ(journal->get(seq).value(), entry(seq));
+  for (Seq from : {1u, 2u, 7u, 8u, 500u, 999u, 1000u, 1001u})
+    EXPECT_EQ(expect_all(from), 1000u);
+  for (Seq seq = 1; seq <= 1000; seq += 13)
+    EXPECT_EQ(journal->get(seq).value(), entry(seq));
 }
 
 TEST_P(JournalPromise, has_no_entry_zero_and_none_after_the_last) {
   add(3, 1);
   EXPECT_EQ(journal->get(0).error().code, Code::not_found);
   EXPECT_EQ(journal->get(4).error().code, Code::not_found);
-  EXPECT_EQ(journal->read(0, [](Seq, BytesView) -> Result<bool> { return true; }).error().reason, "TRIMMED");
+  EXPECT_EQ(journal->read(0, [](Seq, BytesView) -> Result<bool> { return true; }).error().reason,
+            "TRIMMED");
 }
 
 TEST_P(JournalPromise, a_stale_writer_is_fenced_and_changes_nothing) {
@@ -118,7 +129,8 @@ TEST_P(JournalPromise, takes_empty_and_large_entries) {
   ASSERT_TRUE(journal->append(entries, 0));
   ASSERT_TRUE(journal->append(entries, 4));
   ASSERT_TRUE(journal->append(std::span(entries).first(1), 8));
-  for (Seq seq = 1; seq <= 8; ++seq) EXPECT_EQ(journal->get(seq).value(), entries[(seq - 1) % 4]);
+  for (Seq seq = 1; seq <= 8; ++seq)
+    EXPECT_EQ(journal->get(seq).value(), entries[(seq - 1) % 4]);
   EXPECT_EQ(journal->get(9).value(), "");
 }
 
@@ -127,7 +139,8 @@ TEST_P(JournalPromise, the_visitor_can_stop_and_can_fail) {
   int seen = 0;
   ASSERT_TRUE(journal->read(5, [&](Seq, BytesView) -> Result<bool> { return ++seen < 3; }));
   EXPECT_EQ(seen, 3);
-  auto failed = journal->read(1, [&](Seq, BytesView) -> Result<bool> { return fail(Code::denied, "ENOUGH", ""); });
+  auto failed = journal->read(
+      1, [&](Seq, BytesView) -> Result<bool> { return fail(Code::denied, "ENOUGH", ""); });
   EXPECT_EQ(failed.error().reason, "ENOUGH");
 }
 
@@ -173,7 +186,8 @@ TEST_P(JournalPromise, reopening_changes_nothing) {
   reopen();
   EXPECT_EQ(journal->first(), first);
   EXPECT_EQ(expect_all(first), 2000u);
-  for (Seq seq = 2000; seq >= first; seq -= 17) EXPECT_EQ(journal->get(seq).value(), entry(seq));
+  for (Seq seq = 2000; seq >= first; seq -= 17)
+    EXPECT_EQ(journal->get(seq).value(), entry(seq));
 }
 
 TEST_P(JournalPromise, readers_beside_the_writer_see_whole_entries_in_order) {
@@ -205,7 +219,8 @@ TEST_P(JournalPromise, readers_beside_the_writer_see_whole_entries_in_order) {
     }
   }
   done = true;
-  for (auto& reader : readers) reader.join();
+  for (auto& reader : readers)
+    reader.join();
 }
 
 TEST_P(JournalPromise, knows_its_size) {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "storage/file_journal.h"
-#include "storage/memory.h"
-#include "storage/rocks_rows.h"
+#include "storage/file/file_journal.h"
+#include "storage/memory/memory.h"
+#include "storage/rocks/rocks_rows.h"
 
 namespace pawl {
 namespace {
@@ -30,7 +30,9 @@ Result<std::unique_ptr<Rows>> rocks_rows(const RowsOptions& options) {
   return open_rocks_rows(rocks);
 }
 
-Result<std::unique_ptr<Rows>> memory_rows(const RowsOptions& options) { return MemoryRows::load(options.folder); }
+Result<std::unique_ptr<Rows>> memory_rows(const RowsOptions& options) {
+  return MemoryRows::load(options.folder);
+}
 
 struct JournalBackend {
   std::string_view name;
@@ -53,8 +55,10 @@ constexpr RowsBackend kRows[] = {
 template <class Table>
 Error unknown(std::string_view what, const std::string& name, const Table& table) {
   std::string known;
-  for (const auto& row : table) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-  return Error{Code::invalid, "UNKNOWN_BACKEND", fmt::format("no {} backend '{}'; known: {}", what, name, known)};
+  for (const auto& row : table)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
+  return Error{Code::invalid, "UNKNOWN_BACKEND",
+               fmt::format("no {} backend '{}'; known: {}", what, name, known)};
 }
 
 }  // namespace

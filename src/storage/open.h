@@ -25,7 +25,8 @@ struct RowsOptions {
 // What opening found that the operator should read, in one line; empty when all was as expected.
 using OpenNote = std::string;
 
-Result<std::unique_ptr<Journal>> open_journal(const JournalOptions& options, OpenNote* note = nullptr);
+Result<std::unique_ptr<Journal>> open_journal(const JournalOptions& options,
+                                              OpenNote* note = nullptr);
 Result<std::unique_ptr<Rows>> open_rows(const RowsOptions& options);
 
 }  // namespace pawl

@@ -1,7 +1,8 @@
 #pragma once
 // Rows are an ordered map from bytes to bytes, derived from the journal: they hold nothing that the
-// journal cannot give back, so they have no log of their own. Each batch carries the seq up to which
-// it brings the rows; after a crash they may stand earlier than the journal, never later, never torn.
+// journal cannot give back, so they have no log of their own. Each batch carries the seq up to
+// which it brings the rows; after a crash they may stand earlier than the journal, never later,
+// never torn.
 
 #include <functional>
 #include <memory>
@@ -36,8 +37,10 @@ class RowChanges {
   template <class Put, class Erase>
   void each(Put&& put, Erase&& erase) const {
     for (const One& one : all_) {
-      if (one.kind == RowKind::erase) erase(one.key);
-      else put(one.key, one.value);
+      if (one.kind == RowKind::erase)
+        erase(one.key);
+      else
+        put(one.key, one.value);
     }
   }
 
@@ -95,7 +98,8 @@ class RowBatch {
 
  private:
   void add(Kind kind, const Joined& key, const Joined& value) {
-    uint32_t head[2] = {static_cast<uint32_t>(key.size()) | static_cast<uint32_t>(kind) << 30, static_cast<uint32_t>(value.size())};
+    uint32_t head[2] = {static_cast<uint32_t>(key.size()) | static_cast<uint32_t>(kind) << 30,
+                        static_cast<uint32_t>(value.size())};
     data_.append(reinterpret_cast<const char*>(head), 8);
     data_.append(key.first).append(key.second);
     data_.append(value.first).append(value.second);
@@ -122,10 +126,13 @@ class Rows {
  public:
   virtual ~Rows() = default;
 
-  // All or none, and visible to every reader on return. Of two changes to one key the later holds. `applied` never goes back.
+  // All or none, and visible to every reader on return. Of two changes to one key the later holds.
+  // `applied` never goes back.
   virtual Result<void> take(const RowChanges& changes, Seq applied) = 0;
   // The same for many in key order, each key once: a replay has such.
-  virtual Result<void> load(const RowChanges& changes, Seq applied) { return take(changes, applied); }
+  virtual Result<void> load(const RowChanges& changes, Seq applied) {
+    return take(changes, applied);
+  }
   Result<void> apply(const RowBatch& batch, Seq applied) { return take(batch.changes(), applied); }
   virtual Seq applied() const = 0;
 
@@ -134,7 +141,8 @@ class Rows {
 
   // Makes what is applied survive a restart, so that less is replayed.
   virtual Result<void> flush() = 0;
-  // A copy of the rows, flushed, in a new folder that open_rows() can open. The folder must not exist.
+  // A copy of the rows, flushed, in a new folder that open_rows() can open. The folder must not
+  // exist.
   virtual Result<void> checkpoint(const std::string& folder) = 0;
   // Forgets every row: applied() is 0 again and the journal is replayed from its beginning.
   virtual Result<void> reset() = 0;

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "storage/memory.h"
+#include "storage/memory/memory.h"
 #include "storage/open.h"
 #include "storage/test_folder.h"
 
@@ -31,13 +31,14 @@ class RowsPromise : public testing::TestWithParam<const char*> {
   }
   static Pairs scan(const RowsSnapshot& snapshot, BytesView first, BytesView limit) {
     Pairs found;
-    EXPECT_TRUE(snapshot.scan(first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
+    EXPECT_TRUE(snapshot.scan(
+        first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
     return found;
   }
   static Pairs scan_back(const RowsSnapshot& snapshot, BytesView first, BytesView limit) {
     Pairs found;
-    EXPECT_TRUE(
-        snapshot.scan_back(first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
+    EXPECT_TRUE(snapshot.scan_back(
+        first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
     return found;
   }
   TestFolder folder;
@@ -66,7 +67,8 @@ TEST_P(RowsPromise, the_later_of_two_changes_holds) {
   EXPECT_EQ(rows->snapshot()->applied(), 7u);
 }
 
-// Large and in order, as a replay has it: over rows that are there, with later changes on top, and across a restart.
+// Large and in order, as a replay has it: over rows that are there, with later changes on top, and
+// across a restart.
 TEST_P(RowsPromise, a_load_is_an_apply) {
   put("0000007", "old");
   put("0000008", "old");
@@ -74,8 +76,10 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
   RowBatch large, unordered;
   for (int i = 0; i < 20'000; ++i) {
     std::string key = std::string(7 - std::to_string(i).size(), '0') + std::to_string(i);
-    if (i == 8) large.erase(key);
-    else large.put(key, std::string(100, 'v'));
+    if (i == 8)
+      large.erase(key);
+    else
+      large.put(key, std::string(100, 'v'));
   }
   ASSERT_GT(large.bytes(), 2u << 20);
   ASSERT_TRUE(rows->load(large.changes(), 100));
@@ -85,7 +89,8 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
   EXPECT_EQ(scan(*before, {}, {}).size(), 2u);
   EXPECT_EQ(scan(*rows->snapshot(), {}, {}).size(), 19'999u);
   // Out of order it is taken all the same.
-  for (int i = 20'000; i > 0; --i) unordered.put(std::to_string(i), std::string(100, 'w'));
+  for (int i = 20'000; i > 0; --i)
+    unordered.put(std::to_string(i), std::string(100, 'w'));
   ASSERT_TRUE(rows->load(unordered.changes(), 101));
   EXPECT_EQ(rows->get("17").value(), std::string(100, 'w'));
   put("0000007", "new");
@@ -94,7 +99,8 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
   EXPECT_EQ(rows->load(large.changes(), 99).error().reason, "APPLIED_BACKWARDS");
   before.reset();
   if (GetParam() == std::string_view("memory")) return;
-  // What was loaded is on the disk without a flush; what came after it may be lost, and never the other way round.
+  // What was loaded is on the disk without a flush; what came after it may be lost, and never the
+  // other way round.
   rows.reset();
   rows = open(folder.sub("rows"));
   EXPECT_GE(rows->applied(), 100u);
@@ -106,14 +112,17 @@ TEST_P(RowsPromise, of_many_loads_the_newest_holds) {
   for (Seq seq = 1; seq <= 40; ++seq) {
     RowBatch batch;
     for (int i = 1000; i < 2200; ++i)
-      if (i % 7 != static_cast<int>(seq % 7)) batch.put(std::to_string(i), std::to_string(seq) + std::string(1200, 'v'));
+      if (i % 7 != static_cast<int>(seq % 7))
+        batch.put(std::to_string(i), std::to_string(seq) + std::string(1200, 'v'));
     ASSERT_GT(batch.bytes(), 1u << 20);
     ASSERT_TRUE(rows->load(batch.changes(), seq));
   }
   put("1000", "after");
   ASSERT_TRUE(rows->flush());
   EXPECT_EQ(rows->get("1000").value(), "after");
-  for (int i = 1001; i < 2200; ++i) EXPECT_EQ(rows->get(std::to_string(i)).value(), (i % 7 == 40 % 7 ? "39" : "40") + std::string(1200, 'v'));
+  for (int i = 1001; i < 2200; ++i)
+    EXPECT_EQ(rows->get(std::to_string(i)).value(),
+              (i % 7 == 40 % 7 ? "39" : "40") + std::string(1200, 'v'));
   EXPECT_EQ(scan(*rows->snapshot(), {}, {}).size(), 1200u);
 }
 
@@ -153,13 +162,17 @@ TEST_P(RowsPromise, scans_keep_to_their_bounds_in_both_directions) {
   std::map<Bytes, Bytes> model;
   RowBatch batch;
   std::minstd_rand dice(1);
-  for (const Bytes& key : {Bytes(), Bytes("a"), Bytes("r"), Bytes("s"), Bytes(1, '\0'), Bytes("\xff\xff")}) model[key] = "x";
+  for (const Bytes& key :
+       {Bytes(), Bytes("a"), Bytes("r"), Bytes("s"), Bytes(1, '\0'), Bytes("\xff\xff")})
+    model[key] = "x";
   for (int i = 0; i < 500; ++i) {
     Bytes key;
-    for (size_t n = dice() % 4; n > 0; --n) key.push_back("\0amrs\xff"[dice() % 6]);
+    for (size_t n = dice() % 4; n > 0; --n)
+      key.push_back("\0amrs\xff"[dice() % 6]);
     model[key + std::to_string(dice() % 300)] = std::to_string(i);
   }
-  for (auto& [k, v] : model) batch.put(k, v);
+  for (auto& [k, v] : model)
+    batch.put(k, v);
   ASSERT_TRUE(rows->apply(batch, 1));
   auto snapshot = rows->snapshot();
   std::vector<Bytes> bounds{"", "a", "m", "r", "s", "\xff", "s1", "zz"};
@@ -180,16 +193,19 @@ TEST_P(RowsPromise, scans_keep_to_their_bounds_in_both_directions) {
 }
 
 TEST_P(RowsPromise, a_scan_stops_when_told) {
-  for (int i = 0; i < 200; ++i) put("k" + std::to_string(1000 + i), "v");
+  for (int i = 0; i < 200; ++i)
+    put("k" + std::to_string(1000 + i), "v");
   int seen = 0;
   ASSERT_TRUE(rows->snapshot()->scan({}, {}, [&](BytesView, BytesView) { return ++seen < 100; }));
   EXPECT_EQ(seen, 100);
-  ASSERT_TRUE(rows->snapshot()->scan_back({}, {}, [&](BytesView, BytesView) { return ++seen < 105; }));
+  ASSERT_TRUE(
+      rows->snapshot()->scan_back({}, {}, [&](BytesView, BytesView) { return ++seen < 105; }));
   EXPECT_EQ(seen, 105);
 }
 
 TEST_P(RowsPromise, a_checkpoint_opens_as_it_was) {
-  for (int i = 0; i < 300; ++i) put("k" + std::to_string(i), "v" + std::to_string(i));
+  for (int i = 0; i < 300; ++i)
+    put("k" + std::to_string(i), "v" + std::to_string(i));
   Pairs all = scan(*rows->snapshot(), {}, {});
   ASSERT_TRUE(rows->checkpoint(folder.sub("copy")));
   put("later", "x");
@@ -221,7 +237,8 @@ TEST_P(RowsPromise, readers_beside_the_writer_see_whole_batches) {
       auto snapshot = rows->snapshot();
       std::set<Bytes> values;
       size_t count = 0;
-      EXPECT_TRUE(snapshot->scan({}, {}, [&](BytesView, BytesView v) { return values.emplace(v), ++count, true; }));
+      EXPECT_TRUE(snapshot->scan(
+          {}, {}, [&](BytesView, BytesView v) { return values.emplace(v), ++count, true; }));
       EXPECT_LE(values.size(), 1u);
       EXPECT_EQ(count, snapshot->applied() == 0 ? 0u : 100u);
       if (!values.empty()) {
@@ -231,7 +248,8 @@ TEST_P(RowsPromise, readers_beside_the_writer_see_whole_batches) {
   });
   for (Seq seq = 1; seq <= 200; ++seq) {
     RowBatch batch;
-    for (int i = 0; i < 100; ++i) batch.put("k" + std::to_string(i), std::to_string(seq));
+    for (int i = 0; i < 100; ++i)
+      batch.put("k" + std::to_string(i), std::to_string(seq));
     ASSERT_TRUE(rows->apply(batch, seq));
   }
   done = true;
@@ -246,8 +264,10 @@ TEST_P(RowsPromise, agree_with_a_plain_map) {
     RowBatch batch;
     for (size_t n = dice() % 20; n > 0; --n) {
       Bytes key = std::to_string(dice() % 50);
-      if (dice() % 3 == 0) batch.erase(key), model.erase(key);
-      else batch.put(key, std::to_string(seq)), model[key] = std::to_string(seq);
+      if (dice() % 3 == 0)
+        batch.erase(key), model.erase(key);
+      else
+        batch.put(key, std::to_string(seq)), model[key] = std::to_string(seq);
     }
     ASSERT_TRUE(rows->apply(batch, seq));
     if (dice() % 4 == 0) held.emplace_back(rows->snapshot(), model);
@@ -256,7 +276,8 @@ TEST_P(RowsPromise, agree_with_a_plain_map) {
     }
     if (!held.empty() && dice() % 5 == 0) {
       size_t which = dice() % held.size();
-      EXPECT_EQ(scan(*held[which].first, {}, {}), Pairs(held[which].second.begin(), held[which].second.end()));
+      EXPECT_EQ(scan(*held[which].first, {}, {}),
+                Pairs(held[which].second.begin(), held[which].second.end()));
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
     }
     EXPECT_EQ(scan(*rows->snapshot(), {}, {}), Pairs(model.begin(), model.end()));
@@ -317,7 +338,8 @@ TEST(rocks_rows, a_lost_or_flipped_table_is_corrupt_and_never_wrong) {
     {
       auto rows = open_rows({.folder = folder.sub("rows")}).value();
       RowBatch batch;
-      for (int i = 0; i < 1000; ++i) batch.put(std::to_string(i), std::to_string(i));
+      for (int i = 0; i < 1000; ++i)
+        batch.put(std::to_string(i), std::to_string(i));
       ASSERT_TRUE(rows->apply(batch, 5));
       ASSERT_TRUE(rows->flush());
     }
@@ -336,8 +358,10 @@ TEST(rocks_rows, a_lost_or_flipped_table_is_corrupt_and_never_wrong) {
     if (!rows) error = rows.error();
     for (int i = 0; i < 1000 && !error; ++i) {
       auto got = (*rows)->get(std::to_string(i));
-      if (!got) error = got.error();
-      else EXPECT_EQ(*got, std::to_string(i));
+      if (!got)
+        error = got.error();
+      else
+        EXPECT_EQ(*got, std::to_string(i));
     }
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code, Code::corrupt) << error->message;

@@ -20,13 +20,24 @@ constexpr size_t kResidentBytes = 1u << 20;
 constexpr size_t kKeptModules = 256;
 constexpr int64_t kTables = 16, kTableElements = 100'000;
 
-std::unexpected<Error> faulty(std::string why) { return fail(Code::unprocessable, "wasm.error", "wasm runtime error: " + std::move(why)); }
+std::unexpected<Error> faulty(std::string why) {
+  return fail(Code::unprocessable, "wasm.error", "wasm runtime error: " + std::move(why));
+}
 
 // The words are ours, so that a recorded failure does not depend on the library's.
 std::string trap_words(uint8_t code) {
-  static constexpr std::array<std::string_view, 12> kWords{
-      "stack overflow", "memory out of bounds", "heap misaligned", "table out of bounds", "indirect call to null", "bad signature",
-      "integer overflow", "integer division by zero", "bad conversion to integer", "unreachable code reached", "interrupt", "out of fuel"};
+  static constexpr std::array<std::string_view, 12> kWords{"stack overflow",
+                                                           "memory out of bounds",
+                                                           "heap misaligned",
+                                                           "table out of bounds",
+                                                           "indirect call to null",
+                                                           "bad signature",
+                                                           "integer overflow",
+                                                           "integer division by zero",
+                                                           "bad conversion to integer",
+                                                           "unreachable code reached",
+                                                           "interrupt",
+                                                           "out of fuel"};
   return code < kWords.size() ? std::string(kWords[code]) : "code " + std::to_string(code);
 }
 
@@ -44,7 +55,8 @@ std::vector<std::string> usual_libraries() {
   std::vector<std::string> out;
   if (const char* named = std::getenv("PAWL_WASMTIME")) out.emplace_back(named);
   const std::string here = program_folder();
-  for (const std::string& folder : {here, here + "/..", std::string(".")}) out.push_back(folder + "/.cache/wasmtime/libwasmtime.so");
+  for (const std::string& folder : {here, here + "/..", std::string(".")})
+    out.push_back(folder + "/.cache/wasmtime/libwasmtime.so");
   out.emplace_back("libwasmtime.so");
   return out;
 }
@@ -104,7 +116,11 @@ Result<void> Host::open() const {
     if (engine_) return {};
     tried += path + ": no engine";
   }
-  return fail(Code::unavailable, "WASMTIME_MISSING", "a WASM module is needed and Wasmtime " + std::string(kWasmtimeVersion) + " is not installed: run scripts/setup-wasm, or set PAWL_WASMTIME to libwasmtime.so (" + tried + ")");
+  return fail(
+      Code::unavailable, "WASMTIME_MISSING",
+      "a WASM module is needed and Wasmtime " + std::string(kWasmtimeVersion) +
+          " is not installed: run scripts/setup-wasm, or set PAWL_WASMTIME to libwasmtime.so (" +
+          tried + ")");
 }
 
 std::string Host::version() const {
@@ -115,7 +131,9 @@ std::string Host::version() const {
 Error Host::own_fault(api::Fault* fault, std::string_view doing) const {
   api::ByteVec text{};
   lib_.wasmtime_error_message(fault, &text);
-  Error error{Code::unprocessable, "wasm.error", "wasm runtime error: " + std::string(doing) + ": " + std::string(text.data, text.size)};
+  Error error{
+      Code::unprocessable, "wasm.error",
+      "wasm runtime error: " + std::string(doing) + ": " + std::string(text.data, text.size)};
   lib_.wasm_byte_vec_delete(&text);
   lib_.wasmtime_error_delete(fault);
   return error;
@@ -128,14 +146,15 @@ Result<std::shared_ptr<const Host::Compiled>> Host::compiled(BytesView hash, con
     TRY_OK(open());
   }
   // Without the lock: a large module takes a while, and others must not wait for it.
-  TRY(api::Module* module, compile(hash, fetch));
+  TRY(api::Module * module, compile(hash, fetch));
   TRY(auto ready, prepare(module));
   std::lock_guard lock(mutex_);
   if (modules_.size() >= kKeptModules) modules_.erase(modules_.begin());
   return modules_.emplace(Bytes(hash), std::move(ready)).first->second;
 }
 
-// Everything that can be found out once: its exports, that it imports nothing, how to instantiate it.
+// Everything that can be found out once: its exports, that it imports nothing, how to instantiate
+// it.
 Result<std::shared_ptr<const Host::Compiled>> Host::prepare(api::Module* module) const {
   api::ExportVec imports{}, exports{};
   lib_.wasmtime_module_imports(module, &imports);
@@ -143,7 +162,8 @@ Result<std::shared_ptr<const Host::Compiled>> Host::prepare(api::Module* module)
   lib_.wasm_importtype_vec_delete(&imports);
   if (wants > 0) {
     lib_.wasmtime_module_delete(module);
-    return faulty("the module has " + std::to_string(wants) + " imports; modules of worlds import nothing");
+    return faulty("the module has " + std::to_string(wants) +
+                  " imports; modules of worlds import nothing");
   }
   std::vector<std::string> names;
   lib_.wasmtime_module_exports(module, &exports);
@@ -166,44 +186,56 @@ Result<std::shared_ptr<const Host::Compiled>> Host::prepare(api::Module* module)
 // One call: a store, fuel, a memory limit, an instance; all gone at its end.
 class Host::Call {
  public:
-  Call(const api::Library& lib, api::Engine* engine, const Limits& limits) : lib_(lib), limits_(limits) {
+  Call(const api::Library& lib, api::Engine* engine, const Limits& limits)
+      : lib_(lib), limits_(limits) {
     store_ = lib_.wasmtime_store_new(engine, nullptr, nullptr);
-    lib_.wasmtime_store_limiter(store_, static_cast<int64_t>(limits.memory_bytes), kTableElements, 1, kTables, 1);
+    lib_.wasmtime_store_limiter(store_, static_cast<int64_t>(limits.memory_bytes), kTableElements,
+                                1, kTables, 1);
     context_ = lib_.wasmtime_store_context(store_);
-    if (api::Fault* fault = lib_.wasmtime_context_set_fuel(context_, limits.fuel)) lib_.wasmtime_error_delete(fault);
+    if (api::Fault* fault = lib_.wasmtime_context_set_fuel(context_, limits.fuel))
+      lib_.wasmtime_error_delete(fault);
   }
   ~Call() { lib_.wasmtime_store_delete(store_); }
   Call(const Call&) = delete;
 
   Result<Outcome> run(const Compiled& module, std::string_view entrypoint, BytesView input) {
     api::Trap* trap = nullptr;
-    TRY_OK(checked(lib_.wasmtime_instance_pre_instantiate(module.pre, context_, &instance_, &trap), trap, "instantiate"));
+    TRY_OK(checked(lib_.wasmtime_instance_pre_instantiate(module.pre, context_, &instance_, &trap),
+                   trap, "instantiate"));
     TRY(api::Func step, function(entrypoint));
     TRY(api::Func alloc, function("alloc"));
     if (shape(alloc) != Shape{true, 1, 1}) return faulty("'alloc' is not (i32) -> (i32)");
     api::Extern memory{};
-    if (!lib_.wasmtime_instance_export_get(context_, &instance_, "memory", 6, &memory) || memory.kind != api::kMemory) return faulty("the module exports no memory named 'memory'");
+    if (!lib_.wasmtime_instance_export_get(context_, &instance_, "memory", 6, &memory) ||
+        memory.kind != api::kMemory)
+      return faulty("the module exports no memory named 'memory'");
     memory_ = memory.of.memory;
     TRY(uint32_t at, allocate(alloc, input.size()));
     TRY_OK(write(at, input));
     TRY(bool pair, gives_pair(step, entrypoint));
     uint32_t out_at = 0, out_size = 0;
     if (pair) {
-      api::Val arguments[2] = {number(at), number(static_cast<uint32_t>(input.size()))}, results[2]{};
+      api::Val arguments[2] = {number(at), number(static_cast<uint32_t>(input.size()))},
+               results[2]{};
       TRY_OK(call(step, arguments, 2, results, 2));
-      out_at = static_cast<uint32_t>(results[0].of.i32), out_size = static_cast<uint32_t>(results[1].of.i32);
+      out_at = static_cast<uint32_t>(results[0].of.i32),
+      out_size = static_cast<uint32_t>(results[1].of.i32);
     } else {
       TRY(uint32_t ret, allocate(alloc, 8));
-      api::Val arguments[3] = {number(ret), number(at), number(static_cast<uint32_t>(input.size()))};
+      api::Val arguments[3] = {number(ret), number(at),
+                               number(static_cast<uint32_t>(input.size()))};
       TRY_OK(call(step, arguments, 3, nullptr, 0));
       TRY(Bytes words, read(ret, 8));
       std::memcpy(&out_at, words.data(), 4);
       std::memcpy(&out_size, words.data() + 4, 4);
     }
-    if (out_size > kOutputBytes) return faulty("the output of " + std::to_string(out_size) + " bytes is over " + std::to_string(kOutputBytes));
+    if (out_size > kOutputBytes)
+      return faulty("the output of " + std::to_string(out_size) + " bytes is over " +
+                    std::to_string(kOutputBytes));
     TRY(Bytes output, read(out_at, out_size));
     uint64_t left = 0;
-    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left)) lib_.wasmtime_error_delete(fault);
+    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left))
+      lib_.wasmtime_error_delete(fault);
     return Outcome{std::move(output), limits_.fuel - std::min(left, limits_.fuel)};
   }
 
@@ -220,19 +252,23 @@ class Host::Call {
       uint8_t code = 255;
       lib_.wasmtime_trap_code(trap, &code);
       lib_.wasm_trap_delete(trap);
-      if (code == api::kTrapOutOfFuel) return faulty(std::string(doing) + " used up its fuel of " + std::to_string(limits_.fuel));
+      if (code == api::kTrapOutOfFuel)
+        return faulty(std::string(doing) + " used up its fuel of " + std::to_string(limits_.fuel));
       return faulty(std::string(doing) + " trap: " + trap_words(code));
     }
     if (fault) {
       lib_.wasmtime_error_delete(fault);
-      return faulty(std::string(doing) + " failed: the module asks for more than the limits of the world allow");
+      return faulty(std::string(doing) +
+                    " failed: the module asks for more than the limits of the world allow");
     }
     return {};
   }
 
   Result<api::Func> function(std::string_view name) {
     api::Extern found{};
-    if (!lib_.wasmtime_instance_export_get(context_, &instance_, name.data(), name.size(), &found) || found.kind != api::kFunc)
+    if (!lib_.wasmtime_instance_export_get(context_, &instance_, name.data(), name.size(),
+                                           &found) ||
+        found.kind != api::kFunc)
       return faulty("the module exports no function named '" + std::string(name) + "'");
     return found.of.func;
   }
@@ -262,12 +298,15 @@ class Host::Call {
     const Shape found = shape(func);
     if (found == Shape{true, 2, 2}) return true;
     if (found == Shape{true, 3, 0}) return false;
-    return faulty("'" + std::string(name) + "' is neither (i32, i32) -> (i32, i32) nor (i32, i32, i32) -> ()");
+    return faulty("'" + std::string(name) +
+                  "' is neither (i32, i32) -> (i32, i32) nor (i32, i32, i32) -> ()");
   }
 
-  Result<void> call(const api::Func& func, const api::Val* arguments, size_t count, api::Val* results, size_t result_count) {
+  Result<void> call(const api::Func& func, const api::Val* arguments, size_t count,
+                    api::Val* results, size_t result_count) {
     api::Trap* trap = nullptr;
-    api::Fault* fault = lib_.wasmtime_func_call(context_, &func, arguments, count, results, result_count, &trap);
+    api::Fault* fault =
+        lib_.wasmtime_func_call(context_, &func, arguments, count, results, result_count, &trap);
     return checked(fault, trap, "step");
   }
 
@@ -279,15 +318,19 @@ class Host::Call {
 
   Result<void> write(uint32_t at, BytesView bytes) {
     const size_t size = lib_.wasmtime_memory_data_size(context_, &memory_);
-    if (at > size || bytes.size() > size - at) return faulty("alloc gave memory that does not exist");
-    if (!bytes.empty()) std::memcpy(lib_.wasmtime_memory_data(context_, &memory_) + at, bytes.data(), bytes.size());
+    if (at > size || bytes.size() > size - at)
+      return faulty("alloc gave memory that does not exist");
+    if (!bytes.empty())
+      std::memcpy(lib_.wasmtime_memory_data(context_, &memory_) + at, bytes.data(), bytes.size());
     return {};
   }
 
   Result<Bytes> read(uint32_t at, size_t count) {
     const size_t size = lib_.wasmtime_memory_data_size(context_, &memory_);
-    if (at > size || count > size - at) return faulty("the output lies outside the module's memory");
-    return Bytes(reinterpret_cast<const char*>(lib_.wasmtime_memory_data(context_, &memory_)) + at, count);
+    if (at > size || count > size - at)
+      return faulty("the output lies outside the module's memory");
+    return Bytes(reinterpret_cast<const char*>(lib_.wasmtime_memory_data(context_, &memory_)) + at,
+                 count);
   }
 
   const api::Library& lib_;
@@ -298,7 +341,8 @@ class Host::Call {
   api::Memory memory_{};
 };
 
-Result<Outcome> Host::call(BytesView hash, const Fetch& fetch, std::string_view entrypoint, BytesView input, const Limits& limits) {
+Result<Outcome> Host::call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
+                           BytesView input, const Limits& limits) {
   TRY(auto module, compiled(hash, fetch));
   return Call(lib_, engine_, limits).run(*module, entrypoint, input);
 }

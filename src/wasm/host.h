@@ -1,6 +1,6 @@
 #pragma once
-// The Wasmtime host. The library is opened when the first module is needed; modules are compiled once
-// and kept, in memory and as files; each call gets an instance of its own.
+// The Wasmtime host. The library is opened when the first module is needed; modules are compiled
+// once and kept, in memory and as files; each call gets an instance of its own.
 
 #include <map>
 #include <memory>
@@ -26,13 +26,14 @@ class Host final : public Runner {
  public:
   explicit Host(HostOptions options) : options_(std::move(options)) {}
   ~Host() override;
-  Result<Outcome> call(BytesView hash, const Fetch& fetch, std::string_view entrypoint, BytesView input, const Limits& limits) override;
+  Result<Outcome> call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
+                       BytesView input, const Limits& limits) override;
   Result<bool> has_export(BytesView hash, const Fetch& fetch, std::string_view name) override;
   std::string version() const override;
 
  private:
-  struct Compiled;  // a module, ready to be instantiated
-  class Call;       // one call in a store of its own
+  struct Compiled;            // a module, ready to be instantiated
+  class Call;                 // one call in a store of its own
   Result<void> open() const;  // the library and the engine, once
   Result<std::shared_ptr<const Compiled>> compiled(BytesView hash, const Fetch& fetch);
   Result<std::shared_ptr<const Compiled>> prepare(api::Module* module) const;

@@ -1,5 +1,5 @@
-// The host against the modules of the vectors. Needs the library that scripts/setup-wasm fetches; what
-// happens without it is tested without it.
+// The host against the modules of the vectors. Needs the library that scripts/setup-wasm fetches;
+// what happens without it is tested without it.
 
 #include "wasm/host.h"
 
@@ -23,22 +23,27 @@ Bytes file(const std::string& path) {
 
 struct HostTest : testing::Test {
   void SetUp() override {
-    if (host.version().empty()) GTEST_SKIP() << "run scripts/setup-wasm for the tests of the WASM host";
+    if (host.version().empty())
+      GTEST_SKIP() << "run scripts/setup-wasm for the tests of the WASM host";
   }
-  Result<Outcome> call(const std::string& name, std::string_view entrypoint, BytesView input, Limits limits = {}) {
+  Result<Outcome> call(const std::string& name, std::string_view entrypoint, BytesView input,
+                       Limits limits = {}) {
     const Bytes bytes = file("tests/vectors/worlds/modules/" + name);
     return run(bytes, entrypoint, input, limits);
   }
-  Result<Outcome> run(const Bytes& bytes, std::string_view entrypoint, BytesView input, Limits limits = {}) {
-    return host.call(view(sha256(bytes)), [&]() -> Result<Bytes> { return bytes; }, entrypoint, input, limits);
+  Result<Outcome> run(const Bytes& bytes, std::string_view entrypoint, BytesView input,
+                      Limits limits = {}) {
+    return host.call(
+        view(sha256(bytes)), [&]() -> Result<Bytes> { return bytes; }, entrypoint, input, limits);
   }
   Host host{HostOptions{usual_libraries(), {}}};
 };
 using Wasm = HostTest;
 
-
 TEST_F(Wasm, a_module_is_a_function_of_its_bytes) {
-  const Bytes input = *unhex("a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da26463656c6c616163696e6305");
+  const Bytes input = *unhex(
+      "a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da264"
+      "63656c6c616163696e6305");
   auto one = call("counter.wasm", "step", input), two = call("counter.wasm", "step", input);
   ASSERT_TRUE(one) << one.error().message;
   EXPECT_EQ(hex(one->output), "a165737461746548a165636f756e7405");
@@ -66,7 +71,10 @@ TEST_F(Wasm, memory_grows_to_the_limit_and_no_further) {
 // case 140
 TEST_F(Wasm, nan_has_one_face) {
   // Stores -(0/0) + 1 and gives its bits.
-  auto nan = run(*unhex("0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a2502050041c0000b1d00410043000000004300000000958c430000803f92380200410041040b"), "step", "");
+  auto nan = run(*unhex("0061736d01000000010d0260017f017f60027f7f027f7f0303020001050301000107190306"
+                        "6d656d6f7279020005616c6c6f630000047374657000010a2502050041c0000b1d00410043"
+                        "000000004300000000958c430000803f92380200410041040b"),
+                 "step", "");
   ASSERT_TRUE(nan) << nan.error().message;
   EXPECT_EQ(hex(nan->output), "0000c07f");
 }
@@ -74,8 +82,12 @@ TEST_F(Wasm, nan_has_one_face) {
 // case 135, case 138
 TEST_F(Wasm, both_signatures_work_and_every_call_begins_afresh) {
   // Counts its calls in a global and gives the count: always one.
-  const Bytes counts = *unhex("0061736d01000000010d0260017f017f60027f7f027f7f030302000105030100010606017f0141000b071903066d656d6f7279020005616c6c6f630000047374657000010a1c0205004180080b1400230041016a2400410023003a0000410041010b000b046e616d6507040100016e");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(run(counts, "step", "in")->output, "\x01");
+  const Bytes counts = *unhex(
+      "0061736d01000000010d0260017f017f60027f7f027f7f030302000105030100010606017f0141000b071903066d"
+      "656d6f7279020005616c6c6f630000047374657000010a1c0205004180080b1400230041016a2400410023003a00"
+      "00410041010b000b046e616d6507040100016e");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(run(counts, "step", "in")->output, "\x01");
 }
 
 // case 133
@@ -84,11 +96,22 @@ TEST_F(Wasm, modules_that_break_the_contract_are_named) {
     const char *hex, *word;
   };
   for (const Case& c : {
-           Case{"0061736d01000000010b0260017f017f60017e017f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0c0205004180080b040041000b", "'step' is neither"},
-           Case{"0061736d01000000010e0260027f7f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0e0205004180080b0600200020010b", "'alloc' is not"},
-           Case{"0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0d02040041780b0600200020010b", "memory that does not exist"},
-           Case{"0061736d01000000010d0260017f017f60027f7f027f7f0303020001050401008020071903066d656d6f7279020005616c6c6f630000047374657000010a0d02040041080b0600200020010b", "limits of the world"},
-           Case{"0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f7279020005616c6c6f630000047374657000010a0f02040041080b08002000200110010b000b046e616d65010401010166", "stack overflow"},
+           Case{"0061736d01000000010b0260017f017f60017e017f03030200010503010001071903066d656d6f7279"
+                "020005616c6c6f630000047374657000010a0c0205004180080b040041000b",
+                "'step' is neither"},
+           Case{"0061736d01000000010e0260027f7f017f60027f7f027f7f03030200010503010001071903066d656d"
+                "6f7279020005616c6c6f630000047374657000010a0e0205004180080b0600200020010b",
+                "'alloc' is not"},
+           Case{"0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f"
+                "7279020005616c6c6f630000047374657000010a0d02040041780b0600200020010b",
+                "memory that does not exist"},
+           Case{"0061736d01000000010d0260017f017f60027f7f027f7f0303020001050401008020071903066d656d"
+                "6f7279020005616c6c6f630000047374657000010a0d02040041080b0600200020010b",
+                "limits of the world"},
+           Case{"0061736d01000000010d0260017f017f60027f7f027f7f03030200010503010001071903066d656d6f"
+                "7279020005616c6c6f630000047374657000010a0f02040041080b08002000200110010b000b046e61"
+                "6d65010401010166",
+                "stack overflow"},
        }) {
     auto r = run(*unhex(c.hex), "step", "input");
     ASSERT_FALSE(r) << c.word;
@@ -99,20 +122,27 @@ TEST_F(Wasm, modules_that_break_the_contract_are_named) {
 
 // case 134
 TEST_F(Wasm, what_is_no_module_or_lacks_an_export_is_named) {
-  EXPECT_NE(run("not wasm", "step", "").error().message.find("is no valid WASM module"), std::string::npos);
-  EXPECT_NE(call("counter.wasm", "nothing", "").error().message.find("exports no function named 'nothing'"), std::string::npos);
+  EXPECT_NE(run("not wasm", "step", "").error().message.find("is no valid WASM module"),
+            std::string::npos);
+  EXPECT_NE(call("counter.wasm", "nothing", "")
+                .error()
+                .message.find("exports no function named 'nothing'"),
+            std::string::npos);
   // (module (import "a" "b" (func)))
-  const Error importing = run(*unhex("0061736d01000000010401600000020701016101620000"), "step", "").error();
+  const Error importing =
+      run(*unhex("0061736d01000000010401600000020701016101620000"), "step", "").error();
   EXPECT_NE(importing.message.find("import nothing"), std::string::npos) << importing.message;
   // an empty module
-  EXPECT_NE(run(*unhex("0061736d01000000"), "step", "").error().message.find("exports no function"), std::string::npos);
+  EXPECT_NE(run(*unhex("0061736d01000000"), "step", "").error().message.find("exports no function"),
+            std::string::npos);
 }
 
 TEST_F(Wasm, a_trap_is_the_modules_fault) {
   auto trap = call("counter.wasm", "step", "\xff");
   ASSERT_FALSE(trap);
   EXPECT_EQ(trap.error().code, Code::unprocessable);
-  EXPECT_NE(trap.error().message.find("trap: unreachable code reached"), std::string::npos) << trap.error().message;
+  EXPECT_NE(trap.error().message.find("trap: unreachable code reached"), std::string::npos)
+      << trap.error().message;
 }
 
 TEST_F(Wasm, exports_can_be_asked_for) {
@@ -125,17 +155,24 @@ TEST_F(Wasm, exports_can_be_asked_for) {
 TEST_F(Wasm, compiled_modules_are_kept_as_files_and_damaged_ones_are_compiled_again) {
   const std::string folder = testing::TempDir() + "pawl-wasm-" + std::to_string(getpid());
   const Bytes bytes = file("tests/vectors/worlds/modules/counter.wasm");
-  const Bytes input = *unhex("a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da26463656c6c616163696e6305");
+  const Bytes input = *unhex(
+      "a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da264"
+      "63656c6c616163696e6305");
   auto once = [&](bool may_fetch) {
     Host fresh{HostOptions{usual_libraries(), folder}};
-    return fresh.call(view(sha256(bytes)), [&]() -> Result<Bytes> {
-      if (!may_fetch) return fail(Code::internal, "FETCHED", "fetched again");
-      return bytes;
-    }, "step", input, {}).has_value();
+    return fresh
+        .call(view(sha256(bytes)),
+              [&]() -> Result<Bytes> {
+                if (!may_fetch) return fail(Code::internal, "FETCHED", "fetched again");
+                return bytes;
+              },
+              "step", input, {})
+        .has_value();
   };
   EXPECT_TRUE(once(true));
   EXPECT_TRUE(once(false));
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) std::ofstream(entry.path(), std::ios::binary | std::ios::app) << "x";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    std::ofstream(entry.path(), std::ios::binary | std::ios::app) << "x";
   EXPECT_FALSE(once(false));
   EXPECT_TRUE(once(true));
   std::filesystem::remove_all(folder);

@@ -10,7 +10,7 @@
 namespace pawl::wasm {
 
 struct Limits {
-  uint64_t fuel = 200'000'000;             // about a fifth of a second
+  uint64_t fuel = 200'000'000;  // about a fifth of a second
   uint64_t memory_bytes = 64u << 20;
 };
 
@@ -25,10 +25,11 @@ using Fetch = std::function<Result<Bytes>()>;
 class Runner {
  public:
   virtual ~Runner() = default;
-  // `hash` names the module (32 bytes). A module's own fault (trap, fuel, memory, a missing export, an
-  // import, bytes that are no module) is `unprocessable` and the same every time; `unavailable`
+  // `hash` names the module (32 bytes). A module's own fault (trap, fuel, memory, a missing export,
+  // an import, bytes that are no module) is `unprocessable` and the same every time; `unavailable`
   // means that this machine cannot run any module, and says what to install.
-  virtual Result<Outcome> call(BytesView hash, const Fetch& fetch, std::string_view entrypoint, BytesView input, const Limits& limits) = 0;
+  virtual Result<Outcome> call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
+                               BytesView input, const Limits& limits) = 0;
   virtual Result<bool> has_export(BytesView hash, const Fetch& fetch, std::string_view name) = 0;
   virtual std::string version() const = 0;  // "wasmtime 50.0.1"; empty when not loaded
 };

@@ -11,9 +11,10 @@ Result<Library> load(const std::string& path) {
     return fail(Code::unavailable, "WASMTIME_MISSING", why ? why : "cannot be opened");
   }
   Library out;
-#define PAWL_FIND(name, type)                                                                                   \
-  out.name = reinterpret_cast<std::add_pointer_t<type>>(dlsym(handle, #name));                                  \
-  if (!out.name) return fail(Code::unavailable, "WASMTIME_MISSING", path + " lacks " #name ": another version");
+#define PAWL_FIND(name, type)                                                  \
+  out.name = reinterpret_cast<std::add_pointer_t<type>>(dlsym(handle, #name)); \
+  if (!out.name)                                                               \
+    return fail(Code::unavailable, "WASMTIME_MISSING", path + " lacks " #name ": another version");
   PAWL_WASMTIME(PAWL_FIND)
 #undef PAWL_FIND
   return out;

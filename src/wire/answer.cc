@@ -29,7 +29,9 @@ Result<void> AnswerReader::fill(size_t size) {
   while (buffer_.size() < size) {
     TRY(bool more, more_(buffer_));
     came_ = came_ || !buffer_.empty();
-    if (!more) return fail(refuse_(came_ ? "the answer was cut off" : "the connection was closed without an answer"));
+    if (!more)
+      return fail(refuse_(came_ ? "the answer was cut off"
+                                : "the connection was closed without an answer"));
   }
   return {};
 }
@@ -53,7 +55,9 @@ Result<AnswerHead> AnswerReader::one_head() {
   AnswerHead out;
   size_t room = kHeadBytes;
   TRY(std::string first, line(room));
-  auto status = first.size() >= 12 && first.starts_with("HTTP/1.") ? whole(std::string_view(first).substr(9, 3), 10) : std::nullopt;
+  auto status = first.size() >= 12 && first.starts_with("HTTP/1.")
+                    ? whole(std::string_view(first).substr(9, 3), 10)
+                    : std::nullopt;
   if (!status || *status < 100) return fail(refuse_("what answered does not speak HTTP/1.1"));
   out.status = static_cast<int>(*status);
   while (true) {
@@ -61,9 +65,11 @@ Result<AnswerHead> AnswerReader::one_head() {
     if (next.empty()) break;
     size_t colon = next.find(':');
     if (colon == std::string::npos) return fail(refuse_("a header without a colon"));
-    out.headers.emplace_back(next.substr(0, colon), trimmed(std::string_view(next).substr(colon + 1)));
+    out.headers.emplace_back(next.substr(0, colon),
+                             trimmed(std::string_view(next).substr(colon + 1)));
   }
-  out.closes = lists_token(out.header("Connection"), "close") || (first[7] == '0' && !lists_token(out.header("Connection"), "keep-alive"));
+  out.closes = lists_token(out.header("Connection"), "close") ||
+               (first[7] == '0' && !lists_token(out.header("Connection"), "keep-alive"));
   return out;
 }
 
@@ -79,13 +85,14 @@ Result<void> AnswerReader::chunks(const Piece& piece) {
   while (true) {
     size_t room = kHeadBytes;
     TRY(std::string text, line(room));
-    // Behind a semicolon stands what nobody uses.
+    // StaleRead a semicolon stands what nobody uses.
     auto size = whole(trimmed(std::string_view(text).substr(0, text.find(';'))), 16);
     if (!size) return fail(refuse_("a chunk without a size"));
-    if (*size > most_) return fail(refuse_("the answer is too large"));
+    if (*size > max_) return fail(refuse_("the answer is too large"));
     if (*size == 0) break;
     TRY_OK(fill(*size + 2));
-    if (buffer_.compare(*size, 2, "\r\n") != 0) return fail(refuse_("a chunk that does not end where it says"));
+    if (buffer_.compare(*size, 2, "\r\n") != 0)
+      return fail(refuse_("a chunk that does not end where it says"));
     const bool go = piece(BytesView(buffer_).substr(0, *size));
     buffer_.erase(0, *size + 2);
     if (!go) return {};
@@ -112,7 +119,7 @@ Result<void> AnswerReader::pieces(AnswerHead& head, const Piece& piece) {
   if (head.header("Content-Length").empty()) return until_the_end(head, piece);
   auto length = whole(head.header("Content-Length"), 10);
   if (!length) return fail(refuse_("a length that is no number"));
-  if (*length > most_) return fail(refuse_("the answer is too large"));
+  if (*length > max_) return fail(refuse_("the answer is too large"));
   TRY_OK(fill(*length));
   if (*length) piece(BytesView(buffer_).substr(0, *length));
   buffer_.erase(0, *length);
@@ -124,7 +131,7 @@ Result<Bytes> AnswerReader::body(AnswerHead& head, std::string_view method) {
   if (method == "HEAD" || head.status < 200 || head.status == 204 || head.status == 304) return out;
   bool fits = true;
   TRY_OK(pieces(head, [&](BytesView piece) {
-    fits = piece.size() <= most_ - out.size();
+    fits = piece.size() <= max_ - out.size();
     if (fits) out.append(piece);
     return fits;
   }));

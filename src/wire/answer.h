@@ -1,6 +1,6 @@
 #pragma once
-// An HTTP server's answer, read from bytes as they come: one way to read it for all of us who ask servers.
-// Whoever asks brings the connection.
+// An HTTP server's answer, read from bytes as they come: one way to read it for all of us who ask
+// servers. Whoever asks brings the connection.
 
 #include <functional>
 
@@ -21,10 +21,12 @@ class AnswerReader {
   using More = std::function<Result<bool>(Bytes& buffer)>;
   // The error for an answer that is none.
   using Refuse = std::function<Error(std::string why)>;
-  // A body may end where the connection does, so that nobody can tell whether all of it came. Our own servers always say.
+  // A body may end where the connection does, so that nobody can tell whether all of it came. Our
+  // own servers always say.
   enum class End { said, or_connection };
   // `most`: bytes of a body that are taken, or of a piece of one that is read piece by piece.
-  AnswerReader(More more, Refuse refuse, size_t most, End end = End::said) : more_(std::move(more)), refuse_(std::move(refuse)), most_(most), end_(end) {}
+  AnswerReader(More more, Refuse refuse, size_t max, End end = End::said)
+      : more_(std::move(more)), refuse_(std::move(refuse)), max_(max), end_(end) {}
 
   // Answers that only say that another comes (1xx) are passed over.
   Result<AnswerHead> head();
@@ -46,7 +48,7 @@ class AnswerReader {
 
   More more_;
   Refuse refuse_;
-  size_t most_;
+  size_t max_;
   End end_;
   Bytes buffer_{};
   bool came_ = false;

@@ -72,7 +72,8 @@ void each_query_param(std::string_view query, const Visit& visit) {
     query = end == std::string_view::npos ? std::string_view{} : query.substr(end + 1);
     if (pair.empty()) continue;
     size_t equals = pair.find('=');
-    std::string_view value = equals == std::string_view::npos ? std::string_view{} : pair.substr(equals + 1);
+    std::string_view value =
+        equals == std::string_view::npos ? std::string_view{} : pair.substr(equals + 1);
     if (!visit(percent_decode(pair.substr(0, equals), true), percent_decode(value, true))) return;
   }
 }
@@ -117,7 +118,9 @@ std::string_view Request::header(std::string_view name) const {
   return found ? std::string_view(*found) : std::string_view{};
 }
 
-bool Request::has_header(std::string_view name) const { return find_header(headers, name) != nullptr; }
+bool Request::has_header(std::string_view name) const {
+  return find_header(headers, name) != nullptr;
+}
 
 std::optional<std::string> Request::query_param(std::string_view name) const {
   std::optional<std::string> found;
@@ -138,7 +141,9 @@ std::vector<std::string> Request::query_params(std::string_view name) const {
   return found;
 }
 
-Response json_response(int status, std::string body) { return typed(status, "application/json", std::move(body)); }
+Response json_response(int status, std::string body) {
+  return typed(status, "application/json", std::move(body));
+}
 
 Response text_response(int status, std::string text) {
   return typed(status, "text/plain; charset=utf-8", std::move(text));
@@ -149,25 +154,6 @@ std::string_view reason_phrase(int status) {
     if (phrase.status == status) return phrase.text;
   }
   return "Unknown";
-}
-
-int status_of(Code code) {
-  switch (code) {
-    case Code::invalid: return 400;
-    case Code::unauthenticated: return 401;
-    case Code::denied: return 403;
-    case Code::not_found: return 404;
-    case Code::conflict: return 409;
-    case Code::precondition: return 412;
-    case Code::too_large: return 413;
-    case Code::unprocessable: return 422;
-    case Code::unsupported: return 501;
-    case Code::exhausted: return 429;
-    case Code::unavailable: return 503;
-    case Code::corrupt: return 500;
-    case Code::internal: return 500;
-  }
-  return 500;
 }
 
 std::string percent_decode(std::string_view text, bool plus_is_space) {
@@ -193,9 +179,13 @@ std::string percent_decode(std::string_view text, bool plus_is_space) {
 HostPort host_and_port(std::string_view authority, std::string_view usual_port) {
   size_t colon = authority.rfind(':');
   // Those within brackets are the address's own.
-  if (colon != std::string_view::npos && authority.find(']', colon) != std::string_view::npos) colon = std::string_view::npos;
-  HostPort out{std::string(authority.substr(0, colon)), std::string(colon == std::string_view::npos ? usual_port : authority.substr(colon + 1))};
-  if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
+  if (colon != std::string_view::npos && authority.find(']', colon) != std::string_view::npos)
+    colon = std::string_view::npos;
+  HostPort out{
+      std::string(authority.substr(0, colon)),
+      std::string(colon == std::string_view::npos ? usual_port : authority.substr(colon + 1))};
+  if (out.host.starts_with('[') && out.host.ends_with(']'))
+    out.host = out.host.substr(1, out.host.size() - 2);
   return out;
 }
 
@@ -207,8 +197,8 @@ std::string percent_encode(std::string_view text) {
   // Alone these would be steps in a path.
   bool step = text == "." || text == "..";
   for (char c : text) {
-    bool plain = !step && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                           kPlain.find(c) != std::string_view::npos);
+    bool plain = !step && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           (c >= '0' && c <= '9') || kPlain.find(c) != std::string_view::npos);
     if (plain) {
       out.push_back(c);
       continue;

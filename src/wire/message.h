@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/caller.h"
+#include "wire/status.h"
 
 namespace pawl::wire {
 
@@ -83,7 +84,6 @@ using Respond = std::move_only_function<void(Response)>;
 Response json_response(int status, std::string body);
 Response text_response(int status, std::string text);
 std::string_view reason_phrase(int status);
-int status_of(Code code);  // the usual status of an error code; faces may differ
 
 // %41 -> A; '+' -> space only in queries. Bad escapes stay as they are.
 std::string percent_decode(std::string_view text, bool plus_is_space);

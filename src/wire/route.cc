@@ -28,21 +28,27 @@ Segments split(std::string_view path) {
 bool is_parameter(std::string_view segment) {
   return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
 }
-bool is_rest(std::string_view segment) { return is_parameter(segment) && segment.ends_with("...}"); }
+bool is_rest(std::string_view segment) {
+  return is_parameter(segment) && segment.ends_with("...}");
+}
 
-// A corner owns its prefix and what lies below it: "/workflows" owns "/workflows/x", not "/workflowsx".
+// A corner owns its prefix and what lies below it: "/workflows" owns "/workflows/x", not
+// "/workflowsx".
 bool owns(std::string_view prefix, std::string_view path) {
   if (!path.starts_with(prefix)) {
     return prefix.size() == path.size() + 1 && prefix.back() == '/' && prefix.starts_with(path);
   }
-  return prefix.empty() || prefix.back() == '/' || path.size() == prefix.size() || path[prefix.size()] == '/';
+  return prefix.empty() || prefix.back() == '/' || path.size() == prefix.size() ||
+         path[prefix.size()] == '/';
 }
 
 // How errors are worded where no face speaks.
 Response plain_refusal(const Error& error, std::string_view allow) {
-  if (allow.empty() && error.code == Code::not_found) return text_response(404, "404 page not found\n");
-  int status = allow.empty() ? status_of(error.code) : 405;
-  std::string body = "{\"error\":" + json::quote(error.reason) + ",\"message\":" + json::quote(error.message) + "}";
+  if (allow.empty() && error.code == Code::not_found)
+    return text_response(404, "404 page not found\n");
+  int status = allow.empty() ? code_status(error.code).http : 405;
+  std::string body = "{\"error\":" + json::quote(error.reason) +
+                     ",\"message\":" + json::quote(error.message) + "}";
   Response response = json_response(status, std::move(body));
   if (!allow.empty()) response.headers.emplace_back("Allow", allow);
   return response;
@@ -69,12 +75,13 @@ struct Router::Node {
 
 namespace {
 
-// One search down the trie. The best row for the method wins; the methods of every row that fits the
-// path are gathered for `Allow`.
+// One search down the trie. The best row for the method wins; the methods of every row that fits
+// the path are gathered for `Allow`.
 template <class Node>
 class Search {
  public:
-  Search(std::string_view method, const Segments& segments) : method_(method), segments_(segments) {}
+  Search(std::string_view method, const Segments& segments)
+      : method_(method), segments_(segments) {}
 
   bool walk(const Node& node, size_t at) {
     if (at == segments_.size()) return take(node.here);
@@ -85,7 +92,9 @@ class Search {
       decoded = percent_decode(segment, false);
       segment = decoded;
     }
-    if (auto next = node.literals.find(segment); next != node.literals.end() && walk(*next->second, at + 1)) return true;
+    if (auto next = node.literals.find(segment);
+        next != node.literals.end() && walk(*next->second, at + 1))
+      return true;
     // An empty segment is not a value: "/jobs//complete" matches nothing.
     if (node.parameter && !segment.empty()) {
       params.emplace_back(segment);
@@ -111,7 +120,8 @@ class Search {
       route = row->second;
       return true;
     }
-    for (const auto& [method, unused] : rows) methods[method] = true;
+    for (const auto& [method, unused] : rows)
+      methods[method] = true;
     return false;
   }
 
@@ -151,9 +161,11 @@ void Router::add(std::vector<Route> routes, std::vector<Dialect> dialects) {
     CHECK(rows.emplace(route->method, route.get()).second);  // two rows with one method and pattern
     routes_.push_back(std::move(route));
   }
-  for (Dialect& dialect : dialects) corners_.push_back(std::move(dialect));
-  std::stable_sort(corners_.begin(), corners_.end(),
-                   [](const Dialect& a, const Dialect& b) { return a.prefix.size() > b.prefix.size(); });
+  for (Dialect& dialect : dialects)
+    corners_.push_back(std::move(dialect));
+  std::stable_sort(corners_.begin(), corners_.end(), [](const Dialect& a, const Dialect& b) {
+    return a.prefix.size() > b.prefix.size();
+  });
 }
 
 Match Router::find(std::string_view method, std::string_view path) const {
@@ -212,7 +224,8 @@ void Router::dispatch(Request request, Respond respond) const {
 
 std::vector<const Route*> Router::rows() const {
   std::vector<const Route*> rows;
-  for (const auto& route : routes_) rows.push_back(route.get());
+  for (const auto& route : routes_)
+    rows.push_back(route.get());
   return rows;
 }
 

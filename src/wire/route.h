@@ -14,12 +14,12 @@ struct Route {
   std::string method;
   std::string pattern;  // "/v1/jobs/{id}/complete"; "{rest...}" at the end takes all that is left
   Handler handle;
-  std::string doc;      // one sentence for the reference
-  bool open = false;    // true: no authentication (health, token endpoints)
+  std::string doc;    // one sentence for the reference
+  bool open = false;  // true: no authentication (health, token endpoints)
 };
 
-// What a corner answers to browsers from one origin. An empty `allow_origin` means: not this origin,
-// no CORS header is sent.
+// What a corner answers to browsers from one origin. An empty `allow_origin` means: not this
+// origin, no CORS header is sent.
 struct Cors {
   std::string allow_origin;  // "*" or the origin itself
   std::string methods;

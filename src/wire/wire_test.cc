@@ -8,12 +8,14 @@ namespace {
 Handler echo(std::string name) {
   return [name](Request request, Respond respond) {
     std::string text = name;
-    for (const auto& param : request.params) text += "|" + param;
+    for (const auto& param : request.params)
+      text += "|" + param;
     respond(text_response(200, text));
   };
 }
 
-std::string ask(const Router& router, std::string method, std::string path, int* status = nullptr, Headers* headers = nullptr) {
+std::string ask(const Router& router, std::string method, std::string path, int* status = nullptr,
+                Headers* headers = nullptr) {
   Request request;
   request.method = std::move(method);
   request.path = std::move(path);
@@ -28,7 +30,8 @@ std::string ask(const Router& router, std::string method, std::string path, int*
 
 Dialect speaking(std::string prefix, std::string accent) {
   return {prefix, [accent](const Request&, const Error& error, std::string_view allow) {
-            Response response = text_response(allow.empty() ? status_of(error.code) : 405, accent + error.reason);
+            Response response = text_response(allow.empty() ? code_status(error.code).http : 405,
+                                              accent + error.reason);
             if (!allow.empty()) response.headers.emplace_back("Allow", allow);
             return response;
           }};
@@ -43,7 +46,8 @@ Router sample() {
               {"GET", "/v1/model/", echo("models"), "", false},
               {"DELETE", "/v1/jobs/{id}", echo("delete"), "", false}},
              speaking("/v1/", "one:"));
-  router.add({{"GET", "/v1/worlds/{w}", echo("world"), "", false}}, std::vector<Dialect>{speaking("/v1/worlds", "two:"), speaking("/web", "three:")});
+  router.add({{"GET", "/v1/worlds/{w}", echo("world"), "", false}},
+             std::vector<Dialect>{speaking("/v1/worlds", "two:"), speaking("/web", "three:")});
   return router;
 }
 
@@ -106,7 +110,9 @@ TEST(router, the_longest_prefix_words_the_refusal) {
 TEST(router, each_corner_has_its_own_cors) {
   Router router;
   Dialect open = speaking("/v1/", "");
-  open.cors = [](std::string_view) { return Cors{"*", "GET, POST, OPTIONS", "Accept", 300, 200, false}; };
+  open.cors = [](std::string_view) {
+    return Cors{"*", "GET, POST, OPTIONS", "Accept", 300, 200, false};
+  };
   router.add({}, open);
   router.add({}, speaking("/workflows", ""));
   Request request;
@@ -148,7 +154,7 @@ TEST(message, bad_escapes_stay_as_they_are) {
 
 TEST(message, every_code_has_a_status_with_a_phrase) {
   for (int code = 0; code <= static_cast<int>(Code::internal); ++code) {
-    EXPECT_NE(reason_phrase(status_of(static_cast<Code>(code))), "Unknown");
+    EXPECT_NE(reason_phrase(code_status(static_cast<Code>(code)).http), "Unknown");
   }
 }
 

@@ -14,9 +14,9 @@
 #include <random>
 
 #include "kernel/verify.h"
-#include "server/clock.h"
-#include "server/shard.h"
-#include "storage/memory.h"
+#include "runtime/clock.h"
+#include "runtime/shard.h"
+#include "storage/memory/memory.h"
 #include "storage/open.h"
 
 using namespace pawl;
@@ -33,7 +33,8 @@ class Count final : public Program {
     int64_t n = cell.exists() ? std::stoll(std::string(cell.value())) : 0;
     turn.write(key({"count", cell_name}), std::to_string(n + 1));
     if (input.settles.empty() && n % 3 == 0)
-      turn.open({input.caller.user + "-" + std::to_string(n), To::clock, "count", "t", "", turn.now() + 5 * kMillisecond, ""});
+      turn.open({input.caller.user + "-" + std::to_string(n), To::clock, "count", "t", "",
+                 turn.now() + 5 * kMillisecond, ""});
     return std::to_string(n + 1);
   }
   void view(const Committed& frame, ViewRows& rows) const override {
@@ -45,7 +46,8 @@ class Count final : public Program {
 };
 
 std::unique_ptr<Shard> open_shard(const std::string& folder, const Count& count) {
-  auto journal = open_journal({.backend = "file", .folder = folder + "/journal", .segment_bytes = 1 << 20});
+  auto journal =
+      open_journal({.backend = "file", .folder = folder + "/journal", .segment_bytes = 1 << 20});
   CHECK(journal);
   auto rows = open_rows({.backend = "rocksdb", .folder = folder + "/rows"});
   CHECK(rows);
@@ -64,17 +66,23 @@ void child(const std::string& folder, int out) {
   CHECK(shard->start());
   clock.start();
   std::function<void(int)> go = [&](int chain) {
-    shard->submit({.program = "count", .verb = "add", .body = std::string(200, 'x'), .caller = {"t", "c" + std::to_string(chain), ""}},
+    shard->submit({.program = "count",
+                   .verb = "add",
+                   .body = std::string(200, 'x'),
+                   .caller = {"t", "c" + std::to_string(chain), ""}},
                   [&, chain](Result<Answer> answer) {
                     CHECK(answer);
                     char line[64];
-                    int n = std::snprintf(line, sizeof line, "%d %s\n", chain, answer->body.c_str());
+                    int n =
+                        std::snprintf(line, sizeof line, "%d %s\n", chain, answer->body.c_str());
                     if (write(out, line, static_cast<size_t>(n)) != n) _exit(3);
                     go(chain);
                   });
   };
-  for (int chain = 0; chain < 8; ++chain) go(chain);
-  while (true) pause();
+  for (int chain = 0; chain < 8; ++chain)
+    go(chain);
+  while (true)
+    pause();
 }
 
 struct Checked {
@@ -95,16 +103,17 @@ Checked check(const std::string& folder, const std::map<int, int64_t>& told) {
   }
   // Every third addition opened a timer; settled and open ones together are all of them.
   int64_t opened = 0, settled = 0, open = 0;
-  Look look = shard->look();
+  ReadSnapshot snapshot = shard->snapshot();
   for (int chain = 0; chain < 8; ++chain) {
-    auto cell = look.read(key({"count", "c" + std::to_string(chain)}));
+    auto cell = snapshot.read(key({"count", "c" + std::to_string(chain)}));
     if (cell->exists()) opened += (std::stoll(std::string(cell->value())) + 2) / 3;
   }
-  auto timers = look.read(key({"count", "timers"}));
+  auto timers = snapshot.read(key({"count", "timers"}));
   if (timers->exists()) settled = std::stoll(std::string(timers->value()));
-  CHECK(look.scan(kEffectPrefix, [&](BytesView, const Cell&) { return ++open, true; }));
+  CHECK(snapshot.scan(kEffectPrefix, [&](BytesView, const Cell&) { return ++open, true; }));
   if (opened != settled + open) {
-    std::fprintf(stderr, "%ld timers were opened; %ld are settled and %ld open\n", opened, settled, open);
+    std::fprintf(stderr, "%ld timers were opened; %ld are settled and %ld open\n", opened, settled,
+                 open);
     std::exit(1);
   }
   return {shard->durable(), static_cast<uint64_t>(opened)};
@@ -114,7 +123,9 @@ Checked check(const std::string& folder, const std::map<int, int64_t>& told) {
 
 int main(int argc, char** argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 50;
-  std::string folder = (std::filesystem::temp_directory_path() / ("pawl-crash-" + std::to_string(getpid()))).string();
+  std::string folder =
+      (std::filesystem::temp_directory_path() / ("pawl-crash-" + std::to_string(getpid())))
+          .string();
   std::filesystem::create_directories(folder);
   std::mt19937 random(12345);
   std::map<int, int64_t> told;
@@ -134,7 +145,8 @@ int main(int argc, char** argv) {
     // What was written before the death was told.
     std::string text;
     char piece[65536];
-    for (ssize_t n; (n = read(ends[0], piece, sizeof piece)) > 0;) text.append(piece, static_cast<size_t>(n));
+    for (ssize_t n; (n = read(ends[0], piece, sizeof piece)) > 0;)
+      text.append(piece, static_cast<size_t>(n));
     close(ends[0]);
     int status = 0;
     waitpid(pid, &status, 0);
@@ -158,7 +170,8 @@ int main(int argc, char** argv) {
     const Program* programs[] = {&count};
     auto verified = verify(**journal, scratch, programs);
     CHECK(verified);
-    if (!verified->difference.empty()) return std::fprintf(stderr, "verify: %s\n", verified->difference.c_str()), 1;
+    if (!verified->difference.empty())
+      return std::fprintf(stderr, "verify: %s\n", verified->difference.c_str()), 1;
   }
   std::filesystem::remove_all(folder);
   std::printf("%d kills, %lu frames, nothing acknowledged was lost\n", rounds, last.frames);

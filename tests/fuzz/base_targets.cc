@@ -47,18 +47,23 @@ void expression(BytesView bytes) {
   auto value = e.evaluate(variables && variables->is_object() ? variables->object() : none, kNow);
   CHECK(!e.problem() || !value);
   if (!value) return refused(value.error());
-  auto printed = json::parse(json::print(*value), {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kFrameBytes});
+  auto printed = json::parse(
+      json::print(*value), {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kFrameBytes});
   CHECK(printed);
 }
 
 std::vector<std::string> expression_seeds() {
-  std::vector<std::string> out{"a + b * -c ** 2 // 3\n{\"a\":1,\"b\":2,\"c\":3}", "map(filter(list, # > 1), {x: #.y ?? 'n'})[0]?.x\n{\"list\":[1,2,3]}", "date('2024-01-15').Year() + len(split('a,b', ','))\n{}",
-                               "not (s matches '^a+$') and ${x} in 1..3 ? sum([1, 2.5]) : s[1:2]\n{\"s\":\"aab\",\"x\":2}"};
+  std::vector<std::string> out{
+      "a + b * -c ** 2 // 3\n{\"a\":1,\"b\":2,\"c\":3}",
+      "map(filter(list, # > 1), {x: #.y ?? 'n'})[0]?.x\n{\"list\":[1,2,3]}",
+      "date('2024-01-15').Year() + len(split('a,b', ','))\n{}",
+      "not (s matches '^a+$') and ${x} in 1..3 ? sum([1, 2.5]) : s[1:2]\n{\"s\":\"aab\",\"x\":2}"};
   for (const char* file : {"expressions.json", "expressions-times.json"})
     for (const std::string& part : vectors(file, 2, "expr")) {
       auto value = json::parse(part);
       const json::Value* given = value->find("vars");
-      out.push_back(std::string(value->find("expr")->string()) + "\n" + (given ? json::print(*given) : "{}"));
+      out.push_back(std::string(value->find("expr")->string()) + "\n" +
+                    (given ? json::print(*given) : "{}"));
     }
   return out;
 }
@@ -75,8 +80,10 @@ void condition_text(BytesView bytes) {
 
 std::vector<std::string> condition_seeds() {
   std::vector<std::string> out;
-  for (const std::string& part : vectors("entities/search-matcher", 8, "operatorType")) out.push_back("[" + part + R"(,{"a":[1,{"b":"x"},null],"n":1.5,"s":"text","o":{"k":true}}])");
-  for (const std::string& part : vectors("entities/search-matcher", 8, "conditions")) out.push_back("[" + part + R"(,{"n":1}])");
+  for (const std::string& part : vectors("entities/search-matcher", 8, "operatorType"))
+    out.push_back("[" + part + R"(,{"a":[1,{"b":"x"},null],"n":1.5,"s":"text","o":{"k":true}}])");
+  for (const std::string& part : vectors("entities/search-matcher", 8, "conditions"))
+    out.push_back("[" + part + R"(,{"n":1}])");
   return out;
 }
 
@@ -91,7 +98,8 @@ void condition_path(BytesView bytes) {
   if (path.is_list()) {
     std::vector<condition::Field> found;
     if (path.collect(data, found))
-      for (const auto& field : found) (void)condition::text_of(field, room);
+      for (const auto& field : found)
+        (void)condition::text_of(field, room);
   } else {
     (void)condition::text_of(path.find(data), room);
   }
@@ -114,7 +122,8 @@ void encodings(BytesView bytes) {
   if (auto raw_hex = unhex(bytes)) CHECK(*unhex(hex(*raw_hex)) == *raw_hex);
   // Text is printed as it is, anything else as text.
   auto printed = json::parse(json::quote(bytes), {.max_bytes = 8u << 20});
-  CHECK(printed && printed->string() == as_utf8(bytes) && is_utf8(as_utf8(bytes)) && is_utf8(bytes) == (as_utf8(bytes) == bytes));
+  CHECK(printed && printed->string() == as_utf8(bytes) && is_utf8(as_utf8(bytes)) &&
+        is_utf8(bytes) == (as_utf8(bytes) == bytes));
 }
 
 }  // namespace
@@ -122,12 +131,35 @@ void encodings(BytesView bytes) {
 std::vector<Target> base_targets() {
   return {
       {"json", json_text, [] { return vectors("", 3); }},
-      {"cbor", cbor_bytes, [] { return std::vector<std::string>{std::string("\xd9\xd9\xf7\xa2\x61\x61\x01\x61\x62\x82\xf6\xf5", 12), std::string("\xbf\x61\x61\x9f\x01\xff\x7f\x61\x62\xff\xc2\x41\x01\xff", 14), std::string("\xfb\x7f\xf8\0\0\0\0\0\0", 9), "\x3b\xff\xff\xff\xff\xff\xff\xff\xff"}; }},
+      {"cbor", cbor_bytes,
+       [] {
+         return std::vector<std::string>{
+             std::string("\xd9\xd9\xf7\xa2\x61\x61\x01\x61\x62\x82\xf6\xf5", 12),
+             std::string("\xbf\x61\x61\x9f\x01\xff\x7f\x61\x62\xff\xc2\x41\x01\xff", 14),
+             std::string("\xfb\x7f\xf8\0\0\0\0\0\0", 9), "\x3b\xff\xff\xff\xff\xff\xff\xff\xff"};
+       }},
       {"expression", expression, expression_seeds},
       {"condition", condition_text, condition_seeds},
-      {"path", condition_path, [] { return std::vector<std::string>{"$.a[*].b\n{\"a\":[{\"b\":1},{\"b\":\"\\u00e9\"}]}", "a.0.length\n{\"a\":[[1,2]]}", "$\n[]", "$.a.b.length\n{\"a\":{\"b\":[1,2,3]}}"}; }},
-      {"times", times, [] { return std::vector<std::string>{"2026-11-15T13:32:00.123456Z", "1969-12-31 23:59:59+14:00", "9999-12-31t23:59:59.9999999999z", "P1Y2M3W4DT5H6M7.5S", "-PT1S", "PT0.000000001S"}; }},
-      {"encodings", encodings, [] { return std::vector<std::string>{"AAEC_-8=", "deadBEEF", "\xf0\x9f\x98\x80", "\xed\xa0\x80", "\xe0\x9f\xbf"}; }},
+      {"path", condition_path,
+       [] {
+         return std::vector<std::string>{"$.a[*].b\n{\"a\":[{\"b\":1},{\"b\":\"\\u00e9\"}]}",
+                                         "a.0.length\n{\"a\":[[1,2]]}", "$\n[]",
+                                         "$.a.b.length\n{\"a\":{\"b\":[1,2,3]}}"};
+       }},
+      {"times", times,
+       [] {
+         return std::vector<std::string>{"2026-11-15T13:32:00.123456Z",
+                                         "1969-12-31 23:59:59+14:00",
+                                         "9999-12-31t23:59:59.9999999999z",
+                                         "P1Y2M3W4DT5H6M7.5S",
+                                         "-PT1S",
+                                         "PT0.000000001S"};
+       }},
+      {"encodings", encodings,
+       [] {
+         return std::vector<std::string>{"AAEC_-8=", "deadBEEF", "\xf0\x9f\x98\x80", "\xed\xa0\x80",
+                                         "\xe0\x9f\xbf"};
+       }},
   };
 }
 

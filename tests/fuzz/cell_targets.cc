@@ -1,23 +1,23 @@
-// What the faces keep and read back: bytes that a disk may have changed. The journal's sums find that
-// first; a cell that slips through is refused, not believed.
+// What the faces keep and read back: bytes that a disk may have changed. The journal's sums find
+// that first; a cell that slips through is refused, not believed.
 
-#include "faces/entities/audit.h"
-#include "faces/entities/call.h"
-#include "faces/entities/command.h"
-#include "faces/entities/entity.h"
-#include "faces/entities/job.h"
-#include "faces/entities/model.h"
-#include "faces/entities/store.h"
-#include "faces/lifecycle/command.h"
-#include "faces/lifecycle/held.h"
-#include "faces/processes/cells.h"
-#include "faces/processes/commands.h"
-#include "faces/processes/instance.h"
-#include "faces/processes/job.h"
-#include "faces/processes/note.h"
-#include "faces/worlds/abi.h"
-#include "faces/worlds/model.h"
+#include "faces/entities/audit/audit.h"
+#include "faces/entities/flow/call.h"
+#include "faces/entities/flow/command.h"
+#include "faces/entities/flow/transaction.h"
+#include "faces/entities/model/model.h"
+#include "faces/entities/store/entity.h"
+#include "faces/entities/store/store.h"
+#include "faces/lifecycle/run/command.h"
+#include "faces/lifecycle/run/held.h"
+#include "faces/processes/run/commands.h"
+#include "faces/processes/state/cells.h"
+#include "faces/processes/state/instance.h"
+#include "faces/processes/state/job.h"
+#include "faces/processes/state/note.h"
 #include "faces/worlds/program.h"
+#include "faces/worlds/step/abi.h"
+#include "faces/worlds/store/model.h"
 #include "fuzz.h"
 
 namespace pawl::fuzz {
@@ -25,9 +25,12 @@ namespace pawl::fuzz {
 namespace {
 
 void processes_cells(BytesView bytes) {
-  if (auto instance = processes::decode_instance(bytes)) CHECK(processes::decode_instance(processes::encode(*instance)));
-  if (auto job = processes::decode_job(bytes)) CHECK(processes::decode_job(processes::encode(*job)));
-  if (auto command = processes::decode_start(bytes)) CHECK(processes::decode_start(processes::encode(*command)));
+  if (auto instance = processes::decode_instance(bytes))
+    CHECK(processes::decode_instance(processes::encode(*instance)));
+  if (auto job = processes::decode_job(bytes))
+    CHECK(processes::decode_job(processes::encode(*job)));
+  if (auto command = processes::decode_start(bytes))
+    CHECK(processes::decode_start(processes::encode(*command)));
   (void)processes::decode_head(bytes).has_value();
   (void)processes::decode_user_task(bytes).has_value();
   (void)processes::decode_note_head(bytes).has_value();
@@ -41,9 +44,12 @@ void processes_cells(BytesView bytes) {
 }
 
 void entities_cells(BytesView bytes) {
-  if (auto entity = entities::decode_entity(bytes)) CHECK(entities::decode_entity(entities::encode(*entity)));
-  if (auto model = entities::decode_model(bytes)) CHECK(entities::decode_model(entities::encode(*model)));
-  if (auto command = entities::decode_command(bytes)) CHECK(entities::decode_command(entities::encode(*command)));
+  if (auto entity = entities::decode_entity(bytes))
+    CHECK(entities::decode_entity(entities::encode(*entity)));
+  if (auto model = entities::decode_model(bytes))
+    CHECK(entities::decode_model(entities::encode(*model)));
+  if (auto command = entities::decode_command(bytes))
+    CHECK(entities::decode_command(entities::encode(*command)));
   (void)entities::decode_trail(bytes).has_value();
   (void)entities::decode_move(bytes).has_value();
   (void)entities::decode_call(bytes).has_value();
@@ -82,7 +88,9 @@ void worlds_cells(BytesView bytes) {
 std::vector<Target> cell_targets() {
   using namespace std::string_literals;
   auto words = [] {
-    return std::vector<std::string>{"\1\3abc\4\0\0\0\0"s, "\3tid\4name\1{}\2[]\0\1\2"s, R"({"name":"m","version":1,"locked":true,"level":0,"updated":1,"indexes":[],"unique":[],"shape":{"o":{"a":{"t":[0]}}}})"s};
+    return std::vector<std::string>{
+        "\1\3abc\4\0\0\0\0"s, "\3tid\4name\1{}\2[]\0\1\2"s,
+        R"({"name":"m","version":1,"locked":true,"level":0,"updated":1,"indexes":[],"unique":[],"shape":{"o":{"a":{"t":[0]}}}})"s};
   };
   return {
       {"cells.processes", processes_cells, words},

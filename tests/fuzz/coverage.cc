@@ -19,11 +19,14 @@ uint64_t values[kValues];
 size_t values_count = 0;
 
 // How often, roughly: twice is another thing than a hundred times.
-UNCOUNTED uint8_t bucket(uint8_t n) { return n < 4 ? n : n < 8 ? 4 : n < 16 ? 5 : n < 32 ? 6 : n < 128 ? 7 : 8; }
+UNCOUNTED uint8_t bucket(uint8_t n) {
+  return n < 4 ? n : n < 8 ? 4 : n < 16 ? 5 : n < 32 ? 6 : n < 128 ? 7 : 8;
+}
 }  // namespace
 
 UNCOUNTED void clear() {
-  for (size_t i = 0; i < touched_count; ++i) now[touched[i]] = 0;
+  for (size_t i = 0; i < touched_count; ++i)
+    now[touched[i]] = 0;
   touched_count = values_count = 0;
   before = 0;
 }
@@ -61,7 +64,9 @@ UNCOUNTED static void compare(uint64_t constant) {
 }
 
 extern "C" {
-UNCOUNTED void __sanitizer_cov_trace_pc() { count(reinterpret_cast<uintptr_t>(__builtin_return_address(0))); }
+UNCOUNTED void __sanitizer_cov_trace_pc() {
+  count(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+}
 UNCOUNTED void __sanitizer_cov_trace_cmp1(uint8_t, uint8_t) {}
 UNCOUNTED void __sanitizer_cov_trace_cmp2(uint16_t, uint16_t) {}
 UNCOUNTED void __sanitizer_cov_trace_cmp4(uint32_t, uint32_t) {}
@@ -73,7 +78,8 @@ UNCOUNTED void __sanitizer_cov_trace_const_cmp8(uint64_t a, uint64_t) { compare(
 UNCOUNTED void __sanitizer_cov_trace_cmpf(float, float) {}
 UNCOUNTED void __sanitizer_cov_trace_cmpd(double, double) {}
 UNCOUNTED void __sanitizer_cov_trace_switch(uint64_t, uint64_t* cases) {
-  for (uint64_t i = 0; i < cases[0] && i < 16; ++i) compare(cases[2 + i]);
+  for (uint64_t i = 0; i < cases[0] && i < 16; ++i)
+    compare(cases[2 + i]);
 }
 }
 

@@ -1,12 +1,12 @@
 // What users upload: definitions, workflows, models, documents, types, rules.
 
-#include "faces/entities/schema.h"
-#include "faces/entities/workflow.h"
-#include "faces/entities/xml.h"
-#include "faces/lifecycle/cron.h"
-#include "faces/lifecycle/rules.h"
-#include "faces/processes/definition.h"
-#include "faces/processes/dry_run.h"
+#include "faces/entities/flow/workflow.h"
+#include "faces/entities/model/schema.h"
+#include "faces/entities/model/xml.h"
+#include "faces/lifecycle/rule/cron.h"
+#include "faces/lifecycle/rule/rules.h"
+#include "faces/processes/definition/definition.h"
+#include "faces/processes/run/dry_run.h"
 #include "fuzz.h"
 #include "json/text.h"
 
@@ -22,7 +22,8 @@ void definition(BytesView bytes) {
   if (!made) return refused(made.error());
   (void)processes::warnings(*made);
   auto again = processes::decode_version(processes::encode_version(1, kNow, made->document));
-  CHECK(again && processes::content_digest(again->document) == processes::content_digest(made->document));
+  CHECK(again &&
+        processes::content_digest(again->document) == processes::content_digest(made->document));
   json::Object variables;
   variables.set("x", json::Value(1));
   auto path = processes::dry_run(*made, variables, json::Value(json::Object()), kNow);
@@ -42,15 +43,18 @@ void model(BytesView bytes) {
   auto samples = json::parse(bytes);
   if (!samples || !samples->is_array() || samples->array().empty()) return;
   entities::Shape shape = entities::infer(samples->array()[0]);
-  for (const json::Value& sample : samples->array()) entities::merge(shape, entities::infer(sample));
+  for (const json::Value& sample : samples->array())
+    entities::merge(shape, entities::infer(sample));
   for (const json::Value& sample : samples->array()) {
     auto grown = entities::extend(shape, sample, entities::Level::structural);
     if (grown) CHECK(entities::check(shape, sample));
   }
   json::Value stored = entities::to_json(shape);
   CHECK(json::print(entities::to_json(entities::shape_from(stored))) == json::print(stored));
-  CHECK(json::parse(json::print(entities::json_schema(shape)), {.max_depth = 8 * limits::kJsonDepth}));
-  CHECK(json::parse(json::print(entities::simple_view(shape)), {.max_depth = 8 * limits::kJsonDepth}));
+  CHECK(json::parse(json::print(entities::json_schema(shape)),
+                    {.max_depth = 8 * limits::kJsonDepth}));
+  CHECK(json::parse(json::print(entities::simple_view(shape)),
+                    {.max_depth = 8 * limits::kJsonDepth}));
 }
 
 void xml(BytesView bytes) {
@@ -72,7 +76,8 @@ void type(BytesView bytes) {
   if (!parsed || !lifecycle::validate(*parsed)) return;
   lifecycle::Type made = lifecycle::make_type(*parsed);
   auto again = lifecycle::decode_type(lifecycle::encode(made));
-  CHECK(again && json::print(lifecycle::type_json(again->def)) == json::print(lifecycle::type_json(made.def)));
+  CHECK(again && json::print(lifecycle::type_json(again->def)) ==
+                     json::print(lifecycle::type_json(made.def)));
   auto round = lifecycle::parse_type("t", lifecycle::type_json(made.def));
   CHECK(round && lifecycle::validate(*round));
 }
@@ -105,12 +110,31 @@ std::vector<Target> face_targets() {
   return {
       {"definition", definition, [] { return vectors("processes", 4, "steps"); }},
       {"workflow", workflow, [] { return vectors("entities", 5, "workflows"); }},
-      {"model", model, [] { return std::vector<std::string>{R"([{"a":1,"b":[1,"x",null,{"c":1.5}]},{"a":null,"b":[],"d":{"e":[[1],[2,3]]}}])", R"([{"n":1},{"n":9223372036854775808},{"n":1e400},{"n":0.1},{"n":true}])", R"([[1,2],[],{"":{"":""}}])"}; }},
-      {"xml", xml, [] { return std::vector<std::string>{"<a x='1'><b>2</b><b>t&amp;u</b><!-- c --><c/></a>", "<?xml version=\"1.0\"?>\n<r><![CDATA[<x>]]>&#65;</r>", "<a>\n<b> 1e5 </b>true</a>"}; }},
-      {"cron", cron, [] { return std::vector<std::string>{"*/5 0-12 1,15 * 1-5", "0 30 12 29 2 *", "59 59 23 31 12 0", "0 0 30 2 *"}; }},
+      {"model", model,
+       [] {
+         return std::vector<std::string>{
+             R"([{"a":1,"b":[1,"x",null,{"c":1.5}]},{"a":null,"b":[],"d":{"e":[[1],[2,3]]}}])",
+             R"([{"n":1},{"n":9223372036854775808},{"n":1e400},{"n":0.1},{"n":true}])",
+             R"([[1,2],[],{"":{"":""}}])"};
+       }},
+      {"xml", xml,
+       [] {
+         return std::vector<std::string>{"<a x='1'><b>2</b><b>t&amp;u</b><!-- c --><c/></a>",
+                                         "<?xml version=\"1.0\"?>\n<r><![CDATA[<x>]]>&#65;</r>",
+                                         "<a>\n<b> 1e5 </b>true</a>"};
+       }},
+      {"cron", cron,
+       [] {
+         return std::vector<std::string>{"*/5 0-12 1,15 * 1-5", "0 30 12 29 2 *",
+                                         "59 59 23 31 12 0", "0 0 30 2 *"};
+       }},
       {"type", type, [] { return vectors("lifecycle", 4, "fields"); }},
       {"rule", rule, [] { return vectors("lifecycle", 4, "then"); }},
-      {"substitute", substituted, [] { return std::vector<std::string>{"$entity.id at $now: $message.a.b.1.c $message.$x", "$entity.lifecycle.phase$$", "$schedule.x.y$caller"}; }},
+      {"substitute", substituted,
+       [] {
+         return std::vector<std::string>{"$entity.id at $now: $message.a.b.1.c $message.$x",
+                                         "$entity.lifecycle.phase$$", "$schedule.x.y$caller"};
+       }},
   };
 }
 

@@ -24,9 +24,10 @@ std::vector<Target> face_targets();   // what users upload
 std::vector<Target> cell_targets();   // what the faces keep
 std::vector<Target> world_targets();  // AIR and its values
 
-// JSON files at or below tests/vectors/PATH, and every object and array within them down to `depth`;
-// with `member` only objects that have one of that name.
-std::vector<std::string> vectors(std::string_view path, int depth = 0, std::string_view member = {});
+// JSON files at or below tests/vectors/PATH, and every object and array within them down to
+// `depth`; with `member` only objects that have one of that name.
+std::vector<std::string> vectors(std::string_view path, int depth = 0,
+                                 std::string_view member = {});
 
 // Whoever refuses says why.
 inline void refused(const Error& why) { CHECK(!why.message.empty()); }

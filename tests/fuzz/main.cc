@@ -22,7 +22,7 @@ namespace pawl::fuzz {
 
 namespace {
 
-constexpr size_t kLongest = 64 << 10;
+constexpr size_t kMax = 64 << 10;
 constexpr double kSlow = 5;  // seconds for one input, sanitizers included
 
 std::string read_whole(const std::filesystem::path& path) {
@@ -70,24 +70,70 @@ class Mutator {
   size_t below(size_t n) { return n ? dice_() % n : 0; }
 
   std::string mutate(std::string in, const std::vector<std::string>& others) {
-    for (size_t n = 1 + below(1 << below(4)); n > 0; --n) once(in, others);
-    if (in.size() > kLongest) in.resize(kLongest);
+    for (size_t n = 1 + below(1 << below(4)); n > 0; --n)
+      once(in, others);
+    if (in.size() > kMax) in.resize(kMax);
     return in;
   }
 
  private:
   void once(std::string& in, const std::vector<std::string>& others) {
-    static const std::string kTokens[] = {"\"", "{", "}", "[", "]", ":", ",", "null", "true", "-1", "0", "1e999", "9223372036854775808", "\\u0000", "\\ud800", "\r\n", "\r\n\r\n", "%00", "$", "${", "#",
-                                          "(", ")", "..", "?.", "??", "'", "\xff", "\xc3\x28", std::string(4, '\0'), "<", "/>", "]]>", "&#", "P1Y", "T", "=", "\x5f\x41", "\xd9\xd9\xf7", "\xfb", "\xbf\xff"};
+    static const std::string kTokens[] = {"\"",
+                                          "{",
+                                          "}",
+                                          "[",
+                                          "]",
+                                          ":",
+                                          ",",
+                                          "null",
+                                          "true",
+                                          "-1",
+                                          "0",
+                                          "1e999",
+                                          "9223372036854775808",
+                                          "\\u0000",
+                                          "\\ud800",
+                                          "\r\n",
+                                          "\r\n\r\n",
+                                          "%00",
+                                          "$",
+                                          "${",
+                                          "#",
+                                          "(",
+                                          ")",
+                                          "..",
+                                          "?.",
+                                          "??",
+                                          "'",
+                                          "\xff",
+                                          "\xc3\x28",
+                                          std::string(4, '\0'),
+                                          "<",
+                                          "/>",
+                                          "]]>",
+                                          "&#",
+                                          "P1Y",
+                                          "T",
+                                          "=",
+                                          "\x5f\x41",
+                                          "\xd9\xd9\xf7",
+                                          "\xfb",
+                                          "\xbf\xff"};
     size_t at = below(in.size() + 1), length = std::min(in.size() - at, 1 + below(1 << below(8)));
     switch (below(9)) {
-      case 0: if (at < in.size()) in[at] = static_cast<char>(in[at] ^ (1 << below(8))); break;
-      case 1: if (at < in.size()) in[at] = static_cast<char>(dice_()); break;
+      case 0:
+        if (at < in.size()) in[at] = static_cast<char>(in[at] ^ (1 << below(8)));
+        break;
+      case 1:
+        if (at < in.size()) in[at] = static_cast<char>(dice_());
+        break;
       case 2: in.erase(at, length); break;
       case 3: in.insert(at, in.substr(below(in.size() + 1), length)); break;
       case 4: in.insert(at, kTokens[below(std::size(kTokens))]); break;
       case 5: in.replace(at, length, kTokens[below(std::size(kTokens))]); break;
-      case 6: if (!others.empty()) splice(in, others[below(others.size())], at); break;
+      case 6:
+        if (!others.empty()) splice(in, others[below(others.size())], at);
+        break;
       case 7: number(in, at); break;
       case 8: constant(in, at); break;
     }
@@ -95,15 +141,32 @@ class Mutator {
   void splice(std::string& in, const std::string& other, size_t at) {
     size_t from = below(other.size() + 1);
     std::string piece = other.substr(from, 1 + below(1 << below(10)));
-    if (below(2)) in.insert(at, piece);
-    else in = in.substr(0, at) + piece;
+    if (below(2))
+      in.insert(at, piece);
+    else
+      in = in.substr(0, at) + piece;
   }
   // A number written in digits becomes another.
   void number(std::string& in, size_t at) {
     size_t from = in.find_first_of("0123456789", at);
     if (from == std::string::npos) return;
     size_t to = std::min(in.find_first_not_of("0123456789", from), in.size());
-    static const char* kNumbers[] = {"0", "1", "255", "256", "65535", "65536", "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "00", "99999999999999999999999999999999"};
+    static const char* kNumbers[] = {"0",
+                                     "1",
+                                     "255",
+                                     "256",
+                                     "65535",
+                                     "65536",
+                                     "2147483647",
+                                     "2147483648",
+                                     "4294967295",
+                                     "4294967296",
+                                     "9223372036854775807",
+                                     "9223372036854775808",
+                                     "18446744073709551615",
+                                     "18446744073709551616",
+                                     "00",
+                                     "99999999999999999999999999999999"};
     in.replace(from, to - from, kNumbers[below(std::size(kNumbers))]);
   }
   // Something the code looked for.
@@ -126,26 +189,34 @@ struct Options {
   std::vector<std::string> targets;
 };
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 class Campaign {
  public:
-  Campaign(const Target& target, const Options& options, LastInput& last) : target_(target), options_(options), last_(last), mutator_(options.seed) {}
+  Campaign(const Target& target, const Options& options, LastInput& last)
+      : target_(target), options_(options), last_(last), mutator_(options.seed) {}
 
   void go() {
     double begin = now();
-    for (std::string& seed : target_.seeds()) corpus_.push_back(std::move(seed));
+    for (std::string& seed : target_.seeds())
+      corpus_.push_back(std::move(seed));
     std::filesystem::path own = std::filesystem::path("tests/fuzz/seeds") / target_.name;
     if (std::filesystem::exists(own))
-      for (const auto& file : std::filesystem::directory_iterator(own)) corpus_.push_back(read_whole(file.path()));
+      for (const auto& file : std::filesystem::directory_iterator(own))
+        corpus_.push_back(read_whole(file.path()));
     corpus_.push_back("");
     size_t seeds = corpus_.size();
-    for (size_t i = 0; i < seeds; ++i) run(corpus_[i]);
-    while (options_.seconds > 0 ? now() - begin < options_.seconds : runs_ < options_.runs + seeds) {
+    for (size_t i = 0; i < seeds; ++i)
+      run(corpus_[i]);
+    while (options_.seconds > 0 ? now() - begin < options_.seconds
+                                : runs_ < options_.runs + seeds) {
       std::string input = mutator_.mutate(corpus_[mutator_.below(corpus_.size())], corpus_);
       if (run(input)) corpus_.push_back(std::move(input));
     }
-    fmt::print("{:24} {:9} inputs, {:6} kept beside {} seeds, {:.1f} s\n", target_.name, runs_, corpus_.size() - seeds, seeds, now() - begin);
+    fmt::print("{:24} {:9} inputs, {:6} kept beside {} seeds, {:.1f} s\n", target_.name, runs_,
+               corpus_.size() - seeds, seeds, now() - begin);
   }
 
  private:
@@ -167,16 +238,21 @@ class Campaign {
   uint64_t runs_ = 0;
 };
 
-void add_parts(const json::Value& value, int depth, std::string_view member, std::vector<std::string>& out) {
+void add_parts(const json::Value& value, int depth, std::string_view member,
+               std::vector<std::string>& out) {
   if (depth < 0 || (!value.is_object() && !value.is_array())) return;
-  if (member.empty() || (value.is_object() && value.find(member))) out.push_back(json::print(value));
+  if (member.empty() || (value.is_object() && value.find(member)))
+    out.push_back(json::print(value));
   if (value.is_object())
-    for (const auto& [name, inner] : value.object()) add_parts(inner, depth - 1, member, out);
+    for (const auto& [name, inner] : value.object())
+      add_parts(inner, depth - 1, member, out);
   else
-    for (const json::Value& item : value.array()) add_parts(item, depth - 1, member, out);
+    for (const json::Value& item : value.array())
+      add_parts(item, depth - 1, member, out);
 }
 
-void add_file(const std::filesystem::path& path, int depth, std::string_view member, std::vector<std::string>& out) {
+void add_file(const std::filesystem::path& path, int depth, std::string_view member,
+              std::vector<std::string>& out) {
   if (path.extension() != ".json") return;
   if (auto parsed = json::parse(read_whole(path))) add_parts(*parsed, depth, member, out);
 }
@@ -186,23 +262,35 @@ int main(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
-    if (word.starts_with("--") && i + 1 == argc) return fmt::print(stderr, "{} wants a value\n", word), 2;
-    if (word == "--seed") options.seed = std::stoull(argv[++i]);
-    else if (word == "--runs") options.runs = std::stoull(argv[++i]);
-    else if (word == "--seconds") options.seconds = std::stod(argv[++i]);
-    else if (word == "--file") options.file = argv[++i];
-    else options.targets.emplace_back(word);
+    if (word.starts_with("--") && i + 1 == argc)
+      return fmt::print(stderr, "{} wants a value\n", word), 2;
+    if (word == "--seed")
+      options.seed = std::stoull(argv[++i]);
+    else if (word == "--runs")
+      options.runs = std::stoull(argv[++i]);
+    else if (word == "--seconds")
+      options.seconds = std::stod(argv[++i]);
+    else if (word == "--file")
+      options.file = argv[++i];
+    else
+      options.targets.emplace_back(word);
   }
   std::vector<Target> all;
-  for (auto& some : {base_targets(), wire_targets(), face_targets(), cell_targets(), world_targets()}) all.insert(all.end(), some.begin(), some.end());
+  for (auto& some :
+       {base_targets(), wire_targets(), face_targets(), cell_targets(), world_targets()})
+    all.insert(all.end(), some.begin(), some.end());
   size_t ran = 0;
   LastInput last;
   for (const Target& target : all) {
-    if (!options.targets.empty() && std::find(options.targets.begin(), options.targets.end(), target.name) == options.targets.end()) continue;
+    if (!options.targets.empty() && std::find(options.targets.begin(), options.targets.end(),
+                                              target.name) == options.targets.end())
+      continue;
     ++ran;
     fmt::print(stderr, "{}\n", target.name);
-    if (options.file.empty()) Campaign(target, options, last).go();
-    else target.run(LastInput::get(read_whole(options.file)));
+    if (options.file.empty())
+      Campaign(target, options, last).go();
+    else
+      target.run(LastInput::get(read_whole(options.file)));
   }
   if (ran == 0) fmt::print(stderr, "no such target\n");
   return ran ? 0 : 2;
@@ -213,10 +301,12 @@ int main(int argc, char** argv) {
 std::vector<std::string> vectors(std::string_view path, int depth, std::string_view member) {
   std::vector<std::string> out;
   std::filesystem::path at = std::filesystem::path("tests/vectors") / path;
-  if (!std::filesystem::is_directory(at)) add_file(at, depth, member, out);
+  if (!std::filesystem::is_directory(at))
+    add_file(at, depth, member, out);
   else
-    for (const auto& file : std::filesystem::recursive_directory_iterator(at)) add_file(file.path(), depth, member, out);
-  std::erase_if(out, [](const std::string& text) { return text.size() > kLongest; });
+    for (const auto& file : std::filesystem::recursive_directory_iterator(at))
+      add_file(file.path(), depth, member, out);
+  std::erase_if(out, [](const std::string& text) { return text.size() > kMax; });
   // Enough of them, from all over.
   std::mt19937_64 dice(7);
   std::shuffle(out.begin(), out.end(), dice);

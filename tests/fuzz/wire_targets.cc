@@ -6,10 +6,10 @@
 #include "json/text.h"
 #include "kernel/frame.h"
 #include "kernel/once.h"
-#include "server/http_parser.h"
-#include "server/jwt.h"
-#include "server/websocket.h"
-#include "storage/segment.h"
+#include "server/auth/jwt.h"
+#include "server/http/parser.h"
+#include "server/http/websocket.h"
+#include "storage/file/segment.h"
 #include "wire/answer.h"
 
 namespace pawl::fuzz {
@@ -25,12 +25,16 @@ std::string http_transcript(BytesView bytes, size_t piece) {
     bytes.remove_prefix(part.size());
     while (!part.empty()) {
       auto state = parser.feed(part);
-      if (state == server::HttpParser::State::failed) return out + fmt::format("failed {} {}", parser.fault().status, parser.fault().error.reason);
+      if (state == server::HttpParser::State::failed)
+        return out +
+               fmt::format("failed {} {}", parser.fault().status, parser.fault().error.reason);
       if (state == server::HttpParser::State::more) continue;
       wire::Request request = parser.take();
       out += request.method + " " + request.path + "?" + request.query;
-      for (const auto& [name, value] : request.headers) out += "\n" + name + ": " + value;
-      for (const char* name : {"a", "b"}) out += request.query_param(name).value_or("-");
+      for (const auto& [name, value] : request.headers)
+        out += "\n" + name + ": " + value;
+      for (const char* name : {"a", "b"})
+        out += request.query_param(name).value_or("-");
       out += "\n[" + request.body + "]\n";
     }
   }
@@ -50,7 +54,8 @@ std::string socket_transcript(BytesView bytes, size_t piece) {
     BytesView part = bytes.substr(0, piece);
     bytes.remove_prefix(part.size());
     while (auto event = reader.next(part)) {
-      out += fmt::format("{} {} {} [{}]\n", static_cast<int>(event->kind), event->code, event->reason, event->payload);
+      out += fmt::format("{} {} {} [{}]\n", static_cast<int>(event->kind), event->code,
+                         event->reason, event->payload);
       using Kind = server::FrameReader::Event::Kind;
       if (event->kind == Kind::closed || event->kind == Kind::failed) return out;
     }
@@ -72,18 +77,25 @@ std::string answer_transcript(BytesView bytes, size_t piece) {
     bytes.remove_prefix(part.size());
     return !part.empty();
   };
-  wire::AnswerReader in(more, [](std::string why) { return Error{Code::unavailable, "NO", std::move(why)}; }, 4096, wire::AnswerReader::End::or_connection);
+  wire::AnswerReader in(
+      more,
+      [](std::string why) {
+        return Error{Code::unavailable, "NO", std::move(why)};
+      },
+      4096, wire::AnswerReader::End::or_connection);
   auto head = in.head();
   if (!head) return head.error().message;
   std::string out = std::to_string(head->status);
-  for (const auto& [name, value] : head->headers) out += "\n" + name + "=" + value;
+  for (const auto& [name, value] : head->headers)
+    out += "\n" + name + "=" + value;
   auto body = in.body(*head, "GET");
   return out + (body ? "\n\n" + *body : body.error().message) + (head->closes ? "!" : "");
 }
 
 void answer(BytesView bytes) {
   const std::string whole = answer_transcript(bytes, bytes.size() + 1);
-  for (size_t piece : {1u, 3u}) CHECK(answer_transcript(bytes, piece) == whole);
+  for (size_t piece : {1u, 3u})
+    CHECK(answer_transcript(bytes, piece) == whole);
 }
 
 void token(BytesView bytes) {
@@ -103,10 +115,13 @@ void frame(BytesView bytes) {
     auto again = decode_frame(7, once);
     CHECK(again && encode_body(*again) == once);
     CHECK(got);
-    CHECK(outcome.writes.size() == decoded->writes.size() && outcome.notes == decoded->notes && outcome.now() == decoded->now() && outcome.behind.size() == decoded->behind.size());
+    CHECK(outcome.writes.size() == decoded->writes.size() && outcome.notes == decoded->notes &&
+          outcome.now() == decoded->now() &&
+          outcome.stale_reads.size() == decoded->stale_reads.size());
     for (size_t i = 0; i < outcome.writes.size(); ++i) {
       const Frame::Write &a = outcome.writes[i], &b = decoded->writes[i];
-      CHECK(a.key == b.key && a.before == b.before && !a.value == !b.value && (!a.value || a.value->bytes == b.value->bytes));
+      CHECK(a.key == b.key && a.before == b.before && !a.value == !b.value &&
+            (!a.value || a.value->bytes == b.value->bytes));
     }
   }
   if (auto effect = decode_effect(bytes)) CHECK(decode_effect(encode(*effect)));
@@ -130,7 +145,9 @@ std::vector<std::string> frame_seeds() {
 class Memory final : public SegmentBytes {
  public:
   explicit Memory(BytesView bytes) : bytes_(bytes) {}
-  Result<Bytes> at(uint64_t offset, size_t size) override { return Bytes(offset < bytes_.size() ? bytes_.substr(offset, size) : BytesView()); }
+  Result<Bytes> at(uint64_t offset, size_t size) override {
+    return Bytes(offset < bytes_.size() ? bytes_.substr(offset, size) : BytesView());
+  }
   const std::string& path() const override { return path_; }
 
  private:
@@ -151,10 +168,12 @@ void segment(BytesView bytes) {
     if (!found || *found != GroupWalk::Found::group) break;
     bool more = true;
     Seq seen = next;
-    auto good = walk.entries([&](Seq seq, BytesView) -> Result<bool> {
-      CHECK(seq == seen++);
-      return true;
-    }, more);
+    auto good = walk.entries(
+        [&](Seq seq, BytesView) -> Result<bool> {
+          CHECK(seq == seen++);
+          return true;
+        },
+        more);
     if (!good || !*good) break;
     CHECK(walk.head().last() >= next);
     next = walk.head().last() + 1;
@@ -169,20 +188,53 @@ std::vector<std::string> segment_seeds() {
   BytesView both[] = {a, b}, single[] = {b};
   encode_group(both, 1, 77, one);
   encode_group(single, 3, 77, two);
-  return {one, one + two, encode(SegmentHead{1, 0, 77, 1}), encode(Seal{1, 3, one.size() + two.size(), {{1, 0}, {3, one.size()}}})};
+  return {one, one + two, encode(SegmentHead{1, 0, 77, 1}),
+          encode(Seal{1, 3, one.size() + two.size(), {{1, 0}, {3, one.size()}}})};
 }
 
 }  // namespace
 
 std::vector<Target> wire_targets() {
   return {
-      {"http", http, [] { return std::vector<std::string>{"GET /a%20b?a=1&b=%26 HTTP/1.1\r\nHost: t\r\n\r\n", "POST /p?q=1#f HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nabcdeGET http://h HTTP/1.0\r\n\r\n",
-                                                   "POST /c HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\n",
-                                                   "GET /w HTTP/1.1\r\nHost: t\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"}; }},
-      {"websocket", websocket, [] { return std::vector<std::string>{std::string("\x81\x85\0\0\0\0hello", 11), std::string("\x01\x82\x01\x02\x03\x04`d\x89\x80\0\0\0\0\x80\x81\0\0\0\0!", 21), std::string("\x88\x82\0\0\0\0\x03\xe8", 8), std::string("\x82\xfe\0\x03\0\0\0\0abc", 11)}; }},
-      {"answer", answer, [] { return std::vector<std::string>{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.0 404 No\r\nConnection: keep-alive, close\r\n\r\nuntil the end",
-                                                     "HTTP/1.1 201 C\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\nA \r\n0123456789\r\n0\r\nT: v\r\n\r\n"}; }},
-      {"token", token, [] { return std::vector<std::string>{"eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJzdWIiOiJzIiwiZXhwIjo5OTk5OTk5OTk5LCJpYXQiOjF9.AAAA", base64url(R"({"alg":"RS256","kid":"k","typ":"JWT"})") + "." + base64url(R"({"sub":"s","iss":"i","aud":["a"],"exp":1e10,"iat":0,"nbf":1,"caas_org_id":"t","user_roles":["A"]})") + ".AA"}; }},
+      {"http", http,
+       [] {
+         return std::vector<std::string>{
+             "GET /a%20b?a=1&b=%26 HTTP/1.1\r\nHost: t\r\n\r\n",
+             "POST /p?q=1#f HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nabcdeGET http://h "
+             "HTTP/1.0\r\n\r\n",
+             "POST /c HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nExpect: "
+             "100-continue\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\n",
+             "GET /w HTTP/1.1\r\nHost: t\r\nConnection: Upgrade, close\r\nUpgrade: "
+             "websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+             "AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"};
+       }},
+      {"websocket", websocket,
+       [] {
+         return std::vector<std::string>{
+             std::string("\x81\x85\0\0\0\0hello", 11),
+             std::string("\x01\x82\x01\x02\x03\x04`d\x89\x80\0\0\0\0\x80\x81\0\0\0\0!", 21),
+             std::string("\x88\x82\0\0\0\0\x03\xe8", 8),
+             std::string("\x82\xfe\0\x03\0\0\0\0abc", 11)};
+       }},
+      {"answer", answer,
+       [] {
+         return std::vector<std::string>{
+             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+             "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.0 404 No\r\nConnection: keep-alive, "
+             "close\r\n\r\nuntil the end",
+             "HTTP/1.1 201 C\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\nA "
+             "\r\n0123456789\r\n0\r\nT: v\r\n\r\n"};
+       }},
+      {"token", token,
+       [] {
+         return std::vector<std::string>{
+             "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJzdWIiOiJzIiwiZXhwIjo5OTk5OTk5OTk5LCJpYXQiOjF9."
+             "AAAA",
+             base64url(R"({"alg":"RS256","kid":"k","typ":"JWT"})") + "." +
+                 base64url(
+                     R"({"sub":"s","iss":"i","aud":["a"],"exp":1e10,"iat":0,"nbf":1,"caas_org_id":"t","user_roles":["A"]})") +
+                 ".AA"};
+       }},
       {"frame", frame, frame_seeds},
       {"segment", segment, segment_seeds},
   };

@@ -1,9 +1,9 @@
 // AIR: types, values of them, manifests, patches; and what modules answer.
 
 #include "cbor/cbor.h"
-#include "faces/worlds/abi.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/air/patch.h"
+#include "faces/worlds/step/abi.h"
 #include "fuzz.h"
 #include "json/text.h"
 
@@ -18,7 +18,8 @@ const Builtins& builtins() {
   return all;
 }
 
-// A type and a value of it, as JSON. A value that is taken has one form, and both ways to know agree.
+// A type and a value of it, as JSON. A value that is taken has one form, and both ways to know
+// agree.
 void value_json(BytesView bytes) {
   auto both = json::parse(bytes);
   if (!both || !both->is_array() || both->array().size() != 2) return;
@@ -53,7 +54,8 @@ std::vector<std::string> value_seeds(bool as_json) {
   std::vector<std::string> out;
   for (const std::string& part : vectors("worlds/typed_normalize.json", 3, "cbor_hex")) {
     auto input = json::parse(part);
-    const json::Value *type = input->find("type"), *value = input->find("json"), *hexed = input->find("cbor_hex");
+    const json::Value *type = input->find("type"), *value = input->find("json"),
+                      *hexed = input->find("cbor_hex");
     if (!type) continue;
     if (as_json && value) out.push_back("[" + json::print(*type) + "," + json::print(*value) + "]");
     if (!as_json) out.push_back(json::print(*type) + "\n" + unhex(hexed->string()).value_or(""));
@@ -91,8 +93,10 @@ void abi(BytesView bytes) {
 }
 
 std::vector<std::string> abi_seeds() {
-  std::vector<std::string> out{encode_output({Bytes("\xd9\xd9\xf7\xa1\x61\x61\x01", 7), {}, {}, {}, false})};
-  for (const std::string& part : vectors("worlds/abi.json", 6, "cbor_hex")) out.push_back(unhex(json::parse(part)->find("cbor_hex")->string()).value_or(""));
+  std::vector<std::string> out{
+      encode_output({Bytes("\xd9\xd9\xf7\xa1\x61\x61\x01", 7), {}, {}, {}, false})};
+  for (const std::string& part : vectors("worlds/abi.json", 6, "cbor_hex"))
+    out.push_back(unhex(json::parse(part)->find("cbor_hex")->string()).value_or(""));
   return out;
 }
 
@@ -102,12 +106,18 @@ std::vector<Target> world_targets() {
   return {
       {"air.json", value_json, [] { return value_seeds(true); }},
       {"air.cbor", value_cbor, [] { return value_seeds(false); }},
-      {"air.manifest", manifest, [] {
+      {"air.manifest", manifest,
+       [] {
          auto out = vectors("worlds/worlds", 0);
-         for (auto& one : vectors("worlds/manifest_validation.json", 3)) out.push_back(std::move(one));
+         for (auto& one : vectors("worlds/manifest_validation.json", 3))
+           out.push_back(std::move(one));
          return out;
        }},
-      {"air.patch", patch, [] { return std::vector<std::string>{R"({"version":"1","base_manifest_hash":"sha256:0000000000000000000000000000000000000000000000000000000000000000","patches":[{"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"a/B@1","type":{"text":{}}}}},{"set_manifest_refs":{"add":[],"remove":[]}},{"set_routing_subscriptions":{"pre_hash":"sha256:0000000000000000000000000000000000000000000000000000000000000000","subscriptions":[]}}]})"}; }},
+      {"air.patch", patch,
+       [] {
+         return std::vector<std::string>{
+             R"({"version":"1","base_manifest_hash":"sha256:0000000000000000000000000000000000000000000000000000000000000000","patches":[{"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"a/B@1","type":{"text":{}}}}},{"set_manifest_refs":{"add":[],"remove":[]}},{"set_routing_subscriptions":{"pre_hash":"sha256:0000000000000000000000000000000000000000000000000000000000000000","subscriptions":[]}}]})"};
+       }},
       {"abi", abi, abi_seeds},
   };
 }

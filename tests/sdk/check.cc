@@ -29,7 +29,8 @@ std::function<void()> stop;
 
 void stop_on_signals(std::function<void()> how) {
   stop = std::move(how);
-  for (int number : {SIGTERM, SIGINT}) std::signal(number, [](int) { stop(); });
+  for (int number : {SIGTERM, SIGINT})
+    std::signal(number, [](int) { stop(); });
 }
 
 int ended(const pawl::Reply<void>& end) {
@@ -40,7 +41,8 @@ int ended(const pawl::Reply<void>& end) {
 // Of a machine client, where the server asks for one.
 pawl::Token token() {
   const char* id = std::getenv("PAWL_CLIENT_ID");
-  return id ? pawl::credentials(std::getenv("PAWL_URL"), id, std::getenv("PAWL_CLIENT_SECRET")) : pawl::Token();
+  return id ? pawl::credentials(std::getenv("PAWL_URL"), id, std::getenv("PAWL_CLIENT_SECRET"))
+            : pawl::Token();
 }
 
 void note(const std::string& record, const char* word, const Job& job) {
@@ -52,17 +54,22 @@ void note(const std::string& record, const char* word, const Job& job) {
 
 int work(const Words& words) {
   const std::string record = words.at(2);
-  pawl::Worker worker({.http = words.at(0), .grpc = words.at(1), .token = token(), .concurrency = 4, .credit = 8});
+  pawl::Worker worker(
+      {.http = words.at(0), .grpc = words.at(1), .token = token(), .concurrency = 4, .credit = 8});
   worker.on("cc-flaky", [](const Job& job) -> pawl::Worker::Outcome {
     if (job.retries_left == 3) throw std::runtime_error("not yet");
     if (job.retries_left > 1) return pawl::Worker::fail("not yet");
     return js::serialize(js::object{{"retriesLeft", job.retries_left}});
   });
-  worker.on("cc-final", [](const Job&) -> pawl::Worker::Outcome { return pawl::Worker::fail_for_good("no further attempt helps"); });
-  worker.on("cc-odd", [](const Job&) -> pawl::Worker::Outcome { return "[\"not\", \"an\", \"object\""; });
+  worker.on("cc-final", [](const Job&) -> pawl::Worker::Outcome {
+    return pawl::Worker::fail_for_good("no further attempt helps");
+  });
+  worker.on("cc-odd",
+            [](const Job&) -> pawl::Worker::Outcome { return "[\"not\", \"an\", \"object\""; });
   worker.on("cc-slow", [&](const Job& job) -> pawl::Worker::Outcome {
     note(record, "begin", job);
-    std::this_thread::sleep_for(std::chrono::milliseconds(js::parse(job.variables).at("ms").to_number<int>()));
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(js::parse(job.variables).at("ms").to_number<int>()));
     note(record, "end", job);
     return js::serialize(js::object{{job.step_id, getpid()}});
   });
@@ -79,25 +86,35 @@ int answer_calls(const Words& words) {
     entity.as_object()[name] = std::move(value);
     return js::serialize(entity);
   };
-  member.processor("mark", [&](const Call& call) -> Processed { return with(call.data, "marked", true); });
+  member.processor("mark",
+                   [&](const Call& call) -> Processed { return with(call.data, "marked", true); });
   member.processor("slow", [&](const Call& call) -> Processed {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     return with(call.data, "marked", true);
   });
   member.processor("child", [&](const Call& call) -> Processed {
-    js::object payload{{"model", js::parse(call.meta).at("modelKey")}, {"data", {{"name", "child"}, {"good", false}, {"marked", false}, {"child", ""}}}};
-    auto made = member.ask("EntityCreateRequest", js::serialize(js::object{{"dataFormat", "JSON"}, {"payload", payload}}), call.tx_token);
+    js::object payload{
+        {"model", js::parse(call.meta).at("modelKey")},
+        {"data", {{"name", "child"}, {"good", false}, {"marked", false}, {"child", ""}}}};
+    auto made = member.ask("EntityCreateRequest",
+                           js::serialize(js::object{{"dataFormat", "JSON"}, {"payload", payload}}),
+                           call.tx_token);
     if (!made) return std::unexpected(made.error().message);
     js::value id = js::parse(*made).at("transactionInfo").at("entityIds").at(0);
     js::object patch{{"entityId", id}, {"data", {{"name", "child"}}}};
-    auto patched = member.ask("EntityPatchRequest", js::serialize(js::object{{"payload", patch}}), call.tx_token);
+    auto patched = member.ask("EntityPatchRequest", js::serialize(js::object{{"payload", patch}}),
+                              call.tx_token);
     if (!patched) return std::unexpected(patched.error().message);
-    auto seen = member.ask("EntityGetRequest", js::serialize(js::object{{"entityId", id}}), call.tx_token);
+    auto seen =
+        member.ask("EntityGetRequest", js::serialize(js::object{{"entityId", id}}), call.tx_token);
     if (!seen) return std::unexpected(seen.error().message);
     return with(call.data, "child", id);
   });
-  member.processor("reject", [](const Call&) -> Processed { throw std::runtime_error("after all, no"); });
-  member.criterion("is-good", [](const Call& call) -> pawl::Member::Matched { return js::parse(call.data).at("good").as_bool(); });
+  member.processor("reject",
+                   [](const Call&) -> Processed { throw std::runtime_error("after all, no"); });
+  member.criterion("is-good", [](const Call& call) -> pawl::Member::Matched {
+    return js::parse(call.data).at("good").as_bool();
+  });
   member.schedule("soon", [](const Call& call) -> pawl::Member::Scheduled {
     int64_t ms = js::parse(call.data).at("ms").to_number<int64_t>();
     if (ms < 0) return std::unexpected("it is too late");
@@ -110,7 +127,10 @@ int answer_calls(const Words& words) {
 int use_client(const Words& words) {
   pawl::Client client(words.at(0), {.token = token()});
   const std::string people = words.at(1) + "-people";
-  pawl::Client::Start start{.definition = people, .variables = R"({"n":1})", .business_key = words.at(1) + "-key", .idempotency_key = words.at(1) + "-once"};
+  pawl::Client::Start start{.definition = people,
+                            .variables = R"({"n":1})",
+                            .business_key = words.at(1) + "-key",
+                            .idempotency_key = words.at(1) + "-once"};
   std::string id = client.start(start).value().id;
   bool same = client.start(start).value().id == id;
   bool late = client.wait(id, 100).error().status == 408;
@@ -121,10 +141,17 @@ int use_client(const Words& words) {
   js::value variables = js::parse(done.variables);
   js::array steps;
   js::value history = js::parse(client.history(id).value());
-  for (const js::value& step : history.at("items").as_array()) steps.push_back(step.at("StepID"));
-  auto cancelled = client.cancel(client.start({.definition = people}).value().id, "changed my mind").value();
-  js::object out{{"same", same}, {"late", late}, {"tasks", js::array{at}}, {"done", js::array{done.status, variables.at("approved"), variables.at("amount")}},
-                 {"history", steps}, {"cancelled", cancelled.status}, {"missing", client.get("01M7AAAAAAAAAAAAAAAAAAAAAA").error().status == 404}};
+  for (const js::value& step : history.at("items").as_array())
+    steps.push_back(step.at("StepID"));
+  auto cancelled =
+      client.cancel(client.start({.definition = people}).value().id, "changed my mind").value();
+  js::object out{{"same", same},
+                 {"late", late},
+                 {"tasks", js::array{at}},
+                 {"done", js::array{done.status, variables.at("approved"), variables.at("amount")}},
+                 {"history", steps},
+                 {"cancelled", cancelled.status},
+                 {"missing", client.get("01M7AAAAAAAAAAAAAAAAAAAAAA").error().status == 404}};
   std::printf("%s\n", js::serialize(out).c_str());
   return 0;
 }
@@ -132,8 +159,10 @@ int use_client(const Words& words) {
 }  // namespace
 
 int main(int count, char** given) {
-  const std::map<std::string, int (*)(const Words&)> modes{{"client", use_client}, {"worker", work}, {"member", answer_calls}};
+  const std::map<std::string, int (*)(const Words&)> modes{
+      {"client", use_client}, {"worker", work}, {"member", answer_calls}};
   auto mode = modes.find(count > 1 ? given[1] : "");
-  if (mode == modes.end()) return std::fprintf(stderr, "use: sdk_check client|worker|member ...\n"), 2;
+  if (mode == modes.end())
+    return std::fprintf(stderr, "use: sdk_check client|worker|member ...\n"), 2;
   return mode->second(Words(given + 2, given + count));
 }

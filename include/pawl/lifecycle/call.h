@@ -1,14 +1,15 @@
 #pragma once
-// How long a call may take and who may call it off. Every call that can wait takes this last; without
-// it a call waits as long as it takes.
+// How long a call may take and who may call it off. Every call that can wait takes this last;
+// without it a call waits as long as it takes.
 
 #include <chrono>
 #include <stop_token>
 
 namespace pawl::lifecycle {
 
-// A moment by which a call is over. What was handed in by then may still happen: `deadline_exceeded`
-// says that the caller stopped waiting, not that nothing was written. Read to know.
+// A moment by which a call is over. What was handed in by then may still happen:
+// `deadline_exceeded` says that the caller stopped waiting, not that nothing was written. Read to
+// know.
 class deadline {
  public:
   using clock = std::chrono::steady_clock;
@@ -22,7 +23,9 @@ class deadline {
   bool passed() const { return !never() && clock::now() >= at_; }
   constexpr clock::time_point at() const { return at_; }
   // The nearer of the two.
-  constexpr deadline or_before(deadline other) const { return deadline(at_ < other.at_ ? at_ : other.at_); }
+  constexpr deadline or_before(deadline other) const {
+    return deadline(at_ < other.at_ ? at_ : other.at_);
+  }
 
  private:
   clock::time_point at_ = clock::time_point::max();
@@ -32,7 +35,8 @@ class deadline {
 struct call_options {
   std::stop_token stop;
   deadline until;
-  call_options(std::stop_token token = {}, deadline latest = {}) : stop(std::move(token)), until(latest) {}
+  call_options(std::stop_token token = {}, deadline latest = {})
+      : stop(std::move(token)), until(latest) {}
   call_options(deadline latest) : until(latest) {}
 };
 

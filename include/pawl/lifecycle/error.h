@@ -1,6 +1,6 @@
 #pragma once
-// How a lifecycle call fails: an error code out of one closed list, and a text that names the thing.
-// The names are those of the wire: what HTTP says in words is here a value to compare with.
+// How a lifecycle call fails: an error code out of one closed list, and a text that names the
+// thing. The names are those of the wire: what HTTP says in words is here a value to compare with.
 
 #include <array>
 #include <cstdint>
@@ -29,24 +29,24 @@ enum class errc {
   unknown_field,
   type_mismatch,
   reason_required,
-  rejected,             // the mutator said no; its own error is the cause
+  rejected,  // the mutator said no; its own error is the cause
   bad_id,
-  corrupt_value,        // stored bytes do not fit the type any more
-  cancelled,            // the stop token was asked before anything was written
-  storage,              // the journal, the rows or the connection
-  invalid_definition,   // tags that contradict each other, doubled names, unknown words
-  definition_differs,   // the name is taken by another definition
+  corrupt_value,       // stored bytes do not fit the type any more
+  cancelled,           // the stop token was asked before anything was written
+  storage,             // the journal, the rows or the connection
+  invalid_definition,  // tags that contradict each other, doubled names, unknown words
+  definition_differs,  // the name is taken by another definition
   mutator_required,
-  reentrant_update,     // a mutator wrote the very instance it is mutating
-  ambiguous_id,         // the id lives in several types
+  reentrant_update,  // a mutator wrote the very instance it is mutating
+  ambiguous_id,      // the id lives in several types
   parent_cycle,
   unresolved_template,  // a rule text has a token that nothing resolves
   invalid_rule,
-  conflict,             // explicit compare-and-swap: the revision is not the newest
-  denied,               // the caller has no such role
-  revision_gone,        // the journal no longer reaches back to it
-  unsupported,          // not over this connection
-  deadline_exceeded,    // the caller stopped waiting; what was handed in may still happen
+  conflict,           // explicit compare-and-swap: the revision is not the newest
+  denied,             // the caller has no such role
+  revision_gone,      // the journal no longer reaches back to it
+  unsupported,        // not over this connection
+  deadline_exceeded,  // the caller stopped waiting; what was handed in may still happen
 };
 
 // One row each: the name, the words that a message begins with, the HTTP status.
@@ -58,16 +58,23 @@ struct errc_row {
 };
 
 inline constexpr std::array kErrors{
-    errc_row{errc::workflow_not_registered, "workflow_not_registered", "workflow not registered", 404},
-    errc_row{errc::workflow_already_registered, "workflow_already_registered", "workflow already registered", 409},
+    errc_row{errc::workflow_not_registered, "workflow_not_registered", "workflow not registered",
+             404},
+    errc_row{errc::workflow_already_registered, "workflow_already_registered",
+             "workflow already registered", 409},
     errc_row{errc::entity_not_found, "entity_not_found", "entity not found", 404},
     errc_row{errc::invalid_transition, "invalid_transition", "invalid transition", 400},
     errc_row{errc::terminal_phase, "terminal_phase", "entity is in terminal phase", 400},
-    errc_row{errc::missing_id_field, "missing_id_field", "missing_id_field: no field is tagged id", 400},
-    errc_row{errc::missing_phase_field, "missing_phase_field", "missing_phase_field: no field is tagged phase", 400},
-    errc_row{errc::field_not_operator_writable, "field_not_operator_writable", "field is not operator_writable", 400},
-    errc_row{errc::invalid_transitions_table, "invalid_transitions_table", "invalid_transitions_table: invalid transitions table", 400},
-    errc_row{errc::update_retries_exhausted, "update_retries_exhausted", "update retry budget exhausted", 409},
+    errc_row{errc::missing_id_field, "missing_id_field", "missing_id_field: no field is tagged id",
+             400},
+    errc_row{errc::missing_phase_field, "missing_phase_field",
+             "missing_phase_field: no field is tagged phase", 400},
+    errc_row{errc::field_not_operator_writable, "field_not_operator_writable",
+             "field is not operator_writable", 400},
+    errc_row{errc::invalid_transitions_table, "invalid_transitions_table",
+             "invalid_transitions_table: invalid transitions table", 400},
+    errc_row{errc::update_retries_exhausted, "update_retries_exhausted",
+             "update retry budget exhausted", 409},
     errc_row{errc::already_exists, "already_exists", "entity already exists", 409},
     errc_row{errc::unknown_field, "unknown_field", "unknown field", 400},
     errc_row{errc::type_mismatch, "type_mismatch", "value does not fit the field", 400},
@@ -78,9 +85,11 @@ inline constexpr std::array kErrors{
     errc_row{errc::cancelled, "cancelled", "cancelled", 503},
     errc_row{errc::storage, "storage", "storage", 503},
     errc_row{errc::invalid_definition, "invalid_definition", "invalid definition", 400},
-    errc_row{errc::definition_differs, "definition_differs", "workflow is registered with another definition", 409},
+    errc_row{errc::definition_differs, "definition_differs",
+             "workflow is registered with another definition", 409},
     errc_row{errc::mutator_required, "mutator_required", "a mutator is required", 400},
-    errc_row{errc::reentrant_update, "reentrant_update", "the mutator wrote the instance it mutates", 400},
+    errc_row{errc::reentrant_update, "reentrant_update",
+             "the mutator wrote the instance it mutates", 400},
     errc_row{errc::ambiguous_id, "ambiguous_id", "the id lives in several workflows", 409},
     errc_row{errc::parent_cycle, "parent_cycle", "the parents form a cycle", 409},
     errc_row{errc::unresolved_template, "unresolved_template", "unresolved template", 400},
@@ -106,7 +115,9 @@ constexpr const errc_row* find_errc(std::string_view name) {
 class error_category final : public std::error_category {
  public:
   const char* name() const noexcept override { return "pawl.lifecycle"; }
-  std::string message(int code) const override { return std::string(row_of(static_cast<errc>(code)).words); }
+  std::string message(int code) const override {
+    return std::string(row_of(static_cast<errc>(code)).words);
+  }
 };
 inline const std::error_category& category() {
   static const error_category one;
@@ -121,21 +132,35 @@ struct error {
   std::string detail;
   std::error_code cause{};
 
-  errc kind() const { return code.category() == category() ? static_cast<errc>(code.value()) : errc::storage; }
-  std::string message() const { return detail.empty() ? code.message() : code.message() + ": " + detail; }
-  friend bool operator==(const error& a, errc b) { return a.code == make_error_code(b) || a.cause == make_error_code(b); }
-  friend bool operator==(const error& a, const std::error_code& b) { return a.code == b || a.cause == b; }
+  errc kind() const {
+    return code.category() == category() ? static_cast<errc>(code.value()) : errc::storage;
+  }
+  std::string message() const {
+    return detail.empty() ? code.message() : code.message() + ": " + detail;
+  }
+  friend bool operator==(const error& a, errc b) {
+    return a.code == make_error_code(b) || a.cause == make_error_code(b);
+  }
+  friend bool operator==(const error& a, const std::error_code& b) {
+    return a.code == b || a.cause == b;
+  }
 };
 
 // What fail() gives; converts to any result.
 struct failure {
   error what;
 };
-inline failure fail(errc code, std::string detail = {}) { return {error{make_error_code(code), std::move(detail)}}; }
-inline failure fail(std::error_code code, std::string detail = {}) { return {error{code, std::move(detail)}}; }
+inline failure fail(errc code, std::string detail = {}) {
+  return {error{make_error_code(code), std::move(detail)}};
+}
+inline failure fail(std::error_code code, std::string detail = {}) {
+  return {error{code, std::move(detail)}};
+}
 inline failure fail(error what) { return {std::move(what)}; }
 
-[[noreturn]] inline void bad_access(const error& what) { throw std::system_error(what.code, what.detail); }
+[[noreturn]] inline void bad_access(const error& what) {
+  throw std::system_error(what.code, what.detail);
+}
 
 // A value or an error. Reading the value of a failed result throws std::system_error: that is a
 // broken invariant of the caller, not a way to handle errors.
@@ -159,8 +184,8 @@ class [[nodiscard]] result {
   const T* operator->() const { return &value(); }
   const lifecycle::error& error() const { return std::get<1>(v_); }
   template <class U>
-  T value_or(U&& otherwise) const& {
-    return has_value() ? std::get<0>(v_) : static_cast<T>(std::forward<U>(otherwise));
+  T value_or(U&& default_value) const& {
+    return has_value() ? std::get<0>(v_) : static_cast<T>(std::forward<U>(default_value));
   }
 
  private:

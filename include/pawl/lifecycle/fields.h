@@ -17,13 +17,13 @@ namespace pawl::lifecycle {
 // Tags are a set: lc::operator_writable | lc::indexable.
 enum class tags : std::uint16_t {};
 inline constexpr tags none{0};
-inline constexpr tags id{1};                   // the instance's name; one a struct, a string, never changed
-inline constexpr tags phase{2};                // where the instance stands; one a struct, a string
-inline constexpr tags readonly{4};             // never writable by operators or rules
-inline constexpr tags operator_writable{8};    // operators and rules may set it
-inline constexpr tags indexable{16};           // a filter on it uses an index
-inline constexpr tags omitempty{32};           // left out of the JSON when it is at its zero
-inline constexpr tags parent{64};              // holds the id of the parent instance
+inline constexpr tags id{1};        // the instance's name; one a struct, a string, never changed
+inline constexpr tags phase{2};     // where the instance stands; one a struct, a string
+inline constexpr tags readonly{4};  // never writable by operators or rules
+inline constexpr tags operator_writable{8};  // operators and rules may set it
+inline constexpr tags indexable{16};         // a filter on it uses an index
+inline constexpr tags omitempty{32};         // left out of the JSON when it is at its zero
+inline constexpr tags parent{64};            // holds the id of the parent instance
 constexpr tags operator|(tags a, tags b) { return tags(std::uint16_t(a) | std::uint16_t(b)); }
 constexpr bool has(tags set, tags one) { return (std::uint16_t(set) & std::uint16_t(one)) != 0; }
 
@@ -48,17 +48,28 @@ void the_parent_field_is_not_a_std_string();
 template <class M>
 consteval kind kind_of() {
   constexpr bool number = std::integral<M> && !std::same_as<M, bool> && !std::same_as<M, char>;
-  if constexpr (std::same_as<M, std::string>) return kind::string;
-  else if constexpr (std::same_as<M, bool>) return kind::boolean;
+  if constexpr (std::same_as<M, std::string>)
+    return kind::string;
+  else if constexpr (std::same_as<M, bool>)
+    return kind::boolean;
   else if constexpr (number && std::signed_integral<M>)
-    return sizeof(M) == 1 ? kind::int8 : sizeof(M) == 2 ? kind::int16 : sizeof(M) == 4 ? kind::int32 : kind::int64;
+    return sizeof(M) == 1   ? kind::int8
+           : sizeof(M) == 2 ? kind::int16
+           : sizeof(M) == 4 ? kind::int32
+                            : kind::int64;
   else if constexpr (number && std::unsigned_integral<M>)
-    return sizeof(M) == 1 ? kind::uint8 : sizeof(M) == 2 ? kind::uint16 : sizeof(M) == 4 ? kind::uint32 : kind::uint64;
-  else if constexpr (std::same_as<M, double> || std::same_as<M, float>) return kind::real;
-  else if constexpr (std::same_as<M, std::vector<std::string>>) return kind::string_list;
+    return sizeof(M) == 1   ? kind::uint8
+           : sizeof(M) == 2 ? kind::uint16
+           : sizeof(M) == 4 ? kind::uint32
+                            : kind::uint64;
+  else if constexpr (std::same_as<M, double> || std::same_as<M, float>)
+    return kind::real;
+  else if constexpr (std::same_as<M, std::vector<std::string>>)
+    return kind::string_list;
   else {
     static_assert(std::same_as<M, json>,
-                  "pawl lifecycle: a field must be std::string, bool, an integer, float, double, std::vector<std::string> or lc::json");
+                  "pawl lifecycle: a field must be std::string, bool, an integer, float, double, "
+                  "std::vector<std::string> or lc::json");
     return kind::json_value;
   }
 }
@@ -125,26 +136,37 @@ class field_list {
  private:
   template <auto Member, class Field>
   static consteval bool same() {
-    if constexpr (std::same_as<std::remove_const_t<decltype(Field::member)>, std::remove_const_t<decltype(Member)>>) return Field::member == Member;
-    else return false;
+    if constexpr (std::same_as<std::remove_const_t<decltype(Field::member)>,
+                               std::remove_const_t<decltype(Member)>>)
+      return Field::member == Member;
+    else
+      return false;
   }
   consteval std::size_t tagged(tags one) const {
     std::size_t n = 0;
-    for (const row& r : rows_) n += has(r.t, one);
+    for (const row& r : rows_)
+      n += has(r.t, one);
     return n;
   }
   consteval void check() const {
     for (std::size_t i = 0; i < count; ++i) {
       const row& r = rows_[i];
       if (r.name.empty()) compile_error::a_field_has_an_empty_name();
-      if (has(r.t, id) && has(r.t, operator_writable)) compile_error::the_id_field_cannot_be_operator_writable();
-      if (has(r.t, phase) && has(r.t, operator_writable)) compile_error::the_phase_field_cannot_be_operator_writable();
-      if (has(r.t, readonly) && has(r.t, operator_writable)) compile_error::a_readonly_field_cannot_be_operator_writable();
-      if (has(r.t, id) && has(r.t, phase)) compile_error::one_field_is_tagged_both_lc_id_and_lc_phase();
-      if (has(r.t, parent) && (has(r.t, id) || has(r.t, phase))) compile_error::the_parent_field_cannot_be_the_id_or_the_phase();
+      if (has(r.t, id) && has(r.t, operator_writable))
+        compile_error::the_id_field_cannot_be_operator_writable();
+      if (has(r.t, phase) && has(r.t, operator_writable))
+        compile_error::the_phase_field_cannot_be_operator_writable();
+      if (has(r.t, readonly) && has(r.t, operator_writable))
+        compile_error::a_readonly_field_cannot_be_operator_writable();
+      if (has(r.t, id) && has(r.t, phase))
+        compile_error::one_field_is_tagged_both_lc_id_and_lc_phase();
+      if (has(r.t, parent) && (has(r.t, id) || has(r.t, phase)))
+        compile_error::the_parent_field_cannot_be_the_id_or_the_phase();
       if (has(r.t, id) && r.k != kind::string) compile_error::the_id_field_is_not_a_std_string();
-      if (has(r.t, phase) && r.k != kind::string) compile_error::the_phase_field_is_not_a_std_string();
-      if (has(r.t, parent) && r.k != kind::string) compile_error::the_parent_field_is_not_a_std_string();
+      if (has(r.t, phase) && r.k != kind::string)
+        compile_error::the_phase_field_is_not_a_std_string();
+      if (has(r.t, parent) && r.k != kind::string)
+        compile_error::the_parent_field_is_not_a_std_string();
       for (std::size_t j = 0; j < i; ++j)
         if (rows_[j].name == r.name) compile_error::two_fields_have_the_same_name();
     }
@@ -152,7 +174,8 @@ class field_list {
     if (tagged(phase) > 1) compile_error::two_fields_are_tagged_lc_phase();
     if (tagged(parent) > 1) compile_error::two_fields_are_tagged_lc_parent();
     if (tagged(id) == 0) compile_error::missing_id_field_tag_one_string_member_with_lc_id();
-    if (tagged(phase) == 0) compile_error::missing_phase_field_tag_one_string_member_with_lc_phase();
+    if (tagged(phase) == 0)
+      compile_error::missing_phase_field_tag_one_string_member_with_lc_phase();
   }
   std::array<row, count> rows_;
 };
@@ -185,11 +208,16 @@ namespace detail {
 template <class M>
 void put_member(std::string& out, std::string_view name, const M& m) {
   constexpr kind k = kind_of<M>();
-  if constexpr (k == kind::string) record::put(out, name, std::string_view(m));
-  else if constexpr (row_of(k).is_signed) record::put(out, name, std::int64_t{m});
-  else if constexpr (row_of(k).is_unsigned) record::put(out, name, std::uint64_t{m});
-  else if constexpr (k == kind::real) record::put(out, name, double{m});
-  else record::put(out, name, m);
+  if constexpr (k == kind::string)
+    record::put(out, name, std::string_view(m));
+  else if constexpr (row_of(k).is_signed)
+    record::put(out, name, std::int64_t{m});
+  else if constexpr (row_of(k).is_unsigned)
+    record::put(out, name, std::uint64_t{m});
+  else if constexpr (k == kind::real)
+    record::put(out, name, double{m});
+  else
+    record::put(out, name, m);
 }
 
 // False when the stored value does not fit the member.
@@ -197,8 +225,10 @@ template <class M>
 bool take_member(const record::walk& at, M& m) {
   constexpr kind k = kind_of<M>();
   if (at.f != record::form_of(k)) return false;
-  if constexpr (k == kind::string) m = at.as_text();
-  else if constexpr (k == kind::boolean) m = at.as_bool();
+  if constexpr (k == kind::string)
+    m = at.as_text();
+  else if constexpr (k == kind::boolean)
+    m = at.as_bool();
   else if constexpr (row_of(k).is_signed) {
     std::int64_t v = at.as_signed();
     if (v < std::numeric_limits<M>::min() || v > std::numeric_limits<M>::max()) return false;
@@ -207,9 +237,12 @@ bool take_member(const record::walk& at, M& m) {
     std::uint64_t v = at.as_unsigned();
     if (v > std::numeric_limits<M>::max()) return false;
     m = static_cast<M>(v);
-  } else if constexpr (k == kind::real) m = static_cast<M>(at.as_real());
-  else if constexpr (k == kind::string_list) m = at.as_list();
-  else m.text = at.as_text();
+  } else if constexpr (k == kind::real)
+    m = static_cast<M>(at.as_real());
+  else if constexpr (k == kind::string_list)
+    m = at.as_list();
+  else
+    m.text = at.as_text();
   return true;
 }
 
@@ -217,7 +250,9 @@ template <class T, class List>
 struct codec;
 template <class T, class... Fields>
 struct codec<T, field_list<Fields...>> {
-  static_assert((std::derived_from<T, typename member_of<std::remove_const_t<decltype(Fields::member)>>::owner> && ...),
+  static_assert((std::derived_from<
+                     T, typename member_of<std::remove_const_t<decltype(Fields::member)>>::owner> &&
+                 ...),
                 "pawl lifecycle: lc::fields lists a member of another struct");
   using take = bool (*)(const record::walk&, T&);
   static constexpr std::array<take, sizeof...(Fields)> takers{
@@ -260,10 +295,14 @@ result<T> from_record(std::string_view bytes) {
   for (std::size_t hint = 0; at.next(); ++hint) {
     std::size_t i = detail::codec_of<T>::find(at.name, hint);
     if (i < detail::codec_of<T>::takers.size() && !detail::codec_of<T>::takers[i](at, out))
-      return fail(errc::corrupt_value, "field '" + std::string(at.name) + "' of " + std::string(T::workflow) + " is not stored as a " +
-                                           std::string(row_of(T::fields.rows()[i].k).name) + ": the struct has changed its type");
+      return fail(errc::corrupt_value, "field '" + std::string(at.name) + "' of " +
+                                           std::string(T::workflow) + " is not stored as a " +
+                                           std::string(row_of(T::fields.rows()[i].k).name) +
+                                           ": the struct has changed its type");
   }
-  if (at.bad()) return fail(errc::corrupt_value, "the stored bytes of a " + std::string(T::workflow) + " are not a record");
+  if (at.bad())
+    return fail(errc::corrupt_value,
+                "the stored bytes of a " + std::string(T::workflow) + " are not a record");
   return out;
 }
 

@@ -15,7 +15,8 @@ struct manager_options {
 };
 
 struct remote_options {
-  std::string token{};  // bearer token of somebody with the role `program`; empty for a server without authentication
+  std::string token{};  // bearer token of somebody with the role `program`; empty for a server
+                        // without authentication
   warn_function log{};
   // A call that has no deadline of its own ends after this.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
@@ -38,8 +39,10 @@ class manager {
   template <class T>
   result<void> register_type() {
     static_assert(participant<T>,
-                  "pawl lifecycle: the struct is not a participant: it must be copyable and default-constructible and have "
-                  "static constexpr members `workflow`, `bucket`, `fields = lc::fields(...)` and `transitions = lc::table(...)`");
+                  "pawl lifecycle: the struct is not a participant: it must be copyable and "
+                  "default-constructible and have "
+                  "static constexpr members `workflow`, `bucket`, `fields = lc::fields(...)` and "
+                  "`transitions = lc::table(...)`");
     return register_type(describe<T>());
   }
   result<void> register_type(const dynamic_type& type);
@@ -73,8 +76,8 @@ class manager {
     return remove_record(name<T>(), id, options);
   }
 
-  // Writes. The mutator gets a copy: void f(T&) or result<void> f(T&). Writers of one instance queue,
-  // so nobody sees a conflict; the mutator may run again when a writer elsewhere came first.
+  // Writes. The mutator gets a copy: void f(T&) or result<void> f(T&). Writers of one instance
+  // queue, so nobody sees a conflict; the mutator may run again when a writer elsewhere came first.
   template <participant T, class F>
   result<revision> update(std::string_view id, F&& f, const call_options& options = {}) {
     return write(name<T>(), id, {}, {}, mutator<T>(f), 0, options);
@@ -86,31 +89,37 @@ class manager {
   }
   // Writes the whole state if `expected` is still its newest revision, else `conflict`.
   template <participant T>
-  result<revision> compare_and_swap(const T& state, revision expected, const call_options& options = {}) {
+  result<revision> compare_and_swap(const T& state, revision expected,
+                                    const call_options& options = {}) {
     return swap_record(name<T>(), id_of(state), to_record(state), expected, options);
   }
   template <participant T>
-  result<revision> transition(std::string_view id, std::string_view to, how why = {}, const call_options& options = {}) {
+  result<revision> transition(std::string_view id, std::string_view to, how why = {},
+                              const call_options& options = {}) {
     return transition_record(name<T>(), id, to, why, options);
   }
   // The mutator's changes and the phase go in one write; the phase named here wins.
   template <participant T, class F>
-  result<revision> transition_with(std::string_view id, std::string_view to, how why, F&& f, const call_options& options = {}) {
+  result<revision> transition_with(std::string_view id, std::string_view to, how why, F&& f,
+                                   const call_options& options = {}) {
     return write(name<T>(), id, to, std::move(why), mutator<T>(f), 0, options);
   }
   // To the first terminal phase that the current one leads to (one marked success is preferred), or
   // to `target`, which must be terminal.
   template <participant T>
-  result<revision> complete(std::string_view id, std::string_view target = {}, const call_options& options = {}) {
+  result<revision> complete(std::string_view id, std::string_view target = {},
+                            const call_options& options = {}) {
     return complete_record(name<T>(), id, target, options);
   }
   template <participant T>
-  result<revision> fail(std::string_view id, std::string_view reason, const call_options& options = {}) {
+  result<revision> fail(std::string_view id, std::string_view reason,
+                        const call_options& options = {}) {
     return fail_record(name<T>(), id, reason, options);
   }
   // A JSON object of fields; each must be operator_writable. null resets a field to its zero.
   template <participant T>
-  result<revision> operator_patch(std::string_view id, std::string_view json_object, const call_options& options = {}) {
+  result<revision> operator_patch(std::string_view id, std::string_view json_object,
+                                  const call_options& options = {}) {
     return patch_record(name<T>(), id, json_object, options);
   }
 
@@ -148,11 +157,12 @@ class manager {
   }
   // Calls f for every change until the stop or the deadline.
   template <participant T, class F>
-    requires std::invocable<F&, const change<T>&>
-  result<void> watch(F&& f, const call_options& options) const {
+  requires std::invocable < F&, const change<T>
+  & > result<void> watch(F&& f, const call_options& options) const {
     auto from = watch<T>();
     if (!from) return lifecycle::fail(from.error());
-    while (auto c = from->next(options)) f(*c);
+    while (auto c = from->next(options))
+      f(*c);
     if (auto why = from->failed()) return lifecycle::fail(*std::move(why));
     return {};
   }
@@ -163,22 +173,34 @@ class manager {
   result<snapshot> lookup(std::string_view id) const;
 
   // The same by name, with JSON: for types that exist only as data.
-  result<revision> create_json(std::string_view workflow, std::string_view id, std::string_view json_object, const call_options& options = {});
+  result<revision> create_json(std::string_view workflow, std::string_view id,
+                               std::string_view json_object, const call_options& options = {});
   result<snapshot> get_json(std::string_view workflow, std::string_view id) const;
-  result<std::vector<snapshot>> list_json(std::string_view workflow, const any_query& ask = {}) const;
+  result<std::vector<snapshot>> list_json(std::string_view workflow,
+                                          const any_query& ask = {}) const;
   using record_mutator = std::function<result<void>(std::string_view before, std::string& after)>;
-  result<revision> update_record(std::string_view workflow, std::string_view id, const record_mutator& f, const call_options& options = {});
-  result<revision> transition(std::string_view workflow, std::string_view id, std::string_view to, how why = {}, const call_options& options = {});
-  result<revision> complete(std::string_view workflow, std::string_view id, std::string_view target = {}, const call_options& options = {});
-  result<revision> fail(std::string_view workflow, std::string_view id, std::string_view reason, const call_options& options = {});
-  result<revision> remove(std::string_view workflow, std::string_view id, const call_options& options = {});
-  result<revision> operator_patch(std::string_view workflow, std::string_view id, std::string_view json_object, const call_options& options = {});
-  result<history_log> history(std::string_view workflow, std::string_view id) const { return history_of(workflow, id); }
+  result<revision> update_record(std::string_view workflow, std::string_view id,
+                                 const record_mutator& f, const call_options& options = {});
+  result<revision> transition(std::string_view workflow, std::string_view id, std::string_view to,
+                              how why = {}, const call_options& options = {});
+  result<revision> complete(std::string_view workflow, std::string_view id,
+                            std::string_view target = {}, const call_options& options = {});
+  result<revision> fail(std::string_view workflow, std::string_view id, std::string_view reason,
+                        const call_options& options = {});
+  result<revision> remove(std::string_view workflow, std::string_view id,
+                          const call_options& options = {});
+  result<revision> operator_patch(std::string_view workflow, std::string_view id,
+                                  std::string_view json_object, const call_options& options = {});
+  result<history_log> history(std::string_view workflow, std::string_view id) const {
+    return history_of(workflow, id);
+  }
 
   // Rules: stored ones fire by themselves; run_action runs one action now.
   result<void> put_rule(std::string_view rule_name, std::string_view json_rule);
-  result<revision> run_action(std::string_view id, std::string_view json_action, const rule_context& context = {}, const call_options& options = {});
-  result<std::string> substitute(std::string_view id, std::string_view text, const rule_context& context = {}) const;
+  result<revision> run_action(std::string_view id, std::string_view json_action,
+                              const rule_context& context = {}, const call_options& options = {});
+  result<std::string> substitute(std::string_view id, std::string_view text,
+                                 const rule_context& context = {}) const;
 
  private:
   static constexpr int kTries = 5;
@@ -198,36 +220,50 @@ class manager {
   }
   template <class T, class F>
   static record_mutator mutator(F& f) {
-    static_assert(std::invocable<F&, T&>, "pawl lifecycle: a mutator takes the struct by reference: void f(T&) or result<void> f(T&)");
-    static_assert(std::is_void_v<std::invoke_result_t<F&, T&>> || std::convertible_to<std::invoke_result_t<F&, T&>, result<void>>,
+    static_assert(std::invocable<F&, T&>,
+                  "pawl lifecycle: a mutator takes the struct by reference: void f(T&) or "
+                  "result<void> f(T&)");
+    static_assert(std::is_void_v<std::invoke_result_t<F&, T&>> ||
+                      std::convertible_to<std::invoke_result_t<F&, T&>, result<void>>,
                   "pawl lifecycle: a mutator returns nothing or result<void>");
     if constexpr (requires { f == nullptr; })
       if (f == nullptr) return {};
     return [&f](std::string_view before, std::string& after) -> result<void> {
       auto state = from_record<T>(before);
       if (!state) return lifecycle::fail(state.error());
-      if constexpr (std::is_void_v<std::invoke_result_t<F&, T&>>) f(*state);
-      else if (result<void> said = f(*state); !said) return said;
+      if constexpr (std::is_void_v<std::invoke_result_t<F&, T&>>)
+        f(*state);
+      else if (result<void> said = f(*state); !said)
+        return said;
       after = to_record(*state, before);
       return {};
     };
   }
 
   void warn(std::string_view text) const { (*log_)(text); }
-  result<revision> create_record(std::string_view workflow, std::string_view id, std::string bytes, const call_options& options);
+  result<revision> create_record(std::string_view workflow, std::string_view id, std::string bytes,
+                                 const call_options& options);
   result<instance> get_record(std::string_view workflow, std::string_view id) const;
-  result<revision> remove_record(std::string_view workflow, std::string_view id, const call_options& options);
+  result<revision> remove_record(std::string_view workflow, std::string_view id,
+                                 const call_options& options);
   // `tries` 0: queue with the other writers and never give up on a conflict.
-  result<revision> write(std::string_view workflow, std::string_view id, std::string_view to, how why, const record_mutator& f, int tries,
-                         const call_options& options);
-  result<revision> swap_record(std::string_view workflow, std::string_view id, std::string bytes, revision expected, const call_options& options);
-  result<revision> transition_record(std::string_view workflow, std::string_view id, std::string_view to, const how& why, const call_options& options);
-  result<revision> complete_record(std::string_view workflow, std::string_view id, std::string_view target, const call_options& options);
-  result<revision> fail_record(std::string_view workflow, std::string_view id, std::string_view reason, const call_options& options);
-  result<revision> patch_record(std::string_view workflow, std::string_view id, std::string_view json_object, const call_options& options);
+  result<revision> write(std::string_view workflow, std::string_view id, std::string_view to,
+                         how why, const record_mutator& f, int tries, const call_options& options);
+  result<revision> swap_record(std::string_view workflow, std::string_view id, std::string bytes,
+                               revision expected, const call_options& options);
+  result<revision> transition_record(std::string_view workflow, std::string_view id,
+                                     std::string_view to, const how& why,
+                                     const call_options& options);
+  result<revision> complete_record(std::string_view workflow, std::string_view id,
+                                   std::string_view target, const call_options& options);
+  result<revision> fail_record(std::string_view workflow, std::string_view id,
+                               std::string_view reason, const call_options& options);
+  result<revision> patch_record(std::string_view workflow, std::string_view id,
+                                std::string_view json_object, const call_options& options);
   result<any_page> list_records(std::string_view workflow, const any_query& ask) const;
   result<history_log> history_of(std::string_view workflow, std::string_view id) const;
-  result<std::unique_ptr<subscription>> watch_records(std::string_view workflow, std::optional<revision> after) const;
+  result<std::unique_ptr<subscription>> watch_records(std::string_view workflow,
+                                                      std::optional<revision> after) const;
 
   std::shared_ptr<const warn_function> log_;
   std::unique_ptr<core> core_;

@@ -22,7 +22,19 @@ struct json {
 
 // What a field may be, by its name in definitions.
 enum class kind : std::uint8_t {
-  string, boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, real, string_list, json_value
+  string,
+  boolean,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  real,
+  string_list,
+  json_value
 };
 
 struct kind_row {
@@ -52,7 +64,9 @@ constexpr const kind_row& row_of(kind k) { return kKinds[static_cast<std::size_t
 // A field's value with its kind: int 3 and uint32 3 are not the same.
 struct value {
   kind k = kind::string;
-  std::variant<std::string, bool, std::int64_t, std::uint64_t, double, std::vector<std::string>, json> v{};
+  std::variant<std::string, bool, std::int64_t, std::uint64_t, double, std::vector<std::string>,
+               json>
+      v{};
 
   value() = default;
   value(const char* text) : v(std::string(text)) {}
@@ -110,29 +124,43 @@ inline void put_name(std::string& out, std::string_view name, form f) {
   out.push_back(static_cast<char>(f));
 }
 
-inline void put(std::string& out, std::string_view name, std::string_view v) { put_name(out, name, f_string), put_text(out, v); }
-inline void put(std::string& out, std::string_view name, bool v) { put_name(out, name, f_bool), out.push_back(v ? 1 : 0); }
+inline void put(std::string& out, std::string_view name, std::string_view v) {
+  put_name(out, name, f_string), put_text(out, v);
+}
+inline void put(std::string& out, std::string_view name, bool v) {
+  put_name(out, name, f_bool), out.push_back(v ? 1 : 0);
+}
 inline void put(std::string& out, std::string_view name, std::int64_t v) {
   put_name(out, name, f_signed);
   put_uint(out, (static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63));
 }
-inline void put(std::string& out, std::string_view name, std::uint64_t v) { put_name(out, name, f_unsigned), put_uint(out, v); }
+inline void put(std::string& out, std::string_view name, std::uint64_t v) {
+  put_name(out, name, f_unsigned), put_uint(out, v);
+}
 inline void put(std::string& out, std::string_view name, double v) {
   put_name(out, name, f_real);
   std::uint64_t bits = std::bit_cast<std::uint64_t>(v);
-  for (int i = 0; i < 8; ++i, bits >>= 8) out.push_back(static_cast<char>(bits & 0xff));
+  for (int i = 0; i < 8; ++i, bits >>= 8)
+    out.push_back(static_cast<char>(bits & 0xff));
 }
 inline void put(std::string& out, std::string_view name, const std::vector<std::string>& v) {
   put_name(out, name, f_list);
   put_uint(out, v.size());
-  for (const std::string& s : v) put_text(out, s);
+  for (const std::string& s : v)
+    put_text(out, s);
 }
-inline void put(std::string& out, std::string_view name, const json& v) { put_name(out, name, f_json), put_text(out, v.text); }
+inline void put(std::string& out, std::string_view name, const json& v) {
+  put_name(out, name, f_json), put_text(out, v.text);
+}
 inline void put(std::string& out, std::string_view name, const value& v) {
-  std::visit([&](const auto& held) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>) put(out, name, std::string_view(held));
-    else put(out, name, held);
-  }, v.v);
+  std::visit(
+      [&](const auto& held) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>)
+          put(out, name, std::string_view(held));
+        else
+          put(out, name, held);
+      },
+      v.v);
 }
 
 // Walks the entries. bad() after the walk: the bytes are not a record.
@@ -156,7 +184,7 @@ class walk {
   }
   bool bad() const { return bad_; }
 
-  std::string_view name;     // of the entry at hand
+  std::string_view name;  // of the entry at hand
   form f = f_string;
   std::string_view payload;  // its value's bytes
   std::string_view entry;    // all of it, to copy
@@ -176,14 +204,16 @@ class walk {
   }
   double as_real() const {
     std::uint64_t bits = 0;
-    for (int i = 7; i >= 0; --i) bits = bits << 8 | static_cast<std::uint8_t>(payload[static_cast<std::size_t>(i)]);
+    for (int i = 7; i >= 0; --i)
+      bits = bits << 8 | static_cast<std::uint8_t>(payload[static_cast<std::size_t>(i)]);
     return std::bit_cast<double>(bits);
   }
   std::vector<std::string> as_list() const {
     walk inner(payload);
     std::uint64_t n = inner.uint();
     std::vector<std::string> out;
-    for (std::uint64_t i = 0; i < n && !inner.bad_; ++i) out.emplace_back(inner.text());
+    for (std::uint64_t i = 0; i < n && !inner.bad_; ++i)
+      out.emplace_back(inner.text());
     return out;
   }
 
@@ -216,15 +246,18 @@ class walk {
       case f_real: return fixed(8);
       case f_list: {
         std::uint64_t n = uint();
-        for (std::uint64_t i = 0; i < n && !bad_; ++i) text();
+        for (std::uint64_t i = 0; i < n && !bad_; ++i)
+          text();
         return;
       }
     }
     bad_ = true;
   }
   void fixed(std::size_t n) {
-    if (in_.size() < n) bad_ = true;
-    else in_.remove_prefix(n);
+    if (in_.size() < n)
+      bad_ = true;
+    else
+      in_.remove_prefix(n);
   }
   std::string_view in_;
   bool bad_ = false;

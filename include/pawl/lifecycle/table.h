@@ -55,7 +55,8 @@ class transitions_table {
       lines_[phase].phase = row.phase;
       lines_[phase].success = row.success;
       lines_[phase].first = edge;
-      for (std::string_view target : row.targets) targets_[edge++] = target;
+      for (std::string_view target : row.targets)
+        targets_[edge++] = target;
       lines_[phase++].last = edge;
     };
     (take(rows), ...);
@@ -87,11 +88,12 @@ class transitions_table {
   constexpr std::string_view target(std::size_t i) const { return targets_[i]; }
 
  private:
-  // Where the phase stands; Phases when it does not. Not a pointer: comparing one while compiling is
-  // more than some compilers can with sanitizers on.
+  // Where the phase stands; Phases when it does not. Not a pointer: comparing one while compiling
+  // is more than some compilers can with sanitizers on.
   constexpr std::size_t place(std::string_view phase) const {
     std::size_t i = 0;
-    while (i < Phases && lines_[i].phase != phase) ++i;
+    while (i < Phases && lines_[i].phase != phase)
+      ++i;
     return i;
   }
   consteval void check() const {
@@ -100,13 +102,18 @@ class transitions_table {
       const line& l = lines_[i];
       if (l.phase.empty()) compile_error::invalid_transitions_table_a_phase_has_an_empty_name();
       for (std::size_t j = 0; j < i; ++j)
-        if (lines_[j].phase == l.phase) compile_error::invalid_transitions_table_a_phase_is_declared_twice();
-      if (l.success && l.first != l.last) compile_error::invalid_transitions_table_a_success_phase_is_not_terminal();
+        if (lines_[j].phase == l.phase)
+          compile_error::invalid_transitions_table_a_phase_is_declared_twice();
+      if (l.success && l.first != l.last)
+        compile_error::invalid_transitions_table_a_success_phase_is_not_terminal();
       for (std::size_t e = l.first; e < l.last; ++e) {
-        if (targets_[e].empty()) compile_error::invalid_transitions_table_a_target_has_an_empty_name();
-        if (!declares(targets_[e])) compile_error::invalid_transitions_table_a_target_is_not_declared_as_a_phase();
+        if (targets_[e].empty())
+          compile_error::invalid_transitions_table_a_target_has_an_empty_name();
+        if (!declares(targets_[e]))
+          compile_error::invalid_transitions_table_a_target_is_not_declared_as_a_phase();
         for (std::size_t d = l.first; d < e; ++d)
-          if (targets_[d] == targets_[e]) compile_error::invalid_transitions_table_a_target_is_named_twice_from_one_phase();
+          if (targets_[d] == targets_[e])
+            compile_error::invalid_transitions_table_a_target_is_named_twice_from_one_phase();
       }
     }
   }

@@ -27,8 +27,8 @@ struct how {
   std::string note{};
 };
 
-// A workflow type as data: what lc::fields and lc::table say of a struct, or what a server was told.
-// Instances of a type that exists only as data are JSON objects.
+// A workflow type as data: what lc::fields and lc::table say of a struct, or what a server was
+// told. Instances of a type that exists only as data are JSON objects.
 struct dynamic_type {
   struct field_def {
     std::string name;
@@ -40,8 +40,9 @@ struct dynamic_type {
   std::string bucket;
   std::string key_prefix{};
   std::vector<field_def> fields;
-  std::vector<std::pair<std::string, std::vector<std::string>>> transitions;  // in the order declared
-  std::vector<std::string> success{};                                         // terminal phases that complete() prefers
+  std::vector<std::pair<std::string, std::vector<std::string>>>
+      transitions;                     // in the order declared
+  std::vector<std::string> success{};  // terminal phases that complete() prefers
 
   bool operator==(const dynamic_type&) const = default;
   const field_def* find(std::string_view field_name) const {
@@ -93,12 +94,17 @@ dynamic_type describe() {
   dynamic_type out;
   out.name = std::string_view(T::workflow);
   out.bucket = std::string_view(T::bucket);
-  if constexpr (requires { { T::kv_key(std::string_view()) } -> std::convertible_to<std::string>; })
+  if constexpr (requires {
+                  { T::kv_key(std::string_view()) } -> std::convertible_to<std::string>;
+                })
     out.key_prefix = T::kv_key(std::string_view());
-  for (const auto& row : T::fields.rows()) out.fields.push_back({std::string(row.name), row.k, row.t});
+  for (const auto& row : T::fields.rows())
+    out.fields.push_back({std::string(row.name), row.k, row.t});
   for (const auto& line : T::transitions.lines()) {
-    auto& to = out.transitions.emplace_back(std::string(line.phase), std::vector<std::string>()).second;
-    for (std::size_t i = line.first; i < line.last; ++i) to.emplace_back(T::transitions.target(i));
+    auto& to =
+        out.transitions.emplace_back(std::string(line.phase), std::vector<std::string>()).second;
+    for (std::size_t i = line.first; i < line.last; ++i)
+      to.emplace_back(T::transitions.target(i));
     if (line.success) out.success.emplace_back(line.phase);
   }
   return out;
@@ -145,7 +151,8 @@ struct snapshot {
   template <participant T>
   result<T> as() const {
     if (workflow != std::string_view(T::workflow))
-      return fail(errc::type_mismatch, "'" + id + "' is a " + workflow + ", not a " + std::string(T::workflow));
+      return fail(errc::type_mismatch,
+                  "'" + id + "' is a " + workflow + ", not a " + std::string(T::workflow));
     return from_record<T>(record);
   }
 };

@@ -1,6 +1,7 @@
 #pragma once
 // A watch gives the instances that are there and then every change, in commit order. A reader that
-// falls behind gets each instance's newest state and a count of what it missed, never a growing queue.
+// falls behind gets each instance's newest state and a count of what it missed, never a growing
+// queue.
 
 #include "pawl/lifecycle/store.h"
 
@@ -8,7 +9,7 @@ namespace pawl::lifecycle {
 
 template <class T>
 struct change {
-  T state{};          // of a deletion: the id only
+  T state{};  // of a deletion: the id only
   std::string id;
   revision rev = 0;
   bool snapshot = false;
@@ -51,7 +52,8 @@ class watch_stream {
     return std::nullopt;
   }
   void close() { from_->close(); }
-  // Why it ended by itself: storage trouble, a server that refuses it. Nothing: it goes on, or it was stopped or closed.
+  // Why it ended by itself: storage trouble, a server that refuses it. Nothing: it goes on, or it
+  // was stopped or closed.
   std::optional<error> failed() const { return from_->failed(); }
 
   class iterator {

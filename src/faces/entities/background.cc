@@ -3,7 +3,8 @@
 namespace pawl::entities {
 
 void Background::start() {
-  for (size_t i = 0; i < size_; ++i) threads_.emplace_back([this] { loop(); });
+  for (size_t i = 0; i < size_; ++i)
+    threads_.emplace_back([this] { loop(); });
 }
 
 void Background::stop() {
@@ -13,7 +14,8 @@ void Background::stop() {
     line_.clear();
   }
   wake_.notify_all();
-  for (std::thread& t : threads_) t.join();
+  for (std::thread& t : threads_)
+    t.join();
   threads_.clear();
 }
 

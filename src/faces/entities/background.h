@@ -1,6 +1,6 @@
 #pragma once
-// Work that takes longer than a request should hold its thread: scans, search jobs, filling an index.
-// A few threads, a bounded line; when it is full the caller is told to come back.
+// Work that takes longer than a request should hold its thread: scans, search jobs, filling an
+// index. A few threads, a bounded line; when it is full the caller is told to come back.
 
 #include <condition_variable>
 #include <deque>

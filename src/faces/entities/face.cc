@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "faces/entities/http.h"
+#include "faces/entities/http/routes.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -32,13 +32,13 @@ bool is_listed(std::string_view list, std::string_view origin) {
 
 }  // namespace
 
-Face::Face(Door& door, FaceOptions options)
-    : door_(door),
+Face::Face(KernelAccess& kernel, FaceOptions options)
+    : kernel_(kernel),
       options_(std::move(options)),
-      members_(door, options_.members),
-      counts_(door),
+      members_(kernel, options_.members),
+      counts_(kernel),
       background_(options_.background_threads),
-      service_(door, members_, counts_, background_) {
+      service_(kernel, members_, counts_, background_) {
   members_.start();
 }
 
@@ -49,10 +49,12 @@ Result<void> Face::start() {
   background_.start();
   TRY_OK(service_.resume_filling());
   if (options_.keys.use_pair) {
-    TRY_OK(door_.look().scan(key_pairs_prefix(), [&](BytesView, const Cell& cell) {
+    TRY_OK(kernel_.snapshot().scan(key_pairs_prefix(), [&](BytesView, const Cell& cell) {
       auto row = json::parse(cell.value());
       auto used = row ? options_.keys.use_pair(*row) : Result<void>();
-      if (!used) log(pawl::Level::warn, "key pair not used", {{"kid", row->string_or("kid")}, {"why", used.error().message}});
+      if (!used)
+        log(pawl::Level::warn, "key pair not used",
+            {{"kid", row->string_or("kid")}, {"why", used.error().message}});
       return true;
     }));
   }
@@ -60,8 +62,13 @@ Result<void> Face::start() {
   if (first.client_id.empty()) return {};
   std::promise<Result<Bytes>> promise;
   auto done = promise.get_future();
-  json::Value client = json::object({{"clientId", first.client_id}, {"secretHash", hex(view(sha256(first.client_secret)))}, {"tenantId", first.tenant}, {"userId", first.user}, {"roles", first.roles}});
-  service_.act({.caller = {first.tenant, "system", ""}}, "client.put", std::move(client), [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
+  json::Value client = json::object({{"clientId", first.client_id},
+                                     {"secretHash", hex(view(sha256(first.client_secret)))},
+                                     {"tenantId", first.tenant},
+                                     {"userId", first.user},
+                                     {"roles", first.roles}});
+  service_.act({.caller = {first.tenant, "system", ""}}, "client.put", std::move(client),
+               [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
   TRY_OK(done.get());
   return {};
 }
@@ -93,13 +100,16 @@ std::vector<wire::Route> Face::routes() {
 wire::Dialect Face::dialect() const {
   wire::Dialect dialect;
   dialect.prefix = options_.prefix + "/";
-  dialect.refuse = [prefix = options_.prefix, verbose = options_.verbose_errors](const wire::Request& request, const Error& error, std::string_view allow) {
+  dialect.refuse = [prefix = options_.prefix, verbose = options_.verbose_errors](
+                       const wire::Request& request, const Error& error, std::string_view allow) {
     Error worded = error;
     if (!allow.empty()) worded.reason = "METHOD_NOT_ALLOWED";
-    if (error.code == Code::unauthenticated) worded = {Code::unauthenticated, "UNAUTHORIZED", "authentication is required"};
+    if (error.code == Code::unauthenticated)
+      worded = {Code::unauthenticated, "UNAUTHORIZED", "authentication is required"};
     if (error.code == Code::too_large) {
       bool message = request.path.starts_with(prefix + "/message");
-      worded = {Code::too_large, message ? "MESSAGE_TOO_LARGE" : "BAD_REQUEST", "failed to read body: it is larger than 10 MiB"};
+      worded = {Code::too_large, message ? "MESSAGE_TOO_LARGE" : "BAD_REQUEST",
+                "failed to read body: it is larger than 10 MiB"};
     }
     wire::Response response = problem(request, worded, prefix, verbose);
     if (!allow.empty()) response.headers.emplace_back("Allow", allow);

@@ -1,8 +1,8 @@
 #pragma once
-// The entities face put together: service, members, routes. Whoever constructs it gives it the door,
-// starts it, hands its routes to the router and its outbox to the shard.
+// The entities face put together: service, members, routes. Whoever constructs it gives it the
+// door, starts it, hands its routes to the router and its outbox to the shard.
 
-#include "faces/entities/members.h"
+#include "faces/entities/members/members.h"
 #include "faces/entities/service.h"
 #include "wire/route.h"
 
@@ -13,14 +13,16 @@ struct Keys {
   // A signed token with these claims; iss, iat and exp are added.
   std::function<Result<std::string>(json::Value claims)> issue{};
   std::function<std::string()> jwks{};
-  // Key pairs. A new one is kid and pem, its private half sealed; it signs and verifies once the row
-  // of its cell (kid, tenantId, createdAt, active, pem) is handed back.
+  // Key pairs. A new one is kid and pem, its private half sealed; it signs and verifies once the
+  // row of its cell (kid, tenantId, createdAt, active, pem) is handed back.
   std::function<Result<json::Value>()> make_pair{};
   std::function<Result<void>(const json::Value& row)> use_pair{};
   std::function<void(std::string_view kid)> drop_pair{};
-  std::function<json::Value(std::string_view tenant)> signing_pair{};  // its row without pem; null when none is active
+  std::function<json::Value(std::string_view tenant)>
+      signing_pair{};            // its row without pem; null when none is active
   std::string configured_kid{};  // of the key that the server was started with
-  // The claims of a token whose times hold and which is signed by the key that `jwk_of` knows under its kid.
+  // The claims of a token whose times hold and which is signed by the key that `jwk_of` knows under
+  // its kid.
   using JwkOf = std::function<Result<json::Value>(std::string_view kid)>;
   std::function<Result<json::Value>(std::string_view token, const JwkOf& jwk_of)> read_token{};
   std::function<Result<void>(const json::Value& jwk)> check_jwk{};
@@ -39,13 +41,14 @@ struct FaceOptions {
   size_t background_threads = 2;
   // The first machine client: written at start when its id is given.
   struct Bootstrap {
-    std::string client_id{}, client_secret{}, tenant = "default-tenant", user = "admin", roles = "ROLE_ADMIN,ROLE_M2M";
+    std::string client_id{}, client_secret{}, tenant = "default-tenant", user = "admin",
+                                              roles = "ROLE_ADMIN,ROLE_M2M";
   } bootstrap{};
 };
 
 class Face {
  public:
-  Face(Door& door, FaceOptions options);
+  Face(KernelAccess& kernel, FaceOptions options);
   ~Face();
   // After the shard has started.
   Result<void> start();
@@ -59,7 +62,7 @@ class Face {
   wire::Dialect dialect() const;
 
  private:
-  Door& door_;
+  KernelAccess& kernel_;
   FaceOptions options_;
   Members members_;
   Counts counts_;

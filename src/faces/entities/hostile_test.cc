@@ -1,5 +1,5 @@
-// Bodies, ids and numbers that nobody should send: each is refused with a problem, nothing is written,
-// and the next caller is served.
+// Bodies, ids and numbers that nobody should send: each is refused with a problem, nothing is
+// written, and the next caller is served.
 
 #include "faces/entities/stage_test.h"
 
@@ -13,7 +13,8 @@ struct Door4xx {
 
 std::string repeated(std::string_view piece, size_t times) {
   std::string out;
-  for (size_t i = 0; i < times; ++i) out += piece;
+  for (size_t i = 0; i < times; ++i)
+    out += piece;
   return out;
 }
 
@@ -29,30 +30,62 @@ TEST(hostile, no_body_of_any_shape_gets_past_a_route_or_leaves_something_behind)
   s.model();
   std::string id = s.create();
   const Door4xx doors[] = {
-      {"POST", "/model/import/JSON/SAMPLE_DATA/deep/1"}, {"POST", "/model/validate/m/1"},  {"POST", "/model/m/1/workflow/import"}, {"POST", "/entity/JSON/m/1"},   {"POST", "/entity/JSON"},
-      {"PUT", "/entity/JSON/" + id},                     {"PUT", "/entity/JSON"},          {"PATCH", "/entity/JSON/" + id},        {"POST", "/search/direct/m/1"}, {"POST", "/search/async/m/1"},
-      {"POST", "/message/new/s"},                        {"DELETE", "/message"},           {"POST", "/entity/stats/m/1/query"},    {"PUT", "/model/m/1/indexes"},  {"PUT", "/model/m/1/unique-keys"},
+      {"POST", "/model/import/JSON/SAMPLE_DATA/deep/1"},
+      {"POST", "/model/validate/m/1"},
+      {"POST", "/model/m/1/workflow/import"},
+      {"POST", "/entity/JSON/m/1"},
+      {"POST", "/entity/JSON"},
+      {"PUT", "/entity/JSON/" + id},
+      {"PUT", "/entity/JSON"},
+      {"PATCH", "/entity/JSON/" + id},
+      {"POST", "/search/direct/m/1"},
+      {"POST", "/search/async/m/1"},
+      {"POST", "/message/new/s"},
+      {"DELETE", "/message"},
+      {"POST", "/entity/stats/m/1/query"},
+      {"PUT", "/model/m/1/indexes"},
+      {"PUT", "/model/m/1/unique-keys"},
   };
   const std::string bodies[] = {
-      "{", "]", "nul", "{\"a\":}", "{\"a\":1,}", "\"\xff\"", "{\"a\":\"\\ud800\"}", "{\"a\":NaN}", "{\"a\":01}", "{} {}", std::string("{\"a\":1\0}", 8),
-      repeated("[", 10'000), repeated("[", 10'000) + repeated("]", 10'000), repeated("{\"a\":", 10'000) + "1" + repeated("}", 10'000),
+      "{",
+      "]",
+      "nul",
+      "{\"a\":}",
+      "{\"a\":1,}",
+      "\"\xff\"",
+      "{\"a\":\"\\ud800\"}",
+      "{\"a\":NaN}",
+      "{\"a\":01}",
+      "{} {}",
+      std::string("{\"a\":1\0}", 8),
+      repeated("[", 10'000),
+      repeated("[", 10'000) + repeated("]", 10'000),
+      repeated("{\"a\":", 10'000) + "1" + repeated("}", 10'000),
   };
-  for (const Door4xx& door : doors)
-    for (const std::string& body : bodies) expect_refused(s.say(door.method, door.path, body, {{"Content-Type", "application/json"}, {"Content-Length", "1"}}), std::string(door.method) + door.path + " " + body.substr(0, 30));
+  for (const Door4xx& kernel : doors)
+    for (const std::string& body : bodies)
+      expect_refused(s.say(kernel.method, kernel.path, body,
+                           {{"Content-Type", "application/json"}, {"Content-Length", "1"}}),
+                     std::string(kernel.method) + kernel.path + " " + body.substr(0, 30));
   EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 1);
   EXPECT_EQ(s.say("GET", "/model/").body.array().size(), 1u);
   EXPECT_EQ(s.data(id), R"({"k":"a","n":1})");
-  EXPECT_EQ(s.door.verify(), "");
+  EXPECT_EQ(s.kernel.verify(), "");
 }
 
 TEST(hostile, values_of_the_wrong_type_are_refused_one_by_one) {
   Stage s;
   s.model();
   std::string id = s.create();
-  const char* things[] = {"null", "true", "7", "-1e999", "\"x\"", "[]", "[[]]", "{}", "{\"name\":{}}"};
+  const char* things[] = {"null", "true", "7",  "-1e999",       "\"x\"",
+                          "[]",   "[[]]", "{}", "{\"name\":{}}"};
   const std::string shapes[] = {
-      R"({"importMode":@,"workflows":[]})", R"({"workflows":[@]})", R"({"workflows":[{"name":@,"initialState":"A","states":{"A":{}}}]})", R"({"workflows":[{"name":"w","initialState":"A","states":@}]})",
-      R"({"workflows":[{"name":"w","initialState":"A","states":{"A":{"transitions":[@]}}}]})", R"({"workflows":[{"name":"w","initialState":"A","states":{"A":{"transitions":[{"name":"t","next":"A","manual":true,"processors":[@]}]}}}]})",
+      R"({"importMode":@,"workflows":[]})",
+      R"({"workflows":[@]})",
+      R"({"workflows":[{"name":@,"initialState":"A","states":{"A":{}}}]})",
+      R"({"workflows":[{"name":"w","initialState":"A","states":@}]})",
+      R"({"workflows":[{"name":"w","initialState":"A","states":{"A":{"transitions":[@]}}}]})",
+      R"({"workflows":[{"name":"w","initialState":"A","states":{"A":{"transitions":[{"name":"t","next":"A","manual":true,"processors":[@]}]}}}]})",
       R"({"workflows":[{"name":"w","initialState":"A","states":{"A":{"transitions":[{"name":"t","next":"A","schedule":@}]}}}]})",
   };
   // Whatever is made of it, it is an answer, and never a failure inside.
@@ -63,9 +96,16 @@ TEST(hostile, values_of_the_wrong_type_are_refused_one_by_one) {
       Heard h = s.say("POST", "/model/m/1/workflow/import", body);
       EXPECT_TRUE(h.status == 200 || h.status == 400) << h.status << body;
     }
-  const std::string conditions[] = {R"({"type":@})", R"({"type":"simple","jsonPath":@,"operatorType":"EQUALS","value":1})", R"({"type":"simple","jsonPath":"$.n","operatorType":@,"value":1})",
-                                    R"({"type":"simple","jsonPath":"$.n","operatorType":"BETWEEN","value":@})", R"({"type":"simple","jsonPath":"$.k","operatorType":"MATCHES_PATTERN","value":@})",
-                                    R"({"type":"group","operator":@,"conditions":[]})", R"({"type":"group","operator":"AND","conditions":@})", R"({"type":"array","jsonPath":"$.k","values":@})", R"({"type":"lifecycle","field":@,"operatorType":"EQUALS","value":1})"};
+  const std::string conditions[] = {
+      R"({"type":@})",
+      R"({"type":"simple","jsonPath":@,"operatorType":"EQUALS","value":1})",
+      R"({"type":"simple","jsonPath":"$.n","operatorType":@,"value":1})",
+      R"({"type":"simple","jsonPath":"$.n","operatorType":"BETWEEN","value":@})",
+      R"({"type":"simple","jsonPath":"$.k","operatorType":"MATCHES_PATTERN","value":@})",
+      R"({"type":"group","operator":@,"conditions":[]})",
+      R"({"type":"group","operator":"AND","conditions":@})",
+      R"({"type":"array","jsonPath":"$.k","values":@})",
+      R"({"type":"lifecycle","field":@,"operatorType":"EQUALS","value":1})"};
   for (std::string shape : conditions)
     for (const char* thing : things) {
       std::string body = shape;
@@ -74,7 +114,7 @@ TEST(hostile, values_of_the_wrong_type_are_refused_one_by_one) {
       EXPECT_TRUE(h.status == 200 || h.status == 400) << h.status << body;
     }
   EXPECT_EQ(s.data(id), R"({"k":"a","n":1})");
-  EXPECT_EQ(s.door.verify(), "");
+  EXPECT_EQ(s.kernel.verify(), "");
 }
 
 TEST(hostile, ids_and_numbers_in_the_path_and_the_query) {
@@ -82,11 +122,27 @@ TEST(hostile, ids_and_numbers_in_the_path_and_the_query) {
   s.model();
   std::string id = s.create();
   const std::string targets[] = {
-      "/entity/x", "/entity/" + id.substr(1), "/entity/" + id + "0", "/entity/" + id + "?pointInTime=yesterday", "/entity/" + id + "?pointInTime=9999-99-99T00:00:00Z", "/entity/" + id + "?transactionId=x",
-      "/entity/" + id + "/changes?pointInTime=1", "/entity/m/9999999999", "/entity/m/1?pageSize=999999999999999999999", "/entity/m/1?pageNumber=1.5", "/audit/entity/x", "/audit/entity/" + id + "?limit=x",
-      "/audit/entity/" + id + "?cursor=-1", "/search/async/x/status", "/search/async/x", "/message/x", "/model/export/SIMPLE_VIEW/m/x", "/entity/stats/m/x",
+      "/entity/x",
+      "/entity/" + id.substr(1),
+      "/entity/" + id + "0",
+      "/entity/" + id + "?pointInTime=yesterday",
+      "/entity/" + id + "?pointInTime=9999-99-99T00:00:00Z",
+      "/entity/" + id + "?transactionId=x",
+      "/entity/" + id + "/changes?pointInTime=1",
+      "/entity/m/9999999999",
+      "/entity/m/1?pageSize=999999999999999999999",
+      "/entity/m/1?pageNumber=1.5",
+      "/audit/entity/x",
+      "/audit/entity/" + id + "?limit=x",
+      "/audit/entity/" + id + "?cursor=-1",
+      "/search/async/x/status",
+      "/search/async/x",
+      "/message/x",
+      "/model/export/SIMPLE_VIEW/m/x",
+      "/entity/stats/m/x",
   };
-  for (const std::string& target : targets) expect_refused(s.say("GET", target), target);
+  for (const std::string& target : targets)
+    expect_refused(s.say("GET", target), target);
 }
 
 TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
@@ -103,7 +159,9 @@ TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
   Heard all = s.say("GET", "/audit/entity/" + id + "?limit=100");
   for (const json::Value& item : all.body.find("items")->array()) {
     std::string_view kind = item.string_or("changeType", item.string_or("eventType"));
-    if (kind != "STATE_MACHINE_START" && kind != "STATE_MACHINE_FINISH" && kind != "WORKFLOW_FOUND" && kind != "TRANSITION_MAKE") seen += std::string(kind) + " ";
+    if (kind != "STATE_MACHINE_START" && kind != "STATE_MACHINE_FINISH" &&
+        kind != "WORKFLOW_FOUND" && kind != "TRANSITION_MAKE")
+      seen += std::string(kind) + " ";
   }
   EXPECT_EQ(seen, "DELETED TRANSITION_ABORTED UPDATED TRANSITION_ABORTED UPDATED CREATED ");
   // Page by page the same.
@@ -115,7 +173,8 @@ TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
     paged += json::print(items[0]);
   }
   std::string whole;
-  for (const json::Value& item : all.body.find("items")->array()) whole += json::print(item);
+  for (const json::Value& item : all.body.find("items")->array())
+    whole += json::print(item);
   EXPECT_EQ(paged, whole);
   // Past the end, however far.
   Heard beyond = s.say("GET", "/audit/entity/" + id + "?limit=1000&cursor=9223372036854775807");
@@ -125,11 +184,16 @@ TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
 TEST(audit, an_item_of_a_collection_that_came_too_late_was_begun_and_aborted) {
   Stage s;
   s.model();
-  std::string fresh = s.create(), stale = s.create(), never = "00000000-0000-0000-0000-000000000000";
-  std::string actual(s.say("GET", "/entity/" + stale).body.find("meta")->string_or("transactionId"));
-  auto item = [](const std::string& id, const std::string& more) { return R"({"id":")" + id + R"(","payload":"{\"n\":2}")" + more + "}"; };
+  std::string fresh = s.create(), stale = s.create(),
+              never = "00000000-0000-0000-0000-000000000000";
+  std::string actual(
+      s.say("GET", "/entity/" + stale).body.find("meta")->string_or("transactionId"));
+  auto item = [](const std::string& id, const std::string& more) {
+    return R"({"id":")" + id + R"(","payload":"{\"n\":2}")" + more + "}";
+  };
   std::string too_late = R"(,"ifMatch":")" + never + R"(")";
-  for (const std::string& items : {item(fresh, "") + "," + item(stale, too_late), item(stale, too_late + R"(,"transition":"UPDATE")")}) {
+  for (const std::string& items : {item(fresh, "") + "," + item(stale, too_late),
+                                   item(stale, too_late + R"(,"transition":"UPDATE")")}) {
     Heard done = s.say("PUT", "/entity/JSON", "[" + items + "]");
     ASSERT_EQ(done.status, 200) << done.text;
     EXPECT_EQ(done.body.array()[0].find("failed")->array().size(), 1u);
@@ -143,10 +207,11 @@ TEST(audit, an_item_of_a_collection_that_came_too_late_was_begun_and_aborted) {
     EXPECT_EQ(data.string_or("reason"), "ENTITY_MODIFIED");
     EXPECT_EQ(data.string_or("expectedTxId"), never);
     EXPECT_EQ(data.string_or("actualTxId"), actual);
-    EXPECT_EQ(data.string_or("transitionName"), items.starts_with(item(fresh, "")) ? "loopback" : "UPDATE");
+    EXPECT_EQ(data.string_or("transitionName"),
+              items.starts_with(item(fresh, "")) ? "loopback" : "UPDATE");
   }
   EXPECT_EQ(s.data(stale), R"({"k":"a","n":1})");
-  EXPECT_EQ(s.door.verify(), "");
+  EXPECT_EQ(s.kernel.verify(), "");
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "faces/entities/machine.h"
-#include "faces/entities/verbs.h"
+#include "faces/entities/flow/machine.h"
+#include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -47,9 +47,10 @@ constexpr VerbRow kVerbs[] = {
 
 std::string_view Program::name() const { return kProgram; }
 bool Program::keeps_history(BytesView key) const { return is_entity_key(key); }
-bool Program::as_of_beginning(BytesView key) const { return is_entity_key(key); }
+bool Program::conflicts_after_begin(BytesView key) const { return is_entity_key(key); }
 
-bool Program::may_stand(Turn& turn, BytesView key, const Cell& read, const Cell& now) const {
+bool Program::accepts_stale_read(Turn& turn, BytesView key, const Cell& read,
+                                 const Cell& now) const {
   if (is_flows_key(key)) return true;
   if (!is_model_key(key)) return false;
   auto before = read.as<Model>(decode_model), after = now.as<Model>(decode_model);
@@ -63,11 +64,15 @@ Result<Bytes> Program::run(Turn& turn, const Input& input) const {
   if (input.verb == "write") return write(turn, input);
   for (const VerbRow& row : kVerbs) {
     if (row.name != input.verb) continue;
-    if (input.decoded) return row.run(turn, input.caller.tenant, *std::static_pointer_cast<const json::Value>(input.decoded));
-    TRY(json::Value body, json::parse(input.body, {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kFrameBytes}));
+    if (input.decoded)
+      return row.run(turn, input.caller.tenant,
+                     *std::static_pointer_cast<const json::Value>(input.decoded));
+    TRY(json::Value body, json::parse(input.body, {.max_depth = 2 * limits::kJsonDepth,
+                                                   .max_bytes = limits::kFrameBytes}));
     return row.run(turn, input.caller.tenant, body);
   }
-  return fail(Code::unsupported, "UNKNOWN_VERB", fmt::format("the entities face has no verb '{}'", input.verb));
+  return fail(Code::unsupported, "UNKNOWN_VERB",
+              fmt::format("the entities face has no verb '{}'", input.verb));
 }
 
 Result<Bytes> Program::write(Turn& turn, const Input& input) const {

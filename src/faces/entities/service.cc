@@ -4,34 +4,41 @@
 
 #include <future>
 
-#include "faces/entities/machine.h"
+#include "faces/entities/flow/machine.h"
 #include "faces/entities/program.h"
-#include "faces/entities/store.h"
-#include "faces/entities/verbs.h"
+#include "faces/entities/store/store.h"
+#include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
 namespace pawl::entities {
 
-Service::Service(Door& door, Members& members, Counts& counts, Background& background)
-    : door_(door), members_(members), counts_(counts), background_(background) {}
+Service::Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background)
+    : kernel_(kernel), members_(members), counts_(counts), background_(background) {}
 
 void Service::submit(const Who& who, Input input, Done done) {
   input.program = kProgram;
   input.caller = who.caller;
   input.once = who.once;
-  door_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
+  kernel_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
     if (!answer) return done(fail(std::move(answer.error())));
     done(std::move(answer->body));
   });
 }
 
 static std::unexpected<Error> over() {
-  Error error{Code::conflict, "CONFLICT", "the transaction token is unknown or its transaction is over; do not use it after the call has been answered", {}, true};
+  Error error{Code::conflict,
+              "CONFLICT",
+              "the transaction token is unknown or its transaction is over; do not use it after "
+              "the call has been answered",
+              {},
+              true};
   return fail(std::move(error));
 }
 
 Error window_inside() {
-  return {Code::invalid, "BAD_REQUEST", "transactionWindow has no meaning for a request that joins an open transaction: leave it out; the collection is written as a whole"};
+  return {Code::invalid, "BAD_REQUEST",
+          "transactionWindow has no meaning for a request that joins an open transaction: leave it "
+          "out; the collection is written as a whole"};
 }
 
 Result<void> Service::may_join(const Who& who) const {
@@ -53,9 +60,12 @@ void Service::write(const Who& who, Command command, Done done) {
   submit(who, std::move(input), std::move(done));
 }
 
-// Transactions are about entities: models, workflows, messages and search jobs stand outside of them.
+// Transactions are about entities: models, workflows, messages and search jobs stand outside of
+// them.
 static bool joins(std::string_view verb) {
-  static constexpr std::string_view kInside[] = {"get", "find", "transitions", "trail", "moves", "groups", "remove", "remove.some", "remove.all"};
+  static constexpr std::string_view kInside[] = {"get",    "find",        "transitions",
+                                                 "trail",  "moves",       "groups",
+                                                 "remove", "remove.some", "remove.all"};
   return std::find(std::begin(kInside), std::end(kInside), verb) != std::end(kInside);
 }
 
@@ -78,7 +88,8 @@ void Service::act(const Who& who, std::string verb, json::Value body, Done done)
 Result<Bytes> Service::act_and_wait(const Who& who, std::string verb, json::Value body) {
   std::promise<Result<Bytes>> promise;
   auto future = promise.get_future();
-  act(who, std::move(verb), std::move(body), [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
+  act(who, std::move(verb), std::move(body),
+      [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
   return future.get();
 }
 
@@ -91,9 +102,12 @@ struct Service::Chunks {
   Done done;
 };
 
-void Service::write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options, Done done) {
+void Service::write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options,
+                           Done done) {
   size_t window = who.token.empty() ? options.window : std::max<size_t>(1, items.size());
-  auto chunks = std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, options.lenient, options.warnings, "[", std::move(done)});
+  auto chunks =
+      std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, options.lenient,
+                                      options.warnings, "[", std::move(done)});
   next_chunk(std::move(chunks));
 }
 
@@ -102,7 +116,8 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
   command.lenient = c->lenient;
   command.warnings = c->warnings;
   size_t end = std::min(c->items.size(), c->at + c->window);
-  for (; c->at < end; ++c->at) command.items.push_back(std::move(c->items[c->at]));
+  for (; c->at < end; ++c->at)
+    command.items.push_back(std::move(c->items[c->at]));
   Who who = c->who;
   if (!who.once.empty() && c->index) who.once += fmt::format("#{}", c->index);
   write(who, std::move(command), [this, c](Result<Bytes> answer) mutable {
@@ -110,9 +125,12 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
     if (c->index) c->out += ',';
     if (!answer) {
       const Error& e = answer.error();
-      json::Value error = json::object({{"code", e.reason}, {"message", e.message}, {"chunkIndex", static_cast<uint64_t>(c->index)}});
+      json::Value error = json::object({{"code", e.reason},
+                                        {"message", e.message},
+                                        {"chunkIndex", static_cast<uint64_t>(c->index)}});
       if (c->warnings) error.object().add("retryable", e.retryable);
-      c->out += json::print(json::object({{"entityIds", json::Array()}, {"error", std::move(error)}}));
+      c->out +=
+          json::print(json::object({{"entityIds", json::Array()}, {"error", std::move(error)}}));
     } else {
       c->out += *answer;
     }
@@ -123,15 +141,20 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
   });
 }
 
-void Service::read_one(const Who& who, std::string verb, const std::string& id, const When& when, Show show, Done done) {
-  auto committed = [this, tenant = who.caller.tenant, id, when, show = std::move(show)]() -> Result<Bytes> {
+void Service::read_one(const Who& who, std::string verb, const std::string& id, const When& when,
+                       Show show, Done done) {
+  auto committed = [this, tenant = who.caller.tenant, id, when,
+                    show = std::move(show)]() -> Result<Bytes> {
     TRY(Found found, find(tenant, id, when));
     return show(found);
   };
   if (!who.reads_inside(when.time)) return done(committed());
   json::Value body = json::object({{"id", id}});
   if (!when.tx.empty()) body.object().add("of", when.tx);
-  act(who, std::move(verb), std::move(body), [committed, done = std::move(done)](Result<Bytes> own) mutable { done(own && own->empty() ? committed() : std::move(own)); });
+  act(who, std::move(verb), std::move(body),
+      [committed, done = std::move(done)](Result<Bytes> own) mutable {
+        done(own && own->empty() ? committed() : std::move(own));
+      });
 }
 
 void Service::get(const Who& who, const std::string& id, const When& when, Done done) {
@@ -153,75 +176,86 @@ void Service::transitions(const Who& who, const std::string& id, const When& whe
 }
 
 void Service::noted(const Who& who, std::string verb, json::Value body, Noted done) {
-  act(who, std::move(verb), std::move(body), [done = std::move(done)](Result<Bytes> answer) mutable {
-    if (!answer) return done(fail(std::move(answer.error())));
-    done(unpack_notes(*answer));
-  });
+  act(who, std::move(verb), std::move(body),
+      [done = std::move(done)](Result<Bytes> answer) mutable {
+        if (!answer) return done(fail(std::move(answer.error())));
+        done(unpack_notes(*answer));
+      });
 }
 
-// What is committed is looked at first: if the transaction ends meanwhile, nothing of it is there twice.
-void Service::history(const Who& who, const std::string& id, const std::optional<Time>& at, std::move_only_function<void(Result<History>)> done) {
-  History history(door_.look(), who.caller.tenant, id);
+// What is committed is looked at first: if the transaction ends meanwhile, nothing of it is there
+// twice.
+void Service::history(const Who& who, const std::string& id, const std::optional<Time>& at,
+                      std::move_only_function<void(Result<History>)> done) {
+  History history(kernel_.snapshot(), who.caller.tenant, id);
   if (!who.reads_inside(at)) return done(std::move(history));
-  noted(who, "trail", json::object({{"id", id}}), [history = std::move(history), done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
-    if (!notes) return done(fail(std::move(notes.error())));
-    for (BytesView note : *notes) {
-      auto trail = decode_trail(note);
-      if (!trail) return done(fail(std::move(trail.error())));
-      history.add_own(*std::move(trail));
-    }
-    done(std::move(history));
-  });
+  noted(who, "trail", json::object({{"id", id}}),
+        [history = std::move(history),
+         done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
+          if (!notes) return done(fail(std::move(notes.error())));
+          for (BytesView note : *notes) {
+            auto trail = decode_trail(note);
+            if (!trail) return done(fail(std::move(trail.error())));
+            history.add_own(*std::move(trail));
+          }
+          done(std::move(history));
+        });
 }
 
 void Service::counts(const Who& who, std::move_only_function<void(Result<StateCounts>)> done) {
   StateCounts counts = counts_.of(who.caller.tenant);
   if (!who.reads_inside(std::nullopt)) return done(std::move(counts));
-  noted(who, "moves", json::object({}), [counts = std::move(counts), done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
-    if (!notes) return done(fail(std::move(notes.error())));
-    for (BytesView note : *notes) {
-      auto move = decode_move(note);
-      if (!move) return done(fail(std::move(move.error())));
-      counts.add(*move);
-    }
-    done(std::move(counts));
-  });
+  noted(who, "moves", json::object({}),
+        [counts = std::move(counts),
+         done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
+          if (!notes) return done(fail(std::move(notes.error())));
+          for (BytesView note : *notes) {
+            auto move = decode_move(note);
+            if (!move) return done(fail(std::move(move.error())));
+            counts.add(*move);
+          }
+          done(std::move(counts));
+        });
 }
 
 Result<Found> Service::find(std::string_view tenant, std::string_view id, const When& when) const {
   Found found;
   Key key = entity_key(tenant, id);
   if (when.time) {
-    Look look = door_.look();
-    TRY(Seq seq, look.seq_at(*when.time));
-    TRY(found.cell, look.read_at(key, seq));
+    ReadSnapshot snapshot = kernel_.snapshot();
+    TRY(Seq seq, snapshot.seq_at(*when.time));
+    TRY(found.cell, snapshot.read_at(key, seq));
   } else if (!when.tx.empty()) {
-    TRY_OK(door_.look().history(key, [&](BytesView, const Cell& cell) {
+    TRY_OK(kernel_.snapshot().history(key, [&](BytesView, const Cell& cell) {
       EntityView e;
       if (!view_entity(cell.value(), e) || e.tx != when.tx) return true;
       found.cell = cell;
       return false;
     }));
   } else {
-    TRY(found.cell, door_.read(key));
+    TRY(found.cell, kernel_.read(key));
   }
   if (!found.cell.exists()) return fail(entity_not_found(id));
-  if (!view_entity(found.cell.value(), found.view)) return fail(Code::corrupt, "BAD_ENTITY", fmt::format("entity {} cannot be read; run `pawl verify`", id));
+  if (!view_entity(found.cell.value(), found.view))
+    return fail(Code::corrupt, "BAD_ENTITY",
+                fmt::format("entity {} cannot be read; run `pawl verify`", id));
   return found;
 }
 
-Result<ModelPtr> Service::model(std::string_view tenant, std::string_view name, int32_t version) const {
-  return read_as<Model>(door_, model_key(tenant, name, version), decode_model);
+Result<ModelPtr> Service::model(std::string_view tenant, std::string_view name,
+                                int32_t version) const {
+  return read_as<Model>(kernel_, model_key(tenant, name, version), decode_model);
 }
 
-Result<std::shared_ptr<const Flows>> Service::flows(std::string_view tenant, std::string_view name, int32_t version) const {
-  return read_as<Flows>(door_, flows_key(tenant, name, version), decode_flows);
+Result<std::shared_ptr<const Flows>> Service::flows(std::string_view tenant, std::string_view name,
+                                                    int32_t version) const {
+  return read_as<Flows>(kernel_, flows_key(tenant, name, version), decode_flows);
 }
 
 Result<std::vector<Model>> Service::models(std::string_view tenant) const {
   std::vector<Model> out;
   Result<void> good;
-  TRY_OK(door_.look().scan(models_prefix(tenant), [&](BytesView, const Cell& cell) {
+  TRY_OK(kernel_.snapshot().scan(models_prefix(tenant), [&](BytesView, const Cell& cell) {
     auto model = decode_model(cell.value());
     if (!model) return good = fail(std::move(model.error())), false;
     out.push_back(*std::move(model));
@@ -232,26 +266,35 @@ Result<std::vector<Model>> Service::models(std::string_view tenant) const {
 }
 
 Result<json::Value> Service::cell_json(BytesView key) const {
-  TRY(Cell cell, door_.read(key));
+  TRY(Cell cell, kernel_.read(key));
   if (!cell.exists()) return json::Value();
-  return json::parse(cell.value(), {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kCellBytes});
+  return json::parse(cell.value(),
+                     {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kCellBytes});
 }
 
-Result<std::shared_ptr<const condition::Condition>> Service::condition(std::string_view tenant, std::string_view name, int32_t version, const json::Value& text,
-                                                                      bool strict) const {
+Result<std::shared_ptr<const condition::Condition>> Service::condition(std::string_view tenant,
+                                                                       std::string_view name,
+                                                                       int32_t version,
+                                                                       const json::Value& text,
+                                                                       bool strict) const {
   TRY(condition::Condition compiled, condition::Condition::compile(text));
   TRY(ModelPtr known, model(tenant, name, version));
   if (known) TRY_OK(check_condition(compiled, *known, strict));
   return std::make_shared<const condition::Condition>(std::move(compiled));
 }
 
-void Service::find_inside(const Who& who, const Query& query, const json::Value* condition, Done done) {
-  json::Value body = json::object({{"name", query.model}, {"version", query.version}, {"skip", static_cast<uint64_t>(query.skip)}, {"limit", static_cast<uint64_t>(query.limit)}});
+void Service::find_inside(const Who& who, const Query& query, const json::Value* condition,
+                          Done done) {
+  json::Value body = json::object({{"name", query.model},
+                                   {"version", query.version},
+                                   {"skip", static_cast<uint64_t>(query.skip)},
+                                   {"limit", static_cast<uint64_t>(query.limit)}});
   if (condition) body.object().add("condition", *condition);
   if (query.with_model) body.object().add("withModel", true);
   if (!query.sort_text.empty()) {
     json::Array sort;
-    for (const std::string& key : query.sort_text) sort.emplace_back(key);
+    for (const std::string& key : query.sort_text)
+      sort.emplace_back(key);
     body.object().add("sort", std::move(sort));
   }
   act(who, "find", std::move(body), std::move(done));
@@ -260,11 +303,11 @@ void Service::find_inside(const Who& who, const Query& query, const json::Value*
 Result<SearchAnswer> Service::run_search(const Query& query) const {
   SearchAnswer answer;
   TRY(ModelPtr known, model(query.tenant, query.model, query.version));
-  TRY(answer.plan, search(door_.look(), query, known.get(), [&](const EntityView& e) {
-    append_envelope(answer.lines, e, false);
-    answer.lines += '\n';
-    return true;
-  }));
+  TRY(answer.plan, search(kernel_.snapshot(), query, known.get(), [&](const EntityView& e) {
+        append_envelope(answer.lines, e, false);
+        answer.lines += '\n';
+        return true;
+      }));
   return answer;
 }
 

@@ -2,15 +2,15 @@
 // The verbs of the face, whatever wire they come by: HTTP routes and gRPC calls are two thin coats
 // over this. Writes go through the door and answer later; reads answer at once from durable state.
 
-#include "faces/entities/audit.h"
+#include "faces/entities/audit/audit.h"
+#include "faces/entities/audit/history.h"
 #include "faces/entities/background.h"
-#include "faces/entities/command.h"
-#include "faces/entities/counts.h"
-#include "faces/entities/history.h"
-#include "faces/entities/members.h"
-#include "faces/entities/search.h"
-#include "faces/entities/store.h"
-#include "faces/entities/workflow.h"
+#include "faces/entities/flow/command.h"
+#include "faces/entities/flow/workflow.h"
+#include "faces/entities/members/members.h"
+#include "faces/entities/search/search.h"
+#include "faces/entities/store/counts.h"
+#include "faces/entities/store/store.h"
 
 namespace pawl::entities {
 
@@ -22,11 +22,13 @@ struct Who {
   Caller caller;
   std::string token{};  // of the transaction that the request wants to join
   std::string once{};   // Idempotency-Key
-  // Whether a read is of the open transaction. What was at a time is committed: none has changed it.
+  // Whether a read is of the open transaction. What was at a time is committed: none has changed
+  // it.
   bool reads_inside(const std::optional<Time>& at) const { return !token.empty() && !at; }
 };
 
-// For requests that name a window although they join a transaction, which ends by no chunk of theirs.
+// For requests that name a window although they join a transaction, which ends by no chunk of
+// theirs.
 Error window_inside();
 
 struct When {
@@ -41,13 +43,13 @@ struct SearchAnswer {
 
 class Service {
  public:
-  Service(Door& door, Members& members, Counts& counts, Background& background);
+  Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background);
 
   using Done = std::move_only_function<void(Result<Bytes>)>;
   void write(const Who& who, Command command, Done done);
-  // Items in chunks, one transaction each; the answer is the array of their answers. An error in the
-  // first chunk is the answer; in a later one it is the last element. Inside a transaction they are one
-  // chunk, which stands or falls as a whole.
+  // Items in chunks, one transaction each; the answer is the array of their answers. An error in
+  // the first chunk is the answer; in a later one it is the last element. Inside a transaction they
+  // are one chunk, which stands or falls as a whole.
   struct ChunkOptions {
     size_t window = kWindow;
     bool lenient = false;   // as in Command
@@ -62,18 +64,27 @@ class Service {
 
   // A read inside a transaction sees that transaction; it therefore answers later too.
   void get(const Who& who, const std::string& id, const When& when, Done done);
-  void transitions(const Who& who, const std::string& id, const When& when, Done done);  // their names
-  void history(const Who& who, const std::string& id, const std::optional<Time>& at, std::move_only_function<void(Result<History>)> done);
+  void transitions(const Who& who, const std::string& id, const When& when,
+                   Done done);  // their names
+  void history(const Who& who, const std::string& id, const std::optional<Time>& at,
+               std::move_only_function<void(Result<History>)> done);
   void counts(const Who& who, std::move_only_function<void(Result<StateCounts>)> done);
   Result<Found> find(std::string_view tenant, std::string_view id, const When& when) const;
-  Result<ModelPtr> model(std::string_view tenant, std::string_view name, int32_t version) const;  // null: none
-  Result<std::shared_ptr<const Flows>> flows(std::string_view tenant, std::string_view name, int32_t version) const;
+  Result<ModelPtr> model(std::string_view tenant, std::string_view name,
+                         int32_t version) const;  // null: none
+  Result<std::shared_ptr<const Flows>> flows(std::string_view tenant, std::string_view name,
+                                             int32_t version) const;
   Result<std::vector<Model>> models(std::string_view tenant) const;
   Result<json::Value> cell_json(BytesView key) const;  // null value when there is no cell
 
   // Compiles and checks a condition for search. Unknown models skip the checks.
-  Result<std::shared_ptr<const condition::Condition>> condition(std::string_view tenant, std::string_view name, int32_t version, const json::Value& text, bool strict) const;
-  // A query as an open transaction sees it, one envelope a line. `condition` is the text of the query's; null: none.
+  Result<std::shared_ptr<const condition::Condition>> condition(std::string_view tenant,
+                                                                std::string_view name,
+                                                                int32_t version,
+                                                                const json::Value& text,
+                                                                bool strict) const;
+  // A query as an open transaction sees it, one envelope a line. `condition` is the text of the
+  // query's; null: none.
   void find_inside(const Who& who, const Query& query, const json::Value* condition, Done done);
   // Runs on this thread; `lines` are appended as envelopes.
   Result<SearchAnswer> run_search(const Query& query) const;
@@ -86,19 +97,21 @@ class Service {
     uint64_t total = 0;
     std::vector<std::string> envelopes{};
   };
-  Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size, uint64_t number, bool with_model) const;
+  Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size,
+                        uint64_t number, bool with_model) const;
 
   // Many are removed in turns of their own, so that others are served in between.
   struct Removal {
     std::optional<json::Value> condition{};  // which of them; all without
     bool verbose = false;                    // the answer lists the ids
   };
-  void remove_all(const Who& who, const std::string& name, int32_t version, Removal removal, Done done);
+  void remove_all(const Who& who, const std::string& name, int32_t version, Removal removal,
+                  Done done);
   void set_indexes(const Who& who, json::Value body, Done done);
   // Goes on with indexes that were being filled when the server stopped.
   Result<void> resume_filling();
 
-  Door& door() { return door_; }
+  KernelAccess& kernel() { return kernel_; }
   Members& members() { return members_; }
   const Counts& counts() const { return counts_; }
   Background& background() { return background_; }
@@ -107,17 +120,20 @@ class Service {
   struct Chunks;
   void next_chunk(std::shared_ptr<Chunks> chunks);
   void submit(const Who& who, Input input, Done done);
-  // By the verb, which answers with nothing when it is not the transaction's own version that is asked for; else as shown.
+  // By the verb, which answers with nothing when it is not the transaction's own version that is
+  // asked for; else as shown.
   using Show = std::function<Result<Bytes>(const Found& committed)>;
-  void read_one(const Who& who, std::string verb, const std::string& id, const When& when, Show show, Done done);
+  void read_one(const Who& who, std::string verb, const std::string& id, const When& when,
+                Show show, Done done);
   using Noted = std::move_only_function<void(Result<std::vector<BytesView>>)>;
-  void noted(const Who& who, std::string verb, json::Value body, Noted done);  // what the transaction has noted
+  void noted(const Who& who, std::string verb, json::Value body,
+             Noted done);  // what the transaction has noted
   Result<Bytes> remove_many(const Who& who, const Query& query, const Model& model, bool verbose);
   void fill(const std::string& tenant, const std::string& name, int32_t version);
   void run_job(const std::string& tenant, const std::string& id, const Query& query);
   Result<Bytes> act_and_wait(const Who& who, std::string verb, json::Value body);
 
-  Door& door_;
+  KernelAccess& kernel_;
   Members& members_;
   Counts& counts_;
   Background& background_;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "faces/lifecycle/answers.h"
+#include "faces/lifecycle/http/answers.h"
 
 namespace pawl::lifecycle {
 
@@ -21,36 +21,64 @@ struct Face::Row {
 
 const std::vector<Face::Row>& Face::rows() {
   static const std::vector<Row> table{
-      {"GET", "/workflows", &Face::index, "index", "Every workflow type with its phases, edges, writable fields and counts by phase."},
+      {"GET", "/workflows", &Face::index, "index",
+       "Every workflow type with its phases, edges, writable fields and counts by phase."},
       {"GET", "/workflows/{type}", &Face::list, "list",
-       "Instances of a type: phase, active, match.FIELD, updated_after, limit, offset, cursor. stream=true watches (WebSocket or text/event-stream)."},
-      {"GET", "/workflows/{type}/{id}", &Face::get, "get", "The state of an instance; ETag is its revision."},
-      {"GET", "/workflows/{type}/{id}/history", &Face::history, "history", "Every phase change, with source, note and caller."},
-      {"GET", "/workflows/{type}/{id}/children", &Face::children, "children", "Instances of any type whose parent this is."},
-      {"POST", "/workflows/{type}/{id}/state", &Face::patch, "state_patch", "Sets operator_writable fields; all or nothing."},
-      {"POST", "/workflows/{type}/{id}/transition", &Face::transition, "transition", "Moves along a declared edge: {\"phase\", \"note\"}."},
-      {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "types", "The definitions of all types."},
-      {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "type", "The definition of a type."},
-      {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type, "register", "Registers a type as data."},
-      {"GET", "/pawl/v1/lifecycle/instances/{type}", &Face::list_instances, "list", "As /workflows/{type}, each state with its id, phase, revision and times."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create, "create", "Creates an instance; the body holds its fields."},
-      {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace, "replace", "Replaces the state if If-Match is its newest revision."},
-      {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove, "delete", "Removes an instance; its history stays."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/transition", &Face::transition_as, "transition",
+       "Instances of a type: phase, active, match.FIELD, updated_after, limit, offset, cursor. "
+       "stream=true watches (WebSocket or text/event-stream)."},
+      {"GET", "/workflows/{type}/{id}", &Face::get, "get",
+       "The state of an instance; ETag is its revision."},
+      {"GET", "/workflows/{type}/{id}/history", &Face::history, "history",
+       "Every phase change, with source, note and caller."},
+      {"GET", "/workflows/{type}/{id}/children", &Face::children, "children",
+       "Instances of any type whose parent this is."},
+      {"POST", "/workflows/{type}/{id}/state", &Face::patch, "state_patch",
+       "Sets operator_writable fields; all or nothing."},
+      {"POST", "/workflows/{type}/{id}/transition", &Face::transition, "transition",
+       "Moves along a declared edge: {\"phase\", \"note\"}."},
+      {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "types",
+       "The definitions of all types."},
+      {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "type",
+       "The definition of a type."},
+      {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type, "register",
+       "Registers a type as data."},
+      {"GET", "/pawl/v1/lifecycle/instances/{type}", &Face::list_instances, "list",
+       "As /workflows/{type}, each state with its id, phase, revision and times."},
+      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create, "create",
+       "Creates an instance; the body holds its fields."},
+      {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace, "replace",
+       "Replaces the state if If-Match is its newest revision."},
+      {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove, "delete",
+       "Removes an instance; its history stays."},
+      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/transition", &Face::transition_as,
+       "transition",
        "As the operator's, on behalf of source=framework, rule, operator or component."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete, "complete", "Ends an instance in a terminal phase: {\"target\"}."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance, "fail", "Moves an instance to 'failed': {\"reason\"}."},
-      {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup, "lookup", "The instance of that id, whatever its type."},
-      {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors, "ancestors", "Parent first, root last."},
-      {"GET", "/pawl/v1/lifecycle/children", &Face::children_of, "children", "Instances of any type that have no parent, each with its type."},
-      {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of, "children", "Instances of any type whose parent this is, each with its type."},
-      {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules, "rules", "All rules and how often each has fired."},
-      {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule, "rule", "A rule and how often it has fired."},
-      {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule, "rule", "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}."},
-      {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule, "rule", "Removes a rule and its timer."},
-      {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule, "rule", "Runs a rule now for one instance: {\"entity_id\", \"message\"}."},
-      {"POST", "/pawl/v1/lifecycle/actions", &Face::action, "action", "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}."},
-      {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute, "substitute", "Resolves the variables of a text: {\"entity_id\", \"text\"}."},
+      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete, "complete",
+       "Ends an instance in a terminal phase: {\"target\"}."},
+      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance, "fail",
+       "Moves an instance to 'failed': {\"reason\"}."},
+      {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup, "lookup",
+       "The instance of that id, whatever its type."},
+      {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors, "ancestors",
+       "Parent first, root last."},
+      {"GET", "/pawl/v1/lifecycle/children", &Face::children_of, "children",
+       "Instances of any type that have no parent, each with its type."},
+      {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of, "children",
+       "Instances of any type whose parent this is, each with its type."},
+      {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules, "rules",
+       "All rules and how often each has fired."},
+      {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule, "rule",
+       "A rule and how often it has fired."},
+      {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule, "rule",
+       "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}."},
+      {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule, "rule",
+       "Removes a rule and its timer."},
+      {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule, "rule",
+       "Runs a rule now for one instance: {\"entity_id\", \"message\"}."},
+      {"POST", "/pawl/v1/lifecycle/actions", &Face::action, "action",
+       "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}."},
+      {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute, "substitute",
+       "Resolves the variables of a text: {\"entity_id\", \"text\"}."},
   };
   return table;
 }
@@ -58,16 +86,18 @@ const std::vector<Face::Row>& Face::rows() {
 namespace {
 
 // From the least to the most.
-constexpr std::string_view kRoles[] = {"viewer", "ROLE_VIEWER", "operator", "ROLE_OPERATOR", "program", "ROLE_PROGRAM", "admin", "ROLE_ADMIN"};
+constexpr std::string_view kRoles[] = {"viewer",  "ROLE_VIEWER",  "operator", "ROLE_OPERATOR",
+                                       "program", "ROLE_PROGRAM", "admin",    "ROLE_ADMIN"};
 
-// Who may call a route. An operator moves and patches, as far as tables and tags allow; whole records,
-// types and rules are for the program that they belong to.
+// Who may call a route. An operator moves and patches, as far as tables and tags allow; whole
+// records, types and rules are for the program that they belong to.
 struct Right {
   std::span<const std::string_view> roles;
   std::string needed;
 };
 
-const Right& right_to(std::string_view method, std::string_view pattern, std::string_view operation) {
+const Right& right_to(std::string_view method, std::string_view pattern,
+                      std::string_view operation) {
   constexpr std::span roles(kRoles);
   static const Right read{roles, "role viewer, operator or program is needed"};
   static const Right operate{roles.subspan(2), "role operator or program is needed"};
@@ -77,7 +107,8 @@ const Right& right_to(std::string_view method, std::string_view pattern, std::st
 }
 
 bool may(const Caller& caller, const Right& right) {
-  return std::any_of(right.roles.begin(), right.roles.end(), [&](std::string_view role) { return caller.has_role(role); });
+  return std::any_of(right.roles.begin(), right.roles.end(),
+                     [&](std::string_view role) { return caller.has_role(role); });
 }
 
 Response only(std::string_view method) {
@@ -92,23 +123,28 @@ std::string clean(std::string_view path) {
   for (size_t at = 0; at < path.size();) {
     size_t end = std::min(path.find('/', at), path.size());
     std::string_view part = path.substr(at, end - at);
-    if (part == ".." && !parts.empty()) parts.pop_back();
-    else if (!part.empty() && part != "." && part != "..") parts.push_back(part);
+    if (part == ".." && !parts.empty())
+      parts.pop_back();
+    else if (!part.empty() && part != "." && part != "..")
+      parts.push_back(part);
     at = end + 1;
   }
   std::string out;
-  for (std::string_view part : parts) out.append("/").append(part);
+  for (std::string_view part : parts)
+    out.append("/").append(part);
   if (path.ends_with('/') && !out.empty()) out.push_back('/');
   return out.empty() ? "/" : out;
 }
 
 // The way to the clean path, when this one is not.
 std::optional<Response> moved(const Request& request) {
-  if (request.path.find("//") == std::string::npos && request.path.find("/.") == std::string::npos) return std::nullopt;
+  if (request.path.find("//") == std::string::npos && request.path.find("/.") == std::string::npos)
+    return std::nullopt;
   std::string cleaned = clean(request.path);
   if (cleaned == request.path) return std::nullopt;
   Response out = error_response(307, "moved to " + cleaned);
-  out.headers.emplace_back("Location", cleaned + (request.query.empty() ? "" : "?" + request.query));
+  out.headers.emplace_back("Location",
+                           cleaned + (request.query.empty() ? "" : "?" + request.query));
   return out;
 }
 
@@ -120,7 +156,8 @@ std::string no_such_route(std::string_view path) {
     at = end + 1;
   }
   if (path.starts_with("/workflows") && parts.size() == 4)
-    return fmt::format("unknown subresource \"{}\" (want one of: history, children, state, transition)", parts[3]);
+    return fmt::format(
+        "unknown subresource \"{}\" (want one of: history, children, state, transition)", parts[3]);
   return fmt::format("no route for path {}", path);
 }
 
@@ -129,14 +166,15 @@ Response refuse_in_corner(const Request& request, const Error& error, std::strin
     // HEAD is not offered: the original refuses it.
     std::string methods;
     for (std::string_view method : {"GET", "POST", "PUT", "DELETE"})
-      if (wire::lists_token(allow, method)) methods += (methods.empty() ? "" : ", ") + std::string(method);
+      if (wire::lists_token(allow, method))
+        methods += (methods.empty() ? "" : ", ") + std::string(method);
     return only(methods);
   }
   if (error.code == Code::not_found) {
     if (auto elsewhere = moved(request)) return *std::move(elsewhere);
     return error_response(404, no_such_route(request.path));
   }
-  return error_response(wire::status_of(error.code), error.message);
+  return error_response(wire::code_status(error.code).http, error.message);
 }
 
 }  // namespace
@@ -145,13 +183,17 @@ void Face::head(Request&, Respond& respond) { respond(only("GET")); }
 
 std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
-  auto add = [&](std::string_view method, std::string pattern, const Row& row, Handle handle, std::string_view doc) {
-    auto handler = [this, handle, row, &right = right_to(row.method, row.pattern, row.operation)](Request request, Respond respond) {
+  auto add = [&](std::string_view method, std::string pattern, const Row& row, Handle handle,
+                 std::string_view doc) {
+    auto handler = [this, handle, row, &right = right_to(row.method, row.pattern, row.operation)](
+                       Request request, Respond respond) {
       if (auto elsewhere = moved(request)) return respond(*std::move(elsewhere));
-      if (handle != &Face::head && !may(request.caller, right)) return respond(refusal_response(row.operation, refusal(errc::denied, right.needed)));
+      if (handle != &Face::head && !may(request.caller, right))
+        return respond(refusal_response(row.operation, refusal(errc::denied, right.needed)));
       (this->*handle)(request, respond);
     };
-    out.push_back({std::string(method), std::move(pattern), std::move(handler), std::string(doc), false});
+    out.push_back(
+        {std::string(method), std::move(pattern), std::move(handler), std::string(doc), false});
   };
   for (const Row& row : rows()) {
     std::string pattern(row.pattern);
@@ -160,7 +202,8 @@ std::vector<wire::Route> Face::routes() {
     // One slash at the end is forgiven.
     add(row.method, pattern + "/", row, row.handle, "");
     if (row.method != "GET") continue;
-    for (const std::string& either : {pattern, pattern + "/"}) add("HEAD", either, row, &Face::head, "");
+    for (const std::string& either : {pattern, pattern + "/"})
+      add("HEAD", either, row, &Face::head, "");
   }
   return out;
 }

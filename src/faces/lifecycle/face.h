@@ -1,13 +1,14 @@
 #pragma once
 // The lifecycle face on the wire: the operator API at /workflows, and types, instances and rules as
-// data at /pawl/v1/lifecycle. Roles: `viewer` reads, `operator` also writes, administrators do both.
+// data at /pawl/v1/lifecycle. Roles: `viewer` reads, `operator` also writes, administrators do
+// both.
 
-#include "faces/lifecycle/command.h"
-#include "faces/lifecycle/drift.h"
-#include "faces/lifecycle/hub.h"
-#include "faces/lifecycle/reads.h"
-#include "faces/lifecycle/tally.h"
-#include "faces/lifecycle/teller.h"
+#include "faces/lifecycle/read/hub.h"
+#include "faces/lifecycle/read/reads.h"
+#include "faces/lifecycle/read/tally.h"
+#include "faces/lifecycle/read/teller.h"
+#include "faces/lifecycle/run/command.h"
+#include "faces/lifecycle/run/drift.h"
 #include "wire/route.h"
 
 namespace pawl::lifecycle {
@@ -19,7 +20,7 @@ struct FaceOptions {
 
 class Face {
  public:
-  explicit Face(Door& door, FaceOptions options = {});
+  explicit Face(KernelAccess& kernel, FaceOptions options = {});
   ~Face() { hub_->detach(); }
   std::vector<wire::Route> routes();
   std::vector<wire::Dialect> dialects() const;
@@ -71,9 +72,10 @@ class Face {
   void check_drift(const Type& type, const Found& found);  // warns in the log, once
   // Submits and answers; `done` words the success.
   using Done = std::function<wire::Response(const Outcome&, Seq)>;
-  void submit(std::string_view operation, std::string verb, const Command& command, wire::Request& request, wire::Respond& respond, Done done);
+  void submit(std::string_view operation, std::string verb, const Command& command,
+              wire::Request& request, wire::Respond& respond, Done done);
 
-  Door& door_;
+  KernelAccess& kernel_;
   FaceOptions options_;
   Reads reads_;
   Tally tally_;

@@ -19,7 +19,8 @@ inline constexpr size_t kRulesOfType = 256;
 inline constexpr size_t kIndexedBytes = 128;
 // One rule may set off another; a ring of rules ends here.
 inline constexpr size_t kRuleDepth = 64;
-// Instances that a schedule, or counts that the end of a rule, looks at in one turn: a turn is short, so that others get theirs.
+// Instances that a schedule, or counts that the end of a rule, looks at in one turn: a turn is
+// short, so that others get theirs.
 inline constexpr size_t kSweepPage = 256;
 // Parents of parents: deeper than any honest tree.
 inline constexpr size_t kAncestors = 1'000;
@@ -27,7 +28,8 @@ inline constexpr size_t kAncestors = 1'000;
 inline constexpr size_t kMatches = 64;
 // Changes a watcher may be behind before they are merged by instance.
 inline constexpr size_t kWatchQueue = 1'024;
-// Changes that wait while a watch over HTTP still tells what was there; past this it is cut and resumes.
+// Changes that wait while a watch over HTTP still tells what was there; past this it is cut and
+// resumes.
 inline constexpr size_t kWatchWaiting = 16'384;
 // Instances, or frames of the journal, read at once while a watch tells what is there.
 inline constexpr size_t kWatchPage = 256;

@@ -1,6 +1,6 @@
 #include "faces/processes/face.h"
 
-#include "faces/processes/answers.h"
+#include "faces/processes/http/answers.h"
 
 namespace pawl::processes {
 
@@ -12,21 +12,30 @@ wire::Response refuse(const wire::Request&, const Error& error, std::string_view
   return refusal(error);
 }
 
-wire::Cors cors(std::string_view) { return {"*", "GET, POST, OPTIONS", "Accept, Authorization, Content-Type, Idempotency-Key", 300, 200, false}; }
+wire::Cors cors(std::string_view) {
+  return {
+      "*",  "GET, POST, OPTIONS", "Accept, Authorization, Content-Type, Idempotency-Key", 300, 200,
+      false};
+}
 
 }  // namespace
 
 std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
-  out.push_back({"GET", "/healthz", [](wire::Request, wire::Respond respond) { respond({.status = 200}); }, "Says that the server runs: an empty 200.", true});
-  for (auto* rows : {definition_routes, instance_routes, job_routes, operator_routes, incident_routes, batch_routes})
-    for (wire::Route& row : rows(service_)) out.push_back(std::move(row));
+  out.push_back({"GET", "/healthz",
+                 [](wire::Request, wire::Respond respond) { respond({.status = 200}); },
+                 "Says that the server runs: an empty 200.", true});
+  for (auto* rows : {definition_routes, instance_routes, job_routes, operator_routes,
+                     incident_routes, batch_routes})
+    for (wire::Route& row : rows(service_))
+      out.push_back(std::move(row));
   return out;
 }
 
 std::vector<wire::Dialect> Face::dialects() const {
   std::vector<wire::Dialect> out;
-  for (const char* prefix : {"/v1", "/pawl/v1/processes", "/healthz"}) out.push_back({prefix, refuse, cors});
+  for (const char* prefix : {"/v1", "/pawl/v1/processes", "/healthz"})
+    out.push_back({prefix, refuse, cors});
   return out;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // The processes face as the composition sees it: a program for the kernel, and routes for the wire.
 
-#include "faces/processes/program.h"
+#include "faces/processes/run/program.h"
 #include "faces/processes/service.h"
 #include "wire/route.h"
 
@@ -9,7 +9,7 @@ namespace pawl::processes {
 
 class Face {
  public:
-  Face(Door& door, Work& work) : service_(door, work) {}
+  Face(KernelAccess& kernel, WorkQueue& work) : service_(kernel, work) {}
   std::vector<wire::Route> routes();
   std::vector<wire::Dialect> dialects() const;
   Service& service() { return service_; }

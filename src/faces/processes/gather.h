@@ -12,7 +12,9 @@ class Gather {
   using Outcomes = std::vector<Result<Bytes>>;
   using All = std::move_only_function<void(Outcomes)>;
   // Shared by the callbacks of its items: the last one to come ends it.
-  static std::shared_ptr<Gather> of(size_t items, All all) { return std::shared_ptr<Gather>(new Gather(items, std::move(all))); }
+  static std::shared_ptr<Gather> of(size_t items, All all) {
+    return std::shared_ptr<Gather>(new Gather(items, std::move(all)));
+  }
 
   static Done item(const std::shared_ptr<Gather>& gather, size_t i) {
     return [gather, i](Result<Bytes> outcome) { gather->settle(i, std::move(outcome)); };

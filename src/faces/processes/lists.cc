@@ -2,15 +2,16 @@
 
 #include "base/letters.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/run/walk.h"
 #include "faces/processes/service.h"
-#include "faces/processes/walk.h"
 #include "kernel/frame.h"
 
 namespace pawl::processes {
 
 namespace {
 
-constexpr Status kStatuses[] = {Status::active, Status::waiting, Status::completed, Status::failed, Status::cancelled};
+constexpr Status kStatuses[] = {Status::active, Status::waiting, Status::completed, Status::failed,
+                                Status::cancelled};
 
 // The rows that a filter's instances stand in, of the narrowest index; several are read as one.
 std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f, const Counts& counts) {
@@ -19,21 +20,26 @@ std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f, con
   for (const Counts::Line& line : counts.lines(tenant)) {
     if (!f.definition_id.empty() && line.definition_id != f.definition_id) continue;
     for (Status s : kStatuses)
-      if ((!f.status || s == *f.status) && line.by_status[static_cast<size_t>(s)]) out.push_back(rows::definition_prefix(tenant, line.definition_id, s));
+      if ((!f.status || s == *f.status) && line.by_status[static_cast<size_t>(s)])
+        out.push_back(rows::definition_prefix(tenant, line.definition_id, s));
   }
   return out;
 }
 
 // Up to `limit` places before `below` (empty: from the newest), newest first.
-Result<std::vector<Bytes>> places(const Look& look, const std::vector<Bytes>& prefixes, BytesView below, size_t limit) {
+Result<std::vector<Bytes>> places(const ReadSnapshot& snapshot, const std::vector<Bytes>& prefixes,
+                                  BytesView below, size_t limit) {
   std::vector<Bytes> out;
   for (const Bytes& prefix : prefixes) {
     size_t taken = 0;
     Bytes from = below.empty() ? Bytes() : prefix + Bytes(below);
-    TRY_OK(look.rows(kProgram, prefix, [&](BytesView key, BytesView) {
-      out.emplace_back(rows::place_of(key));
-      return ++taken < limit;
-    }, from, true));
+    TRY_OK(snapshot.rows(
+        kProgram, prefix,
+        [&](BytesView key, BytesView) {
+          out.emplace_back(rows::place_of(key));
+          return ++taken < limit;
+        },
+        from, true));
   }
   if (prefixes.size() > 1) std::sort(out.begin(), out.end(), std::greater<>());
   if (out.size() > limit) out.resize(limit);
@@ -53,13 +59,14 @@ const json::Value* dig(const json::Object& variables, std::string_view path) {
 
 }  // namespace
 
-Result<std::pair<std::vector<Service::Summary>, size_t>> Service::definitions(std::string_view tenant, std::string_view keyword, size_t page, size_t size) const {
+Result<std::pair<std::vector<Service::Summary>, size_t>> Service::definitions(
+    std::string_view tenant, std::string_view keyword, size_t page, size_t size) const {
   std::vector<Summary> out;
   size_t total = 0;
   Result<void> decoded;
-  size_t skip = page > kMostLooked ? SIZE_MAX : page * size;
+  size_t skip = page > kMaxLooked ? SIZE_MAX : page * size;
   std::string wanted = lower_case(keyword);
-  TRY_OK(door_.look().scan(head_prefix(tenant), [&](BytesView key, const Cell& cell) {
+  TRY_OK(kernel_.snapshot().scan(head_prefix(tenant), [&](BytesView key, const Cell& cell) {
     auto head = cell.as<Head>(decode_head);
     if (!head) return decoded = fail(std::move(head.error())), false;
     std::string id = parts_of(key).back();
@@ -67,9 +74,12 @@ Result<std::pair<std::vector<Service::Summary>, size_t>> Service::definitions(st
     // The latest version whose name matches; every one matches when the id does.
     size_t version = versions.size();
     if (!lower_case(id).contains(wanted))
-      while (version > 0 && !lower_case(versions[version - 1].name).contains(wanted)) --version;
+      while (version > 0 && !lower_case(versions[version - 1].name).contains(wanted))
+        --version;
     if (version == 0) return true;
-    if (total++ >= skip && out.size() < size) out.push_back({id, versions[version - 1].name, static_cast<uint32_t>(version), versions[version - 1].uploaded});
+    if (total++ >= skip && out.size() < size)
+      out.push_back({id, versions[version - 1].name, static_cast<uint32_t>(version),
+                     versions[version - 1].uploaded});
     return true;
   }));
   TRY_OK(decoded);
@@ -80,7 +90,9 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
   if (!f.definition_id.empty() && i.definition_id != f.definition_id) return false;
   if (f.status && i.status != *f.status) return false;
   if (!f.business_key.empty() && i.business_key != f.business_key) return false;
-  if (i.started < f.started_from || i.started > f.started_to || i.updated < f.updated_from || i.updated > f.updated_to) return false;
+  if (i.started < f.started_from || i.started > f.started_to || i.updated < f.updated_from ||
+      i.updated > f.updated_to)
+    return false;
   if (f.paused && i.paused != *f.paused) return false;
   for (const auto& [path, want] : f.variables) {
     const json::Value* got = dig(i.variables->object, path);
@@ -93,15 +105,17 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
   return std::find(steps.begin(), steps.end(), f.step) != steps.end();
 }
 
-Result<InstancePage> Service::instances(std::string_view tenant, const InstanceFilter& filter, size_t page, size_t size) const {
+Result<InstancePage> Service::instances(std::string_view tenant, const InstanceFilter& filter,
+                                        size_t page, size_t size) const {
   InstancePage out;
   bool counted = filter.business_key.empty();
   if (counted) out.total = counts_.total(tenant, filter.definition_id, filter.status);
   size_t skip = page * size;
   if (counted && skip >= out.total) return out;
-  Look look = door_.look();
+  ReadSnapshot snapshot = kernel_.snapshot();
   // A business key has few instances: all of them are looked at, and counted.
-  TRY(std::vector<Bytes> found, places(look, sources(tenant, filter, counts_), {}, counted ? skip + size : kMostLooked));
+  TRY(std::vector<Bytes> found,
+      places(snapshot, sources(tenant, filter, counts_), {}, counted ? skip + size : kMaxLooked));
   bool all_fit = counted || (filter.definition_id.empty() && !filter.status);
   if (all_fit && !counted) out.total = found.size();
   size_t seen = 0;
@@ -121,15 +135,17 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   return out;
 }
 
-Result<Service::Found> Service::find(std::string_view tenant, const InstanceFilter& filter, std::string_view cursor, size_t limit) const {
+Result<Service::Found> Service::find(std::string_view tenant, const InstanceFilter& filter,
+                                     std::string_view cursor, size_t limit) const {
   constexpr size_t chunk = 512;
   Found out;
-  Look look = door_.look();
+  ReadSnapshot snapshot = kernel_.snapshot();
   std::vector<Bytes> prefixes = sources(tenant, filter, counts_);
   Bytes below(cursor);
-  if (below.empty() && filter.started_to != INT64_MAX) below = ordered64(static_cast<uint64_t>(filter.started_to) + 1);
-  for (size_t looked = 0; looked < kMostLooked;) {
-    TRY(std::vector<Bytes> found, places(look, prefixes, below, chunk));
+  if (below.empty() && filter.started_to != INT64_MAX)
+    below = ordered64(static_cast<uint64_t>(filter.started_to) + 1);
+  for (size_t looked = 0; looked < kMaxLooked;) {
+    TRY(std::vector<Bytes> found, places(snapshot, prefixes, below, chunk));
     for (const Bytes& place : found) {
       if (out.items.size() == limit) return out;
       ++looked;
@@ -148,27 +164,30 @@ Result<Service::Found> Service::find(std::string_view tenant, const InstanceFilt
   return out;
 }
 
-Result<std::vector<Event>> Service::events(std::string_view tenant, std::string_view instance_id) const {
+Result<std::vector<Event>> Service::events(std::string_view tenant,
+                                           std::string_view instance_id) const {
   TRY_OK(instance(tenant, instance_id));
   std::vector<Event> out;
   Result<void> decoded;
-  TRY_OK(door_.look().rows(kProgram, rows::history_prefix(tenant, instance_id), [&](BytesView key, BytesView value) {
-    Reader r(value);
-    Event e;
-    e.seq = rows::history_seq(key);
-    e.at = r.sint();
-    auto note = decode_note_tail(r.rest());
-    if (!note) return decoded = fail(std::move(note.error())), false;
-    e.note = std::move(*note);
-    e.note.instance_id = instance_id;
-    out.push_back(std::move(e));
-    return true;
-  }));
+  TRY_OK(kernel_.snapshot().rows(kProgram, rows::history_prefix(tenant, instance_id),
+                                 [&](BytesView key, BytesView value) {
+                                   Reader r(value);
+                                   Event e;
+                                   e.seq = rows::history_seq(key);
+                                   e.at = r.sint();
+                                   auto note = decode_note_tail(r.rest());
+                                   if (!note) return decoded = fail(std::move(note.error())), false;
+                                   e.note = std::move(*note);
+                                   e.note.instance_id = instance_id;
+                                   out.push_back(std::move(e));
+                                   return true;
+                                 }));
   TRY_OK(decoded);
   return out;
 }
 
-Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant, std::string_view instance_id) const {
+Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant,
+                                                   std::string_view instance_id) const {
   TRY(std::vector<Event> events, this->events(tenant, instance_id));
   std::vector<ExecutionRow> out;
   std::unordered_map<uint32_t, size_t> by_ordinal;
@@ -177,7 +196,8 @@ Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant, std:
       if (f.kind == Fact::Kind::entered) {
         by_ordinal[f.ordinal] = out.size();
         out.push_back({f.ordinal, f.step, f.step_kind, f.attempt, Execution::running, e.at, 0, {}});
-      } else if (auto it = by_ordinal.find(f.ordinal); f.kind == Fact::Kind::ended && it != by_ordinal.end()) {
+      } else if (auto it = by_ordinal.find(f.ordinal);
+                 f.kind == Fact::Kind::ended && it != by_ordinal.end()) {
         ExecutionRow& row = out[it->second];
         row.status = f.status, row.ended = e.at, row.reason = f.text;
       }
@@ -185,44 +205,59 @@ Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant, std:
   return out;
 }
 
-Result<Instance> Service::state_at(std::string_view tenant, std::string_view instance_id, Seq seq) const {
+Result<Instance> Service::state_at(std::string_view tenant, std::string_view instance_id,
+                                   Seq seq) const {
   Key key = instance_key(tenant, instance_id);
   std::optional<Result<Instance>> found;
-  TRY_OK(door_.frames(seq, [&](const Frame& frame) -> Result<bool> {
+  TRY_OK(kernel_.frames(seq, [&](const Frame& frame) -> Result<bool> {
     if (frame.seq == seq)
       for (const Frame::Write& w : frame.writes)
         if (w.key == key && w.value) found = decode_instance(w.value->bytes);
     return false;
   }));
-  if (!found) return fail(Code::not_found, "NO_EVENT", "instance \"" + std::string(instance_id) + "\" has no event " + std::to_string(seq));
+  if (!found)
+    return fail(
+        Code::not_found, "NO_EVENT",
+        "instance \"" + std::string(instance_id) + "\" has no event " + std::to_string(seq));
   return std::move(*found);
 }
 
-Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, const UserTask& like, std::string_view cursor, size_t limit, std::string* next) const {
+Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, const UserTask& like,
+                                             std::string_view cursor, size_t limit,
+                                             std::string* next) const {
   std::vector<UserTask> out;
-  auto fits = [](const std::string& wanted, const std::string& got) { return wanted.empty() || wanted == got; };
+  auto fits = [](const std::string& wanted, const std::string& got) {
+    return wanted.empty() || wanted == got;
+  };
   Bytes prefix = rows::task_prefix(tenant);
   Bytes from = cursor.empty() ? Bytes() : prefix + Bytes(cursor) + '\0';
   bool more = false;
-  TRY_OK(door_.look().rows(kProgram, prefix, [&](BytesView key, BytesView value) {
-    auto task = decode_user_task(value);
-    if (task && fits(like.definition_id, task->definition_id) && fits(like.business_key, task->business_key) && fits(like.form, task->form)) {
-      if (out.size() == limit) return more = true, false;
-      *next = key.substr(prefix.size());
-      out.push_back(std::move(*task));
-    }
-    return true;
-  }, from));
+  TRY_OK(kernel_.snapshot().rows(
+      kProgram, prefix,
+      [&](BytesView key, BytesView value) {
+        auto task = decode_user_task(value);
+        if (task && fits(like.definition_id, task->definition_id) &&
+            fits(like.business_key, task->business_key) && fits(like.form, task->form)) {
+          if (out.size() == limit) return more = true, false;
+          *next = key.substr(prefix.size());
+          out.push_back(std::move(*task));
+        }
+        return true;
+      },
+      from));
   if (!more) next->clear();
   return out;
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> Service::paused_types(std::string_view tenant) const {
+Result<std::vector<std::pair<std::string, std::string>>> Service::paused_types(
+    std::string_view tenant) const {
   std::vector<std::pair<std::string, std::string>> out;
-  TRY_OK(door_.look().scan(paused_prefix() + std::string(tenant) + std::string(1, 0), [&](BytesView key, const Cell& cell) {
-    out.emplace_back(parts_of(key).back(), std::string(cell.value()));
-    return true;
-  }));
+  TRY_OK(kernel_.snapshot().scan(paused_prefix() + std::string(tenant) + std::string(1, 0),
+                                 [&](BytesView key, const Cell& cell) {
+                                   out.emplace_back(parts_of(key).back(),
+                                                    std::string(cell.value()));
+                                   return true;
+                                 }));
   return out;
 }
 

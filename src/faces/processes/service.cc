@@ -1,16 +1,19 @@
 #include "faces/processes/service.h"
 
 #include "faces/processes/limits.h"
-#include "faces/processes/walk.h"
+#include "faces/processes/run/walk.h"
 #include "json/text.h"
 
 namespace pawl::processes {
 
-Service::Service(Door& door, Work& work) : door_(door), work_(work), counts_(door) { restore_pauses(); }
+Service::Service(KernelAccess& kernel, WorkQueue& work)
+    : kernel_(kernel), work_(work), counts_(kernel) {
+  restore_pauses();
+}
 
 // A pause is a cell; the workers' queues only remember it while they live.
 void Service::restore_pauses() {
-  auto done = door_.look().scan(paused_prefix(), [&](BytesView key, const Cell&) {
+  auto done = kernel_.snapshot().scan(paused_prefix(), [&](BytesView key, const Cell&) {
     std::vector<std::string> parts = parts_of(key);
     if (parts.size() == 4) work_.pause(parts[2], parts[3], true);
     return true;
@@ -26,16 +29,19 @@ void Service::send(Asker asker, std::string_view verb, Bytes body, Decoded decod
   input.caller = std::move(asker.caller);
   input.once = std::move(asker.once);
   input.decoded = std::move(decoded);
-  door_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
-    if (answer) done(std::move(answer->body));
-    else done(fail(std::move(answer.error())));
+  kernel_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
+    if (answer)
+      done(std::move(answer->body));
+    else
+      done(fail(std::move(answer.error())));
   });
 }
 
 template <class Command>
 void Service::submit(Asker asker, std::string_view verb, Command command, Done done) {
   Bytes body = encode(command);
-  send(std::move(asker), verb, std::move(body), std::make_shared<const Command>(std::move(command)), std::move(done));
+  send(std::move(asker), verb, std::move(body), std::make_shared<const Command>(std::move(command)),
+       std::move(done));
 }
 
 void Service::upload(Asker asker, json::Value document, Done done) {
@@ -44,48 +50,79 @@ void Service::upload(Asker asker, json::Value document, Done done) {
   std::vector<std::string> warned = warnings(*made);
   auto definition = std::make_shared<const Definition>(std::move(*made));
   Bytes body = json::print(document);
-  auto command = std::make_shared<const UploadCommand>(UploadCommand{std::move(document), definition});
-  send(std::move(asker), verb::upload, std::move(body), command, [done = std::move(done), warned = std::move(warned)](Result<Bytes> answer) mutable {
-    if (answer && !warned.empty()) {
-      json::Array list;
-      for (std::string& w : warned) list.push_back(json::Value(std::move(w)));
-      answer->pop_back();
-      json::append(*answer += ",\"warnings\":", json::Value(std::move(list)));
-      *answer += '}';
-    }
-    done(std::move(answer));
-  });
+  auto command =
+      std::make_shared<const UploadCommand>(UploadCommand{std::move(document), definition});
+  send(std::move(asker), verb::upload, std::move(body), command,
+       [done = std::move(done), warned = std::move(warned)](Result<Bytes> answer) mutable {
+         if (answer && !warned.empty()) {
+           json::Array list;
+           for (std::string& w : warned)
+             list.push_back(json::Value(std::move(w)));
+           answer->pop_back();
+           json::append(*answer += ",\"warnings\":", json::Value(std::move(list)));
+           *answer += '}';
+         }
+         done(std::move(answer));
+       });
 }
 
 void Service::start(Asker asker, StartCommand command, Done done) {
-  if (command.definition_id.empty()) return done(fail(Code::invalid, "NO_DEFINITION_ID", "definitionId is required"));
-  if (command.definition_id.size() > kDefinitionIdBytes) return done(fail(Code::not_found, "NO_DEFINITION", "definition not found: its id is too long"));
-  if (command.business_key.size() > kBusinessKeyBytes) return done(fail(Code::invalid, "BAD_BUSINESS_KEY", "businessKey may have " + std::to_string(kBusinessKeyBytes) + " bytes"));
+  if (command.definition_id.empty())
+    return done(fail(Code::invalid, "NO_DEFINITION_ID", "definitionId is required"));
+  if (command.definition_id.size() > kDefinitionIdBytes)
+    return done(fail(Code::not_found, "NO_DEFINITION", "definition not found: its id is too long"));
+  if (command.business_key.size() > kBusinessKeyBytes)
+    return done(fail(Code::invalid, "BAD_BUSINESS_KEY",
+                     "businessKey may have " + std::to_string(kBusinessKeyBytes) + " bytes"));
   submit(std::move(asker), verb::start, std::move(command), std::move(done));
 }
 
-void Service::complete(Asker asker, ResultCommand command, Done done) { submit(std::move(asker), verb::complete, std::move(command), std::move(done)); }
-void Service::fail_job(Asker asker, FailCommand command, Done done) { submit(std::move(asker), verb::fail, std::move(command), std::move(done)); }
-void Service::complete_task(Asker asker, ResultCommand command, Done done) { submit(std::move(asker), verb::task, std::move(command), std::move(done)); }
-void Service::signal(Asker asker, ResultCommand command, Done done) { submit(std::move(asker), verb::signal, std::move(command), std::move(done)); }
-void Service::cancel(Asker asker, CancelCommand command, Done done) { submit(std::move(asker), verb::cancel, std::move(command), std::move(done)); }
+void Service::complete(Asker asker, ResultCommand command, Done done) {
+  submit(std::move(asker), verb::complete, std::move(command), std::move(done));
+}
+void Service::fail_job(Asker asker, FailCommand command, Done done) {
+  submit(std::move(asker), verb::fail, std::move(command), std::move(done));
+}
+void Service::complete_task(Asker asker, ResultCommand command, Done done) {
+  submit(std::move(asker), verb::task, std::move(command), std::move(done));
+}
+void Service::signal(Asker asker, ResultCommand command, Done done) {
+  submit(std::move(asker), verb::signal, std::move(command), std::move(done));
+}
+void Service::cancel(Asker asker, CancelCommand command, Done done) {
+  submit(std::move(asker), verb::cancel, std::move(command), std::move(done));
+}
 
-void Service::operate(Asker asker, const json::Value& order, Done done) { send(std::move(asker), verb::operate, json::print(order), {}, std::move(done)); }
+void Service::operate(Asker asker, const json::Value& order, Done done) {
+  send(std::move(asker), verb::operate, json::print(order), {}, std::move(done));
+}
 
-void Service::retry_step(Asker asker, std::string_view id, std::string_view step, const VariablesPtr& variables, Done done) {
-  json::Value order = json::object({{"operation", "retry"}, {"instanceId", id}, {"stepId", step}, {"reason", "the step was retried"}, {"variables", json::Value(variables->object)}});
+void Service::retry_step(Asker asker, std::string_view id, std::string_view step,
+                         const VariablesPtr& variables, Done done) {
+  json::Value order = json::object({{"operation", "retry"},
+                                    {"instanceId", id},
+                                    {"stepId", step},
+                                    {"reason", "the step was retried"},
+                                    {"variables", json::Value(variables->object)}});
   operate(std::move(asker), order, std::move(done));
 }
 
-void Service::pause_definition(Asker asker, const std::string& id, bool paused, const std::string& reason, Done done) {
-  send(std::move(asker), verb::pause_definition, json::print(json::object({{"definitionId", id}, {"paused", paused}, {"reason", reason}})), {}, std::move(done));
+void Service::pause_definition(Asker asker, const std::string& id, bool paused,
+                               const std::string& reason, Done done) {
+  send(std::move(asker), verb::pause_definition,
+       json::print(json::object({{"definitionId", id}, {"paused", paused}, {"reason", reason}})),
+       {}, std::move(done));
 }
 
-void Service::pause_type(Asker asker, const std::string& job_type, bool paused, const std::string& reason, Done done) {
-  if (job_type.empty() || job_type.size() > kNameBytes) return done(fail(Code::invalid, "BAD_JOB_TYPE", "a job type has 1 to " + std::to_string(kNameBytes) + " bytes"));
+void Service::pause_type(Asker asker, const std::string& job_type, bool paused,
+                         const std::string& reason, Done done) {
+  if (job_type.empty() || job_type.size() > kNameBytes)
+    return done(fail(Code::invalid, "BAD_JOB_TYPE",
+                     "a job type has 1 to " + std::to_string(kNameBytes) + " bytes"));
   std::string tenant = asker.caller.tenant;
-  send(std::move(asker), verb::pause_type, json::print(json::object({{"jobType", job_type}, {"paused", paused}, {"reason", reason}})), {},
-       [this, tenant, job_type, paused, done = std::move(done)](Result<Bytes> answer) mutable {
+  send(std::move(asker), verb::pause_type,
+       json::print(json::object({{"jobType", job_type}, {"paused", paused}, {"reason", reason}})),
+       {}, [this, tenant, job_type, paused, done = std::move(done)](Result<Bytes> answer) mutable {
          if (answer) work_.pause(tenant, job_type, paused);
          done(std::move(answer));
        });
@@ -93,49 +130,63 @@ void Service::pause_type(Asker asker, const std::string& job_type, bool paused, 
 
 uint64_t Service::poll(Poll poll, Jobs done) {
   Time lease = poll.lease;
-  return work_.poll(std::move(poll), [lease, done = std::move(done)](std::vector<Leased> leased) mutable {
+  return work_.poll(std::move(poll), [lease,
+                                      done = std::move(done)](std::vector<Leased> leased) mutable {
     std::vector<PolledJob> jobs;
     jobs.reserve(leased.size());
     for (const Leased& l : leased) {
       auto job = decode_job(l.effect->body);
-      if (job) jobs.push_back({std::move(*job), l.effect->queue, l.effect->id, l.until - lease, l.until});
+      if (job)
+        jobs.push_back({std::move(*job), l.effect->queue, l.effect->id, l.until - lease, l.until});
     }
     done(std::move(jobs));
   });
 }
 
-std::vector<Work::Depth> Service::depths(std::string_view tenant) const {
-  std::vector<Work::Depth> out = work_.depths();
-  std::erase_if(out, [&](const Work::Depth& d) { return d.tenant != tenant; });
+std::vector<WorkQueue::Depth> Service::depths(std::string_view tenant) const {
+  std::vector<WorkQueue::Depth> out = work_.depths();
+  std::erase_if(out, [&](const WorkQueue::Depth& d) { return d.tenant != tenant; });
   return out;
 }
 
-Result<std::shared_ptr<const Head>> Service::head(std::string_view tenant, std::string_view id) const {
-  TRY(auto head, read_as<Head>(door_, head_key(tenant, id), decode_head));
-  if (!head) return fail(Code::not_found, "NO_DEFINITION", "definition \"" + std::string(id) + "\" not found");
+Result<std::shared_ptr<const Head>> Service::head(std::string_view tenant,
+                                                  std::string_view id) const {
+  TRY(auto head, read_as<Head>(kernel_, head_key(tenant, id), decode_head));
+  if (!head)
+    return fail(Code::not_found, "NO_DEFINITION",
+                "definition \"" + std::string(id) + "\" not found");
   return head;
 }
 
-Result<std::shared_ptr<const Definition>> Service::definition(std::string_view tenant, std::string_view id, uint32_t version) const {
-  if (id.size() > kDefinitionIdBytes) return fail(Code::not_found, "NO_DEFINITION", "definition not found: its id is too long");
+Result<std::shared_ptr<const Definition>> Service::definition(std::string_view tenant,
+                                                              std::string_view id,
+                                                              uint32_t version) const {
+  if (id.size() > kDefinitionIdBytes)
+    return fail(Code::not_found, "NO_DEFINITION", "definition not found: its id is too long");
   if (version == 0) {
     TRY(auto head, this->head(tenant, id));
     version = static_cast<uint32_t>(head->versions.size());
   }
-  TRY(auto found, read_as<Definition>(door_, version_key(tenant, id, version), decode_version));
-  if (!found) return fail(Code::not_found, "NO_DEFINITION", "version " + std::to_string(version) + " of definition \"" + std::string(id) + "\" not found");
+  TRY(auto found, read_as<Definition>(kernel_, version_key(tenant, id, version), decode_version));
+  if (!found)
+    return fail(Code::not_found, "NO_DEFINITION",
+                "version " + std::to_string(version) + " of definition \"" + std::string(id) +
+                    "\" not found");
   return found;
 }
 
-Result<std::shared_ptr<const Instance>> Service::instance(std::string_view tenant, std::string_view id) const {
+Result<std::shared_ptr<const Instance>> Service::instance(std::string_view tenant,
+                                                          std::string_view id) const {
   if (id.size() <= kNameBytes) {
-    TRY(auto found, read_as<Instance>(door_, instance_key(tenant, id), decode_instance));
+    TRY(auto found, read_as<Instance>(kernel_, instance_key(tenant, id), decode_instance));
     if (found) return found;
   }
-  return fail(Code::not_found, "NO_INSTANCE", "instance \"" + std::string(id.substr(0, 64)) + "\" not found");
+  return fail(Code::not_found, "NO_INSTANCE",
+              "instance \"" + std::string(id.substr(0, 64)) + "\" not found");
 }
 
-Result<std::string> Service::instance_text(std::string_view tenant, const Instance& instance) const {
+Result<std::string> Service::instance_text(std::string_view tenant,
+                                           const Instance& instance) const {
   TRY(auto definition, this->definition(tenant, instance.definition_id, instance.version));
   return instance_json(instance, *definition);
 }

@@ -4,13 +4,13 @@
 
 #include <functional>
 
-#include "faces/processes/cells.h"
-#include "faces/processes/commands.h"
-#include "faces/processes/counts.h"
-#include "faces/processes/job.h"
-#include "faces/processes/note.h"
-#include "kernel/door.h"
-#include "kernel/work.h"
+#include "faces/processes/run/commands.h"
+#include "faces/processes/state/cells.h"
+#include "faces/processes/state/counts.h"
+#include "faces/processes/state/job.h"
+#include "faces/processes/state/note.h"
+#include "kernel/access.h"
+#include "kernel/work_queue.h"
 
 namespace pawl::processes {
 
@@ -64,7 +64,7 @@ struct Event {
 
 class Service {
  public:
-  Service(Door& door, Work& work);
+  Service(KernelAccess& kernel, WorkQueue& work);
 
   // Commands.
   void upload(Asker asker, json::Value document, Done done);
@@ -75,45 +75,60 @@ class Service {
   void signal(Asker asker, ResultCommand command, Done done);
   void cancel(Asker asker, CancelCommand command, Done done);
   void operate(Asker asker, const json::Value& order, Done done);
-  void pause_definition(Asker asker, const std::string& id, bool paused, const std::string& reason, Done done);
-  void pause_type(Asker asker, const std::string& job_type, bool paused, const std::string& reason, Done done);
+  void pause_definition(Asker asker, const std::string& id, bool paused, const std::string& reason,
+                        Done done);
+  void pause_type(Asker asker, const std::string& job_type, bool paused, const std::string& reason,
+                  Done done);
 
   // Jobs. The number cancels a waiting poll.
   uint64_t poll(Poll poll, Jobs done);
   void cancel_poll(uint64_t id) { work_.cancel(id); }
   // Runs the failed step again; its variables are merged first.
-  void retry_step(Asker asker, std::string_view id, std::string_view step, const VariablesPtr& variables, Done done);
+  void retry_step(Asker asker, std::string_view id, std::string_view step,
+                  const VariablesPtr& variables, Done done);
   void give_up_poll(uint64_t id) { work_.give_up(id); }
   void release(std::string_view effect_id) { work_.release(effect_id); }
-  std::vector<Work::Depth> depths(std::string_view tenant) const;
+  std::vector<WorkQueue::Depth> depths(std::string_view tenant) const;
 
   // Reads. Version 0 is the latest.
-  Result<std::shared_ptr<const Definition>> definition(std::string_view tenant, std::string_view id, uint32_t version) const;
+  Result<std::shared_ptr<const Definition>> definition(std::string_view tenant, std::string_view id,
+                                                       uint32_t version) const;
   Result<std::shared_ptr<const Head>> head(std::string_view tenant, std::string_view id) const;
   struct Summary {
     std::string id, name;
     uint32_t version;
     Time uploaded;
   };
-  Result<std::pair<std::vector<Summary>, size_t>> definitions(std::string_view tenant, std::string_view keyword, size_t page, size_t size) const;
-  Result<std::shared_ptr<const Instance>> instance(std::string_view tenant, std::string_view id) const;
-  Result<std::string> instance_text(std::string_view tenant, const Instance& instance) const;  // as JSON
-  Result<InstancePage> instances(std::string_view tenant, const InstanceFilter& filter, size_t page, size_t size) const;
+  Result<std::pair<std::vector<Summary>, size_t>> definitions(std::string_view tenant,
+                                                              std::string_view keyword, size_t page,
+                                                              size_t size) const;
+  Result<std::shared_ptr<const Instance>> instance(std::string_view tenant,
+                                                   std::string_view id) const;
+  Result<std::string> instance_text(std::string_view tenant,
+                                    const Instance& instance) const;  // as JSON
+  Result<InstancePage> instances(std::string_view tenant, const InstanceFilter& filter, size_t page,
+                                 size_t size) const;
   // The operators' list: newest first from after `cursor` (a place), with the cursor to go on from.
   struct Found {
     std::vector<std::shared_ptr<const Instance>> items;
     std::string cursor;  // empty at the end
   };
-  Result<Found> find(std::string_view tenant, const InstanceFilter& filter, std::string_view cursor, size_t limit) const;
-  Result<std::vector<ExecutionRow>> history(std::string_view tenant, std::string_view instance_id) const;
+  Result<Found> find(std::string_view tenant, const InstanceFilter& filter, std::string_view cursor,
+                     size_t limit) const;
+  Result<std::vector<ExecutionRow>> history(std::string_view tenant,
+                                            std::string_view instance_id) const;
   Result<std::vector<Event>> events(std::string_view tenant, std::string_view instance_id) const;
   // The instance as the event's frame left it.
   Result<Instance> state_at(std::string_view tenant, std::string_view instance_id, Seq seq) const;
-  // Open user tasks, oldest first, with the definition, business key and label of `like`, where it names them.
-  Result<std::vector<UserTask>> tasks(std::string_view tenant, const UserTask& like, std::string_view cursor, size_t limit, std::string* next) const;
-  Result<std::vector<std::pair<std::string, std::string>>> paused_types(std::string_view tenant) const;
+  // Open user tasks, oldest first, with the definition, business key and label of `like`, where it
+  // names them.
+  Result<std::vector<UserTask>> tasks(std::string_view tenant, const UserTask& like,
+                                      std::string_view cursor, size_t limit,
+                                      std::string* next) const;
+  Result<std::vector<std::pair<std::string, std::string>>> paused_types(
+      std::string_view tenant) const;
   const Counts& counts() const { return counts_; }
-  Time now() const { return door_.now(); }
+  Time now() const { return kernel_.now(); }
 
  private:
   template <class Command>
@@ -122,8 +137,8 @@ class Service {
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();
 
-  Door& door_;
-  Work& work_;
+  KernelAccess& kernel_;
+  WorkQueue& work_;
   Counts counts_;
 };
 

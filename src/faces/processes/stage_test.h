@@ -9,11 +9,11 @@
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
 #include "kernel/verify.h"
-#include "storage/memory.h"
+#include "storage/memory/memory.h"
 
 namespace pawl::processes {
 
-class Stage final : public Door, public Work {
+class Stage final : public KernelAccess, public WorkQueue {
  public:
   static constexpr const char* kTenant = "t";
 
@@ -24,12 +24,13 @@ class Stage final : public Door, public Work {
     flush();
   }
   Result<Cell> read(BytesView key) const override { return cache_.read(key); }
-  Look look() const override {
+  ReadSnapshot snapshot() const override {
     CHECK(committer_.apply());
-    return Look(rows_.snapshot());
+    return ReadSnapshot(rows_.snapshot());
   }
   Seq durable() const override { return committer_.published(); }
-  Result<void> frames(Seq from, const std::function<Result<bool>(const Frame&)>& visit) const override {
+  Result<void> frames(Seq from,
+                      const std::function<Result<bool>(const Frame&)>& visit) const override {
     return journal_.read(from, [&](Seq seq, BytesView entry) -> Result<bool> {
       TRY(Sealed sealed, unseal(entry));
       TRY(Frame frame, decode_frame(seq, sealed.body));
@@ -46,8 +47,11 @@ class Stage final : public Door, public Work {
   uint64_t poll(Poll poll, Polled done) override {
     std::vector<Leased> out;
     for (auto& [id, job] : jobs_) {
-      bool wanted = std::find(poll.queues.begin(), poll.queues.end(), job.effect->queue) != poll.queues.end();
-      if (!wanted || job.effect->due > time || job.until > time || paused_.contains(job.effect->queue) || out.size() == poll.limit) continue;
+      bool wanted =
+          std::find(poll.queues.begin(), poll.queues.end(), job.effect->queue) != poll.queues.end();
+      if (!wanted || job.effect->due > time || job.until > time ||
+          paused_.contains(job.effect->queue) || out.size() == poll.limit)
+        continue;
       job.until = time + poll.lease;
       out.push_back({job.effect, job.until});
     }
@@ -58,19 +62,26 @@ class Stage final : public Door, public Work {
   void give_up(uint64_t) override {}
   void release(std::string_view id) override { jobs_[std::string(id)].until = 0; }
   void pause(std::string_view, std::string_view queue, bool paused) override {
-    if (paused) paused_.insert(std::string(queue));
-    else paused_.erase(std::string(queue));
+    if (paused)
+      paused_.insert(std::string(queue));
+    else
+      paused_.erase(std::string(queue));
   }
   std::vector<Depth> depths() const override { return {}; }
 
   // What the wire would do.
-  json::Value call(std::string method, std::string path, std::string body = "", int* status = nullptr) {
+  json::Value call(std::string method, std::string path, std::string body = "",
+                   int* status = nullptr) {
     if (!face_) {
       face_ = std::make_unique<Face>(*this, *this);
       router_.add(face_->routes(), face_->dialects());
     }
-    wire::Request request{.method = std::move(method), .path = path, .body = std::move(body), .caller = {kTenant, "tester", ""}};
-    if (size_t cut = path.find('?'); cut != std::string::npos) request.query = path.substr(cut + 1), request.path.resize(cut);
+    wire::Request request{.method = std::move(method),
+                          .path = path,
+                          .body = std::move(body),
+                          .caller = {kTenant, "tester", ""}};
+    if (size_t cut = path.find('?'); cut != std::string::npos)
+      request.query = path.substr(cut + 1), request.path.resize(cut);
     wire::Response got{.status = 0};
     router_.dispatch(std::move(request), [&](wire::Response r) { got = std::move(r); });
     last_status = got.status;
@@ -78,7 +89,9 @@ class Stage final : public Door, public Work {
     auto parsed = json::parse(got.body);
     return parsed ? *parsed : json::Value(got.body);
   }
-  json::Value post(std::string path, std::string body = "{}") { return call("POST", std::move(path), std::move(body)); }
+  json::Value post(std::string path, std::string body = "{}") {
+    return call("POST", std::move(path), std::move(body));
+  }
   json::Value get(std::string path) { return call("GET", std::move(path)); }
 
   void upload(const std::string& definition) {
@@ -86,25 +99,36 @@ class Stage final : public Door, public Work {
     ASSERT_EQ(last_status, 201) << json::print(answer);
   }
   std::string start(const std::string& definition_id, const std::string& variables = "{}") {
-    json::Value answer = post("/v1/instances", R"({"definitionId":")" + definition_id + R"(","variables":)" + variables + "}");
+    json::Value answer = post("/v1/instances", R"({"definitionId":")" + definition_id +
+                                                   R"(","variables":)" + variables + "}");
     EXPECT_EQ(last_status, 201) << json::print(answer);
     return std::string(answer.string_or("id"));
   }
-  std::string status(const std::string& id) { return std::string(get("/v1/instances/" + id).string_or("status")); }
-  std::string reason(const std::string& id) { return std::string(get("/v1/instances/" + id).string_or("failureReason")); }
-  std::string variables(const std::string& id) { return json::print(*get("/v1/instances/" + id).find("variables")); }
-  std::string steps(const std::string& id) { return json::print(*get("/v1/instances/" + id).find("currentStepIds")); }
+  std::string status(const std::string& id) {
+    return std::string(get("/v1/instances/" + id).string_or("status"));
+  }
+  std::string reason(const std::string& id) {
+    return std::string(get("/v1/instances/" + id).string_or("failureReason"));
+  }
+  std::string variables(const std::string& id) {
+    return json::print(*get("/v1/instances/" + id).find("variables"));
+  }
+  std::string steps(const std::string& id) {
+    return json::print(*get("/v1/instances/" + id).find("currentStepIds"));
+  }
   // "step:STATUS step:STATUS" in order.
   std::string history(const std::string& id) {
     std::string out;
     json::Value answer = get("/v1/instances/" + id + "/history");
     for (const json::Value& row : answer.find("items")->array())
-      out += (out.empty() ? "" : " ") + std::string(row.string_or("StepID")) + ":" + std::string(row.string_or("Status"));
+      out += (out.empty() ? "" : " ") + std::string(row.string_or("StepID")) + ":" +
+             std::string(row.string_or("Status"));
     return out;
   }
   // The id of a job of that type, or nothing.
   std::string take(const std::string& type) {
-    json::Value answer = post("/v1/jobs/poll", R"({"workerId":"w","maxJobs":1,"jobTypes":[")" + type + "\"]}");
+    json::Value answer =
+        post("/v1/jobs/poll", R"({"workerId":"w","maxJobs":1,"jobTypes":[")" + type + "\"]}");
     const json::Value* jobs = answer.find("jobs");
     return jobs && jobs->is_array() ? std::string(jobs->array()[0].string_or("id")) : std::string();
   }
@@ -155,12 +179,15 @@ class Stage final : public Door, public Work {
     CHECK(committer_.append(one));
     committer_.publish(one);
     if (watcher_)
-      for (const Frame& frame : group.frames) watcher_(frame);
+      for (const Frame& frame : group.frames)
+        watcher_(frame);
     for (auto& moved : group.moved) {
       const Effect& e = *moved.effect;
       if (e.to == To::clock) {
-        if (moved.opened) timers_.emplace(e.due, e.id);
-        else timers_.erase({e.due, e.id});
+        if (moved.opened)
+          timers_.emplace(e.due, e.id);
+        else
+          timers_.erase({e.due, e.id});
       } else if (e.to == To::cell) {
         if (moved.opened) deliveries_.push_back(e.id);
       } else if (moved.opened) {
@@ -188,7 +215,7 @@ class Stage final : public Door, public Work {
   Program program_;
   mutable CellCache cache_{rows_, 16 << 20};
   mutable Committer committer_{journal_, rows_, cache_, Digest{}};
-  Kernel kernel_{cache_, [this] { return look(); }, {&program_}, 0};
+  Kernel kernel_{cache_, [this] { return snapshot(); }, {&program_}, 0};
   uint64_t dice_ = 1;
   Watcher watcher_;
   std::map<std::string, Offered> jobs_;

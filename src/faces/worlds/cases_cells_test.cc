@@ -10,22 +10,29 @@ TEST_F(Case, a_flooded_cell_does_not_starve_another) {
   make();
   const StepOutput noisy = output({}, {}, {Event{"t/Lonely@1", "\xa0", {}}});
   std::vector<Event> events;
-  for (int i = 0; i < 5; ++i) events.push_back(event_to("t/Half@1", "flood", noisy));
+  for (int i = 0; i < 5; ++i)
+    events.push_back(event_to("t/Half@1", "flood", noisy));
   events.push_back(event_to("t/Deaf@1", "one", output({}, {}, {event_to("t/Tell@1", "x")})));
   ASSERT_TRUE(go("a", output({}, {}, events)));
   Words emitted;
   const auto records = stage.records("w");
-  for (size_t i = 9; i < records.size(); ++i) emitted.emplace_back(records[i].text_or("schema"));
+  for (size_t i = 9; i < records.size(); ++i)
+    emitted.emplace_back(records[i].text_or("schema"));
   // In the second place: after one step of the flood, not after five.
-  EXPECT_EQ(emitted, (Words{"t/Lonely@1", "t/Tell@1", "t/Lonely@1", "t/Lonely@1", "t/Lonely@1", "t/Lonely@1"}));
+  EXPECT_EQ(emitted, (Words{"t/Lonely@1", "t/Tell@1", "t/Lonely@1", "t/Lonely@1", "t/Lonely@1",
+                            "t/Lonely@1"}));
 }
 
 // case 164
 TEST_F(Case, what_a_cell_says_to_itself_comes_after_what_is_queued) {
   make();
-  auto word = [](const std::string& w) { return Event{"t/Half@1", cbor::encode(cbor::Map{{"id", "x"}, {"word", w}}), {}}; };
+  auto word = [](const std::string& w) {
+    return Event{"t/Half@1", cbor::encode(cbor::Map{{"id", "x"}, {"word", w}}), {}};
+  };
   StepOutput first = output({"1"}, {}, {word("own")});
-  ASSERT_TRUE(go("a", output({}, {}, {Event{"t/Half@1", cbor::encode(tell("x", first)), {}}, word("queued")})));
+  ASSERT_TRUE(
+      go("a",
+         output({}, {}, {Event{"t/Half@1", cbor::encode(tell("x", first)), {}}, word("queued")})));
   EXPECT_EQ(log("x", "t/half@1"), (Words{"1", "queued", "own"}));
 }
 
@@ -33,7 +40,10 @@ TEST_F(Case, what_a_cell_says_to_itself_comes_after_what_is_queued) {
 TEST_F(Case, inputs_that_come_together_run_again_in_the_same_order) {
   make();
   const StepOutput noisy = output({"n"}, {timer(5)}, {event_to("t/Tell@1", "x")});
-  ASSERT_TRUE(stage.say("events", encode(SendEvents{"w", {event_to("t/Do@1", "a", noisy), event_to("t/Do@1", "b", noisy), event_to("t/Do@1", "a")}})));
+  ASSERT_TRUE(stage.say(
+      "events", encode(SendEvents{"w",
+                                  {event_to("t/Do@1", "a", noisy), event_to("t/Do@1", "b", noisy),
+                                   event_to("t/Do@1", "a")}})));
   ASSERT_EQ(fork("f").status, 201);
   EXPECT_EQ(stage.dump("f"), stage.dump("w"));
 }
@@ -43,7 +53,10 @@ TEST_F(Case, the_root_stands_still_until_a_snapshot_and_reads_do_not) {
   make();
   ASSERT_TRUE(go("a"));
   ASSERT_TRUE(stage.say("snapshot", "w"));
-  auto root = [&] { return std::string(json::parse(stage.http("GET", "/v1/worlds/w/state/t/main@1/cells").body)->string_or("cell_index_root")); };
+  auto root = [&] {
+    return std::string(json::parse(stage.http("GET", "/v1/worlds/w/state/t/main@1/cells").body)
+                           ->string_or("cell_index_root"));
+  };
   const std::string first = root();
   EXPECT_FALSE(first.empty());
   const Bytes state = *main("a").state;
@@ -57,14 +70,16 @@ TEST_F(Case, the_root_stands_still_until_a_snapshot_and_reads_do_not) {
   ASSERT_TRUE(stage.say("snapshot", "w"));
   EXPECT_NE(root(), first);
   size_t marks = 0;
-  ASSERT_TRUE(stage.look().scan(dirty_prefix({"t", "w"}), [&](BytesView, const Cell&) { return ++marks > 0; }));
+  ASSERT_TRUE(stage.snapshot().scan(dirty_prefix({"t", "w"}),
+                                    [&](BytesView, const Cell&) { return ++marks > 0; }));
   EXPECT_EQ(marks, 0u);
 }
 
 // case 172
 TEST_F(Case, a_workflow_keeps_so_many_clean_cells_in_memory) {
   make();
-  for (int i = 0; i < 300; ++i) ASSERT_TRUE(go("c" + std::to_string(i)));
+  for (int i = 0; i < 300; ++i)
+    ASSERT_TRUE(go("c" + std::to_string(i)));
   EXPECT_EQ(stage.cache.in_families(), 0u);  // they wait for the rows
   CHECK(stage.committer->apply());
   EXPECT_EQ(stage.cache.in_families(), Stage::kWorkflowCells);
@@ -80,16 +95,23 @@ TEST_F(Case, a_workflow_keeps_so_many_clean_cells_in_memory) {
 TEST(keys, the_cells_of_a_workflow_of_a_world_are_one_family) {
   const Place place{std::string("t\0\1", 3), "w"};
   EXPECT_EQ(cell_family(cell_key(place, "t/main@1", "k")), cells_prefix(place, "t/main@1"));
-  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", std::string("\0\0", 2))), cells_prefix(place, "t/main@1"));
+  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", std::string("\0\0", 2))),
+            cells_prefix(place, "t/main@1"));
   EXPECT_EQ(cell_family(cell_key(place, "t/main@1", "")), cells_prefix(place, "t/main@1"));
-  for (const Key& other : {world_key(place), head_key(place), air_key(place), dirty_key(place, 1, "t/main@1", "k"), pending_key(place, "i"), blob_key("t", "h"), Key()})
+  for (const Key& other :
+       {world_key(place), head_key(place), air_key(place), dirty_key(place, 1, "t/main@1", "k"),
+        pending_key(place, "i"), blob_key("t", "h"), Key()})
     EXPECT_EQ(cell_family(other), "");
   // Of a world all is packed but what a snapshot leaves by the million.
-  for (const Key& packed : {world_key(place), head_key(place), cell_key(place, "t/main@1", "k"), pending_key(place, "i"), Key()}) EXPECT_TRUE(is_read_again(packed));
-  for (const Key& not_packed : {dirty_key(place, 1, "t/main@1", "k"), blob_key(place.tenant, "h")}) EXPECT_FALSE(is_read_again(not_packed));
+  for (const Key& packed : {world_key(place), head_key(place), cell_key(place, "t/main@1", "k"),
+                            pending_key(place, "i"), Key()})
+    EXPECT_TRUE(is_read_again(packed));
+  for (const Key& not_packed : {dirty_key(place, 1, "t/main@1", "k"), blob_key(place.tenant, "h")})
+    EXPECT_FALSE(is_read_again(not_packed));
 }
 
-// case 167, case 174: the cache is the kernel's and bounded by bytes, too; what falls out is in the rows.
+// case 167, case 174: the cache is the kernel's and bounded by bytes, too; what falls out is in the
+// rows.
 TEST_F(Case, cells_that_fell_out_of_the_cache_are_read_again) {
   make();
   // Seen through pointers that keep nothing: what is still there is what memory holds.
@@ -130,13 +152,19 @@ TEST_F(Case, the_largest_state_is_kept_read_and_put_into_a_snapshot) {
 // case 179, case 207
 TEST_F(Case, from_a_snapshot_or_from_the_beginning_the_roots_are_the_same) {
   make();
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(go("c" + std::to_string(i)));
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(go("c" + std::to_string(i)));
   ASSERT_EQ(fork("whole").status, 201);  // from the first snapshot
-  auto root = [&](const std::string& world) { return std::string(json::parse(stage.http("GET", "/v1/worlds/" + world + "/state/t/main@1/cells?limit=1").body)->string_or("cell_index_root")); };
+  auto root = [&](const std::string& world) {
+    return std::string(
+        json::parse(stage.http("GET", "/v1/worlds/" + world + "/state/t/main@1/cells?limit=1").body)
+            ->string_or("cell_index_root"));
+  };
   ASSERT_TRUE(stage.say("snapshot", "w"));
   ASSERT_TRUE(stage.say("snapshot", "whole"));
   EXPECT_EQ(root("whole"), root("w"));
-  for (int i = 0; i < 100; i += 3) ASSERT_TRUE(go("c" + std::to_string(i)));
+  for (int i = 0; i < 100; i += 3)
+    ASSERT_TRUE(go("c" + std::to_string(i)));
   ASSERT_TRUE(stage.say("snapshot", "w"));
   ASSERT_EQ(fork("tail").status, 201);
   EXPECT_EQ(root("tail"), root("w"));
@@ -150,7 +178,8 @@ TEST_F(Case, a_snapshot_that_is_not_whole_or_of_another_manifest_is_refused) {
   auto snapshot = stage.say("snapshot", "w");
   ASSERT_TRUE(snapshot);
   Cell cell = *stage.read(blob_key("t", *parse_hash(snapshot->string_or("snapshot_ref"))));
-  const Value blob = *cbor::decode(decode_blob(*parse_hash(snapshot->string_or("snapshot_ref")), cell.value())->bytes);
+  const Value blob = *cbor::decode(
+      decode_blob(*parse_hash(snapshot->string_or("snapshot_ref")), cell.value())->bytes);
   auto restore = [&](Value changed) {
     return lab([&](Turn& turn) -> Result<Bytes> {
       TRY(Bytes digest, Blobs(turn, "t").put(cbor::encode(changed)));
@@ -163,7 +192,8 @@ TEST_F(Case, a_snapshot_that_is_not_whole_or_of_another_manifest_is_refused) {
     });
   };
   EXPECT_TRUE(restore(blob));
-  for (std::string_view field : {"root_completeness", "manifest_hash", "workflow_index_roots", "head", "proposals"}) {
+  for (std::string_view field :
+       {"root_completeness", "manifest_hash", "workflow_index_roots", "head", "proposals"}) {
     Value without{cbor::Map{}};
     for (const auto& [key, value] : blob.map())
       if (key.text() != field) without.map().emplace_back(key, value);
@@ -179,8 +209,15 @@ TEST_F(Case, a_snapshot_that_is_not_whole_or_of_another_manifest_is_refused) {
 // case 189
 TEST_F(Case, large_params_are_in_the_store_and_a_replay_without_them_is_refused) {
   make();
-  ASSERT_TRUE(go("a", output({"s"}, {{"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets("hello")}}), {}, {}}})));
-  ASSERT_TRUE(go("a", output({"g"}, {{"sys/blob.get@1", cbor::encode(cbor::Map{{"blob_ref", hash_text(sha256("hello"))}}), {}, {}}})));
+  ASSERT_TRUE(go("a", output({"s"}, {{"sys/blob.put@1",
+                                      cbor::encode(cbor::Map{{"bytes", cbor::octets("hello")}}),
+                                      {},
+                                      {}}})));
+  ASSERT_TRUE(
+      go("a", output({"g"}, {{"sys/blob.get@1",
+                              cbor::encode(cbor::Map{{"blob_ref", hash_text(sha256("hello"))}}),
+                              {},
+                              {}}})));
   const Value receipt = last("effect_receipt");
   EXPECT_TRUE(receipt.find("payload_ref"));
   EXPECT_TRUE(receipt.find("payload_cbor")->bytes().empty());
@@ -193,7 +230,8 @@ TEST_F(Case, large_params_are_in_the_store_and_a_replay_without_them_is_refused)
   }));
   // The step writes it again; what nobody wrote is missed.
   EXPECT_EQ(fork("again").status, 201);
-  auto missing = lab([&](Turn& turn) -> Result<Bytes> { return Blobs(turn, "t").get(view(sha256("never"))); });
+  auto missing =
+      lab([&](Turn& turn) -> Result<Bytes> { return Blobs(turn, "t").get(view(sha256("never"))); });
   EXPECT_NE(missing.error().message.find("missing_cas_dependency"), std::string::npos);
 }
 
@@ -205,7 +243,11 @@ TEST_F(Case, a_module_is_tested_without_a_world) {
     Words then;
   };
   for (const Row& row : {Row{{}, "x", {"x"}}, Row{state_of({"x"}), "y", {"x", "y"}}}) {
-    auto out = Scripted().step("step", encode_input({row.state, {"t/Do@1", cbor::canonical(cbor::Map{{"id", "a"}, {"word", row.word}}), {}}, {}}));
+    auto out = Scripted().step(
+        "step",
+        encode_input({row.state,
+                      {"t/Do@1", cbor::canonical(cbor::Map{{"id", "a"}, {"word", row.word}}), {}},
+                      {}}));
     ASSERT_TRUE(out);
     const StepOutput step = *decode_output(*out);
     EXPECT_EQ(cbor::canonical(*cbor::decode(*step.state)), state_of(row.then));

@@ -25,7 +25,8 @@ class Echo final : public NativeModule {
       log = state.find("log")->array();
     }
     log.push_back(Value(hex(in.event.value)));
-    return encode_output({cbor::encode(cbor::Map{{"log", Value(std::move(log))}}), {}, {}, {}, false});
+    return encode_output(
+        {cbor::encode(cbor::Map{{"log", Value(std::move(log))}}), {}, {}, {}, false});
   }
 };
 
@@ -39,8 +40,13 @@ struct CaseTest : testing::Test {
     auto made = stage.create("w", air);
     ASSERT_TRUE(made) << made.error().message;
   }
-  Result<json::Value> go(const std::string& id, const std::optional<StepOutput>& out = {}, const std::string& schema = "t/Do@1") { return stage.send("w", schema, tell(id, out)); }
-  Words log(const std::string& id, const std::string& workflow = "t/main@1") { return stage.log("w", workflow, key_of(id)); }
+  Result<json::Value> go(const std::string& id, const std::optional<StepOutput>& out = {},
+                         const std::string& schema = "t/Do@1") {
+    return stage.send("w", schema, tell(id, out));
+  }
+  Words log(const std::string& id, const std::string& workflow = "t/main@1") {
+    return stage.log("w", workflow, key_of(id));
+  }
   Instance main(const std::string& id) { return stage.cell("w", "t/main@1", key_of(id)); }
   Value last(std::string_view kind) {
     Value found;
@@ -49,8 +55,12 @@ struct CaseTest : testing::Test {
     return found;
   }
   Value echoed(const std::string& id) { return *cbor::decode(*unhex(log(id).back())); }
-  wire::Response fork(const std::string& id) { return stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":")" + id + "\"}"); }
-  Emitted charge(uint64_t amount) { return {"t/charge@1", cbor::encode(cbor::Map{{"amount", amount}}), "payments", Bytes("k")}; }
+  wire::Response fork(const std::string& id) {
+    return stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":")" + id + "\"}");
+  }
+  Emitted charge(uint64_t amount) {
+    return {"t/charge@1", cbor::encode(cbor::Map{{"amount", amount}}), "payments", Bytes("k")};
+  }
   const Value fired = cbor::Map{{"delivered_at_ns", 9}};
   // What is done by hand inside a turn cannot be run again.
   Result<Bytes> lab(std::function<Result<Bytes>(Turn&)> experiment) {

@@ -30,7 +30,9 @@ std::string without_port(const std::string& host) {
 }
 
 bool is_literal(std::string_view name) {
-  return name == "localhost" || name.ends_with(".localhost") || name.starts_with("[") || (!name.empty() && name.find_first_not_of("0123456789.xabcdef") == std::string_view::npos && name.back() <= '9');
+  return name == "localhost" || name.ends_with(".localhost") || name.starts_with("[") ||
+         (!name.empty() && name.find_first_not_of("0123456789.xabcdef") == std::string_view::npos &&
+          name.back() <= '9');
 }
 
 }  // namespace
@@ -38,11 +40,16 @@ bool is_literal(std::string_view name) {
 // What goes out is one request: nothing in it may begin another, or say how long it is.
 static Result<void> check_request(const HttpCall& call) {
   auto bad = [](std::string why) { return fail(Code::invalid, "http.invalid", std::move(why)); };
-  if (call.method.empty() || call.method.size() > 16 || call.method.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos)
-    return bad("method '" + call.method.substr(0, 40) + "' is no HTTP method: GET, POST and the like");
+  if (call.method.empty() || call.method.size() > 16 ||
+      call.method.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos)
+    return bad("method '" + call.method.substr(0, 40) +
+               "' is no HTTP method: GET, POST and the like");
   for (const auto& [name, value] : call.headers) {
-    const bool token = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127 && c != ':'; });
-    if (!token || value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) return bad("header '" + name.substr(0, 80) + "' is not one line of name and value");
+    const bool token = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return c > ' ' && c < 127 && c != ':';
+    });
+    if (!token || value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos)
+      return bad("header '" + name.substr(0, 80) + "' is not one line of name and value");
     for (std::string_view own : {"host", "content-length", "transfer-encoding", "connection"})
       if (wire::same_name(name, own)) return bad("header '" + name + "' is the server's to set");
   }
@@ -56,7 +63,9 @@ Allowed allowed(std::string_view url, const std::vector<std::string>& allow) {
   for (const std::string& listed : allow) {
     const std::string row = lower(listed);
     if (row == host || row == name) return {true, is_literal(name)};
-    if (row.starts_with("*.") && name.size() > row.size() - 1 && name.ends_with(std::string_view(row).substr(1)) && !is_literal(name)) return {true, false};
+    if (row.starts_with("*.") && name.size() > row.size() - 1 &&
+        name.ends_with(std::string_view(row).substr(1)) && !is_literal(name))
+      return {true, false};
   }
   return {};
 }
@@ -72,7 +81,11 @@ Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) co
   call.method = params.text_or("method");
   call.url = params.text_or("url");
   const Allowed may = allowed(call.url, service_.options().http_allow);
-  if (!may.yes) return fail(Code::denied, "http.denied", "'" + call.url + "' is not in the server's list of allowed hosts: add its host to worlds.http_allow");
+  if (!may.yes)
+    return fail(
+        Code::denied, "http.denied",
+        "'" + call.url +
+            "' is not in the server's list of allowed hosts: add its host to worlds.http_allow");
   call.allow_private = may.at_private;
   if (const cbor::Value* headers = params.find("headers"); headers && headers->is_map())
     for (const auto& [key, value] : headers->map())
@@ -80,8 +93,10 @@ Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) co
   TRY_OK(check_request(call));
   if (const cbor::Value* ref = params.find("body_ref"); ref && ref->is_text()) {
     TRY(Bytes digest, parse_hash(ref->text()));
-    TRY(Cell cell, service_.door().read(blob_key(name->place.tenant, digest)));
-    if (!cell.exists()) return fail(Code::not_found, "store.error", "body_ref " + ref->text() + " is not in the store");
+    TRY(Cell cell, service_.kernel().read(blob_key(name->place.tenant, digest)));
+    if (!cell.exists())
+      return fail(Code::not_found, "store.error",
+                  "body_ref " + ref->text() + " is not in the store");
     TRY(Blob blob, decode_blob(digest, cell.value()));
     call.body = std::move(blob.bytes);
   }
@@ -91,14 +106,19 @@ Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) co
 void Executors::opened(const EffectPtr& effect) {
   auto intent = decode_pending(effect->body);
   if (!intent || intent->identity.effect != "sys/http.request@1") return;
-  const Time started = service_.door().now();
+  const Time started = service_.kernel().now();
   auto call = plan(*effect, *intent);
-  if (call && !client_) call = fail(Code::unavailable, "http.unavailable", "this server has no HTTP client");
+  if (call && !client_)
+    call = fail(Code::unavailable, "http.unavailable", "this server has no HTTP client");
   if (!call) return finish(*effect, intent->intent, started, fail(std::move(call.error())));
-  client_->send(std::move(*call), [this, effect, digest = intent->intent, started](Result<HttpReply> reply) { finish(*effect, digest, started, std::move(reply)); });
+  client_->send(std::move(*call),
+                [this, effect, digest = intent->intent, started](Result<HttpReply> reply) {
+                  finish(*effect, digest, started, std::move(reply));
+                });
 }
 
-// Names in lower case, because a module looks them up; the values of one that comes twice, joined as HTTP does.
+// Names in lower case, because a module looks them up; the values of one that comes twice, joined
+// as HTTP does.
 static cbor::Value headers_value(const wire::Headers& headers) {
   std::map<std::string, std::string> joined;
   for (const auto& [key, value] : headers) {
@@ -106,21 +126,30 @@ static cbor::Value headers_value(const wire::Headers& headers) {
     if (!first) at->second += ", " + as_utf8(value);
   }
   cbor::Map out;
-  for (auto& [name, value] : joined) out.emplace_back(name, value);
+  for (auto& [name, value] : joined)
+    out.emplace_back(name, value);
   return cbor::Value(std::move(out));
 }
 
-void Executors::finish(const Effect& effect, const Bytes& intent, Time started, Result<HttpReply> reply) {
+void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
+                       Result<HttpReply> reply) {
   auto name = parse_effect_id(effect.id);
   CHECK(name.has_value());
   Receipt receipt{intent, "ok", {}, {}, Bytes(64, '\0')};
   if (!reply) {
-    receipt.status = reply.error().code == Code::exhausted || reply.error().reason == "TIMEOUT" ? "timeout" : "error";
-    receipt.payload = cbor::canonical(cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
+    receipt.status = reply.error().code == Code::exhausted || reply.error().reason == "TIMEOUT"
+                         ? "timeout"
+                         : "error";
+    receipt.payload = cbor::canonical(
+        cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
     return settle(effect.id, name->place, std::move(receipt));
   }
-  cbor::Map payload{{"status", int64_t{reply->status}}, {"headers", headers_value(reply->headers)}, {"body_ref", cbor::Value()},
-                    {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(started)}, {"end_ns", static_cast<uint64_t>(service_.door().now())}}}};
+  cbor::Map payload{
+      {"status", int64_t{reply->status}},
+      {"headers", headers_value(reply->headers)},
+      {"body_ref", cbor::Value()},
+      {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(started)},
+                            {"end_ns", static_cast<uint64_t>(service_.kernel().now())}}}};
   if (reply->body.empty()) {
     receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
     return settle(effect.id, name->place, std::move(receipt));
@@ -133,10 +162,15 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started, 
   input.body = std::move(reply->body);
   input.caller.tenant = name->place.tenant;
   input.caller.user = "~executor";
-  service_.door().submit(std::move(input), [this, id = effect.id, place = name->place, receipt = std::move(receipt)](Result<Answer> put) mutable {
-    if (!put) receipt.status = "error", receipt.payload = cbor::canonical(cbor::Map{{"code", put.error().reason}, {"message", put.error().message}});
-    settle(id, place, std::move(receipt));
-  });
+  service_.kernel().submit(
+      std::move(input), [this, id = effect.id, place = name->place,
+                         receipt = std::move(receipt)](Result<Answer> put) mutable {
+        if (!put)
+          receipt.status = "error",
+          receipt.payload = cbor::canonical(
+              cbor::Map{{"code", put.error().reason}, {"message", put.error().message}});
+        settle(id, place, std::move(receipt));
+      });
 }
 
 // A world that is busy takes the receipt on the next try; everything else was settled meanwhile.
@@ -148,7 +182,8 @@ void Executors::settle(const std::string& id, const Place& place, Receipt receip
   input.caller.tenant = place.tenant;
   input.caller.user = "~executor";
   input.settles = id;
-  service_.door().submit(std::move(input), [this, id, place, receipt = std::move(receipt)](Result<Answer> answer) mutable {
+  service_.kernel().submit(std::move(input), [this, id, place, receipt = std::move(receipt)](
+                                                 Result<Answer> answer) mutable {
     if (!answer && answer.error().reason == "busy") settle(id, place, std::move(receipt));
   });
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The executors of this process: sys/http.request, with an allowlist. Whoever owns sockets gives the
-// client; this file decides what it may ask for and turns what comes back into a receipt.
+// The executors of this process: sys/http.request, with an allowlist. Whoever owns sockets gives
+// the client; this file decides what it may ask for and turns what comes back into a receipt.
 
 #include "faces/worlds/service.h"
 
@@ -25,7 +25,8 @@ class HttpClient {
   virtual void send(HttpCall call, std::move_only_function<void(Result<HttpReply>)> done) = 0;
 };
 
-// Whether a url may be reached, and whether at a private address. `allow` as FaceOptions::http_allow.
+// Whether a url may be reached, and whether at a private address. `allow` as
+// FaceOptions::http_allow.
 struct Allowed {
   bool yes = false, at_private = false;
 };

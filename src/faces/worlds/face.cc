@@ -4,12 +4,14 @@ namespace pawl::worlds {
 
 std::vector<wire::Dialect> Face::dialects() const {
   std::vector<wire::Dialect> out;
-  for (std::string_view prefix : {"/v1/worlds", "/v1/cas", "/v1/secrets", "/v1/workspace", "/v1/effects"}) {
+  for (std::string_view prefix :
+       {"/v1/worlds", "/v1/cas", "/v1/secrets", "/v1/workspace", "/v1/effects"}) {
     wire::Dialect dialect;
     dialect.prefix = prefix;
     dialect.refuse = [](const wire::Request&, const Error& error, std::string_view allow) {
       wire::Response response = Service::refuse(error);
-      if (!allow.empty()) response.status = 405, response.headers.emplace_back("Allow", std::string(allow));
+      if (!allow.empty())
+        response.status = 405, response.headers.emplace_back("Allow", std::string(allow));
       return response;
     };
     out.push_back(std::move(dialect));

@@ -1,8 +1,9 @@
 #pragma once
 // The worlds face: a program, a service and its routes, and the executors of this process.
 //
-//   Modules modules(&runner);  WorldsProgram program(modules);      // the program goes to the shard
-//   Face face(shard, workers, program, options, client);            // To::member effects go to executors()
+//   Modules modules(&runner);  WorldsProgram program(modules);      // the program goes to the
+//   shard Face face(shard, workers, program, options, client);            // To::member effects go
+//   to executors()
 
 #include "faces/worlds/executors.h"
 
@@ -10,8 +11,9 @@ namespace pawl::worlds {
 
 class Face {
  public:
-  Face(Door& door, Work& work, const WorldsProgram& program, FaceOptions options = {}, HttpClient* client = nullptr)
-      : service_(door, work, program, std::move(options)), executors_(service_, client) {}
+  Face(KernelAccess& kernel, WorkQueue& work, const WorldsProgram& program,
+       FaceOptions options = {}, HttpClient* client = nullptr)
+      : service_(kernel, work, program, std::move(options)), executors_(service_, client) {}
   std::vector<wire::Route> routes() { return service_.routes(); }
   std::vector<wire::Dialect> dialects() const;
   Outbox& executors() { return executors_; }

@@ -6,7 +6,8 @@
 
 namespace pawl::worlds {
 
-Followers::Followers(Door& door) : door_(door), watch_(door.watch([this](const Frame& frame) { look(frame); })) {}
+Followers::Followers(KernelAccess& kernel)
+    : kernel_(kernel), watch_(kernel.watch([this](const Frame& frame) { snapshot(frame); })) {}
 
 void Followers::add(const Place& place, Step step) {
   std::unique_lock lock(mutex_);
@@ -28,16 +29,17 @@ void Followers::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (uint64_t number = std::exchange(watch_, 0)) door_.unwatch(number);
+  if (uint64_t number = std::exchange(watch_, 0)) kernel_.unwatch(number);
 }
 
 // On the committer's thread.
-void Followers::look(const Frame& frame) {
+void Followers::snapshot(const Frame& frame) {
   if (!any_ || frame.program != kProgram) return;
   std::lock_guard lock(mutex_);
   bool any = false;
   for (One& one : all_) {
-    auto at = std::lower_bound(frame.writes.begin(), frame.writes.end(), one.head, [](const Frame::Write& w, const Key& key) { return w.key < key; });
+    auto at = std::lower_bound(frame.writes.begin(), frame.writes.end(), one.head,
+                               [](const Frame::Write& w, const Key& key) { return w.key < key; });
     if (at != frame.writes.end() && at->key == one.head) one.moved = any = true;
   }
   if (any) wake_.notify_all();
@@ -57,14 +59,22 @@ void Followers::run() {
       lock.unlock();
       auto again = it->step(over);
       lock.lock();
-      if (!again || over) it = all_.erase(it);
-      else it->due = *again, next = std::min(next, it->moved ? Clock::now() : it->due), ++it;
+      if (!again || over)
+        it = all_.erase(it);
+      else
+        it->due = *again, next = std::min(next, it->moved ? Clock::now() : it->due), ++it;
     }
     any_ = !all_.empty();
     if (over && all_.empty()) return;
-    const auto due = [&] { return ending_ || std::any_of(all_.begin(), all_.end(), [](const One& one) { return one.moved || one.due <= Clock::now(); }); };
-    if (next == Clock::time_point::max()) wake_.wait(lock, due);
-    else wake_.wait_until(lock, next, due);
+    const auto due = [&] {
+      return ending_ || std::any_of(all_.begin(), all_.end(), [](const One& one) {
+               return one.moved || one.due <= Clock::now();
+             });
+    };
+    if (next == Clock::time_point::max())
+      wake_.wait(lock, due);
+    else
+      wake_.wait_until(lock, next, due);
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Those who wait for a world's next records: long polls and streams. One thread steps them all, when their world has moved
-// or their time has come.
+// Those who wait for a world's next records: long polls and streams. One thread steps them all,
+// when their world has moved or their time has come.
 
 #include <atomic>
 #include <chrono>
@@ -9,8 +9,8 @@
 #include <mutex>
 #include <thread>
 
-#include "faces/worlds/keys.h"
-#include "kernel/door.h"
+#include "faces/worlds/store/keys.h"
+#include "kernel/access.h"
 
 namespace pawl::worlds {
 
@@ -20,7 +20,7 @@ class Followers {
   // When to step it again at the latest; nothing: it is done. With `over` set it must be.
   using Step = std::move_only_function<std::optional<Clock::time_point>(bool over)>;
 
-  explicit Followers(Door& door);
+  explicit Followers(KernelAccess& kernel);
   ~Followers() { stop(); }
   void add(const Place& place, Step step);
   void stop();  // each is stepped once more, and told that it is over
@@ -32,10 +32,10 @@ class Followers {
     Clock::time_point due;
     bool moved = false;
   };
-  void look(const Frame& frame);
+  void snapshot(const Frame& frame);
   void run();
 
-  Door& door_;
+  KernelAccess& kernel_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::list<One> all_;  // only the thread takes from it

@@ -6,11 +6,13 @@
 namespace pawl::worlds {
 
 const WorldsProgram::Row WorldsProgram::kVerbs[] = {
-    {"event", &WorldsProgram::event},       {"receipt", &WorldsProgram::receipt}, {"timer", &WorldsProgram::timer},
-    {"frame", &WorldsProgram::frame},       {"drain", &WorldsProgram::drain},     {"create", &WorldsProgram::create},
-    {"snapshot", &WorldsProgram::snapshot}, {"compact", &WorldsProgram::compact}, {"govern", &WorldsProgram::govern},
-    {"fork", &WorldsProgram::fork},         {"put_blob", &WorldsProgram::put_blob}, {"put_secret", &WorldsProgram::put_secret},
-    {"collect", &WorldsProgram::collect},   {"events", &WorldsProgram::events},
+    {"event", &WorldsProgram::event},         {"receipt", &WorldsProgram::receipt},
+    {"timer", &WorldsProgram::timer},         {"frame", &WorldsProgram::frame},
+    {"drain", &WorldsProgram::drain},         {"create", &WorldsProgram::create},
+    {"snapshot", &WorldsProgram::snapshot},   {"compact", &WorldsProgram::compact},
+    {"govern", &WorldsProgram::govern},       {"fork", &WorldsProgram::fork},
+    {"put_blob", &WorldsProgram::put_blob},   {"put_secret", &WorldsProgram::put_secret},
+    {"collect", &WorldsProgram::collect},     {"events", &WorldsProgram::events},
     {"workspace", &WorldsProgram::workspace},
 };
 
@@ -21,7 +23,8 @@ Result<Bytes> WorldsProgram::run(Turn& turn, const Input& input) const {
 }
 
 void WorldsProgram::view(const Committed& frame, ViewRows& rows) const {
-  for (const Bytes& note : frame.notes) put_rows(note, rows);
+  for (const Bytes& note : frame.notes)
+    put_rows(note, rows);
 }
 
 // Receipts come under the tenant of their effect, whoever brings them.
@@ -42,8 +45,11 @@ Result<Bytes> WorldsProgram::create(Turn& turn, const Input& input) const {
   world.check_state = v.check_state;
   TRY_OK(engine.create(std::move(world), {std::move(air.manifest), std::move(air.nodes)}));
   TRY_OK(engine.close());
-  return json::print(json::object({{"world_id", v.world}, {"manifest_hash", engine.world().manifest_hash}, {"height", engine.head().height},
-                                   {"snapshot_ref", engine.world().snapshot_ref}, {"created_at_ns", static_cast<int64_t>(turn.now())}}));
+  return json::print(json::object({{"world_id", v.world},
+                                   {"manifest_hash", engine.world().manifest_hash},
+                                   {"height", engine.head().height},
+                                   {"snapshot_ref", engine.world().snapshot_ref},
+                                   {"created_at_ns", static_cast<int64_t>(turn.now())}}));
 }
 
 Result<Bytes> WorldsProgram::event(Turn& turn, const Input& input) const {
@@ -51,16 +57,22 @@ Result<Bytes> WorldsProgram::event(Turn& turn, const Input& input) const {
   Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
   TRY_OK(engine.open());
   if (v.expected_epoch != 0 && v.expected_epoch != engine.world().epoch)
-    return fail(Code::conflict, "conflict", "world '" + v.world + "' is in epoch " + std::to_string(engine.world().epoch) + ", not " + std::to_string(v.expected_epoch) + ": its manifest has changed");
+    return fail(Code::conflict, "conflict",
+                "world '" + v.world + "' is in epoch " + std::to_string(engine.world().epoch) +
+                    ", not " + std::to_string(v.expected_epoch) + ": its manifest has changed");
   TRY(Accepted accepted, engine.accept_event(std::move(v.event)));
   TRY_OK(engine.close());
-  std::string out = "{\"event_hash\":\"" + accepted.event_hash + "\",\"seq\":" + std::to_string(accepted.height) + ",\"height\":" + std::to_string(engine.head().height);
+  std::string out = "{\"event_hash\":\"" + accepted.event_hash +
+                    "\",\"seq\":" + std::to_string(accepted.height) +
+                    ",\"height\":" + std::to_string(engine.head().height);
   return out + ",\"queued\":" + std::to_string(engine.head().queued) + "}";
 }
 
 Result<Bytes> WorldsProgram::events(Turn& turn, const Input& input) const {
   TRY(SendEvents v, decode_send_all(input.body));
-  if (v.events.size() > kBatchEvents) return fail(Code::too_large, "invalid_request", "a batch takes at most " + std::to_string(kBatchEvents) + " events");
+  if (v.events.size() > kBatchEvents)
+    return fail(Code::too_large, "invalid_request",
+                "a batch takes at most " + std::to_string(kBatchEvents) + " events");
   Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
   TRY_OK(engine.open());
   std::string out = "{\"events\":[";
@@ -68,13 +80,16 @@ Result<Bytes> WorldsProgram::events(Turn& turn, const Input& input) const {
     engine.next_input();
     auto accepted = engine.accept_event(std::move(v.events[i]));
     if (!accepted) {
-      accepted.error().message = "event " + std::to_string(i) + " of the batch: " + accepted.error().message;
+      accepted.error().message =
+          "event " + std::to_string(i) + " of the batch: " + accepted.error().message;
       return fail(std::move(accepted.error()));
     }
-    out += std::string(i ? "," : "") + "{\"event_hash\":\"" + accepted->event_hash + "\",\"seq\":" + std::to_string(accepted->height) + "}";
+    out += std::string(i ? "," : "") + "{\"event_hash\":\"" + accepted->event_hash +
+           "\",\"seq\":" + std::to_string(accepted->height) + "}";
   }
   TRY_OK(engine.close());
-  return out + "],\"height\":" + std::to_string(engine.head().height) + ",\"queued\":" + std::to_string(engine.head().queued) + "}";
+  return out + "],\"height\":" + std::to_string(engine.head().height) +
+         ",\"queued\":" + std::to_string(engine.head().queued) + "}";
 }
 
 Result<Bytes> WorldsProgram::receipt(Turn& turn, const Input& input) const {
@@ -88,7 +103,8 @@ Result<Bytes> WorldsProgram::receipt(Turn& turn, const Input& input) const {
 
 Result<Bytes> WorldsProgram::timer(Turn& turn, const Input& input) const {
   auto effect = parse_effect_id(input.settles);
-  if (!effect) return fail(Code::invalid, "receipt.decode", "'" + input.settles + "' is no timer of worlds");
+  if (!effect)
+    return fail(Code::invalid, "receipt.decode", "'" + input.settles + "' is no timer of worlds");
   TRY(Bytes intent, unhex(effect->what));
   Engine engine(turn, effect->place, runtime_);
   TRY_OK(engine.open());
@@ -103,7 +119,8 @@ Result<Bytes> WorldsProgram::frame(Turn& turn, const Input& input) const {
   TRY_OK(engine.open());
   TRY(bool taken, engine.accept_frame(std::move(v.frame)));
   TRY_OK(engine.close());
-  return json::print(json::object({{"status", taken ? "accepted" : "dropped"}, {"height", engine.head().height}}));
+  return json::print(
+      json::object({{"status", taken ? "accepted" : "dropped"}, {"height", engine.head().height}}));
 }
 
 Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
@@ -118,7 +135,8 @@ Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
 Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
   const bool goes_on = !input.settles.empty();
   const Turn::Mark mark = turn.mark();
-  auto taken = goes_on ? take_snapshot(turn, place_of(input, {}), BytesView(input.body)) : take_snapshot(turn, {input.caller.tenant, input.body}, {});
+  auto taken = goes_on ? take_snapshot(turn, place_of(input, {}), BytesView(input.body))
+                       : take_snapshot(turn, {input.caller.tenant, input.body}, {});
   if (taken || !goes_on) return taken;
   // Nobody would send this input again, and the caller still waits.
   turn.rewind(mark);
@@ -126,20 +144,24 @@ Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
   return Bytes();
 }
 
-Result<Bytes> WorldsProgram::take_snapshot(Turn& turn, const Place& place, std::optional<BytesView> from) const {
+Result<Bytes> WorldsProgram::take_snapshot(Turn& turn, const Place& place,
+                                           std::optional<BytesView> from) const {
   Engine engine(turn, place, runtime_);
   TRY_OK(engine.open());
   TRY(std::optional<Key> left, engine.prepare_snapshot(from));
   if (left) {
     const std::string next = effect_id(place, "snapshot-" + std::to_string(turn.dice().next()));
-    turn.open(Effect{next, To::cell, std::string(kProgram), place.tenant, "snapshot", 0, std::move(*left)});
+    turn.open(Effect{next, To::cell, std::string(kProgram), place.tenant, "snapshot", 0,
+                     std::move(*left)});
     turn.answer_later(next);
     TRY_OK(engine.close());
     return Bytes();
   }
   TRY(std::string ref, engine.snapshot());
   TRY_OK(engine.close());
-  return json::print(json::object({{"snapshot_ref", ref}, {"height", engine.world().snapshot_height}, {"manifest_hash", engine.world().manifest_hash}}));
+  return json::print(json::object({{"snapshot_ref", ref},
+                                   {"height", engine.world().snapshot_height},
+                                   {"manifest_hash", engine.world().manifest_hash}}));
 }
 
 Result<Bytes> WorldsProgram::compact(Turn& turn, const Input& input) const {
@@ -171,7 +193,8 @@ struct Outcome {
   cbor::Value receipt;
 };
 
-// Records of a flood and those of governance do not mix: a replay works the flood off at once. Apply says in words of its own what it waits for.
+// Records of a flood and those of governance do not mix: a replay works the flood off at once.
+// Apply says in words of its own what it waits for.
 static Result<Outcome> act(Engine& engine, const Govern& v) {
   if (v.action != "apply") TRY_OK(engine.refuse_while_busy());
   if (v.action == "propose") {
@@ -201,7 +224,10 @@ Result<Bytes> WorldsProgram::govern(Turn& turn, const Input& input) const {
   Engine engine(turn, place, runtime_);
   TRY_OK(engine.open());
   auto outcome = act(engine, v);
-  if (!outcome && (outcome.error().code == Code::unavailable || outcome.error().code == Code::corrupt || outcome.error().code == Code::exhausted)) return fail(std::move(outcome.error()));
+  if (!outcome &&
+      (outcome.error().code == Code::unavailable || outcome.error().code == Code::corrupt ||
+       outcome.error().code == Code::exhausted))
+    return fail(std::move(outcome.error()));
   Command command{v.command, v.action, true, {}, {}, {}, turn.now()};
   command.height = engine.head().height;
   command.manifest_hash = engine.world().manifest_hash;
@@ -240,8 +266,10 @@ Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
   for (Receipt& receipt : v.stubs) {
     auto settled = engine.accept_receipt(std::move(receipt));
     TRY_OK(engine.finish());
-    if (settled) ++stubbed;
-    else if (settled.error().reason != "receipt.unknown") return fail(std::move(settled.error()));
+    if (settled)
+      ++stubbed;
+    else if (settled.error().reason != "receipt.unknown")
+      return fail(std::move(settled.error()));
   }
   const uint64_t height = engine.head().height;
   if (v.live) {
@@ -249,14 +277,19 @@ Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
     TRY_OK(engine.offer_all());
   }
   TRY_OK(engine.close());
-  return json::print(json::object({{"world_id", v.world}, {"parent", v.source}, {"height", height}, {"manifest_hash", engine.world().manifest_hash},
-                                   {"stub_receipts", uint64_t{stubbed}}, {"effects", v.live ? "live" : "detached"}}));
+  return json::print(json::object({{"world_id", v.world},
+                                   {"parent", v.source},
+                                   {"height", height},
+                                   {"manifest_hash", engine.world().manifest_hash},
+                                   {"stub_receipts", uint64_t{stubbed}},
+                                   {"effects", v.live ? "live" : "detached"}}));
 }
 
 Result<Bytes> WorldsProgram::put_blob(Turn& turn, const Input& input) const {
   Blobs blobs(turn, input.caller.tenant);
   TRY(Bytes digest, blobs.put_anew(input.body));
-  return json::print(json::object({{"hash", hash_text(digest)}, {"size", uint64_t{input.body.size()}}}));
+  return json::print(
+      json::object({{"hash", hash_text(digest)}, {"size", uint64_t{input.body.size()}}}));
 }
 
 Result<Bytes> WorldsProgram::put_secret(Turn& turn, const Input& input) const {
@@ -264,7 +297,9 @@ Result<Bytes> WorldsProgram::put_secret(Turn& turn, const Input& input) const {
   const Key where = secret_key(input.caller.tenant, v.binding);
   TRY(Cell cell, turn.read(where));
   if (v.erase) {
-    if (!cell.exists()) return fail(Code::not_found, "not_found", "secret binding '" + v.binding + "' does not exist");
+    if (!cell.exists())
+      return fail(Code::not_found, "not_found",
+                  "secret binding '" + v.binding + "' does not exist");
     turn.erase(where);
     return json::print(json::object({{"binding_id", v.binding}, {"status", "deleted"}}));
   }
@@ -275,7 +310,9 @@ Result<Bytes> WorldsProgram::put_secret(Turn& turn, const Input& input) const {
   }
   if (!v.value.empty()) secret.versions.emplace_back(turn.now(), v.value);
   turn.write(where, encode(secret));
-  return json::print(json::object({{"binding_id", v.binding}, {"version", uint64_t{secret.versions.size()}}, {"created_at_ns", static_cast<int64_t>(turn.now())}}));
+  return json::print(json::object({{"binding_id", v.binding},
+                                   {"version", uint64_t{secret.versions.size()}},
+                                   {"created_at_ns", static_cast<int64_t>(turn.now())}}));
 }
 
 // Operations one after the other on a root; without one, a new empty root.
@@ -283,11 +320,15 @@ Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
   static constexpr struct {
     std::string_view op, params;
     Result<cbor::Value> (Workspace::*act)(const cbor::Value&) const;
-  } kOps[] = {{"write_bytes", "sys/WorkspaceWriteBytesParams@1", &Workspace::write_bytes}, {"write_ref", "sys/WorkspaceWriteRefParams@1", &Workspace::write_ref},
-              {"remove", "sys/WorkspaceRemoveParams@1", &Workspace::remove}, {"set_annotations", "sys/WorkspaceAnnotationsSetParams@1", &Workspace::annotations_set}};
+  } kOps[] = {
+      {"write_bytes", "sys/WorkspaceWriteBytesParams@1", &Workspace::write_bytes},
+      {"write_ref", "sys/WorkspaceWriteRefParams@1", &Workspace::write_ref},
+      {"remove", "sys/WorkspaceRemoveParams@1", &Workspace::remove},
+      {"set_annotations", "sys/WorkspaceAnnotationsSetParams@1", &Workspace::annotations_set}};
   TRY(json::Value order, json::parse(input.body));
   Blobs blobs(turn, input.caller.tenant);
-  const IndexStore store{[&](BytesView digest) { return blobs.get(digest); }, [&](BytesView bytes) { return blobs.put(bytes); }};
+  const IndexStore store{[&](BytesView digest) { return blobs.get(digest); },
+                         [&](BytesView bytes) { return blobs.put(bytes); }};
   const Workspace trees(store);
   const std::string base(order.string_or("root_hash"));
   if (base.empty()) {
@@ -298,15 +339,21 @@ Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
   TRY_OK(blobs.get(digest));  // a root that is not there has no next one
   std::string root = base;
   const json::Value* list = order.find("operations");
-  if (!list || !list->is_array()) return fail(Code::invalid, "invalid_request", "operations is a list");
+  if (!list || !list->is_array())
+    return fail(Code::invalid, "invalid_request", "operations is a list");
   for (const json::Value& item : list->array()) {
-    const auto* row = std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& r) { return r.op == item.string_or("op"); });
-    if (row == std::end(kOps)) return fail(Code::invalid, "invalid_request", "an operation is write_bytes, write_ref, remove or set_annotations, not '" + std::string(item.string_or("op")) + "'");
+    const auto* row = std::find_if(std::begin(kOps), std::end(kOps),
+                                   [&](const auto& r) { return r.op == item.string_or("op"); });
+    if (row == std::end(kOps))
+      return fail(Code::invalid, "invalid_request",
+                  "an operation is write_bytes, write_ref, remove or set_annotations, not '" +
+                      std::string(item.string_or("op")) + "'");
     json::Object given;
     given.add("root_hash", root);
     for (const auto& [name, value] : item.object())
       if (name != "op") given.add(name == "bytes_b64" ? "bytes" : name, value);
-    TRY(cbor::Value params, from_json(json::Value(std::move(given)), *builtins_.schemas().find(row->params), builtins_.schemas()));
+    TRY(cbor::Value params, from_json(json::Value(std::move(given)),
+                                      *builtins_.schemas().find(row->params), builtins_.schemas()));
     TRY(params, normalize_named(params, row->params, builtins_.schemas()));
     TRY(cbor::Value made, (trees.*row->act)(params));
     root = made.text_or("new_root_hash");
@@ -318,7 +365,8 @@ Result<Bytes> WorldsProgram::collect(Turn& turn, const Input& input) const {
   Reader r(input.body);
   const Time grace = input.body.empty() ? kBlobGrace : r.sint();
   TRY(Collected c, collect_garbage(turn, input.caller.tenant, builtins_, grace));
-  return json::print(json::object({{"kept", uint64_t{c.kept}}, {"erased", uint64_t{c.erased}}, {"young", uint64_t{c.young}}}));
+  return json::print(json::object(
+      {{"kept", uint64_t{c.kept}}, {"erased", uint64_t{c.erased}}, {"young", uint64_t{c.young}}}));
 }
 
 }  // namespace pawl::worlds

@@ -1,8 +1,8 @@
 #pragma once
-// The program named "worlds": what each verb does in one turn. A turn is one input to one world, with
-// everything that follows from it.
+// The program named "worlds": what each verb does in one turn. A turn is one input to one world,
+// with everything that follows from it.
 
-#include "faces/worlds/engine.h"
+#include "faces/worlds/step/engine.h"
 #include "kernel/program.h"
 
 namespace pawl::worlds {
@@ -13,7 +13,8 @@ struct CreateWorld {
   Bytes bundle;  // manifest and nodes, as encode_bundle() writes them
   wasm::Limits limits{};
   bool check_state = true;
-  std::string engine{};  // that the service found; recorded, so that a rerun needs no engine to agree
+  std::string
+      engine{};  // that the service found; recorded, so that a rerun needs no engine to agree
 };
 struct SendEvent {
   std::string world;
@@ -34,10 +35,10 @@ struct SendFrame {
   StreamFrame frame;
 };
 struct Govern {
-  std::string world, command;     // command: the id under which the outcome is kept
-  std::string action;             // propose, shadow, approve, reject, apply
+  std::string world, command;  // command: the id under which the outcome is kept
+  std::string action;          // propose, shadow, approve, reject, apply
   uint64_t proposal = 0;
-  Bytes patch{};                  // JSON of a patch document, or of a compiled patch
+  Bytes patch{};  // JSON of a patch document, or of a compiled patch
   std::optional<std::string> description{};
   std::string approver{};
   bool strict = true;
@@ -45,16 +46,16 @@ struct Govern {
 };
 struct ForkWorld {
   std::string world, source, snapshot_ref;
-  uint64_t until = 0;             // height
-  Recorded recorded{};            // from the snapshot's record on
-  std::vector<Receipt> stubs{};   // receipts that the source got later, for what is still open
-  bool live = false;              // true: effects go out as those of any world
+  uint64_t until = 0;            // height
+  Recorded recorded{};           // from the snapshot's record on
+  std::vector<Receipt> stubs{};  // receipts that the source got later, for what is still open
+  bool live = false;             // true: effects go out as those of any world
 };
 struct PutSecret {
   std::string binding;
-  Bytes value;                    // as it is kept: sealed by the service
+  Bytes value;  // as it is kept: sealed by the service
   bool erase = false;
-  std::string info{};             // JSON: kind, created by
+  std::string info{};  // JSON: kind, created by
 };
 
 Bytes encode(const CreateWorld& v);
@@ -90,7 +91,9 @@ class WorldsProgram final : public Program {
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
   uint32_t view_version() const override { return 3; }
-  BytesView family(BytesView key) const override { return cell_family(key); }  // a workflow of a world
+  BytesView family(BytesView key) const override {
+    return cell_family(key);
+  }  // a workflow of a world
   bool worth_packing(BytesView key) const override { return is_read_again(key); }
   const Builtins& builtins() const { return builtins_; }
   const Runtime& runtime() const { return runtime_; }
@@ -128,7 +131,8 @@ class WorldsProgram final : public Program {
 struct Collected {
   size_t kept = 0, erased = 0, young = 0;
 };
-Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const Builtins& builtins, Time grace);
+Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const Builtins& builtins,
+                                  Time grace);
 
 // The JSON of a governance action's outcome.
 json::Value proposal_json(const Proposal& proposal);

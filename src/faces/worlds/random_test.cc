@@ -1,6 +1,6 @@
 // Worlds at random, from a seed: any mix of events, chains, receipts good and bad, late and twice,
-// frames, failures, snapshots. Whatever came out, a rerun of the journal agrees, the counts agree with
-// the cells, and a fork from snapshot and tail is the live world.
+// frames, failures, snapshots. Whatever came out, a rerun of the journal agrees, the counts agree
+// with the cells, and a fork from snapshot and tail is the live world.
 
 #include <gtest/gtest.h>
 
@@ -31,17 +31,31 @@ StepOutput some_output(Chance& c, int depth) {
   for (uint64_t n = c.below(3); n > 0; --n) {
     switch (c.below(5)) {
       case 0: out.effects.push_back(timer(c.below(1000))); break;
-      case 1: out.effects.push_back({"t/charge@1", cbor::encode(cbor::Map{{"amount", c.below(9)}}), "p", {}}); break;
-      case 2: out.effects.push_back({"sys/blob.put@1", cbor::encode(cbor::Map{{"bytes", cbor::octets(std::to_string(c.below(4)))}}), {}, {}}); break;
+      case 1:
+        out.effects.push_back(
+            {"t/charge@1", cbor::encode(cbor::Map{{"amount", c.below(9)}}), "p", {}});
+        break;
+      case 2:
+        out.effects.push_back(
+            {"sys/blob.put@1",
+             cbor::encode(cbor::Map{{"bytes", cbor::octets(std::to_string(c.below(4)))}}),
+             {},
+             {}});
+        break;
       case 3: out.effects.push_back({"sys/introspect.journal_head@1", "\xa0", {}, {}}); break;
       default: out.effects.push_back({"t/charge@1", "\xa0", {}, {}});  // bad params
     }
   }
-  static constexpr const char* kSchemas[] = {"t/Do@1", "t/Tell@1", "t/Half@1", "t/Deaf@1", "t/Boom@1"};
+  static constexpr const char* kSchemas[] = {"t/Do@1", "t/Tell@1", "t/Half@1", "t/Deaf@1",
+                                             "t/Boom@1"};
   for (uint64_t n = depth > 0 ? c.below(3) : 0; n > 0; --n) {
     const std::string schema = kSchemas[c.below(5)];
-    if (schema == "t/Boom@1") out.events.push_back({schema, cbor::encode(cbor::Map{{"id", some_id(c)}}), {}});
-    else out.events.push_back(event_to(schema, some_id(c), c.one_in(2) ? std::optional(some_output(c, depth - 1)) : std::nullopt));
+    if (schema == "t/Boom@1")
+      out.events.push_back({schema, cbor::encode(cbor::Map{{"id", some_id(c)}}), {}});
+    else
+      out.events.push_back(
+          event_to(schema, some_id(c),
+                   c.one_in(2) ? std::optional(some_output(c, depth - 1)) : std::nullopt));
   }
   return out;
 }
@@ -50,7 +64,8 @@ void one_input(Stage& stage, Chance& c) {
   const auto pending = stage.pending("w");
   const uint64_t what = c.below(10);
   if (what < 5 || pending.empty()) {
-    (void)stage.send("w", c.one_in(4) ? "t/Half@1" : "t/Do@1", tell(some_id(c), some_output(c, 2))).has_value();
+    (void)stage.send("w", c.one_in(4) ? "t/Half@1" : "t/Do@1", tell(some_id(c), some_output(c, 2)))
+        .has_value();
     return;
   }
   const Pending& p = pending[c.below(pending.size())];
@@ -72,7 +87,10 @@ void one_input(Stage& stage, Chance& c) {
     return;
   }
   static constexpr const char* kStatuses[] = {"ok", "ok", "error", "timeout"};
-  const Value payload = c.one_in(4) ? Value("junk") : p.identity.effect == "t/charge@1" ? Value(cbor::Map{{"code", 0}}) : Value(cbor::Map{{"delivered_at_ns", 5}});
+  const Value payload = c.one_in(4) ? Value("junk")
+                        : p.identity.effect == "t/charge@1"
+                            ? Value(cbor::Map{{"code", 0}})
+                            : Value(cbor::Map{{"delivered_at_ns", 5}});
   (void)stage.settle("w", p.intent, payload, kStatuses[c.below(4)]).has_value();
   if (c.one_in(3)) (void)stage.settle("w", p.intent, payload).has_value();  // twice
 }
@@ -80,7 +98,7 @@ void one_input(Stage& stage, Chance& c) {
 void counts_agree(const Stage& stage) {
   const Head head = stage.head("w");
   uint64_t by_status[4] = {}, inflight = 0;
-  ASSERT_TRUE(stage.look().scan(cells_prefix({"t", "w"}), [&](BytesView, const Cell& cell) {
+  ASSERT_TRUE(stage.snapshot().scan(cells_prefix({"t", "w"}), [&](BytesView, const Cell& cell) {
     const Instance i = *decode_instance(cell.value());
     ++by_status[static_cast<size_t>(i.status)];
     inflight += i.inflight.size();
@@ -135,16 +153,23 @@ TEST(random_worlds, hostile_bodies_are_refused_and_change_nothing) {
   ASSERT_TRUE(stage.create("w", test_air()));
   const Bytes before = stage.dump("w");
   Chance c(7);
-  static constexpr const char* kVerbs[] = {"event", "receipt", "frame", "create", "govern", "fork", "compact", "put_secret"};
+  static constexpr const char* kVerbs[] = {"event",  "receipt", "frame",   "create",
+                                           "govern", "fork",    "compact", "put_secret"};
   for (int i = 0; i < 400; ++i) {
     Bytes body;
-    for (uint64_t n = c.below(40); n > 0; --n) body.push_back(static_cast<char>(c.below(256)));
+    for (uint64_t n = c.below(40); n > 0; --n)
+      body.push_back(static_cast<char>(c.below(256)));
     (void)stage.say(kVerbs[c.below(8)], body).has_value();
   }
   for (int i = 0; i < 400; ++i) {
     Bytes junk;
-    for (uint64_t n = c.below(30); n > 0; --n) junk.push_back(static_cast<char>(c.below(256)));
-    EXPECT_GE(stage.http("POST", "/v1/worlds/w/events", R"({"schema":"t/Do@1","value_b64":")" + base64(junk) + "\"}").status, 400);
+    for (uint64_t n = c.below(30); n > 0; --n)
+      junk.push_back(static_cast<char>(c.below(256)));
+    EXPECT_GE(stage
+                  .http("POST", "/v1/worlds/w/events",
+                        R"({"schema":"t/Do@1","value_b64":")" + base64(junk) + "\"}")
+                  .status,
+              400);
   }
   EXPECT_EQ(stage.dump("w"), before);
 }

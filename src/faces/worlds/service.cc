@@ -7,8 +7,9 @@
 
 namespace pawl::worlds {
 
-Service::Service(Door& door, Work& work, const WorldsProgram& program, FaceOptions options)
-    : door_(door), work_(work), program_(program), options_(std::move(options)) {}
+Service::Service(KernelAccess& kernel, WorkQueue& work, const WorldsProgram& program,
+                 FaceOptions options)
+    : kernel_(kernel), work_(work), program_(program), options_(std::move(options)) {}
 
 // {code, message}: the code is the peer's where it has one.
 wire::Response Service::refuse(const Error& error) {
@@ -17,17 +18,28 @@ wire::Response Service::refuse(const Error& error) {
     int status;
     std::string_view name;
   } kKinds[] = {
-      {Code::invalid, 400, "invalid_request"}, {Code::unauthenticated, 401, "unauthenticated"}, {Code::denied, 403, "forbidden"},
-      {Code::not_found, 404, "not_found"}, {Code::conflict, 409, "conflict"}, {Code::precondition, 409, "conflict"},
-      {Code::too_large, 413, "invalid_request"}, {Code::unprocessable, 422, "validation_failed"}, {Code::unsupported, 501, "not_implemented"},
-      {Code::exhausted, 503, "busy"}, {Code::unavailable, 503, "unavailable"}, {Code::corrupt, 500, "internal_error"}, {Code::internal, 500, "internal_error"},
+      {Code::invalid, 400, "invalid_request"},
+      {Code::unauthenticated, 401, "unauthenticated"},
+      {Code::denied, 403, "forbidden"},
+      {Code::not_found, 404, "not_found"},
+      {Code::conflict, 409, "conflict"},
+      {Code::precondition, 409, "conflict"},
+      {Code::too_large, 413, "invalid_request"},
+      {Code::unprocessable, 422, "validation_failed"},
+      {Code::unsupported, 501, "not_implemented"},
+      {Code::exhausted, 503, "busy"},
+      {Code::unavailable, 503, "unavailable"},
+      {Code::corrupt, 500, "internal_error"},
+      {Code::internal, 500, "internal_error"},
   };
   int status = 500;
   std::string_view name = "internal_error";
   for (const auto& kind : kKinds)
     if (kind.code == error.code) status = kind.status, name = kind.name;
   // Our own reasons are the peer's words, in small letters; those of the kernel are not.
-  const bool worded = !error.reason.empty() && error.reason.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.") == std::string::npos;
+  const bool worded =
+      !error.reason.empty() &&
+      error.reason.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.") == std::string::npos;
   if (error.reason == "METHOD_NOT_ALLOWED") status = 405;
   json::Object body;
   body.add("code", worded ? json::Value(error.reason) : json::Value(name));
@@ -51,10 +63,12 @@ static const json::Value* given(const json::Value& body, std::string_view name) 
   return v && !v->is_null() ? v : nullptr;
 }
 
-Result<std::string> text_field(const json::Value& body, std::string_view name, std::string_view otherwise) {
+Result<std::string> text_field(const json::Value& body, std::string_view name,
+                               std::string_view default_value) {
   const json::Value* v = given(body, name);
-  if (!v) return std::string(otherwise);
-  if (!v->is_string()) return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is text");
+  if (!v) return std::string(default_value);
+  if (!v->is_string())
+    return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is text");
   return v->string();
 }
 
@@ -62,16 +76,21 @@ Result<std::optional<uint64_t>> number_field(const json::Value& body, std::strin
   const json::Value* v = given(body, name);
   if (!v) return std::optional<uint64_t>();
   auto number = v->is_number() ? v->as_uint64() : std::nullopt;
-  if (!number) return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is a whole number from 0 on");
+  if (!number)
+    return fail(Code::invalid, "invalid_request",
+                "'" + std::string(name) + "' is a whole number from 0 on");
   return number;
 }
 
-Result<std::string> choice_field(const json::Value& body, std::string_view name, std::initializer_list<std::string_view> choices) {
+Result<std::string> choice_field(const json::Value& body, std::string_view name,
+                                 std::initializer_list<std::string_view> choices) {
   TRY(std::string text, text_field(body, name, *choices.begin()));
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
   std::string all;
-  for (std::string_view choice : choices) all += (all.empty() ? "" : " or ") + std::string(choice);
-  return fail(Code::invalid, "invalid_request", "'" + std::string(name) + "' is " + all + ", not '" + text.substr(0, 80) + "'");
+  for (std::string_view choice : choices)
+    all += (all.empty() ? "" : " or ") + std::string(choice);
+  return fail(Code::invalid, "invalid_request",
+              "'" + std::string(name) + "' is " + all + ", not '" + text.substr(0, 80) + "'");
 }
 
 std::vector<std::string> kinds_of(const wire::Request& request) {
@@ -85,44 +104,54 @@ std::vector<std::string> kinds_of(const wire::Request& request) {
   return out;
 }
 
-Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most) {
+Result<uint64_t> query_number(const wire::Request& request, std::string_view name,
+                              uint64_t default_value, uint64_t max) {
   auto text = request.query_param(name);
-  if (!text) return otherwise;
+  if (!text) return default_value;
   auto number = whole_number(*text);
-  if (!number) return fail(Code::invalid, "invalid_request", std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
-  return std::min(*number, most);
+  if (!number)
+    return fail(Code::invalid, "invalid_request",
+                std::string(name) + " is a whole number, not '" + text->substr(0, 80) + "'");
+  return std::min(*number, max);
 }
 
 Result<std::shared_ptr<const Loaded>> Service::loaded(const Place& place) const {
-  return read_as<Loaded>(door_, air_key(place), [&](BytesView in) { return decode_bundle(in, program_.builtins()); });
+  return read_as<Loaded>(kernel_, air_key(place),
+                         [&](BytesView in) { return decode_bundle(in, program_.builtins()); });
 }
 
 static std::unexpected<Error> no_world(const std::string& id) {
-  return fail(Code::not_found, "not_found", "world '" + id + "' does not exist; list them with GET /v1/worlds");
+  return fail(Code::not_found, "not_found",
+              "world '" + id + "' does not exist; list them with GET /v1/worlds");
 }
 
-Result<Service::Doorstep> Service::doorstep(const Request& request) const {
-  Doorstep out{{request.caller.tenant, request.params.at(0)}, {}, {}};
-  TRY(out.world, read_as<World>(door_, world_key(out.place), decode_world));
+Result<Service::WorldRef> Service::doorstep(const Request& request) const {
+  WorldRef out{{request.caller.tenant, request.params.at(0)}, {}, {}};
+  TRY(out.world, read_as<World>(kernel_, world_key(out.place), decode_world));
   if (!out.world) return no_world(out.place.world);
   TRY(out.loaded, loaded(out.place));
-  if (!out.loaded) return fail(Code::corrupt, "store.error", "world '" + out.place.world + "' has lost its definitions");
+  if (!out.loaded)
+    return fail(Code::corrupt, "store.error",
+                "world '" + out.place.world + "' has lost its definitions");
   return out;
 }
 
-Result<Service::Sight> Service::sight(const Place& place) const {
-  Sight s{door_.look(), place, {}, {}, {}};
-  TRY(Cell world, s.look.read(world_key(place)));
+Result<Service::WorldSnapshot> Service::sight(const Place& place) const {
+  WorldSnapshot s{kernel_.snapshot(), place, {}, {}, {}};
+  TRY(Cell world, s.snapshot.read(world_key(place)));
   if (!world.exists()) return no_world(place.world);
   TRY(s.world, decode_world(world.value()));
-  TRY(Cell head, s.look.read(head_key(place)));
+  TRY(Cell head, s.snapshot.read(head_key(place)));
   TRY(s.head, decode_head(head.value()));
   TRY(s.loaded, loaded(place));
-  if (!s.loaded) return fail(Code::corrupt, "store.error", "world '" + place.world + "' has lost its definitions");
+  if (!s.loaded)
+    return fail(Code::corrupt, "store.error",
+                "world '" + place.world + "' has lost its definitions");
   return s;
 }
 
-void Service::submit(const Request& request, std::string verb, Bytes body, Reply reply, std::string settles, std::string once) {
+void Service::submit(const Request& request, std::string verb, Bytes body, Reply reply,
+                     std::string settles, std::string once) {
   Input input;
   input.program = kProgram;
   input.verb = std::move(verb);
@@ -130,7 +159,7 @@ void Service::submit(const Request& request, std::string verb, Bytes body, Reply
   input.caller = request.caller;
   input.settles = std::move(settles);
   input.once = std::move(once);
-  door_.submit(std::move(input), std::move(reply));
+  kernel_.submit(std::move(input), std::move(reply));
 }
 
 void Service::answer_json(Respond respond, int status, Result<Answer> answer) {
@@ -138,18 +167,25 @@ void Service::answer_json(Respond respond, int status, Result<Answer> answer) {
   respond(wire::json_response(status, std::move(answer->body)));
 }
 
-void Service::answer_accepted(Respond respond, int status, Result<Answer> answer, std::string_view submission, std::string_view more) {
+void Service::answer_accepted(Respond respond, int status, Result<Answer> answer,
+                              std::string_view submission, std::string_view more) {
   if (answer) {
     const std::string offset = std::to_string(answer->seq);
     answer->body.pop_back();
-    answer->body.append(more).append(",\"submission_id\":").append(json::quote(submission.empty() ? offset : submission));
-    answer->body.append(",\"submission_offset\":").append(offset).append(",\"effective_partition\":0}");
+    answer->body.append(more)
+        .append(",\"submission_id\":")
+        .append(json::quote(submission.empty() ? offset : submission));
+    answer->body.append(",\"submission_offset\":")
+        .append(offset)
+        .append(",\"effective_partition\":0}");
   }
   answer_json(std::move(respond), status, std::move(answer));
 }
 
 wire::Handler Service::bind(Handle handle) {
-  return [this, handle](Request request, Respond respond) { (this->*handle)(std::move(request), std::move(respond)); };
+  return [this, handle](Request request, Respond respond) {
+    (this->*handle)(std::move(request), std::move(respond));
+  };
 }
 
 wire::Handler Service::bind(Read read) {
@@ -161,7 +197,8 @@ wire::Handler Service::bind(Read read) {
 
 // Names that nobody else has: the time, and a number that this process gives out once.
 std::string Service::fresh_id(std::string_view what) {
-  return uuid5(kUrlSpace, std::string(what) + "/" + std::to_string(door_.now()) + "/" + std::to_string(made_++));
+  return uuid5(kUrlSpace, std::string(what) + "/" + std::to_string(kernel_.now()) + "/" +
+                              std::to_string(made_++));
 }
 
 json::Value bytes_json(const std::optional<Bytes>& value) {
@@ -171,15 +208,23 @@ json::Value bytes_json(const std::optional<Bytes>& value) {
 }
 
 json::Value quiescence_json(const Head& h) {
-  return json::object({{"non_terminal_workflow_instances", h.running + h.waiting}, {"inflight_workflow_intents", h.inflight},
-                       {"pending_workflow_receipts", h.inflight}, {"queued_effects", uint64_t{0}}, {"workflow_queue_pending", h.queued > 0},
-                       {"mailbox_len", h.queued}, {"scheduled_timers", h.timers},
-                       {"runtime_quiescent", h.inflight == 0 && h.queued == 0}, {"strictly_quiescent", h.running + h.waiting == 0 && h.inflight == 0 && h.queued == 0}});
+  return json::object(
+      {{"non_terminal_workflow_instances", h.running + h.waiting},
+       {"inflight_workflow_intents", h.inflight},
+       {"pending_workflow_receipts", h.inflight},
+       {"queued_effects", uint64_t{0}},
+       {"workflow_queue_pending", h.queued > 0},
+       {"mailbox_len", h.queued},
+       {"scheduled_timers", h.timers},
+       {"runtime_quiescent", h.inflight == 0 && h.queued == 0},
+       {"strictly_quiescent", h.running + h.waiting == 0 && h.inflight == 0 && h.queued == 0}});
 }
 
-static uint64_t last_stream_seq(const Look& look, const Place& place, const Pending& intent) {
-  auto cell = look.read(cell_key(place, intent.workflow, intent.key));
-  auto instance = cell && cell->exists() ? decode_instance(cell->value()) : Result<Instance>(Instance{});
+static uint64_t last_stream_seq(const ReadSnapshot& snapshot, const Place& place,
+                                const Pending& intent) {
+  auto cell = snapshot.read(cell_key(place, intent.workflow, intent.key));
+  auto instance =
+      cell && cell->exists() ? decode_instance(cell->value()) : Result<Instance>(Instance{});
   if (!instance) return 0;
   for (const Inflight& open : instance->inflight)
     if (open.intent == intent.intent) return open.last_stream_seq;
@@ -187,13 +232,17 @@ static uint64_t last_stream_seq(const Look& look, const Place& place, const Pend
 }
 
 json::Value meta_json(const World& w, const Head& h) {
-  return json::object({{"journal_height", h.height}, {"manifest_hash", w.manifest_hash}, {"snapshot_hash", w.snapshot_ref},
-                       {"active_baseline_height", w.snapshot_height}, {"active_baseline_receipt_horizon_height", w.snapshot_height}});
+  return json::object({{"journal_height", h.height},
+                       {"manifest_hash", w.manifest_hash},
+                       {"snapshot_hash", w.snapshot_ref},
+                       {"active_baseline_height", w.snapshot_height},
+                       {"active_baseline_receipt_horizon_height", w.snapshot_height}});
 }
 
-Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit) {
+Result<json::Array> pending_json(const ReadSnapshot& snapshot, const Place& place, const Head& head,
+                                 size_t limit) {
   json::Array out;
-  TRY_OK(look.scan(pending_prefix(place), [&](BytesView, const Cell& cell) {
+  TRY_OK(snapshot.scan(pending_prefix(place), [&](BytesView, const Cell& cell) {
     auto i = decode_pending(cell.value());
     if (!i || out.size() >= limit) return out.size() < limit;
     json::Object item;
@@ -203,7 +252,7 @@ Result<json::Array> pending_json(const Look& look, const Place& place, const Hea
     if (i->keyed) item.add("origin_instance_key_b64", base64(i->key));
     item.add("effect", i->identity.effect);
     item.add("emitted_at_seq", i->emitted_at_seq);
-    item.add("last_stream_seq", last_stream_seq(look, place, *i));
+    item.add("last_stream_seq", last_stream_seq(snapshot, place, *i));
     item.add("age_events", head.height - i->emitted_at_seq);
     item.add("params", bytes_json(i->params));
     out.push_back(json::Value(std::move(item)));
@@ -212,16 +261,24 @@ Result<json::Array> pending_json(const Look& look, const Place& place, const Hea
   return out;
 }
 
-Result<json::Array> instances_json(const Look& look, const Place& place, const Head& head, size_t limit) {
+Result<json::Array> instances_json(const ReadSnapshot& snapshot, const Place& place,
+                                   const Head& head, size_t limit) {
   json::Array out;
-  TRY_OK(look.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
+  TRY_OK(snapshot.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
     auto i = decode_instance(cell.value());
     if (!i || out.size() >= limit) return out.size() < limit;
     const CellAt where = cell_at(place, at);
     json::Array inflight;
     for (const Inflight& open : i->inflight)
-      inflight.push_back(json::object({{"intent_hash", hash_text(open.intent)}, {"origin_module_id", where.workflow}, {"origin_instance_key_b64", where.key.empty() ? json::Value() : json::Value(base64(where.key))},
-                                       {"effect", open.effect}, {"emitted_at_seq", open.emitted_at_seq}, {"last_stream_seq", open.last_stream_seq}, {"age_events", head.height - open.emitted_at_seq}}));
+      inflight.push_back(
+          json::object({{"intent_hash", hash_text(open.intent)},
+                        {"origin_module_id", where.workflow},
+                        {"origin_instance_key_b64",
+                         where.key.empty() ? json::Value() : json::Value(base64(where.key))},
+                        {"effect", open.effect},
+                        {"emitted_at_seq", open.emitted_at_seq},
+                        {"last_stream_seq", open.last_stream_seq},
+                        {"age_events", head.height - open.emitted_at_seq}}));
     json::Object item;
     item.add("instance_id", instance_id(where.workflow, where.key));
     item.add("status", json::Value(name_of(i->status)));

@@ -1,14 +1,14 @@
 #pragma once
-// The service turns requests into inputs and looks into answers. It keeps nothing: what it knows, it
-// reads from durable cells and rows.
+// The service turns requests into inputs and looks into answers. It keeps nothing: what it knows,
+// it reads from durable cells and rows.
 
 #include <atomic>
 
 #include "faces/worlds/followers.h"
 #include "faces/worlds/program.h"
-#include "faces/worlds/reads.h"
-#include "kernel/door.h"
-#include "kernel/work.h"
+#include "faces/worlds/store/reads.h"
+#include "kernel/access.h"
+#include "kernel/work_queue.h"
 #include "wire/route.h"
 
 namespace pawl::worlds {
@@ -27,16 +27,17 @@ struct FaceOptions {
 
 class Service {
  public:
-  Service(Door& door, Work& work, const WorldsProgram& program, FaceOptions options);
+  Service(KernelAccess& kernel, WorkQueue& work, const WorldsProgram& program, FaceOptions options);
   std::vector<wire::Route> routes();
   static wire::Response refuse(const Error& error);
 
   // The plain value of a secret for an executor.
   Result<Bytes> reveal(const std::string& tenant, const SecretDef& secret, uint64_t version) const;
   // A copy of the params with every secret put in its place; for executors only.
-  Result<cbor::Value> inject_secrets(const Place& place, const Loaded& loaded, cbor::Value params) const;
+  Result<cbor::Value> inject_secrets(const Place& place, const Loaded& loaded,
+                                     cbor::Value params) const;
   Result<std::shared_ptr<const Loaded>> loaded(const Place& place) const;
-  Door& door() const { return door_; }
+  KernelAccess& kernel() const { return kernel_; }
   void stop() { followers_.stop(); }  // who waits for records is answered
 
   // Records of a world that somebody wants, and what there is.
@@ -59,29 +60,35 @@ class Service {
   using Respond = wire::Respond;
   using Handle = void (Service::*)(Request, Respond);
   using Read = Result<json::Value> (Service::*)(const Request&);
-  struct Sight {  // one consistent look at a world
-    Look look;
+  struct WorldSnapshot {  // one consistent look at a world
+    ReadSnapshot snapshot;
     Place place;
     World world;
     Head head;
     std::shared_ptr<const Loaded> loaded;
   };
 
-  // What an input needs to know of its world: cells by key, which are never behind; no look at rows.
-  struct Doorstep {
+  // What an input needs to know of its world: cells by key, which are never behind; no look at
+  // rows.
+  struct WorldRef {
     Place place;
     std::shared_ptr<const World> world;
     std::shared_ptr<const Loaded> loaded;
   };
 
-  Result<Sight> sight(const Place& place) const;
-  Result<Sight> sight(const Request& request) const { return sight(Place{request.caller.tenant, request.params.at(0)}); }
-  Result<Doorstep> doorstep(const Request& request) const;
-  void submit(const Request& request, std::string verb, Bytes body, Reply reply, std::string settles = {}, std::string once = {});
+  Result<WorldSnapshot> sight(const Place& place) const;
+  Result<WorldSnapshot> sight(const Request& request) const {
+    return sight(Place{request.caller.tenant, request.params.at(0)});
+  }
+  Result<WorldRef> doorstep(const Request& request) const;
+  void submit(const Request& request, std::string verb, Bytes body, Reply reply,
+              std::string settles = {}, std::string once = {});
   void answer_json(Respond respond, int status, Result<Answer> answer);
-  // What the program says of something accepted, and what the peer says of it: under which id it was taken (the caller's,
-  // or where it stands) and where it stands. `more`: further members, each after its comma.
-  void answer_accepted(Respond respond, int status, Result<Answer> answer, std::string_view submission = {}, std::string_view more = {});
+  // What the program says of something accepted, and what the peer says of it: under which id it
+  // was taken (the caller's, or where it stands) and where it stands. `more`: further members, each
+  // after its comma.
+  void answer_accepted(Respond respond, int status, Result<Answer> answer,
+                       std::string_view submission = {}, std::string_view more = {});
   wire::Handler bind(Handle handle);
   wire::Handler bind(Read read);
   std::string fresh_id(std::string_view what);
@@ -99,32 +106,35 @@ class Service {
   void compact(Request, Respond);
   void fork_world(Request, Respond);
   Result<ForkWorld> plan_fork(const Request& request);
-  Result<uint64_t> snapshot_named(const Sight& sight, const json::Value& which) const;
+  Result<uint64_t> snapshot_named(const WorldSnapshot& sight, const json::Value& which) const;
   Result<json::Value> world_page(const Request& request) const;
   Result<CreateWorld> plan_world(const Request& request, std::vector<Bytes>& blobs);
-  Result<std::map<std::string, std::string>> take_modules(const json::Value& body, std::vector<Bytes>& blobs) const;
+  Result<std::map<std::string, std::string>> take_modules(const json::Value& body,
+                                                          std::vector<Bytes>& blobs) const;
   Result<Loaded> load_stored(const std::string& tenant, const json::Value& body) const;
-  void put_then(Request request, std::vector<Bytes> blobs, std::move_only_function<void(Request, Result<void>)> then);
+  void put_then(Request request, std::vector<Bytes> blobs,
+                std::move_only_function<void(Request, Result<void>)> then);
 
   // routes_inputs.cc
   void send_event(Request, Respond);
   void send_receipt(Request, Respond);
   void send_frame(Request, Respond);
-  Result<SendEvent> parse_event(const Doorstep& at, const json::Value& body) const;
-  Result<SendEvents> parse_events(const Doorstep& at, const json::Array& list) const;
+  Result<SendEvent> parse_event(const WorldRef& at, const json::Value& body) const;
+  Result<SendEvents> parse_events(const WorldRef& at, const json::Array& list) const;
   bool once_known(const Place& place, BytesView intent) const;
 
   // routes_governance.cc
   void govern(Request, Respond);
   Result<json::Value> get_command(const Request&);
   Result<json::Value> list_proposals(const Request&);
-  Result<Govern> parse_govern(const Doorstep& at, const Request& request, const json::Value& body);
+  Result<Govern> parse_govern(const WorldRef& at, const Request& request, const json::Value& body);
   Result<Bytes> patch_text(const std::string& tenant, const json::Value& patch) const;
-  Result<Doorstep> proposed(Doorstep at, uint64_t proposal) const;
+  Result<WorldRef> proposed(WorldRef at, uint64_t proposal) const;
 
   // routes_state.cc
   Result<json::Value> get_state(const Request&);
-  Result<json::Value> list_cells(const Sight& sight, const Request& request, const std::string& workflow);
+  Result<json::Value> list_cells(const WorldSnapshot& sight, const Request& request,
+                                 const std::string& workflow);
   Result<json::Value> journal_head(const Request&);
 
   // routes_journal.cc
@@ -171,41 +181,54 @@ class Service {
   void release(Request, Respond);
   json::Value work_json(const Leased& leased) const;
 
-  Door& door_;
-  Work& work_;
+  KernelAccess& kernel_;
+  WorkQueue& work_;
   const WorldsProgram& program_;
   FaceOptions options_;
   std::atomic<uint64_t> made_{0};
-  Followers followers_{door_};
+  Followers followers_{kernel_};
 };
 
 Result<json::Value> body_of(const wire::Request& request);
-// A member of a body when it is there and not null; of another type it is refused, never passed over.
-Result<std::string> text_field(const json::Value& body, std::string_view name, std::string_view otherwise = {});
+// A member of a body when it is there and not null; of another type it is refused, never passed
+// over.
+Result<std::string> text_field(const json::Value& body, std::string_view name,
+                               std::string_view default_value = {});
 Result<std::optional<uint64_t>> number_field(const json::Value& body, std::string_view name);
 // Text that is one of these; the first is for bodies that do not say.
-Result<std::string> choice_field(const json::Value& body, std::string_view name, std::initializer_list<std::string_view> choices);
+Result<std::string> choice_field(const json::Value& body, std::string_view name,
+                                 std::initializer_list<std::string_view> choices);
 // Kinds by kind= again and again, or as kinds=a,b; none: all.
 std::vector<std::string> kinds_of(const wire::Request& request);
 // A number of the query, no more than `most`; what is no number is refused.
-Result<uint64_t> query_number(const wire::Request& request, std::string_view name, uint64_t otherwise, uint64_t most);
+Result<uint64_t> query_number(const wire::Request& request, std::string_view name,
+                              uint64_t default_value, uint64_t max);
 
 // AES-256-GCM under a key of 32 bytes; the name is bound to the text.
 Result<Bytes> seal_secret(BytesView key, BytesView name, BytesView plain);
 Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed);
 
-// A world's records from one seq on, or from the last back; and the seqs of those that `what` points to.
-Result<void> scan_records(const Look& look, const Place& place, uint64_t from, const std::function<bool(uint64_t seq, BytesView record)>& visit);
-Result<void> scan_records_back(const Look& look, const Place& place, const std::function<bool(uint64_t seq, BytesView record)>& visit);
-Result<std::optional<Bytes>> record_at(const Look& look, const Place& place, uint64_t seq);
-Result<void> scan_pointers(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit);
-Result<void> scan_pointers_back(const Look& look, const Place& place, std::string_view kind, BytesView what, const std::function<bool(uint64_t seq)>& visit);
+// A world's records from one seq on, or from the last back; and the seqs of those that `what`
+// points to.
+Result<void> scan_records(const ReadSnapshot& snapshot, const Place& place, uint64_t from,
+                          const std::function<bool(uint64_t seq, BytesView record)>& visit);
+Result<void> scan_records_back(const ReadSnapshot& snapshot, const Place& place,
+                               const std::function<bool(uint64_t seq, BytesView record)>& visit);
+Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const Place& place,
+                                       uint64_t seq);
+Result<void> scan_pointers(const ReadSnapshot& snapshot, const Place& place, std::string_view kind,
+                           BytesView what, const std::function<bool(uint64_t seq)>& visit);
+Result<void> scan_pointers_back(const ReadSnapshot& snapshot, const Place& place,
+                                std::string_view kind, BytesView what,
+                                const std::function<bool(uint64_t seq)>& visit);
 
 // What a world waits for, as traces and the runtime page show it.
 json::Value quiescence_json(const Head& head);
 json::Value meta_json(const World& world, const Head& head);  // of what a read is
-Result<json::Array> pending_json(const Look& look, const Place& place, const Head& head, size_t limit);
-Result<json::Array> instances_json(const Look& look, const Place& place, const Head& head, size_t limit);
+Result<json::Array> pending_json(const ReadSnapshot& snapshot, const Place& place, const Head& head,
+                                 size_t limit);
+Result<json::Array> instances_json(const ReadSnapshot& snapshot, const Place& place,
+                                   const Head& head, size_t limit);
 json::Value bytes_json(const std::optional<Bytes>& value);  // decoded CBOR, or null
 
 }  // namespace pawl::worlds

@@ -19,7 +19,9 @@ Result<Bytes> Scripted::step(std::string_view entrypoint, BytesView input) const
   TRY(cbor::Value event, cbor::decode(in.event.value));
   std::string tag;
   const cbor::Value* inner = inside(event, tag);
-  if (entrypoint == "trap") return fail(Code::unprocessable, "wasm.error", "wasm runtime error: step trap: unreachable code reached");
+  if (entrypoint == "trap")
+    return fail(Code::unprocessable, "wasm.error",
+                "wasm runtime error: step trap: unreachable code reached");
   const cbor::Value* out = inner->find("out");
   if (out && out->is_bytes() && !out->bytes().empty()) return out->bytes();
   cbor::Array log;
@@ -28,9 +30,12 @@ Result<Bytes> Scripted::step(std::string_view entrypoint, BytesView input) const
     if (const cbor::Value* old = state.find("log")) log = old->array();
   }
   const cbor::Value* word = inner->find("word");
-  if (word && word->is_text() && word->text() == "ctx" && in.context) log.push_back(hex(*in.context));
-  else log.push_back(word && word->is_text() ? cbor::Value(word->text()) : cbor::Value(tag));
-  return encode_output({cbor::encode(cbor::Map{{"log", cbor::Value(std::move(log))}}), {}, {}, {}, false});
+  if (word && word->is_text() && word->text() == "ctx" && in.context)
+    log.push_back(hex(*in.context));
+  else
+    log.push_back(word && word->is_text() ? cbor::Value(word->text()) : cbor::Value(tag));
+  return encode_output(
+      {cbor::encode(cbor::Map{{"log", cbor::Value(std::move(log))}}), {}, {}, {}, false});
 }
 
 Result<Bytes> VectorScript::step(std::string_view, BytesView input) const {
@@ -41,7 +46,8 @@ Result<Bytes> VectorScript::step(std::string_view, BytesView input) const {
   const cbor::Value* out = inner->find("out");
   if (out && out->is_bytes() && !out->bytes().empty()) return out->bytes();
   const cbor::Value* wants = inner->find("ctx");
-  if (wants && wants->is_bool() && wants->boolean() && in.context) return encode_output({*in.context, {}, {}, {}, false});
+  if (wants && wants->is_bool() && wants->boolean() && in.context)
+    return encode_output({*in.context, {}, {}, {}, false});
   return encode_output({in.state.value_or("") + tag + ";", {}, {}, {}, false});
 }
 
@@ -51,7 +57,8 @@ Stage::Stage(wasm::Runner* runner, bool scripts) : modules(runner) {
     modules.add("w/script_wasm@1", std::make_unique<VectorScript>());
   }
   program = std::make_unique<Lab>(modules);
-  kernel = std::make_unique<Kernel>(cache, [this] { return look(); }, std::vector<const Program*>{program.get()}, 0);
+  kernel = std::make_unique<Kernel>(
+      cache, [this] { return snapshot(); }, std::vector<const Program*>{program.get()}, 0);
   committer = std::make_unique<Committer>(journal, rows, cache, Digest{});
   face = std::make_unique<Face>(*this, *this, program->worlds);
 }
@@ -72,13 +79,18 @@ void Stage::flush() {
     committer->publish(one);
     std::vector<std::string> deliver;
     for (auto& moved : group.moved) {
-      if (!moved.opened) open.erase(moved.effect->id);
-      else if (moved.effect->to == To::cell) deliver.push_back(moved.effect->id);
-      else open[moved.effect->id] = moved.effect;
+      if (!moved.opened)
+        open.erase(moved.effect->id);
+      else if (moved.effect->to == To::cell)
+        deliver.push_back(moved.effect->id);
+      else
+        open[moved.effect->id] = moved.effect;
     }
-    for (auto& [reply, answer] : group.answers) reply(std::move(answer));
+    for (auto& [reply, answer] : group.answers)
+      reply(std::move(answer));
     held.insert(held.end(), deliver.begin(), deliver.end());
-    while (!holds && !held.empty()) run_held();
+    while (!holds && !held.empty())
+      run_held();
   }
 }
 
@@ -102,7 +114,9 @@ uint64_t Stage::poll(Poll poll, Polled done) {
   {
     std::lock_guard lock(mutex_);
     for (const auto& [id, effect] : open)
-      if (effect->to == To::worker && std::find(poll.queues.begin(), poll.queues.end(), effect->queue) != poll.queues.end() && out.size() < poll.limit && leases[id] <= clock)
+      if (effect->to == To::worker &&
+          std::find(poll.queues.begin(), poll.queues.end(), effect->queue) != poll.queues.end() &&
+          out.size() < poll.limit && leases[id] <= clock)
         out.push_back({effect, leases[id] = clock + poll.lease});
   }
   done(std::move(out));
@@ -125,17 +139,26 @@ Result<json::Value> Stage::say(std::string verb, Bytes body, std::string settles
   return parsed ? *parsed : json::Value((*heard)->body);
 }
 
-Result<json::Value> Stage::create(const std::string& world, const json::Value& air, AuthorOptions options, bool check_state) {
+Result<json::Value> Stage::create(const std::string& world, const json::Value& air,
+                                  AuthorOptions options, bool check_state) {
   TRY(Authored authored, author(air, program->worlds.builtins(), options));
-  return say("create", encode(CreateWorld{world, encode_bundle(authored.manifest, authored.nodes), {}, check_state, {}}));
+  return say("create",
+             encode(CreateWorld{
+                 world, encode_bundle(authored.manifest, authored.nodes), {}, check_state, {}}));
 }
 
-Result<json::Value> Stage::send(const std::string& world, const std::string& schema, const cbor::Value& value, std::optional<Bytes> key) {
+Result<json::Value> Stage::send(const std::string& world, const std::string& schema,
+                                const cbor::Value& value, std::optional<Bytes> key) {
   return say("event", encode(SendEvent{world, {schema, cbor::encode(value), std::move(key)}, 0}));
 }
 
-Result<json::Value> Stage::settle(const std::string& world, BytesView intent, const cbor::Value& payload, std::string status) {
-  return say("receipt", encode(SendReceipt{world, {Bytes(intent), std::move(status), cbor::encode(payload), {}, Bytes(64, '\0')}}), effect_id({"t", world}, hex(intent)));
+Result<json::Value> Stage::settle(const std::string& world, BytesView intent,
+                                  const cbor::Value& payload, std::string status) {
+  return say(
+      "receipt",
+      encode(SendReceipt{
+          world, {Bytes(intent), std::move(status), cbor::encode(payload), {}, Bytes(64, '\0')}}),
+      effect_id({"t", world}, hex(intent)));
 }
 
 Result<json::Value> Stage::govern(const std::string& world, Govern g) {
@@ -143,11 +166,13 @@ Result<json::Value> Stage::govern(const std::string& world, Govern g) {
   g.command = "c" + std::to_string(dice);
   TRY(json::Value raw, say("govern", encode(g)));
   TRY(Command command, decode_command(raw.is_string() ? raw.string() : std::string()));
-  if (!command.code.empty()) return fail(Code::conflict, command.code, command.message, command.result);
+  if (!command.code.empty())
+    return fail(Code::conflict, command.code, command.message, command.result);
   return json::parse(command.result);
 }
 
-wire::Response Stage::http(std::string method, std::string path, std::string body, wire::Headers headers) {
+wire::Response Stage::http(std::string method, std::string path, std::string body,
+                           wire::Headers headers) {
   wire::Router router;
   router.add(face->routes(), face->dialects());
   wire::Request request;
@@ -182,20 +207,24 @@ Instance Stage::cell(const std::string& world, const std::string& workflow, Byte
   return *decode_instance(cell->value());
 }
 
-std::vector<std::string> Stage::log(const std::string& world, const std::string& workflow, BytesView key) const {
+std::vector<std::string> Stage::log(const std::string& world, const std::string& workflow,
+                                    BytesView key) const {
   const Instance instance = cell(world, workflow, key);
   std::vector<std::string> out;
   if (!instance.state) return out;
   auto state = cbor::decode(*instance.state);
-  for (const cbor::Value& item : state->find("log")->array()) out.push_back(item.text());
+  for (const cbor::Value& item : state->find("log")->array())
+    out.push_back(item.text());
   return out;
 }
 
-Head Stage::head(const std::string& world) const { return *decode_head(read(head_key({"t", world}))->value()); }
+Head Stage::head(const std::string& world) const {
+  return *decode_head(read(head_key({"t", world}))->value());
+}
 
 std::vector<cbor::Value> Stage::records(const std::string& world) const {
   std::vector<cbor::Value> out;
-  CHECK(scan_records(look(), {"t", world}, 0, [&](uint64_t, BytesView payload) {
+  CHECK(scan_records(snapshot(), {"t", world}, 0, [&](uint64_t, BytesView payload) {
     out.push_back(*cbor::decode(payload));
     return true;
   }));
@@ -204,22 +233,24 @@ std::vector<cbor::Value> Stage::records(const std::string& world) const {
 
 std::vector<std::string> Stage::kinds(const std::string& world) const {
   std::vector<std::string> out;
-  for (const cbor::Value& r : records(world)) out.emplace_back(record_kind(r));
+  for (const cbor::Value& r : records(world))
+    out.emplace_back(record_kind(r));
   return out;
 }
 
 std::vector<Pending> Stage::pending(const std::string& world) const {
   std::vector<Pending> out;
-  CHECK(look().scan(pending_prefix({"t", world}), [&](BytesView, const Cell& cell) {
+  CHECK(snapshot().scan(pending_prefix({"t", world}), [&](BytesView, const Cell& cell) {
     out.push_back(*decode_pending(cell.value()));
     return true;
   }));
-  std::sort(out.begin(), out.end(), [](const Pending& a, const Pending& b) { return a.emitted_at_seq < b.emitted_at_seq; });
+  std::sort(out.begin(), out.end(),
+            [](const Pending& a, const Pending& b) { return a.emitted_at_seq < b.emitted_at_seq; });
   return out;
 }
 
 Bytes Stage::dump(const std::string& world) const {
-  const Look now = look();
+  const ReadSnapshot now = snapshot();
   const Place place{"t", world};
   Bytes out;
   Writer w(out);
@@ -230,7 +261,8 @@ Bytes Stage::dump(const std::string& world) const {
   CHECK(now.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
     Instance i = *decode_instance(cell.value());
     const CellAt where = cell_at(place, at);
-    w.str(where.workflow), w.str(where.key), w.boolean(i.state.has_value()), w.str(i.state.value_or("")), w.str(encode_for_snapshot(i));
+    w.str(where.workflow), w.str(where.key), w.boolean(i.state.has_value()),
+        w.str(i.state.value_or("")), w.str(encode_for_snapshot(i));
     return true;
   }));
   for (const Key& lead : {pending_prefix(place), proposals_prefix(place), queued_prefix(place)}) {
@@ -311,7 +343,8 @@ cbor::Value tell(const std::string& id, const std::optional<StepOutput>& out) {
 
 Bytes key_of(const std::string& id) { return cbor::canonical(cbor::Value(id)); }
 
-StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects, std::vector<Event> events) {
+StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects,
+                  std::vector<Event> events) {
   return {state_of(std::move(log)), std::move(events), std::move(effects), {}, false};
 }
 
@@ -319,6 +352,9 @@ Emitted timer(uint64_t at, std::optional<Bytes> key) {
   return {"sys/timer.set@1", cbor::encode(cbor::Map{{"deliver_at_ns", at}}), {}, std::move(key)};
 }
 
-Event event_to(const std::string& schema, const std::string& id, const std::optional<StepOutput>& out) { return {schema, cbor::encode(tell(id, out)), {}}; }
+Event event_to(const std::string& schema, const std::string& id,
+               const std::optional<StepOutput>& out) {
+  return {schema, cbor::encode(tell(id, out)), {}};
+}
 
 }  // namespace pawl::worlds

@@ -1,6 +1,6 @@
 #pragma once
-// A world driven by hand: a kernel on memory stores, the worlds program with scripted native modules,
-// and a door that answers at once. Effects are collected; those to cells are delivered.
+// A world driven by hand: a kernel on memory stores, the worlds program with scripted native
+// modules, and a door that answers at once. Effects are collected; those to cells are delivered.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include "kernel/replay.h"
 #include "kernel/rows_layout.h"
 #include "kernel/verify.h"
-#include "storage/memory.h"
+#include "storage/memory/memory.h"
 
 namespace pawl::worlds {
 
@@ -37,29 +37,33 @@ class Lab final : public Program {
  public:
   explicit Lab(const Modules& modules) : worlds(modules) {}
   std::string_view name() const override { return worlds.name(); }
-  Result<Bytes> run(Turn& turn, const Input& input) const override { return input.verb == "lab" ? experiment(turn) : worlds.run(turn, input); }
+  Result<Bytes> run(Turn& turn, const Input& input) const override {
+    return input.verb == "lab" ? experiment(turn) : worlds.run(turn, input);
+  }
   void view(const Committed& frame, ViewRows& rows) const override { worlds.view(frame, rows); }
   WorldsProgram worlds;
   std::function<Result<Bytes>(Turn&)> experiment;
 };
 
-struct Stage final : Door, Work {
+struct Stage final : KernelAccess, WorkQueue {
   // Without scripts every module is WASM.
   explicit Stage(wasm::Runner* runner = nullptr, bool scripts = true);
 
-  // Door
+  // KernelAccess
   void submit(Input input, Reply reply) override;
-  Result<Cell> read(BytesView key) const override { return look().read(key); }
-  Look look() const override {
+  Result<Cell> read(BytesView key) const override { return snapshot().read(key); }
+  ReadSnapshot snapshot() const override {
     CHECK(committer->apply());
-    return Look(rows.snapshot());
+    return ReadSnapshot(rows.snapshot());
   }
   Seq durable() const override { return journal.last(); }
-  Result<void> frames(Seq, const std::function<Result<bool>(const Frame&)>&) const override { return {}; }
+  Result<void> frames(Seq, const std::function<Result<bool>(const Frame&)>&) const override {
+    return {};
+  }
   uint64_t watch(Watcher) override { return 0; }
   void unwatch(uint64_t) override {}
   Time now() const override { return clock; }
-  // Work: everything open on the queues that is not leased, at once.
+  // WorkQueue: everything open on the queues that is not leased, at once.
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t) override {}
   void give_up(uint64_t) override {}
@@ -69,16 +73,21 @@ struct Stage final : Door, Work {
 
   // Verbs, as the routes would send them; the answer as JSON.
   Result<json::Value> say(std::string verb, Bytes body, std::string settles = {});
-  Result<json::Value> create(const std::string& world, const json::Value& air, AuthorOptions options = {}, bool check_state = true);
-  Result<json::Value> send(const std::string& world, const std::string& schema, const cbor::Value& value, std::optional<Bytes> key = {});
-  Result<json::Value> settle(const std::string& world, BytesView intent, const cbor::Value& payload, std::string status = "ok");
+  Result<json::Value> create(const std::string& world, const json::Value& air,
+                             AuthorOptions options = {}, bool check_state = true);
+  Result<json::Value> send(const std::string& world, const std::string& schema,
+                           const cbor::Value& value, std::optional<Bytes> key = {});
+  Result<json::Value> settle(const std::string& world, BytesView intent, const cbor::Value& payload,
+                             std::string status = "ok");
   Result<json::Value> govern(const std::string& world, Govern g);
   // Over the routes.
-  wire::Response http(std::string method, std::string path, std::string body = {}, wire::Headers headers = {});
+  wire::Response http(std::string method, std::string path, std::string body = {},
+                      wire::Headers headers = {});
   Result<Bytes> lab(std::function<Result<Bytes>(Turn&)> experiment);
 
   Instance cell(const std::string& world, const std::string& workflow, BytesView key) const;
-  std::vector<std::string> log(const std::string& world, const std::string& workflow, BytesView key) const;
+  std::vector<std::string> log(const std::string& world, const std::string& workflow,
+                               BytesView key) const;
   Head head(const std::string& world) const;
   std::vector<cbor::Value> records(const std::string& world) const;
   std::vector<std::string> kinds(const std::string& world) const;
@@ -94,7 +103,10 @@ struct Stage final : Door, Work {
   std::unique_ptr<Lab> program;
   static constexpr size_t kCacheBytes = 1 << 22;
   static constexpr size_t kWorkflowCells = 100, kPackedBytes = 16 << 20;
-  CellCache cache{rows, kCacheBytes, {kWorkflowCells, cell_family}, {kPackedBytes, [](BytesView key) { return !is_read_again(key); }}};
+  CellCache cache{rows,
+                  kCacheBytes,
+                  {kWorkflowCells, cell_family},
+                  {kPackedBytes, [](BytesView key) { return !is_read_again(key); }}};
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Committer> committer;
   std::unique_ptr<Face> face;
@@ -102,7 +114,8 @@ struct Stage final : Door, Work {
   std::map<std::string, Time> leases;     // until when
   Time clock = 1'000 * kSecond;
   uint64_t dice = 1;
-  // What turns left for further turns: delivered at once, or kept for deliver_next() to send the oldest.
+  // What turns left for further turns: delivered at once, or kept for deliver_next() to send the
+  // oldest.
   bool holds = false;
   std::deque<std::string> held;
   void deliver_next();
@@ -110,7 +123,8 @@ struct Stage final : Door, Work {
  private:
   void flush();
   void run_held();
-  std::recursive_mutex mutex_;  // gRPC's threads come in as well; what a turn answers may submit the next
+  std::recursive_mutex
+      mutex_;  // gRPC's threads come in as well; what a turn answers may submit the next
 };
 
 json::Value vector_file(const std::string& name);
@@ -120,23 +134,37 @@ Bytes state_of(std::vector<std::string> log);
 // A value of t/Do@1 and its like: the cell's id, and what the step should give.
 cbor::Value tell(const std::string& id, const std::optional<StepOutput>& out = {});
 Bytes key_of(const std::string& id);
-StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects = {}, std::vector<Event> events = {});
+StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects = {},
+                  std::vector<Event> events = {});
 Emitted timer(uint64_t at, std::optional<Bytes> key = {});
-Event event_to(const std::string& schema, const std::string& id, const std::optional<StepOutput>& out = {});
+Event event_to(const std::string& schema, const std::string& id,
+               const std::optional<StepOutput>& out = {});
 
 // The routes of a world, as a client has them.
 struct Served : testing::Test {
-  json::Value get(const std::string& path, int status = 200) { return call("GET", path, {}, status); }
-  json::Value post(const std::string& path, const std::string& body, int status) { return call("POST", path, body, status); }
-  json::Value call(const std::string& method, const std::string& path, const std::string& body, int status) {
+  json::Value get(const std::string& path, int status = 200) {
+    return call("GET", path, {}, status);
+  }
+  json::Value post(const std::string& path, const std::string& body, int status) {
+    return call("POST", path, body, status);
+  }
+  json::Value call(const std::string& method, const std::string& path, const std::string& body,
+                   int status) {
     auto r = stage.http(method, path, body);
     EXPECT_EQ(r.status, status) << method << " " << path << ": " << r.body;
     auto parsed = json::parse(r.body);
     return parsed ? *parsed : json::Value();
   }
-  void make() { post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 201); }
-  json::Value event(const std::string& id, const std::string& more = {}) { return post("/v1/worlds/w/events", R"({"schema":"t/Do@1","value":{"id":")" + id + "\"" + more + "}}", 202); }
-  json::Value event_with(const std::string& id, const StepOutput& out) { return event(id, R"(,"out":")" + base64(encode_output(out)) + "\""); }
+  void make() {
+    post("/v1/worlds", R"({"world_id":"w","air":)" + json::print(test_air()) + "}", 201);
+  }
+  json::Value event(const std::string& id, const std::string& more = {}) {
+    return post("/v1/worlds/w/events",
+                R"({"schema":"t/Do@1","value":{"id":")" + id + "\"" + more + "}}", 202);
+  }
+  json::Value event_with(const std::string& id, const StepOutput& out) {
+    return event(id, R"(,"out":")" + base64(encode_output(out)) + "\"");
+  }
   Stage stage;
 };
 

@@ -5,7 +5,9 @@
 namespace pawl::worlds {
 namespace {
 
-std::unexpected<Error> bad() { return fail(Code::corrupt, "journal.error", "an input of worlds is damaged"); }
+std::unexpected<Error> bad() {
+  return fail(Code::corrupt, "journal.error", "an input of worlds is damaged");
+}
 
 void put(Writer& w, const std::optional<Bytes>& v) {
   w.boolean(v.has_value());
@@ -24,7 +26,8 @@ Event get_event(Reader& r) {
   return e;
 }
 void put(Writer& w, const Receipt& v) {
-  w.str(v.intent), w.str(v.status), w.str(v.payload), w.boolean(v.cost_cents.has_value()), w.uint(v.cost_cents.value_or(0)), w.str(v.signature);
+  w.str(v.intent), w.str(v.status), w.str(v.payload), w.boolean(v.cost_cents.has_value()),
+      w.uint(v.cost_cents.value_or(0)), w.str(v.signature);
 }
 Receipt get_receipt(Reader& r) {
   Receipt v;
@@ -43,7 +46,8 @@ Receipt get_receipt(Reader& r) {
 Bytes encode(const CreateWorld& v) {
   Bytes out;
   Writer w(out);
-  w.str(v.world), w.str(v.bundle), w.uint(v.limits.fuel), w.uint(v.limits.memory_bytes), w.boolean(v.check_state), w.str(v.engine);
+  w.str(v.world), w.str(v.bundle), w.uint(v.limits.fuel), w.uint(v.limits.memory_bytes),
+      w.boolean(v.check_state), w.str(v.engine);
   return out;
 }
 Result<CreateWorld> decode_create(BytesView in) {
@@ -79,7 +83,8 @@ Bytes encode(const SendEvents& v) {
   Bytes out;
   Writer w(out);
   w.str(v.world), w.uint(v.events.size());
-  for (const Event& e : v.events) put(w, e);
+  for (const Event& e : v.events)
+    put(w, e);
   return out;
 }
 Result<SendEvents> decode_send_all(BytesView in) {
@@ -87,7 +92,8 @@ Result<SendEvents> decode_send_all(BytesView in) {
   SendEvents v;
   v.world = r.str();
   v.events.resize(r.count());
-  for (Event& e : v.events) e = get_event(r);
+  for (Event& e : v.events)
+    e = get_event(r);
   if (!r.done()) return bad();
   return v;
 }
@@ -111,9 +117,14 @@ Bytes encode(const SendFrame& v) {
   Bytes out;
   Writer w(out);
   const StreamFrame& f = v.frame;
-  w.str(v.world), w.str(f.intent), w.str(f.origin_module_id), w.str(f.origin_workflow_hash), put(w, f.origin_instance_key);
-  for (const std::string* text : {&f.identity.effect, &f.identity.effect_hash, &f.identity.executor_module, &f.identity.executor_module_hash, &f.identity.executor_entrypoint}) w.str(*text);
-  w.uint(f.emitted_at_seq), w.uint(f.seq), w.str(f.kind), w.str(f.payload), w.str(f.payload_ref), w.str(f.signature);
+  w.str(v.world), w.str(f.intent), w.str(f.origin_module_id), w.str(f.origin_workflow_hash),
+      put(w, f.origin_instance_key);
+  for (const std::string* text :
+       {&f.identity.effect, &f.identity.effect_hash, &f.identity.executor_module,
+        &f.identity.executor_module_hash, &f.identity.executor_entrypoint})
+    w.str(*text);
+  w.uint(f.emitted_at_seq), w.uint(f.seq), w.str(f.kind), w.str(f.payload), w.str(f.payload_ref),
+      w.str(f.signature);
   return out;
 }
 Result<SendFrame> decode_frame_body(BytesView in) {
@@ -125,7 +136,10 @@ Result<SendFrame> decode_frame_body(BytesView in) {
   f.origin_module_id = r.str();
   f.origin_workflow_hash = r.str();
   f.origin_instance_key = get_optional(r);
-  for (std::string* text : {&f.identity.effect, &f.identity.effect_hash, &f.identity.executor_module, &f.identity.executor_module_hash, &f.identity.executor_entrypoint}) *text = r.str();
+  for (std::string* text :
+       {&f.identity.effect, &f.identity.effect_hash, &f.identity.executor_module,
+        &f.identity.executor_module_hash, &f.identity.executor_entrypoint})
+    *text = r.str();
   f.emitted_at_seq = r.uint();
   f.seq = r.uint();
   f.kind = r.str();
@@ -139,9 +153,11 @@ Result<SendFrame> decode_frame_body(BytesView in) {
 Bytes encode(const Govern& v) {
   Bytes out;
   Writer w(out);
-  w.str(v.world), w.str(v.command), w.str(v.action), w.uint(v.proposal), w.str(v.patch), put(w, v.description), w.str(v.approver), w.boolean(v.strict);
+  w.str(v.world), w.str(v.command), w.str(v.action), w.uint(v.proposal), w.str(v.patch),
+      put(w, v.description), w.str(v.approver), w.boolean(v.strict);
   w.uint(v.seeds.size());
-  for (const Event& e : v.seeds) put(w, e);
+  for (const Event& e : v.seeds)
+    put(w, e);
   return out;
 }
 Result<Govern> decode_govern(BytesView in) {
@@ -156,7 +172,8 @@ Result<Govern> decode_govern(BytesView in) {
   v.approver = r.str();
   v.strict = r.boolean();
   v.seeds.resize(r.count());
-  for (Event& e : v.seeds) e = get_event(r);
+  for (Event& e : v.seeds)
+    e = get_event(r);
   if (!r.done()) return bad();
   return v;
 }
@@ -164,10 +181,13 @@ Result<Govern> decode_govern(BytesView in) {
 Bytes encode(const ForkWorld& v) {
   Bytes out;
   Writer w(out);
-  w.str(v.world), w.str(v.source), w.str(v.snapshot_ref), w.uint(v.until), w.uint(v.recorded.from), w.uint(v.recorded.payloads.size());
-  for (const Bytes& payload : v.recorded.payloads) w.str(payload);
+  w.str(v.world), w.str(v.source), w.str(v.snapshot_ref), w.uint(v.until), w.uint(v.recorded.from),
+      w.uint(v.recorded.payloads.size());
+  for (const Bytes& payload : v.recorded.payloads)
+    w.str(payload);
   w.uint(v.stubs.size());
-  for (const Receipt& receipt : v.stubs) put(w, receipt);
+  for (const Receipt& receipt : v.stubs)
+    put(w, receipt);
   w.boolean(v.live);
   return out;
 }
@@ -180,9 +200,11 @@ Result<ForkWorld> decode_fork(BytesView in) {
   v.until = r.uint();
   v.recorded.from = r.uint();
   v.recorded.payloads.resize(r.count());
-  for (Bytes& payload : v.recorded.payloads) payload = r.str();
+  for (Bytes& payload : v.recorded.payloads)
+    payload = r.str();
   v.stubs.resize(r.count());
-  for (Receipt& receipt : v.stubs) receipt = get_receipt(r);
+  for (Receipt& receipt : v.stubs)
+    receipt = get_receipt(r);
   v.live = r.boolean();
   if (!r.done()) return bad();
   return v;
@@ -209,7 +231,8 @@ Bytes encode(const Secret& v) {
   Bytes out;
   Writer w(out);
   w.str(v.binding), w.str(v.info), w.uint(v.versions.size());
-  for (const auto& [at, sealed] : v.versions) w.sint(at), w.str(sealed);
+  for (const auto& [at, sealed] : v.versions)
+    w.sint(at), w.str(sealed);
   return out;
 }
 Result<Secret> decode_secret(BytesView in) {
@@ -218,7 +241,8 @@ Result<Secret> decode_secret(BytesView in) {
   v.binding = r.str();
   v.info = r.str();
   v.versions.resize(r.count());
-  for (auto& [at, sealed] : v.versions) at = r.sint(), sealed = r.str();
+  for (auto& [at, sealed] : v.versions)
+    at = r.sint(), sealed = r.str();
   if (!r.done()) return bad();
   return v;
 }

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "faces/entities/grpc/exchange.h"
-#include "faces/entities/http.h"
-#include "faces/entities/xml.h"
+#include "faces/entities/http/routes.h"
+#include "faces/entities/model/xml.h"
 #include "json/text.h"
 
 // Events that write entities.
@@ -32,7 +32,8 @@ Result<json::Value> data_of(const Exchange& e, const json::Value& from) {
 void say_transaction(const ExchangePtr& e, Result<Bytes> answer) {
   if (!answer) return e->refuse(answer.error());
   auto parsed = json::parse(*answer);
-  json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")}, {"entityIds", inner(*parsed, "entityIds")}});
+  json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")},
+                                   {"entityIds", inner(*parsed, "entityIds")}});
   std::string more = ",\"transactionInfo\":" + json::print(info);
   e->say_warnings(*parsed, more);
   e->say(more);
@@ -54,7 +55,8 @@ Result<Item> change_item(const Exchange& e, const json::Value& from, Item::Op op
   Item item = item_of(op, std::move(data));
   item.id = std::move(id);
   const json::Value& transition = inner(from, "transition");
-  if (!transition.is_null() && !transition.is_string()) return bad_request("'transition' must be a string");
+  if (!transition.is_null() && !transition.is_string())
+    return bad_request("'transition' must be a string");
   if (transition.is_string()) item.transition = transition.string();
   return item;
 }
@@ -63,14 +65,17 @@ void write(const ExchangePtr& e, std::vector<Item> items) {
   Command command;
   command.items = std::move(items);
   command.warnings = true;
-  e->service().write(e->who, std::move(command), [e](Result<Bytes> a) { say_transaction(e, std::move(a)); });
+  e->service().write(e->who, std::move(command),
+                     [e](Result<Bytes> a) { say_transaction(e, std::move(a)); });
 }
 
 Result<const json::Array*> payloads(const Exchange& e) {
   if (e.has("transactionWindow") && !e.who.token.empty()) return fail(window_inside());
   const json::Value& list = inner(e.payload, "payloads");
-  if (!list.is_array() || list.array().empty()) return bad_request("the request needs an array of 'payloads'");
-  if (list.array().size() > kMaxWindow) return bad_request(fmt::format("a collection has at most {} payloads", kMaxWindow));
+  if (!list.is_array() || list.array().empty())
+    return bad_request("the request needs an array of 'payloads'");
+  if (list.array().size() > kMaxWindow)
+    return bad_request(fmt::format("a collection has at most {} payloads", kMaxWindow));
   return &list.array();
 }
 
@@ -91,7 +96,8 @@ Result<void> create_entity(const ExchangePtr& e) {
   if (!data.is_array() || data.array().empty()) {
     items.push_back(std::move(item));
   } else {  // several in one transaction, as an array in the body of POST /entity is
-    if (data.array().size() > kMaxWindow) return bad_request(fmt::format("one request creates at most {} entities", kMaxWindow));
+    if (data.array().size() > kMaxWindow)
+      return bad_request(fmt::format("one request creates at most {} entities", kMaxWindow));
     for (const json::Value& one : data.array()) {
       items.push_back(item_of(Item::create, one));
       items.back().model = item.model;
@@ -132,7 +138,8 @@ Result<void> delete_entity(const ExchangePtr& e) {
   e->service().act(e->who, "remove", json::object({{"id", id}}), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     auto parsed = json::parse(*a);
-    e->say(fmt::format(",\"entityId\":{},\"model\":{},\"transactionId\":{}", json::print(inner(*parsed, "id")), json::print(inner(*parsed, "modelKey")),
+    e->say(fmt::format(",\"entityId\":{},\"model\":{},\"transactionId\":{}",
+                       json::print(inner(*parsed, "id")), json::print(inner(*parsed, "modelKey")),
                        json::print(inner(*parsed, "transactionId"))));
     e->end();
   });
@@ -158,22 +165,31 @@ Result<void> update_collection(const ExchangePtr& e) {
     TRY(Item item, change_item(*e, p, Item::update));
     items.push_back(std::move(item));
   }
-  e->service().write_chunks(e->who, std::move(items), {.window = 1, .warnings = true}, [e](Result<Bytes> a) {
-    if (!a) return say_transaction(e, std::move(a));
-    auto parsed = json::parse(*a);
-    json::Array ids, warnings;
-    for (const json::Value& chunk : parsed->array()) {
-      if (const json::Value* error = chunk.find("error"))
-        return e->refuse({Code::invalid, std::string(error->string_or("code")), std::string(error->string_or("message")), {}, inner(*error, "retryable") == json::Value(true)});
-      for (const json::Value& id : inner(chunk, "entityIds").array()) ids.push_back(id);
-      if (const json::Value* more = chunk.find("warnings")) warnings.insert(warnings.end(), more->array().begin(), more->array().end());
-    }
-    json::Value info = json::object({{"transactionId", inner(parsed->array().back(), "transactionId")}, {"entityIds", std::move(ids)}});
-    std::string more = ",\"transactionInfo\":" + json::print(info);
-    if (!warnings.empty()) more += ",\"warnings\":" + json::print(warnings);
-    e->say(more);
-    e->end();
-  });
+  e->service().write_chunks(
+      e->who, std::move(items), {.window = 1, .warnings = true}, [e](Result<Bytes> a) {
+        if (!a) return say_transaction(e, std::move(a));
+        auto parsed = json::parse(*a);
+        json::Array ids, warnings;
+        for (const json::Value& chunk : parsed->array()) {
+          if (const json::Value* error = chunk.find("error"))
+            return e->refuse({Code::invalid,
+                              std::string(error->string_or("code")),
+                              std::string(error->string_or("message")),
+                              {},
+                              inner(*error, "retryable") == json::Value(true)});
+          for (const json::Value& id : inner(chunk, "entityIds").array())
+            ids.push_back(id);
+          if (const json::Value* more = chunk.find("warnings"))
+            warnings.insert(warnings.end(), more->array().begin(), more->array().end());
+        }
+        json::Value info =
+            json::object({{"transactionId", inner(parsed->array().back(), "transactionId")},
+                          {"entityIds", std::move(ids)}});
+        std::string more = ",\"transactionInfo\":" + json::print(info);
+        if (!warnings.empty()) more += ",\"warnings\":" + json::print(warnings);
+        e->say(more);
+        e->end();
+      });
   return {};
 }
 
@@ -183,7 +199,8 @@ Result<void> delete_all_entities(const ExchangePtr& e) {
     if (!a) return e->refuse(a.error());
     auto parsed = json::parse(*a);
     const json::Value& result = inner(*parsed, "deleteResult");
-    e->say(fmt::format(",\"entityIds\":[],\"modelId\":{},\"numDeleted\":{}", json::print(inner(*parsed, "entityModelClassId")),
+    e->say(fmt::format(",\"entityIds\":[],\"modelId\":{},\"numDeleted\":{}",
+                       json::print(inner(*parsed, "entityModelClassId")),
                        json::print(inner(result, "numberOfEntititesRemoved"))));
     e->end();
   });

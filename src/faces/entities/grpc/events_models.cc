@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "faces/entities/grpc/exchange.h"
-#include "faces/entities/http.h"
-#include "faces/entities/xml.h"
+#include "faces/entities/http/routes.h"
+#include "faces/entities/model/xml.h"
 #include "json/text.h"
 
 // Events about models.
@@ -11,7 +11,9 @@ namespace pawl::entities {
 
 namespace {
 
-json::Value model_body(const std::pair<std::string, int32_t>& model) { return json::object({{"name", model.first}, {"version", model.second}}); }
+json::Value model_body(const std::pair<std::string, int32_t>& model) {
+  return json::object({{"name", model.first}, {"version", model.second}});
+}
 
 // With how many entities there are, for whoever refuses because of them.
 json::Value counted_body(Exchange& e, const std::pair<std::string, int32_t>& model) {
@@ -31,9 +33,11 @@ std::string id_of(const std::pair<std::string, int32_t>& model) {
 
 Result<void> model_import(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
-  std::string_view format = e->payload.string_or("dataFormat", "JSON"), converter = e->payload.string_or("converter", "SAMPLE_DATA");
+  std::string_view format = e->payload.string_or("dataFormat", "JSON"),
+                   converter = e->payload.string_or("converter", "SAMPLE_DATA");
   TRY_OK(known_format(format));
-  if (converter != "SAMPLE_DATA") return bad_request(fmt::format("unknown converter '{}'; use SAMPLE_DATA", converter));
+  if (converter != "SAMPLE_DATA")
+    return bad_request(fmt::format("unknown converter '{}'; use SAMPLE_DATA", converter));
   const json::Value* given = e->payload.find("payload");
   if (!given) return bad_request("the request needs a 'payload'");
   json::Value sample = *given;
@@ -54,12 +58,17 @@ Result<void> model_import(const ExchangePtr& e) {
 Result<void> model_export(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view converter = e->payload.string_or("converter", "JSON_SCHEMA");
-  if (converter != "JSON_SCHEMA" && converter != "SIMPLE_VIEW") return bad_request(fmt::format("unknown converter '{}'; use JSON_SCHEMA or SIMPLE_VIEW", converter));
+  if (converter != "JSON_SCHEMA" && converter != "SIMPLE_VIEW")
+    return bad_request(
+        fmt::format("unknown converter '{}'; use JSON_SCHEMA or SIMPLE_VIEW", converter));
   TRY(ModelPtr found, e->service().model(e->tenant(), model.first, model.second));
   if (!found) return fail(model_not_found(model.first, model.second));
-  json::Value view = converter == "JSON_SCHEMA" ? json_schema(found->shape) : simple_view(found->shape);
-  json::Value payload = json::object({{"currentState", found->state()}, {"model", std::move(view)}});
-  e->say(fmt::format(",\"modelId\":{},\"model\":{},\"payload\":{}", json::quote(found->id()), json::print(model_body(model)), json::print(payload)));
+  json::Value view =
+      converter == "JSON_SCHEMA" ? json_schema(found->shape) : simple_view(found->shape);
+  json::Value payload =
+      json::object({{"currentState", found->state()}, {"model", std::move(view)}});
+  e->say(fmt::format(",\"modelId\":{},\"model\":{},\"payload\":{}", json::quote(found->id()),
+                     json::print(model_body(model)), json::print(payload)));
   e->end();
   return {};
 }
@@ -68,29 +77,35 @@ Result<void> model_transition(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view transition = e->payload.string_or("transition");
   bool lock = transition == "LOCK";
-  if (!lock && transition != "UNLOCK") return bad_request(fmt::format("unknown transition '{}'; use LOCK or UNLOCK", transition));
-  e->service().act(e->who, lock ? "model.lock" : "model.unlock", counted_body(*e, model), [e, lock, id = id_of(model)](Result<Bytes> a) {
-    if (!a) return e->refuse(a.error());
-    e->say(fmt::format(",\"modelId\":\"{}\",\"state\":\"{}\"", id, lock ? "LOCKED" : "UNLOCKED"));
-    e->end();
-  });
+  if (!lock && transition != "UNLOCK")
+    return bad_request(fmt::format("unknown transition '{}'; use LOCK or UNLOCK", transition));
+  e->service().act(e->who, lock ? "model.lock" : "model.unlock", counted_body(*e, model),
+                   [e, lock, id = id_of(model)](Result<Bytes> a) {
+                     if (!a) return e->refuse(a.error());
+                     e->say(fmt::format(",\"modelId\":\"{}\",\"state\":\"{}\"", id,
+                                        lock ? "LOCKED" : "UNLOCKED"));
+                     e->end();
+                   });
   return {};
 }
 
 Result<void> model_delete(const ExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
-  e->service().act(e->who, "model.delete", counted_body(*e, model), [e, id = id_of(model)](Result<Bytes> a) {
-    if (!a) return e->refuse(a.error());
-    e->say(fmt::format(",\"modelId\":\"{}\"", id));
-    e->end();
-  });
+  e->service().act(e->who, "model.delete", counted_body(*e, model),
+                   [e, id = id_of(model)](Result<Bytes> a) {
+                     if (!a) return e->refuse(a.error());
+                     e->say(fmt::format(",\"modelId\":\"{}\"", id));
+                     e->end();
+                   });
   return {};
 }
 
 Result<void> model_get_all(const ExchangePtr& e) {
   TRY(std::vector<Model> all, e->service().models(e->tenant()));
   json::Array out;
-  for (const Model& m : all) out.push_back(json::object({{"id", m.id()}, {"name", m.name}, {"version", m.version}, {"state", m.state()}}));
+  for (const Model& m : all)
+    out.push_back(json::object(
+        {{"id", m.id()}, {"name", m.name}, {"version", m.version}, {"state", m.state()}}));
   e->say(",\"models\":" + json::print(out));
   e->end();
   return {};
@@ -101,11 +116,12 @@ Result<void> model_unique_keys(const ExchangePtr& e) {
   const json::Value* keys = e->payload.find("uniqueKeys");
   json::Value body = model_body(model);
   if (keys) body.object().add("keys", *keys);
-  e->service().act(e->who, "model.unique", std::move(body), [e, id = id_of(model)](Result<Bytes> a) {
-    if (!a) return e->refuse(a.error());
-    e->say(fmt::format(",\"modelId\":\"{}\"", id));
-    e->end();
-  });
+  e->service().act(e->who, "model.unique", std::move(body),
+                   [e, id = id_of(model)](Result<Bytes> a) {
+                     if (!a) return e->refuse(a.error());
+                     e->say(fmt::format(",\"modelId\":\"{}\"", id));
+                     e->end();
+                   });
   return {};
 }
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "faces/entities/grpc/exchange.h"
-#include "faces/entities/http.h"
+#include "faces/entities/http/routes.h"
 #include "json/text.h"
 
 // Events that read: entities, searches, snapshots, counts, changes.
@@ -36,12 +36,13 @@ void say_lines(Exchange& e, std::string_view lines) {
 
 void run(const ExchangePtr& e, const Query& query) {
   auto known = e->service().model(query.tenant, query.model, query.version);
-  auto plan = search(e->service().door().look(), query, known ? known->get() : nullptr, [&](const EntityView& view) {
-    std::string more;
-    append_payload(more, view);
-    e->say(more);
-    return true;
-  });
+  auto plan = search(e->service().kernel().snapshot(), query, known ? known->get() : nullptr,
+                     [&](const EntityView& view) {
+                       std::string more;
+                       append_payload(more, view);
+                       e->say(more);
+                       return true;
+                     });
   if (!plan) return e->refuse(plan.error());
   e->end();
 }
@@ -70,7 +71,8 @@ Result<std::vector<std::string>> order_of(const Exchange& e) {
     std::string_view path = key.string_or("path");
     if (path.empty()) return bad_request("each element of 'orderBy' needs a 'path'");
     const json::Value* desc = key.find("desc");
-    out.push_back(fmt::format("{}{}{}", key.string_or("source") == "meta" ? "@" : "", path, desc && desc->is_bool() && desc->boolean() ? ":desc" : ""));
+    out.push_back(fmt::format("{}{}{}", key.string_or("source") == "meta" ? "@" : "", path,
+                              desc && desc->is_bool() && desc->boolean() ? ":desc" : ""));
   }
   return out;
 }
@@ -81,7 +83,8 @@ Result<Query> query_of(const Exchange& e, Service& service) {
   TRY(query.at, e.time("pointInTime"));
   const json::Value* condition = e.payload.find("condition");
   if (condition && !condition->is_null()) {
-    TRY(query.condition, service.condition(query.tenant, query.model, query.version, *condition, false));
+    TRY(query.condition,
+        service.condition(query.tenant, query.model, query.version, *condition, false));
   }
   TRY(query.sort_text, order_of(e));
   TRY(ModelPtr known, service.model(query.tenant, query.model, query.version));
@@ -91,7 +94,10 @@ Result<Query> query_of(const Exchange& e, Service& service) {
 
 std::string status_text(std::string_view id, const json::Value& job) {
   const json::Value* count = job.find("count");
-  return ",\"status\":" + json::print(json::object({{"snapshotId", id}, {"status", job.string_or("status")}, {"entitiesCount", count ? *count : json::Value(0)}}));
+  return ",\"status\":" +
+         json::print(json::object({{"snapshotId", id},
+                                   {"status", job.string_or("status")},
+                                   {"entitiesCount", count ? *count : json::Value(0)}}));
 }
 
 }  // namespace
@@ -113,7 +119,8 @@ Result<void> get_all_entities(const ExchangePtr& e) {
   Query query{.tenant = e->tenant(), .model = model.first, .version = model.second};
   int64_t size = e->number("pageSize", 0), page = e->number("pageNumber", 0);
   if (size <= 0) size = 20;
-  if (size > 10'000 || page < 0 || page > 214'748) return bad_request("pageSize must be at most 10000 and pageNumber from 0 to 214748");
+  if (size > 10'000 || page < 0 || page > 214'748)
+    return bad_request("pageSize must be at most 10000 and pageNumber from 0 to 214748");
   query.limit = static_cast<size_t>(size);
   query.skip = static_cast<size_t>(size * page);
   TRY(query.at, e->time("pointInTime"));
@@ -125,7 +132,8 @@ Result<void> get_all_entities(const ExchangePtr& e) {
 Result<void> search_entities(const ExchangePtr& e) {
   TRY(Query query, query_of(*e, e->service()));
   int64_t limit = e->number("limit", 1000);
-  if (limit < 0 || limit > 10'000) return bad_request(fmt::format("limit is {}; it must be from 0 to 10000", limit));
+  if (limit < 0 || limit > 10'000)
+    return bad_request(fmt::format("limit is {}; it must be from 0 to 10000", limit));
   query.limit = static_cast<size_t>(limit ? limit : 1000);
   if (!e->who.reads_inside(query.at)) return in_background(e, std::move(query));
   find_inside(e, query, e->has("condition") ? e->payload.find("condition") : nullptr);
@@ -139,12 +147,14 @@ Result<void> entity_stats(const ExchangePtr& e) {
     models.push_back(std::move(model));
   } else {
     TRY(std::vector<Model> all, e->service().models(e->tenant()));
-    for (const Model& m : all) models.emplace_back(m.name, m.version);
+    for (const Model& m : all)
+      models.emplace_back(m.name, m.version);
   }
   e->service().counts(e->who, [e, models = std::move(models)](Result<StateCounts> counts) {
     if (!counts) return e->refuse(counts.error());
     for (const auto& [name, version] : models)
-      e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name), version, counts->total(name, version)));
+      e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name),
+                         version, counts->total(name, version)));
     e->end();
   });
   return {};
@@ -158,12 +168,16 @@ Result<void> entity_stats_by_state(const ExchangePtr& e) {
   auto wanted = [only, states = e->payload.find("states")](const StateCounts::Row& r) {
     if (only && (r.model != only->first || r.version != only->second)) return false;
     if (!states || !states->is_array() || states->array().empty()) return true;
-    return std::any_of(states->array().begin(), states->array().end(), [&](const json::Value& s) { return s.is_string() && s.string() == r.state; });
+    return std::any_of(states->array().begin(), states->array().end(), [&](const json::Value& s) {
+      return s.is_string() && s.string() == r.state;
+    });
   };
   e->service().counts(e->who, [e, wanted](Result<StateCounts> counts) {
     if (!counts) return e->refuse(counts.error());
     for (const StateCounts::Row& r : counts->rows())
-      if (wanted(r)) e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"state\":{},\"count\":{}", json::quote(r.model), r.version, json::quote(r.state), r.count));
+      if (wanted(r))
+        e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"state\":{},\"count\":{}",
+                           json::quote(r.model), r.version, json::quote(r.state), r.count));
     e->end();
   });
   return {};
@@ -174,10 +188,13 @@ Result<void> entity_changes(const ExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   TRY(auto at, e->time("pointInTime"));
   e->service().history(e->who, id, at, [e, at](Result<History> history) {
-    auto changes = history ? history->changes(at) : Result<std::vector<Trail>>(fail(std::move(history.error())));
+    auto changes = history ? history->changes(at)
+                           : Result<std::vector<Trail>>(fail(std::move(history.error())));
     if (!changes) return e->refuse(changes.error());
     for (const Trail& t : *changes) {
-      json::Value meta = json::object({{"changeType", kShort[static_cast<size_t>(t.change)]}, {"timeOfChange", rfc3339(t.now)}, {"user", t.user}});
+      json::Value meta = json::object({{"changeType", kShort[static_cast<size_t>(t.change)]},
+                                       {"timeOfChange", rfc3339(t.now)},
+                                       {"user", t.user}});
       if (t.change != ChangeKind::deleted) meta.object().add("transactionId", t.change_tx);
       e->say(",\"changeMeta\":" + json::print(meta));
     }
@@ -190,7 +207,8 @@ Result<void> snapshot_search(const ExchangePtr& e) {
   TRY(Query query, query_of(*e, e->service()));
   e->service().start_job(e->who, std::move(query), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
-    e->say(fmt::format(",\"status\":{{\"snapshotId\":{},\"status\":\"RUNNING\",\"entitiesCount\":0}}", *a));
+    e->say(fmt::format(
+        ",\"status\":{{\"snapshotId\":{},\"status\":\"RUNNING\",\"entitiesCount\":0}}", *a));
     e->end();
   });
   return {};
@@ -208,7 +226,8 @@ Result<void> snapshot_cancel(const ExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
   e->service().cancel_job(e->who, id, [e, id](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
-    e->say(fmt::format(",\"status\":{{\"snapshotId\":\"{}\",\"status\":\"CANCELLED\",\"entitiesCount\":0}}", id));
+    e->say(fmt::format(
+        ",\"status\":{{\"snapshotId\":\"{}\",\"status\":\"CANCELLED\",\"entitiesCount\":0}}", id));
     e->end();
   });
   return {};
@@ -218,11 +237,16 @@ Result<void> snapshot_get(const ExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
   int64_t size = e->number("pageSize", 1000), page = e->number("pageNumber", 0);
   if (size <= 0) size = 1000;
-  if (size > 10'000 || page < 0 || page > INT32_MAX) return bad_request("pageSize must be at most 10000 and pageNumber not negative");
+  if (size > 10'000 || page < 0 || page > INT32_MAX)
+    return bad_request("pageSize must be at most 10000 and pageNumber not negative");
   TRY(json::Value job, e->service().job(e->tenant(), id));
-  if (job.string_or("status") != "SUCCESSFUL") return bad_request(fmt::format("search job {} is {}; results are there when it is SUCCESSFUL", id, job.string_or("status")));
-  TRY(Service::Page found, e->service().job_page(e->tenant(), job, static_cast<uint64_t>(size), static_cast<uint64_t>(page), true));
-  for (const std::string& envelope : found.envelopes) e->say(payload_of(envelope));
+  if (job.string_or("status") != "SUCCESSFUL")
+    return bad_request(fmt::format("search job {} is {}; results are there when it is SUCCESSFUL",
+                                   id, job.string_or("status")));
+  TRY(Service::Page found, e->service().job_page(e->tenant(), job, static_cast<uint64_t>(size),
+                                                 static_cast<uint64_t>(page), true));
+  for (const std::string& envelope : found.envelopes)
+    e->say(payload_of(envelope));
   e->end();
   return {};
 }

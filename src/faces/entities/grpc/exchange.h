@@ -18,7 +18,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   using Finished = std::move_only_function<void(std::vector<ReplyEvent>)>;
   Exchange(Face& face, Who who, std::string id, json::Value payload, Finished finished)
-      : face(face), who(std::move(who)), id(std::move(id)), payload(std::move(payload)), finished_(std::move(finished)) {}
+      : face(face),
+        who(std::move(who)),
+        id(std::move(id)),
+        payload(std::move(payload)),
+        finished_(std::move(finished)) {}
 
   Face& face;
   const Who who;
@@ -30,8 +34,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Service& service() { return face.service(); }
   const std::string& tenant() const { return who.caller.tenant; }
 
-  // Members of a reply besides id, requestId and success; `more` is JSON text that begins with a comma
-  // or is empty.
+  // Members of a reply besides id, requestId and success; `more` is JSON text that begins with a
+  // comma or is empty.
   void say(std::string_view more);
   void say_warnings(const json::Value& answer, std::string& more) const;
   void end();
@@ -40,7 +44,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Result<std::pair<std::string, int32_t>> model(const json::Value& from) const;  // its "model"
   Result<std::string> uuid(const json::Value& from, std::string_view name) const;
   Result<std::optional<Time>> time(std::string_view name) const;
-  int64_t number(std::string_view name, int64_t otherwise) const;
+  int64_t number(std::string_view name, int64_t default_value) const;
   bool has(std::string_view name) const;  // clients send what they leave out as null
 
  private:

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
-#include "faces/entities/entity.h"
+#include "faces/entities/store/entity.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -22,13 +22,18 @@ class Link final : public MemberStream {
   void send(Outgoing event) override {
     std::lock_guard lock(mutex_);
     if (!reactor_ || finishing_) return;
-    if (line_.size() >= kUnsent) return finish(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "events are not being read"));
+    if (line_.size() >= kUnsent)
+      return finish(
+          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "events are not being read"));
     CloudEvent& out = line_.emplace_back();
     fill_event(out, dice_.uuid4(), std::move(event.type), std::move(event.payload));
-    for (auto& [name, value] : event.attributes) (*out.mutable_attributes())[name].set_ce_string(std::move(value));
+    for (auto& [name, value] : event.attributes)
+      (*out.mutable_attributes())[name].set_ce_string(std::move(value));
     if (line_.size() == 1) reactor_->StartWrite(&line_.front());
   }
-  void end_silent() override { end(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no keep-alive came in time")); }
+  void end_silent() override {
+    end(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no keep-alive came in time"));
+  }
 
   void end(grpc::Status status) {
     std::lock_guard lock(mutex_);
@@ -88,7 +93,8 @@ void take_ruling(const json::Value& answer, Verdict& v) {
 }
 void take_result(const json::Value& answer, Verdict& v) {
   const json::Value* result = answer.find("result");
-  v.data = canonical(json::object({{"resultKind", answer.string_or("resultKind")}, {"result", result ? *result : json::Value()}}));
+  v.data = canonical(json::object({{"resultKind", answer.string_or("resultKind")},
+                                   {"result", result ? *result : json::Value()}}));
 }
 struct AnswerKind {
   std::string_view type;
@@ -110,18 +116,25 @@ Verdict verdict_of(const json::Value& answer, const AnswerKind& kind) {
   if (!success || !success->is_bool() || !success->boolean()) {
     v.kind = Verdict::failed;
     const json::Value* error = answer.find("error");
-    v.message = error && error->is_string() ? error->string() : error ? error->string_or("message", "the member reported a failure") : "the member reported a failure";
+    v.message = error && error->is_string() ? error->string()
+                : error ? error->string_or("message", "the member reported a failure")
+                        : "the member reported a failure";
     return v;
   }
   kind.take(answer, v);
   if (v.data.size() <= limits::kBodyBytes) return v;
-  return {.kind = Verdict::failed, .message = fmt::format("the member's document has {} bytes; at most {} are allowed", v.data.size(), limits::kBodyBytes)};
+  return {.kind = Verdict::failed,
+          .message = fmt::format("the member's document has {} bytes; at most {} are allowed",
+                                 v.data.size(), limits::kBodyBytes)};
 }
 
 class Stream final : public MemberReactor {
  public:
   Stream(Face& face, Caller caller)
-      : face_(face), caller_(std::move(caller)), link_(std::make_shared<Link>(fmt::format("{}.{}", face.service().door().now(), static_cast<const void*>(this)))) {
+      : face_(face),
+        caller_(std::move(caller)),
+        link_(std::make_shared<Link>(
+            fmt::format("{}.{}", face.service().kernel().now(), static_cast<const void*>(this)))) {
     link_->attach(this);
     StartRead(&incoming_);
   }
@@ -164,9 +177,12 @@ class Stream final : public MemberReactor {
   bool join() {
     auto body = payload_of(incoming_);
     if (incoming_.type() != "CalculationMemberJoinEvent" || !body)
-      return refuse(grpc::StatusCode::INVALID_ARGUMENT, "the first event must be a CalculationMemberJoinEvent");
+      return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+                    "the first event must be a CalculationMemberJoinEvent");
     std::string_view legal = body->string_or("joinedLegalEntityId");
-    if (!legal.empty() && legal != caller_.tenant) return refuse(grpc::StatusCode::PERMISSION_DENIED, "joinedLegalEntityId is not the caller's tenant");
+    if (!legal.empty() && legal != caller_.tenant)
+      return refuse(grpc::StatusCode::PERMISSION_DENIED,
+                    "joinedLegalEntityId is not the caller's tenant");
     std::vector<std::string> tags;
     if (const json::Value* list = body->find("tags"); list && list->is_array())
       for (const json::Value& t : list->array())
@@ -182,11 +198,16 @@ class Stream final : public MemberReactor {
     if (!body) return;
     const std::string& type = incoming_.type();
     for (const AnswerKind& kind : kAnswers)
-      if (kind.type == type) return face_.members().answered(member_, std::string(body->string_or("requestId")), kind.kind, verdict_of(*body, kind));
+      if (kind.type == type)
+        return face_.members().answered(member_, std::string(body->string_or("requestId")),
+                                        kind.kind, verdict_of(*body, kind));
     if (type == "CalculationMemberKeepAliveEvent") {
       face_.members().alive(member_);
       std::string id(body->string_or("id", incoming_.id()));
-      link_->send({"CalculationMemberKeepAliveEvent", json::print(json::object({{"id", id}, {"memberId", member_}, {"success", true}})), {}});
+      link_->send(
+          {"CalculationMemberKeepAliveEvent",
+           json::print(json::object({{"id", id}, {"memberId", member_}, {"success", true}})),
+           {}});
     } else if (type == "EventAckResponse") {
       face_.members().alive(member_);
     }
@@ -209,12 +230,15 @@ class Refusal final : public MemberReactor {
 
 }  // namespace
 
-MemberReactor* start_member_stream(Face& face, const Caller& caller) { return new Stream(face, caller); }
+MemberReactor* start_member_stream(Face& face, const Caller& caller) {
+  return new Stream(face, caller);
+}
 MemberReactor* refuse_member_stream(grpc::Status status) { return new Refusal(std::move(status)); }
 
 Result<json::Value> payload_of(const CloudEvent& event) {
   const std::string& text = event.has_text_data() ? event.text_data() : event.binary_data();
-  if (text.empty()) return fail(Code::invalid, "BAD_REQUEST", "the event has no JSON in text_data or binary_data");
+  if (text.empty())
+    return fail(Code::invalid, "BAD_REQUEST", "the event has no JSON in text_data or binary_data");
   // As long as a message may be: what is too large is refused where it can be answered.
   return json::parse(text, {.max_bytes = limits::kGrpcMessageBytes});
 }

@@ -3,7 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "cloudevents.pb.h"
+#include "entities/cloudevents.pb.h"
 #include "faces/entities/face.h"
 
 namespace pawl::entities {

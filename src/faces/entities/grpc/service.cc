@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
-#include "cloud_events_service.grpc.pb.h"
+#include "entities/cloud_events_service.grpc.pb.h"
 #include "faces/entities/grpc/exchange.h"
 #include "faces/entities/grpc/member_stream.h"
 
@@ -14,10 +14,13 @@ namespace {
 
 std::string metadata(const grpc::CallbackServerContext& context, const char* key) {
   auto it = context.client_metadata().find(key);
-  return it == context.client_metadata().end() ? std::string() : std::string(it->second.data(), it->second.size());
+  return it == context.client_metadata().end() ? std::string()
+                                               : std::string(it->second.data(), it->second.size());
 }
 
-grpc::Status invalid(const std::string& why) { return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, why); }
+grpc::Status invalid(const std::string& why) {
+  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, why);
+}
 
 // Replies one after the other, then the end. Ends by itself.
 class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
@@ -39,57 +42,88 @@ class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
   size_t at_ = 0;
 };
 
-class CloudEvents final : public GrpcService, public org::cyoda::cloud::api::grpc::CloudEventsService::CallbackService {
+class CloudEvents final : public GrpcService,
+                          public org::cyoda::cloud::api::grpc::CloudEventsService::CallbackService {
  public:
-  CloudEvents(Face& face, Authenticate authenticate) : face_(face), authenticate_(std::move(authenticate)) {}
+  CloudEvents(Face& face, Authenticate authenticate)
+      : face_(face), authenticate_(std::move(authenticate)) {}
   ::grpc::Service* service() override { return this; }
 
   MemberReactor* startStreaming(grpc::CallbackServerContext* context) override {
     auto caller = authenticate_(metadata(*context, "authorization"));
-    if (!caller) return refuse_member_stream(grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required"));
-    if (!caller->has_role("ROLE_M2M")) return refuse_member_stream(grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "compute members need the role ROLE_M2M"));
+    if (!caller)
+      return refuse_member_stream(
+          grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required"));
+    if (!caller->has_role("ROLE_M2M"))
+      return refuse_member_stream(grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
+                                               "compute members need the role ROLE_M2M"));
     return start_member_stream(face_, *caller);
   }
 
-  grpc::ServerUnaryReactor* entityModelManage(grpc::CallbackServerContext* c, const CloudEvent* in, CloudEvent* out) override { return unary(Call5::model_manage, c, in, out); }
-  grpc::ServerUnaryReactor* entityManage(grpc::CallbackServerContext* c, const CloudEvent* in, CloudEvent* out) override { return unary(Call5::manage, c, in, out); }
-  grpc::ServerUnaryReactor* entitySearch(grpc::CallbackServerContext* c, const CloudEvent* in, CloudEvent* out) override { return unary(Call5::search, c, in, out); }
-  grpc::ServerWriteReactor<CloudEvent>* entityManageCollection(grpc::CallbackServerContext* c, const CloudEvent* in) override { return streamed(Call5::manage_collection, c, in); }
-  grpc::ServerWriteReactor<CloudEvent>* entitySearchCollection(grpc::CallbackServerContext* c, const CloudEvent* in) override { return streamed(Call5::search_collection, c, in); }
+  grpc::ServerUnaryReactor* entityModelManage(grpc::CallbackServerContext* c, const CloudEvent* in,
+                                              CloudEvent* out) override {
+    return unary(Call5::model_manage, c, in, out);
+  }
+  grpc::ServerUnaryReactor* entityManage(grpc::CallbackServerContext* c, const CloudEvent* in,
+                                         CloudEvent* out) override {
+    return unary(Call5::manage, c, in, out);
+  }
+  grpc::ServerUnaryReactor* entitySearch(grpc::CallbackServerContext* c, const CloudEvent* in,
+                                         CloudEvent* out) override {
+    return unary(Call5::search, c, in, out);
+  }
+  grpc::ServerWriteReactor<CloudEvent>* entityManageCollection(grpc::CallbackServerContext* c,
+                                                               const CloudEvent* in) override {
+    return streamed(Call5::manage_collection, c, in);
+  }
+  grpc::ServerWriteReactor<CloudEvent>* entitySearchCollection(grpc::CallbackServerContext* c,
+                                                               const CloudEvent* in) override {
+    return streamed(Call5::search_collection, c, in);
+  }
 
  private:
   // Begins the exchange, or says why it cannot begin.
-  grpc::Status begin(Call5 call, const grpc::CallbackServerContext& context, const CloudEvent& in, Exchange::Finished finished) {
+  grpc::Status begin(Call5 call, const grpc::CallbackServerContext& context, const CloudEvent& in,
+                     Exchange::Finished finished) {
     auto caller = authenticate_(metadata(context, "authorization"));
-    if (!caller) return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required");
+    if (!caller)
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required");
     const EventRow* row = find_event(call, in.type());
     if (!row) return invalid(fmt::format("this call does not take events of type '{}'", in.type()));
     auto payload = payload_of(in);
     if (!payload) return invalid(payload.error().message);
     if (!payload->is_object()) return invalid("the payload must be a JSON object");
     const json::Value* list = payload->find("payloads");
-    if (in.type().ends_with("CollectionRequest") && (!list || !list->is_array() || list->array().empty())) return invalid("the array of 'payloads' is empty");
+    if (in.type().ends_with("CollectionRequest") &&
+        (!list || !list->is_array() || list->array().empty()))
+      return invalid("the array of 'payloads' is empty");
     if (in.ByteSizeLong() > limits::kBodyBytes) return invalid("the event is larger than 10 MiB");
     Who who{.caller = *std::move(caller), .token = metadata(context, "tx-token"), .once = {}};
-    run_event(*row, std::make_shared<Exchange>(face_, std::move(who), in.id(), *std::move(payload), std::move(finished)));
+    run_event(*row, std::make_shared<Exchange>(face_, std::move(who), in.id(), *std::move(payload),
+                                               std::move(finished)));
     return grpc::Status::OK;
   }
 
-  grpc::ServerUnaryReactor* unary(Call5 call, grpc::CallbackServerContext* context, const CloudEvent* in, CloudEvent* out) {
+  grpc::ServerUnaryReactor* unary(Call5 call, grpc::CallbackServerContext* context,
+                                  const CloudEvent* in, CloudEvent* out) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    grpc::Status status = begin(call, *context, *in, [this, reactor, out](std::vector<ReplyEvent> replies) {
-      fill_event(*out, new_id(), std::move(replies.front().type), std::move(replies.front().payload));
-      reactor->Finish(grpc::Status::OK);
-    });
+    grpc::Status status =
+        begin(call, *context, *in, [this, reactor, out](std::vector<ReplyEvent> replies) {
+          fill_event(*out, new_id(), std::move(replies.front().type),
+                     std::move(replies.front().payload));
+          reactor->Finish(grpc::Status::OK);
+        });
     if (!status.ok()) reactor->Finish(status);
     return reactor;
   }
 
-  grpc::ServerWriteReactor<CloudEvent>* streamed(Call5 call, grpc::CallbackServerContext* context, const CloudEvent* in) {
+  grpc::ServerWriteReactor<CloudEvent>* streamed(Call5 call, grpc::CallbackServerContext* context,
+                                                 const CloudEvent* in) {
     auto* replies = new Replies();
     grpc::Status status = begin(call, *context, *in, [this, replies](std::vector<ReplyEvent> all) {
       std::vector<CloudEvent> events(all.size());
-      for (size_t i = 0; i < all.size(); ++i) fill_event(events[i], new_id(), std::move(all[i].type), std::move(all[i].payload));
+      for (size_t i = 0; i < all.size(); ++i)
+        fill_event(events[i], new_id(), std::move(all[i].type), std::move(all[i].payload));
       replies->begin(std::move(events));
     });
     if (!status.ok()) replies->finish_with(status);
@@ -97,7 +131,7 @@ class CloudEvents final : public GrpcService, public org::cyoda::cloud::api::grp
   }
 
   std::string new_id() {
-    Digest d = sha256(fmt::format("{}.{}", face_.service().door().now(), count_.fetch_add(1)));
+    Digest d = sha256(fmt::format("{}.{}", face_.service().kernel().now(), count_.fetch_add(1)));
     std::array<uint64_t, 2> seed{};
     std::memcpy(seed.data(), d.data(), sizeof seed);
     return Dice(seed).uuid4();

@@ -2,8 +2,9 @@
 
 #include <cmath>
 
-#include "faces/processes/steps.h"
+#include "faces/processes/definition/steps.h"
 #include "json/text.h"
+#include "wire/status.h"
 
 namespace pawl::processes {
 
@@ -20,7 +21,8 @@ json::Value from_value(const pb::Value& v) {
     case pb::Value::kStructValue: return json::Value(from_struct(v.struct_value()));
     case pb::Value::kListValue: {
       json::Array out;
-      for (const pb::Value& item : v.list_value().values()) out.push_back(from_value(item));
+      for (const pb::Value& item : v.list_value().values())
+        out.push_back(from_value(item));
       return json::Value(std::move(out));
     }
     default: return json::Value();
@@ -28,14 +30,20 @@ json::Value from_value(const pb::Value& v) {
 }
 
 void to_value(const json::Value& in, pb::Value* out) {
-  if (in.is_bool()) out->set_bool_value(in.boolean());
-  else if (in.is_number()) out->set_number_value(in.as_double());
-  else if (in.is_string()) out->set_string_value(in.string());
-  else if (in.is_object()) to_struct(in.object(), out->mutable_struct_value());
+  if (in.is_bool())
+    out->set_bool_value(in.boolean());
+  else if (in.is_number())
+    out->set_number_value(in.as_double());
+  else if (in.is_string())
+    out->set_string_value(in.string());
+  else if (in.is_object())
+    to_struct(in.object(), out->mutable_struct_value());
   else if (in.is_array()) {
     pb::ListValue* list = out->mutable_list_value();  // an empty one is a list, too
-    for (const json::Value& item : in.array()) to_value(item, list->add_values());
-  } else out->set_null_value(pb::NULL_VALUE);
+    for (const json::Value& item : in.array())
+      to_value(item, list->add_values());
+  } else
+    out->set_null_value(pb::NULL_VALUE);
 }
 
 struct TypeRow {
@@ -43,9 +51,15 @@ struct TypeRow {
   Kind kind;
 };
 constexpr TypeRow kTypes[] = {
-    {wf::STEP_TYPE_SERVICE_TASK, Kind::service_task}, {wf::STEP_TYPE_USER_TASK, Kind::user_task},   {wf::STEP_TYPE_DECISION, Kind::decision},
-    {wf::STEP_TYPE_TRANSFORMATION, Kind::transformation}, {wf::STEP_TYPE_WAIT, Kind::wait},         {wf::STEP_TYPE_PARALLEL_GATEWAY, Kind::parallel_gateway},
-    {wf::STEP_TYPE_JOIN_GATEWAY, Kind::join_gateway}, {wf::STEP_TYPE_END, Kind::end},               {wf::STEP_TYPE_DECISION_TABLE, Kind::decision_table},
+    {wf::STEP_TYPE_SERVICE_TASK, Kind::service_task},
+    {wf::STEP_TYPE_USER_TASK, Kind::user_task},
+    {wf::STEP_TYPE_DECISION, Kind::decision},
+    {wf::STEP_TYPE_TRANSFORMATION, Kind::transformation},
+    {wf::STEP_TYPE_WAIT, Kind::wait},
+    {wf::STEP_TYPE_PARALLEL_GATEWAY, Kind::parallel_gateway},
+    {wf::STEP_TYPE_JOIN_GATEWAY, Kind::join_gateway},
+    {wf::STEP_TYPE_END, Kind::end},
+    {wf::STEP_TYPE_DECISION_TABLE, Kind::decision_table},
 };
 
 std::string_view name_of_type(wf::StepType type) {
@@ -64,7 +78,8 @@ wf::StepType type_of_kind(Kind kind) {
 template <class M>
 std::vector<std::string> sorted_keys(const M& map) {
   std::vector<std::string> out;
-  for (const auto& [key, value] : map) out.push_back(key);
+  for (const auto& [key, value] : map)
+    out.push_back(key);
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -81,22 +96,30 @@ json::Value step_document(const wf::WorkflowStep& in) {
   add_text(out, "description", in.description());
   add_text(out, "nextStep", in.next_step());
   json::Array parallel, events;
-  for (const std::string& id : in.parallel_next_steps()) parallel.push_back(json::Value(id));
+  for (const std::string& id : in.parallel_next_steps())
+    parallel.push_back(json::Value(id));
   if (!parallel.empty()) out.add("parallelNextSteps", json::Value(std::move(parallel)));
   add_text(out, "joinStep", in.join_step());
   json::Object branches, outputs;
-  for (const std::string& key : sorted_keys(in.conditional_next_steps())) branches.add(key, json::Value(in.conditional_next_steps().at(key)));
+  for (const std::string& key : sorted_keys(in.conditional_next_steps()))
+    branches.add(key, json::Value(in.conditional_next_steps().at(key)));
   if (!branches.empty()) out.add("conditionalNextSteps", json::Value(std::move(branches)));
-  for (const std::string& key : sorted_keys(in.transformations())) outputs.add(key, from_value(in.transformations().at(key)));
+  for (const std::string& key : sorted_keys(in.transformations()))
+    outputs.add(key, from_value(in.transformations().at(key)));
   if (!outputs.empty()) out.add("transformations", json::Value(std::move(outputs)));
   add_text(out, "jobType", in.job_type());
   add_text(out, "delegateClass", in.delegate_class());
   if (in.retry_count()) out.add("retryCount", json::Value(static_cast<int64_t>(in.retry_count())));
   for (const wf::BoundaryEvent& e : in.boundary_events())
-    events.push_back(json::object({{"type", e.type() == wf::BOUNDARY_EVENT_TYPE_TIMER ? "TIMER" : ""}, {"duration", e.duration()}, {"interrupting", e.interrupting()}, {"targetStepId", e.target_step_id()}}));
+    events.push_back(
+        json::object({{"type", e.type() == wf::BOUNDARY_EVENT_TYPE_TIMER ? "TIMER" : ""},
+                      {"duration", e.duration()},
+                      {"interrupting", e.interrupting()},
+                      {"targetStepId", e.target_step_id()}}));
   if (!events.empty()) out.add("boundaryEvents", json::Value(std::move(events)));
   add_text(out, "hitPolicy", in.hit_policy());
-  if (in.has_decision_table()) out.add("decisionTable", json::Value(from_struct(in.decision_table())));
+  if (in.has_decision_table())
+    out.add("decisionTable", json::Value(from_struct(in.decision_table())));
   return json::Value(std::move(out));
 }
 
@@ -106,14 +129,19 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
   out->set_type(type_of_kind(step.kind));
   out->set_description(std::string(in.string_or("description")));
   out->set_next_step(step.next_id);
-  for (const std::string& id : step.parallel_ids) out->add_parallel_next_steps(id);
+  for (const std::string& id : step.parallel_ids)
+    out->add_parallel_next_steps(id);
   out->set_join_step(step.join_id);
-  for (const Branch& b : step.branches) (*out->mutable_conditional_next_steps())[b.when.text()] = b.target_id;
+  for (const Branch& b : step.branches)
+    (*out->mutable_conditional_next_steps())[b.when.text()] = b.target_id;
   if (const json::Value* map = in.find("transformations"); map && map->is_object())
-    for (const json::Member& m : map->object()) to_value(m.value, &(*out->mutable_transformations())[m.name]);
+    for (const json::Member& m : map->object())
+      to_value(m.value, &(*out->mutable_transformations())[m.name]);
   out->set_job_type(step.job_type);
   out->set_delegate_class(step.delegate_class);
-  if (const json::Value* n = in.find("retryCount"); n && n->is_number()) out->set_retry_count(static_cast<int32_t>(std::clamp<int64_t>(n->as_int64().value_or(0), INT32_MIN, INT32_MAX)));
+  if (const json::Value* n = in.find("retryCount"); n && n->is_number())
+    out->set_retry_count(
+        static_cast<int32_t>(std::clamp<int64_t>(n->as_int64().value_or(0), INT32_MIN, INT32_MAX)));
   for (const Timer& t : step.timers) {
     wf::BoundaryEvent* e = out->add_boundary_events();
     e->set_type(wf::BOUNDARY_EVENT_TYPE_TIMER);
@@ -122,7 +150,8 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
     e->set_target_step_id(t.target_id);
   }
   out->set_hit_policy(step.hit_policy_text);
-  if (const json::Value* table = in.find("decisionTable"); table && table->is_object()) to_struct(table->object(), out->mutable_decision_table());
+  if (const json::Value* table = in.find("decisionTable"); table && table->is_object())
+    to_struct(table->object(), out->mutable_decision_table());
 }
 
 }  // namespace
@@ -137,23 +166,29 @@ bool writable(const pb::Value& v) {
 }  // namespace
 
 bool is_json(const pb::Struct& in) {
-  return std::all_of(in.fields().begin(), in.fields().end(), [](const auto& field) { return writable(field.second); });
+  return std::all_of(in.fields().begin(), in.fields().end(),
+                     [](const auto& field) { return writable(field.second); });
 }
 
 bool is_json(const wf::WorkflowDefinition& in) {
-  return is_json(in.metadata()) && std::all_of(in.steps().begin(), in.steps().end(), [](const wf::WorkflowStep& s) {
-    return is_json(s.decision_table()) && std::all_of(s.transformations().begin(), s.transformations().end(), [](const auto& t) { return writable(t.second); });
-  });
+  return is_json(in.metadata()) &&
+         std::all_of(in.steps().begin(), in.steps().end(), [](const wf::WorkflowStep& s) {
+           return is_json(s.decision_table()) &&
+                  std::all_of(s.transformations().begin(), s.transformations().end(),
+                              [](const auto& t) { return writable(t.second); });
+         });
 }
 
 json::Object from_struct(const pb::Struct& in) {
   json::Object out;
-  for (const std::string& key : sorted_keys(in.fields())) out.add(key, from_value(in.fields().at(key)));
+  for (const std::string& key : sorted_keys(in.fields()))
+    out.add(key, from_value(in.fields().at(key)));
   return out;
 }
 
 void to_struct(const json::Object& in, pb::Struct* out) {
-  for (const json::Member& m : in) to_value(m.value, &(*out->mutable_fields())[m.name]);
+  for (const json::Member& m : in)
+    to_value(m.value, &(*out->mutable_fields())[m.name]);
 }
 
 void to_timestamp(Time t, pb::Timestamp* out) {
@@ -162,19 +197,7 @@ void to_timestamp(Time t, pb::Timestamp* out) {
 }
 
 grpc::Status status_of(const Error& error) {
-  struct Row {
-    Code code;
-    grpc::StatusCode status;
-  };
-  constexpr Row rows[] = {
-      {Code::invalid, grpc::INVALID_ARGUMENT},          {Code::unauthenticated, grpc::UNAUTHENTICATED},     {Code::denied, grpc::PERMISSION_DENIED},
-      {Code::not_found, grpc::NOT_FOUND},               {Code::conflict, grpc::FAILED_PRECONDITION},        {Code::precondition, grpc::FAILED_PRECONDITION},
-      {Code::too_large, grpc::RESOURCE_EXHAUSTED},      {Code::unprocessable, grpc::FAILED_PRECONDITION},   {Code::unsupported, grpc::UNIMPLEMENTED},
-      {Code::exhausted, grpc::RESOURCE_EXHAUSTED},      {Code::unavailable, grpc::UNAVAILABLE},             {Code::corrupt, grpc::DATA_LOSS},
-  };
-  for (const Row& row : rows)
-    if (row.code == error.code) return {row.status, error.message};
-  return {grpc::INTERNAL, error.message};
+  return {static_cast<grpc::StatusCode>(wire::code_status(error.code).grpc), error.message};
 }
 
 json::Value to_document(const wf::WorkflowDefinition& in) {
@@ -185,7 +208,8 @@ json::Value to_document(const wf::WorkflowDefinition& in) {
   if (in.auto_start_next_workflow()) out.add("autoStartNextWorkflow", json::Value(true));
   add_text(out, "nextWorkflowId", in.next_workflow_id());
   json::Array steps;
-  for (const wf::WorkflowStep& s : in.steps()) steps.push_back(step_document(s));
+  for (const wf::WorkflowStep& s : in.steps())
+    steps.push_back(step_document(s));
   out.add("steps", json::Value(std::move(steps)));
   if (in.has_metadata()) out.add("metadata", json::Value(from_struct(in.metadata())));
   return json::Value(std::move(out));
@@ -199,21 +223,29 @@ void fill(wf::WorkflowDefinition* out, const Definition& d) {
   out->set_auto_start_next_workflow(d.chains);
   out->set_next_workflow_id(d.next_workflow);
   const json::Value* steps = d.document.find("steps");
-  for (size_t i = 0; i < d.steps.size(); ++i) fill_step(out->add_steps(), steps->array()[i], d.steps[i]);
-  if (const json::Value* metadata = d.document.find("metadata"); metadata && metadata->is_object()) to_struct(metadata->object(), out->mutable_metadata());
+  for (size_t i = 0; i < d.steps.size(); ++i)
+    fill_step(out->add_steps(), steps->array()[i], d.steps[i]);
+  if (const json::Value* metadata = d.document.find("metadata"); metadata && metadata->is_object())
+    to_struct(metadata->object(), out->mutable_metadata());
 }
 
 Result<void> fill(wf::WorkflowInstance* out, std::string_view text) {
   TRY(json::Value in, json::parse(text, {.max_bytes = text.size() + 1}));
   out->set_id(std::string(in.string_or("id")));
   out->set_definition_id(std::string(in.string_or("definitionId")));
-  if (const json::Value* v = in.find("definitionVersion")) out->set_definition_version(static_cast<int32_t>(v->as_int64().value_or(0)));
-  if (auto status = find_status(in.string_or("status"))) out->set_status(static_cast<wf::InstanceStatus>(*status));
+  if (const json::Value* v = in.find("definitionVersion"))
+    out->set_definition_version(static_cast<int32_t>(v->as_int64().value_or(0)));
+  if (auto status = find_status(in.string_or("status")))
+    out->set_status(static_cast<wf::InstanceStatus>(*status));
   if (const json::Value* steps = in.find("currentStepIds"))
-    for (const json::Value& s : steps->array()) out->add_current_step_ids(s.string());
-  if (const json::Value* variables = in.find("variables")) to_struct(variables->object(), out->mutable_variables());
-  if (auto t = parse_rfc3339(in.string_or("startedAt"))) to_timestamp(*t, out->mutable_started_at());
-  if (auto t = parse_rfc3339(in.string_or("completedAt"))) to_timestamp(*t, out->mutable_completed_at());
+    for (const json::Value& s : steps->array())
+      out->add_current_step_ids(s.string());
+  if (const json::Value* variables = in.find("variables"))
+    to_struct(variables->object(), out->mutable_variables());
+  if (auto t = parse_rfc3339(in.string_or("startedAt")))
+    to_timestamp(*t, out->mutable_started_at());
+  if (auto t = parse_rfc3339(in.string_or("completedAt")))
+    to_timestamp(*t, out->mutable_completed_at());
   out->set_failure_reason(std::string(in.string_or("failureReason")));
   out->set_business_key(std::string(in.string_or("businessKey")));
   return {};
@@ -238,7 +270,8 @@ void fill(wf::Job* out, const PolledJob& p) {
   out->set_step_id(p.job.step_id);
   out->set_step_execution_id(p.job.execution_id);
   out->set_retries_remaining(static_cast<int32_t>(p.job.retries_left));
-  if (auto variables = json::parse(p.job.variables, {.max_bytes = p.job.variables.size() + 1})) to_struct(variables->object(), out->mutable_variables());
+  if (auto variables = json::parse(p.job.variables, {.max_bytes = p.job.variables.size() + 1}))
+    to_struct(variables->object(), out->mutable_variables());
   to_timestamp(p.until, out->mutable_lock_expires_at());
 }
 

@@ -3,8 +3,8 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "faces/processes/service.h"
 #include <processes/workflow.pb.h>
+#include "faces/processes/service.h"
 
 namespace pawl::processes {
 
@@ -17,7 +17,8 @@ void to_timestamp(Time t, google::protobuf::Timestamp* out);
 
 grpc::Status status_of(const Error& error);
 
-// The document that a definition message stands for. A map has no order: branches come by expression.
+// The document that a definition message stands for. A map has no order: branches come by
+// expression.
 json::Value to_document(const workflow::v1::WorkflowDefinition& in);
 void fill(workflow::v1::WorkflowDefinition* out, const Definition& definition);
 // From the instance's JSON, as the program answers it.

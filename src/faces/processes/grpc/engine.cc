@@ -8,7 +8,8 @@ namespace pawl::processes {
 
 std::string metadata(const grpc::ServerContextBase& context, const char* key) {
   auto it = context.client_metadata().find(key);
-  return it == context.client_metadata().end() ? std::string() : std::string(it->second.data(), it->second.size());
+  return it == context.client_metadata().end() ? std::string()
+                                               : std::string(it->second.data(), it->second.size());
 }
 
 template <class Read>
@@ -28,7 +29,8 @@ Engine::Reactor* Engine::command(Context* context, Send&& send, Filled&& filled)
     reactor->Finish(status_of(caller.error()));
     return reactor;
   }
-  send(Asker{std::move(*caller), metadata(*context, "idempotency-key")}, Done([reactor, filled](Result<Bytes> answer) mutable {
+  send(Asker{std::move(*caller), metadata(*context, "idempotency-key")},
+       Done([reactor, filled](Result<Bytes> answer) mutable {
          if (answer) {
            Result<void> done = filled(*answer);
            reactor->Finish(done ? grpc::Status::OK : status_of(done.error()));
@@ -43,17 +45,23 @@ namespace {
 
 Result<void> nothing(const Bytes&) { return {}; }
 
-std::unexpected<Error> no_id(std::string what) { return fail(Code::invalid, "NO_ID", std::move(what)); }
+std::unexpected<Error> no_id(std::string what) {
+  return fail(Code::invalid, "NO_ID", std::move(what));
+}
 
 struct PageOf {
   size_t page, size;
 };
 Result<PageOf> page_of(int32_t page, int32_t size) {
   if (page < 0) return fail(Code::invalid, "BAD_PAGE", "page must not be negative");
-  return PageOf{static_cast<size_t>(page), size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMostPage)};
+  return PageOf{static_cast<size_t>(page),
+                size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMaxPage)};
 }
 
-std::unexpected<Error> no_json() { return fail(Code::invalid, "NO_JSON_FORM", "a number is infinite or not a number, which JSON cannot hold"); }
+std::unexpected<Error> no_json() {
+  return fail(Code::invalid, "NO_JSON_FORM",
+              "a number is infinite or not a number, which JSON cannot hold");
+}
 
 Result<VariablesPtr> variables_of(const google::protobuf::Struct& in) {
   if (!is_json(in)) return no_json();
@@ -62,7 +70,8 @@ Result<VariablesPtr> variables_of(const google::protobuf::Struct& in) {
 
 }  // namespace
 
-Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefinitionRequest* in, wf::UploadDefinitionResponse* out) {
+Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefinitionRequest* in,
+                                          wf::UploadDefinitionResponse* out) {
   return command(
       context,
       [&](Asker asker, Done done) {
@@ -73,21 +82,25 @@ Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefi
         TRY(json::Value summary, json::parse(answer));
         out->set_id(std::string(summary.string_or("id")));
         out->set_version(static_cast<int32_t>(summary.find("version")->as_int64().value_or(0)));
-        if (auto t = parse_rfc3339(summary.string_or("uploadedAt"))) to_timestamp(*t, out->mutable_uploaded_at());
+        if (auto t = parse_rfc3339(summary.string_or("uploadedAt")))
+          to_timestamp(*t, out->mutable_uploaded_at());
         return {};
       });
 }
 
-Engine::Reactor* Engine::GetDefinition(Context* context, const wf::GetDefinitionRequest* in, wf::GetDefinitionResponse* out) {
+Engine::Reactor* Engine::GetDefinition(Context* context, const wf::GetDefinitionRequest* in,
+                                       wf::GetDefinitionResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
-    TRY(auto definition, verbs_.definition(caller.tenant, in->id(), static_cast<uint32_t>(std::max(0, in->version()))));
+    TRY(auto definition, verbs_.definition(caller.tenant, in->id(),
+                                           static_cast<uint32_t>(std::max(0, in->version()))));
     fill(out->mutable_definition(), *definition);
     return {};
   });
 }
 
-Engine::Reactor* Engine::ListDefinitions(Context* context, const wf::ListDefinitionsRequest* in, wf::ListDefinitionsResponse* out) {
+Engine::Reactor* Engine::ListDefinitions(Context* context, const wf::ListDefinitionsRequest* in,
+                                         wf::ListDefinitionsResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     TRY(PageOf page, page_of(in->page(), in->page_size()));
     TRY(auto found, verbs_.definitions(caller.tenant, in->keyword(), page.page, page.size));
@@ -101,18 +114,25 @@ Engine::Reactor* Engine::ListDefinitions(Context* context, const wf::ListDefinit
   });
 }
 
-Engine::Reactor* Engine::StartInstance(Context* context, const wf::StartInstanceRequest* in, wf::StartInstanceResponse* out) {
+Engine::Reactor* Engine::StartInstance(Context* context, const wf::StartInstanceRequest* in,
+                                       wf::StartInstanceResponse* out) {
   return command(
       context,
       [&](Asker asker, Done done) {
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
-        verbs_.start(std::move(asker), {.definition_id = in->definition_id(), .version = static_cast<uint32_t>(std::max(0, in->definition_version())), .business_key = in->business_key(), .variables = std::move(*variables)}, std::move(done));
+        verbs_.start(std::move(asker),
+                     {.definition_id = in->definition_id(),
+                      .version = static_cast<uint32_t>(std::max(0, in->definition_version())),
+                      .business_key = in->business_key(),
+                      .variables = std::move(*variables)},
+                     std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
 
-Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequest* in, wf::GetInstanceResponse* out) {
+Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequest* in,
+                                     wf::GetInstanceResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(auto instance, verbs_.instance(caller.tenant, in->id()));
@@ -121,16 +141,20 @@ Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequ
   });
 }
 
-Engine::Reactor* Engine::GetInstanceHistory(Context* context, const wf::GetInstanceHistoryRequest* in, wf::GetInstanceHistoryResponse* out) {
+Engine::Reactor* Engine::GetInstanceHistory(Context* context,
+                                            const wf::GetInstanceHistoryRequest* in,
+                                            wf::GetInstanceHistoryResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(std::vector<ExecutionRow> rows, verbs_.history(caller.tenant, in->id()));
-    for (const ExecutionRow& row : rows) fill(out->add_executions(), in->id(), row);
+    for (const ExecutionRow& row : rows)
+      fill(out->add_executions(), in->id(), row);
     return {};
   });
 }
 
-Engine::Reactor* Engine::CancelInstance(Context* context, const wf::CancelInstanceRequest* in, wf::CancelInstanceResponse* out) {
+Engine::Reactor* Engine::CancelInstance(Context* context, const wf::CancelInstanceRequest* in,
+                                        wf::CancelInstanceResponse* out) {
   return command(
       context,
       [&](Asker asker, Done done) {
@@ -140,12 +164,15 @@ Engine::Reactor* Engine::CancelInstance(Context* context, const wf::CancelInstan
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
 
-Engine::Reactor* Engine::ListInstances(Context* context, const wf::ListInstancesRequest* in, wf::ListInstancesResponse* out) {
+Engine::Reactor* Engine::ListInstances(Context* context, const wf::ListInstancesRequest* in,
+                                       wf::ListInstancesResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     TRY(PageOf page, page_of(in->page(), in->page_size()));
-    InstanceFilter filter{.definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
+    InstanceFilter filter{
+        .definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
     if (!wf::InstanceStatus_IsValid(in->status())) return {};  // no instance has it
-    if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED) filter.status = static_cast<Status>(in->status());
+    if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED)
+      filter.status = static_cast<Status>(in->status());
     TRY(InstancePage found, verbs_.instances(caller.tenant, filter, page.page, page.size));
     for (const auto& instance : found.items) {
       TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
@@ -165,10 +192,12 @@ class Polling final : public grpc::ServerUnaryReactor {
     auto self = self_;
     uint64_t id = verbs.poll(std::move(poll), [self, &verbs, out](std::vector<PolledJob> jobs) {
       if (self->over_.exchange(true)) {
-        for (const PolledJob& job : jobs) verbs.release(job.effect_id);
+        for (const PolledJob& job : jobs)
+          verbs.release(job.effect_id);
         return;
       }
-      for (const PolledJob& job : jobs) fill(out->add_jobs(), job);
+      for (const PolledJob& job : jobs)
+        fill(out->add_jobs(), job);
       self->Finish(grpc::Status::OK);
     });
     verbs_ = &verbs, id_ = id;
@@ -199,7 +228,8 @@ class Polling final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-Engine::Reactor* Engine::PollJobs(Context* context, const wf::PollJobsRequest* in, wf::PollJobsResponse* out) {
+Engine::Reactor* Engine::PollJobs(Context* context, const wf::PollJobsRequest* in,
+                                  wf::PollJobsResponse* out) {
   auto reactor = std::make_shared<Polling>();
   reactor->self_ = reactor;
   Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
@@ -211,68 +241,95 @@ Engine::Reactor* Engine::PollJobs(Context* context, const wf::PollJobsRequest* i
     reactor->refuse({Code::invalid, "NO_WORKER", "worker_id is required"});
     return reactor.get();
   }
-  Poll poll{.tenant = caller->tenant, .queues = {in->job_types().begin(), in->job_types().end()}, .worker = in->worker_id()};
-  poll.limit = in->max_jobs() <= 0 ? 1 : std::min<size_t>(static_cast<size_t>(in->max_jobs()), kMostJobs);
+  Poll poll{.tenant = caller->tenant,
+            .queues = {in->job_types().begin(), in->job_types().end()},
+            .worker = in->worker_id()};
+  poll.limit =
+      in->max_jobs() <= 0 ? 1 : std::min<size_t>(static_cast<size_t>(in->max_jobs()), kMaxJobs);
   poll.lease = (in->lease_seconds() <= 0 ? 30 : std::min(in->lease_seconds(), 24 * 3600)) * kSecond;
-  poll.wait = std::clamp<int64_t>(in->max_wait_ms(), 0, kMostWaitMs) * kMillisecond;
+  poll.wait = std::clamp<int64_t>(in->max_wait_ms(), 0, kMaxWaitMs) * kMillisecond;
   reactor->begin(verbs_, std::move(poll), out);
   return reactor.get();
 }
 
-Engine::Reactor* Engine::CompleteJob(Context* context, const wf::CompleteJobRequest* in, wf::CompleteJobResponse*) {
+Engine::Reactor* Engine::CompleteJob(Context* context, const wf::CompleteJobRequest* in,
+                                     wf::CompleteJobResponse*) {
   return command(
       context,
       [&](Asker asker, Done done) {
         if (in->job_id().empty()) return done(no_id("job_id is required"));
         auto variables = variables_of(in->variables_to_set());
         if (!variables) return done(fail(variables.error()));
-        verbs_.complete(std::move(asker), {.id = in->job_id(), .worker = in->worker_id(), .variables = std::move(*variables)}, std::move(done));
+        verbs_.complete(
+            std::move(asker),
+            {.id = in->job_id(), .worker = in->worker_id(), .variables = std::move(*variables)},
+            std::move(done));
       },
       nothing);
 }
 
-Engine::Reactor* Engine::FailJob(Context* context, const wf::FailJobRequest* in, wf::FailJobResponse*) {
+Engine::Reactor* Engine::FailJob(Context* context, const wf::FailJobRequest* in,
+                                 wf::FailJobResponse*) {
   return command(
       context,
       [&](Asker asker, Done done) {
         if (in->job_id().empty()) return done(no_id("job_id is required"));
-        verbs_.fail_job(std::move(asker), {in->job_id(), in->worker_id(), in->error_message(), in->retryable()}, std::move(done));
+        verbs_.fail_job(std::move(asker),
+                        {in->job_id(), in->worker_id(), in->error_message(), in->retryable()},
+                        std::move(done));
       },
       nothing);
 }
 
-Engine::Reactor* Engine::CompleteUserTask(Context* context, const wf::CompleteUserTaskRequest* in, wf::CompleteUserTaskResponse*) {
+Engine::Reactor* Engine::CompleteUserTask(Context* context, const wf::CompleteUserTaskRequest* in,
+                                          wf::CompleteUserTaskResponse*) {
   return command(
       context,
       [&](Asker asker, Done done) {
-        if (in->instance_id().empty() || in->user_task_step_id().empty()) return done(no_id("instance_id and user_task_step_id are required"));
+        if (in->instance_id().empty() || in->user_task_step_id().empty())
+          return done(no_id("instance_id and user_task_step_id are required"));
         auto variables = variables_of(in->result());
         if (!variables) return done(fail(variables.error()));
-        verbs_.complete_task(std::move(asker), {.id = in->instance_id(), .step = in->user_task_step_id(), .worker = in->completed_by(), .variables = std::move(*variables)}, std::move(done));
+        verbs_.complete_task(std::move(asker),
+                             {.id = in->instance_id(),
+                              .step = in->user_task_step_id(),
+                              .worker = in->completed_by(),
+                              .variables = std::move(*variables)},
+                             std::move(done));
       },
       nothing);
 }
 
-Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitRequest* in, wf::SignalWaitResponse*) {
+Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitRequest* in,
+                                    wf::SignalWaitResponse*) {
   return command(
       context,
       [&](Asker asker, Done done) {
-        if (in->instance_id().empty() || in->wait_step_id().empty()) return done(no_id("instance_id and wait_step_id are required"));
+        if (in->instance_id().empty() || in->wait_step_id().empty())
+          return done(no_id("instance_id and wait_step_id are required"));
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
-        verbs_.signal(std::move(asker), {.id = in->instance_id(), .step = in->wait_step_id(), .worker = {}, .variables = std::move(*variables)}, std::move(done));
+        verbs_.signal(std::move(asker),
+                      {.id = in->instance_id(),
+                       .step = in->wait_step_id(),
+                       .worker = {},
+                       .variables = std::move(*variables)},
+                      std::move(done));
       },
       nothing);
 }
 
-Engine::Reactor* Engine::RetryStep(Context* context, const wf::RetryStepRequest* in, wf::RetryStepResponse* out) {
+Engine::Reactor* Engine::RetryStep(Context* context, const wf::RetryStepRequest* in,
+                                   wf::RetryStepResponse* out) {
   return command(
       context,
       [&](Asker asker, Done done) {
-        if (in->instance_id().empty() || in->step_id().empty()) return done(no_id("instance_id and step_id are required"));
+        if (in->instance_id().empty() || in->step_id().empty())
+          return done(no_id("instance_id and step_id are required"));
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
-        verbs_.retry_step(std::move(asker), in->instance_id(), in->step_id(), std::move(*variables), std::move(done));
+        verbs_.retry_step(std::move(asker), in->instance_id(), in->step_id(), std::move(*variables),
+                          std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }

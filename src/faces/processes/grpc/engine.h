@@ -1,8 +1,9 @@
 #pragma once
-// workflow.v1.WorkflowEngine: each call makes a verb's arguments, and its answer becomes the message.
+// workflow.v1.WorkflowEngine: each call makes a verb's arguments, and its answer becomes the
+// message.
 
-#include "faces/processes/grpc/services.h"
 #include <processes/workflow.grpc.pb.h>
+#include "faces/processes/grpc/services.h"
 
 namespace pawl::processes {
 
@@ -10,22 +11,31 @@ namespace wf = workflow::v1;
 
 class Engine final : public wf::WorkflowEngine::CallbackService {
  public:
-  Engine(Verbs& verbs, Authenticate authenticate) : verbs_(verbs), authenticate_(std::move(authenticate)) {}
+  Engine(Verbs& verbs, Authenticate authenticate)
+      : verbs_(verbs), authenticate_(std::move(authenticate)) {}
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
-  Reactor* UploadDefinition(Context*, const wf::UploadDefinitionRequest*, wf::UploadDefinitionResponse*) override;
-  Reactor* GetDefinition(Context*, const wf::GetDefinitionRequest*, wf::GetDefinitionResponse*) override;
-  Reactor* ListDefinitions(Context*, const wf::ListDefinitionsRequest*, wf::ListDefinitionsResponse*) override;
-  Reactor* StartInstance(Context*, const wf::StartInstanceRequest*, wf::StartInstanceResponse*) override;
+  Reactor* UploadDefinition(Context*, const wf::UploadDefinitionRequest*,
+                            wf::UploadDefinitionResponse*) override;
+  Reactor* GetDefinition(Context*, const wf::GetDefinitionRequest*,
+                         wf::GetDefinitionResponse*) override;
+  Reactor* ListDefinitions(Context*, const wf::ListDefinitionsRequest*,
+                           wf::ListDefinitionsResponse*) override;
+  Reactor* StartInstance(Context*, const wf::StartInstanceRequest*,
+                         wf::StartInstanceResponse*) override;
   Reactor* GetInstance(Context*, const wf::GetInstanceRequest*, wf::GetInstanceResponse*) override;
-  Reactor* GetInstanceHistory(Context*, const wf::GetInstanceHistoryRequest*, wf::GetInstanceHistoryResponse*) override;
-  Reactor* CancelInstance(Context*, const wf::CancelInstanceRequest*, wf::CancelInstanceResponse*) override;
-  Reactor* ListInstances(Context*, const wf::ListInstancesRequest*, wf::ListInstancesResponse*) override;
+  Reactor* GetInstanceHistory(Context*, const wf::GetInstanceHistoryRequest*,
+                              wf::GetInstanceHistoryResponse*) override;
+  Reactor* CancelInstance(Context*, const wf::CancelInstanceRequest*,
+                          wf::CancelInstanceResponse*) override;
+  Reactor* ListInstances(Context*, const wf::ListInstancesRequest*,
+                         wf::ListInstancesResponse*) override;
   Reactor* PollJobs(Context*, const wf::PollJobsRequest*, wf::PollJobsResponse*) override;
   Reactor* CompleteJob(Context*, const wf::CompleteJobRequest*, wf::CompleteJobResponse*) override;
   Reactor* FailJob(Context*, const wf::FailJobRequest*, wf::FailJobResponse*) override;
-  Reactor* CompleteUserTask(Context*, const wf::CompleteUserTaskRequest*, wf::CompleteUserTaskResponse*) override;
+  Reactor* CompleteUserTask(Context*, const wf::CompleteUserTaskRequest*,
+                            wf::CompleteUserTaskResponse*) override;
   Reactor* SignalWait(Context*, const wf::SignalWaitRequest*, wf::SignalWaitResponse*) override;
   Reactor* RetryStep(Context*, const wf::RetryStepRequest*, wf::RetryStepResponse*) override;
 

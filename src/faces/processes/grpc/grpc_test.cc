@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "faces/processes/grpc/services.h"
-#include "faces/processes/stage_test.h"
 #include <processes/workers.grpc.pb.h>
 #include <processes/workflow.grpc.pb.h>
+#include "faces/processes/grpc/services.h"
+#include "faces/processes/stage_test.h"
 
 namespace pawl::processes {
 namespace {
@@ -20,7 +20,8 @@ struct Wire {
   Stage stage;
   Service service{stage, stage};
   GrpcServices services{service, [](std::string_view authorization) -> Result<Caller> {
-                          if (authorization == "bad") return fail(Code::unauthenticated, "NO", "who are you?");
+                          if (authorization == "bad")
+                            return fail(Code::unauthenticated, "NO", "who are you?");
                           return Caller{Stage::kTenant, "grpc", ""};
                         }};
   int port = 0;
@@ -31,9 +32,11 @@ struct Wire {
   Wire() {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    for (grpc::Service* s : services.all()) builder.RegisterService(s);
+    for (grpc::Service* s : services.all())
+      builder.RegisterService(s);
     server = builder.BuildAndStart();
-    channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials());
+    channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                                  grpc::InsecureChannelCredentials());
     engine = wf::WorkflowEngine::NewStub(channel);
   }
   ~Wire() { server->Shutdown(); }
@@ -43,7 +46,8 @@ struct Wire {
     auto* d = request.mutable_definition();
     d->set_id("a"), d->set_name("n");
     auto* x = d->add_steps();
-    x->set_id("x"), x->set_name("x"), x->set_type(wf::STEP_TYPE_SERVICE_TASK), x->set_job_type("j"), x->set_next_step("u"), x->set_retry_count(-1);
+    x->set_id("x"), x->set_name("x"), x->set_type(wf::STEP_TYPE_SERVICE_TASK), x->set_job_type("j"),
+        x->set_next_step("u"), x->set_retry_count(-1);
     auto* u = d->add_steps();
     u->set_id("u"), u->set_name("u"), u->set_type(wf::STEP_TYPE_USER_TASK), u->set_next_step("w");
     auto* w = d->add_steps();
@@ -98,7 +102,8 @@ TEST(processes_grpc, an_instance_runs_through_all_calls) {
   wf::SignalWaitRequest signal;
   signal.set_instance_id(id), signal.set_wait_step_id("w");
   wf::SignalWaitResponse signalled;
-  EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::FAILED_PRECONDITION) << "not parked yet";
+  EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::FAILED_PRECONDITION)
+      << "not parked yet";
   wf::CompleteUserTaskRequest task;
   task.set_instance_id(id), task.set_user_task_step_id("u"), task.set_completed_by("ann");
   wf::CompleteUserTaskResponse done;
@@ -145,7 +150,9 @@ TEST(processes_grpc, errors_have_their_codes) {
   wf::CancelInstanceRequest cancel;
   cancel.set_id("nope");
   wf::CancelInstanceResponse cancelled;
-  EXPECT_EQ(call(wire, &Stub::CancelInstance, wf::CancelInstanceRequest(), &cancelled), grpc::INVALID_ARGUMENT) << "a missing id";
+  EXPECT_EQ(call(wire, &Stub::CancelInstance, wf::CancelInstanceRequest(), &cancelled),
+            grpc::INVALID_ARGUMENT)
+      << "a missing id";
   EXPECT_EQ(call(wire, &Stub::CancelInstance, cancel, &cancelled), grpc::NOT_FOUND);
   cancel.set_id(wire.start());
   EXPECT_EQ(call(wire, &Stub::CancelInstance, cancel, &cancelled), grpc::OK);
@@ -155,14 +162,16 @@ TEST(processes_grpc, errors_have_their_codes) {
   wf::FailJobResponse failed;
   EXPECT_EQ(call(wire, &Stub::FailJob, wf::FailJobRequest(), &failed), grpc::INVALID_ARGUMENT);
   wf::CompleteJobResponse completed;
-  EXPECT_EQ(call(wire, &Stub::CompleteJob, wf::CompleteJobRequest(), &completed), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(call(wire, &Stub::CompleteJob, wf::CompleteJobRequest(), &completed),
+            grpc::INVALID_ARGUMENT);
   EXPECT_EQ(call(wire, &Stub::FailJob, fail, &failed), grpc::NOT_FOUND);
   wf::UploadDefinitionRequest upload;
   wf::UploadDefinitionResponse uploaded;
   EXPECT_EQ(call(wire, &Stub::UploadDefinition, upload, &uploaded), grpc::INVALID_ARGUMENT);
   grpc::ClientContext context;
   context.AddMetadata("authorization", "bad");
-  EXPECT_EQ(wire.engine->UploadDefinition(&context, upload, &uploaded).error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(wire.engine->UploadDefinition(&context, upload, &uploaded).error_code(),
+            grpc::UNAUTHENTICATED);
 }
 
 TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
@@ -177,8 +186,10 @@ TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
   wf::StartInstanceResponse started;
   ASSERT_EQ(call(wire, &Stub::StartInstance, start, &started), grpc::OK);
   EXPECT_TRUE(started.instance().variables().fields().at("none").has_list_value());
-  EXPECT_TRUE(started.instance().variables().fields().at("deep").list_value().values(0).has_list_value());
-  fields["deep"].mutable_list_value()->add_values()->set_number_value(std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(
+      started.instance().variables().fields().at("deep").list_value().values(0).has_list_value());
+  fields["deep"].mutable_list_value()->add_values()->set_number_value(
+      std::numeric_limits<double>::infinity());
   EXPECT_EQ(call(wire, &Stub::StartInstance, start, &started), grpc::INVALID_ARGUMENT);
   wf::SignalWaitRequest signal;
   signal.set_instance_id("i"), signal.set_wait_step_id("w");
@@ -186,15 +197,20 @@ TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
   wf::SignalWaitResponse signalled;
   EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::INVALID_ARGUMENT);
   wf::UploadDefinitionRequest upload;
-  (*upload.mutable_definition()->add_steps()->mutable_transformations())["x"].set_number_value(std::nan(""));
+  (*upload.mutable_definition()->add_steps()->mutable_transformations())["x"].set_number_value(
+      std::nan(""));
   wf::UploadDefinitionResponse uploaded;
   grpc::ClientContext context;
-  EXPECT_NE(wire.engine->UploadDefinition(&context, upload, &uploaded).error_message().find("not a number"), std::string::npos);
+  EXPECT_NE(wire.engine->UploadDefinition(&context, upload, &uploaded)
+                .error_message()
+                .find("not a number"),
+            std::string::npos);
 }
 
 // A worker's stream that has said hello.
 struct Work {
-  Work(Wire& wire, int credit) : stub(pawl::v1::Workers::NewStub(wire.channel)), stream(stub->Work(&context)) {
+  Work(Wire& wire, int credit)
+      : stub(pawl::v1::Workers::NewStub(wire.channel)), stream(stub->Work(&context)) {
     pawl::v1::FromWorker hello;
     hello.mutable_hello()->set_worker_id("w");
     hello.mutable_hello()->add_job_types("j");
@@ -209,7 +225,8 @@ struct Work {
 TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   Wire wire;
   wire.upload();
-  for (int i = 0; i < 3; ++i) wire.start();
+  for (int i = 0; i < 3; ++i)
+    wire.start();
   Work work(wire, 2);
   auto& stream = work.stream;
   pawl::v1::ToWorker message;
@@ -234,12 +251,14 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   while (settled + refused < 3 || pushed < 1) {
     ASSERT_TRUE(stream->Read(&message));
     pushed += message.jobs().jobs_size();
-    for (const auto& one : message.settled().results()) ++(one.error().empty() ? settled : refused);
+    for (const auto& one : message.settled().results())
+      ++(one.error().empty() ? settled : refused);
   }
   EXPECT_EQ(settled, 2);
   EXPECT_EQ(refused, 1);
   stream->WritesDone();
-  while (stream->Read(&message)) continue;
+  while (stream->Read(&message))
+    continue;
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_FALSE(wire.stage.take("j").empty()) << "the job without a result is offered again at once";
 }
@@ -272,17 +291,20 @@ TEST(processes_grpc, a_pushed_job_gives_its_credit_back_although_its_instance_is
 TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
   Wire wire;
   wire.upload();
-  for (int i = 0; i < 5; ++i) wire.start();
+  for (int i = 0; i < 5; ++i)
+    wire.start();
   Work work(wire, 1);
   auto& stream = work.stream;
   pawl::v1::ToWorker message;
   ASSERT_TRUE(stream->Read(&message));
   pawl::v1::FromWorker results;
-  for (int i = 0; i < 3; ++i) results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());
+  for (int i = 0; i < 3; ++i)
+    results.mutable_results()->add_results()->set_job_id(message.jobs().jobs(0).id());
   ASSERT_TRUE(stream->Write(results));
   stream->WritesDone();
   int settled = 0, pushed = 0;
-  while (stream->Read(&message)) settled += message.settled().results_size(), pushed += message.jobs().jobs_size();
+  while (stream->Read(&message))
+    settled += message.settled().results_size(), pushed += message.jobs().jobs_size();
   EXPECT_EQ(settled, 3);
   EXPECT_LE(pushed, 1);
   EXPECT_TRUE(stream->Finish().ok());
@@ -291,7 +313,8 @@ TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
 TEST(processes_grpc, a_stream_parts_large_jobs_over_messages) {
   Wire wire;
   wire.upload();
-  for (int i = 0; i < 5; ++i) wire.stage.start("a", "{\"x\":\"" + std::string(600'000, 'x') + "\"}");
+  for (int i = 0; i < 5; ++i)
+    wire.stage.start("a", "{\"x\":\"" + std::string(600'000, 'x') + "\"}");
   Work work(wire, 10);
   auto& stream = work.stream;
   pawl::v1::ToWorker message;

@@ -10,7 +10,8 @@ struct GrpcServices::Both {
   WorkersStream workers;
 };
 
-GrpcServices::GrpcServices(Verbs& verbs, Authenticate authenticate) : both_(new Both{{verbs, authenticate}, {verbs, authenticate}}) {}
+GrpcServices::GrpcServices(Verbs& verbs, Authenticate authenticate)
+    : both_(new Both{{verbs, authenticate}, {verbs, authenticate}}) {}
 GrpcServices::~GrpcServices() = default;
 
 std::vector<grpc::Service*> GrpcServices::all() { return {&both_->engine, &both_->workers}; }

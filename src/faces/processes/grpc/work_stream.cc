@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "faces/processes/answers.h"
 #include "faces/processes/grpc/convert.h"
 #include "faces/processes/grpc/engine.h"
+#include "faces/processes/http/answers.h"
 #include "faces/processes/limits.h"
 #include "json/text.h"
 
@@ -18,13 +18,15 @@ using pawl::v1::FromWorker;
 using pawl::v1::ToWorker;
 
 // Credit that a worker may hold; more would only fill its memory.
-constexpr int64_t kMostCredit = 10'000;
-// Variables in one message of jobs; what is more goes with the next, so that no message outgrows what a client takes.
+constexpr int64_t kMaxCredit = 10'000;
+// Variables in one message of jobs; what is more goes with the next, so that no message outgrows
+// what a client takes.
 constexpr size_t kMessageBytes = 1024 * 1024;
 // Credit that is worth a poll while more is about to come.
 constexpr int64_t kEnoughCredit = 256;
 
-class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, public std::enable_shared_from_this<Stream> {
+class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>,
+                     public std::enable_shared_from_this<Stream> {
  public:
   Stream(Verbs& verbs, Caller caller) : verbs_(verbs), caller_(std::move(caller)) {}
 
@@ -69,13 +71,15 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
 
  private:
   Result<void> take(const FromWorker& m) {
-    if (!greeted_ && !m.has_hello()) return fail(Code::invalid, "NO_HELLO", "the first message must be a hello");
+    if (!greeted_ && !m.has_hello())
+      return fail(Code::invalid, "NO_HELLO", "the first message must be a hello");
     if (m.has_hello()) return greet(m.hello());
     if (m.has_credit()) give_credit(m.credit().more());
     if (m.has_result()) settle(m.result());
     if (m.has_results()) {
-      Together together;
-      for (const pawl::v1::Result& r : m.results().results()) settle(r);
+      BatchScope run_batch;
+      for (const pawl::v1::Result& r : m.results().results())
+        settle(r);
     }
     return {};
   }
@@ -83,10 +87,12 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   Result<void> greet(const pawl::v1::Hello& hello) {
     if (greeted_) return fail(Code::invalid, "TWO_HELLOS", "a stream begins with one hello");
     if (hello.worker_id().empty()) return fail(Code::invalid, "NO_WORKER", "worker_id is required");
-    if (hello.job_types().empty()) return fail(Code::invalid, "NO_JOB_TYPES", "job_types must name at least one job type");
+    if (hello.job_types().empty())
+      return fail(Code::invalid, "NO_JOB_TYPES", "job_types must name at least one job type");
     worker_ = hello.worker_id();
     types_.assign(hello.job_types().begin(), hello.job_types().end());
-    lease_ = (hello.lease_seconds() <= 0 ? 30 : std::min(hello.lease_seconds(), 24 * 3600)) * kSecond;
+    lease_ =
+        (hello.lease_seconds() <= 0 ? 30 : std::min(hello.lease_seconds(), 24 * 3600)) * kSecond;
     greeted_ = true;
     give_credit(hello.credit());
     return {};
@@ -95,7 +101,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   void give_credit(int64_t more) {
     {
       std::lock_guard lock(mutex_);
-      credit_ = std::clamp<int64_t>(credit_ + more, 0, kMostCredit);
+      credit_ = std::clamp<int64_t>(credit_ + more, 0, kMaxCredit);
     }
     ask_for_jobs();
   }
@@ -108,10 +114,16 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
       if (over_ || polling_ || half_closed_ || credit_ <= 0) return;
       polling_ = true;
       asked_ = verbs_.now();
-      poll = {.tenant = caller_.tenant, .queues = types_, .worker = worker_, .limit = std::min<size_t>(static_cast<size_t>(credit_), kMostJobs), .lease = lease_, .wait = kMostWaitMs * kMillisecond};
+      poll = {.tenant = caller_.tenant,
+              .queues = types_,
+              .worker = worker_,
+              .limit = std::min<size_t>(static_cast<size_t>(credit_), kMaxJobs),
+              .lease = lease_,
+              .wait = kMaxWaitMs * kMillisecond};
     }
     auto self = shared_from_this();
-    uint64_t id = verbs_.poll(std::move(poll), [self](std::vector<PolledJob> jobs) { self->push(std::move(jobs)); });
+    uint64_t id = verbs_.poll(std::move(poll),
+                              [self](std::vector<PolledJob> jobs) { self->push(std::move(jobs)); });
     std::unique_lock lock(mutex_);
     poll_id_ = id;
     if (over_ || half_closed_) {
@@ -126,7 +138,8 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
       polling_ = false;
       if (over_ || half_closed_) {
         lock.unlock();
-        for (const PolledJob& p : jobs) verbs_.release(p.effect_id);
+        for (const PolledJob& p : jobs)
+          verbs_.release(p.effect_id);
         lock.lock();
         return end_if_idle(lock);
       }
@@ -146,13 +159,14 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
       }
       write_next();
       // Nothing, long before the wait is over: the server is stopping. Asking on would never end.
-      if (jobs.empty() && verbs_.now() - asked_ < kMostWaitMs * kMillisecond / 2) return;
+      if (jobs.empty() && verbs_.now() - asked_ < kMaxWaitMs * kMillisecond / 2) return;
     }
     ask_for_jobs();
   }
 
-  // A result gives back the credit of its job: once for each time that the job was pushed, whatever became of it meanwhile, and once for a
-  // job that an earlier stream of the worker held, because its hello left that out: if there is such a job. One that is only said again gives nothing.
+  // A result gives back the credit of its job: once for each time that the job was pushed, whatever
+  // became of it meanwhile, and once for a job that an earlier stream of the worker held, because
+  // its hello left that out: if there is such a job. One that is only said again gives nothing.
   enum class Credit : uint8_t { none, if_known, sure };
 
   // With the lock held.
@@ -162,7 +176,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     if (!here && answered_.contains(job)) return Credit::none;
     if (here && --pushed->second > 0) return Credit::sure;
     if (here) unanswered_.erase(pushed);
-    if (answered_.size() >= static_cast<size_t>(kMostCredit)) answered_.clear();
+    if (answered_.size() >= static_cast<size_t>(kMaxCredit)) answered_.clear();
     answered_.insert(job);
     return here ? Credit::sure : Credit::if_known;
   }
@@ -178,14 +192,18 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
     auto self = shared_from_this();
     std::string id = r.job_id();
     Done done = [self, id, credit](Result<Bytes> outcome) { self->settled(id, outcome, credit); };
-    if (!r.error_message().empty()) return verbs_.fail_job({caller_}, {id, worker_, r.error_message(), r.retryable()}, std::move(done));
+    if (!r.error_message().empty())
+      return verbs_.fail_job({caller_}, {id, worker_, r.error_message(), r.retryable()},
+                             std::move(done));
     VariablesPtr variables = make_variables({});
     if (!r.variables().empty()) {
       auto parsed = json::parse(r.variables());
-      if (!parsed || !parsed->is_object()) return done(fail(Code::invalid, "BAD_VARIABLES", "variables must be a JSON object"));
+      if (!parsed || !parsed->is_object())
+        return done(fail(Code::invalid, "BAD_VARIABLES", "variables must be a JSON object"));
       variables = make_variables(std::move(parsed->object()));
     }
-    verbs_.complete({caller_}, {.id = id, .worker = worker_, .variables = std::move(variables)}, std::move(done));
+    verbs_.complete({caller_}, {.id = id, .worker = worker_, .variables = std::move(variables)},
+                    std::move(done));
   }
 
   void settled(const std::string& id, const Result<Bytes>& outcome, Credit credit) {
@@ -193,7 +211,8 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
       std::unique_lock lock(mutex_);
       --settling_;
       const bool never_was = !outcome && outcome.error().code == Code::not_found;
-      if (credit == Credit::sure || (credit == Credit::if_known && !never_was)) credit_ = std::min(credit_ + 1, kMostCredit);
+      if (credit == Credit::sure || (credit == Credit::if_known && !never_was))
+        credit_ = std::min(credit_ + 1, kMaxCredit);
       if (over_) return;
       pawl::v1::Settled::One* one = settled_out_.add_results();
       one->set_job_id(id);
@@ -212,9 +231,12 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   void write_next() {
     if (writing_ || over_) return;
     out_.Clear();
-    if (settled_out_.results_size()) out_.mutable_settled()->Swap(&settled_out_);
-    else if (jobs_out_.jobs_size()) take_jobs_out();
-    else return;
+    if (settled_out_.results_size())
+      out_.mutable_settled()->Swap(&settled_out_);
+    else if (jobs_out_.jobs_size())
+      take_jobs_out();
+    else
+      return;
     writing_ = true;
     StartWrite(&out_);
   }
@@ -223,11 +245,14 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   void take_jobs_out() {
     auto& waiting = *jobs_out_.mutable_jobs();
     int n = 1;
-    for (size_t bytes = waiting[0].variables().size(); n < waiting.size() && bytes + waiting[n].variables().size() <= kMessageBytes; ++n) bytes += waiting[n].variables().size();
+    for (size_t bytes = waiting[0].variables().size();
+         n < waiting.size() && bytes + waiting[n].variables().size() <= kMessageBytes; ++n)
+      bytes += waiting[n].variables().size();
     if (n == waiting.size()) return out_.mutable_jobs()->Swap(&jobs_out_);
     std::vector<pawl::v1::WorkerJob*> taken(static_cast<size_t>(n));
     waiting.ExtractSubrange(0, n, taken.data());
-    for (pawl::v1::WorkerJob* job : taken) out_.mutable_jobs()->mutable_jobs()->AddAllocated(job);
+    for (pawl::v1::WorkerJob* job : taken)
+      out_.mutable_jobs()->mutable_jobs()->AddAllocated(job);
   }
 
   void end_if_idle(std::unique_lock<std::mutex>& lock) {
@@ -280,8 +305,10 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
   pawl::v1::Jobs jobs_out_;
   pawl::v1::Settled settled_out_;
   std::unordered_map<std::string, Lease> leased_;  // by job id
-  std::unordered_map<std::string, int> unanswered_;  // how often a job was pushed without a result yet
-  std::unordered_set<std::string> answered_;         // jobs that have had their result; forgotten now and then
+  std::unordered_map<std::string, int>
+      unanswered_;  // how often a job was pushed without a result yet
+  std::unordered_set<std::string>
+      answered_;  // jobs that have had their result; forgotten now and then
   int64_t credit_ = 0;
   size_t settling_ = 0;
   uint64_t poll_id_ = 0;
@@ -291,11 +318,14 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>, publi
 
 }  // namespace
 
-grpc::ServerBidiReactor<FromWorker, ToWorker>* WorkersStream::Work(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<FromWorker, ToWorker>* WorkersStream::Work(
+    grpc::CallbackServerContext* context) {
   auto caller = authenticate_(metadata(*context, "authorization"));
   auto stream = std::make_shared<Stream>(verbs_, caller ? *caller : Caller{});
-  if (caller) stream->begin(stream);
-  else stream->refuse(stream, caller.error());
+  if (caller)
+    stream->begin(stream);
+  else
+    stream->refuse(stream, caller.error());
   return stream.get();
 }
 

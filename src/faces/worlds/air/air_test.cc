@@ -28,8 +28,12 @@ const Builtins& builtins() {
 
 // Where we are stricter than the producer of the vectors, and mean it.
 bool stricter(const std::string& name) {
-  static const std::set<std::string> kNames{"int: 18446744073709551615", "-2^64 int", "dec128: \"1.50\"", "dec128: \"not a number\"", "dec128: \"1e3\"", "dec128: \"\"",
-                                            "hash: \"nonsense\"", "uuid: \"2B1F5A5E-0D6A-4F43-9C3E-111111111111\"", "uuid: \"not-a-uuid\""};
+  static const std::set<std::string> kNames{
+      "int: 18446744073709551615", "-2^64 int",
+      "dec128: \"1.50\"",          "dec128: \"not a number\"",
+      "dec128: \"1e3\"",           "dec128: \"\"",
+      "hash: \"nonsense\"",        "uuid: \"2B1F5A5E-0D6A-4F43-9C3E-111111111111\"",
+      "uuid: \"not-a-uuid\""};
   return kNames.contains(name);
 }
 
@@ -46,14 +50,16 @@ TEST(air, untyped_values_have_the_canonical_bytes_and_hashes_of_the_vectors) {
 TEST(air, values_are_normalised_as_in_the_vectors) {
   const json::Value all = vectors("typed_normalize.json");
   Schemas schemas(&builtins().schemas());
-  for (const json::Value& s : all.find("schemas")->array()) schemas.add(std::string(s.string_or("name")), *parse_type(*s.find("type")));
+  for (const json::Value& s : all.find("schemas")->array())
+    schemas.add(std::string(s.string_or("name")), *parse_type(*s.find("type")));
   for (const json::Value& v : all.find("vectors")->array()) {
     const std::string name(v.string_or("name"));
     const json::Value& expect = *v.find("expect");
     if (stricter(name)) continue;
     TypePtr type = *parse_type(*v.find("input")->find("type"));
     auto value = cbor::decode(*unhex(v.find("input")->string_or("cbor_hex")));
-    auto normal = value ? normalize(*value, *type, schemas) : Result<cbor::Value>(fail(value.error()));
+    auto normal =
+        value ? normalize(*value, *type, schemas) : Result<cbor::Value>(fail(value.error()));
     if (expect.find("error") && expect.string_or("error").starts_with("PANIC")) {
       EXPECT_TRUE(normal) << name;  // alias chains resolve here
     } else if (expect.find("error")) {
@@ -66,12 +72,13 @@ TEST(air, values_are_normalised_as_in_the_vectors) {
   }
 }
 
-// The quick look must say of any bytes what the whole way says: those of the vectors, and those with
-// bits turned.
+// The quick look must say of any bytes what the whole way says: those of the vectors, and those
+// with bits turned.
 TEST(air, bytes_are_normal_exactly_when_normalising_leaves_them_as_they_are) {
   const json::Value all = vectors("typed_normalize.json");
   Schemas schemas(&builtins().schemas());
-  for (const json::Value& s : all.find("schemas")->array()) schemas.add(std::string(s.string_or("name")), *parse_type(*s.find("type")));
+  for (const json::Value& s : all.find("schemas")->array())
+    schemas.add(std::string(s.string_or("name")), *parse_type(*s.find("type")));
   Dice dice({7, 11});
   size_t normal = 0, other = 0;
   auto agree = [&](const Bytes& bytes, const Type& type) {
@@ -85,8 +92,10 @@ TEST(air, bytes_are_normal_exactly_when_normalising_leaves_them_as_they_are) {
     TypePtr type = *parse_type(*v.find("input")->find("type"));
     const Bytes given = *unhex(v.find("input")->string_or("cbor_hex"));
     auto value = cbor::decode(given);
-    auto made = value ? normalize(*value, *type, schemas) : Result<cbor::Value>(fail(value.error()));
-    for (const Bytes& start : {given, Bytes(cbor::kSelfDescribed) + given, made ? cbor::canonical(*made) : given}) {
+    auto made =
+        value ? normalize(*value, *type, schemas) : Result<cbor::Value>(fail(value.error()));
+    for (const Bytes& start :
+         {given, Bytes(cbor::kSelfDescribed) + given, made ? cbor::canonical(*made) : given}) {
       agree(start, *type);
       for (int i = 0; i < 40; ++i) {
         Bytes turned = start;
@@ -103,26 +112,40 @@ TEST(air, bytes_are_normal_exactly_when_normalising_leaves_them_as_they_are) {
 // case 20
 TEST(air, numbers_hashes_and_uuids_are_checked_and_have_one_form) {
   Schemas schemas;
-  auto norm = [&](const char* type, cbor::Value v) { return normalize(v, **parse_type(*json::parse(type)), schemas); };
+  auto norm = [&](const char* type, cbor::Value v) {
+    return normalize(v, **parse_type(*json::parse(type)), schemas);
+  };
   EXPECT_FALSE(norm(R"({"int":{}})", uint64_t{1} << 63));
   EXPECT_TRUE(norm(R"({"int":{}})", INT64_MIN));
   EXPECT_FALSE(norm(R"({"int":{}})", cbor::Int{true, ~uint64_t{0}}));
   EXPECT_FALSE(norm(R"({"hash":{}})", "nonsense"));
   EXPECT_FALSE(norm(R"({"hash":{}})", "sha256:" + std::string(64, 'A')));
   EXPECT_FALSE(norm(R"({"uuid":{}})", "not-a-uuid"));
-  EXPECT_EQ(norm(R"({"uuid":{}})", "2B1F5A5E-0D6A-4F43-9C3E-111111111111")->text(), "2b1f5a5e-0d6a-4f43-9c3e-111111111111");
+  EXPECT_EQ(norm(R"({"uuid":{}})", "2B1F5A5E-0D6A-4F43-9C3E-111111111111")->text(),
+            "2b1f5a5e-0d6a-4f43-9c3e-111111111111");
   struct Case {
     const char *in, *out;
   };
-  for (const Case& c : {Case{"1.50", "1.5"}, {"1e3", "1000"}, {"-0.0", "0"}, {"+7", "7"}, {"0.00001", "0.00001"}, {"1E-9", "1E-9"}, {"12.5e40", "1.25E+41"}, {"100", "100"}})
+  for (const Case& c : {Case{"1.50", "1.5"},
+                        {"1e3", "1000"},
+                        {"-0.0", "0"},
+                        {"+7", "7"},
+                        {"0.00001", "0.00001"},
+                        {"1E-9", "1E-9"},
+                        {"12.5e40", "1.25E+41"},
+                        {"100", "100"}})
     EXPECT_EQ(*normal_decimal(c.in), c.out) << c.in;
-  for (const char* bad : {"", ".", "-", "1e", "abc", "1.2.3", "12345678901234567890123456789012345", "1e9999", "0x10", "NaN"}) EXPECT_FALSE(normal_decimal(bad)) << bad;
+  for (const char* bad : {"", ".", "-", "1e", "abc", "1.2.3", "12345678901234567890123456789012345",
+                          "1e9999", "0x10", "NaN"})
+    EXPECT_FALSE(normal_decimal(bad)) << bad;
 }
 
 TEST(air, json_at_the_edge_is_led_by_the_schema) {
   Schemas schemas;
-  TypePtr type = *parse_type(*json::parse(R"({"record":{"b":{"bytes":{}},"m":{"map":{"key":{"nat":{}},"value":{"text":{}}}},"d":{"dec128":{}},"o":{"option":{"bytes":{}}}}})"));
-  auto v = from_json(*json::parse(R"({"b":"aGk=","m":{"7":"x"},"d":1.50,"o":null})"), *type, schemas);
+  TypePtr type = *parse_type(*json::parse(
+      R"({"record":{"b":{"bytes":{}},"m":{"map":{"key":{"nat":{}},"value":{"text":{}}}},"d":{"dec128":{}},"o":{"option":{"bytes":{}}}}})"));
+  auto v =
+      from_json(*json::parse(R"({"b":"aGk=","m":{"7":"x"},"d":1.50,"o":null})"), *type, schemas);
   ASSERT_TRUE(v);
   auto normal = normalize(*v, *type, schemas);
   ASSERT_TRUE(normal) << normal.error().message;
@@ -142,7 +165,8 @@ TEST(air, names_and_hashes_follow_the_grammar) {
     if (in.find("name")) {
       EXPECT_EQ(is_name(in.string_or("name")), valid) << in.string_or("name");
     } else {  // lower case only
-      EXPECT_EQ(is_hash(in.string_or("hash")), valid && in.string_or("hash").find('A') == std::string_view::npos);
+      EXPECT_EQ(is_hash(in.string_or("hash")),
+                valid && in.string_or("hash").find('A') == std::string_view::npos);
     }
   }
 }
@@ -222,10 +246,13 @@ TEST(air, sample_worlds_load_with_the_hashes_of_the_vectors) {
     const json::Value nodes = vectors(std::string(in.string_or("file")));
     AuthorOptions options;
     for (const json::Value& node : nodes.array())
-      if (node.string_or("$kind") == "defmodule") options.artifacts[std::string(node.string_or("name"))] = std::string(in.string_or("wasm_hash"));
+      if (node.string_or("$kind") == "defmodule")
+        options.artifacts[std::string(node.string_or("name"))] =
+            std::string(in.string_or("wasm_hash"));
     auto air = author(nodes, builtins(), options);
     ASSERT_TRUE(air) << in.string_or("file") << air.error().message;
-    EXPECT_EQ(manifest_hash(air->manifest), v.find("expect")->string_or("manifest_hash")) << in.string_or("file");
+    EXPECT_EQ(manifest_hash(air->manifest), v.find("expect")->string_or("manifest_hash"))
+        << in.string_or("file");
     auto loaded = load(air->manifest, finder(air->nodes), builtins());
     EXPECT_TRUE(loaded) << in.string_or("file") << ": " << (loaded ? "" : loaded.error().message);
   }
@@ -239,10 +266,16 @@ json::Value sample() {
 // case 18, case 19
 TEST(air, recursive_schemas_are_refused_and_alias_chains_resolve) {
   json::Value nodes = sample();
-  nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":"w/A@1","type":{"record":{"next":{"option":{"ref":"w/B@1"}}}}})"));
-  nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":"w/B@1","type":{"list":{"ref":"w/A@1"}}})"));
+  nodes.array().insert(
+      nodes.array().begin(),
+      *json::parse(
+          R"({"$kind":"defschema","name":"w/A@1","type":{"record":{"next":{"option":{"ref":"w/B@1"}}}}})"));
+  nodes.array().insert(
+      nodes.array().begin(),
+      *json::parse(R"({"$kind":"defschema","name":"w/B@1","type":{"list":{"ref":"w/A@1"}}})"));
   json::Value& manifest = nodes.array().back();
-  for (const char* name : {"w/A@1", "w/B@1"}) manifest.find("schemas")->array().push_back(json::object({{"name", name}}));
+  for (const char* name : {"w/A@1", "w/B@1"})
+    manifest.find("schemas")->array().push_back(json::object({{"name", name}}));
   auto loaded = load_air(nodes);
   ASSERT_FALSE(loaded);
   EXPECT_NE(loaded.error().message.find("recursive"), std::string::npos);
@@ -261,12 +294,16 @@ TEST(air, schemas_that_meet_in_many_ways_are_walked_once_and_deep_ones_refused) 
   auto chain = [](size_t length, const std::string& space) {
     json::Value nodes = sample();
     for (size_t i = 0; i < length; ++i) {
-      const std::string name = space + std::to_string(i) + "@1", next = R"({"ref":")" + space + std::to_string(i + 1) + "@1\"}";
-      const std::string type = i + 1 == length ? R"({"nat":{}})" : R"({"record":{"a":)" + next + R"(,"b":)" + next + "}}";
+      const std::string name = space + std::to_string(i) + "@1",
+                        next = R"({"ref":")" + space + std::to_string(i + 1) + "@1\"}";
+      const std::string type = i + 1 == length
+                                   ? R"({"nat":{}})"
+                                   : R"({"record":{"a":)" + next + R"(,"b":)" + next + "}}";
       // From the last to the first: no walk begins at the top.
       json::Array& listed = nodes.array().back().find("schemas")->array();
       listed.insert(listed.begin(), json::object({{"name", name}}));
-      nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":")" + name + R"(","type":)" + type + "}"));
+      nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":")" +
+                                                               name + R"(","type":)" + type + "}"));
     }
     return nodes;
   };
@@ -278,19 +315,24 @@ TEST(air, schemas_that_meet_in_many_ways_are_walked_once_and_deep_ones_refused) 
   for (const char* space : {"a/L", "a/R"})
     for (size_t i = 0; i < 40; ++i) {
       const std::string next = std::string(R"({"ref":")") + space + std::to_string(i + 1) + "@1\"}";
-      schemas.add(space + std::to_string(i) + "@1", *parse_type(*json::parse(i == 39 ? R"({"nat":{}})" : R"({"record":{"a":)" + next + R"(,"b":)" + next + "}}")));
+      schemas.add(
+          space + std::to_string(i) + "@1",
+          *parse_type(*json::parse(
+              i == 39 ? R"({"nat":{}})" : R"({"record":{"a":)" + next + R"(,"b":)" + next + "}}")));
     }
   EXPECT_TRUE(same_type(*schemas.find("a/L0@1"), *schemas.find("a/R0@1"), schemas));
 }
 
 TEST(air, an_executors_key_that_is_none_is_refused_and_not_passed_over) {
-  for (const char* keys : {R"("x")", R"([])", R"({"w/e@1":5})", R"({"w/e@1":"aGk="})", R"({"e":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})"}) {
+  for (const char* keys : {R"("x")", R"([])", R"({"w/e@1":5})", R"({"w/e@1":"aGk="})",
+                           R"({"e":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})"}) {
     json::Value nodes = sample();
     nodes.array().back().object().set("executor_keys", *json::parse(keys));
     EXPECT_FALSE(load_air(nodes)) << keys;
   }
   json::Value nodes = sample();
-  nodes.array().back().object().set("executor_keys", *json::parse(R"({"w/e@1":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})"));
+  nodes.array().back().object().set(
+      "executor_keys", *json::parse(R"({"w/e@1":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})"));
   EXPECT_TRUE(load_air(nodes));
 }
 
@@ -304,20 +346,27 @@ TEST(air, what_the_vectors_leave_out_has_the_words_of_the_original) {
   json::Value nodes = sample();
   for (json::Value& node : nodes.array())
     if (node.string_or("name") == "w/main@1") node.object().erase("key_schema");
-  EXPECT_EQ(load_air(nodes).error().message, "manifest validation error: route to non-keyed workflow 'w/main@1' must not specify key_field");
+  EXPECT_EQ(load_air(nodes).error().message,
+            "manifest validation error: route to non-keyed workflow 'w/main@1' must not specify "
+            "key_field");
   nodes = sample();
   for (json::Value& node : nodes.array())
-    if (node.string_or("name") == "w/Event@1") node.object().set("type", *json::parse(R"({"text":{}})"));
-  EXPECT_EQ(load_air(nodes).error().message, "manifest validation error: workflow 'w/main@1' event family schema 'w/Event@1' is invalid: event family must be a ref, variant of refs, or record");
+    if (node.string_or("name") == "w/Event@1")
+      node.object().set("type", *json::parse(R"({"text":{}})"));
+  EXPECT_EQ(load_air(nodes).error().message,
+            "manifest validation error: workflow 'w/main@1' event family schema 'w/Event@1' is "
+            "invalid: event family must be a ref, variant of refs, or record");
 }
 
 TEST(air, authors_leave_hashes_open_and_say_each_definition_once) {
   const std::string whole = manifest_hash(author(sample(), builtins())->manifest);
   const std::string none(kNoHash);
-  for (const json::Value& open : {json::Value(), json::Value(""), json::Value("sha256:"), json::Value(none)}) {
+  for (const json::Value& open :
+       {json::Value(), json::Value(""), json::Value("sha256:"), json::Value(none)}) {
     json::Value nodes = sample();
     for (const char* list : {"schemas", "modules", "workflows", "effects"})
-      for (json::Value& ref : nodes.array().back().find(list)->array()) ref.object().set("hash", open);
+      for (json::Value& ref : nodes.array().back().find(list)->array())
+        ref.object().set("hash", open);
     auto loaded = load_air(nodes);
     ASSERT_TRUE(loaded) << json::print(open) << ": " << loaded.error().message;
     EXPECT_EQ(loaded->hash, whole);
@@ -328,7 +377,8 @@ TEST(air, authors_leave_hashes_open_and_say_each_definition_once) {
   EXPECT_EQ(load_air(twice)->hash, whole);
   json::Value other = *json::parse(R"({"$kind":"defschema","name":"w/Id@1","type":{"nat":{}}})");
   twice.array().insert(twice.array().begin(), other);
-  EXPECT_TRUE(load_air(twice).error().message.starts_with("duplicate defschema 'w/Id@1' has conflicting definitions (sha256:"));
+  EXPECT_TRUE(load_air(twice).error().message.starts_with(
+      "duplicate defschema 'w/Id@1' has conflicting definitions (sha256:"));
   // A schema and a workflow of one name are two definitions.
   json::Value both = sample();
   other.object().set("name", "w/main@1");
@@ -353,20 +403,25 @@ TEST(normal, decimals_reach_as_far_as_128_bits_do) {
 TEST(air, a_value_path_reaches_the_key_through_the_variant) {
   json::Value nodes = sample();
   json::Value& routes = *nodes.array().back().find("routing")->find("subscriptions");
-  routes.array()[0] = *json::parse(R"({"event":"w/Event@1","workflow":"w/main@1","key_field":"$value.id"})");
+  routes.array()[0] =
+      *json::parse(R"({"event":"w/Event@1","workflow":"w/main@1","key_field":"$value.id"})");
   auto loaded = load_air(nodes);
   ASSERT_TRUE(loaded) << loaded.error().message;
   EXPECT_TRUE(loaded->routes.contains("w/Event@1"));
   EXPECT_EQ(loaded->routes.at("w/Start@1")[0].arm, "Start");
-  routes.array()[0] = *json::parse(R"({"event":"w/Event@1","workflow":"w/main@1","key_field":"id"})");
+  routes.array()[0] =
+      *json::parse(R"({"event":"w/Event@1","workflow":"w/main@1","key_field":"id"})");
   EXPECT_EQ(load_air(nodes).error().message,
-            "manifest validation error: route to workflow 'w/main@1' uses key_field 'id' with schema 'w/Event@1', but key schema 'w/Id@1' does not match 'missing'");
+            "manifest validation error: route to workflow 'w/main@1' uses key_field 'id' with "
+            "schema 'w/Event@1', but key schema 'w/Id@1' does not match 'missing'");
 }
 
 // case 28
 TEST(air, a_definition_of_the_system_cannot_be_brought_in) {
   json::Value nodes = sample();
-  nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":"sys/Own@1","type":{"text":{}}})"));
+  nodes.array().insert(
+      nodes.array().begin(),
+      *json::parse(R"({"$kind":"defschema","name":"sys/Own@1","type":{"text":{}}})"));
   EXPECT_FALSE(load_air(nodes));
 }
 
@@ -375,34 +430,68 @@ TEST(patch, each_step_leads_to_the_new_hashes_and_wrong_ones_are_refused_by_name
   auto air = author(sample(), builtins());
   ASSERT_TRUE(air);
   const std::string base = manifest_hash(air->manifest);
-  auto compile = [&](std::string patches, std::string on) { return compile_patch(*json::parse("{\"base_manifest_hash\":\"" + on + "\",\"patches\":[" + patches + "]}"), air->manifest); };
-  const std::string add = R"({"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"w/New@1","type":{"nat":{}}}}})";
+  auto compile = [&](std::string patches, std::string on) {
+    return compile_patch(
+        *json::parse("{\"base_manifest_hash\":\"" + on + "\",\"patches\":[" + patches + "]}"),
+        air->manifest);
+  };
+  const std::string add =
+      R"({"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"w/New@1","type":{"nat":{}}}}})";
   auto added = compile(add, base);
   ASSERT_TRUE(added) << added.error().message;
   EXPECT_EQ(added->manifest.schemas.back().name, "w/New@1");
   EXPECT_EQ(added->manifest.schemas.back().hash, node_hash(added->nodes[0]));
   EXPECT_NE(manifest_hash(added->manifest), base);
-  EXPECT_NE(compile(add, kNoHash).error().message.find("base_manifest_hash mismatch"), std::string::npos);
+  EXPECT_NE(compile(add, kNoHash).error().message.find("base_manifest_hash mismatch"),
+            std::string::npos);
   const std::string old = air->manifest.schemas[0].hash;
-  EXPECT_TRUE(compile(R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old + "\"}}", base));
-  EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":"x"}})", base).error().message.find("pre_hash mismatch for w/Id@1"), std::string::npos);
-  EXPECT_TRUE(compile(R"({"replace_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old + R"(","new_node":{"$kind":"defschema","name":"w/Id@1","type":{"nat":{}}}}})", base));
-  EXPECT_EQ(compile(R"({"add_def":{"kind":"defeffect","node":{"$kind":"defschema","name":"w/N@1","type":{"nat":{}}}}})", base).error().message,
-            "patch document: kind mismatch: patch declared defeffect but node is defschema");
-  auto absent = compile(R"({"remove_def":{"kind":"defschema","name":"w/Absent@1","pre_hash":"x"}})", base);
+  EXPECT_TRUE(compile(
+      R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old + "\"}}", base));
+  EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"w/Id@1","pre_hash":"x"}})", base)
+                .error()
+                .message.find("pre_hash mismatch for w/Id@1"),
+            std::string::npos);
+  EXPECT_TRUE(
+      compile(R"({"replace_def":{"kind":"defschema","name":"w/Id@1","pre_hash":")" + old +
+                  R"(","new_node":{"$kind":"defschema","name":"w/Id@1","type":{"nat":{}}}}})",
+              base));
+  EXPECT_EQ(
+      compile(
+          R"({"add_def":{"kind":"defeffect","node":{"$kind":"defschema","name":"w/N@1","type":{"nat":{}}}}})",
+          base)
+          .error()
+          .message,
+      "patch document: kind mismatch: patch declared defeffect but node is defschema");
+  auto absent =
+      compile(R"({"remove_def":{"kind":"defschema","name":"w/Absent@1","pre_hash":"x"}})", base);
   ASSERT_TRUE(absent);
   EXPECT_EQ(manifest_hash(absent->manifest), base);
-  EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"sys/X@1","pre_hash":"x"}})", base).error().message.find("sys/*"), std::string::npos);
+  EXPECT_NE(compile(R"({"remove_def":{"kind":"defschema","name":"sys/X@1","pre_hash":"x"}})", base)
+                .error()
+                .message.find("sys/*"),
+            std::string::npos);
   const std::string routes = hash_text(cbor::hash_of(subscriptions_value(air->manifest)));
-  auto routed = compile(R"({"set_routing_subscriptions":{"pre_hash":")" + routes + R"(","subscriptions":[]}})", base);
+  auto routed = compile(
+      R"({"set_routing_subscriptions":{"pre_hash":")" + routes + R"(","subscriptions":[]}})", base);
   ASSERT_TRUE(routed);
   EXPECT_TRUE(routed->manifest.subscriptions.empty());
   for (const char* version : {R"("1")", "1", "2"})
-    EXPECT_NE(compile_patch(*json::parse(std::string(R"({"version":)") + version + R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"), air->manifest).error().message.find("unsupported patch document version: "), std::string::npos) << version;
+    EXPECT_NE(
+        compile_patch(*json::parse(std::string(R"({"version":)") + version +
+                                   R"(,"base_manifest_hash":")" + base + R"(","patches":[]})"),
+                      air->manifest)
+            .error()
+            .message.find("unsupported patch document version: "),
+        std::string::npos)
+        << version;
   EXPECT_FALSE(compile(R"({"set_manifest_refs":{"add":5}})", base));
-  for (const char* step : {"add_def", "replace_def", "remove_def", "set_manifest_refs", "set_routing_subscriptions"})
-    EXPECT_EQ(compile("{\"" + std::string(step) + "\":5}", base).error().message, "patch document: " + std::string(step) + " takes an object");
-  EXPECT_TRUE(compile(R"({"set_manifest_refs":{"add":[],"remove":[{"kind":"defschema","name":"w/Absent@1"}]}})", base));
+  for (const char* step :
+       {"add_def", "replace_def", "remove_def", "set_manifest_refs", "set_routing_subscriptions"})
+    EXPECT_EQ(compile("{\"" + std::string(step) + "\":5}", base).error().message,
+              "patch document: " + std::string(step) + " takes an object");
+  EXPECT_TRUE(compile(
+      R"({"set_manifest_refs":{"add":[],"remove":[{"kind":"defschema","name":"w/Absent@1"}]}})",
+      base));
 }
 
 }  // namespace

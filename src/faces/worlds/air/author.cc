@@ -8,11 +8,14 @@
 namespace pawl::worlds {
 namespace {
 
-std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "manifest.error", std::move(why)); }
+std::unexpected<Error> bad(std::string why) {
+  return fail(Code::invalid, "manifest.error", std::move(why));
+}
 
 void collect_refs(const Type& type, std::vector<std::string>& out) {
   if (type.form == Form::ref) out.push_back(type.ref);
-  for (const Field& f : type.fields) collect_refs(*f.type, out);
+  for (const Field& f : type.fields)
+    collect_refs(*f.type, out);
   if (type.item) collect_refs(*type.item, out);
 }
 
@@ -22,15 +25,20 @@ struct Mentioned {
     collect_refs(*d.type, out);
     return out;
   }
-  std::vector<std::string> operator()(const WorkflowDef& d) const { return {d.state, d.event, d.context, d.annotations, d.key_schema}; }
+  std::vector<std::string> operator()(const WorkflowDef& d) const {
+    return {d.state, d.event, d.context, d.annotations, d.key_schema};
+  }
   std::vector<std::string> operator()(const EffectDef& d) const { return {d.params, d.receipt}; }
   template <class Other>
-  std::vector<std::string> operator()(const Other&) const { return {}; }
+  std::vector<std::string> operator()(const Other&) const {
+    return {};
+  }
 };
 
 class Author {
  public:
-  Author(const Builtins& builtins, const AuthorOptions& options) : builtins_(builtins), options_(options) {}
+  Author(const Builtins& builtins, const AuthorOptions& options)
+      : builtins_(builtins), options_(options) {}
 
   Result<Authored> run(const json::Value& nodes) {
     if (!nodes.is_array()) return bad("AIR is a list of nodes, one of them the manifest");
@@ -48,9 +56,14 @@ class Author {
     if (!has_manifest) return bad("AIR holds no manifest: add a node with \"$kind\": \"manifest\"");
     if (options_.close_over_schemas) close();
     Manifest& m = out_.manifest;
-    const std::pair<std::string_view, std::vector<Ref>*> lists[] = {{kSchema, &m.schemas}, {"defmodule", &m.modules}, {"defworkflow", &m.workflows}, {"defeffect", &m.effects}, {"defsecret", &m.secrets}};
+    const std::pair<std::string_view, std::vector<Ref>*> lists[] = {{kSchema, &m.schemas},
+                                                                    {"defmodule", &m.modules},
+                                                                    {"defworkflow", &m.workflows},
+                                                                    {"defeffect", &m.effects},
+                                                                    {"defsecret", &m.secrets}};
     for (const auto& [kind, refs] : lists)
-      for (Ref& ref : *refs) fill(kind, ref);
+      for (Ref& ref : *refs)
+        fill(kind, ref);
     return std::move(out_);
   }
 
@@ -60,37 +73,46 @@ class Author {
     if (is_system(name)) {
       const Builtin* own = builtins_.find(name);
       if (own && own->node_hash == node_hash(node)) return {};
-      return bad("reserved sys/* name '" + name + "' is not allowed for " + std::string(kind_of(node)));
+      return bad("reserved sys/* name '" + name + "' is not allowed for " +
+                 std::string(kind_of(node)));
     }
     if (auto* module = std::get_if<ModuleDef>(&node); module && module->artifact == kNoHash) {
       auto built = options_.artifacts.find(name);
       if (built != options_.artifacts.end()) {
         module->artifact = built->second;
-        module->body = cbor::Map{{"kind", "wasm"}, {"artifact", cbor::Value(cbor::Map{{"kind", "wasm_module"}, {"hash", built->second}})}};
+        module->body = cbor::Map{
+            {"kind", "wasm"},
+            {"artifact", cbor::Value(cbor::Map{{"kind", "wasm_module"}, {"hash", built->second}})}};
       }
     }
     const std::string hash = node_hash(node);
     auto [known, fresh] = hashes_.try_emplace({std::string(kind_of(node)), name}, hash);
     if (!fresh && known->second != hash)
-      return bad("duplicate " + std::string(kind_of(node)) + " '" + name + "' has conflicting definitions (" + known->second + ", " + hash + ")");
+      return bad("duplicate " + std::string(kind_of(node)) + " '" + name +
+                 "' has conflicting definitions (" + known->second + ", " + hash + ")");
     if (fresh) out_.nodes.push_back(std::move(node));
     return {};
   }
 
   void fill(std::string_view kind, Ref& ref) const {
     if (!ref.hash.empty() && ref.hash != kNoHash) return;
-    if (const Builtin* builtin = builtins_.find(ref.name)) ref.hash = builtin->ref_hash;
-    else if (auto it = hashes_.find({std::string(kind), ref.name}); it != hashes_.end()) ref.hash = it->second;
+    if (const Builtin* builtin = builtins_.find(ref.name))
+      ref.hash = builtin->ref_hash;
+    else if (auto it = hashes_.find({std::string(kind), ref.name}); it != hashes_.end())
+      ref.hash = it->second;
   }
 
   void close() {
     std::vector<std::string> wanted;
     for (const Node& node : out_.nodes)
-      for (std::string& name : std::visit(Mentioned{}, node)) wanted.push_back(std::move(name));
+      for (std::string& name : std::visit(Mentioned{}, node))
+        wanted.push_back(std::move(name));
     std::sort(wanted.begin(), wanted.end());
     for (const std::string& name : wanted) {
       auto& listed = out_.manifest.schemas;
-      if (!hashes_.contains({std::string(kSchema), name}) || std::any_of(listed.begin(), listed.end(), [&](const Ref& r) { return r.name == name; })) continue;
+      if (!hashes_.contains({std::string(kSchema), name}) ||
+          std::any_of(listed.begin(), listed.end(), [&](const Ref& r) { return r.name == name; }))
+        continue;
       listed.push_back({name, {}});
     }
   }
@@ -104,7 +126,8 @@ class Author {
 
 }  // namespace
 
-Result<Authored> author(const json::Value& nodes, const Builtins& builtins, const AuthorOptions& options) {
+Result<Authored> author(const json::Value& nodes, const Builtins& builtins,
+                        const AuthorOptions& options) {
   return Author(builtins, options).run(nodes);
 }
 

@@ -14,7 +14,8 @@ Builtins::Builtins() {
       Builtin row{std::move(*node), {}, {}};
       row.node_hash = node_hash(row.node);
       row.ref_hash = bare_hash(row.node);
-      if (const auto* schema = std::get_if<SchemaDef>(&row.node)) schemas_.add(schema->name, schema->type);
+      if (const auto* schema = std::get_if<SchemaDef>(&row.node))
+        schemas_.add(schema->name, schema->type);
       std::string name(node_name(row.node));
       all_.emplace(std::move(name), std::move(row));
     }

@@ -1,6 +1,6 @@
 #pragma once
-// The built-in catalogue: the sys/* definitions, there for every world. A manifest may list one with
-// exactly its hash, and may leave it out.
+// The built-in catalogue: the sys/* definitions, there for every world. A manifest may list one
+// with exactly its hash, and may leave it out.
 
 #include <map>
 

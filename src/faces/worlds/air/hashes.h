@@ -8,6 +8,7 @@
 
 namespace pawl::worlds {
 
-void each_hash(const cbor::Value& value, const Type& type, const Schemas& schemas, const std::function<void(const std::string& hash)>& visit);
+void each_hash(const cbor::Value& value, const Type& type, const Schemas& schemas,
+               const std::function<void(const std::string& hash)>& visit);
 
 }  // namespace pawl::worlds

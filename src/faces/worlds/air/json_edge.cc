@@ -31,7 +31,8 @@ Result<Value> map_key(const std::string& name, const Type& type) {
   const char* first = name.data() + (negative ? 1 : 0);
   auto [end, bad] = std::from_chars(first, name.data() + name.size(), n);
   if (bad != std::errc() || end != name.data() + name.size() || first == end)
-    return fail(Code::invalid, "SCHEMA_MISMATCH", "value does not conform to schema: map key '" + name + "' is no integer");
+    return fail(Code::invalid, "SCHEMA_MISMATCH",
+                "value does not conform to schema: map key '" + name + "' is no integer");
   if (!negative) return Value(n);
   return n == 0 ? Value(uint64_t{0}) : Value(cbor::Int{true, n - 1});
 }
@@ -77,13 +78,18 @@ Result<Value> from_json(const json::Value& value, const Type& type, const Schema
     case Form::bytes: {
       if (!value.is_string()) return to_cbor(value);
       auto bytes = unbase64(value.string());
-      if (!bytes) return fail(Code::invalid, "SCHEMA_MISMATCH", "value does not conform to schema: expected bytes as base64");
+      if (!bytes)
+        return fail(Code::invalid, "SCHEMA_MISMATCH",
+                    "value does not conform to schema: expected bytes as base64");
       return Value(cbor::Octets{std::move(*bytes)});
     }
     case Form::dec128:
       if (value.is_number()) return Value(value.number_text());
       return to_cbor(value);
-    case Form::integer: case Form::nat: case Form::time: case Form::duration:
+    case Form::integer:
+    case Form::nat:
+    case Form::time:
+    case Form::duration:
       if (value.is_number()) return number(value);
       return to_cbor(value);
     case Form::record:
@@ -123,11 +129,13 @@ Value to_cbor(const json::Value& value) {
   if (value.is_string()) return Value(value.string());
   if (value.is_array()) {
     cbor::Array out;
-    for (const json::Value& item : value.array()) out.push_back(to_cbor(item));
+    for (const json::Value& item : value.array())
+      out.push_back(to_cbor(item));
     return Value(std::move(out));
   }
   cbor::Map out;
-  for (const auto& [name, item] : value.object()) out.emplace_back(name, to_cbor(item));
+  for (const auto& [name, item] : value.object())
+    out.emplace_back(name, to_cbor(item));
   return Value(std::move(out));
 }
 
@@ -148,7 +156,8 @@ static std::string json_key(const Value& key) {
 json::Value octets_json(BytesView bytes) {
   json::Array out;
   out.reserve(bytes.size());
-  for (char c : bytes) out.push_back(json::Value(uint64_t{static_cast<unsigned char>(c)}));
+  for (char c : bytes)
+    out.push_back(json::Value(uint64_t{static_cast<unsigned char>(c)}));
   return json::Value(std::move(out));
 }
 
@@ -175,12 +184,14 @@ json::Value plain_json(const Value& value, ShowBytes show) {
     case cbor::Kind::text: return value.text();
     case cbor::Kind::array: {
       json::Array out;
-      for (const Value& item : value.array()) out.push_back(plain_json(item, show));
+      for (const Value& item : value.array())
+        out.push_back(plain_json(item, show));
       return json::Value(std::move(out));
     }
     case cbor::Kind::map: {
       json::Object out;
-      for (const auto& [key, item] : value.map()) out.set(json_key(key), plain_json(item, show));
+      for (const auto& [key, item] : value.map())
+        out.set(json_key(key), plain_json(item, show));
       return json::Value(std::move(out));
     }
   }

@@ -8,7 +8,8 @@ namespace pawl::worlds {
 namespace {
 
 std::unexpected<Error> not_loaded(std::string why) {
-  return fail(Code::invalid, "manifest.error", "manifest loader error: load manifest: " + std::move(why));
+  return fail(Code::invalid, "manifest.error",
+              "manifest loader error: load manifest: " + std::move(why));
 }
 std::unexpected<Error> not_valid(std::string why) {
   return fail(Code::invalid, "manifest.validation", "manifest validation error: " + std::move(why));
@@ -16,13 +17,16 @@ std::unexpected<Error> not_valid(std::string why) {
 
 class Loader {
  public:
-  Loader(Manifest manifest, const FindNode& find, const Builtins& builtins) : find_(find), builtins_(builtins), out_(builtins) {
+  Loader(Manifest manifest, const FindNode& find, const Builtins& builtins)
+      : find_(find), builtins_(builtins), out_(builtins) {
     out_.manifest = std::move(manifest);
     out_.hash = manifest_hash(out_.manifest);
   }
 
   Result<Loaded> run(const LoadOptions& options) {
-    TRY_OK(load_all<SchemaDef>(out_.manifest.schemas, [&](SchemaDef d, std::string) { out_.schemas.add(d.name, d.type); }));
+    TRY_OK(load_all<SchemaDef>(out_.manifest.schemas, [&](SchemaDef d, std::string) {
+      out_.schemas.add(d.name, d.type);
+    }));
     TRY_OK(load_all<ModuleDef>(out_.manifest.modules, [&](ModuleDef d, std::string h) {
       std::string name = d.name;
       out_.modules[name] = {std::move(d), std::move(h)};
@@ -41,13 +45,18 @@ class Loader {
     }));
     add_builtins();
     Schemas::Depths known;
-    for (const Ref& ref : out_.manifest.schemas) TRY_OK(out_.schemas.refuse_recursion(ref.name, known));
+    for (const Ref& ref : out_.manifest.schemas)
+      TRY_OK(out_.schemas.refuse_recursion(ref.name, known));
     out_.schemas.find_hashes();
-    for (auto& [name, workflow] : out_.workflows) TRY_OK(check(workflow));
-    for (const auto& [name, effect] : out_.effects) TRY_OK(check(effect.def));
-    for (const Subscription& s : out_.manifest.subscriptions) TRY_OK(route(s));
+    for (auto& [name, workflow] : out_.workflows)
+      TRY_OK(check(workflow));
+    for (const auto& [name, effect] : out_.effects)
+      TRY_OK(check(effect.def));
+    for (const Subscription& s : out_.manifest.subscriptions)
+      TRY_OK(route(s));
     if (!out_.secrets.empty() && !options.secrets_can_be_resolved)
-      return fail(Code::invalid, "secret.resolver_missing", "secret resolver missing for manifest containing secrets");
+      return fail(Code::invalid, "secret.resolver_missing",
+                  "secret resolver missing for manifest containing secrets");
     return std::move(out_);
   }
 
@@ -59,11 +68,16 @@ class Loader {
         TRY_OK(check_system<Def>(ref));
         continue;
       }
-      if (ref.hash.empty()) return not_loaded("'" + ref.name + "' is listed, but neither its definition nor its hash is given");
+      if (ref.hash.empty())
+        return not_loaded("'" + ref.name +
+                          "' is listed, but neither its definition nor its hash is given");
       TRY(Node node, find_(ref.hash));
       const Def* def = std::get_if<Def>(&node);
-      if (!def) return not_loaded("'" + ref.name + "' is listed as another kind than the " + std::string(kind_of(node)) + " that its hash names");
-      if (def->name != ref.name) return not_loaded("the hash of '" + ref.name + "' names '" + def->name + "'");
+      if (!def)
+        return not_loaded("'" + ref.name + "' is listed as another kind than the " +
+                          std::string(kind_of(node)) + " that its hash names");
+      if (def->name != ref.name)
+        return not_loaded("the hash of '" + ref.name + "' names '" + def->name + "'");
       keep(*def, ref.hash);
       out_.nodes.push_back(std::move(node));
     }
@@ -75,18 +89,23 @@ class Loader {
   Result<void> check_system(const Ref& ref) {
     const Builtin* builtin = builtins_.find(ref.name);
     if (!builtin || !std::holds_alternative<Def>(builtin->node)) {
-      return not_loaded("reserved sys/* name '" + ref.name + "' is not allowed for " + std::string(kind_of(Node(Def{}))));
+      return not_loaded("reserved sys/* name '" + ref.name + "' is not allowed for " +
+                        std::string(kind_of(Node(Def{}))));
     }
     if (!ref.hash.empty() && ref.hash != builtin->ref_hash)
-      return not_loaded("hash mismatch for Node: expected " + builtin->ref_hash + ", got " + ref.hash);
+      return not_loaded("hash mismatch for Node: expected " + builtin->ref_hash + ", got " +
+                        ref.hash);
     return {};
   }
 
   void add_builtins() {
     for (const auto& [name, row] : builtins_.all()) {
-      if (const auto* e = std::get_if<EffectDef>(&row.node)) out_.effects[name] = {*e, row.node_hash};
-      if (const auto* m = std::get_if<ModuleDef>(&row.node)) out_.modules[name] = {*m, row.node_hash};
-      if (const auto* w = std::get_if<WorkflowDef>(&row.node)) out_.workflows[name] = Workflow{*w, row.node_hash, {}, {}, {}, {}};
+      if (const auto* e = std::get_if<EffectDef>(&row.node))
+        out_.effects[name] = {*e, row.node_hash};
+      if (const auto* m = std::get_if<ModuleDef>(&row.node))
+        out_.modules[name] = {*m, row.node_hash};
+      if (const auto* w = std::get_if<WorkflowDef>(&row.node))
+        out_.workflows[name] = Workflow{*w, row.node_hash, {}, {}, {}, {}};
     }
   }
 
@@ -100,9 +119,11 @@ class Loader {
     const WorkflowDef& d = w.def;
     auto module = out_.modules.find(d.impl.module);
     if (module == out_.modules.end())
-      return not_valid("definition '" + d.name + "' implementation references inactive module '" + d.impl.module + "'");
+      return not_valid("definition '" + d.name + "' implementation references inactive module '" +
+                       d.impl.module + "'");
     if (module->second.def.runtime == "builtin" && !is_system(d.name))
-      return not_valid("module '" + d.impl.module + "' runtime '" + module->second.def.runtime + "' does not support workflow definition '" + d.name + "'");
+      return not_valid("module '" + d.impl.module + "' runtime '" + module->second.def.runtime +
+                       "' does not support workflow definition '" + d.name + "'");
     w.module = &module->second;
     TRY(w.state, schema(d.state));
     TRY(w.event, schema(d.event));
@@ -116,7 +137,8 @@ class Loader {
     }
     TRY_OK(check_family(w));
     for (const std::string& effect : d.effects_emitted) {
-      if (!out_.effects.contains(effect)) return not_valid("effect '" + effect + "' not found or not active");
+      if (!out_.effects.contains(effect))
+        return not_valid("effect '" + effect + "' not found or not active");
       w.may_emit.insert(effect);
     }
     return {};
@@ -125,22 +147,26 @@ class Loader {
   // The event schema is a record, a ref, or a variant whose arms are all refs to different schemas.
   Result<void> check_family(Workflow& w) const {
     auto bad = [&](std::string_view why) {
-      return not_valid("workflow '" + w.def.name + "' event family schema '" + w.def.event + "' is invalid: " + std::string(why));
+      return not_valid("workflow '" + w.def.name + "' event family schema '" + w.def.event +
+                       "' is invalid: " + std::string(why));
     };
     if (w.event->form == Form::record) return {};
     auto resolved = out_.schemas.resolve(*w.event);
     if (w.event->form == Form::ref && (!resolved || (*resolved)->form != Form::variant)) return {};
-    if (!resolved || (*resolved)->form != Form::variant) return bad("event family must be a ref, variant of refs, or record");
+    if (!resolved || (*resolved)->form != Form::variant)
+      return bad("event family must be a ref, variant of refs, or record");
     for (const Field& arm : (*resolved)->fields) {
       if (arm.type->form != Form::ref) return bad("variant arm is not a ref");
-      if (!w.arms.emplace(arm.type->ref, arm.name).second) return bad("duplicate event schema in variant");
+      if (!w.arms.emplace(arm.type->ref, arm.name).second)
+        return bad("duplicate event schema in variant");
     }
     return {};
   }
 
   Result<void> check(const EffectDef& d) const {
     if (!out_.modules.contains(d.impl.module))
-      return not_valid("definition '" + d.name + "' implementation references inactive module '" + d.impl.module + "'");
+      return not_valid("definition '" + d.name + "' implementation references inactive module '" +
+                       d.impl.module + "'");
     for (const std::string* name : {&d.params, &d.receipt}) {
       TRY(TypePtr unused, schema(*name));
       (void)unused;
@@ -151,49 +177,61 @@ class Loader {
   Result<void> route(const Subscription& s) {
     TRY(TypePtr event, schema(s.event));
     auto it = out_.workflows.find(s.workflow);
-    if (it == out_.workflows.end()) return not_valid("workflow '" + s.workflow + "' not found or not active");
+    if (it == out_.workflows.end())
+      return not_valid("workflow '" + s.workflow + "' not found or not active");
     const Workflow& w = it->second;
     const bool own = s.event == w.def.event;
     const bool alias = w.event->form == Form::ref && w.event->ref == s.event;
     const auto arm = w.arms.find(s.event);
     if (!own && !alias && arm == w.arms.end())
-      return not_valid("route to workflow '" + s.workflow + "' uses schema '" + s.event + "' but workflow event schema is '" + w.def.event + "'");
+      return not_valid("route to workflow '" + s.workflow + "' uses schema '" + s.event +
+                       "' but workflow event schema is '" + w.def.event + "'");
     std::vector<std::string> path;
     if (w.def.keyed()) {
-      if (!s.key_field) return not_valid("route to keyed workflow '" + s.workflow + "' must specify key_field");
+      if (!s.key_field)
+        return not_valid("route to keyed workflow '" + s.workflow + "' must specify key_field");
       path = key_path(*s.key_field);
       TRY_OK(check_key(s, w, *event, path));
     } else if (s.key_field) {
-      return not_valid("route to non-keyed workflow '" + s.workflow + "' must not specify key_field");
+      return not_valid("route to non-keyed workflow '" + s.workflow +
+                       "' must not specify key_field");
     }
     bind(s, w, own, path);
     return {};
   }
 
-  void bind(const Subscription& s, const Workflow& w, bool own, const std::vector<std::string>& path) {
+  void bind(const Subscription& s, const Workflow& w, bool own,
+            const std::vector<std::string>& path) {
     auto arm = w.arms.find(s.event);
     if (!own) {
-      out_.routes[s.event].push_back({&w, arm == w.arms.end() ? std::string() : arm->second, s.event, path});
+      out_.routes[s.event].push_back(
+          {&w, arm == w.arms.end() ? std::string() : arm->second, s.event, path});
       return;
     }
     out_.routes[s.event].push_back({&w, {}, s.event, path});
     if (w.event->form == Form::ref) out_.routes[w.event->ref].push_back({&w, {}, s.event, path});
-    static constexpr std::string_view kTyped[] = {"sys/TimerFired@1", "sys/BlobPutResult@1", "sys/BlobGetResult@1"};
+    static constexpr std::string_view kTyped[] = {"sys/TimerFired@1", "sys/BlobPutResult@1",
+                                                  "sys/BlobGetResult@1"};
     for (const auto& [schema, tag] : w.arms) {
-      if (w.def.keyed() && std::find(std::begin(kTyped), std::end(kTyped), schema) != std::end(kTyped)) continue;
+      if (w.def.keyed() &&
+          std::find(std::begin(kTyped), std::end(kTyped), schema) != std::end(kTyped))
+        continue;
       out_.routes[schema].push_back({&w, tag, s.event, path});
     }
   }
 
-  Result<void> check_key(const Subscription& s, const Workflow& w, const Type& event, const std::vector<std::string>& path) const {
+  Result<void> check_key(const Subscription& s, const Workflow& w, const Type& event,
+                         const std::vector<std::string>& path) const {
     std::string found = "missing";
     if (path_fits(event, path, 0, *w.key, found)) return {};
-    return not_valid("route to workflow '" + s.workflow + "' uses key_field '" + *s.key_field + "' with schema '" + s.event +
-                     "', but key schema '" + w.def.key_schema + "' does not match '" + found + "'");
+    return not_valid("route to workflow '" + s.workflow + "' uses key_field '" + *s.key_field +
+                     "' with schema '" + s.event + "', but key schema '" + w.def.key_schema +
+                     "' does not match '" + found + "'");
   }
 
   // Through records by field; through a variant by `$value`, in every arm that outsiders may send.
-  bool path_fits(const Type& type, const std::vector<std::string>& path, size_t at, const Type& key, std::string& found) const {
+  bool path_fits(const Type& type, const std::vector<std::string>& path, size_t at, const Type& key,
+                 std::string& found) const {
     auto resolved = out_.schemas.resolve(type);
     if (!resolved) return false;
     const Type& t = **resolved;
@@ -237,16 +275,21 @@ const DeclaredEffect* Loaded::effect(std::string_view name) const {
   return it == effects.end() ? nullptr : &it->second;
 }
 
-Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins, const LoadOptions& options) {
+Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins,
+                    const LoadOptions& options) {
   return Loader(std::move(manifest), find, builtins).run(options);
 }
 
 FindNode finder(const std::vector<Node>& nodes) {
   std::map<std::string, const Node*> by_hash;
-  for (const Node& node : nodes) by_hash[node_hash(node)] = &node;
+  for (const Node& node : nodes)
+    by_hash[node_hash(node)] = &node;
   return [by_hash](const std::string& hash) -> Result<Node> {
     auto it = by_hash.find(hash);
-    if (it == by_hash.end()) return not_loaded("node " + hash + ": entry not found; put the definition beside the manifest or into the store first");
+    if (it == by_hash.end())
+      return not_loaded(
+          "node " + hash +
+          ": entry not found; put the definition beside the manifest or into the store first");
     return *it->second;
   };
 }

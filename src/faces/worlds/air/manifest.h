@@ -16,9 +16,9 @@ struct Module {
 };
 struct Workflow {
   WorkflowDef def;
-  std::string hash;                     // node hash
-  const Module* module = nullptr;       // of the same manifest
-  TypePtr state, event, key;            // key is null when unkeyed
+  std::string hash;                // node hash
+  const Module* module = nullptr;  // of the same manifest
+  TypePtr state, event, key;       // key is null when unkeyed
   std::set<std::string, std::less<>> may_emit;
   std::map<std::string, std::string> arms{};  // schema -> arm of the event variant
 };
@@ -30,15 +30,15 @@ struct DeclaredEffect {
 // One way that an event of some schema reaches a workflow.
 struct Binding {
   const Workflow* workflow;
-  std::string arm;                     // wrapped as this arm; empty: delivered as it is
-  std::string subscribed;              // the schema that the subscription names
-  std::vector<std::string> key_path{}; // empty: unkeyed
+  std::string arm;                      // wrapped as this arm; empty: delivered as it is
+  std::string subscribed;               // the schema that the subscription names
+  std::vector<std::string> key_path{};  // empty: unkeyed
 };
 
 struct Loaded {
   Manifest manifest;
   std::string hash;
-  std::vector<Node> nodes;             // without sys/*
+  std::vector<Node> nodes;  // without sys/*
   Schemas schemas;
   std::map<std::string, Workflow, std::less<>> workflows;
   std::map<std::string, Module, std::less<>> modules;
@@ -60,7 +60,8 @@ struct LoadOptions {
 };
 // Errors: manifest.error for what cannot be loaded, manifest.validation for what does not fit,
 // secret.resolver_missing.
-Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins, const LoadOptions& options = {});
+Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins,
+                    const LoadOptions& options = {});
 
 // The authoring form is a list of nodes with one manifest among them, hashes left out where wanted.
 struct Authored {
@@ -73,7 +74,8 @@ struct AuthorOptions {
   // Lists every schema that a listed definition refers to, as the author tool does.
   bool close_over_schemas = false;
 };
-Result<Authored> author(const json::Value& nodes, const Builtins& builtins, const AuthorOptions& options = {});
+Result<Authored> author(const json::Value& nodes, const Builtins& builtins,
+                        const AuthorOptions& options = {});
 FindNode finder(const std::vector<Node>& nodes);
 
 // A path such as "order_id" or "$value.note_id" in parts; empty parts are skipped.

@@ -26,20 +26,25 @@ bool is_name(std::string_view text) {
   const size_t at = rest.find('@');
   if (at == std::string_view::npos) return false;
   return all(space, is_lower, [](char c) { return is_lower(c) || is_digit(c) || is_mark(c); }) &&
-         all(rest.substr(0, at), is_letter, [](char c) { return is_letter(c) || is_digit(c) || is_mark(c); }) &&
-         all(rest.substr(at + 1), [](char c) { return is_digit(c) && c != '0'; }, is_digit);
+         all(rest.substr(0, at), is_letter,
+             [](char c) { return is_letter(c) || is_digit(c) || is_mark(c); }) &&
+         all(
+             rest.substr(at + 1), [](char c) { return is_digit(c) && c != '0'; }, is_digit);
 }
 
 bool is_hash(std::string_view text) {
   if (text.size() != 71 || !text.starts_with("sha256:")) return false;
-  return std::all_of(text.begin() + 7, text.end(), [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); });
+  return std::all_of(text.begin() + 7, text.end(),
+                     [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 std::string hash_text(BytesView digest) { return "sha256:" + hex(digest); }
 
 Result<Bytes> parse_hash(std::string_view text) {
   if (!is_hash(text))
-    return fail(Code::invalid, "invalid_request", "'" + std::string(text) + "' is no hash: write sha256: and 64 lower-case hex digits");
+    return fail(
+        Code::invalid, "invalid_request",
+        "'" + std::string(text) + "' is no hash: write sha256: and 64 lower-case hex digits");
   return unhex(text.substr(7));
 }
 

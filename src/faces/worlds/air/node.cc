@@ -11,9 +11,12 @@ namespace {
 
 using cbor::Value;
 
-constexpr std::array<std::string_view, 6> kKinds{"defschema", "defmodule", "defworkflow", "defeffect", "defsecret", "manifest"};
+constexpr std::array<std::string_view, 6> kKinds{"defschema", "defmodule", "defworkflow",
+                                                 "defeffect", "defsecret", "manifest"};
 
-std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "manifest.error", std::move(why)); }
+std::unexpected<Error> bad(std::string why) {
+  return fail(Code::invalid, "manifest.error", std::move(why));
+}
 
 Result<std::string> text_of(const json::Value& node, std::string_view field) {
   const json::Value* v = node.find(field);
@@ -56,14 +59,16 @@ Result<Node> schema(const json::Value& node) {
 
 Result<std::string> hash_field(const json::Value& node, std::string_view field) {
   TRY(std::string hash, text_of(node, field));
-  if (!is_hash(hash)) return bad("'" + hash + "' is no hash: write sha256: and 64 lower-case hex digits");
+  if (!is_hash(hash))
+    return bad("'" + hash + "' is no hash: write sha256: and 64 lower-case hex digits");
   return hash;
 }
 
 // Authors write a hash that is still to be worked out as null, as nothing, or as its beginning.
 bool is_given(const json::Value* hash) {
   if (!hash || hash->is_null()) return false;
-  return !hash->is_string() || !(hash->string().empty() || hash->string() == "sha256" || hash->string() == "sha256:");
+  return !hash->is_string() ||
+         !(hash->string().empty() || hash->string() == "sha256" || hash->string() == "sha256:");
 }
 
 Result<Value> python_runtime(const json::Value& runtime) {
@@ -71,11 +76,15 @@ Result<Value> python_runtime(const json::Value& runtime) {
   const json::Value* artifact = runtime.find("artifact");
   if (!artifact) return bad("missing field `artifact`");
   TRY(std::string kind, text_of(*artifact, "kind"));
-  if (kind != "python_bundle" && kind != "workspace_root") return bad("unknown artifact kind '" + kind + "': python takes python_bundle or workspace_root");
+  if (kind != "python_bundle" && kind != "workspace_root")
+    return bad("unknown artifact kind '" + kind +
+               "': python takes python_bundle or workspace_root");
   TRY(std::string root, hash_field(*artifact, "root_hash"));
   cbor::Map body{{"kind", kind}, {"root_hash", root}};
-  if (const json::Value* path = artifact->find("path"); path && path->is_string()) body.emplace_back("path", path->string());
-  return Value(cbor::Map{{"kind", "python"}, {"python", version}, {"artifact", Value(std::move(body))}});
+  if (const json::Value* path = artifact->find("path"); path && path->is_string())
+    body.emplace_back("path", path->string());
+  return Value(
+      cbor::Map{{"kind", "python"}, {"python", version}, {"artifact", Value(std::move(body))}});
 }
 
 Result<Node> module(const json::Value& node) {
@@ -92,14 +101,17 @@ Result<Node> module(const json::Value& node) {
     const json::Value* artifact = runtime->find("artifact");
     if (!artifact) return bad("missing field `artifact`");
     TRY(std::string kind, text_of(*artifact, "kind"));
-    if (kind != "wasm_module") return bad("unknown artifact kind '" + kind + "': wasm takes wasm_module");
+    if (kind != "wasm_module")
+      return bad("unknown artifact kind '" + kind + "': wasm takes wasm_module");
     out.artifact = kNoHash;
     if (is_given(artifact->find("hash"))) {
       TRY(out.artifact, hash_field(*artifact, "hash"));
     }
-    out.body = cbor::Map{{"kind", "wasm"}, {"artifact", Value(cbor::Map{{"kind", kind}, {"hash", out.artifact}})}};
+    out.body = cbor::Map{{"kind", "wasm"},
+                         {"artifact", Value(cbor::Map{{"kind", kind}, {"hash", out.artifact}})}};
   } else {
-    return bad("unknown runtime '" + out.runtime + "' of module '" + out.name + "': wasm, builtin or python");
+    return bad("unknown runtime '" + out.runtime + "' of module '" + out.name +
+               "': wasm, builtin or python");
   }
   return Node(std::move(out));
 }
@@ -116,11 +128,13 @@ Result<Node> workflow(const json::Value& node) {
   if (!effects) return bad("missing field `effects_emitted`");
   if (!effects->is_array()) return bad("field `effects_emitted` must be a list of names");
   for (const json::Value& e : effects->array()) {
-    if (!e.is_string() || !is_name(e.string())) return bad("field `effects_emitted` lists effects by name, as ns/name@1");
+    if (!e.is_string() || !is_name(e.string()))
+      return bad("field `effects_emitted` lists effects by name, as ns/name@1");
     out.effects_emitted.push_back(e.string());
   }
   if (const json::Value* d = node.find("determinism")) {
-    if (!d->is_string() || (d->string() != "strict" && d->string() != "checked" && d->string() != "decision_log"))
+    if (!d->is_string() ||
+        (d->string() != "strict" && d->string() != "checked" && d->string() != "decision_log"))
       return bad("field `determinism` is strict, checked or decision_log");
     out.determinism = d->string();
   }
@@ -187,7 +201,9 @@ Result<void> routing(Manifest& out, const json::Value& value) {
 
 // What does not name a key must not pass for "no key": receipts would go unchecked.
 Result<void> executor_keys(Manifest& out, const json::Value& keys) {
-  auto wrong = [] { return bad("executor_keys maps effect names to Ed25519 public keys, 32 bytes in base64"); };
+  auto wrong = [] {
+    return bad("executor_keys maps effect names to Ed25519 public keys, 32 bytes in base64");
+  };
   if (!keys.is_object()) return wrong();
   for (const auto& [effect, key] : keys.object()) {
     auto bytes = key.is_string() ? unbase64(key.string()) : Result<Bytes>(wrong());
@@ -203,8 +219,11 @@ struct ListField {
   bool required;
 };
 constexpr std::array<ListField, 5> kLists{{
-    {"schemas", &Manifest::schemas, true}, {"modules", &Manifest::modules, true}, {"workflows", &Manifest::workflows, true},
-    {"effects", &Manifest::effects, true}, {"secrets", &Manifest::secrets, false},
+    {"schemas", &Manifest::schemas, true},
+    {"modules", &Manifest::modules, true},
+    {"workflows", &Manifest::workflows, true},
+    {"effects", &Manifest::effects, true},
+    {"secrets", &Manifest::secrets, false},
 }};
 
 using Parse = Result<Node> (*)(const json::Value&);
@@ -212,25 +231,39 @@ constexpr std::array<Parse, 5> kParsers{schema, module, workflow, effect, secret
 
 Value refs_value(const std::vector<Ref>& refs) {
   cbor::Array out;
-  for (const Ref& r : refs) out.push_back(cbor::Map{{"name", r.name}, {"hash", r.hash}});
+  for (const Ref& r : refs)
+    out.push_back(cbor::Map{{"name", r.name}, {"hash", r.hash}});
   return Value(std::move(out));
 }
 
-Value impl_value(const Impl& impl) { return cbor::Map{{"module", impl.module}, {"entrypoint", impl.entrypoint}}; }
+Value impl_value(const Impl& impl) {
+  return cbor::Map{{"module", impl.module}, {"entrypoint", impl.entrypoint}};
+}
 
 struct ToMap {
-  cbor::Map operator()(const SchemaDef& d) const { return {{"name", d.name}, {"type", to_value(*d.type)}}; }
+  cbor::Map operator()(const SchemaDef& d) const {
+    return {{"name", d.name}, {"type", to_value(*d.type)}};
+  }
   cbor::Map operator()(const ModuleDef& d) const { return {{"name", d.name}, {"runtime", d.body}}; }
   cbor::Map operator()(const WorkflowDef& d) const {
     cbor::Array effects(d.effects_emitted.begin(), d.effects_emitted.end());
-    cbor::Map out{{"name", d.name}, {"state", d.state}, {"event", d.event}, {"effects_emitted", Value(std::move(effects))}, {"impl", impl_value(d.impl)}};
+    cbor::Map out{{"name", d.name},
+                  {"state", d.state},
+                  {"event", d.event},
+                  {"effects_emitted", Value(std::move(effects))},
+                  {"impl", impl_value(d.impl)}};
     if (!d.context.empty()) out.emplace_back("context", d.context);
     if (!d.annotations.empty()) out.emplace_back("annotations", d.annotations);
     if (!d.key_schema.empty()) out.emplace_back("key_schema", d.key_schema);
     if (d.determinism != "strict") out.emplace_back("determinism", d.determinism);
     return out;
   }
-  cbor::Map operator()(const EffectDef& d) const { return {{"name", d.name}, {"params", d.params}, {"receipt", d.receipt}, {"impl", impl_value(d.impl)}}; }
+  cbor::Map operator()(const EffectDef& d) const {
+    return {{"name", d.name},
+            {"params", d.params},
+            {"receipt", d.receipt},
+            {"impl", impl_value(d.impl)}};
+  }
   cbor::Map operator()(const SecretDef& d) const {
     cbor::Map out{{"name", d.name}, {"binding_id", d.binding_id}};
     if (!d.expected_digest.empty()) out.emplace_back("expected_digest", d.expected_digest);
@@ -247,7 +280,8 @@ struct ToMap {
     }
     if (!m.executor_keys.empty()) {
       cbor::Map keys;
-      for (const auto& [effect, key] : m.executor_keys) keys.emplace_back(effect, key);
+      for (const auto& [effect, key] : m.executor_keys)
+        keys.emplace_back(effect, key);
       out.emplace_back("executor_keys", Value(std::move(keys)));
     }
     return out;
@@ -259,24 +293,36 @@ struct ToMap {
 std::string_view kind_of(const Node& node) { return kKinds[node.index()]; }
 
 std::string_view node_name(const Node& node) {
-  return std::visit([](const auto& d) -> std::string_view {
-    if constexpr (requires { d.name; }) return d.name;
-    else return {};
-  }, node);
+  return std::visit(
+      [](const auto& d) -> std::string_view {
+        if constexpr (requires { d.name; })
+          return d.name;
+        else
+          return {};
+      },
+      node);
 }
 
 Result<Manifest> parse_manifest(const json::Value& node) {
   if (!node.is_object()) return bad("a manifest is an object");
   if (node.find("ops")) return bad("manifest.ops is not part of AIR v2; use workflows/effects");
   for (const auto& [name, value] : node.object()) {
-    if (name == "$kind" || name == "air_version" || name == "routing" || name == "executor_keys" || name == "$comment") continue;
-    if (std::none_of(kLists.begin(), kLists.end(), [&](const ListField& f) { return f.name == name; }))
-      return bad("unknown field `" + name + "`, expected one of `$kind`, `air_version`, `schemas`, `modules`, `workflows`, `effects`, `secrets`, `routing`, `ops`");
+    if (name == "$kind" || name == "air_version" || name == "routing" || name == "executor_keys" ||
+        name == "$comment")
+      continue;
+    if (std::none_of(kLists.begin(), kLists.end(),
+                     [&](const ListField& f) { return f.name == name; }))
+      return bad("unknown field `" + name +
+                 "`, expected one of `$kind`, `air_version`, `schemas`, `modules`, `workflows`, "
+                 "`effects`, `secrets`, `routing`, `ops`");
   }
   const json::Value* version = node.find("air_version");
-  if (!version) return bad("manifest loader error: load manifest: manifest is missing air_version (supported: 2)");
+  if (!version)
+    return bad(
+        "manifest loader error: load manifest: manifest is missing air_version (supported: 2)");
   if (!version->is_string() || version->string() != "2")
-    return bad("manifest loader error: load manifest: manifest declares unsupported air_version '" + std::string(node.string_or("air_version")) + "' (supported: 2)");
+    return bad("manifest loader error: load manifest: manifest declares unsupported air_version '" +
+               std::string(node.string_or("air_version")) + "' (supported: 2)");
   Manifest out;
   for (const ListField& f : kLists) {
     const json::Value* list = node.find(f.name);
@@ -285,7 +331,8 @@ Result<Manifest> parse_manifest(const json::Value& node) {
     TRY(out.*f.list, refs(*list, f.name));
   }
   if (const json::Value* r = node.find("routing")) TRY_OK(routing(out, *r));
-  if (const json::Value* keys = node.find("executor_keys"); keys && !keys->is_null()) TRY_OK(executor_keys(out, *keys));
+  if (const json::Value* keys = node.find("executor_keys"); keys && !keys->is_null())
+    TRY_OK(executor_keys(out, *keys));
   return out;
 }
 
@@ -299,10 +346,13 @@ Result<Node> parse_node(const json::Value& node) {
   for (size_t i = 0; i < kParsers.size(); ++i) {
     if (kKinds[i] != kind) continue;
     auto parsed = kParsers[i](node);
-    if (!parsed && node.find("name")) return bad(kind + " '" + std::string(node.string_or("name")) + "': " + parsed.error().message);
+    if (!parsed && node.find("name"))
+      return bad(kind + " '" + std::string(node.string_or("name")) +
+                 "': " + parsed.error().message);
     return parsed;
   }
-  return bad("unknown $kind '" + kind + "': defschema, defmodule, defworkflow, defeffect, defsecret or manifest");
+  return bad("unknown $kind '" + kind +
+             "': defschema, defmodule, defworkflow, defeffect, defsecret or manifest");
 }
 
 Value to_value(const Node& node, bool with_kind) {
@@ -329,6 +379,8 @@ Value subscriptions_value(const Manifest& manifest) {
 
 std::string node_hash(const Node& node) { return hash_text(cbor::hash_of(to_value(node, true))); }
 std::string bare_hash(const Node& node) { return hash_text(cbor::hash_of(to_value(node, false))); }
-std::string manifest_hash(const Manifest& manifest) { return hash_text(cbor::hash_of(to_value(manifest, false))); }
+std::string manifest_hash(const Manifest& manifest) {
+  return hash_text(cbor::hash_of(to_value(manifest, false)));
+}
 
 }  // namespace pawl::worlds

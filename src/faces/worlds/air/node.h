@@ -1,6 +1,7 @@
 #pragma once
-// An AIR node is one definition: a schema, a module, a workflow, an effect, a secret, or the manifest
-// that lists them. Its hash is the hash of its canonical CBOR, with what is default left out.
+// An AIR node is one definition: a schema, a module, a workflow, an effect, a secret, or the
+// manifest that lists them. Its hash is the hash of its canonical CBOR, with what is default left
+// out.
 
 #include <optional>
 #include <variant>
@@ -16,8 +17,8 @@ struct SchemaDef {
 };
 struct ModuleDef {
   std::string name;
-  std::string runtime;  // wasm, builtin, python
-  cbor::Value body;     // the runtime as it is hashed
+  std::string runtime;     // wasm, builtin, python
+  cbor::Value body;        // the runtime as it is hashed
   std::string artifact{};  // wasm: the hash of the module's bytes; kNoHash until it is built
 };
 struct Impl {
@@ -66,8 +67,8 @@ cbor::Value to_value(const Node& node, bool with_kind);
 cbor::Value to_value(const Manifest& manifest, bool with_kind);
 cbor::Value subscriptions_value(const Manifest& manifest);
 
-std::string node_hash(const Node& node);             // with $kind
-std::string bare_hash(const Node& node);             // without: what manifests say of sys/* definitions
-std::string manifest_hash(const Manifest& manifest); // without $kind
+std::string node_hash(const Node& node);  // with $kind
+std::string bare_hash(const Node& node);  // without: what manifests say of sys/* definitions
+std::string manifest_hash(const Manifest& manifest);  // without $kind
 
 }  // namespace pawl::worlds

@@ -1,8 +1,8 @@
 // Whether bytes already are what normalising would make of them. Modules and clients mostly send
 // canonical values; finding that out where they lie costs a fraction of building them anew.
 
-#include "base/utf8.h"
 #include "base/dice.h"
+#include "base/utf8.h"
 #include "cbor/in.h"
 #include "faces/worlds/air/name.h"
 #include "faces/worlds/air/normalize.h"
@@ -33,7 +33,10 @@ bool scalar(In& in, Form form) {
     case Form::boolean: return in.take("\xf4") || in.take("\xf5");
     case Form::unit: return in.take_null();
     case Form::bytes: return in.run(2), in.ok();
-    case Form::text: case Form::hash: case Form::uuid: case Form::dec128: {
+    case Form::text:
+    case Form::hash:
+    case Form::uuid:
+    case Form::dec128: {
       const BytesView text = in.run(3);
       return in.ok() && is_text_of(text, form);
     }

@@ -12,14 +12,16 @@ namespace {
 using cbor::Value;
 
 std::unexpected<Error> mismatch(std::string what) {
-  return fail(Code::invalid, "SCHEMA_MISMATCH", "value does not conform to schema: " + std::move(what));
+  return fail(Code::invalid, "SCHEMA_MISMATCH",
+              "value does not conform to schema: " + std::move(what));
 }
 
 Result<Value> scalar(const Value& v, Form form) {
   switch (form) {
     case Form::boolean:
       if (v.is_bool()) return v;
-      if (v.is_text() && (v.text() == "true" || v.text() == "false")) return Value(v.text() == "true");
+      if (v.is_text() && (v.text() == "true" || v.text() == "false"))
+        return Value(v.text() == "true");
       return mismatch("expected bool");
     case Form::integer:
       if (!v.is_int()) return mismatch("expected int");
@@ -43,11 +45,13 @@ Result<Value> scalar(const Value& v, Form form) {
     case Form::time:
     case Form::duration:
       if (!v.is_int() || (v.integer().negative && !v.as_int64()))
-        return mismatch(form == Form::time ? "expected time_ns as integer" : "expected duration_ns as integer");
+        return mismatch(form == Form::time ? "expected time_ns as integer"
+                                           : "expected duration_ns as integer");
       return v;
     case Form::hash:
       if (!v.is_text()) return mismatch("expected hash text");
-      if (!is_hash(v.text())) return mismatch("expected hash text sha256: and 64 lower-case hex digits");
+      if (!is_hash(v.text()))
+        return mismatch("expected hash text sha256: and 64 lower-case hex digits");
       return v;
     case Form::uuid: {
       if (!v.is_text()) return mismatch("expected uuid text");
@@ -77,7 +81,8 @@ Result<Value> record(const Value& v, const Type& type, const Schemas& schemas) {
     out.emplace_back(f.name, std::move(inner));
   }
   for (const auto& [key, item] : v.map())
-    if (key.is_text() && !type.find(key.text())) return mismatch("unknown record field '" + key.text() + "'");
+    if (key.is_text() && !type.find(key.text()))
+      return mismatch("unknown record field '" + key.text() + "'");
   return Value(std::move(out));
 }
 
@@ -106,7 +111,8 @@ Result<Value> variant(const Value& v, const Type& type, const Schemas& schemas) 
 }
 
 Result<Value> items(const Value& v, const Type& type, const Schemas& schemas) {
-  if (!v.is_array()) return mismatch(type.form == Form::set ? "expected set array" : "expected list array");
+  if (!v.is_array())
+    return mismatch(type.form == Form::set ? "expected set array" : "expected list array");
   cbor::Array out;
   out.reserve(v.array().size());
   for (const Value& item : v.array()) {
@@ -123,7 +129,8 @@ Result<Value> items(const Value& v, const Type& type, const Schemas& schemas) {
   std::sort(order.begin(), order.end());
   cbor::Array sorted;
   for (size_t i = 0; i < order.size(); ++i)
-    if (i == 0 || order[i].first != order[i - 1].first) sorted.push_back(std::move(out[order[i].second]));
+    if (i == 0 || order[i].first != order[i - 1].first)
+      sorted.push_back(std::move(out[order[i].second]));
   return Value(std::move(sorted));
 }
 
@@ -158,7 +165,9 @@ Result<Value> normalize(const Value& value, const Type& type, const Schemas& sch
 
 Result<Value> normalize_named(const Value& value, std::string_view schema, const Schemas& schemas) {
   TypePtr type = schemas.find(schema);
-  if (!type) return fail(Code::invalid, "SCHEMA_NOT_FOUND", "schema '" + std::string(schema) + "' not found");
+  if (!type)
+    return fail(Code::invalid, "SCHEMA_NOT_FOUND",
+                "schema '" + std::string(schema) + "' not found");
   return normalize(value, *type, schemas);
 }
 
@@ -171,12 +180,17 @@ Result<Bytes> normalize_bytes(BytesView bytes, const Type& type, const Schemas& 
 
 Result<Bytes> normalize_bytes(BytesView bytes, std::string_view schema, const Schemas& schemas) {
   TypePtr type = schemas.find(schema);
-  if (!type) return fail(Code::invalid, "SCHEMA_NOT_FOUND", "schema '" + std::string(schema) + "' not found");
+  if (!type)
+    return fail(Code::invalid, "SCHEMA_NOT_FOUND",
+                "schema '" + std::string(schema) + "' not found");
   return normalize_bytes(bytes, *type, schemas);
 }
 
 Result<std::string> normal_decimal(std::string_view text) {
-  auto bad = [&] { return mismatch("expected dec128 string, a decimal number of at most 34 digits, not '" + std::string(text.substr(0, 80)) + "'"); };
+  auto bad = [&] {
+    return mismatch("expected dec128 string, a decimal number of at most 34 digits, not '" +
+                    std::string(text.substr(0, 80)) + "'");
+  };
   size_t at = 0;
   const bool negative = !text.empty() && text[0] == '-';
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) at = 1;
@@ -206,15 +220,20 @@ Result<std::string> normal_decimal(std::string_view text) {
     exponent += down ? -e : e;
   }
   digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
-  while (!digits.empty() && digits.back() == '0') digits.pop_back(), ++exponent;
+  while (!digits.empty() && digits.back() == '0')
+    digits.pop_back(), ++exponent;
   if (digits.empty()) return std::string("0");
   const int64_t size = static_cast<int64_t>(digits.size());
   const int64_t adjusted = exponent + size - 1;
   if (size > 34 || adjusted > 6144 || exponent < -6176) return bad();
   std::string out = negative ? "-" : "";
-  if (exponent >= 0 && size + exponent <= 34) return out + digits + std::string(static_cast<size_t>(exponent), '0');
-  if (exponent < 0 && adjusted >= 0) return out + digits.substr(0, static_cast<size_t>(adjusted + 1)) + "." + digits.substr(static_cast<size_t>(adjusted + 1));
-  if (exponent < 0 && adjusted >= -6) return out + "0." + std::string(static_cast<size_t>(-adjusted - 1), '0') + digits;
+  if (exponent >= 0 && size + exponent <= 34)
+    return out + digits + std::string(static_cast<size_t>(exponent), '0');
+  if (exponent < 0 && adjusted >= 0)
+    return out + digits.substr(0, static_cast<size_t>(adjusted + 1)) + "." +
+           digits.substr(static_cast<size_t>(adjusted + 1));
+  if (exponent < 0 && adjusted >= -6)
+    return out + "0." + std::string(static_cast<size_t>(-adjusted - 1), '0') + digits;
   out += digits.substr(0, 1);
   if (size > 1) out += "." + digits.substr(1);
   return out + (adjusted < 0 ? "E" : "E+") + std::to_string(adjusted);

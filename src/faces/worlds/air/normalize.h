@@ -11,21 +11,25 @@ Result<cbor::Value> normalize(const cbor::Value& value, const Type& type, const 
 // From any CBOR to canonical CBOR of the type, or of the named schema.
 Result<Bytes> normalize_bytes(BytesView cbor, const Type& type, const Schemas& schemas);
 Result<Bytes> normalize_bytes(BytesView cbor, std::string_view schema, const Schemas& schemas);
-Result<cbor::Value> normalize_named(const cbor::Value& value, std::string_view schema, const Schemas& schemas);
+Result<cbor::Value> normalize_named(const cbor::Value& value, std::string_view schema,
+                                    const Schemas& schemas);
 // True when normalising would give these very bytes.
 bool is_normal(BytesView bytes, const Type& type, const Schemas& schemas);
-// The item at a path of record fields in a canonical value, as it is encoded; empty when there is none.
+// The item at a path of record fields in a canonical value, as it is encoded; empty when there is
+// none.
 BytesView follow(BytesView canonical, const std::vector<std::string>& path);
 
-// JSON at the edge is schema-directed: bytes are base64, map keys that are numbers are their digits.
-// The result still wants normalising.
+// JSON at the edge is schema-directed: bytes are base64, map keys that are numbers are their
+// digits. The result still wants normalising.
 Result<cbor::Value> from_json(const json::Value& value, const Type& type, const Schemas& schemas);
 
 // One to one. On the way out bytes become base64, so it serves values with a schema as well.
 cbor::Value to_cbor(const json::Value& value);
 using ShowBytes = json::Value (*)(BytesView bytes);
-json::Value plain_json(const cbor::Value& value, ShowBytes show = [](BytesView bytes) { return json::Value(base64(bytes)); });
-json::Value octets_json(BytesView bytes);  // a list of numbers
+json::Value plain_json(
+    const cbor::Value& value,
+    ShowBytes show = [](BytesView bytes) { return json::Value(base64(bytes)); });
+json::Value octets_json(BytesView bytes);                  // a list of numbers
 std::optional<Bytes> octets_of(const cbor::Value& value);  // a byte string, or such a list
 
 // "1.50" -> "1.5", "1e3" -> "1000": equal amounts have one text. At most 34 digits.

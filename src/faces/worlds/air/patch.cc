@@ -10,15 +10,20 @@
 namespace pawl::worlds {
 namespace {
 
-std::unexpected<Error> bad(std::string why) { return fail(Code::invalid, "validation_failed", "patch document: " + std::move(why)); }
+std::unexpected<Error> bad(std::string why) {
+  return fail(Code::invalid, "validation_failed", "patch document: " + std::move(why));
+}
 
 struct ListOf {
   std::string_view kind;
   std::vector<Ref> Manifest::*list;
 };
 constexpr std::array<ListOf, 5> kLists{{
-    {"defschema", &Manifest::schemas}, {"defmodule", &Manifest::modules}, {"defworkflow", &Manifest::workflows},
-    {"defeffect", &Manifest::effects}, {"defsecret", &Manifest::secrets},
+    {"defschema", &Manifest::schemas},
+    {"defmodule", &Manifest::modules},
+    {"defworkflow", &Manifest::workflows},
+    {"defeffect", &Manifest::effects},
+    {"defsecret", &Manifest::secrets},
 }};
 
 class Compiler {
@@ -27,14 +32,20 @@ class Compiler {
 
   Result<Patch> run(const json::Value& document) {
     if (!document.is_object()) return bad("is an object with base_manifest_hash and patches");
-    if (const json::Value* version = document.find("version"); version && !(version->is_string() && version->string() == "2"))
-      return bad("unsupported patch document version: " + (version->is_string() ? version->string() : json::print(*version)) + " (supported: \"2\")");
+    if (const json::Value* version = document.find("version");
+        version && !(version->is_string() && version->string() == "2"))
+      return bad("unsupported patch document version: " +
+                 (version->is_string() ? version->string() : json::print(*version)) +
+                 " (supported: \"2\")");
     const std::string base(document.string_or("base_manifest_hash"));
     const std::string now = manifest_hash(out_.manifest);
-    if (base != now) return bad("base_manifest_hash mismatch: expected " + now + ", got '" + base + "'; read the manifest again and rebuild the patch");
+    if (base != now)
+      return bad("base_manifest_hash mismatch: expected " + now + ", got '" + base +
+                 "'; read the manifest again and rebuild the patch");
     const json::Value* patches = document.find("patches");
     if (!patches || !patches->is_array()) return bad("patches must be a list");
-    for (const json::Value& item : patches->array()) TRY_OK(one(item));
+    for (const json::Value& item : patches->array())
+      TRY_OK(one(item));
     return std::move(out_);
   }
 
@@ -47,17 +58,25 @@ class Compiler {
 
   Result<void> one(const json::Value& item) {
     static constexpr std::array<Row, 5> kSteps{{
-        {"add_def", &Compiler::add_def}, {"replace_def", &Compiler::replace_def}, {"remove_def", &Compiler::remove_def},
-        {"set_manifest_refs", &Compiler::set_refs}, {"set_routing_subscriptions", &Compiler::set_routing},
+        {"add_def", &Compiler::add_def},
+        {"replace_def", &Compiler::replace_def},
+        {"remove_def", &Compiler::remove_def},
+        {"set_manifest_refs", &Compiler::set_refs},
+        {"set_routing_subscriptions", &Compiler::set_routing},
     }};
-    if (!item.is_object() || item.object().size() != 1) return bad("each patch is an object with one of add_def, replace_def, remove_def, set_manifest_refs, set_routing_subscriptions");
+    if (!item.is_object() || item.object().size() != 1)
+      return bad(
+          "each patch is an object with one of add_def, replace_def, remove_def, "
+          "set_manifest_refs, set_routing_subscriptions");
     const json::Member& m = *item.object().begin();
     for (const Row& row : kSteps) {
       if (row.name != m.name) continue;
       if (!m.value.is_object()) return bad(m.name + " takes an object");
       return (this->*row.step)(m.value);
     }
-    return bad("unknown patch '" + m.name + "': add_def, replace_def, remove_def, set_manifest_refs or set_routing_subscriptions");
+    return bad(
+        "unknown patch '" + m.name +
+        "': add_def, replace_def, remove_def, set_manifest_refs or set_routing_subscriptions");
   }
 
   Result<std::vector<Ref>*> list(std::string_view kind) {
@@ -67,7 +86,8 @@ class Compiler {
   }
 
   static Result<void> refuse_system(std::string_view name) {
-    if (is_system(name)) return bad("reserved sys/* name '" + std::string(name) + "' cannot be changed");
+    if (is_system(name))
+      return bad("reserved sys/* name '" + std::string(name) + "' cannot be changed");
     return {};
   }
 
@@ -81,16 +101,18 @@ class Compiler {
     if (!value) return bad("missing field `" + std::string(field) + "`");
     TRY(Node node, parse_node(*value));
     if (kind_of(node) != body.string_or("kind"))
-      return bad("kind mismatch: patch declared " + std::string(body.string_or("kind")) + " but node is " + std::string(kind_of(node)));
+      return bad("kind mismatch: patch declared " + std::string(body.string_or("kind")) +
+                 " but node is " + std::string(kind_of(node)));
     TRY_OK(refuse_system(node_name(node)));
     return node;
   }
 
   Result<void> add_def(const json::Value& body) {
     TRY(Node node, node_of(body, "node"));
-    TRY(std::vector<Ref>* refs, list(body.string_or("kind")));
+    TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
     const std::string name(node_name(node));
-    if (find(*refs, name)) return bad("'" + name + "' exists already: use replace_def with its pre_hash");
+    if (find(*refs, name))
+      return bad("'" + name + "' exists already: use replace_def with its pre_hash");
     refs->push_back({name, node_hash(node)});
     out_.nodes.push_back(std::move(node));
     return {};
@@ -98,15 +120,18 @@ class Compiler {
 
   Result<void> check_pre_hash(const Ref* ref, const json::Value& body, std::string_view name) {
     if (!ref) return bad("'" + std::string(name) + "' is not in the manifest");
-    if (ref->hash != body.string_or("pre_hash")) return bad("pre_hash mismatch for " + std::string(name) + ": expected " + ref->hash);
+    if (ref->hash != body.string_or("pre_hash"))
+      return bad("pre_hash mismatch for " + std::string(name) + ": expected " + ref->hash);
     return {};
   }
 
   Result<void> replace_def(const json::Value& body) {
     TRY(Node node, node_of(body, "new_node"));
-    TRY(std::vector<Ref>* refs, list(body.string_or("kind")));
+    TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
     const std::string name(body.string_or("name"));
-    if (name != node_name(node)) return bad("replace_def of '" + name + "' carries a node named '" + std::string(node_name(node)) + "'");
+    if (name != node_name(node))
+      return bad("replace_def of '" + name + "' carries a node named '" +
+                 std::string(node_name(node)) + "'");
     Ref* ref = find(*refs, name);
     TRY_OK(check_pre_hash(ref, body, name));
     ref->hash = node_hash(node);
@@ -117,7 +142,7 @@ class Compiler {
   Result<void> remove_def(const json::Value& body) {
     const std::string name(body.string_or("name"));
     TRY_OK(refuse_system(name));
-    TRY(std::vector<Ref>* refs, list(body.string_or("kind")));
+    TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
     Ref* ref = find(*refs, name);
     if (!ref && is_name(name)) return {};  // what is not there is gone
     TRY_OK(check_pre_hash(ref, body, name));
@@ -130,33 +155,40 @@ class Compiler {
     const json::Value* add = body.find("add");
     const json::Value* remove = body.find("remove");
     for (const json::Value* list : {add, remove})
-      if (list && !list->is_array()) return bad("set_manifest_refs takes {\"add\": [{kind, name, hash}], \"remove\": [{kind, name}]}");
+      if (list && !list->is_array())
+        return bad(
+            "set_manifest_refs takes {\"add\": [{kind, name, hash}], \"remove\": [{kind, name}]}");
     for (const json::Value& item : (remove ? *remove : none).array()) {
       const std::string_view name = item.string_or("name");
       TRY_OK(refuse_system(name));
-      TRY(std::vector<Ref>* refs, list(item.string_or("kind")));
+      TRY(std::vector<Ref> * refs, list(item.string_or("kind")));
       if (Ref* ref = find(*refs, name)) refs->erase(refs->begin() + (ref - refs->data()));
     }
     for (const json::Value& item : (add ? *add : none).array()) {
       const std::string name(item.string_or("name")), hash(item.string_or("hash"));
       TRY_OK(refuse_system(name));
-      if (!is_name(name) || !is_hash(hash)) return bad("set_manifest_refs adds refs as {kind, name, hash}");
-      TRY(std::vector<Ref>* refs, list(item.string_or("kind")));
-      if (Ref* ref = find(*refs, name)) ref->hash = hash;
-      else refs->push_back({name, hash});
+      if (!is_name(name) || !is_hash(hash))
+        return bad("set_manifest_refs adds refs as {kind, name, hash}");
+      TRY(std::vector<Ref> * refs, list(item.string_or("kind")));
+      if (Ref* ref = find(*refs, name))
+        ref->hash = hash;
+      else
+        refs->push_back({name, hash});
     }
     return {};
   }
 
   Result<void> set_routing(const json::Value& body) {
     const std::string now = hash_text(cbor::hash_of(subscriptions_value(out_.manifest)));
-    if (body.string_or("pre_hash") != now) return bad("pre_hash mismatch for routing.subscriptions: expected " + now);
+    if (body.string_or("pre_hash") != now)
+      return bad("pre_hash mismatch for routing.subscriptions: expected " + now);
     json::Object routing;
     const json::Value* list = body.find("subscriptions");
     routing.set("subscriptions", list ? *list : json::Value(json::Array{}));
     json::Object shell;
     shell.set("air_version", "2");
-    for (std::string_view name : {"schemas", "modules", "workflows", "effects"}) shell.set(std::string(name), json::Value(json::Array{}));
+    for (std::string_view name : {"schemas", "modules", "workflows", "effects"})
+      shell.set(std::string(name), json::Value(json::Array{}));
     shell.set("routing", json::Value(std::move(routing)));
     TRY(Manifest parsed, parse_manifest(json::Value(std::move(shell))));
     out_.manifest.has_routing = true;
@@ -173,7 +205,8 @@ cbor::Value to_value(const Patch& patch) {
   cbor::Map out{{"manifest", to_value(patch.manifest, false)}};
   if (!patch.nodes.empty()) {
     cbor::Array nodes;
-    for (const Node& node : patch.nodes) nodes.push_back(to_value(node, true));
+    for (const Node& node : patch.nodes)
+      nodes.push_back(to_value(node, true));
     out.emplace_back("nodes", cbor::Value(std::move(nodes)));
   }
   return cbor::Value(std::move(out));
@@ -189,25 +222,33 @@ Result<Patch> parse_patch(const json::Value& value) {
   if (const json::Value* nodes = value.find("nodes"); nodes && nodes->is_array()) {
     for (const json::Value& item : nodes->array()) {
       TRY(Node node, parse_node(item));
-      if (is_system(node_name(node)) || std::holds_alternative<Manifest>(node)) return bad("nodes are definitions of your own, not sys/* and not manifests");
+      if (is_system(node_name(node)) || std::holds_alternative<Manifest>(node))
+        return bad("nodes are definitions of your own, not sys/* and not manifests");
       out.nodes.push_back(std::move(node));
     }
   }
   return out;
 }
 
-Result<Patch> compile_patch(const json::Value& document, const Manifest& base) { return Compiler(base).run(document); }
+Result<Patch> compile_patch(const json::Value& document, const Manifest& base) {
+  return Compiler(base).run(document);
+}
 
 Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob) {
   const std::string arm = arm_of(input.text_or("$tag"));
   const cbor::Value* value = input.find("$value");
   if (value && (arm == "hash" || arm == "patch_blob_ref")) {
-    TRY(Bytes digest, parse_hash(arm == "hash" && value->is_text() ? value->text() : std::string(value->text_or("blob_ref"))));
+    TRY(Bytes digest,
+        parse_hash(arm == "hash" && value->is_text() ? value->text()
+                                                     : std::string(value->text_or("blob_ref"))));
     TRY(Bytes bytes, blob(digest));
-    return PatchInput{std::move(bytes), arm == "patch_blob_ref" && value->text_or("format").find("json") != std::string_view::npos};
+    return PatchInput{
+        std::move(bytes),
+        arm == "patch_blob_ref" && value->text_or("format").find("json") != std::string_view::npos};
   }
   auto bytes = value ? octets_of(*value) : std::nullopt;
-  if (!bytes || (arm != "patch_cbor" && arm != "patch_doc_json")) return fail(Code::invalid, "effect.manager", "effect manager error: the patch has no value");
+  if (!bytes || (arm != "patch_cbor" && arm != "patch_doc_json"))
+    return fail(Code::invalid, "effect.manager", "effect manager error: the patch has no value");
   return PatchInput{*std::move(bytes), arm == "patch_doc_json"};
 }
 

@@ -15,13 +15,30 @@
 namespace pawl::worlds {
 
 enum class Form : uint8_t {
-  boolean, integer, nat, dec128, bytes, text, time, duration, hash, uuid, unit,
-  record, variant, list, set, map, option, ref,
+  boolean,
+  integer,
+  nat,
+  dec128,
+  bytes,
+  text,
+  time,
+  duration,
+  hash,
+  uuid,
+  unit,
+  record,
+  variant,
+  list,
+  set,
+  map,
+  option,
+  ref,
 };
 std::string_view name_of(Form form);
 
 struct Type;
-using TypePtr = std::shared_ptr<const Type>;  // shared: types are read by every turn and never changed
+using TypePtr =
+    std::shared_ptr<const Type>;  // shared: types are read by every turn and never changed
 struct Field {
   std::string name;
   TypePtr type;
@@ -30,11 +47,11 @@ struct Field {
 
 struct Type {
   Form form = Form::unit;
-  std::vector<Field> fields{};  // of a record its fields, of a variant its arms, by name
+  std::vector<Field> fields{};        // of a record its fields, of a variant its arms, by name
   std::vector<uint32_t> canonical{};  // places in `fields`, in the order of canonical CBOR
-  TypePtr key{};                // of a map
-  TypePtr item{};               // of a list, set, option or map
-  std::string ref{};            // of a ref
+  TypePtr key{};                      // of a map
+  TypePtr item{};                     // of a list, set, option or map
+  std::string ref{};                  // of a ref
 
   const Field* find(std::string_view name) const;
 };
@@ -51,10 +68,12 @@ class Schemas {
   TypePtr find(std::string_view name) const;
   // Follows refs until something else; SCHEMA_NOT_FOUND, or SCHEMA_CYCLE when they go round.
   Result<const Type*> resolve(const Type& type) const;
-  // How many schemas deep a named type leads. Refused: one that holds itself, however far away, or leads too deep.
+  // How many schemas deep a named type leads. Refused: one that holds itself, however far away, or
+  // leads too deep.
   using Depths = std::map<std::string, size_t, std::less<>>;  // of those that were asked for before
   Result<void> refuse_recursion(std::string_view name, Depths& known) const;
-  // Finds out which of the types added here can hold a hash; those below have been asked. Nothing is added afterwards.
+  // Finds out which of the types added here can hold a hash; those below have been asked. Nothing
+  // is added afterwards.
   void find_hashes();
   bool can_hold_hash(std::string_view name) const;
 

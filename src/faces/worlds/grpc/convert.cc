@@ -10,7 +10,9 @@ uint64_t number(const json::Value& v, std::string_view name) {
   return n ? n->as_uint64().value_or(0) : 0;
 }
 
-Bytes bytes(const json::Value& v, std::string_view name) { return unbase64(v.string_or(name)).value_or(Bytes()); }
+Bytes bytes(const json::Value& v, std::string_view name) {
+  return unbase64(v.string_or(name)).value_or(Bytes());
+}
 
 void some(json::Object& out, std::string_view name, const std::string& text) {
   if (!text.empty()) out.add(std::string(name), text);
@@ -20,7 +22,9 @@ void some(json::Object& out, std::string_view name, const std::string& text) {
 template <class Message>
 Result<void> add_payload(json::Object& out, const Message& in) {
   if (in.payload_case() != Message::kPayloadJson) {
-    out.add("payload_cbor_b64", base64(in.payload_case() == Message::kPayloadCbor ? in.payload_cbor() : std::string("\xf6")));
+    out.add("payload_cbor_b64",
+            base64(in.payload_case() == Message::kPayloadCbor ? in.payload_cbor()
+                                                              : std::string("\xf6")));
     return {};
   }
   TRY(json::Value payload, json::parse(in.payload_json()));
@@ -39,7 +43,8 @@ void fill(v1::OpenEffect* out, const json::Value& v) {
   out->set_executor_entrypoint(text("executor_entrypoint"));
   out->set_origin_module_id(text("origin_module_id"));
   out->set_origin_workflow_hash(text("origin_workflow_hash"));
-  if (v.find("origin_instance_key_b64")) out->set_origin_instance_key(bytes(v, "origin_instance_key_b64"));
+  if (v.find("origin_instance_key_b64"))
+    out->set_origin_instance_key(bytes(v, "origin_instance_key_b64"));
   out->set_emitted_at_seq(number(v, "emitted_at_seq"));
   out->set_idempotency_key(bytes(v, "idempotency_key_b64"));
   out->set_requested_idempotency_key(bytes(v, "requested_idempotency_key_b64"));
@@ -47,7 +52,8 @@ void fill(v1::OpenEffect* out, const json::Value& v) {
   out->set_leased_until_ns(static_cast<int64_t>(number(v, "leased_until_ns")));
   out->set_params_cbor(bytes(v, "params_cbor_b64"));
   if (const json::Value* params = v.find("params")) out->set_params_json(json::print(*params));
-  if (const json::Value* error = v.find("error")) out->set_error(std::string(error->string_or("message")));
+  if (const json::Value* error = v.find("error"))
+    out->set_error(std::string(error->string_or("message")));
 }
 
 }  // namespace
@@ -56,7 +62,8 @@ Said say(const v1::PollEffects& in) {
   Said out{"/v1/effects/poll"};
   some(out.body, "worker", in.worker());
   json::Array effects;
-  for (const std::string& effect : in.effects()) effects.push_back(json::Value(effect));
+  for (const std::string& effect : in.effects())
+    effects.push_back(json::Value(effect));
   out.body.add("effects", json::Value(std::move(effects)));
   out.body.add("limit", uint64_t{std::max(in.limit(), 1u)});
   out.body.add("lease_ms", uint64_t{in.lease_ms() ? in.lease_ms() : kLeaseMs});
@@ -81,7 +88,8 @@ Result<Said> say(const v1::EffectFrame& in) {
   if (!in.signature().empty()) out.body.add("signature_b64", base64(in.signature()));
   out.body.add("origin_module_id", in.origin_module_id());
   some(out.body, "origin_workflow_hash", in.origin_workflow_hash());
-  if (in.has_origin_instance_key()) out.body.add("origin_instance_key_b64", base64(in.origin_instance_key()));
+  if (in.has_origin_instance_key())
+    out.body.add("origin_instance_key_b64", base64(in.origin_instance_key()));
   out.body.add("effect", in.effect());
   some(out.body, "effect_hash", in.effect_hash());
   some(out.body, "executor_module", in.executor_module());
@@ -107,8 +115,9 @@ Result<json::Value> heard(const wire::Response& response) {
   static constexpr struct {
     int status;
     Code code;
-  } kCodes[] = {{400, Code::invalid}, {401, Code::unauthenticated}, {403, Code::denied}, {404, Code::not_found}, {409, Code::conflict},
-                {413, Code::too_large}, {422, Code::unprocessable}, {501, Code::unsupported}, {503, Code::unavailable}};
+  } kCodes[] = {{400, Code::invalid},       {401, Code::unauthenticated}, {403, Code::denied},
+                {404, Code::not_found},     {409, Code::conflict},        {413, Code::too_large},
+                {422, Code::unprocessable}, {501, Code::unsupported},     {503, Code::unavailable}};
   Error error{Code::internal, "internal_error", "the answer cannot be read"};
   for (const auto& row : kCodes)
     if (row.status == response.status) error.code = row.code;
@@ -120,10 +129,12 @@ grpc::Status status_of(const Error& error) {
   static constexpr struct {
     Code code;
     grpc::StatusCode status;
-  } kCodes[] = {{Code::invalid, grpc::INVALID_ARGUMENT}, {Code::unauthenticated, grpc::UNAUTHENTICATED}, {Code::denied, grpc::PERMISSION_DENIED},
-                {Code::not_found, grpc::NOT_FOUND}, {Code::conflict, grpc::FAILED_PRECONDITION}, {Code::too_large, grpc::RESOURCE_EXHAUSTED},
-                {Code::unprocessable, grpc::INVALID_ARGUMENT}, {Code::unsupported, grpc::UNIMPLEMENTED}, {Code::unavailable, grpc::UNAVAILABLE},
-                {Code::exhausted, grpc::UNAVAILABLE}};
+  } kCodes[] = {
+      {Code::invalid, grpc::INVALID_ARGUMENT},       {Code::unauthenticated, grpc::UNAUTHENTICATED},
+      {Code::denied, grpc::PERMISSION_DENIED},       {Code::not_found, grpc::NOT_FOUND},
+      {Code::conflict, grpc::FAILED_PRECONDITION},   {Code::too_large, grpc::RESOURCE_EXHAUSTED},
+      {Code::unprocessable, grpc::INVALID_ARGUMENT}, {Code::unsupported, grpc::UNIMPLEMENTED},
+      {Code::unavailable, grpc::UNAVAILABLE},        {Code::exhausted, grpc::UNAVAILABLE}};
   for (const auto& row : kCodes)
     if (row.code == error.code) return {row.status, error.message, error.reason};
   return {grpc::INTERNAL, error.message, error.reason};
@@ -132,7 +143,8 @@ grpc::Status status_of(const Error& error) {
 void fill(v1::OpenWork* out, const json::Value& answer) {
   const json::Value* work = answer.find("work");
   if (!work || !work->is_array()) return;
-  for (const json::Value& item : work->array()) fill(out->add_work(), item);
+  for (const json::Value& item : work->array())
+    fill(out->add_work(), item);
 }
 
 }  // namespace pawl::worlds

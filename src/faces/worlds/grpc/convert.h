@@ -3,9 +3,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <worlds/executors.pb.h>
 #include "json/value.h"
 #include "wire/message.h"
-#include <worlds/executors.pb.h>
 
 namespace pawl::worlds {
 

@@ -12,16 +12,22 @@ void Verbs::post(const Caller& caller, Said said, Heard done) const {
     request.path = said.route;
     request.caller = caller;
     request.body = json::print(json::Value(std::move(said.body)));
-    if (!said.world.empty()) request.params.push_back(std::move(said.world));
-    else if (route.pattern.find('{') != std::string::npos) return done(fail(Code::invalid, "invalid_request", "world_id is required"));
-    return route.handle(std::move(request), [done = std::move(done)](wire::Response response) mutable { done(heard(response)); });
+    if (!said.world.empty())
+      request.params.push_back(std::move(said.world));
+    else if (route.pattern.find('{') != std::string::npos)
+      return done(fail(Code::invalid, "invalid_request", "world_id is required"));
+    return route.handle(
+        std::move(request),
+        [done = std::move(done)](wire::Response response) mutable { done(heard(response)); });
   }
   done(fail(Code::unsupported, "not_implemented", "this server has no route " + said.route));
 }
 
 Result<Caller> Verbs::caller_of(const grpc::ServerContextBase& context) const {
   auto it = context.client_metadata().find("authorization");
-  return authenticate(it == context.client_metadata().end() ? std::string_view() : std::string_view(it->second.data(), it->second.size()));
+  return authenticate(it == context.client_metadata().end()
+                          ? std::string_view()
+                          : std::string_view(it->second.data(), it->second.size()));
 }
 
 // What came of a frame or a receipt.
@@ -35,19 +41,26 @@ static auto outcome(Out* out) {
 
 class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
  public:
-  Calls(std::vector<wire::Route> routes, Authenticate authenticate) : verbs_{std::move(routes), std::move(authenticate)} {}
+  Calls(std::vector<wire::Route> routes, Authenticate authenticate)
+      : verbs_{std::move(routes), std::move(authenticate)} {}
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
   Reactor* Poll(Context* context, const v1::PollEffects* in, v1::OpenWork* out) override {
     return call(context, say(*in), [out](const json::Value& answer) { fill(out, answer); });
   }
-  Reactor* SendFrame(Context* context, const v1::EffectFrame* in, v1::FrameTaken* out) override { return call(context, say(*in), outcome(out)); }
-  Reactor* Settle(Context* context, const v1::EffectReceipt* in, v1::EffectSettled* out) override { return call(context, say(*in), outcome(out)); }
+  Reactor* SendFrame(Context* context, const v1::EffectFrame* in, v1::FrameTaken* out) override {
+    return call(context, say(*in), outcome(out));
+  }
+  Reactor* Settle(Context* context, const v1::EffectReceipt* in, v1::EffectSettled* out) override {
+    return call(context, say(*in), outcome(out));
+  }
   Reactor* Release(Context* context, const v1::EffectName* in, v1::EffectReleased*) override {
     return call(context, say(*in), [](const json::Value&) {});
   }
-  grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* Work(Context* context) override { return open_stream(verbs_, *context); }
+  grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* Work(Context* context) override {
+    return open_stream(verbs_, *context);
+  }
 
  private:
   template <class Filled>
@@ -68,7 +81,8 @@ class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
   const Verbs verbs_;
 };
 
-GrpcExecutors::GrpcExecutors(std::vector<wire::Route> routes, Authenticate authenticate) : calls_(std::make_unique<Calls>(std::move(routes), std::move(authenticate))) {}
+GrpcExecutors::GrpcExecutors(std::vector<wire::Route> routes, Authenticate authenticate)
+    : calls_(std::make_unique<Calls>(std::move(routes), std::move(authenticate))) {}
 GrpcExecutors::~GrpcExecutors() = default;
 grpc::Service* GrpcExecutors::service() { return calls_.get(); }
 

@@ -1,6 +1,6 @@
 #pragma once
-// pawl.v1.Executors: open work, frames and receipts over gRPC. Each call is the HTTP route of the same
-// name with other clothes, so that both always mean the same.
+// pawl.v1.Executors: open work, frames and receipts over gRPC. Each call is the HTTP route of the
+// same name with other clothes, so that both always mean the same.
 
 #include <functional>
 #include <memory>

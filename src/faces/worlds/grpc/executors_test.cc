@@ -3,9 +3,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <worlds/executors.grpc.pb.h>
 #include "faces/worlds/grpc/executors.h"
 #include "faces/worlds/stage_test.h"
-#include <worlds/executors.grpc.pb.h>
 
 namespace pawl::worlds {
 namespace {
@@ -13,8 +13,10 @@ namespace {
 // gRPC calls come from its own threads, one at a time here.
 struct Wire : testing::Test {
   Stage stage;
-  GrpcExecutors executors{stage.face->routes(), [](std::string_view authorization) -> Result<Caller> {
-                            if (authorization == "bad") return fail(Code::unauthenticated, "NO", "who are you?");
+  GrpcExecutors executors{stage.face->routes(),
+                          [](std::string_view authorization) -> Result<Caller> {
+                            if (authorization == "bad")
+                              return fail(Code::unauthenticated, "NO", "who are you?");
                             return Caller{"t", "grpc", ""};
                           }};
   int port = 0;
@@ -26,13 +28,18 @@ struct Wire : testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(executors.service());
     server = builder.BuildAndStart();
-    stub = v1::Executors::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()));
+    stub = v1::Executors::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                                                      grpc::InsecureChannelCredentials()));
     ASSERT_TRUE(stage.create("w", test_air()));
   }
   void TearDown() override { server->Shutdown(); }
 
   void charge(const std::string& id, uint64_t amount) {
-    ASSERT_TRUE(stage.send("w", "t/Do@1", tell(id, output({"asked"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", amount}}), {}, Bytes("mine")}}))));
+    ASSERT_TRUE(stage.send("w", "t/Do@1",
+                           tell(id, output({"asked"}, {{"t/charge@1",
+                                                        cbor::encode(cbor::Map{{"amount", amount}}),
+                                                        {},
+                                                        Bytes("mine")}}))));
   }
   v1::OpenWork poll() {
     v1::PollEffects request;
@@ -46,14 +53,17 @@ struct Wire : testing::Test {
   }
   static v1::EffectFrame frame_of(const v1::OpenEffect& e, uint64_t seq) {
     v1::EffectFrame f;
-    f.set_world_id(e.world_id()), f.set_intent_hash(e.intent_hash()), f.set_seq(seq), f.set_kind("progress"), f.set_payload_json("50");
-    f.set_origin_module_id(e.origin_module_id()), f.set_origin_instance_key(e.origin_instance_key()), f.set_effect(e.effect());
+    f.set_world_id(e.world_id()), f.set_intent_hash(e.intent_hash()), f.set_seq(seq),
+        f.set_kind("progress"), f.set_payload_json("50");
+    f.set_origin_module_id(e.origin_module_id()),
+        f.set_origin_instance_key(e.origin_instance_key()), f.set_effect(e.effect());
     f.set_effect_hash(e.effect_hash()), f.set_emitted_at_seq(e.emitted_at_seq());
     return f;
   }
   static v1::EffectReceipt receipt_of(const v1::OpenEffect& e, const std::string& json) {
     v1::EffectReceipt r;
-    r.set_world_id(e.world_id()), r.set_intent_hash(e.intent_hash()), r.set_payload_json(json), r.set_cost_cents(3);
+    r.set_world_id(e.world_id()), r.set_intent_hash(e.intent_hash()), r.set_payload_json(json),
+        r.set_cost_cents(3);
     return r;
   }
 };
@@ -80,7 +90,8 @@ TEST_F(Wire, an_executor_polls_sends_frames_and_settles_once) {
   EXPECT_EQ(settled.status(), "settled");
   ASSERT_TRUE(stub->Settle(&fourth, receipt, &settled).ok());
   EXPECT_EQ(settled.status(), "ignored");
-  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), (std::vector<std::string>{"asked", "Frame", "Receipt"}));
+  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")),
+            (std::vector<std::string>{"asked", "Frame", "Receipt"}));
   EXPECT_EQ(poll().work_size(), 0);
   EXPECT_EQ(stage.verify_all().difference, "");
 }
@@ -131,8 +142,10 @@ TEST_F(Wire, work_is_pushed_within_the_credit_and_each_receipt_gives_it_back) {
   std::optional<v1::OpenEffect> next;
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(stream->Read(&heard));
-    if (heard.has_done()) done = heard.done().status() == "settled";
-    else if (heard.work().work_size() == 1) next = heard.work().work(0);
+    if (heard.has_done())
+      done = heard.done().status() == "settled";
+    else if (heard.work().work_size() == 1)
+      next = heard.work().work(0);
   }
   EXPECT_TRUE(done);
   ASSERT_TRUE(next.has_value());
@@ -155,7 +168,8 @@ TEST_F(Wire, work_whose_lease_was_over_comes_again_and_takes_no_second_credit) {
   auto stream = stub->Work(&context);
   v1::FromExecutor say;
   auto* hello = say.mutable_hello();
-  hello->set_worker("x"), hello->add_effects("t/charge@1"), hello->set_credit(2), hello->set_lease_ms(1000);
+  hello->set_worker("x"), hello->add_effects("t/charge@1"), hello->set_credit(2),
+      hello->set_lease_ms(1000);
   ASSERT_TRUE(stream->Write(say));
   v1::ToExecutor heard;
   ASSERT_TRUE(stream->Read(&heard));

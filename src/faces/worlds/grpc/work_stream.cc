@@ -9,8 +9,8 @@ namespace pawl::worlds {
 namespace {
 
 // Credit that an executor may hold; more would only fill its memory.
-constexpr uint64_t kMostCredit = 10'000;
-constexpr uint64_t kMostPolled = 100;
+constexpr uint64_t kMaxCredit = 10'000;
+constexpr uint64_t kMaxPolled = 100;
 // One poll waits this long, then the next is made; work that comes for a stream that has ended
 // meanwhile is given back at once.
 constexpr std::chrono::milliseconds kWait{2000};
@@ -18,7 +18,8 @@ constexpr std::chrono::milliseconds kWait{2000};
 using Clock = std::chrono::steady_clock;
 using Name = std::pair<std::string, std::string>;  // world, intent
 
-class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>, public std::enable_shared_from_this<Stream> {
+class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>,
+                     public std::enable_shared_from_this<Stream> {
  public:
   Stream(const Verbs& verbs, Caller caller) : verbs_(verbs), caller_(std::move(caller)) {}
 
@@ -58,11 +59,16 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
  private:
   Result<void> take(const v1::FromExecutor& m) {
     using Kind = v1::FromExecutor;
-    if (hello_.effects().empty() && m.message_case() != Kind::kHello) return fail(Code::invalid, "invalid_request", "the first message must be a hello that names effects");
+    if (hello_.effects().empty() && m.message_case() != Kind::kHello)
+      return fail(Code::invalid, "invalid_request",
+                  "the first message must be a hello that names effects");
     switch (m.message_case()) {
       case Kind::kHello:
-        if (!hello_.effects().empty()) return fail(Code::invalid, "invalid_request", "a stream begins with one hello");
-        if (m.hello().effects().empty()) return fail(Code::invalid, "invalid_request", "hello wants the names of the effects that this executor does");
+        if (!hello_.effects().empty())
+          return fail(Code::invalid, "invalid_request", "a stream begins with one hello");
+        if (m.hello().effects().empty())
+          return fail(Code::invalid, "invalid_request",
+                      "hello wants the names of the effects that this executor does");
         hello_ = m.hello();
         return give_credit(hello_.credit()), Result<void>();
       case Kind::kCredit: return give_credit(m.credit()), Result<void>();
@@ -76,7 +82,7 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
   void give_credit(uint64_t more) {
     {
       std::lock_guard lock(mutex_);
-      credit_ = std::min(credit_ + more, kMostCredit);
+      credit_ = std::min(credit_ + more, kMaxCredit);
     }
     ask();
   }
@@ -84,7 +90,8 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
   void give_back(const v1::EffectName& name) {
     {
       std::lock_guard lock(mutex_);
-      if (leased_.erase({name.world_id(), name.intent_hash()})) credit_ = std::min(credit_ + 1, kMostCredit);
+      if (leased_.erase({name.world_id(), name.intent_hash()}))
+        credit_ = std::min(credit_ + 1, kMaxCredit);
     }
     verbs_.post(caller_, say(name), [](Result<json::Value>) {});
     ask();
@@ -98,13 +105,15 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
       if (over_ || polling_ || half_closed_ || credit_ == 0) return;
       polling_ = true;
       asked_ = Clock::now();
-      poll.set_limit(static_cast<uint32_t>(std::min(credit_, kMostPolled)));
+      poll.set_limit(static_cast<uint32_t>(std::min(credit_, kMaxPolled)));
     }
     poll.set_worker(hello_.worker());
     *poll.mutable_effects() = hello_.effects();
     poll.set_lease_ms(hello_.lease_ms());
     poll.set_wait_ms(static_cast<uint32_t>(kWait.count()));
-    verbs_.post(caller_, say(poll), [self = shared_from_this()](Result<json::Value> answer) { self->polled(std::move(answer)); });
+    verbs_.post(caller_, say(poll), [self = shared_from_this()](Result<json::Value> answer) {
+      self->polled(std::move(answer));
+    });
   }
 
   void polled(Result<json::Value> answer) {
@@ -120,10 +129,12 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
         return end_if_idle(lock);
       }
       // Counted from before the poll, so that it is never thought to last longer than it does.
-      const auto until = asked_ + std::chrono::milliseconds(hello_.lease_ms() ? hello_.lease_ms() : kLeaseMs);
+      const auto until =
+          asked_ + std::chrono::milliseconds(hello_.lease_ms() ? hello_.lease_ms() : kLeaseMs);
       // What comes again, because its lease was over, has taken its credit before.
       for (const v1::OpenEffect& e : work.work())
-        if (leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until).second && credit_ > 0) --credit_;
+        if (leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until).second && credit_ > 0)
+          --credit_;
       if (work.work_size()) {
         out_.emplace_back().mutable_work()->Swap(&work);
         write_next();
@@ -145,7 +156,9 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
       std::lock_guard lock(mutex_);
       ++forwarded_;
     }
-    auto answered = [self = shared_from_this(), done](Result<json::Value> answer) mutable { self->answered(std::move(done), answer); };
+    auto answered = [self = shared_from_this(), done](Result<json::Value> answer) mutable {
+      self->answered(std::move(done), answer);
+    };
     auto said = say(message);
     if (!said) return answered(fail(said.error()));
     verbs_.post(caller_, std::move(*said), std::move(answered));
@@ -158,7 +171,8 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
       if (answer) {
         done.set_status(std::string(answer->string_or("status")));
         done.set_height(height_of(*answer));
-        if (!done.is_frame() && leased_.erase({done.world_id(), done.intent_hash()})) credit_ = std::min(credit_ + 1, kMostCredit);
+        if (!done.is_frame() && leased_.erase({done.world_id(), done.intent_hash()}))
+          credit_ = std::min(credit_ + 1, kMaxCredit);
       } else {
         done.set_error(answer.error().reason);
         done.set_message(answer.error().message);
@@ -200,7 +214,8 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
   }
 
   void release(const v1::OpenWork& work) {
-    for (const v1::OpenEffect& e : work.work()) release(e.world_id(), e.intent_hash());
+    for (const v1::OpenEffect& e : work.work())
+      release(e.world_id(), e.intent_hash());
   }
   void release(const std::string& world, const std::string& intent) {
     v1::EffectName name;
@@ -227,11 +242,14 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(const Verbs& verbs, const grpc::ServerContextBase& context) {
+grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
+    const Verbs& verbs, const grpc::ServerContextBase& context) {
   auto caller = verbs.caller_of(context);
   auto stream = std::make_shared<Stream>(verbs, caller ? *caller : Caller{});
-  if (caller) stream->begin(stream);
-  else stream->refuse(stream, caller.error());
+  if (caller)
+    stream->begin(stream);
+  else
+    stream->refuse(stream, caller.error());
   return stream.get();
 }
 

@@ -2,10 +2,10 @@
 // pawl.v1.Executors/Work: open work goes out within the executor's credit, frames and receipts come
 // back, each is answered once it is durable.
 
+#include <worlds/executors.grpc.pb.h>
 #include "faces/worlds/grpc/convert.h"
 #include "faces/worlds/grpc/executors.h"
 #include "json/text.h"
-#include <worlds/executors.grpc.pb.h>
 
 namespace pawl::worlds {
 
@@ -23,6 +23,7 @@ inline uint64_t height_of(const json::Value& answer) {
   return height ? height->as_uint64().value_or(0) : 0;
 }
 
-grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(const Verbs& verbs, const grpc::ServerContextBase& context);
+grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
+    const Verbs& verbs, const grpc::ServerContextBase& context);
 
 }  // namespace pawl::worlds

@@ -1,6 +1,7 @@
 #pragma once
-// Before the system's, in builds with the thread sanitizer: under it this header gives maps two more members, which the
-// library as Debian builds it does not know. Its maps would be looked for where they are not.
+// Before the system's, in builds with the thread sanitizer: under it this header gives maps two
+// more members, which the library as Debian builds it does not know. Its maps would be looked for
+// where they are not.
 
 #include <memory>  // which must see the sanitizer
 

@@ -1,0 +1,78 @@
+#include "pawl/engine.h"
+
+#include <fmt/format.h>
+
+#include "embed/parts.h"
+#include "faces/lifecycle/run/refuse.h"
+#include "kernel/once.h"
+#include "kernel/verify.h"
+#include "storage/data_folder.h"
+#include "storage/memory/memory.h"
+
+namespace pawl {
+
+namespace {
+
+Result<Stores> open_stores(const EngineOptions& options) {
+  Stores out;
+  if (options.data.empty()) {
+    out.journal = std::make_unique<MemoryJournal>();
+    out.rows = std::make_unique<MemoryRows>();
+    return out;
+  }
+  return open_data(options.data, {.unflushed = options.unflushed});
+}
+
+Result<std::unique_ptr<Engine::Parts>> open_parts(EngineOptions options) {
+  auto parts = std::make_unique<Engine::Parts>();
+  TRY(Stores stores, open_stores(options));
+  ShardOptions shard;
+  shard.cache_bytes = options.cache_bytes;
+  parts->options = std::move(options);
+  TRY(parts->shard, Shard::open(std::move(stores.journal), std::move(stores.rows),
+                                {&parts->program}, std::move(shard)));
+  parts->clock = std::make_unique<Clock>(*parts->shard);
+  parts->shard->connect(To::clock, *parts->clock);
+  parts->hub = std::make_shared<lifecycle::Hub>(*parts->shard);
+  TRY_OK(parts->shard->start());
+  parts->clock->start();
+  return parts;
+}
+
+}  // namespace
+
+Engine::Parts::~Parts() {
+  if (clock) clock->stop();
+  if (hub) hub->detach();
+  if (shard) shard->stop();
+}
+
+Engine::Engine(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Engine::~Engine() = default;
+
+lifecycle::result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  auto parts = open_parts(std::move(options));
+  if (!parts) return lifecycle::fail(lifecycle::to_error(parts.error()));
+  return std::unique_ptr<Engine>(new Engine(std::move(*parts)));
+}
+
+const EngineOptions& Engine::options() const { return parts_->options; }
+std::uint64_t Engine::last() const { return parts_->shard->durable(); }
+
+lifecycle::result<std::size_t> Engine::verify() const {
+  MemoryRows scratch;
+  const Program* programs[] = {&parts_->program};
+  auto done = pawl::verify(parts_->shard->journal(), scratch, programs);
+  if (!done) return lifecycle::fail(lifecycle::to_error(done.error()));
+  for (const auto& [name, frames] : done->by_program)
+    if (name != parts_->program.name() && name != kOwnProgram)
+      return lifecycle::fail(
+          lifecycle::errc::unsupported,
+          fmt::format(
+              "{} also holds turns of '{}', which this library cannot run: use `pawl verify`",
+              parts_->options.data, name));
+  if (!done->difference.empty()) return lifecycle::fail(lifecycle::errc::storage, done->difference);
+  return done->rerun;
+}
+
+}  // namespace pawl

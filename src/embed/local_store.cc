@@ -1,0 +1,259 @@
+#include "embed/local_store.h"
+
+#include <fmt/format.h>
+
+#include "embed/subscription.h"
+#include "json/text.h"
+#include "runtime/ready_signal.h"
+
+namespace pawl::lifecycle {
+
+namespace {
+
+// Until the answer is there the caller works for all: it runs what is queued and commits it.
+class Pending final : public pending_write {
+ public:
+  struct Slot {
+    std::optional<Result<Answer>> answer;
+    Signal answered;
+  };
+  Pending(Shard& shard, std::shared_ptr<Slot> slot) : shard_(shard), slot_(std::move(slot)) {}
+  result<written> wait(deadline until) override {
+    // Who may not wait long does not wait for the disk.
+    shard_.work(until.never() ? Shard::Commit::here : Shard::Commit::elsewhere);
+    if (until.never())
+      slot_->answered.wait();
+    else if (!slot_->answered.wait_until(until.at()))
+      return lifecycle::fail(errc::deadline_exceeded,
+                             "the write was handed in and may still happen: read to know");
+    if (!*slot_->answer) return lifecycle::fail(to_error(slot_->answer->error()));
+    auto out = decode_written(**slot_->answer);
+    if (!out) return lifecycle::fail(to_error(out.error()));
+    return std::move(*out);
+  }
+
+ private:
+  Shard& shard_;
+  std::shared_ptr<Slot> slot_;  // shared with the reply, which is still at it when the caller wakes
+};
+
+template <class T>
+failure failed(const Result<T>& from) {
+  return lifecycle::fail(to_error(from.error()));
+}
+
+}  // namespace
+
+js::Value object_or_empty(std::string_view text) {
+  auto parsed = js::parse(text);
+  return parsed && parsed->is_object() ? std::move(*parsed) : js::Value(js::Object());
+}
+
+instance to_instance(const Found& found) {
+  instance out;
+  struct Kept {
+    std::shared_ptr<const void> bytes;
+    std::string id;
+  };
+  auto kept = std::make_shared<Kept>(Kept{found.keep, found.id});
+  out.id = kept->id;
+  out.keep = std::move(kept);
+  out.phase = found.held.phase;
+  out.parent = found.held.parent;
+  out.record = found.held.record;
+  out.rev = found.version;
+  out.stamp = found.held.stamp;
+  out.created_ns = found.held.created;
+  out.updated_ns = found.held.updated;
+  return out;
+}
+
+result<snapshot> to_snapshot(const dynamic_type& def, const instance& from) {
+  snapshot out;
+  out.workflow = def.name;
+  out.id = from.id;
+  out.phase = from.phase;
+  out.terminal = def.is_terminal(from.phase);
+  out.rev = from.rev;
+  out.record = from.record;
+  if (!append_state(out.json, def, from.record))
+    return lifecycle::fail(errc::corrupt_value,
+                           def.name + " '" + out.id + "' does not fit its type");
+  return out;
+}
+
+LocalStore::LocalStore(Engine::Parts& parts) : parts_(parts), reads_(*parts.shard) {}
+
+std::unique_ptr<pending_write> LocalStore::submit(std::string verb, const Command& command) {
+  auto slot = std::make_shared<Pending::Slot>();
+  parts_.shard->post(make_input(std::move(verb), command, parts_.caller()),
+                     [slot](Result<Answer> answer) {
+                       slot->answer.emplace(std::move(answer));
+                       slot->answered.set();
+                     });
+  return std::make_unique<Pending>(*parts_.shard, std::move(slot));
+}
+
+result<void> LocalStore::put_type(const dynamic_type& type) {
+  std::string text = js::print(type_json(type));
+  auto done = say("put_type", {.type = type.name, .to = "code", .text = text}, {});
+  if (!done) return lifecycle::fail(done.error());
+  return {};
+}
+
+result<dynamic_type> LocalStore::type(std::string_view workflow) {
+  auto found = reads_.type(tenant(), workflow);
+  if (!found) return failed(found);
+  return (*found)->def;
+}
+
+result<std::vector<dynamic_type>> LocalStore::types() {
+  auto found = reads_.types(tenant());
+  if (!found) return failed(found);
+  std::vector<dynamic_type> out;
+  for (const TypePtr& one : *found)
+    out.push_back(one->def);
+  return out;
+}
+
+result<instance> LocalStore::get(std::string_view workflow, std::string_view id_text) {
+  auto found = reads_.get(tenant(), workflow, id_text);
+  if (!found) return failed(found);
+  return to_instance(*found);
+}
+
+result<written> LocalStore::create(std::string_view workflow, std::string_view id_text,
+                                   std::string bytes, deadline until) {
+  return say("create", {.type = workflow, .id = id_text, .record = bytes}, until);
+}
+
+std::unique_ptr<pending_write> LocalStore::replace(replace_request r) {
+  return submit("replace", {.type = r.workflow,
+                            .id = r.id,
+                            .to = r.to,
+                            .note = r.why.note,
+                            .record = r.record,
+                            .triggered = r.why.triggered,
+                            .stamp = r.stamp,
+                            .expected_stamp = r.expected_stamp,
+                            .expected_version = r.expected_rev});
+}
+
+result<written> LocalStore::transition(std::string_view workflow, std::string_view id_text,
+                                       std::string_view to, const how& why, deadline until) {
+  return say(
+      "transition",
+      {.type = workflow, .id = id_text, .to = to, .note = why.note, .triggered = why.triggered},
+      until);
+}
+
+result<written> LocalStore::complete(std::string_view workflow, std::string_view id_text,
+                                     std::string_view target, deadline until) {
+  return say("complete", {.type = workflow, .id = id_text, .to = target}, until);
+}
+
+result<written> LocalStore::mark_failed(std::string_view workflow, std::string_view id_text,
+                                        std::string_view reason, deadline until) {
+  return say("fail", {.type = workflow, .id = id_text, .note = reason}, until);
+}
+
+result<written> LocalStore::remove(std::string_view workflow, std::string_view id_text,
+                                   deadline until) {
+  return say("remove", {.type = workflow, .id = id_text, .triggered = source::component}, until);
+}
+
+result<written> LocalStore::patch(std::string_view workflow, std::string_view id_text,
+                                  std::string_view json_object, deadline until) {
+  return say("patch",
+             {.type = workflow, .id = id_text, .text = json_object, .triggered = source::op},
+             until);
+}
+
+result<any_page> LocalStore::list(std::string_view workflow, const any_query& query) {
+  auto found_type = reads_.type(tenant(), workflow);
+  if (!found_type) return failed(found_type);
+  auto listed = reads_.list(tenant(), **found_type, query);
+  if (!listed) return failed(listed);
+  any_page out;
+  out.items.reserve(listed->items.size());
+  for (const Found& found : listed->items)
+    out.items.push_back(to_instance(found));
+  out.skipped = listed->skipped;
+  out.cursor = std::move(listed->cursor);
+  return out;
+}
+
+result<history_log> LocalStore::history(std::string_view workflow, std::string_view id_text) {
+  auto found_type = reads_.type(tenant(), workflow);
+  if (!found_type) return failed(found_type);
+  auto out = reads_.history(tenant(), **found_type, id_text);
+  if (!out) return failed(out);
+  return std::move(*out);
+}
+
+static result<std::vector<snapshot>> snapshots(const Result<std::vector<Linked>>& linked) {
+  if (!linked) return failed(linked);
+  std::vector<snapshot> out;
+  for (const Linked& one : *linked) {
+    auto made = to_snapshot(one.type->def, to_instance(one.found));
+    if (made) out.push_back(*std::move(made));
+  }
+  return out;
+}
+
+result<std::vector<snapshot>> LocalStore::children(std::string_view id_text) {
+  size_t skipped = 0;
+  return snapshots(reads_.children(tenant(), id_text, skipped));
+}
+
+result<std::vector<snapshot>> LocalStore::ancestors(std::string_view id_text,
+                                                    std::string& warning) {
+  return snapshots(reads_.ancestors(tenant(), id_text, warning));
+}
+
+result<snapshot> LocalStore::lookup(std::string_view id_text) {
+  auto one = reads_.lookup(tenant(), id_text);
+  if (!one) return failed(one);
+  return to_snapshot(one->type->def, to_instance(one->found));
+}
+
+result<std::unique_ptr<subscription>> LocalStore::watch(std::string_view workflow,
+                                                        std::optional<revision> after) {
+  auto found_type = reads_.type(tenant(), workflow);
+  if (!found_type) return failed(found_type);
+  auto out = std::make_unique<LocalSubscription>(parts_.hub, reads_, tenant(), *found_type);
+  if (auto begun = out->begin(after); !begun) return failed(begun);
+  return std::unique_ptr<subscription>(std::move(out));
+}
+
+result<void> LocalStore::put_rule(std::string_view name, std::string_view json_rule) {
+  auto done = say("put_rule", {.id = name, .text = json_rule}, {});
+  if (!done) return lifecycle::fail(done.error());
+  return {};
+}
+
+result<written> LocalStore::run_action(std::string_view id_text, std::string_view json_action,
+                                       const rule_context& context, deadline until) {
+  auto action = parse_or(errc::invalid_rule, json_action);
+  if (!action) return failed(action);
+  std::string text = js::print(js::object({{"action", std::move(*action)},
+                                           {"message", object_or_empty(context.message)},
+                                           {"caller", object_or_empty(context.caller)},
+                                           {"schedule", object_or_empty(context.schedule)},
+                                           {"state", object_or_empty(context.state)}}));
+  return say("action", {.id = id_text, .text = text, .triggered = source::rule}, until);
+}
+
+result<std::string> LocalStore::substitute(std::string_view id_text, std::string_view text,
+                                           const rule_context& context) {
+  Variables variables;
+  variables.message = object_or_empty(context.message);
+  variables.caller = object_or_empty(context.caller);
+  variables.schedule = object_or_empty(context.schedule);
+  variables.state = object_or_empty(context.state);
+  auto out = reads_.substitute(tenant(), id_text, text, std::move(variables));
+  if (!out) return failed(out);
+  return std::move(*out);
+}
+
+}  // namespace pawl::lifecycle

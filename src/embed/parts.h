@@ -1,0 +1,25 @@
+#pragma once
+// What an engine is made of: stores, shard, clock, and the lifecycle program over them.
+
+#include "faces/lifecycle/read/hub.h"
+#include "faces/lifecycle/read/reads.h"
+#include "faces/lifecycle/run/program.h"
+#include "pawl/engine.h"
+#include "runtime/clock.h"
+#include "runtime/shard.h"
+
+namespace pawl {
+
+struct Engine::Parts {
+  EngineOptions options;
+  lifecycle::Program program;
+  std::unique_ptr<Shard> shard;
+  std::unique_ptr<Clock> clock;
+  // Shared with subscriptions, which may be let go of after the engine.
+  std::shared_ptr<lifecycle::Hub> hub;
+
+  ~Parts();
+  Caller caller() const { return {options.tenant, options.user, "operator"}; }
+};
+
+}  // namespace pawl

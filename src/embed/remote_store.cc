@@ -1,0 +1,446 @@
+#include "embed/remote_store.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/utf8.h"
+#include "embed/local_store.h"
+#include "embed/remote_watch.h"
+#include "faces/lifecycle/read/reads.h"
+#include "faces/lifecycle/type/values.h"
+#include "json/text.h"
+#include "wire/message.h"
+
+namespace pawl::lifecycle {
+
+namespace {
+
+std::string in_path(std::string_view text) { return wire::percent_encode(text); }
+
+std::string below(std::string_view what) { return fmt::format("/pawl/v1/lifecycle/{}", what); }
+std::string instances(std::string_view workflow) { return below("instances/") + in_path(workflow); }
+std::string operators(std::string_view workflow) { return "/workflows/" + in_path(workflow); }
+
+// A request about one thing below `head`; an id that none can have is refused here, before it makes
+// another path.
+result<HttpAsk> about(std::string method, const std::string& head, std::string_view id_text,
+                      std::string_view rest = {}, std::string body = {}) {
+  if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
+  return HttpAsk{
+      std::move(method), fmt::format("{}/{}{}", head, in_path(id_text), rest), {}, std::move(body)};
+}
+
+revision revision_of(const HttpAnswer& answer) {
+  std::string_view tag = answer.header("ETag");
+  if (tag.starts_with('"')) tag.remove_prefix(1);
+  revision out = 0;
+  std::from_chars(tag.data(), tag.data() + tag.size(), out);
+  return out;
+}
+
+class Settled final : public pending_write {
+ public:
+  explicit Settled(result<written> outcome) : outcome_(std::move(outcome)) {}
+  result<written> wait(deadline) override { return outcome_; }
+
+ private:
+  result<written> outcome_;
+};
+
+uint64_t uint_member(const js::Value& from, std::string_view name) {
+  const js::Value* member = from.find(name);
+  return member && member->is_number() ? member->as_uint64().value_or(0) : 0;
+}
+
+js::Value context_json(std::string_view id_text, const rule_context& context) {
+  return js::object({{"entity_id", id_text},
+                     {"message", object_or_empty(context.message)},
+                     {"caller", object_or_empty(context.caller)},
+                     {"schedule", object_or_empty(context.schedule)},
+                     {"state", object_or_empty(context.state)}});
+}
+
+std::string query_text(const any_query& query) {
+  std::string out = fmt::format("?limit={}&offset={}", std::max<int64_t>(0, query.limit),
+                                std::max<int64_t>(0, query.offset));
+  if (!query.phase.empty()) out += "&phase=" + wire::percent_encode(query.phase);
+  if (query.active) out += "&active=true";
+  if (!query.cursor.empty()) out += "&cursor=" + wire::percent_encode(query.cursor);
+  if (query.updated_after)
+    out += "&updated_after=" +
+           wire::percent_encode(rfc3339(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                            query.updated_after->time_since_epoch())
+                                            .count()));
+  for (const auto& [name, v] : query.match) {
+    std::string text = v.k == kind::string ? std::get<std::string>(v.v) : js::print(to_json(v));
+    out += "&match." + wire::percent_encode(name) + "=" + wire::percent_encode(text);
+  }
+  return out;
+}
+
+}  // namespace
+
+error error_of(int status, std::string_view body) {
+  std::string text(body);
+  if (auto parsed = js::parse(body); parsed && parsed->is_object())
+    text = parsed->string_or("error", body);
+  size_t at = text.find("lifecycle: ");
+  if (at != std::string::npos) {
+    std::string_view words = std::string_view(text).substr(at + 11);
+    for (const errc_row& row : kErrors)
+      if (words.starts_with(row.words)) {
+        words.remove_prefix(row.words.size());
+        if (words.starts_with(": ")) words.remove_prefix(2);
+        return {make_error_code(row.code), std::string(words)};
+      }
+  }
+  errc code = status == 403 || status == 401 ? errc::denied
+              : status == 404                ? errc::entity_not_found
+              : status == 500                ? errc::corrupt_value
+                                             : errc::storage;
+  return {make_error_code(code), fmt::format("the server answered {}: {}", status, text)};
+}
+
+result<instance> parse_state(const Type& type, const js::Value& state, revision rev) {
+  std::string id_text(state.string_or(type.id_field));
+  // Members that this program does not know belong to another version of the type: they are kept.
+  js::Object listed;
+  std::string unlisted;
+  if (state.is_object())
+    for (const auto& [name, member] : state.object()) {
+      if (type.def.find(name))
+        listed.add(name, member);
+      else
+        record::put(unlisted, name, value(json{js::print(member)}));
+    }
+  auto bytes = record_of(type, id_text, js::Value(std::move(listed)));
+  if (!bytes) return lifecycle::fail(to_error(bytes.error()));
+  *bytes += unlisted;
+  struct Kept {
+    std::string id, record;
+  };
+  auto kept = std::make_shared<Kept>(Kept{std::move(id_text), *std::move(bytes)});
+  instance out;
+  out.id = kept->id;
+  out.record = kept->record;
+  out.phase = text_field(kept->record, type.phase_field);
+  out.parent =
+      type.parent_field.empty() ? std::string_view() : text_field(kept->record, type.parent_field);
+  out.rev = rev;
+  out.stamp = rev;  // over the wire a write is named by its revision
+  out.keep = std::move(kept);
+  return out;
+}
+
+result<std::shared_ptr<store>> RemoteStore::connect(std::string_view address,
+                                                    const remote_options& options) {
+  auto client = HttpClient::make(address, {options.token, options.timeout, options.ca_file});
+  if (!client) return lifecycle::fail(to_error(client.error()));
+  auto out = std::make_shared<RemoteStore>(*std::move(client));
+  if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
+  return std::shared_ptr<store>(std::move(out));
+}
+
+result<HttpAnswer> RemoteStore::ask(result<HttpAsk> what, deadline until) {
+  if (!what) return lifecycle::fail(what.error());
+  auto answer = client_->send(*what, until);
+  if (!answer) return lifecycle::fail(to_error(answer.error()));
+  if (answer->status / 100 != 2) return lifecycle::fail(error_of(answer->status, answer->body));
+  return *std::move(answer);
+}
+
+result<js::Value> RemoteStore::ask_json(result<HttpAsk> what, HttpAnswer* whole, deadline until) {
+  auto answer = ask(std::move(what), until);
+  if (!answer) return lifecycle::fail(answer.error());
+  auto parsed = js::parse(answer->body);
+  if (!parsed)
+    return lifecycle::fail(errc::storage,
+                           "the server's answer is not JSON: " + parsed.error().message);
+  if (whole) *whole = *std::move(answer);
+  return *std::move(parsed);
+}
+
+result<written> RemoteStore::write(result<HttpAsk> what, deadline until) {
+  HttpAnswer whole;
+  auto body = ask_json(std::move(what), &whole, until);
+  if (!body) return lifecycle::fail(body.error());
+  return written{revision_of(whole), std::string(body->string_or("phase")),
+                 std::string(body->string_or("warning"))};
+}
+
+result<TypePtr> RemoteStore::known(std::string_view workflow) {
+  {
+    std::shared_lock lock(types_mutex_);
+    if (auto it = types_.find(workflow); it != types_.end()) return it->second;
+  }
+  auto def = type(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  auto made = std::make_shared<const Type>(make_type(*std::move(def)));
+  std::unique_lock lock(types_mutex_);
+  return types_.insert_or_assign(std::string(workflow), made).first->second;
+}
+
+result<void> RemoteStore::put_type(const dynamic_type& def) {
+  auto done = ask(HttpAsk{"PUT",
+                          below("types/") + in_path(def.name),
+                          {{"X-Pawl-Definition", "code"}},
+                          js::print(type_json(def))});
+  if (!done) return lifecycle::fail(done.error());
+  std::unique_lock lock(types_mutex_);
+  types_.insert_or_assign(def.name, std::make_shared<const Type>(make_type(def)));
+  return {};
+}
+
+result<dynamic_type> RemoteStore::type(std::string_view workflow) {
+  auto body = ask_json(HttpAsk{"GET", below("types/") + in_path(workflow)});
+  if (!body) return lifecycle::fail(body.error());
+  auto def = parse_type(workflow, *body);
+  if (!def) return lifecycle::fail(to_error(def.error()));
+  return *std::move(def);
+}
+
+result<std::vector<dynamic_type>> RemoteStore::types() {
+  auto body = ask_json(HttpAsk{"GET", below("types")});
+  if (!body) return lifecycle::fail(body.error());
+  std::vector<dynamic_type> out;
+  if (body->is_array())
+    for (const js::Value& one : body->array())
+      if (auto def = parse_type(one.string_or("workflow"), one)) out.push_back(*std::move(def));
+  return out;
+}
+
+result<instance> RemoteStore::get(std::string_view workflow, std::string_view id_text) {
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  HttpAnswer whole;
+  auto body = ask_json(about("GET", operators(workflow), id_text), &whole);
+  if (!body) return lifecycle::fail(body.error());
+  return parse_state(**def, *body, revision_of(whole));
+}
+
+// What JSON cannot carry would arrive as something else.
+static bool travels(const value& v) {
+  switch (record::form_of(v.k)) {
+    case record::f_string: return is_utf8(std::get<std::string>(v.v));
+    case record::f_real: return std::isfinite(std::get<double>(v.v));
+    case record::f_list:
+      return std::all_of(std::get<std::vector<std::string>>(v.v).begin(),
+                         std::get<std::vector<std::string>>(v.v).end(),
+                         [](const std::string& s) { return is_utf8(s); });
+    default: return true;
+  }
+}
+
+// A record as the body of a request.
+static result<std::string> state_of(const dynamic_type& def, std::string_view bytes) {
+  std::string out;
+  for (const auto& f : def.fields)
+    if (auto v = read_field(bytes, f); v && !travels(*v))
+      return lifecycle::fail(
+          errc::type_mismatch,
+          fmt::format("field '{}' of {} is not UTF-8 or not a finite number: it cannot be sent",
+                      f.name, def.name));
+  if (!append_state(out, def, bytes))
+    return lifecycle::fail(errc::type_mismatch,
+                           "the state does not fit the definition of " + def.name);
+  record::walk at(bytes);
+  while (at.next()) {
+    if (def.find(at.name) || at.f != record::f_json) continue;
+    out.back() = ',';
+    js::append_string(out, at.name);
+    out.append(":").append(at.as_text()).append("}");
+  }
+  return out;
+}
+
+result<written> RemoteStore::create(std::string_view workflow, std::string_view id_text,
+                                    std::string bytes, deadline until) {
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  auto body = state_of((*def)->def, bytes);
+  if (!body) return lifecycle::fail(body.error());
+  return write(about("POST", instances(workflow), id_text, {}, *std::move(body)), until);
+}
+
+std::unique_ptr<pending_write> RemoteStore::replace(replace_request r) {
+  auto def = known(r.workflow);
+  if (!def) return std::make_unique<Settled>(lifecycle::fail(def.error()));
+  auto body = state_of((*def)->def, r.record);
+  if (!body) return std::make_unique<Settled>(lifecycle::fail(body.error()));
+  revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
+  std::string query = fmt::format("?source={}&to={}&note={}", name_of(r.why.triggered),
+                                  in_path(r.to), in_path(r.why.note));
+  auto what = about("PUT", instances(r.workflow), r.id, query, *std::move(body));
+  if (what) what->headers.emplace_back("If-Match", fmt::format("\"{}\"", expected));
+  return std::make_unique<Settled>(write(std::move(what), r.until));
+}
+
+result<written> RemoteStore::transition(std::string_view workflow, std::string_view id_text,
+                                        std::string_view to, const how& why, deadline until) {
+  if (to.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return lifecycle::fail(errc::invalid_transition,
+                           fmt::format("'{}' is not a phase of {}", to, workflow));
+  std::string rest = fmt::format("/transition?source={}", name_of(why.triggered));
+  return write(about("POST", instances(workflow), id_text, rest,
+                     js::print(js::object({{"phase", to}, {"note", why.note}}))),
+               until);
+}
+
+result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text,
+                                      std::string_view target, deadline until) {
+  return write(about("POST", instances(workflow), id_text, "/complete",
+                     js::print(js::object({{"target", target}}))),
+               until);
+}
+
+result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text,
+                                         std::string_view reason, deadline until) {
+  return write(about("POST", instances(workflow), id_text, "/fail",
+                     js::print(js::object({{"reason", reason}}))),
+               until);
+}
+
+result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text,
+                                    deadline until) {
+  return write(about("DELETE", instances(workflow), id_text, "?source=component"), until);
+}
+
+result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text,
+                                   std::string_view json_object, deadline until) {
+  auto fields = parse_or(errc::type_mismatch, json_object);
+  if (!fields) return lifecycle::fail(to_error(fields.error()));
+  if (!fields->is_object() && !fields->is_null())
+    return lifecycle::fail(errc::type_mismatch, "a patch must be an object of fields");
+  return write(about("POST", operators(workflow), id_text, "/state", std::string(json_object)),
+               until);
+}
+
+result<any_page> RemoteStore::list(std::string_view workflow, const any_query& query) {
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  if (auto known_fields = check_match(**def, query); !known_fields)
+    return lifecycle::fail(to_error(known_fields.error()));
+  // A value of another kind than its field's equals nothing; the wire would coerce it.
+  for (const auto& [name, v] : query.match)
+    if ((*def)->def.find(name)->k != v.k) return any_page{};
+  auto body = ask_json(HttpAsk{"GET", instances(workflow) + query_text(query)});
+  if (!body) return lifecycle::fail(body.error());
+  any_page out;
+  const js::Value* list = body->find("instances");
+  if (!list || !list->is_array())
+    return lifecycle::fail(errc::storage, "the server's answer has no \"instances\"");
+  for (const js::Value& one : list->array()) {
+    const js::Value* state = one.find("state");
+    auto made = parse_state(**def, state ? *state : js::Value(), uint_member(one, "revision"));
+    if (!made) {
+      ++out.skipped;
+      continue;
+    }
+    made->created_ns = parse_rfc3339(one.string_or("created")).value_or(0);
+    made->updated_ns = parse_rfc3339(one.string_or("updated")).value_or(0);
+    out.items.push_back(*std::move(made));
+  }
+  out.skipped += uint_member(*body, "skipped");
+  out.cursor = body->string_or("cursor");
+  return out;
+}
+
+result<history_log> RemoteStore::history(std::string_view workflow, std::string_view id_text) {
+  auto body = ask_json(about("GET", operators(workflow), id_text, "/history"));
+  if (!body) return lifecycle::fail(body.error());
+  history_log out;
+  if (!body->is_array()) return out;
+  for (const js::Value& one : body->array()) {
+    transition_event event;
+    event.from = one.string_or("from");
+    event.to = one.string_or("to");
+    event.note = one.string_or("note");
+    event.caller = one.string_or("caller");
+    if (auto at = parse_rfc3339(one.string_or("at")))
+      event.at = time_point(
+          std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*at)));
+    for (size_t i = 0; i < std::size(kSources); ++i)
+      if (kSources[i] == one.string_or("triggered")) event.triggered = static_cast<source>(i);
+    event.rev = uint_member(one, "revision");
+    out.events.push_back(std::move(event));
+  }
+  return out;
+}
+
+result<snapshot> RemoteStore::linked(const js::Value& from) {
+  auto def = known(from.string_or("workflow"));
+  if (!def) return lifecycle::fail(def.error());
+  const js::Value* state = from.find("state");
+  if (!state) return lifecycle::fail(errc::corrupt_value, "the server could not read the state");
+  auto one = parse_state(**def, *state, uint_member(from, "revision"));
+  if (!one) return lifecycle::fail(one.error());
+  return to_snapshot((*def)->def, *one);
+}
+
+result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
+  auto body = ask_json(HttpAsk{
+      "GET", below("children") + (id_text.empty() ? std::string() : "/" + in_path(id_text))});
+  if (!body) return lifecycle::fail(body.error());
+  std::vector<snapshot> out;
+  if (body->is_array())
+    for (const js::Value& one : body->array())
+      if (auto made = linked(one)) out.push_back(*std::move(made));
+  return out;
+}
+
+result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text,
+                                                     std::string& warning) {
+  HttpAnswer whole;
+  auto body = ask_json(about("GET", below("ancestors"), id_text), &whole);
+  if (!body) return lifecycle::fail(body.error());
+  warning = whole.header("Warning");
+  std::vector<snapshot> out;
+  if (body->is_array())
+    for (const js::Value& one : body->array())
+      if (auto made = linked(one)) out.push_back(*std::move(made));
+  return out;
+}
+
+result<snapshot> RemoteStore::lookup(std::string_view id_text) {
+  auto body = ask_json(about("GET", below("lookup"), id_text));
+  if (!body) return lifecycle::fail(body.error());
+  return linked(*body);
+}
+
+result<std::unique_ptr<subscription>> RemoteStore::watch(std::string_view workflow,
+                                                         std::optional<revision> after) {
+  auto def = known(workflow);
+  if (!def) return lifecycle::fail(def.error());
+  return std::unique_ptr<subscription>(std::make_unique<RemoteSubscription>(client_, *def, after));
+}
+
+result<void> RemoteStore::put_rule(std::string_view name, std::string_view json_rule) {
+  auto rule = parse_or(errc::invalid_rule, json_rule);
+  if (!rule) return lifecycle::fail(to_error(rule.error()));
+  if (!rule->is_object()) return lifecycle::fail(errc::invalid_rule, "a rule must be an object");
+  auto done = ask(about("PUT", below("rules"), name, {}, std::string(json_rule)));
+  if (!done) return lifecycle::fail(done.error());
+  return {};
+}
+
+result<written> RemoteStore::run_action(std::string_view id_text, std::string_view json_action,
+                                        const rule_context& context, deadline until) {
+  auto action = parse_or(errc::invalid_rule, json_action);
+  if (!action) return lifecycle::fail(to_error(action.error()));
+  js::Value body = context_json(id_text, context);
+  body.object().set("action", *std::move(action));
+  return write(HttpAsk{"POST", below("actions"), {}, js::print(body)}, until);
+}
+
+result<std::string> RemoteStore::substitute(std::string_view id_text, std::string_view text,
+                                            const rule_context& context) {
+  js::Value body = context_json(id_text, context);
+  body.object().set("text", js::Value(text));
+  auto answer = ask_json(HttpAsk{"POST", below("substitute"), {}, js::print(body)});
+  if (!answer) return lifecycle::fail(answer.error());
+  return std::string(answer->string_or("text"));
+}
+
+}  // namespace pawl::lifecycle

@@ -1,0 +1,120 @@
+#include "embed/remote_watch.h"
+
+#include <charconv>
+
+#include "faces/lifecycle/limits.h"
+#include "json/text.h"
+#include "wire/message.h"
+
+namespace pawl::lifecycle {
+
+RemoteSubscription::RemoteSubscription(std::shared_ptr<HttpClient> client, TypePtr type,
+                                       std::optional<revision> after)
+    : client_(std::move(client)),
+      type_(std::move(type)),
+      asked_(after.value_or(0)),
+      last_(after),
+      thread_([this](std::stop_token stop) { read(stop); }) {}
+
+void RemoteSubscription::read(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    HttpAsk ask{"GET",
+                "/workflows/" + wire::percent_encode(type_->def.name) + "?stream=true",
+                {{"Accept", "text/event-stream"}},
+                {}};
+    if (last_) ask.headers.emplace_back("Last-Event-ID", std::to_string(*last_));
+    buffer_.clear();
+    auto done = client_->stream(ask, stop, [&](std::string_view piece) {
+      buffer_ += piece;
+      for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2))
+        take(std::string_view(buffer_).substr(0, end), stop);
+      return !stop.stop_requested() && !failed();
+    });
+    // A refusal does not get better by asking again; a broken connection or a busy server does.
+    int status = done ? 0 : refused_with(done.error());
+    if (status / 100 == 4 && status != 429) end_with(error_of(status, done.error().message));
+    if (failed()) break;
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
+  }
+  std::lock_guard lock(mutex_);
+  over_ = true;
+  wake_.notify_all();
+}
+
+void RemoteSubscription::take(std::string_view event, const std::stop_token& stop) {
+  std::string_view id_line, kind_line, data;
+  while (!event.empty()) {
+    size_t end = std::min(event.find('\n'), event.size());
+    std::string_view line = event.substr(0, end);
+    event.remove_prefix(std::min(end + 1, event.size()));
+    if (line.starts_with("id: "))
+      id_line = line.substr(4);
+    else if (line.starts_with("event: "))
+      kind_line = line.substr(7);
+    else if (line.starts_with("data: "))
+      data = line.substr(6);
+  }
+  if (kind_line == "error") return end_with(error_of(503, data));
+  revision rev = 0;
+  std::from_chars(id_line.data(), id_line.data() + id_line.size(), rev);
+  auto parsed = js::parse(data);
+  if (!parsed || rev <= asked_) return;
+  any_change out;
+  out.snapshot = kind_line == "snapshot";
+  out.deleted = kind_line == "deleted";
+  if (out.deleted) {
+    auto kept = std::make_shared<std::string>(parsed->string_or(type_->id_field));
+    out.state.id = *kept;
+    out.state.rev = rev;
+    out.state.keep = kept;
+  } else {
+    auto state = parse_state(*type_, *parsed, rev);
+    if (!state) return;
+    out.state = *std::move(state);
+  }
+  std::unique_lock lock(mutex_);
+  // StaleRead by this much the reader is waited for, and the server's own limit takes over.
+  wake_.wait(lock,
+             [&] { return queue_.size() < limits::kWatchQueue || over_ || stop.stop_requested(); });
+  if (over_) return;
+  last_ = std::max(last_.value_or(0), rev);  // events come in the order of their revisions
+  queue_.push_back(std::move(out));
+  wake_.notify_all();
+}
+
+std::optional<any_change> RemoteSubscription::next(const call_options& options) {
+  std::unique_lock lock(mutex_);
+  auto ready = [&] { return over_ || !queue_.empty(); };
+  if (options.until.never())
+    wake_.wait(lock, options.stop, ready);
+  else
+    wake_.wait_until(lock, options.stop, options.until.at(), ready);
+  if (options.stop.stop_requested() || queue_.empty()) return std::nullopt;
+  any_change out = std::move(queue_.front());
+  queue_.pop_front();
+  wake_.notify_all();
+  return out;
+}
+
+void RemoteSubscription::end_with(error why) {
+  std::lock_guard lock(mutex_);
+  failed_ = std::move(why);
+}
+
+std::optional<error> RemoteSubscription::failed() {
+  std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+void RemoteSubscription::close() {
+  thread_.request_stop();
+  {
+    std::lock_guard lock(mutex_);
+    over_ = true;
+    queue_.clear();
+  }
+  wake_.notify_all();
+}
+
+}  // namespace pawl::lifecycle

@@ -1,0 +1,157 @@
+#include "embed/subscription.h"
+
+#include "embed/local_store.h"
+#include "faces/lifecycle/limits.h"
+
+namespace pawl::lifecycle {
+
+LocalSubscription::LocalSubscription(std::shared_ptr<Hub> hub, Reads reads, std::string tenant,
+                                     TypePtr type)
+    : hub_(std::move(hub)), reads_(reads), tenant_(std::move(tenant)), type_(std::move(type)) {}
+
+Result<void> LocalSubscription::begin(std::optional<Seq> after) {
+  number_ = hub_->add(tenant_, type_->def.name, [this](const ToldPtr& told) { take(told); });
+  {
+    std::lock_guard lock(mutex_);
+    upto_ = reads_.kernel().durable();
+    if (after && *after >= upto_) {
+      upto_ = *after;
+      return {};
+    }
+  }
+  if (!after) {
+    cursor_ = "";
+    return {};
+  }
+  Bytes cells = instance_prefix(tenant_, type_->def.name);
+  auto read = reads_.kernel().frames(*after + 1, [&](const Frame& frame) -> Result<bool> {
+    if (frame.seq > upto_) return false;
+    for (const ToldPtr& told : changes_of(frame, cells))
+      early_.push_back(to_change(*told, 0));
+    return true;
+  });
+  if (!read && read.error().reason == "TRIMMED")
+    return refuse(errc::revision_gone, read.error().message);
+  return read;
+}
+
+void LocalSubscription::take(const ToldPtr& told) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    Waiting next{told, 0, told->created && upto_ && told->version > upto_};
+    if (queue_.size() < limits::kWatchQueue) {
+      queue_.push_back(std::move(next));
+      by_id_.clear();
+    } else {
+      merge(std::move(next));
+    }
+  }
+  wake_.notify_all();  // copies of the stream may wait, each until its own deadline
+}
+
+void LocalSubscription::merge(Waiting next) {
+  if (by_id_.empty())
+    for (auto it = queue_.begin(); it != queue_.end(); ++it)
+      by_id_.insert_or_assign(it->told->id, it);
+  if (auto it = by_id_.find(next.told->id); it != by_id_.end()) {
+    next.skipped = it->second->skipped + 1;
+    next.unheard = it->second->unheard;
+    queue_.erase(it->second);
+    by_id_.erase(it);
+  }
+  // Ids that come and go while nobody reads must not pile up.
+  if (next.unheard && !next.told->stored) return;
+  queue_.push_back(std::move(next));
+  by_id_.insert_or_assign(queue_.back().told->id, std::prev(queue_.end()));
+}
+
+any_change LocalSubscription::to_change(const Told& told, uint64_t skipped) const {
+  any_change out;
+  out.deleted = !told.stored;
+  out.skipped = skipped;
+  Found found{told.stored, told.id, told.version, told.held};
+  out.state = to_instance(found);
+  return out;
+}
+
+void LocalSubscription::load_page() {
+  any_query query;
+  query.limit = static_cast<int64_t>(limits::kWatchPage);
+  query.cursor = *cursor_;
+  auto page = reads_.list(tenant_, *type_, query);
+  if (!page) {
+    // What is missing from the snapshot would never be told: the watch is over.
+    {
+      std::lock_guard lock(mutex_);
+      failed_ = to_error(page.error());
+    }
+    return close();
+  }
+  if (page->cursor.empty())
+    cursor_.reset();
+  else
+    cursor_ = page->cursor;
+  for (const Found& found : page->items) {
+    // Written since the watch began: it comes live.
+    if (found.version > upto_) continue;
+    any_change one;
+    one.state = to_instance(found);
+    one.snapshot = true;
+    early_.push_back(std::move(one));
+  }
+}
+
+// Of what was there, or since the revision; nothing when that is told, or over.
+std::optional<any_change> LocalSubscription::next_early(const call_options& options) {
+  std::lock_guard reading(reader_);
+  while (!options.stop.stop_requested()) {
+    if (!early_.empty()) {
+      any_change out = std::move(early_.front());
+      early_.pop_front();
+      return out;
+    }
+    if (!cursor_) break;
+    {
+      std::lock_guard lock(mutex_);
+      if (closed_) break;
+    }
+    load_page();
+  }
+  return std::nullopt;
+}
+
+std::optional<any_change> LocalSubscription::next(const call_options& options) {
+  if (auto early = next_early(options)) return early;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    auto ready = [&] { return closed_ || !queue_.empty(); };
+    if (options.until.never())
+      wake_.wait(lock, options.stop, ready);
+    else
+      wake_.wait_until(lock, options.stop, options.until.at(), ready);
+    if (closed_ || options.stop.stop_requested() || queue_.empty()) return std::nullopt;
+    Waiting one = std::move(queue_.front());
+    if (auto it = by_id_.find(one.told->id); it != by_id_.end() && it->second == queue_.begin())
+      by_id_.erase(it);
+    queue_.pop_front();
+    if (queue_.empty()) by_id_.clear();
+    if (one.told->version > upto_) return to_change(*one.told, one.skipped);
+  }
+}
+
+std::optional<error> LocalSubscription::failed() {
+  std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+void LocalSubscription::close() {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+  }
+  wake_.notify_all();
+  hub_->remove(number_);
+}
+
+}  // namespace pawl::lifecycle

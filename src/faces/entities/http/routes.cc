@@ -1,0 +1,142 @@
+#include "faces/entities/http/routes.h"
+
+#include <fmt/format.h>
+
+#include "faces/entities/model/xml.h"
+#include "json/text.h"
+
+namespace pawl::entities {
+
+namespace {
+
+template <class T>
+bool read_number(std::string_view text, T& out) {
+  auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return err == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+}  // namespace
+
+Result<std::string> Http::uuid(size_t i) const {
+  std::string id = param(i);
+  if (!is_uuid(id)) return bad_request(fmt::format("'{}' is not a UUID", id));
+  for (char& c : id)
+    c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+  return id;
+}
+
+Result<int32_t> Http::version(size_t i) const {
+  int32_t v = 0;
+  if (!read_number(param(i), v))
+    return bad_request(fmt::format("the model version '{}' is not a 32-bit integer", param(i)));
+  return v;
+}
+
+Result<int64_t> Http::number(std::string_view name, int64_t default_value) const {
+  auto text = request.query_param(name);
+  if (!text) return default_value;
+  int64_t v = 0;
+  if (!read_number(*text, v))
+    return bad_request(fmt::format("the parameter {} is '{}', not an integer", name, *text));
+  return v;
+}
+
+Result<std::optional<Time>> Http::time(std::string_view name) const {
+  auto text = request.query_param(name);
+  if (!text) return std::optional<Time>();
+  // A plus sign that was not escaped has become a space.
+  for (size_t i = 19; i < text->size(); ++i)
+    if ((*text)[i] == ' ') (*text)[i] = '+';
+  auto time = parse_rfc3339(*text);
+  if (!time)
+    return bad_request(
+        fmt::format("the parameter {} is '{}', not an RFC 3339 time such as 2026-11-15T13:32:00Z",
+                    name, *text));
+  return std::optional(*time);
+}
+
+Result<When> Http::when() const {
+  When when;
+  TRY(when.time, time("pointInTime"));
+  if (auto tx = request.query_param("transactionId")) {
+    if (!is_uuid(*tx)) return bad_request(fmt::format("the transactionId '{}' is not a UUID", *tx));
+    if (when.time) return bad_request("give pointInTime or transactionId, not both");
+    when.tx = *tx;
+  }
+  return when;
+}
+
+Result<json::Value> Http::body() const {
+  auto value = json::parse(request.body);
+  if (!value) return bad_request(fmt::format("malformed JSON: {}", value.error().message));
+  return *std::move(value);
+}
+
+Result<void> known_format(std::string_view format) {
+  if (format == "JSON" || format == "XML") return {};
+  return bad_request(fmt::format("unknown format '{}'; use JSON or XML", format));
+}
+
+Result<json::Value> Http::document(size_t format) const {
+  TRY_OK(known_format(param(format)));
+  if (param(format) == "XML") return parse_xml(request.body);
+  return body();
+}
+
+Result<void> Http::role(std::string_view name) const {
+  if (request.caller.has_role(name)) return {};
+  return fail(Code::denied, "FORBIDDEN", fmt::format("this needs the role {}", name));
+}
+
+Result<void> Http::jwt_admin() const {
+  if (!face.options().keys.issue)
+    return fail(
+        Code::unsupported, "NOT_IMPLEMENTED",
+        "machine clients and keys exist when the server runs with --auth jwt and a signing key");
+  return role("ROLE_ADMIN");
+}
+
+bool Http::is_operator() const {
+  const auto& first = face.options().bootstrap;
+  return !first.client_id.empty() && tenant() == first.tenant;
+}
+
+Bytes array_of_lines(Bytes lines) {
+  if (!lines.empty()) lines.pop_back();
+  std::replace(lines.begin(), lines.end(), '\n', ',');
+  return "[" + lines + "]";
+}
+
+Item item_of(Item::Op op, json::Value value) {
+  Item item{.op = op};
+  sort_names(value);
+  item.data = json::print(value);
+  item.value = std::move(value);
+  return item;
+}
+
+void Rows::now(std::string method, std::string pattern, Now handle, std::string doc, bool open) {
+  auto run = [face = &face_, handle = std::move(handle)](wire::Request request,
+                                                         wire::Respond respond) {
+    Http http(*face, std::move(request), std::move(respond));
+    auto may = http.may_join();
+    http.reply(may ? handle(http) : fail(std::move(may.error())));
+  };
+  out_.push_back(
+      {std::move(method), face_.options().prefix + pattern, std::move(run), std::move(doc), open});
+}
+
+void Rows::later(std::string method, std::string pattern, Later handle, std::string doc, bool open,
+                 bool root) {
+  auto run = [face = &face_, handle = std::move(handle)](wire::Request request,
+                                                         wire::Respond respond) {
+    auto http = std::make_shared<Http>(*face, std::move(request), std::move(respond));
+    auto begun = http->may_join();
+    if (begun) begun = handle(http);
+    if (!begun) http->refuse(begun.error());
+  };
+  out_.push_back({std::move(method), root ? pattern : face_.options().prefix + pattern,
+                  std::move(run), std::move(doc), open});
+}
+
+}  // namespace pawl::entities

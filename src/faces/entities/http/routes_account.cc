@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "faces/entities/http/routes.h"
+#include "json/text.h"
+
+// Who the caller is, and the machine clients of its tenant.
+
+namespace pawl::entities {
+
+json::Array split_roles(std::string_view roles) {
+  json::Array out;
+  while (!roles.empty()) {
+    size_t comma = roles.find(',');
+    if (comma != 0) out.emplace_back(roles.substr(0, comma));
+    roles = comma == roles.npos ? std::string_view() : roles.substr(comma + 1);
+  }
+  return out;
+}
+
+namespace {
+
+Result<std::string> join_roles(const json::Value* roles) {
+  std::string out;
+  if (!roles || !roles->is_array()) return bad_request("'roles' must be an array of strings");
+  for (const json::Value& r : roles->array()) {
+    if (!r.is_string() || r.string().find(',') != std::string::npos)
+      return bad_request("'roles' must be an array of strings");
+    out += (out.empty() ? "" : ",") + r.string();
+  }
+  return out;
+}
+
+Result<Bytes> account(Http& http) {
+  const Caller& caller = http.request.caller;
+  json::Array roles;
+  for (const json::Value& r : split_roles(caller.roles))
+    roles.push_back(json::object({{"id", r}}));
+  std::string legal = caller.tenant == "mock-tenant" ? "Mock Tenant" : caller.tenant;
+  return json::print(
+      json::object({{"userAccountInfo",
+                     json::object({
+                         {"userId", caller.user},
+                         {"userName", caller.user},
+                         {"legalEntity", json::object({{"id", caller.tenant}, {"name", legal}})},
+                         {"roles", std::move(roles)},
+                         {"currentSubscription", json::object({{"tier", "unlimited"}})},
+                     })}}));
+}
+
+Result<Bytes> not_implemented(Http& http) {
+  return fail(Code::unsupported, "NOT_IMPLEMENTED",
+              fmt::format("{} {} is declared by the API but not implemented", http.request.method,
+                          http.request.path));
+}
+
+std::string_view level_now() {
+  constexpr std::string_view names[] = {"debug", "info", "warn", "error", "off"};
+  return names[static_cast<size_t>(pawl::log_level())];
+}
+
+Result<Bytes> get_log_level(Http& http) {
+  TRY_OK(http.role("ROLE_ADMIN"));
+  return json::print(json::object({{"level", level_now()}}));
+}
+
+Result<Bytes> set_log_level(Http& http) {
+  TRY_OK(http.role("ROLE_ADMIN"));
+  TRY(json::Value body, http.body());
+  auto level = parse_level(body.string_or("level"));
+  if (!level)
+    return bad_request(fmt::format("'level' is '{}'; use debug, info, warn, error or off",
+                                   body.string_or("level")));
+  std::string_view previous = level_now();
+  pawl::log_level(*level);
+  return json::print(json::object({{"level", level_now()}, {"previous", previous}}));
+}
+
+// Admins see and change the clients of their own tenant only.
+Result<json::Value> own_client(Http& http, const std::string& id) {
+  TRY(json::Value client, http.service().cell_json(client_key(id)));
+  if (!client.is_object() || client.string_or("tenantId") != http.tenant())
+    return fail(Code::not_found, "M2M_CLIENT_NOT_FOUND",
+                fmt::format("there is no M2M client '{}'", id));
+  return client;
+}
+
+Result<Bytes> list_clients(Http& http) {
+  TRY_OK(http.jwt_admin());
+  json::Array out;
+  TRY_OK(
+      http.service().kernel().snapshot().scan(clients_prefix(), [&](BytesView, const Cell& cell) {
+        auto c = json::parse(cell.value());
+        if (c && c->string_or("tenantId") == http.tenant())
+          out.push_back(json::object({{"clientId", c->string_or("clientId")},
+                                      {"tenantId", http.tenant()},
+                                      {"userId", c->string_or("userId")},
+                                      {"roles", split_roles(c->string_or("roles"))}}));
+        return true;
+      }));
+  return json::print(out);
+}
+
+void store_client(const HttpPtr& http, json::Value client, int status) {
+  Bytes random = http->face.options().keys.secret();
+  std::string secret = base64url(random), id(client.string_or("clientId"));
+  client.object().set("secretHash", hex(view(sha256(secret))));
+  http->service().act(
+      http->who(), "client.put", std::move(client), [http, id, secret, status](Result<Bytes> a) {
+        if (!a) return http->refuse(a.error());
+        http->answer(wire::json_response(
+            status, json::print(json::object({{"clientId", id}, {"clientSecret", secret}}))));
+      });
+}
+
+Result<void> new_client(const HttpPtr& http) {
+  TRY_OK(http->jwt_admin());
+  TRY(json::Value body, http->body());
+  std::string tenant(body.string_or("tenantId", http->tenant())), user(body.string_or("userId"));
+  // The operator makes the first client of every other tenant.
+  if (tenant != http->tenant() && !http->is_operator())
+    return fail(Code::denied, "FORBIDDEN", "clients can be made for your own tenant only");
+  if (user.empty()) return bad_request("'userId' is required");
+  TRY(std::string roles, join_roles(body.find("roles")));
+  std::string id = random_uuid(http->face.options().keys);
+  store_client(
+      http,
+      json::object({{"clientId", id}, {"tenantId", tenant}, {"userId", user}, {"roles", roles}}),
+      201);
+  return {};
+}
+
+Result<void> reset_secret(const HttpPtr& http) {
+  TRY_OK(http->jwt_admin());
+  TRY(json::Value client, own_client(*http, http->param(0)));
+  store_client(http, std::move(client), 200);
+  return {};
+}
+
+Result<void> delete_client_route(const HttpPtr& http) {
+  TRY_OK(http->jwt_admin());
+  TRY_OK(own_client(*http, http->param(0)));
+  http->service().act(
+      http->who(), "client.delete", json::object({{"clientId", http->param(0)}}),
+      [http](Result<Bytes> a) { a ? http->answer({.status = 204}) : http->refuse(a.error()); });
+  return {};
+}
+
+}  // namespace
+
+void add_account_routes(Rows& rows) {
+  rows.now(
+      "GET", "/health", [](Http&) -> Result<Bytes> { return Bytes(R"({"status":"UP"})"); },
+      "Whether the server is up.", true);
+  rows.now("GET", "/account", account, "Who the caller is.");
+  rows.now("GET", "/admin/log-level", get_log_level, "How much the server logs.");
+  rows.now("POST", "/admin/log-level", set_log_level,
+           "Changes how much the server logs, until it is started again.");
+  rows.now("GET", "/account/m2m", list_clients, "The machine clients of the tenant.");
+  rows.later("POST", "/account/m2m", new_client,
+             "Makes a machine client; its secret is shown once.");
+  rows.later("DELETE", "/account/m2m/{id}", delete_client_route, "Deletes a machine client.");
+  rows.later("POST", "/account/m2m/{id}/secret/reset", reset_secret,
+             "Gives a machine client a new secret.");
+  for (const char* path : {"/clients", "/account/subscriptions", "/oauth/oidc/{rest...}",
+                           "/sql/schema/{rest...}", "/platform-api/stream-data/{rest...}"})
+    for (const char* method : {"GET", "POST", "PUT", "DELETE"})
+      rows.now(method, path, not_implemented, "Declared, not implemented.");
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include "faces/entities/http/routes.h"
+#include "faces/entities/verbs/verbs.h"
+#include "json/text.h"
+
+// Edge messages: documents with headers that belong to no model.
+
+namespace pawl::entities {
+
+namespace {
+
+struct HeaderField {
+  std::string_view header;
+  std::string_view name;
+};
+constexpr HeaderField kOptional[] = {
+    {"X-Message-ID", "messageId"},         {"X-User-ID", "userId"},
+    {"X-Recipient", "recipient"},          {"X-Reply-To", "replyTo"},
+    {"X-Correlation-ID", "correlationId"},
+};
+
+Result<json::Value> message_of(Http& http) {
+  const wire::Request& r = http.request;
+  if (!r.has_header("Content-Type")) return bad_request("the header Content-Type is required");
+  if (!r.has_header("Content-Length")) return bad_request("the header Content-Length is required");
+  TRY(json::Value body, http.body());
+  if (!body.is_object() || !body.find("payload"))
+    return bad_request("the body must be an object with a 'payload'");
+  const json::Value* meta = body.find("meta-data");
+  if (!meta) meta = body.find("metaData");
+  if (meta && !meta->is_null() && !meta->is_object())
+    return bad_request("'meta-data' must be an object");
+  json::Object header;
+  header.add("subject", http.param(0));
+  header.add("contentType", r.header("Content-Type"));
+  header.add("contentLength", static_cast<uint64_t>(r.body.size()));
+  std::string_view encoding = r.header("Content-Encoding");
+  header.add("contentEncoding", encoding.empty() ? std::string_view("UTF-8") : encoding);
+  for (const HeaderField& f : kOptional)
+    if (std::string_view v = r.header(f.header); !v.empty()) header.add(std::string(f.name), v);
+  json::Object indexed;
+  indexed.add("typeReferences", json::Object());
+  if (meta && meta->is_object())
+    for (const json::Member& m : meta->object())
+      indexed.set(m.name, m.value);
+  json::Value metadata =
+      json::object({{"values", json::object({{"typeReferences", json::Object()}})},
+                    {"indexedValues", std::move(indexed)}});
+  return json::object({{"header", std::move(header)},
+                       {"metaData", std::move(metadata)},
+                       {"content", *body.find("payload")}});
+}
+
+Result<void> create(const HttpPtr& http) {
+  TRY(json::Value message, message_of(*http));
+  json::Value body = json::object({});
+  body.object().add("message", std::move(message));
+  http->service().act(http->who(), "message.new", std::move(body),
+                      [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  return {};
+}
+
+Result<Bytes> get(Http& http) {
+  TRY(std::string id, http.uuid(0));
+  TRY(Cell cell, http.service().kernel().read(message_key(http.tenant(), id)));
+  if (!cell.exists()) return fail(message_not_found(id));
+  return Bytes(cell.value());
+}
+
+// The older address, which clients of the hosted service still use: there the content is text.
+Result<Bytes> get_as_text(Http& http) {
+  TRY(Bytes message, get(http));
+  TRY(json::Value value, json::parse(message));
+  if (const json::Value* content = value.find("content"))
+    value.object().set("content", json::print(*content));
+  return json::print(value);
+}
+
+Result<void> remove_message(const HttpPtr& http) {
+  TRY(std::string id, http->uuid(0));
+  http->service().act(http->who(), "message.delete.one", json::object({{"id", id}}),
+                      [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  return {};
+}
+
+Result<void> remove_messages(const HttpPtr& http) {
+  TRY(json::Value ids, http->body());
+  if (!ids.is_array()) return bad_request("the body must be an array of message ids");
+  for (const json::Value& id : ids.array())
+    if (!id.is_string() || !is_uuid(id.string()))
+      return bad_request("each message id must be a UUID");
+  http->service().act(
+      http->who(), "message.delete", json::object({{"ids", ids}}), [http, ids](Result<Bytes> a) {
+        if (a) *a = json::print(json::Array{json::object({{"entityIds", ids}, {"success", true}})});
+        http->reply(std::move(a));
+      });
+  return {};
+}
+
+}  // namespace
+
+void add_message_routes(Rows& rows) {
+  rows.later("POST", "/message/new/{subject}", create, "Stores a message.");
+  rows.now("GET", "/message/{id}", get, "A message with its header and metadata.");
+  rows.now("GET", "/message/get/{id}", get_as_text,
+           "The older address of the same: the content as text.");
+  rows.later("DELETE", "/message/{id}", remove_message, "Deletes a message.");
+  rows.later("DELETE", "/message", remove_messages,
+             "Deletes several messages; those that are gone already do no harm.");
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+
+#include "base/hash.h"
+#include "faces/entities/http/routes.h"
+#include "json/text.h"
+
+// Tokens: for a machine client in its own name, or in the name of a user whom a trusted key vouches
+// for.
+
+namespace pawl::entities {
+
+namespace {
+
+constexpr std::string_view kExchange = "urn:ietf:params:oauth:grant-type:token-exchange";
+constexpr std::string_view kJwtType = "urn:ietf:params:oauth:token-type:jwt";
+
+bool same_secret(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+void oauth_error(Http& http, int status, std::string_view error,
+                 std::string_view description = {}) {
+  json::Object body;
+  body.add("error", error);
+  if (!description.empty()) body.add("error_description", description);
+  wire::Response response = wire::json_response(status, json::print(body));
+  if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Basic");
+  http.answer(std::move(response));
+}
+
+// HTTP Basic with both halves percent-encoded, as OAuth wants it.
+std::pair<std::string, std::string> basic(const Http& http) {
+  std::string_view header = http.request.header("Authorization");
+  if (!header.starts_with("Basic ")) return {};
+  auto text = unbase64(header.substr(6));
+  size_t colon = text ? text->find(':') : std::string::npos;
+  if (colon == std::string::npos) return {};
+  return {wire::percent_decode(text->substr(0, colon), true),
+          wire::percent_decode(text->substr(colon + 1), true)};
+}
+
+std::string form_field(std::string_view body, std::string_view name) {
+  while (!body.empty()) {
+    size_t amp = body.find('&');
+    std::string_view pair = body.substr(0, amp);
+    body = amp == body.npos ? std::string_view() : body.substr(amp + 1);
+    size_t eq = pair.find('=');
+    if (eq != pair.npos && wire::percent_decode(pair.substr(0, eq), true) == name)
+      return wire::percent_decode(pair.substr(eq + 1), true);
+  }
+  return {};
+}
+
+void give_token(Http& http, json::Value claims, std::string_view issued_type = {}) {
+  const Keys& keys = http.face.options().keys;
+  claims.object().set("caas_tier", "unlimited");
+  claims.object().set("jti", random_uuid(keys));
+  auto token = keys.issue(std::move(claims));
+  if (!token) return http.refuse(token.error());
+  json::Object body;
+  body.add("access_token", *token);
+  body.add("token_type", "Bearer");
+  body.add("expires_in", keys.expiry_seconds);
+  if (!issued_type.empty()) body.add("issued_token_type", issued_type);
+  wire::Response response = wire::json_response(200, json::print(body));
+  response.headers.emplace_back("Cache-Control", "no-store");
+  http.answer(std::move(response));
+}
+
+void for_client(Http& http, const json::Value& client) {
+  give_token(http, json::object({{"sub", client.string_or("clientId")},
+                                 {"caas_user_id", client.string_or("userId")},
+                                 {"caas_org_id", client.string_or("tenantId")},
+                                 {"scopes", split_roles(client.string_or("roles"))}}));
+}
+
+// Why a trusted key does not count now; empty when it does.
+std::string_view unusable(const json::Value& key, Time now) {
+  const json::Value* active = key.find("active");
+  if (active && active->is_bool() && !active->boolean()) return "trusted key is inactive";
+  auto from = parse_rfc3339(key.string_or("validFrom")),
+       to = parse_rfc3339(key.string_or("validTo"));
+  if (from && now < *from) return "trusted key not yet valid";
+  if (to && now > *to) return "trusted key expired";
+  return {};
+}
+
+bool names_issuer(const json::Value& key, std::string_view issuer) {
+  const json::Value* issuers = key.find("issuers");
+  if (!issuers || !issuers->is_array() || issuers->array().empty()) return true;
+  for (const json::Value& one : issuers->array())
+    if (one.is_string() && one.string() == issuer) return true;
+  return false;
+}
+
+// The claims of a subject token that a trusted key of the client's tenant has signed.
+Result<json::Value> subject_claims(Http& http, std::string_view tenant) {
+  const Keys& keys = http.face.options().keys;
+  json::Value key;
+  auto jwk_of = [&](std::string_view kid) -> Result<json::Value> {
+    TRY(key, http.service().cell_json(trusted_key_key(tenant, kid)));
+    if (!key.is_object()) return fail(Code::invalid, "invalid_grant", "unknown trusted key");
+    if (auto why = unusable(key, http.service().kernel().now()); !why.empty())
+      return fail(Code::invalid, "invalid_grant", std::string(why));
+    return *key.find("jwk");
+  };
+  TRY(json::Value claims, keys.read_token(form_field(http.request.body, "subject_token"), jwk_of));
+  if (!names_issuer(key, claims.string_or("iss")))
+    return fail(Code::invalid, "invalid_grant", "untrusted token issuer");
+  if (claims.string_or("sub").empty())
+    return fail(Code::invalid, "invalid_grant", "subject token missing sub claim");
+  return claims;
+}
+
+void exchange(Http& http, const json::Value& client) {
+  if (form_field(http.request.body, "subject_token_type") != kJwtType)
+    return oauth_error(http, 400, "invalid_grant", "unsupported subject_token_type");
+  std::string_view tenant = client.string_or("tenantId");
+  auto subject = subject_claims(http, tenant);
+  if (!subject) return oauth_error(http, 400, "invalid_grant", subject.error().message);
+  if (subject->string_or("caas_org_id") != tenant)
+    return oauth_error(http, 403, "access_denied", "tenant mismatch");
+  const json::Value* roles = subject->find("user_roles");
+  if (!roles) roles = subject->find("roles");
+  give_token(http,
+             json::object({{"sub", subject->string_or("sub")},
+                           {"caas_user_id", subject->string_or("sub")},
+                           {"caas_org_id", tenant},
+                           {"user_roles", roles ? *roles : json::Value(json::Array())},
+                           {"act", json::object({{"sub", client.string_or("clientId")}})}}),
+             kJwtType);
+}
+
+Result<void> token(const HttpPtr& http) {
+  if (!http->face.options().keys.issue)
+    return fail(Code::unsupported, "NOT_IMPLEMENTED",
+                "tokens are issued when the server runs with --auth jwt and a signing key");
+  auto [id, secret] = basic(*http);
+  TRY(json::Value client, http->service().cell_json(client_key(id)));
+  bool good = same_secret(hex(view(sha256(secret))), client.string_or("secretHash"));
+  std::string grant = form_field(http->request.body, "grant_type");
+  if (id.empty() || !client.is_object() || !good)
+    oauth_error(*http, 401, "invalid_client");
+  else if (grant == "client_credentials")
+    for_client(*http, client);
+  else if (grant == kExchange)
+    exchange(*http, client);
+  else
+    oauth_error(*http, 400, "unsupported_grant_type");
+  return {};
+}
+
+Result<Bytes> jwks(Http& http) {
+  const Keys& keys = http.face.options().keys;
+  if (!keys.jwks)
+    return fail(Code::not_found, "NOT_FOUND", "there are no keys: nobody is authenticated");
+  return keys.jwks();
+}
+
+}  // namespace
+
+std::string random_uuid(const Keys& keys) {
+  Bytes random = keys.secret();
+  std::array<uint64_t, 2> seed{};
+  std::memcpy(seed.data(), random.data(), sizeof seed);
+  return Dice(seed).uuid4();
+}
+
+void add_token_routes(Rows& rows) {
+  rows.now("GET", "/.well-known/jwks.json", jwks,
+           "The public keys of the tokens that are issued here.", true);
+  rows.later("POST", "/oauth/token", token,
+             "A token for a machine client, or for a user whom a trusted key vouches for.", true);
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,101 @@
+#pragma once
+// A schema is what samples taught: for each field the kinds and scalar types that were seen. It
+// grows by merging, never shrinks.
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json/value.h"
+
+namespace pawl::entities {
+
+// In the fixed order in which lists of types are shown.
+enum class Type : uint8_t {
+  integer,
+  long_integer,
+  big_integer,
+  unbound_integer,
+  double_decimal,
+  big_decimal,
+  unbound_decimal,
+  string,
+  boolean,
+  null,
+};
+inline constexpr size_t kTypes = 10;
+std::string_view name_of(Type type);
+bool is_numeric(Type type);
+// True when each value of `from` is also one of `to`.
+bool widens(Type from, Type to);
+Type type_of_number(std::string_view digits);
+Type type_of(const json::Value& scalar);
+// The one spelling that all spellings of an amount share: 1.0, 1 and 10e-1 are "1".
+std::string plain_number(std::string_view digits);
+
+class TypeSet {
+ public:
+  void add(Type t) { bits_ |= 1u << static_cast<int>(t); }
+  void remove(Type t) { bits_ &= ~(1u << static_cast<int>(t)); }
+  bool has(Type t) const { return bits_ >> static_cast<int>(t) & 1; }
+  bool empty() const { return bits_ == 0; }
+  bool accepts(Type t) const;  // some member is t, or t widens to it
+  bool any_numeric() const;
+  // Numbers become one type that all widen to; null gives way to anything else.
+  void settle(bool beside_structure);
+  std::vector<Type> list() const;
+  bool operator==(const TypeSet&) const = default;
+  bool only_null() const { return bits_ == 1u << static_cast<int>(Type::null); }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
+struct Shape {
+  TypeSet scalars;
+  bool is_object = false;
+  std::map<std::string, Shape, std::less<>> fields;
+  std::shared_ptr<Shape> element;  // of an array; owned by this shape alone, null when it is none
+  size_t width = 0;                // the longest array seen
+
+  bool is_array() const { return element != nullptr; }
+  bool unknown() const {
+    return !is_object && !is_array() && (scalars.empty() || scalars.only_null());
+  }
+  Shape() = default;
+  Shape(const Shape& other);
+  Shape& operator=(const Shape& other);
+  Shape(Shape&&) = default;
+  Shape& operator=(Shape&&) = default;
+};
+
+Shape infer(const json::Value& sample);
+void merge(Shape& into, const Shape& from);
+
+// How much an entity write may change the schema.
+enum class Level : uint8_t { none, array_length, array_elements, type, structural };
+std::string_view name_of(Level level);
+Result<Level> level_named(std::string_view name);  // INVALID_CHANGE_LEVEL
+
+// Strict: BAD_REQUEST for a field that is not known, INCOMPATIBLE_TYPE for a value that does not
+// fit.
+Result<void> check(const Shape& shape, const json::Value& value);
+// The value passes the strict check and no array is longer than any seen: nothing to grow.
+bool fits(const Shape& shape, const json::Value& value);
+// Grows the shape so that the value fits, as far as the level allows. True when it grew.
+Result<bool> extend(Shape& shape, const json::Value& value, Level level);
+
+// The shape at a path as conditions name it ("o.k", "arr[*].q"); null when it is no field and no
+// prefix of one.
+const Shape* shape_at(const Shape& root, std::string_view path);
+
+json::Value json_schema(const Shape& shape);
+json::Value simple_view(const Shape& shape);
+
+json::Value to_json(const Shape& shape);  // as stored
+Shape shape_from(const json::Value& stored);
+
+}  // namespace pawl::entities

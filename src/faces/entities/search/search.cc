@@ -1,0 +1,347 @@
+#include "faces/entities/search/search.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "faces/entities/program.h"
+
+namespace pawl::entities {
+
+namespace {
+
+using condition::Condition;
+using condition::Helps;
+using condition::Node;
+using condition::Operand;
+
+bool has_index(const Model& model, const condition::Path& path) {
+  return path.plain() &&
+         std::any_of(model.indexes.begin(), model.indexes.end(),
+                     [&](const Index& i) { return i.ready && i.path == "$." + path.name(); });
+}
+
+// Smaller is better; 0 means that it does not help.
+int rank(const Node& node, const Model& model) {
+  if (node.kind != Node::simple || node.op->helps == Helps::no || !has_index(model, node.path))
+    return 0;
+  if (node.op->helps == Helps::equal) return node.operand.null ? 0 : 1;
+  if (node.op->helps == Helps::prefix) return node.operand.text.empty() ? 0 : 2;
+  return node.op->helps == Helps::between ? 3 : 4;
+}
+
+// Half-open ranges of index values that hold every match, and maybe more.
+using Range = std::pair<Bytes, Bytes>;
+
+std::vector<Range> ranges(const Node& node) {
+  const Operand& v = node.operand;
+  const Range all_numbers{"n", "o"}, all_texts{"s", "t"};
+  Bytes text = index_text(v.text);
+  switch (node.op->helps) {
+    case Helps::equal: {
+      std::vector<Range> out{{text, after_prefix(text)}};
+      if (v.numeric) out.emplace_back(index_number(v.number), after_prefix(index_number(v.number)));
+      return out;
+    }
+    case Helps::above:
+      return {v.numeric ? Range{index_number(v.number), "o"} : all_numbers, {text, "t"}};
+    case Helps::below:
+      return {v.numeric ? Range{"n", after_prefix(index_number(v.number))} : all_numbers,
+              {"s", after_prefix(text)}};
+    case Helps::between:
+      return {{index_number(v.low), after_prefix(index_number(v.high))}, all_texts};
+    case Helps::prefix: return {all_numbers, {text, after_prefix(text)}};
+    case Helps::no: break;
+  }
+  return {all_numbers, all_texts};
+}
+
+bool is_match(const Query& q, const EntityView& e) {
+  return e.model == q.model && e.version == q.version &&
+         (!q.condition || q.condition->matches({e.data, e.state, e.created, e.transition}));
+}
+
+// The keys of entities that have been removed, in the order of ids, read a piece at a time.
+struct RemovedKeys {
+  static constexpr size_t kPiece = 1000;
+  const ReadSnapshot& snapshot;
+  std::string_view tenant;
+  Bytes base;
+  Bytes from = base;
+  std::vector<Key> piece{};
+  size_t at = 0;
+  bool more = true;  // behind the piece
+
+  Result<void> read_on() {
+    piece.clear();
+    at = 0;
+    TRY_OK(snapshot.rows(
+        kProgram, base,
+        [&](BytesView row, BytesView) {
+          piece.push_back(entity_key(tenant, row.substr(base.size())));
+          from = Bytes(row) + '\0';
+          return piece.size() < kPiece;
+        },
+        from));
+    more = piece.size() == kPiece;
+    return {};
+  }
+
+  // The next one that comes before `key`, or before the end when it is empty.
+  Result<std::optional<Key>> before(BytesView key) {
+    if (at == piece.size() && more) TRY_OK(read_on());
+    if (at == piece.size() || (!key.empty() && piece[at] >= key)) return std::nullopt;
+    return std::move(piece[at++]);
+  }
+};
+
+struct Search {
+  const ReadSnapshot& snapshot;
+  const Query& query;
+  const VisitEntity& visit;
+  Plan plan{};
+  size_t skipped = 0;
+
+  // False: enough.
+  bool offer(const EntityView& e) {
+    ++plan.rows_read;
+    if (!is_match(query, e)) return true;
+    if (skipped < query.skip) {
+      ++skipped;
+      return true;
+    }
+    ++plan.matched;
+    return visit(e) && plan.matched < query.limit;
+  }
+
+  Result<void> by_index(const Node& node) {
+    plan.index = "$." + node.path.name();
+    std::unordered_set<std::string> seen;
+    Bytes base = index_row_prefix(query.tenant, query.model, query.version, plan.index);
+    bool go = true;
+    for (const auto& [from, to] : ranges(node)) {
+      Result<void> good;
+      TRY_OK(snapshot.rows(
+          kProgram, base,
+          [&](BytesView row, BytesView) {
+            if (!to.empty() && row.substr(base.size()) >= to) return false;
+            std::string id(id_at_end(row));
+            if (!seen.insert(id).second) return true;
+            auto cell = snapshot.read(entity_key(query.tenant, id));
+            if (!cell) return good = fail(std::move(cell.error())), false;
+            EntityView e;
+            if (view_entity(cell->value(), e)) go = offer(e);
+            return go;
+          },
+          base + from));
+      TRY_OK(good);
+      if (!go) break;
+    }
+    return {};
+  }
+
+  Result<void> by_scan() {
+    EntityView e;
+    return snapshot.scan_bytes(
+        entity_prefix(query.tenant, query.model, query.version),
+        [&](BytesView, Seq, BytesView value) { return !view_entity(value, e) || offer(e); });
+  }
+
+  // Entities that are there now, as they were, and those that have been removed since, each in its
+  // place.
+  Result<void> as_at(Seq seq) {
+    EntityView e;
+    Result<void> good;
+    bool go = true;
+    auto old = [&](BytesView key) {
+      auto cell = snapshot.read_at(key, seq);
+      if (!cell) return good = fail(std::move(cell.error())), false;
+      if (cell->exists() && view_entity(cell->value(), e)) go = offer(e);
+      return go;
+    };
+    RemovedKeys removed{snapshot, query.tenant,
+                        removed_row_prefix(query.tenant, query.model, query.version)};
+    auto removed_before = [&](BytesView key) {
+      while (go && good) {
+        Result<std::optional<Key>> next = removed.before(key);
+        if (!next) return good = fail(std::move(next.error())), false;
+        if (!*next) break;
+        old(**next);
+      }
+      return go && good;
+    };
+    TRY_OK(snapshot.scan_bytes(entity_prefix(query.tenant, query.model, query.version),
+                               [&](BytesView key, Seq version, BytesView value) {
+                                 if (!removed_before(key)) return false;
+                                 if (version > seq) return old(key);
+                                 if (view_entity(value, e)) go = offer(e);
+                                 return go;
+                               }));
+    if (go && good) removed_before({});
+    return good;
+  }
+};
+
+Result<Plan> search_unsorted(const ReadSnapshot& snapshot, const Query& query, const Model* model,
+                             const VisitEntity& visit) {
+  Search s{snapshot, query, visit};
+  if (query.limit == 0) return s.plan;
+  std::optional<Seq> seq = query.seq;
+  if (query.at) {
+    TRY(seq, snapshot.seq_at(*query.at));
+  }
+  if (seq) {
+    TRY_OK(s.as_at(*seq));
+    return s.plan;
+  }
+  const Node* node = model && query.condition ? indexed_node(*query.condition, *model) : nullptr;
+  TRY_OK(node ? s.by_index(*node) : s.by_scan());
+  return s.plan;
+}
+
+// Numbers by amount, then texts by bytes; missing and null are last whichever way it is sorted.
+int compare_fields(const condition::Field& a, const condition::Field& b, bool descending) {
+  if (a.is_null() || b.is_null()) return a.is_null() - b.is_null();
+  if (descending) return compare_fields(b, a, false);
+  bool number_a = a.kind == condition::Field::number, number_b = b.kind == condition::Field::number;
+  if (number_a != number_b) return number_a ? -1 : 1;
+  if (number_a) return json::compare_numbers(a.text, b.text);
+  std::string room_a, room_b;
+  return condition::text_of(a, room_a).compare(condition::text_of(b, room_b));
+}
+
+struct LifeField {
+  std::string_view name;
+  int (*compare)(const Entity& a, const Entity& b);
+};
+// To the millisecond, as people see times: what was written together is parted by id.
+int by_time(Time a, Time b) {
+  a /= kMillisecond;
+  b /= kMillisecond;
+  return a < b ? -1 : a > b;
+}
+constexpr LifeField kLifeFields[] = {
+    {"id", [](const Entity& a, const Entity& b) { return a.id.compare(b.id); }},
+    {"state", [](const Entity& a, const Entity& b) { return a.state.compare(b.state); }},
+    {"creationDate",
+     [](const Entity& a, const Entity& b) { return by_time(a.created, b.created); }},
+    {"lastUpdateTime",
+     [](const Entity& a, const Entity& b) { return by_time(a.updated, b.updated); }},
+    {"previousTransition",
+     [](const Entity& a, const Entity& b) { return a.transition.compare(b.transition); }},
+    {"transitionForLatestSave",
+     [](const Entity& a, const Entity& b) { return a.transition.compare(b.transition); }},
+};
+
+int compare_by(const SortKey& key, const Entity& a, const Entity& b) {
+  if (key.path)
+    return compare_fields(key.path->find(a.data), key.path->find(b.data), key.descending);
+  int order = 0;
+  for (const LifeField& f : kLifeFields)
+    if (f.name == key.field) order = f.compare(a, b);
+  return key.descending ? -order : order;
+}
+
+}  // namespace
+
+const Node* indexed_node(const Condition& condition, const Model& model) {
+  const Node& root = condition.root();
+  if (rank(root, model)) return &root;
+  const Node* best = nullptr;
+  if (root.kind == Node::all)
+    for (const Node& c : root.conditions)
+      if (int r = rank(c, model); r && (!best || r < rank(*best, model))) best = &c;
+  return best;
+}
+
+void sort_entities(std::vector<Entity>& found, const std::vector<SortKey>& keys) {
+  std::stable_sort(found.begin(), found.end(), [&](const Entity& a, const Entity& b) {
+    for (const SortKey& key : keys)
+      if (int order = compare_by(key, a, b)) return order < 0;
+    return a.id < b.id;
+  });
+}
+
+Result<Plan> search(const ReadSnapshot& snapshot, const Query& query, const Model* model,
+                    const VisitEntity& visit) {
+  if (query.sort.empty()) return search_unsorted(snapshot, query, model, visit);
+  Query every = query;
+  every.limit = ~size_t{0};
+  every.skip = 0;
+  std::vector<Entity> found;
+  TRY(Plan plan, search_unsorted(snapshot, every, model, [&](const EntityView& e) {
+        return found.push_back(copy_of(e)), true;
+      }));
+  sort_entities(found, query.sort);
+  plan.matched = 0;
+  for (size_t i = query.skip; i < found.size() && plan.matched < query.limit; ++i) {
+    const Entity& e = found[i];
+    ++plan.matched;
+    if (!visit({e.id,
+                e.model,
+                e.state,
+                e.tx,
+                e.transition,
+                e.data,
+                e.version,
+                e.created,
+                e.updated,
+                {}}))
+      break;
+  }
+  return plan;
+}
+
+// "@state" is a fact of its life; "state" too, unless the documents have a field of that name.
+static Result<SortKey> sort_key(std::string_view word, const Model* model) {
+  SortKey key;
+  if (word.starts_with('-')) {
+    key.descending = true;
+    word.remove_prefix(1);
+  }
+  for (std::string_view order : {":asc", ":desc", ":ASC", ":DESC"}) {
+    if (!word.ends_with(order)) continue;
+    key.descending = order[1] == 'd' || order[1] == 'D';
+    word.remove_suffix(order.size());
+  }
+  bool meta = word.starts_with('@');
+  if (meta) word.remove_prefix(1);
+  bool life = std::any_of(std::begin(kLifeFields), std::end(kLifeFields),
+                          [&](const LifeField& f) { return f.name == word; });
+  if (word.empty() || (meta && !life))
+    return fail(
+        Code::invalid, "BAD_REQUEST",
+        fmt::format(
+            "cannot sort by '{}'; use for example sort=$.name:asc or sort=@creationDate:desc",
+            word));
+  key.field = word;
+  condition::Path path(word);
+  if (meta || (life && !(model && path.plain() && shape_at(model->shape, path.name())))) return key;
+  if (!path.plain())
+    return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by the list '{}'", word));
+  if (model && !shape_at(model->shape, path.name()))
+    return fail(Code::invalid, "INVALID_FIELD_PATH",
+                fmt::format("cannot sort by '{}', which is not a field of model {} version {}",
+                            word, model->name, model->version));
+  key.path = std::move(path);
+  return key;
+}
+
+Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given, const Model* model) {
+  std::vector<SortKey> out;
+  for (const std::string& list : given) {
+    std::string_view rest = list;
+    while (!rest.empty()) {
+      size_t comma = rest.find(',');
+      std::string_view word = rest.substr(0, comma);
+      rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
+      TRY(SortKey key, sort_key(word, model));
+      out.push_back(std::move(key));
+    }
+  }
+  if (out.size() > 16)
+    return fail(Code::invalid, "BAD_REQUEST", "at most 16 sort keys are allowed");
+  return out;
+}
+
+}  // namespace pawl::entities

@@ -1,0 +1,55 @@
+#pragma once
+// How many entities each model has in each state. Lives in memory: counted once from the cells at
+// start, then kept up from the frames.
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "faces/entities/audit/audit.h"
+#include "kernel/access.h"
+
+namespace pawl::entities {
+
+// The counts of one tenant at one moment.
+class StateCounts {
+ public:
+  struct Row {
+    std::string model;
+    int32_t version;
+    std::string state;
+    int64_t count;
+  };
+  void add(const std::string& model, int32_t version, const std::string& state, int64_t by);
+  void add(const Move& move);
+  // By model, version and state; rows of zero are left out.
+  std::vector<Row> rows() const;
+  int64_t total(std::string_view model, int32_t version) const;
+
+ private:
+  using States = std::map<std::string, int64_t, std::less<>>;
+  std::map<std::pair<std::string, int32_t>, States> models_;
+};
+
+class Counts {
+ public:
+  explicit Counts(KernelAccess& kernel) : kernel_(kernel) {}
+  ~Counts() { stop(); }
+  Result<void> start();
+  void stop();
+
+  StateCounts of(std::string_view tenant) const;
+  int64_t total(std::string_view tenant, std::string_view model, int32_t version) const;
+
+ private:
+  void take(const Frame& frame);
+
+  KernelAccess& kernel_;
+  mutable std::mutex mutex_;
+  std::map<std::string, StateCounts, std::less<>> tenants_;
+  Seq counted_ = 0;
+  uint64_t watch_ = 0;
+};
+
+}  // namespace pawl::entities

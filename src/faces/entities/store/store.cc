@@ -1,0 +1,229 @@
+#include "faces/entities/store/store.h"
+
+#include <fmt/format.h>
+
+#include "json/text.h"
+
+namespace pawl::entities {
+
+namespace {
+
+struct UniqueValues {
+  std::string bytes;
+  std::string missing;  // a path without a value
+  size_t found = 0;
+  // An entity that lacks one of the values is not compared.
+  bool whole() const { return missing.empty(); }
+  bool operator==(const UniqueValues& other) const {
+    return whole() && other.whole() && bytes == other.bytes;
+  }
+};
+
+UniqueValues unique_values(const UniqueKey& key, std::string_view data) {
+  UniqueValues out;
+  for (const std::string& path : key.paths) {
+    condition::Field field = condition::Path(path).find(data);
+    if (field.is_null()) {
+      out.missing = path;
+      continue;
+    }
+    ++out.found;
+    Bytes part;
+    Writer w(part);
+    w.u8(field.kind);
+    std::string room;
+    if (field.kind == condition::Field::number)
+      w.str(plain_number(field.text));
+    else
+      w.str(condition::text_of(field, room));
+    out.bytes += part;
+  }
+  return out;
+}
+
+std::unexpected<Error> refuse_unique(Code code, std::string reason, const Model& model,
+                                     const UniqueKey& key, std::string_view why) {
+  return fail(code, std::move(reason),
+              fmt::format("unique key '{}' of model {} version {}: {}", key.name, model.name,
+                          model.version, why),
+              json::print(json::object({{"uniqueKey", key.name},
+                                        {"entityName", model.name},
+                                        {"entityVersion", model.version}})));
+}
+
+// Empty for a state that it did not come from, or does not go to.
+void note_move(Turn& turn, std::string_view tenant, std::string_view model, int32_t version,
+               std::optional<std::string_view> before, std::optional<std::string_view> after) {
+  if (before == after) return;
+  turn.note(encode_move(tenant, model, version, before, after));
+}
+
+// A value that another entity holds stays with it.
+Result<void> release(Turn& turn, BytesView cell_key, std::string_view id) {
+  TRY(Cell holder, turn.read(cell_key));
+  if (holder.exists() && holder.value() == id) turn.erase(cell_key);
+  return {};
+}
+
+}  // namespace
+
+Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model,
+                          std::string_view id, std::string_view data, std::string_view old_data,
+                          Held held) {
+  for (const UniqueKey& key : model.unique_keys) {
+    UniqueValues now = unique_values(key, data), before;
+    if (!old_data.empty())
+      before = unique_values(key, old_data);
+    else
+      before.missing = "all";
+    if (now.found && !now.whole())
+      return refuse_unique(
+          Code::unprocessable, "INVALID_UNIQUE_KEY", model, key,
+          fmt::format("'{}' has no value; give all of its fields or none", now.missing));
+    if (before.whole() && before != now)
+      TRY_OK(
+          release(turn, unique_key(tenant, model.name, model.version, key.name, before.bytes), id));
+    if (!now.whole() || (before == now && held == Held::all)) continue;
+    Key cell_key = unique_key(tenant, model.name, model.version, key.name, now.bytes);
+    TRY(Cell holder, turn.read(cell_key));
+    if (!holder.exists())
+      turn.write(cell_key, Bytes(id));
+    else if (holder.value() != id)
+      return refuse_unique(Code::conflict, "UNIQUE_VIOLATION", model, key,
+                           "another entity has the same values; change them or update that entity");
+  }
+  return {};
+}
+
+Result<void> claim_free(Turn& turn, std::string_view tenant, const Model& model,
+                        std::string_view id, std::string_view data, std::string_view old_data) {
+  for (const UniqueKey& key : model.unique_keys) {
+    UniqueValues now = unique_values(key, data), before;
+    if (!old_data.empty())
+      before = unique_values(key, old_data);
+    else
+      before.missing = "all";
+    if (before == now) continue;
+    if (before.whole())
+      TRY_OK(
+          release(turn, unique_key(tenant, model.name, model.version, key.name, before.bytes), id));
+    if (!now.whole()) continue;
+    Key cell_key = unique_key(tenant, model.name, model.version, key.name, now.bytes);
+    TRY(Cell holder, turn.read(cell_key));
+    if (!holder.exists()) turn.write(cell_key, Bytes(id));
+  }
+  return {};
+}
+
+Result<Found> find_entity(Turn& turn, std::string_view tenant, std::string_view id) {
+  Found found;
+  TRY(found.cell, turn.read(entity_key(tenant, id)));
+  if (found.exists() && !view_entity(found.cell.value(), found.view))
+    return fail(Code::corrupt, "BAD_ENTITY", "an entity's cell cannot be read; run `pawl verify`");
+  return found;
+}
+
+Error entity_not_found(std::string_view id) {
+  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find entity id={}", id),
+          json::print(json::object({{"entityId", id}}))};
+}
+
+Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity, Was was) {
+  Found before;
+  if (was == Was::unknown) {
+    TRY(before, find_entity(turn, tenant, entity.id));
+  }
+  note_move(turn, tenant, entity.model, entity.version,
+            before.exists() ? std::optional(before.view.state) : std::nullopt, entity.state);
+  turn.write(entity_key(tenant, entity.id), encode(entity));
+  return {};
+}
+
+Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model,
+                         const Entity& entity, std::string_view old_data, Held held, Was was) {
+  TRY_OK(claim_unique(turn, tenant, model, entity.id, entity.data, old_data, held));
+  TRY_OK(put_entity(turn, tenant, entity, was));
+  if (!model.indexes.empty())
+    turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
+  return {};
+}
+
+Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model,
+                           const EntityView& entity, std::string_view tx) {
+  for (const UniqueKey& key : model.unique_keys)
+    if (UniqueValues held = unique_values(key, entity.data); held.whole())
+      TRY_OK(release(turn, unique_key(tenant, model.name, model.version, key.name, held.bytes),
+                     entity.id));
+  if (!model.indexes.empty()) turn.erase(indexed_key(tenant, entity.id));
+  for (std::string_view timer : entity.timers)
+    turn.withdraw(timer);
+  note_move(turn, tenant, entity.model, entity.version, entity.state, std::nullopt);
+  turn.erase(entity_key(tenant, entity.id));
+  Trail trail{std::string(tenant), std::string(entity.id), std::string(tx),    turn.now(),
+              ChangeKind::deleted, std::string(tx),        turn.caller().user, {}};
+  turn.note(encode(trail));
+  return {};
+}
+
+void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx) {
+  turn.each_own_write(entities_prefix(tenant), [&](BytesView key, const Cell& cell) {
+    EntityView e;
+    if (!view_entity(cell.value(), e) || e.tx != tx || e.updated == turn.now()) return;
+    Entity stamped = copy_of(e);
+    stamped.updated = turn.now();
+    turn.write(key, encode(stamped));
+  });
+  turn.amend_notes([&](Bytes& note) {
+    if (note.empty() || note[0] != kTrailNote) return;
+    auto trail = decode_trail(note);
+    if (!trail || trail->now == turn.now()) return;
+    trail->now = turn.now();
+    note = encode(*trail);
+  });
+}
+
+void index_now(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity) {
+  if (model.indexes.empty())
+    turn.erase(indexed_key(tenant, entity.id));
+  else
+    turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
+}
+
+void index_again(Turn& turn, std::string_view tenant, const Model& model) {
+  turn.each_own_write(entity_prefix(tenant, model.name, model.version), [&](BytesView key,
+                                                                            const Cell& cell) {
+    EntityView e;
+    if (!cell.exists())
+      turn.erase(indexed_key(tenant, id_at_end(key)));
+    else if (view_entity(cell.value(), e) && e.model == model.name && e.version == model.version)
+      index_now(turn, tenant, model, e);
+  });
+}
+
+Bytes encode_indexed(const Model& model, std::string_view data) {
+  Bytes out;
+  Writer w(out);
+  w.str(model.name);
+  w.sint(model.version);
+  for (const Index& index : model.indexes) {
+    for (const Bytes& value : index_values(condition::Path(index.path), data)) {
+      w.str(index.path);
+      w.str(value);
+    }
+  }
+  return out;
+}
+
+bool decode_indexed(BytesView bytes, Indexed& out) {
+  Reader r(bytes);
+  out.model = r.str();
+  out.version = static_cast<int32_t>(r.sint());
+  out.entries.clear();
+  while (r.ok() && !r.rest().empty()) {
+    std::string_view path = r.str();
+    out.entries.emplace_back(path, r.str());
+  }
+  return r.ok();
+}
+
+}  // namespace pawl::entities

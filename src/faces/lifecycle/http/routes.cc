@@ -1,0 +1,279 @@
+// The operator API: what is registered, what is running, and the two things an operator may do.
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/log.h"
+#include "faces/lifecycle/face.h"
+#include "faces/lifecycle/http/answers.h"
+#include "faces/lifecycle/limits.h"
+
+namespace pawl::lifecycle {
+
+using wire::Request;
+using wire::Respond;
+using wire::Response;
+
+Face::Face(KernelAccess& kernel, FaceOptions options)
+    : kernel_(kernel),
+      options_(std::move(options)),
+      reads_(kernel),
+      tally_(kernel),
+      hub_(std::make_shared<Hub>(kernel)) {}
+
+static std::string version_tag(Seq version) { return "\"" + std::to_string(version) + "\""; }
+
+void Face::submit(std::string_view operation, std::string verb, const Command& command,
+                  Request& request, Respond& respond, Done done) {
+  Input input = make_input(std::move(verb), command, request.caller);
+  input.once = request.header("Idempotency-Key");
+  kernel_.submit(std::move(input),
+                 [respond = std::move(respond), done = std::move(done),
+                  operation = std::string(operation)](Result<Answer> answer) mutable {
+                   if (!answer) return respond(refusal_response(operation, answer.error()));
+                   auto outcome = decode_outcome(answer->body);
+                   if (!outcome) return respond(refusal_response(operation, outcome.error()));
+                   Seq version = outcome->version ? outcome->version : answer->seq;
+                   respond(done(*outcome, version));
+                 });
+}
+
+void Face::index(Request& request, Respond& respond) {
+  auto types = reads_.types(request.caller.tenant);
+  if (!types) return respond(refusal_response("index", types.error()));
+  js::Array out;
+  auto strings = [](const std::vector<std::string>& from) {
+    js::Array list;
+    for (const std::string& s : from)
+      list.emplace_back(s);
+    return list;
+  };
+  for (const TypePtr& type : *types) {
+    js::Object one;
+    one.add("workflow", type->def.name);
+    one.add("kv_bucket", type->def.bucket);
+    one.add("phases", strings(type->def.phases()));
+    one.add("terminal_phases", strings(type->def.phases(true)));
+    one.add("operator_writable_fields", strings(type->def.operator_writable_fields()));
+    one.add("transitions", transitions_json(type->def));
+    js::Object counts;
+    auto counted = tally_.of(request.caller.tenant, type->def.name);
+    if (counted)
+      for (const auto& [phase_name, count] : counted->by_phase)
+        counts.add(phase_name, static_cast<uint64_t>(count));
+    one.add("counts_by_phase", std::move(counts));
+    if (!counted)
+      one.add("counts_error", counted.error().message);
+    else if (size_t n = counted->unreadable)
+      one.add("counts_error", fmt::format("{} instance{} cannot be read and {} not counted", n,
+                                          n == 1 ? "" : "s", n == 1 ? "is" : "are"));
+    out.emplace_back(std::move(one));
+  }
+  respond(json_answer(200, js::Value(std::move(out))));
+}
+
+namespace {
+
+// Decimal digits, a plus sign before them allowed; empty is absent.
+std::optional<int64_t> paging_number(std::string_view text) {
+  if (text.empty()) return 0;
+  if (text.front() == '+') text.remove_prefix(1);
+  int64_t n = 0;
+  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (bad != std::errc() || end != text.data() + text.size() || text.empty() || n < 0)
+    return std::nullopt;
+  return n;
+}
+
+struct ListAsk {
+  any_query query;
+  std::vector<std::pair<std::string, std::string>> match;  // as text; the type says as what
+  std::string wrong;                                       // the answer, when it cannot be read
+};
+
+// Of a parameter that is given twice the first counts, as in the original.
+ListAsk read_list_query(std::string_view raw) {
+  ListAsk out;
+  std::map<std::string, std::string> given;
+  for (auto& [name, text] : query_pairs(raw)) {
+    if (!given.emplace(name, text).second) continue;
+    if (name.starts_with("match.")) out.match.emplace_back(name.substr(6), text);
+  }
+  auto limit = paging_number(given["limit"]), offset = paging_number(given["offset"]);
+  if (!limit)
+    out.wrong = "invalid limit (must be a non-negative integer)";
+  else if (!offset)
+    out.wrong = "invalid offset (must be a non-negative integer)";
+  out.query.limit = limit.value_or(0);
+  out.query.offset = offset.value_or(0);
+  out.query.phase = given["phase"];
+  out.query.active = given["active"] == "true";
+  out.query.cursor = given["cursor"];
+  if (const std::string& after = given["updated_after"]; !after.empty()) {
+    auto t = nearest_rfc3339(after);
+    if (t)
+      out.query.updated_after = time_point(
+          std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*t)));
+    else if (out.wrong.empty())
+      out.wrong = "invalid updated_after (must be an RFC 3339 time)";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::variant<Face::Page, Response> Face::page_of(const Request& request) {
+  ListAsk ask = read_list_query(request.query);
+  if (!ask.wrong.empty()) return error_response(400, ask.wrong);
+  auto type = reads_.type(request.caller.tenant, request.params[0]);
+  if (!type) return refusal_response("list", type.error());
+  for (const auto& [name, text] : ask.match) {
+    const auto* f = (*type)->def.find(name);
+    if (!f)
+      return refusal_response(
+          "list", refusal(errc::unknown_field,
+                          fmt::format("'{}' is not a field of {}", name, request.params[0])));
+    auto v = coerce_text(name, f->k, text);
+    if (!v) return refusal_response("list", v.error());
+    ask.query.match.emplace_back(name, std::move(*v));
+  }
+  auto listed = reads_.list(request.caller.tenant, **type, ask.query);
+  if (!listed) return refusal_response("list", listed.error());
+  for (const Found& found : listed->items)
+    check_drift(**type, found);
+  return Page{*type, *std::move(listed)};
+}
+
+void Face::check_drift(const Type& type, const Found& found) {
+  if (auto warning = drifts_.noticed(type.def, found.id, found.held.phase))
+    log(Level::warn, *warning,
+        {{"workflow", type.def.name}, {"id", found.id}, {"phase", found.held.phase}});
+}
+
+void Face::list(Request& request, Respond& respond) {
+  if (request.query_param("stream").value_or("") == "true") return respond(watch(request));
+  auto asked = page_of(request);
+  if (auto* refused = std::get_if<Response>(&asked)) return respond(std::move(*refused));
+  const Page& page = std::get<Page>(asked);
+  std::vector<std::pair<TypePtr, const Found*>> states;
+  for (const Found& found : page.listed.items)
+    states.emplace_back(page.type, &found);
+  Response out = states_response(states, page.listed.skipped);
+  if (!page.listed.cursor.empty()) out.headers.emplace_back("X-Pawl-Cursor", page.listed.cursor);
+  respond(std::move(out));
+}
+
+void Face::get(Request& request, Respond& respond) {
+  auto type = reads_.type(request.caller.tenant, request.params[0]);
+  if (!type) return respond(refusal_response("get", type.error()));
+  auto found = reads_.get(request.caller.tenant, request.params[0], request.params[1]);
+  if (!found) return respond(refusal_response("get", found.error()));
+  check_drift(**type, *found);
+  std::string body;
+  if (!append_instance(body, **type, *found))
+    return respond(refusal_response(
+        "get", refusal(errc::corrupt_value, fmt::format("{} '{}' does not fit its type",
+                                                        request.params[0], request.params[1]))));
+  Response out = wire::json_response(200, std::move(body));
+  out.headers.emplace_back("ETag", version_tag(found->version));
+  respond(std::move(out));
+}
+
+void Face::history(Request& request, Respond& respond) {
+  auto type = reads_.type(request.caller.tenant, request.params[0]);
+  if (!type) return respond(refusal_response("history", type.error()));
+  auto log = reads_.history(request.caller.tenant, **type, request.params[1]);
+  if (!log) return respond(refusal_response("history", log.error()));
+  js::Array out;
+  for (const transition_event& event : log->events)
+    out.push_back(event_json(event));
+  respond(json_answer(200, js::Value(std::move(out))));
+}
+
+void Face::children(Request& request, Respond& respond) {
+  size_t skipped = 0;
+  auto linked = reads_.children(request.caller.tenant, request.params[1], skipped);
+  if (!linked) return respond(refusal_response("children", linked.error()));
+  std::vector<std::pair<TypePtr, const Found*>> states;
+  for (const Linked& one : *linked) {
+    check_drift(*one.type, one.found);
+    states.emplace_back(one.type, &one.found);
+  }
+  respond(states_response(states, skipped));
+}
+
+static std::optional<Response> too_large(std::string_view operation, const Request& request) {
+  if (request.body.size() <= limits::kOperatorBodyBytes) return std::nullopt;
+  return error_response(413, fmt::format("{}: the body has {} bytes; {} are allowed", operation,
+                                         request.body.size(), limits::kOperatorBodyBytes));
+}
+
+// The first JSON value of the body, as the original reads it; what follows is ignored.
+static Result<js::Value> body_of(const Request& request) {
+  auto parsed = js::parse(request.body, {.prefix = true});
+  if (!parsed)
+    return fail(Code::invalid, "BAD_JSON", "invalid JSON body: " + parsed.error().message);
+  return parsed;
+}
+
+void Face::patch(Request& request, Respond& respond) {
+  if (auto large = too_large("state_patch", request)) return respond(std::move(*large));
+  auto body = body_of(request);
+  if (!body) return respond(error_response(400, body.error().message));
+  if (!body->is_object() && !body->is_null())
+    return respond(error_response(
+        400,
+        fmt::format("invalid JSON body: want an object of fields, got {}", body->kind_name())));
+  std::string text = js::print(*body);
+  Command command{
+      .type = request.params[0], .id = request.params[1], .text = text, .triggered = source::op};
+  submit("state_patch", "patch", command, request, respond, [](const Outcome&, Seq version) {
+    Response out = wire::json_response(200, R"({"ok":true})");
+    out.headers.emplace_back("ETag", version_tag(version));
+    return out;
+  });
+}
+
+// Member names as the original matches them: letters without case.
+static const js::Value* find_any_case(const js::Value& object, std::string_view name) {
+  if (const js::Value* exact = object.find(name)) return exact;
+  for (const auto& [member, value] : object.object())
+    if (wire::same_name(member, name)) return &value;
+  return nullptr;
+}
+
+void Face::transition(Request& request, Respond& respond) { move(request, respond, source::op); }
+
+void Face::move(Request& request, Respond& respond, source by) {
+  if (auto large = too_large("transition", request)) return respond(std::move(*large));
+  auto body = body_of(request);
+  if (!body) return respond(error_response(400, body.error().message));
+  if (!body->is_object())
+    return respond(
+        error_response(400, fmt::format("invalid JSON body: want an object with \"phase\", got {}",
+                                        body->kind_name())));
+  std::string to, note;
+  for (auto [name, into] : {std::pair{"phase", &to}, std::pair{"note", &note}}) {
+    const js::Value* member = find_any_case(*body, name);
+    if (!member || member->is_null()) continue;
+    if (!member->is_string())
+      return respond(
+          error_response(400, fmt::format("invalid JSON body: \"{}\" must be a string, not a {}",
+                                          name, member->kind_name())));
+    *into = member->string();
+  }
+  if (to.find_first_not_of(" \t\r\n") == std::string::npos)
+    return respond(error_response(400, "phase is required"));
+  Command command{
+      .type = request.params[0], .id = request.params[1], .to = to, .note = note, .triggered = by};
+  submit("transition", "transition", command, request, respond,
+         [](const Outcome& outcome, Seq version) {
+           Response out =
+               wire::json_response(200, "{\"ok\":true,\"phase\":" + js::quote(outcome.phase) + "}");
+           out.headers.emplace_back("ETag", version_tag(version));
+           return out;
+         });
+}
+
+}  // namespace pawl::lifecycle

@@ -1,0 +1,174 @@
+// History of one instance, and the links between instances.
+
+#include <fmt/format.h>
+
+#include "faces/lifecycle/limits.h"
+#include "faces/lifecycle/read/reads.h"
+#include "faces/lifecycle/run/command.h"
+#include "kernel/frame.h"
+
+namespace pawl::lifecycle {
+
+static constexpr std::string_view kProgram = "lifecycle";
+
+static time_point at_time(Time t) {
+  return time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(t)));
+}
+
+// An erased version has no bytes: its frame says who, when and why.
+static transition_event removal(const KernelAccess& kernel, Seq seq) {
+  transition_event out;
+  out.to = kDeleted;
+  out.rev = seq;
+  auto read = kernel.frames(seq, [&](const Frame& frame) -> Result<bool> {
+    if (frame.seq != seq || frame.inputs.empty()) return false;
+    out.at = at_time(frame.now());
+    out.caller = frame.inputs[0].caller.user;
+    if (auto command = decode_command(frame.inputs[0].body)) {
+      out.triggered = command->triggered;
+      out.note = command->note;
+    }
+    return false;
+  });
+  (void)read.has_value();  // Trimmed: the event stays without its time.
+  return out;
+}
+
+Result<history_log> Reads::history(std::string_view tenant, const Type& type,
+                                   std::string_view id_text) const {
+  TRY_OK(check_id(id_text));
+  std::vector<Cell> versions;
+  TRY_OK(kernel_.snapshot().history(
+      instance_key(tenant, type.def.name, id_text),
+      [&](BytesView, const Cell& cell) { return versions.push_back(cell), true; }));
+  if (versions.empty())
+    return refuse(errc::entity_not_found, fmt::format("{} '{}'", type.def.name, id_text));
+  history_log out;
+  std::string last;
+  for (auto cell = versions.rbegin(); cell != versions.rend(); ++cell) {
+    transition_event event;
+    if (!cell->stored) {
+      event = removal(kernel_, cell->version);
+    } else {
+      auto held = parse_held(cell->value());
+      if (!held) continue;
+      if (!held->event && held->phase == last) continue;
+      event = {{},
+               std::string(held->phase),
+               at_time(held->updated),
+               held->triggered,
+               std::string(held->note),
+               std::string(held->caller),
+               cell->version};
+    }
+    event.from = last;
+    last = event.to;
+    out.events.push_back(std::move(event));
+  }
+  return out;
+}
+
+Result<Linked> Reads::linked(std::string_view tenant, std::string_view type_name,
+                             std::string_view id_text) const {
+  Linked out;
+  TRY(out.type, type(tenant, type_name));
+  TRY(out.found, get(tenant, type_name, id_text));
+  return out;
+}
+
+// Most have no parent: no index would say less than all of them.
+Result<std::vector<Linked>> Reads::roots(std::string_view tenant, size_t& skipped) const {
+  TRY(std::vector<TypePtr> all, types(tenant));
+  std::vector<Linked> out;
+  for (const TypePtr& type : all) {
+    TRY(Listed listed, list(tenant, *type, {}));
+    skipped += listed.skipped;
+    for (Found& found : listed.items)
+      if (found.held.parent.empty()) out.push_back({type, std::move(found)});
+  }
+  return out;
+}
+
+Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string_view parent_id,
+                                            size_t& skipped) const {
+  if (parent_id.empty()) return roots(tenant, skipped);
+  std::vector<std::pair<std::string, std::string>> names;
+  Bytes below = children_prefix(tenant, parent_id);
+  TRY_OK(kernel_.snapshot().rows(kProgram, below, [&](BytesView key, BytesView) {
+    std::string_view rest = key.substr(below.size());
+    size_t zero_byte = rest.find('\0');
+    names.emplace_back(unescaped(rest.substr(0, zero_byte)), unescaped(rest.substr(zero_byte + 1)));
+    return true;
+  }));
+  std::vector<Linked> out;
+  for (const auto& [type_name, id_text] : names) {
+    auto one = linked(tenant, type_name, id_text);
+    errc why = one ? errc{} : errc_of(one.error());
+    skipped += why == errc::corrupt_value;
+    // Unreadable, gone since the rows were read, or under another parent.
+    if (why == errc::corrupt_value || why == errc::entity_not_found ||
+        (one && one->found.held.parent != parent_id))
+      continue;
+    if (!one) return fail(std::move(one.error()));
+    out.push_back(std::move(*one));
+  }
+  return out;
+}
+
+Result<Linked> Reads::lookup(std::string_view tenant, std::string_view id_text) const {
+  TRY_OK(check_id(id_text));
+  std::vector<std::string> types;
+  Bytes below = lookup_prefix(tenant, id_text);
+  TRY_OK(kernel_.snapshot().rows(kProgram, below, [&](BytesView key, BytesView) {
+    return types.push_back(unescaped(key.substr(below.size()))), true;
+  }));
+  if (types.empty())
+    return refuse(errc::entity_not_found, fmt::format("'{}' is in no workflow", id_text));
+  if (types.size() > 1)
+    return refuse(errc::ambiguous_id, fmt::format("'{}' is a {} and a {}: name the workflow",
+                                                  id_text, types[0], types[1]));
+  return linked(tenant, types[0], id_text);
+}
+
+Result<std::vector<Linked>> Reads::ancestors(std::string_view tenant, std::string_view id_text,
+                                             std::string& warning) const {
+  TRY(Linked at, lookup(tenant, id_text));
+  std::vector<Linked> out;
+  std::set<std::string, std::less<>> seen{std::string(id_text)};
+  while (!at.found.held.parent.empty()) {
+    std::string up(at.found.held.parent);
+    if (!seen.insert(up).second)
+      return refuse(
+          errc::parent_cycle,
+          fmt::format("'{}' is among its own ancestors: mend the parent of '{}'", up, at.found.id));
+    if (out.size() >= limits::kAncestors)
+      return refuse(errc::parent_cycle,
+                    fmt::format("'{}' has more than {} ancestors: no tree is that deep", id_text,
+                                limits::kAncestors));
+    auto parent_found = lookup(tenant, up);
+    if (!parent_found && errc_of(parent_found.error()) == errc::entity_not_found) {
+      warning = fmt::format("ancestors of '{}' end at '{}': its parent '{}' does not exist",
+                            id_text, at.found.id, up);
+      return out;
+    }
+    if (!parent_found) return fail(std::move(parent_found.error()));
+    at = *parent_found;
+    out.push_back(std::move(*parent_found));
+  }
+  return out;
+}
+
+Result<std::string> Reads::substitute(std::string_view tenant, std::string_view id_text,
+                                      std::string_view text, Variables variables) const {
+  variables.entity_id = id_text;
+  variables.now = kernel_.now();
+  variables.lookup = [&]() -> std::shared_ptr<const Managed> {
+    auto found = lookup(tenant, id_text);
+    if (!found) return nullptr;
+    return std::make_shared<const Managed>(
+        Managed{found->type, std::string(found->found.held.phase)});
+  };
+  return lifecycle::substitute(text, variables).text;
+}
+
+}  // namespace pawl::lifecycle

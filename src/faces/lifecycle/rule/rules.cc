@@ -1,0 +1,456 @@
+#include "faces/lifecycle/rule/rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "faces/lifecycle/limits.h"
+#include "json/text.h"
+
+namespace pawl::lifecycle {
+
+std::string_view trimmed(std::string_view text) {
+  size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+namespace {
+
+std::unexpected<Error> bad_rule(std::string text) {
+  return refuse(errc::invalid_rule, std::move(text));
+}
+
+bool blank(std::string_view text) { return trimmed(text).empty(); }
+
+Result<void> check_transition(const js::Value& action) {
+  if (blank(action.string_or("phase"))) return bad_rule("lifecycle_transition needs a \"phase\"");
+  const js::Value* set = action.find("set");
+  if (set && !set->is_null() && !set->is_object())
+    return bad_rule("\"set\" must be an object of fields");
+  return {};
+}
+Result<void> check_complete(const js::Value&) { return {}; }
+Result<void> check_fail(const js::Value& action) {
+  if (blank(action.string_or("reason")))
+    return refuse(errc::reason_required, "lifecycle_fail needs a \"reason\"");
+  return {};
+}
+
+struct ActionType {
+  std::string_view name;
+  Result<void> (*check)(const js::Value&);
+};
+constexpr ActionType kActions[] = {
+    {"lifecycle_transition", check_transition},
+    {"lifecycle_complete", check_complete},
+    {"lifecycle_fail", check_fail},
+};
+// What an action may say, whether or not its type makes use of it.
+constexpr std::string_view kMembers[] = {"type",   "workflow", "phase", "set",
+                                         "reason", "when",     "id",    "max_iterations"};
+
+Result<Condition> parse_condition(const js::Value& value) {
+  if (!value.is_object() || value.string_or("field").empty())
+    return bad_rule("each condition of \"when\" needs a \"field\" and a \"value\"");
+  Condition out;
+  out.field = value.string_or("field");
+  std::string_view op = value.string_or("operator", "eq");
+  if (op != "eq" && op != "ne")
+    return bad_rule(fmt::format("condition on '{}': the operator is \"eq\" or \"ne\", not \"{}\"",
+                                out.field, op));
+  out.equal = op == "eq";
+  if (const js::Value* wanted = value.find("value")) out.wanted = *wanted;
+  if (const js::Value* required = value.find("required"))
+    out.required = required->is_bool() && required->boolean();
+  return out;
+}
+
+Result<void> parse_on(const js::Value& value, Rule& out) {
+  static constexpr std::pair<std::string_view, Rule::On> kinds[] = {
+      {"phase", Rule::On::phase}, {"cron", Rule::On::cron}, {"every", Rule::On::every}};
+  if (!value.is_object() || value.object().size() != 1)
+    return bad_rule("\"on\" must be {\"phase\": ...}, {\"cron\": ...} or {\"every\": ...}");
+  for (auto [word, on] : kinds)
+    if (const js::Value* text = value.find(word); text && text->is_string()) {
+      out.on = on;
+      out.on_text = text->string();
+      if (blank(out.on_text)) return bad_rule(fmt::format("\"{}\" is empty", word));
+      if (on == Rule::On::cron) {
+        TRY_OK(parse_cron(out.on_text));
+      }
+      if (on == Rule::On::every) {
+        auto every = parse_duration(out.on_text);
+        if (!every || (every->nanos < kSecond && every->months <= 0))
+          return bad_rule(fmt::format(
+              "\"every\" must be an ISO 8601 duration of a second or more, such as PT5M, not '{}'",
+              out.on_text));
+      }
+      return {};
+    }
+  return bad_rule("\"on\" must be {\"phase\": ...}, {\"cron\": ...} or {\"every\": ...}");
+}
+
+}  // namespace
+
+Result<std::vector<Condition>> parse_when(const js::Value& value) {
+  std::vector<Condition> out;
+  if (value.is_null()) return out;
+  if (value.is_array()) {
+    for (const js::Value& one : value.array()) {
+      TRY(Condition condition, parse_condition(one));
+      out.push_back(std::move(condition));
+    }
+    return out;
+  }
+  if (!value.is_object())
+    return bad_rule("\"when\" must be an object of field -> value, or a list of conditions");
+  const js::Value* match = value.find("match");
+  const js::Value& fields =
+      match && match->is_object() && value.object().size() == 1 ? *match : value;
+  for (const auto& [field_name, wanted] : fields.object())
+    out.push_back({field_name, true, wanted, false});
+  return out;
+}
+
+Result<void> check_action(const js::Value& action) {
+  if (!action.is_object()) return bad_rule("an action must be an object with a \"type\"");
+  if (const js::Value* when = action.find("when")) {
+    TRY_OK(parse_when(*when));
+  }
+  if (const js::Value* max = action.find("max_iterations");
+      max && !max->is_null() && !(max->is_number() && max->as_uint64()))
+    return bad_rule("\"max_iterations\" of an action must be a whole number, 0 for no limit");
+  std::string_view type = action.string_or("type");
+  for (const ActionType& row : kActions)
+    if (row.name == type) return row.check(action);
+  return bad_rule(fmt::format(
+      "unknown action type '{}'; known: lifecycle_transition, lifecycle_complete, lifecycle_fail",
+      type));
+}
+
+Result<void> check_members(const js::Value& action) {
+  TRY_OK(check_action(action));
+  for (const auto& [name, unused] : action.object())
+    if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers))
+      return bad_rule(fmt::format("an action has the unknown member \"{}\"; known: {}", name,
+                                  fmt::join(kMembers, ", ")));
+  return {};
+}
+
+Result<void> check_texts(const js::Value& action) {
+  for (std::string_view name : {"workflow", "phase", "reason"})
+    if (const js::Value* text = action.find(name); text && !text->is_null() && !text->is_string())
+      return bad_rule(
+          fmt::format("\"{}\" of an action must be a text, not a {}", name, text->kind_name()));
+  return {};
+}
+
+Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
+  if (!body.is_object())
+    return bad_rule("the body must be an object with \"workflow\", \"on\" and \"then\"");
+  Rule out;
+  out.name = name;
+  out.body = body;
+  bool on = false;
+  for (const auto& [member, value] : body.object()) {
+    if (member == "workflow" && value.is_string())
+      out.workflow = value.string();
+    else if (member == "on") {
+      TRY_OK(parse_on(value, out));
+      on = true;
+    } else if (member == "when") {
+      TRY(out.when, parse_when(value));
+    } else if (member == "then" && value.is_array())
+      out.then = value.array();
+    else if (member == "max_iterations" && value.is_number() && value.as_uint64())
+      out.max_iterations = *value.as_uint64();
+    else if (member == "enabled" && value.is_bool())
+      out.enabled = value.boolean();
+    else if (member != "name" && member != "description")
+      return bad_rule(
+          fmt::format("unknown or mistyped member \"{}\"; known: workflow, on, when, then, "
+                      "max_iterations, enabled",
+                      member));
+  }
+  if (out.workflow.empty()) return bad_rule("\"workflow\" is missing");
+  if (!on) return bad_rule("\"on\" is missing");
+  if (out.then.empty()) return bad_rule("\"then\" must have at least one action");
+  if (out.then.size() > limits::kActions)
+    return bad_rule(fmt::format("\"then\" has more than {} actions", limits::kActions));
+  for (const js::Value& action : out.then) {
+    TRY_OK(check_action(action));
+  }
+  out.counted =
+      out.max_iterations > 0 || js::print(js::Value(out.then)).find("$state.") != std::string::npos;
+  return out;
+}
+
+Result<void> check_rule_writable(const Type& type, std::string_view field_name) {
+  const auto* f = type.def.find(field_name);
+  if (!f || !has(f->t, operator_writable))
+    return refuse(errc::field_not_operator_writable,
+                  fmt::format("'{}' of {}", field_name, type.def.name));
+  return {};
+}
+
+Key rule_key(std::string_view tenant, std::string_view name) {
+  return key({"lifecycle", tenant, "r", name});
+}
+Key rule_prefix(std::string_view tenant) { return prefix({"lifecycle", tenant, "r"}); }
+
+Bytes encode(const RuleCell& cell) {
+  Bytes out;
+  Writer w(out);
+  w.u8(1);
+  w.str(cell.rule.name);
+  w.str(js::print(cell.rule.body));
+  w.sint(cell.next);
+  w.uint(cell.fired);
+  w.uint(cell.failed);
+  w.sint(cell.last_fired);
+  w.str(cell.last_error);
+  return out;
+}
+
+Result<RuleCell> decode_rule(BytesView bytes) {
+  Reader r(bytes);
+  if (r.u8() != 1) return refuse(errc::corrupt_value, "a rule's cell cannot be read");
+  std::string name(r.str());
+  TRY(js::Value body, js::parse(r.str()));
+  RuleCell out;
+  TRY(out.rule, parse_rule(name, body));
+  out.next = r.sint();
+  out.fired = r.uint();
+  out.failed = r.uint();
+  out.last_fired = r.sint();
+  out.last_error = r.str();
+  if (!r.done()) return refuse(errc::corrupt_value, "a rule's cell cannot be read");
+  return out;
+}
+
+js::Value rule_json(const RuleCell& cell) {
+  js::Object out;
+  out.add("name", cell.rule.name);
+  for (const auto& [name, value] : cell.rule.body.object())
+    if (name != "name") out.add(name, value);
+  js::Object status;
+  status.add("fired", cell.fired);
+  status.add("failed", cell.failed);
+  if (cell.last_fired) status.add("last_fired", rfc3339(cell.last_fired));
+  if (cell.next) status.add("next", rfc3339(cell.next));
+  if (!cell.last_error.empty()) status.add("last_error", cell.last_error);
+  out.add("status", std::move(status));
+  return out;
+}
+
+std::optional<Time> next_firing(const Rule& rule, Time now) {
+  if (!rule.enabled || rule.on == Rule::On::phase) return std::nullopt;
+  if (rule.on == Rule::On::every) {
+    auto every = parse_duration(rule.on_text);
+    if (!every) return std::nullopt;
+    return add(now, *every);
+  }
+  auto cron = parse_cron(rule.on_text);
+  if (!cron) return std::nullopt;
+  return next_after(*cron, now);
+}
+
+Result<bool> holds(const std::vector<Condition>& when, const Type* type, std::string_view bytes,
+                   Variables& variables) {
+  for (const Condition& c : when) {
+    std::optional<js::Value> got;
+    if (c.field.starts_with('$')) {
+      // The definition is for texts, not for comparing.
+      if (c.field != "$entity.lifecycle.workflow_def")
+        got = variables.resolve(std::string_view(c.field).substr(1));
+    } else if (const auto* f = type ? type->def.find(c.field) : nullptr) {
+      if (auto v = read_field(bytes, *f)) got = to_json(*v);
+    }
+    if (!got) {
+      if (!c.required) return false;
+      std::string_view why = c.field.starts_with("$entity.lifecycle.")
+                                 ? "is not managed by any workflow"
+                                 : "has no such value";
+      return refuse(errc::unresolved_template,
+                    fmt::format("the condition on '{}' is required, and '{}' {}", c.field,
+                                variables.entity_id, why));
+    }
+    bool same = js::equivalent(*got, c.wanted) ||
+                (c.wanted.is_null() && type && type->def.find(c.field) &&
+                 js::equivalent(*got, to_json(zero(type->def.find(c.field)->k))));
+    if (same != c.equal) return false;
+  }
+  return true;
+}
+
+namespace {
+
+Result<value> step_by(const dynamic_type::field_def& f, value v, bool up) {
+  const kind_row& row = row_of(f.k);
+  auto over = [&] {
+    return refuse(
+        errc::type_mismatch,
+        fmt::format("field '{}' is at the end of {} and cannot be stepped", f.name, row.name));
+  };
+  if (row.is_signed) {
+    int64_t n = std::get<int64_t>(v.v);
+    if (up ? n >= 0 && static_cast<uint64_t>(n) >= row.max : n <= row.min) return over();
+    v.v = up ? n + 1 : n - 1;
+    return v;
+  }
+  if (row.is_unsigned) {
+    uint64_t n = std::get<uint64_t>(v.v);
+    if (up && n >= row.max) return over();
+    v.v = up ? n + 1 : n == 0 ? 0 : n - 1;
+    return v;
+  }
+  if (f.k != kind::real)
+    return refuse(errc::type_mismatch,
+                  fmt::format("field '{}' is a {}: only numbers can be stepped", f.name, row.name));
+  v.v = std::get<double>(v.v) + (up ? 1.0 : -1.0);
+  return v;
+}
+
+// Text from a variable may stand for a number or a truth: a rule's texts are all it has.
+Result<value> coerce_resolved(const dynamic_type::field_def& f, const js::Value& given,
+                              const js::Value& resolved) {
+  if (f.k == kind::string && given.is_string() && !resolved.is_string())
+    return value(js::print(resolved));
+  bool number_text = given.is_string() && resolved.is_string() && f.k != kind::string &&
+                     f.k != kind::json_value && given != resolved;
+  if (number_text) return coerce_text(f.name, f.k, resolved.string());
+  return coerce(f.name, f.k, resolved);
+}
+
+Result<value> set_value(const dynamic_type::field_def& f, const js::Value& given,
+                        std::string_view bytes, Variables& variables) {
+  std::string what = "set of '" + f.name + "'";
+  const js::Value* op = given.find("op");
+  if (!op || !op->is_string()) {
+    if (given.is_object() && f.k != kind::json_value)
+      return bad_rule(what + ": an object needs an \"op\": set, increment or decrement");
+    TRY(js::Value done, resolved_value(what, given, variables));
+    return coerce_resolved(f, given, done);
+  }
+  if (op->string() == "set") {
+    const js::Value* v = given.find("value");
+    js::Value literal = v ? *v : js::Value();
+    TRY(js::Value done, resolved_value(what, literal, variables));
+    return coerce_resolved(f, literal, done);
+  }
+  if (op->string() != "increment" && op->string() != "decrement")
+    return bad_rule(
+        fmt::format("{}: unknown op '{}'; known: set, increment, decrement", what, op->string()));
+  auto now = read_field(bytes, f);
+  if (!now)
+    return refuse(errc::corrupt_value,
+                  fmt::format("field '{}' is not stored as a {}", f.name, row_of(f.k).name));
+  return step_by(f, std::move(*now), op->string() == "increment");
+}
+
+}  // namespace
+
+namespace {
+
+// What a condition says, beyond what can be read of it: no member is passed over.
+Result<void> check_when(const js::Value& when) {
+  if (!when.is_array()) return {};
+  for (const js::Value& condition : when.array())
+    for (const auto& [name, member] : condition.object()) {
+      bool fine = name == "value" || (name == "field" && member.is_string()) ||
+                  (name == "operator" && member.is_string()) ||
+                  (name == "required" && member.is_bool());
+      if (!fine)
+        return bad_rule(
+            fmt::format("a condition has the unknown or mistyped member \"{}\"; known: field, "
+                        "operator, value, required",
+                        name));
+    }
+  return {};
+}
+
+Result<void> check_conditions(const std::vector<Condition>& when, const Type& type) {
+  for (const Condition& c : when) {
+    if (c.field.starts_with('$')) continue;
+    const auto* f = type.def.find(c.field);
+    if (!f)
+      return refuse(errc::unknown_field,
+                    fmt::format("'{}' in \"when\" is not a field of {}", c.field, type.def.name));
+    TRY_OK(coerce(c.field, f->k, c.wanted));
+  }
+  return {};
+}
+
+// What is written in full must fit its field; what has variables is known when the rule fires.
+Result<void> check_set(const js::Value& set, const Type& type) {
+  Variables none_given;
+  for (const auto& [field_name, given] : set.object()) {
+    TRY_OK(check_rule_writable(type, field_name));
+    if (js::print(given).find('$') == std::string::npos) {
+      TRY_OK(set_value(*type.def.find(field_name), given, {}, none_given));
+    }
+  }
+  return {};
+}
+
+Result<void> check_in_type(const js::Value& action, const Rule& rule, const Type& type) {
+  if (const js::Value* guard = action.find("when")) {
+    TRY(std::vector<Condition> when, parse_when(*guard));
+    TRY_OK(check_when(*guard));
+    TRY_OK(check_conditions(when, type));
+  }
+  std::string_view to = trimmed(action.string_or("phase"));
+  if (!to.empty() && to.find('$') == std::string_view::npos &&
+      action.string_or("type") == "lifecycle_transition" && !type.def.declares(to))
+    return refuse(errc::invalid_transition,
+                  fmt::format("rule '{}' moves to phase '{}', which {} does not declare", rule.name,
+                              to, type.def.name));
+  if (const js::Value* set = action.find("set"); set && set->is_object()) {
+    TRY_OK(check_set(*set, type));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_rule(const Rule& rule, const Type& type) {
+  if (rule.on == Rule::On::phase && !type.def.declares(rule.on_text))
+    return refuse(errc::invalid_transition,
+                  fmt::format("rule '{}' waits for phase '{}', which {} does not declare",
+                              rule.name, rule.on_text, type.def.name));
+  if (const js::Value* when = rule.body.find("when")) {
+    TRY_OK(check_when(*when));
+  }
+  TRY_OK(check_conditions(rule.when, type));
+  for (const js::Value& action : rule.then) {
+    TRY_OK(check_members(action));
+    TRY_OK(check_texts(action));
+    if (action.string_or("workflow", type.def.name) != type.def.name)
+      continue;  // about another type
+    TRY_OK(check_in_type(action, rule, type));
+  }
+  return {};
+}
+
+Result<Sets> apply_set(const js::Value& set, const Type& type, std::string_view bytes,
+                       Variables& variables) {
+  Sets out;
+  if (set.is_null()) return out;
+  if (!set.is_object()) return bad_rule("\"set\" must be an object of fields");
+  for (const auto& [field_name, given] : set.object()) {
+    TRY_OK(check_rule_writable(type, field_name));
+  }
+  for (const auto& [field_name, given] : set.object()) {
+    const auto& f = *type.def.find(field_name);
+    TRY(value v, set_value(f, given, bytes, variables));
+    if (f.k == kind::real && !std::isfinite(std::get<double>(v.v)))
+      return refuse(errc::type_mismatch,
+                    fmt::format("field '{}' would not be a finite number", f.name));
+    out.emplace_back(field_name, std::move(v));
+  }
+  return out;
+}
+
+}  // namespace pawl::lifecycle

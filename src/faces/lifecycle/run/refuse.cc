@@ -1,0 +1,48 @@
+#include "faces/lifecycle/run/refuse.h"
+
+#include "json/text.h"
+
+namespace pawl::lifecycle {
+
+static Code code_of_status(int status) {
+  switch (status) {
+    case 403: return Code::denied;
+    case 404:
+    case 410: return Code::not_found;
+    case 409: return Code::conflict;
+    case 500: return Code::corrupt;
+    case 501: return Code::unsupported;
+    case 503: return Code::unavailable;
+    default: return Code::invalid;
+  }
+}
+
+Error refusal(errc code, std::string detail) {
+  const errc_row& row = row_of(code);
+  std::string message = "lifecycle: " + std::string(row.words);
+  if (!detail.empty()) message += ": " + detail;
+  return Error{code_of_status(row.status), std::string(row.name), std::move(message), {}};
+}
+
+Result<js::Value> parse_or(errc code, std::string_view text) {
+  auto parsed = js::parse(text);
+  if (!parsed) return refuse(code, parsed.error().message);
+  return parsed;
+}
+
+errc errc_of(const Error& error) {
+  if (const errc_row* row = find_errc(error.reason)) return row->code;
+  return errc::storage;
+}
+
+error to_error(const Error& from) {
+  const errc_row* row = find_errc(from.reason);
+  if (!row) return error{make_error_code(errc::storage), from.reason + ": " + from.message};
+  std::string_view detail = from.message;
+  std::string head = "lifecycle: " + std::string(row->words);
+  if (detail.starts_with(head)) detail.remove_prefix(head.size());
+  if (detail.starts_with(": ")) detail.remove_prefix(2);
+  return error{make_error_code(row->code), std::string(detail)};
+}
+
+}  // namespace pawl::lifecycle

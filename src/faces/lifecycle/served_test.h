@@ -1,0 +1,34 @@
+#pragma once
+// An engine in memory with the routes of the lifecycle on a socket in this process, for managers
+// that connect to it.
+
+#include "embed/parts.h"
+#include "faces/lifecycle/face.h"
+#include "faces/lifecycle/missions_test.h"
+#include "server/http/server.h"
+
+namespace pawl::lifecycle {
+
+struct Served {
+  std::unique_ptr<Engine> engine = *Engine::open();
+  Face face{*engine->parts().shard};
+  wire::Router router;
+  std::string roles = "program";
+  std::atomic<int> busy{0};  // so many watches are told to come back
+  std::unique_ptr<server::HttpServer> http;
+
+  std::string start(server::HttpOptions options = {}) {
+    router.add(face.routes(), face.dialects());
+    options.address = *server::parse_address("127.0.0.1:0");
+    http =
+        *server::HttpServer::start(options, [this](wire::Request request, wire::Respond respond) {
+          request.caller = {engine->options().tenant, "remote", roles};
+          if (request.query.starts_with("stream=") && busy > 0 && busy-- > 0)
+            return respond(wire::text_response(503, "come back later"));
+          router.dispatch(std::move(request), std::move(respond));
+        });
+    return "http://" + http->address().text();
+  }
+};
+
+}  // namespace pawl::lifecycle

@@ -1,0 +1,133 @@
+#pragma once
+// A definition is a workflow as uploaded, read once into a form that steps run from: references are
+// indexes, expressions are compiled, durations parsed. Its document is kept beside it, untouched
+// but for empty optional members.
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include "expr/expression.h"
+#include "json/value.h"
+
+namespace pawl::processes {
+
+enum class Kind : uint8_t {
+  service_task,
+  user_task,
+  decision,
+  decision_table,
+  transformation,
+  wait,
+  parallel_gateway,
+  join_gateway,
+  end
+};
+inline constexpr size_t kKinds = 9;
+
+inline constexpr uint32_t kNoStep = ~0u;
+
+struct Branch {
+  expr::Expression when;
+  std::string target_id;
+  uint32_t target = kNoStep;
+};
+
+// What a TRANSFORMATION or a rule gives to one variable.
+struct Output {
+  std::string name;
+  std::optional<expr::Expression> expression;
+  bool is_now = false;  // `now()` alone: the current second
+  json::Value literal;
+};
+
+enum class HitPolicy : uint8_t { unique, first, any, rule_order, collect, sum, count, max, min };
+
+struct Rule {
+  struct Column {
+    std::string name;
+    expr::Expression when;
+  };
+  std::vector<Column> when;  // blank cells are left out
+  std::vector<Output> outputs;
+};
+
+struct Timer {
+  std::string type, duration_text, target_id;
+  Duration duration;
+  bool interrupting = false;
+  uint32_t target = kNoStep;
+};
+
+// How long a failed job waits before it is offered again.
+struct Backoff {
+  Duration initial;
+  int64_t multiplier_thousandths = 1000;
+  std::optional<Duration> max;
+};
+
+struct Step {
+  std::string id, name, type;
+  Kind kind = Kind::end;
+  std::string next_id;
+  uint32_t next = kNoStep;
+  std::string job_type, delegate_class;
+  uint32_t retries = 0;
+  bool names_retries = false;  // retryCount is given and not 0
+  std::optional<Backoff> backoff;
+  std::vector<Branch> branches;
+  std::vector<Output> outputs;
+  std::string hit_policy_text;
+  HitPolicy hit_policy = HitPolicy::unique;
+  std::vector<Rule> rules;
+  std::vector<std::string> parallel_ids;
+  std::vector<uint32_t> parallel;
+  std::string join_id;
+  uint32_t join = kNoStep;
+  std::vector<Timer> timers;
+  std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
+};
+
+struct Definition {
+  std::string id, name, description;
+  uint32_t version = 0;
+  Time uploaded = 0;
+  bool chains = false;
+  std::string next_workflow;
+  std::vector<Step> steps;
+  std::unordered_map<std::string, uint32_t> by_id;
+  json::Value document;
+
+  uint32_t find(std::string_view step_id) const;  // kNoStep when there is none
+};
+
+using Problems = std::vector<std::string>;
+
+// Document to definition. `problems` gets what cannot be read: unknown members, wrong JSON types.
+// `broken` gets what can be read and is refused: fields removed from the format, malformed members.
+// References stay unresolved.
+Definition read_definition(const json::Value& document, Problems& problems, Problems& broken);
+// Every rule of the format; resolves the references. Call it only when everything could be read.
+void validate(Definition& definition, Problems& problems);
+// What is accepted and probably not meant.
+std::vector<std::string> warnings(const Definition& definition);
+
+// All of the above: one error that lists every problem.
+Result<Definition> make_definition(const json::Value& document);
+
+// The same for equal content: member order does not matter, except between branches, nor does the
+// spelling of numbers.
+std::string content_digest(const json::Value& document);
+// The document without its empty optional members and without `version`.
+json::Value tidy_document(const json::Value& document);
+
+// A stored version: the version's number, its time and its document.
+Bytes encode_version(uint32_t version, Time uploaded, const json::Value& document);
+Result<Definition> decode_version(BytesView bytes);
+// With the version as its second member.
+std::string document_text(const Definition& definition);
+
+}  // namespace pawl::processes

@@ -1,0 +1,387 @@
+// Reading a definition's document: which members each object may have, of which JSON type, and what
+// they become.
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "faces/processes/definition/decision_table.h"
+#include "faces/processes/definition/definition.h"
+#include "faces/processes/definition/durations.h"
+#include "faces/processes/definition/steps.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace {
+
+using json::Value;
+
+struct Field {
+  std::string_view name;
+  bool (*fits)(const Value& v);
+  std::string_view wants;
+};
+
+bool is_text(const Value& v) { return v.is_string(); }
+bool is_flag(const Value& v) { return v.is_bool(); }
+bool is_map(const Value& v) { return v.is_object(); }
+bool is_list(const Value& v) { return v.is_array(); }
+bool is_any(const Value&) { return true; }
+bool is_number(const Value& v) { return v.is_number(); }
+bool is_whole(const Value& v) {
+  return v.is_number() && v.as_int64() && v.number_text().find_first_of(".eE") == std::string::npos;
+}
+bool is_texts(const Value& v) {
+  return v.is_array() && std::all_of(v.array().begin(), v.array().end(), is_text);
+}
+bool is_map_of_texts(const Value& v) {
+  return v.is_object() && std::all_of(v.object().begin(), v.object().end(),
+                                      [](const json::Member& m) { return m.value.is_string(); });
+}
+bool is_map_of_cells(const Value& v) {
+  return v.is_object() &&
+         std::all_of(v.object().begin(), v.object().end(), [](const json::Member& m) {
+           return m.value.is_string() || m.value.is_null();
+         });
+}
+bool is_version(const Value& v) { return is_whole(v); }
+
+constexpr Field kTop[] = {
+    {"id", is_text, "a string"},
+    {"version", is_version, "an integer"},
+    {"name", is_text, "a string"},
+    {"description", is_text, "a string"},
+    {"autoStartNextWorkflow", is_flag, "a boolean"},
+    {"nextWorkflowId", is_text, "a string"},
+    {"steps", is_list, "an array"},
+    {"metadata", is_map, "an object"},
+};
+constexpr Field kStep[] = {
+    {"id", is_text, "a string"},
+    {"name", is_text, "a string"},
+    {"type", is_text, "a string"},
+    {"description", is_text, "a string"},
+    {"nextStep", is_text, "a string"},
+    {"parallelNextSteps", is_texts, "an array of strings"},
+    {"joinStep", is_text, "a string"},
+    {"conditionalNextSteps", is_map_of_texts, "an object of strings"},
+    {"transformations", is_map, "an object"},
+    {"jobType", is_text, "a string"},
+    {"delegateClass", is_text, "a string"},
+    {"retryCount", is_whole, "an integer"},
+    {"retryBackoff", is_map, "an object"},
+    {"boundaryEvents", is_list, "an array"},
+    {"hitPolicy", is_text, "a string"},
+    {"decisionTable", is_map, "an object"},
+    {"autoStartNextWorkflow", is_flag, "a boolean"},
+};
+constexpr Field kBoundary[] = {{"type", is_text, "a string"},
+                               {"duration", is_text, "a string"},
+                               {"interrupting", is_flag, "a boolean"},
+                               {"targetStepId", is_text, "a string"}};
+constexpr Field kTable[] = {{"rules", is_list, "an array"}, {"defaultNextStep", is_any, ""}};
+constexpr Field kRule[] = {{"when", is_map_of_cells, "an object of strings"},
+                           {"outputs", is_map, "an object"},
+                           {"then", is_any, ""}};
+constexpr Field kBackoff[] = {{"initial", is_text, "a string"},
+                              {"multiplier", is_number, "a number"},
+                              {"max", is_text, "a string"}};
+
+// The member when it is there, of the right type and not null; problems are noted by check().
+const Value* member(const Value& object, std::string_view name) {
+  const Value* v = object.find(name);
+  return v && !v->is_null() ? v : nullptr;
+}
+
+bool check(const Value& v, std::span<const Field> fields, const std::string& where,
+           Problems& problems) {
+  if (!v.is_object()) {
+    problems.push_back(where + " must be an object, got " + std::string(v.kind_name()));
+    return false;
+  }
+  size_t before = problems.size();
+  for (const json::Member& m : v.object()) {
+    auto field = std::find_if(fields.begin(), fields.end(),
+                              [&](const Field& f) { return f.name == m.name; });
+    if (field == fields.end()) {
+      std::string known;
+      for (const Field& f : fields)
+        known.append(known.empty() ? "" : ", ").append(f.name);
+      problems.push_back(where + ": unknown field \"" + m.name + "\"; known fields: " + known);
+    } else if (!m.value.is_null() && !field->fits(m.value)) {
+      problems.push_back(where + ": " + m.name + " must be " + std::string(field->wants) +
+                         ", got " + std::string(m.value.kind_name()));
+    }
+  }
+  return problems.size() == before;
+}
+
+void read_duration(const Value& object, std::string_view name, const std::string& where,
+                   Duration& out, Problems& problems) {
+  std::string_view text = object.string_or(name);
+  if (!text.empty()) set_duration(text, where + ": " + std::string(name), out, problems);
+}
+
+std::vector<Output> read_outputs(const Value* map) {
+  std::vector<Output> out;
+  if (!map) return out;
+  for (const json::Member& m : map->object())
+    out.push_back(make_output(m.name, m.value));
+  return out;
+}
+
+void read_table(const Value& table, Step& step, const std::string& where, Problems& problems,
+                Problems& broken) {
+  if (!check(table, kTable, where + " decisionTable", problems)) return;
+  if (table.find("defaultNextStep"))
+    broken.push_back(
+        where +
+        ": decisionTable.defaultNextStep was removed from the format (migration from 005): add a "
+        "last rule with an empty \"when\" as the fallback, and give the step a nextStep");
+  const Value* rules = member(table, "rules");
+  if (!rules) return;
+  for (size_t i = 0; i < rules->array().size(); ++i) {
+    const Value& r = rules->array()[i];
+    std::string at = where + " decisionTable.rules[" + std::to_string(i) + "]";
+    if (!check(r, kRule, at, problems)) continue;
+    if (r.find("then"))
+      broken.push_back(at +
+                       ".then was removed from the format (migration from 005): let the rule set "
+                       "an output variable and route on it with a DECISION after the table");
+    Rule rule;
+    if (const Value* when = member(r, "when"))
+      for (const json::Member& m : when->object())
+        if (m.value.is_string() &&
+            m.value.string().find_first_not_of(" \t\r\n") != std::string::npos)
+          rule.when.push_back({m.name, expr::Expression(m.value.string())});
+    rule.outputs = read_outputs(member(r, "outputs"));
+    step.rules.push_back(std::move(rule));
+  }
+}
+
+void read_backoff(const Value& v, Step& step, const std::string& where, Problems& problems,
+                  Problems& broken) {
+  if (!check(v, kBackoff, where + " retryBackoff", problems)) return;
+  Backoff b;
+  if (v.string_or("initial").empty())
+    broken.push_back(where + ": retryBackoff.initial is required, for example \"PT1S\"");
+  read_duration(v, "initial", where + " retryBackoff", b.initial, broken);
+  if (const Value* m = member(v, "multiplier")) {
+    double times = m->as_double();
+    if (!(times >= 1 && times <= 1000))
+      broken.push_back(where + ": retryBackoff.multiplier must be from 1 to 1000");
+    else
+      b.multiplier_thousandths = static_cast<int64_t>(times * 1000 + 0.5);
+  }
+  if (!v.string_or("max").empty())
+    read_duration(v, "max", where + " retryBackoff", b.max.emplace(), broken);
+  step.backoff = b;
+}
+
+void read_timers(const Value& events, Step& step, const std::string& where, Problems& problems) {
+  for (size_t i = 0; i < events.array().size(); ++i) {
+    const Value& e = events.array()[i];
+    std::string at = where + " boundaryEvents[" + std::to_string(i) + "]";
+    if (!check(e, kBoundary, at, problems)) continue;
+    Timer t;
+    t.type = e.string_or("type"), t.duration_text = e.string_or("duration"),
+    t.target_id = e.string_or("targetStepId");
+    if (const Value* interrupting = member(e, "interrupting"))
+      t.interrupting = interrupting->boolean();
+    step.timers.push_back(std::move(t));
+  }
+}
+
+Step read_step(const Value& v, size_t index, Problems& problems, Problems& broken) {
+  Step s;
+  std::string where = "step[" + std::to_string(index) + "]";
+  if (v.is_object() && !v.string_or("id").empty())
+    where = "step \"" + std::string(v.string_or("id")) + "\"";
+  if (!check(v, kStep, where, problems)) return s;
+  s.id = v.string_or("id"), s.name = v.string_or("name"), s.type = v.string_or("type");
+  s.next_id = v.string_or("nextStep"), s.job_type = v.string_or("jobType"),
+  s.join_id = v.string_or("joinStep");
+  s.delegate_class = v.string_or("delegateClass");
+  if (const StepType* type = find_step_type(s.type)) s.kind = type->kind;
+  if (const Value* n = member(v, "retryCount")) {
+    s.retries = static_cast<uint32_t>(std::clamp<int64_t>(*n->as_int64(), 0, 1'000'000));
+    s.names_retries = *n->as_int64() != 0;
+  }
+  if (const Value* list = member(v, "parallelNextSteps"))
+    for (const Value& id : list->array())
+      s.parallel_ids.push_back(id.string());
+  if (const Value* map = member(v, "conditionalNextSteps"))
+    for (const json::Member& m : map->object())
+      s.branches.push_back({expr::Expression(m.name), m.value.string()});
+  s.outputs = read_outputs(member(v, "transformations"));
+  if (const Value* b = member(v, "retryBackoff")) read_backoff(*b, s, where, problems, broken);
+  if (const Value* events = member(v, "boundaryEvents")) read_timers(*events, s, where, problems);
+  s.hit_policy_text = v.string_or("hitPolicy");
+  if (const Value* table = member(v, "decisionTable"))
+    read_table(*table, s, where, problems, broken);
+  if (const Value* chains = member(v, "autoStartNextWorkflow")) {
+    s.chains = chains->boolean();
+    if (s.kind != Kind::end)
+      broken.push_back(where +
+                       ": autoStartNextWorkflow belongs to the definition or to an END step");
+  }
+  return s;
+}
+
+bool is_empty(const Value& v) {
+  if (v.is_null()) return true;
+  if (v.is_bool()) return !v.boolean();
+  if (v.is_string()) return v.string().empty();
+  if (v.is_array()) return v.array().empty();
+  if (v.is_object()) return v.object().empty();
+  return v.as_double() == 0;
+}
+
+// Digits without leading or trailing zeros, and where the point stands: one spelling for one
+// amount.
+std::string plain_number(const std::string& text) {
+  std::string digits;
+  int64_t exponent = 0;
+  size_t i = text[0] == '-';
+  bool point = false;
+  for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
+    if (text[i] == '.')
+      point = true;
+    else
+      digits += text[i], exponent -= point;
+  }
+  if (i < text.size()) exponent += std::strtol(text.c_str() + i + 1, nullptr, 10);
+  while (!digits.empty() && digits.back() == '0')
+    digits.pop_back(), ++exponent;
+  size_t lead = digits.find_first_not_of('0');
+  if (lead == std::string::npos) return "0";
+  return (text[0] == '-' ? "-" : "") + digits.substr(lead) + "e" + std::to_string(exponent);
+}
+
+void canonical(std::string& out, const Value& v, bool keep_order) {
+  if (v.is_number()) {
+    out += plain_number(v.number_text());
+  } else if (v.is_array()) {
+    out += '[';
+    for (const Value& item : v.array())
+      canonical(out, item, false), out += ',';
+    out += ']';
+  } else if (v.is_object()) {
+    std::vector<const json::Member*> members;
+    for (const json::Member& m : v.object())
+      members.push_back(&m);
+    if (!keep_order)
+      std::sort(members.begin(), members.end(), [](auto* a, auto* b) { return a->name < b->name; });
+    out += '{';
+    for (const json::Member* m : members) {
+      json::append_string(out, m->name);
+      canonical(out += ':', m->value, m->name == "conditionalNextSteps");
+      out += ',';
+    }
+    out += '}';
+  } else {
+    json::append(out, v);
+  }
+}
+
+}  // namespace
+
+void set_duration(std::string_view text, const std::string& what, Duration& out,
+                  Problems& problems) {
+  auto duration = parse_duration(text);
+  if (duration)
+    out = *duration;
+  else
+    problems.push_back(what + " \"" + std::string(text) +
+                       "\" is not an ISO 8601 duration such as PT30S, PT1H30M or P7D");
+}
+
+uint32_t Definition::find(std::string_view step_id) const {
+  auto it = by_id.find(std::string(step_id));
+  return it == by_id.end() ? kNoStep : it->second;
+}
+
+Definition read_definition(const Value& document, Problems& problems, Problems& broken) {
+  Definition d;
+  if (!check(document, kTop, "definition", problems) && !document.is_object()) return d;
+  d.id = document.string_or("id"), d.name = document.string_or("name"),
+  d.description = document.string_or("description");
+  d.next_workflow = document.string_or("nextWorkflowId");
+  if (const Value* chains = member(document, "autoStartNextWorkflow"); chains && chains->is_bool())
+    d.chains = chains->boolean();
+  const Value* steps = member(document, "steps");
+  if (steps && steps->is_array())
+    for (const Value& s : steps->array())
+      d.steps.push_back(read_step(s, d.steps.size(), problems, broken));
+  for (uint32_t i = 0; i < d.steps.size(); ++i)
+    d.by_id.emplace(d.steps[i].id, i);
+  return d;
+}
+
+Value tidy_document(const Value& document) {
+  json::Object out;
+  for (const json::Member& m : document.object()) {
+    if (m.name == "version" || is_empty(m.value)) continue;
+    if (m.name != "steps") {
+      out.add(m.name, m.value);
+      continue;
+    }
+    json::Array steps;
+    for (const Value& s : m.value.array()) {
+      json::Object step;
+      for (const json::Member& f : s.object()) {
+        bool meant = f.name == "autoStartNextWorkflow" && f.value.is_bool();
+        if (meant || !is_empty(f.value)) step.add(f.name, f.value);
+      }
+      steps.push_back(Value(std::move(step)));
+    }
+    out.add("steps", Value(std::move(steps)));
+  }
+  return Value(std::move(out));
+}
+
+std::string content_digest(const Value& document) {
+  std::string text;
+  canonical(text, tidy_document(document), false);
+  return std::string(view(sha256(text)).substr(0, 16));
+}
+
+Bytes encode_version(uint32_t version, Time uploaded, const Value& document) {
+  Bytes out;
+  Writer w(out);
+  w.u8(1);
+  w.uint(version);
+  w.sint(uploaded);
+  w.str(json::print(document));
+  return out;
+}
+
+Result<Definition> decode_version(BytesView bytes) {
+  Reader r(bytes);
+  uint8_t format = r.u8();
+  uint32_t version = static_cast<uint32_t>(r.uint());
+  Time uploaded = r.sint();
+  BytesView text = r.str();
+  if (!r.ok() || format != 1)
+    return fail(Code::corrupt, "BAD_DEFINITION_CELL", "a stored definition cannot be read");
+  TRY(Value document, json::parse(text, {.max_bytes = text.size() + 1}));
+  Problems ignored;  // it was accepted
+  Definition d = read_definition(document, ignored, ignored);
+  validate(d, ignored);
+  d.version = version, d.uploaded = uploaded, d.document = std::move(document);
+  return d;
+}
+
+std::string document_text(const Definition& d) {
+  std::string out = "{";
+  bool first = true;
+  for (const json::Member& m : d.document.object()) {
+    if (!first) out += ',';
+    json::append_string(out, m.name);
+    json::append(out += ':', m.value);
+    if (first) out += ",\"version\":" + std::to_string(d.version);
+    first = false;
+  }
+  return out += "}";
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,159 @@
+#include "faces/processes/definition/steps.h"
+
+#include "faces/processes/definition/decision_table.h"
+#include "faces/processes/limits.h"
+
+namespace pawl::processes {
+
+namespace {
+
+std::string where(const Step& s) { return "step \"" + s.id + "\": "; }
+void want_next(Step& s, Problems& out) {
+  if (s.next_id.empty()) out.push_back(where(s) + "nextStep is required");
+}
+
+Result<Next> enter_service(Walk& walk, Token& token, const Step& step) {
+  walk.open_job(token, step);
+  walk.arm_timers(token, step);
+  return Next{};
+}
+void validate_service(Step& s, Problems& out) {
+  if (s.job_type.empty()) out.push_back(where(s) + "jobType is required");
+}
+
+Result<Next> enter_parked(Walk& walk, Token& token, const Step& step) {
+  walk.arm_timers(token, step);
+  return Next{};
+}
+void validate_user_task(Step&, Problems&) {}
+void validate_wait(Step& s, Problems& out) { want_next(s, out); }
+
+Result<Next> enter_decision(Walk& walk, Token&, const Step& step) {
+  TRY(uint32_t target, branch_of(walk, step));
+  return Next{Next::What::go, target};
+}
+void validate_decision(Step& s, Problems& out) {
+  if (s.branches.empty()) out.push_back(where(s) + "conditionalNextSteps must not be empty");
+  for (const Branch& b : s.branches)
+    if (b.target_id.empty())
+      out.push_back(where(s) + "conditionalNextSteps \"" + b.when.text() + "\" names no step");
+}
+
+Result<Next> merged(Walk& walk, const json::Object& outputs, const Step& step) {
+  walk.set(outputs);
+  return Next{Next::What::go, step.next};
+}
+
+Result<Next> enter_table(Walk& walk, Token&, const Step& step) {
+  TRY(json::Object outputs, decide(step, walk.variables(), walk.now(), walk.work()));
+  return merged(walk, outputs, step);
+}
+void validate_table(Step& s, Problems& out) {
+  want_next(s, out);
+  if (s.rules.empty()) out.push_back(where(s) + "decisionTable.rules must not be empty");
+  if (auto policy = find_hit_policy(s.hit_policy_text))
+    s.hit_policy = *policy;
+  else
+    out.push_back(where(s) + "hitPolicy \"" + s.hit_policy_text + "\" is unknown; one of " +
+                  hit_policy_codes() + " (an aggregator is valid on C only)");
+  const std::pair<std::string_view, bool> foreign[] = {
+      {"conditionalNextSteps", !s.branches.empty()},
+      {"transformations", !s.outputs.empty()},
+      {"parallelNextSteps", !s.parallel_ids.empty()},
+      {"joinStep", !s.join_id.empty()},
+      {"jobType", !s.job_type.empty()},
+      {"delegateClass", !s.delegate_class.empty()},
+      {"retryCount", s.names_retries},
+      {"boundaryEvents", !s.timers.empty()}};
+  for (const auto& [name, given] : foreign)
+    if (given) out.push_back(where(s) + std::string(name) + " is not valid on a DECISION_TABLE");
+}
+
+Result<Next> enter_transformation(Walk& walk, Token&, const Step& step) {
+  json::Object outputs;
+  for (const Output& o : step.outputs) {
+    if (walk.work() > kWorkPerTurn)
+      return fail(Code::invalid, "WorkLimitReached",
+                  "WorkLimitReached: the expressions of one request may make " +
+                      std::to_string(kWorkPerTurn) + " bytes");
+    auto value = evaluate(o, walk.variables(), walk.now(), walk.work());
+    if (!value)
+      return fail(Code::invalid, value.error().reason,
+                  "transformation of \"" + o.name + "\": " + value.error().message);
+    outputs.set(o.name, std::move(*value));
+  }
+  return merged(walk, outputs, step);
+}
+void validate_transformation(Step& s, Problems& out) {
+  want_next(s, out);
+  if (s.outputs.empty()) out.push_back(where(s) + "transformations must not be empty");
+}
+
+Result<Next> enter_parallel(Walk&, Token&, const Step&) { return Next{Next::What::fork}; }
+void validate_parallel(Step& s, Problems& out) {
+  if (s.parallel_ids.size() < 2)
+    out.push_back(where(s) + "parallelNextSteps must have at least 2 entries");
+  if (s.parallel_ids.size() > kMaxBranches)
+    out.push_back(where(s) + "parallelNextSteps may have at most " + std::to_string(kMaxBranches) +
+                  " entries");
+  if (s.join_id.empty()) out.push_back(where(s) + "joinStep is required");
+  for (const std::string& id : s.parallel_ids)
+    if (id.empty()) out.push_back(where(s) + "parallelNextSteps has an empty entry");
+}
+
+Result<Next> enter_join(Walk&, Token&, const Step&) { return Next{Next::What::join}; }
+void validate_join(Step& s, Problems& out) { want_next(s, out); }
+
+Result<Next> enter_end(Walk&, Token&, const Step&) { return Next{Next::What::finish}; }
+void validate_end(Step&, Problems&) {}
+
+// In the order of Kind.
+constexpr StepType kTypes[] = {
+    {"SERVICE_TASK", Kind::service_task, enter_service, validate_service, false,
+     "creates a job that a worker polls, runs and completes"},
+    {"USER_TASK", Kind::user_task, enter_parked, validate_user_task, true,
+     "waits until a person completes it"},
+    {"DECISION", Kind::decision, enter_decision, validate_decision, false,
+     "takes the first branch, in document order, whose expression is true"},
+    {"DECISION_TABLE", Kind::decision_table, enter_table, validate_table, false,
+     "sets variables from a table of rules"},
+    {"TRANSFORMATION", Kind::transformation, enter_transformation, validate_transformation, false,
+     "sets variables from literals and expressions"},
+    {"WAIT", Kind::wait, enter_parked, validate_wait, true, "waits for a signal"},
+    {"PARALLEL_GATEWAY", Kind::parallel_gateway, enter_parallel, validate_parallel, false,
+     "starts several branches"},
+    {"JOIN_GATEWAY", Kind::join_gateway, enter_join, validate_join, false,
+     "waits for every branch of its gateway"},
+    {"END", Kind::end, enter_end, validate_end, false, "completes the instance"},
+};
+
+}  // namespace
+
+Result<uint32_t> branch_of(Walk& walk, const Step& step) {
+  for (const Branch& b : step.branches) {
+    TRY(bool taken, b.when.test(walk.variables(), walk.now(), &walk.work()));
+    if (taken) return b.target;
+  }
+  return fail(Code::invalid, "DecisionNoBranchMatched",
+              "DecisionNoBranchMatched: no branch of step \"" + step.id +
+                  "\" is true; add a last branch \"true\" as the fallback");
+}
+
+std::span<const StepType> step_types() { return kTypes; }
+
+const StepType* find_step_type(std::string_view name) {
+  for (const StepType& t : kTypes)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+const StepType& type_of(Kind kind) { return kTypes[static_cast<size_t>(kind)]; }
+
+std::string step_type_names() {
+  std::string out;
+  for (const StepType& t : kTypes)
+    out.append(out.empty() ? "" : ", ").append(t.name);
+  return out;
+}
+
+}  // namespace pawl::processes

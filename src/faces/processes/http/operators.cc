@@ -1,0 +1,119 @@
+#include "faces/processes/http/operators.h"
+
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace {
+
+// The plain-text fields of a filter, and where each goes.
+Result<void> set_field(InstanceFilter& f, std::string_view name, const std::string& value) {
+  auto time = [&](Time& out) -> Result<void> {
+    auto parsed = parse_rfc3339(value);
+    if (!parsed)
+      return fail(Code::invalid, "BAD_TIME", std::string(name) + ": " + parsed.error().message);
+    out = *parsed;
+    return {};
+  };
+  // Times are shown to the microsecond: one that ends a range belongs to it as a whole.
+  auto end = [&](Time& out) -> Result<void> {
+    TRY_OK(time(out));
+    if (out % kMicrosecond == 0) out += kMicrosecond - 1;
+    return {};
+  };
+  if (value.empty()) return {};
+  if (name == "definitionId") f.definition_id = value;
+  if (name == "businessKey") f.business_key = value;
+  if (name == "step") f.step = value;
+  if (name == "paused") f.paused = value == "true";
+  if (name == "status") {
+    f.status = find_status(value);
+    if (!f.status)
+      return fail(
+          Code::invalid, "BAD_STATUS",
+          "status must be ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED, got \"" + value + "\"");
+  }
+  if (name == "startedFrom") return time(f.started_from);
+  if (name == "startedTo") return end(f.started_to);
+  if (name == "updatedFrom") return time(f.updated_from);
+  if (name == "updatedTo") return end(f.updated_to);
+  return {};
+}
+constexpr std::string_view kFields[] = {"definitionId", "businessKey", "step",
+                                        "paused",       "status",      "startedFrom",
+                                        "startedTo",    "updatedFrom", "updatedTo"};
+
+}  // namespace
+
+Result<InstanceFilter> filter_of_query(const wire::Request& request) {
+  InstanceFilter f;
+  for (std::string_view name : kFields)
+    TRY_OK(set_field(f, name, request.query_param(name).value_or("")));
+  for (const std::string& text : request.query_params("variable")) {
+    size_t cut = text.find('=');
+    if (cut == std::string::npos)
+      return fail(Code::invalid, "BAD_VARIABLE",
+                  "variable must read path=value, got \"" + text + "\"");
+    auto value = json::parse(text.substr(cut + 1));
+    f.variables.emplace_back(text.substr(0, cut),
+                             value ? std::move(*value) : json::Value(text.substr(cut + 1)));
+  }
+  return f;
+}
+
+Result<InstanceFilter> filter_of_body(const json::Value& filter) {
+  InstanceFilter f;
+  for (const json::Member& m : filter.object()) {
+    if (m.name == "variables" && m.value.is_object()) {
+      for (const json::Member& v : m.value.object())
+        f.variables.emplace_back(v.name, v.value);
+      continue;
+    }
+    if (std::find(std::begin(kFields), std::end(kFields), m.name) == std::end(kFields))
+      return fail(Code::invalid, "BAD_FILTER", "a filter has no member \"" + m.name + "\"");
+    bool flag = m.name == "paused" && m.value.is_bool();
+    if (!flag && !m.value.is_string())
+      return fail(Code::invalid, "BAD_FILTER", "filter." + m.name + " must be a string");
+    TRY_OK(set_field(f, m.name, flag ? (m.value.boolean() ? "true" : "false") : m.value.string()));
+  }
+  return f;
+}
+
+json::Value tokens_value(const Instance& i, const Definition& d) {
+  constexpr std::string_view states[] = {"", "running", "held", "failed", "stuck"};
+  json::Array out;
+  for (const Token& t : i.tokens) {
+    const Step& step = d.steps[t.step];
+    json::Value item = json::object({{"stepId", step.id},
+                                     {"stepType", step.type},
+                                     {"state", states[static_cast<size_t>(t.state)]}});
+    json::Object& o = item.object();
+    if (t.execution) {
+      o.add("executionId", json::Value(ordinal_id(i.id, t.execution)));
+      o.add("attempt", json::Value(static_cast<int64_t>(t.attempt)));
+      o.add("enteredAt", json::Value(rfc3339(t.entered, 6)));
+    }
+    if (t.job) {
+      o.add("jobId", json::Value(ordinal_id(i.id, t.job)));
+      o.add("jobType", json::Value(step.job_type));
+      o.add("failedTries", json::Value(static_cast<int64_t>(t.tries)));
+    }
+    json::Array timers;
+    for (const Token::Armed& a : t.timers) {
+      const Timer& timer = step.timers[a.index];
+      json::Value line = json::object({{"index", static_cast<int64_t>(a.index)},
+                                       {"interrupting", timer.interrupting},
+                                       {"targetStepId", timer.target_id}});
+      if (i.quiet)
+        line.object().add("remainingMs", json::Value(a.due / kMillisecond));
+      else
+        line.object().add("dueAt", json::Value(rfc3339(a.due, 6)));
+      timers.push_back(std::move(line));
+    }
+    if (!timers.empty()) o.add("timers", json::Value(std::move(timers)));
+    out.push_back(std::move(item));
+  }
+  return json::Value(std::move(out));
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,141 @@
+// Batches: many starts or completions in one request, each with its own outcome.
+
+#include "faces/processes/face.h"
+#include "faces/processes/gather.h"
+#include "faces/processes/http/answers.h"
+#include "faces/processes/limits.h"
+
+namespace pawl::processes {
+
+namespace {
+
+Result<json::Value> items_of(const wire::Request& request) {
+  TRY(json::Value body, body_object(request, false));
+  const json::Value* items = body.find("items");
+  if (!items || !items->is_array() || items->array().empty())
+    return fail(Code::invalid, "NO_ITEMS", "items must be an array with at least one item");
+  if (items->array().size() > kBatchItems)
+    return fail(Code::too_large, "TOO_MANY_ITEMS",
+                "a batch may have " + std::to_string(kBatchItems) + " items: send several");
+  return body;
+}
+
+// Each item under a key of its own, so that a repeated batch repeats nothing.
+Asker asker_for(const Asker& whole, size_t i) {
+  Asker out = whole;
+  if (!out.once.empty()) out.once += "#" + std::to_string(i);
+  return out;
+}
+
+// {"status":201,"instance":{...}} or {"status":404,"error":...,"reason":...}
+void append_outcome(std::string& out, const Result<Bytes>& outcome, int status,
+                    std::string_view member) {
+  if (!outcome) {
+    wire::Response r = refusal(outcome.error());
+    while (!r.body.empty() && (r.body.back() == '\n' || r.body.back() == '}'))
+      r.body.pop_back();
+    out += "{\"status\":" + std::to_string(r.status) + "," + r.body.substr(1) + "}";
+    return;
+  }
+  out += "{\"status\":" + std::to_string(status);
+  if (!member.empty() && !outcome->empty())
+    out.append(",\"").append(member).append("\":").append(*outcome);
+  out += '}';
+}
+
+Gather::All answer(wire::Respond respond, int status, std::string member) {
+  return [respond = std::move(respond), status,
+          member = std::move(member)](Gather::Outcomes outcomes) mutable {
+    std::string out = "{\"items\":[";
+    size_t failed = 0;
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      if (i) out += ',';
+      append_outcome(out, outcomes[i], status, member);
+      failed += !outcomes[i];
+    }
+    respond(ok(200, out += "],\"succeeded\":" + std::to_string(outcomes.size() - failed) +
+                           ",\"failed\":" + std::to_string(failed) + "}"));
+  };
+}
+
+Result<StartCommand> start_command(json::Value& item) {
+  if (!item.is_object())
+    return fail(Code::invalid, "BAD_ITEM",
+                "an item must be an object, got " + std::string(item.kind_name()));
+  StartCommand c;
+  TRY(c.definition_id, text_member(item, "definitionId"));
+  TRY(int64_t version, whole_member(item, "definitionVersion", 0));
+  c.version = static_cast<uint32_t>(std::clamp<int64_t>(version, 0, UINT32_MAX));
+  TRY(c.variables, variables_member(item, "variables"));
+  TRY(c.business_key, text_member(item, "businessKey"));
+  return c;
+}
+
+void start_batch(Service& service, wire::Request request, wire::Respond respond) {
+  auto body = items_of(request);
+  if (!body) return respond(refusal(body.error()));
+  json::Array& items = body->find("items")->array();
+  const json::Value* brief = body->find("brief");
+  bool with_instance = !(brief && brief->is_bool() && brief->boolean());
+  Asker asker = asker_of(request);
+  auto gather =
+      Gather::of(items.size(), answer(std::move(respond), 201, with_instance ? "instance" : ""));
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto command = start_command(items[i]);
+    if (command)
+      service.start(asker_for(asker, i), std::move(*command), Gather::item(gather, i));
+    else
+      Gather::item(gather, i)(fail(std::move(command.error())));
+  }
+}
+
+// An item with an errorMessage fails its job, any other completes it.
+Result<void> settle_job(Service& service, Asker asker, json::Value& item, Done& done) {
+  if (!item.is_object())
+    return fail(Code::invalid, "BAD_ITEM",
+                "an item must be an object, got " + std::string(item.kind_name()));
+  TRY(std::string id, text_member(item, "jobId"));
+  TRY(std::string worker, text_member(item, "workerId"));
+  if (id.empty()) return fail(Code::invalid, "NO_JOB_ID", "jobId is required");
+  if (item.find("errorMessage")) {
+    FailCommand c{id, worker};
+    TRY(c.message, text_member(item, "errorMessage"));
+    TRY(c.retryable, flag_member(item, "retryable"));
+    service.fail_job(std::move(asker), std::move(c), std::move(done));
+    return {};
+  }
+  TRY(VariablesPtr variables, variables_member(item, "variables"));
+  service.complete(std::move(asker),
+                   {.id = id, .worker = worker, .variables = std::move(variables)},
+                   std::move(done));
+  return {};
+}
+
+void complete_batch(Service& service, wire::Request request, wire::Respond respond) {
+  auto body = items_of(request);
+  if (!body) return respond(refusal(body.error()));
+  json::Array& items = body->find("items")->array();
+  Asker asker = asker_of(request);
+  auto gather = Gather::of(items.size(), answer(std::move(respond), 204, ""));
+  for (size_t i = 0; i < items.size(); ++i) {
+    Done done = Gather::item(gather, i);
+    auto sent = settle_job(service, asker_for(asker, i), items[i], done);
+    if (!sent) done(fail(std::move(sent.error())));
+  }
+}
+
+}  // namespace
+
+std::vector<wire::Route> batch_routes(Service& s) {
+  using wire::Request, wire::Respond;
+  return {
+      {"POST", "/pawl/v1/processes/start-batch",
+       [&s](Request r, Respond a) { start_batch(s, std::move(r), std::move(a)); },
+       "Starts up to 1000 instances, each with its own outcome."},
+      {"POST", "/pawl/v1/processes/complete-batch",
+       [&s](Request r, Respond a) { complete_batch(s, std::move(r), std::move(a)); },
+       "Completes or fails up to 1000 jobs, each with its own outcome."},
+  };
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,349 @@
+// Routes that put instances right: one at a time or in bulk by filter, each with a reason.
+
+#include "faces/processes/face.h"
+#include "faces/processes/gather.h"
+#include "faces/processes/http/answers.h"
+#include "faces/processes/http/operators.h"
+#include "faces/processes/limits.h"
+#include "faces/processes/run/migration.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace {
+
+constexpr std::string_view kOperations[] = {"retry",  "variables", "skip",   "move",
+                                            "cancel", "pause",     "resume", "migrate"};
+
+Result<void> known(const std::string& operation) {
+  if (std::find(std::begin(kOperations), std::end(kOperations), operation) != std::end(kOperations))
+    return {};
+  return fail(
+      Code::not_found, "NO_OPERATION",
+      "unknown operation \"" + operation +
+          "\"; known are retry, variables, skip, move, cancel, pause, resume, migrate, restart");
+}
+
+// The members of an order, of the right type where they are given: a mistyped one would be passed
+// over.
+Result<void> check_order(const json::Value& body) {
+  for (std::string_view name : {"reason", "stepId", "from", "to"})
+    TRY_OK(text_member(body, name));
+  for (std::string_view name : {"variables", "steps"})
+    if (const json::Value* v = body.find(name); v && !v->is_null() && !v->is_object())
+      return fail(Code::invalid, "BAD_REQUEST",
+                  std::string(name) + " must be an object, got " + std::string(v->kind_name()));
+  if (const json::Value* steps = body.find("steps"); steps && steps->is_object())
+    for (const json::Member& m : steps->object())
+      TRY_OK(text_member(*steps, m.name));
+  TRY_OK(texts_member(body, "remove"));
+  TRY_OK(flag_member(body, "preview"));
+  return {};
+}
+
+json::Value order_for(const json::Value& body, const std::string& operation,
+                      std::string_view instance_id) {
+  json::Value order = body;
+  order.object().set("operation", json::Value(operation));
+  order.object().set("instanceId", json::Value(instance_id));
+  order.object().erase("filter");
+  order.object().erase("instanceIds");
+  return order;
+}
+
+bool flag(const json::Value& body, std::string_view name) {
+  const json::Value* v = body.find(name);
+  return v && v->is_bool() && v->boolean();
+}
+
+Result<json::Value> preview_one(Service& service, const std::string& tenant,
+                                const json::Value& body, const Instance& instance) {
+  TRY(auto from, service.definition(tenant, instance.definition_id, instance.version));
+  TRY(int64_t version, whole_member(body, "version", 0));
+  TRY(auto to, service.definition(tenant, instance.definition_id,
+                                  static_cast<uint32_t>(std::max<int64_t>(0, version))));
+  Migration plan = plan_migration(instance, *from, *to, body.find("steps"));
+  json::Array moves, problems;
+  for (const Migration::Move& m : plan.moves)
+    moves.push_back(json::object({{"from", m.from}, {"to", m.to}}));
+  for (const std::string& p : plan.problems)
+    problems.push_back(json::Value(p));
+  return json::object({{"instanceId", instance.id},
+                       {"fromVersion", static_cast<int64_t>(from->version)},
+                       {"toVersion", static_cast<int64_t>(to->version)},
+                       {"moves", json::Value(std::move(moves))},
+                       {"problems", json::Value(std::move(problems))}});
+}
+
+// "version" left out means the latest; the program wants its number.
+Result<void> settle_version(Service& service, const std::string& tenant, json::Value& order,
+                            std::string_view definition_id) {
+  TRY(int64_t version, whole_member(order, "version", 0));
+  if (version > 0) return {};
+  TRY(auto head, service.head(tenant, definition_id));
+  order.object().set("version", json::Value(static_cast<int64_t>(head->versions.size())));
+  return {};
+}
+
+void operate_one(Service& service, wire::Request request, wire::Respond respond) {
+  const std::string &id = request.params[0], &operation = request.params[1];
+  auto body = body_object(request, true);
+  if (!body) return respond(refusal(body.error()));
+  if (auto ok = known(operation); !ok) return respond(refusal(ok.error()));
+  if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
+  json::Value order = order_for(*body, operation, id);
+  if (operation == "migrate") {
+    auto instance = service.instance(request.caller.tenant, id);
+    if (!instance) return respond(refusal(instance.error()));
+    if (flag(*body, "preview"))
+      return respond_with(respond, [&]() -> Result<std::string> {
+        TRY(json::Value plan, preview_one(service, request.caller.tenant, *body, **instance));
+        return json::print(plan);
+      });
+    if (auto done =
+            settle_version(service, request.caller.tenant, order, (*instance)->definition_id);
+        !done)
+      return respond(refusal(done.error()));
+  }
+  service.operate(asker_of(request), order, reply_with(std::move(respond), 200));
+}
+
+// The instances that a bulk order means: by id, or by filter.
+Result<std::vector<std::shared_ptr<const Instance>>> meant(Service& service,
+                                                           const std::string& tenant,
+                                                           const json::Value& body) {
+  std::vector<std::shared_ptr<const Instance>> out;
+  TRY(std::vector<std::string> ids, texts_member(body, "instanceIds"));
+  if (ids.size() > kBatchItems)
+    return fail(Code::too_large, "TOO_MANY_ITEMS",
+                "instanceIds may name " + std::to_string(kBatchItems) + " instances");
+  for (const std::string& id : ids) {
+    TRY(auto one, service.instance(tenant, id));
+    out.push_back(std::move(one));
+  }
+  if (!ids.empty()) return out;
+  const json::Value* filter = body.find("filter");
+  if (!filter || !filter->is_object() || filter->object().empty())
+    return fail(Code::invalid, "NO_FILTER",
+                "say which: instanceIds, or a filter with at least one member");
+  TRY(InstanceFilter f, filter_of_body(*filter));
+  TRY(Service::Found found, service.find(tenant, f, {}, kBatchItems));
+  return std::move(found.items);
+}
+
+std::string bulk_preview(Service& service, const std::string& tenant, const json::Value& body,
+                         const std::string& operation,
+                         const std::vector<std::shared_ptr<const Instance>>& all) {
+  json::Array items;
+  for (const auto& instance : all) {
+    json::Value item =
+        json::object({{"instanceId", instance->id}, {"status", status_name(instance->status)}});
+    if (operation == "migrate") {
+      auto plan = preview_one(service, tenant, body, *instance);
+      item = plan ? std::move(*plan)
+                  : json::object({{"instanceId", instance->id},
+                                  {"problems",
+                                   json::Value(json::Array{json::Value(plan.error().message)})}});
+    }
+    items.push_back(std::move(item));
+  }
+  return json::print(json::object(
+      {{"matched", static_cast<int64_t>(all.size())}, {"items", json::Value(std::move(items))}}));
+}
+
+void bulk(Service& service, wire::Request request, wire::Respond respond) {
+  const std::string& operation = request.params[0];
+  std::string tenant = request.caller.tenant;
+  auto body = body_object(request, false);
+  if (!body) return respond(refusal(body.error()));
+  if (auto ok = known(operation); !ok) return respond(refusal(ok.error()));
+  if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
+  auto all = meant(service, tenant, *body);
+  if (!all) return respond(refusal(all.error()));
+  if (flag(*body, "preview"))
+    return respond(ok(200, bulk_preview(service, tenant, *body, operation, *all)));
+  if (all->empty())
+    return respond(ok(200, "{\"matched\":0,\"succeeded\":0,\"failed\":0,\"items\":[]}"));
+  std::vector<std::string> ids;
+  for (const auto& instance : *all)
+    ids.push_back(instance->id);
+  auto answer = [ids, respond = std::move(respond)](Gather::Outcomes outcomes) mutable {
+    json::Array items;
+    size_t failed = 0;
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      json::Value item = json::object({{"instanceId", ids[i]}, {"ok", outcomes[i].has_value()}});
+      if (outcomes[i]) {
+        // The outcome is re-read from the answer, so a retry that failed again shows as such.
+        if (auto after = json::parse(*outcomes[i]))
+          item.object().add("status", json::Value(after->string_or("status")));
+      } else {
+        ++failed;
+        item.object().add("reason", json::Value(outcomes[i].error().message));
+      }
+      items.push_back(std::move(item));
+    }
+    respond(
+        ok(200, json::print(json::object({{"matched", static_cast<int64_t>(ids.size())},
+                                          {"succeeded", static_cast<int64_t>(ids.size() - failed)},
+                                          {"failed", static_cast<int64_t>(failed)},
+                                          {"items", json::Value(std::move(items))}}))));
+  };
+  auto gather = Gather::of(ids.size(), std::move(answer));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    json::Value order = order_for(*body, operation, ids[i]);
+    Done done = Gather::item(gather, i);
+    if (operation == "migrate")
+      if (auto settled = settle_version(service, tenant, order, (*all)[i]->definition_id);
+          !settled) {
+        done(fail(std::move(settled.error())));
+        continue;
+      }
+    service.operate({request.caller}, order, std::move(done));
+  }
+}
+
+// Digits and quoted parts differ between failures of one kind.
+std::string fingerprint(const std::string& message) {
+  std::string out;
+  bool quoted = false;
+  for (char c : message.substr(0, 300)) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (quoted)
+      continue;
+    if (c >= '0' && c <= '9') {
+      if (out.empty() || out.back() != '#') out += '#';
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+Result<std::string> incidents(Service& service, const wire::Request& request) {
+  struct Group {
+    size_t count = 0;
+    Time first = INT64_MAX, last = 0;
+    std::string sample_id, sample;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
+  TRY(InstanceFilter filter, filter_of_query(request));
+  filter.status = Status::failed;
+  TRY(Service::Found found, service.find(request.caller.tenant, filter, {}, 10 * kBatchItems));
+  for (const auto& instance : found.items) {
+    TRY(auto definition,
+        service.definition(request.caller.tenant, instance->definition_id, instance->version));
+    std::string step;
+    for (const Token& t : instance->tokens)
+      if (t.state == TokenState::failed) step = definition->steps[t.step].id;
+    Group& g = groups[{instance->definition_id, step, fingerprint(instance->failure)}];
+    if (g.count++ == 0) g.sample_id = instance->id, g.sample = instance->failure;
+    g.first = std::min(g.first, instance->completed),
+    g.last = std::max(g.last, instance->completed);
+  }
+  json::Array items;
+  for (const auto& [name, g] : groups)
+    items.push_back(json::object({{"definitionId", std::get<0>(name)},
+                                  {"stepId", std::get<1>(name)},
+                                  {"fingerprint", std::get<2>(name)},
+                                  {"count", static_cast<int64_t>(g.count)},
+                                  {"firstAt", rfc3339(g.first, 6)},
+                                  {"lastAt", rfc3339(g.last, 6)},
+                                  {"sampleInstanceId", g.sample_id},
+                                  {"sampleReason", g.sample}}));
+  return json::print(
+      json::object({{"items", json::Value(std::move(items))}, {"more", !found.cursor.empty()}}));
+}
+
+bool enters(const Fact& f, std::string_view step) {
+  return f.kind == Fact::Kind::entered && (step.empty() || f.step == step);
+}
+
+// The last event, not after `event` when that is given, that entered the step; without either the
+// first event of all.
+const Event* restart_event(const std::vector<Event>& events, int64_t event, std::string_view step) {
+  const Event* found = nullptr;
+  for (const Event& e : events) {
+    if (event && static_cast<int64_t>(e.seq) > event) break;
+    if (std::none_of(e.note.facts.begin(), e.note.facts.end(),
+                     [&](const Fact& f) { return enters(f, step); }))
+      continue;
+    found = &e;
+    if (!event && step.empty()) break;
+  }
+  return found;
+}
+
+// A new instance that begins at a past step of this one, with the variables of then.
+Result<StartCommand> restart_command(Service& service, const wire::Request& request) {
+  TRY(json::Value body, body_object(request, true));
+  const std::string &tenant = request.caller.tenant, &id = request.params[0];
+  TRY_OK(check_order(body));
+  TRY(std::string step, text_member(body, "stepId"));
+  TRY(int64_t event, whole_member(body, "event", 0));
+  TRY(std::vector<Event> events, service.events(tenant, id));
+  bool known = !event || std::any_of(events.begin(), events.end(), [&](const Event& e) {
+    return static_cast<int64_t>(e.seq) == event;
+  });
+  if (!known)
+    return fail(Code::not_found, "NO_EVENT",
+                "instance \"" + id + "\" has no event " + std::to_string(event));
+  const Event* at = restart_event(events, event, step);
+  if (!at)
+    return fail(Code::not_found, "NO_SUCH_VISIT",
+                "instance \"" + id + "\" never entered step \"" + step + "\"" +
+                    (event ? " before event " + std::to_string(event) : ""));
+  const std::vector<Fact>& facts = at->note.facts;
+  size_t visit =
+      0;  // the first step that the event entered, or the last visit to the one that was named
+  for (size_t i = facts.size(); i-- > 0;)
+    if (enters(facts[i], step)) {
+      visit = i;
+      if (!step.empty()) break;
+    }
+  TRY(Instance state, service.state_at(tenant, id, at->seq));
+  // What steps behind it did in the same event is undone.
+  json::Object variables = state.variables->object;
+  for (size_t i = facts.size(); i-- > visit;)
+    if (!facts[i].undo.empty()) undo(variables, facts[i].undo);
+  StartCommand c{.definition_id = state.definition_id,
+                 .version = state.version,
+                 .business_key = state.business_key,
+                 .at_step = facts[visit].step,
+                 .previous_id = id};
+  TRY(c.reason, text_member(body, "reason"));
+  if (const json::Value* set = body.find("variables"); set && set->is_object())
+    for (const json::Member& m : set->object())
+      variables.set(m.name, m.value);
+  c.variables = make_variables(std::move(variables));
+  return c;
+}
+
+void restart(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = restart_command(service, request);
+  if (!command) return respond(refusal(command.error()));
+  service.start(asker_of(request), std::move(*command), reply_with(std::move(respond), 201));
+}
+
+}  // namespace
+
+std::vector<wire::Route> incident_routes(Service& s) {
+  using wire::Request, wire::Respond;
+  const std::string p = "/pawl/v1/processes";
+  return {
+      {"GET", p + "/incidents",
+       [&s](Request r, Respond a) { respond_with(a, [&] { return incidents(s, r); }); },
+       "Groups failed instances by definition, step and kind of failure."},
+      {"POST", p + "/instances/{id}/restart",
+       [&s](Request r, Respond a) { restart(s, std::move(r), std::move(a)); },
+       "Starts a new instance from a past step or event of this one."},
+      {"POST", p + "/instances/{id}/{operation}",
+       [&s](Request r, Respond a) { operate_one(s, std::move(r), std::move(a)); },
+       "Retries, skips, moves, edits variables, pauses, resumes, cancels or migrates an instance."},
+      {"POST", p + "/bulk/{operation}",
+       [&s](Request r, Respond a) { bulk(s, std::move(r), std::move(a)); },
+       "The same for many instances, by id or filter; preview shows which."},
+  };
+}
+
+}  // namespace pawl::processes

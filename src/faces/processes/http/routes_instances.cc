@@ -1,0 +1,155 @@
+// Routes of instances: start, read, cancel, user tasks and signals.
+
+#include "faces/processes/definition/steps.h"
+#include "faces/processes/face.h"
+#include "faces/processes/http/answers.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace {
+
+Result<StartCommand> start_command(const wire::Request& request) {
+  TRY(json::Value body, body_object(request, false));
+  StartCommand c;
+  TRY(c.definition_id, text_member(body, "definitionId"));
+  TRY(int64_t version, whole_member(body, "definitionVersion", 0));
+  c.version = static_cast<uint32_t>(std::clamp<int64_t>(version, 0, UINT32_MAX));
+  TRY(c.variables, variables_member(body, "variables"));
+  TRY(c.business_key, text_member(body, "businessKey"));
+  return c;
+}
+
+void start(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = start_command(request);
+  if (!command) return respond(refusal(command.error()));
+  service.start(asker_of(request), std::move(*command), reply_with(std::move(respond), 201));
+}
+
+Result<std::string> list(Service& service, const wire::Request& request) {
+  TRY(PageWanted page, page_of(request));
+  InstanceFilter filter;
+  filter.definition_id = request.query_param("definitionId").value_or("");
+  filter.business_key = request.query_param("businessKey").value_or("");
+  std::string status = request.query_param("status").value_or("");
+  filter.status = find_status(status);
+  if (!status.empty() && !filter.status) return std::string("{\"items\":null,\"total\":0}");
+  TRY(InstancePage found, service.instances(request.caller.tenant, filter, page.page, page.size));
+  std::string out = "{\"items\":";
+  out += found.items.empty() ? "null" : "[";
+  for (size_t i = 0; i < found.items.size(); ++i) {
+    TRY(std::string text, service.instance_text(request.caller.tenant, *found.items[i]));
+    if (i) out += ',';
+    out += text;
+  }
+  if (!found.items.empty()) out += ']';
+  return out += ",\"total\":" + std::to_string(found.total) + "}";
+}
+
+Result<std::string> show(Service& service, const wire::Request& request) {
+  TRY(auto instance, service.instance(request.caller.tenant, request.params[0]));
+  return service.instance_text(request.caller.tenant, *instance);
+}
+
+Result<std::string> history(Service& service, const wire::Request& request) {
+  const std::string& id = request.params[0];
+  TRY(std::vector<ExecutionRow> rows, service.history(request.caller.tenant, id));
+  std::string out = "{\"items\":[";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const ExecutionRow& r = rows[i];
+    if (i) out += ',';
+    out +=
+        "{\"ID\":\"" + ordinal_id(id, r.ordinal) + "\",\"InstanceID\":\"" + id + "\",\"StepID\":";
+    json::append_string(out, r.step);
+    out += ",\"StepType\":\"" + std::string(type_of(r.kind).name) +
+           "\",\"AttemptNumber\":" + std::to_string(r.attempt) + ",\"Status\":\"" +
+           std::string(execution_name(r.status)) + "\"";
+    append_time(out += ",\"StartedAt\":", r.started);
+    out += ",\"EndedAt\":";
+    if (r.ended)
+      append_time(out, r.ended);
+    else
+      out += "null";
+    out += ",\"InputSnapshot\":null,\"OutputSnapshot\":null,\"FailureReason\":";
+    if (r.reason.empty())
+      out += "null";
+    else
+      json::append_string(out, r.reason);
+    out += '}';
+  }
+  return out += "]}";
+}
+
+void cancel(Service& service, wire::Request request, wire::Respond respond) {
+  // Never refused for its form: what is no reason is no reason.
+  std::string reason;
+  if (auto body = json::parse(request.body, {.prefix = true}); body && body->is_object())
+    reason = body->string_or("reason");
+  service.cancel(asker_of(request), {request.params[0], std::move(reason)},
+                 reply_with(std::move(respond), 200));
+}
+
+Result<ResultCommand> task_command(const wire::Request& request) {
+  TRY(json::Value body, body_object(request, true));
+  ResultCommand c{.id = request.params[0], .step = request.params[1]};
+  TRY(c.worker, text_member(body, "workerId"));
+  TRY(c.variables, variables_member(body, "variables"));
+  return c;
+}
+
+void complete_task(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = task_command(request);
+  if (!command) return respond(refusal(command.error()));
+  service.complete_task(asker_of(request), std::move(*command),
+                        reply_with(std::move(respond), 204));
+}
+
+void signal(Service& service, wire::Request request, wire::Respond respond) {
+  auto body = body_object(request, true);
+  if (!body) return respond(refusal(body.error()));
+  ResultCommand c{.id = request.params[0],
+                  .step = request.params[1],
+                  .variables = make_variables(std::move(body->object()))};
+  service.signal(asker_of(request), std::move(c), reply_with(std::move(respond), 204));
+}
+
+void retry_step(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = task_command(request);
+  if (!command) return respond(refusal(command.error()));
+  service.retry_step(asker_of(request), command->id, command->step, command->variables,
+                     reply_with(std::move(respond), 200));
+}
+
+}  // namespace
+
+std::vector<wire::Route> instance_routes(Service& s) {
+  using wire::Request, wire::Respond;
+  return {
+      {"POST", "/v1/instances",
+       [&s](Request r, Respond a) { start(s, std::move(r), std::move(a)); },
+       "Starts an instance and runs it as far as it goes by itself."},
+      {"GET", "/v1/instances",
+       [&s](Request r, Respond a) { respond_with(a, [&] { return list(s, r); }); },
+       "Lists instances, newest first, by definitionId, status and businessKey."},
+      {"GET", "/v1/instances/{id}",
+       [&s](Request r, Respond a) { respond_with(a, [&] { return show(s, r); }); },
+       "Shows an instance."},
+      {"GET", "/v1/instances/{id}/history",
+       [&s](Request r, Respond a) { respond_with(a, [&] { return history(s, r); }); },
+       "Lists the step executions of an instance in order."},
+      {"POST", "/v1/instances/{id}/cancel",
+       [&s](Request r, Respond a) { cancel(s, std::move(r), std::move(a)); },
+       "Cancels an instance that still runs."},
+      {"POST", "/v1/instances/{id}/user-tasks/{step}/complete",
+       [&s](Request r, Respond a) { complete_task(s, std::move(r), std::move(a)); },
+       "Completes an open user task."},
+      {"POST", "/v1/instances/{id}/steps/{step}/retry",
+       [&s](Request r, Respond a) { retry_step(s, std::move(r), std::move(a)); },
+       "Runs the step again at which the instance failed; variables are merged first."},
+      {"POST", "/v1/instances/{id}/signals/{step}",
+       [&s](Request r, Respond a) { signal(s, std::move(r), std::move(a)); },
+       "Signals a WAIT step; the body is merged into the variables."},
+  };
+}
+
+}  // namespace pawl::processes

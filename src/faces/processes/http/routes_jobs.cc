@@ -1,0 +1,97 @@
+// Routes of jobs: poll, complete, fail.
+
+#include "faces/processes/face.h"
+#include "faces/processes/http/answers.h"
+#include "faces/processes/limits.h"
+
+namespace pawl::processes {
+
+namespace {
+
+Result<Poll> poll_command(const wire::Request& request) {
+  TRY(json::Value body, body_object(request, false));
+  Poll poll;
+  poll.tenant = request.caller.tenant;
+  TRY(poll.worker, text_member(body, "workerId"));
+  TRY(poll.queues, texts_member(body, "jobTypes"));
+  TRY(int64_t max, whole_member(body, "maxJobs", 0));
+  TRY(int64_t lease, whole_member(body, "leaseSeconds", 0));
+  TRY(int64_t wait, whole_member(body, "maxWaitMs", 0));
+  if (poll.worker.empty()) return fail(Code::invalid, "NO_WORKER", "workerId is required");
+  if (poll.queues.empty())
+    return fail(Code::invalid, "NO_JOB_TYPES", "jobTypes must name at least one job type");
+  if (poll.queues.size() > kBatchItems)
+    return fail(Code::invalid, "TOO_MANY_JOB_TYPES",
+                "jobTypes may name " + std::to_string(kBatchItems) + " job types");
+  poll.limit = max <= 0 ? 10 : std::min<size_t>(static_cast<size_t>(max), kMaxJobs);
+  poll.lease = (lease <= 0 ? 30 : std::min<int64_t>(lease, 24 * 3600)) * kSecond;
+  poll.wait = std::clamp<int64_t>(wait, 0, kMaxWaitMs) * kMillisecond;
+  return poll;
+}
+
+void poll(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = poll_command(request);
+  if (!command) return respond(refusal(command.error()));
+  std::string worker = command->worker;
+  uint64_t waiting =
+      service.poll(std::move(*command), [worker = std::move(worker), respond = std::move(respond)](
+                                            std::vector<PolledJob> jobs) mutable {
+        if (jobs.empty()) return respond(ok(200, "{\"jobs\":null}"));
+        std::string out = "{\"jobs\":[";
+        for (size_t i = 0; i < jobs.size(); ++i) {
+          if (i) out += ',';
+          append_job(out, jobs[i], worker);
+        }
+        respond(ok(200, out += "]}"));
+      });
+  // Jobs are not leased to a worker that has gone.
+  if (waiting && request.peer)
+    request.peer->on_leave([&service, waiting] { service.give_up_poll(waiting); });
+}
+
+Result<ResultCommand> complete_command(const wire::Request& request) {
+  TRY(json::Value body, body_object(request, false));
+  ResultCommand c{.id = request.params[0]};
+  TRY(c.worker, text_member(body, "workerId"));
+  TRY(c.variables, variables_member(body, "variables"));
+  return c;
+}
+
+void complete(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = complete_command(request);
+  if (!command) return respond(refusal(command.error()));
+  service.complete(asker_of(request), std::move(*command), reply_with(std::move(respond), 204));
+}
+
+Result<FailCommand> fail_command(const wire::Request& request) {
+  TRY(json::Value body, body_object(request, false));
+  FailCommand c{.job_id = request.params[0]};
+  TRY(c.worker, text_member(body, "workerId"));
+  TRY(c.message, text_member(body, "errorMessage"));
+  TRY(c.retryable, flag_member(body, "retryable"));
+  return c;
+}
+
+void fail_it(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = fail_command(request);
+  if (!command) return respond(refusal(command.error()));
+  service.fail_job(asker_of(request), std::move(*command), reply_with(std::move(respond), 204));
+}
+
+}  // namespace
+
+std::vector<wire::Route> job_routes(Service& s) {
+  using wire::Request, wire::Respond;
+  return {
+      {"POST", "/v1/jobs/poll", [&s](Request r, Respond a) { poll(s, std::move(r), std::move(a)); },
+       "Leases jobs of the given types; with maxWaitMs it waits for the first."},
+      {"POST", "/v1/jobs/{id}/complete",
+       [&s](Request r, Respond a) { complete(s, std::move(r), std::move(a)); },
+       "Completes a job; its variables are deep-merged. A settled job: 204 without effect."},
+      {"POST", "/v1/jobs/{id}/fail",
+       [&s](Request r, Respond a) { fail_it(s, std::move(r), std::move(a)); },
+       "Fails a job; it is offered again while retryable and retries are left."},
+  };
+}
+
+}  // namespace pawl::processes

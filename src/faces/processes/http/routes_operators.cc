@@ -1,0 +1,301 @@
+// Routes for operators: lists with filters, history with differences, state as of any event,
+// pauses, dry runs, user tasks.
+
+#include "faces/processes/definition/steps.h"
+#include "faces/processes/face.h"
+#include "faces/processes/http/answers.h"
+#include "faces/processes/http/operators.h"
+#include "faces/processes/limits.h"
+#include "faces/processes/run/dry_run.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace {
+
+std::string tenant_of(const wire::Request& r) { return r.caller.tenant; }
+
+size_t limit_of(const wire::Request& request) {
+  std::string text = request.query_param("limit").value_or("");
+  size_t n = 0;
+  std::from_chars(text.data(), text.data() + text.size(), n);
+  return n == 0 ? 50 : std::min(n, kMaxPage);
+}
+
+Result<std::string> list(Service& service, const wire::Request& request) {
+  TRY(InstanceFilter filter, filter_of_query(request));
+  TRY(Bytes cursor, unhex(request.query_param("cursor").value_or("")));
+  TRY(Service::Found found, service.find(tenant_of(request), filter, cursor, limit_of(request)));
+  std::string out = "{\"items\":[";
+  for (size_t i = 0; i < found.items.size(); ++i) {
+    TRY(std::string text, service.instance_text(tenant_of(request), *found.items[i]));
+    text.pop_back();
+    append_time(text += ",\"updatedAt\":", found.items[i]->updated);
+    out += (i ? "," : "") + text + "}";
+  }
+  out += ']';
+  if (!found.cursor.empty()) out += ",\"cursor\":\"" + hex(found.cursor) + "\"";
+  return out += '}';
+}
+
+Result<std::string> show(Service& service, const wire::Request& request) {
+  TRY(auto instance, service.instance(tenant_of(request), request.params[0]));
+  TRY(auto definition,
+      service.definition(tenant_of(request), instance->definition_id, instance->version));
+  std::string out = instance_json(*instance, *definition);
+  out.pop_back();
+  append_time(out += ",\"updatedAt\":", instance->updated);
+  return out += ",\"tokens\":" + json::print(tokens_value(*instance, *definition)) + "}";
+}
+
+json::Value event_value(const Event& e) {
+  json::Array facts;
+  for (const Fact& f : e.note.facts) {
+    json::Object line;
+    constexpr std::string_view kinds[] = {"", "entered", "ended", "event"};
+    line.add("kind", json::Value(kinds[static_cast<size_t>(f.kind)]));
+    if (!f.step.empty()) line.add("stepId", json::Value(f.step));
+    if (f.kind != Fact::Kind::event) {
+      line.add("stepType", json::Value(type_of(f.step_kind).name));
+      line.add("executionId", json::Value(ordinal_id(e.note.instance_id, f.ordinal)));
+      line.add("attempt", json::Value(static_cast<int64_t>(f.attempt)));
+    }
+    if (f.kind == Fact::Kind::ended) line.add("status", json::Value(execution_name(f.status)));
+    if (!f.text.empty()) line.add("text", json::Value(f.text));
+    facts.push_back(json::Value(std::move(line)));
+  }
+  json::Value out = json::object({{"event", static_cast<int64_t>(e.seq)},
+                                  {"at", rfc3339(e.at, 6)},
+                                  {"cause", e.note.cause},
+                                  {"by", e.note.user},
+                                  {"status", status_name(e.note.after)}});
+  if (!e.note.reason.empty()) out.object().add("reason", json::Value(e.note.reason));
+  out.object().add("facts", json::Value(std::move(facts)));
+  return out;
+}
+
+// What changed between two maps of variables: {"name": {"from"?, "to"?}}.
+json::Value differences(const json::Object& before, const json::Object& after) {
+  json::Object out;
+  for (const json::Member& m : after) {
+    const json::Value* old = before.find(m.name);
+    if (old && *old == m.value) continue;
+    json::Object change;
+    if (old) change.add("from", *old);
+    change.add("to", m.value);
+    out.add(m.name, json::Value(std::move(change)));
+  }
+  for (const json::Member& m : before)
+    if (!after.has(m.name)) out.add(m.name, json::object({{"from", m.value}}));
+  return json::Value(std::move(out));
+}
+
+Result<std::string> events(Service& service, const wire::Request& request) {
+  std::string tenant = tenant_of(request);
+  const std::string& id = request.params[0];
+  TRY(std::vector<Event> all, service.events(tenant, id));
+  bool with_variables = request.query_param("variables").value_or("true") != "false";
+  json::Object before;
+  json::Array items;
+  for (const Event& e : all) {
+    json::Value item = event_value(e);
+    if (with_variables) {
+      TRY(Instance state, service.state_at(tenant, id, e.seq));
+      item.object().add("variables", differences(before, state.variables->object));
+      before = state.variables->object;
+    }
+    items.push_back(std::move(item));
+  }
+  return json::print(json::object({{"items", json::Value(std::move(items))}}));
+}
+
+Result<Seq> seq_of(const std::string& text) {
+  Seq seq = 0;
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seq);
+  if (failed != std::errc() || end != text.data() + text.size() || seq == 0)
+    return fail(Code::invalid, "BAD_EVENT",
+                "an event is a number from the instance's events, got \"" + text + "\"");
+  return seq;
+}
+
+Result<std::string> state(Service& service, const wire::Request& request) {
+  TRY(Seq seq, seq_of(request.params[1]));
+  TRY(Instance instance, service.state_at(tenant_of(request), request.params[0], seq));
+  return service.instance_text(tenant_of(request), instance);
+}
+
+// The step where the task is open, as the instance's version calls it now: a migration may have
+// given it another name.
+const Step* step_of(const UserTask& task, const Instance& instance, const Definition& definition) {
+  for (const Token& t : instance.tokens)
+    if (t.execution == task.ordinal && t.state == TokenState::running)
+      return &definition.steps[t.step];
+  return nullptr;
+}
+
+Result<std::string> tasks(Service& service, const wire::Request& request) {
+  TRY(Bytes cursor, unhex(request.query_param("cursor").value_or("")));
+  auto wanted = [&](std::string_view name) {
+    return std::string(request.query_param(name).value_or(""));
+  };
+  UserTask like{.instance_id = {},
+                .definition_id = wanted("definitionId"),
+                .business_key = wanted("businessKey"),
+                .step_id = {},
+                .form = wanted("jobType")};
+  const std::string step_id = wanted("step");
+  const size_t limit = limit_of(request);
+  json::Array items;
+  do {
+    std::string next;
+    TRY(std::vector<UserTask> found,
+        service.tasks(tenant_of(request), like, cursor, limit - items.size(), &next));
+    for (const UserTask& t : found) {
+      auto instance = service.instance(tenant_of(request), t.instance_id);
+      if (!instance || is_final((*instance)->status)) continue;
+      TRY(auto definition,
+          service.definition(tenant_of(request), t.definition_id, (*instance)->version));
+      const Step* step = step_of(t, **instance, *definition);
+      if (!step || (!step_id.empty() && step->id != step_id)) continue;
+      json::Value item = json::object({{"instanceId", t.instance_id},
+                                       {"stepId", step->id},
+                                       {"definitionId", t.definition_id},
+                                       {"createdAt", rfc3339(t.entered, 6)},
+                                       {"name", step->name}});
+      if (!t.form.empty()) item.object().add("jobType", json::Value(t.form));
+      if (!t.business_key.empty()) item.object().add("businessKey", json::Value(t.business_key));
+      items.push_back(std::move(item));
+    }
+    cursor = next;
+  } while (!cursor.empty() && items.size() < limit);
+  json::Value out = json::object({{"items", json::Value(std::move(items))}});
+  if (!cursor.empty()) out.object().add("cursor", json::Value(hex(cursor)));
+  return json::print(out);
+}
+
+Result<std::string> summary(Service& service, const wire::Request& request) {
+  json::Array items;
+  for (const Counts::Line& line : service.counts().lines(tenant_of(request))) {
+    json::Object by_status;
+    for (size_t s = 1; s < line.by_status.size(); ++s)
+      if (line.by_status[s])
+        by_status.add(std::string(status_name(static_cast<Status>(s))),
+                      json::Value(static_cast<int64_t>(line.by_status[s])));
+    json::Value item = json::object(
+        {{"definitionId", line.definition_id}, {"instances", json::Value(std::move(by_status))}});
+    if (auto head = service.head(tenant_of(request), line.definition_id)) {
+      item.object().add("versions", json::Value(static_cast<int64_t>((*head)->versions.size())));
+      item.object().add("paused", json::Value((*head)->paused));
+    }
+    items.push_back(std::move(item));
+  }
+  return json::print(json::object({{"items", json::Value(std::move(items))}}));
+}
+
+Result<std::string> job_types(Service& service, const wire::Request& request) {
+  json::Array items;
+  TRY(auto paused, service.paused_types(tenant_of(request)));
+  for (const WorkQueue::Depth& d : service.depths(tenant_of(request))) {
+    json::Value item = json::object({{"jobType", d.queue},
+                                     {"offered", static_cast<int64_t>(d.offered)},
+                                     {"leased", static_cast<int64_t>(d.leased)},
+                                     {"waitingPolls", static_cast<int64_t>(d.waiting_polls)},
+                                     {"paused", d.paused}});
+    for (const auto& [type, reason] : paused)
+      if (type == d.queue) item.object().add("reason", json::Value(reason));
+    items.push_back(std::move(item));
+  }
+  return json::print(json::object({{"items", json::Value(std::move(items))}}));
+}
+
+Result<std::string> run_dry(Service& service, const wire::Request& request) {
+  TRY(json::Value body, body_object(request, false));
+  TRY(VariablesPtr variables, variables_member(body, "variables"));
+  json::Value none(json::Object{});
+  const json::Value* script = body.find("script");
+  if (script && !script->is_object())
+    return fail(Code::invalid, "BAD_SCRIPT", "script must be an object of step ids");
+  if (const json::Value* document = body.find("definition")) {
+    TRY(Definition definition, make_definition(*document));
+    return dry_run(definition, variables->object, script ? *script : none, service.now());
+  }
+  TRY(std::string id, text_member(body, "definitionId"));
+  if (id.empty())
+    return fail(Code::invalid, "NO_DEFINITION_ID", "definitionId or definition is required");
+  TRY(int64_t version, whole_member(body, "definitionVersion", 0));
+  TRY(auto definition, service.definition(tenant_of(request), id,
+                                          static_cast<uint32_t>(std::max<int64_t>(0, version))));
+  return dry_run(*definition, variables->object, script ? *script : none, service.now());
+}
+
+Result<std::string> validate_it(const wire::Request& request) {
+  TRY(json::Value body, body_object(request, false));
+  TRY(Definition definition, make_definition(body));
+  json::Array list;
+  for (std::string& w : warnings(definition))
+    list.push_back(json::Value(std::move(w)));
+  return json::print(json::object({{"id", definition.id},
+                                   {"valid", true},
+                                   {"steps", static_cast<int64_t>(definition.steps.size())},
+                                   {"warnings", json::Value(std::move(list))}}));
+}
+
+void pause_definition(Service& service, wire::Request request, wire::Respond respond, bool paused) {
+  auto body = body_object(request, true);
+  if (!body) return respond(refusal(body.error()));
+  service.pause_definition(asker_of(request), request.params[0], paused,
+                           std::string(body->string_or("reason")),
+                           reply_with(std::move(respond), 200));
+}
+
+void pause_type(Service& service, wire::Request request, wire::Respond respond, bool paused) {
+  auto body = body_object(request, true);
+  if (!body) return respond(refusal(body.error()));
+  service.pause_type(asker_of(request), request.params[0], paused,
+                     std::string(body->string_or("reason")), reply_with(std::move(respond), 200));
+}
+
+}  // namespace
+
+std::vector<wire::Route> operator_routes(Service& s) {
+  using wire::Request, wire::Respond;
+  const std::string p = "/pawl/v1/processes";
+  auto read = [&s](Result<std::string> (*verb)(Service&, const Request&)) {
+    return [&s, verb](Request r, Respond a) { respond_with(a, [&] { return verb(s, r); }); };
+  };
+  return {
+      {"GET", p + "/instances", read(list),
+       "Lists instances, newest first, by status, definitionId, businessKey, step, variable, "
+       "started and updated range."},
+      {"GET", p + "/instances/{id}", read(show),
+       "Shows an instance with its tokens: jobs, timers, open tasks."},
+      {"GET", p + "/instances/{id}/events", read(events),
+       "Lists everything that happened to an instance, with the variables each event changed."},
+      {"GET", p + "/instances/{id}/events/{event}", read(state),
+       "Shows the instance as it stood after an event."},
+      {"GET", p + "/tasks", read(tasks),
+       "Lists open user tasks, oldest first, by definitionId, businessKey, step and jobType."},
+      {"GET", p + "/definitions", read(summary), "Counts instances by definition and status."},
+      {"GET", p + "/job-types", read(job_types),
+       "Lists job types with what is offered, leased and waited for."},
+      {"POST", p + "/dry-run", read(run_dry),
+       "Walks a definition with scripted results and writes nothing."},
+      {"POST", p + "/validate",
+       [](Request r, Respond a) { respond_with(a, [&] { return validate_it(r); }); },
+       "Checks a definition without storing it."},
+      {"POST", p + "/definitions/{id}/pause",
+       [&s](Request r, Respond a) { pause_definition(s, std::move(r), std::move(a), true); },
+       "Refuses new instances of a definition; chained ones begin paused."},
+      {"POST", p + "/definitions/{id}/resume",
+       [&s](Request r, Respond a) { pause_definition(s, std::move(r), std::move(a), false); },
+       "Takes new instances of a definition again."},
+      {"POST", p + "/job-types/{type}/pause",
+       [&s](Request r, Respond a) { pause_type(s, std::move(r), std::move(a), true); },
+       "Hands out no more jobs of a type."},
+      {"POST", p + "/job-types/{type}/resume",
+       [&s](Request r, Respond a) { pause_type(s, std::move(r), std::move(a), false); },
+       "Hands out jobs of a type again."},
+  };
+}
+
+}  // namespace pawl::processes

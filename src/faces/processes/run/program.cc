@@ -1,0 +1,343 @@
+#include "faces/processes/run/program.h"
+
+#include "faces/processes/definition/steps.h"
+#include "faces/processes/limits.h"
+#include "faces/processes/state/job.h"
+#include "json/merge.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+Result<std::shared_ptr<const Head>> Scene::head(std::string_view definition_id) {
+  TRY(auto head, turn.read_as<Head>(head_key(tenant, definition_id), decode_head));
+  if (!head)
+    return fail(Code::not_found, "NO_DEFINITION",
+                "definition \"" + std::string(definition_id) + "\" not found: upload it first");
+  return head;
+}
+
+Result<std::shared_ptr<const Definition>> Scene::definition(std::string_view id, uint32_t version) {
+  TRY(auto found, turn.read_as<Definition>(version_key(tenant, id, version), decode_version));
+  if (!found)
+    return fail(Code::not_found, "NO_DEFINITION",
+                "version " + std::to_string(version) + " of definition \"" + std::string(id) +
+                    "\" not found");
+  return found;
+}
+
+Result<std::shared_ptr<const Instance>> Scene::instance(std::string_view id) {
+  TRY(auto found, turn.read_as<Instance>(instance_key(tenant, id), decode_instance));
+  if (!found)
+    return fail(Code::not_found, "NO_INSTANCE", "instance \"" + std::string(id) + "\" not found");
+  return found;
+}
+
+Bytes Scene::body_of(const std::string& effect_id) {
+  auto effect = turn.read_as<Effect>(effect_key(effect_id), decode_effect);
+  return effect && *effect ? (*effect)->body : Bytes();
+}
+
+Result<InstancePtr> Scene::start(const StartCommand& c, std::shared_ptr<const Definition>* used) {
+  TRY(auto head, this->head(c.definition_id));
+  uint32_t version = c.version ? c.version : static_cast<uint32_t>(head->versions.size());
+  TRY(auto definition, this->definition(c.definition_id, version));
+  if (head->paused && c.previous_id.empty())
+    return fail(Code::conflict, "DEFINITION_PAUSED",
+                "definition \"" + c.definition_id + "\" is paused (" + head->pause_reason +
+                    "): resume it first");
+  uint32_t first = c.at_step.empty() ? 0 : definition->find(c.at_step);
+  if (first == kNoStep)
+    return fail(Code::not_found, "NO_STEP",
+                "definition \"" + c.definition_id + "\" version " + std::to_string(version) +
+                    " has no step \"" + c.at_step + "\"");
+  Instance instance;
+  instance.id = instance_id_from(turn.dice().ulid(turn.now()));
+  instance.definition_id = c.definition_id;
+  instance.version = version;
+  instance.business_key = c.business_key;
+  instance.previous_id = c.previous_id;
+  instance.started = turn.now();
+  instance.variables = c.variables;
+  instance.paused = instance.quiet = head->paused;  // only what is chained comes here then
+  Walk walk(*this, turn.now(), tenant, instance, *definition, steps);
+  walk.begin(first, chain_refused());
+  if (used) *used = definition;
+  return close(instance, walk, *definition, 0);
+}
+
+Result<InstancePtr> Scene::close(Instance& instance, Walk& walk, const Definition& definition,
+                                 uint8_t status_before) {
+  Note note = walk.finish(status_before);
+  if (instance.variables->text.size() > kVariablesBytes)
+    return fail(Code::too_large, "VARIABLES_TOO_LARGE",
+                "the variables of an instance may have " + std::to_string(kVariablesBytes) +
+                    " bytes as JSON: keep large content elsewhere and pass a reference");
+  if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains))
+    TRY_OK(chain(instance, definition, note));
+  return put(std::move(instance), std::move(note));
+}
+
+InstancePtr Scene::put(Instance instance, Note note) {
+  note.cause = input.verb;
+  note.user = input.caller.user;
+  note.reason = reason;
+  turn.note(encode(note));
+  Bytes bytes = encode(instance);
+  auto written = std::make_shared<const Instance>(std::move(instance));
+  turn.write(instance_key(tenant, written->id), std::move(bytes), written);
+  return written;
+}
+
+namespace {
+
+// The command as the service had it, or decoded from the body.
+template <class T, class Decode>
+Result<std::shared_ptr<const T>> command(const Input& input, Decode&& decode) {
+  if (input.decoded) return std::static_pointer_cast<const T>(input.decoded);
+  TRY(T value, decode(input.body));
+  return std::make_shared<const T>(std::move(value));
+}
+
+std::string summary(const std::string& id, uint32_t version, const Head::Version& v) {
+  std::string out = "{\"id\":\"" + id + "\",\"version\":" + std::to_string(version) + ",\"name\":";
+  json::append_string(out, v.name);
+  append_time(out += ",\"uploadedAt\":", v.uploaded);
+  return out += '}';
+}
+
+Result<UploadCommand> decode_upload(BytesView body) {
+  TRY(json::Value document, json::parse(body));
+  return UploadCommand{std::move(document), nullptr};
+}
+
+Result<Bytes> upload(Scene& scene) {
+  TRY(auto command, command<UploadCommand>(scene.input, decode_upload));
+  std::shared_ptr<const Definition> definition = command->definition;
+  if (!definition) {
+    TRY(Definition made, make_definition(command->document));
+    definition = std::make_shared<const Definition>(std::move(made));
+  }
+  Key key = head_key(scene.tenant, definition->id);
+  TRY(auto before, scene.turn.read_as<Head>(key, decode_head));
+  std::string digest = content_digest(definition->document);
+  Head head;
+  if (before) {
+    head = *before;
+    for (size_t i = 0; i < head.versions.size(); ++i)
+      if (head.versions[i].digest == digest)
+        return summary(definition->id, static_cast<uint32_t>(i + 1), head.versions[i]);
+  }
+  head.versions.push_back({digest, definition->name, scene.turn.now()});
+  uint32_t version = static_cast<uint32_t>(head.versions.size());
+  auto stored = std::make_shared<Definition>(*definition);
+  stored->version = version, stored->uploaded = scene.turn.now();
+  scene.turn.write(version_key(scene.tenant, definition->id, version),
+                   encode_version(version, scene.turn.now(), definition->document), stored);
+  Bytes bytes = encode(head);
+  std::string answer = summary(definition->id, version, head.versions.back());
+  scene.turn.write(key, std::move(bytes), std::make_shared<const Head>(std::move(head)));
+  if (version == 1) TRY_OK(scene.start_awaited(definition->id));
+  return answer;
+}
+
+Result<Bytes> start(Scene& scene) {
+  TRY(auto command, command<StartCommand>(scene.input, decode_start));
+  scene.reason = command->reason;
+  std::shared_ptr<const Definition> definition;
+  TRY(InstancePtr instance, scene.start(*command, &definition));
+  return instance_json(*instance, *definition);
+}
+
+void merge_deep_into(Walk& walk, const Variables& result) {
+  if (!result.object.empty()) json::merge_deep(walk.edit(), result.object);
+}
+
+void merge_shallow_into(Walk& walk, const Variables& result) {
+  if (!result.object.empty()) json::merge_shallow(walk.edit(), result.object);
+}
+
+// The token whose job has this ordinal and still runs; null when the job is settled.
+Result<const Token*> job_token(const Instance& instance, std::string_view job_id,
+                               uint32_t ordinal) {
+  if (ordinal == 0 || ordinal > instance.ordinals)
+    return fail(Code::not_found, "NO_JOB", "job \"" + std::string(job_id) + "\" not found");
+  for (const Token& t : instance.tokens) {
+    if (t.job == ordinal && t.state == TokenState::running)
+      return is_final(instance.status) ? nullptr : &t;
+    if (t.execution == ordinal)
+      return fail(Code::not_found, "NO_JOB",
+                  "job \"" + std::string(job_id) + "\" not found: that is the id of an execution");
+  }
+  return nullptr;
+}
+
+Result<OrdinalId> job_place(std::string_view job_id) {
+  auto place = parse_ordinal_id(job_id);
+  if (!place)
+    return fail(Code::not_found, "NO_JOB", "job \"" + std::string(job_id) + "\" not found");
+  return *place;
+}
+
+// Unknown instances are unknown jobs to a worker.
+template <class Act>
+Result<void> walk_job(Scene& scene, const std::string& job_id, Act&& act) {
+  TRY(OrdinalId place, job_place(job_id));
+  auto done = walk_instance(scene, place.instance_id,
+                            [&](Walk& walk, Instance& instance, const Definition&) -> Result<bool> {
+                              TRY(const Token* token, job_token(instance, job_id, place.ordinal));
+                              if (!token) return false;
+                              act(walk, token->execution);
+                              return true;
+                            });
+  if (!done && done.error().reason == "NO_INSTANCE")
+    return fail(Code::not_found, "NO_JOB", "job \"" + job_id + "\" not found");
+  return done;
+}
+
+Result<Bytes> complete(Scene& scene) {
+  TRY(auto command, command<ResultCommand>(scene.input, decode_result));
+  TRY_OK(walk_job(scene, command->id, [&](Walk& walk, uint32_t execution) {
+    merge_deep_into(walk, *command->variables);
+    walk.complete(execution);
+  }));
+  return Bytes();
+}
+
+Result<Bytes> fail_job(Scene& scene) {
+  TRY(auto command, command<FailCommand>(scene.input, decode_fail));
+  TRY_OK(walk_job(scene, command->job_id, [&](Walk& walk, uint32_t execution) {
+    walk.fail_job(execution, command->message, command->retryable);
+  }));
+  return Bytes();
+}
+
+std::unexpected<Error> finished(const Instance& instance) {
+  return fail(
+      Code::conflict, "INSTANCE_FINISHED",
+      "instance \"" + instance.id + "\" is already " + std::string(status_name(instance.status)));
+}
+
+// Completes a parked USER_TASK or WAIT by instance and step.
+Result<Bytes> settle(Scene& scene, Kind kind, std::string_view what, Code absent) {
+  TRY(auto command, command<ResultCommand>(scene.input, decode_result));
+  TRY_OK(walk_instance(
+      scene, command->id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        uint32_t step = definition.find(command->step);
+        if (step != kNoStep && definition.steps[step].kind != kind)
+          return fail(Code::invalid, "WRONG_STEP_TYPE",
+                      "step \"" + command->step + "\" is a " + definition.steps[step].type +
+                          ", not a " + std::string(what));
+        // A step that is not there is not there in a finished instance either.
+        if (is_final(instance.status) && step != kNoStep) return finished(instance);
+        Token* token = step == kNoStep ? nullptr : walk.token_at(step);
+        if (!token)
+          return fail(absent, "NOT_WAITING",
+                      "instance \"" + command->id + "\" has no open " + std::string(what) +
+                          " at step \"" + command->step + "\"" +
+                          (absent == Code::not_found ? " (not found)" : ""));
+        merge_shallow_into(walk, *command->variables);
+        walk.complete(token->execution);
+        return true;
+      }));
+  return Bytes();
+}
+
+Result<Bytes> task(Scene& scene) {
+  return settle(scene, Kind::user_task, "USER_TASK", Code::not_found);
+}
+Result<Bytes> signal(Scene& scene) { return settle(scene, Kind::wait, "WAIT", Code::conflict); }
+
+Result<Bytes> cancel(Scene& scene) {
+  TRY(auto command, command<CancelCommand>(scene.input, decode_cancel));
+  scene.reason = command->reason;
+  Bytes answer;
+  TRY_OK(walk_instance(
+      scene, command->instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        if (is_final(instance.status)) return finished(instance);
+        walk.cancel(command->reason);
+        answer = instance_json(instance, definition);
+        return true;
+      }));
+  return answer;
+}
+
+Result<Bytes> timer(Scene& scene) {
+  TRY(TimerId id, parse_timer_effect_id(scene.input.settles));
+  scene.tenant = id.tenant;
+  auto place = parse_ordinal_id(id.execution_id);
+  if (!place) return Bytes();
+  TRY_OK(walk_instance(scene, place->instance_id,
+                       [&](Walk& walk, Instance& instance, const Definition&) -> Result<bool> {
+                         if (is_final(instance.status)) return false;
+                         walk.fire(place->ordinal, id.index);
+                         return true;
+                       }));
+  return Bytes();
+}
+
+struct Verb {
+  std::string_view name;
+  Result<Bytes> (*run)(Scene& scene);
+};
+constexpr Verb kVerbs[] = {
+    {verb::complete, complete},
+    {verb::start, start},
+    {verb::timer, timer},
+    {verb::fail, fail_job},
+    {verb::task, task},
+    {verb::signal, signal},
+    {verb::cancel, cancel},
+    {verb::upload, upload},
+    {verb::operate, operate},
+    {verb::pause_definition, pause_definition},
+    {verb::pause_type, pause_type},
+    {verb::chain, chain_on},
+};
+
+}  // namespace
+
+Result<Bytes> Program::run(Turn& turn, const Input& input) const {
+  for (const Verb& v : kVerbs) {
+    if (v.name != input.verb) continue;
+    Scene scene(turn, input);
+    return v.run(scene);
+  }
+  return fail(Code::internal, "NO_VERB",
+              "the processes program has no verb \"" + input.verb + "\"");
+}
+
+void Program::view(const Committed& frame, ViewRows& out) const {
+  for (const Bytes& bytes : frame.notes) {
+    auto note = decode_note_head(bytes);
+    if (!note) continue;
+    Bytes place = rows::place(note->started, note->instance_id);
+    std::string_view tenant = note->tenant;
+    if (note->before == 0 && !note->business_key.empty())
+      out.put(rows::business_prefix(tenant, note->business_key) + place, {});
+    if (note->before != static_cast<uint8_t>(note->after)) {
+      if (note->before)
+        out.erase(rows::definition_prefix(tenant, note->definition_id,
+                                          static_cast<Status>(note->before)) +
+                  place);
+      out.put(rows::definition_prefix(tenant, note->definition_id, note->after) + place, {});
+    }
+    Bytes entry;
+    Writer(entry).sint(frame.now);
+    out.put(rows::history(tenant, note->instance_id, frame.seq), entry += note_tail(bytes));
+    each_fact(note_tail(bytes), [&](const Fact& f) {
+      if (f.kind == Fact::Kind::event || f.step_kind != Kind::user_task) return;
+      Time entered = f.kind == Fact::Kind::entered ? frame.now : f.entered;
+      Bytes key = rows::task(tenant, entered, note->instance_id, f.ordinal);
+      if (f.kind == Fact::Kind::ended)
+        out.erase(key);
+      else
+        out.put(key, encode(UserTask{
+                         std::string(note->instance_id), std::string(note->definition_id),
+                         std::string(note->business_key), f.step, f.text, f.ordinal, entered}));
+    });
+  }
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,73 @@
+#include "faces/processes/state/counts.h"
+
+#include "faces/processes/run/walk.h"
+#include "faces/processes/state/cells.h"
+#include "faces/processes/state/note.h"
+#include "kernel/frame.h"
+
+namespace pawl::processes {
+
+Counts::Counts(KernelAccess& kernel) : kernel_(kernel) {
+  watcher_ = kernel.watch([this](const Frame& frame) { watch(frame); });
+  constexpr size_t place = 8 + 26;
+  Bytes last;  // rows of one definition and status stand together: its parts are taken apart once
+  std::array<int64_t, 6>* counts = nullptr;
+  size_t status = 0;
+  std::lock_guard lock(mutex_);
+  auto scanned = kernel.snapshot().rows(kProgram, prefix({"d"}), [&](BytesView key, BytesView) {
+    if (key.size() <= place) return true;
+    BytesView head = key.substr(0, key.size() - place);
+    if (head != last) {
+      last = head;
+      std::vector<std::string> parts = parts_of(head.substr(0, head.size() - 1));
+      auto found = parts.size() == 4 ? find_status(parts[3]) : std::nullopt;
+      counts = found ? &counts_[{parts[1], parts[2]}] : nullptr;
+      status = found ? static_cast<size_t>(*found) : 0;
+    }
+    if (counts) ++(*counts)[status];
+    return true;
+  });
+  CHECK(scanned);
+}
+
+Counts::~Counts() { kernel_.unwatch(watcher_); }
+
+void Counts::watch(const Frame& frame) {
+  if (frame.program != kProgram) return;
+  for (const Bytes& bytes : frame.notes) {
+    auto note = decode_note_head(bytes);
+    if (!note || note->before == static_cast<uint8_t>(note->after)) continue;
+    std::lock_guard lock(mutex_);
+    auto& counts = counts_[{std::string(note->tenant), std::string(note->definition_id)}];
+    if (note->before) --counts[note->before];
+    ++counts[static_cast<size_t>(note->after)];
+  }
+}
+
+size_t Counts::total(std::string_view tenant, std::string_view definition_id,
+                     std::optional<Status> status) const {
+  std::lock_guard lock(mutex_);
+  int64_t sum = 0;
+  auto from = counts_.lower_bound({std::string(tenant), std::string(definition_id)});
+  for (auto it = from; it != counts_.end() && it->first.first == tenant; ++it) {
+    if (!definition_id.empty() && it->first.second != definition_id) break;
+    for (size_t s = 1; s < it->second.size(); ++s)
+      if (!status || s == static_cast<size_t>(*status)) sum += it->second[s];
+  }
+  return static_cast<size_t>(std::max<int64_t>(0, sum));
+}
+
+std::vector<Counts::Line> Counts::lines(std::string_view tenant) const {
+  std::lock_guard lock(mutex_);
+  std::vector<Line> out;
+  for (auto it = counts_.lower_bound({std::string(tenant), ""});
+       it != counts_.end() && it->first.first == tenant; ++it) {
+    Line line{it->first.second};
+    for (size_t s = 0; s < it->second.size(); ++s)
+      line.by_status[s] = static_cast<size_t>(std::max<int64_t>(0, it->second[s]));
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,240 @@
+#include "faces/processes/state/instance.h"
+
+#include "faces/processes/limits.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace {
+constexpr std::string_view kStatusNames[] = {"",          "ACTIVE", "WAITING",
+                                             "COMPLETED", "FAILED", "CANCELLED"};
+constexpr std::string_view kDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+constexpr size_t kIdBytes = 26, kOrdinalBytes = 4;
+constexpr uint8_t kFormat = 1;
+}  // namespace
+
+std::string_view status_name(Status status) { return kStatusNames[static_cast<size_t>(status)]; }
+
+std::optional<Status> find_status(std::string_view name) {
+  for (size_t i = 1; i < std::size(kStatusNames); ++i)
+    if (kStatusNames[i] == name) return static_cast<Status>(i);
+  return std::nullopt;
+}
+
+VariablesPtr make_variables(json::Object object) {
+  auto out = std::make_shared<Variables>();
+  json::Value whole(std::move(object));
+  out->text = json::print(whole);
+  out->object = std::move(whole.object());
+  return out;
+}
+
+uint32_t Instance::enter_count(uint32_t step) {
+  auto it = std::lower_bound(entries.begin(), entries.end(), std::pair(step, 0u));
+  if (it == entries.end() || it->first != step) it = entries.insert(it, {step, 0});
+  return ++it->second;
+}
+
+Scope* Instance::scope(uint32_t id) {
+  for (Scope& s : scopes)
+    if (s.id == id) return &s;
+  return nullptr;
+}
+
+namespace {
+
+void write_token(Writer& w, const Token& t, Time base) {
+  w.uint(t.step);
+  w.u8(static_cast<uint8_t>(t.state));
+  w.uint(t.execution);
+  w.uint(t.job);
+  w.uint(t.tries);
+  w.uint(t.attempt);
+  w.sint(t.entered - base);
+  w.uint(t.scope);
+  w.uint(t.branch);
+  w.uint(t.timers.size());
+  for (const Token::Armed& a : t.timers)
+    w.uint(a.index), w.sint(a.due);
+}
+
+Token read_token(Reader& r, Time base) {
+  Token t;
+  t.step = static_cast<uint32_t>(r.uint());
+  t.state = static_cast<TokenState>(r.u8());
+  t.execution = static_cast<uint32_t>(r.uint());
+  t.job = static_cast<uint32_t>(r.uint());
+  t.tries = static_cast<uint32_t>(r.uint());
+  t.attempt = static_cast<uint32_t>(r.uint());
+  t.entered = moment(base, r.sint());
+  t.scope = static_cast<uint32_t>(r.uint());
+  t.branch = static_cast<uint32_t>(r.uint());
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    uint32_t index = static_cast<uint32_t>(r.uint());
+    t.timers.push_back({index, r.sint()});
+  }
+  return t;
+}
+
+void write_scope(Writer& w, const Scope& s) {
+  w.uint(s.id);
+  w.uint(s.gateway);
+  w.uint(s.parent);
+  w.uint(s.parent_branch);
+  w.uint(s.arrived.size());
+  for (bool b : s.arrived)
+    w.boolean(b);
+}
+
+Scope read_scope(Reader& r) {
+  Scope s;
+  s.id = static_cast<uint32_t>(r.uint());
+  s.gateway = static_cast<uint32_t>(r.uint());
+  s.parent = static_cast<uint32_t>(r.uint());
+  s.parent_branch = static_cast<uint32_t>(r.uint());
+  for (size_t n = r.count(); n > 0 && r.ok(); --n)
+    s.arrived.push_back(r.boolean());
+  return s;
+}
+
+}  // namespace
+
+// Layout: format, the fields in the order below, tokens, scopes, entries, variables as JSON text.
+Bytes encode(const Instance& i) {
+  Bytes out;
+  out.reserve(128 + i.variables->text.size());
+  Writer w(out);
+  w.u8(kFormat);
+  w.str(i.id);
+  w.str(i.definition_id);
+  w.uint(i.version);
+  w.u8(static_cast<uint8_t>(i.status));
+  w.u8(static_cast<uint8_t>(i.paused | i.quiet << 1));
+  w.sint(i.started);
+  w.sint(i.updated - i.started);
+  w.sint(i.completed ? i.completed - i.started + 1 : 0);
+  w.str(i.business_key);
+  w.str(i.failure);
+  w.str(i.next_id);
+  w.str(i.previous_id);
+  w.uint(i.ordinals);
+  w.uint(i.scope_ids);
+  w.uint(i.tokens.size());
+  for (const Token& t : i.tokens)
+    write_token(w, t, i.started);
+  w.uint(i.scopes.size());
+  for (const Scope& s : i.scopes)
+    write_scope(w, s);
+  w.uint(i.entries.size());
+  for (const auto& [step, times] : i.entries)
+    w.uint(step), w.uint(times);
+  w.str(i.variables->text);
+  return out;
+}
+
+Result<Instance> decode_instance(BytesView bytes) {
+  Reader r(bytes);
+  Instance i;
+  uint8_t format = r.u8();
+  i.id = r.str();
+  i.definition_id = r.str();
+  i.version = static_cast<uint32_t>(r.uint());
+  i.status = static_cast<Status>(r.u8());
+  uint8_t flags = r.u8();
+  i.paused = flags & 1, i.quiet = flags & 2;
+  i.started = r.sint();
+  i.updated = moment(i.started, r.sint());
+  int64_t completed = r.sint();
+  i.completed = completed ? moment(moment(i.started, completed), -1) : 0;
+  i.business_key = r.str();
+  i.failure = r.str();
+  i.next_id = r.str();
+  i.previous_id = r.str();
+  i.ordinals = static_cast<uint32_t>(r.uint());
+  i.scope_ids = static_cast<uint32_t>(r.uint());
+  for (size_t n = r.count(); n > 0 && r.ok(); --n)
+    i.tokens.push_back(read_token(r, i.started));
+  for (size_t n = r.count(); n > 0 && r.ok(); --n)
+    i.scopes.push_back(read_scope(r));
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    uint32_t step = static_cast<uint32_t>(r.uint());
+    i.entries.emplace_back(step, static_cast<uint32_t>(r.uint()));
+  }
+  BytesView text = r.str();
+  if (!r.done() || format != kFormat)
+    return fail(Code::corrupt, "BAD_INSTANCE_CELL", "a stored instance cannot be read");
+  TRY(json::Value variables, json::parse(text, {.max_bytes = text.size() + 1}));
+  auto kept = std::make_shared<Variables>();
+  kept->text = text;
+  kept->object = std::move(variables.object());
+  i.variables = std::move(kept);
+  return i;
+}
+
+std::string ordinal_id(std::string_view instance_id, uint32_t ordinal) {
+  std::string out(instance_id);
+  for (size_t k = 0; k < kOrdinalBytes; ++k, ordinal >>= 5)
+    out[kIdBytes - 1 - k] = kDigits[ordinal & 31];
+  return out;
+}
+
+std::optional<OrdinalId> parse_ordinal_id(std::string_view id) {
+  if (id.size() != kIdBytes) return std::nullopt;
+  OrdinalId out{std::string(id), 0};
+  for (size_t k = kIdBytes - kOrdinalBytes; k < kIdBytes; ++k) {
+    size_t digit = kDigits.find(id[k]);
+    if (digit == std::string_view::npos) return std::nullopt;
+    out.ordinal = out.ordinal << 5 | static_cast<uint32_t>(digit);
+    out.instance_id[k] = '0';
+  }
+  return out;
+}
+
+std::string instance_id_from(std::string ulid) {
+  for (size_t k = kIdBytes - kOrdinalBytes; k < kIdBytes; ++k)
+    ulid[k] = '0';
+  return ulid;
+}
+
+std::vector<std::string> current_steps(const Instance& instance, const Definition& definition) {
+  std::vector<std::string> out;
+  std::vector<uint32_t> seen;
+  for (const Token& t : instance.tokens) {
+    if (std::find(seen.begin(), seen.end(), t.step) != seen.end()) continue;
+    seen.push_back(t.step);
+    if (t.step < definition.steps.size()) out.push_back(definition.steps[t.step].id);
+  }
+  return out;
+}
+
+void append_time(std::string& out, Time t) {
+  out += '"';
+  out += rfc3339(t, 6);
+  out += '"';
+}
+
+std::string instance_json(const Instance& i, const Definition& d) {
+  std::string out;
+  out.reserve(256 + i.variables->text.size());
+  out += "{\"id\":\"" + i.id + "\",\"definitionId\":\"" + i.definition_id +
+         "\",\"definitionVersion\":" + std::to_string(i.version) + ",\"status\":\"";
+  out.append(status_name(i.status)) += "\",\"currentStepIds\":[";
+  bool first = true;
+  for (const std::string& id : current_steps(i, d)) {
+    if (!first) out += ',';
+    json::append_string(out, id);
+    first = false;
+  }
+  out += "],\"variables\":" + i.variables->text + ",\"startedAt\":";
+  append_time(out, i.started);
+  if (i.completed) append_time(out += ",\"completedAt\":", i.completed);
+  if (i.status == Status::failed || i.status == Status::cancelled)
+    json::append_string(out += ",\"failureReason\":", i.failure);
+  if (!i.business_key.empty()) json::append_string(out += ",\"businessKey\":", i.business_key);
+  if (!i.next_id.empty()) json::append_string(out += ",\"nextInstanceId\":", i.next_id);
+  if (!i.previous_id.empty()) json::append_string(out += ",\"previousInstanceId\":", i.previous_id);
+  if (i.paused) out += ",\"paused\":true";
+  return out += '}';
+}
+
+}  // namespace pawl::processes

@@ -1,0 +1,53 @@
+#pragma once
+// Modules are what workflows run: WASM by the hash of its bytes, or C++ registered under the
+// module's name. Both get an envelope and give one back, and may know nothing else.
+
+#include <map>
+#include <memory>
+
+#include "faces/worlds/air/manifest.h"
+#include "wasm/runner.h"
+
+namespace pawl::worlds {
+
+// A workflow in C++ under the rules of WASM: a pure function from input envelope to output envelope
+// (abi.h reads and writes both). An error is recorded as the step's failure, so it must depend on
+// the input alone.
+class NativeModule {
+ public:
+  virtual ~NativeModule() = default;
+  virtual Result<Bytes> step(std::string_view entrypoint, BytesView input) const = 0;
+  // True when `migrate` is an entrypoint: old state in, new state out.
+  virtual bool migrates() const { return false; }
+};
+
+struct Ran {
+  Bytes output;
+  uint64_t fuel = 0;
+};
+
+class Modules {
+ public:
+  explicit Modules(wasm::Runner* runner = nullptr);  // knows sys/builtin_workspaces@1
+  // Before any world runs.
+  void add(std::string module, std::unique_ptr<NativeModule> native) {
+    natives_[std::move(module)] = std::move(native);
+  }
+
+  Result<Ran> run(const Module& module, std::string_view entrypoint, BytesView input,
+                  const wasm::Limits& limits, const wasm::Fetch& fetch) const;
+  Result<bool> migrates(const Module& module, const wasm::Fetch& fetch) const;
+  // What an instance was last stepped by: the artifact's hash, or the definition's for C++.
+  const std::string& version_of(const Module& module) const;
+  // Compiles ahead, off the kernel's thread. A module that cannot be compiled says so when it is
+  // run.
+  void warm(BytesView wasm) const;
+  std::string engine() const { return runner_ ? runner_->version() : std::string(); }
+
+ private:
+  Result<wasm::Runner*> runner(const Module& module) const;
+  std::map<std::string, std::unique_ptr<NativeModule>, std::less<>> natives_;
+  wasm::Runner* runner_;
+};
+
+}  // namespace pawl::worlds

@@ -1,0 +1,37 @@
+#pragma once
+// The content-addressed store, as a turn sees it: bytes under the hash of themselves, stored once a
+// tenant, checked whenever they are read.
+
+#include "faces/worlds/air/name.h"
+#include "faces/worlds/store/keys.h"
+#include "kernel/turn.h"
+
+namespace pawl::worlds {
+
+inline constexpr Time kBlobGrace = 3600 * kSecond;  // a blob just put may not be referred to yet
+
+// A blob's cell: when it was put, and the bytes.
+Bytes encode_blob(Time at, BytesView bytes);
+struct Blob {
+  Time at;
+  Bytes bytes;
+};
+// `corrupt` store.error when the bytes are not those that the hash names.
+Result<Blob> decode_blob(BytesView hash, BytesView cell);
+
+class Blobs {
+ public:
+  Blobs(Turn& turn, std::string tenant) : turn_(turn), tenant_(std::move(tenant)) {}
+  Result<Bytes> put(BytesView bytes);  // the digest
+  // The same by someone who has not said yet what for: garbage collection gives it as long as a new
+  // one.
+  Result<Bytes> put_anew(BytesView bytes);
+  Result<Bytes> get(BytesView digest) const;
+  Result<bool> has(BytesView digest) const;
+
+ private:
+  Turn& turn_;
+  std::string tenant_;
+};
+
+}  // namespace pawl::worlds

@@ -1,0 +1,65 @@
+// A world's journal as rows have it, read for the routes.
+
+#include "faces/worlds/service.h"
+
+namespace pawl::worlds {
+namespace {
+
+using Visit = std::function<bool(uint64_t seq, BytesView record)>;
+
+uint64_t seq_of(BytesView key) { return read_ordered64(key.substr(key.size() - 8)); }
+
+Result<void> scan(const ReadSnapshot& snapshot, const Place& place, const Visit& visit,
+                  BytesView from, bool back) {
+  Result<void> bad;
+  TRY_OK(snapshot.rows(
+      kProgram, records_prefix(place),
+      [&](BytesView key, BytesView row) {
+        auto record = record_of(row);
+        if (!record) bad = fail(std::move(record.error()));
+        return record && visit(seq_of(key), *record);
+      },
+      from, back));
+  return bad;
+}
+
+}  // namespace
+
+Result<void> scan_records(const ReadSnapshot& snapshot, const Place& place, uint64_t from,
+                          const Visit& visit) {
+  return scan(snapshot, place, visit, record_row(place, from), false);
+}
+
+Result<void> scan_records_back(const ReadSnapshot& snapshot, const Place& place,
+                               const Visit& visit) {
+  return scan(snapshot, place, visit, {}, true);
+}
+
+Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const Place& place,
+                                       uint64_t seq) {
+  TRY(std::optional<Bytes> row, snapshot.row(kProgram, record_row(place, seq)));
+  if (!row) return std::optional<Bytes>();
+  TRY(Bytes record, record_of(*row));
+  return std::optional<Bytes>(std::move(record));
+}
+
+static Result<void> point(const ReadSnapshot& snapshot, const Bytes& lead,
+                          const std::function<bool(uint64_t seq)>& visit, bool back) {
+  return snapshot.rows(
+      kProgram, lead,
+      [&](BytesView key, BytesView) { return key.size() != lead.size() + 8 || visit(seq_of(key)); },
+      {}, back);
+}
+
+Result<void> scan_pointers(const ReadSnapshot& snapshot, const Place& place, std::string_view kind,
+                           BytesView what, const std::function<bool(uint64_t seq)>& visit) {
+  return point(snapshot, index_prefix(place, kind, what), visit, false);
+}
+
+Result<void> scan_pointers_back(const ReadSnapshot& snapshot, const Place& place,
+                                std::string_view kind, BytesView what,
+                                const std::function<bool(uint64_t seq)>& visit) {
+  return point(snapshot, index_prefix(place, kind, what), visit, true);
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,166 @@
+#pragma once
+// Where the cells of worlds stand, and the ids of their effects. All keys of one world share a
+// prefix.
+
+#include <algorithm>
+#include <optional>
+
+#include "base/hash.h"
+#include "kernel/cell.h"
+
+namespace pawl::worlds {
+
+inline constexpr std::string_view kProgram = "worlds";
+
+// One world's address.
+struct Place {
+  std::string tenant, world;
+};
+
+inline Key world_key(const Place& p) { return key({kProgram, p.tenant, "world", p.world}); }
+inline Key worlds_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "world"}); }
+inline Key air_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "air"}); }
+inline Key head_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "head"}); }
+
+// What is binary stands at the end and as it is, so that keys sort as their bytes do.
+inline Key cells_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "c"}); }
+inline Key cells_prefix(const Place& p, std::string_view workflow) {
+  return prefix({kProgram, p.tenant, "at", p.world, "c", workflow});
+}
+inline Key cell_key(const Place& p, std::string_view workflow, BytesView k) {
+  return cells_prefix(p, workflow).append(k);
+}
+// The lead of a key that has these parts, as prefix() makes it; an empty one is whatever it is.
+// Nothing when it has not.
+inline BytesView lead_of(BytesView key, std::initializer_list<std::string_view> parts) {
+  size_t at = 0;
+  for (std::string_view part : parts) {
+    const size_t end = key.find('\0', at);
+    if (end == BytesView::npos || (!part.empty() && key.substr(at, end - at) != part)) return {};
+    at = end + 1;
+  }
+  return key.substr(0, at);
+}
+// Of a cell's key what comes before `k`; of any other nothing.
+inline BytesView cell_family(BytesView key) {
+  return lead_of(key, {kProgram, "", "at", "", "c", ""});
+}
+// Marks of changed cells, by epoch: a snapshot takes those of one that is over, and never looks
+// again where it erased them. In an epoch they stand in the order of the index, which goes by the
+// key's hash: what a snapshot takes together lies together there. Eight bytes of the hash are order
+// enough.
+inline Key dirty_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "d"}); }
+inline Key dirty_prefix(const Place& p, uint64_t epoch) {
+  return dirty_prefix(p).append(ordered64(epoch));
+}
+inline constexpr size_t kMarkLead = 8;
+inline Key dirty_key(const Place& p, uint64_t epoch, std::string_view workflow, BytesView k) {
+  return dirty_prefix(p, epoch)
+      .append(prefix({workflow}))
+      .append(view(sha256(k)).substr(0, kMarkLead))
+      .append(k);
+}
+// The oldest epoch that may have marks.
+inline Key epoch_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "epoch"}); }
+inline Key pending_prefix(const Place& p) {
+  return prefix({kProgram, p.tenant, "at", p.world, "p"});
+}
+inline Key pending_key(const Place& p, BytesView intent) {
+  return pending_prefix(p).append(intent);
+}
+inline Key queued_prefix(const Place& p) {
+  return prefix({kProgram, p.tenant, "at", p.world, "q"});
+}
+inline Key queued_key(const Place& p, uint64_t n) { return queued_prefix(p).append(ordered64(n)); }
+// Snapshots whose records are kept, by height: their digests.
+inline Key snapshots_prefix(const Place& p) {
+  return prefix({kProgram, p.tenant, "at", p.world, "s"});
+}
+inline Key snapshot_key(const Place& p, uint64_t height) {
+  return snapshots_prefix(p).append(ordered64(height));
+}
+// Blobs that a record speaks of, an event, an intent, a receipt or a frame, by its height: their
+// digests, one after the other.
+inline Key reads_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "r"}); }
+inline Key reads_key(const Place& p, uint64_t height) {
+  return reads_prefix(p).append(ordered64(height));
+}
+inline Key proposals_prefix(const Place& p) {
+  return prefix({kProgram, p.tenant, "at", p.world, "g"});
+}
+inline Key proposal_key(const Place& p, uint64_t id) {
+  return proposals_prefix(p).append(ordered64(id));
+}
+
+// Of a key below cells_prefix(place), or of a mark: whose cell it is.
+struct CellAt {
+  std::string workflow;
+  Bytes key;
+};
+inline CellAt parse_cell_at(BytesView named) {
+  const size_t zero = std::min(named.find('\0'), named.size() - 1);
+  return {std::string(named.substr(0, zero)), Bytes(named.substr(zero + 1))};
+}
+inline CellAt cell_at(const Place& p, BytesView at) {
+  return parse_cell_at(at.substr(cells_prefix(p).size()));
+}
+inline CellAt marked_at(const Place& p, BytesView at) {
+  CellAt out = parse_cell_at(at.substr(dirty_prefix(p, 0).size()));
+  out.key.erase(0, kMarkLead);
+  return out;
+}
+
+inline Key command_key(const Place& p, std::string_view id) {
+  return key({kProgram, p.tenant, "at", p.world, "k", id});
+}
+inline Key blobs_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "cas"}); }
+inline Key blob_key(std::string_view tenant, BytesView hash) {
+  return blobs_prefix(tenant).append(hash);
+}
+// Blobs and marks come by the million with a snapshot, and are hardly read.
+inline bool is_read_again(BytesView key) {
+  return lead_of(key, {kProgram, "", "cas"}).empty() &&
+         lead_of(key, {kProgram, "", "at", "", "d"}).empty();
+}
+inline Key secret_key(std::string_view tenant, std::string_view binding) {
+  return key({kProgram, tenant, "secret", binding});
+}
+inline Key secrets_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "secret"}); }
+
+// Effects are named across all worlds: "worlds|tenant|world|hex". Equal worlds make equal intents,
+// so the intent alone would not do.
+inline std::string effect_id(const Place& p, std::string_view what) {
+  return std::string(kProgram) + "|" + p.tenant + "|" + p.world + "|" + std::string(what);
+}
+struct EffectName {
+  Place place;
+  std::string what;
+};
+inline std::optional<EffectName> parse_effect_id(std::string_view id) {
+  const std::string lead = std::string(kProgram) + "|";
+  const size_t last = id.rfind('|');
+  if (!id.starts_with(lead) || last == std::string_view::npos) return {};
+  const size_t middle = id.rfind('|', last - 1);
+  if (middle == std::string_view::npos || middle < lead.size()) return {};
+  return EffectName{{std::string(id.substr(lead.size(), middle - lead.size())),
+                     std::string(id.substr(middle + 1, last - middle - 1))},
+                    std::string(id.substr(last + 1))};
+}
+
+// View rows: the world's journal and what points into it.
+inline Bytes records_prefix(const Place& p) { return prefix({"j", p.tenant, p.world}); }
+inline Bytes record_row(const Place& p, uint64_t seq) {
+  return records_prefix(p).append(ordered64(seq));
+}
+// `kind`: e event digest (the lead of it), i intent, c cell, s snapshot (of nothing further). The
+// seq follows, eight bytes; a longer row is of something longer.
+inline Bytes index_prefix(const Place& p, std::string_view kind, BytesView what) {
+  return prefix({"x", p.tenant, p.world, kind}).append(what);
+}
+// Enough to find an event by: the record that is found says the whole.
+inline BytesView digest_lead(BytesView digest) { return digest.substr(0, 8); }
+inline Bytes cell_name(std::string_view workflow, BytesView key) {
+  return Bytes(workflow).append(1, '\0').append(key);
+}
+
+}  // namespace pawl::worlds

@@ -1,0 +1,149 @@
+#pragma once
+// What a world keeps in cells. Each struct is one kind of cell; keys.h says where it stands.
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "faces/worlds/step/abi.h"
+#include "kernel/cell.h"
+#include "wasm/runner.h"
+
+namespace pawl::worlds {
+
+struct Loaded;
+
+// What a world is: changed by creation, apply and snapshots only.
+struct World {
+  std::string id;
+  Time created = 0;
+  std::string manifest_hash{};
+  std::string engine{};  // of the WASM calls, as recorded at creation
+  wasm::Limits limits{};
+  bool check_state = true;  // states must fit their schema; off only for worlds of older hosts
+  std::string parent{};     // the world it was forked from
+  uint64_t parent_height = 0;
+  bool detached = false;       // a fork whose effects nobody outside may see
+  uint64_t epoch = 1;          // grows with every applied manifest
+  uint64_t retained_from = 0;  // records before it are compacted away
+  std::string snapshot_ref{};  // newest snapshot
+  uint64_t snapshot_height = 0;
+  struct Roots {
+    Bytes cells, instances;  // digests; empty: no cells
+    bool operator==(const Roots&) const = default;
+  };
+  std::map<std::string, Roots> roots{};  // by workflow
+};
+
+// What moves with every turn: kept small.
+struct Head {
+  uint64_t height = 0;  // seq of the next record
+  uint64_t logical_now = 0;
+  uint64_t marks = 0;  // the epoch of new dirty marks: grows when those of one go into the index
+  uint64_t next_proposal = 0;
+  uint64_t queued = 0;  // deliveries that wait for a further turn
+  uint64_t chain = 0;   // steps since the last input from outside
+  uint64_t running = 0, waiting = 0, completed = 0, failed = 0,
+           inflight = 0;  // instances; open intents
+  uint64_t timers = 0;
+  uint64_t events = 0, intents = 0, receipts_ok = 0, receipts_error = 0, receipts_timeout = 0,
+           frames = 0;
+  uint64_t steps = 0, steps_failed = 0;
+  uint64_t proposed = 0, shadowed = 0, approved = 0, applied = 0;
+
+  // Beside the decoded cell and not in it: whoever changes the world or its manifest writes the
+  // head in the same turn, so what the head was written with is what they are.
+  std::shared_ptr<const World> world{};
+  std::shared_ptr<const Loaded> loaded{};
+};
+
+enum class Status : uint8_t { running, waiting, completed, failed };
+std::string_view name_of(Status status);
+
+struct Inflight {
+  Bytes intent;  // 32 bytes
+  std::string effect;
+  uint64_t emitted_at_seq = 0;
+  uint64_t last_stream_seq = 0;
+  bool operator==(const Inflight&) const = default;
+};
+
+// A cell of a workflow: its state and what the runtime knows of it. An unkeyed workflow has one,
+// with an empty key.
+struct Instance {
+  std::optional<Bytes> state{};
+  Status status = Status::running;
+  uint64_t last_seq = 0;  // height of the last event it took
+  std::string module_version{};
+  std::vector<Inflight> inflight{};  // by emission
+  std::string failure{};             // why it failed
+  uint64_t dirty = 0;  // Head::marks when it was marked for the next snapshot, plus one
+};
+
+// Open work: an intent whose receipt has not come.
+struct Pending {
+  Bytes intent;
+  std::string workflow, workflow_hash;
+  Bytes key;
+  bool keyed = false;
+  IntentIdentity identity{};
+  Bytes params{};
+  Bytes idempotency_key{}, requested_key{};
+  std::optional<std::string> issuer_ref{};
+  uint64_t emitted_at_seq = 0;
+  std::string module_version{};
+};
+
+enum class ProposalState : uint8_t { submitted, shadowed, approved, rejected, applied };
+std::string_view name_of(ProposalState state);  // "Submitted"
+
+struct Proposal {
+  uint64_t id = 0;
+  ProposalState state = ProposalState::submitted;
+  std::string patch_hash, description;
+  bool described = false;
+  std::string approver{};
+  std::string manifest_hash{};  // of the manifest it leads to
+  Bytes report{};               // of its last shadow, canonical CBOR
+  uint64_t height = 0;          // of its newest record
+};
+
+// A delivery that waits for a further turn.
+struct Queued {
+  std::string workflow;
+  Bytes key;
+  Event event;
+  Moment moment;
+};
+
+// What a governance command came to, for whoever polls.
+struct Command {
+  std::string id, kind;
+  bool done = false;
+  std::string code{}, message{};  // of a failure
+  Bytes result{};                 // JSON
+  Time at = 0;
+  Bytes receipt{};  // the outcome as its effect would have it, CBOR
+  uint64_t height = 0;
+  std::string manifest_hash{};
+};
+
+Bytes encode(const World& v);
+Bytes encode(const Head& v);
+Bytes encode(const Instance& v);
+Bytes encode_for_snapshot(const Instance& v);  // without state and dirty mark
+Bytes encode(const Pending& v);
+Bytes encode(const Proposal& v);
+Bytes encode(const Queued& v);
+Bytes encode(const Command& v);
+Result<World> decode_world(BytesView in);
+Result<Head> decode_head(BytesView in);
+Result<Instance> decode_instance(BytesView in);
+Result<Pending> decode_pending(BytesView in);
+Result<Proposal> decode_proposal(BytesView in);
+Result<Queued> decode_queued(BytesView in);
+Result<Command> decode_command(BytesView in);
+
+std::string instance_id(std::string_view workflow, BytesView key);  // "w/main@1::d9d9f76161"
+
+}  // namespace pawl::worlds

@@ -1,0 +1,72 @@
+#pragma once
+// The world's journal as the wire shows it: records with a height, each a plain CBOR map that
+// begins with `record_kind`. They are notes of frames; the view puts them into rows.
+
+#include "faces/worlds/store/keys.h"
+#include "faces/worlds/store/model.h"
+#include "json/value.h"
+
+namespace pawl::worlds {
+
+Bytes domain_event_record(const Event& event, const Moment& moment, std::string_view hash);
+
+// Large params and payloads live in the store; the record then says where.
+struct Moved {
+  std::string ref;  // hash text; empty: the bytes are in the record
+  uint64_t size = 0;
+};
+Bytes effect_intent_record(const Pending& intent, const Moved& moved);
+
+struct Receipt {
+  Bytes intent;
+  std::string status;  // ok, error, timeout
+  Bytes payload;
+  std::optional<uint64_t> cost_cents{};
+  Bytes signature{};
+};
+Bytes effect_receipt_record(const Receipt& receipt, const Moved& moved, const Moment& moment);
+
+struct StreamFrame {
+  Bytes intent;
+  std::string origin_module_id, origin_workflow_hash;
+  std::optional<Bytes> origin_instance_key{};
+  IntentIdentity identity{};
+  uint64_t emitted_at_seq = 0, seq = 0;
+  std::string kind;
+  Bytes payload;
+  std::string payload_ref{};
+  Bytes signature{};
+};
+Bytes stream_frame_record(const StreamFrame& frame, const Moment& moment);
+
+Bytes manifest_record(std::string_view manifest_hash);
+struct SnapshotRecord {
+  std::string ref, manifest_hash;
+  uint64_t height = 0, logical_now = 0;
+};
+Bytes snapshot_record(const SnapshotRecord& record);
+// Externally tagged: {"Proposed": {...}}.
+Bytes governance_record(std::string_view what, const cbor::Value& body);
+Bytes custom_record(std::string_view tag, const cbor::Value& data);
+struct StepFailure {
+  std::string workflow, code, message, event_hash;
+  std::optional<Bytes> key{};
+  uint64_t event_height = 0;
+  bool had_state = false;
+};
+Bytes step_failed_record(const StepFailure& failure);
+
+// The other way, for replay.
+Result<Moment> moment_of(const cbor::Value& record);
+Result<Receipt> receipt_of(const cbor::Value& record);
+Result<StreamFrame> frame_of(const cbor::Value& record);
+
+// As the wire shows it: bytes are lists of numbers; what is CBOR in them stands beside, as
+// NAME_json.
+json::Value record_json(uint64_t seq, BytesView payload);
+// An answer that shows records ends behind so many bytes of them, however many it was asked for:
+// shown, each byte takes forty.
+inline constexpr size_t kShownBytes = 1024 * 1024;
+std::string_view record_kind(const cbor::Value& record);
+
+}  // namespace pawl::worlds

@@ -1,0 +1,59 @@
+#pragma once
+// Background work for faces. A face never starts a thread or reads a clock: it asks a Background
+// for a loop or for a pool. The server runs them on threads (BackgroundThreads); the simulator runs
+// them on its own schedule, from its seed.
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "base/time.h"
+
+namespace pawl {
+
+// A loop calls its step when it is woken and when the time that the step returned has come. Calls
+// never overlap. Destroying the loop waits for a running step and makes no further calls.
+class BackgroundLoop {
+ public:
+  static constexpr Time kNever = std::numeric_limits<Time>::max();
+  virtual ~BackgroundLoop() = default;
+  // Asks for one more call soon. Safe from any thread, also from inside the step.
+  virtual void wake() = 0;
+};
+
+// A pool runs tasks in the order they were added, several at a time. Destroying it drops the tasks
+// that wait and waits for those that run.
+class BackgroundPool {
+ public:
+  using Task = std::move_only_function<void()>;
+  virtual ~BackgroundPool() = default;
+  // Returns false, and drops the task, when too many tasks wait or the pool is stopping.
+  virtual bool add(Task task) = 0;
+  // Tells long tasks to end early.
+  virtual bool stopping() const = 0;
+};
+
+class Background {
+ public:
+  virtual ~Background() = default;
+  // Nanoseconds on a clock that never goes back. Only differences mean anything.
+  virtual Time steady_now() const = 0;
+  // `step` returns when to call it again at the latest, by steady_now(); kNever waits for wake().
+  // The first call comes soon after the loop is made.
+  using Step = std::move_only_function<Time()>;
+  virtual std::unique_ptr<BackgroundLoop> loop(std::string name, Step step) = 0;
+  virtual std::unique_ptr<BackgroundPool> pool(std::string name, size_t threads,
+                                               size_t max_waiting) = 0;
+};
+
+// Background work on threads of this process.
+class BackgroundThreads final : public Background {
+ public:
+  Time steady_now() const override;
+  std::unique_ptr<BackgroundLoop> loop(std::string name, Step step) override;
+  std::unique_ptr<BackgroundPool> pool(std::string name, size_t threads,
+                                       size_t max_waiting) override;
+};
+
+}  // namespace pawl

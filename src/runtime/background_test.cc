@@ -1,0 +1,93 @@
+#include "runtime/background.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+namespace pawl {
+
+static void wait_until(const std::function<bool()>& done) {
+  for (int i = 0; i < 5000 && !done(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(background, a_loop_runs_when_woken_and_not_otherwise) {
+  BackgroundThreads background;
+  std::atomic<int> calls{0};
+  auto loop = background.loop("test", [&] {
+    ++calls;
+    return BackgroundLoop::kNever;
+  });
+  wait_until([&] { return calls == 1; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(calls, 1);
+  loop->wake();
+  wait_until([&] { return calls == 2; });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(background, a_loop_runs_again_when_its_step_is_due) {
+  BackgroundThreads background;
+  std::atomic<int> calls{0};
+  auto loop = background.loop("test", [&]() -> Time {
+    if (++calls == 5) return BackgroundLoop::kNever;
+    return background.steady_now() + kMillisecond;
+  });
+  wait_until([&] { return calls == 5; });
+  EXPECT_EQ(calls, 5);
+}
+
+TEST(background, a_wake_during_the_step_is_not_lost) {
+  BackgroundThreads background;
+  std::atomic<int> calls{0};
+  std::latch made(1);
+  std::unique_ptr<BackgroundLoop> loop;
+  loop = background.loop("test", [&] {
+    made.wait();
+    if (++calls == 1) loop->wake();
+    return BackgroundLoop::kNever;
+  });
+  made.count_down();
+  wait_until([&] { return calls == 2; });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(background, a_full_pool_refuses_tasks) {
+  BackgroundThreads background;
+  std::latch release(1), started(1);
+  auto pool = background.pool("test", 1, 2);
+  ASSERT_TRUE(pool->add([&] {
+    started.count_down();
+    release.wait();
+  }));
+  started.wait();
+  std::atomic<int> ran{0};
+  EXPECT_TRUE(pool->add([&] { ++ran; }));
+  EXPECT_TRUE(pool->add([&] { ++ran; }));
+  EXPECT_FALSE(pool->add([&] { ++ran; }));
+  release.count_down();
+  wait_until([&] { return ran == 2; });
+  EXPECT_EQ(ran, 2);
+}
+
+TEST(background, a_pool_that_ends_drops_waiting_tasks) {
+  BackgroundThreads background;
+  std::latch release(1), started(1);
+  std::atomic<int> ran{0};
+  auto pool = background.pool("test", 1, 10);
+  pool->add([&] {
+    started.count_down();
+    release.wait();
+  });
+  started.wait();
+  pool->add([&] { ++ran; });
+  std::thread ender([&] { pool.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  release.count_down();
+  ender.join();
+  EXPECT_EQ(ran, 0);
+}
+
+}  // namespace pawl

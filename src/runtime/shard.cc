@@ -1,0 +1,545 @@
+#include "runtime/shard.h"
+
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+
+#include "base/limits.h"
+#include "base/thread.h"
+#include "kernel/once.h"
+
+namespace pawl {
+
+// Inputs that a submitter runs for others before the driver thread takes over, so that an I/O
+// thread is not held from its sockets.
+static constexpr size_t kDriveBudget = 256;
+
+// Rows may lag behind the journal by this much: of several changes to one row only the last is
+// written, and an effect that comes and goes meanwhile costs nothing.
+static constexpr size_t kTailBytes = 16 << 20;
+static constexpr std::chrono::milliseconds kTailAge{100};
+
+// A delivery between cells that failed is tried again after this.
+static constexpr std::chrono::milliseconds kRedeliver{500};
+
+// A disk quicker than this is waited for where the inputs came in: a thread woken for it costs
+// more.
+static constexpr double kQuickAppend = 250e-6;
+static constexpr double kAloneAppend = 1.5e-3;
+
+Time system_now() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+std::array<uint64_t, 2> system_dice() {
+  // One system call serves many inputs.
+  thread_local std::array<uint64_t, 512> pool;
+  thread_local size_t left = 0;
+  if (left < 2) {
+    size_t got = 0;
+    while (got < sizeof pool) {
+      ssize_t n = getrandom(reinterpret_cast<char*>(pool.data()) + got, sizeof pool - got, 0);
+      if (n > 0) got += static_cast<size_t>(n);
+    }
+    left = pool.size();
+  }
+  left -= 2;
+  return {pool[left], pool[left + 1]};
+}
+
+static size_t usual_cache_bytes() {
+  size_t memory =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return std::clamp<size_t>(memory / 8, 32u << 20, 512u << 20);
+}
+
+// A key begins with its program's name.
+static const Program* owner(const std::vector<const Program*>& programs, BytesView key) {
+  const BytesView name = key.substr(0, key.find('\0'));
+  for (const Program* program : programs)
+    if (program->name() == name) return program;
+  return nullptr;
+}
+
+// Three eighths of the memory are for cells at hand. The rest is for packed ones: it holds three
+// times as many for each byte, and a cell that is read from the rows costs five times one that is
+// unpacked (decision 0010).
+static size_t at_hand(size_t cache_bytes) { return cache_bytes / 8 * 3; }
+
+static FamilyLimit families_of(std::vector<const Program*> programs, size_t max) {
+  return {max, [programs = std::move(programs)](BytesView key) {
+            const Program* program = owner(programs, key);
+            return program ? program->family(key) : BytesView();
+          }};
+}
+
+static Packing packing_of(std::vector<const Program*> programs, size_t cache_bytes) {
+  return {cache_bytes - at_hand(cache_bytes), [programs = std::move(programs)](BytesView key) {
+            const Program* program = owner(programs, key);
+            return program && !program->worth_packing(key);
+          }};
+}
+
+Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal,
+                                           std::unique_ptr<Rows> rows,
+                                           std::vector<const Program*> programs,
+                                           ShardOptions options) {
+  if (!options.clock) options.clock = system_now;
+  if (!options.dice) options.dice = system_dice;
+  if (options.cache_bytes == 0) options.cache_bytes = usual_cache_bytes();
+  Beside beside = [](Task work) {
+    auto running = std::make_shared<std::future<Result<void>>>(
+        std::async(std::launch::async, std::move(work)));
+    return Task([running] { return running->get(); });
+  };
+  TRY(Replayed replayed, replay(*journal, *rows, programs, options.progress, beside));
+  return std::unique_ptr<Shard>(new Shard(std::move(journal), std::move(rows), std::move(programs),
+                                          std::move(options), replayed));
+}
+
+Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
+             std::vector<const Program*> programs, ShardOptions options, Replayed replayed)
+    : journal_(std::move(journal)),
+      rows_(std::move(rows)),
+      options_(std::move(options)),
+      replayed_(replayed),
+      programs_(std::move(programs)),
+      cache_(*rows_, at_hand(options_.cache_bytes), families_of(programs_, options_.family_cells),
+             packing_of(programs_, options_.cache_bytes)),
+      kernel_(
+          cache_, [this] { return snapshot(); }, programs_, replayed.last),
+      committer_(*journal_, *rows_, cache_, replayed.link),
+      durable_(replayed.last) {}
+
+Shard::~Shard() { stop(0); }
+
+void Shard::connect(To to, Outbox& outbox) { outboxes_[static_cast<size_t>(to)] = &outbox; }
+
+Result<void> Shard::start() {
+  accepting_ = true;
+  committer_thread_ = std::thread([this] { commit_loop(); });
+  driver_thread_ = std::thread([this] { drive_rest(); });
+  applier_thread_ = std::thread([this] { apply_loop(); });
+  std::vector<EffectPtr> cells;
+  ReadSnapshot open = snapshot();
+  Result<void> decoded;
+  TRY_OK(open.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
+    auto effect = decode_effect(cell.value());
+    if (!effect) return decoded = fail(std::move(effect.error())), false;
+    auto shared = std::make_shared<const Effect>(std::move(*effect));
+    if (shared->to == To::cell)
+      cells.push_back(std::move(shared));
+    else if (Outbox* outbox = outboxes_[static_cast<size_t>(shared->to)])
+      outbox->opened(shared);
+    return true;
+  }));
+  TRY_OK(decoded);
+  for (Outbox* outbox : outboxes_)
+    if (outbox) outbox->flushed();
+  for (const EffectPtr& effect : cells)
+    deliver(effect);
+  return {};
+}
+
+void Shard::stop(Time grace) {
+  if (!committer_thread_.joinable()) return;
+  bool was = accepting_.exchange(false);
+  auto drained = [&] { return in_flight_.load() == 0; };
+  if (was) {
+    auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(grace);
+    while (!drained() && open_turns_ > 0 && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    Error why{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true};
+    enqueue({{}, {}, [why](Kernel& kernel) { kernel.abandon_all(why); }});
+    auto last = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!drained() && std::chrono::steady_clock::now() < last)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  {
+    std::scoped_lock lock(group_mutex_, queue_mutex_);
+    ending_ = true;
+  }
+  group_ready_.notify_all();
+  take_over_.notify_all();
+  committer_thread_.join();
+  driver_thread_.join();
+  apply_wake_.notify_all();
+  applier_thread_.join();
+  // A failed flush only means a longer replay; on a disk that is full it is not even tried.
+  if (healthy()) (void)rows_->flush().has_value();
+}
+
+bool Shard::accept(Input& input, Reply& reply, bool own) {
+  if (!accepting_.load(std::memory_order_relaxed)) {
+    auto health = healthy();
+    reply(fail(health
+                   ? Error{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true}
+                   : health.error()));
+    return false;
+  }
+  if (!own && in_flight_.load(std::memory_order_relaxed) >= limits::kQueuedInputs) {
+    reply(fail(Error{
+        Code::exhausted, "OVERLOADED", "too many requests wait already: retry later", {}, true}));
+    return false;
+  }
+  input.stamp.now = 0;
+  input.stamp.dice = options_.dice();
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void Shard::submit(Input input, Reply reply) {
+  if (accept(input, reply)) take_in(std::move(input), std::move(reply));
+}
+
+void Shard::take_in(Input input, Reply reply) {
+  Item item{std::move(input), std::move(reply), {}};
+  if (BatchScope::holds(*this))
+    push(std::move(item));
+  else
+    enqueue(std::move(item));
+}
+
+void Shard::post(Input input, Reply reply) {
+  if (accept(input, reply)) push({std::move(input), std::move(reply), {}});
+}
+
+void Shard::push(Item item) {
+  std::lock_guard lock(queue_mutex_);
+  queue_.push_back(std::move(item));
+}
+
+void Shard::enqueue(Item item) {
+  push(std::move(item));
+  work(Commit::elsewhere);
+}
+
+bool Shard::begin_drive() {
+  std::lock_guard lock(queue_mutex_);
+  if (driving_ || queue_.empty()) return false;
+  return driving_ = true;
+}
+
+void Shard::work(Commit where) {
+  if (where == Commit::elsewhere) {
+    if (begin_drive()) drive(kDriveBudget, Wake::committer);
+    return;
+  }
+  if (begin_drive()) drive(kDriveBudget, Wake::nobody);
+  commit_here();
+}
+
+void Shard::run_batch() {
+  if (begin_drive()) drive(kDriveBudget, Wake::nobody);
+  // Where nobody else waits for anything, a slower disk is waited for as well.
+  bool alone = in_flight_.load(std::memory_order_relaxed) <= 1;
+  if (append_seconds_.load(std::memory_order_relaxed) < (alone ? kAloneAppend : kQuickAppend))
+    commit_here();
+  else
+    wake_committer();
+}
+
+void Shard::drive(size_t budget, Wake wake) {
+  std::vector<Item> items;
+  size_t done = 0;
+  while (true) {
+    {
+      std::lock_guard lock(queue_mutex_);
+      if (queue_.empty()) {
+        driving_ = false;
+        return;
+      }
+      if (done >= budget) {
+        handed_over_ = true;
+        take_over_.notify_one();
+        return;
+      }
+      items.clear();
+      items.swap(queue_);
+    }
+    kernel_.tick(options_.clock());
+    auto begin = std::chrono::steady_clock::now();
+    for (Item& item : items) {
+      if (item.special)
+        item.special(kernel_);
+      else
+        kernel_.run(std::move(item.input),
+                    [this, reply = std::move(item.reply)](Result<Answer> answer) mutable {
+                      in_flight_.fetch_sub(1, std::memory_order_relaxed);
+                      if (reply) reply(std::move(answer));
+                    });
+      if (kernel_.group_bytes() >= limits::kGroupBytes ||
+          kernel_.group_turns() >= limits::kGroupTurns)
+        hand_over(kernel_.take(), wake);
+    }
+    if (options_.drove)
+      options_.drove(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+          items.size());
+    done += items.size();
+    turns_.fetch_add(items.size(), std::memory_order_relaxed);
+    open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
+    if (!kernel_.idle()) hand_over(kernel_.take(), wake);
+  }
+}
+
+void Shard::drive_rest() {
+  while (true) {
+    {
+      std::unique_lock lock(queue_mutex_);
+      take_over_.wait(lock, [&] { return handed_over_ || ending_; });
+      if (!handed_over_) return;
+      handed_over_ = false;
+    }
+    drive(~size_t{0}, Wake::committer);
+  }
+}
+
+void Shard::hand_over(Group group, Wake wake) {
+  {
+    std::lock_guard lock(group_mutex_);
+    groups_.push_back(std::move(group));
+    if (committing_) return;  // whoever commits looks again
+  }
+  if (wake == Wake::committer) group_ready_.notify_one();
+}
+
+void Shard::wake_committer() {
+  {
+    std::lock_guard lock(group_mutex_);
+    if (groups_.empty() || committing_) return;
+  }
+  group_ready_.notify_one();
+}
+
+void Shard::commit_loop() {
+  // Woken by the disk, while whoever keeps the processors busy waits for just this.
+  prompt_thread();
+  std::unique_lock lock(group_mutex_);
+  while (true) {
+    group_ready_.wait(lock, [&] { return !committing_ && (!groups_.empty() || ending_); });
+    if (groups_.empty()) return;
+    commit_taken(lock);
+  }
+}
+
+// One commit by a thread that has other things to do: what came meanwhile is the committer's.
+void Shard::commit_here() {
+  std::unique_lock lock(group_mutex_);
+  if (committing_ || groups_.empty()) return;
+  commit_taken(lock);
+  if (groups_.empty() && !ending_) return;
+  lock.unlock();
+  group_ready_.notify_one();
+}
+
+void Shard::commit_taken(std::unique_lock<std::mutex>& lock) {
+  committing_ = true;
+  taken_.swap(groups_);
+  std::optional<Error> failed = failed_;
+  lock.unlock();
+  if (failed)
+    fail_all(taken_, *failed);
+  else
+    commit(taken_);
+  taken_.clear();
+  lock.lock();
+  committing_ = false;
+}
+
+void Shard::commit(std::vector<Group>& groups) {
+  using Clock = std::chrono::steady_clock;
+  CommitTimes times;
+  for (const Group& group : groups) {
+    times.frames += group.frames.size();
+    times.bytes += group.bytes;
+    times.answers += group.answers.size();
+  }
+  auto begin = Clock::now();
+  if (auto done = committer_.append(groups); !done) return fail_all(groups, done.error());
+  auto appended = Clock::now();
+  if (times.frames) {
+    committer_.publish(groups);
+    durable_.store(committer_.published(), std::memory_order_release);
+    if (committer_.waiting_bytes() > kTailBytes) apply_wake_.notify_one();
+    frames_.fetch_add(times.frames, std::memory_order_relaxed);
+    groups_done_.fetch_add(1, std::memory_order_relaxed);
+    times.append = std::chrono::duration<double>(appended - begin).count();
+    append_seconds_.store(
+        append_seconds_.load(std::memory_order_relaxed) * 0.9 + times.append * 0.1,
+        std::memory_order_relaxed);
+    times.apply = std::chrono::duration<double>(Clock::now() - appended).count();
+  }
+  if (options_.committed) options_.committed(times);
+  release_group(groups);
+}
+
+ReadSnapshot Shard::snapshot() const {
+  // Rows that refuse a batch (a full disk) stop the shard; what they hold can still be read.
+  if (auto done = committer_.apply(); !done) const_cast<Shard*>(this)->fail_all({}, done.error());
+  return ReadSnapshot(rows_->snapshot());
+}
+
+void Shard::apply_loop() {
+  std::unique_lock lock(group_mutex_);
+  while (!ending_ || committer_.waiting_bytes() > 0) {
+    if (!ending_) apply_wake_.wait_for(lock, kTailAge);
+    if (!ending_) deliver_again(lock);
+    lock.unlock();
+    auto done = committer_.apply();
+    lock.lock();
+    if (!done && !failed_) {
+      lock.unlock();
+      fail_all({}, done.error());
+      return;
+    }
+  }
+}
+
+void Shard::release_group(std::vector<Group>& groups) {
+  BatchScope run_batch;  // what replies ask for next runs together
+  {
+    std::lock_guard lock(watch_mutex_);
+    if (!watchers_.empty())
+      for (const Group& group : groups)
+        for (const Frame& frame : group.frames)
+          for (auto& [id, watcher] : watchers_)
+            watcher(frame);
+  }
+  std::array<bool, 8> told{};
+  std::vector<EffectPtr> cells;
+  for (Group& group : groups) {
+    for (auto& [effect, opened] : group.moved) {
+      size_t to = static_cast<size_t>(effect->to);
+      if (effect->to == To::cell) {
+        if (opened) cells.push_back(std::move(effect));
+        continue;
+      }
+      if (!outboxes_[to]) continue;
+      told[to] = true;
+      if (opened)
+        outboxes_[to]->opened(effect);
+      else
+        outboxes_[to]->closed(*effect);
+    }
+  }
+  for (Group& group : groups)
+    for (auto& [reply, answer] : group.answers)
+      reply(std::move(answer));
+  for (size_t to = 0; to < told.size(); ++to)
+    if (told[to]) outboxes_[to]->flushed();
+  for (const EffectPtr& effect : cells)
+    deliver(effect);
+}
+
+// Settles by itself: the turn that takes the delivery erases the effect, so it happens once. One
+// that fails is open still and is delivered again later. However busy the shard is, it takes what
+// it owes itself.
+void Shard::deliver(const EffectPtr& effect) {
+  Input input;
+  input.caller.tenant = effect->tenant;
+  input.caller.user = "~kernel";
+  input.settles = effect->id;
+  Reply reply = [this, effect](Result<Answer> answer) {
+    if (answer || answer.error().reason == "EFFECT_NOT_OPEN" || !accepting_) return;
+    std::lock_guard lock(group_mutex_);
+    undelivered_.push_back({std::chrono::steady_clock::now() + kRedeliver, effect});
+  };
+  if (accept(input, reply, true)) take_in(std::move(input), std::move(reply));
+}
+
+void Shard::deliver_again(std::unique_lock<std::mutex>& lock) {
+  while (!undelivered_.empty() && undelivered_.front().first <= std::chrono::steady_clock::now()) {
+    EffectPtr effect = std::move(undelivered_.front().second);
+    undelivered_.pop_front();
+    lock.unlock();
+    deliver(effect);
+    lock.lock();
+  }
+}
+
+void Shard::fail_all(std::span<Group> groups, const Error& why) {
+  bool first = false;
+  {
+    std::lock_guard lock(group_mutex_);
+    if (!failed_) {
+      first = true;
+      failed_ = Error{Code::unavailable,
+                      "JOURNAL_FAILED",
+                      "the data directory cannot be written, so nothing is taken any more (" +
+                          why.message + "); mend the disk and restart",
+                      {},
+                      true};
+    }
+  }
+  accepting_ = false;
+  if (first && options_.stopped) options_.stopped(*failed_);
+  refuse_all(groups, *failed_);
+}
+
+Result<void> Shard::healthy() const {
+  std::lock_guard lock(group_mutex_);
+  if (failed_) return fail(*failed_);
+  return {};
+}
+
+Result<Cell> Shard::read(BytesView key) const { return cache_.read(key); }
+
+Result<void> Shard::frames(Seq from, const std::function<Result<bool>(const Frame&)>& visit) const {
+  Seq limit = durable();
+  return journal_->read(from, [&](Seq seq, BytesView entry) -> Result<bool> {
+    if (seq > limit) return false;
+    TRY(Sealed sealed, unseal(entry));
+    TRY(Frame frame, decode_frame(seq, sealed.body));
+    return visit(frame);
+  });
+}
+
+uint64_t Shard::watch(Watcher watcher) {
+  std::lock_guard lock(watch_mutex_);
+  watchers_.emplace_back(next_watcher_, std::move(watcher));
+  return next_watcher_++;
+}
+
+void Shard::unwatch(uint64_t id) {
+  std::lock_guard lock(watch_mutex_);
+  std::erase_if(watchers_, [&](const auto& w) { return w.first == id; });
+}
+
+ShardStats Shard::stats() const {
+  ShardStats s;
+  {
+    std::lock_guard lock(queue_mutex_);
+    s.queued = queue_.size();
+  }
+  s.in_flight = in_flight_;
+  s.open_turns = open_turns_;
+  s.turns = turns_;
+  s.frames = frames_;
+  s.groups = groups_done_;
+  s.last = durable();
+  s.family_cells = cache_.in_families();
+  s.packed_cells = cache_.packed();
+  return s;
+}
+
+Result<Seq> Shard::checkpoint(const std::string& folder) {
+  TRY_OK(committer_.apply());
+  TRY_OK(rows_->checkpoint(folder));
+  return rows_->applied();
+}
+
+void Shard::forget_old_answers() {
+  Input input;
+  input.program = kOwnProgram;
+  input.verb = kForget;
+  input.caller.user = "~kernel";
+  submit(std::move(input), [](Result<Answer>) {});
+}
+
+}  // namespace pawl

@@ -1,0 +1,161 @@
+#pragma once
+// A shard is one kernel with its journal, its rows and its threads. Whoever submits drives the
+// kernel for as long as there are inputs, and makes them durable itself where it may wait;
+// elsewhere a committer thread does, and lets replies and effects go. See
+// docs/decisions/0001-who-drives.md.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "kernel/access.h"
+#include "kernel/commit.h"
+#include "kernel/kernel.h"
+#include "kernel/replay.h"
+
+namespace pawl {
+
+struct ShardOptions {
+  size_t cache_bytes =
+      0;  // of cells, at hand and packed; 0: an eighth of the memory, at most 512 MiB
+  size_t family_cells =
+      4096;  // clean cells of one family that stay at hand; 0: bounded by bytes alone
+  std::function<Time()> clock{};                        // default: the system's
+  std::function<std::array<uint64_t, 2>()> dice{};      // default: the system's random source
+  Progress progress{};                                  // of the replay at start
+  std::function<void(const CommitTimes&)> committed{};  // after each flush, for metrics
+  std::function<void(double seconds, size_t turns)>
+      drove{};                                  // after each batch of turns, for metrics
+  std::function<void(const Error&)> stopped{};  // the journal failed: told once
+};
+
+struct ShardStats {
+  size_t queued = 0;     // inputs that no turn has taken up yet
+  size_t in_flight = 0;  // submitted and not yet answered
+  size_t open_turns = 0;
+  uint64_t turns = 0;   // inputs run so far
+  uint64_t frames = 0;  // written since the start
+  uint64_t groups = 0;  // appends since the start
+  Seq last = 0;
+  size_t family_cells = 0;  // clean ones at hand
+  size_t packed_cells = 0;
+};
+
+class Shard final : public KernelAccess {
+ public:
+  // Replays what the rows lack. Fails when the journal is corrupt: it is never skipped.
+  static Result<std::unique_ptr<Shard>> open(std::unique_ptr<Journal> journal,
+                                             std::unique_ptr<Rows> rows,
+                                             std::vector<const Program*> programs,
+                                             ShardOptions options = {});
+  ~Shard() override;
+
+  // Effects of that kind go there. Before start().
+  void connect(To to, Outbox& outbox);
+  // Begins to commit and offers every effect that is still open.
+  Result<void> start();
+  // Takes no more inputs, finishes what was accepted (open turns are ended with an error after
+  // `grace`), flushes the rows.
+  void stop(Time grace = 5 * kSecond);
+
+  void submit(Input input, Reply reply) override;
+  void run_batch() override;
+  // For a thread that will only wait for its answer: `post` queues, `work` runs what is queued and
+  // commits it if nobody else is committing, replies included. Each post is followed by a work.
+  void post(Input input, Reply reply);
+  enum class Commit { here, elsewhere };
+  void work(Commit where);
+
+  Result<Cell> read(BytesView key) const override;
+  ReadSnapshot snapshot() const override;
+  Seq durable() const override { return durable_.load(std::memory_order_acquire); }
+  Result<void> frames(Seq from,
+                      const std::function<Result<bool>(const Frame&)>& visit) const override;
+  uint64_t watch(Watcher watcher) override;
+  void unwatch(uint64_t id) override;
+  Time now() const override { return options_.clock(); }
+
+  // Fails when the journal could not be written: nothing is acknowledged any more.
+  Result<void> healthy() const;
+  ShardStats stats() const;
+  const Replayed& replayed() const { return replayed_; }
+  const Journal& journal() const { return *journal_; }
+  // A copy of the rows that a later start can begin from; inputs go on meanwhile.
+  Result<Seq> checkpoint(const std::string& folder);
+  // Erases remembered answers older than a day.
+  void forget_old_answers();
+
+ private:
+  struct Item {
+    Input input;
+    Reply reply;
+    std::function<void(Kernel&)> special;  // instead of an input
+  };
+  Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
+        std::vector<const Program*> programs, ShardOptions options, Replayed replayed);
+
+  bool accept(Input& input, Reply& reply, bool own = false);  // false: it was refused
+  void take_in(Input input, Reply reply);
+  void push(Item item);
+  void enqueue(Item item);  // and drives, if nobody does
+  bool begin_drive();
+  enum class Wake { committer, nobody };
+  void drive(size_t budget, Wake wake);
+  void drive_rest();  // the thread that takes over from a submitter that has driven enough
+  void hand_over(Group group, Wake wake);
+  void wake_committer();
+  void commit_loop();
+  void commit_here();
+  void commit_taken(std::unique_lock<std::mutex>& lock);
+  void commit(std::vector<Group>& groups);
+  void release_group(std::vector<Group>& groups);
+  void deliver(const EffectPtr& effect);
+  void deliver_again(std::unique_lock<std::mutex>& lock);
+  void apply_loop();
+  void fail_all(std::span<Group> groups, const Error& why);
+
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Rows> rows_;
+  ShardOptions options_;
+  Replayed replayed_;
+  std::vector<const Program*> programs_;
+  mutable CellCache cache_;
+  Kernel kernel_;
+  mutable Committer committer_;
+  std::array<Outbox*, 8> outboxes_{};
+
+  mutable std::mutex queue_mutex_;
+  std::condition_variable take_over_;
+  std::vector<Item> queue_;
+  bool driving_ = false, handed_over_ = false;
+  std::atomic<size_t> in_flight_{0};
+  std::atomic<size_t> open_turns_{0};
+  std::atomic<uint64_t> turns_{0}, frames_{0}, groups_done_{0};
+  std::atomic<bool> accepting_{false};
+
+  mutable std::mutex group_mutex_;
+  std::condition_variable group_ready_;
+  std::vector<Group> groups_, taken_;
+  bool committing_ = false;  // somebody holds `taken_`
+  bool ending_ = false;
+  std::optional<Error> failed_;
+  std::deque<std::pair<std::chrono::steady_clock::time_point, EffectPtr>>
+      undelivered_;  // with group_mutex_
+
+  std::atomic<Seq> durable_;
+  std::atomic<double> append_seconds_{0};  // of late
+  std::condition_variable apply_wake_;     // with group_mutex_
+  mutable std::mutex watch_mutex_;
+  std::vector<std::pair<uint64_t, Watcher>> watchers_;
+  uint64_t next_watcher_ = 1;
+  std::thread committer_thread_, driver_thread_, applier_thread_;
+};
+
+// The system's clock and random source, for those who construct shards.
+Time system_now();
+std::array<uint64_t, 2> system_dice();
+
+}  // namespace pawl

@@ -1,0 +1,312 @@
+#include "runtime/workers.h"
+
+#include <chrono>
+
+namespace pawl {
+
+void Workers::start() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Workers::stop() {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    for (auto& [id, waiting] : waiting_) {
+      settle(*waiting);
+      ready.emplace_back(std::move(waiting->done), std::vector<Leased>{});
+    }
+    waiting_.clear();
+  }
+  wake_up_.notify_all();
+  tell(ready);
+  if (thread_.joinable()) thread_.join();
+}
+
+Workers::Queue& Workers::queue(const std::string& tenant, const std::string& name) {
+  auto& place = queues_[{tenant, name}];
+  if (!place) place = std::make_unique<Queue>();
+  return *place;
+}
+
+// A poll may name any queue, so names must not stay for ever.
+void Workers::sweep() {
+  if (queues_.size() < sweep_at_) return;
+  std::erase_if(queues_, [&](const auto& one) {
+    const Queue& q = *one.second;
+    const bool idle = q.jobs == 0 && q.polls.empty() && !q.paused;
+    if (idle) touched_.erase(one.second.get());
+    return idle;
+  });
+  sweep_at_ = std::max<size_t>(1024, queues_.size() * 2);
+}
+
+void Workers::tell(std::vector<Ready>& ready) {
+  for (auto& [done, leased] : ready)
+    done(std::move(leased));
+  ready.clear();
+}
+
+void Workers::offer(const JobPtr& job) {
+  job->state = State::offered;
+  Queue& q = *job->queue;
+  if (q.offered.empty() || q.offered.back()->born <= job->born)
+    q.offered.push_back(job);
+  else
+    q.older.emplace(job->born, job);
+  ++q.ready;
+  touched_.insert(job->queue);
+}
+
+void Workers::opened(const EffectPtr& effect) {
+  std::lock_guard lock(mutex_);
+  forget(effect->id);  // an id may be used again; what was promised under it is over
+  sweep();
+  auto job = std::make_shared<Job>(
+      Job{effect, &queue(effect->tenant, effect->queue), age_(*effect), State::held, effect->due});
+  ++job->queue->jobs;
+  jobs_.emplace(effect->id, job);
+  if (effect->due > kernel_.now()) {
+    times_.emplace(effect->due, std::move(job));
+    wake_by(effect->due);
+  } else {
+    offer(job);
+  }
+}
+
+void Workers::closed(const Effect& effect) {
+  std::lock_guard lock(mutex_);
+  forget(effect.id);
+}
+
+void Workers::forget(std::string_view id) {
+  auto it = jobs_.find(id);
+  if (it == jobs_.end()) return;
+  JobPtr job = std::move(it->second);
+  jobs_.erase(it);
+  Queue& q = *job->queue;
+  --q.jobs;
+  if (job->state == State::leased) --q.leased;
+  if (job->state != State::offered) times_.erase({job->until, job});
+  const bool was_offered = std::exchange(job->state, State::gone) == State::offered;
+  // Where no worker polls, nobody would meet those that are gone.
+  if (!was_offered || --q.ready + 64 >= (q.offered.size() + q.older.size()) / 2) return;
+  std::erase_if(q.offered, [](const JobPtr& one) { return one->state == State::gone; });
+  std::erase_if(q.older, [](const auto& one) { return one.second->state == State::gone; });
+}
+
+void Workers::flushed() {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    wake_touched(ready);
+  }
+  tell(ready);
+}
+
+void Workers::wake_touched(std::vector<Ready>& ready) {
+  auto touched = std::move(touched_);
+  touched_.clear();
+  for (Queue* q : touched)
+    wake(*q, ready);
+}
+
+// Takes the oldest that is still offered out of its queue; null when there is none.
+Workers::JobPtr Workers::oldest(Queue& q) {
+  while (!q.offered.empty() || !q.older.empty()) {
+    JobPtr job;
+    if (q.older.empty() ||
+        (!q.offered.empty() && q.offered.front()->born <= q.older.begin()->first)) {
+      job = std::move(q.offered.front());
+      q.offered.pop_front();
+    } else {
+      job = std::move(q.older.begin()->second);
+      q.older.erase(q.older.begin());
+    }
+    if (job->state == State::offered) return job;
+  }
+  return nullptr;
+}
+
+bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out) {
+  if (q.paused) return false;
+  JobPtr job = oldest(q);
+  if (!job) return false;
+  job->state = State::leased;
+  job->until = now + lease;
+  out.push_back({job->effect, job->until});
+  wake_by(job->until);
+  times_.emplace_hint(times_.end(), now + lease, std::move(job));
+  --q.ready;
+  ++q.leased;
+  return true;
+}
+
+// What one poll takes, in bytes of the jobs' bodies: an answer must fit a message of gRPC (64 MiB)
+// whatever its jobs carry, or it would be refused, and taken again, for ever. The first job is
+// taken however large it is.
+static constexpr size_t kPollBytes = 16 * 1024 * 1024;
+
+// One from each queue in turn, beginning where the last poll ended, until there is none or enough.
+std::vector<Leased> Workers::take(Waiting& w, Time now) {
+  std::vector<Leased> out;
+  size_t n = w.queues.size(), dry = 0, bytes = 0, weighed = 0;
+  while (out.size() < w.poll.limit && dry < n && bytes < kPollBytes) {
+    if (take_one(*w.queues[turn_++ % n], now, w.poll.lease, out))
+      dry = 0;
+    else
+      ++dry;
+    for (; weighed < out.size(); ++weighed)
+      bytes += out[weighed].effect->body.size();
+  }
+  return out;
+}
+
+void Workers::settle(Waiting& w) {
+  deadlines_.erase({w.until, w.id});
+  for (Queue* q : w.queues)
+    q->polls.remove_if([&](const auto& p) { return p.get() == &w; });
+}
+
+void Workers::wake(Queue& q, std::vector<Ready>& ready) {
+  while (q.ready > 0 && !q.paused && !q.polls.empty()) {
+    std::shared_ptr<Waiting> w = q.polls.front();
+    std::vector<Leased> got = take(*w, kernel_.now());
+    if (got.empty()) return;
+    settle(*w);
+    waiting_.erase(w->id);
+    ready.emplace_back(std::move(w->done), std::move(got));
+  }
+}
+
+uint64_t Workers::poll(Poll poll, Polled done) {
+  auto w = std::make_shared<Waiting>();
+  std::vector<Leased> got;
+  {
+    std::lock_guard lock(mutex_);
+    Time now = kernel_.now();
+    w->poll = std::move(poll);
+    sweep();
+    for (const std::string& name : w->poll.queues) {
+      Queue* q = &queue(w->poll.tenant, name);
+      if (std::find(w->queues.begin(), w->queues.end(), q) == w->queues.end())
+        w->queues.push_back(q);
+    }
+    got = take(*w, now);
+    if (got.empty() && w->poll.wait > 0 && !w->queues.empty() && !ending_) {
+      w->id = next_poll_++;
+      w->until = now + w->poll.wait;
+      w->done = std::move(done);
+      deadlines_.emplace(w->until, w->id);
+      waiting_.emplace(w->id, w);
+      for (Queue* q : w->queues)
+        q->polls.push_back(w);
+      wake_by(w->until);
+      return w->id;
+    }
+  }
+  done(std::move(got));
+  return 0;
+}
+
+std::shared_ptr<Workers::Waiting> Workers::remove(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto it = waiting_.find(id);
+  if (it == waiting_.end()) return nullptr;
+  std::shared_ptr<Waiting> waiting = it->second;
+  settle(*waiting);
+  waiting_.erase(it);
+  return waiting;
+}
+
+void Workers::cancel(uint64_t id) { remove(id); }
+
+void Workers::give_up(uint64_t id) {
+  if (auto waiting = remove(id)) waiting->done({});
+}
+
+void Workers::release(std::string_view effect_id) {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = jobs_.find(effect_id);
+    if (it == jobs_.end() || it->second->state != State::leased) return;
+    JobPtr job = it->second;
+    times_.erase({job->until, job});
+    --job->queue->leased;
+    offer(job);
+    wake(*job->queue, ready);
+  }
+  tell(ready);
+}
+
+void Workers::pause(std::string_view tenant, std::string_view name, bool paused) {
+  std::vector<Ready> ready;
+  {
+    std::lock_guard lock(mutex_);
+    sweep();
+    Queue& q = queue(std::string(tenant), std::string(name));
+    q.paused = paused;
+    if (!paused) wake(q, ready);
+  }
+  tell(ready);
+}
+
+std::vector<WorkQueue::Depth> Workers::depths() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Depth> out;
+  for (const auto& [name, q] : queues_)
+    out.push_back({name.first, name.second, q->ready, q->leased, q->polls.size(), q->paused});
+  return out;
+}
+
+uint64_t Workers::leases_expired() const {
+  std::lock_guard lock(mutex_);
+  return expired_;
+}
+
+// The thread sleeps until the earliest time it knows: only an earlier one is worth waking it for.
+void Workers::wake_by(Time when) {
+  if (when >= next_wake_) return;
+  next_wake_ = when;
+  wake_up_.notify_one();
+}
+
+void Workers::loop() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    Time now = kernel_.now();
+    std::vector<Ready> ready;
+    while (!times_.empty() && times_.begin()->first <= now) {
+      JobPtr job = times_.begin()->second;
+      times_.erase(times_.begin());
+      if (job->state == State::leased) --job->queue->leased, ++expired_;
+      offer(job);
+    }
+    wake_touched(ready);
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      auto it = waiting_.find(deadlines_.begin()->second);
+      CHECK(it != waiting_.end());
+      std::shared_ptr<Waiting> w = it->second;
+      waiting_.erase(it);
+      settle(*w);
+      ready.emplace_back(std::move(w->done), std::vector<Leased>{});
+    }
+    if (!ready.empty()) {
+      lock.unlock();
+      tell(ready);
+      lock.lock();
+      continue;
+    }
+    next_wake_ = INT64_MAX;
+    if (!times_.empty()) next_wake_ = times_.begin()->first;
+    if (!deadlines_.empty()) next_wake_ = std::min(next_wake_, deadlines_.begin()->first);
+    if (next_wake_ == INT64_MAX)
+      wake_up_.wait(lock);
+    else
+      wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next_wake_ - now, 60 * kSecond)));
+  }
+}
+
+}  // namespace pawl

@@ -1,0 +1,108 @@
+#pragma once
+// Workers: which open effects are offered, leased or held back, by tenant and queue. All of it is a
+// view in memory over open effects; leases are promises, not frames.
+
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+
+#include "kernel/access.h"
+#include "kernel/work_queue.h"
+
+namespace pawl {
+
+class Workers final : public WorkQueue, public Outbox {
+ public:
+  // When the work that an effect asks for came to be: what is older is handed out first.
+  using Age = Time (*)(const Effect& effect);
+  explicit Workers(
+      KernelAccess& kernel, Age age = [](const Effect&) -> Time { return 0; })
+      : kernel_(kernel), age_(age) {}
+  ~Workers() override { stop(); }
+  void start();
+  void stop();  // waiting polls are answered with nothing
+
+  uint64_t poll(Poll poll, Polled done) override;
+  void cancel(uint64_t poll) override;
+  void give_up(uint64_t poll) override;
+  void release(std::string_view effect_id) override;
+  void pause(std::string_view tenant, std::string_view queue, bool paused) override;
+  std::vector<Depth> depths() const override;
+
+  void opened(const EffectPtr& effect) override;
+  void closed(const Effect& effect) override;
+  void flushed() override;
+
+  uint64_t leases_expired() const;
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // tenant, queue
+  enum class State : uint8_t { offered, leased, held, gone };
+  struct Queue;
+  struct Job {
+    EffectPtr effect;
+    Queue* queue;
+    Time born;
+    State state;
+    Time until;  // leased: end of the lease; held: when it may be offered
+  };
+  using JobPtr = std::shared_ptr<Job>;
+  struct Waiting {
+    uint64_t id;
+    Poll poll;
+    Polled done;
+    Time until;
+    std::vector<Queue*> queues;
+  };
+  struct Queue {
+    // Oldest first; some may be gone: skipped when met, and swept when they are the more. What is
+    // older than the last of `offered` when it comes, a job that came back or one of before a
+    // restart, stands in `older`.
+    std::deque<JobPtr> offered;
+    std::multimap<Time, JobPtr> older;
+    std::list<std::shared_ptr<Waiting>> polls;
+    size_t ready = 0, leased = 0, jobs = 0;  // jobs: those held back too
+    bool paused = false;
+  };
+  using Ready = std::pair<Polled, std::vector<Leased>>;
+
+  Queue& queue(const std::string& tenant, const std::string& name);
+  void sweep();  // queues that nobody uses, once there are many: whoever calls it holds none
+  void offer(const JobPtr& job);
+  static JobPtr oldest(Queue& queue);
+  void forget(std::string_view id);
+  bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
+  std::vector<Leased> take(Waiting& waiting, Time now);
+  void wake(Queue& queue, std::vector<Ready>& ready);
+  void wake_touched(std::vector<Ready>& ready);
+  void settle(Waiting& waiting);
+  std::shared_ptr<Waiting> remove(uint64_t poll);
+  void wake_by(Time when);
+  void loop();
+  void tell(std::vector<Ready>& ready);
+
+  KernelAccess& kernel_;
+  const Age age_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_up_;
+  std::map<Name, std::unique_ptr<Queue>> queues_;
+  size_t sweep_at_ = 1024;
+  std::unordered_map<std::string_view, JobPtr> jobs_;  // by their effects' ids
+  std::set<std::pair<Time, JobPtr>> times_;            // ends of leases and of holds
+  std::set<std::pair<Time, uint64_t>> deadlines_;      // of waiting polls
+  std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
+  std::set<Queue*> touched_;  // got something since the last flushed()
+  uint64_t next_poll_ = 1;
+  Time next_wake_ = INT64_MAX;  // when the thread looks again
+  size_t turn_ = 0;             // whose turn it is among a poll's queues
+  uint64_t expired_ = 0;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pawl

@@ -1,0 +1,112 @@
+// grpc++ behind a small door.
+
+#include "server/grpc/server.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/log.h"
+
+namespace pawl::server {
+namespace {
+
+Result<std::string> read_pem(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(Code::invalid, "BAD_CERTIFICATE", "cannot read " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const TlsFiles& tls) {
+  if (!tls.on()) return grpc::InsecureServerCredentials();
+  TRY(std::string certificate, read_pem(tls.certificate));
+  TRY(std::string key, read_pem(tls.key));
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back({std::move(key), std::move(certificate)});
+  return grpc::SslServerCredentials(options);
+}
+
+// The library's own complaints become log lines like ours.
+void log_for_grpc(gpr_log_func_args* args) {
+  static constexpr Level kLevels[] = {Level::debug, Level::debug,
+                                      Level::warn};  // debug, info, error
+  log(kLevels[args->severity], "grpc", {{"says", args->message}});
+}
+
+void set_arguments(grpc::ServerBuilder& builder) {
+  int size = static_cast<int>(limits::kGrpcMessageBytes);
+  builder.SetMaxReceiveMessageSize(size);
+  builder.SetMaxSendMessageSize(size);
+  // Without this a second server on the same port starts and takes half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Members keep quiet streams open and ping often.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+}
+
+}  // namespace
+
+struct GrpcServer::Running {
+  std::unique_ptr<grpc::Server> server;
+};
+
+GrpcServer::GrpcServer(std::unique_ptr<Running> running, Address address)
+    : running_(std::move(running)), address_(std::move(address)) {}
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options) {
+  TRY(std::shared_ptr<grpc::ServerCredentials> credentials, credentials_of(options.tls));
+  // Process-wide switches of the library; setting them again changes nothing.
+  gpr_set_log_function(log_for_grpc);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  set_arguments(builder);
+  int port = 0;
+  builder.AddListeningPort(options.address.text(), credentials, &port);
+  for (grpc::Service* service : options.services)
+    builder.RegisterService(service);
+  auto running = std::make_unique<Running>();
+  running->server = builder.BuildAndStart();
+  if (!running->server || port == 0) {
+    return fail(Code::unavailable, "CANNOT_LISTEN",
+                "cannot serve gRPC on " + options.address.text() +
+                    "; choose a free port, or check the certificate and key");
+  }
+  Address address = options.address;
+  address.port = static_cast<uint16_t>(port);
+  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(running), std::move(address)));
+}
+
+void GrpcServer::set_healthy(bool healthy) {
+  if (auto* health = running_->server->GetHealthCheckService()) health->SetServingStatus(healthy);
+}
+
+void GrpcServer::stop(int64_t deadline_ms) {
+  set_healthy(false);
+  running_->server->Shutdown(std::chrono::system_clock::now() +
+                             std::chrono::milliseconds(deadline_ms));
+  running_->server->Wait();
+}
+
+GrpcServer::~GrpcServer() { stop(0); }
+
+std::optional<std::string> grpc_metadata(const grpc::ServerContextBase& context,
+                                         std::string_view key) {
+  const auto& metadata = context.client_metadata();
+  auto found = metadata.find(grpc::string_ref(key.data(), key.size()));
+  if (found == metadata.end()) return std::nullopt;
+  return std::string(found->second.data(), found->second.size());
+}
+
+Result<Caller> grpc_caller(const grpc::ServerContextBase& context, Authenticator& authenticator) {
+  return authenticator.caller(grpc_metadata(context, "authorization").value_or(""));
+}
+
+}  // namespace pawl::server

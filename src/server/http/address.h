@@ -1,0 +1,28 @@
+#pragma once
+// Where to listen: "127.0.0.1:8080", ":8080" (all interfaces), "localhost:0" (any free port),
+// "[::1]:8080".
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace pawl::server {
+
+struct Address {
+  std::string host;  // empty: all interfaces
+  uint16_t port = 0;
+  std::string text() const;  // "[::1]:8080"; all interfaces: "0.0.0.0:8080"
+  bool is_loopback() const;  // only this machine can reach it
+};
+
+Result<Address> parse_address(std::string_view text);
+
+// A non-blocking listening socket and the address it got. Errors name the address and what to do.
+struct Listener {
+  int fd = -1;
+  Address address;
+};
+Result<Listener> listen_on(const Address& address);
+
+}  // namespace pawl::server

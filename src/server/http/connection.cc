@@ -1,0 +1,368 @@
+// The life of a connection: reading and answering. Streams and WebSockets are in http_upgrade.cc.
+
+#include "server/http/connection.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "json/text.h"
+
+namespace pawl::server {
+namespace {
+
+// Bodies above this go out from where they are; smaller ones are copied behind their head.
+constexpr size_t kCopyBytes = 16 * 1024;
+
+wire::Response unanswered() {
+  return wire::json_response(500,
+                             R"({"error":"NO_ANSWER","message":"the handler gave no answer"})");
+}
+
+// The one right to answer a request. Dropped without an answer, it answers 500: no client hangs.
+class Answer {
+ public:
+  Answer(std::shared_ptr<Mailbox> mailbox, Ticket ticket)
+      : mailbox_(std::move(mailbox)), ticket_(ticket) {}
+  Answer(Answer&& other) noexcept : mailbox_(std::move(other.mailbox_)), ticket_(other.ticket_) {}
+  Answer& operator=(Answer&&) = delete;
+  ~Answer() {
+    if (mailbox_) give(unanswered());
+  }
+  void operator()(wire::Response response) {
+    if (mailbox_) give(std::move(response));
+  }
+
+ private:
+  void give(wire::Response response) {
+    auto mailbox = std::exchange(mailbox_, nullptr);
+    Letter letter{Letter::Kind::answer, ticket_, std::move(response)};
+    // On the loop's own thread there is nothing to post. The mailbox tells which loop it is: held
+    // here, its address cannot have become another's.
+    HttpLoop* here = HttpLoop::current();
+    if (here && here->mailbox() == mailbox) return here->deliver(std::move(letter));
+    mailbox->post(std::move(letter));
+  }
+  std::shared_ptr<Mailbox> mailbox_;
+  Ticket ticket_;
+};
+
+wire::Response plain_refusal(const HttpFault& fault) {
+  return wire::json_response(fault.status, "{\"error\":" + json::quote(fault.error.reason) +
+                                               ",\"message\":" + json::quote(fault.error.message) +
+                                               "}");
+}
+
+}  // namespace
+
+HttpConnection::HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_ptr<TlsSession> tls)
+    : loop_(loop), fd_(fd), id_(id), tls_(std::move(tls)), parser_(loop.options().limits) {
+  active_ms_ = sent_ms_ = loop.now_ms();
+  // A handshake that never ends is a request that never ends.
+  if (tls_) request_since_ms_ = loop.now_ms();
+  set_interest();
+}
+
+HttpConnection::~HttpConnection() {
+  tell_left();
+  if (stream_) stream_->over();
+  ::close(fd_);
+}
+
+void HttpConnection::die() {
+  dead_ = true;
+  loop_.mark(*this);
+}
+
+void HttpConnection::set_interest() {
+  bool reading = !peer_ended_ && (mode_ == Mode::lingering || (!closing_ && held_.empty()));
+  uint32_t events = 0;
+  if (reading) events |= EPOLLIN;
+  // A stream whose reader has gone must notice although it does not read.
+  if (!peer_ended_ && (reading || mode_ == Mode::streaming)) events |= EPOLLRDHUP;
+  if (out_bytes_ > 0) events |= EPOLLOUT;
+  if (watched_ && events == interest_) return;
+  if (!loop_.watch(fd_, id_, events, watched_)) return die();
+  watched_ = true;
+  interest_ = events;
+}
+
+void HttpConnection::handle(uint32_t events) {
+  if (events & (EPOLLHUP | EPOLLERR)) return die();
+  if ((events & EPOLLRDHUP) && !(events & EPOLLIN) && mode_ == Mode::streaming) return die();
+  if (events & EPOLLIN) read();
+  loop_.mark(*this);
+}
+
+void HttpConnection::read() {
+  ssize_t got = ::recv(fd_, loop_.scratch(), HttpLoop::kScratchBytes, 0);
+  if (got > 0) return received({loop_.scratch(), static_cast<size_t>(got)});
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0) return die();
+  peer_ended_ = true;
+  tell_left();
+  // A half-closed client still gets what it asked for; a reader that closed its stream does not.
+  bool owed = mode_ == Mode::http && (!slots_.empty() || out_bytes_ > 0);
+  if (!owed) die();
+}
+
+void HttpConnection::received(std::string_view bytes) {
+  active_ms_ = loop_.now_ms();
+  if (!tls_) return consume(bytes);
+  Bytes plain, cipher;
+  bool ok = tls_->receive(bytes, plain, cipher);
+  if (!cipher.empty()) {
+    out_bytes_ += cipher.size();
+    out_.push_back(std::move(cipher));
+  }
+  // The handshake is over: from here on the connection may idle.
+  if (tls_->ready() && parser_.idle()) request_since_ms_ = 0;
+  if (!plain.empty()) consume(plain);
+  if (!ok) peer_ended_ = true;
+}
+
+bool HttpConnection::blocked() const {
+  bool upgrading = !slots_.empty() && slots_.back().upgrade;
+  return mode_ == Mode::streaming || upgrading || slots_.size() >= limits::kPipelined ||
+         out_bytes_ > limits::kUnsentBytes;
+}
+
+void HttpConnection::consume(std::string_view in) {
+  if (mode_ == Mode::lingering) {
+    lingered_bytes_ += in.size();
+    if (lingered_bytes_ > limits::kLingerBytes) die();
+    return;
+  }
+  while (!in.empty() && !closing_ && !dead_) {
+    if (mode_ == Mode::websocket) return consume_frames(in);
+    if (blocked()) {
+      held_.append(in);
+      return;
+    }
+    switch (parser_.feed(in)) {
+      case HttpParser::State::more:
+        if (request_since_ms_ == 0 && !parser_.idle()) request_since_ms_ = loop_.now_ms();
+        if (parser_.idle()) request_since_ms_ = 0;
+        owes_continue_ = owes_continue_ || parser_.take_continue();
+        return;
+      case HttpParser::State::failed: return refuse(parser_.fault());
+      case HttpParser::State::done: {
+        request_since_ms_ = 0;
+        owes_continue_ = false;
+        Slot slot;
+        slot.keep_alive = parser_.keep_alive();
+        slot.http10 = parser_.http10();
+        closing_ = !slot.keep_alive;
+        slots_.push_back(std::move(slot));
+        begin(parser_.take());
+        break;
+      }
+    }
+  }
+}
+
+void HttpConnection::begin(wire::Request request) {
+  Slot& slot = slots_.back();
+  slot.head_only = request.method == "HEAD";
+  if (wants_websocket(request)) {
+    slot.upgrade = true;
+    if (auto accept = websocket_accept(request)) slot.accept = *accept;
+  }
+  Ticket ticket{fd_, id_, first_request_ + slots_.size() - 1};
+  request.peer = this;
+  loop_.handler()(std::move(request), Answer(loop_.mailbox(), ticket));
+}
+
+void HttpConnection::on_leave(std::function<void()> left) {
+  if (!slots_.empty() && !slots_.back().ready) slots_.back().left = std::move(left);
+}
+
+void HttpConnection::tell_left() {
+  for (Slot& slot : slots_)
+    if (auto left = std::exchange(slot.left, nullptr); left && !slot.ready) left();
+}
+
+void HttpConnection::refuse(const HttpFault& fault) {
+  if (mode_ != Mode::http && mode_ != Mode::streaming) return die();
+  Slot slot;
+  slot.ready = true;
+  slot.keep_alive = false;
+  slot.head_only = parser_.request().method == "HEAD";
+  const auto& refuse = loop_.options().refuse;
+  slot.response = refuse ? refuse(parser_.request(), fault) : plain_refusal(fault);
+  if (fault.status == 503) slot.response.headers.emplace_back("Retry-After", "1");
+  slots_.push_back(std::move(slot));
+  request_since_ms_ = 0;
+  owes_continue_ = false;
+  closing_ = linger_ = true;
+  held_.clear();
+  loop_.mark(*this);
+}
+
+void HttpConnection::answer(uint64_t request, wire::Response response) {
+  if (request < first_request_ || request - first_request_ >= slots_.size()) return;
+  Slot& slot = slots_[request - first_request_];
+  if (slot.ready) return;
+  slot.ready = true;
+  slot.response = std::move(response);
+  loop_.mark(*this);
+}
+
+bool HttpConnection::advance() {
+  if (mode_ != Mode::http || slots_.empty() || !slots_.front().ready) return false;
+  Slot slot = std::move(slots_.front());
+  slots_.pop_front();
+  ++first_request_;
+  active_ms_ = loop_.now_ms();
+  write_answer(slot);
+  return true;
+}
+
+void HttpConnection::write_answer(Slot& slot) {
+  wire::Response& response = slot.response;
+  if (response.socket) return start_websocket(slot);
+  bool keep = slot.keep_alive && !loop_.stopping();
+  if (response.stream && !slot.head_only) return start_stream(slot, keep);
+  HeadOptions options{slot.head_only ? Framing::none : Framing::length, keep, slot.http10,
+                      loop_.date()};
+  bool body = !slot.head_only && response.status != 204 && response.status != 304;
+  Bytes head;
+  bool direct = !tls_ && !out_.empty() && out_.back().size() < kCopyBytes;
+  // Plain answers are written behind one another; one send takes them all.
+  Bytes& into = direct ? out_.back() : head;
+  size_t had = into.size();
+  append_head(into, response, options);
+  bool copied = body && response.body.size() <= kCopyBytes;
+  if (copied) into += response.body;
+  if (direct) out_bytes_ += into.size() - had;
+  if (!direct) put_owned(std::move(head));
+  if (body && !copied) put_owned(std::move(response.body));
+  if (!keep) closing_ = true;
+}
+
+void HttpConnection::put(BytesView bytes) { put_owned(Bytes(bytes)); }
+
+void HttpConnection::put_owned(Bytes bytes) {
+  if (bytes.empty() || dead_) return;
+  if (tls_) {
+    Bytes cipher;
+    if (!tls_->send(bytes, cipher)) return die();
+    bytes = std::move(cipher);
+  }
+  if (out_bytes_ == 0) sent_ms_ = loop_.now_ms();
+  out_bytes_ += bytes.size();
+  out_.push_back(std::move(bytes));
+}
+
+void HttpConnection::flush() {
+  bool moved = true;
+  while (moved && !dead_) {
+    moved = false;
+    if (mode_ == Mode::streaming || mode_ == Mode::websocket) pump_stream();
+    while (!dead_ && out_bytes_ <= limits::kUnsentBytes && advance())
+      moved = true;
+    if (owes_continue_ && slots_.empty() && mode_ == Mode::http) {
+      owes_continue_ = false;
+      put("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    if (!dead_) send();
+    if (!dead_ && !held_.empty() && !closing_ && !blocked()) {
+      std::string held = std::exchange(held_, {});
+      consume(held);
+      moved = true;
+    }
+  }
+  if (dead_) return;
+  if (stream_) stream_->set_unsent(out_bytes_);
+  bool done =
+      slots_.empty() && mode_ != Mode::streaming && mode_ != Mode::websocket && out_bytes_ == 0;
+  bool over = closing_ || (peer_ended_ && held_.empty());
+  if (done && over && mode_ != Mode::lingering) finish();
+  if (!dead_) set_interest();
+}
+
+void HttpConnection::send() {
+  while (out_bytes_ > 0) {
+    if (!write_some()) return;
+  }
+}
+
+bool HttpConnection::write_some() {
+  constexpr size_t kPieces = 64;
+  iovec pieces[kPieces];
+  size_t count = 0;
+  for (Bytes& bytes : out_) {
+    if (count == kPieces) break;
+    size_t skip = count == 0 ? out_offset_ : 0;
+    pieces[count++] = {bytes.data() + skip, bytes.size() - skip};
+  }
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = count;
+  // One piece is the common case, and send() is the cheaper call.
+  ssize_t sent = count == 1 ? ::send(fd_, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL)
+                            : ::sendmsg(fd_, &message, MSG_NOSIGNAL);
+  if (sent < 0) {
+    if (errno != EAGAIN && errno != EINTR) die();
+    return false;
+  }
+  sent_ms_ = active_ms_ = loop_.now_ms();
+  out_bytes_ -= static_cast<size_t>(sent);
+  size_t left = static_cast<size_t>(sent) + out_offset_;
+  while (!out_.empty() && left >= out_.front().size()) {
+    left -= out_.front().size();
+    out_.pop_front();
+  }
+  out_offset_ = left;
+  return true;
+}
+
+void HttpConnection::finish() {
+  if (tls_) {
+    Bytes farewell;
+    tls_->close(farewell);
+    // Best effort: a peer whose buffer is full learns of the end from the socket.
+    if (::send(fd_, farewell.data(), farewell.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+      return die();
+  }
+  if (!linger_ || peer_ended_) return die();
+  ::shutdown(fd_, SHUT_WR);
+  mode_ = Mode::lingering;
+  linger_since_ms_ = loop_.now_ms();
+}
+
+void HttpConnection::sweep() {
+  const HttpTimes& times = loop_.options().times;
+  int64_t now = loop_.now_ms();
+  if (mode_ == Mode::lingering) {
+    if (now - linger_since_ms_ > times.linger_ms) die();
+    return;
+  }
+  if (out_bytes_ > 0 && now - sent_ms_ > times.stalled_ms) return die();
+  if (stream_ && !sign_of_life_.empty() && out_bytes_ == 0 && now - sent_ms_ >= times.sign_ms) {
+    put(sign_of_life_);
+    loop_.mark(*this);
+  }
+  if (request_since_ms_ != 0 && held_.empty() && now - request_since_ms_ > times.request_ms) {
+    return refuse({408,
+                   {Code::unavailable, "REQUEST_TIMEOUT",
+                    "the request did not arrive in time; send it faster"}});
+  }
+  bool idle = mode_ == Mode::http && slots_.empty() && out_bytes_ == 0 && request_since_ms_ == 0;
+  if (idle && now - active_ms_ > times.idle_ms) die();
+}
+
+void HttpConnection::begin_stop() {
+  if (mode_ == Mode::http && slots_.empty() && out_bytes_ == 0 && request_since_ms_ == 0)
+    return die();
+  if (mode_ == Mode::websocket) close_websocket(kGoingAway, "the server stops");
+}
+
+void HttpConnection::cut_if_unfinished() {
+  if (mode_ != Mode::http || slots_.empty()) die();
+}
+
+}  // namespace pawl::server

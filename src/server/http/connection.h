@@ -1,0 +1,107 @@
+#pragma once
+// One connection: bytes in, requests to the handler, answers out in order. Lives on one I/O thread
+// and is touched by no other.
+
+#include <deque>
+
+#include "server/http/loop.h"
+#include "server/http/stream.h"
+#include "server/http/websocket.h"
+#include "server/http/writer.h"
+
+namespace pawl::server {
+
+class HttpConnection final : public wire::Peer {
+ public:
+  HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_ptr<TlsSession> tls);
+  ~HttpConnection();
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  void handle(uint32_t events);
+  void answer(uint64_t request, wire::Response response);
+  void on_leave(std::function<void()> left) override;  // of the request that is being handled
+  void flush();  // moves on everything that can move: answers, stream pieces, bytes
+  void sweep();  // once a second: whoever is too slow goes
+  void refuse(const HttpFault& fault);
+  void begin_stop();
+  void cut_if_unfinished();  // at stop, when the grace of streams and half requests is over
+
+  bool dead() const { return dead_; }
+  bool marked = false;  // in the loop's list
+  uint64_t id() const { return id_; }
+  int fd() const { return fd_; }
+
+ private:
+  // One request in flight; slots stand in the order of the requests.
+  struct Slot {
+    bool ready = false;
+    bool keep_alive = true;
+    bool http10 = false;
+    bool head_only = false;
+    bool upgrade = false;  // the request asked for a WebSocket
+    std::string accept{};  // the handshake's answer, when it was well asked
+    wire::Response response{};
+    std::function<void()> left{};
+  };
+  enum class Mode {
+    http,
+    streaming,  // the front slot's body is under way
+    websocket,
+    lingering,  // refused: what still comes is thrown away until the peer ends
+  };
+
+  void read();
+  void received(std::string_view bytes);
+  void consume(std::string_view in);
+  void consume_frames(std::string_view in);
+  void begin(wire::Request request);
+  void tell_left();
+  bool blocked() const;  // no further request is looked at for now
+  bool advance();        // writes the front slot if it is ready; false when nothing moved
+  void write_answer(Slot& slot);
+  void start_stream(Slot& slot, bool keep);
+  void start_websocket(Slot& slot);
+  void pump_stream();
+  void end_stream(bool keep);
+  void close_websocket(uint16_t code, std::string_view reason);
+  void put(BytesView bytes);
+  void put_owned(Bytes bytes);
+  void send();
+  bool write_some();
+  void finish();  // all was sent and nothing more will be
+  void die();
+  void set_interest();
+
+  HttpLoop& loop_;
+  const int fd_;
+  const uint64_t id_;
+  std::unique_ptr<TlsSession> tls_;
+  HttpParser parser_;
+  FrameReader frames_;
+  Mode mode_ = Mode::http;
+  std::deque<Slot> slots_;
+  uint64_t first_request_ = 0;  // the number of the front slot
+  std::string held_;            // read and not yet looked at: blocked
+  std::deque<Bytes> out_;       // as it goes on the wire
+  size_t out_offset_ = 0;       // of the front, already sent
+  size_t out_bytes_ = 0;
+  // Shared with the writers of the stream, who may outlive the connection.
+  std::shared_ptr<HttpStream> stream_;
+  Bytes sign_of_life_;  // what the stream says when it has nothing to say; empty: nothing
+  bool stream_keeps_alive_ = false;
+  bool owes_continue_ = false;
+  bool peer_ended_ = false;  // no more bytes will come
+  bool closing_ = false;     // no more requests are taken; end when all is sent
+  bool linger_ = false;
+  bool dead_ = false;
+  uint32_t interest_ = 0;
+  bool watched_ = false;
+  int64_t request_since_ms_ = 0;  // first byte of the request under way; 0: none
+  int64_t active_ms_ = 0;
+  int64_t sent_ms_ = 0;
+  int64_t linger_since_ms_ = 0;
+  size_t lingered_bytes_ = 0;
+};
+
+}  // namespace pawl::server

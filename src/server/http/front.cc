@@ -1,0 +1,205 @@
+// One request's way in and its answer's way out.
+
+#include "server/http/front.h"
+
+#include <time.h>
+
+#include <exception>
+#include <random>
+
+#include "base/dice.h"
+#include "base/log.h"
+
+namespace pawl::server {
+namespace {
+
+constexpr size_t kRequestIdBytes = 128;
+constexpr size_t kLoggedBodyBytes = 500;
+
+Time steady_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+// Tickets are drawn here and not from an input's dice: they name a failure, not a fact.
+std::string new_ticket() {
+  thread_local Dice dice = [] {
+    std::random_device device;
+    auto draw = [&] { return static_cast<uint64_t>(device()) << 32 | device(); };
+    return Dice({draw(), draw()});
+  }();
+  return dice.uuid4();
+}
+
+void apply_cors(wire::Response& response, const wire::Cors& cors) {
+  if (!cors.allow_origin.empty())
+    response.headers.emplace_back("Access-Control-Allow-Origin", cors.allow_origin);
+  if (cors.vary_origin) response.headers.emplace_back("Vary", "Origin");
+}
+
+bool is_preflight(const wire::Request& request) {
+  return request.method == "OPTIONS" && request.has_header("Access-Control-Request-Method");
+}
+
+wire::Response preflight(const wire::Cors& cors) {
+  wire::Response response;
+  response.status = cors.preflight_status;
+  if (!cors.allow_origin.empty()) {
+    response.headers.emplace_back("Access-Control-Allow-Methods", cors.methods);
+    response.headers.emplace_back("Access-Control-Allow-Headers", cors.headers);
+    response.headers.emplace_back("Access-Control-Max-Age", std::to_string(cors.max_age_seconds));
+  }
+  return response;
+}
+
+}  // namespace
+
+// What is remembered of a request until its answer leaves.
+struct HttpFront::Trace {
+  Time began = 0;
+  Histogram* duration = nullptr;
+  std::string method;
+  std::string path;
+  std::string request_id;
+  std::optional<wire::Cors> cors;
+};
+
+// The answer's way back. Dropped unused, it answers for the handler that forgot.
+class HttpFront::Back {
+ public:
+  Back(HttpFront& front, Trace trace, wire::Respond respond)
+      : front_(&front), trace_(std::move(trace)), respond_(std::move(respond)) {}
+  Back(Back&& other) noexcept
+      : front_(std::exchange(other.front_, nullptr)),
+        trace_(std::move(other.trace_)),
+        respond_(std::move(other.respond_)) {}
+  Back& operator=(Back&&) = delete;
+  ~Back() {
+    if (front_)
+      (*this)(wire::json_response(
+          500, R"({"error":"NO_ANSWER","message":"the handler gave no answer"})"));
+  }
+  void operator()(wire::Response response) {
+    HttpFront* front = std::exchange(front_, nullptr);
+    if (!front) return;
+    front->finish(trace_, response);
+    respond_(std::move(response));
+  }
+
+ private:
+  HttpFront* front_;
+  Trace trace_;
+  wire::Respond respond_;
+};
+
+HttpFront::HttpFront(const wire::Router& router, Authenticator& authenticator, Metrics& metrics,
+                     FrontOptions options)
+    : router_(router),
+      authenticator_(authenticator),
+      options_(options),
+      unmatched_(metrics.histogram("pawl_http_request_seconds", {"", "unmatched"})),
+      refusals_(metrics.counter("pawl_auth_refusals_total")),
+      in_flight_(metrics.gauge("pawl_http_requests_in_flight")) {
+  for (const wire::Route* route : router.rows()) {
+    durations_[route] =
+        &metrics.histogram("pawl_http_request_seconds", {route->method, route->pattern});
+  }
+  for (size_t i = 1; i <= 5; ++i)
+    by_class_[i] = &metrics.counter("pawl_http_responses_total", {std::to_string(i) + "xx"});
+}
+
+wire::Handler HttpFront::handler() {
+  return [this](wire::Request request, wire::Respond respond) {
+    handle(std::move(request), std::move(respond));
+  };
+}
+
+std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront::refuser() {
+  return [this](const wire::Request& request, const HttpFault& fault) {
+    wire::Response response = router_.refuse(request, fault.error);
+    // The corner words it; the status is the protocol's, but for a body that is too large: a corner
+    // may have promised another.
+    if (fault.error.code != Code::too_large || response.status < 400)
+      response.status = fault.status;
+    if (auto cors = router_.cors(request)) apply_cors(response, *cors);
+    return response;
+  };
+}
+
+void HttpFront::handle(wire::Request request, wire::Respond respond) {
+  Trace trace;
+  trace.began = steady_now();
+  trace.cors = router_.cors(request);
+  trace.request_id = request.header("X-Request-Id").substr(0, kRequestIdBytes);
+  trace.method = request.method;
+  trace.path = request.path;
+  wire::Match match = router_.find(request.method, request.path);
+  trace.duration = match.route ? durations_.at(match.route) : &unmatched_;
+  in_flight_.add(1);
+  std::optional<wire::Response> early;
+  if (!match.route && trace.cors && is_preflight(request)) early = preflight(*trace.cors);
+  Back back(*this, std::move(trace), std::move(respond));
+  if (early) return back(*std::move(early));
+  if (!match.route) return back(router_.refuse_unmatched(request, match));
+  if (!match.route->open) {
+    Result<Caller> caller = authenticator_.caller(request.header("Authorization"));
+    if (!caller) {
+      refusals_.add();
+      wire::Response refusal = router_.refuse(request, caller.error());
+      if (!wire::find_header(refusal.headers, "WWW-Authenticate"))
+        refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+      return back(std::move(refusal));
+    }
+    request.caller = *std::move(caller);
+  }
+  request.params = std::move(match.params);
+  try {
+    match.route->handle(std::move(request), std::move(back));
+  } catch (const std::exception& thrown) {
+    // Ours do not throw; the standard library may (out of memory). The answer's owner said 500.
+    log(Level::error, "a handler threw",
+        {{"what", thrown.what()}, {"route", match.route->pattern}});
+  }
+}
+
+void HttpFront::finish(Trace& trace, wire::Response& response) {
+  in_flight_.add(-1);
+  Time took = steady_now() - trace.began;
+  trace.duration->observe(took);
+  size_t status_class = static_cast<size_t>(response.status) / 100;
+  if (status_class >= 1 && status_class <= 5) by_class_[status_class]->add();
+  if (trace.cors) apply_cors(response, *trace.cors);
+  if (!trace.request_id.empty()) response.headers.emplace_back("X-Request-Id", trace.request_id);
+  if (response.status >= 500) {
+    const std::string* given = wire::find_header(response.headers, "Pawl-Ticket");
+    std::string ticket = given ? *given : new_ticket();
+    if (!given) response.headers.emplace_back("Pawl-Ticket", ticket);
+    // To be told to come again later is no failure: under load there are many, and none is news.
+    if (response.status == 503) {
+      log(Level::info, "request put off",
+          {{"ticket", ticket},
+           {"method", trace.method},
+           {"path", trace.path},
+           {"status", response.status},
+           {"request_id", trace.request_id}});
+      return;
+    }
+    log(Level::error, "request failed",
+        {{"ticket", ticket},
+         {"method", trace.method},
+         {"path", trace.path},
+         {"status", response.status},
+         {"request_id", trace.request_id},
+         {"body", std::string_view(response.body).substr(0, kLoggedBodyBytes)}});
+  } else if (options_.log_requests || logs(Level::debug)) {
+    log(options_.log_requests ? Level::info : Level::debug, "request",
+        {{"method", trace.method},
+         {"path", trace.path},
+         {"status", response.status},
+         {"us", took / kMicrosecond},
+         {"request_id", trace.request_id}});
+  }
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,78 @@
+#pragma once
+// A loop is one I/O thread: it waits for its sockets and its mailbox, and owns its connections.
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "server/http/mailbox.h"
+#include "server/http/server.h"
+
+namespace pawl::server {
+
+class HttpConnection;
+
+class HttpLoop {
+ public:
+  // `listener` of the accepting loop, which hands sockets round to `peers`; -1 elsewhere.
+  HttpLoop(HttpServer& server, int listener);
+  ~HttpLoop();
+  HttpLoop(const HttpLoop&) = delete;
+  HttpLoop& operator=(const HttpLoop&) = delete;
+
+  void start();
+  void join();
+  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+
+  // For answers that come on the loop's own thread: no letter, no bell.
+  static HttpLoop* current();
+  void deliver(Letter letter);
+
+  // For its connections.
+  const HttpOptions& options() const { return server_.options_; }
+  const wire::Handler& handler() const { return server_.handler_; }
+  int64_t now_ms() const { return now_ms_; }
+  std::string_view date() const { return date_; }
+  bool stopping() const { return stopping_; }
+  bool watch(int fd, uint64_t id, uint32_t events, bool added);  // false: the kernel has no room
+  void mark(HttpConnection& connection);                         // flush it before the next wait
+  char* scratch() { return scratch_.get(); }
+  static constexpr size_t kScratchBytes = 64 * 1024;
+
+ private:
+  void run();
+  void turn();
+  void handle_event(uint64_t key, uint32_t events);
+  void accept_some();
+  void adopt(int fd, bool refused);
+  void flush_marked();
+  void sweep();
+  void begin_stop();
+  bool finished() const;
+  void tick();
+  void close_listener();
+  HttpConnection* find(int fd, uint64_t id) const;
+
+  HttpServer& server_;
+  // Shared with answers under way, which may outlive the loop.
+  const std::shared_ptr<Mailbox> mailbox_;
+  int epoll_ = -1;
+  int listener_ = -1;
+  bool accepting_ = false;
+  std::vector<std::unique_ptr<HttpConnection>> connections_;  // by descriptor
+  size_t open_ = 0;
+  uint64_t next_id_ = 1;
+  size_t next_peer_ = 0;
+  std::vector<std::pair<int, uint64_t>> marked_;
+  std::vector<Letter> letters_;
+  std::unique_ptr<char[]> scratch_;
+  int64_t now_ms_ = 0;
+  int64_t swept_ms_ = 0;
+  int64_t stop_since_ms_ = 0;
+  int64_t date_second_ = 0;
+  std::string date_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pawl::server

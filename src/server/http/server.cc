@@ -1,0 +1,45 @@
+// Starting and stopping the loops of a server.
+
+#include "server/http/server.h"
+
+#include <time.h>
+
+#include "server/http/loop.h"
+
+namespace pawl::server {
+
+HttpServer::HttpServer(HttpOptions options, wire::Handler handler, Address address)
+    : options_(std::move(options)), handler_(std::move(handler)), address_(std::move(address)) {}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, wire::Handler handler) {
+  CHECK(options.threads > 0);
+  std::unique_ptr<TlsContext> tls;
+  if (options.tls.on()) {
+    TRY(tls, TlsContext::load(options.tls));
+  }
+  TRY(Listener listener, listen_on(options.address));
+  std::unique_ptr<HttpServer> server(
+      new HttpServer(std::move(options), std::move(handler), listener.address));
+  server->tls_ = std::move(tls);
+  for (int i = 0; i < server->options_.threads; ++i) {
+    server->loops_.push_back(std::make_unique<HttpLoop>(*server, i == 0 ? listener.fd : -1));
+  }
+  for (auto& loop : server->loops_)
+    loop->start();
+  return server;
+}
+
+void HttpServer::stop(int64_t deadline_ms) {
+  if (std::exchange(stopped_, true)) return;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  stop_deadline_ms_ = now.tv_sec * 1000 + now.tv_nsec / 1'000'000 + deadline_ms;
+  for (auto& loop : loops_)
+    loop->mailbox()->post({Letter::Kind::stop});
+  for (auto& loop : loops_)
+    loop->join();
+}
+
+HttpServer::~HttpServer() { stop(0); }
+
+}  // namespace pawl::server

@@ -1,0 +1,51 @@
+#pragma once
+// The writer's end of a streamed answer or a WebSocket. Writers on any thread add to it; the
+// connection's I/O thread empties it.
+
+#include <atomic>
+
+#include "server/http/mailbox.h"
+
+namespace pawl::server {
+
+class HttpStream final : public wire::Socket {
+ public:
+  enum class Kind { chunked, plain, websocket };
+  HttpStream(Kind kind, Ticket ticket, std::shared_ptr<Mailbox> mailbox);
+
+  bool write(BytesView piece) override;
+  void end() override;
+  size_t buffered() const override;
+  void on_close(std::function<void()> closed) override;
+  void on_message(std::function<void(std::string)> text) override;
+
+  // The rest is for the connection.
+  struct Taken {
+    Bytes bytes;           // framed
+    bool ended = false;    // nothing follows
+    bool overrun = false;  // the reader is too slow: cut the connection
+  };
+  Taken take();
+  void set_unsent(size_t bytes) { unsent_ = bytes; }
+  void message(std::string text);
+  void over();  // the connection is done with it: tells whoever asked with on_close, once
+
+ private:
+  void frame(BytesView piece);
+  void notify();
+
+  const Kind kind_;
+  const Ticket ticket_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::atomic<size_t> unsent_ = 0;  // taken and not yet sent
+  mutable std::mutex mutex_;
+  Bytes pending_;
+  bool noticed_ = false;  // a letter about pending_ is under way
+  bool ended_ = false;
+  bool overrun_ = false;
+  bool over_ = false;
+  std::function<void()> closed_;
+  std::function<void(std::string)> text_;
+};
+
+}  // namespace pawl::server

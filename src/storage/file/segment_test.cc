@@ -1,0 +1,62 @@
+// The bytes of version 1, as they are on people's disks: a change here needs a version 2.
+
+#include "storage/file/segment.h"
+
+#include <gtest/gtest.h>
+
+namespace pawl {
+namespace {
+
+constexpr uint32_t kSalt = 0x01020304;
+
+TEST(segment, version_1_heads_groups_and_seals_keep_their_bytes) {
+  EXPECT_EQ(hex(encode(SegmentHead{7, 3, kSalt})),
+            "5041574c5345470a010000000403020107000000000000000300000000000000cde6db7700000000");
+  std::vector<BytesView> entries{"one", "", "three"};
+  Bytes group;
+  encode_group(entries, 7, kSalt, group);
+  EXPECT_EQ(hex(group),
+            "5047525020000000070000000000000003000000ed6e3e2e"
+            "03000000e8ecb4a56f6e65"
+            "00000000ad0bc5bb"
+            "05000000648badf07468726565");
+  EXPECT_EQ(hex(encode(Seal{7, 9, 104, {{7, 40}}})),
+            "5041574c4944580a010000000100000007000000000000000900000000000000"
+            "6800000000000000070000000000000028000000000000006fd30bd6");
+}
+
+TEST(segment, what_was_encoded_is_decoded) {
+  auto head = decode_segment_head(encode(SegmentHead{7, 3, kSalt}));
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->first, 7u);
+  EXPECT_EQ(head->previous, 3u);
+  EXPECT_EQ(head->salt, kSalt);
+  auto seal = decode_seal(encode(Seal{7, 9, 104, {{7, 40}, {8, 80}}}));
+  ASSERT_TRUE(seal);
+  EXPECT_EQ(seal->last, 9u);
+  EXPECT_EQ(seal->marks.size(), 2u);
+  EXPECT_EQ(seal->marks[1].offset, 80u);
+}
+
+TEST(segment, another_salt_makes_a_group_unknown) {
+  BytesView entry = "x";
+  Bytes group;
+  encode_group({&entry, 1}, 1, kSalt, group);
+  EXPECT_TRUE(decode_group_head(group, kSalt));
+  EXPECT_FALSE(decode_group_head(group, kSalt + 1));
+}
+
+TEST(segment, marks_are_sparse_and_found) {
+  std::vector<Mark> marks;
+  for (Seq seq = 1; seq <= 1000; ++seq)
+    add_mark(marks, {seq, 40 + seq * 1000});
+  EXPECT_LT(marks.size(), 70u);
+  for (Seq seq = 1; seq <= 1000; ++seq) {
+    Mark mark = mark_before(marks, seq, {0, 0});
+    EXPECT_LE(mark.seq, seq);
+    EXPECT_GT(mark.seq + 20, seq);
+  }
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,338 @@
+#include "storage/rocks/rocks_rows.h"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/slice_transform.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/table.h>
+#include <rocksdb/utilities/checkpoint.h>
+#include <rocksdb/write_batch.h>
+
+#include <filesystem>
+
+namespace pawl {
+namespace {
+
+// Every key of ours is stored behind kRow; applied stands alone under kApplied, before all of them.
+// So no caller's key can meet it and no scan shows it.
+constexpr char kApplied[] = "a";
+
+// A file is synced and named in the manifest: a small one costs more than the memtable.
+constexpr size_t kWorthAFile = 1u << 20;
+// So many files that were flushed from memory, or loaded, lie side by side before they are merged;
+// at 20 RocksDB would begin to hold writers back.
+constexpr int kFlushedFiles = 4, kLoadedFiles = 16;
+constexpr char kRow = 'r';
+constexpr char kAfterRows[] = "s";
+
+rocksdb::Slice slice(BytesView bytes) { return {bytes.data(), bytes.size()}; }
+BytesView bytes_of(const rocksdb::Slice& s) { return {s.data(), s.size()}; }
+
+Bytes row_key(BytesView key) {
+  Bytes out;
+  out.reserve(key.size() + 1);
+  out.push_back(kRow);
+  out.append(key);
+  return out;
+}
+Bytes limit_key(BytesView limit) { return limit.empty() ? Bytes(kAfterRows) : row_key(limit); }
+
+Error error_of(const rocksdb::Status& status, const std::string& folder, std::string_view verb) {
+  if (status.IsCorruption() || status.IsNotSupported() || status.IsInvalidArgument() ||
+      status.IsNotFound()) {
+    return Error{Code::corrupt, "ROWS_CORRUPT",
+                 fmt::format("cannot {} the rows in {}: {}; remove that folder and they are "
+                             "rebuilt from the journal",
+                             verb, folder, status.ToString())};
+  }
+  return Error{Code::unavailable, "ROWS_IO",
+               fmt::format("cannot {} the rows in {}: {}; see that no other process uses the "
+                           "folder and that the disk "
+                           "has room and may be written, then start again",
+                           verb, folder, status.ToString())};
+}
+
+rocksdb::CompressionType compression() {
+  auto known = rocksdb::GetSupportedCompressions();
+  for (auto type : {rocksdb::kLZ4Compression, rocksdb::kZSTD, rocksdb::kSnappyCompression}) {
+    if (std::find(known.begin(), known.end(), type) != known.end()) return type;
+  }
+  return rocksdb::kNoCompression;
+}
+
+rocksdb::Options tuned(const RocksOptions& options) {
+  rocksdb::Options db;
+  db.create_if_missing = true;
+  db.max_background_jobs = 2;
+  db.write_buffer_size = options.memtable_bytes;
+  db.max_write_buffer_number = 3;
+  db.memtable_prefix_bloom_size_ratio = 0.1;
+  db.memtable_whole_key_filtering = true;
+  // Batches come in key order: the place of the row before, of the same kind, is near that of the
+  // next.
+  db.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(2));
+  // One writer applies whole batches: a concurrent memtable would only cost it atomics.
+  db.allow_concurrent_memtable_write = false;
+  db.enable_write_thread_adaptive_yield = false;
+  db.enable_thread_tracking = false;
+  db.compression = compression();
+  db.level_compaction_dynamic_level_bytes = true;
+  db.level0_file_num_compaction_trigger = kFlushedFiles;
+  db.bytes_per_sync = 1 << 20;
+  db.max_open_files = 512;
+  db.keep_log_file_num = 2;
+  db.max_log_file_size = 4 << 20;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  db.paranoid_checks = true;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.whole_key_filtering = true;
+  table.format_version = 5;
+  db.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return db;
+}
+
+// Shared with the snapshots, which must close before the database does.
+struct Database {
+  std::unique_ptr<rocksdb::DB> db;
+  std::string folder;
+};
+
+Result<Seq> read_applied(const Database& database, const rocksdb::ReadOptions& how) {
+  std::string found;
+  rocksdb::Status status = database.db->Get(how, kApplied, &found);
+  if (status.IsNotFound()) return Seq{0};
+  if (!status.ok()) return fail(error_of(status, database.folder, "read"));
+  if (found.size() != 8) {
+    return fail(error_of(rocksdb::Status::Corruption("the applied seq is not 8 bytes"),
+                         database.folder, "read"));
+  }
+  return read_ordered64(found);
+}
+
+Result<std::optional<Bytes>> read_row(const Database& database, const rocksdb::ReadOptions& how,
+                                      BytesView key) {
+  rocksdb::PinnableSlice found;
+  rocksdb::Status status =
+      database.db->Get(how, database.db->DefaultColumnFamily(), slice(row_key(key)), &found);
+  if (status.IsNotFound()) return std::optional<Bytes>();
+  if (!status.ok()) return fail(error_of(status, database.folder, "read"));
+  return std::optional<Bytes>(bytes_of(found));
+}
+
+class RocksSnapshot final : public RowsSnapshot {
+ public:
+  RocksSnapshot(std::shared_ptr<Database> database, const rocksdb::Snapshot* snapshot)
+      : database_(std::move(database)), snapshot_(snapshot) {
+    how_.snapshot = snapshot_;
+    // The database was read at open and each batch carries the value: it is there or the disk is
+    // gone.
+    Result<Seq> applied = read_applied(*database_, how_);
+    applied_ = applied ? *applied : 0;
+  }
+  ~RocksSnapshot() override { database_->db->ReleaseSnapshot(snapshot_); }
+
+  Result<std::optional<Bytes>> get(BytesView key) const override {
+    return read_row(*database_, how_, key);
+  }
+
+  Result<void> scan(BytesView first, BytesView limit, const Visit& visit) const override {
+    Bytes upper = limit_key(limit);
+    rocksdb::Slice upper_slice = slice(upper);
+    rocksdb::ReadOptions how = how_;
+    how.iterate_upper_bound = &upper_slice;
+    std::unique_ptr<rocksdb::Iterator> it(database_->db->NewIterator(how));
+    for (it->Seek(slice(row_key(first))); it->Valid(); it->Next()) {
+      if (!visit(bytes_of(it->key()).substr(1), bytes_of(it->value()))) return {};
+    }
+    return finish(*it);
+  }
+
+  Result<void> scan_back(BytesView first, BytesView limit, const Visit& visit) const override {
+    Bytes lower = row_key(first);
+    Bytes upper = limit_key(limit);
+    rocksdb::Slice lower_slice = slice(lower);
+    rocksdb::ReadOptions how = how_;
+    how.iterate_lower_bound = &lower_slice;
+    std::unique_ptr<rocksdb::Iterator> it(database_->db->NewIterator(how));
+    it->SeekForPrev(slice(upper));
+    if (it->Valid() && bytes_of(it->key()) == upper) it->Prev();
+    for (; it->Valid(); it->Prev()) {
+      if (!visit(bytes_of(it->key()).substr(1), bytes_of(it->value()))) return {};
+    }
+    return finish(*it);
+  }
+
+  Seq applied() const override { return applied_; }
+
+ private:
+  Result<void> finish(const rocksdb::Iterator& it) const {
+    if (!it.status().ok()) return fail(error_of(it.status(), database_->folder, "scan"));
+    return {};
+  }
+  std::shared_ptr<Database> database_;
+  const rocksdb::Snapshot* snapshot_;
+  rocksdb::ReadOptions how_;
+  Seq applied_ = 0;
+};
+
+Result<std::shared_ptr<Database>> open_database(const RocksOptions& options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.folder, error);
+  if (error) {
+    return fail(Code::unavailable, "ROWS_IO",
+                fmt::format("cannot make the folder {}: {}; see who may write there",
+                            options.folder, error.message()));
+  }
+  rocksdb::DB* raw = nullptr;
+  rocksdb::Status status = rocksdb::DB::Open(tuned(options), options.folder, &raw);
+  if (!status.ok()) return fail(error_of(status, options.folder, "open"));
+  return std::make_shared<Database>(Database{std::unique_ptr<rocksdb::DB>(raw), options.folder});
+}
+
+class RocksRows final : public Rows {
+ public:
+  RocksRows(RocksOptions options, std::shared_ptr<Database> database, Seq applied)
+      : options_(std::move(options)), database_(std::move(database)), applied_(applied) {}
+
+  Result<void> take(const RowChanges& all, Seq applied) override {
+    if (applied < applied_.load()) {
+      return fail(
+          Code::internal, "APPLIED_BACKWARDS",
+          fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
+    }
+    if (std::exchange(loading_, false)) merge_from(kFlushedFiles);
+    rocksdb::WriteBatch changes(all.bytes() + 24 * all.count() + 64);
+    const char prefix[] = {kRow};
+    all.each(
+        [&](BytesView key, BytesView value) {
+          rocksdb::Slice parts[] = {{prefix, 1}, slice(key)};
+          rocksdb::Slice body = slice(value);
+          changes.Put(rocksdb::SliceParts(parts, 2), rocksdb::SliceParts(&body, 1));
+        },
+        [&](BytesView key) {
+          rocksdb::Slice parts[] = {{prefix, 1}, slice(key)};
+          changes.Delete(rocksdb::SliceParts(parts, 2));
+        });
+    changes.Put(kApplied, ordered64(applied));
+    rocksdb::WriteOptions how;
+    how.disableWAL = true;
+    rocksdb::Status status = database_->db->Write(how, &changes);
+    if (!status.ok()) return fail(error_of(status, options_.folder, "write"));
+    applied_ = applied;
+    return {};
+  }
+
+  Result<void> load(const RowChanges& all, Seq applied) override {
+    if (all.bytes() < kWorthAFile || applied <= applied_.load() || !ingest(all, applied))
+      return take(all, applied);
+    applied_ = applied;
+    if (!std::exchange(loading_, true)) merge_from(kLoadedFiles);
+    return {};
+  }
+
+  Seq applied() const override { return applied_.load(); }
+
+  Result<std::optional<Bytes>> get(BytesView key) const override {
+    return read_row(*database_, rocksdb::ReadOptions(), key);
+  }
+
+  std::unique_ptr<RowsSnapshot> snapshot() const override {
+    return std::make_unique<RocksSnapshot>(database_, database_->db->GetSnapshot());
+  }
+
+  Result<void> flush() override {
+    rocksdb::FlushOptions how;
+    how.wait = true;
+    rocksdb::Status status = database_->db->Flush(how);
+    if (!status.ok()) return fail(error_of(status, options_.folder, "flush"));
+    return {};
+  }
+
+  Result<void> checkpoint(const std::string& folder) override {
+    if (std::filesystem::exists(folder)) {
+      return fail(
+          Code::conflict, "CHECKPOINT_FOLDER",
+          fmt::format("the checkpoint folder {} exists; name one that does not exist yet", folder));
+    }
+    rocksdb::Checkpoint* raw = nullptr;
+    rocksdb::Status status = rocksdb::Checkpoint::Create(database_->db.get(), &raw);
+    std::unique_ptr<rocksdb::Checkpoint> maker(raw);
+    // Log size 0 flushes first: there is no log to copy.
+    if (status.ok()) status = maker->CreateCheckpoint(folder, 0);
+    if (!status.ok()) return fail(error_of(status, options_.folder, "copy"));
+    return {};
+  }
+
+  // Open snapshots go on reading what they saw, so the rows go by a range deletion and not by
+  // unlinking the database under its readers; compaction gives the room back.
+  Result<void> reset() override {
+    rocksdb::WriteBatch changes;
+    changes.DeleteRange(std::string(1, kRow), kAfterRows);
+    changes.Put(kApplied, ordered64(0));
+    rocksdb::WriteOptions how;
+    how.disableWAL = true;
+    rocksdb::Status status = database_->db->Write(how, &changes);
+    if (!status.ok()) return fail(error_of(status, options_.folder, "reset"));
+    applied_ = 0;
+    return flush();
+  }
+
+ private:
+  // Many changes in the order of their keys are a table already: written as a file and taken over
+  // whole, which spares the memtable. False when it could not be done; nothing has changed then.
+  bool ingest(const RowChanges& all, Seq applied) {
+    std::string path = options_.folder + "/batch.tmp";
+    rocksdb::SstFileWriter file(rocksdb::EnvOptions(), database_->db->GetOptions());
+    rocksdb::Status status = file.Open(path);
+    if (status.ok()) status = file.Put(kApplied, ordered64(applied));
+    std::string name(1, kRow);
+    auto named = [&](BytesView key) {
+      name.resize(1);
+      return rocksdb::Slice(name.append(key));
+    };
+    all.each(
+        [&](BytesView key, BytesView value) {
+          if (status.ok()) status = file.Put(named(key), slice(value));
+        },
+        [&](BytesView key) {
+          if (status.ok()) status = file.Delete(named(key));
+        });
+    if (status.ok()) status = file.Finish();
+    rocksdb::IngestExternalFileOptions how;
+    how.move_files = true;
+    how.failed_move_fall_back_to_copy = true;
+    how.write_global_seqno = false;
+    if (status.ok()) status = database_->db->IngestExternalFile({path}, how);
+    std::error_code gone;
+    std::filesystem::remove(path, gone);
+    return status.ok();
+  }
+
+  // Merging loaded files four by four cost a fifth of a replay. That it could not be put off only
+  // costs time, so nobody asks.
+  void merge_from(int files) {
+    (void)database_->db->SetOptions({{"level0_file_num_compaction_trigger", std::to_string(files)}})
+        .ok();
+  }
+
+  RocksOptions options_;
+  std::shared_ptr<Database> database_;
+  std::atomic<Seq> applied_;
+  bool loading_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Rows>> open_rocks_rows(const RocksOptions& options) {
+  TRY(auto database, open_database(options));
+  TRY(Seq applied, read_applied(*database, rocksdb::ReadOptions()));
+  return std::make_unique<RocksRows>(options, std::move(database), applied);
+}
+
+}  // namespace pawl
