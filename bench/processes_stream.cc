@@ -21,7 +21,7 @@ class StreamWorker {
   StreamWorker(const std::string& address, int credit)
       : stub_(pawl::v1::Workers::NewStub(
             grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {
-    stream_ = stub_->WorkQueue(&context_);
+    stream_ = stub_->Work(&context_);
     pawl::v1::FromWorker hello;
     hello.mutable_hello()->set_worker_id("w");
     hello.mutable_hello()->add_job_types("work");
