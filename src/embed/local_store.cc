@@ -15,7 +15,7 @@ class Pending final : public pending_write {
  public:
   struct Slot {
     std::optional<Result<Answer>> answer;
-    Signal answered;
+    ReadySignal answered;
   };
   Pending(Shard& shard, std::shared_ptr<Slot> slot) : shard_(shard), slot_(std::move(slot)) {}
   result<written> wait(deadline until) override {

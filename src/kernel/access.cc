@@ -12,7 +12,7 @@ BatchScope::~BatchScope() {
 }
 
 bool BatchScope::holds(KernelAccess& kernel) {
-  // One door at a time: inputs for a second one run as if alone.
+  // A scope holds inputs of one kernel only: inputs for a second kernel run at once.
   if (!t_together || (t_together->kernel_ && t_together->kernel_ != &kernel)) return false;
   t_together->kernel_ = &kernel;
   return true;

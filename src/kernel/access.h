@@ -1,6 +1,6 @@
 #pragma once
-// The door is how services reach the kernel: inputs go in, durable state can be read. The server's
-// shard and the simulator's world implement it; a face never sees which.
+// KernelAccess is how services reach a kernel: they submit inputs, read durable state and watch
+// frames. The runtime's shard and the simulator implement it; a face does not know which.
 
 #include <functional>
 #include <memory>
@@ -10,36 +10,42 @@
 
 namespace pawl {
 
+// Reasons for refusing an input that callers act on.
+inline constexpr Reason kEffectNotOpen{"EFFECT_NOT_OPEN"};
+inline constexpr Reason kIdempotencyKeyReused{"IDEMPOTENCY_KEY_REUSED"};
+
 struct Answer {
   Bytes body;
-  Seq seq = 0;  // of the frame that was written; 0 when the turn wrote nothing
+  Seq seq = 0;  // seq of the frame that the turn wrote; 0 when it wrote nothing
 };
 using Reply = std::move_only_function<void(Result<Answer>)>;
 
-// A consistent look at durable cells and view rows.
+// A consistent snapshot of durable cells and view rows.
 class ReadSnapshot {
  public:
   explicit ReadSnapshot(std::unique_ptr<RowsSnapshot> rows) : rows_(std::move(rows)) {}
   Result<Cell> read(BytesView key) const;
-  // Cells whose key begins with `prefix`, in key order, from the first key not before `from`.
+  // Visits the cells whose key begins with `prefix`, in key order, starting at the first key that
+  // is not less than `from`, until `visit` returns false.
   using VisitCell = std::function<bool(BytesView key, const Cell& cell)>;
   Result<void> scan(BytesView prefix, const VisitCell& visit, BytesView from = {}) const;
-  // The same without making cells: for searches that look at very many once. The bytes are the
-  // visitor's during the call only.
+  // The same without allocating cells, for searches over very many of them. The bytes are valid
+  // only during the call.
   using VisitBytes = std::function<bool(BytesView key, Seq version, BytesView value)>;
   Result<void> scan_bytes(BytesView prefix, const VisitBytes& visit) const;
-  // View rows of a program, keys as view() gave them; `back` from the last to the first, in which
-  // case `from` is where to begin, itself left out.
+  // Visits view rows of a program, with the keys that Program::view gave them. With `back` the
+  // order is descending and starts at the last key less than `from`.
   using VisitRow = RowsSnapshot::Visit;
   Result<void> rows(BytesView program, BytesView prefix, const VisitRow& visit, BytesView from = {},
                     bool back = false) const;
   Result<std::optional<Bytes>> row(BytesView program, BytesView key) const;
-  // The version of a cell that was newest at `seq`; only for cells whose program keeps history.
+  // Returns the version that was current after frame `seq`. Only for cells whose program keeps
+  // history (Program::keeps_history).
   Result<Cell> read_at(BytesView key, Seq seq) const;
-  // All kept versions, newest first, until `visit` returns false. A cell with version and no bytes
-  // is an erasure.
+  // Visits all kept versions, newest first, until `visit` returns false. A cell with a version and
+  // no bytes means that this version erased it.
   Result<void> history(BytesView key, const VisitCell& visit) const;
-  // The seq of the last frame whose stamp is not after `t`.
+  // Returns the seq of the last frame stamped at or before `t`.
   Result<Seq> seq_at(Time t) const;
   Seq seq() const { return rows_->applied(); }
 
@@ -47,48 +53,50 @@ class ReadSnapshot {
   std::unique_ptr<RowsSnapshot> rows_;
 };
 
-// A durable frame, as watchers see it. Valid during the call only.
 struct Frame;
+// Called with each durable frame, which is valid only during the call.
 using Watcher = std::function<void(const Frame& frame)>;
 
 class KernelAccess {
  public:
   virtual ~KernelAccess() = default;
 
-  // Queues an input; `reply` is called once, after the frame is durable and its rows are visible,
-  // from an unspecified thread. Safe from any thread. When the queue is full the reply comes at
-  // once with `exhausted`.
+  // Queues an input. `reply` is called exactly once, on an unspecified thread, after the frame is
+  // durable and visible to reads. When the queue is full, `reply` is called at once with
+  // `exhausted`. Thread-safe.
   virtual void submit(Input input, Reply reply) = 0;
-  // Runs what a BatchScope held back.
+  // Runs the inputs that a BatchScope held back.
   virtual void run_batch() {}
 
-  // The newest durable version, from memory when it is hot.
+  // Returns the newest durable version, from the cache when it is there.
   virtual Result<Cell> read(BytesView key) const = 0;
   virtual ReadSnapshot snapshot() const = 0;
-  virtual Seq durable() const = 0;
+  virtual Seq durable() const = 0;  // seq of the last durable frame
 
-  // Visits frames of the journal from `from`, old ones included.
+  // Visits the journal's frames from seq `from` on, including those from before this start.
   virtual Result<void> frames(Seq from,
                               const std::function<Result<bool>(const Frame&)>& visit) const = 0;
-  // Calls the watcher for each frame after it is durable, in order, on the committer's thread: copy
-  // what you need and return. The number ends it.
+  // Calls the watcher for each frame once it is durable, in order, on the committer's thread, so
+  // the watcher must return quickly. The returned id is for unwatch().
   virtual uint64_t watch(Watcher watcher) = 0;
   virtual void unwatch(uint64_t id) = 0;
 
-  // Time as inputs would be stamped now.
+  // The time that an input would be stamped with now.
   virtual Time now() const = 0;
 };
 
-// While it lives, inputs submitted on its thread only queue; its end runs them as one group. For
-// those who find several requests at once. Nothing may wait for an answer on this thread meanwhile.
-// A door that runs inputs at once takes no notice.
+// While a BatchScope is alive, inputs submitted on its thread are only queued; its destructor runs
+// them as one group with one flush. Use it where several requests arrive together. Do not wait for
+// an answer on this thread while the scope is alive: no input runs before it ends. A KernelAccess
+// that runs inputs at once ignores scopes.
 class BatchScope {
  public:
   BatchScope();
   ~BatchScope();
   BatchScope(const BatchScope&) = delete;
   BatchScope& operator=(const BatchScope&) = delete;
-  // For doors: whether to hold inputs back, which is then promised to be followed by together().
+  // For implementations of KernelAccess: true when the input must only be queued. run_batch() is
+  // then called when the scope ends.
   static bool holds(KernelAccess& kernel);
 
  private:
@@ -96,7 +104,7 @@ class BatchScope {
   KernelAccess* kernel_ = nullptr;
 };
 
-// As Turn::read_as, for readers outside a turn.
+// Turn::read_as for readers outside a turn.
 template <class T, class Decode>
 Result<std::shared_ptr<const T>> read_as(const KernelAccess& kernel, BytesView key,
                                          Decode&& decode) {

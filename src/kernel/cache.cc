@@ -1,30 +1,29 @@
 #include "kernel/cache.h"
 
-#include <random>
-
 #include "base/hash.h"
 #include "kernel/rows_layout.h"
 
 namespace pawl {
 
-// One block of memory, its key behind it.
+// An entry is one block of memory: this struct, then the bytes of the key.
 struct CellCache::Entry {
-  Cell cell{};        // durable
-  Cell newer_cell{};  // written by frame `staged`, when that is not 0
+  Cell cell{};        // the durable version
+  Cell newer_cell{};  // the version written by frame `staged`, when `staged` is not 0
   Seq staged = 0;
-  Seq seq = 0;  // the group that wrote `cell` ended here: it stays until the rows have that; 0 when
-                // read from them
+  // Last frame of the group that wrote `cell`: the entry stays until the rows have applied it. 0
+  // when the cell was read from the rows.
+  Seq seq = 0;
   uint64_t hash = 0;
   size_t bytes = 0;
   uint32_t key_size = 0;
-  uint16_t family_size = 0;  // of the key's lead that names its family
-  bool decoded = false;      // it is weighed with its decoded form
-  bool waiting = false;      // in that order
-  Family* family = nullptr;  // among whose clean cells it is
+  uint16_t family_size = 0;  // length of the key prefix that names the family; 0: no family
+  bool decoded = false;      // `bytes` includes the decoded form
+  bool waiting = false;      // linked into Shard::waiting
+  Family* family = nullptr;  // linked into this family's clean cells
   Neighbours<Entry> neighbours[kOrders];
 
   BytesView key() const { return {reinterpret_cast<const char*>(this + 1), key_size}; }
-  bool may_go(Seq applied) const { return !staged && seq <= applied; }
+  bool is_evictable(Seq applied) const { return !staged && seq <= applied; }
   static Entry* make(BytesView key) {
     Entry* entry = new (::operator new(sizeof(Entry) + key.size())) Entry;
     entry->key_size = static_cast<uint32_t>(key.size());
@@ -37,12 +36,13 @@ struct CellCache::Entry {
   }
 };
 
-CellCache::CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families, Packing packing)
+CellCache::CellCache(const Rows& rows, size_t max_bytes, FamilyLimit families, Packing packing,
+                     uint64_t hash_seed)
     : rows_(rows),
       shard_bytes_(max_bytes / kShards),
       limit_(std::move(families)),
-      not_worth_packing_(std::move(packing.not_worth)),
-      seed_(std::random_device{}()) {
+      is_worth_packing_(std::move(packing.is_worth_packing)),
+      seed_(hash_seed) {
   for (Shard& s : shards_)
     s.packed = PackedCells(packing.max_bytes / kShards);
 }
@@ -57,14 +57,16 @@ void CellCache::clear() {
       Entry::free(entry);
     });
     s.table.clear();
-    s.used = {}, s.staged = {}, s.waiting = {};
+    s.used = {};
+    s.staged = {};
+    s.waiting = {};
     s.bytes = 0;
     s.packed.clear();
   }
 }
 
 uint64_t CellCache::hash_of(BytesView key) const {
-  // Mixed once more: the top bits choose the shard, the bottom ones the place.
+  // Mixed once more: the top bits choose the shard, the bottom bits the slot in its table.
   uint64_t h = (quick_hash(key) ^ seed_) * 0x9e3779b97f4a7c15u;
   return h ^ h >> 32;
 }
@@ -81,8 +83,8 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
   Shard& s = shard(hash);
   Cell cell;
   bool joined = false;
-  // With the shard locked: it is clean, and at hand from now on.
-  auto bring = [&] {
+  // Puts the clean cell into the first tier. Called with the shard locked.
+  auto bring_in = [&] {
     Entry& entry = insert(s, hash, key, cell, 0);
     join_family(entry);
     joined = entry.family;
@@ -101,7 +103,7 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
       return cell;
     }
     cell = s.packed.take(hash, key);
-    if (cell.exists()) bring();
+    if (cell.exists()) bring_in();
   }
   if (!cell.exists()) {
     const uint64_t before = epoch_.load();
@@ -110,15 +112,15 @@ Result<Cell> CellCache::find(BytesView key, bool newest) {
     cell = layout::parse_cell(*row);
     std::lock_guard lock(s.mutex);
     if (before % 2 || epoch_.load() != before || s.table.find(hash, key)) return cell;
-    s.packed.erase(hash, key);  // somebody else had it meanwhile, and it left
-    bring();
+    s.packed.erase(hash, key);  // another reader may have loaded it, and it was evicted since
+    bring_in();
   }
   if (joined) trim_families();
   return cell;
 }
 
-// A decoded form is taken to weigh twice its bytes and what a handful of blocks cost. What was just
-// read will often be decoded next.
+// A decoded form is estimated at twice the encoded bytes plus a few allocations. A cell that was
+// just read is charged for it at once, because it is usually decoded next.
 void CellCache::weigh(Shard& s, Entry& entry) {
   entry.decoded = entry.seq == 0 || (entry.cell.stored && entry.cell.stored->has_decoded());
   s.bytes -= entry.bytes;
@@ -133,7 +135,8 @@ CellCache::Entry& CellCache::insert(Shard& s, uint64_t hash, BytesView key, cons
   entry->hash = hash;
   entry->cell = cell;
   entry->seq = seq;
-  if (limit_.max) entry->family_size = static_cast<uint16_t>(limit_.of(key).size());
+  if (limit_.max_clean_cells)
+    entry->family_size = static_cast<uint16_t>(limit_.family_of(key).size());
   s.table.insert(entry);
   s.used.link(*entry);
   weigh(s, *entry);
@@ -142,9 +145,9 @@ CellCache::Entry& CellCache::insert(Shard& s, uint64_t hash, BytesView key, cons
 
 void CellCache::evict(Shard& s) {
   Seq applied = applied_.load(std::memory_order_relaxed);
-  // Those that must stay are passed over, a few at a time: the rows will have them soon.
+  // Entries that must stay are skipped, at most 8 a call: the rows will have them soon.
   for (int passed = 0; s.bytes > shard_bytes_ && s.used.oldest != s.used.newest && passed < 8;) {
-    if (!s.used.oldest->may_go(applied)) {
+    if (!s.used.oldest->is_evictable(applied)) {
       s.used.touch(*s.used.oldest);
       ++passed;
       continue;
@@ -153,9 +156,9 @@ void CellCache::evict(Shard& s) {
   }
 }
 
-// The rows have it.
+// Evicts a clean entry to the second tier.
 void CellCache::leave(Shard& s, Entry& entry) {
-  if (entry.cell.exists() && !(not_worth_packing_ && not_worth_packing_(entry.key())))
+  if (entry.cell.exists() && (!is_worth_packing_ || is_worth_packing_(entry.key())))
     s.packed.put(entry.hash, entry.key(), entry.cell);
   drop(s, entry);
 }
@@ -169,7 +172,8 @@ void CellCache::drop(Shard& s, Entry& entry) {
   Entry::free(&entry);
 }
 
-// When the rows have it, it is forgotten if it was erased, and may go if it has a family.
+// Links the entry into Shard::waiting if end() must act on it once the rows hold it: an erased cell
+// is dropped then, and a cell of a family becomes clean.
 void CellCache::step_aside(Shard& s, Entry& entry) {
   leave_family(entry);
   if (entry.waiting) s.waiting.unlink(entry);
@@ -196,7 +200,7 @@ void CellCache::end(Seq seq) {
   trim_families();
 }
 
-// With the entry's shard locked; it must be clean.
+// Called with the entry's shard locked. The entry must be clean.
 void CellCache::join_family(Entry& entry) {
   if (!entry.family_size) return;
   const BytesView name = entry.key().substr(0, entry.family_size);
@@ -206,7 +210,7 @@ void CellCache::join_family(Entry& entry) {
   if (!family) families_.insert(family = new Family{Bytes(name), hash});
   family->clean.link(entry);
   entry.family = family;
-  if (family->count++ == limit_.max) crowded_.push_back(family);
+  if (family->count++ == limit_.max_clean_cells) crowded_.push_back(family);
   ++in_families_;
 }
 
@@ -216,28 +220,28 @@ void CellCache::leave_family(Entry& entry) {
   Family* family = std::exchange(entry.family, nullptr);
   family->clean.unlink(entry);
   --in_families_;
-  if (--family->count == limit_.max) std::erase(crowded_, family);
+  if (--family->count == limit_.max_clean_cells) std::erase(crowded_, family);
   if (family->count) return;
   families_.erase(family);
   delete family;
 }
 
-// The one to leave may stand in any shard, whose lock comes before that of the families: no lock is
-// held here, and who leaves is asked again when both are.
+// The entry to evict may be in any shard, and a shard's mutex is locked before that of the
+// families. So the victim is chosen without the shard's lock, and chosen again once both are held.
 void CellCache::trim_families() {
-  auto first_to_leave = [&] { return crowded_.empty() ? nullptr : crowded_.back()->clean.oldest; };
+  auto first_to_evict = [&] { return crowded_.empty() ? nullptr : crowded_.back()->clean.oldest; };
   for (;;) {
     Shard* s = nullptr;
     {
       std::lock_guard lock(families_mutex_);
-      if (Entry* entry = first_to_leave()) s = &shard(entry->hash);
+      if (Entry* entry = first_to_evict()) s = &shard(entry->hash);
     }
     if (!s) return;
     std::lock_guard lock(s->mutex);
     Entry* leaving = nullptr;
     {
       std::lock_guard families(families_mutex_);
-      if (Entry* entry = first_to_leave(); entry && &shard(entry->hash) == s) leaving = entry;
+      if (Entry* entry = first_to_evict(); entry && &shard(entry->hash) == s) leaving = entry;
     }
     if (leaving) leave(*s, *leaving);
   }
@@ -262,8 +266,8 @@ void CellCache::stage(BytesView key, const Cell& before, const Cell& cell, Seq s
   Shard& s = shard(hash);
   std::lock_guard lock(s.mutex);
   Entry* entry = s.table.find(hash, key);
-  // Not at hand: nothing was staged or waits for the rows, so what the kernel read is the durable
-  // one.
+  // The cell is not cached, so nothing is staged and nothing waits for the rows: `before` is the
+  // durable version.
   if (!entry) {
     s.packed.erase(hash, key);
     entry = &insert(s, hash, key, before, 0);

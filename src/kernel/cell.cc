@@ -4,7 +4,8 @@
 
 namespace pawl {
 
-// Inside a part, 0x00 becomes 0x01 0x02 and 0x01 becomes 0x01 0x01, so a zero byte only ever parts.
+// Inside a part, 0x00 becomes 0x01 0x02 and 0x01 becomes 0x01 0x01, so that a zero byte is always a
+// separator.
 static void append_part(Key& out, std::string_view part) {
   if (part.find_first_of(std::string_view("\0\1", 2)) == std::string_view::npos) {
     out.append(part);
@@ -22,7 +23,7 @@ static void append_part(Key& out, std::string_view part) {
 
 Key key(std::initializer_list<std::string_view> parts) {
   Key out;
-  size_t size = 10;  // and what callers like to add
+  size_t size = 10;  // room for what callers append
   for (std::string_view part : parts)
     size += part.size() + 1;
   out.reserve(size);

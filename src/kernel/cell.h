@@ -1,8 +1,9 @@
 #pragma once
 // A cell is one keyed, versioned value. Everything durable is a cell.
 //
-// A key is bytes: the program's name, then what the program likes, parted by key() so that the keys
-// of one program, tenant or kind stand together: "processes\0tenant\0instance\0id".
+// A key is a byte string: the program's name, then parts that the program chooses, joined by key()
+// so that the keys of one program, tenant or kind are neighbours:
+// "processes\0tenant\0instance\0id".
 
 #include <atomic>
 #include <initializer_list>
@@ -18,19 +19,19 @@ namespace pawl {
 
 using Key = std::string;
 
-// Parts joined by zero bytes. A part that holds a zero byte would run into the next: it is escaped.
+// Joins parts with zero bytes. Zero bytes inside a part are escaped.
 Key key(std::initializer_list<std::string_view> parts);
-// The same, ending in a zero byte: the prefix of all keys below these parts.
+// The same with a zero byte at the end: the prefix of all keys below these parts.
 Key prefix(std::initializer_list<std::string_view> parts);
-// The parts again.
+// Splits a key into its parts.
 std::vector<std::string> parts_of(BytesView key);
 
-// The decoded form of a cell's bytes, kept beside them so that a step neither reads nor parses what
-// it just wrote. The owner program alone knows the type. Never changed once shared.
+// The decoded form of a cell's bytes, cached beside them so that a turn does not parse what the
+// previous turn wrote. Only the owning program knows the type. Immutable once shared.
 using Decoded = std::shared_ptr<const void>;
 
-// Bytes with the place for their decoded form. Shared between the kernel, the cache and readers on
-// other threads: whoever decodes first leaves the result for all.
+// Bytes with a slot for their decoded form. Shared by the kernel, the cache and readers on other
+// threads: the first one that decodes fills the slot for all.
 class Stored {
  public:
   explicit Stored(Bytes value, Decoded decoded = {})
@@ -56,8 +57,8 @@ struct Cell {
   StoredPtr stored{};  // null when the cell does not exist
   bool exists() const { return version != 0; }
   BytesView value() const { return stored ? BytesView(stored->bytes) : BytesView(); }
-  // The decoded form: the one kept beside the bytes, or made by `decode(BytesView) -> Result<T>`
-  // and kept. Null pointer when the cell does not exist.
+  // Returns the cached decoded form, or makes and caches it with `decode(BytesView) -> Result<T>`.
+  // Null when the cell does not exist.
   template <class T, class Decode>
   Result<std::shared_ptr<const T>> as(Decode&& decode) const {
     if (!exists()) return std::shared_ptr<const T>();

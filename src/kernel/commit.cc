@@ -2,7 +2,7 @@
 
 namespace pawl {
 
-// Twice what a tail is let grow to.
+// Twice the size at which the shard applies the tail.
 static constexpr size_t kKeptBytes = 32u << 20;
 
 Result<void> Committer::append(std::span<Group> groups) {
@@ -28,7 +28,7 @@ void Committer::publish(std::span<Group> groups) {
     if (!group.frames.empty()) last = group.last();
   if (!last) return;
   {
-    // First the rows: what is not staged any more must be there for whoever scans.
+    // Rows first: a cell that is no longer staged must be in the tail before a scan can start.
     std::lock_guard lock(tail_mutex_);
     for (Group& group : groups)
       tail_.append(group.rows);
@@ -43,8 +43,8 @@ void Committer::publish(std::span<Group> groups) {
 
 Result<void> Committer::apply() {
   std::lock_guard applying(applying_);
-  // A tail grows to megabytes in a moment: with memory of its own it would fault in every page of
-  // them again.
+  // The two batches swap their memory: a tail grows to megabytes quickly, and fresh memory would
+  // fault in every page again.
   if (taken_.bytes() > kKeptBytes) taken_ = {};
   taken_.clear();
   Seq last;

@@ -1,7 +1,7 @@
 #pragma once
-// The committer makes groups durable: one append for all frames at hand, then the cells are
-// visible, and only then replies, effects and watchers. Rows follow a little later, in larger
-// batches. It owns no thread; one thread at a time appends and publishes.
+// The committer makes groups durable. It appends all finished frames with one flush, then makes
+// their cells visible; replies, effects and watchers come after that. Rows are brought up later, in
+// larger batches. The committer owns no thread; one thread at a time may append and publish.
 
 #include <atomic>
 #include <mutex>
@@ -13,7 +13,7 @@
 
 namespace pawl {
 
-// Seconds that each stage took, for metrics.
+// Duration of each stage in seconds, for metrics.
 struct CommitTimes {
   double append = 0, apply = 0;
   size_t frames = 0, bytes = 0, answers = 0;
@@ -21,17 +21,18 @@ struct CommitTimes {
 
 class Committer {
  public:
-  // `link` is the chain's newest link (zeros when the journal is empty).
+  // `link` is the newest link of the journal's hash chain (zeros when the journal is empty).
   Committer(Journal& journal, Rows& rows, CellCache& cache, Digest link)
       : journal_(journal), rows_(rows), cache_(cache), link_(link), published_(rows.applied()) {}
 
-  // Appends the frames of the groups, in order, with one flush. After a failure nothing of them may
-  // leave and the shard must stop: what is on the disk is unknown until it is opened again.
+  // Appends the frames of the groups, in order, with one flush. After a failure no reply or effect
+  // of these groups may leave, and the shard must stop: what the disk holds is unknown until the
+  // journal is opened again.
   Result<void> append(std::span<Group> groups);
   // Makes the groups' cells visible to reads by key. Only after append.
   void publish(std::span<Group> groups);
-  // Brings the rows up to all that is published. Later is cheaper: of several changes to one row
-  // only the last is written. Scans want it first. Safe from any thread.
+  // Applies everything published to the rows. Waiting makes it cheaper, because of several changes
+  // to one row only the last is written. Scans call it first. Thread-safe.
   Result<void> apply();
 
   Seq published() const { return published_.load(std::memory_order_acquire); }
@@ -47,9 +48,9 @@ class Committer {
 
   std::mutex applying_;  // one apply at a time
   Sorter sorter_;
-  RowBatch taken_;  // what is being applied; its memory is the next tail's
+  RowBatch taken_;  // the batch being applied; its memory becomes the next tail
   std::mutex tail_mutex_;
-  RowBatch tail_;  // published, not yet in the rows
+  RowBatch tail_;  // published changes that are not in the rows yet
   std::atomic<Seq> published_;
   std::atomic<size_t> waiting_bytes_{0};
 };

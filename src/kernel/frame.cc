@@ -4,8 +4,7 @@
 
 namespace pawl {
 
-// Version 2 is version 1 with what the turn stands on behind it. It is written only where there is
-// such.
+// Version 2 is version 1 followed by the stale reads. It is written only when there are some.
 static constexpr uint8_t kPlain = 1, kBehind = 2;
 
 static void encode_input(Writer& w, const Input& in) {
@@ -92,7 +91,7 @@ static Input decode_input(Reader& r) {
   return in;
 }
 
-// Reads past an input, keeping its stamp's time; its caller too when it is the first.
+// Skips an input but keeps its timestamp, and the caller of the first input.
 static Time skip_input(Reader& r, Caller* caller) {
   r.str();
   r.str();

@@ -1,6 +1,6 @@
 #pragma once
-// A frame is a committed turn: its inputs and everything they changed. docs/formats/frame.md is the
-// page for its bytes.
+// A frame is a committed turn: its inputs and everything they changed. Its bytes are described in
+// docs/formats/frame.md.
 
 #include <vector>
 
@@ -13,27 +13,28 @@ namespace pawl {
 struct Frame {
   struct Write {
     Key key;
-    Seq before = 0;   // version that this write replaced; 0: none
+    Seq before = 0;   // the version that this write replaced; 0: none
     StoredPtr value;  // null: erased
   };
   Seq seq = 0;
   std::string program;
-  std::vector<Input> inputs;  // the first began the turn; later ones are receipts and joins
+  std::vector<Input> inputs;  // the first began the turn; the others are receipts and joins
   std::vector<Write> writes;  // in key order
   std::vector<Bytes> notes;
-  // Cells that the turn stands on as it read them although others had changed them when it was
-  // committed.
+  // Reads that were out of date at commit and that the program accepted
+  // (Program::accepts_stale_read).
   struct StaleRead {
     Key key;
-    Seq version = 0;  // that it read; 0: it was not there
+    Seq version = 0;  // the version that was read; 0: the cell was absent
   };
   std::vector<StaleRead> stale_reads;  // in key order
   Time now() const { return inputs.empty() ? 0 : inputs.back().stamp.now; }
 };
 
-// The body is what verify compares; a journal entry is the link to the frame before and the body.
+// A journal entry is a link to the previous frame followed by the body. `pawl verify` compares
+// bodies.
 Bytes encode_body(const Frame& frame);
-Bytes encode_entry(const Frame& frame);  // its link is still to come
+Bytes encode_entry(const Frame& frame);  // with room for the link, which seal() fills in
 void seal(Bytes& entry, const Digest& before);
 inline BytesView body_of(BytesView entry) { return entry.substr(sizeof(Digest)); }
 struct Sealed {
@@ -43,8 +44,8 @@ struct Sealed {
 };
 Result<Sealed> unseal(BytesView entry);
 Result<Frame> decode_frame(Seq seq, BytesView body);
-// Only what replay needs: writes, notes, who began it and when it ended. Its inputs are one input
-// without verb and body. Into a frame that was used before, whose memory serves again.
+// Decodes only what replay needs: writes, notes, the caller and the last timestamp. The frame gets
+// a single input without verb and body. Reuses the memory of `into`.
 Result<void> decode_outcome(Seq seq, BytesView body, Frame& into);
 
 }  // namespace pawl

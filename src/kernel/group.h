@@ -1,6 +1,6 @@
 #pragma once
-// A group is what finished turns leave behind: frames to append with one flush, rows to apply, and
-// what may leave once both are done.
+// A group is the output of several finished turns: frames to append with one flush, rows to apply,
+// and the answers and effects that may leave after that.
 
 #include <vector>
 
@@ -16,19 +16,19 @@ struct Group {
     Reply reply;
     Result<Answer> answer;
   };
-  struct Moved {  // an effect that came or went
+  struct Moved {  // an effect that was opened or closed
     EffectPtr effect;
     bool opened;
   };
   Seq last_before = 0;  // seq of the frame before the first one here
   std::vector<Frame> frames;
-  std::vector<Bytes> entries;  // of the frames, for the journal
+  std::vector<Bytes> entries;  // the frames, encoded for the journal
   RowBatch rows;
   std::vector<Moved> moved;
   std::vector<Answered> answers;
   size_t bytes = 0;
 
-  // Every cell as the frames left it, in order; absent ones were erased.
+  // Visits every cell as the frames left it, in frame order; erased cells are absent.
   template <class F>
   void each_cell(F&& visit) const {
     for (const Frame& frame : frames)

@@ -1,6 +1,6 @@
 #pragma once
-// Things by the hash of their keys, in one flat table: open places, one after the other. It points
-// at them and owns nothing; one that is in it must not move.
+// HashIndex is a hash table of pointers with linear probing. It does not own the items; an item
+// must not move while it is in the table.
 
 #include <cstdint>
 #include <vector>
@@ -14,60 +14,60 @@ template <class T>
 class HashIndex {
  public:
   T* find(uint64_t hash, BytesView key) const {
-    if (places_.empty()) return nullptr;
+    if (slots_.empty()) return nullptr;
     for (size_t at = hash & mask();; at = (at + 1) & mask()) {
-      const Place& place = places_[at];
-      if (!place.thing) return nullptr;
-      if (place.hash == hash && place.thing->key() == key) return place.thing;
+      const Slot& slot = slots_[at];
+      if (!slot.thing) return nullptr;
+      if (slot.hash == hash && slot.thing->key() == key) return slot.thing;
     }
   }
-  // Nothing with this key may be in it.
+  // No item with this key may be in the table.
   void insert(T* thing) {
-    if ((count_ + 1) * 4 > places_.size() * 3) grow();
+    if ((count_ + 1) * 4 > slots_.size() * 3) grow();
     size_t at = thing->hash & mask();
-    while (places_[at].thing)
+    while (slots_[at].thing)
       at = (at + 1) & mask();
-    places_[at] = {thing->hash, thing};
+    slots_[at] = {thing->hash, thing};
     ++count_;
   }
   void erase(const T* thing) {
     size_t hole = thing->hash & mask();
-    while (places_[hole].thing != thing)
+    while (slots_[hole].thing != thing)
       hole = (hole + 1) & mask();
-    // Whoever stands behind and would not be found across the hole moves into it.
-    for (size_t at = (hole + 1) & mask(); places_[at].thing; at = (at + 1) & mask()) {
-      if (((at - places_[at].hash) & mask()) < ((at - hole) & mask())) continue;
-      places_[hole] = places_[at];
+    // Items after the hole that could not be found across it move into it.
+    for (size_t at = (hole + 1) & mask(); slots_[at].thing; at = (at + 1) & mask()) {
+      if (((at - slots_[at].hash) & mask()) < ((at - hole) & mask())) continue;
+      slots_[hole] = slots_[at];
       hole = at;
     }
-    places_[hole].thing = nullptr;
+    slots_[hole].thing = nullptr;
     --count_;
   }
-  // Keeps its room.
+  // Keeps the table's memory.
   void clear() {
-    if (count_) std::fill(places_.begin(), places_.end(), Place{});
+    if (count_) std::fill(slots_.begin(), slots_.end(), Slot{});
     count_ = 0;
   }
   template <class F>
   void each(F&& visit) const {
-    for (const Place& place : places_)
-      if (place.thing) visit(place.thing);
+    for (const Slot& slot : slots_)
+      if (slot.thing) visit(slot.thing);
   }
 
  private:
-  struct Place {
+  struct Slot {
     uint64_t hash = 0;
     T* thing = nullptr;
   };
-  size_t mask() const { return places_.size() - 1; }
+  size_t mask() const { return slots_.size() - 1; }
   void grow() {
-    std::vector<Place> old(std::max<size_t>(64, places_.size() * 2));
-    old.swap(places_);
+    std::vector<Slot> old(std::max<size_t>(64, slots_.size() * 2));
+    old.swap(slots_);
     count_ = 0;
-    for (const Place& place : old)
-      if (place.thing) insert(place.thing);
+    for (const Slot& slot : old)
+      if (slot.thing) insert(slot.thing);
   }
-  std::vector<Place> places_;
+  std::vector<Slot> slots_;
   size_t count_ = 0;
 };
 

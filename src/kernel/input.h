@@ -1,6 +1,6 @@
 #pragma once
-// An input is a command from a caller or a receipt from outside, stamped at the door with time and
-// dice. It goes into its frame whole, so that the frame can be run again.
+// An input is a command from a caller or a receipt from outside. The kernel stamps it with time and
+// dice when it arrives. The frame records the whole input, so that the turn can be run again.
 
 #include <array>
 #include <string>
@@ -11,22 +11,22 @@
 namespace pawl {
 
 struct Stamp {
-  Time now = 0;  // never before the stamp of an earlier input
+  Time now = 0;  // never less than the stamp of an earlier input
   std::array<uint64_t, 2> dice{};
 };
 
 struct Input {
   std::string program;
-  std::string verb;  // the program's word for what is wanted
+  std::string verb;  // what the program is asked to do
   Bytes body;
   Caller caller;
   Stamp stamp{};          // set by the kernel
-  std::string settles{};  // the effect that this input is the receipt of; empty for a command
-  uint64_t joins = 0;     // the open turn that this command wants to be part of; 0 for its own
+  std::string settles{};  // id of the effect that this receipt settles; empty for a command
+  uint64_t joins = 0;     // token of the open turn that this command joins; 0: a turn of its own
   std::string once{};     // Idempotency-Key; empty for none
 
-  // The body as the sender already had it; not recorded. A program may use it instead of decoding
-  // the body, and must come to the same result.
+  // The decoded body, if the sender had it; not recorded. A program may use it instead of decoding
+  // `body`; the result must be the same.
   Decoded decoded{};
 };
 

@@ -10,7 +10,7 @@ namespace pawl {
 
 struct Kernel::Strand {
   Caller caller;
-  std::string once;  // Idempotency-Key of the input that began it
+  std::string once;  // Idempotency-Key of the strand's first input
   Bytes once_hash;
   Reply reply;
   std::shared_ptr<void> scratch;
@@ -27,7 +27,7 @@ struct Kernel::OpenTurn {
   std::vector<Input> inputs;
   std::list<Strand> strands;  // the first is the main one
   EffectPtr settled;          // the open effect whose receipt began this turn
-  bool waited = false;        // others may have run since it began
+  bool waited = false;        // other turns may have run since this one began
   std::vector<Frame::StaleRead> stale_reads;
 
   void reset() {
@@ -47,7 +47,7 @@ class Kernel::Closing {
     turn_.splice(turn_.begin(), kernel.open_, turn);
   }
   ~Closing() {
-    // Large ones would keep too much.
+    // A large turn is freed: its memory would be kept for nothing.
     if (kernel_.spare_.size() >= kSpare || turn().turn.ops_.size() > kKeptOps ||
         turn().turn.reads_.size() > kKeptOps)
       return;
@@ -139,15 +139,17 @@ void Kernel::run(Input input, Reply reply) {
     if (!cell->exists())
       return answer(
           std::move(reply),
-          fail(Code::not_found, "EFFECT_NOT_OPEN",
+          fail(Code::not_found, kEffectNotOpen,
                fmt::format("'{}' is not open: it was settled or withdrawn before, or never opened",
                            input.settles)));
     auto decoded = cell->as<Effect>(decode_effect);
     if (!decoded) return answer(std::move(reply), fail(std::move(decoded.error())));
     EffectPtr effect = std::move(*decoded);
     input.program = effect->program;
-    if (effect->to == To::cell && input.verb.empty())
-      input.verb = effect->queue, input.body = effect->body;
+    if (effect->to == To::cell && input.verb.empty()) {
+      input.verb = effect->queue;
+      input.body = effect->body;
+    }
     const Program* program = find(input.program);
     if (program) return begin(*program, std::move(input), std::move(reply), std::move(effect));
   }
@@ -181,7 +183,7 @@ bool Kernel::answered_before(const Input& input, Reply& reply) {
   if (!once || once->at + limits::kOnceSeconds * kSecond < input.stamp.now) return false;
   if (once->hash != once_hash(input))
     answer(std::move(reply),
-           fail(Code::unprocessable, "IDEMPOTENCY_KEY_REUSED",
+           fail(Code::unprocessable, kIdempotencyKeyReused,
                 "this Idempotency-Key was used for another request: use a new key"));
   else
     answer(std::move(reply), Answer{std::move(once->answer), cell->version});
@@ -211,7 +213,7 @@ void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr s
   (*turn)->settled = settled;
   if (settled) {
     Key key = effect_key(settled->id);
-    // Read first: the receipt stands on the effect still being open.
+    // Reading the effect makes the commit fail if another turn closes it first.
     (void)(*turn)->turn.original(key).has_value();
     (*turn)->turn.put(std::move(key), nullptr, std::move(settled));
   }
@@ -230,7 +232,7 @@ void Kernel::step(OpenPtr turn, Strand& strand, Input input) {
   OpenTurn& t = **turn;
   t.turn.enter(input, strand.scratch, strand.number);
   t.inputs.push_back(std::move(input));
-  // run() may not keep the reference: a joined input makes the vector grow.
+  // run() must not keep the reference: a joined input makes the vector grow.
   Result<Bytes> result = t.program->run(t.turn, t.inputs.back());
   t.inputs.back().decoded.reset();
   if (result && !t.turn.asked_.empty()) {
@@ -244,7 +246,7 @@ void Kernel::step(OpenPtr turn, Strand& strand, Input input) {
     t.turn.asked_.clear();
     return;
   }
-  // Still waiting for others that it asked: it goes on when they come.
+  // The input still waits for receipts of other effects that it asked for.
   if (result && !strand.asked.empty()) return;
   finish(turn, strand, std::move(result));
 }
@@ -303,7 +305,7 @@ void Kernel::end_joined(OpenTurn& t, const Strand& under) {
 
 void Kernel::finish(OpenPtr turn, Strand& strand, Result<Bytes> result) {
   if (strand.main()) return close(turn, std::move(result));
-  // A joined command is answered now and stands or falls with the turn.
+  // A joined command is answered now; its changes commit or fail with the whole turn.
   OpenTurn& t = **turn;
   forget(t, strand);
   if (!result) {
@@ -325,7 +327,7 @@ void Kernel::close(OpenPtr turn, Result<Bytes> result) {
   end_joined(*t, main);
   if (!main.once.empty()) running_once_.erase(once_key(main.caller, main.once));
   if (!result) {
-    // The effect stays open, and whoever waits for it goes on waiting.
+    // The effect stays open, and callers that wait for it keep waiting.
     return answer(std::move(main.reply), fail(std::move(result.error())));
   }
   std::vector<std::string> withdrawn = withdrawn_by(*t);
@@ -355,7 +357,7 @@ std::vector<std::string> Kernel::withdrawn_by(const OpenTurn& t) const {
   return out;
 }
 
-// Callers that were told "later" get their answer from the turn that settles or withdraws.
+// Answers callers that Turn::answer_later deferred: this turn settled or withdrew their effect.
 void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome,
                             const std::vector<std::string>& withdrawn) {
   if (later_.empty()) return;
@@ -402,7 +404,7 @@ Result<void> Kernel::check(OpenTurn& t) {
 }
 
 Result<void> Kernel::check_reads(OpenTurn& t) {
-  // By place: a program that lets a read stand may read more.
+  // Indexed: accepts_stale_read() may read more cells and make the vector grow.
   for (size_t i = 0; i < t.turn.reads_.size(); ++i) {
     const Turn::Read read = t.turn.reads_[i];
     TRY(Cell now, cache_.current(read.key));
@@ -440,44 +442,50 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   frame.inputs = std::move(t.inputs);
   frame.notes = t.turn.take_notes();
   frame.stale_reads = std::move(t.stale_reads);
-  auto& places = places_;
-  auto &before = before_, &after = after_;
-  auto& changes = changes_;
-  places.clear();
-  t.turn.newest_.each([&](size_t place) { places.push_back(place); });
-  std::sort(places.begin(), places.end(),
-            [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
-  before.assign(places.size(), {});
-  after.assign(places.size(), {});
-  changes.clear();
-  frame.writes.reserve(places.size());
-  for (size_t i = 0; i < places.size(); ++i) {
-    Turn::Op& op = t.turn.ops_[places[i]];
-    if (size_t at = t.turn.read_at_.find(op.key); at != Turn::kNone) {
-      before[i] = t.turn.reads_[at].cell;  // still so: nobody ran in between, or check() has looked
-    } else {
-      auto old = current(op.key);
-      CHECK(old);
-      before[i] = std::move(*old);
-    }
-    if (!before[i].exists() && !op.value) continue;  // came and went within the turn
-    if (op.value) after[i] = Cell{seq, op.value};
-    bool own_cell = op.key[0] == '~';
-    if (op.effect) group_.moved.push_back({std::move(op.effect), op.value != nullptr});
-    cache_.stage(op.key, before[i], after[i], seq);
-    frame.writes.push_back({std::move(op.key), before[i].version, std::move(op.value)});
-    if (!own_cell) changes.push_back({frame.writes.back().key, before[i], after[i]});
-  }
+  add_writes(t, frame);
   if (time_row_.second && time_row_.first != frame.now())
     group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
   time_row_ = {frame.now(), seq};
   add_cell_rows(group_.rows, frame);
-  add_view_rows(group_.rows, frame, changes, t.program);
+  add_view_rows(group_.rows, frame, changes_, t.program);
   group_.entries.push_back(encode_entry(frame));
   group_.bytes += group_.entries.back().size();
   group_.frames.push_back(std::move(frame));
-  before.clear();
-  after.clear();
+  before_.clear();
+  after_.clear();
+}
+
+// Moves the turn's last write of each key into the frame, in key order, stages it in the cache, and
+// lists in changes_ what the views must see.
+void Kernel::add_writes(OpenTurn& t, Frame& frame) {
+  places_.clear();
+  t.turn.newest_.each([&](size_t place) { places_.push_back(place); });
+  std::sort(places_.begin(), places_.end(),
+            [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
+  before_.assign(places_.size(), {});
+  after_.assign(places_.size(), {});
+  changes_.clear();
+  frame.writes.reserve(places_.size());
+  for (size_t i = 0; i < places_.size(); ++i) {
+    Turn::Op& op = t.turn.ops_[places_[i]];
+    before_[i] = version_before(t, op.key);
+    if (!before_[i].exists() && !op.value) continue;  // written and erased within the turn
+    if (op.value) after_[i] = Cell{frame.seq, op.value};
+    const bool own_cell = op.key[0] == '~';
+    if (op.effect) group_.moved.push_back({std::move(op.effect), op.value != nullptr});
+    cache_.stage(op.key, before_[i], after_[i], frame.seq);
+    frame.writes.push_back({std::move(op.key), before_[i].version, std::move(op.value)});
+    if (!own_cell) changes_.push_back({frame.writes.back().key, before_[i], after_[i]});
+  }
+}
+
+// A cell that the turn has read is still at the version it read: no other turn ran in between, or
+// check() has compared the versions.
+Cell Kernel::version_before(const OpenTurn& t, BytesView key) const {
+  if (size_t at = t.turn.read_at_.find(key); at != Turn::kNone) return t.turn.reads_[at].cell;
+  Result<Cell> current_cell = current(key);
+  CHECK(current_cell);
+  return std::move(*current_cell);
 }
 
 Group Kernel::take() {

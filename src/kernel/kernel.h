@@ -22,18 +22,18 @@ namespace pawl {
 
 class Kernel final : public CellReader {
  public:
-  // Programs are named by name(); none may begin with '~'. `last` is the newest frame in the
-  // journal; `look` gives a look that has everything published.
+  // No program's name may begin with '~'. `last` is the seq of the journal's newest frame.
+  // `snapshot` returns a snapshot that holds everything published.
   Kernel(CellCache& cache, std::function<ReadSnapshot()> snapshot,
          std::vector<const Program*> programs, Seq last);
   ~Kernel() override;
 
-  // The time that inputs are stamped with from now on; never goes back.
+  // Sets the time that inputs are stamped with from now on. A time in the past is ignored.
   void tick(Time now);
-  // Runs one input as far as it will go. Dice come with the stamp; its time is set here, unless the
-  // stamp already has one (a frame that is run again). Every reply goes into a group.
+  // Runs one input until its turn ends or waits. The stamp brings the dice; its time is set here
+  // unless it has one (when `pawl verify` runs a frame again). Replies are collected in the group.
   void run(Input input, Reply reply);
-  // What is finished and not yet taken.
+  // Takes the finished turns since the last call.
   Group take();
   bool idle() const { return group_.empty(); }
   size_t group_bytes() const { return group_.bytes; }
@@ -42,7 +42,7 @@ class Kernel final : public CellReader {
   Seq last() const { return last_; }
   Time now() const { return now_; }
   size_t open_turns() const { return open_.size(); }
-  // For a frame that is run again: its turn reads these cells as they were, whatever they are now.
+  // For `pawl verify`: the next turn reads these cells instead of the current ones.
   void pin(std::map<Key, Cell, std::less<>> cells) { pinned_ = std::move(cells); }
   // Ends every open turn with an error: the server is stopping.
   void abandon_all(const Error& why);
@@ -55,7 +55,7 @@ class Kernel final : public CellReader {
  private:
   struct Strand;    // one input of an open turn that has not been answered yet
   struct OpenTurn;  // a turn, running or waiting for receipts
-  class Closing;    // keeps a turn until it is closed, then makes it ready for the next
+  class Closing;    // holds a turn while it closes, then recycles its memory
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
@@ -66,23 +66,26 @@ class Kernel final : public CellReader {
 
   const Program* find(BytesView name) const;
   void begin(const Program& program, Input input, Reply reply, EffectPtr settled);
-  void resume(Input input, Reply reply);  // a receipt for something asked
-  void join(Input input, Reply reply);    // a command for an open turn
+  void resume(Input input, Reply reply);  // a receipt for an ask()
+  void join(Input input, Reply reply);    // a command that runs inside an open turn
   void step(OpenPtr turn, Strand& strand, Input input);
   void finish(OpenPtr turn, Strand& strand, Result<Bytes> result);
-  // Those that joined while the strand waited and are not done when it goes on leave nothing.
+  // Undoes the inputs that joined while the strand waited and that are still unfinished now that it
+  // goes on.
   void end_joined(OpenTurn& turn, const Strand& under);
-  void forget(OpenTurn& turn, const Strand& strand);  // nobody joins or answers it any more
+  void forget(OpenTurn& turn, const Strand& strand);  // removes it from the look-up tables
   OpenPtr fresh_turn(const Program& program, uint64_t token);
   void close(OpenPtr turn, Result<Bytes> result);
   Result<Answer> commit(OpenTurn& turn, Bytes body);
-  Result<void> check(OpenTurn& turn);  // limits, and versions when others ran in between
+  Result<void> check(OpenTurn& turn);  // limits; read versions if the turn has waited
   Result<void> check_reads(OpenTurn& turn);
   void write_frame(OpenTurn& turn, Seq seq);
+  void add_writes(OpenTurn& turn, Frame& frame);
+  Cell version_before(const OpenTurn& turn, BytesView key) const;
   void answer(Reply reply, Result<Answer> result);
   void answer_waiting(OpenTurn& turn, const Result<Answer>& result,
                       const std::vector<std::string>& withdrawn);
-  std::vector<std::string> withdrawn_by(const OpenTurn& turn) const;  // as far as somebody waits
+  std::vector<std::string> withdrawn_by(const OpenTurn& turn) const;  // empty if no caller waits
   bool answered_before(const Input& input, Reply& reply);
 
   CellCache& cache_;
@@ -92,20 +95,20 @@ class Kernel final : public CellReader {
   Time now_ = 0;
   Group group_;
 
-  std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare ones keep their memory
-  std::unordered_map<uint64_t, std::pair<OpenPtr, Strand*>> by_token_;  // whom a command may join
-  Map<std::pair<OpenPtr, Strand*>> asked_;  // effect id -> who waits for it
+  std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare turns keep their memory
+  std::unordered_map<uint64_t, std::pair<OpenPtr, Strand*>> by_token_;  // inputs that can be joined
+  Map<std::pair<OpenPtr, Strand*>> asked_;  // effect id -> the input that waits for it
   Map<Reply> later_;                        // effect id -> the caller that waits for it
   std::unordered_set<std::string> running_once_;
   std::map<Key, Cell, std::less<>> pinned_;
   std::pair<Time, Seq> time_row_{0, 0};
-  // Of the frame at hand; kept for their memory.
+  // Scratch space for the frame being written; kept to reuse the memory.
   std::vector<size_t> places_;
   std::vector<Cell> before_, after_;
   std::vector<Change> changes_;
 };
 
-// What a frame's cells mean for the rows: shared by the kernel and by replay.
+// Derives rows from a frame. Shared by the kernel and by replay.
 void add_cell_rows(RowBatch& rows, const Frame& frame);
 void add_view_rows(RowBatch& rows, const Frame& frame, std::span<const Change> changes,
                    const Program* program);

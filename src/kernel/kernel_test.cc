@@ -117,7 +117,7 @@ TEST(kernel, a_turn_is_one_frame_and_its_rows) {
   EXPECT_FALSE(*snapshot.row("counter", "5/" + cell_of("a")));
 }
 
-TEST(kernel, a_cell_that_is_new_by_construction_is_written_like_any_other) {
+TEST(kernel, write_new_writes_like_write) {
   Stage s;
   EXPECT_EQ(s.say(s.input("new", ""))->body, "2");
   EXPECT_EQ(s.say(s.input("add", "3", "kept"))->body, "5");
@@ -131,7 +131,7 @@ TEST(kernel, a_cell_that_is_new_by_construction_is_written_like_any_other) {
   EXPECT_EQ(verified->difference, "");
 }
 
-TEST(kernel, the_next_turn_sees_what_is_not_durable_yet_and_the_answer_waits) {
+TEST(kernel, turns_see_pending_writes_and_answers_wait_for_the_flush) {
   Stage s;
   std::optional<Result<Answer>> one, two;
   s.submit(s.input("add", "5"), &one);
@@ -182,7 +182,7 @@ TEST(kernel, a_failed_receipt_leaves_the_effect_open_and_a_refusal_settles_it) {
   EXPECT_EQ(s.say(s.receipt("job1", "ok")).error().reason, "EFFECT_NOT_OPEN");
 }
 
-TEST(kernel, a_withdrawn_effect_is_called_back) {
+TEST(kernel, a_withdrawn_effect_is_closed) {
   Stage s;
   (void)s.say(s.input("open", "job1")).has_value();
   (void)s.say(s.input("withdraw", "job1")).has_value();
@@ -190,7 +190,7 @@ TEST(kernel, a_withdrawn_effect_is_called_back) {
   EXPECT_FALSE(s.say(s.receipt("job1", "ok")));
 }
 
-TEST(kernel, an_asking_turn_waits_and_others_go_on) {
+TEST(kernel, other_turns_run_while_one_waits_for_a_receipt) {
   Stage s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("ask", "q1"), &heard);
@@ -216,7 +216,7 @@ TEST(kernel, first_committer_wins) {
   EXPECT_EQ(s.value("a"), "3");
 }
 
-TEST(kernel, what_was_written_since_a_turn_began_is_a_conflict_where_the_program_says_so) {
+TEST(kernel, writes_after_begin_conflict_when_program_requires_it) {
   for (const std::string& name : {std::string("snap"), std::string("other")}) {
     Stage s;
     std::optional<Result<Answer>> heard;
@@ -233,7 +233,7 @@ TEST(kernel, what_was_written_since_a_turn_began_is_a_conflict_where_the_program
   }
 }
 
-TEST(kernel, a_turn_may_stand_on_what_it_read_and_is_run_again_with_that) {
+TEST(kernel, an_accepted_stale_read_commits_and_verifies) {
   Stage s;
   // One that was not there when it was read, then one that was.
   for (int64_t rule : {0, 5, 8}) {
@@ -260,7 +260,7 @@ TEST(kernel, a_turn_may_stand_on_what_it_read_and_is_run_again_with_that) {
   EXPECT_EQ(verified.rerun, 7u);
 }
 
-TEST(kernel, a_joined_command_sees_the_turns_writes_and_falls_with_it) {
+TEST(kernel, a_joined_command_sees_the_turns_writes_and_fails_with_it) {
   Stage s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("ask", "q1"), &heard);
@@ -291,7 +291,7 @@ static Input under(Stage& s, size_t n, std::string verb, Bytes body, std::string
   return in;
 }
 
-TEST(kernel, a_joined_command_that_fails_takes_back_its_own_and_nobody_elses) {
+TEST(kernel, a_failed_joined_command_undoes_only_its_own_changes) {
   Stage s;
   std::optional<Result<Answer>> heard, joined;
   s.submit(s.input("ask", "q1"), &heard);
@@ -314,7 +314,7 @@ TEST(kernel, a_joined_command_that_fails_takes_back_its_own_and_nobody_elses) {
   EXPECT_EQ(s.rerun().difference, "");
 }
 
-TEST(kernel, a_joined_command_that_is_not_done_when_its_call_is_leaves_nothing) {
+TEST(kernel, an_unfinished_joined_command_is_undone) {
   Stage s;
   std::optional<Result<Answer>> heard, joined;
   s.submit(s.input("ask", "q1"), &heard);
@@ -332,7 +332,7 @@ TEST(kernel, a_joined_command_that_is_not_done_when_its_call_is_leaves_nothing) 
   EXPECT_EQ(s.rerun().difference, "");
 }
 
-TEST(kernel, an_answer_may_come_from_the_turn_that_settles) {
+TEST(kernel, a_deferred_answer_comes_from_the_settling_turn) {
   Stage s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("open-later", "job1"), &heard);
@@ -343,7 +343,7 @@ TEST(kernel, an_answer_may_come_from_the_turn_that_settles) {
   EXPECT_EQ((*heard)->body, "settled:100");
 }
 
-TEST(kernel, rewind_finds_its_way_among_many_keys) {
+TEST(kernel, rewind_works_with_many_keys) {
   Stage s;
   EXPECT_EQ(s.say(s.input("rewind-many", ""))->body, std::string(20, '1') + "-----3----");
   EXPECT_EQ(s.value("many3"), "1");
@@ -351,7 +351,7 @@ TEST(kernel, rewind_finds_its_way_among_many_keys) {
   EXPECT_EQ(s.value("many21"), "");
 }
 
-TEST(kernel, who_waits_for_an_effect_that_is_withdrawn_is_told) {
+TEST(kernel, withdrawing_an_effect_answers_its_waiting_caller) {
   Stage s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("open-later", "a job with a name that is long enough to live on the heap"),
@@ -385,7 +385,7 @@ TEST(kernel, a_scan_sees_durable_pending_and_own_cells_in_order) {
   EXPECT_EQ((*heard)->body, "a=1 b=2 c=3 ");
 }
 
-TEST(kernel, a_key_is_answered_once) {
+TEST(kernel, a_repeated_idempotency_key_gets_the_recorded_answer) {
   Stage s;
   Input first = s.input("add", "5");
   first.once = "k1";
@@ -444,7 +444,7 @@ TEST(kernel, replay_in_many_batches_equals_live) {
   expect_replayed(s);
 }
 
-TEST(kernel, verify_agrees_with_what_was_done_and_finds_what_was_not) {
+TEST(kernel, verify_accepts_true_frames_and_finds_forged_ones) {
   Stage s;
   std::optional<Result<Answer>> heard;
   (void)s.say(s.input("add", "1")).has_value();
@@ -476,7 +476,7 @@ TEST(kernel, verify_agrees_with_what_was_done_and_finds_what_was_not) {
   EXPECT_NE(verified.difference, "");
 }
 
-TEST(kernel, frames_survive_any_cut_without_harm) {
+TEST(kernel, truncated_frames_are_refused) {
   Frame f;
   f.seq = 9;
   f.program = "p";
@@ -489,7 +489,7 @@ TEST(kernel, frames_survive_any_cut_without_harm) {
     EXPECT_FALSE(decode_frame(9, BytesView(body).substr(0, n))) << n;
 }
 
-TEST(kernel, seq_at_finds_the_last_frame_not_after_a_time) {
+TEST(kernel, seq_at_finds_the_last_frame_at_or_before_a_time) {
   Stage s;
   (void)s.say(s.input("add", "1")).has_value();
   Time first = s.now;
@@ -504,7 +504,7 @@ TEST(kernel, seq_at_finds_the_last_frame_not_after_a_time) {
 
 namespace pawl {
 
-TEST(rows, a_batch_in_order_keeps_the_last_change_of_each_key) {
+TEST(rows, a_sorted_batch_keeps_the_last_change_of_each_key) {
   RowBatch batch;
   batch.put("b", "1");
   batch.put_new("n", "x");
@@ -523,7 +523,7 @@ TEST(rows, a_batch_in_order_keeps_the_last_change_of_each_key) {
 }
 
 // Keys that begin alike, that are beginnings of each other, that hold zeros; few kinds and many.
-TEST(rows, a_batch_of_any_keys_comes_out_in_their_order) {
+TEST(rows, batches_of_random_keys_are_sorted) {
   Sorter sorter;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     std::mt19937_64 random(seed);
@@ -555,7 +555,7 @@ TEST(rows, a_batch_of_any_keys_comes_out_in_their_order) {
 namespace pawl {
 
 // These bytes were written by version 1 and must be read by every later binary.
-TEST(frame, version_1_is_read_for_ever) {
+TEST(frame, format_version_1_stays_readable) {
   Bytes body = *unhex(
       "01017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b0201"
       "6b03010178016c070001016e");
@@ -577,7 +577,7 @@ TEST(frame, version_1_is_read_for_ever) {
 }
 
 // And these by version 2.
-TEST(frame, version_2_is_read_for_ever) {
+TEST(frame, format_version_2_stays_readable) {
   Bytes body = *unhex(
       "02017001017601620174017501728080d0e2c6bfce972f01000000000000000200000000000000016505016b0201"
       "6b03010178016c070001016e"

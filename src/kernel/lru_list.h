@@ -1,5 +1,5 @@
 #pragma once
-// Things in the order of their use, linked through themselves. It owns nothing.
+// LruList is an intrusive list in order of last use. It does not own its items.
 
 #include <cstddef>
 
@@ -10,7 +10,7 @@ struct Neighbours {
   T *newer = nullptr, *older = nullptr;
 };
 
-// T has `neighbours[which]`, so that it can stand in several orders.
+// T has an array `neighbours`; `which` selects the list, so that an item can be in several.
 template <class T, size_t which>
 struct LruList {
   T *newest = nullptr, *oldest = nullptr;

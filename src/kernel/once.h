@@ -1,13 +1,13 @@
 #pragma once
-// A request with an Idempotency-Key runs once: its answer is kept as a cell for a day, written in
-// the same frame as what it did.
+// A request with an Idempotency-Key runs once. Its answer is kept for a day in a cell that is
+// written in the same frame as its changes.
 
 #include "kernel/program.h"
 
 namespace pawl {
 
 struct Once {
-  Bytes hash;  // of the request, so that another one under the same key is refused
+  Bytes hash;  // hash of the request: a different request with the same key is refused
   Time at;
   Bytes answer;
 };
@@ -16,8 +16,8 @@ Result<Once> decode_once(BytesView bytes);
 Key once_key(const Caller& caller, std::string_view key);
 Bytes once_hash(const Input& input);
 
-// The kernel's own program: its verb `forget` erases answers that are over a day old, some
-// thousands a turn; the answer is the number erased.
+// The kernel's own program. Its verb `forget` erases answers that are more than a day old, some
+// thousands in one turn, and answers with the number erased.
 inline constexpr std::string_view kOwnProgram = "~";
 inline constexpr std::string_view kForget = "forget";
 

@@ -5,12 +5,12 @@
 namespace pawl {
 
 namespace {
-// Of each place in the index a cell takes one and a half on average, of 16 bytes.
+// Index memory of one cell: one and a half slots of 16 bytes on average.
 constexpr size_t kIndexShare = 10;
-// Records that are wanted may be so much of all memory; who leaves holes is packed again for others
-// to use.
+// Share of the memory that live records may fill. Blocks with erased records are compacted to keep
+// below it.
 constexpr size_t kFull = 5, kFullOf = 6;
-// So many blocks are packed again for one that is needed, before one is given up.
+// Blocks compacted to gain one free block before the oldest block is evicted instead.
 constexpr int kPatience = 16;
 }  // namespace
 
@@ -59,7 +59,7 @@ void PackedCells::forget(Record& record) {
   --count_;
 }
 
-// In the newest block, or in a new one.
+// Returns room in the newest block, or starts a new one.
 PackedCells::Record* PackedCells::room_for(size_t size) {
   if (blocks_.empty() || kBlock - blocks_.back().used < size) {
     if (free_.empty()) free_.emplace_back();
@@ -73,13 +73,14 @@ PackedCells::Record* PackedCells::room_for(size_t size) {
   return record;
 }
 
-// Before a block is begun: so that, with it, there are not more than there may be.
+// Called before a block is started, so that the limit holds with the new block included.
 void PackedCells::make_room() {
   for (int tries = 0; blocks_.size() >= most_blocks_; ++tries)
     tidy_oldest(tries < kPatience && live_ * kFullOf <= most_blocks_ * kBlock * kFull);
 }
 
-// The records of the oldest block that are wanted go behind the newest, or leave.
+// Frees the oldest block. With `keep` its live records move behind the newest; otherwise they are
+// evicted.
 void PackedCells::tidy_oldest(bool keep) {
   Block oldest = std::move(blocks_.front());
   blocks_.pop_front();

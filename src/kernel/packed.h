@@ -1,8 +1,8 @@
 #pragma once
-// Cells as bytes, end to end: a second and tighter memory for those that have left the first. A
-// cell here takes its key, its bytes and some 50 more, a third of what one at hand takes. Whoever
-// came first leaves first; whoever is wanted is taken out, and comes back as the newest. Not safe
-// from several threads.
+// PackedCells is the compact second tier of the cell cache. Cells are stored end to end in blocks:
+// a cell costs its key, its bytes and about 50 bytes more, a third of an entry in the first tier.
+// Eviction is first in, first out; a cell that is needed is taken out and returns as the newest.
+// Not thread-safe.
 
 #include <deque>
 #include <memory>
@@ -15,11 +15,12 @@ namespace pawl {
 
 class PackedCells {
  public:
-  // Memory is taken as it is needed. Less than kLeast: none is.
+  // Memory is allocated as it is needed. With less than kLeast nothing is stored.
   explicit PackedCells(size_t max_bytes);
-  // No cell with this key may be in it. One that is too large is not taken.
+  // Stores a cell. No cell with this key may be stored already. A cell over kMax bytes is not
+  // stored.
   void put(uint64_t hash, BytesView key, const Cell& cell);
-  // Out of it; version 0 when it is not there.
+  // Removes and returns the cell; version 0 when it is not stored.
   Cell take(uint64_t hash, BytesView key);
   void erase(uint64_t hash, BytesView key);
   void clear();
@@ -28,10 +29,10 @@ class PackedCells {
   static constexpr size_t kBlock = 64u << 10, kLeast = 8 * kBlock, kMax = kBlock / 4;
 
  private:
-  // Its key and its bytes behind it.
+  // A record's key and value follow it in the block.
   struct Record {
     uint64_t hash;
-    Seq version;  // 0: nobody wants it any more
+    Seq version;  // 0: erased
     uint32_t key_size, value_size;
     BytesView key() const { return {reinterpret_cast<const char*>(this + 1), key_size}; }
     BytesView value() const {
@@ -52,11 +53,11 @@ class PackedCells {
   void tidy_oldest(bool keep);
 
   size_t most_blocks_;
-  std::deque<Block> blocks_;  // the newest, to which is written, at the end
+  std::deque<Block> blocks_;  // oldest first; writes go to the last one
   std::vector<Block> free_;
   HashIndex<Record> index_;
   size_t count_ = 0;
-  size_t live_ = 0;  // bytes of records that are wanted
+  size_t live_ = 0;  // bytes of records that are not erased
 };
 
 }  // namespace pawl

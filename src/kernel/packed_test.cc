@@ -20,7 +20,7 @@ struct Packed : testing::Test {
   PackedCells packed{PackedCells::kLeast};
 };
 
-TEST_F(Packed, gives_back_what_was_put_once) {
+TEST_F(Packed, returns_a_stored_cell_once) {
   put("a", cell(3, "one"));
   put("", cell(4, ""));
   put("b", cell(5, std::string("\0\1", 2)));
@@ -39,7 +39,7 @@ TEST_F(Packed, gives_back_what_was_put_once) {
   EXPECT_FALSE(take("a").exists());
 }
 
-TEST_F(Packed, takes_nothing_that_is_too_large_or_when_it_has_too_little_memory) {
+TEST_F(Packed, stores_nothing_too_large_or_without_memory) {
   put("large", cell(1, std::string(PackedCells::kMax, 'x')));
   EXPECT_EQ(packed.count(), 0u);
   PackedCells none(PackedCells::kLeast - 1);
@@ -47,7 +47,7 @@ TEST_F(Packed, takes_nothing_that_is_too_large_or_when_it_has_too_little_memory)
   EXPECT_EQ(none.count(), 0u);
 }
 
-TEST_F(Packed, who_came_first_leaves_first) {
+TEST_F(Packed, evicts_first_in_first_out) {
   const std::string value(1000, 'v');
   for (int i = 0; i < 2000; ++i)
     put(std::to_string(i), cell(i + 1, value));
@@ -59,7 +59,7 @@ TEST_F(Packed, who_came_first_leaves_first) {
 }
 
 // Cells that come and go leave holes; those that stay are not lost for them.
-TEST_F(Packed, keeps_all_while_they_fit_however_often_they_are_taken_and_put) {
+TEST_F(Packed, keeps_every_cell_while_all_fit) {
   std::mt19937 random(1);
   const std::string value(200, 'v');
   constexpr int kCells = PackedCells::kLeast / 250 / 2;
@@ -73,7 +73,7 @@ TEST_F(Packed, keeps_all_while_they_fit_however_often_they_are_taken_and_put) {
   EXPECT_EQ(packed.count(), static_cast<size_t>(kCells));
 }
 
-TEST_F(Packed, never_gives_anything_but_the_last_that_was_put) {
+TEST_F(Packed, returns_only_the_last_stored_version) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     std::mt19937_64 random(seed);
     std::map<std::string, Cell> there;

@@ -10,14 +10,14 @@
 
 namespace pawl {
 
-// One cell that a frame changed, before and after.
+// One cell that a frame changed.
 struct Change {
   BytesView key;
-  const Cell& before;  // version 0: was not there
-  const Cell& after;   // version 0: is not there any more
+  const Cell& before;  // version 0: the cell did not exist
+  const Cell& after;   // version 0: the frame erased the cell
 };
 
-// A committed turn as views see it.
+// A committed turn, as Program::view gets it.
 struct Committed {
   Seq seq;
   Time now;
@@ -26,7 +26,8 @@ struct Committed {
   std::span<const Bytes> notes;
 };
 
-// Where a program puts its view rows. Keys are the program's own; they cannot meet another's.
+// ViewRows collects the view rows of one program. Keys are private to the program: two programs
+// may use the same key.
 class ViewRows {
  public:
   ViewRows(RowBatch& rows, BytesView program);
@@ -41,36 +42,41 @@ class ViewRows {
 class Program {
  public:
   virtual ~Program() = default;
-  virtual std::string_view name() const = 0;  // also the first part of all its cells' keys
+  virtual std::string_view name() const = 0;  // also the first part of the keys of its cells
 
-  // Returns the answer for the caller. An error abandons the turn: nothing is written, nothing
-  // leaves, and a receipt's effect stays open (use turn.refuse() to settle it all the same). If the
-  // program asked for something the turn waits, the answer is dropped, and run() is called again,
-  // in the same turn, with the receipt as input.
+  // Returns the answer for the caller. An error abandons the turn: nothing is written, no effect
+  // leaves, and if the input was a receipt its effect stays open (turn.refuse() settles the effect
+  // and still answers with an error). If the program called turn.ask(), the turn waits: this answer
+  // is dropped, and run() is called again in the same turn with the receipt as its input.
   virtual Result<Bytes> run(Turn& turn, const Input& input) const = 0;
 
-  // Rows derived from a frame. Called in frame order, live and again whenever rows are rebuilt, so
-  // it may depend on nothing but its arguments.
-  virtual void view(const Committed& frame, ViewRows& rows) const { (void)frame, (void)rows; }
-  // Change this number when view() or keeps_history() changes: rows are then rebuilt at start.
+  // Derives view rows from a frame. Called in frame order, when the frame commits and again
+  // whenever rows are rebuilt, so the result may depend on nothing but the arguments.
+  virtual void view([[maybe_unused]] const Committed& frame,
+                    [[maybe_unused]] ViewRows& rows) const {}
+  // Increase this number when view() or keeps_history() changes: the next start rebuilds the rows.
   virtual uint32_t view_version() const { return 1; }
-  // A turn that waited has read a cell as `read`; others have made it `now` since. True when it may
-  // stand on what it read all the same: the frame says so, and `pawl verify` runs it with that. It
-  // may add what `now` asks of its writes. Not asked for a cell that the turn has written.
-  virtual bool accepts_stale_read(Turn& turn, BytesView key, const Cell& read,
-                                  const Cell& now) const {
-    return (void)turn, (void)key, (void)read, (void)now, false;
+  // Called at commit for each cell that a waiting turn read and another turn has changed since.
+  // Return true to accept the stale read: the turn commits, and its frame records the version it
+  // read so that `pawl verify` can repeat it. Return false (the default) to fail the turn with
+  // `conflict`. The program may adjust its own writes to the current version. Never called for
+  // cells that the turn wrote.
+  virtual bool accepts_stale_read([[maybe_unused]] Turn& turn, [[maybe_unused]] BytesView key,
+                                  [[maybe_unused]] const Cell& read,
+                                  [[maybe_unused]] const Cell& current) const {
+    return false;
   }
-  // True for cells that a turn which waits has as they were when it began: what others have written
-  // since is a conflict although it was read only then.
-  virtual bool conflicts_after_begin(BytesView key) const { return (void)key, false; }
-  // True for cells whose old versions must be quick to read: each gets a row a version.
-  virtual bool keeps_history(BytesView key) const { return (void)key, false; }
-  // The lead of the key that names the cell's family, if it has one: only so many clean cells of a
-  // family stay in memory. Nothing that a turn does may depend on it.
-  virtual BytesView family(BytesView key) const { return (void)key, BytesView(); }
-  // False for cells that hardly anybody reads once they are in the rows: they are not packed.
-  virtual bool worth_packing(BytesView key) const { return (void)key, true; }
+  // Returns true for cells of which a waiting turn must not see changes made after it began: when
+  // another turn wrote the cell since then, reading it is a conflict at commit.
+  virtual bool conflicts_after_begin([[maybe_unused]] BytesView key) const { return false; }
+  // Returns true for cells whose old versions must be fast to read: each version gets a row.
+  virtual bool keeps_history([[maybe_unused]] BytesView key) const { return false; }
+  // Returns the key prefix that names the cell's family, or an empty view. The cache limits how
+  // many clean cells of one family it keeps. A turn's result must not depend on families.
+  virtual BytesView family([[maybe_unused]] BytesView key) const { return {}; }
+  // Returns false for cells that are rarely read once they are in the rows: the cache drops them
+  // instead of packing them.
+  virtual bool worth_packing([[maybe_unused]] BytesView key) const { return true; }
 };
 
 }  // namespace pawl

@@ -1,4 +1,4 @@
-// Reading durable state: see door.h.
+// Reads of durable state, declared in kernel/access.h.
 
 #include "kernel/access.h"
 #include "kernel/rows_layout.h"

@@ -14,8 +14,8 @@
 namespace pawl {
 
 static constexpr std::string_view kViewsRow = "mviews";
-// One is applied beside the reading of the next; nothing runs beside the reading of the first, and
-// the applying of the last.
+// One batch is applied while the next is read. Nothing overlaps with reading the first batch, so
+// the first one is smaller.
 static constexpr size_t kBatchBytes = 8 << 20, kFirstBatchBytes = 2 << 20;
 
 void add_cell_rows(RowBatch& rows, const Frame& frame) {
@@ -65,7 +65,7 @@ class Cells {
     const Named* found = index_.find(hash, key);
     return found ? &found->cell : nullptr;
   }
-  // `fresh`: no row had it before this version.
+  // `fresh`: no row holds an earlier version of the cell.
   void put(BytesView key, Cell cell, bool fresh) {
     uint64_t hash = quick_hash(key);
     bytes_ += cell.value().size();
@@ -107,14 +107,15 @@ class Cells {
   HashIndex<Named> index_;
 };
 
-// Rows as they will be when the batch at hand is applied.
+// The rows together with the batches that are not applied to them yet.
 class Tail {
  public:
   Tail(Rows& rows, std::span<const Program* const> programs, const Beside& beside)
       : rows_(rows), beside_(beside) {
     for (const Program* p : programs)
       programs_[std::string(p->name())] = p;
-    // What is never written costs nothing; growing costs more than the rows.
+    // Reserved memory that is never touched costs nothing; growing a batch costs more than the
+    // rows.
     for (RowBatch* batch : {&batch_, &applying_})
       batch->reserve(kBatchBytes + kBatchBytes / 4);
   }
@@ -123,7 +124,7 @@ class Tail {
     const Program* program = nullptr;
     if (auto it = programs_.find(frame.program); it != programs_.end()) program = it->second;
     size_t n = frame.writes.size();
-    // Kept for their memory: a frame a microsecond leaves no time for allocations.
+    // Members, to reuse their memory: replay handles about a frame a microsecond.
     std::vector<Cell>&before = before_, &after = after_;
     std::vector<Change>& changes = changes_;
     changes.clear();
@@ -153,7 +154,7 @@ class Tail {
     return batch_.bytes() + pending_.bytes() >= limit_ ? flush() : Result<void>{};
   }
 
-  // Waits for the batch before, then lets this one be applied beside what follows.
+  // Waits for the previous batch, then starts applying this one in the background.
   Result<void> flush() {
     TRY_OK(wait());
     if (last_ == 0) return {};
@@ -199,8 +200,8 @@ class Tail {
   std::vector<Change> changes_;
   std::unordered_map<std::string, const Program*> programs_;
   const Beside& beside_;
-  // Those of the batch at hand, of the one that is being applied, and of some before, which need
-  // not be read back.
+  // Cells of the current batch, of the batch being applied, and of a few earlier ones, which then
+  // need not be read back from the rows.
   std::array<Cells, 4> cells_;
   Cells &pending_ = cells_[0], &applying_cells_ = cells_[1];
   Sorter sorter_;
@@ -237,7 +238,8 @@ Result<Replayed> replay(const Journal& journal, Rows& rows,
     batch.put(kViewsRow, views);
     TRY_OK(rows.apply(batch, rows.applied()));
   }
-  // One entry earlier where there is one: its link must be what the first replayed frame carries.
+  // Starts one entry earlier if there is one, to check the link that the first replayed frame
+  // holds.
   Seq start = from > journal.first() ? from - 1 : from;
   std::optional<Digest> link;
   if (start == 1) link = Digest{};

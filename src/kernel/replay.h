@@ -1,6 +1,6 @@
 #pragma once
-// Replay brings rows up to the journal: it puts the cells that frames hold and derives the views
-// again. It never runs a program.
+// Replay brings the rows up to date with the journal: it puts the cells that the frames hold and
+// derives the views again. Replay never runs a program.
 
 #include "base/hash.h"
 #include "kernel/program.h"
@@ -10,16 +10,17 @@
 namespace pawl {
 
 struct Replayed {
-  Seq last = 0;          // newest frame of the journal
+  Seq last = 0;          // seq of the journal's newest frame
   Digest link{};         // its link, for the next frame
-  size_t frames = 0;     // how many were replayed
-  bool rebuilt = false;  // rows were thrown away first: views changed, or rows were ahead
+  size_t frames = 0;     // number of frames replayed
+  bool rebuilt = false;  // the rows were deleted first: a view version changed, or the rows were
+                         // ahead of the journal
 };
 
-// `progress(done, total)` may be empty; called now and then.
+// Called now and then with frames done and in total. May be empty.
 using Progress = std::function<void(Seq done, Seq total)>;
-// Begins some work and gives the function that waits for its end: applying a batch of rows may go
-// on beside the reading of the next frames. Empty: one after the other.
+// Starts a task and returns a function that waits for its end. Lets replay apply one batch of rows
+// while it reads the next frames. Empty: batches are applied in line.
 using Task = std::function<Result<void>()>;
 using Beside = std::function<Task(Task work)>;
 Result<Replayed> replay(const Journal& journal, Rows& rows,

@@ -1,12 +1,13 @@
 #pragma once
-// How cells, versions, times and views are named among the rows: docs/formats/frame.md, "Rows".
+// Keys of the rows that hold cells, versions, times and views. Described in docs/formats/frame.md,
+// section "Rows".
 
 #include "kernel/cell.h"
 
 namespace pawl::layout {
 
-inline constexpr std::string_view kCell =
-    "c";  // then the cell's key; the value is the version and the cell's
+// Row key: "c" and the cell's key. Row value: the version and the cell's bytes.
+inline constexpr std::string_view kCell = "c";
 inline Bytes cell_row(BytesView key) { return Bytes(kCell).append(key); }
 inline Bytes cell_head(Seq version) {
   Bytes out;

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kHead = sizeof(uint64_t);
 constexpr size_t kFew = 16, kMany = 256;
 
-// As numbers compare, so do the bytes; what a short key lacks counts as zeros.
+// Eight key bytes as a big-endian number, which compares as the bytes do. Missing bytes are zeros.
 uint64_t head_at(BytesView key, size_t depth) {
   uint64_t head = 0;
   std::memcpy(&head, key.data() + depth, std::min(key.size() - depth, kHead));
@@ -19,11 +19,11 @@ uint64_t head_at(BytesView key, size_t depth) {
 
 }  // namespace
 
-// How many bytes from `depth` on all keys have in common.
-size_t Sorter::shared(std::span<const Place> places, size_t depth) const {
+// Returns how many bytes from `depth` on all keys have in common.
+size_t Sorter::shared(std::span<const SortItem> places, size_t depth) const {
   const BytesView first = key(places.front()).substr(depth);
   size_t n = first.size();
-  for (const Place& place : places.subspan(1)) {
+  for (const SortItem& place : places.subspan(1)) {
     const BytesView other = key(place).substr(depth, n);
     if (other == first.substr(0, n)) continue;
     n = static_cast<size_t>(std::mismatch(other.begin(), other.end(), first.begin()).first -
@@ -33,8 +33,8 @@ size_t Sorter::shared(std::span<const Place> places, size_t depth) const {
   return n;
 }
 
-void Sorter::sort_plainly(std::span<Place> places) {
-  std::sort(places.begin(), places.end(), [this](const Place& a, const Place& b) {
+void Sorter::sort_plainly(std::span<SortItem> places) {
+  std::sort(places.begin(), places.end(), [this](const SortItem& a, const SortItem& b) {
     const int by_key = key(a).compare(key(b));
     return by_key ? by_key < 0 : a.row < b.row;
   });
@@ -42,58 +42,58 @@ void Sorter::sort_plainly(std::span<Place> places) {
     places[i].again = key(places[i]) == key(places[i - 1]);
 }
 
-// Equal heads keep the order in which they came. Byte by byte from the last, without those
-// that all have in common: a digest takes eight passes, a number that counts up two or three.
-void Sorter::sort_by_head(std::span<Place> places) {
-  auto before = [](const Place& a, const Place& b) {
+// Radix sort by head, last byte first, skipping bytes that all heads share. Stable. A digest takes
+// eight passes, a counter two or three.
+void Sorter::sort_by_head(std::span<SortItem> places) {
+  auto before = [](const SortItem& a, const SortItem& b) {
     return a.head != b.head ? a.head < b.head : a.row < b.row;
   };
   if (std::is_sorted(places.begin(), places.end(), before)) return;
   if (places.size() < kMany) return std::sort(places.begin(), places.end(), before);
   std::array<std::array<uint32_t, 256>, kHead> counts{};
-  for (const Place& place : places)
+  for (const SortItem& place : places)
     for (size_t byte = 0; byte < kHead; ++byte)
       ++counts[byte][(place.head >> (8 * byte)) & 0xff];
   aside_.resize(std::max(aside_.size(), places.size()));
-  std::span<Place> from = places, to = std::span(aside_).first(places.size());
+  std::span<SortItem> from = places, to = std::span(aside_).first(places.size());
   for (size_t byte = 0; byte < kHead; ++byte) {
     auto& starts = counts[byte];
     if (starts[(from[0].head >> (8 * byte)) & 0xff] == places.size()) continue;
     std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), 0u);
-    for (const Place& place : from)
+    for (const SortItem& place : from)
       to[starts[(place.head >> (8 * byte)) & 0xff]++] = place;
     std::swap(from, to);
   }
   if (from.data() != places.data()) std::copy(from.begin(), from.end(), places.begin());
 }
 
-// By the eight bytes after those that all share, then each run of equal ones by what comes behind.
-// Rows of one program begin alike and differ late: whole keys are rarely compared. All keys share
-// `depth` bytes.
-void Sorter::sort(std::span<Place> places, size_t depth) {
+// Sorts by the eight bytes after the common prefix, then each run of equal heads by the bytes that
+// follow. Keys of one program share long prefixes, so whole keys are rarely compared. All keys
+// share their first `depth` bytes.
+void Sorter::sort(std::span<SortItem> places, size_t depth) {
   if (places.size() <= kFew) return sort_plainly(places);
   depth += shared(places, depth);
-  for (Place& place : places)
+  for (SortItem& place : places)
     place.head = head_at(key(place), depth);
   sort_by_head(places);
   for (size_t at = 0; at < places.size();) {
     size_t end = at + 1;
     while (end < places.size() && places[end].head == places[at].head)
       ++end;
-    const std::span<Place> run = places.subspan(at, end - at);
+    const std::span<SortItem> run = places.subspan(at, end - at);
     at = end;
     if (run.size() == 1) continue;
     const BytesView first = key(run.front());
-    // One row changed again and again is in order: the earlier change comes first.
+    // Repeated changes of one row are in order already: the earlier change comes first.
     if (std::all_of(run.begin() + 1, run.end(),
-                    [&](const Place& place) { return key(place) == first; }))
-      for (Place& place : run.subspan(1))
+                    [&](const SortItem& place) { return key(place) == first; }))
+      for (SortItem& place : run.subspan(1))
         place.again = true;
     else if (std::all_of(run.begin(), run.end(),
-                         [&](const Place& place) { return key(place).size() >= depth + kHead; }))
+                         [&](const SortItem& place) { return key(place).size() >= depth + kHead; }))
       sort(run, depth + kHead);
     else
-      sort_plainly(run);  // zeros that are there, and zeros that are not
+      sort_plainly(run);  // a short key and a key with zero bytes have equal heads
   }
 }
 

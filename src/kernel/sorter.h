@@ -1,5 +1,6 @@
 #pragma once
-// Puts changes into key order, each key once: rows take them faster.
+// Sorts row changes by key and keeps only the last change of each key. RocksDB inserts sorted
+// changes faster.
 
 #include <span>
 #include <vector>
@@ -8,28 +9,28 @@
 
 namespace pawl {
 
-// Keeps its memory for the next batch.
+// A Sorter keeps its memory for the next batch.
 class Sorter {
  public:
-  // The changes lie in the batch.
+  // The result points into the batch.
   const RowChanges& in_order(const RowBatch& batch);
 
  private:
-  // Eight bytes of a row's key, those after what its neighbours share: comparing two rarely has to
-  // look at the keys, which lie all over the batch.
-  struct Place {
+  // One row with eight bytes of its key, taken after the prefix that all compared keys share. Most
+  // comparisons need only these bytes and do not touch the keys, which are spread over the batch.
+  struct SortItem {
     uint64_t head;
     uint32_t row;
-    bool again;  // the key of the place before
+    bool again;  // same key as the item before
   };
-  void sort(std::span<Place> places, size_t depth);
-  void sort_plainly(std::span<Place> places);
-  void sort_by_head(std::span<Place> places);
-  size_t shared(std::span<const Place> places, size_t depth) const;
-  BytesView key(const Place& place) const { return rows_[place.row].key; }
+  void sort(std::span<SortItem> places, size_t depth);
+  void sort_plainly(std::span<SortItem> places);
+  void sort_by_head(std::span<SortItem> places);
+  size_t shared(std::span<const SortItem> places, size_t depth) const;
+  BytesView key(const SortItem& place) const { return rows_[place.row].key; }
 
   std::vector<RowChanges::One> rows_;
-  std::vector<Place> order_, aside_;
+  std::vector<SortItem> order_, aside_;
   RowChanges out_;
 };
 

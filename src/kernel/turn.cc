@@ -167,7 +167,7 @@ bool Turn::descends(uint32_t strand, uint32_t from) const {
   return strand == from;
 }
 
-size_t Turn::standing(size_t at) const {
+size_t Turn::last_not_undone(size_t at) const {
   while (at != kNone && ops_[at].strand == kUndone)
     at = ops_[at].before;
   return at;
@@ -178,7 +178,7 @@ void Turn::rewind(Mark mark) {
   while (ops_.size() > mark.ops) {
     const Op& op = ops_.back();
     if (op.strand != kUndone) {
-      if (size_t before = standing(op.before); before == kNone)
+      if (size_t before = last_not_undone(op.before); before == kNone)
         newest_.erase(op.key);
       else
         newest_.set(before);
@@ -196,8 +196,8 @@ void Turn::undo(uint32_t strand, Mark mark) {
     op.strand = kUndone;
     op.value.reset();
     op.effect.reset();
-    if (newest_.find(op.key) != i) continue;  // somebody else wrote it since, which stays
-    if (size_t before = standing(op.before); before == kNone)
+    if (newest_.find(op.key) != i) continue;  // another strand wrote it since: that write stays
+    if (size_t before = last_not_undone(op.before); before == kNone)
       newest_.erase(op.key);
     else
       newest_.set(before);

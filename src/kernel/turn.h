@@ -17,7 +17,7 @@
 
 namespace pawl {
 
-// The kernel's current cells, as a turn sees them: committed, whether durable yet or not.
+// The kernel's current cells, as a turn sees them: committed cells, durable or not yet.
 class CellReader {
  public:
   virtual ~CellReader() = default;
@@ -27,8 +27,8 @@ class CellReader {
                                     BytesView from) const = 0;
 };
 
-// Where each key stands in a list of things that have a `key`. A turn touches few keys: they are
-// compared; many are hashed.
+// Maps keys to positions in a list of items that have a `key`. Most turns touch few keys, so the
+// first kFew are compared one by one; later ones go into a hash table.
 template <class Item>
 class KeyIndex {
  public:
@@ -38,7 +38,7 @@ class KeyIndex {
     const size_t* at = const_cast<KeyIndex*>(this)->place_of(key);
     return at ? *at : kNone;
   }
-  // The item at `place` stands for its key from now on.
+  // Makes `place` the position of its item's key.
   void set(size_t place) {
     BytesView key = items_[place].key;
     if (size_t* at = place_of(key))
@@ -87,30 +87,30 @@ class Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  // The cell as this turn sees it: its own writes first. Absent cells read as version 0; a cell
-  // written by this turn and by nobody before reads as version kOwnWrite.
+  // Returns the cell as this turn sees it, its own writes included. An absent cell has version 0; a
+  // cell that this turn wrote has version kOwnWrite.
   static constexpr Seq kOwnWrite = ~Seq{0};
   Result<Cell> read(BytesView key);
-  // The decoded form: cached beside the cell, or made by `decode(BytesView) -> Result<T>`. Null
-  // pointer when the cell does not exist.
+  // Returns the decoded form, cached beside the cell or made by `decode(BytesView) -> Result<T>`.
+  // Null when the cell does not exist.
   template <class T, class Decode>
   Result<std::shared_ptr<const T>> read_as(BytesView key, Decode&& decode);
-  // Visits the cells whose key begins with `prefix` in key order, own writes included, until
-  // `visit` returns false, from the first key not before `from`. Costs a scan: for operators'
-  // verbs, not for steps.
+  // Visits the cells whose key begins with `prefix`, in key order, own writes included, starting at
+  // the first key not less than `from`, until `visit` returns false. Reads rows: use it for
+  // operators' verbs, not for steps.
   using Visit = std::function<bool(BytesView key, const Cell&)>;
   Result<void> scan(BytesView prefix, const Visit& visit, BytesView from = {});
-  // The same, but the turn does not stand on what it saw: others may change it before the commit.
-  // What it is to stand on all the same it says.
+  // The same, but the visited cells are not validated at commit: other turns may change them in the
+  // meantime. validate_at_commit() adds single cells to the validation.
   Result<void> scan_unvalidated(BytesView prefix, const Visit& visit, BytesView from = {});
   void validate_at_commit(BytesView key, const Cell& cell);
-  // What this turn itself has written under `prefix`, in key order; what it has erased does not
-  // exist.
+  // Visits this turn's own writes under `prefix`, in key order. Erased cells are visited as absent.
   void each_own_write(BytesView prefix,
                       const std::function<void(BytesView key, const Cell&)>& visit) const;
 
   void write(BytesView key, Bytes value, Decoded decoded = {});
-  // The same for a key that is new by construction: nobody looks whether it is there.
+  // The same for a key that cannot exist yet, for example one with a fresh id: skips the read of
+  // the previous version.
   void write_new(BytesView key, Bytes value);
   void erase(BytesView key);
 
@@ -119,84 +119,84 @@ class Turn {
   // Either way the receipt comes back to the same program as its next input.
   void open(Effect effect);
   void ask(Effect effect);
-  // Calls an open effect back. Withdrawing what is not open does nothing.
+  // Cancels an open effect. Does nothing when the effect is not open.
   void withdraw(std::string_view effect_id);
 
-  // Everything written, opened, withdrawn and noted after mark() is undone by rewind(): by this
-  // input and by those that joined while it waited. What others did in the same turn stays.
+  // rewind() undoes everything that this input, and the inputs that joined it while it waited, have
+  // written, opened, withdrawn and noted since mark(). Changes by other inputs of the turn stay.
   struct Mark {
     size_t ops, notes;
   };
   Mark mark() const { return {ops_.size(), notes_.size()}; }
   void rewind(Mark mark);
 
-  // A fact for the audit trail. Kept in the frame, read by nobody in the kernel.
+  // Adds a fact for the audit trail. The kernel keeps it in the frame and never reads it.
   void note(Bytes fact) {
     notes_.push_back(std::move(fact));
     note_strands_.push_back(strand_);
   }
-  // What this turn has noted so far, in order.
+  // Visits the notes of this turn so far, in order.
   void each_note(const std::function<void(BytesView fact)>& visit) const;
   void amend_notes(const std::function<void(Bytes& fact)>& amend);
 
-  // Commit what was written, but answer the caller with this error.
+  // Commits the turn's changes but answers the caller with this error.
   void refuse(Error error) { refusal_ = std::move(error); }
-  // The caller's answer is not this turn's: it waits for the turn that settles `effect_id`.
+  // Defers the caller's answer to the turn that settles `effect_id`.
   void answer_later(std::string effect_id) { answer_with_ = std::move(effect_id); }
 
-  // Of the input that began this turn.
+  // Timestamp of the input that began this turn.
   Time began_at() const { return began_at_; }
-  // Time and dice of the input that is running now; dice advance with every draw.
+  // Timestamp and dice of the input that is running now. Dice advance with every draw.
   Time now() const { return stamp_.now; }
   Dice& dice() { return *dice_; }
   const Caller& caller() const { return caller_; }
-  // Names this turn while it is open, and which of its inputs waits: a command with joins ==
-  // token() becomes part of it.
+  // Identifies the waiting input of this open turn. A command whose `joins` is this token runs
+  // inside the turn.
   uint64_t token() const { return token_for(strand_); }
-  // What the program wants to remember between an ask and its receipt; forgotten with the turn.
-  // Each input that joins has one of its own.
+  // Program state between an ask() and its receipt, dropped with the turn. Each input that joins
+  // has its own.
   std::shared_ptr<void>& scratch() { return *scratch_; }
-  // What the other inputs of this turn remember while they wait, in the order in which they came.
+  // Visits the scratch state of the turn's other waiting inputs, in the order they arrived.
   void each_waiting(const std::function<void(const std::shared_ptr<void>& scratch)>& visit) const;
 
  private:
   friend class Kernel;
-  struct Op {  // one write, with what it replaced inside this turn
+  struct Op {  // one write
     Key key;
     StoredPtr value;   // null: erase
-    size_t before;     // place of this turn's previous write of the key, or kNone
-    EffectPtr effect;  // when the cell is an effect: what opened or closed
-    uint32_t strand;   // the input that wrote it; kUndone when it was undone
+    size_t before;     // position of this turn's previous write of the key, or kNone
+    EffectPtr effect;  // the effect that this write opens or closes; null for other cells
+    uint32_t strand;   // the input that wrote it; kUndone after a rewind
   };
   struct Read {
     Key key;
     Cell cell;
   };
 
-  // Whether others have written the cell since this turn began. Not for programs: a turn that is
-  // run again begins later.
+  // True when another turn has written the cell since this turn began. Programs must not use it: a
+  // turn that `pawl verify` runs again begins at another seq.
   bool written_since_begin(const Cell& cell) const {
     return cell.version != kOwnWrite && cell.version > began_;
   }
   void remember(BytesView key, const Cell& cell);
-  std::map<Key, Cell> own(BytesView prefix, BytesView from) const;  // erased ones do not exist
+  std::map<Key, Cell> own(BytesView prefix, BytesView from) const;  // erased cells as absent
   void put(Key key, StoredPtr value, EffectPtr effect);
-  Result<Cell> original(BytesView key);  // as it was before this turn; remembered as read
+  Result<Cell> original(BytesView key);  // as it was before this turn; validated at commit
   void enter(const Input& input, std::shared_ptr<void>& scratch, uint32_t strand);
-  void reset();  // as new, but for memory that the next turn can use
+  void reset();  // empties the turn but keeps its memory for the next one
 
-  // Strands are numbered from 0, the input that began the turn; each other one joined under
-  // another.
+  // A strand is one input of the turn. Strand 0 began the turn; every other strand joined it under
+  // a strand that waits.
   uint32_t new_strand(uint32_t under) {
     return parents_.push_back(under), static_cast<uint32_t>(parents_.size());
   }
-  bool descends(uint32_t strand, uint32_t from) const;  // or is the same
+  bool descends(uint32_t strand, uint32_t from) const;  // true also when both are the same
   uint64_t token_for(uint32_t strand) const { return token_ + 2 * strand; }
-  void leave(uint32_t strand) { scratches_[strand] = nullptr; }  // it is over
-  // Undoes what the strand and those under it did after the mark. Places stay: other strands have
-  // marks too.
+  void leave(uint32_t strand) { scratches_[strand] = nullptr; }
+  // Undoes what the strand and its descendants did after the mark. Positions in ops_ stay valid,
+  // because other strands hold marks too.
   void undo(uint32_t strand, Mark mark);
-  size_t standing(size_t at) const;  // the last op of a chain that was not undone
+  size_t last_not_undone(size_t at) const;  // follows Op::before
   std::vector<Bytes> take_notes();
 
   static constexpr size_t kNone = KeyIndex<Op>::kNone;
@@ -204,23 +204,23 @@ class Turn {
 
   const CellReader& cells_;
   uint64_t token_ = 0;
-  Seq began_ = 0;  // the last frame before this turn
+  Seq began_ = 0;  // seq of the last frame before this turn
   Time began_at_ = 0;
   uint32_t strand_ = 0;
-  std::vector<uint32_t> parents_;  // of strand 1, 2, ...
+  std::vector<uint32_t> parents_;  // parents of strands 1, 2, ...
   Stamp stamp_{};
   Caller caller_;
   std::optional<Dice> dice_;
   std::shared_ptr<void>* scratch_ = nullptr;
-  std::vector<std::shared_ptr<void>*> scratches_;  // by strand; null for those that are over
+  std::vector<std::shared_ptr<void>*> scratches_;  // by strand; null when it is answered
 
   std::vector<Op> ops_;
-  KeyIndex<Op> newest_{ops_};  // of each key written: its last op
+  KeyIndex<Op> newest_{ops_};  // the last op of each written key
   std::vector<Read> reads_;
   KeyIndex<Read> read_at_{reads_};
   std::vector<Bytes> notes_;
-  std::vector<uint32_t> note_strands_;  // whose each is; kUndone as for ops
-  std::vector<EffectPtr> asked_;        // since the program was last entered
+  std::vector<uint32_t> note_strands_;  // the strand of each note; kUndone as for ops
+  std::vector<EffectPtr> asked_;        // since the program was last called
   std::optional<Error> refusal_;
   std::string answer_with_;
 };

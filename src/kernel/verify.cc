@@ -18,7 +18,7 @@ static std::string readable(BytesView bytes) {
   return bytes.size() > 200 ? out + "..." : out;
 }
 
-// Names the first part of two frames that differs.
+// Names the first part in which two frames differ.
 static std::string differ(const Frame& was, const Frame& now) {
   size_t n = std::min(was.writes.size(), now.writes.size());
   for (size_t i = 0; i < n; ++i) {
@@ -54,8 +54,7 @@ static std::string differ(const Frame& was, const Frame& now) {
                      was.stale_reads.size(), now.stale_reads.size());
 }
 
-// The cells that a turn stood on although they had been changed: each is in the frame that its
-// version names.
+// Loads the stale reads that a turn accepted. Each cell is in the frame that its version names.
 static Result<std::map<Key, Cell, std::less<>>> stood_on(const Journal& journal,
                                                          const Frame& frame) {
   std::map<Key, Cell, std::less<>> out;
@@ -92,9 +91,9 @@ static std::string rerun(Kernel& kernel, const Frame& frame, BytesView body, Gro
 
 namespace {
 
-// The cells of the frames so far. Rows follow in larger batches, as they do live: cells are read
-// from the cache until then, and whoever scans brings the rows up first. Views are left out: no
-// turn reads them.
+// The cells of the frames so far. As in a live shard, rows are applied in larger batches: reads by
+// key use the cache, and a scan applies the rows first. Views are left out, because no turn reads
+// them.
 class Scratch {
  public:
   explicit Scratch(Rows& rows) : rows_(rows) {}
@@ -117,7 +116,7 @@ class Scratch {
     return failed_;
   }
   ReadSnapshot snapshot() {
-    (void)apply();  // the next frame tells of a failure
+    (void)apply();  // a failure shows at the next frame
     return ReadSnapshot(rows_.snapshot());
   }
 
@@ -137,7 +136,7 @@ Result<Verified> verify(const Journal& journal, Rows& rows,
                         std::span<const Program* const> programs, const Progress& progress) {
   Verified out;
   if (journal.last() == 0) return out;
-  // Without the beginning there is nothing to run on: links and bytes are checked all the same.
+  // Without the journal's beginning no frame can be run again; links and bytes are still checked.
   bool from_start = journal.first() == 1;
   Scratch scratch(rows);
   Kernel kernel(
@@ -164,7 +163,8 @@ Result<Verified> verify(const Journal& journal, Rows& rows,
       kernel.pin(std::move(cells));
     }
     std::string why = from_start ? rerun(kernel, frame, sealed.body, group) : std::string();
-    // Bytes that came out again are what encoding gives; of others it is asked first.
+    // A frame with the same bytes encodes canonically. A frame that differs is first checked for
+    // that.
     if ((!from_start || !why.empty()) && encode_body(frame) != sealed.body)
       return different("its bytes are not what encoding it gives");
     if (!why.empty())

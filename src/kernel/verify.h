@@ -1,21 +1,21 @@
 #pragma once
-// Verify proves that nothing was invented: it walks the whole journal, checks every link, runs
-// every frame's inputs through its program again and compares the bytes.
+// Verify audits a journal: it checks every link, runs the inputs of every frame through its program
+// again, and compares the resulting bytes with the recorded ones.
 
 #include "kernel/replay.h"
 
 namespace pawl {
 
 struct Verified {
-  size_t frames = 0;  // links and bytes checked
-  size_t rerun = 0;   // of them, run again
+  size_t frames = 0;  // frames whose link was checked
+  size_t rerun = 0;   // frames that were run again
   std::map<std::string, size_t> by_program{};
-  // The first frame that came out differently, told for a person; empty when none did.
+  // Describes the first frame whose result differs; empty when none does.
   std::string difference{};
   Seq different_at = 0;
 };
 
-// `scratch` must be empty rows; they end with the cells of the journal, without views.
+// `scratch` must be empty. Afterwards it holds the journal's cells without views.
 Result<Verified> verify(const Journal& journal, Rows& scratch,
                         std::span<const Program* const> programs, const Progress& progress = {});
 

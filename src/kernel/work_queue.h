@@ -1,6 +1,6 @@
 #pragma once
-// WorkQueue is what workers may take: open effects to a worker, offered by tenant and queue. A
-// lease is a promise in memory, not a frame: a restart offers the effect again.
+// A WorkQueue offers open effects to workers, by tenant and queue. A lease is a promise in memory,
+// not a frame: after a restart the effect is offered again.
 
 #include <functional>
 #include <string>
@@ -16,7 +16,7 @@ struct Poll {
   std::string worker;
   size_t limit = 1;
   Time lease = 30 * kSecond;
-  Time wait = 0;  // how long to wait for the first one; 0: answer at once
+  Time wait = 0;  // how long to wait for the first effect; 0: answer at once
 };
 
 struct Leased {
@@ -27,18 +27,17 @@ struct Leased {
 class WorkQueue {
  public:
   virtual ~WorkQueue() = default;
-  // Takes up to `limit` offered effects, fairly between the queues and oldest first, each under a
-  // lease that nobody else gets until it is over. With none at hand and wait > 0 the answer comes
-  // when one appears or the wait is over. `done` may run on another thread. The number cancels a
-  // waiting poll.
+  // Leases up to `limit` offered effects, fairly between the queues and oldest first. When none is
+  // offered and `wait` > 0, the answer comes when one appears or the wait is over. `done` may run
+  // on another thread. The returned id is for cancel() and give_up().
   using Polled = std::move_only_function<void(std::vector<Leased>)>;
   virtual uint64_t poll(Poll poll, Polled done) = 0;
   virtual void cancel(uint64_t poll) = 0;
-  // Ends a waiting poll as if its time was over: it is answered with nothing.
+  // Ends a waiting poll as if its wait were over: it is answered with an empty list.
   virtual void give_up(uint64_t poll) = 0;
-  // Gives a leased effect back at once: its worker has gone.
+  // Offers a leased effect again at once, because its worker has gone.
   virtual void release(std::string_view effect_id) = 0;
-  // A queue that is paused offers nothing until it is resumed.
+  // A paused queue offers nothing until it is resumed.
   virtual void pause(std::string_view tenant, std::string_view queue, bool paused) = 0;
   struct Depth {
     std::string tenant, queue;

@@ -4,7 +4,7 @@
 
 namespace pawl {
 
-// A receipt that failed is tried again after this; the effect is open until one succeeds.
+// Delay before a failed receipt is retried. The effect stays open until one succeeds.
 static constexpr Time kRetry = kSecond;
 
 void Clock::start() {
@@ -53,7 +53,7 @@ void Clock::loop() {
     }
     Time wait = due_.begin()->first - kernel_.now();
     if (wait > 0) {
-      // At most a minute at once: the system's clock may be set meanwhile.
+      // Sleeps a minute at most: the system clock may be set in the meantime.
       wake_.wait_for(lock, std::chrono::nanoseconds(std::min(wait, 60 * kSecond)));
       continue;
     }

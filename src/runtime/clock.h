@@ -1,6 +1,6 @@
 #pragma once
-// The clock gives effects their receipt when they are due. What it holds is a view in memory over
-// open effects: rebuilt at start, nothing is lost with it.
+// The clock settles timer effects when they are due. It keeps them in memory only: a start rebuilds
+// the set from the open effects.
 
 #include <condition_variable>
 #include <mutex>
@@ -23,10 +23,10 @@ class Clock final : public Outbox {
   void flushed() override;
 
   size_t waiting() const;
-  Time lag() const;  // how long the oldest due timer waits already; 0 when none is due
+  Time lag() const;  // how long the oldest due timer has been waiting; 0 when none is due
 
  private:
-  // Receipts on their way at once; more would fill the kernel's queue.
+  // Receipts in flight at once; more would fill the kernel's queue.
   static constexpr size_t kInFlight = 10'000;
   using Entry = std::pair<Time, std::string>;
   void loop();

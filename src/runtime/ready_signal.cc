@@ -9,21 +9,21 @@ namespace pawl {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
-void Signal::set() {
+void ReadySignal::set() {
   if (state_.exchange(done, std::memory_order_release) != asleep) return;
-  // Nothing to do on failure: without a sleeper there is nobody to wake.
+  // A failure means that no thread sleeps, so there is nothing to wake.
   syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-void Signal::wait() {
+void ReadySignal::wait() {
   uint32_t was = open;
   if (!state_.compare_exchange_strong(was, asleep, std::memory_order_acquire))
-    return;  // set already
+    return;  // already set
   while (state_.load(std::memory_order_acquire) != done)
     syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, asleep, nullptr, nullptr, 0);
 }
 
-bool Signal::wait_until(std::chrono::steady_clock::time_point when) {
+bool ReadySignal::wait_until(std::chrono::steady_clock::time_point when) {
   uint32_t was = open;
   if (!state_.compare_exchange_strong(was, asleep, std::memory_order_acquire) && was == done)
     return true;
@@ -31,7 +31,7 @@ bool Signal::wait_until(std::chrono::steady_clock::time_point when) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count();
   timespec until{since / 1'000'000'000, since % 1'000'000'000};
   while (state_.load(std::memory_order_acquire) != done) {
-    // With a bit set the time is absolute, on the monotonic clock.
+    // FUTEX_WAIT_BITSET takes an absolute time on the monotonic clock.
     syscall(SYS_futex, &state_, FUTEX_WAIT_BITSET_PRIVATE, asleep, &until, nullptr,
             FUTEX_BITSET_MATCH_ANY);
     if (std::chrono::steady_clock::now() >= when)

@@ -1,7 +1,7 @@
 #pragma once
-// A signal is set once by one thread and waited for by one other; it must outlive both. Setting it
-// costs a system call only when the other sleeps already. (std::atomic::wait spins and yields
-// first, a condition variable wants a lock of its own: dear when many threads wait on few cores.)
+// A ReadySignal is set once by one thread and waited for by one other thread; it must outlive both.
+// set() makes a system call only when the other thread already sleeps. std::atomic::wait would spin
+// first and a condition variable needs a mutex: both cost more when many threads wait on few cores.
 
 #include <atomic>
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace pawl {
 
-class Signal {
+class ReadySignal {
  public:
   void set();
   void wait();
-  bool wait_until(std::chrono::steady_clock::time_point when);  // false: it is not set yet
+  bool wait_until(std::chrono::steady_clock::time_point when);  // false: not set by then
 
  private:
   enum State : uint32_t { open, asleep, done };

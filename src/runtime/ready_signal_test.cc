@@ -6,15 +6,15 @@
 
 namespace pawl {
 
-TEST(signal, set_before_the_wait_returns_at_once) {
-  Signal s;
+TEST(signal, a_wait_after_set_returns_at_once) {
+  ReadySignal s;
   s.set();
   s.wait();
 }
 
-TEST(signal, what_was_written_before_set_is_seen_after_wait) {
+TEST(signal, writes_before_set_are_visible_after_wait) {
   for (int i = 0; i < 2000; ++i) {
-    Signal s;
+    ReadySignal s;
     int value = 0;
     std::thread other([&] {
       value = i + 1;
@@ -26,9 +26,9 @@ TEST(signal, what_was_written_before_set_is_seen_after_wait) {
   }
 }
 
-TEST(signal, a_wait_with_an_end_ends) {
+TEST(signal, a_wait_with_a_deadline_ends) {
   using namespace std::chrono_literals;
-  Signal s;
+  ReadySignal s;
   auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE(s.wait_until(begin + 20ms));
   EXPECT_GE(std::chrono::steady_clock::now(), begin + 20ms);

@@ -13,20 +13,20 @@
 
 namespace pawl {
 
-// Inputs that a submitter runs for others before the driver thread takes over, so that an I/O
-// thread is not held from its sockets.
+// Inputs that a submitting thread runs before the driver thread takes over, so that an I/O thread
+// returns to its sockets.
 static constexpr size_t kDriveBudget = 256;
 
-// Rows may lag behind the journal by this much: of several changes to one row only the last is
-// written, and an effect that comes and goes meanwhile costs nothing.
+// How far the rows may lag behind the journal. Lag saves work: of several changes to one row only
+// the last is written, and an effect that opens and closes within the lag is never written.
 static constexpr size_t kTailBytes = 16 << 20;
 static constexpr std::chrono::milliseconds kTailAge{100};
 
-// A delivery between cells that failed is tried again after this.
+// Delay before a failed delivery to a cell is retried.
 static constexpr std::chrono::milliseconds kRedeliver{500};
 
-// A disk quicker than this is waited for where the inputs came in: a thread woken for it costs
-// more.
+// If an append takes less than this many seconds, the submitting thread commits by itself: waking
+// the committer thread would cost more. The second value applies when no other input is in flight.
 static constexpr double kQuickAppend = 250e-6;
 static constexpr double kAloneAppend = 1.5e-3;
 
@@ -37,7 +37,7 @@ Time system_now() {
 }
 
 std::array<uint64_t, 2> system_dice() {
-  // One system call serves many inputs.
+  // One system call fetches dice for many inputs.
   thread_local std::array<uint64_t, 512> pool;
   thread_local size_t left = 0;
   if (left < 2) {
@@ -52,7 +52,7 @@ std::array<uint64_t, 2> system_dice() {
   return {pool[left], pool[left + 1]};
 }
 
-static size_t usual_cache_bytes() {
+static size_t default_cache_bytes() {
   size_t memory =
       static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return std::clamp<size_t>(memory / 8, 32u << 20, 512u << 20);
@@ -66,10 +66,10 @@ static const Program* owner(const std::vector<const Program*>& programs, BytesVi
   return nullptr;
 }
 
-// Three eighths of the memory are for cells at hand. The rest is for packed ones: it holds three
-// times as many for each byte, and a cell that is read from the rows costs five times one that is
-// unpacked (decision 0010).
-static size_t at_hand(size_t cache_bytes) { return cache_bytes / 8 * 3; }
+// Three eighths of the cache memory go to the first tier. The packed tier gets the rest: it holds
+// three times as many cells per byte, and reading a cell from the rows costs five times as much as
+// unpacking it (decision 0010).
+static size_t first_tier_bytes(size_t cache_bytes) { return cache_bytes / 8 * 3; }
 
 static FamilyLimit families_of(std::vector<const Program*> programs, size_t max) {
   return {max, [programs = std::move(programs)](BytesView key) {
@@ -79,9 +79,10 @@ static FamilyLimit families_of(std::vector<const Program*> programs, size_t max)
 }
 
 static Packing packing_of(std::vector<const Program*> programs, size_t cache_bytes) {
-  return {cache_bytes - at_hand(cache_bytes), [programs = std::move(programs)](BytesView key) {
+  return {cache_bytes - first_tier_bytes(cache_bytes),
+          [programs = std::move(programs)](BytesView key) {
             const Program* program = owner(programs, key);
-            return program && !program->worth_packing(key);
+            return !program || program->worth_packing(key);
           }};
 }
 
@@ -91,7 +92,7 @@ Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal,
                                            ShardOptions options) {
   if (!options.clock) options.clock = system_now;
   if (!options.dice) options.dice = system_dice;
-  if (options.cache_bytes == 0) options.cache_bytes = usual_cache_bytes();
+  if (options.cache_bytes == 0) options.cache_bytes = default_cache_bytes();
   Beside beside = [](Task work) {
     auto running = std::make_shared<std::future<Result<void>>>(
         std::async(std::launch::async, std::move(work)));
@@ -109,8 +110,9 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
       options_(std::move(options)),
       replayed_(replayed),
       programs_(std::move(programs)),
-      cache_(*rows_, at_hand(options_.cache_bytes), families_of(programs_, options_.family_cells),
-             packing_of(programs_, options_.cache_bytes)),
+      cache_(*rows_, first_tier_bytes(options_.cache_bytes),
+             families_of(programs_, options_.family_cells),
+             packing_of(programs_, options_.cache_bytes), options_.dice()[0]),
       kernel_(
           cache_, [this] { return snapshot(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
@@ -170,7 +172,7 @@ void Shard::stop(Time grace) {
   driver_thread_.join();
   apply_wake_.notify_all();
   applier_thread_.join();
-  // A failed flush only means a longer replay; on a disk that is full it is not even tried.
+  // A failed flush only makes the next replay longer. It is not tried when the disk is full.
   if (healthy()) (void)rows_->flush().has_value();
 }
 
@@ -236,7 +238,7 @@ void Shard::work(Commit where) {
 
 void Shard::run_batch() {
   if (begin_drive()) drive(kDriveBudget, Wake::nobody);
-  // Where nobody else waits for anything, a slower disk is waited for as well.
+  // When no other input is in flight, this thread also waits for a slower disk.
   bool alone = in_flight_.load(std::memory_order_relaxed) <= 1;
   if (append_seconds_.load(std::memory_order_relaxed) < (alone ? kAloneAppend : kQuickAppend))
     commit_here();
@@ -304,7 +306,7 @@ void Shard::hand_over(Group group, Wake wake) {
   {
     std::lock_guard lock(group_mutex_);
     groups_.push_back(std::move(group));
-    if (committing_) return;  // whoever commits looks again
+    if (committing_) return;  // the committing thread checks again when it is done
   }
   if (wake == Wake::committer) group_ready_.notify_one();
 }
@@ -318,7 +320,8 @@ void Shard::wake_committer() {
 }
 
 void Shard::commit_loop() {
-  // Woken by the disk, while whoever keeps the processors busy waits for just this.
+  // Asks the scheduler for a prompt wake-up: the threads that keep the processors busy wait for
+  // this thread's flush.
   prompt_thread();
   std::unique_lock lock(group_mutex_);
   while (true) {
@@ -328,7 +331,8 @@ void Shard::commit_loop() {
   }
 }
 
-// One commit by a thread that has other things to do: what came meanwhile is the committer's.
+// Commits once on a thread that has other things to do. Groups that arrive meanwhile are left to
+// the committer thread.
 void Shard::commit_here() {
   std::unique_lock lock(group_mutex_);
   if (committing_ || groups_.empty()) return;
@@ -380,7 +384,7 @@ void Shard::commit(std::vector<Group>& groups) {
 }
 
 ReadSnapshot Shard::snapshot() const {
-  // Rows that refuse a batch (a full disk) stop the shard; what they hold can still be read.
+  // Rows that refuse a batch, for example on a full disk, stop the shard. They can still be read.
   if (auto done = committer_.apply(); !done) const_cast<Shard*>(this)->fail_all({}, done.error());
   return ReadSnapshot(rows_->snapshot());
 }
@@ -402,7 +406,7 @@ void Shard::apply_loop() {
 }
 
 void Shard::release_group(std::vector<Group>& groups) {
-  BatchScope run_batch;  // what replies ask for next runs together
+  BatchScope scope;  // inputs that replies submit run as one group
   {
     std::lock_guard lock(watch_mutex_);
     if (!watchers_.empty())
@@ -437,16 +441,16 @@ void Shard::release_group(std::vector<Group>& groups) {
     deliver(effect);
 }
 
-// Settles by itself: the turn that takes the delivery erases the effect, so it happens once. One
-// that fails is open still and is delivered again later. However busy the shard is, it takes what
-// it owes itself.
+// Delivers an effect to a cell. The turn that takes the delivery also closes the effect, so it
+// happens exactly once. A failed delivery leaves the effect open and is retried later. Deliveries
+// are accepted even when the queue is full.
 void Shard::deliver(const EffectPtr& effect) {
   Input input;
   input.caller.tenant = effect->tenant;
   input.caller.user = "~kernel";
   input.settles = effect->id;
   Reply reply = [this, effect](Result<Answer> answer) {
-    if (answer || answer.error().reason == "EFFECT_NOT_OPEN" || !accepting_) return;
+    if (answer || answer.error().is(kEffectNotOpen) || !accepting_) return;
     std::lock_guard lock(group_mutex_);
     undelivered_.push_back({std::chrono::steady_clock::now() + kRedeliver, effect});
   };

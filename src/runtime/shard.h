@@ -1,7 +1,7 @@
 #pragma once
-// A shard is one kernel with its journal, its rows and its threads. Whoever submits drives the
-// kernel for as long as there are inputs, and makes them durable itself where it may wait;
-// elsewhere a committer thread does, and lets replies and effects go. See
+// A shard is one kernel with its journal, its rows and its threads. The thread that submits an
+// input drives the kernel while there are inputs. If it may wait, it also makes them durable;
+// otherwise a committer thread does, and then releases replies and effects. See
 // docs/decisions/0001-who-drives.md.
 
 #include <atomic>
@@ -19,52 +19,54 @@
 namespace pawl {
 
 struct ShardOptions {
-  size_t cache_bytes =
-      0;  // of cells, at hand and packed; 0: an eighth of the memory, at most 512 MiB
-  size_t family_cells =
-      4096;  // clean cells of one family that stay at hand; 0: bounded by bytes alone
-  std::function<Time()> clock{};                        // default: the system's
+  // Memory of the cell cache, both tiers. 0: an eighth of the machine's memory, at most 512 MiB.
+  size_t cache_bytes = 0;
+  // Maximum number of clean cells of one family in the first tier. 0: no limit but cache_bytes.
+  size_t family_cells = 4096;
+  std::function<Time()> clock{};                        // default: the system clock
   std::function<std::array<uint64_t, 2>()> dice{};      // default: the system's random source
-  Progress progress{};                                  // of the replay at start
+  Progress progress{};                                  // progress of the replay at start
   std::function<void(const CommitTimes&)> committed{};  // after each flush, for metrics
   std::function<void(double seconds, size_t turns)>
       drove{};                                  // after each batch of turns, for metrics
-  std::function<void(const Error&)> stopped{};  // the journal failed: told once
+  std::function<void(const Error&)> stopped{};  // called once if the journal fails
 };
 
 struct ShardStats {
-  size_t queued = 0;     // inputs that no turn has taken up yet
-  size_t in_flight = 0;  // submitted and not yet answered
+  size_t queued = 0;     // inputs that have not begun a turn
+  size_t in_flight = 0;  // inputs submitted and not answered
   size_t open_turns = 0;
-  uint64_t turns = 0;   // inputs run so far
-  uint64_t frames = 0;  // written since the start
+  uint64_t turns = 0;   // inputs run since the start
+  uint64_t frames = 0;  // frames written since the start
   uint64_t groups = 0;  // appends since the start
   Seq last = 0;
-  size_t family_cells = 0;  // clean ones at hand
+  size_t family_cells = 0;  // clean family cells in the first tier
   size_t packed_cells = 0;
 };
 
 class Shard final : public KernelAccess {
  public:
-  // Replays what the rows lack. Fails when the journal is corrupt: it is never skipped.
+  // Replays the frames that the rows lack. Fails when the journal is corrupt: a damaged entry is
+  // never skipped.
   static Result<std::unique_ptr<Shard>> open(std::unique_ptr<Journal> journal,
                                              std::unique_ptr<Rows> rows,
                                              std::vector<const Program*> programs,
                                              ShardOptions options = {});
   ~Shard() override;
 
-  // Effects of that kind go there. Before start().
+  // Sends effects with this target to the outbox. Call before start().
   void connect(To to, Outbox& outbox);
-  // Begins to commit and offers every effect that is still open.
+  // Starts the threads and offers every effect that is still open.
   Result<void> start();
-  // Takes no more inputs, finishes what was accepted (open turns are ended with an error after
-  // `grace`), flushes the rows.
+  // Refuses new inputs, finishes the accepted ones (turns still open after `grace` end with an
+  // error) and flushes the rows.
   void stop(Time grace = 5 * kSecond);
 
   void submit(Input input, Reply reply) override;
   void run_batch() override;
-  // For a thread that will only wait for its answer: `post` queues, `work` runs what is queued and
-  // commits it if nobody else is committing, replies included. Each post is followed by a work.
+  // For a thread that will only wait for its answer: post() queues the input; work() runs the
+  // queue, commits it if no other thread is committing, and sends the replies. Call work() after
+  // each post().
   void post(Input input, Reply reply);
   enum class Commit { here, elsewhere };
   void work(Commit where);
@@ -78,14 +80,14 @@ class Shard final : public KernelAccess {
   void unwatch(uint64_t id) override;
   Time now() const override { return options_.clock(); }
 
-  // Fails when the journal could not be written: nothing is acknowledged any more.
+  // Fails once the journal could not be written: from then on nothing is acknowledged.
   Result<void> healthy() const;
   ShardStats stats() const;
   const Replayed& replayed() const { return replayed_; }
   const Journal& journal() const { return *journal_; }
-  // A copy of the rows that a later start can begin from; inputs go on meanwhile.
+  // Writes a copy of the rows from which a later start can begin. Inputs keep running.
   Result<Seq> checkpoint(const std::string& folder);
-  // Erases remembered answers older than a day.
+  // Erases recorded answers of Idempotency-Keys that are older than a day.
   void forget_old_answers();
 
  private:
@@ -97,14 +99,14 @@ class Shard final : public KernelAccess {
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
         std::vector<const Program*> programs, ShardOptions options, Replayed replayed);
 
-  bool accept(Input& input, Reply& reply, bool own = false);  // false: it was refused
+  bool accept(Input& input, Reply& reply, bool own = false);  // false: the input was refused
   void take_in(Input input, Reply reply);
   void push(Item item);
-  void enqueue(Item item);  // and drives, if nobody does
+  void enqueue(Item item);  // drives the kernel if no other thread does
   bool begin_drive();
   enum class Wake { committer, nobody };
   void drive(size_t budget, Wake wake);
-  void drive_rest();  // the thread that takes over from a submitter that has driven enough
+  void drive_rest();  // body of the driver thread, which takes over from busy submitters
   void hand_over(Group group, Wake wake);
   void wake_committer();
   void commit_loop();
@@ -139,14 +141,14 @@ class Shard final : public KernelAccess {
   mutable std::mutex group_mutex_;
   std::condition_variable group_ready_;
   std::vector<Group> groups_, taken_;
-  bool committing_ = false;  // somebody holds `taken_`
+  bool committing_ = false;  // a thread is using `taken_`
   bool ending_ = false;
   std::optional<Error> failed_;
   std::deque<std::pair<std::chrono::steady_clock::time_point, EffectPtr>>
       undelivered_;  // with group_mutex_
 
   std::atomic<Seq> durable_;
-  std::atomic<double> append_seconds_{0};  // of late
+  std::atomic<double> append_seconds_{0};  // moving average
   std::condition_variable apply_wake_;     // with group_mutex_
   mutable std::mutex watch_mutex_;
   std::vector<std::pair<uint64_t, Watcher>> watchers_;
@@ -154,7 +156,7 @@ class Shard final : public KernelAccess {
   std::thread committer_thread_, driver_thread_, applier_thread_;
 };
 
-// The system's clock and random source, for those who construct shards.
+// The system clock and random source, for code that constructs shards.
 Time system_now();
 std::array<uint64_t, 2> system_dice();
 

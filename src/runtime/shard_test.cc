@@ -10,8 +10,8 @@
 
 namespace pawl {
 
-// Counts in the cell named by the body; "later:MS:NAME" adds one when the time has come; "job:NAME"
-// opens work; a receipt adds ten.
+// Counts in the cell named by the body. "later:MS:NAME" adds one after MS milliseconds, "job:NAME"
+// opens an effect to a worker, and a receipt adds ten.
 class Tally final : public Program {
  public:
   std::string_view name() const override { return "tally"; }
@@ -105,7 +105,7 @@ static Input count(const std::string& name) {
   return {.program = "tally", .verb = "add", .body = name, .caller = {"t", "u", ""}};
 }
 
-TEST(shard, inputs_that_came_together_are_one_group_committed_where_they_came_in) {
+TEST(shard, a_batch_scope_commits_as_one_group_on_the_callers_thread) {
   Host host;
   uint64_t before = host.shard->stats().groups;
   std::vector<std::thread::id> answered;
@@ -121,7 +121,7 @@ TEST(shard, inputs_that_came_together_are_one_group_committed_where_they_came_in
   EXPECT_EQ(host.value("g"), "20");
 }
 
-TEST(shard, cells_of_a_family_have_a_limit_of_their_own) {
+TEST(shard, family_cells_are_limited) {
   ShardOptions few;
   few.family_cells = 3;
   Host host(true, std::move(few));
@@ -130,7 +130,7 @@ TEST(shard, cells_of_a_family_have_a_limit_of_their_own) {
       ASSERT_EQ(host.say("add", "kin" + std::to_string(i))->body, std::to_string(round));
     ASSERT_TRUE(host.say("add", "other"));
     ASSERT_TRUE(host.shard->snapshot().scan(
-        "tally", [](BytesView, const Cell&) { return true; }));  // brings up the rows
+        "tally", [](BytesView, const Cell&) { return true; }));  // a scan applies the rows
     EXPECT_EQ(host.shard->stats().family_cells, 3u);
   }
   for (int i = 0; i < 20; ++i)
@@ -138,7 +138,7 @@ TEST(shard, cells_of_a_family_have_a_limit_of_their_own) {
   EXPECT_EQ(host.shard->stats().family_cells, 3u);
 }
 
-TEST(shard, a_caller_that_waits_commits_for_itself_and_others) {
+TEST(shard, a_waiting_caller_commits_for_itself_and_others) {
   Host host;
   std::vector<std::thread> threads;
   std::atomic<int> own{0};
@@ -160,7 +160,7 @@ TEST(shard, a_caller_that_waits_commits_for_itself_and_others) {
   EXPECT_GT(own, 0);
 }
 
-TEST(shard, a_reply_may_submit_again_without_end) {
+TEST(shard, replies_may_submit_again) {
   Host host;
   std::promise<void> over;
   std::function<void(int)> next = [&](int left) {
@@ -175,7 +175,7 @@ TEST(shard, a_reply_may_submit_again_without_end) {
   EXPECT_EQ(host.value("chain"), "5001");
 }
 
-TEST(workers, a_job_given_back_after_the_stop_reaches_no_poll_that_was_answered) {
+TEST(workers, a_job_released_after_stop_is_not_handed_out) {
   Host host;
   ASSERT_TRUE(host.say("job", "j"));
   ASSERT_EQ(host.poll(1).size(), 1u);
@@ -280,7 +280,7 @@ TEST(shard, a_failed_append_stops_the_shard_and_says_so) {
   EXPECT_EQ(host.value("x"), "1");
 }
 
-TEST(shard, a_delivery_between_cells_that_failed_comes_again) {
+TEST(shard, a_failed_delivery_to_a_cell_is_retried) {
   Host host;
   ASSERT_TRUE(host.say("send", "shy"));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -320,7 +320,7 @@ TEST(shard, stopping_ends_open_turns_with_an_error) {
   EXPECT_EQ(answer.error().reason, "STOPPING");
 }
 
-TEST(workers, no_job_is_handed_to_two_live_leases_and_an_expired_one_is_offered_again) {
+TEST(workers, a_job_has_one_lease_and_is_offered_again_when_it_expires) {
   Host host;
   for (int i = 0; i < 3; ++i)
     ASSERT_TRUE(host.say("job", "j" + std::to_string(i)));
@@ -331,7 +331,7 @@ TEST(workers, no_job_is_handed_to_two_live_leases_and_an_expired_one_is_offered_
   EXPECT_EQ(host.workers->leases_expired(), 2u);
 }
 
-TEST(workers, a_poll_takes_no_more_than_an_answer_can_carry) {
+TEST(workers, a_poll_is_bounded_by_bytes) {
   Host host;
   for (int i = 0; i < 3; ++i)
     host.workers->opened(std::make_shared<Effect>(
@@ -341,7 +341,7 @@ TEST(workers, a_poll_takes_no_more_than_an_answer_can_carry) {
   EXPECT_EQ(host.poll(3).size(), 1u);
 }
 
-TEST(workers, the_oldest_is_handed_out_first_also_when_it_comes_back_or_comes_late) {
+TEST(workers, the_oldest_job_is_handed_out_first) {
   Host host(false);
   Workers workers(*host.shard, [](const Effect& e) -> Time { return std::stoll(e.body); });
   auto open = [&](const char* id, const char* born) {
@@ -375,7 +375,7 @@ TEST(workers, a_waiting_poll_is_woken_by_a_job) {
   EXPECT_EQ(got[0].effect->id, "soon");
 }
 
-TEST(workers, a_waiting_poll_ends_with_nothing) {
+TEST(workers, a_waiting_poll_times_out_empty) {
   Host host;
   EXPECT_EQ(host.poll(1, 30 * kMillisecond).size(), 0u);
 }
@@ -401,7 +401,7 @@ TEST(workers, a_paused_queue_offers_nothing_until_it_is_resumed) {
   EXPECT_EQ(host.poll(5).size(), 1u);
 }
 
-TEST(workers, an_id_that_is_used_again_begins_anew) {
+TEST(workers, a_reused_id_starts_afresh) {
   Host host;
   auto effect =
       std::make_shared<const Effect>(Effect{"again", To::worker, "tally", "t", "work", 0, ""});
@@ -412,7 +412,7 @@ TEST(workers, an_id_that_is_used_again_begins_anew) {
   EXPECT_EQ(host.workers->depths()[0].leased, 1u);
 }
 
-TEST(workers, names_that_only_polls_gave_are_forgotten) {
+TEST(workers, queue_names_known_only_from_polls_are_dropped) {
   Host host;
   ASSERT_TRUE(host.say("job", "kept"));
   host.workers->pause("t", "paused", true);
@@ -427,7 +427,7 @@ TEST(workers, names_that_only_polls_gave_are_forgotten) {
   EXPECT_EQ(host.poll(5).size(), 0u);
 }
 
-TEST(workers, jobs_that_end_unpolled_leave_nothing_behind) {
+TEST(workers, jobs_that_end_unpolled_free_their_memory) {
   Host host;
   std::vector<std::weak_ptr<const Effect>> all;
   for (int i = 0; i < 1000; ++i) {

@@ -30,7 +30,7 @@ Workers::Queue& Workers::queue(const std::string& tenant, const std::string& nam
   return *place;
 }
 
-// A poll may name any queue, so names must not stay for ever.
+// A poll may name any queue, so unused names must be dropped at some point.
 void Workers::sweep() {
   if (queues_.size() < sweep_at_) return;
   std::erase_if(queues_, [&](const auto& one) {
@@ -61,7 +61,7 @@ void Workers::offer(const JobPtr& job) {
 
 void Workers::opened(const EffectPtr& effect) {
   std::lock_guard lock(mutex_);
-  forget(effect->id);  // an id may be used again; what was promised under it is over
+  forget(effect->id);  // an id may be reused: leases of its former job are void
   sweep();
   auto job = std::make_shared<Job>(
       Job{effect, &queue(effect->tenant, effect->queue), age_(*effect), State::held, effect->due});
@@ -90,7 +90,7 @@ void Workers::forget(std::string_view id) {
   if (job->state == State::leased) --q.leased;
   if (job->state != State::offered) times_.erase({job->until, job});
   const bool was_offered = std::exchange(job->state, State::gone) == State::offered;
-  // Where no worker polls, nobody would meet those that are gone.
+  // Without polls no one reaches the jobs that are gone, so they are swept here.
   if (!was_offered || --q.ready + 64 >= (q.offered.size() + q.older.size()) / 2) return;
   std::erase_if(q.offered, [](const JobPtr& one) { return one->state == State::gone; });
   std::erase_if(q.older, [](const auto& one) { return one.second->state == State::gone; });
@@ -112,7 +112,7 @@ void Workers::wake_touched(std::vector<Ready>& ready) {
     wake(*q, ready);
 }
 
-// Takes the oldest that is still offered out of its queue; null when there is none.
+// Removes and returns the oldest offered job of the queue; null when there is none.
 Workers::JobPtr Workers::oldest(Queue& q) {
   while (!q.offered.empty() || !q.older.empty()) {
     JobPtr job;
@@ -143,12 +143,12 @@ bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out)
   return true;
 }
 
-// What one poll takes, in bytes of the jobs' bodies: an answer must fit a message of gRPC (64 MiB)
-// whatever its jobs carry, or it would be refused, and taken again, for ever. The first job is
-// taken however large it is.
+// Limit on the bodies of the jobs in one poll's answer. An answer must fit a gRPC message (64 MiB):
+// otherwise it would fail and be polled again for ever. The first job is taken at any size.
 static constexpr size_t kPollBytes = 16 * 1024 * 1024;
 
-// One from each queue in turn, beginning where the last poll ended, until there is none or enough.
+// Takes one job from each queue in turn, beginning where the last poll ended, until the limit is
+// reached or all queues are empty.
 std::vector<Leased> Workers::take(Waiting& w, Time now) {
   std::vector<Leased> out;
   size_t n = w.queues.size(), dry = 0, bytes = 0, weighed = 0;
@@ -266,7 +266,7 @@ uint64_t Workers::leases_expired() const {
   return expired_;
 }
 
-// The thread sleeps until the earliest time it knows: only an earlier one is worth waking it for.
+// The thread sleeps until the earliest known time, so only an earlier time needs to wake it.
 void Workers::wake_by(Time when) {
   if (when >= next_wake_) return;
   next_wake_ = when;

@@ -1,6 +1,6 @@
 #pragma once
-// Workers: which open effects are offered, leased or held back, by tenant and queue. All of it is a
-// view in memory over open effects; leases are promises, not frames.
+// Workers keeps track of which open effects are offered, leased or held back, by tenant and queue.
+// All of it is in memory and rebuilt at start; leases are promises, not frames.
 
 #include <condition_variable>
 #include <deque>
@@ -18,14 +18,14 @@ namespace pawl {
 
 class Workers final : public WorkQueue, public Outbox {
  public:
-  // When the work that an effect asks for came to be: what is older is handed out first.
+  // Returns when a job was created. Older jobs are handed out first.
   using Age = Time (*)(const Effect& effect);
   explicit Workers(
       KernelAccess& kernel, Age age = [](const Effect&) -> Time { return 0; })
       : kernel_(kernel), age_(age) {}
   ~Workers() override { stop(); }
   void start();
-  void stop();  // waiting polls are answered with nothing
+  void stop();  // waiting polls are answered with an empty list
 
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t poll) override;
@@ -49,7 +49,7 @@ class Workers final : public WorkQueue, public Outbox {
     Queue* queue;
     Time born;
     State state;
-    Time until;  // leased: end of the lease; held: when it may be offered
+    Time until;  // leased: end of the lease; held back: when it may be offered
   };
   using JobPtr = std::shared_ptr<Job>;
   struct Waiting {
@@ -60,19 +60,19 @@ class Workers final : public WorkQueue, public Outbox {
     std::vector<Queue*> queues;
   };
   struct Queue {
-    // Oldest first; some may be gone: skipped when met, and swept when they are the more. What is
-    // older than the last of `offered` when it comes, a job that came back or one of before a
-    // restart, stands in `older`.
+    // Offered jobs, oldest first. Jobs that are gone are skipped when they are reached, and swept
+    // when they outnumber the others. A job that is older than the last one in `offered` when it
+    // arrives (it was returned, or dates from before a restart) goes into `older`.
     std::deque<JobPtr> offered;
     std::multimap<Time, JobPtr> older;
     std::list<std::shared_ptr<Waiting>> polls;
-    size_t ready = 0, leased = 0, jobs = 0;  // jobs: those held back too
+    size_t ready = 0, leased = 0, jobs = 0;  // `jobs` includes those held back
     bool paused = false;
   };
   using Ready = std::pair<Polled, std::vector<Leased>>;
 
   Queue& queue(const std::string& tenant, const std::string& name);
-  void sweep();  // queues that nobody uses, once there are many: whoever calls it holds none
+  void sweep();  // drops unused queues once there are many; the caller may hold no Queue*
   void offer(const JobPtr& job);
   static JobPtr oldest(Queue& queue);
   void forget(std::string_view id);
@@ -92,14 +92,14 @@ class Workers final : public WorkQueue, public Outbox {
   std::condition_variable wake_up_;
   std::map<Name, std::unique_ptr<Queue>> queues_;
   size_t sweep_at_ = 1024;
-  std::unordered_map<std::string_view, JobPtr> jobs_;  // by their effects' ids
+  std::unordered_map<std::string_view, JobPtr> jobs_;  // by effect id
   std::set<std::pair<Time, JobPtr>> times_;            // ends of leases and of holds
-  std::set<std::pair<Time, uint64_t>> deadlines_;      // of waiting polls
+  std::set<std::pair<Time, uint64_t>> deadlines_;      // deadlines of waiting polls
   std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
-  std::set<Queue*> touched_;  // got something since the last flushed()
+  std::set<Queue*> touched_;  // queues with new jobs since the last flushed()
   uint64_t next_poll_ = 1;
-  Time next_wake_ = INT64_MAX;  // when the thread looks again
-  size_t turn_ = 0;             // whose turn it is among a poll's queues
+  Time next_wake_ = INT64_MAX;  // when the thread wakes by itself
+  size_t turn_ = 0;             // rotates the first queue of a poll, for fairness
   uint64_t expired_ = 0;
   bool ending_ = false;
   std::thread thread_;
