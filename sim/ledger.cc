@@ -61,7 +61,7 @@ Result<Bytes> Ledger::run(Turn& turn, const Input& input) const {
     return Bytes("moved");
   }
   if (input.verb == "fail") {
-    turn.write(account(order.from), "77");  // money from nowhere, unless it is undone
+    turn.write(account(order.from), "77");  // creates money unless the rewind undoes it
     return fail(Code::invalid, "ON_PURPOSE", "everything above is undone");
   }
   if (input.verb == "savepoint") {
@@ -74,7 +74,7 @@ Result<Bytes> Ledger::run(Turn& turn, const Input& input) const {
   }
   if (input.verb == "ask") {
     turn.scratch() = std::make_shared<Order>(order);
-    // Read now, so that a change by others before the receipt is a conflict.
+    // Reading here makes a change by another turn before the receipt a conflict.
     TRY_OK(amount(turn, account(order.from), kOpening));
     turn.ask({"ask-" + turn.dice().uuid4(), To::member, "ledger", "t", "m", 0,
               std::to_string(turn.token())});

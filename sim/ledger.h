@@ -1,6 +1,6 @@
 #pragma once
 // The ledger is the simulator's program: accounts that hold money, transfers that must conserve it,
-// and one verb for each thing a turn can do. Its rules make a lost or doubled step visible as
+// and one verb for each thing that a turn can do. A lost or repeated step shows as missing or extra
 // money.
 
 #include "kernel/program.h"

@@ -1,5 +1,5 @@
-// sim --seed N [--steps S]     one life, told in full
-// sim --seeds A-B [--steps S]  many, each run twice: the same seed must give the same frames
+// sim --seed N [--steps S]     runs one seed and prints every step
+// sim --seeds A-B [--steps S]  runs many seeds twice: the same seed must give the same frames
 
 #include <cstdio>
 #include <cstdlib>

@@ -80,7 +80,7 @@ class Life {
     say(std::move(input));
   }
 
-  // A command that carries the token of a turn that waits becomes part of it.
+  // A command that carries the token of a waiting turn joins it.
   void join_some_turn(Input& input) {
     for (const Effect& effect : world_.outside())
       if (effect.to == To::member && world_.chance(30)) {
@@ -100,7 +100,7 @@ class Life {
     }
     Effect effect = outside[at];
     if (effect.to == To::clock && effect.due > world_.now) return;
-    size_t copies = world_.chance(15) ? 2 : 1;  // doubled; and the outside may say it again later
+    size_t copies = world_.chance(15) ? 2 : 1;  // duplicated; it may also be sent again later
     for (size_t i = 0; i < copies; ++i) {
       Input input;
       input.settles = effect.id;
@@ -196,8 +196,8 @@ class Life {
   Ledger ledger_;
   World world_;
   Outcome out_;
-  std::vector<Seq> told_;  // frames that callers were told of: they must never be untrue later
-  std::map<Seq, Digest> links_;  // and what was in them then
+  std::vector<Seq> told_;        // acknowledged frames: they must exist, unchanged, ever after
+  std::map<Seq, Digest> links_;  // their links at that time
 };
 
 }  // namespace

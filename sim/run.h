@@ -1,5 +1,5 @@
 #pragma once
-// One simulated life from a seed, and the promises that must hold through it.
+// One simulated run from a seed, and the promises that must hold throughout.
 
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 namespace pawl::sim {
 
 struct Outcome {
-  std::vector<std::string> broken;  // promises, told for a person; empty when all held
-  Digest link{};                    // of the last frame: the same seed gives the same
+  std::vector<std::string> broken;  // broken promises, described for people; empty when all held
+  Digest link{};                    // link of the last frame: the same for the same seed
   uint64_t frames = 0, acknowledged = 0, settled = 0, crashes = 0, conflicts = 0;
 };
 

@@ -41,7 +41,7 @@ void World::append() {
     journal.fail_next_append(chance(50) ? AppendFault::nothing_written
                                         : AppendFault::everything_written);
   if (auto done = committer_->append(groups); !done) {
-    // Nobody may hear anything but the failure, and the process ends.
+    // Every caller gets the error and nothing else, and the process ends.
     refuse_all(groups, done.error());
     return crash();
   }

@@ -1,6 +1,7 @@
 #pragma once
-// A false world: one kernel on memory stores, time that jumps, a disk that fails, a process that
-// dies at any point, and an outside that loses, delays and doubles receipts. All of it from a seed.
+// A simulated world: one kernel on memory stores, a clock that jumps, a disk that fails, a process
+// that dies at any point, and an outside that loses, delays and duplicates receipts. Everything
+// follows from a seed.
 
 #include <deque>
 #include <random>
@@ -23,20 +24,20 @@ class World {
   std::array<uint64_t, 2> dice() { return {random_(), random_()}; }
 
   void submit(Input input, Reply reply);
-  // One stage of the pipeline, chosen by the caller; each does nothing when there is nothing to do.
-  void drive();          // run queued inputs, close the group
-  void append();         // make the oldest groups durable; may fail and kill the process
-  void apply();          // what is durable becomes visible; now and then rows follow
-  void release_group();  // answers and effects of what is applied
-  void settle_all();     // all stages until nothing moves
+  // The stages of the pipeline, called in any order. A stage without work does nothing.
+  void drive();          // runs queued inputs and closes the group
+  void append();         // makes the oldest groups durable; may fail and kill the process
+  void apply();          // makes durable cells visible and sometimes applies rows
+  void release_group();  // releases answers and effects of applied groups
+  void settle_all();     // runs all stages until nothing is left to do
   ReadSnapshot snapshot();
 
-  void crash();  // the process dies now; memory is gone, rows fall back
+  void crash();  // kills the process: memory is lost and the rows fall back
   void restart();
   bool alive() const { return kernel_ != nullptr; }
   uint64_t crashes() const { return crashes_; }
 
-  // Effects that have left and are not known to be settled: the outside may answer them.
+  // Effects that have left and may still be answered from outside.
   std::vector<Effect>& outside() { return outside_; }
   Time now = 1'000'000 * kSecond;
   unsigned disk_fault_percent = 2;
@@ -45,7 +46,7 @@ class World {
   MemoryRows rows;
   std::vector<const Program*> programs;
 
-  // Broken promises, told for a person; empty while all is well.
+  // Broken promises, described for people; empty when there are none.
   std::vector<std::string> broken;
   void expect(bool held, std::string what);
 

@@ -116,7 +116,7 @@ TEST(answer, tells_whether_the_connection_is_good_for_more) {
             "the answer is too large");
 }
 
-TEST(address, is_a_host_and_a_port) {
+TEST(address, splits_into_host_and_port) {
   for (auto [text, host, port] : {std::array{"a.example:81", "a.example", "81"},
                                   {"a.example", "a.example", "80"},
                                   {"[::1]:81", "::1", "81"},

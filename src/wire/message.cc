@@ -1,4 +1,4 @@
-// Looking things up in a request, and the small vocabulary of HTTP: statuses, escapes.
+// Look-ups in a request, status phrases and percent-encoding.
 
 #include "wire/message.h"
 #include "wire/text.h"
@@ -178,7 +178,7 @@ std::string percent_decode(std::string_view text, bool plus_is_space) {
 
 HostPort host_and_port(std::string_view authority, std::string_view usual_port) {
   size_t colon = authority.rfind(':');
-  // Those within brackets are the address's own.
+  // Colons within brackets belong to an IPv6 address.
   if (colon != std::string_view::npos && authority.find(']', colon) != std::string_view::npos)
     colon = std::string_view::npos;
   HostPort out{
@@ -194,7 +194,7 @@ std::string percent_encode(std::string_view text) {
   static constexpr std::string_view kPlain = "-._~";
   std::string out;
   out.reserve(text.size());
-  // Alone these would be steps in a path.
+  // "." and ".." alone would be taken for steps in a path.
   bool step = text == "." || text == "..";
   for (char c : text) {
     bool plain = !step && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

@@ -1,5 +1,5 @@
 #pragma once
-// Requests and responses as values: what faces and server share. No socket here.
+// Requests and responses as values, shared by faces and server. This header knows no socket.
 
 #include <functional>
 #include <memory>
@@ -17,16 +17,17 @@ namespace pawl::wire {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-bool same_name(std::string_view a, std::string_view b);  // ASCII letters without case
-// The first header of that name, case ignored; nothing when absent.
+bool same_name(std::string_view a, std::string_view b);  // ignores ASCII case
+// Returns the first header of that name, ignoring case; null when absent.
 const std::string* find_header(const Headers& headers, std::string_view name);
-// Whether a comma-separated header value names the token: "keep-alive, Upgrade" has "upgrade".
+// True when a comma-separated header value contains the token: "keep-alive, Upgrade" contains
+// "upgrade".
 bool lists_token(std::string_view list, std::string_view token);
 
-// Who sent a request, for handlers that answer late. Only while the handler runs.
+// The sender of a request, for handlers that answer late. Valid only while the handler runs.
 class Peer {
  public:
-  // Called from an I/O thread if the peer leaves before its answer.
+  // Sets a function that an I/O thread calls if the peer disconnects before its answer.
   virtual void on_leave(std::function<void()> left) = 0;
 
  protected:
@@ -40,33 +41,34 @@ struct Request {
   Headers headers;
   Bytes body;
   Caller caller;
-  std::vector<std::string> params{};  // of the route's pattern, in order, decoded
-  Peer* peer = nullptr;               // absent in tests that have no connection
+  std::vector<std::string> params{};  // values of the route's parameters, in order, decoded
+  Peer* peer = nullptr;               // null in tests without a connection
 
   std::string_view header(std::string_view name) const;  // case ignored; empty when absent
   bool has_header(std::string_view name) const;
-  // The first query parameter of that name, decoded; nothing when absent.
+  // Returns the first query parameter of that name, decoded; nothing when absent.
   std::optional<std::string> query_param(std::string_view name) const;
   std::vector<std::string> query_params(std::string_view name) const;
 };
 
-// A body that is written piece by piece: NDJSON, Server-Sent Events. Safe from any thread.
+// A response body that is written piece by piece: NDJSON or Server-Sent Events. Thread-safe.
 class Stream {
  public:
   virtual ~Stream() = default;
-  // False when the peer has gone or its buffer is over the limit: stop and forget the stream.
+  // Returns false when the peer has disconnected or its buffer is full: stop writing and drop the
+  // stream.
   virtual bool write(BytesView piece) = 0;
   virtual void end() = 0;
   virtual size_t buffered() const = 0;  // bytes accepted and not yet sent
-  // Called once from an I/O thread when the stream is over, whoever ended it.
+  // Sets a function that an I/O thread calls once when the stream is over, on either side.
   virtual void on_close(std::function<void()> closed) = 0;
 };
 
-// A WebSocket after its handshake. Safe from any thread.
+// A WebSocket after its handshake. Thread-safe.
 class Socket : public Stream {
  public:
-  // Text or binary, whole, from an I/O thread. Set it before `Response::socket` returns: what comes
-  // while nobody listens is dropped.
+  // Sets the receiver of whole messages, text or binary, called on an I/O thread. Set it before
+  // `Response::socket` returns: messages that arrive without a receiver are dropped.
   virtual void on_message(std::function<void(std::string)> text) = 0;
 };
 
@@ -85,11 +87,11 @@ Response json_response(int status, std::string body);
 Response text_response(int status, std::string text);
 std::string_view reason_phrase(int status);
 
-// %41 -> A; '+' -> space only in queries. Bad escapes stay as they are.
+// Decodes %41 to A, and '+' to a space in queries only. Invalid escapes are kept as they are.
 std::string percent_decode(std::string_view text, bool plus_is_space);
 std::string percent_encode(std::string_view text);
 
-// Of "host:port", "host" or "[::1]:port"; no brackets are left.
+// Splits "host:port", "host" or "[::1]:port". Brackets are removed.
 struct HostPort {
   std::string host, port;
 };

@@ -1,5 +1,5 @@
 // The routes of all faces as one trie of path segments. At each segment a literal is tried before a
-// parameter and a parameter before "the rest", with a step back when the literal leads nowhere.
+// parameter and a parameter before "the rest"; the search backtracks when a branch has no match.
 
 #include "wire/route.h"
 
@@ -32,7 +32,7 @@ bool is_rest(std::string_view segment) {
   return is_parameter(segment) && segment.ends_with("...}");
 }
 
-// A corner owns its prefix and what lies below it: "/workflows" owns "/workflows/x", not
+// A dialect covers its prefix and the paths below it: "/workflows" covers "/workflows/x", not
 // "/workflowsx".
 bool owns(std::string_view prefix, std::string_view path) {
   if (!path.starts_with(prefix)) {
@@ -42,7 +42,7 @@ bool owns(std::string_view prefix, std::string_view path) {
          path[prefix.size()] == '/';
 }
 
-// How errors are worded where no face speaks.
+// The error dialect for paths that belong to no face.
 Response plain_refusal(const Error& error, std::string_view allow) {
   if (allow.empty() && error.code == Code::not_found)
     return text_response(404, "404 page not found\n");
@@ -75,8 +75,8 @@ struct Router::Node {
 
 namespace {
 
-// One search down the trie. The best row for the method wins; the methods of every row that fits
-// the path are gathered for `Allow`.
+// One search down the trie. The first matching row with the method wins; the methods of all rows
+// that match the path are collected for the `Allow` header.
 template <class Node>
 class Search {
  public:
@@ -85,7 +85,7 @@ class Search {
 
   bool walk(const Node& node, size_t at) {
     if (at == segments_.size()) return take(node.here);
-    // A literal is compared decoded; the common segment has no escape and is not copied.
+    // Literals are compared decoded. Most segments have no escape and are not copied.
     std::string_view segment = segments_[at];
     std::string decoded;
     if (segment.find('%') != std::string_view::npos) {
@@ -153,17 +153,17 @@ void Router::add(std::vector<Route> routes, std::vector<Dialect> dialects) {
     Node* node = root_.get();
     bool rest = false;
     for (std::string_view segment : split(route->pattern)) {
-      CHECK(!rest);  // "{rest...}" is the last segment
+      CHECK(!rest);  // "{rest...}" must be the last segment
       rest = is_rest(segment);
       if (!rest) node = node->step(segment);
     }
     auto& rows = rest ? node->rest : node->here;
-    CHECK(rows.emplace(route->method, route.get()).second);  // two rows with one method and pattern
+    CHECK(rows.emplace(route->method, route.get()).second);  // no two rows share method and pattern
     routes_.push_back(std::move(route));
   }
   for (Dialect& dialect : dialects)
-    corners_.push_back(std::move(dialect));
-  std::stable_sort(corners_.begin(), corners_.end(), [](const Dialect& a, const Dialect& b) {
+    dialects_.push_back(std::move(dialect));
+  std::stable_sort(dialects_.begin(), dialects_.end(), [](const Dialect& a, const Dialect& b) {
     return a.prefix.size() > b.prefix.size();
   });
 }
@@ -187,7 +187,7 @@ Match Router::find(std::string_view method, std::string_view path) const {
 }
 
 const Dialect* Router::corner(std::string_view path) const {
-  for (const Dialect& dialect : corners_) {
+  for (const Dialect& dialect : dialects_) {
     if (owns(dialect.prefix, path)) return &dialect;
   }
   return nullptr;

@@ -12,14 +12,13 @@ using Handler = std::function<void(Request request, Respond respond)>;
 
 struct Route {
   std::string method;
-  std::string pattern;  // "/v1/jobs/{id}/complete"; "{rest...}" at the end takes all that is left
+  std::string pattern;  // "/v1/jobs/{id}/complete"; a final "{rest...}" matches all that is left
   Handler handle;
   std::string doc;    // one sentence for the reference
   bool open = false;  // true: no authentication (health, token endpoints)
 };
 
-// What a corner answers to browsers from one origin. An empty `allow_origin` means: not this
-// origin, no CORS header is sent.
+// The CORS answer for one origin. With an empty `allow_origin` no CORS header is sent.
 struct Cors {
   std::string allow_origin;  // "*" or the origin itself
   std::string methods;
@@ -29,46 +28,47 @@ struct Cors {
   bool vary_origin = false;  // `Vary: Origin` on every reply
 };
 
-// What a face says about its own corner: which prefix is its own, and how it words the errors that
-// happen before a handler runs (not found, wrong method, too large, unauthenticated, overload).
+// A dialect covers the paths below one prefix. It words the errors that happen there before a
+// handler runs: not found, wrong method, too large, unauthenticated, overload.
 struct Dialect {
   std::string prefix;  // "/api/", "/v1/", "/workflows"
-  // `allow` lists the methods that the path has, for 405.
+                       // `allow` lists the methods of the path, for 405.
   std::function<Response(const Request&, const Error&, std::string_view allow)> refuse;
-  // The policy for an origin (empty when the request names none); unset: no CORS in this corner.
+  // Returns the CORS policy for an origin (empty when the request names none). Unset: no CORS here.
   std::function<Cors(std::string_view origin)> cors{};
 };
 
 struct Match {
   const Route* route = nullptr;
   std::vector<std::string> params;
-  std::string allow;  // when the path is known under other methods only
+  std::string allow;  // set when the path exists with other methods only
 };
 
-// Finds the row for a method and a path: literal segments win over parameters. Built once at start.
+// Finds the row for a method and a path. Literal segments win over parameters. Built once at start.
 class Router {
  public:
   Router() = default;
   void add(std::vector<Route> routes, Dialect dialect);
-  // A face with several corners: of all dialects known, the longest prefix of the path decides.
+  // Adds routes and the dialects of their prefixes. The longest prefix of a path decides its
+  // dialect.
   void add(std::vector<Route> routes, std::vector<Dialect> dialects);
   Match find(std::string_view method, std::string_view path) const;
-  // The whole walk: matches, then handles or refuses in the corner's dialect. HEAD is GET without
-  // the body; OPTIONS of a known path answers CORS by the server, not here.
+  // Matches the request and calls its handler, or refuses it in the dialect of its prefix. HEAD is
+  // handled as GET without the body. CORS preflight (OPTIONS) is answered by the server, not here.
   void dispatch(Request request, Respond respond) const;
   Response refuse(const Request& request, const Error& error, std::string_view allow = {}) const;
-  // Refuses a path that `find` did not match: 404, or 405 when other methods have it.
+  // Refuses a request that find() did not match: 404, or 405 when the path has other methods.
   Response refuse_unmatched(const Request& request, const Match& match) const;
-  // The CORS policy of the path's corner for the request's origin; nothing when it has none.
+  // Returns the CORS policy for the request's path and origin, if there is one.
   std::optional<Cors> cors(const Request& request) const;
   std::vector<const Route*> rows() const;
 
  private:
   struct Node;
   const Dialect* corner(std::string_view path) const;
-  // Shared, because a Router is copied as a value and the rows must stay where `Match` points.
+  // Shared, because a Router is copied as a value and `Match` points at the rows.
   std::vector<std::shared_ptr<const Route>> routes_;
-  std::vector<Dialect> corners_;  // longest prefix first
+  std::vector<Dialect> dialects_;  // longest prefix first
   std::shared_ptr<Node> root_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// How an error code is said on each wire: one table for HTTP and gRPC. A face whose contract asks
-// for another status says so where it answers.
+// Maps error codes to HTTP and gRPC statuses: one table for both. A face whose contract asks for
+// another status overrides the row where it answers.
 
 #include "base/result.h"
 
@@ -13,8 +13,8 @@ struct CodeStatus {
 };
 
 const CodeStatus& code_status(Code code);
-// The code that a client takes an HTTP status for. Statuses that stand in no row are `invalid`
-// below 500 and `internal` from there.
+// Returns the code that a client reads an HTTP status as. A status without a row is `invalid` below
+// 500 and `internal` from 500 on.
 Code code_of_http(int status);
 
 }  // namespace pawl::wire

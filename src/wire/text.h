@@ -1,11 +1,11 @@
 #pragma once
-// Text as heads of requests and answers have it.
+// Text helpers for HTTP headers.
 
 #include <string_view>
 
 namespace pawl::wire {
 
-// Without the blanks around it.
+// Removes spaces and tabs at both ends.
 inline std::string_view trimmed(std::string_view text) {
   auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && blank(text.front()))

@@ -66,7 +66,7 @@ TEST(router, parameters_are_decoded_and_may_hold_a_slash) {
   EXPECT_EQ(ask(router, "GET", "/v1/%6Aobs/7"), "job|7");
 }
 
-TEST(router, an_unknown_path_is_404_and_a_wrong_method_405_with_allow) {
+TEST(router, unknown_paths_get_404_and_wrong_methods_405) {
   Router router = sample();
   int status = 0;
   Headers headers;
@@ -96,7 +96,7 @@ TEST(router, head_is_get) {
   EXPECT_EQ(status, 405);
 }
 
-TEST(router, the_longest_prefix_words_the_refusal) {
+TEST(router, the_dialect_of_the_longest_prefix_words_the_refusal) {
   Router router = sample();
   EXPECT_EQ(ask(router, "GET", "/v1/worlds/a/b"), "two:NOT_FOUND");
   EXPECT_EQ(ask(router, "GET", "/v1/worldsx"), "one:NOT_FOUND");
@@ -107,7 +107,7 @@ TEST(router, the_longest_prefix_words_the_refusal) {
   EXPECT_EQ(status, 404);
 }
 
-TEST(router, each_corner_has_its_own_cors) {
+TEST(router, each_prefix_has_its_own_cors_policy) {
   Router router;
   Dialect open = speaking("/v1/", "");
   open.cors = [](std::string_view) {
