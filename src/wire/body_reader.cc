@@ -1,0 +1,136 @@
+#include "wire/body_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "json/text.h"
+
+namespace pawl::wire {
+namespace {
+
+// Texts in messages are cut: a caller may send megabytes.
+constexpr size_t kShownBytes = 80;
+
+std::string_view with_article(const json::Value& value) {
+  if (value.is_null()) return "null";
+  if (value.is_bool()) return "a boolean";
+  if (value.is_number()) return "a number";
+  if (value.is_string()) return "a string";
+  return value.is_array() ? "an array" : "an object";
+}
+
+std::unexpected<Error> refusal(const BodyRules& rules, std::string message) {
+  return fail(Code::invalid, std::string(rules.reason), std::string(rules.lead) + message);
+}
+
+}  // namespace
+
+Result<BodyReader> BodyReader::of(const Request& request, const BodyRules& rules) {
+  const bool blank = request.body.find_first_not_of(" \t\r\n") == std::string::npos;
+  if (blank && rules.empty_is_object) return BodyReader(json::Value(json::Object{}), rules);
+  if (blank) return refusal(rules, "the body must be a JSON object, but it is empty");
+  Result<json::Value> parsed = json::parse(request.body, {.prefix = rules.ignores_trailing});
+  if (!parsed) return refusal(rules, "the body is not JSON: " + parsed.error().message);
+  if (parsed->is_null() && rules.null_is_object)
+    return BodyReader(json::Value(json::Object{}), rules);
+  if (!parsed->is_object())
+    return refusal(rules,
+                   fmt::format("the body must be a JSON object, not {}", with_article(*parsed)));
+  return BodyReader(std::move(*parsed), rules);
+}
+
+BodyReader::BodyReader(json::Value object, const BodyRules& rules)
+    : object_(std::move(object)), rules_(rules) {
+  CHECK(object_.is_object());
+}
+
+const json::Value* BodyReader::find(std::string_view name) const {
+  const json::Value* found = object_.find(name);
+  if (!found && rules_.ignores_name_case) {
+    for (const json::Member& member : object_.object()) {
+      if (!same_name(member.name, name)) continue;
+      found = &member.value;
+      break;
+    }
+  }
+  return found && !found->is_null() ? found : nullptr;
+}
+
+std::unexpected<Error> BodyReader::refuse(std::string message) const {
+  return refusal(rules_, std::move(message));
+}
+
+std::unexpected<Error> BodyReader::wrong_type(std::string_view name, std::string_view wants,
+                                              const json::Value& got) const {
+  return refuse(fmt::format("'{}' must be {}, not {}", name, wants, with_article(got)));
+}
+
+Result<std::string> BodyReader::text(std::string_view name, std::string_view default_value) const {
+  const json::Value* v = find(name);
+  if (!v) return std::string(default_value);
+  if (!v->is_string()) return wrong_type(name, "a string", *v);
+  return v->string();
+}
+
+Result<std::string> BodyReader::required_text(std::string_view name) const {
+  TRY(std::string found, text(name));
+  if (found.empty()) return refuse(fmt::format("'{}' is missing: give a string", name));
+  return found;
+}
+
+Result<int64_t> BodyReader::integer(std::string_view name, int64_t default_value) const {
+  const json::Value* v = find(name);
+  if (!v) return default_value;
+  const std::optional<int64_t> number = v->is_number() ? v->as_int64() : std::nullopt;
+  if (!number) return wrong_type(name, "an integer", *v);
+  return *number;
+}
+
+Result<std::optional<uint64_t>> BodyReader::count(std::string_view name) const {
+  const json::Value* v = find(name);
+  if (!v) return std::optional<uint64_t>();
+  const std::optional<uint64_t> number = v->is_number() ? v->as_uint64() : std::nullopt;
+  if (!number) return refuse(fmt::format("'{}' must be a whole number from 0 on", name));
+  return number;
+}
+
+Result<bool> BodyReader::flag(std::string_view name, bool default_value) const {
+  const json::Value* v = find(name);
+  if (!v) return default_value;
+  if (!v->is_bool()) return wrong_type(name, "a boolean", *v);
+  return v->boolean();
+}
+
+Result<std::vector<std::string>> BodyReader::texts(std::string_view name) const {
+  const json::Value* v = find(name);
+  std::vector<std::string> out;
+  if (!v) return out;
+  if (!v->is_array()) return wrong_type(name, "an array of strings", *v);
+  for (const json::Value& item : v->array()) {
+    if (!item.is_string())
+      return refuse(fmt::format("'{}' must be an array of strings, but it holds {}", name,
+                                with_article(item)));
+    out.push_back(item.string());
+  }
+  return out;
+}
+
+Result<std::string> BodyReader::choice(std::string_view name,
+                                       std::initializer_list<std::string_view> choices) const {
+  TRY(std::string found, text(name, *choices.begin()));
+  if (std::find(choices.begin(), choices.end(), found) != choices.end()) return found;
+  std::string all;
+  for (std::string_view one : choices)
+    all += (all.empty() ? "" : " or ") + std::string(one);
+  return refuse(fmt::format("'{}' must be {}, not '{}'", name, all, found.substr(0, kShownBytes)));
+}
+
+Result<json::Object> BodyReader::take_object(std::string_view name) {
+  const json::Value* v = find(name);
+  if (!v) return json::Object{};
+  if (!v->is_object()) return wrong_type(name, "an object", *v);
+  return std::move(const_cast<json::Value*>(v)->object());
+}
+
+}  // namespace pawl::wire
