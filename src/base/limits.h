@@ -26,8 +26,8 @@ inline constexpr size_t kOpenTurns = 10'000;
 inline constexpr size_t kGroupBytes = 8 * 1024 * 1024;
 inline constexpr size_t kGroupTurns = 4096;
 // A request's answer is remembered for a day under its Idempotency-Key.
-inline constexpr int64_t kOnceSeconds = 24 * 3600;
-inline constexpr size_t kOnceKeyBytes = 255;
+inline constexpr int64_t kIdempotencySeconds = 24 * 3600;
+inline constexpr size_t kIdempotencyKeyBytes = 255;
 
 // HTTP. The head of a request: Bearer tokens with many roles are the largest honest ones.
 inline constexpr size_t kHeadBytes = 64 * 1024;
@@ -38,13 +38,13 @@ inline constexpr size_t kChunkLineBytes = 1024;
 // Each costs a descriptor and some kilobytes; beyond it callers are told to come back.
 inline constexpr size_t kConnections = 10'000;
 // Requests of one connection that wait for their answers; reading stops until some are answered.
-inline constexpr size_t kPipelined = 256;
+inline constexpr size_t kPipelinedRequests = 256;
 // Answers that wait for a peer that does not read; reading its requests stops beyond it.
 inline constexpr size_t kUnsentBytes = 1024 * 1024;
 // A stream whose reader is this far behind is closed: it can come back and ask from where it was.
 inline constexpr size_t kStreamBytes = 4 * 1024 * 1024;
 // A message of a WebSocket, all fragments together.
-inline constexpr size_t kSocketMessageBytes = 1024 * 1024;
+inline constexpr size_t kWebSocketMessageBytes = 1024 * 1024;
 // From the first byte of a request to its last; slower is a slow-loris.
 inline constexpr int64_t kRequestSeconds = 30;
 // Nothing asked and nothing owed.
@@ -54,8 +54,8 @@ inline constexpr int64_t kStalledSeconds = 30;
 // A stream that had nothing to say for so long says that it is there: whoever stands between would
 // take it for dead, and a reader that has gone without a word is found out. Twice missed and more,
 // and our own readers ask again.
-inline constexpr int64_t kSignSeconds = 15;
-inline constexpr int64_t kSilenceSeconds = 60;
+inline constexpr int64_t kKeepaliveSeconds = 15;
+inline constexpr int64_t kClientSilenceSeconds = 60;
 // After a refusal we read on and throw away, so that the peer sees the answer and not a reset.
 inline constexpr int64_t kLingerSeconds = 2;
 inline constexpr size_t kLingerBytes = 64 * 1024 * 1024;

@@ -17,7 +17,7 @@ struct SchedulerWishes {
   uint64_t runtime = 0, deadline = 0, period = 0;
 };
 
-void prompt_thread() {
+void use_short_time_slices() {
   SchedulerWishes wishes;
   if (syscall(SYS_sched_getattr, 0, &wishes, sizeof wishes, 0) != 0 || wishes.policy != 0) return;
   wishes.size = sizeof wishes;
@@ -27,6 +27,6 @@ void prompt_thread() {
 }
 
 // Of this thread alone, as Linux has it.
-void background_thread() { (void)::setpriority(PRIO_PROCESS, 0, 10); }
+void lower_thread_priority() { (void)::setpriority(PRIO_PROCESS, 0, 10); }
 
 }  // namespace pawl

@@ -5,8 +5,8 @@ namespace pawl {
 
 // It sleeps a lot and others wait for what it does next: short turns, so that on a busy machine it
 // runs when it is woken, and not when the next tick takes the processor from somebody else.
-void prompt_thread();
+void use_short_time_slices();
 // Nobody waits for it: whoever is waited for goes first.
-void background_thread();
+void lower_thread_priority();
 
 }  // namespace pawl

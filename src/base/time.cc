@@ -173,7 +173,7 @@ Result<Time> parse_rfc3339(std::string_view text) {
   return spoken.time();
 }
 
-Result<Time> nearest_rfc3339(std::string_view text) {
+Result<Time> parse_rfc3339_clamped(std::string_view text) {
   TRY(Spoken spoken, read_rfc3339(text));
   if (spoken.fits()) return spoken.time();
   return spoken.civil.year < 1678 ? std::numeric_limits<Time>::min()

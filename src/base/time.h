@@ -28,7 +28,7 @@ std::string rfc3339(Time t, int digits = 9, bool fixed = false);
 // Accepts `Z` or an offset, a fraction of any length (kept to nanoseconds), `T`, `t` or a space.
 Result<Time> parse_rfc3339(std::string_view text);
 // The same for comparing with: a time before or after all that Time can hold is its first or last.
-Result<Time> nearest_rfc3339(std::string_view text);
+Result<Time> parse_rfc3339_clamped(std::string_view text);
 
 // An ISO 8601 duration in full: "P1Y2M3W4DT5H6M7.5S". Years and months follow the calendar.
 struct Duration {

@@ -319,7 +319,7 @@ void Shard::wake_committer() {
 
 void Shard::commit_loop() {
   // Woken by the disk, while whoever keeps the processors busy waits for just this.
-  prompt_thread();
+  use_short_time_slices();
   std::unique_lock lock(group_mutex_);
   while (true) {
     group_ready_.wait(lock, [&] { return !committing_ && (!groups_.empty() || ending_); });
