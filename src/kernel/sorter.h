@@ -28,7 +28,7 @@ class Sorter {
   size_t shared(std::span<const Place> places, size_t depth) const;
   BytesView key(const Place& place) const { return rows_[place.row].key; }
 
-  std::vector<RowChanges::One> rows_;
+  std::vector<RowChange> rows_;
   std::vector<Place> order_, aside_;
   RowChanges out_;
 };
