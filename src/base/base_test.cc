@@ -8,7 +8,7 @@
 
 namespace pawl {
 
-TEST(bytes, what_was_written_is_read_back) {
+TEST(bytes, fields_are_read_back_as_written) {
   Bytes out;
   Writer w(out);
   w.u8(7);
@@ -27,7 +27,7 @@ TEST(bytes, what_was_written_is_read_back) {
   EXPECT_TRUE(r.done());
 }
 
-TEST(bytes, a_cut_record_is_not_ok_at_any_length) {
+TEST(bytes, a_truncated_record_is_refused_at_every_length) {
   Bytes out;
   Writer w(out);
   w.str("abc");
@@ -48,7 +48,7 @@ TEST(bytes, a_count_cannot_exceed_the_bytes_left) {
   EXPECT_FALSE(r.ok());
 }
 
-TEST(bytes, base64_both_ways) {
+TEST(bytes, base64_reads_back_in_both_alphabets) {
   for (const std::string& text :
        {std::string(), std::string("a"), std::string("ab"), std::string("abc"), std::string("abcd"),
         std::string("\xff\xfe\0x", 4)}) {
@@ -59,23 +59,25 @@ TEST(bytes, base64_both_ways) {
   EXPECT_FALSE(unbase64("a*bc"));
 }
 
-TEST(bytes, the_key_after_a_prefix) {
+TEST(bytes, after_prefix_is_the_next_key_without_the_prefix) {
   EXPECT_EQ(after_prefix("ab"), "ac");
   EXPECT_EQ(after_prefix("a\xff"), "b");
   EXPECT_EQ(after_prefix("\xff"), "");
 }
 
-TEST(hash, crc32c_of_the_standard_vector) { EXPECT_EQ(crc32c("123456789"), 0xe3069283u); }
+TEST(hash, crc32c_matches_the_standard_vector) { EXPECT_EQ(crc32c("123456789"), 0xe3069283u); }
 
-TEST(hash, crc32c_continues) { EXPECT_EQ(crc32c("6789", crc32c("12345")), crc32c("123456789")); }
+TEST(hash, crc32c_continues_from_a_seed) {
+  EXPECT_EQ(crc32c("6789", crc32c("12345")), crc32c("123456789"));
+}
 
-TEST(hash, sha256_in_two_parts) {
+TEST(hash, sha256_of_two_parts_equals_the_whole) {
   EXPECT_EQ(hex(view(sha256("abc"))),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256("a", "bc"), sha256("abc"));
 }
 
-TEST(time, prints_and_parses) {
+TEST(time, rfc3339_prints_and_parses) {
   Time t = *parse_rfc3339("2026-11-15T13:32:00.120Z");
   EXPECT_EQ(rfc3339(t), "2026-11-15T13:32:00.12Z");
   EXPECT_EQ(rfc3339(t, 3, true), "2026-11-15T13:32:00.120Z");
@@ -89,7 +91,7 @@ TEST(time, prints_and_parses) {
             std::string::npos);
 }
 
-TEST(time, durations_in_full) {
+TEST(time, iso_durations_parse_and_add) {
   Time t = *parse_rfc3339("2026-01-31T00:00:00Z");
   EXPECT_EQ(rfc3339(add(t, *parse_duration("P1M"))), "2026-02-28T00:00:00Z");
   EXPECT_EQ(rfc3339(add(t, *parse_duration("P1DT2H"))), "2026-02-01T02:00:00Z");
@@ -113,12 +115,12 @@ TEST(dice, the_same_seed_gives_the_same_ids) {
   EXPECT_EQ(a.ulid(kSecond).size(), 26u);
 }
 
-TEST(dice, uuid5_of_a_known_name) {
+TEST(dice, uuid5_matches_the_standard_vector) {
   EXPECT_EQ(uuid5("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.example.com"),
             "2ed6657d-e927-568b-95e1-2665a8aea6a2");
 }
 
-TEST(letters, have_an_upper_and_a_lower_case_on_every_machine) {
+TEST(letters, case_mapping_covers_unicode_and_keeps_invalid_bytes) {
   EXPECT_EQ(upper_case("straße, élan, ÿ, ς, я, ა, \xf0\x90\x90\xa8"),
             "STRAßE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80");
   EXPECT_EQ(lower_case("STRASSE, ÉLAN, Ÿ, Σ, Я, Ა, \xf0\x90\x90\x80"),
@@ -129,7 +131,7 @@ TEST(letters, have_an_upper_and_a_lower_case_on_every_machine) {
                        "a\xc3"),
             "\xff"
             "A\xc3")
-      << "what is no character stays";
+      << "invalid bytes are kept";
 }
 
 }  // namespace pawl

@@ -39,7 +39,8 @@ Result<Bytes> unhex(std::string_view text) {
   Bytes out;
   out.reserve(text.size() / 2);
   for (size_t i = 0; i < text.size(); i += 2) {
-    int hi = nibble(text[i]), lo = nibble(text[i + 1]);
+    int hi = nibble(text[i]);
+    int lo = nibble(text[i + 1]);
     if (hi < 0 || lo < 0)
       return fail(Code::invalid, "BAD_HEX", "not a hex digit at offset " + std::to_string(i));
     out.push_back(static_cast<char>(hi << 4 | lo));

@@ -1,7 +1,9 @@
 #pragma once
-// Bytes are a std::string. A Writer appends fields to one, a Reader takes them off again and says
-// `corrupt` when they are not there. Integers are varints unless named fixed; strings carry their
-// length. Frames, cells and commands are all written with these two.
+// Bytes are a std::string. A Writer appends fields to it; a Reader reads the same fields back in
+// the same order. Frames, cells and commands are all written with these two.
+//
+// Integers are varints (LEB128, signed ones in zigzag form) unless they are named fixed, which are
+// little-endian. Strings are preceded by their length.
 
 #include <cstdint>
 #include <cstring>
@@ -39,13 +41,14 @@ class Writer {
   Bytes& out_;
 };
 
-// After a failure every further read gives an empty value and ok() stays false: read a whole
-// record, then ask once.
+// When a field is missing or malformed, ok() turns false and stays false, and every further read
+// gives zero or an empty view. So a caller reads a whole record and asks ok() or done() once.
+// The views that str() and rest() return point into the bytes that are read.
 class Reader {
  public:
   explicit Reader(BytesView in) : in_(in) {}
   uint8_t u8() {
-    if (in_.empty()) return fail_now();
+    if (in_.empty()) return refuse();
     uint8_t v = static_cast<uint8_t>(in_[0]);
     in_.remove_prefix(1);
     return v;
@@ -55,13 +58,13 @@ class Reader {
   uint64_t uint() {
     uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-      if (in_.empty()) return fail_now();
+      if (in_.empty()) return refuse();
       uint8_t b = static_cast<uint8_t>(in_[0]);
       in_.remove_prefix(1);
       v |= static_cast<uint64_t>(b & 0x7f) << shift;
       if (!(b & 0x80)) return v;
     }
-    return fail_now();
+    return refuse();
   }
   int64_t sint() {
     uint64_t v = uint();
@@ -71,7 +74,7 @@ class Reader {
   BytesView str() {
     uint64_t n = uint();
     if (n > in_.size()) {
-      fail_now();
+      refuse();
       return {};
     }
     BytesView v = in_.substr(0, n);
@@ -80,24 +83,27 @@ class Reader {
   }
   BytesView rest() const { return in_; }
   bool ok() const { return ok_; }
+  // True when every read succeeded and no bytes are left over.
   bool done() const { return ok_ && in_.empty(); }
-  // How many items a list may have: no more than the bytes left, so a bad count cannot allocate.
+  // Number of items of a list. A count above the number of remaining bytes is refused, so corrupt
+  // bytes cannot make the caller allocate for items that are not there.
   size_t count() {
     uint64_t n = uint();
-    if (n > in_.size()) return fail_now();
+    if (n > in_.size()) return refuse();
     return n;
   }
 
  private:
   template <class T>
   T fixed() {
-    if (in_.size() < sizeof(T)) return fail_now();
+    if (in_.size() < sizeof(T)) return refuse();
     T v;
     std::memcpy(&v, in_.data(), sizeof(T));
     in_.remove_prefix(sizeof(T));
     return v;
   }
-  uint8_t fail_now() {
+  // Returns the zero that the failed read gives.
+  uint8_t refuse() {
     ok_ = false;
     in_ = {};
     return 0;
@@ -106,13 +112,14 @@ class Reader {
   bool ok_ = true;
 };
 
-// Big-endian 8 bytes: keys that sort as numbers do.
+// A number as 8 bytes, big-endian: keys made of them sort as the numbers do.
 inline Bytes ordered64(uint64_t v) {
   Bytes out(8, '\0');
   for (int i = 7; i >= 0; --i, v >>= 8)
     out[i] = static_cast<char>(v & 0xff);
   return out;
 }
+// The number at the front of `in`. Fewer than 8 bytes are read as a shorter number.
 inline uint64_t read_ordered64(BytesView in) {
   uint64_t v = 0;
   for (size_t i = 0; i < 8 && i < in.size(); ++i)
@@ -120,7 +127,7 @@ inline uint64_t read_ordered64(BytesView in) {
   return v;
 }
 
-// The first key after every key that begins with `prefix`; empty when there is none.
+// The smallest key that is larger than every key with this prefix; empty when there is none.
 Bytes after_prefix(BytesView prefix);
 
 std::string hex(BytesView bytes);

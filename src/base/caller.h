@@ -1,5 +1,5 @@
 #pragma once
-// A caller is who asks: it goes with every input into its frame.
+// Caller identifies who sent a request. It is recorded with the input in the frame.
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace pawl {
 struct Caller {
   std::string tenant;
   std::string user;
-  std::string roles;  // comma-joined
+  std::string roles;  // separated by commas, without spaces
   bool has_role(std::string_view role) const;
 };
 

@@ -76,10 +76,10 @@ class FieldReader {
  public:
   explicit FieldReader(BytesView in) : r_(in) {}
 
-  // Bytes of another format are not read: complete() is false.
+  // When the version differs, complete() is false.
   void format(uint8_t version) { known_format_ = known_format_ && r_.u8() == version; }
   void fixed64(uint64_t& v) { v = r_.fixed64(); }
-  // The last fields of a struct, which bytes written by an older version lack.
+  // A field at the end of the struct that bytes of an older version do not have.
   void later(auto& v) {
     if (!r_.done()) (*this)(v);
   }
@@ -89,7 +89,7 @@ class FieldReader {
   void operator()(int64_t& v) { v = r_.sint(); }
   void operator()(bool& v) { v = r_.boolean(); }
   void operator()(std::string& v) { v = r_.str(); }
-  // Points into the bytes that are decoded, which must outlive the struct.
+  // The view points into the encoded bytes, which must outlive the struct.
   void operator()(BytesView& v) { v = r_.str(); }
   template <class T>
   void operator()(T& v) {
@@ -126,7 +126,7 @@ class FieldReader {
   bool known_format_ = true;
 };
 
-// `reserve` is a guess at the size, to save growing the result.
+// `reserve` is the expected size of the result; it saves reallocations and may be wrong.
 template <class T>
 Bytes encode_fields(const T& value, size_t reserve = 0) {
   Bytes out;

@@ -6,7 +6,7 @@
 
 namespace pawl {
 
-// xoroshiro128+ would need a non-zero state; splitmix64 over a counter needs nothing.
+// splitmix64 over a counter: unlike xoroshiro128+ it works with every seed, zero included.
 uint64_t Dice::next() {
   state_[0] += 0x9e3779b97f4a7c15u;
   uint64_t z = state_[0] ^ state_[1];
@@ -31,7 +31,8 @@ static constexpr uint64_t kVariant = 0x8000000000000000u;
 static constexpr uint64_t kVariantMask = 0x3fffffffffffffffu;
 
 std::string Dice::uuid4() {
-  uint64_t hi = next(), lo = next();
+  uint64_t hi = next();
+  uint64_t lo = next();
   return format_uuid((hi & ~0xf000ull) | 0x4000, (lo & kVariantMask) | kVariant);
 }
 
@@ -41,6 +42,8 @@ std::string Dice::uuid7(Time now) {
   return format_uuid(ms << 16 | 0x7000 | sub, (next() & kVariantMask) | kVariant);
 }
 
+// Version 1 counts 100 ns ticks since 1582-10-15. The node has its multicast bit set, which marks
+// it as random.
 std::string Dice::uuid1(Time now) {
   uint64_t ticks = static_cast<uint64_t>(now / 100) + 0x01b21dd213814000ull;
   uint64_t hi =
@@ -54,11 +57,12 @@ std::string Dice::ulid(Time now) {
   std::string out(26, '0');
   for (int i = 9; i >= 0; --i, ms >>= 5)
     out[i] = digits[ms & 31];
-  uint64_t a = next(), b = next();
-  for (int i = 17; i >= 10; --i, a >>= 5)
-    out[i] = digits[a & 31];
-  for (int i = 25; i >= 18; --i, b >>= 5)
-    out[i] = digits[b & 31];
+  uint64_t high = next();
+  uint64_t low = next();
+  for (int i = 17; i >= 10; --i, high >>= 5)
+    out[i] = digits[high & 31];
+  for (int i = 25; i >= 18; --i, low >>= 5)
+    out[i] = digits[low & 31];
   return out;
 }
 
@@ -81,7 +85,8 @@ std::string uuid5(std::string_view space, std::string_view name) {
   unsigned char sum[SHA_DIGEST_LENGTH];
   SHA1(reinterpret_cast<const unsigned char*>(input.data()), input.size(), sum);
   BytesView view(reinterpret_cast<const char*>(sum), 16);
-  uint64_t hi = read_ordered64(view), lo = read_ordered64(view.substr(8));
+  uint64_t hi = read_ordered64(view);
+  uint64_t lo = read_ordered64(view.substr(8));
   return format_uuid((hi & ~0xf000ull) | 0x5000, (lo & kVariantMask) | kVariant);
 }
 

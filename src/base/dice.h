@@ -1,6 +1,7 @@
 #pragma once
-// Dice are 128 bits stamped on an input at the door. A program that needs ids or chance draws them
-// from here, so the same frame gives the same ids every time. Nothing here reads a random device.
+// Dice is a random generator with a seed of 128 bits that is stamped on every input. Programs draw
+// ids and random numbers from it, so running the same frame again gives the same ids. Nothing here
+// reads a random device.
 
 #include <array>
 #include <cstdint>
@@ -24,7 +25,7 @@ class Dice {
   std::array<uint64_t, 2> state_;
 };
 
-// Name-based (SHA-1) within a namespace given as a UUID text.
+// A UUID derived from a name (version 5, SHA-1) within a namespace, which is itself a UUID.
 std::string uuid5(std::string_view space, std::string_view name);
 inline constexpr std::string_view kUrlSpace = "6ba7b811-9dad-11d1-80b4-00c04fd430c8";
 

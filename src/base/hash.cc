@@ -44,7 +44,8 @@ Digest sha256(BytesView bytes) { return sha256(bytes, {}); }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-// The one-shot EVP interface allocates a context a call; this is on the path of every frame.
+// Every frame is hashed. The EVP interface allocates a context on each call, so this uses the
+// deprecated one, which does not.
 Digest sha256(BytesView first, BytesView second) {
   Digest out;
   SHA256_CTX ctx;

@@ -1,6 +1,6 @@
 #pragma once
-// The two checksums of the house: CRC32C against accidents, SHA-256 where a name or a chain
-// depends on it.
+// The three hash functions: CRC32C detects damaged bytes, SHA-256 names content and chains
+// records, quick_hash serves hash tables.
 
 #include <array>
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace pawl {
 
+// To continue over further bytes, pass the result so far as `seed`.
 uint32_t crc32c(BytesView bytes, uint32_t seed = 0);
 
 using Digest = std::array<uint8_t, 32>;
 Digest sha256(BytesView bytes);
-Digest sha256(BytesView first, BytesView second);  // of the two, one after the other
+Digest sha256(BytesView first, BytesView second);  // of `first` followed by `second`
 inline BytesView view(const Digest& d) {
   return {reinterpret_cast<const char*>(d.data()), d.size()};
 }
 
-// Fast, not for anything written: hash tables and shard choice.
+// Fast and not cryptographic, for hash tables in memory. Never stored.
 uint64_t quick_hash(BytesView bytes);
 
 }  // namespace pawl

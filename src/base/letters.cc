@@ -10,15 +10,14 @@ namespace pawl {
 
 namespace {
 
-// Every `step`-th letter from `first` to `last` has its other form `offset` further on. The simple
-// mappings of Unicode 15 beyond ASCII, in order: written down here because what the machine's
-// library knows differs between machines.
-struct Letters {
+// Every `step`-th letter from `first` to `last` maps to the letter `offset` code points further on.
+// The tables hold the simple mappings of Unicode 15 beyond ASCII, in order.
+struct LetterRange {
   uint32_t first, last;
   int32_t offset;
   uint32_t step;
 };
-constexpr Letters kUpper[] = {
+constexpr LetterRange kUpper[] = {
     {0xb5, 0xb5, 743, 1},       {0xe0, 0xf6, -32, 1},        {0xf8, 0xfe, -32, 1},
     {0xff, 0xff, 121, 1},       {0x101, 0x12f, -1, 2},       {0x131, 0x131, -232, 1},
     {0x133, 0x137, -1, 2},      {0x13a, 0x148, -1, 2},       {0x14b, 0x177, -1, 2},
@@ -87,7 +86,7 @@ constexpr Letters kUpper[] = {
     {0x10cc0, 0x10cf2, -64, 1}, {0x118c0, 0x118df, -32, 1},  {0x16e60, 0x16e7f, -32, 1},
     {0x1e922, 0x1e943, -34, 1},
 };
-constexpr Letters kLower[] = {
+constexpr LetterRange kLower[] = {
     {0xc0, 0xd6, 32, 1},         {0xd8, 0xde, 32, 1},         {0x100, 0x12e, 1, 2},
     {0x130, 0x130, -199, 1},     {0x132, 0x136, 1, 2},        {0x139, 0x147, 1, 2},
     {0x14a, 0x176, 1, 2},        {0x178, 0x178, -121, 1},     {0x179, 0x17d, 1, 2},
@@ -151,27 +150,32 @@ constexpr Letters kLower[] = {
     {0x1e900, 0x1e921, 34, 1},
 };
 
-uint32_t mapped(std::span<const Letters> table, uint32_t c) {
+uint32_t mapped(std::span<const LetterRange> table, uint32_t c) {
   auto row = std::lower_bound(table.begin(), table.end(), c,
-                              [](const Letters& l, uint32_t at) { return l.last < at; });
+                              [](const LetterRange& r, uint32_t at) { return r.last < at; });
   if (row == table.end() || c < row->first || (c - row->first) % row->step) return c;
   return c + static_cast<uint32_t>(row->offset);
 }
 
-uint32_t raised(uint32_t c) {
-  return c >= 0x80 ? mapped(kUpper, c) : c >= 'a' && c <= 'z' ? c - 32 : c;
+uint32_t to_upper(uint32_t c) {
+  if (c >= 0x80) return mapped(kUpper, c);
+  return c >= 'a' && c <= 'z' ? c - 32 : c;
 }
-uint32_t lowered(uint32_t c) {
-  return c >= 0x80 ? mapped(kLower, c) : c >= 'A' && c <= 'Z' ? c + 32 : c;
+uint32_t to_lower(uint32_t c) {
+  if (c >= 0x80) return mapped(kLower, c);
+  return c >= 'A' && c <= 'Z' ? c + 32 : c;
 }
-// Through upper case, where the forms of one letter meet: sigma has two small ones. The dotless and
-// the dotted i are letters of their own.
-uint32_t folded(uint32_t c) { return c == 0x130 || c == 0x131 ? c : lowered(raised(c)); }
+// Folding goes through upper case, because a letter may have two lower-case forms: sigma does. The
+// dotless and the dotted i (U+0131, U+0130) stay apart from i.
+uint32_t to_folded(uint32_t c) {
+  if (c == 0x130 || c == 0x131) return c;
+  return to_lower(to_upper(c));
+}
 
 }  // namespace
 
-std::string upper_case(std::string_view text) { return each_character(text, raised); }
-std::string lower_case(std::string_view text) { return each_character(text, lowered); }
-std::string fold_case(std::string_view text) { return each_character(text, folded); }
+std::string upper_case(std::string_view text) { return map_characters(text, to_upper); }
+std::string lower_case(std::string_view text) { return map_characters(text, to_lower); }
+std::string fold_case(std::string_view text) { return map_characters(text, to_folded); }
 
 }  // namespace pawl

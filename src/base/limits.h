@@ -1,73 +1,109 @@
 #pragma once
-// Every limit of the house, each with its reason. A test reaches each one.
+// Every limit that is shared by more than one folder: its reason, and what happens when it is
+// reached. A limit that one file needs alone stands in that file.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace pawl::limits {
 
-// The peers take 10 MiB; larger things belong in a blob.
+// Limits of JSON, cells and frames.
+
+// Size of a request body, and of any JSON text that does not say otherwise. The systems whose
+// contracts we serve accept 10 MiB. Larger requests are refused with `too_large` (HTTP 413).
 inline constexpr size_t kBodyBytes = 10 * 1024 * 1024;
-// Deep enough for any document people write, shallow enough that recursion cannot end the stack.
+// Nesting of a JSON document. Our JSON functions recurse, so this bounds their stack. Deeper
+// documents are refused with JSON_TOO_DEEP.
 inline constexpr size_t kJsonDepth = 256;
-// A cell travels whole in each frame that changes it; the largest body must fit with its wrapping.
+// Size of one cell. A frame holds every cell that it changes in full, so cells stay small; the
+// limit leaves room for the largest body and its envelope. A larger write fails the turn.
 inline constexpr size_t kCellBytes = 16 * 1024 * 1024;
-// One turn is one frame, read into memory at once.
+// Size of one frame. A frame is read into memory at once. A turn that writes more fails and must be
+// split by the caller.
 inline constexpr size_t kFrameBytes = 256 * 1024 * 1024;
-// Changes of one turn; delete-all and batches are the largest honest users.
+// Cells that one turn changes. Delete-all requests and batches come closest. A turn that changes
+// more fails.
 inline constexpr size_t kTurnChanges = 1'000'000;
-// Keys are compared and copied everywhere.
+// Size of a cell key. Keys are compared and copied everywhere. A longer key fails the turn.
 inline constexpr size_t kKeyBytes = 4096;
-// Inputs waiting for the kernel; beyond it callers are told to come back.
+
+// Limits of the kernel and its queues.
+
+// Inputs that wait for the kernel of one shard. Further inputs are refused with `exhausted`, and
+// the caller may retry.
 inline constexpr size_t kQueuedInputs = 100'000;
-// Turns that stay open for a receipt; each holds its writes in memory.
+// Turns that stay open for a receipt. Each holds its writes in memory. Further turns are refused
+// with `exhausted`.
 inline constexpr size_t kOpenTurns = 10'000;
-// One group of turns is one append; past this the group is closed.
+// Size of a commit group: the turns that one journal append makes durable together. A group that
+// reaches either limit is closed, and the next turn begins a new group.
 inline constexpr size_t kGroupBytes = 8 * 1024 * 1024;
 inline constexpr size_t kGroupTurns = 4096;
-// A request's answer is remembered for a day under its Idempotency-Key.
-inline constexpr int64_t kOnceSeconds = 24 * 3600;
-inline constexpr size_t kOnceKeyBytes = 255;
+// How long the answer to a request is kept under its Idempotency-Key. A repeat after that runs
+// again.
+inline constexpr int64_t kIdempotencySeconds = 24 * 3600;
+// Size of an Idempotency-Key. A longer key is refused with `invalid`.
+inline constexpr size_t kIdempotencyKeyBytes = 255;
 
-// HTTP. The head of a request: Bearer tokens with many roles are the largest honest ones.
+// Limits of the HTTP server.
+
+// Size of a request's head (request line and headers). Bearer tokens with many roles are the
+// largest that legitimate clients send. A larger head is answered with 431.
 inline constexpr size_t kHeadBytes = 64 * 1024;
+// Number of headers of a request. More are answered with 431.
 inline constexpr size_t kHeaderCount = 256;
-// A chunk's size line and extensions, and the trailers after the last chunk: nobody honest needs
-// more.
+// Size of a chunk's size line with its extensions, and of all trailers together. Legitimate clients
+// send far less. More is answered with 400.
 inline constexpr size_t kChunkLineBytes = 1024;
-// Each costs a descriptor and some kilobytes; beyond it callers are told to come back.
+// Open connections. Each costs a descriptor and some kilobytes. Further connections are answered
+// with 503 and Retry-After.
 inline constexpr size_t kConnections = 10'000;
-// Requests of one connection that wait for their answers; reading stops until some are answered.
-inline constexpr size_t kPipelined = 256;
-// Answers that wait for a peer that does not read; reading its requests stops beyond it.
+// Requests of one connection that wait for their answers. The server reads no further requests of
+// that connection until some are answered.
+inline constexpr size_t kPipelinedRequests = 256;
+// Answers of one connection that its peer has not read yet. The server reads no further requests of
+// that connection until the peer has read some.
 inline constexpr size_t kUnsentBytes = 1024 * 1024;
-// A stream whose reader is this far behind is closed: it can come back and ask from where it was.
+// Data of a stream that its reader has not read yet. The stream is then closed; the reader can
+// reconnect and continue from the last event that it saw.
 inline constexpr size_t kStreamBytes = 4 * 1024 * 1024;
-// A message of a WebSocket, all fragments together.
-inline constexpr size_t kSocketMessageBytes = 1024 * 1024;
-// From the first byte of a request to its last; slower is a slow-loris.
+// Size of a WebSocket message, all fragments together. A larger message closes the connection with
+// status 1009.
+inline constexpr size_t kWebSocketMessageBytes = 1024 * 1024;
+// Time from the first byte of a request to its last. A slower request is answered with 408, so
+// that clients that send one byte at a time (slow loris) cannot hold connections.
 inline constexpr int64_t kRequestSeconds = 30;
-// Nothing asked and nothing owed.
+// Time that a connection may stay open without a request. It is then closed.
 inline constexpr int64_t kIdleSeconds = 120;
-// A peer that takes no byte of what is owed to it.
+// Time in which a peer reads nothing of the answers that wait for it. Its connection is then
+// closed.
 inline constexpr int64_t kStalledSeconds = 30;
-// A stream that had nothing to say for so long says that it is there: whoever stands between would
-// take it for dead, and a reader that has gone without a word is found out. Twice missed and more,
-// and our own readers ask again.
-inline constexpr int64_t kSignSeconds = 15;
-inline constexpr int64_t kSilenceSeconds = 60;
-// After a refusal we read on and throw away, so that the peer sees the answer and not a reset.
+// A stream that was silent for this long sends a keepalive. Proxies would otherwise take the
+// connection for dead, and the write shows the server that the reader has gone.
+inline constexpr int64_t kKeepaliveSeconds = 15;
+// Our clients reconnect after this much silence on a stream: four missed keepalives.
+inline constexpr int64_t kClientSilenceSeconds = 60;
+// After a refusal the server still reads and discards what the peer sends, up to either limit:
+// closing at once would make the peer see a reset in place of the answer.
 inline constexpr int64_t kLingerSeconds = 2;
 inline constexpr size_t kLingerBytes = 64 * 1024 * 1024;
-// At stop: answers owed may take this long, open streams only that long.
+// At shutdown, requests have this long to be answered, and open streams this long to end. What is
+// left is then closed.
 inline constexpr int64_t kStopSeconds = 30;
 inline constexpr int64_t kStopStreamSeconds = 2;
-// Tokens whose signature was checked and that are still valid.
+
+// Limits of authentication, metrics and gRPC.
+
+// Tokens whose verification is cached. When the cache is full it drops expired tokens first, then
+// the others; a dropped token is verified again when it is next used.
 inline constexpr size_t kVerifiedTokens = 10'000;
+// Size of a bearer token. A longer token is refused as unauthenticated.
 inline constexpr size_t kTokenBytes = 16 * 1024;
-// Label values of one metric; what comes after is counted together as "other".
+// Combinations of label values of one metric. Further combinations are counted together under the
+// label value "other".
 inline constexpr size_t kMetricSeries = 1000;
-// Messages of gRPC, either way.
+// Size of a gRPC message in either direction. gRPC refuses larger messages with
+// RESOURCE_EXHAUSTED.
 inline constexpr size_t kGrpcMessageBytes = 64 * 1024 * 1024;
 
 }  // namespace pawl::limits

@@ -1,5 +1,3 @@
-// Lines are built whole and written with one call.
-
 #include "base/log.h"
 
 #include <fmt/format.h>
@@ -31,7 +29,7 @@ struct FormatName {
 constexpr FormatName kFormats[] = {
     {LogFormat::automatic, "auto"}, {LogFormat::text, "text"}, {LogFormat::json, "json"}};
 
-// Constant-initialised: usable before and after main.
+// Both are initialised at compile time, so they are usable before and after main.
 std::atomic<Level> g_level = Level::info;
 std::atomic<LogFormat> g_format = LogFormat::automatic;
 
@@ -64,7 +62,8 @@ Result<Level> parse_level(std::string_view name) {
     if (row.name == name) return row.level;
   }
   return fail(Code::invalid, "BAD_LEVEL",
-              "'" + std::string(name) + "' is no log level; known: debug, info, warn, error, off");
+              "'" + std::string(name) +
+                  "' is not a log level; the levels are debug, info, warn, error, off");
 }
 
 Result<LogFormat> parse_log_format(std::string_view name) {
@@ -72,7 +71,7 @@ Result<LogFormat> parse_log_format(std::string_view name) {
     if (row.name == name) return row.format;
   }
   return fail(Code::invalid, "BAD_LOG_FORMAT",
-              "'" + std::string(name) + "' is no log format; known: auto, text, json");
+              "'" + std::string(name) + "' is not a log format; the formats are auto, text, json");
 }
 
 void log_setup(Level level, LogFormat format) {
@@ -118,7 +117,7 @@ void log(Level level, std::string_view message, std::initializer_list<LogField> 
   if (format == LogFormat::automatic)
     format = isatty(STDERR_FILENO) ? LogFormat::text : LogFormat::json;
   std::string line = log_line(format, now.tv_sec * kSecond + now.tv_nsec, level, message, fields);
-  // A log that cannot be written has nowhere to complain.
+  // A failure to write is ignored: there is no other place to report it.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // Structured log lines on stderr: a message and named values, as JSON or as text for people.
 //
-// The one process-wide thing of the house: a line may be needed anywhere below main, and a logger
-// passed through every constructor would say nothing that this does not. Main sets it up once.
+// The log is the only process-wide state in the tree: a line may be needed anywhere below main, and
+// passing a logger through every constructor would add nothing. Main sets it up once. Thread-safe.
 
 #include <concepts>
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class LogFormat { automatic, text, json };  // automatic: text on a termina
 Result<Level> parse_level(std::string_view name);
 Result<LogFormat> parse_log_format(std::string_view name);
 
-// A value of a line, already as JSON text.
+// The value of one field, kept as JSON text.
 class LogValue {
  public:
   LogValue(std::string_view text);
@@ -40,14 +40,14 @@ struct LogField {
 };
 
 void log_setup(Level level, LogFormat format);
-void log_level(Level level);  // at run time
+void log_level(Level level);  // may be changed at any time
 Level log_level();
 inline bool logs(Level level) { return level >= log_level(); }
 
-// One write of one line: lines of several threads do not mix.
+// Writes the line with one call, so lines of several threads do not mix.
 void log(Level level, std::string_view message, std::initializer_list<LogField> fields = {});
 
-// The line without writing it; `now` in nanoseconds since 1970. For tests and other sinks.
+// Returns the line without writing it; `now` is in nanoseconds since 1970. For tests.
 std::string log_line(LogFormat format, int64_t now, Level level, std::string_view message,
                      std::initializer_list<LogField> fields);
 

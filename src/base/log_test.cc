@@ -5,7 +5,7 @@
 namespace pawl {
 namespace {
 
-TEST(log, a_json_line_escapes_what_callers_bring) {
+TEST(log, a_json_line_escapes_its_values) {
   std::string line = log_line(LogFormat::json, 0, Level::warn, "odd \"thing\"",
                               {{"path", "/a\n\"b\""}, {"status", 404}, {"ok", false}, {"ms", 1.5}});
   EXPECT_EQ(
@@ -19,7 +19,7 @@ TEST(log, a_text_line_stays_one_line) {
   EXPECT_EQ(line, "1970-01-01T00:00:00.000Z info  a b n=1\n");
 }
 
-TEST(log, the_level_decides_at_run_time) {
+TEST(log, the_level_can_change_at_run_time) {
   Level before = log_level();
   log_level(Level::error);
   EXPECT_FALSE(logs(Level::warn));
@@ -27,7 +27,7 @@ TEST(log, the_level_decides_at_run_time) {
   log_level(before);
 }
 
-TEST(log, unknown_names_are_answered_with_the_known_ones) {
+TEST(log, an_unknown_name_is_refused_with_the_known_ones) {
   EXPECT_EQ(*parse_level("warn"), Level::warn);
   auto bad = parse_level("loud");
   ASSERT_FALSE(bad);

@@ -1,5 +1,5 @@
 #pragma once
-// The standard headers that nearly every file of ours needs, compiled once.
+// Standard headers that nearly every file needs, precompiled once.
 #include <algorithm>
 #include <array>
 #include <atomic>

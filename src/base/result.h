@@ -1,5 +1,6 @@
 #pragma once
-// One way to fail: a function that can fail returns Result<T>. Bugs do not return; they CHECK.
+// Result<T> is a value or an Error. Every function that can fail returns one; nothing throws across
+// our functions. A bug is not an error: CHECK stops the process.
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,21 +11,21 @@
 
 namespace pawl {
 
-// What a caller can do about it, and nothing finer. Finer detail goes in `reason`.
+// Kinds of errors. There are as many as callers act differently on; finer detail is in `reason`.
 enum class Code {
   invalid,          // the request can never succeed as written
-  unauthenticated,  // say who you are
-  denied,           // the caller may not
-  not_found,        // the thing named does not exist
-  conflict,         // someone else was first; read again and retry
-  precondition,     // the caller named a version that is no longer the newest
-  too_large,        // a declared size limit was passed
-  unprocessable,    // understood, but contradicts what was said before
-  unsupported,      // this server does not do that
-  exhausted,        // a declared rate or count was reached; retry later
-  unavailable,      // an outside party or the journal did not answer; retry later
-  corrupt,          // stored bytes are not what we wrote
-  internal,         // our fault
+  unauthenticated,  // the request has no valid credentials
+  denied,           // the caller is known and has no permission
+  not_found,        // the thing that the request names does not exist
+  conflict,         // another request changed the same thing first; read again and retry
+  precondition,     // the version that the request names is no longer the newest
+  too_large,        // the request is over a size limit
+  unprocessable,    // the request is well-formed but contradicts an earlier one
+  unsupported,      // this server does not implement the request
+  exhausted,        // a limit of rate or number is reached; retry later
+  unavailable,      // an external system or the journal did not answer; retry later
+  corrupt,          // stored bytes are damaged
+  internal,         // a fault of the server
 };
 
 std::string_view name_of(Code code);
@@ -37,9 +38,9 @@ struct Reason {
 
 struct Error {
   Code code = Code::internal;
-  std::string reason;    // stable, machine-readable: "UNKNOWN_STEP"
-  std::string message;   // for people; names the thing and what to do
-  std::string detail{};  // a JSON object with further members for the wire, or empty
+  std::string reason;    // stable and machine-readable: "UNKNOWN_STEP"
+  std::string message;   // for people; names the thing and the remedy
+  std::string detail{};  // a JSON object whose members join the answer on the wire, or empty
   bool retryable = false;
 
   bool is(Reason other) const { return reason == other.name; }
@@ -74,19 +75,20 @@ inline std::unexpected<Error> fail(Error error) { return std::unexpected(std::mo
 #define PAWL_CAT_(a, b) a##b
 #define PAWL_CAT(a, b) PAWL_CAT_(a, b)
 
-// TRY(auto cell, turn.read(key));   binds the value, or returns the error to our caller.
+// TRY(Cell cell, turn.read(key)); declares `cell`, or returns the error from the current function.
 #define TRY(decl, expr)                                                  \
   auto PAWL_CAT(try_, __LINE__) = (expr);                                \
   if (!PAWL_CAT(try_, __LINE__))                                         \
     return std::unexpected(std::move(PAWL_CAT(try_, __LINE__)).error()); \
   decl = *std::move(PAWL_CAT(try_, __LINE__))
 
-// TRY_OK(journal.append(...));        the same, where there is no value.
+// TRY_OK(journal.append(...)); does the same for a Result without a value.
 #define TRY_OK(expr)                                                     \
   if (auto PAWL_CAT(try_, __LINE__) = (expr); !PAWL_CAT(try_, __LINE__)) \
   return std::unexpected(std::move(PAWL_CAT(try_, __LINE__)).error())
 
-// CHECK stays on in release builds: stopping is better than writing a wrong frame.
+// Stops the process when a condition that always holds does not. It stays on in release builds:
+// stopping is better than writing a wrong frame.
 #define CHECK(cond)                                               \
   do {                                                            \
     if (!(cond)) ::pawl::check_failed(__FILE__, __LINE__, #cond); \

@@ -8,25 +8,30 @@
 
 namespace pawl {
 
-// struct sched_attr of the kernel, which glibc 2.36 does not declare.
-struct SchedulerWishes {
-  uint32_t size = sizeof(SchedulerWishes), policy = 0;
+// The Linux struct sched_attr, which glibc 2.36 does not declare.
+struct SchedulerAttributes {
+  uint32_t size = sizeof(SchedulerAttributes);
+  uint32_t policy = 0;  // 0: SCHED_OTHER, the normal policy
   uint64_t flags = 0;
   int32_t nice = 0;
   uint32_t priority = 0;
-  uint64_t runtime = 0, deadline = 0, period = 0;
+  uint64_t runtime = 0;  // ns; of SCHED_OTHER the length of a time slice
+  uint64_t deadline = 0;
+  uint64_t period = 0;
 };
+// The shortest time slice that Linux accepts, in ns. Linux before 6.12 ignores it.
+static constexpr uint64_t kShortestSlice = 100'000;
 
-void prompt_thread() {
-  SchedulerWishes wishes;
-  if (syscall(SYS_sched_getattr, 0, &wishes, sizeof wishes, 0) != 0 || wishes.policy != 0) return;
-  wishes.size = sizeof wishes;
-  wishes.runtime =
-      100'000;  // ns, the least that Linux takes (6.12 and later; earlier ones ignore it)
-  (void)syscall(SYS_sched_setattr, 0, &wishes, 0);
+void use_short_time_slices() {
+  SchedulerAttributes attributes;
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  if (attributes.policy != 0) return;
+  attributes.size = sizeof attributes;
+  attributes.runtime = kShortestSlice;
+  (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-// Of this thread alone, as Linux has it.
-void background_thread() { (void)::setpriority(PRIO_PROCESS, 0, 10); }
+// On Linux, PRIO_PROCESS with id 0 means the calling thread, not its process.
+void lower_thread_priority() { (void)::setpriority(PRIO_PROCESS, 0, 10); }
 
 }  // namespace pawl

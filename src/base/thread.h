@@ -1,12 +1,13 @@
 #pragma once
-// How the scheduler should treat the calling thread. Refused, the thread works as well.
+// Scheduling hints for the calling thread. They are best effort: when the system refuses one, the
+// thread works without it.
 
 namespace pawl {
 
-// It sleeps a lot and others wait for what it does next: short turns, so that on a busy machine it
-// runs when it is woken, and not when the next tick takes the processor from somebody else.
-void prompt_thread();
-// Nobody waits for it: whoever is waited for goes first.
-void background_thread();
+// For threads that sleep often and that requests wait for. A thread with short time slices runs as
+// soon as it is woken, even on a busy machine, and not only at the scheduler's next tick.
+void use_short_time_slices();
+// For work that no request waits for, such as compressing closed segments.
+void lower_thread_priority();
 
 }  // namespace pawl

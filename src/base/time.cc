@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
 
 namespace pawl {
 
-// Days since 1970-01-01 of a proleptic Gregorian date, and back: the usual era arithmetic.
+// Days since 1970-01-01 of a proleptic Gregorian date, and back. The arithmetic counts in eras of
+// 400 years (146097 days) and years that begin in March, so that a leap day ends its year.
 static int64_t days_from_civil(int64_t y, int m, int d) {
   y -= m <= 2;
   int64_t era = (y >= 0 ? y : y - 399) / 400;
@@ -36,7 +39,8 @@ int days_in_month(int64_t y, int m) {
 }
 
 Civil civil_of(int64_t seconds) {
-  int64_t days = seconds / 86400, rem = seconds % 86400;
+  int64_t days = seconds / 86400;
+  int64_t rem = seconds % 86400;
   if (rem < 0) {
     rem += 86400;
     --days;
@@ -56,11 +60,12 @@ int64_t seconds_of(const Civil& c) {
 
 int weekday_of(int64_t seconds) {
   int64_t days = seconds / 86400 - (seconds % 86400 < 0);
-  return static_cast<int>((days % 7 + 11) % 7);
+  return static_cast<int>((days % 7 + 11) % 7);  // 1970-01-01 was a Thursday
 }
 
 Civil civil(Time t) {
-  int64_t seconds = t / kSecond, nanos = t % kSecond;
+  int64_t seconds = t / kSecond;
+  int64_t nanos = t % kSecond;
   if (nanos < 0) {
     nanos += kSecond;
     --seconds;
@@ -78,122 +83,159 @@ std::string rfc3339(Time t, int digits, bool fixed) {
                                 c.hour, c.minute, c.second);
   if (digits > 0) {
     std::string frac = fmt::format("{:09}", c.nanos).substr(0, static_cast<size_t>(digits));
-    if (!fixed)
-      while (!frac.empty() && frac.back() == '0')
-        frac.pop_back();
+    while (!fixed && frac.ends_with('0'))
+      frac.pop_back();
     if (!frac.empty()) out += "." + frac;
   }
   return out + "Z";
 }
 
 namespace {
+
+// Times that nanoseconds in 64 bits can hold lie in these years.
+constexpr int64_t kFirstYear = 1678;
+constexpr int64_t kLastYear = 2261;
+// How much of a refused text an error message shows.
+constexpr size_t kShownBytes = 80;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes numbers and single characters from the front of a text. When one is missing, ok turns false
+// and stays false.
 struct Cursor {
   std::string_view in;
   bool ok = true;
+
+  // A number of exactly `width` digits.
   int number(size_t width) {
     int v = 0;
-    if (in.size() < width) return ok = false, 0;
     for (size_t i = 0; i < width; ++i) {
-      if (in[i] < '0' || in[i] > '9') return ok = false, 0;
+      if (i >= in.size() || !is_digit(in[i])) {
+        ok = false;
+        return 0;
+      }
       v = v * 10 + (in[i] - '0');
     }
     in.remove_prefix(width);
     return v;
+  }
+  // The digits of a fraction in billionths; what follows the ninth digit is dropped. Nothing when
+  // there is no digit.
+  std::optional<int64_t> fraction() {
+    int64_t billionths = 0;
+    int64_t place = 100'000'000;
+    size_t digits = 0;
+    for (; digits < in.size() && is_digit(in[digits]); ++digits, place /= 10)
+      billionths += (in[digits] - '0') * place;
+    if (digits == 0) return std::nullopt;
+    in.remove_prefix(digits);
+    return billionths;
   }
   bool take(char c) {
     if (in.empty() || in[0] != c) return false;
     in.remove_prefix(1);
     return true;
   }
-  void want(char c) { ok = take(c) && ok; }
+  void expect(char c) { ok = take(c) && ok; }
 };
-}  // namespace
 
-static std::unexpected<Error> bad_time(std::string_view text) {
-  return fail(
-      Code::invalid, "BAD_TIME",
-      fmt::format("'{}' is not a time; write it as 2026-01-31T12:00:00Z", text.substr(0, 80)));
+std::unexpected<Error> bad_time(std::string_view text) {
+  return fail(Code::invalid, "BAD_TIME",
+              fmt::format("'{}' is not a time; write it as 2026-01-31T12:00:00Z",
+                          text.substr(0, kShownBytes)));
 }
 
-// What a text says, which may be before or after all that Time can hold.
-struct Spoken {
+// A parsed time, which Time may be unable to hold.
+struct ParsedTime {
   Civil civil{};
-  int64_t offset = 0;
-  bool fits() const { return civil.year >= 1678 && civil.year <= 2261; }
+  int64_t offset = 0;  // nanoseconds east of UTC
+  bool fits() const { return civil.year >= kFirstYear && civil.year <= kLastYear; }
   Time time() const { return from_civil(civil) - offset; }
 };
 
-static Result<Spoken> read_rfc3339(std::string_view text) {
-  Cursor cur{text};
-  Spoken out;
+// Reads "Z" or "+01:00" in nanoseconds; the colon may be missing.
+std::optional<int64_t> read_offset(Cursor& cursor) {
+  if (cursor.take('Z') || cursor.take('z')) return 0;
+  int sign = 1;
+  if (!cursor.take('+')) {
+    if (!cursor.take('-')) return std::nullopt;
+    sign = -1;
+  }
+  int hours = cursor.number(2);
+  cursor.take(':');
+  int minutes = cursor.number(2);
+  if (hours > 23 || minutes > 59) return std::nullopt;
+  return sign * (hours * 60 + minutes) * 60 * kSecond;
+}
+
+bool is_valid(const Civil& c) {
+  bool date =
+      c.month >= 1 && c.month <= 12 && c.day >= 1 && c.day <= days_in_month(c.year, c.month);
+  return date && c.hour <= 23 && c.minute <= 59 && c.second <= 60;  // 60 is a leap second
+}
+
+Result<ParsedTime> read_rfc3339(std::string_view text) {
+  Cursor cursor{text};
+  ParsedTime out;
   Civil& c = out.civil;
-  c.year = cur.number(4);
-  cur.want('-');
-  c.month = cur.number(2);
-  cur.want('-');
-  c.day = cur.number(2);
-  if (!cur.ok || !(cur.take('T') || cur.take('t') || cur.take(' '))) return bad_time(text);
-  c.hour = cur.number(2);
-  cur.want(':');
-  c.minute = cur.number(2);
-  if (cur.take(':')) c.second = cur.number(2);
-  if (cur.take('.')) {
-    int place = 100'000'000, seen = 0;
-    while (!cur.in.empty() && cur.in[0] >= '0' && cur.in[0] <= '9') {
-      c.nanos += (cur.in[0] - '0') * place;
-      place /= 10;
-      ++seen;
-      cur.in.remove_prefix(1);
-    }
-    if (!seen) return bad_time(text);
+  c.year = cursor.number(4);
+  cursor.expect('-');
+  c.month = cursor.number(2);
+  cursor.expect('-');
+  c.day = cursor.number(2);
+  if (!cursor.ok) return bad_time(text);
+  if (!cursor.take('T') && !cursor.take('t') && !cursor.take(' ')) return bad_time(text);
+  c.hour = cursor.number(2);
+  cursor.expect(':');
+  c.minute = cursor.number(2);
+  if (cursor.take(':')) c.second = cursor.number(2);
+  if (cursor.take('.')) {
+    std::optional<int64_t> fraction = cursor.fraction();
+    if (!fraction) return bad_time(text);
+    c.nanos = static_cast<int>(*fraction);
   }
-  if (!(cur.take('Z') || cur.take('z'))) {
-    int sign = cur.take('+') ? 1 : cur.take('-') ? -1 : 0;
-    if (!sign) return bad_time(text);
-    int hours = cur.number(2);
-    cur.take(':');
-    int minutes = cur.number(2);
-    if (hours > 23 || minutes > 59) return bad_time(text);
-    out.offset = sign * (hours * 60 + minutes) * 60 * kSecond;
-  }
-  bool leap_second = c.second == 60;
-  if (!cur.ok || !cur.in.empty() || c.month < 1 || c.month > 12 || c.day < 1 ||
-      c.day > days_in_month(c.year, c.month) || c.hour > 23 || c.minute > 59 ||
-      (c.second > 59 && !leap_second))
-    return bad_time(text);
+  std::optional<int64_t> offset = read_offset(cursor);
+  if (!offset) return bad_time(text);
+  out.offset = *offset;
+  if (!cursor.ok || !cursor.in.empty() || !is_valid(c)) return bad_time(text);
   return out;
 }
 
+}  // namespace
+
 Result<Time> parse_rfc3339(std::string_view text) {
-  TRY(Spoken spoken, read_rfc3339(text));
-  if (!spoken.fits())
+  TRY(ParsedTime parsed, read_rfc3339(text));
+  if (!parsed.fits())
     return fail(Code::invalid, "BAD_TIME",
-                fmt::format("'{}' is outside the years 1678 to 2261 that times can have",
-                            text.substr(0, 80)));
-  return spoken.time();
+                fmt::format("'{}' is outside the years {} to {} that times can have",
+                            text.substr(0, kShownBytes), kFirstYear, kLastYear));
+  return parsed.time();
 }
 
-Result<Time> nearest_rfc3339(std::string_view text) {
-  TRY(Spoken spoken, read_rfc3339(text));
-  if (spoken.fits()) return spoken.time();
-  return spoken.civil.year < 1678 ? std::numeric_limits<Time>::min()
-                                  : std::numeric_limits<Time>::max();
+Result<Time> parse_rfc3339_clamped(std::string_view text) {
+  TRY(ParsedTime parsed, read_rfc3339(text));
+  if (parsed.fits()) return parsed.time();
+  return parsed.civil.year < kFirstYear ? std::numeric_limits<Time>::min()
+                                        : std::numeric_limits<Time>::max();
 }
 
-static std::unexpected<Error> bad_duration(std::string_view text) {
+namespace {
+
+std::unexpected<Error> bad_duration(std::string_view text) {
   return fail(Code::invalid, "BAD_DURATION",
               fmt::format("'{}' is not an ISO 8601 duration; write it as PT30S, P7D or P1DT2H",
-                          text.substr(0, 80)));
+                          text.substr(0, kShownBytes)));
 }
 
-// One designator of a duration: its letter, which half it stands in, and what it is worth.
-struct Designator {
+// One unit of a duration: its letter, whether it stands after the T, and its length.
+struct DurationUnit {
   char letter;
   bool in_time;
   int64_t months;
   int64_t nanos;
 };
-static constexpr Designator kDesignators[] = {
+// In the order in which a duration names them.
+constexpr DurationUnit kDurationUnits[] = {
     {'Y', false, 12, 0},
     {'M', false, 1, 0},
     {'W', false, 0, 7 * 86400 * kSecond},
@@ -202,56 +244,71 @@ static constexpr Designator kDesignators[] = {
     {'M', true, 0, 60 * kSecond},
     {'S', true, 0, kSecond},
 };
+// The largest number that may stand before a unit; it keeps months and nanoseconds in 64 bits.
+constexpr uint64_t kMaxUnits = 1'000'000'000;
+
+// A number and its unit, such as "7.5S".
+struct DurationPart {
+  int64_t whole = 0;
+  int64_t billionths = 0;  // the fraction
+  bool has_fraction = false;
+};
+
+std::optional<DurationPart> read_part(Cursor& cursor) {
+  uint64_t whole = 0;
+  const char* begin = cursor.in.data();
+  auto [end, err] = std::from_chars(begin, begin + cursor.in.size(), whole);
+  if (err != std::errc() || whole > kMaxUnits) return std::nullopt;
+  cursor.in.remove_prefix(static_cast<size_t>(end - begin));
+  DurationPart part{.whole = static_cast<int64_t>(whole)};
+  part.has_fraction = cursor.take('.') || cursor.take(',');
+  if (!part.has_fraction) return part;
+  std::optional<int64_t> fraction = cursor.fraction();
+  if (!fraction) return std::nullopt;
+  part.billionths = *fraction;
+  return part;
+}
+
+// False when the sum does not fit.
+bool add_part(Duration& sum, const DurationPart& part, const DurationUnit& unit) {
+  int64_t nanos = 0;
+  if (__builtin_mul_overflow(part.whole, unit.nanos, &nanos)) return false;
+  if (__builtin_add_overflow(nanos, part.billionths * (unit.nanos / kSecond), &nanos)) return false;
+  sum.months += part.whole * unit.months;
+  return !__builtin_add_overflow(sum.nanos, nanos, &sum.nanos);
+}
+
+}  // namespace
 
 Result<Duration> parse_duration(std::string_view text) {
-  std::string_view in = text;
-  if (in.empty() || in[0] != 'P') return bad_duration(text);
-  in.remove_prefix(1);
+  Cursor cursor{text};
+  if (!cursor.take('P')) return bad_duration(text);
   Duration out;
-  bool in_time = false, any = false, any_time = false;
-  size_t row = 0;
-  while (!in.empty()) {
-    if (in[0] == 'T') {
+  bool in_time = false;
+  bool empty = true;  // no part has been read since 'P' or 'T'
+  auto unit = std::begin(kDurationUnits);
+  while (!cursor.in.empty()) {
+    if (cursor.take('T')) {
       if (in_time) return bad_duration(text);
       in_time = true;
-      in.remove_prefix(1);
+      empty = true;
       continue;
     }
-    uint64_t whole = 0;
-    auto [end, err] = std::from_chars(in.data(), in.data() + in.size(), whole);
-    if (err != std::errc() || whole > 1'000'000'000) return bad_duration(text);
-    in.remove_prefix(static_cast<size_t>(end - in.data()));
-    int64_t frac = 0;
-    bool has_frac = !in.empty() && (in[0] == '.' || in[0] == ',');
-    if (has_frac) {
-      in.remove_prefix(1);
-      int64_t place = 100'000'000;
-      size_t seen = 0;
-      for (; seen < in.size() && in[seen] >= '0' && in[seen] <= '9'; ++seen, place /= 10)
-        frac += (in[seen] - '0') * place;
-      if (!seen) return bad_duration(text);
-      in.remove_prefix(seen);
-    }
-    if (in.empty()) return bad_duration(text);
-    while (row < std::size(kDesignators) &&
-           !(kDesignators[row].letter == in[0] && kDesignators[row].in_time == in_time))
-      ++row;
-    if (row == std::size(kDesignators)) return bad_duration(text);
-    const Designator& d = kDesignators[row++];
-    in.remove_prefix(1);
+    std::optional<DurationPart> part = read_part(cursor);
+    if (!part || cursor.in.empty()) return bad_duration(text);
+    // Each unit must come after the one before it.
+    unit = std::find_if(unit, std::end(kDurationUnits), [&](const DurationUnit& u) {
+      return u.letter == cursor.in[0] && u.in_time == in_time;
+    });
+    if (unit == std::end(kDurationUnits)) return bad_duration(text);
+    cursor.in.remove_prefix(1);
     // Only the last part may have a fraction, and only hours, minutes and seconds.
-    if (has_frac && (!in.empty() || !in_time)) return bad_duration(text);
-    frac *= d.nanos / kSecond;
-    int64_t nanos = 0;
-    if (__builtin_mul_overflow(static_cast<int64_t>(whole), d.nanos, &nanos) ||
-        __builtin_add_overflow(nanos, frac, &nanos) ||
-        __builtin_add_overflow(out.nanos, nanos, &out.nanos))
-      return bad_duration(text);
-    out.months += static_cast<int64_t>(whole) * d.months;
-    any = true;
-    any_time = any_time || in_time;
+    if (part->has_fraction && (!cursor.in.empty() || !in_time)) return bad_duration(text);
+    if (!add_part(out, *part, *unit)) return bad_duration(text);
+    ++unit;
+    empty = false;
   }
-  if (!any || (in_time && !any_time)) return bad_duration(text);
+  if (empty) return bad_duration(text);
   return out;
 }
 
@@ -261,7 +318,7 @@ Time add(Time t, const Duration& d) {
     int64_t month = c.month - 1 + d.months;
     c.year += month / 12;
     c.month = static_cast<int>(month % 12) + 1;
-    if (c.year > 2261) return INT64_MAX;
+    if (c.year > kLastYear) return INT64_MAX;
     c.day = std::min(c.day, days_in_month(c.year, c.month));
     t = from_civil(c);
   }

@@ -4,13 +4,14 @@ namespace pawl {
 
 size_t utf8_length(std::string_view text, size_t i) {
   auto at = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
-  unsigned lead = at(i), next = at(i + 1);
+  unsigned lead = at(i);
+  unsigned next = at(i + 1);
   if (lead < 0x80) return 1;
   size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
                   : lead >= 0xe0 && lead < 0xf0 ? 3
                   : lead >= 0xf0 && lead < 0xf5 ? 4
                                                 : 0;
-  // Overlong forms, halves of surrogate pairs, and what lies behind U+10FFFF.
+  // Overlong forms, surrogates, and values above U+10FFFF.
   if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) ||
       (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f))
     return 0;
@@ -38,10 +39,13 @@ void append_utf8(std::string& out, uint32_t c) {
     tail(0);
   } else if (c < 0x10000) {
     out += static_cast<char>(0xe0 | c >> 12);
-    tail(6), tail(0);
+    tail(6);
+    tail(0);
   } else {
     out += static_cast<char>(0xf0 | c >> 18);
-    tail(12), tail(6), tail(0);
+    tail(12);
+    tail(6);
+    tail(0);
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Which bytes are UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF. JSON and CBOR
-// text must be, or nobody can read it back; text that was cut by bytes, or that a peer sent, may
-// not be.
+// Validation and repair of UTF-8: overlong forms, surrogates and values above U+10FFFF are not
+// UTF-8. JSON and CBOR text must be valid, or clients cannot read it back; text that was cut at a
+// byte or that a client sent may not be.
 
 #include <cstdint>
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace pawl {
 
-inline constexpr std::string_view kReplacement =
-    "\xEF\xBF\xBD";  // U+FFFD: stands for a byte that belongs to no character
+// U+FFFD, the replacement character, which stands for a byte that is not part of a character.
+inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// How many bytes the character at `i` takes; 0 when no character begins there.
+// Number of bytes of the character at `i`; 0 when no character begins there.
 size_t utf8_length(std::string_view text, size_t i);
-// The character of that length at `i`.
+// The code point of the character at `i`, which has `length` bytes.
 uint32_t character_at(std::string_view text, size_t i, size_t length);
 void append_utf8(std::string& out, uint32_t character);
 
-// Each character as `change` makes it; a byte that belongs to none stays.
+// Replaces each character by what `change` returns for it. Bytes that are not part of a character
+// are kept.
 template <class Change>
-std::string each_character(std::string_view text, Change&& change) {
+std::string map_characters(std::string_view text, Change&& change) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
@@ -35,7 +36,7 @@ std::string each_character(std::string_view text, Change&& change) {
 }
 
 bool is_utf8(std::string_view text);
-// The text with U+FFFD for every byte that belongs to no character.
+// The text with U+FFFD in place of every byte that is not part of a character.
 std::string as_utf8(std::string_view text);
 
 }  // namespace pawl

@@ -1,8 +1,11 @@
 #pragma once
-// CBOR in and out. decode() takes any well-formed value: long integers, indefinite lengths, tags.
-// encode() writes shortest heads and leaves maps in their order; canonical() also sorts map keys
-// (by major type, then shorter first, then bytewise), keeps the last of equal keys and begins with
-// the self-describing tag d9d9f7: of equal values there is one text, so it can be hashed.
+// Encoding and decoding of CBOR (RFC 8949).
+//
+// decode() accepts any well-formed value: integers of any width, indefinite lengths, tags.
+// encode() writes the shortest form of every head and keeps the order of maps.
+// canonical() gives the same bytes for equal values, so the bytes can be hashed. It also sorts map
+// keys (by major type, then by length, then bytewise), keeps the last of equal keys, and begins
+// with the self-describing tag d9d9f7.
 
 #include "base/hash.h"
 #include "base/result.h"
@@ -11,22 +14,23 @@
 namespace pawl::cbor {
 
 inline constexpr BytesView kSelfDescribed{"\xd9\xd9\xf7", 3};
-// Deep enough for any schema, shallow enough that recursion cannot end the stack.
+// Nesting of a value. The decoder recurses, so this bounds its stack; deeper values are refused.
 inline constexpr size_t kDepth = 256;
 
-// Errors: BAD_CBOR, with the words of the peers: "EOF while parsing a value", "trailing data at
-// offset N".
+// Errors: BAD_CBOR. The contract of worlds fixes some of the messages: "EOF while parsing a value",
+// "trailing data at offset N".
 Result<Value> decode(BytesView bytes);
 Bytes encode(const Value& value);
 void append(Bytes& out, const Value& value);
 Bytes canonical(const Value& value);
-void append_canonical(Bytes& out, const Value& value);  // without the tag
-// The order of canonical map keys, given as they are encoded.
+void append_canonical(Bytes& out, const Value& value);  // without the self-describing tag
+// True when the encoded key `a` comes before `b` in a canonical map.
 bool key_before(BytesView a, BytesView b);
 // SHA-256 of the canonical bytes.
 Digest hash_of(const Value& value);
 
-// Writes items one after the other, for envelopes and records whose shape is known.
+// Appends CBOR items one by one, for envelopes and records whose layout is fixed. Each function
+// writes one item, except raw(), which writes bytes that are already CBOR.
 class Out {
  public:
   explicit Out(Bytes& to) : to_(to) {}
@@ -36,10 +40,13 @@ class Out {
   Out& uint(uint64_t n) { return head(0, n); }
   Out& text(std::string_view t) { return head(3, t.size()).raw(t); }
   Out& bytes(BytesView b) { return head(2, b.size()).raw(b); }
-  Out& boolean(bool v) { return to_.push_back(v ? '\xf5' : '\xf4'), *this; }
-  Out& null() { return to_.push_back('\xf6'), *this; }
-  Out& raw(BytesView b) { return to_.append(b), *this; }
-  // A digest the way the peers write bare 32-byte arrays: as 32 integers.
+  Out& boolean(bool v) { return raw(v ? "\xf5" : "\xf4"); }
+  Out& null() { return raw("\xf6"); }
+  Out& raw(BytesView b) {
+    to_.append(b);
+    return *this;
+  }
+  // Writes a digest as an array of integers, one for each byte, as the contract of worlds has it.
   Out& digest_array(BytesView digest);
 
  private:

@@ -6,18 +6,19 @@
 
 #include "cbor/cbor.h"
 
-// All that was ever asked for: what a decoder reserves and does not use is seen nowhere else.
-static std::atomic<size_t> asked_for{0};
+// Counts every byte that is allocated, so that a test sees memory that a decoder reserves and never
+// uses.
+static std::atomic<size_t> allocated{0};
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  asked_for += bytes;
+  allocated += bytes;
   return std::malloc(bytes);
 }
 void* operator new(size_t bytes) {
-  if (void* room = operator new(bytes, std::nothrow)) return room;
+  if (void* memory = operator new(bytes, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* room) noexcept { std::free(room); }
-void operator delete(void* room, size_t) noexcept { std::free(room); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace pawl::cbor {
 namespace {
@@ -25,8 +26,10 @@ namespace {
 std::string canon(const Value& v) { return hex(canonical(v)); }
 Value from(std::string_view h) { return *decode(*unhex(h)); }
 
+// The numbers of cases are those of the contract of worlds.
+
 // case 1
-TEST(cbor, a_canonical_value_begins_with_its_tag_and_reads_back_to_the_same_bytes) {
+TEST(cbor, canonical_bytes_begin_with_the_tag_and_round_trip) {
   for (std::string_view h :
        {"f6", "f5", "20", "1bffffffffffffffff", "3bffffffffffffffff", "f93c00",
         "fb7e37e43c8800759c", "6161", "420102", "83010203", "a3617903637a7a7a01646161616102"}) {
@@ -52,7 +55,7 @@ TEST(cbor, integers_take_their_shortest_form) {
 }
 
 // case 2, case 3
-TEST(cbor, shorter_keys_come_first_then_bytes_and_order_of_entry_does_not_matter) {
+TEST(cbor, canonical_keys_sort_by_length_then_bytes) {
   const Value a = Map{{"aaaa", 2}, {"y", 3}, {"zzz", 1}},
               b = Map{{"zzz", 1}, {"aaaa", 2}, {"y", 3}};
   EXPECT_EQ(canon(a), "d9d9f7a3617903637a7a7a01646161616102");
@@ -60,7 +63,7 @@ TEST(cbor, shorter_keys_come_first_then_bytes_and_order_of_entry_does_not_matter
   EXPECT_EQ(hash_of(a), hash_of(b));
 }
 
-TEST(cbor, keys_of_all_kinds_sort_by_major_type) {
+TEST(cbor, canonical_keys_sort_by_major_type_first) {
   Map map;
   for (const Value& key :
        {Value(10), Value(-1), Value(100), Value(-25), Value(23), Value(24), Value("a"), Value("aa"),
@@ -72,11 +75,11 @@ TEST(cbor, keys_of_all_kinds_sort_by_major_type) {
       "d9d9f7af0af617f61818f61864f620f63818f64101f6420000f66161f66162f6626161f68101f6f4f6f5f6f6f6");
 }
 
-TEST(cbor, of_equal_keys_the_last_wins) {
+TEST(cbor, the_last_of_equal_keys_wins) {
   EXPECT_EQ(canon(from("a2616101616102")), "d9d9f7a1616102");
 }
 
-TEST(cbor, floats_take_the_smallest_width_that_keeps_them) {
+TEST(cbor, floats_take_the_smallest_exact_width) {
   EXPECT_EQ(canon(Value(1.0)), "d9d9f7f93c00");
   EXPECT_EQ(canon(Value(1.0 / 3)), "d9d9f7fb3fd5555555555555");
   EXPECT_EQ(canon(Value(100000.0)), "d9d9f7fa47c35000");
@@ -85,7 +88,7 @@ TEST(cbor, floats_take_the_smallest_width_that_keeps_them) {
 }
 
 // case 5
-TEST(cbor, indefinite_lengths_tags_and_undefined_are_read) {
+TEST(cbor, indefinite_lengths_tags_and_undefined_are_accepted) {
   EXPECT_EQ(canon(from("9f0102ff")), "d9d9f7820102");
   EXPECT_EQ(canon(from("bf616101ff")), "d9d9f7a1616101");
   EXPECT_EQ(canon(from("5f41014102ff")), "d9d9f7420102");
@@ -93,7 +96,7 @@ TEST(cbor, indefinite_lengths_tags_and_undefined_are_read) {
 }
 
 // case 6
-TEST(cbor, malformed_bytes_are_refused_and_named) {
+TEST(cbor, malformed_bytes_are_refused_with_the_reason) {
   struct Case {
     std::string_view hex, word;
   };
@@ -115,15 +118,15 @@ TEST(cbor, nesting_has_a_limit) {
   EXPECT_FALSE(decode(Bytes(100'000, '\xc1') + "\x01"));
 }
 
-TEST(cbor, counts_that_promise_more_than_comes_take_no_memory) {
+TEST(cbor, a_hostile_count_reserves_little_memory) {
   for (const char* head : {"9a000f0000", "ba000f0000"}) {
     Bytes hostile;
     for (size_t i = 0; i < kDepth; ++i)
       hostile += *unhex(head);
     hostile.append(1 << 20, '\0');
-    const size_t before = asked_for;
+    const size_t before = allocated;
     auto value = decode(hostile);
-    EXPECT_LT(asked_for - before, size_t{400} << 20) << head;
+    EXPECT_LT(allocated - before, size_t{400} << 20) << head;
     EXPECT_FALSE(value);
   }
 }

@@ -17,9 +17,9 @@ double from_half(uint16_t half) {
   return half & 0x8000 ? -v : v;
 }
 
-// A count promises items that need not come, and each level may promise again as many as there are
-// bytes: room is made for so many.
-constexpr uint64_t kExpected = 256;
+// Items for which an array or map reserves memory in advance. A hostile count may be far above the
+// number of items that follow, and every level of nesting may repeat it.
+constexpr uint64_t kMaxReserved = 256;
 
 class Decoder {
  public:
@@ -32,10 +32,11 @@ class Decoder {
   }
 
  private:
+  // The first byte of an item and the number that follows it.
   struct Head {
     uint8_t major, info;
     uint64_t n;
-    bool open() const { return info == 31; }  // of indefinite length
+    bool indefinite() const { return info == 31; }  // a break byte ends the item
   };
   static std::unexpected<Error> bad(std::string what) {
     return fail(Code::invalid, "BAD_CBOR", "failed to decode CBOR: " + std::move(what));
@@ -57,8 +58,9 @@ class Decoder {
     return h;
   }
 
-  Result<Bytes> run(const Head& h) {
-    if (!h.open()) {
+  // The content of a text or byte string; one of indefinite length is joined from its chunks.
+  Result<Bytes> string_content(const Head& h) {
+    if (!h.indefinite()) {
       if (h.n > in_.size() - at_) return eof();
       Bytes out(in_.substr(at_, h.n));
       at_ += h.n;
@@ -68,9 +70,9 @@ class Decoder {
     for (;;) {
       if (take_break()) return out;
       TRY(Head part, head());
-      if (part.major != h.major || part.open())
+      if (part.major != h.major || part.indefinite())
         return bad("bad chunk in a string at offset " + std::to_string(at_));
-      TRY(Bytes piece, run(part));
+      TRY(Bytes piece, string_content(part));
       out += piece;
     }
   }
@@ -81,24 +83,27 @@ class Decoder {
     return true;
   }
 
+  // True when an array or map has a further item after `i` of them. Takes the break at its end.
+  bool has_item(const Head& h, uint64_t i) { return h.indefinite() ? !take_break() : i < h.n; }
+
   Result<Value> item(size_t depth) {
     if (depth > kDepth) return bad("nested deeper than " + std::to_string(kDepth));
     TRY(Head h, head());
     for (size_t tags = 0; h.major == 6; ++tags) {
-      if (h.open() || tags > kDepth) return bad("bad tag at offset " + std::to_string(at_));
+      if (h.indefinite() || tags > kDepth) return bad("bad tag at offset " + std::to_string(at_));
       TRY(h, head());
     }
     switch (h.major) {
       case 0:
       case 1:
-        if (h.open()) return bad("bad integer at offset " + std::to_string(at_));
+        if (h.indefinite()) return bad("bad integer at offset " + std::to_string(at_));
         return Value(Int{h.major == 1, h.n});
       case 2: {
-        TRY(Bytes bytes, run(h));
+        TRY(Bytes bytes, string_content(h));
         return Value(Octets{std::move(bytes)});
       }
       case 3: {
-        TRY(Bytes text, run(h));
+        TRY(Bytes text, string_content(h));
         if (!is_utf8(text)) return bad("invalid UTF-8 in text at offset " + std::to_string(at_));
         return Value(std::move(text));
       }
@@ -109,10 +114,10 @@ class Decoder {
   }
 
   Result<Value> list(const Head& h, size_t depth) {
-    if (!h.open() && h.n > in_.size() - at_) return eof();
+    if (!h.indefinite() && h.n > in_.size() - at_) return eof();
     Array out;
-    if (!h.open()) out.reserve(std::min(h.n, kExpected));
-    for (uint64_t i = 0; h.open() ? !take_break() : i < h.n; ++i) {
+    if (!h.indefinite()) out.reserve(std::min(h.n, kMaxReserved));
+    for (uint64_t i = 0; has_item(h, i); ++i) {
       TRY(Value next, item(depth + 1));
       out.push_back(std::move(next));
     }
@@ -120,10 +125,10 @@ class Decoder {
   }
 
   Result<Value> map(const Head& h, size_t depth) {
-    if (!h.open() && h.n > in_.size() - at_) return eof();
+    if (!h.indefinite() && h.n > in_.size() - at_) return eof();
     Map out;
-    if (!h.open()) out.reserve(std::min(h.n, kExpected));
-    for (uint64_t i = 0; h.open() ? !take_break() : i < h.n; ++i) {
+    if (!h.indefinite()) out.reserve(std::min(h.n, kMaxReserved));
+    for (uint64_t i = 0; has_item(h, i); ++i) {
       TRY(Value key, item(depth + 1));
       TRY(Value value, item(depth + 1));
       out.emplace_back(std::move(key), std::move(value));

@@ -7,7 +7,7 @@
 namespace pawl::cbor {
 namespace {
 
-void append_big(Bytes& out, uint64_t v, int bytes) {
+void append_big_endian(Bytes& out, uint64_t v, int bytes) {
   for (int i = bytes - 1; i >= 0; --i)
     out.push_back(static_cast<char>(v >> (8 * i)));
 }
@@ -18,21 +18,21 @@ void append_head(Bytes& out, uint8_t major, uint64_t n) {
     out.push_back(static_cast<char>(top | static_cast<char>(n)));
     return;
   }
-  const int size = n < 0x100 ? 0 : n < 0x10000 ? 1 : n < 0x100000000 ? 2 : 3;
-  out.push_back(static_cast<char>(top | (24 + size)));
-  append_big(out, n, 1 << size);
+  const int log_size = n < 0x100 ? 0 : n < 0x10000 ? 1 : n < 0x100000000 ? 2 : 3;
+  out.push_back(static_cast<char>(top | (24 + log_size)));
+  append_big_endian(out, n, 1 << log_size);
 }
 
-// The half-precision bits of a float that fits one exactly, else nothing.
+// The half-precision bits of a float, when half precision holds it exactly.
 std::optional<uint16_t> as_half(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   const int exponent = static_cast<int>(bits >> 23 & 0xff) - 127;
   const uint32_t fraction = bits & 0x7fffff;
-  if (exponent == 128)
-    return fraction & 0x1fff
-               ? std::nullopt
-               : std::optional<uint16_t>(static_cast<uint16_t>(sign | 0x7c00 | fraction >> 13));
+  if (exponent == 128) {  // infinity or NaN
+    if (fraction & 0x1fff) return {};
+    return static_cast<uint16_t>(sign | 0x7c00 | fraction >> 13);
+  }
   if ((bits & 0x7fffffff) == 0) return sign;
   if (exponent >= -14 && exponent <= 15) {
     if (fraction & 0x1fff) return {};
@@ -47,7 +47,8 @@ std::optional<uint16_t> as_half(float f) {
   return {};
 }
 
-// The smallest of the three widths that keeps the value; one NaN.
+// Writes the smallest of the three widths that holds the value exactly. Every NaN gives the same
+// bytes.
 void append_real(Bytes& out, double v) {
   if (std::isnan(v)) {
     out.append("\xf9\x7e\x00", 3);
@@ -56,13 +57,13 @@ void append_real(Bytes& out, double v) {
   const float narrow = static_cast<float>(v);
   if (static_cast<double>(narrow) != v) {
     out.push_back('\xfb');
-    append_big(out, std::bit_cast<uint64_t>(v), 8);
+    append_big_endian(out, std::bit_cast<uint64_t>(v), 8);
   } else if (auto half = as_half(narrow)) {
     out.push_back('\xf9');
-    append_big(out, *half, 2);
+    append_big_endian(out, *half, 2);
   } else {
     out.push_back('\xfa');
-    append_big(out, std::bit_cast<uint32_t>(narrow), 4);
+    append_big_endian(out, std::bit_cast<uint32_t>(narrow), 4);
   }
 }
 
@@ -80,8 +81,8 @@ void append_sorted_map(Bytes& out, const Map& map) {
                    [](const auto& a, const auto& b) { return key_before(a.first, b.first); });
   size_t kept = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (i + 1 < entries.size() && entries[i].first == entries[i + 1].first)
-      continue;  // the last wins
+    const bool repeated = i + 1 < entries.size() && entries[i].first == entries[i + 1].first;
+    if (repeated) continue;  // the last of equal keys is kept
     if (kept != i) entries[kept] = std::move(entries[i]);
     ++kept;
   }
@@ -129,7 +130,8 @@ void append_value(Bytes& out, const Value& value, bool sorted) {
 void append(Bytes& out, const Value& value) { append_value(out, value, false); }
 
 bool key_before(BytesView a, BytesView b) {
-  const int major_a = static_cast<uint8_t>(a[0]) >> 5, major_b = static_cast<uint8_t>(b[0]) >> 5;
+  const int major_a = static_cast<uint8_t>(a[0]) >> 5;
+  const int major_b = static_cast<uint8_t>(b[0]) >> 5;
   if (major_a != major_b) return major_a < major_b;
   if (a.size() != b.size()) return a.size() < b.size();
   return a < b;
@@ -151,9 +153,13 @@ Bytes canonical(const Value& value) {
 
 Digest hash_of(const Value& value) { return sha256(canonical(value)); }
 
-Out& Out::head(uint8_t major, uint64_t n) { return append_head(to_, major, n), *this; }
+Out& Out::head(uint8_t major, uint64_t n) {
+  append_head(to_, major, n);
+  return *this;
+}
 
-// Trees of digests are written by the megabyte: two bytes for a byte, at most, and one append.
+// Trees of digests run to megabytes, so this appends 32 bytes of a digest at once. Each becomes one
+// or two bytes of CBOR.
 Out& Out::digest_array(BytesView digest) {
   array(digest.size());
   char piece[64];

@@ -1,7 +1,8 @@
 #pragma once
-// Reads CBOR item by item where it lies, for envelopes and values whose shape is known: nothing is
-// copied. It knows only what canonical text has, shortest heads and definite lengths; at anything
-// else ok() turns false and decode() must look at the whole.
+// In reads CBOR item by item without copying, for envelopes and values whose layout is known. It
+// accepts only what canonical CBOR contains: shortest heads and definite lengths. At anything else
+// ok() turns false and stays false, further reads give empty values, and the caller falls back to
+// decode().
 
 #include "cbor/cbor.h"
 
@@ -13,7 +14,7 @@ class In {
 
   struct Head {
     uint8_t major = 7;
-    uint64_t n = 0;  // the number, length or count; of major 7 the simple value
+    uint64_t n = 0;  // the number, length or count; for major 7 the simple value
     bool operator==(const Head&) const = default;
   };
   Head head() {
@@ -33,51 +34,49 @@ class In {
     const uint64_t least = info == 24 ? 24 : uint64_t{1} << (4 * size);
     return h.n < least ? bad() : h;
   }
-  // The count of a map or an array; never more than there can be.
+  // The number of entries of a map (5) or items of an array (4). A number above the remaining bytes
+  // is refused.
   uint64_t count(uint8_t major) {
     const Head h = head();
     if (h.major != major || h.n > in_.size()) return bad().n;
     return h.n;
   }
-  // A text (3) or a byte string (2). Whether text is UTF-8 is for is_utf8() to say.
+  // The content of a text (3) or a byte string (2). Text is not checked to be UTF-8.
   BytesView run(uint8_t major) {
     const Head h = head();
-    if (h.major != major || h.n > in_.size()) return bad(), BytesView();
+    if (h.major != major || h.n > in_.size()) {
+      refuse();
+      return {};
+    }
     BytesView out = in_.substr(0, h.n);
     in_.remove_prefix(h.n);
     return out;
   }
-  // Takes exactly these bytes, when they are next.
+  // Skips exactly these bytes when they come next; otherwise returns false and reads nothing.
   bool take(BytesView bytes) {
     if (!in_.starts_with(bytes)) return false;
     in_.remove_prefix(bytes.size());
     return true;
   }
   bool take_null() { return take("\xf6"); }
-  // The next item, whole.
+  // The encoded bytes of the next item with everything inside it.
   BytesView item() {
     const BytesView from = in_;
     skip(0);
     return ok_ ? from.substr(0, from.size() - in_.size()) : BytesView();
   }
 
-  // An array of `n` numbers of a byte each, as trees of digests have them.
+  // The content of an array of `n` integers below 256, which is how trees of digests are written.
   Bytes bytes_of_array(size_t n) {
     Bytes out;
-    if (count(4) != n) return bad(), out;
+    if (count(4) != n) {
+      refuse();
+      return out;
+    }
     out.resize_and_overwrite(n, [&](char* to, size_t) {
-      size_t at = 0;
-      for (size_t i = 0; i < n; ++i) {
-        if (at >= in_.size()) return bad(), size_t{0};
-        uint8_t byte = static_cast<uint8_t>(in_[at++]);
-        if (byte >= 24) {
-          if (byte != 0x18 || at >= in_.size() || (byte = static_cast<uint8_t>(in_[at++])) < 24)
-            return bad(), size_t{0};
-        }
-        to[i] = static_cast<char>(byte);
-      }
-      in_.remove_prefix(at);
-      return n;
+      if (copy_small_integers(to, n)) return n;
+      refuse();
+      return size_t{0};
     });
     return out;
   }
@@ -85,6 +84,7 @@ class In {
   BytesView rest() const { return in_; }
   bool ok() const { return ok_; }
   bool done() const { return ok_ && in_.empty(); }
+  // Makes ok() false: for a caller that finds a value it does not accept.
   void refuse() { bad(); }
 
  private:
@@ -93,17 +93,34 @@ class In {
     in_ = {};
     return {};
   }
+  // Reads `n` integers below 256 in their shortest form. False when one is not.
+  bool copy_small_integers(char* to, size_t n) {
+    size_t at = 0;
+    for (size_t i = 0; i < n; ++i) {
+      if (at >= in_.size()) return false;
+      uint8_t byte = static_cast<uint8_t>(in_[at++]);
+      if (byte >= 24) {  // the integer stands in a second byte
+        if (byte != 0x18 || at >= in_.size()) return false;
+        byte = static_cast<uint8_t>(in_[at++]);
+        if (byte < 24) return false;
+      }
+      to[i] = static_cast<char>(byte);
+    }
+    in_.remove_prefix(at);
+    return true;
+  }
   void skip(size_t depth) {
     const Head h = head();
-    if (depth > kDepth || h.major == 6)
-      refuse();
-    else if (h.major == 2 || h.major == 3)
-      h.n <= in_.size() ? in_.remove_prefix(h.n) : refuse();
-    else if (h.major == 4 || h.major == 5)
-      for (uint64_t i = 0; ok_ && i < h.n; ++i) {
-        skip(depth + 1);
-        if (h.major == 5) skip(depth + 1);
-      }
+    if (depth > kDepth || h.major == 6) return refuse();
+    if (h.major == 2 || h.major == 3) {
+      if (h.n > in_.size()) return refuse();
+      in_.remove_prefix(h.n);
+    }
+    if (h.major != 4 && h.major != 5) return;
+    for (uint64_t i = 0; ok_ && i < h.n; ++i) {
+      skip(depth + 1);
+      if (h.major == 5) skip(depth + 1);
+    }
   }
 
   BytesView in_;

@@ -1,6 +1,6 @@
 #pragma once
-// A CBOR value. Maps keep the order they came in; canonical() sorts them. Tags are not kept: the
-// values of worlds mean the same with and without them. Integers reach from -2^64 to 2^64-1.
+// A CBOR value. Maps keep the order of their entries; canonical() sorts them. Tags are dropped,
+// because they do not change the meaning of values in worlds. Integers reach from -2^64 to 2^64-1.
 
 #include <cstdint>
 #include <optional>
@@ -19,13 +19,14 @@ using Array = std::vector<Value>;
 using Entry = std::pair<Value, Value>;
 using Map = std::vector<Entry>;
 
-// An integer as CBOR has it: `negative` means -1 - magnitude.
+// An integer in CBOR's form: `negative` means -1 - magnitude.
 struct Int {
   bool negative = false;
   uint64_t magnitude = 0;
   bool operator==(const Int&) const = default;
 };
-struct Octets {  // a byte string, apart from text
+// A byte string. It has a type of its own because text is a std::string too.
+struct Octets {
   Bytes bytes;
   bool operator==(const Octets&) const = default;
 };
@@ -59,7 +60,7 @@ class Value {
   bool is_array() const { return kind() == Kind::array; }
   bool is_map() const { return kind() == Kind::map; }
 
-  // Each wants its kind: ask first.
+  // Each requires its own kind: the caller has asked kind() or is_...() before.
   bool boolean() const { return std::get<bool>(v_); }
   Int integer() const { return std::get<Int>(v_); }
   double real() const { return std::get<double>(v_); }
@@ -72,7 +73,8 @@ class Value {
 
   std::optional<int64_t> as_int64() const;
   std::optional<uint64_t> as_uint64() const;
-  // Of a map: the last entry with that text key (as a decoder that overwrites would have it).
+  // The last entry of a map with that text key, as a decoder that overwrites would keep it; null
+  // when there is none or this is not a map.
   const Value* find(std::string_view name) const;
   std::string_view text_or(std::string_view name, std::string_view default_value = {}) const;
   bool operator==(const Value& other) const { return v_ == other.v_; }

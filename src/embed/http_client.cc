@@ -128,7 +128,7 @@ Result<void> HttpClient::stream(const HttpAsk& ask, std::stop_token stop,
   wire::AnswerReader in = reader(*connection, options, &silence);
   TRY(wire::AnswerHead answer, in.head());
   if (answer.status == 200) {
-    silence = std::chrono::seconds(limits::kSilenceSeconds);
+    silence = std::chrono::seconds(limits::kClientSilenceSeconds);
     return in.pieces(answer, piece);
   }
   TRY(Bytes body, in.body(answer, ask.method));

@@ -5,7 +5,7 @@
 
 namespace pawl::json {
 
-TEST(json, nothing_is_lost_on_the_way_through) {
+TEST(json, parsed_text_prints_back_unchanged) {
   for (std::string text :
        {R"({"b":1.0,"a":1e400,"c":12345678901234567890123,"d":-0.0,"e":[1E+2,0.10]})",
         R"("\u0001\n\"\\")", "[]", "{}", R"({"z":null,"y":true,"x":false})", R"([[],{},""])",
@@ -16,13 +16,13 @@ TEST(json, nothing_is_lost_on_the_way_through) {
   }
 }
 
-TEST(json, long_numbers_and_strings_arrive_whole) {
+TEST(json, long_numbers_and_strings_are_kept) {
   std::string digits(20000, '7'), words(100000, 'x');
   EXPECT_EQ(print(*parse(digits)), digits);
   EXPECT_EQ(print(*parse("[\"" + words + "\"]")), "[\"" + words + "\"]");
 }
 
-TEST(json, bad_text_is_refused_with_its_place) {
+TEST(json, bad_text_is_refused_with_line_and_column) {
   for (std::string text :
        {"", "[1,,2]", "01", "1.", "{\"a\"}", "nul", "\"\x01\"", "[1]x", "{\"a\":1,}", "\"\\ud800\"",
         "\"\xff\"", "[", "-", "+1", ".5", "\"\\x\"", "NaN", "'a'", "// c\n1"})
@@ -41,7 +41,7 @@ TEST(json, depth_and_size_have_limits) {
   EXPECT_EQ(parse("[1,2]", {.max_bytes = 4}).error().reason, "JSON_TOO_LARGE");
 }
 
-TEST(json, the_last_of_two_members_wins) {
+TEST(json, the_last_of_two_equal_names_wins) {
   EXPECT_EQ(print(*parse(R"({"a":1,"b":2,"a":3})")), R"({"a":3,"b":2})");
   std::string big = "{";
   for (int i = 0; i < 100; ++i)
@@ -51,11 +51,11 @@ TEST(json, the_last_of_two_members_wins) {
   EXPECT_EQ(v->find("k0")->number_text(), "50");
 }
 
-TEST(json, a_prefix_may_be_followed_by_anything) {
+TEST(json, prefix_mode_ignores_text_after_the_value) {
   EXPECT_EQ(print(*parse("{\"a\":1} trailing", {.prefix = true})), "{\"a\":1}");
 }
 
-TEST(json, numbers_compare_by_amount) {
+TEST(json, numbers_compare_by_value) {
   EXPECT_EQ(compare_numbers("1.0", "10e-1"), 0);
   EXPECT_LT(compare_numbers("9007199254740992", "9007199254740993"), 0);
   EXPECT_GT(compare_numbers("1e400", "1e399"), 0);
@@ -68,11 +68,10 @@ TEST(json, numbers_compare_by_amount) {
   EXPECT_FALSE(parse("1.5")->as_int64());
 }
 
-TEST(json, what_is_printed_can_be_read) {
+TEST(json, printed_strings_are_valid_utf8) {
   EXPECT_EQ(quote("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"),
             "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"");
-  // A byte of no character, a character cut short, an overlong one, half a surrogate pair, one too
-  // large.
+  // An invalid byte, truncated characters, an overlong form, a surrogate, a value above U+10FFFF.
   for (const char* text :
        {"\xFF", "a\xC3", "\xE2\x82z", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80"}) {
     auto read = parse(quote(text));
@@ -81,7 +80,7 @@ TEST(json, what_is_printed_can_be_read) {
   }
 }
 
-TEST(json, three_merges) {
+TEST(json, shallow_deep_and_patch_merges_differ) {
   Value a = *parse(R"({"x":{"p":1},"y":2})");
   Value shallow = a, deep = a, patch = a;
   merge_shallow(shallow.object(), parse(R"({"x":{"q":2}})")->object());

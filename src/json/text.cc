@@ -13,23 +13,26 @@ namespace {
 
 namespace bj = boost::json;
 
-// Builds values from the parser's events. Numbers arrive as text and stay text.
+// Builds a value from the events of Boost's parser, which names the on_... functions and the
+// max_... constants. Numbers arrive as text and stay text.
 struct Handler {
   static constexpr std::size_t max_object_size = std::size_t(-1);
   static constexpr std::size_t max_array_size = std::size_t(-1);
   static constexpr std::size_t max_key_size = std::size_t(-1);
   static constexpr std::size_t max_string_size = std::size_t(-1);
 
+  // An array or object that is not closed yet.
   struct Level {
     Value value;
-    std::string name;                      // of the member being read, when value is an object
-    std::unordered_set<std::string> seen;  // only once the object is large
+    std::string name;                      // name of the member being read, in an object
+    std::unordered_set<std::string> seen;  // names of the members so far, in a large object
   };
   std::vector<Level> stack;
   Value result;
-  std::string text;
+  std::string text;  // the parts so far of the string or number being read
 
-  // Linear search makes a huge object quadratic; past this many members names are hashed.
+  // Objects with this many members or more hash their names: a linear search for duplicates would
+  // take quadratic time in a huge object.
   static constexpr size_t kHashedFrom = 32;
 
   void put(Value v) {
@@ -47,9 +50,10 @@ struct Handler {
       object.set(std::move(top.name), std::move(v));
       return;
     }
-    if (top.seen.empty())
+    if (top.seen.empty()) {
       for (const Member& m : object)
         top.seen.insert(m.name);
+    }
     if (top.seen.insert(top.name).second)
       object.add(std::move(top.name), std::move(v));
     else
@@ -65,6 +69,10 @@ struct Handler {
     put(std::move(v));
     return true;
   }
+  bool part(bj::string_view s) {
+    text.append(s.data(), s.size());
+    return true;
+  }
   bool number(bj::string_view last) {
     text.append(last.data(), last.size());
     put(Number{std::move(text)});
@@ -78,38 +86,39 @@ struct Handler {
   bool on_object_end(std::size_t, bj::error_code&) { return close(); }
   bool on_array_begin(bj::error_code&) { return open(Array{}); }
   bool on_array_end(std::size_t, bj::error_code&) { return close(); }
-  bool on_key_part(bj::string_view s, std::size_t, bj::error_code&) {
-    return text.append(s.data(), s.size()), true;
-  }
+  bool on_key_part(bj::string_view s, std::size_t, bj::error_code&) { return part(s); }
   bool on_key(bj::string_view s, std::size_t, bj::error_code&) {
     text.append(s.data(), s.size());
     stack.back().name = std::move(text);
     text.clear();
     return true;
   }
-  bool on_string_part(bj::string_view s, std::size_t, bj::error_code&) {
-    return text.append(s.data(), s.size()), true;
-  }
+  bool on_string_part(bj::string_view s, std::size_t, bj::error_code&) { return part(s); }
   bool on_string(bj::string_view s, std::size_t, bj::error_code&) {
     text.append(s.data(), s.size());
     put(Value(std::move(text)));
     text.clear();
     return true;
   }
-  bool on_number_part(bj::string_view s, bj::error_code&) {
-    return text.append(s.data(), s.size()), true;
-  }
+  bool on_number_part(bj::string_view s, bj::error_code&) { return part(s); }
   bool on_int64(std::int64_t, bj::string_view s, bj::error_code&) { return number(s); }
   bool on_uint64(std::uint64_t, bj::string_view s, bj::error_code&) { return number(s); }
   bool on_double(double, bj::string_view s, bj::error_code&) { return number(s); }
-  bool on_bool(bool b, bj::error_code&) { return put(b), true; }
-  bool on_null(bj::error_code&) { return put(nullptr), true; }
+  bool on_bool(bool b, bj::error_code&) {
+    put(b);
+    return true;
+  }
+  bool on_null(bj::error_code&) {
+    put(nullptr);
+    return true;
+  }
   bool on_comment_part(bj::string_view, bj::error_code&) { return true; }
   bool on_comment(bj::string_view, bj::error_code&) { return true; }
 };
 
-std::string where(std::string_view text, size_t at) {
-  size_t line = 1, column = 1;
+std::string line_and_column(std::string_view text, size_t at) {
+  size_t line = 1;
+  size_t column = 1;
   for (size_t i = 0; i < at && i < text.size(); ++i) {
     if (text[i] == '\n') {
       ++line;
@@ -143,23 +152,41 @@ Result<Value> parse(std::string_view text, const ParseOptions& options) {
   if (ec == bj::error::too_deep)
     return fail(Code::invalid, "JSON_TOO_DEEP",
                 fmt::format("the JSON nests deeper than {} levels at {}", options.max_depth,
-                            where(text, used)));
+                            line_and_column(text, used)));
   if (ec)
     return fail(Code::invalid, "BAD_JSON",
-                fmt::format("invalid JSON at {}: {}", where(text, used), reason_of(ec)));
+                fmt::format("invalid JSON at {}: {}", line_and_column(text, used), reason_of(ec)));
   if (!options.prefix) {
     size_t rest = text.find_first_not_of(" \t\r\n", used);
     if (rest != std::string_view::npos)
-      return fail(
-          Code::invalid, "BAD_JSON",
-          fmt::format("invalid JSON at {}: there is more after the value", where(text, rest)));
+      return fail(Code::invalid, "BAD_JSON",
+                  fmt::format("invalid JSON at {}: there is more after the value",
+                              line_and_column(text, rest)));
   }
   return std::move(parser.handler().result);
 }
 
+// Appends a byte that cannot stand in a JSON string as it is.
+static void append_escaped(std::string& out, unsigned char c) {
+  if (c >= 0x80) {
+    out += kReplacement;
+    return;
+  }
+  switch (c) {
+    case '"': out += "\\\""; return;
+    case '\\': out += "\\\\"; return;
+    case '\b': out += "\\b"; return;
+    case '\f': out += "\\f"; return;
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    default: out += fmt::format("\\u{:04x}", c);
+  }
+}
+
 void append_string(std::string& out, std::string_view text) {
   out.push_back('"');
-  size_t plain = 0;
+  size_t copied = 0;  // the text before this offset is in `out`
   for (size_t i = 0; i < text.size(); ++i) {
     auto c = static_cast<unsigned char>(text[i]);
     if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') continue;
@@ -167,24 +194,11 @@ void append_string(std::string& out, std::string_view text) {
       i += length - 1;
       continue;
     }
-    out.append(text, plain, i - plain);
-    plain = i + 1;
-    if (c >= 0x80) {
-      out += kReplacement;
-      continue;
-    }
-    switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      default: out += fmt::format("\\u{:04x}", c);
-    }
+    out.append(text, copied, i - copied);
+    copied = i + 1;
+    append_escaped(out, c);
   }
-  out.append(text, plain, text.size() - plain);
+  out.append(text, copied, text.size() - copied);
   out.push_back('"');
 }
 

@@ -1,5 +1,6 @@
 #include "json/value.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -14,22 +15,26 @@ Value* Object::find(std::string_view name) {
   return const_cast<Value*>(static_cast<const Object*>(this)->find(name));
 }
 Value& Object::set(std::string name, Value value) {
-  if (Value* old = find(name)) return *old = std::move(value);
-  return add(std::move(name), std::move(value));
+  Value* old = find(name);
+  if (!old) return add(std::move(name), std::move(value));
+  *old = std::move(value);
+  return *old;
 }
 Value& Object::add(std::string name, Value value) {
   return members_.emplace_back(Member{std::move(name), std::move(value)}).value;
 }
 bool Object::erase(std::string_view name) {
-  for (auto it = members_.begin(); it != members_.end(); ++it)
-    if (it->name == name) return members_.erase(it), true;
-  return false;
+  auto it = std::find_if(members_.begin(), members_.end(),
+                         [&](const Member& m) { return m.name == name; });
+  if (it == members_.end()) return false;
+  members_.erase(it);
+  return true;
 }
 bool Object::operator==(const Object& other) const {
   if (size() != other.size()) return false;
   for (const Member& m : members_) {
-    const Value* twin = other.find(m.name);
-    if (!twin || !(*twin == m.value)) return false;
+    const Value* match = other.find(m.name);
+    if (!match || !(*match == m.value)) return false;
   }
   return true;
 }
@@ -68,20 +73,35 @@ double Value::as_double() const {
   double v = 0;
   auto [end, err] = std::from_chars(t.data(), t.data() + t.size(), v);
   if (err != std::errc::result_out_of_range) return v;
-  // Too small is zero, too large is infinity: strtod knows which.
+  // from_chars does not say whether the number is too small or too large; strtod gives 0 or
+  // infinity.
   return std::strtod(t.c_str(), nullptr);
 }
 
 namespace {
-// A number taken apart: sign, significant digits without zeros at either end, and the power of ten
-// of the digit before the first: value = 0.digits * 10^exponent.
+
+// A decimal number: value = 0.digits * 10^exponent. The digits neither begin nor end with a zero;
+// the number zero has no digits.
 struct Decimal {
   bool negative = false;
   std::string digits;
   int64_t exponent = 0;
 };
 
-Decimal take_apart(std::string_view t) {
+// The value of "e-12"; an exponent too large to matter is cut to about 10^12.
+int64_t read_exponent(std::string_view t) {
+  bool minus = false;
+  int64_t e = 0;
+  for (char c : t.substr(1)) {
+    if (c == '-')
+      minus = true;
+    else if (c != '+' && e < 1'000'000'000'000)
+      e = e * 10 + (c - '0');
+  }
+  return minus ? -e : e;
+}
+
+Decimal read_decimal(std::string_view t) {
   Decimal d;
   if (!t.empty() && t[0] == '-') {
     d.negative = true;
@@ -98,17 +118,7 @@ Decimal take_apart(std::string_view t) {
       if (!seen_point) ++point;
     }
   }
-  if (i < t.size()) {
-    bool minus = false;
-    int64_t e = 0;
-    for (++i; i < t.size(); ++i) {
-      if (t[i] == '-')
-        minus = true;
-      else if (t[i] != '+' && e < 1'000'000'000'000)
-        e = e * 10 + (t[i] - '0');
-    }
-    point += minus ? -e : e;
-  }
+  if (i < t.size()) point += read_exponent(t.substr(i));
   size_t lead = 0;
   while (lead < d.digits.size() && d.digits[lead] == '0')
     ++lead;
@@ -122,6 +132,7 @@ Decimal take_apart(std::string_view t) {
 }
 }  // namespace
 
+// The absolute value, when it is an integer that fits.
 static std::optional<uint64_t> magnitude(const Decimal& d) {
   if (d.digits.empty()) return 0;
   if (d.exponent < static_cast<int64_t>(d.digits.size()) || d.exponent > 20) return std::nullopt;
@@ -141,7 +152,7 @@ std::optional<int64_t> Value::as_int64() const {
   int64_t v = 0;
   auto [end, err] = std::from_chars(t.data(), t.data() + t.size(), v);
   if (err == std::errc() && end == t.data() + t.size()) return v;
-  Decimal d = take_apart(t);
+  Decimal d = read_decimal(t);
   auto m = magnitude(d);
   if (!m) return std::nullopt;
   if (d.negative) {
@@ -154,22 +165,23 @@ std::optional<int64_t> Value::as_int64() const {
 
 std::optional<uint64_t> Value::as_uint64() const {
   if (!is_number()) return std::nullopt;
-  Decimal d = take_apart(number_text());
+  Decimal d = read_decimal(number_text());
   if (d.negative) return std::nullopt;
   return magnitude(d);
 }
 
 int compare_numbers(std::string_view a, std::string_view b) {
   if (a == b) return 0;
-  Decimal x = take_apart(a), y = take_apart(b);
+  Decimal x = read_decimal(a);
+  Decimal y = read_decimal(b);
   if (x.digits.empty() || y.digits.empty()) {
     if (x.digits.empty() && y.digits.empty()) return 0;
     if (x.digits.empty()) return y.negative ? 1 : -1;
     return x.negative ? -1 : 1;
   }
   if (x.negative != y.negative) return x.negative ? -1 : 1;
-  int order =
-      x.exponent != y.exponent ? (x.exponent < y.exponent ? -1 : 1) : x.digits.compare(y.digits);
+  int order = x.digits.compare(y.digits);
+  if (x.exponent != y.exponent) order = x.exponent < y.exponent ? -1 : 1;
   return x.negative ? -order : order;
 }
 
@@ -184,8 +196,8 @@ bool equivalent(const Value& a, const Value& b) {
   if (a.is_object() && b.is_object()) {
     if (a.object().size() != b.object().size()) return false;
     for (const Member& m : a.object()) {
-      const Value* twin = b.find(m.name);
-      if (!twin || !equivalent(m.value, *twin)) return false;
+      const Value* match = b.find(m.name);
+      if (!match || !equivalent(m.value, *match)) return false;
     }
     return true;
   }

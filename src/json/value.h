@@ -1,7 +1,7 @@
 #pragma once
-// A JSON value that loses nothing: members keep their order, numbers keep their digits. Numbers are
-// text here; whoever computes with one says as what. Two numbers are equal when their digits are:
-// 1.0 and 1 differ. (same_number() compares by amount.)
+// A JSON value that keeps the order of members and the digits of numbers. A number is stored as its
+// text; callers that compute with it choose the type (as_int64, as_double). operator== compares the
+// text of numbers, so 1.0 and 1 differ; same_number() and equivalent() compare their values.
 
 #include <cstdint>
 #include <optional>
@@ -19,14 +19,15 @@ struct Member;
 class Value;
 using Array = std::vector<Value>;
 
-// Members in the order they came. Small objects are searched from the front: most have few members.
+// The members of an object in their order. Lookup is a linear search: most objects have few
+// members.
 class Object {
  public:
   const Value* find(std::string_view name) const;
   Value* find(std::string_view name);
-  // Replaces the member's value where it stands, or adds it at the end.
+  // Replaces the value of the member in place, or adds the member at the end.
   Value& set(std::string name, Value value);
-  // Adds at the end without looking for a twin: for builders that know there is none.
+  // Adds a member at the end without a search. The caller knows that the name is new.
   Value& add(std::string name, Value value);
   bool erase(std::string_view name);
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -37,7 +38,7 @@ class Object {
   auto end() const { return members_.end(); }
   auto begin() { return members_.begin(); }
   auto end() { return members_.end(); }
-  bool operator==(const Object& other) const;  // as sets of members: order does not matter
+  bool operator==(const Object& other) const;  // the order of members does not matter
 
  private:
   std::vector<Member> members_;
@@ -56,7 +57,7 @@ class Value {
   Value(int v) : Value(static_cast<int64_t>(v)) {}
   Value(int64_t v);
   Value(uint64_t v);
-  Value(double v);  // shortest text that reads back; not finite: null
+  Value(double v);  // the shortest text that reads back; infinity and NaN become null
   Value(Number v) : v_(std::move(v)) {}
   Value(std::string v) : v_(std::move(v)) {}
   Value(std::string_view v) : v_(std::string(v)) {}
@@ -72,7 +73,7 @@ class Value {
   bool is_object() const { return v_.index() == 5; }
   std::string_view kind_name() const;  // "null", "boolean", "number", "string", "array", "object"
 
-  // Each wants its kind: ask first.
+  // Each requires its own kind: the caller has asked is_...() before.
   bool boolean() const { return std::get<bool>(v_); }
   const std::string& string() const { return std::get<std::string>(v_); }
   std::string& string() { return std::get<std::string>(v_); }
@@ -82,15 +83,15 @@ class Value {
   const Object& object() const { return std::get<Object>(v_); }
   Object& object() { return std::get<Object>(v_); }
 
-  // The number as an integer when it is one that fits (1.0 and 1e3 are), else nothing.
+  // The number when it is an integer that fits (1.0 and 1e3 are integers); otherwise nothing.
   std::optional<int64_t> as_int64() const;
   std::optional<uint64_t> as_uint64() const;
-  double as_double() const;  // of a number; too large is infinity
+  double as_double() const;  // requires a number; one too large for a double gives infinity
 
-  // Of an object: the member or null pointer. Of anything else: null pointer.
+  // The member of an object; null when there is none or this is not an object.
   const Value* find(std::string_view name) const;
   Value* find(std::string_view name);
-  // The member when it is a string, else `otherwise`.
+  // The member when it is a string, otherwise `default_value`.
   std::string_view string_or(std::string_view name, std::string_view default_value = {}) const;
 
   bool operator==(const Value& other) const { return v_ == other.v_; }
@@ -105,16 +106,16 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-// {"a", 1}, {"b", "x"} -> an object, in this order.
+// Makes an object: object({{"a", 1}, {"b", "x"}}). The names must differ.
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members);
 
-// Compares amounts exactly, whatever the notation: 1.0 = 1 = 10e-1, and 2^53+1 is not 2^53.
-// Returns <0, 0 or >0.
+// Compares the exact values of two number texts in any notation: 1.0, 1 and 10e-1 are equal, 2^53
+// and 2^53+1 are not. Returns <0, 0 or >0.
 int compare_numbers(std::string_view a, std::string_view b);
 inline bool same_number(const Value& a, const Value& b) {
   return compare_numbers(a.number_text(), b.number_text()) == 0;
 }
-// Equality with numbers by amount, all the way down.
+// As operator==, but numbers are compared by value at every level.
 bool equivalent(const Value& a, const Value& b);
 
 }  // namespace pawl::json

@@ -57,7 +57,7 @@ Result<void> Committer::apply() {
   }
   const RowChanges& sorted = sorter_.in_order(taken_);
   cache_.begin();
-  Result<void> done = rows_.take(sorted, last);
+  Result<void> done = rows_.apply_changes(sorted, last);
   cache_.end(done ? last : rows_.applied());
   return done;
 }

@@ -164,10 +164,10 @@ void Kernel::run(Input input, Reply reply) {
 
 bool Kernel::answered_before(const Input& input, Reply& reply) {
   if (input.once.empty()) return false;
-  if (input.once.size() > limits::kOnceKeyBytes) {
-    answer(std::move(reply),
-           fail(Code::invalid, "BAD_IDEMPOTENCY_KEY",
-                fmt::format("an Idempotency-Key has at most {} bytes", limits::kOnceKeyBytes)));
+  if (input.once.size() > limits::kIdempotencyKeyBytes) {
+    answer(std::move(reply), fail(Code::invalid, "BAD_IDEMPOTENCY_KEY",
+                                  fmt::format("an Idempotency-Key has at most {} bytes",
+                                              limits::kIdempotencyKeyBytes)));
     return true;
   }
   Key key = once_key(input.caller, input.once);
@@ -180,7 +180,7 @@ bool Kernel::answered_before(const Input& input, Reply& reply) {
   auto cell = current(key);
   if (!cell || !cell->exists()) return false;
   auto once = decode_once(cell->value());
-  if (!once || once->at + limits::kOnceSeconds * kSecond < input.stamp.now) return false;
+  if (!once || once->at + limits::kIdempotencySeconds * kSecond < input.stamp.now) return false;
   if (once->hash != once_hash(input))
     answer(std::move(reply),
            fail(Code::unprocessable, kIdempotencyKeyReused,

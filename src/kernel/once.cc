@@ -43,7 +43,7 @@ Result<Bytes> OwnProgram::run(Turn& turn, const Input& input) const {
     return fail(Code::invalid, "UNKNOWN_VERB", "the kernel's own program knows 'forget' only");
   static constexpr size_t kAtOnce = 5000;
   std::vector<Key> old;
-  Time limit = turn.now() - limits::kOnceSeconds * kSecond;
+  Time limit = turn.now() - limits::kIdempotencySeconds * kSecond;
   TRY_OK(turn.scan(kOncePrefix, [&](BytesView key, const Cell& cell) {
     auto once = decode_once(cell.value());
     if (!once || once->at < limit) old.emplace_back(key);

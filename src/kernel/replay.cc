@@ -21,7 +21,7 @@ static constexpr size_t kBatchBytes = 8 << 20, kFirstBatchBytes = 2 << 20;
 void add_cell_rows(RowBatch& rows, const Frame& frame) {
   const Bytes head = layout::cell_head(frame.seq);
   for (const Frame::Write& write : frame.writes) {
-    RowBatch::Joined row(layout::kCell, write.key);
+    RowBatch::Parts row(layout::kCell, write.key);
     if (!write.value)
       rows.erase(row);
     else if (write.before)
@@ -80,7 +80,7 @@ class Cells {
   }
   void add_rows(RowBatch& rows) const {
     for (const Named& named : cells_) {
-      RowBatch::Joined row(layout::kCell, named.name);
+      RowBatch::Parts row(layout::kCell, named.name);
       if (named.cell.exists())
         rows.put(row, {layout::cell_head(named.cell.version), named.cell.value()});
       else if (!named.fresh)

@@ -114,7 +114,7 @@ const RowChanges& Sorter::in_order(const RowBatch& batch) {
     size_t last = i;
     while (last + 1 < order_.size() && order_[last + 1].again)
       ++last;
-    const RowChanges::One& row = rows_[order_[last].row];
+    const RowChange& row = rows_[order_[last].row];
     if (row.kind != RowKind::erase || first != RowKind::put_new) out_.add(row);
     i = last + 1;
   }

@@ -29,7 +29,7 @@ class Sorter {
   size_t shared(std::span<const SortItem> places, size_t depth) const;
   BytesView key(const SortItem& place) const { return rows_[place.row].key; }
 
-  std::vector<RowChanges::One> rows_;
+  std::vector<RowChange> rows_;
   std::vector<SortItem> order_, aside_;
   RowChanges out_;
 };

@@ -110,7 +110,8 @@ class Scratch {
   Result<void> apply() {
     if (tail_.empty()) return failed_;
     cache_.begin();
-    if (auto done = rows_.take(sorter_.in_order(tail_), last_); !done) failed_ = std::move(done);
+    if (auto done = rows_.apply_changes(sorter_.in_order(tail_), last_); !done)
+      failed_ = std::move(done);
     cache_.end(rows_.applied());
     tail_.clear();
     return failed_;

@@ -322,7 +322,7 @@ void Shard::wake_committer() {
 void Shard::commit_loop() {
   // Asks the scheduler for a prompt wake-up: the threads that keep the processors busy wait for
   // this thread's flush.
-  prompt_thread();
+  use_short_time_slices();
   std::unique_lock lock(group_mutex_);
   while (true) {
     group_ready_.wait(lock, [&] { return !committing_ && (!groups_.empty() || ending_); });

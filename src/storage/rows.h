@@ -17,26 +17,27 @@ namespace pawl {
 
 enum class RowKind : uint8_t { erase, put, put_new };
 
+struct RowChange {
+  BytesView key, value;
+  RowKind kind;
+};
+
 // Changes in order that lie in the memory of somebody else, who keeps it.
 class RowChanges {
  public:
-  struct One {
-    BytesView key, value;
-    RowKind kind;
-  };
-  void add(const One& one) {
+  void add(const RowChange& one) {
     all_.push_back(one);
     bytes_ += one.key.size() + one.value.size();
   }
   void clear() { all_.clear(), bytes_ = 0; }
   void reserve(size_t count) { all_.reserve(count); }
-  const std::vector<One>& all() const { return all_; }
+  const std::vector<RowChange>& all() const { return all_; }
   size_t count() const { return all_.size(); }
   size_t bytes() const { return bytes_; }  // of keys and values
   // Calls put(key, value) or erase(key) for each change in order.
   template <class Put, class Erase>
   void each(Put&& put, Erase&& erase) const {
-    for (const One& one : all_) {
+    for (const RowChange& one : all_) {
       if (one.kind == RowKind::erase)
         erase(one.key);
       else
@@ -45,7 +46,7 @@ class RowChanges {
   }
 
  private:
-  std::vector<One> all_;
+  std::vector<RowChange> all_;
   size_t bytes_ = 0;
 };
 
@@ -55,18 +56,18 @@ class RowBatch {
  public:
   using Kind = RowKind;
   // Bytes that may come in two pieces, so that nobody has to join them first.
-  struct Joined {
-    Joined(BytesView one) : first(one) {}
-    Joined(const Bytes& one) : first(one) {}
-    Joined(const char* one) : first(one) {}
-    Joined(BytesView one, BytesView two) : first(one), second(two) {}
+  struct Parts {
+    Parts(BytesView one) : first(one) {}
+    Parts(const Bytes& one) : first(one) {}
+    Parts(const char* one) : first(one) {}
+    Parts(BytesView one, BytesView two) : first(one), second(two) {}
     size_t size() const { return first.size() + second.size(); }
     BytesView first, second{};
   };
-  void put(Joined key, Joined value) { add(Kind::put, key, value); }
+  void put(Parts key, Parts value) { add(Kind::put, key, value); }
   // The same, by someone who knows that no row has this key: with a later erase it cancels out.
-  void put_new(Joined key, Joined value) { add(Kind::put_new, key, value); }
-  void erase(Joined key) { add(Kind::erase, key, BytesView()); }
+  void put_new(Parts key, Parts value) { add(Kind::put_new, key, value); }
+  void erase(Parts key) { add(Kind::erase, key, BytesView()); }
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
   size_t bytes() const { return data_.size(); }
@@ -97,7 +98,7 @@ class RowBatch {
   }
 
  private:
-  void add(Kind kind, const Joined& key, const Joined& value) {
+  void add(Kind kind, const Parts& key, const Parts& value) {
     uint32_t head[2] = {static_cast<uint32_t>(key.size()) | static_cast<uint32_t>(kind) << 30,
                         static_cast<uint32_t>(value.size())};
     data_.append(reinterpret_cast<const char*>(head), 8);
@@ -128,12 +129,14 @@ class Rows {
 
   // All or none, and visible to every reader on return. Of two changes to one key the later holds.
   // `applied` never goes back.
-  virtual Result<void> take(const RowChanges& changes, Seq applied) = 0;
+  virtual Result<void> apply_changes(const RowChanges& changes, Seq applied) = 0;
   // The same for many in key order, each key once: a replay has such.
   virtual Result<void> load(const RowChanges& changes, Seq applied) {
-    return take(changes, applied);
+    return apply_changes(changes, applied);
   }
-  Result<void> apply(const RowBatch& batch, Seq applied) { return take(batch.changes(), applied); }
+  Result<void> apply(const RowBatch& batch, Seq applied) {
+    return apply_changes(batch.changes(), applied);
+  }
   virtual Seq applied() const = 0;
 
   virtual Result<std::optional<Bytes>> get(BytesView key) const = 0;

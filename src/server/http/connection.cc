@@ -126,7 +126,7 @@ void HttpConnection::received(std::string_view bytes) {
 
 bool HttpConnection::blocked() const {
   bool upgrading = !slots_.empty() && slots_.back().upgrade;
-  return mode_ == Mode::streaming || upgrading || slots_.size() >= limits::kPipelined ||
+  return mode_ == Mode::streaming || upgrading || slots_.size() >= limits::kPipelinedRequests ||
          out_bytes_ > limits::kUnsentBytes;
 }
 

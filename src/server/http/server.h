@@ -19,7 +19,7 @@ struct HttpTimes {
   int64_t request_ms = limits::kRequestSeconds * 1000;
   int64_t idle_ms = limits::kIdleSeconds * 1000;
   int64_t stalled_ms = limits::kStalledSeconds * 1000;
-  int64_t sign_ms = limits::kSignSeconds * 1000;
+  int64_t sign_ms = limits::kKeepaliveSeconds * 1000;
   int64_t linger_ms = limits::kLingerSeconds * 1000;
   int64_t stop_stream_ms = limits::kStopStreamSeconds * 1000;
 };

@@ -104,10 +104,10 @@ std::optional<FrameReader::Event> FrameReader::next(std::string_view& in) {
       return failed(kProtocolError, "unknown opcode");
     if (is_control(opcode) && (length > 125 || !(first & 0x80)))
       return failed(kProtocolError, "control frames are short and whole");
-    if (length > limits::kSocketMessageBytes ||
-        message_.size() + length > limits::kSocketMessageBytes) {
-      return failed(
-          kTooBig, "the message is over " + std::to_string(limits::kSocketMessageBytes) + " bytes");
+    if (length > limits::kWebSocketMessageBytes ||
+        message_.size() + length > limits::kWebSocketMessageBytes) {
+      return failed(kTooBig, "the message is over " +
+                                 std::to_string(limits::kWebSocketMessageBytes) + " bytes");
     }
     if (!take_until(head + 4 + length)) return std::nullopt;
     for (uint64_t i = 0; i < length; ++i)

@@ -151,7 +151,7 @@ TEST_F(SocketTest, bad_frames_are_closed_with_the_right_code) {
       {client_frame(0x88, close_payload(1005, "")), "close 1002"},  // code that may not travel
       {client_frame(0x81, "\xff\xfe"), "close 1007"},               // not UTF-8
       {client_frame(0x81, "\xed\xa0\x80"), "close 1007"},           // surrogate
-      {client_frame(0x82, std::string(limits::kSocketMessageBytes + 1, 'x')), "close 1009"},
+      {client_frame(0x82, std::string(limits::kWebSocketMessageBytes + 1, 'x')), "close 1009"},
       {std::string("\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff", 10),
        "close 1009"},  // a length of 2^63
   };

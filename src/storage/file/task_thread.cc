@@ -42,7 +42,7 @@ void TaskThread::finish() {
 }
 
 void TaskThread::run() {
-  background_thread();
+  lower_thread_priority();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });

@@ -59,7 +59,7 @@ class MemoryRows final : public Rows {
   // The rows that checkpoint() wrote into `folder`; empty rows when there is no such folder.
   static Result<std::unique_ptr<MemoryRows>> load(const std::string& folder);
 
-  Result<void> take(const RowChanges& changes, Seq applied) override;
+  Result<void> apply_changes(const RowChanges& changes, Seq applied) override;
   Seq applied() const override;
   Result<std::optional<Bytes>> get(BytesView key) const override;
   std::unique_ptr<RowsSnapshot> snapshot() const override;

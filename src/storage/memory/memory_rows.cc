@@ -20,7 +20,7 @@ class MemoryRows::Table {
     Bytes key, value;
   };
 
-  Result<void> take(const RowChanges& changes, Seq applied) {
+  Result<void> apply_changes(const RowChanges& changes, Seq applied) {
     std::unique_lock lock(mutex_);
     if (applied < applied_) {
       return fail(Code::internal, "APPLIED_BACKWARDS",
@@ -224,8 +224,8 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
 };
 
 MemoryRows::MemoryRows() : table_(std::make_shared<Table>()) {}
-Result<void> MemoryRows::take(const RowChanges& changes, Seq applied) {
-  return table_->take(changes, applied);
+Result<void> MemoryRows::apply_changes(const RowChanges& changes, Seq applied) {
+  return table_->apply_changes(changes, applied);
 }
 Seq MemoryRows::applied() const { return table_->applied(); }
 Result<std::optional<Bytes>> MemoryRows::get(BytesView key) const {

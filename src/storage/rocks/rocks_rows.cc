@@ -200,7 +200,7 @@ class RocksRows final : public Rows {
   RocksRows(RocksOptions options, std::shared_ptr<Database> database, Seq applied)
       : options_(std::move(options)), database_(std::move(database)), applied_(applied) {}
 
-  Result<void> take(const RowChanges& all, Seq applied) override {
+  Result<void> apply_changes(const RowChanges& all, Seq applied) override {
     if (applied < applied_.load()) {
       return fail(
           Code::internal, "APPLIED_BACKWARDS",
@@ -230,7 +230,7 @@ class RocksRows final : public Rows {
 
   Result<void> load(const RowChanges& all, Seq applied) override {
     if (all.bytes() < kWorthAFile || applied <= applied_.load() || !ingest(all, applied))
-      return take(all, applied);
+      return apply_changes(all, applied);
     applied_ = applied;
     if (!std::exchange(loading_, true)) merge_from(kLoadedFiles);
     return {};

@@ -111,7 +111,7 @@ ListAsk read_list_query(std::string_view raw) {
   out.query.active = given["active"] == "true";
   out.query.cursor = given["cursor"];
   if (const std::string& after = given["updated_after"]; !after.empty()) {
-    auto t = nearest_rfc3339(after);
+    auto t = parse_rfc3339_clamped(after);
     if (t)
       out.query.updated_after = time_point(
           std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*t)));
