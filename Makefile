@@ -22,7 +22,7 @@ build: setup
 bench: build
 	$(BUILD)/bench
 
-check: setup
+check: setup-test
 	scripts/check $(BUILD)
 
 # Address and undefined behaviour; `make sanitize SANITIZER=thread` for the other.
@@ -47,7 +47,7 @@ setup:
 	@scripts/setup-wasm || echo "setup: without Wasmtime, worlds with WASM modules will say that it is missing"
 
 setup-test: setup
-	@scripts/setup test || echo "setup: without the compilers for WASM, the tests of sample modules are skipped"
+	@scripts/setup test || echo "setup: without the compilers for WASM and clang-format, tests of sample modules and of formatting are skipped"
 
 clean:
 	rm -rf $(BUILD) build-*
