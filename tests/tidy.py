@@ -166,6 +166,23 @@ def check_walks(page, read):
         yield Problem('ARCHITECTURE.md', 1, f'there are {walks} walks instead of 4')
 
 
+# --- all pages ---------------------------------------------------------------------------------------------------------
+
+NAMED_PATH = re.compile(r'`((?:src|docs|tests|examples|scripts|sdk|proto|include|bench|sim)/[\w./-]*\w)`')
+CODE_BLOCK = re.compile(r'^```.*?^```$|^ {4}[^\n]*$', re.M | re.S)
+LINK = re.compile(r'\]\((?!https?:|mailto:|#)([^)#\s]+)')
+
+
+def check_page(path, text, exists):
+    """Links between pages lead somewhere, and files named in them exist. `exists(path)` answers for the tree."""
+    folder = os.path.dirname(path)
+    text = CODE_BLOCK.sub(lambda block: '\n' * block[0].count('\n'), text)
+    for pattern, bases in ((NAMED_PATH, ('', folder)), (LINK, (folder,))):
+        for hit in pattern.finditer(text):
+            if not any(exists(os.path.normpath(os.path.join(base, hit[1]))) for base in bases):
+                yield Problem(path, 1 + text.count('\n', 0, hit.start()), f'{hit[1]} does not exist')
+
+
 # --- exceptions --------------------------------------------------------------------------------------------------------
 
 def read_exceptions(text):
@@ -262,6 +279,14 @@ def code_files():
                     yield os.path.relpath(os.path.join(base, name), ROOT)
 
 
+def pages():
+    for base, folders, names in os.walk(ROOT):
+        folders[:] = sorted(f for f in folders if not f.startswith(('build', '.', 'node_modules', 'data')))
+        for name in sorted(names):
+            if name.endswith('.md'):
+                yield os.path.relpath(os.path.join(base, name), ROOT)
+
+
 def src_folders(paths):
     out = set()
     for path in paths:
@@ -279,6 +304,8 @@ def problems():
     found = list(check_layers(page)) + list(check_tree(page, src_folders(paths))) + list(check_walks(page, read_or_none))
     for path in paths:
         found += check_code(path, read_or_none(path), layers)
+    for path in pages():
+        found += check_page(path, read_or_none(path), lambda target: os.path.exists(os.path.join(ROOT, target)))
     if has_clang_format():
         found += check_format(paths, ROOT, 'build/tidy-formatted.txt')
     else:

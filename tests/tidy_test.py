@@ -168,6 +168,15 @@ class Page(unittest.TestCase):
         self.assertIn('there is no table', told(tidy.check_layers('nothing'))[0])
 
 
+class Pages(unittest.TestCase):
+    def test_links_and_named_files_exist(self):
+        there = {'docs/a.md', 'src/base/bytes.h'}.__contains__
+        good = 'See [a](a.md#top), [out](https://example.org), `src/base/bytes.h`, `docs/*.md` and `src/base/`.\n'
+        self.assertEqual(told(tidy.check_page('docs/b.md', good, there)), [])
+        self.assertEqual(told(tidy.check_page('docs/b.md', '[c](c.md)\n', there)), ['c.md does not exist'])
+        self.assertEqual(told(tidy.check_page('docs/b.md', '`src/base/gone.h`\n', there)), ['src/base/gone.h does not exist'])
+
+
 class Exceptions(unittest.TestCase):
     LIST = '# reasons\ncomma src/a.cc 2\nimpure src/b.cc 1\n'
 
