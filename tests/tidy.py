@@ -127,6 +127,23 @@ def check_layers(page):
         seen.add(folder)
 
 
+def folder_of_library(name):
+    """faces_worlds_air and faces_worlds_grpc are parts of faces/worlds; other libraries have the name of their folder."""
+    face = re.match(r'faces_([a-z]+)', name)
+    return f'faces/{face[1]}' if face else name
+
+
+def check_links(path, text, layers):
+    """A library of ours links only folders that the layer table allows; TEST_LINKS are for tests and are free."""
+    for name, arguments in re.findall(r'^pawl_library\((\w+)([^)]*)\)', text, re.M):
+        own = folder_of_library(name)
+        links = re.search(r'\bLINKS\b(.*?)(?=\b[A-Z_]{4,}\b(?!:)|\Z)', arguments, re.S)
+        for linked in links[1].split() if links else ():
+            other = folder_of_library(linked)
+            if other in layers and other != own and not layers.get(own, set()) & {other, 'everything'}:
+                yield Problem(path, 1, f'{name} links {linked}: the layer table does not let {own} include {other}')
+
+
 def check_tree(page, folders):
     """Every folder of src has exactly one line in the tree, and its sentence ends with a period."""
     lines = re.findall(r'^ {4}(src/\S*)/ +(.*)$', page, re.M)
@@ -306,6 +323,8 @@ def problems():
         found += check_code(path, read_or_none(path), layers)
     for path in pages():
         found += check_page(path, read_or_none(path), lambda target: os.path.exists(os.path.join(ROOT, target)))
+    for path in ('src/CMakeLists.txt', 'src/faces/entities/CMakeLists.txt'):
+        found += check_links(path, read_or_none(path) or '', layers)
     if has_clang_format():
         found += check_format(paths, ROOT, 'build/tidy-formatted.txt')
     else:

@@ -168,6 +168,15 @@ class Page(unittest.TestCase):
         self.assertIn('there is no table', told(tidy.check_layers('nothing'))[0])
 
 
+class Links(unittest.TestCase):
+    def test_link_lists_follow_the_layer_table(self):
+        layers = {'base': set(), 'kernel': {'base'}, 'faces/worlds': {'kernel', 'base'}, 'server': {'base'}}
+        good = 'pawl_library(faces_worlds_grpc ${faces}/worlds/grpc LINKS faces_worlds kernel base fmt::fmt TEST_LINKS server)\n'
+        self.assertEqual(told(tidy.check_links('CMakeLists.txt', good, layers)), [])
+        bad = 'pawl_library(base ${here}/base LINKS fmt::fmt\n  kernel)\n'
+        self.assertIn('base links kernel', told(tidy.check_links('CMakeLists.txt', bad, layers))[0])
+
+
 class Pages(unittest.TestCase):
     def test_links_and_named_files_exist(self):
         there = {'docs/a.md', 'src/base/bytes.h'}.__contains__
