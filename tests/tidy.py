@@ -89,11 +89,9 @@ def check_includes(path, text, layers):
         target = folder_of(hit[1])
         if '/' not in hit[1] or hit[1].endswith('.pb.h') or target == own or 'everything' in allowed:
             continue
-        line = 1 + text.count('\n', 0, hit.start(1))
         if target not in allowed:
-            yield Problem(path, line, f'{own} may not include {hit[1]}: layers go down only', 'layer')
-        elif own.startswith('faces/') and re.match(r'storage/(file|rocks|memory|postgres)/', hit[1]):
-            yield Problem(path, line, f'a face may not include a storage backend: {hit[1]}', 'layer')
+            yield Problem(path, 1 + text.count('\n', 0, hit.start(1)),
+                          f'{own} may not include {hit[1]}: layers go down only', 'layer')
 
 
 def check_code(path, text, layers):
