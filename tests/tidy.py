@@ -89,11 +89,9 @@ def check_includes(path, text, layers):
         target = folder_of(hit[1])
         if '/' not in hit[1] or hit[1].endswith('.pb.h') or target == own or 'everything' in allowed:
             continue
-        line = 1 + text.count('\n', 0, hit.start(1))
         if target not in allowed:
-            yield Problem(path, line, f'{own} may not include {hit[1]}: layers go down only', 'layer')
-        elif own.startswith('faces/') and re.match(r'storage/(file|rocks|memory|postgres)/', hit[1]):
-            yield Problem(path, line, f'a face may not include a storage backend: {hit[1]}', 'layer')
+            yield Problem(path, 1 + text.count('\n', 0, hit.start(1)),
+                          f'{own} may not include {hit[1]}: layers go down only', 'layer')
 
 
 def check_code(path, text, layers):
@@ -125,6 +123,23 @@ def check_layers(page):
         for other in sorted(allowed - {'everything', 'pawl'} - seen):
             yield Problem('ARCHITECTURE.md', 1, f'the layer table lets {folder} include {other}, which is not above it')
         seen.add(folder)
+
+
+def folder_of_library(name):
+    """faces_worlds_air and faces_worlds_grpc are parts of faces/worlds; other libraries have the name of their folder."""
+    face = re.match(r'faces_([a-z]+)', name)
+    return f'faces/{face[1]}' if face else name
+
+
+def check_links(path, text, layers):
+    """A library of ours links only folders that the layer table allows; TEST_LINKS are for tests and are free."""
+    for name, arguments in re.findall(r'^pawl_library\((\w+)([^)]*)\)', text, re.M):
+        own = folder_of_library(name)
+        links = re.search(r'\bLINKS\b(.*?)(?=\b[A-Z_]{4,}\b(?!:)|\Z)', arguments, re.S)
+        for linked in links[1].split() if links else ():
+            other = folder_of_library(linked)
+            if other in layers and other != own and not layers.get(own, set()) & {other, 'everything'}:
+                yield Problem(path, 1, f'{name} links {linked}: the layer table does not let {own} include {other}')
 
 
 def check_tree(page, folders):
@@ -164,6 +179,23 @@ def check_walks(page, read):
     walks = len(re.findall(r'^## Walk \d', page, re.M))
     if walks != 4:
         yield Problem('ARCHITECTURE.md', 1, f'there are {walks} walks instead of 4')
+
+
+# --- all pages ---------------------------------------------------------------------------------------------------------
+
+NAMED_PATH = re.compile(r'`((?:src|docs|tests|examples|scripts|sdk|proto|include|bench|sim)/[\w./-]*\w)`')
+CODE_BLOCK = re.compile(r'^```.*?^```$|^ {4}[^\n]*$', re.M | re.S)
+LINK = re.compile(r'\]\((?!https?:|mailto:|#)([^)#\s]+)')
+
+
+def check_page(path, text, exists):
+    """Links between pages lead somewhere, and files named in them exist. `exists(path)` answers for the tree."""
+    folder = os.path.dirname(path)
+    text = CODE_BLOCK.sub(lambda block: '\n' * block[0].count('\n'), text)
+    for pattern, bases in ((NAMED_PATH, ('', folder)), (LINK, (folder,))):
+        for hit in pattern.finditer(text):
+            if not any(exists(os.path.normpath(os.path.join(base, hit[1]))) for base in bases):
+                yield Problem(path, 1 + text.count('\n', 0, hit.start()), f'{hit[1]} does not exist')
 
 
 # --- exceptions --------------------------------------------------------------------------------------------------------
@@ -262,6 +294,14 @@ def code_files():
                     yield os.path.relpath(os.path.join(base, name), ROOT)
 
 
+def pages():
+    for base, folders, names in os.walk(ROOT):
+        folders[:] = sorted(f for f in folders if not f.startswith(('build', '.', 'node_modules', 'data')))
+        for name in sorted(names):
+            if name.endswith('.md'):
+                yield os.path.relpath(os.path.join(base, name), ROOT)
+
+
 def src_folders(paths):
     out = set()
     for path in paths:
@@ -279,6 +319,10 @@ def problems():
     found = list(check_layers(page)) + list(check_tree(page, src_folders(paths))) + list(check_walks(page, read_or_none))
     for path in paths:
         found += check_code(path, read_or_none(path), layers)
+    for path in pages():
+        found += check_page(path, read_or_none(path), lambda target: os.path.exists(os.path.join(ROOT, target)))
+    for path in ('src/CMakeLists.txt', 'src/faces/entities/CMakeLists.txt'):
+        found += check_links(path, read_or_none(path) or '', layers)
     if has_clang_format():
         found += check_format(paths, ROOT, 'build/tidy-formatted.txt')
     else:

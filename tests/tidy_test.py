@@ -114,9 +114,7 @@ class Words(unittest.TestCase):
         self.assertEqual(self.problems('src/kernel/a.cc', '#include "base/b.h"\n#include "kernel/c.h"\n#include "x.h"\n'), [])
         self.assertIn('layers go down only', self.problems('src/base/a.cc', '#include "kernel/b.h"\n')[0])
         self.assertIn('no row in the layer table', self.problems('src/attic/a.cc', '\n')[0])
-        layers = {'faces/worlds': {'storage'}}
-        backend = tidy.check_includes('src/faces/worlds/a.cc', '#include "storage/file/disk.h"\n', layers)
-        self.assertIn('storage backend', told(backend)[0])
+        self.assertIn('layers go down only', self.problems('src/faces/worlds/a.cc', '#include "faces/entities/b.h"\n')[0])
 
 
 PAGE = code('''
@@ -166,6 +164,24 @@ class Page(unittest.TestCase):
     def test_the_layer_table_goes_down_only(self):
         self.assertIn('is not above it', told(tidy.check_layers(PAGE.replace('| `base` | |', '| `base` | `kernel` |')))[0])
         self.assertIn('there is no table', told(tidy.check_layers('nothing'))[0])
+
+
+class Links(unittest.TestCase):
+    def test_link_lists_follow_the_layer_table(self):
+        layers = {'base': set(), 'kernel': {'base'}, 'faces/worlds': {'kernel', 'base'}, 'server': {'base'}}
+        good = 'pawl_library(faces_worlds_grpc ${faces}/worlds/grpc LINKS faces_worlds kernel base fmt::fmt TEST_LINKS server)\n'
+        self.assertEqual(told(tidy.check_links('CMakeLists.txt', good, layers)), [])
+        bad = 'pawl_library(base ${here}/base LINKS fmt::fmt\n  kernel)\n'
+        self.assertIn('base links kernel', told(tidy.check_links('CMakeLists.txt', bad, layers))[0])
+
+
+class Pages(unittest.TestCase):
+    def test_links_and_named_files_exist(self):
+        there = {'docs/a.md', 'src/base/bytes.h'}.__contains__
+        good = 'See [a](a.md#top), [out](https://example.org), `src/base/bytes.h`, `docs/*.md` and `src/base/`.\n'
+        self.assertEqual(told(tidy.check_page('docs/b.md', good, there)), [])
+        self.assertEqual(told(tidy.check_page('docs/b.md', '[c](c.md)\n', there)), ['c.md does not exist'])
+        self.assertEqual(told(tidy.check_page('docs/b.md', '`src/base/gone.h`\n', there)), ['src/base/gone.h does not exist'])
 
 
 class Exceptions(unittest.TestCase):
