@@ -44,16 +44,19 @@ int main(int argc, char** argv) {
   uint64_t from = 1, to = 0;
   size_t steps = 2000;
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--seed"))
-      from = std::strtoull(argv[i + 1], nullptr, 10), to = 0;
-    else if (!std::strcmp(argv[i], "--seeds")) {
+    if (!std::strcmp(argv[i], "--seed")) {
+      from = std::strtoull(argv[i + 1], nullptr, 10);
+      to = 0;
+    } else if (!std::strcmp(argv[i], "--seeds")) {
       char* dash = nullptr;
       from = std::strtoull(argv[i + 1], &dash, 10);
       to = *dash == '-' ? std::strtoull(dash + 1, nullptr, 10) : from;
     } else if (!std::strcmp(argv[i], "--steps"))
       steps = std::strtoull(argv[i + 1], nullptr, 10);
-    else
-      return std::fprintf(stderr, "usage: sim --seed N | --seeds A-B [--steps S]\n"), 2;
+    else {
+      std::fprintf(stderr, "usage: sim --seed N | --seeds A-B [--steps S]\n");
+      return 2;
+    }
   }
   return to ? many(from, to, steps) : one(from, steps);
 }

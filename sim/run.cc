@@ -143,7 +143,11 @@ class Life {
   static std::map<Bytes, Bytes> all(const Rows& rows) {
     std::map<Bytes, Bytes> out;
     (void)rows.snapshot()
-        ->scan("", "", [&](BytesView k, BytesView v) { return out.emplace(k, v), true; })
+        ->scan("", "",
+               [&](BytesView k, BytesView v) {
+                 out.emplace(k, v);
+                 return true;
+               })
         .has_value();
     out.erase("mviews");
     return out;

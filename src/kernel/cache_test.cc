@@ -91,7 +91,8 @@ TEST_F(Family, works_with_a_limit_of_one_cell) {
 
 TEST_F(Family, without_a_limit_is_bounded_by_bytes_only) {
   CellCache cache(rows, 1 << 20, by_letter(0));
-  in_rows("a1"), in_rows("a2");
+  in_rows("a1");
+  in_rows("a2");
   auto first = read(cache, "a1");
   read(cache, "a2");
   EXPECT_FALSE(first.expired());
@@ -194,72 +195,102 @@ TEST_F(Family, can_be_used_from_several_threads) {
   EXPECT_LE(cache.in_families(), 15u);
 }
 
-// Against a plain map, in a cache so small that everything falls out as soon as it may.
+// Random operations on a cache so small that it evicts at every chance, compared with plain maps.
+class RandomCache {
+ public:
+  explicit RandomCache(uint64_t seed)
+      : random_(seed),
+        max_clean_cells_(seed % 4),
+        cache_(
+            rows_, seed % 2 ? 16'000 : 1 << 20,
+            // Ten families, by the first digit.
+            {max_clean_cells_, [](BytesView key) { return key.substr(0, 5); }},
+            {seed % 3 ? size_t{16} << 20 : 0, [](BytesView key) { return !key.ends_with("7"); }}) {}
+
+  void step() {
+    const std::string key = "key-" + std::to_string(random_() % 300);
+    switch (random_() % 8) {
+      case 0:
+      case 1:
+      case 2: stage(key); break;
+      case 3: publish(); break;
+      case 4: apply(); break;
+      default: compare(key);
+    }
+    ASSERT_LE(cache_.in_families(), 10 * max_clean_cells_);
+  }
+
+  void compare_staged() {
+    std::map<std::string, Seq> unpublished, visited;
+    for (const Written& w : staged_)
+      unpublished[w.key] = w.cell.version;
+    cache_.each_staged(
+        [&](BytesView key, const Cell& c) { visited[std::string(key)] = c.version; });
+    EXPECT_EQ(visited, unpublished);
+  }
+
+ private:
+  struct Written {
+    std::string key;
+    Cell cell;
+    Seq seq;
+  };
+
+  void stage(const std::string& key) {
+    Cell before = *cache_.current(key);
+    ASSERT_EQ(before.version, newest_[key].version);
+    ++seq_;
+    Cell after = random_() % 4 ? cell(seq_, std::string(random_() % 60, 'v')) : Cell{};
+    cache_.stage(key, before, after, seq_);
+    newest_[key] = after;
+    staged_.push_back({key, after, seq_});
+  }
+  void publish() {
+    if (staged_.empty()) return;
+    for (const Written& w : staged_) {
+      if (w.cell.exists())
+        tail_.put(layout::cell_row(w.key), layout::cell_head(w.seq) + Bytes(w.cell.value()));
+      else
+        tail_.erase(layout::cell_row(w.key));
+    }
+    for (const Written& w : staged_) {
+      cache_.publish(w.key, w.cell, w.seq, seq_);
+      durable_[w.key] = w.cell;
+    }
+    published_ = seq_;
+    staged_.clear();
+  }
+  void apply() {
+    cache_.begin();
+    ASSERT_TRUE(rows_.apply(tail_, published_));
+    cache_.end(published_);
+    tail_.clear();
+  }
+  void compare(const std::string& key) {
+    ASSERT_EQ(cache_.read(key)->version, durable_[key].version);
+    ASSERT_EQ(cache_.read(key)->value(), durable_[key].value());
+    ASSERT_EQ(cache_.current(key)->version, newest_[key].version);
+  }
+
+  std::mt19937_64 random_;
+  const size_t max_clean_cells_;
+  MemoryRows rows_;
+  CellCache cache_;
+  std::map<std::string, Cell> durable_, newest_;
+  std::vector<Written> staged_;
+  RowBatch tail_;
+  Seq seq_ = 0, published_ = 0;
+};
+
 TEST(cache, matches_a_plain_map_for_random_operations) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    std::mt19937_64 random(seed);
-    MemoryRows rows;
-    // Ten families, by the first digit.
-    const size_t max = seed % 4;
-    const Packing packing{seed % 3 ? size_t{16} << 20 : 0,
-                          [](BytesView key) { return !key.ends_with("7"); }};
-    CellCache cache(rows, seed % 2 ? 16'000 : 1 << 20,
-                    {max, [](BytesView key) { return key.substr(0, 5); }}, packing);
-    std::map<std::string, Cell> durable, newest;
-    struct Written {
-      std::string key;
-      Cell cell;
-      Seq seq;
-    };
-    std::vector<Written> staged;
-    RowBatch tail;
-    Seq seq = 0, published = 0;
+    SCOPED_TRACE(seed);
+    RandomCache cache(seed);
     for (int i = 0; i < 4000; ++i) {
-      std::string key = "key-" + std::to_string(random() % 300);
-      switch (random() % 8) {
-        case 0:
-        case 1:
-        case 2: {
-          Cell before = *cache.current(key);
-          ASSERT_EQ(before.version, newest[key].version);
-          Cell after =
-              random() % 4 ? cell(++seq, std::string(random() % 60, 'v')) : (++seq, Cell{});
-          cache.stage(key, before, after, seq);
-          newest[key] = after;
-          staged.push_back({key, after, seq});
-          break;
-        }
-        case 3:
-          if (staged.empty()) break;
-          for (const Written& w : staged) {
-            if (w.cell.exists())
-              tail.put(layout::cell_row(w.key), layout::cell_head(w.seq) + Bytes(w.cell.value()));
-            else
-              tail.erase(layout::cell_row(w.key));
-          }
-          for (const Written& w : staged)
-            cache.publish(w.key, w.cell, w.seq, seq), durable[w.key] = w.cell;
-          published = seq;
-          staged.clear();
-          break;
-        case 4:
-          cache.begin();
-          ASSERT_TRUE(rows.apply(tail, published));
-          cache.end(published);
-          tail.clear();
-          break;
-        default:
-          ASSERT_EQ(cache.read(key)->version, durable[key].version) << seed << " " << i;
-          ASSERT_EQ(cache.read(key)->value(), durable[key].value());
-          ASSERT_EQ(cache.current(key)->version, newest[key].version);
-      }
-      ASSERT_LE(cache.in_families(), 10 * max);
+      cache.step();
+      if (testing::Test::HasFatalFailure()) return;
     }
-    std::map<std::string, Seq> unpublished, told;
-    for (const Written& w : staged)
-      unpublished[w.key] = w.cell.version;
-    cache.each_staged([&](BytesView key, const Cell& c) { told[std::string(key)] = c.version; });
-    EXPECT_EQ(told, unpublished);
+    cache.compare_staged();
   }
 }
 

@@ -96,7 +96,11 @@ static Time skip_input(Reader& r, Caller* caller) {
   r.str();
   r.str();
   BytesView tenant = r.str(), user = r.str(), roles = r.str();
-  if (caller) caller->tenant = tenant, caller->user = user, caller->roles = roles;
+  if (caller) {
+    caller->tenant = tenant;
+    caller->user = user;
+    caller->roles = roles;
+  }
   Time now = r.sint();
   r.fixed64();
   r.fixed64();

@@ -4,108 +4,14 @@
 #include <random>
 
 #include "kernel/once.h"
-#include "kernel/stage_test.h"
+#include "kernel/test_kernel.h"
 
 namespace pawl {
 
 static Key cell_of(std::string_view user) { return key({"counter", user}); }
 
-Result<Bytes> Counter::run(Turn& turn, const Input& input) const {
-  Key own = cell_of(input.caller.user);
-  TRY(Cell cell, turn.read(own));
-  int64_t n = cell.exists() ? std::stoll(std::string(cell.value())) : 0;
-  if (!input.settles.empty()) {
-    if (input.verb == "deliver" || input.body == "late-refused") {
-      turn.refuse({Code::conflict, "REFUSED", "settled and refused"});
-      return Bytes();
-    }
-    if (input.body == "fail")
-      return fail(Code::unavailable, "RECEIPT_FAILED", "the receipt says no");
-    if (turn.scratch()) n = *std::static_pointer_cast<int64_t>(turn.scratch());
-    turn.write(own, std::to_string(n + 100));
-    return "settled:" + std::to_string(n + 100);
-  }
-  if (input.verb == "add") {
-    turn.write(own, std::to_string(n + std::stoll(input.body)));
-    turn.note("added " + input.body);
-    return std::to_string(n + std::stoll(input.body));
-  }
-  if (input.verb == "get") return std::string(cell.value());
-  if (input.verb == "erase") return turn.erase(own), Bytes();
-  if (input.verb == "fail")
-    return turn.write(own, "999"), Result<Bytes>(fail(Code::invalid, "NO", "no"));
-  if (input.verb == "open")
-    return turn.open({input.body, To::worker, "counter", "t", "q", 0, "work"}), Bytes("opened");
-  if (input.verb == "open-later") {
-    turn.open({input.body, To::worker, "counter", "t", "q", 0, "work"});
-    turn.answer_later(input.body);
-    return Bytes();
-  }
-  if (input.verb == "withdraw") return turn.withdraw(input.body), Bytes();
-  if (input.verb == "ask") {
-    turn.scratch() = std::make_shared<int64_t>(n);
-    turn.ask({input.body, To::member, "counter", "t", "m", 0, std::to_string(turn.token())});
-    return Bytes();
-  }
-  if (input.verb == "ask-by-rule") {
-    TRY(Cell rule, turn.read(cell_of("rule")));
-    turn.scratch() =
-        std::make_shared<int64_t>(rule.exists() ? std::stoll(std::string(rule.value())) : 0);
-    turn.ask({input.body, To::member, "counter", "t", "m", 0, std::to_string(turn.token())});
-    return Bytes();
-  }
-  if (input.verb == "rewind") {
-    turn.write(own, "1");
-    auto mark = turn.mark();
-    turn.write(own, "2");
-    turn.open({"gone", To::worker, "counter", "t", "q", 0, ""});
-    turn.note("gone");
-    turn.rewind(mark);
-    TRY(Cell now, turn.read(own));
-    return Bytes(now.value());
-  }
-  if (input.verb == "rewind-many") {
-    auto name = [&](int i) { return key({"counter", "many" + std::to_string(i)}); };
-    for (int i = 0; i < 20; ++i)
-      turn.write(name(i), "1");
-    auto mark = turn.mark();
-    for (int i = 0; i < 30; ++i)
-      turn.write(name(i), "2");
-    for (int i = 0; i < 10; ++i)
-      turn.erase(name(i));
-    turn.rewind(mark);
-    turn.write(name(25), "3");
-    std::string out;
-    for (int i = 0; i < 30; ++i) {
-      TRY(Cell one, turn.read(name(i)));
-      out += one.exists() ? std::string(one.value()) : "-";
-    }
-    return out;
-  }
-  if (input.verb == "new") {
-    auto mark = turn.mark();
-    turn.write_new(cell_of("gone"), "1");
-    turn.rewind(mark);
-    turn.write_new(cell_of("kept"), "1");
-    turn.write_new(cell_of("kept"), "2");
-    TRY(Cell gone, turn.read(cell_of("gone")));
-    TRY(Cell kept, turn.read(cell_of("kept")));
-    return Bytes(gone.exists() ? "there" : kept.value());
-  }
-  if (input.verb == "scan") {
-    std::string out;
-    TRY_OK(turn.scan(prefix({"counter"}), [&](BytesView k, const Cell& c) {
-      out += parts_of(k)[1] + "=" + std::string(c.value()) + " ";
-      return true;
-    }));
-    return out;
-  }
-  if (input.verb == "large") return turn.write(own, Bytes(17 << 20, 'x')), Bytes();
-  return fail(Code::invalid, "UNKNOWN_VERB", input.verb);
-}
-
 TEST(kernel, a_turn_is_one_frame_and_its_rows) {
-  Stage s;
+  TestKernel s;
   EXPECT_EQ(s.say(s.input("add", "5"))->body, "5");
   EXPECT_EQ(s.say(s.input("add", "2"))->body, "7");
   EXPECT_EQ(s.journal.last(), 2u);
@@ -118,7 +24,7 @@ TEST(kernel, a_turn_is_one_frame_and_its_rows) {
 }
 
 TEST(kernel, write_new_writes_like_write) {
-  Stage s;
+  TestKernel s;
   EXPECT_EQ(s.say(s.input("new", ""))->body, "2");
   EXPECT_EQ(s.say(s.input("add", "3", "kept"))->body, "5");
   EXPECT_FALSE(s.snapshot().read(cell_of("gone"))->exists());
@@ -132,7 +38,7 @@ TEST(kernel, write_new_writes_like_write) {
 }
 
 TEST(kernel, turns_see_pending_writes_and_answers_wait_for_the_flush) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> one, two;
   s.submit(s.input("add", "5"), &one);
   s.submit(s.input("add", "5"), &two);
@@ -144,7 +50,7 @@ TEST(kernel, turns_see_pending_writes_and_answers_wait_for_the_flush) {
 }
 
 TEST(kernel, an_error_changes_nothing) {
-  Stage s;
+  TestKernel s;
   EXPECT_EQ(s.say(s.input("fail", "")).error().reason, "NO");
   EXPECT_EQ(s.journal.last(), 0u);
   EXPECT_EQ(s.value("a"), "");
@@ -152,7 +58,7 @@ TEST(kernel, an_error_changes_nothing) {
 }
 
 TEST(kernel, a_turn_that_only_reads_writes_no_frame) {
-  Stage s;
+  TestKernel s;
   (void)s.say(s.input("add", "1")).has_value();
   auto answer = s.say(s.input("get", ""));
   EXPECT_EQ(answer->body, "1");
@@ -161,7 +67,7 @@ TEST(kernel, a_turn_that_only_reads_writes_no_frame) {
 }
 
 TEST(kernel, an_effect_leaves_after_its_frame_and_a_receipt_settles_once) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("open", "job1"), &heard);
   EXPECT_TRUE(s.sent.empty());
@@ -175,7 +81,7 @@ TEST(kernel, an_effect_leaves_after_its_frame_and_a_receipt_settles_once) {
 }
 
 TEST(kernel, a_failed_receipt_leaves_the_effect_open_and_a_refusal_settles_it) {
-  Stage s;
+  TestKernel s;
   (void)s.say(s.input("open", "job1")).has_value();
   EXPECT_EQ(s.say(s.receipt("job1", "fail")).error().reason, "RECEIPT_FAILED");
   EXPECT_EQ(s.say(s.receipt("job1", "late-refused")).error().reason, "REFUSED");
@@ -183,7 +89,7 @@ TEST(kernel, a_failed_receipt_leaves_the_effect_open_and_a_refusal_settles_it) {
 }
 
 TEST(kernel, a_withdrawn_effect_is_closed) {
-  Stage s;
+  TestKernel s;
   (void)s.say(s.input("open", "job1")).has_value();
   (void)s.say(s.input("withdraw", "job1")).has_value();
   EXPECT_EQ(s.back, std::vector<std::string>{"job1"});
@@ -191,7 +97,7 @@ TEST(kernel, a_withdrawn_effect_is_closed) {
 }
 
 TEST(kernel, other_turns_run_while_one_waits_for_a_receipt) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("ask", "q1"), &heard);
   s.flush();
@@ -205,7 +111,7 @@ TEST(kernel, other_turns_run_while_one_waits_for_a_receipt) {
 }
 
 TEST(kernel, first_committer_wins) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("ask", "q1"), &heard);
   (void)s.say(s.input("add", "3")).has_value();
@@ -218,7 +124,7 @@ TEST(kernel, first_committer_wins) {
 
 TEST(kernel, writes_after_begin_conflict_when_program_requires_it) {
   for (const std::string& name : {std::string("snap"), std::string("other")}) {
-    Stage s;
+    TestKernel s;
     std::optional<Result<Answer>> heard;
     s.submit(s.input("ask", "q1"), &heard);
     s.flush();
@@ -234,7 +140,7 @@ TEST(kernel, writes_after_begin_conflict_when_program_requires_it) {
 }
 
 TEST(kernel, an_accepted_stale_read_commits_and_verifies) {
-  Stage s;
+  TestKernel s;
   // One that was not there when it was read, then one that was.
   for (int64_t rule : {0, 5, 8}) {
     std::string effect = "q" + std::to_string(rule);
@@ -261,7 +167,7 @@ TEST(kernel, an_accepted_stale_read_commits_and_verifies) {
 }
 
 TEST(kernel, a_joined_command_sees_the_turns_writes_and_fails_with_it) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("ask", "q1"), &heard);
   s.flush();
@@ -285,14 +191,14 @@ TEST(kernel, a_joined_command_sees_the_turns_writes_and_fails_with_it) {
 }
 
 // A command that joins under the n-th effect that was sent.
-static Input under(Stage& s, size_t n, std::string verb, Bytes body, std::string user) {
+static Input under(TestKernel& s, size_t n, std::string verb, Bytes body, std::string user) {
   Input in = s.input(std::move(verb), std::move(body), std::move(user));
   in.joins = std::stoull(s.sent[n].body);
   return in;
 }
 
 TEST(kernel, a_failed_joined_command_undoes_only_its_own_changes) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard, joined;
   s.submit(s.input("ask", "q1"), &heard);
   s.flush();
@@ -315,7 +221,7 @@ TEST(kernel, a_failed_joined_command_undoes_only_its_own_changes) {
 }
 
 TEST(kernel, an_unfinished_joined_command_is_undone) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard, joined;
   s.submit(s.input("ask", "q1"), &heard);
   s.flush();
@@ -333,7 +239,7 @@ TEST(kernel, an_unfinished_joined_command_is_undone) {
 }
 
 TEST(kernel, a_deferred_answer_comes_from_the_settling_turn) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("open-later", "job1"), &heard);
   s.flush();
@@ -344,7 +250,7 @@ TEST(kernel, a_deferred_answer_comes_from_the_settling_turn) {
 }
 
 TEST(kernel, rewind_works_with_many_keys) {
-  Stage s;
+  TestKernel s;
   EXPECT_EQ(s.say(s.input("rewind-many", ""))->body, std::string(20, '1') + "-----3----");
   EXPECT_EQ(s.value("many3"), "1");
   EXPECT_EQ(s.value("many25"), "3");
@@ -352,7 +258,7 @@ TEST(kernel, rewind_works_with_many_keys) {
 }
 
 TEST(kernel, withdrawing_an_effect_answers_its_waiting_caller) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard;
   s.submit(s.input("open-later", "a job with a name that is long enough to live on the heap"),
            &heard);
@@ -366,14 +272,14 @@ TEST(kernel, withdrawing_an_effect_answers_its_waiting_caller) {
 }
 
 TEST(kernel, rewind_undoes_everything_after_the_mark) {
-  Stage s;
+  TestKernel s;
   EXPECT_EQ(s.say(s.input("rewind", ""))->body, "1");
   EXPECT_TRUE(s.sent.empty());
   EXPECT_EQ(s.value("a"), "1");
 }
 
 TEST(kernel, a_scan_sees_durable_pending_and_own_cells_in_order) {
-  Stage s;
+  TestKernel s;
   (void)s.say(s.input("add", "1", "a")).has_value();
   (void)s.say(s.input("add", "3", "c")).has_value();
   (void)s.say(s.input("add", "9", "d")).has_value();
@@ -386,7 +292,7 @@ TEST(kernel, a_scan_sees_durable_pending_and_own_cells_in_order) {
 }
 
 TEST(kernel, a_repeated_idempotency_key_gets_the_recorded_answer) {
-  Stage s;
+  TestKernel s;
   Input first = s.input("add", "5");
   first.once = "k1";
   Input second = s.input("add", "5");
@@ -403,24 +309,32 @@ TEST(kernel, a_repeated_idempotency_key_gets_the_recorded_answer) {
   EXPECT_EQ(s.say(std::move(forget))->body, "1");
 }
 
-static void expect_replayed(Stage& s) {
+static void expect_replayed(TestKernel& s) {
   MemoryRows again;
   auto replayed = replay(s.journal, again, s.programs);
   ASSERT_TRUE(replayed) << replayed.error().message;
   EXPECT_EQ(replayed->link, s.committer->link());
   std::map<Bytes, Bytes> live, copy;
   (void)s.rows.snapshot()
-      ->scan("", "", [&](BytesView k, BytesView v) { return live.emplace(k, v), true; })
+      ->scan("", "",
+             [&](BytesView k, BytesView v) {
+               live.emplace(k, v);
+               return true;
+             })
       .has_value();
   (void)again.snapshot()
-      ->scan("", "", [&](BytesView k, BytesView v) { return copy.emplace(k, v), true; })
+      ->scan("", "",
+             [&](BytesView k, BytesView v) {
+               copy.emplace(k, v);
+               return true;
+             })
       .has_value();
   copy.erase("mviews");
   EXPECT_TRUE(live == copy);
 }
 
 TEST(kernel, replay_equals_live) {
-  Stage s;
+  TestKernel s;
   for (int i = 0; i < 50; ++i) {
     (void)s.say(s.input("add", std::to_string(i), std::string(1, char('a' + i % 5)))).has_value();
     if (i % 7 == 0) (void)s.say(s.input("open", "job" + std::to_string(i))).has_value();
@@ -434,7 +348,7 @@ TEST(kernel, replay_equals_live) {
 // Cells that were written in the batch at hand, in the one before, in some long applied, or never;
 // many rows to a batch.
 TEST(kernel, replay_in_many_batches_equals_live) {
-  Stage s;
+  TestKernel s;
   std::mt19937 random(7);
   for (int i = 0; i < 5000; ++i) {
     std::string user = std::to_string(random() % 1200) + std::string(3500, 'u');
@@ -445,7 +359,7 @@ TEST(kernel, replay_in_many_batches_equals_live) {
 }
 
 TEST(kernel, verify_accepts_true_frames_and_finds_forged_ones) {
-  Stage s;
+  TestKernel s;
   std::optional<Result<Answer>> heard;
   (void)s.say(s.input("add", "1")).has_value();
   s.submit(s.input("ask", "q1", "b"), &heard);
@@ -490,7 +404,7 @@ TEST(kernel, truncated_frames_are_refused) {
 }
 
 TEST(kernel, seq_at_finds_the_last_frame_at_or_before_a_time) {
-  Stage s;
+  TestKernel s;
   (void)s.say(s.input("add", "1")).has_value();
   Time first = s.now;
   (void)s.say(s.input("add", "1")).has_value();

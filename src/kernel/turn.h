@@ -54,7 +54,10 @@ class KeyIndex {
     for (; from != to; ++from)
       if (items_[from->second].key == key) return void(many_.erase(from));
   }
-  void clear() { few_.clear(), many_.clear(); }
+  void clear() {
+    few_.clear();
+    many_.clear();
+  }
   template <class F>
   void each(F&& visit) const {
     for (size_t place : few_)
@@ -188,7 +191,8 @@ class Turn {
   // A strand is one input of the turn. Strand 0 began the turn; every other strand joined it under
   // a strand that waits.
   uint32_t new_strand(uint32_t under) {
-    return parents_.push_back(under), static_cast<uint32_t>(parents_.size());
+    parents_.push_back(under);
+    return static_cast<uint32_t>(parents_.size());
   }
   bool descends(uint32_t strand, uint32_t from) const;  // true also when both are the same
   uint64_t token_for(uint32_t strand) const { return token_ + 2 * strand; }

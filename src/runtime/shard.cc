@@ -132,7 +132,10 @@ Result<void> Shard::start() {
   Result<void> decoded;
   TRY_OK(open.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
     auto effect = decode_effect(cell.value());
-    if (!effect) return decoded = fail(std::move(effect.error())), false;
+    if (!effect) {
+      decoded = fail(std::move(effect.error()));
+      return false;
+    }
     auto shared = std::make_shared<const Effect>(std::move(*effect));
     if (shared->to == To::cell)
       cells.push_back(std::move(shared));

@@ -26,7 +26,10 @@ class Tally final : public Program {
       turn.open({name, to, "tally", "t", "work", due, name});
       return Bytes();
     }
-    if (input.verb == "ask") return turn.ask({name, To::member, "tally", "t", "m", 0, ""}), Bytes();
+    if (input.verb == "ask") {
+      turn.ask({name, To::member, "tally", "t", "m", 0, ""});
+      return Bytes();
+    }
     if (name == "shy") {
       TRY(Cell kernel, turn.read(key({"tally", "door"})));
       if (!kernel.exists()) return fail(Code::unavailable, "SHUT", "the door is shut");

@@ -281,7 +281,10 @@ void Workers::loop() {
     while (!times_.empty() && times_.begin()->first <= now) {
       JobPtr job = times_.begin()->second;
       times_.erase(times_.begin());
-      if (job->state == State::leased) --job->queue->leased, ++expired_;
+      if (job->state == State::leased) {
+        --job->queue->leased;
+        ++expired_;
+      }
       offer(job);
     }
     wake_touched(ready);

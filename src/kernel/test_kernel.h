@@ -30,7 +30,7 @@ class Counter final : public Program {
   }
 };
 
-struct Stage {
+struct TestKernel {
   MemoryJournal journal;
   MemoryRows rows;
   Counter counter;
