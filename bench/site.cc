@@ -11,7 +11,7 @@ Site::Site(const std::string& name) : folder_(name) {
   clock_ = std::make_unique<Clock>(*shard_);
   workers_ = std::make_unique<Workers>(*shard_, processes::born);
   processes_ = std::make_unique<processes::Face>(*shard_, *workers_);
-  entities_ = std::make_unique<entities::Face>(*shard_, entities::FaceOptions{});
+  entities_ = std::make_unique<entities::Face>(*shard_, background_, entities::FaceOptions{});
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);
   shard_->connect(To::member, entities_->members());

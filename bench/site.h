@@ -35,6 +35,7 @@ class Site {
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<processes::Face> processes_;
+  BackgroundThreads background_;
   std::unique_ptr<entities::Face> entities_;
   wire::Router router_;
   std::unique_ptr<server::Authenticator> nobody_;

@@ -33,10 +33,12 @@ class FieldWriter {
 
   void format(uint8_t version) { w_.u8(version); }
   void fixed64(uint64_t v) { w_.fixed64(v); }
+  void fixed64(int64_t v) { w_.fixed64(static_cast<uint64_t>(v)); }
   void later(const auto& v) { (*this)(v); }
 
   void operator()(const uint32_t& v) { w_.uint(v); }
   void operator()(const uint64_t& v) { w_.uint(v); }
+  void operator()(const int32_t& v) { w_.sint(v); }
   void operator()(const int64_t& v) { w_.sint(v); }
   void operator()(const bool& v) { w_.boolean(v); }
   void operator()(const std::string& v) { w_.str(v); }
@@ -79,6 +81,7 @@ class FieldReader {
   // When the version differs, complete() is false.
   void format(uint8_t version) { known_format_ = known_format_ && r_.u8() == version; }
   void fixed64(uint64_t& v) { v = r_.fixed64(); }
+  void fixed64(int64_t& v) { v = static_cast<int64_t>(r_.fixed64()); }
   // A field at the end of the struct that bytes of an older version do not have.
   void later(auto& v) {
     if (!r_.done()) (*this)(v);
@@ -86,6 +89,7 @@ class FieldReader {
 
   void operator()(uint32_t& v) { v = static_cast<uint32_t>(r_.uint()); }
   void operator()(uint64_t& v) { v = r_.uint(); }
+  void operator()(int32_t& v) { v = static_cast<int32_t>(r_.sint()); }
   void operator()(int64_t& v) { v = r_.sint(); }
   void operator()(bool& v) { v = r_.boolean(); }
   void operator()(std::string& v) { v = r_.str(); }

@@ -50,6 +50,7 @@ class Outgoing final : public worlds::HttpClient {
 };
 
 struct Faces::All {
+  BackgroundThreads background;  // first: the faces use it until they are destroyed
   std::unique_ptr<Outgoing> outgoing;
   std::unique_ptr<processes::Face> processes;
   std::unique_ptr<processes::GrpcServices> processes_grpc;
@@ -139,7 +140,8 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
              server::Authenticator& authenticator)
     : all_(std::make_unique<All>()) {
   all_->processes = std::make_unique<processes::Face>(shard, workers);
-  all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
+  all_->entities = std::make_unique<entities::Face>(shard, all_->background,
+                                                    entity_options(config, authenticator));
   all_->lifecycle = std::make_unique<lifecycle::Face>(
       shard, lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
                                     list_of(config.text("lifecycle-origins"))});

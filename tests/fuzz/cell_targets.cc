@@ -51,10 +51,10 @@ void entities_cells(BytesView bytes) {
   if (auto command = entities::decode_command(bytes))
     CHECK(entities::decode_command(entities::encode(*command)));
   (void)entities::decode_trail(bytes).has_value();
-  (void)entities::decode_move(bytes).has_value();
+  (void)entities::decode_state_change(bytes).has_value();
   (void)entities::decode_call(bytes).has_value();
-  (void)entities::decode_verdict(bytes).has_value();
-  (void)entities::decode_job(bytes).has_value();
+  (void)entities::decode_call_result(bytes).has_value();
+  (void)entities::decode_transaction(bytes).has_value();
   (void)entities::parse_timer_id(bytes).has_value();
 }
 

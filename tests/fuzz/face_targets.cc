@@ -46,7 +46,7 @@ void model(BytesView bytes) {
   for (const json::Value& sample : samples->array())
     entities::merge(shape, entities::infer(sample));
   for (const json::Value& sample : samples->array()) {
-    auto grown = entities::extend(shape, sample, entities::Level::structural);
+    auto grown = entities::extend(shape, sample, entities::ChangeLevel::structural);
     if (grown) CHECK(entities::check(shape, sample));
   }
   json::Value stored = entities::to_json(shape);

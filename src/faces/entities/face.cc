@@ -1,7 +1,5 @@
 #include "faces/entities/face.h"
 
-#include <future>
-
 #include "base/hash.h"
 #include "base/log.h"
 #include "faces/entities/http/routes.h"
@@ -32,13 +30,13 @@ bool is_listed(std::string_view list, std::string_view origin) {
 
 }  // namespace
 
-Face::Face(KernelAccess& kernel, FaceOptions options)
+Face::Face(KernelAccess& kernel, Background& background, FaceOptions options)
     : kernel_(kernel),
       options_(std::move(options)),
-      members_(kernel, options_.members),
+      members_(kernel, background, options_.members),
       counts_(kernel),
-      background_(options_.background_threads),
-      service_(kernel, members_, counts_, background_) {
+      service_(kernel, members_, counts_, background, options_.background_threads),
+      result_streams_(background) {
   members_.start();
 }
 
@@ -46,8 +44,7 @@ Face::~Face() { stop(); }
 
 Result<void> Face::start() {
   TRY_OK(counts_.start());
-  background_.start();
-  TRY_OK(service_.resume_filling());
+  TRY_OK(service_.resume_filling_indexes());
   if (options_.keys.use_pair) {
     TRY_OK(kernel_.snapshot().scan(key_pairs_prefix(), [&](BytesView, const Cell& cell) {
       auto row = json::parse(cell.value());
@@ -60,40 +57,38 @@ Result<void> Face::start() {
   }
   const auto& first = options_.bootstrap;
   if (first.client_id.empty()) return {};
-  std::promise<Result<Bytes>> promise;
-  auto done = promise.get_future();
   json::Value client = json::object({{"clientId", first.client_id},
                                      {"secretHash", hex(view(sha256(first.client_secret)))},
                                      {"tenantId", first.tenant},
                                      {"userId", first.user},
                                      {"roles", first.roles}});
-  service_.act({.caller = {first.tenant, "system", ""}}, "client.put", std::move(client),
-               [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
-  TRY_OK(done.get());
+  TRY_OK(service_.act_and_wait({.caller = {first.tenant, "system", ""}}, "client.put",
+                               std::move(client)));
   return {};
 }
 
 void Face::stop() {
-  background_.stop();
+  result_streams_.stop();
+  service_.stop();
   members_.stop();
   counts_.stop();
 }
 
 std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
-  Rows rows(*this, out);
-  add_model_routes(rows);
-  add_entity_routes(rows);
-  add_collection_routes(rows);
-  add_workflow_routes(rows);
-  add_search_routes(rows);
-  add_audit_routes(rows);
-  add_message_routes(rows);
-  add_account_routes(rows);
-  add_token_routes(rows);
-  add_key_routes(rows);
-  add_help_routes(rows);
-  add_stats_routes(rows);
+  RouteTable routes(*this, out);
+  add_model_routes(routes);
+  add_entity_routes(routes);
+  add_collection_routes(routes);
+  add_workflow_routes(routes);
+  add_search_routes(routes);
+  add_audit_routes(routes);
+  add_message_routes(routes);
+  add_account_routes(routes);
+  add_token_routes(routes);
+  add_key_routes(routes);
+  add_help_routes(routes);
+  add_stats_routes(routes);
   return out;
 }
 
@@ -102,16 +97,16 @@ wire::Dialect Face::dialect() const {
   dialect.prefix = options_.prefix + "/";
   dialect.refuse = [prefix = options_.prefix, verbose = options_.verbose_errors](
                        const wire::Request& request, const Error& error, std::string_view allow) {
-    Error worded = error;
-    if (!allow.empty()) worded.reason = "METHOD_NOT_ALLOWED";
+    Error shown = error;
+    if (!allow.empty()) shown.reason = "METHOD_NOT_ALLOWED";
     if (error.code == Code::unauthenticated)
-      worded = {Code::unauthenticated, "UNAUTHORIZED", "authentication is required"};
+      shown = {Code::unauthenticated, "UNAUTHORIZED", "authentication is required"};
     if (error.code == Code::too_large) {
       bool message = request.path.starts_with(prefix + "/message");
-      worded = {Code::too_large, message ? "MESSAGE_TOO_LARGE" : "BAD_REQUEST",
-                "failed to read body: it is larger than 10 MiB"};
+      shown = {Code::too_large, message ? "MESSAGE_TOO_LARGE" : "BAD_REQUEST",
+               "failed to read body: it is larger than 10 MiB"};
     }
-    wire::Response response = problem(request, worded, prefix, verbose);
+    wire::Response response = problem(request, shown, prefix, verbose);
     if (!allow.empty()) response.headers.emplace_back("Allow", allow);
     return response;
   };

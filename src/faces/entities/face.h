@@ -1,28 +1,31 @@
 #pragma once
-// The entities face put together: service, members, routes. Whoever constructs it gives it the
-// door, starts it, hands its routes to the router and its outbox to the shard.
+// The entities face: service, compute members and routes. Its owner passes in the kernel and the
+// background, connects members() as the outbox for To::member, adds the routes to the router and
+// calls start().
 
+#include "faces/entities/http/result_stream.h"
 #include "faces/entities/members/members.h"
 #include "faces/entities/service.h"
 #include "wire/route.h"
 
 namespace pawl::entities {
 
-// What the face needs of the server's keys. All empty when nobody is authenticated.
+// The functions of the server's key store that the face needs. All are empty when the server runs
+// without authentication.
 struct Keys {
-  // A signed token with these claims; iss, iat and exp are added.
+  // Signs a token with these claims; iss, iat and exp are added.
   std::function<Result<std::string>(json::Value claims)> issue{};
   std::function<std::string()> jwks{};
-  // Key pairs. A new one is kid and pem, its private half sealed; it signs and verifies once the
-  // row of its cell (kid, tenantId, createdAt, active, pem) is handed back.
+  // Makes a key pair: {kid, pem}, the private half encrypted. The pair is in use only after its row
+  // {kid, tenantId, createdAt, active, pem} is passed to use_pair.
   std::function<Result<json::Value>()> make_pair{};
   std::function<Result<void>(const json::Value& row)> use_pair{};
   std::function<void(std::string_view kid)> drop_pair{};
-  std::function<json::Value(std::string_view tenant)>
-      signing_pair{};            // its row without pem; null when none is active
+  // The row of the tenant's active pair without pem; null when no pair is active.
+  std::function<json::Value(std::string_view tenant)> signing_pair{};
   std::string configured_kid{};  // of the key that the server was started with
-  // The claims of a token whose times hold and which is signed by the key that `jwk_of` knows under
-  // its kid.
+  // Checks the signature and the times of a token and returns its claims. `jwk_of` returns the
+  // public key of a kid.
   using JwkOf = std::function<Result<json::Value>(std::string_view kid)>;
   std::function<Result<json::Value>(std::string_view token, const JwkOf& jwk_of)> read_token{};
   std::function<Result<void>(const json::Value& jwk)> check_jwk{};
@@ -35,27 +38,33 @@ struct FaceOptions {
   MemberOptions members{};
   Keys keys{};
   bool verbose_errors = false;
-  // Browsers from loopback may call; others only when listed (a comma list, or *).
+  // Browsers may call from loopback origins and from the listed ones (separated by commas; * allows
+  // all).
   bool cors = true;
   std::string cors_origins{};
   size_t background_threads = 2;
-  // The first machine client: written at start when its id is given.
+  // The first machine client, written at start unless client_id is empty.
   struct Bootstrap {
-    std::string client_id{}, client_secret{}, tenant = "default-tenant", user = "admin",
-                                              roles = "ROLE_ADMIN,ROLE_M2M";
+    std::string client_id{};
+    std::string client_secret{};
+    std::string tenant = "default-tenant";
+    std::string user = "admin";
+    std::string roles = "ROLE_ADMIN,ROLE_M2M";
   } bootstrap{};
 };
 
 class Face {
  public:
-  Face(KernelAccess& kernel, FaceOptions options);
+  Face(KernelAccess& kernel, Background& background, FaceOptions options);
   ~Face();
-  // After the shard has started.
+  // Call it after the shard has started.
   Result<void> start();
   void stop();
 
-  Members& members() { return members_; }  // connect it for To::member, before the shard starts
+  // The outbox for To::member; connect it before the shard starts.
+  Members& members() { return members_; }
   Service& service() { return service_; }
+  ResultStreams& result_streams() { return result_streams_; }
   const FaceOptions& options() const { return options_; }
 
   std::vector<wire::Route> routes();
@@ -66,8 +75,8 @@ class Face {
   FaceOptions options_;
   Members members_;
   Counts counts_;
-  Background background_;
   Service service_;
+  ResultStreams result_streams_;
 };
 
 }  // namespace pawl::entities

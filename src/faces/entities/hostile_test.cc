@@ -1,7 +1,7 @@
-// Bodies, ids and numbers that nobody should send: each is refused with a problem, nothing is
-// written, and the next caller is served.
+// Hostile bodies, ids and numbers: each is refused with a problem, nothing is written, and the next
+// request is served.
 
-#include "faces/entities/stage_test.h"
+#include "faces/entities/face_fixture_test.h"
 
 namespace pawl::entities {
 namespace {
@@ -18,16 +18,16 @@ std::string repeated(std::string_view piece, size_t times) {
   return out;
 }
 
-// A 4xx that is worded as the contract wants it.
-void expect_refused(const Heard& h, const std::string& what) {
+// Whether the answer is a 4xx in the form of the contract.
+void expect_refused(const TestResponse& h, const std::string& what) {
   EXPECT_GE(h.status, 400) << what << h.text;
   EXPECT_LT(h.status, 500) << what << h.text;
   EXPECT_FALSE(h.code().empty()) << what << h.text;
 }
 
-TEST(hostile, no_body_of_any_shape_gets_past_a_route_or_leaves_something_behind) {
-  Stage s;
-  s.model();
+TEST(hostile, hostile_bodies_are_refused_and_change_nothing) {
+  FaceFixture s;
+  s.add_model();
   std::string id = s.create();
   const Door4xx doors[] = {
       {"POST", "/model/import/JSON/SAMPLE_DATA/deep/1"},
@@ -64,18 +64,18 @@ TEST(hostile, no_body_of_any_shape_gets_past_a_route_or_leaves_something_behind)
   };
   for (const Door4xx& kernel : doors)
     for (const std::string& body : bodies)
-      expect_refused(s.say(kernel.method, kernel.path, body,
-                           {{"Content-Type", "application/json"}, {"Content-Length", "1"}}),
+      expect_refused(s.send(kernel.method, kernel.path, body,
+                            {{"Content-Type", "application/json"}, {"Content-Length", "1"}}),
                      std::string(kernel.method) + kernel.path + " " + body.substr(0, 30));
-  EXPECT_EQ(s.say("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 1);
-  EXPECT_EQ(s.say("GET", "/model/").body.array().size(), 1u);
+  EXPECT_EQ(s.send("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 1);
+  EXPECT_EQ(s.send("GET", "/model/").body.array().size(), 1u);
   EXPECT_EQ(s.data(id), R"({"k":"a","n":1})");
   EXPECT_EQ(s.kernel.verify(), "");
 }
 
-TEST(hostile, values_of_the_wrong_type_are_refused_one_by_one) {
-  Stage s;
-  s.model();
+TEST(hostile, each_value_of_a_wrong_type_is_refused) {
+  FaceFixture s;
+  s.add_model();
   std::string id = s.create();
   const char* things[] = {"null", "true", "7",  "-1e999",       "\"x\"",
                           "[]",   "[[]]", "{}", "{\"name\":{}}"};
@@ -88,12 +88,12 @@ TEST(hostile, values_of_the_wrong_type_are_refused_one_by_one) {
       R"({"workflows":[{"name":"w","initialState":"A","states":{"A":{"transitions":[{"name":"t","next":"A","manual":true,"processors":[@]}]}}}]})",
       R"({"workflows":[{"name":"w","initialState":"A","states":{"A":{"transitions":[{"name":"t","next":"A","schedule":@}]}}}]})",
   };
-  // Whatever is made of it, it is an answer, and never a failure inside.
+  // Any answer is fine except an internal error.
   for (std::string shape : shapes)
     for (const char* thing : things) {
       std::string body = shape;
       body.replace(body.find('@'), 1, thing);
-      Heard h = s.say("POST", "/model/m/1/workflow/import", body);
+      TestResponse h = s.send("POST", "/model/m/1/workflow/import", body);
       EXPECT_TRUE(h.status == 200 || h.status == 400) << h.status << body;
     }
   const std::string conditions[] = {
@@ -110,16 +110,16 @@ TEST(hostile, values_of_the_wrong_type_are_refused_one_by_one) {
     for (const char* thing : things) {
       std::string body = shape;
       body.replace(body.find('@'), 1, thing);
-      Heard h = s.say("POST", "/search/direct/m/1", body);
+      TestResponse h = s.send("POST", "/search/direct/m/1", body);
       EXPECT_TRUE(h.status == 200 || h.status == 400) << h.status << body;
     }
   EXPECT_EQ(s.data(id), R"({"k":"a","n":1})");
   EXPECT_EQ(s.kernel.verify(), "");
 }
 
-TEST(hostile, ids_and_numbers_in_the_path_and_the_query) {
-  Stage s;
-  s.model();
+TEST(hostile, hostile_ids_and_numbers_are_refused) {
+  FaceFixture s;
+  s.add_model();
   std::string id = s.create();
   const std::string targets[] = {
       "/entity/x",
@@ -142,21 +142,21 @@ TEST(hostile, ids_and_numbers_in_the_path_and_the_query) {
       "/entity/stats/m/x",
   };
   for (const std::string& target : targets)
-    expect_refused(s.say("GET", target), target);
+    expect_refused(s.send("GET", target), target);
 }
 
-TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
-  Stage s;
-  s.model();
+TEST(audit, changes_and_aborted_attempts_are_listed_in_order) {
+  FaceFixture s;
+  s.add_model();
   std::string id = s.create();
-  std::string first(s.say("GET", "/entity/" + id).body.find("meta")->string_or("transactionId"));
-  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":2})").status, 200);
-  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":3})", {{"If-Match", first}}).status, 412);
-  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":4})").status, 200);
-  EXPECT_EQ(s.say("PUT", "/entity/JSON/" + id, R"({"n":5})", {{"If-Match", first}}).status, 412);
-  EXPECT_EQ(s.say("DELETE", "/entity/" + id).status, 200);
+  std::string first(s.send("GET", "/entity/" + id).body.find("meta")->string_or("transactionId"));
+  EXPECT_EQ(s.send("PUT", "/entity/JSON/" + id, R"({"n":2})").status, 200);
+  EXPECT_EQ(s.send("PUT", "/entity/JSON/" + id, R"({"n":3})", {{"If-Match", first}}).status, 412);
+  EXPECT_EQ(s.send("PUT", "/entity/JSON/" + id, R"({"n":4})").status, 200);
+  EXPECT_EQ(s.send("PUT", "/entity/JSON/" + id, R"({"n":5})", {{"If-Match", first}}).status, 412);
+  EXPECT_EQ(s.send("DELETE", "/entity/" + id).status, 200);
   std::string seen;
-  Heard all = s.say("GET", "/audit/entity/" + id + "?limit=100");
+  TestResponse all = s.send("GET", "/audit/entity/" + id + "?limit=100");
   for (const json::Value& item : all.body.find("items")->array()) {
     std::string_view kind = item.string_or("changeType", item.string_or("eventType"));
     if (kind != "STATE_MACHINE_START" && kind != "STATE_MACHINE_FINISH" &&
@@ -164,10 +164,11 @@ TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
       seen += std::string(kind) + " ";
   }
   EXPECT_EQ(seen, "DELETED TRANSITION_ABORTED UPDATED TRANSITION_ABORTED UPDATED CREATED ");
-  // Page by page the same.
+  // The same, page by page.
   std::string paged;
   for (int at = 0; at < 40; ++at) {
-    Heard page = s.say("GET", "/audit/entity/" + id + "?limit=1&cursor=" + std::to_string(at));
+    TestResponse page =
+        s.send("GET", "/audit/entity/" + id + "?limit=1&cursor=" + std::to_string(at));
     const json::Array& items = page.body.find("items")->array();
     if (items.empty()) break;
     paged += json::print(items[0]);
@@ -176,29 +177,30 @@ TEST(audit, what_changed_and_what_was_only_tried_come_in_their_order) {
   for (const json::Value& item : all.body.find("items")->array())
     whole += json::print(item);
   EXPECT_EQ(paged, whole);
-  // Past the end, however far.
-  Heard beyond = s.say("GET", "/audit/entity/" + id + "?limit=1000&cursor=9223372036854775807");
+  // Pages after the end are empty.
+  TestResponse beyond =
+      s.send("GET", "/audit/entity/" + id + "?limit=1000&cursor=9223372036854775807");
   EXPECT_EQ(json::print(beyond.body), R"({"items":[],"pagination":{"hasNext":false}})");
 }
 
-TEST(audit, an_item_of_a_collection_that_came_too_late_was_begun_and_aborted) {
-  Stage s;
-  s.model();
+TEST(audit, a_stale_item_of_a_collection_is_recorded_as_aborted) {
+  FaceFixture s;
+  s.add_model();
   std::string fresh = s.create(), stale = s.create(),
               never = "00000000-0000-0000-0000-000000000000";
   std::string actual(
-      s.say("GET", "/entity/" + stale).body.find("meta")->string_or("transactionId"));
+      s.send("GET", "/entity/" + stale).body.find("meta")->string_or("transactionId"));
   auto item = [](const std::string& id, const std::string& more) {
     return R"({"id":")" + id + R"(","payload":"{\"n\":2}")" + more + "}";
   };
   std::string too_late = R"(,"ifMatch":")" + never + R"(")";
   for (const std::string& items : {item(fresh, "") + "," + item(stale, too_late),
                                    item(stale, too_late + R"(,"transition":"UPDATE")")}) {
-    Heard done = s.say("PUT", "/entity/JSON", "[" + items + "]");
+    TestResponse done = s.send("PUT", "/entity/JSON", "[" + items + "]");
     ASSERT_EQ(done.status, 200) << done.text;
     EXPECT_EQ(done.body.array()[0].find("failed")->array().size(), 1u);
     std::string tx(done.body.array()[0].string_or("transactionId"));
-    Heard trail = s.say("GET", "/audit/entity/" + stale + "?transactionId=" + tx);
+    TestResponse trail = s.send("GET", "/audit/entity/" + stale + "?transactionId=" + tx);
     const json::Array& events = trail.body.find("items")->array();
     ASSERT_EQ(events.size(), 2u) << trail.text;
     EXPECT_EQ(events[1].string_or("eventType"), "STATE_MACHINE_START");

@@ -15,7 +15,7 @@ constexpr VerbRow kVerbs[] = {
     {"find", find_entities},
     {"transitions", list_transitions},
     {"trail", own_trail},
-    {"moves", own_moves},
+    {"moves", own_state_changes},
     {"groups", group_entities},
     {"remove", remove_one},
     {"remove.some", remove_some},
@@ -50,12 +50,13 @@ bool Program::keeps_history(BytesView key) const { return is_entity_key(key); }
 bool Program::conflicts_after_begin(BytesView key) const { return is_entity_key(key); }
 
 bool Program::accepts_stale_read(Turn& turn, BytesView key, const Cell& read,
-                                 const Cell& now) const {
+                                 const Cell& current) const {
   if (is_flows_key(key)) return true;
   if (!is_model_key(key)) return false;
-  auto before = read.as<Model>(decode_model), after = now.as<Model>(decode_model);
+  auto before = read.as<Model>(decode_model);
+  auto after = current.as<Model>(decode_model);
   if (!before || !after || !*before || !*after || !only_grew(**before, **after)) return false;
-  index_again(turn, parts_of(key)[1], **after);
+  rewrite_index_cells(turn, parts_of(key)[1], **after);
   return true;
 }
 
@@ -76,57 +77,59 @@ Result<Bytes> Program::run(Turn& turn, const Input& input) const {
 }
 
 Result<Bytes> Program::write(Turn& turn, const Input& input) const {
-  auto job = std::make_shared<Job>();
+  auto transaction = std::make_shared<Transaction>();
   if (input.decoded) {
-    job->command = std::static_pointer_cast<const Command>(input.decoded);
+    transaction->command = std::static_pointer_cast<const Command>(input.decoded);
   } else {
     TRY(Command command, decode_command(input.body));
-    job->command = std::make_shared<const Command>(std::move(command));
+    transaction->command = std::make_shared<const Command>(std::move(command));
   }
-  job->tenant = input.caller.tenant;
-  job->user = input.caller.user;
-  job->roles = input.caller.roles;
-  job->joined = input.joins != 0;
-  job->tx = job->joined ? job->command->tx : turn.dice().uuid1(turn.now());
-  job->entry_tx = job->tx;
-  turn.scratch() = job;
-  return Machine(turn, *job, options_.max_state_visits).run();
+  transaction->tenant = input.caller.tenant;
+  transaction->user = input.caller.user;
+  transaction->roles = input.caller.roles;
+  transaction->joined = input.joins != 0;
+  transaction->tx = transaction->joined ? transaction->command->tx : turn.dice().uuid1(turn.now());
+  transaction->entry_tx = transaction->tx;
+  turn.scratch() = transaction;
+  return Machine(turn, *transaction, options_.max_state_visits).run();
 }
 
 Result<Bytes> Program::receipt(Turn& turn, const Input& input) const {
-  if (auto job = std::static_pointer_cast<Job>(turn.scratch())) {
-    TRY(Verdict verdict, decode_verdict(input.body));
-    return Machine(turn, *job, options_.max_state_visits).resume(verdict);
+  if (auto transaction = std::static_pointer_cast<Transaction>(turn.scratch())) {
+    TRY(CallResult result, decode_call_result(input.body));
+    return Machine(turn, *transaction, options_.max_state_visits).resume(result);
   }
   if (input.verb == "timer") return timer(turn, input);
   Key key = pending_key(input.caller.tenant, input.settles);
   TRY(Cell waiting, turn.read(key));
   if (!waiting.exists()) return Bytes();
-  TRY(Verdict verdict, decode_verdict(input.body));
-  TRY(Job decoded, decode_job(waiting.value()));
-  auto job = std::make_shared<Job>(std::move(decoded));
-  turn.scratch() = job;
+  TRY(CallResult result, decode_call_result(input.body));
+  TRY(Transaction decoded, decode_transaction(waiting.value()));
+  auto transaction = std::make_shared<Transaction>(std::move(decoded));
+  turn.scratch() = transaction;
   turn.erase(key);
-  return Machine(turn, *job, options_.max_state_visits).second(verdict, input.settles);
+  return Machine(turn, *transaction, options_.max_state_visits)
+      .run_second_transaction(result, input.settles);
 }
 
 Result<Bytes> Program::timer(Turn& turn, const Input& input) const {
-  if (input.settles.starts_with(kJobTimer)) return expire_search_job(turn, input.settles);
-  TRY(Due due, parse_timer_id(input.settles));
+  if (input.settles.starts_with(kSearchJobTimer)) return expire_search_job(turn, input.settles);
+  TRY(TimerId timer_id, parse_timer_id(input.settles));
   Command command;
   Item item{.op = Item::due};
-  item.id = due.entity;
-  item.transition = due.transition;
+  item.id = timer_id.entity;
+  item.transition = timer_id.transition;
   item.if_match = input.settles;
   command.items.push_back(std::move(item));
-  auto job = std::make_shared<Job>();
-  job->command = std::make_shared<const Command>(std::move(command));
-  job->tenant = due.tenant;
-  job->user = "system";
-  job->tx = job->entry_tx = turn.dice().uuid1(turn.now());
-  job->settles = true;
-  turn.scratch() = job;
-  return Machine(turn, *job, options_.max_state_visits).run();
+  auto transaction = std::make_shared<Transaction>();
+  transaction->command = std::make_shared<const Command>(std::move(command));
+  transaction->tenant = timer_id.tenant;
+  transaction->user = "system";
+  transaction->tx = turn.dice().uuid1(turn.now());
+  transaction->entry_tx = transaction->tx;
+  transaction->settles = true;
+  turn.scratch() = transaction;
+  return Machine(turn, *transaction, options_.max_state_visits).run();
 }
 
 }  // namespace pawl::entities

@@ -1,6 +1,6 @@
 #pragma once
-// The program of the entities face: what each verb does to cells. Verbs that write entities run the
-// machine; the others are short. All are rows of one table.
+// The program of the entities face: the verb `write` runs the machine, the short verbs are
+// functions in one table.
 
 #include "kernel/program.h"
 
@@ -18,11 +18,11 @@ class Program final : public pawl::Program {
   void view(const Committed& frame, ViewRows& rows) const override;
   uint32_t view_version() const override { return 2; }
   bool keeps_history(BytesView key) const override;
-  // Workflows are outside of transactions: one goes on by those that it began with. So are models
-  // that have only grown; what is saved is found by the indexes that there are now.
+  // A transaction continues with the workflows that it read, and with a model that has only grown
+  // since. Its entities are indexed by the current indexes of the model.
   bool conflicts_after_begin(BytesView key) const override;
   bool accepts_stale_read(Turn& turn, BytesView key, const Cell& read,
-                          const Cell& now) const override;
+                          const Cell& current) const override;
 
  private:
   Result<Bytes> write(Turn& turn, const Input& input) const;
@@ -31,15 +31,15 @@ class Program final : public pawl::Program {
   ProgramOptions options_;
 };
 
-// View rows, as the program keeps them and searches read them.
-// Trails of a frame that wrote the entity are filed under its seq, which the versions of the cell
-// name: rows that only grow at the end cost least. Those of other frames are filed under the
-// entity.
+// Keys of the view rows.
+// The trail of a frame that wrote the entity has the frame's seq first, which is also the version
+// of the entity's cell: rows that are appended at the end are the cheapest. A detached trail, of a
+// frame that did not write the entity, has the entity first and then the seq in 8 bytes.
 Bytes trail_row_prefix(Seq seq, std::string_view entity);
-Bytes loose_trail_row_prefix(std::string_view tenant,
-                             std::string_view entity);  // then the seq, 8 bytes
-Bytes removed_row_prefix(std::string_view tenant, std::string_view model,
-                         int32_t version);  // then the id
+Bytes detached_trail_row_prefix(std::string_view tenant, std::string_view entity);
+// The id of the removed entity follows.
+Bytes removed_row_prefix(std::string_view tenant, std::string_view model, int32_t version);
+// The value of the index entry and the id of the entity follow.
 Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t version,
                        std::string_view path);
 

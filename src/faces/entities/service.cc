@@ -12,20 +12,47 @@
 
 namespace pawl::entities {
 
-Service::Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background)
-    : kernel_(kernel), members_(members), counts_(counts), background_(background) {}
+// Background tasks that may wait.
+static constexpr size_t kMaxWaitingTasks = 1000;
 
-void Service::submit(const Who& who, Input input, Done done) {
+Service::Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background,
+                 size_t threads)
+    : kernel_(kernel),
+      members_(members),
+      counts_(counts),
+      pool_(background.pool("entities", threads, kMaxWaitingTasks)) {}
+
+Service::~Service() { stop(); }
+
+void Service::stop() {
+  stopping_ = true;
+  std::unique_ptr<BackgroundPool> pool;
+  {
+    std::lock_guard lock(pool_mutex_);
+    pool = std::move(pool_);
+  }
+  // Waits for the running tasks. A task may add another one, so pool_mutex_ is released before.
+  pool.reset();
+}
+
+Result<void> Service::run_in_background(BackgroundPool::Task task) {
+  std::lock_guard lock(pool_mutex_);
+  if (pool_ && pool_->add(std::move(task))) return {};
+  return fail(Code::exhausted, "TOO_MANY_SEARCHES",
+              "too many background tasks are waiting; retry later");
+}
+
+void Service::submit(const RequestContext& context, Input input, Done done) {
   input.program = kProgram;
-  input.caller = who.caller;
-  input.once = who.once;
+  input.caller = context.caller;
+  input.once = context.idempotency_key;
   kernel_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
     if (!answer) return done(fail(std::move(answer.error())));
     done(std::move(answer->body));
   });
 }
 
-static std::unexpected<Error> over() {
+static std::unexpected<Error> token_over() {
   Error error{Code::conflict,
               "CONFLICT",
               "the transaction token is unknown or its transaction is over; do not use it after "
@@ -35,78 +62,82 @@ static std::unexpected<Error> over() {
   return fail(std::move(error));
 }
 
-Error window_inside() {
+Error window_in_joined_transaction() {
   return {Code::invalid, "BAD_REQUEST",
           "transactionWindow has no meaning for a request that joins an open transaction: leave it "
           "out; the collection is written as a whole"};
 }
 
-Result<void> Service::may_join(const Who& who) const {
-  if (who.token.empty() || members_.find_token(who.token, who.caller.tenant)) return {};
-  return over();
+Result<void> Service::may_join(const RequestContext& context) const {
+  if (context.token.empty() || members_.find_token(context.token, context.caller.tenant)) return {};
+  return token_over();
 }
 
-void Service::write(const Who& who, Command command, Done done) {
+void Service::write(const RequestContext& context, Command command, Done done) {
   Input input;
   input.verb = "write";
-  if (!who.token.empty()) {
-    auto joined = members_.find_token(who.token, who.caller.tenant);
-    if (!joined) return done(over());
+  if (!context.token.empty()) {
+    auto joined = members_.find_token(context.token, context.caller.tenant);
+    if (!joined) return done(token_over());
     input.joins = joined->turn;
     command.tx = joined->tx;
   }
   input.body = encode(command);
   input.decoded = std::make_shared<const Command>(std::move(command));
-  submit(who, std::move(input), std::move(done));
+  submit(context, std::move(input), std::move(done));
 }
 
-// Transactions are about entities: models, workflows, messages and search jobs stand outside of
-// them.
-static bool joins(std::string_view verb) {
-  static constexpr std::string_view kInside[] = {"get",    "find",        "transitions",
-                                                 "trail",  "moves",       "groups",
-                                                 "remove", "remove.some", "remove.all"};
-  return std::find(std::begin(kInside), std::end(kInside), verb) != std::end(kInside);
+// Only verbs about entities join a transaction. Models, workflows, messages and search jobs are
+// never part of one.
+static bool joins_transaction(std::string_view verb) {
+  static constexpr std::string_view kJoining[] = {"get",    "find",        "transitions",
+                                                  "trail",  "moves",       "groups",
+                                                  "remove", "remove.some", "remove.all"};
+  return std::find(std::begin(kJoining), std::end(kJoining), verb) != std::end(kJoining);
 }
 
-void Service::act(const Who& who, std::string verb, json::Value body, Done done) {
+void Service::act(const RequestContext& context, std::string verb, json::Value body, Done done) {
   Input input;
   input.verb = std::move(verb);
-  if (!who.token.empty()) {
-    auto joined = members_.find_token(who.token, who.caller.tenant);
-    if (!joined) return done(over());
-    if (joins(input.verb)) {
+  if (!context.token.empty()) {
+    auto joined = members_.find_token(context.token, context.caller.tenant);
+    if (!joined) return done(token_over());
+    if (joins_transaction(input.verb)) {
       input.joins = joined->turn;
       body.object().set("tx", joined->tx);
     }
   }
   input.body = json::print(body);
   input.decoded = std::make_shared<const json::Value>(std::move(body));
-  submit(who, std::move(input), std::move(done));
+  submit(context, std::move(input), std::move(done));
 }
 
-Result<Bytes> Service::act_and_wait(const Who& who, std::string verb, json::Value body) {
+Result<Bytes> Service::act_and_wait(const RequestContext& context, std::string verb,
+                                    json::Value body) {
   std::promise<Result<Bytes>> promise;
   auto future = promise.get_future();
-  act(who, std::move(verb), std::move(body),
+  act(context, std::move(verb), std::move(body),
       [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
   return future.get();
 }
 
 struct Service::Chunks {
-  Who who;
+  RequestContext context;
   std::vector<Item> items;
-  size_t window, at = 0, index = 0;
-  bool lenient, warnings;
+  size_t window;
+  size_t at = 0;     // index of the next item
+  size_t index = 0;  // of the chunk
+  bool lenient;
+  bool warnings;
   std::string out = "[";
   Done done;
 };
 
-void Service::write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options,
-                           Done done) {
-  size_t window = who.token.empty() ? options.window : std::max<size_t>(1, items.size());
+void Service::write_chunks(const RequestContext& context, std::vector<Item> items,
+                           ChunkOptions options, Done done) {
+  size_t window = context.token.empty() ? options.window : std::max<size_t>(1, items.size());
   auto chunks =
-      std::make_shared<Chunks>(Chunks{who, std::move(items), window, 0, 0, options.lenient,
+      std::make_shared<Chunks>(Chunks{context, std::move(items), window, 0, 0, options.lenient,
                                       options.warnings, "[", std::move(done)});
   next_chunk(std::move(chunks));
 }
@@ -118,9 +149,10 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
   size_t end = std::min(c->items.size(), c->at + c->window);
   for (; c->at < end; ++c->at)
     command.items.push_back(std::move(c->items[c->at]));
-  Who who = c->who;
-  if (!who.once.empty() && c->index) who.once += fmt::format("#{}", c->index);
-  write(who, std::move(command), [this, c](Result<Bytes> answer) mutable {
+  RequestContext context = c->context;
+  if (!context.idempotency_key.empty() && c->index)
+    context.idempotency_key += fmt::format("#{}", c->index);
+  write(context, std::move(command), [this, c](Result<Bytes> answer) mutable {
     if (!answer && c->index == 0) return c->done(fail(std::move(answer.error())));
     if (c->index) c->out += ',';
     if (!answer) {
@@ -141,94 +173,100 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
   });
 }
 
-void Service::read_one(const Who& who, std::string verb, const std::string& id, const When& when,
-                       Show show, Done done) {
-  auto committed = [this, tenant = who.caller.tenant, id, when,
+void Service::read_one(const RequestContext& context, std::string verb, const std::string& id,
+                       const AsOf& as_of, Show show, Done done) {
+  auto committed = [this, tenant = context.caller.tenant, id, as_of,
                     show = std::move(show)]() -> Result<Bytes> {
-    TRY(Found found, find(tenant, id, when));
+    TRY(StoredEntity found, find(tenant, id, as_of));
     return show(found);
   };
-  if (!who.reads_inside(when.time)) return done(committed());
+  if (!context.reads_in_transaction(as_of.time)) return done(committed());
   json::Value body = json::object({{"id", id}});
-  if (!when.tx.empty()) body.object().add("of", when.tx);
-  act(who, std::move(verb), std::move(body),
+  if (!as_of.tx.empty()) body.object().add("of", as_of.tx);
+  act(context, std::move(verb), std::move(body),
       [committed, done = std::move(done)](Result<Bytes> own) mutable {
         done(own && own->empty() ? committed() : std::move(own));
       });
 }
 
-void Service::get(const Who& who, const std::string& id, const When& when, Done done) {
-  auto show = [](const Found& found) -> Result<Bytes> {
+void Service::get(const RequestContext& context, const std::string& id, const AsOf& as_of,
+                  Done done) {
+  auto show = [](const StoredEntity& found) -> Result<Bytes> {
     Bytes out;
     out.reserve(found.view.data.size() + 400);
     append_envelope(out, found.view, true);
     return out;
   };
-  read_one(who, "get", id, when, show, std::move(done));
+  read_one(context, "get", id, as_of, show, std::move(done));
 }
 
-void Service::transitions(const Who& who, const std::string& id, const When& when, Done done) {
-  auto show = [this, tenant = who.caller.tenant](const Found& found) -> Result<Bytes> {
+void Service::transitions(const RequestContext& context, const std::string& id, const AsOf& as_of,
+                          Done done) {
+  auto show = [this, tenant = context.caller.tenant](const StoredEntity& found) -> Result<Bytes> {
     TRY(auto flows, this->flows(tenant, found.view.model, found.view.version));
     return transition_names(flows.get(), found.view);
   };
-  read_one(who, "transitions", id, when, show, std::move(done));
+  read_one(context, "transitions", id, as_of, show, std::move(done));
 }
 
-void Service::noted(const Who& who, std::string verb, json::Value body, Noted done) {
-  act(who, std::move(verb), std::move(body),
+void Service::own_notes(const RequestContext& context, std::string verb, json::Value body,
+                        NotesCallback done) {
+  act(context, std::move(verb), std::move(body),
       [done = std::move(done)](Result<Bytes> answer) mutable {
         if (!answer) return done(fail(std::move(answer.error())));
         done(unpack_notes(*answer));
       });
 }
 
-// What is committed is looked at first: if the transaction ends meanwhile, nothing of it is there
-// twice.
-void Service::history(const Who& who, const std::string& id, const std::optional<Time>& at,
+// The snapshot is taken before the notes of the transaction are read: if the transaction commits in
+// between, its notes do not appear twice.
+void Service::history(const RequestContext& context, const std::string& id,
+                      const std::optional<Time>& at,
                       std::move_only_function<void(Result<History>)> done) {
-  History history(kernel_.snapshot(), who.caller.tenant, id);
-  if (!who.reads_inside(at)) return done(std::move(history));
-  noted(who, "trail", json::object({{"id", id}}),
-        [history = std::move(history),
-         done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
-          if (!notes) return done(fail(std::move(notes.error())));
-          for (BytesView note : *notes) {
-            auto trail = decode_trail(note);
-            if (!trail) return done(fail(std::move(trail.error())));
-            history.add_own(*std::move(trail));
-          }
-          done(std::move(history));
-        });
+  History history(kernel_.snapshot(), context.caller.tenant, id);
+  if (!context.reads_in_transaction(at)) return done(std::move(history));
+  own_notes(context, "trail", json::object({{"id", id}}),
+            [history = std::move(history),
+             done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
+              if (!notes) return done(fail(std::move(notes.error())));
+              for (BytesView note : *notes) {
+                auto trail = decode_trail(note);
+                if (!trail) return done(fail(std::move(trail.error())));
+                history.add_own(*std::move(trail));
+              }
+              done(std::move(history));
+            });
 }
 
-void Service::counts(const Who& who, std::move_only_function<void(Result<StateCounts>)> done) {
-  StateCounts counts = counts_.of(who.caller.tenant);
-  if (!who.reads_inside(std::nullopt)) return done(std::move(counts));
-  noted(who, "moves", json::object({}),
-        [counts = std::move(counts),
-         done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
-          if (!notes) return done(fail(std::move(notes.error())));
-          for (BytesView note : *notes) {
-            auto move = decode_move(note);
-            if (!move) return done(fail(std::move(move.error())));
-            counts.add(*move);
-          }
-          done(std::move(counts));
-        });
+void Service::counts(const RequestContext& context,
+                     std::move_only_function<void(Result<StateCounts>)> done) {
+  StateCounts counts = counts_.of(context.caller.tenant);
+  if (!context.reads_in_transaction(std::nullopt)) return done(std::move(counts));
+  own_notes(context, "moves", json::object({}),
+            [counts = std::move(counts),
+             done = std::move(done)](Result<std::vector<BytesView>> notes) mutable {
+              if (!notes) return done(fail(std::move(notes.error())));
+              for (BytesView note : *notes) {
+                auto move = decode_state_change(note);
+                if (!move) return done(fail(std::move(move.error())));
+                counts.add(*move);
+              }
+              done(std::move(counts));
+            });
 }
 
-Result<Found> Service::find(std::string_view tenant, std::string_view id, const When& when) const {
-  Found found;
+Result<StoredEntity> Service::find(std::string_view tenant, std::string_view id,
+                                   const AsOf& as_of) const {
+  StoredEntity found;
   Key key = entity_key(tenant, id);
-  if (when.time) {
+  if (as_of.time) {
     ReadSnapshot snapshot = kernel_.snapshot();
-    TRY(Seq seq, snapshot.seq_at(*when.time));
+    TRY(Seq seq, snapshot.seq_at(*as_of.time));
     TRY(found.cell, snapshot.read_at(key, seq));
-  } else if (!when.tx.empty()) {
+  } else if (!as_of.tx.empty()) {
     TRY_OK(kernel_.snapshot().history(key, [&](BytesView, const Cell& cell) {
       EntityView e;
-      if (!view_entity(cell.value(), e) || e.tx != when.tx) return true;
+      if (!view_entity(cell.value(), e) || e.tx != as_of.tx) return true;
       found.cell = cell;
       return false;
     }));
@@ -247,9 +285,10 @@ Result<ModelPtr> Service::model(std::string_view tenant, std::string_view name,
   return read_as<Model>(kernel_, model_key(tenant, name, version), decode_model);
 }
 
-Result<std::shared_ptr<const Flows>> Service::flows(std::string_view tenant, std::string_view name,
-                                                    int32_t version) const {
-  return read_as<Flows>(kernel_, flows_key(tenant, name, version), decode_flows);
+Result<std::shared_ptr<const WorkflowSet>> Service::flows(std::string_view tenant,
+                                                          std::string_view name,
+                                                          int32_t version) const {
+  return read_as<WorkflowSet>(kernel_, flows_key(tenant, name, version), decode_workflows);
 }
 
 Result<std::vector<Model>> Service::models(std::string_view tenant) const {
@@ -257,7 +296,10 @@ Result<std::vector<Model>> Service::models(std::string_view tenant) const {
   Result<void> good;
   TRY_OK(kernel_.snapshot().scan(models_prefix(tenant), [&](BytesView, const Cell& cell) {
     auto model = decode_model(cell.value());
-    if (!model) return good = fail(std::move(model.error())), false;
+    if (!model) {
+      good = fail(std::move(model.error()));
+      return false;
+    }
     out.push_back(*std::move(model));
     return true;
   }));
@@ -283,8 +325,8 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
   return std::make_shared<const condition::Condition>(std::move(compiled));
 }
 
-void Service::find_inside(const Who& who, const Query& query, const json::Value* condition,
-                          Done done) {
+void Service::find_in_transaction(const RequestContext& context, const Query& query,
+                                  const json::Value* condition, Done done) {
   json::Value body = json::object({{"name", query.model},
                                    {"version", query.version},
                                    {"skip", static_cast<uint64_t>(query.skip)},
@@ -297,7 +339,7 @@ void Service::find_inside(const Who& who, const Query& query, const json::Value*
       sort.emplace_back(key);
     body.object().add("sort", std::move(sort));
   }
-  act(who, "find", std::move(body), std::move(done));
+  act(context, "find", std::move(body), std::move(done));
 }
 
 Result<SearchAnswer> Service::run_search(const Query& query) const {

@@ -1,37 +1,42 @@
 #pragma once
-// The verbs of the face, whatever wire they come by: HTTP routes and gRPC calls are two thin coats
-// over this. Writes go through the door and answer later; reads answer at once from durable state.
+// The verbs of the entities face, independent of the wire: the HTTP routes and the gRPC events both
+// call them. Writes are submitted to the kernel and answer later. Reads answer at once from durable
+// state, except inside a transaction.
+
+#include <atomic>
 
 #include "faces/entities/audit/audit.h"
 #include "faces/entities/audit/history.h"
-#include "faces/entities/background.h"
 #include "faces/entities/flow/command.h"
 #include "faces/entities/flow/workflow.h"
 #include "faces/entities/members/members.h"
 #include "faces/entities/search/search.h"
 #include "faces/entities/store/counts.h"
 #include "faces/entities/store/store.h"
+#include "runtime/background.h"
 
 namespace pawl::entities {
 
 // Entities in one transaction of a collection.
-inline constexpr size_t kWindow = 100;
+inline constexpr size_t kDefaultWindow = 100;
 inline constexpr size_t kMaxWindow = 1000;
 
-struct Who {
+// What a request says about itself, apart from its arguments.
+struct RequestContext {
   Caller caller;
-  std::string token{};  // of the transaction that the request wants to join
-  std::string once{};   // Idempotency-Key
-  // Whether a read is of the open transaction. What was at a time is committed: none has changed
-  // it.
-  bool reads_inside(const std::optional<Time>& at) const { return !token.empty() && !at; }
+  std::string token{};            // of the open transaction that the request joins
+  std::string idempotency_key{};  // the header Idempotency-Key
+  // Whether a read sees the open transaction. A read at a given time sees committed state only.
+  bool reads_in_transaction(const std::optional<Time>& at) const { return !token.empty() && !at; }
 };
 
-// For requests that name a window although they join a transaction, which ends by no chunk of
-// theirs.
-Error window_inside();
+// The error for a request that joins a transaction and names a transactionWindow: the joined
+// transaction ends with its own request, not with a chunk.
+Error window_in_joined_transaction();
 
-struct When {
+// The version of an entity to read: the newest one, the one at a time, or the one that a
+// transaction wrote.
+struct AsOf {
   std::optional<Time> time{};
   std::string tx{};
 };
@@ -43,102 +48,122 @@ struct SearchAnswer {
 
 class Service {
  public:
-  Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background);
+  // `threads`: how many background tasks run at a time.
+  Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background,
+          size_t threads);
+  ~Service();
+  // Drops the background tasks that wait, tells long ones to end early and waits for them.
+  void stop();
 
   using Done = std::move_only_function<void(Result<Bytes>)>;
-  void write(const Who& who, Command command, Done done);
-  // Items in chunks, one transaction each; the answer is the array of their answers. An error in
-  // the first chunk is the answer; in a later one it is the last element. Inside a transaction they
-  // are one chunk, which stands or falls as a whole.
+  void write(const RequestContext& context, Command command, Done done);
+  // Writes the items in chunks, each in a transaction of its own; the answer is the array of their
+  // answers. An error in the first chunk is the answer; an error in a later chunk is the last
+  // element. When the request joins a transaction, all items are one chunk.
   struct ChunkOptions {
-    size_t window = kWindow;
+    size_t window = kDefaultWindow;
     bool lenient = false;   // as in Command
-    bool warnings = false;  // as in Command; an error then also says whether it may be retried
+    bool warnings = false;  // as in Command; an error also tells whether it is retryable
   };
-  void write_chunks(const Who& who, std::vector<Item> items, ChunkOptions options, Done done);
-  // One of the short verbs.
-  void act(const Who& who, std::string verb, json::Value body, Done done);
+  void write_chunks(const RequestContext& context, std::vector<Item> items, ChunkOptions options,
+                    Done done);
+  // Runs one of the short verbs of the program.
+  void act(const RequestContext& context, std::string verb, json::Value body, Done done);
+  // The same, and waits for the answer. For start-up and background tasks only.
+  Result<Bytes> act_and_wait(const RequestContext& context, std::string verb, json::Value body);
 
-  // Fails CONFLICT for a token that is unknown or over.
-  Result<void> may_join(const Who& who) const;
+  // Fails with CONFLICT when the context has a token that is unknown or whose call has ended.
+  Result<void> may_join(const RequestContext& context) const;
 
-  // A read inside a transaction sees that transaction; it therefore answers later too.
-  void get(const Who& who, const std::string& id, const When& when, Done done);
-  void transitions(const Who& who, const std::string& id, const When& when,
-                   Done done);  // their names
-  void history(const Who& who, const std::string& id, const std::optional<Time>& at,
+  // Reads of one entity. Inside a transaction they see what it has written.
+  void get(const RequestContext& context, const std::string& id, const AsOf& as_of, Done done);
+  // Answers with the array of the names.
+  void transitions(const RequestContext& context, const std::string& id, const AsOf& as_of,
+                   Done done);
+  void history(const RequestContext& context, const std::string& id, const std::optional<Time>& at,
                std::move_only_function<void(Result<History>)> done);
-  void counts(const Who& who, std::move_only_function<void(Result<StateCounts>)> done);
-  Result<Found> find(std::string_view tenant, std::string_view id, const When& when) const;
-  Result<ModelPtr> model(std::string_view tenant, std::string_view name,
-                         int32_t version) const;  // null: none
-  Result<std::shared_ptr<const Flows>> flows(std::string_view tenant, std::string_view name,
-                                             int32_t version) const;
+  void counts(const RequestContext& context,
+              std::move_only_function<void(Result<StateCounts>)> done);
+  Result<StoredEntity> find(std::string_view tenant, std::string_view id, const AsOf& as_of) const;
+  // Null when there is no such model.
+  Result<ModelPtr> model(std::string_view tenant, std::string_view name, int32_t version) const;
+  Result<std::shared_ptr<const WorkflowSet>> flows(std::string_view tenant, std::string_view name,
+                                                   int32_t version) const;
   Result<std::vector<Model>> models(std::string_view tenant) const;
-  Result<json::Value> cell_json(BytesView key) const;  // null value when there is no cell
+  // The JSON of a cell, or null when there is no such cell.
+  Result<json::Value> cell_json(BytesView key) const;
 
-  // Compiles and checks a condition for search. Unknown models skip the checks.
+  // Compiles a condition for a search and checks it against the model, if the model exists.
   Result<std::shared_ptr<const condition::Condition>> condition(std::string_view tenant,
                                                                 std::string_view name,
                                                                 int32_t version,
                                                                 const json::Value& text,
                                                                 bool strict) const;
-  // A query as an open transaction sees it, one envelope a line. `condition` is the text of the
-  // query's; null: none.
-  void find_inside(const Who& who, const Query& query, const json::Value* condition, Done done);
-  // Runs on this thread; `lines` are appended as envelopes.
+  // Runs a query inside the open transaction; answers with one envelope a line. `condition` is the
+  // text of the query's condition, or null.
+  void find_in_transaction(const RequestContext& context, const Query& query,
+                           const json::Value* condition, Done done);
+  // Runs the query on this thread.
   Result<SearchAnswer> run_search(const Query& query) const;
 
-  // Search jobs: the snapshot is made in the background.
-  void start_job(const Who& who, Query query, Done done);  // the id as a JSON string
-  Result<json::Value> job(std::string_view tenant, std::string_view id) const;
-  void cancel_job(const Who& who, const std::string& id, Done done);
+  // Search jobs run in the background over a snapshot and store the ids that they find.
+  // start_search_job answers with the job's id as a JSON string.
+  void start_search_job(const RequestContext& context, Query query, Done done);
+  Result<json::Value> search_job(std::string_view tenant, std::string_view id) const;
+  void cancel_search_job(const RequestContext& context, const std::string& id, Done done);
   struct Page {
     uint64_t total = 0;
     std::vector<std::string> envelopes{};
   };
-  Result<Page> job_page(std::string_view tenant, const json::Value& job, uint64_t size,
-                        uint64_t number, bool with_model) const;
+  Result<Page> search_job_page(std::string_view tenant, const json::Value& job, uint64_t size,
+                               uint64_t number, bool with_model) const;
 
-  // Many are removed in turns of their own, so that others are served in between.
+  // Removes entities of a model. A large number is removed in several turns, so that other requests
+  // run in between.
   struct Removal {
-    std::optional<json::Value> condition{};  // which of them; all without
+    std::optional<json::Value> condition{};  // empty: all entities
     bool verbose = false;                    // the answer lists the ids
   };
-  void remove_all(const Who& who, const std::string& name, int32_t version, Removal removal,
-                  Done done);
-  void set_indexes(const Who& who, json::Value body, Done done);
-  // Goes on with indexes that were being filled when the server stopped.
-  Result<void> resume_filling();
+  void remove_all(const RequestContext& context, const std::string& name, int32_t version,
+                  Removal removal, Done done);
+  void set_indexes(const RequestContext& context, json::Value body, Done done);
+  // Continues to fill the indexes that were not complete when the server stopped.
+  Result<void> resume_filling_indexes();
+
+  // Runs a task that takes too long for the thread of a request: a scan, a key pair. Fails with
+  // TOO_MANY_SEARCHES when too many tasks wait.
+  Result<void> run_in_background(BackgroundPool::Task task);
 
   KernelAccess& kernel() { return kernel_; }
   Members& members() { return members_; }
   const Counts& counts() const { return counts_; }
-  Background& background() { return background_; }
 
  private:
   struct Chunks;
   void next_chunk(std::shared_ptr<Chunks> chunks);
-  void submit(const Who& who, Input input, Done done);
-  // By the verb, which answers with nothing when it is not the transaction's own version that is
-  // asked for; else as shown.
-  using Show = std::function<Result<Bytes>(const Found& committed)>;
-  void read_one(const Who& who, std::string verb, const std::string& id, const When& when,
-                Show show, Done done);
-  using Noted = std::move_only_function<void(Result<std::vector<BytesView>>)>;
-  void noted(const Who& who, std::string verb, json::Value body,
-             Noted done);  // what the transaction has noted
-  Result<Bytes> remove_many(const Who& who, const Query& query, const Model& model, bool verbose);
-  void fill(const std::string& tenant, const std::string& name, int32_t version);
-  void run_job(const std::string& tenant, const std::string& id, const Query& query);
-  Result<Bytes> act_and_wait(const Who& who, std::string verb, json::Value body);
+  void submit(const RequestContext& context, Input input, Done done);
+  // Inside a transaction, asks the verb first. The verb answers with nothing when the transaction
+  // has no version of its own; then, and outside of transactions, `show` shows the committed one.
+  using Show = std::function<Result<Bytes>(const StoredEntity& committed)>;
+  void read_one(const RequestContext& context, std::string verb, const std::string& id,
+                const AsOf& as_of, Show show, Done done);
+  // The notes of the open transaction.
+  using NotesCallback = std::move_only_function<void(Result<std::vector<BytesView>>)>;
+  void own_notes(const RequestContext& context, std::string verb, json::Value body,
+                 NotesCallback done);
+  Result<Bytes> remove_many(const RequestContext& context, const Query& query, const Model& model,
+                            bool verbose);
+  void fill_indexes(const std::string& tenant, const std::string& name, int32_t version);
+  void run_search_job(const std::string& tenant, const std::string& id, const Query& query);
 
   KernelAccess& kernel_;
   Members& members_;
   Counts& counts_;
-  Background& background_;
-  mutable std::mutex jobs_mutex_;
-  std::set<std::string, std::less<>> running_jobs_;
+  mutable std::mutex search_jobs_mutex_;
+  std::set<std::string, std::less<>> running_search_jobs_;
+  std::atomic<bool> stopping_ = false;
+  std::mutex pool_mutex_;
+  std::unique_ptr<BackgroundPool> pool_;  // null after stop(); last: its tasks use the rest
 };
 
 }  // namespace pawl::entities

@@ -1,130 +1,104 @@
 #include "faces/entities/audit/audit.h"
 
+#include "base/codec.h"
+
 namespace pawl::entities {
 
 namespace {
-constexpr std::string_view kKinds[] = {
-    "STATE_MACHINE_START",
-    "STATE_MACHINE_FINISH",
-    "CANCEL",
-    "FORCE_SUCCESS",
-    "WORKFLOW_FOUND",
-    "WORKFLOW_NOT_FOUND",
-    "WORKFLOW_SKIP",
-    "TRANSITION_MAKE",
-    "TRANSITION_NOT_FOUND",
-    "TRANSITION_NOT_MATCH_CRITERION",
-    "PAUSE_FOR_PROCESSING",
-    "STATE_PROCESS_RESULT",
-    "TRANSITION_ABORTED",
-    "SCHEDULED_TRANSITION_ARM",
-    "SCHEDULED_TRANSITION_FIRE",
-    "SCHEDULED_TRANSITION_EXPIRE",
-    "SCHEDULED_TRANSITION_CANCEL",
+struct EventText {
+  std::string_view name;
+  std::string_view meaning;
 };
-constexpr std::string_view kMeanings[] = {
-    "state machine started",
-    "state machine finished",
-    "cancelled",
-    "saved without a transition",
-    "workflow selected",
-    "no workflow",
-    "workflow skipped",
-    "transition made",
-    "no such transition",
-    "criterion not matched",
-    "waiting for processors",
-    "processor result",
-    "transition aborted",
-    "transition scheduled",
-    "scheduled transition fired",
-    "scheduled transition expired",
-    "scheduled transition cancelled",
+// In the order of EventKind.
+constexpr EventText kEvents[] = {
+    {"STATE_MACHINE_START", "state machine started"},
+    {"STATE_MACHINE_FINISH", "state machine finished"},
+    {"CANCEL", "cancelled"},
+    {"FORCE_SUCCESS", "saved without a transition"},
+    {"WORKFLOW_FOUND", "workflow selected"},
+    {"WORKFLOW_NOT_FOUND", "no workflow"},
+    {"WORKFLOW_SKIP", "workflow skipped"},
+    {"TRANSITION_MAKE", "transition made"},
+    {"TRANSITION_NOT_FOUND", "no such transition"},
+    {"TRANSITION_NOT_MATCH_CRITERION", "criterion not matched"},
+    {"PAUSE_FOR_PROCESSING", "waiting for processors"},
+    {"STATE_PROCESS_RESULT", "processor result"},
+    {"TRANSITION_ABORTED", "transition aborted"},
+    {"SCHEDULED_TRANSITION_ARM", "transition scheduled"},
+    {"SCHEDULED_TRANSITION_FIRE", "scheduled transition fired"},
+    {"SCHEDULED_TRANSITION_EXPIRE", "scheduled transition expired"},
+    {"SCHEDULED_TRANSITION_CANCEL", "scheduled transition cancelled"},
 };
-static_assert(std::size(kMeanings) == std::size(kKinds));
+static_assert(std::size(kEvents) == static_cast<size_t>(EventKind::schedule_cancel) + 1);
 constexpr std::string_view kChanges[] = {"", "CREATED", "UPDATED", "DELETED"};
 }  // namespace
 
-std::string_view name_of(EventKind kind) { return kKinds[static_cast<size_t>(kind)]; }
-std::string_view meaning_of(EventKind kind) { return kMeanings[static_cast<size_t>(kind)]; }
+std::string_view name_of(EventKind kind) { return kEvents[static_cast<size_t>(kind)].name; }
+std::string_view meaning_of(EventKind kind) { return kEvents[static_cast<size_t>(kind)].meaning; }
 std::string_view name_of(ChangeKind kind) { return kChanges[static_cast<size_t>(kind)]; }
 
-Bytes encode(const Trail& t) {
-  Bytes out;
-  Writer w(out);
-  w.u8(kTrailNote);
-  w.str(t.tenant);
-  w.str(t.entity);
-  w.str(t.tx);
-  w.fixed64(static_cast<uint64_t>(t.now));
-  w.u8(static_cast<uint8_t>(t.change));
-  w.str(t.change_tx == t.tx ? std::string_view() : t.change_tx);
-  w.str(t.user);
-  w.uint(t.events.size());
-  for (const Event& e : t.events) {
-    w.u8(static_cast<uint8_t>(e.kind));
-    w.str(e.state);
-    w.str(e.details);
-    w.str(e.data);
-  }
-  return out;
+template <class F, FieldsOf<Event> T>
+void fields(F& f, T& event) {
+  f(event.kind);
+  f(event.state);
+  f(event.details);
+  f(event.data);
 }
+
+template <class F, FieldsOf<Trail> T>
+void fields(F& f, T& trail) {
+  f.format(kTrailNote);
+  f(trail.tenant);
+  f(trail.entity);
+  f(trail.tx);
+  f.fixed64(trail.now);
+  f(trail.change);
+  // An empty change_tx stands for the same transaction as tx.
+  std::string change_tx = trail.change_tx == trail.tx ? std::string() : trail.change_tx;
+  f(change_tx);
+  if constexpr (!std::is_const_v<T>) trail.change_tx = change_tx.empty() ? trail.tx : change_tx;
+  f(trail.user);
+  f(trail.events);
+}
+
+Bytes encode(const Trail& trail) { return encode_fields(trail); }
 
 Result<Trail> decode_trail(BytesView bytes) {
-  Reader r(bytes);
-  Trail t;
-  bool right = r.u8() == kTrailNote;
-  t.tenant = r.str();
-  t.entity = r.str();
-  t.tx = r.str();
-  t.now = static_cast<Time>(r.fixed64());
-  t.change = static_cast<ChangeKind>(r.u8());
-  t.change_tx = r.str();
-  if (t.change_tx.empty()) t.change_tx = t.tx;
-  t.user = r.str();
-  size_t count = r.count();
-  for (size_t i = 0; i < count && r.ok(); ++i) {
-    Event e{static_cast<EventKind>(r.u8()), {}, {}, {}};
-    e.state = r.str();
-    e.details = r.str();
-    e.data = r.str();
-    right = right && static_cast<size_t>(e.kind) < std::size(kKinds);
-    t.events.push_back(std::move(e));
+  TRY(Trail trail, decode_fields<Trail>(bytes, "an audit note"));
+  bool known = static_cast<size_t>(trail.change) < std::size(kChanges);
+  for (const Event& event : trail.events)
+    known = known && static_cast<size_t>(event.kind) < std::size(kEvents);
+  if (!known)
+    return fail(Code::corrupt, "BAD_AUDIT",
+                "an audit note has an unknown event or change; run `pawl verify`");
+  return trail;
+}
+
+// Which of the two states of a StateChange are there. The states themselves are always encoded, a
+// missing one as an empty text.
+enum class StateBits : uint8_t {};
+
+template <class F, FieldsOf<StateChange> T>
+void fields(F& f, T& change) {
+  f.format(kStateChangeNote);
+  f(change.tenant);
+  f(change.model);
+  f(change.version);
+  BytesView before = change.before.value_or("");
+  BytesView after = change.after.value_or("");
+  f(before);
+  f(after);
+  auto bits = static_cast<StateBits>(change.before.has_value() | change.after.has_value() << 1);
+  f(bits);
+  if constexpr (!std::is_const_v<T>) {
+    if (static_cast<uint8_t>(bits) & 1) change.before = before;
+    if (static_cast<uint8_t>(bits) & 2) change.after = after;
   }
-  if (!r.ok() || !right || static_cast<size_t>(t.change) >= std::size(kChanges))
-    return fail(Code::corrupt, "BAD_AUDIT", "an audit note cannot be read; run `pawl verify`");
-  return t;
 }
 
-Bytes encode_move(std::string_view tenant, std::string_view model, int32_t version,
-                  std::optional<std::string_view> before, std::optional<std::string_view> after) {
-  Bytes out;
-  Writer w(out);
-  w.u8(kMoveNote);
-  w.str(tenant);
-  w.str(model);
-  w.sint(version);
-  w.str(before.value_or(""));
-  w.str(after.value_or(""));
-  w.u8(static_cast<uint8_t>(before.has_value() | after.has_value() << 1));
-  return out;
-}
-
-Result<Move> decode_move(BytesView bytes) {
-  Reader r(bytes);
-  Move m;
-  bool right = r.u8() == kMoveNote;
-  m.tenant = r.str();
-  m.model = r.str();
-  m.version = static_cast<int32_t>(r.sint());
-  m.before = r.str();
-  m.after = r.str();
-  uint8_t bits = r.u8();
-  m.existed = bits & 1;
-  m.exists = bits & 2;
-  if (!r.ok() || !right)
-    return fail(Code::corrupt, "BAD_AUDIT", "a count note cannot be read; run `pawl verify`");
-  return m;
+Bytes encode(const StateChange& change) { return encode_fields(change); }
+Result<StateChange> decode_state_change(BytesView bytes) {
+  return decode_fields<StateChange>(bytes, "a note about a state change");
 }
 
 Bytes pack_notes(const std::vector<Bytes>& notes) {

@@ -1,6 +1,6 @@
 #pragma once
-// The audit trail of an entity: what the machine did in one transaction, and the change that came
-// of it. It is noted in the frame that holds the write, so there is no event without its write.
+// The audit trail of an entity: what the machine did in one transaction, and the change that it
+// made. It is a note in the frame that holds the write, so there is no event without its write.
 
 #include <optional>
 #include <string>
@@ -34,48 +34,46 @@ std::string_view meaning_of(EventKind kind);
 
 struct Event {
   EventKind kind;
-  std::string state;    // before the step; empty for none
-  std::string details;  // empty: what the kind always means
-  std::string data;     // a JSON object, or empty for null
+  std::string state;    // the state before the step; empty: none
+  std::string details;  // empty: the meaning of the kind
+  std::string data;     // a JSON object; empty: null
 };
 
 enum class ChangeKind : uint8_t { none, created, updated, deleted };
 std::string_view name_of(ChangeKind kind);
 
-// One note: the events of one entity in one turn.
+// A note with the events of one entity in one turn.
 struct Trail {
   std::string tenant;
   std::string entity;
-  std::string tx;  // under which the events are filed
+  std::string tx;  // the transaction that lists the events
   Time now = 0;
   ChangeKind change = ChangeKind::none;
-  std::string change_tx;  // of the change; differs from tx after a dispatch between transactions
+  std::string change_tx;  // the transaction of the change; the second one after a dispatch
   std::string user;
   std::vector<Event> events;
 };
 Bytes encode(const Trail& trail);
 Result<Trail> decode_trail(BytesView bytes);
 
-// One note: an entity came into a state or left it. What the counts are made of.
-struct Move {
-  std::string tenant;
-  std::string model;
+// A note that an entity entered or left a state, from which the counts are made. The texts of a
+// decoded note point into its bytes.
+struct StateChange {
+  std::string_view tenant;
+  std::string_view model;
   int32_t version = 0;
-  std::string before;  // empty: it did not exist
-  std::string after;   // empty: it is deleted
-  bool existed = false, exists = false;
+  std::optional<std::string_view> before{};  // empty: the entity did not exist
+  std::optional<std::string_view> after{};   // empty: the entity is deleted
 };
-// A state that is not there: the entity did not exist before, or does not after.
-Bytes encode_move(std::string_view tenant, std::string_view model, int32_t version,
-                  std::optional<std::string_view> before, std::optional<std::string_view> after);
-Result<Move> decode_move(BytesView bytes);
+Bytes encode(const StateChange& change);
+Result<StateChange> decode_state_change(BytesView bytes);
 
-// Several notes as one answer of a verb, and back.
+// Packs several notes into the answer of one verb.
 Bytes pack_notes(const std::vector<Bytes>& notes);
 Result<std::vector<BytesView>> unpack_notes(BytesView packed);
 
-// The first byte of a note says which it is.
+// The first byte of a note tells its kind.
 inline constexpr char kTrailNote = 'A';
-inline constexpr char kMoveNote = 'M';
+inline constexpr char kStateChangeNote = 'M';
 
 }  // namespace pawl::entities

@@ -6,35 +6,40 @@
 
 namespace pawl::entities {
 
-// The trails of two places as one: those under the seqs of the entity's versions, and between them
-// those of frames that did not write it.
+// Merges the trails of two places, newest first: those stored under the seq of a version of the
+// entity, and the detached ones, of frames that did not write the entity.
 struct History::Reader {
   const ReadSnapshot& snapshot;
   std::string_view id;
-  Bytes loose;
+  Bytes detached;
   const Visit& visit;
-  Seq below = ~Seq{0};  // loose ones from here on have been visited
-  bool known = false, going = true;
+  Seq below = ~Seq{0};  // detached trails from this seq on have been visited
+  bool known = false;   // the entity exists or existed
+  bool going = true;    // false after `visit` returned false
   Result<void> good{};
 
   bool take(BytesView value) {
     auto trail = decode_trail(value);
-    if (!trail) return good = fail(std::move(trail.error())), false;
+    if (!trail) {
+      good = fail(std::move(trail.error()));
+      return false;
+    }
     known = true;
-    return going = visit(*trail);
+    going = visit(*trail);
+    return going;
   }
-  void read_loose(Seq above) {
+  void read_detached(Seq above) {
     auto done = snapshot.rows(
-        kProgram, loose,
+        kProgram, detached,
         [&](BytesView key, BytesView value) {
-          return read_ordered64(key.substr(loose.size(), 8)) > above && take(value);
+          return read_ordered64(key.substr(detached.size(), 8)) > above && take(value);
         },
-        loose + ordered64(below), true);
+        detached + ordered64(below), true);
     if (good && !done) good = std::move(done);
   }
   bool version(Seq seq) {
     known = true;
-    read_loose(seq);
+    read_detached(seq);
     below = seq;
     if (!good || !going) return false;
     auto done = snapshot.rows(
@@ -48,11 +53,11 @@ struct History::Reader {
 Result<bool> History::each(const Visit& visit) const {
   for (auto own = own_.rbegin(); own != own_.rend(); ++own)
     if (!visit(*own)) return true;
-  Reader reader{snapshot_, id_, loose_trail_row_prefix(tenant_, id_), visit};
+  Reader reader{snapshot_, id_, detached_trail_row_prefix(tenant_, id_), visit};
   TRY_OK(snapshot_.history(entity_key(tenant_, id_), [&](BytesView, const Cell& cell) {
     return reader.version(cell.version);
   }));
-  if (reader.good && reader.going) reader.read_loose(0);
+  if (reader.good && reader.going) reader.read_detached(0);
   TRY_OK(reader.good);
   return reader.known || !own_.empty();
 }
@@ -64,7 +69,7 @@ Result<std::vector<Trail>> History::changes(const std::optional<Time>& at) const
     if (t.change == ChangeKind::none) return true;
     known = true;
     if (!at || t.now <= *at) out.push_back(t);
-    return out.size() < kChanges;
+    return out.size() < kMaxChanges;
   }));
   if (!known) return fail(entity_not_found(id_));
   return out;

@@ -1,6 +1,6 @@
 #pragma once
-// What happened to one entity: what is committed, and for a reader inside a transaction what that
-// has noted so far.
+// The history of one entity: the committed trails, and, for a reader inside a transaction, the
+// trails that this transaction has noted so far.
 
 #include <memory>
 
@@ -13,16 +13,16 @@ class History {
  public:
   History(ReadSnapshot snapshot, std::string tenant, std::string id)
       : snapshot_(std::move(snapshot)), tenant_(std::move(tenant)), id_(std::move(id)) {}
-  void add_own(Trail trail) {
-    own_.push_back(std::move(trail));
-  }  // in the order in which they were noted
+  // Adds a trail of the reader's own transaction, oldest first.
+  void add_own(Trail trail) { own_.push_back(std::move(trail)); }
 
-  // Newest first, until `visit` returns false. False when the entity never was.
+  // Visits the trails, newest first, until `visit` returns false. Returns false when the entity
+  // never existed.
   using Visit = std::function<bool(const Trail&)>;
   Result<bool> each(const Visit& visit) const;
-  // Those that changed it, not after the time, newest first and at most kChanges; ENTITY_NOT_FOUND
-  // when there was never one.
-  static constexpr size_t kChanges = 1000;
+  // The trails that changed the entity until `at`, newest first, at most kMaxChanges. Fails with
+  // ENTITY_NOT_FOUND when nothing ever changed it.
+  static constexpr size_t kMaxChanges = 1000;
   Result<std::vector<Trail>> changes(const std::optional<Time>& at) const;
 
  private:

@@ -3,8 +3,8 @@
 #include "faces/entities/flow/machine.h"
 #include "json/text.h"
 
-// Calls to compute members: how the machine asks them, and what each execution mode makes of the
-// verdict.
+// Calls to compute members: the requests of the machine, and what each execution mode does with
+// the result.
 
 namespace pawl::entities {
 
@@ -27,61 +27,64 @@ void member(std::string& out, std::string_view name, std::string_view value) {
 
 }  // namespace
 
-Result<Machine::Ruling> Machine::judge(const std::optional<condition::Condition>& criterion,
-                                       std::string_view target, const std::string& what) {
-  if (!criterion) return Ruling::yes;
-  const condition::Function* function = criterion->function();
-  if (!function) {
-    const Entity& e = p_.entity;
-    return criterion->matches({e.data, e.state, e.created, e.transition}) ? Ruling::yes
-                                                                          : Ruling::no;
-  }
-  const Transition* t = target == "WORKFLOW" ? nullptr : &transition();
-  if (!p_.asked) {
-    p_.asked = true;
-    TRY_OK(begin_call(turn_.dice().uuid1(turn_.now())));
-    ask_function(*function, Call::criterion, target, t);
-    return Ruling::wait;
-  }
-  if (try_again(function->retry_policy)) {
-    ask_function(*function, Call::criterion, target, t);
-    return Ruling::wait;
-  }
-  p_.asked = false;
-  for (const std::string& w : verdict_->warnings)
-    job_.warnings.push_back(w);
-  if (!verdict_->ok())
-    return fail(member_error(what, function->tags, function->timeout_ms, Call::criterion));
-  return verdict_->matches ? Ruling::yes : Ruling::no;
+void Machine::add_warnings() {
+  for (const std::string& warning : result_->warnings)
+    transaction_.warnings.push_back(warning);
 }
 
-Machine::Refusal Machine::not_matched(std::string what,
-                                      const std::optional<condition::Condition>& criterion) const {
-  Refusal out{std::move(what) + " criterion not matched", {}};
-  if (!criterion->function() || verdict_->message.empty()) return out;
-  out.text += ": " + verdict_->message;
-  out.data = json::print(json::object({{"reason", verdict_->message}}));
+Result<Machine::Match> Machine::evaluate(const std::optional<condition::Condition>& criterion,
+                                         std::string_view target, const std::string& what) {
+  if (!criterion) return Match::yes;
+  const condition::Function* function = criterion->function();
+  if (!function) {
+    const Entity& e = progress_.entity;
+    return criterion->matches({e.data, e.state, e.created, e.transition}) ? Match::yes : Match::no;
+  }
+  const Transition* t = target == "WORKFLOW" ? nullptr : &transition();
+  if (!progress_.asked) {
+    progress_.asked = true;
+    TRY_OK(begin_call(turn_.dice().uuid1(turn_.now())));
+    ask_function(*function, Call::criterion, target, t);
+    return Match::wait;
+  }
+  if (prepare_retry(function->retry_policy)) {
+    ask_function(*function, Call::criterion, target, t);
+    return Match::wait;
+  }
+  progress_.asked = false;
+  add_warnings();
+  if (!result_->ok())
+    return fail(member_error(what, function->tags, function->timeout_ms, Call::criterion));
+  return result_->matches ? Match::yes : Match::no;
+}
+
+Machine::Mismatch Machine::not_matched(std::string what,
+                                       const std::optional<condition::Condition>& criterion) const {
+  Mismatch out{std::move(what) + " criterion not matched", {}};
+  if (!criterion->function() || result_->message.empty()) return out;
+  out.text += ": " + result_->message;
+  out.data = json::print(json::object({{"reason", result_->message}}));
   return out;
 }
 
 Error Machine::member_error(const std::string& what, std::string_view tags, int64_t timeout_ms,
-                            Call::Kind kind, bool outside) const {
+                            Call::Kind kind, bool between) const {
   auto error = [&](Code code, std::string_view reason, const std::string& why, bool retryable) {
     return Error{code, std::string(reason), fmt::format("{}: {}", what, why), {}, retryable};
   };
-  switch (verdict_->kind) {
-    case Verdict::no_member:
+  switch (result_->kind) {
+    case CallResult::no_member:
       return error(
           Code::unavailable, "NO_COMPUTE_MEMBER_FOR_TAG",
           fmt::format(
               "no matching calculation member: tags \"{}\"; start one that declares all of them",
               tags),
           true);
-    case Verdict::disconnected:
-      if (!outside)
+    case CallResult::disconnected:
+      if (!between)
         return error(Code::unavailable, "COMPUTE_MEMBER_DISCONNECTED", "member disconnected", true);
       return error(Code::invalid, "WORKFLOW_FAILED", "member disconnected", false);
-    case Verdict::timed_out:
+    case CallResult::timed_out:
       if (kind == Call::schedule)
         return error(Code::unavailable, "DISPATCH_TIMEOUT",
                      fmt::format("timed out after {}ms", timeout_ms > 0 ? timeout_ms : 30'000),
@@ -89,42 +92,48 @@ Error Machine::member_error(const std::string& what, std::string_view tags, int6
       return error(Code::invalid, "WORKFLOW_FAILED",
                    fmt::format("timed out after {}ms", timeout_ms > 0 ? timeout_ms : 30'000),
                    false);
-    case Verdict::dropped:
+    case CallResult::dropped:
       return error(Code::invalid, "WORKFLOW_FAILED",
                    "the server was restarted before the member answered", false);
-    default: return error(Code::invalid, "WORKFLOW_FAILED", verdict_->message, false);
+    default: return error(Code::invalid, "WORKFLOW_FAILED", result_->message, false);
   }
 }
 
-// The request that the member sees, as the contract words it.
-std::string Machine::request_text(const Question& q, const std::string& request,
+// The request as the contract defines it.
+std::string Machine::request_text(const RequestFields& fields, const std::string& request,
                                   std::string_view tx) const {
   std::string out = "{\"id\":";
   json::append_string(out, request);
   member(out, "requestId", request);
-  member(out, "entityId", p_.entity.id);
-  member(out, fmt::format("{}Id", q.kind), q.name);
-  member(out, fmt::format("{}Name", q.kind), q.name);
-  if (!q.target.empty()) member(out, "target", q.target);
+  member(out, "entityId", progress_.entity.id);
+  member(out, fmt::format("{}Id", fields.kind), fields.name);
+  member(out, fmt::format("{}Name", fields.kind), fields.name);
+  if (!fields.target.empty()) member(out, "target", fields.target);
   out += ",\"success\":true,\"workflow\":{\"id\":";
   json::append_string(out, flow().name);
   member(out, "name", flow().name);
   out += '}';
-  if (q.transition) {
+  if (fields.transition) {
     out += ",\"transition\":{\"id\":";
-    json::append_string(out, q.transition->name);
-    member(out, "name", q.transition->name);
-    member(out, "stateFrom", p_.entity.state);
-    member(out, "stateTo", q.transition->next);
+    json::append_string(out, fields.transition->name);
+    member(out, "name", fields.transition->name);
+    member(out, "stateFrom", progress_.entity.state);
+    member(out, "stateTo", fields.transition->next);
     out += '}';
   }
   member(out, "transactionId", tx);
-  if (!q.context.empty()) member(out, "parameters", q.context);
-  if (q.attach) {
-    const Entity& e = p_.entity;
-    EntityView view{e.id,      e.model,   e.state,
-                    job_.tx,   {},        e.data,
-                    e.version, e.created, e.updated ? e.updated : turn_.now(),
+  if (!fields.context.empty()) member(out, "parameters", fields.context);
+  if (fields.attach) {
+    const Entity& e = progress_.entity;
+    EntityView view{e.id,
+                    e.model,
+                    e.state,
+                    transaction_.tx,
+                    {},
+                    e.data,
+                    e.version,
+                    e.created,
+                    e.updated ? e.updated : turn_.now(),
                     {}};
     out += ",\"payload\":{\"type\":\"JSON\",\"data\":";
     out += e.data;
@@ -136,17 +145,17 @@ std::string Machine::request_text(const Question& q, const std::string& request,
 }
 
 void Machine::ask(Call call, const std::string& request) {
-  call.opened = turn_.now();
-  call.user = job_.user;
-  call.roles = job_.roles;
+  call.opened_at = turn_.now();
+  call.user = transaction_.user;
+  call.roles = transaction_.roles;
   call.token = turn_.dice().uuid4();
   call.turn = turn_.token();
-  call.tx = job_.tx;
+  call.tx = transaction_.tx;
   Effect effect;
   effect.id = request;
   effect.to = To::member;
   effect.program = kProgram;
-  effect.tenant = job_.tenant;
+  effect.tenant = transaction_.tenant;
   effect.queue = call.tags;
   effect.body = encode(call);
   turn_.ask(std::move(effect));
@@ -156,15 +165,15 @@ void Machine::ask_function(const condition::Function& f, Call::Kind kind, std::s
                            const Transition* transition) {
   Call call;
   call.kind = kind;
-  call.attempt = job_.attempt;
+  call.attempt = transaction_.attempt;
   call.name = f.name;
   call.tags = f.tags;
   call.timeout_ms = f.timeout_ms;
   call.retry_policy = f.retry_policy;
   std::string_view word = kind == Call::criterion ? "criteria" : "function";
   call.payload = request_text({word, f.name, target, transition, f.context, f.attach_entity},
-                              job_.request, job_.tx);
-  ask(std::move(call), job_.request);
+                              transaction_.request, transaction_.tx);
+  ask(std::move(call), transaction_.request);
 }
 
 Call Machine::call_for(const Processor& processor, const std::string& request,
@@ -181,58 +190,59 @@ Call Machine::call_for(const Processor& processor, const std::string& request,
   return call;
 }
 
-// Callbacks that join see the entity as this transaction has it; before it has a workflow there is
-// none.
+// Callbacks that join the transaction see the entity as it is now. Before a workflow is selected
+// there is no entity to see.
 Result<void> Machine::begin_call(const std::string& request) {
-  if (p_.stage != Stage::select) {
-    Entity seen = p_.entity;
-    seen.tx = job_.tx;
+  if (progress_.stage != Stage::select) {
+    Entity seen = progress_.entity;
+    seen.tx = transaction_.tx;
     seen.updated = turn_.now();
-    TRY_OK(put_entity(turn_, job_.tenant, seen, std::exchange(p_.was, Was::unknown)));
-    if (!job_.model->unique_keys.empty()) {
-      TRY_OK(claim_free(turn_, job_.tenant, *job_.model, seen.id, seen.data, p_.old_data));
-      p_.old_data = seen.data;
-      p_.held = Held::free;
+    TRY_OK(put_entity(turn_, transaction_.tenant, seen,
+                      std::exchange(progress_.stored_before, StoredBefore::unknown)));
+    if (!transaction_.model->unique_keys.empty()) {
+      TRY_OK(claim_free(turn_, transaction_.tenant, *transaction_.model, seen.id, seen.data,
+                        progress_.old_data));
+      progress_.old_data = seen.data;
+      progress_.claimed = ClaimedValues::free_only;
     }
   }
-  job_.savepoint = turn_.mark();
-  job_.request = request;
-  job_.attempt = 1;
-  job_.again = false;
+  transaction_.savepoint = turn_.mark();
+  transaction_.request = request;
+  transaction_.attempt = 1;
+  transaction_.redelivered = false;
   return {};
 }
 
 Result<void> Machine::ask_processor(const Processor& processor, const std::string& request,
-                                    bool again) {
+                                    bool redelivered) {
   TRY_OK(begin_call(request));
-  job_.again = again;
+  transaction_.redelivered = redelivered;
   ask_attempt(processor);
   return {};
 }
 
 void Machine::ask_attempt(const Processor& processor) {
-  Call call = call_for(processor, job_.request, job_.tx);
-  call.again = job_.again;
-  call.attempt = job_.attempt;
-  ask(std::move(call), job_.request);
+  Call call = call_for(processor, transaction_.request, transaction_.tx);
+  call.redelivered = transaction_.redelivered;
+  call.attempt = transaction_.attempt;
+  ask(std::move(call), transaction_.request);
 }
 
-// An attempt that failed leaves nothing: what its callbacks wrote is undone before the next.
-bool Machine::try_again(std::string_view retry_policy) {
-  if (verdict_->ok() || verdict_->kind >= Verdict::dropped ||
-      !rest_after(retry_policy, job_.attempt))
+// Undoes what callbacks of the failed attempt wrote.
+bool Machine::prepare_retry(std::string_view retry_policy) {
+  if (result_->ok() || result_->kind >= CallResult::dropped ||
+      !retry_delay(retry_policy, transaction_.attempt))
     return false;
-  for (const std::string& w : verdict_->warnings)
-    job_.warnings.push_back(w);
-  turn_.rewind(job_.savepoint);
-  ++job_.attempt;
+  add_warnings();
+  turn_.rewind(transaction_.savepoint);
+  ++transaction_.attempt;
   return true;
 }
 
 Result<void> Machine::dispatch(const Processor& processor) {
-  if (commits_before(processor)) return commit_and_open(processor);
-  // Only who began a transaction may end it; and the promise to stand before the call cannot be
-  // kept inside another's.
+  if (commits_before(processor)) return commit_and_dispatch(processor);
+  // Only the request that began a transaction may commit it, so a joined request cannot commit
+  // before the call.
   if (processor.mode == Mode::commit_before_dispatch)
     return fail(
         Code::conflict, "COMMIT_IN_JOINED_TRANSACTION",
@@ -243,91 +253,95 @@ Result<void> Machine::dispatch(const Processor& processor) {
   return ask_processor(processor, turn_.dice().uuid1(turn_.now()), false);
 }
 
-// Ends the first transaction: the entity stands in the source state with the new data, and the call
+// Ends the first transaction: the entity is saved in the source state with the new data. The call
 // leaves once that is durable.
-Result<void> Machine::commit_and_open(const Processor& processor) {
-  rearm(turn_, job_.tenant, p_.flow, p_.timings, p_.entity, p_.events);
+Result<void> Machine::commit_and_dispatch(const Processor& processor) {
+  rearm_timers(turn_, transaction_.tenant, progress_.flow, progress_.timings, progress_.entity,
+               progress_.events);
   TRY_OK(save());
-  stamp();
+  stamp_commit_time();
   std::string request = turn_.dice().uuid1(turn_.now());
   Call call = call_for(processor, request, {});
-  call.opened = turn_.now();
-  call.user = job_.user;
-  call.roles = job_.roles;
-  call.begins = processor.start_new_tx;
+  call.opened_at = turn_.now();
+  call.user = transaction_.user;
+  call.roles = transaction_.roles;
+  call.starts_transaction = processor.start_new_tx;
   Effect effect;
   effect.id = request;
   effect.to = To::member;
   effect.program = kProgram;
-  effect.tenant = job_.tenant;
+  effect.tenant = transaction_.tenant;
   effect.queue = processor.tags;
   effect.body = encode(call);
   turn_.open(std::move(effect));
-  turn_.write(pending_key(job_.tenant, request), encode(job_));
+  turn_.write(pending_key(transaction_.tenant, request), encode(transaction_));
   turn_.answer_later(request);
   return {};
 }
 
-Result<Bytes> Machine::second(const Verdict& verdict, const std::string& request) {
-  verdict_ = &verdict;
-  job_.settles = true;
-  job_.start = turn_.mark();
-  std::string first = std::exchange(job_.tx, turn_.dice().uuid1(turn_.now()));
-  TRY_OK(load_workflow());
-  TRY(job_.model, find_model(turn_, job_.tenant, p_.entity.model, p_.entity.version));
-  TRY(Found stored, find_entity(turn_, job_.tenant, p_.entity.id));
-  if (!p_.flow || !job_.model || p_.transition >= flow().transitions(p_.entity.state).size() ||
-      p_.processor >= transition().processors.size())
-    return give_up(
+Result<Bytes> Machine::run_second_transaction(const CallResult& result,
+                                              const std::string& request) {
+  result_ = &result;
+  transaction_.settles = true;
+  transaction_.start = turn_.mark();
+  std::string first = std::exchange(transaction_.tx, turn_.dice().uuid1(turn_.now()));
+  TRY_OK(load_workflows());
+  TRY(transaction_.model,
+      find_model(turn_, transaction_.tenant, progress_.entity.model, progress_.entity.version));
+  TRY(StoredEntity stored, find_entity(turn_, transaction_.tenant, progress_.entity.id));
+  if (!progress_.flow || !transaction_.model ||
+      progress_.transition >= flow().transitions(progress_.entity.state).size() ||
+      progress_.processor >= transition().processors.size())
+    return abort_turn(
         {Code::invalid,
          "WORKFLOW_FAILED",
          fmt::format("workflow \"{}\" was changed while a member was working for entity {}",
-                     p_.workflow, p_.entity.id),
+                     progress_.workflow, progress_.entity.id),
          {},
          false});
-  const Processor& processor = transition().processors[p_.processor];
-  if (verdict.ok() || verdict.kind == Verdict::lost)
-    if (verdict.kind == Verdict::lost || !stored.exists() || stored.view.tx != first)
-      return give_up({Code::conflict,
-                      "CONFLICT",
-                      fmt::format("processor {}: conflict: entity {} has been modified between the "
-                                  "transactions; read it and retry",
-                                  processor.name, p_.entity.id),
-                      {},
-                      true});
-  if (!processor.start_new_tx || !verdict.ok()) return drive();
-  // Under the id of the dispatch, so that a member recognises a call that comes again.
-  TRY_OK(ask_processor(processor, request, verdict.again));
+  const Processor& processor = transition().processors[progress_.processor];
+  if (result.ok() || result.kind == CallResult::lost)
+    if (result.kind == CallResult::lost || !stored.exists() || stored.view.tx != first)
+      return abort_turn(
+          {Code::conflict,
+           "CONFLICT",
+           fmt::format("processor {}: conflict: entity {} has been modified between the "
+                       "transactions; read it and retry",
+                       processor.name, progress_.entity.id),
+           {},
+           true});
+  if (!processor.start_new_tx || !result.ok()) return drive();
+  // The call keeps the id of the dispatch, so that a member recognises a repeated call.
+  TRY_OK(ask_processor(processor, request, result.redelivered));
   return Bytes();
 }
 
-Result<void> Machine::look_again() {
-  if (p_.was == Was::nowhere) return {};
-  TRY(Found found, find_entity(turn_, job_.tenant, p_.entity.id));
+Result<void> Machine::reload_entity() {
+  if (progress_.stored_before == StoredBefore::no) return {};
+  TRY(StoredEntity found, find_entity(turn_, transaction_.tenant, progress_.entity.id));
   if (!found.exists()) {
-    if (p_.stage == Stage::process) {
-      const Processor& processor = transition().processors[p_.processor];
+    if (progress_.stage == Stage::process) {
+      const Processor& processor = transition().processors[progress_.processor];
       record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name),
              result_data(true, processor));
     }
-    p_.stage = Stage::gone;
+    progress_.stage = Stage::deleted;
     return {};
   }
   if (found.cell.version == Turn::kOwnWrite) {
-    if (found.view.data != p_.entity.data) p_.entity.data = found.view.data;
-    // Timers that a callback armed with its save are withdrawn with those of ours.
-    p_.entity.timers.assign(found.view.timers.begin(), found.view.timers.end());
+    if (found.view.data != progress_.entity.data) progress_.entity.data = found.view.data;
+    // The timers that a callback armed with its save are withdrawn together with our own.
+    progress_.entity.timers.assign(found.view.timers.begin(), found.view.timers.end());
   }
-  if (!job_.model->unique_keys.empty()) p_.old_data = found.view.data;
+  if (!transaction_.model->unique_keys.empty()) progress_.old_data = found.view.data;
   return {};
 }
 
-Result<void> Machine::settle(const Processor& processor) {
-  const Verdict& v = *verdict_;
-  for (const std::string& w : v.warnings)
-    job_.warnings.push_back(w);
+Result<void> Machine::apply_result(const Processor& processor) {
+  const CallResult& v = *result_;
+  add_warnings();
   if (processor.mode == Mode::async_new_tx) {
-    if (!v.ok()) turn_.rewind(job_.savepoint);
+    if (!v.ok()) turn_.rewind(transaction_.savepoint);
     record(EventKind::process_result,
            fmt::format("processor \"{}\" {}", processor.name,
                        v.ok() ? "finished" : "failed; its writes are undone"),
@@ -338,12 +352,12 @@ Result<void> Machine::settle(const Processor& processor) {
     record(EventKind::process_result, fmt::format("processor \"{}\" failed", processor.name),
            result_data(false, processor));
     std::string what = fmt::format("processor {} failed", processor.name);
-    if (v.kind == Verdict::failed) what += ": processor dispatch failed";
+    if (v.kind == CallResult::failed) what += ": processor dispatch failed";
     return fail(member_error(what, processor.tags, processor.timeout_ms, Call::processor,
                              processor.mode == Mode::commit_before_dispatch));
   }
-  // A callback may have written the entity itself; data that is returned beats it.
-  if (!v.data.empty()) p_.entity.data = v.data;
+  // Data that the processor returns replaces what its callbacks wrote to the entity.
+  if (!v.data.empty()) progress_.entity.data = v.data;
   record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name),
          result_data(true, processor));
   return {};

@@ -5,15 +5,15 @@
 #include "faces/entities/store/store.h"
 #include "json/text.h"
 
-// Scheduled transitions: when they are due, and the timers that wait for it.
+// The timers of scheduled transitions and the times at which they are due.
 
 namespace pawl::entities {
 
 namespace {
 
-constexpr char kPart = '\x1f';  // parts the words of a timer's id
+constexpr char kSeparator = '\x1f';  // between the parts of a timer id
 
-std::unexpected<Error> no_schedule(const std::string& transition, std::string_view why) {
+std::unexpected<Error> invalid_schedule(const std::string& transition, std::string_view why) {
   return fail(Code::internal, "SCHEDULE_FUNCTION_INVALID_RESULT",
               fmt::format("the schedule of transition \"{}\": {}", transition, why));
 }
@@ -28,7 +28,7 @@ Result<std::optional<int64_t>> milliseconds(const json::Value& from, std::string
   if (!v || v->is_null()) return std::optional<int64_t>();
   auto n = v->as_int64();
   if (!n || *n > kLastMs || *n < -kLastMs)
-    return no_schedule(transition, fmt::format("{} is not a number of milliseconds", name));
+    return invalid_schedule(transition, fmt::format("{} is not a number of milliseconds", name));
   return std::optional(*n);
 }
 
@@ -43,36 +43,37 @@ Timing timing_of(const Transition& t, Time now) {
 Result<Timing> read_timing(const std::string& transition, std::string_view answer, Time now) {
   TRY(json::Value parsed, json::parse(answer));
   if (parsed.string_or("resultKind") != "Schedule")
-    return no_schedule(transition, fmt::format("the resultKind is '{}', not Schedule",
-                                               parsed.string_or("resultKind")));
+    return invalid_schedule(transition, fmt::format("the resultKind is '{}', not Schedule",
+                                                    parsed.string_or("resultKind")));
   const json::Value* result = parsed.find("result");
   if (!result || !result->is_object())
-    return no_schedule(transition, "the result is not an object");
+    return invalid_schedule(transition, "the result is not an object");
   constexpr std::string_view kNames[] = {"fireAt", "fireAfterMs", "expireAt", "expireAfterMs"};
   for (const json::Member& m : result->object())
     if (std::find(std::begin(kNames), std::end(kNames), m.name) == std::end(kNames))
-      return no_schedule(transition, fmt::format("the result has an unknown member '{}'", m.name));
+      return invalid_schedule(transition,
+                              fmt::format("the result has an unknown member '{}'", m.name));
   TRY(auto at, milliseconds(*result, "fireAt", transition));
   TRY(auto after, milliseconds(*result, "fireAfterMs", transition));
   TRY(auto expire_at, milliseconds(*result, "expireAt", transition));
   TRY(auto expire_after, milliseconds(*result, "expireAfterMs", transition));
   if (at.has_value() == after.has_value())
-    return no_schedule(transition, "exactly one of fireAt and fireAfterMs is needed");
+    return invalid_schedule(transition, "exactly one of fireAt and fireAfterMs is needed");
   if (expire_at && expire_after)
-    return no_schedule(transition, "at most one of expireAt and expireAfterMs may be given");
+    return invalid_schedule(transition, "at most one of expireAt and expireAfterMs may be given");
   int64_t fire_ms = at ? *at : now / kMillisecond + *after;
   int64_t expire_ms = expire_at ? *expire_at : expire_after ? fire_ms + *expire_after : 0;
   if (fire_ms > kLastMs || expire_ms > kLastMs)
-    return no_schedule(transition, "the time is too far away");
-  // Before 1970 is as good as then: it is due at once.
+    return invalid_schedule(transition, "the time is too far away");
+  // A time before 1970 is due at once, like 1970 itself.
   Timing out{transition, std::max<int64_t>(fire_ms, 0) * kMillisecond};
   if (expire_at || expire_after)
     out.expires = std::max<int64_t>(std::max<int64_t>(expire_ms, 0) * kMillisecond, 1);
   return out;
 }
 
-void rearm(Turn& turn, std::string_view tenant, const Workflow* flow,
-           const std::vector<Timing>& timings, Entity& entity, std::vector<Event>& events) {
+void rearm_timers(Turn& turn, std::string_view tenant, const Workflow* flow,
+                  const std::vector<Timing>& timings, Entity& entity, std::vector<Event>& events) {
   for (const std::string& timer : entity.timers) {
     turn.withdraw(timer);
     auto due = parse_timer_id(timer);
@@ -86,10 +87,10 @@ void rearm(Turn& turn, std::string_view tenant, const Workflow* flow,
   if (!flow) return;
   for (const Transition& t : flow->transitions(entity.state)) {
     if (!t.schedule || t.disabled) continue;
-    auto told = std::find_if(timings.begin(), timings.end(),
-                             [&](const Timing& timing) { return timing.transition == t.name; });
-    Timing timing = told == timings.end() ? timing_of(t, turn.now()) : *told;
-    if (told != timings.end() && timing.expires && timing.expires <= timing.at) {
+    auto chosen = std::find_if(timings.begin(), timings.end(),
+                               [&](const Timing& timing) { return timing.transition == t.name; });
+    Timing timing = chosen == timings.end() ? timing_of(t, turn.now()) : *chosen;
+    if (chosen != timings.end() && timing.expires && timing.expires <= timing.at) {
       events.push_back({EventKind::schedule_expire,
                         entity.state,
                         fmt::format("scheduled transition \"{}\" expires at {}, before it is due",
@@ -98,8 +99,8 @@ void rearm(Turn& turn, std::string_view tenant, const Workflow* flow,
       continue;
     }
     Effect effect;
-    effect.id =
-        timer_id({std::string(tenant), entity.id, t.name, timing.at, timing.expires}, entity.tx);
+    effect.id = encode_timer_id({std::string(tenant), entity.id, t.name, timing.at, timing.expires},
+                                entity.tx);
     effect.to = To::clock;
     effect.program = kProgram;
     effect.tenant = tenant;
@@ -113,22 +114,22 @@ void rearm(Turn& turn, std::string_view tenant, const Workflow* flow,
   }
 }
 
-std::string timer_id(const Due& due, std::string_view tx) {
+std::string encode_timer_id(const TimerId& due, std::string_view tx) {
   std::string when =
       due.expires ? fmt::format("{}/{}", due.at, due.expires) : std::to_string(due.at);
-  return fmt::format("due{0}{1}{0}{2}{0}{3}{0}{4}{0}{5}", kPart, due.tenant, due.entity, when, tx,
-                     due.transition);
+  return fmt::format("due{0}{1}{0}{2}{0}{3}{0}{4}{0}{5}", kSeparator, due.tenant, due.entity, when,
+                     tx, due.transition);
 }
 
-Result<Due> parse_timer_id(std::string_view id) {
+Result<TimerId> parse_timer_id(std::string_view id) {
   std::vector<std::string_view> parts;
   for (int i = 0; i < 5; ++i) {
-    size_t end = id.find(kPart);
+    size_t end = id.find(kSeparator);
     if (end == id.npos) break;
     parts.push_back(id.substr(0, end));
     id.remove_prefix(end + 1);
   }
-  Due due;
+  TimerId due;
   auto number = [](std::string_view text, Time& out) {
     return std::from_chars(text.data(), text.data() + text.size(), out).ec == std::errc();
   };

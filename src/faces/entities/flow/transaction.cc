@@ -1,102 +1,98 @@
 #include "faces/entities/flow/transaction.h"
 
+#include "base/codec.h"
 #include "json/text.h"
 
 namespace pawl::entities {
 
 namespace {
 
-void write_progress(Writer& w, const Progress& p) {
-  w.u8(static_cast<uint8_t>(p.stage));
-  w.str(encode(p.entity));
-  w.u8(static_cast<uint8_t>(p.change));
-  w.str(p.old_data);
-  w.str(p.workflow);
-  w.uint(p.candidate);
-  w.uint(p.transition);
-  w.uint(p.processor);
-  w.u8(static_cast<uint8_t>(p.named | p.due << 1 | p.asked << 2));
-  w.sint(p.rounds);
-  w.uint(p.visits.size());
-  for (const auto& [state, count] : p.visits) {
-    w.str(state);
-    w.sint(count);
-  }
+// The flags of a Progress in one byte.
+enum class ProgressBits : uint8_t {};
+
+ProgressBits bits_of(const Progress& p) {
+  return static_cast<ProgressBits>(p.named | p.due << 1 | p.asked << 2);
 }
 
-Result<Progress> read_progress(Reader& r) {
-  Progress p;
-  p.stage = static_cast<Stage>(r.u8());
-  TRY(p.entity, decode_entity(r.str()));
-  p.change = static_cast<ChangeKind>(r.u8());
-  p.old_data = r.str();
-  p.workflow = r.str();
-  p.candidate = r.uint();
-  p.transition = r.uint();
-  p.processor = r.uint();
-  uint8_t bits = r.u8();
+void set_bits(Progress& p, ProgressBits given) {
+  const auto bits = static_cast<uint8_t>(given);
   p.named = bits & 1;
   p.due = bits & 2;
   p.asked = bits & 4;
-  p.rounds = static_cast<int>(r.sint());
-  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
-    std::string state(r.str());
-    p.visits.emplace_back(std::move(state), static_cast<int>(r.sint()));
-  }
-  return p;
+}
+
+// A Transaction whose command, entity and failed items are encoded already: they have formats of
+// their own.
+struct StoredTransaction {
+  Transaction plain;
+  Bytes command;
+  Bytes failed;
+  Bytes entity;
+};
+
+template <class F, FieldsOf<StoredTransaction> T>
+void fields(F& f, T& stored) {
+  auto& transaction = stored.plain;
+  f(stored.command);
+  f(transaction.at);
+  f(transaction.tenant);
+  f(transaction.user);
+  f(transaction.roles);
+  f(transaction.tx);
+  f(transaction.entry_tx);
+  f(transaction.ids);
+  f(stored.failed);
+  f(transaction.warnings);
+  auto& progress = transaction.progress;
+  f(progress.stage);
+  f(stored.entity);
+  f(progress.change);
+  f(progress.old_data);
+  f(progress.workflow);
+  f(progress.candidate);
+  f(progress.transition);
+  f(progress.processor);
+  ProgressBits bits = bits_of(progress);
+  f(bits);
+  if constexpr (!std::is_const_v<T>) set_bits(progress, bits);
+  f(progress.rounds);
+  f(progress.visits);
 }
 
 }  // namespace
 
-// Events are not kept: what was recorded so far is in the first transaction's own trail.
-Trail trail_of(const Job& job, Time now, std::vector<Event> events) {
-  return {job.tenant,   job.p.entity.id, job.entry_tx, now,
-          job.p.change, job.tx,          job.user,     std::move(events)};
+template <class F, FieldsOf<StateVisits> T>
+void fields(F& f, T& visits) {
+  f(visits.state);
+  f(visits.count);
 }
 
-Bytes encode(const Job& job) {
-  Bytes out;
-  Writer w(out);
-  w.str(encode(*job.command));
-  w.uint(job.at);
-  w.str(job.tenant);
-  w.str(job.user);
-  w.str(job.roles);
-  w.str(job.tx);
-  w.str(job.entry_tx);
-  w.uint(job.ids.size());
-  for (const std::string& id : job.ids)
-    w.str(id);
-  w.str(json::print(job.failed));
-  w.uint(job.warnings.size());
-  for (const std::string& warning : job.warnings)
-    w.str(warning);
-  write_progress(w, job.p);
-  return out;
+Trail trail_of(const Transaction& transaction, Time now, std::vector<Event> events) {
+  return {transaction.tenant,
+          transaction.progress.entity.id,
+          transaction.entry_tx,
+          now,
+          transaction.progress.change,
+          transaction.tx,
+          transaction.user,
+          std::move(events)};
 }
 
-Result<Job> decode_job(BytesView bytes) {
-  Reader r(bytes);
-  Job job;
-  TRY(Command command, decode_command(r.str()));
-  job.command = std::make_shared<const Command>(std::move(command));
-  job.at = r.uint();
-  job.tenant = r.str();
-  job.user = r.str();
-  job.roles = r.str();
-  job.tx = r.str();
-  job.entry_tx = r.str();
-  for (size_t n = r.count(); n > 0 && r.ok(); --n)
-    job.ids.emplace_back(r.str());
-  TRY(json::Value failed, json::parse(r.str()));
-  if (failed.is_array()) job.failed = std::move(failed.array());
-  for (size_t n = r.count(); n > 0 && r.ok(); --n)
-    job.warnings.emplace_back(r.str());
-  TRY(job.p, read_progress(r));
-  if (!r.ok())
-    return fail(Code::corrupt, "BAD_JOB",
-                "a waiting transaction cannot be read; run `pawl verify`");
-  return job;
+Bytes encode(const Transaction& transaction) {
+  return encode_fields(StoredTransaction{transaction, encode(*transaction.command),
+                                         json::print(transaction.failed),
+                                         encode(transaction.progress.entity)});
+}
+
+Result<Transaction> decode_transaction(BytesView bytes) {
+  TRY(StoredTransaction stored, decode_fields<StoredTransaction>(bytes, "a waiting transaction"));
+  Transaction& transaction = stored.plain;
+  TRY(Command command, decode_command(stored.command));
+  transaction.command = std::make_shared<const Command>(std::move(command));
+  TRY(json::Value failed, json::parse(stored.failed));
+  if (failed.is_array()) transaction.failed = std::move(failed.array());
+  TRY(transaction.progress.entity, decode_entity(stored.entity));
+  return std::move(transaction);
 }
 
 }  // namespace pawl::entities

@@ -19,12 +19,12 @@ std::unexpected<Error> impossible(fmt::format_string<Args...> format, Args&&... 
   return fail(Code::invalid, "VALIDATION_FAILED", fmt::format(format, std::forward<Args>(args)...));
 }
 
-// More than anybody draws; a document of 10 MiB could hold many more.
+// A document of 10 MiB could hold many more states than a real workflow has.
 constexpr size_t kStates = 10'000;
 constexpr std::string_view kExternal = "EXTERNAL";
-constexpr std::string_view kExternalized =
-    "externalized";  // the same, as clients of later versions spell it
-constexpr size_t kNotes = 64 * 1024;
+// The spelling of newer clients for EXTERNAL.
+constexpr std::string_view kExternalized = "externalized";
+constexpr size_t kMaxAnnotationBytes = 64 * 1024;
 
 struct ModeName {
   std::string_view name;
@@ -37,7 +37,7 @@ constexpr ModeName kModes[] = {
     {"COMMIT_BEFORE_DISPATCH", Mode::commit_before_dispatch},
 };
 
-// Takes members of the right kind out of an object and copies them into the exported form.
+// Reads members of an object and copies them into the exported form.
 class Fields {
  public:
   Fields(const json::Value& from, json::Object& out, std::string where)
@@ -68,14 +68,14 @@ class Fields {
     if (*n) out_.add(std::string(name), *n);
     return *n;
   }
-  // What the client keeps with the definition for itself: an object, uninterpreted.
-  Result<void> notes(std::string_view name) {
+  // An object that the client stores with the definition for its own use.
+  Result<void> annotations(std::string_view name) {
     const json::Value* v = from_.find(name);
     if (!v || v->is_null()) return {};
     if (!v->is_object()) return impossible("{}: '{}' must be an object", where_, name);
-    if (size_t size = json::print(*v).size(); size > kNotes)
+    if (size_t size = json::print(*v).size(); size > kMaxAnnotationBytes)
       return impossible("{}: '{}' has {} bytes; at most {} are allowed", where_, name, size,
-                        kNotes);
+                        kMaxAnnotationBytes);
     out_.add(std::string(name), *v);
     return {};
   }
@@ -102,7 +102,7 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   Fields fields(from, out, where);
   Processor p;
   TRY(std::string type, fields.text("type", false));
-  // Workflows written for the hosted service leave it out.
+  // Workflows for the hosted service have no type.
   if (type.empty()) out.add("type", type = kExternal);
   TRY(p.name, fields.text("name", true));
   TRY(p.mode_text, fields.text("executionMode", false));
@@ -124,7 +124,7 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   TRY(p.durable, c.flag("durable", false));
   p.start_new_tx = beside || inside;
   out.add("config", std::move(config_out));
-  TRY_OK(Fields(from, out, named).notes("annotations"));
+  TRY_OK(Fields(from, out, named).annotations("annotations"));
   exported.emplace_back(std::move(out));
   if (type != kExternal && type != kExternalized)
     return impossible("{}: unknown type '{}'; the only one is {}", named, type, kExternal);
@@ -212,8 +212,8 @@ Result<Transition> read_transition(const json::Value& from, json::Array& exporte
     }
     if (!list.empty()) out.add("processors", std::move(list));
   }
-  TRY_OK(named.notes("annotations"));
-  TRY_OK(named.notes("criterionAnnotations"));
+  TRY_OK(named.annotations("annotations"));
+  TRY_OK(named.annotations("criterionAnnotations"));
   exported.emplace_back(std::move(out));
   return t;
 }
@@ -245,7 +245,7 @@ Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out
       }
       if (!list.empty()) state.add("transitions", std::move(list));
       TRY_OK(Fields(m.value, state, fmt::format("workflow \"{}\", state \"{}\"", w.name, m.name))
-                 .notes("annotations"));
+                 .annotations("annotations"));
       exported.add(m.name, std::move(state));
     }
   }
@@ -266,35 +266,35 @@ Result<Workflow> read_workflow(const json::Value& from, json::Array& exported) {
   TRY(w.active, fields.flag("active", true, true));
   TRY(w.criterion, fields.criterion());
   TRY_OK(read_states(w, from, out));
-  TRY_OK(fields.notes("annotations"));
-  TRY_OK(fields.notes("criterionAnnotations"));
+  TRY_OK(fields.annotations("annotations"));
+  TRY_OK(fields.annotations("criterionAnnotations"));
   exported.emplace_back(std::move(out));
   return w;
 }
 
-// A cycle made only of transitions that always fire would never end. The way is a list, not the
-// stack: it may be as long as there are states.
+// Finds a cycle of automated transitions without criteria, which would never end. The path is a
+// vector and not the call stack: it may be as long as there are states.
 struct LoopSearch {
-  struct Place {
+  struct Visit {
     const std::string* state;
-    size_t next = 0;  // the transition to look at
+    size_t next = 0;  // index of the next transition to follow
   };
   const Workflow& workflow;
-  std::map<std::string, int, std::less<>> colour{};  // 1: on the way, 2: done
-  std::vector<Place> way{};
+  std::map<std::string, int, std::less<>> colour{};  // 1: on the path, 2: done
+  std::vector<Visit> path{};
 
   void enter(const std::string& state) {
     colour[state] = 1;
-    way.push_back({&state});
+    path.push_back({&state});
   }
   Result<void> visit(const std::string& from) {
     enter(from);
-    while (!way.empty()) {
-      Place& at = way.back();
+    while (!path.empty()) {
+      Visit& at = path.back();
       const std::vector<Transition>& all = workflow.transitions(*at.state);
       if (at.next == all.size()) {
         colour[*at.state] = 2;
-        way.pop_back();
+        path.pop_back();
         continue;
       }
       const Transition& t = all[at.next++];
@@ -308,8 +308,8 @@ struct LoopSearch {
   std::unexpected<Error> refuse(const std::string& back_to) const {
     std::string loop;
     auto first =
-        std::find_if(way.begin(), way.end(), [&](const Place& p) { return *p.state == back_to; });
-    for (auto at = first; at != way.end(); ++at)
+        std::find_if(path.begin(), path.end(), [&](const Visit& p) { return *p.state == back_to; });
+    for (auto at = first; at != path.end(); ++at)
       loop += *at->state + " -> ";
     return impossible(
         "workflow \"{}\": infinite loop detected: {}{} via unguarded automated transitions",
@@ -391,13 +391,13 @@ const Transition* Workflow::find(std::string_view state, std::string_view transi
   return nullptr;
 }
 
-const Workflow* Flows::named(std::string_view name) const {
+const Workflow* WorkflowSet::find(std::string_view name) const {
   for (const Workflow& w : workflows)
     if (w.name == name) return &w;
   return name == default_workflow().name ? &default_workflow() : nullptr;
 }
 
-const Workflow* Flows::holding(std::string_view state) const {
+const Workflow* WorkflowSet::with_state(std::string_view state) const {
   if (workflows.empty()) return default_workflow().has_state(state) ? &default_workflow() : nullptr;
   for (const Workflow& w : workflows)
     if (w.active && w.has_state(state)) return &w;
@@ -418,8 +418,8 @@ const Workflow& default_workflow() {
   return built_in;
 }
 
-Result<Flows> load_workflows(const json::Array& definitions) {
-  Flows flows;
+Result<WorkflowSet> load_workflows(const json::Array& definitions) {
+  WorkflowSet flows;
   for (const json::Value& d : definitions) {
     TRY(Workflow w, read_workflow(d, flows.definitions));
     flows.workflows.push_back(std::move(w));
@@ -427,7 +427,7 @@ Result<Flows> load_workflows(const json::Array& definitions) {
   return flows;
 }
 
-Result<Flows> import_workflows(const Flows& stored, const json::Value& request) {
+Result<WorkflowSet> import_workflows(const WorkflowSet& stored, const json::Value& request) {
   if (!request.is_object()) return malformed("the import must be an object with 'workflows'");
   TRY(ImportMode mode, import_mode(request));
   const json::Value* list = request.find("workflows");
@@ -440,7 +440,7 @@ Result<Flows> import_workflows(const Flows& stored, const json::Value& request) 
       set_active(incoming.back(), true);
     }
   }
-  TRY(Flows flows, load_workflows(combine(mode, stored.definitions, std::move(incoming))));
+  TRY(WorkflowSet flows, load_workflows(combine(mode, stored.definitions, std::move(incoming))));
   for (const Workflow& w : flows.workflows)
     TRY_OK(validate(w));
   return flows;

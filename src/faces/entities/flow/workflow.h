@@ -1,6 +1,6 @@
 #pragma once
-// A workflow is a finite state machine for the entities of one model. Definitions come as JSON, are
-// checked and compiled once, and are stored as they are exported.
+// A workflow is a finite state machine for the entities of one model. Its definition is JSON, which
+// is checked and compiled at import and stored in the form in which it is exported.
 
 #include <map>
 #include <optional>
@@ -17,7 +17,7 @@ enum class Mode : uint8_t { sync, async_same_tx, async_new_tx, commit_before_dis
 struct Processor {
   std::string name;
   Mode mode = Mode::sync;
-  std::string mode_text;  // as written; a mode that is not known runs as SYNC
+  std::string mode_text;  // as written; an unknown mode runs as SYNC
   std::string tags;
   bool attach_entity = false;
   int64_t timeout_ms = 0;
@@ -27,10 +27,10 @@ struct Processor {
   bool durable = false;
 };
 
-// When a transition fires by itself: so long after the write, or when a member says.
+// When a transition fires by itself: after a delay, or at a time that a member chooses.
 struct Schedule {
   int64_t delay_ms = 0;
-  int64_t timeout_ms = -1;  // how late it may still fire; -1: however late
+  int64_t timeout_ms = -1;  // how late it may fire; -1: no limit
   std::optional<condition::Function> function;
 };
 
@@ -42,7 +42,7 @@ struct Transition {
   std::optional<condition::Condition> criterion;
   std::vector<Processor> processors;
   std::optional<Schedule> schedule;
-  // Taken by the cascade, as opposed to by name or by the clock.
+  // The cascade fires it, not a request or a timer.
   bool automated() const { return !manual && !disabled && !schedule; }
   bool timed_by_member() const { return schedule && schedule->function && !disabled; }
 };
@@ -59,25 +59,25 @@ struct Workflow {
   const Transition* find(std::string_view state, std::string_view transition) const;
 };
 
-// All workflows of a model, in stored order.
-struct Flows {
+// The workflows of a model, in stored order.
+struct WorkflowSet {
   std::vector<Workflow> workflows;
   json::Array definitions;  // as exported, one for each workflow
 
-  const Workflow* named(std::string_view name) const;
-  // The first active one that has the state; for an entity that already exists.
-  const Workflow* holding(std::string_view state) const;
+  const Workflow* find(std::string_view name) const;
+  // The first active workflow that has the state: the workflow of an existing entity.
+  const Workflow* with_state(std::string_view state) const;
 };
 
-// Used when none is stored, or none is active and matches.
+// The workflow of entities for which no stored workflow is active and matches.
 const Workflow& default_workflow();
 
 enum class ImportMode : uint8_t { merge, replace, activate };
 
-// The stored set after an import. BAD_REQUEST for what is not of the format, VALIDATION_FAILED for
-// what can never run; either way nothing is stored.
-Result<Flows> import_workflows(const Flows& stored, const json::Value& request);
-// Reads the stored definitions again.
-Result<Flows> load_workflows(const json::Array& definitions);
+// Returns the set to store after an import. Fails with BAD_REQUEST when the request has a wrong
+// format, with VALIDATION_FAILED when a workflow could never run.
+Result<WorkflowSet> import_workflows(const WorkflowSet& stored, const json::Value& request);
+// Compiles stored definitions.
+Result<WorkflowSet> load_workflows(const json::Array& definitions);
 
 }  // namespace pawl::entities

@@ -8,7 +8,7 @@
 namespace pawl::entities {
 namespace {
 
-Result<Flows> import(const Flows& stored, const std::string& text) {
+Result<WorkflowSet> import(const WorkflowSet& stored, const std::string& text) {
   auto v = json::parse(text);
   CHECK(v);
   return import_workflows(stored, *v);
@@ -25,7 +25,7 @@ std::string reason(const std::string& states) {
   return flows ? "" : flows.error().reason + ": " + flows.error().message;
 }
 
-TEST(workflow, unguarded_automated_cycles_are_refused_wherever_they_are) {
+TEST(workflow, unguarded_automated_cycles_are_refused) {
   EXPECT_NE(
       reason(
           R"({"A":{"transitions":[{"name":"t","next":"B"}]},"B":{"transitions":[{"name":"u","next":"A"}]}})")
@@ -47,7 +47,7 @@ TEST(workflow, a_state_that_is_null_has_no_transitions) {
   EXPECT_TRUE(reason(R"({"A":[]})").starts_with("BAD_REQUEST"));
 }
 
-TEST(workflow, what_can_never_run_is_refused) {
+TEST(workflow, workflows_that_can_never_run_are_refused) {
   EXPECT_TRUE(reason(R"({"B":{}})").starts_with("VALIDATION_FAILED"));
   EXPECT_TRUE(reason(R"({"A":{"transitions":[{"name":"t","next":"NOWHERE","manual":true}]}})")
                   .starts_with("VALIDATION_FAILED"));
@@ -62,11 +62,11 @@ TEST(workflow, what_can_never_run_is_refused) {
   EXPECT_TRUE(reason(R"({"A":{"transitions":[{"name":5}]}})").starts_with("BAD_REQUEST"));
 }
 
-TEST(workflow, what_later_clients_write_is_taken) {
+TEST(workflow, definitions_of_newer_clients_are_accepted) {
   const std::string states =
       R"({"A":{"transitions":[{"name":"t","next":"A","manual":true,"processors":[{"type":"externalized","name":"p","config":{},"annotations":{"p":1}}],"criterionAnnotations":{"c":[2]}}]}})";
   EXPECT_EQ(reason(states), "");
-  Flows flows = *import({}, R"({"workflows":[)" + workflow("a", states) + "]}");
+  WorkflowSet flows = *import({}, R"({"workflows":[)" + workflow("a", states) + "]}");
   EXPECT_NE(json::print(flows.definitions).find(R"("type":"externalized")"), std::string::npos);
   EXPECT_NE(json::print(flows.definitions).find(R"("annotations":{"p":1})"), std::string::npos);
   EXPECT_NE(json::print(flows.definitions).find(R"("criterionAnnotations":{"c":[2]})"),
@@ -79,9 +79,9 @@ TEST(workflow, what_later_clients_write_is_taken) {
 
 TEST(workflow, modes_merge_replace_and_activate) {
   const std::string plain = R"({"A":{},"B":{}})";
-  Flows two = *import({}, R"({"importMode":"REPLACE","workflows":[)" + workflow("a", plain) + "," +
-                              workflow("b", plain) + "]}");
-  auto names = [](const Flows& f) {
+  WorkflowSet two = *import({}, R"({"importMode":"REPLACE","workflows":[)" + workflow("a", plain) +
+                                    "," + workflow("b", plain) + "]}");
+  auto names = [](const WorkflowSet& f) {
     std::string out;
     for (const Workflow& w : f.workflows)
       out += w.name + (w.active ? "+" : "-") + w.initial_state + " ";
@@ -98,7 +98,7 @@ TEST(workflow, modes_merge_replace_and_activate) {
 }
 
 TEST(workflow, definitions_read_back_as_they_are_exported) {
-  Flows flows = *import(
+  WorkflowSet flows = *import(
       {},
       R"({"workflows":[{"version":"1","name":"w","desc":"","initialState":"A","criterion":null,"annotations":{"x":1},"states":{"A":{"transitions":[
     {"name":"t","next":"A","manual":true,"disabled":false,"processors":[{"type":"EXTERNAL","name":"p","executionMode":"COMMIT_BEFORE_DISPATCH","startNewTxOnDispatch":true,
@@ -106,13 +106,13 @@ TEST(workflow, definitions_read_back_as_they_are_exported) {
   EXPECT_EQ(
       json::print(flows.definitions),
       R"([{"version":"1","name":"w","initialState":"A","active":true,"criterion":null,"states":{"A":{"transitions":[{"name":"t","next":"A","manual":true,"processors":[{"type":"EXTERNAL","name":"p","executionMode":"COMMIT_BEFORE_DISPATCH","startNewTxOnDispatch":true,"config":{"durable":true}}]}]}},"annotations":{"x":1}}])");
-  Flows again = *load_workflows(flows.definitions);
+  WorkflowSet again = *load_workflows(flows.definitions);
   EXPECT_EQ(json::print(again.definitions), json::print(flows.definitions));
   const Processor& p = again.workflows[0].states["A"][0].processors[0];
   EXPECT_TRUE(p.start_new_tx && p.durable && p.mode == Mode::commit_before_dispatch);
 }
 
-TEST(workflow, ten_thousand_states_in_a_row_are_checked_and_more_refused) {
+TEST(workflow, ten_thousand_states_are_the_limit) {
   auto chain = [](int n) {
     std::string states = "{";
     for (int i = 0; i < n; ++i)

@@ -17,7 +17,7 @@ const json::Value& inner(const json::Value& from, std::string_view name) {
   return v ? *v : null;
 }
 
-Result<json::Value> data_of(const Exchange& e, const json::Value& from) {
+Result<json::Value> data_of(const GrpcExchange& e, const json::Value& from) {
   const json::Value& data = inner(from, "data");
   std::string_view format = e.payload.string_or("dataFormat", "JSON");
   TRY_OK(known_format(format));
@@ -29,18 +29,18 @@ Result<json::Value> data_of(const Exchange& e, const json::Value& from) {
   return data;
 }
 
-void say_transaction(const ExchangePtr& e, Result<Bytes> answer) {
+void reply_transaction(const GrpcExchangePtr& e, Result<Bytes> answer) {
   if (!answer) return e->refuse(answer.error());
   auto parsed = json::parse(*answer);
   json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")},
                                    {"entityIds", inner(*parsed, "entityIds")}});
   std::string more = ",\"transactionInfo\":" + json::print(info);
-  e->say_warnings(*parsed, more);
-  e->say(more);
-  e->end();
+  e->append_warnings(*parsed, more);
+  e->reply(more);
+  e->finish();
 }
 
-Result<Item> create_item(const Exchange& e, const json::Value& from) {
+Result<Item> create_item(const GrpcExchange& e, const json::Value& from) {
   TRY(auto model, e.model(from));
   TRY(json::Value data, data_of(e, from));
   Item item = item_of(Item::create, std::move(data));
@@ -49,7 +49,7 @@ Result<Item> create_item(const Exchange& e, const json::Value& from) {
   return item;
 }
 
-Result<Item> change_item(const Exchange& e, const json::Value& from, Item::Op op) {
+Result<Item> change_item(const GrpcExchange& e, const json::Value& from, Item::Op op) {
   TRY(std::string id, e.uuid(from, "entityId"));
   TRY(json::Value data, data_of(e, from));
   Item item = item_of(op, std::move(data));
@@ -61,16 +61,17 @@ Result<Item> change_item(const Exchange& e, const json::Value& from, Item::Op op
   return item;
 }
 
-void write(const ExchangePtr& e, std::vector<Item> items) {
+void write(const GrpcExchangePtr& e, std::vector<Item> items) {
   Command command;
   command.items = std::move(items);
   command.warnings = true;
-  e->service().write(e->who, std::move(command),
-                     [e](Result<Bytes> a) { say_transaction(e, std::move(a)); });
+  e->service().write(e->context, std::move(command),
+                     [e](Result<Bytes> a) { reply_transaction(e, std::move(a)); });
 }
 
-Result<const json::Array*> payloads(const Exchange& e) {
-  if (e.has("transactionWindow") && !e.who.token.empty()) return fail(window_inside());
+Result<const json::Array*> payloads(const GrpcExchange& e) {
+  if (e.has("transactionWindow") && !e.context.token.empty())
+    return fail(window_in_joined_transaction());
   const json::Value& list = inner(e.payload, "payloads");
   if (!list.is_array() || list.array().empty())
     return bad_request("the request needs an array of 'payloads'");
@@ -79,7 +80,7 @@ Result<const json::Array*> payloads(const Exchange& e) {
   return &list.array();
 }
 
-Result<void> change(const ExchangePtr& e, Item::Op op) {
+Result<void> change(const GrpcExchangePtr& e, Item::Op op) {
   TRY(Item item, change_item(*e, inner(e->payload, "payload"), op));
   std::vector<Item> items;
   items.push_back(std::move(item));
@@ -89,13 +90,13 @@ Result<void> change(const ExchangePtr& e, Item::Op op) {
 
 }  // namespace
 
-Result<void> create_entity(const ExchangePtr& e) {
+Result<void> create_entity(const GrpcExchangePtr& e) {
   TRY(Item item, create_item(*e, inner(e->payload, "payload")));
   std::vector<Item> items;
   const json::Value& data = inner(inner(e->payload, "payload"), "data");
   if (!data.is_array() || data.array().empty()) {
     items.push_back(std::move(item));
-  } else {  // several in one transaction, as an array in the body of POST /entity is
+  } else {  // an array creates several entities in one transaction, as in POST /entity
     if (data.array().size() > kMaxWindow)
       return bad_request(fmt::format("one request creates at most {} entities", kMaxWindow));
     for (const json::Value& one : data.array()) {
@@ -108,10 +109,10 @@ Result<void> create_entity(const ExchangePtr& e) {
   return {};
 }
 
-Result<void> update_entity(const ExchangePtr& e) { return change(e, Item::update); }
-Result<void> patch_entity(const ExchangePtr& e) { return change(e, Item::patch); }
+Result<void> update_entity(const GrpcExchangePtr& e) { return change(e, Item::update); }
+Result<void> patch_entity(const GrpcExchangePtr& e) { return change(e, Item::patch); }
 
-Result<void> fire_transition(const ExchangePtr& e) {
+Result<void> fire_transition(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   std::string transition(e->payload.string_or("transition"));
   if (transition.empty()) return bad_request("the request needs a 'transition'");
@@ -121,32 +122,33 @@ Result<void> fire_transition(const ExchangePtr& e) {
   item.transition = transition;
   command.items.push_back(std::move(item));
   command.warnings = true;
-  e->service().write(e->who, std::move(command), [e](Result<Bytes> a) {
+  e->service().write(e->context, std::move(command), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     auto parsed = json::parse(*a);
     std::string more;
-    e->say_warnings(*parsed, more);
-    e->say(more);
-    e->end();
+    e->append_warnings(*parsed, more);
+    e->reply(more);
+    e->finish();
   });
   return {};
 }
 
-Result<void> delete_entity(const ExchangePtr& e) {
-  e->empty += fmt::format(",\"entityId\":{}", json::quote(e->payload.string_or("entityId")));
+Result<void> delete_entity(const GrpcExchangePtr& e) {
+  e->required_members +=
+      fmt::format(",\"entityId\":{}", json::quote(e->payload.string_or("entityId")));
   TRY(std::string id, e->uuid(e->payload, "entityId"));
-  e->service().act(e->who, "remove", json::object({{"id", id}}), [e](Result<Bytes> a) {
+  e->service().act(e->context, "remove", json::object({{"id", id}}), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     auto parsed = json::parse(*a);
-    e->say(fmt::format(",\"entityId\":{},\"model\":{},\"transactionId\":{}",
-                       json::print(inner(*parsed, "id")), json::print(inner(*parsed, "modelKey")),
-                       json::print(inner(*parsed, "transactionId"))));
-    e->end();
+    e->reply(fmt::format(",\"entityId\":{},\"model\":{},\"transactionId\":{}",
+                         json::print(inner(*parsed, "id")), json::print(inner(*parsed, "modelKey")),
+                         json::print(inner(*parsed, "transactionId"))));
+    e->finish();
   });
   return {};
 }
 
-Result<void> create_collection(const ExchangePtr& e) {
+Result<void> create_collection(const GrpcExchangePtr& e) {
   TRY(const json::Array* list, payloads(*e));
   std::vector<Item> items;
   for (const json::Value& p : *list) {
@@ -157,8 +159,9 @@ Result<void> create_collection(const ExchangePtr& e) {
   return {};
 }
 
-// One transaction each, unless they join one; the first error ends it and is the answer.
-Result<void> update_collection(const ExchangePtr& e) {
+// Each item has a transaction of its own, unless the request joins one. The first error ends the
+// collection and is the answer.
+Result<void> update_collection(const GrpcExchangePtr& e) {
   TRY(const json::Array* list, payloads(*e));
   std::vector<Item> items;
   for (const json::Value& p : *list) {
@@ -166,8 +169,8 @@ Result<void> update_collection(const ExchangePtr& e) {
     items.push_back(std::move(item));
   }
   e->service().write_chunks(
-      e->who, std::move(items), {.window = 1, .warnings = true}, [e](Result<Bytes> a) {
-        if (!a) return say_transaction(e, std::move(a));
+      e->context, std::move(items), {.window = 1, .warnings = true}, [e](Result<Bytes> a) {
+        if (!a) return reply_transaction(e, std::move(a));
         auto parsed = json::parse(*a);
         json::Array ids, warnings;
         for (const json::Value& chunk : parsed->array()) {
@@ -187,22 +190,22 @@ Result<void> update_collection(const ExchangePtr& e) {
                           {"entityIds", std::move(ids)}});
         std::string more = ",\"transactionInfo\":" + json::print(info);
         if (!warnings.empty()) more += ",\"warnings\":" + json::print(warnings);
-        e->say(more);
-        e->end();
+        e->reply(more);
+        e->finish();
       });
   return {};
 }
 
-Result<void> delete_all_entities(const ExchangePtr& e) {
+Result<void> delete_all_entities(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
-  e->service().remove_all(e->who, model.first, model.second, {}, [e](Result<Bytes> a) {
+  e->service().remove_all(e->context, model.first, model.second, {}, [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
     auto parsed = json::parse(*a);
     const json::Value& result = inner(*parsed, "deleteResult");
-    e->say(fmt::format(",\"entityIds\":[],\"modelId\":{},\"numDeleted\":{}",
-                       json::print(inner(*parsed, "entityModelClassId")),
-                       json::print(inner(result, "numberOfEntititesRemoved"))));
-    e->end();
+    e->reply(fmt::format(",\"entityIds\":[],\"modelId\":{},\"numDeleted\":{}",
+                         json::print(inner(*parsed, "entityModelClassId")),
+                         json::print(inner(result, "numberOfEntititesRemoved"))));
+    e->finish();
   });
   return {};
 }

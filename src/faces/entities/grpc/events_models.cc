@@ -15,8 +15,8 @@ json::Value model_body(const std::pair<std::string, int32_t>& model) {
   return json::object({{"name", model.first}, {"version", model.second}});
 }
 
-// With how many entities there are, for whoever refuses because of them.
-json::Value counted_body(Exchange& e, const std::pair<std::string, int32_t>& model) {
+// Adds the number of entities, which the verb names when it refuses because of them.
+json::Value counted_body(GrpcExchange& e, const std::pair<std::string, int32_t>& model) {
   json::Value body = model_body(model);
   body.object().add("count", e.service().counts().total(e.tenant(), model.first, model.second));
   return body;
@@ -31,7 +31,7 @@ std::string id_of(const std::pair<std::string, int32_t>& model) {
 
 }  // namespace
 
-Result<void> model_import(const ExchangePtr& e) {
+Result<void> model_import(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view format = e->payload.string_or("dataFormat", "JSON"),
                    converter = e->payload.string_or("converter", "SAMPLE_DATA");
@@ -47,15 +47,15 @@ Result<void> model_import(const ExchangePtr& e) {
   }
   json::Value body = model_body(model);
   body.object().add("sample", std::move(sample));
-  e->service().act(e->who, "model.import", std::move(body), [e](Result<Bytes> a) {
+  e->service().act(e->context, "model.import", std::move(body), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
-    e->say(",\"modelId\":" + *a);
-    e->end();
+    e->reply(",\"modelId\":" + *a);
+    e->finish();
   });
   return {};
 }
 
-Result<void> model_export(const ExchangePtr& e) {
+Result<void> model_export(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view converter = e->payload.string_or("converter", "JSON_SCHEMA");
   if (converter != "JSON_SCHEMA" && converter != "SIMPLE_VIEW")
@@ -67,60 +67,60 @@ Result<void> model_export(const ExchangePtr& e) {
       converter == "JSON_SCHEMA" ? json_schema(found->shape) : simple_view(found->shape);
   json::Value payload =
       json::object({{"currentState", found->state()}, {"model", std::move(view)}});
-  e->say(fmt::format(",\"modelId\":{},\"model\":{},\"payload\":{}", json::quote(found->id()),
-                     json::print(model_body(model)), json::print(payload)));
-  e->end();
+  e->reply(fmt::format(",\"modelId\":{},\"model\":{},\"payload\":{}", json::quote(found->id()),
+                       json::print(model_body(model)), json::print(payload)));
+  e->finish();
   return {};
 }
 
-Result<void> model_transition(const ExchangePtr& e) {
+Result<void> model_transition(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view transition = e->payload.string_or("transition");
   bool lock = transition == "LOCK";
   if (!lock && transition != "UNLOCK")
     return bad_request(fmt::format("unknown transition '{}'; use LOCK or UNLOCK", transition));
-  e->service().act(e->who, lock ? "model.lock" : "model.unlock", counted_body(*e, model),
+  e->service().act(e->context, lock ? "model.lock" : "model.unlock", counted_body(*e, model),
                    [e, lock, id = id_of(model)](Result<Bytes> a) {
                      if (!a) return e->refuse(a.error());
-                     e->say(fmt::format(",\"modelId\":\"{}\",\"state\":\"{}\"", id,
-                                        lock ? "LOCKED" : "UNLOCKED"));
-                     e->end();
+                     e->reply(fmt::format(",\"modelId\":\"{}\",\"state\":\"{}\"", id,
+                                          lock ? "LOCKED" : "UNLOCKED"));
+                     e->finish();
                    });
   return {};
 }
 
-Result<void> model_delete(const ExchangePtr& e) {
+Result<void> model_delete(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
-  e->service().act(e->who, "model.delete", counted_body(*e, model),
+  e->service().act(e->context, "model.delete", counted_body(*e, model),
                    [e, id = id_of(model)](Result<Bytes> a) {
                      if (!a) return e->refuse(a.error());
-                     e->say(fmt::format(",\"modelId\":\"{}\"", id));
-                     e->end();
+                     e->reply(fmt::format(",\"modelId\":\"{}\"", id));
+                     e->finish();
                    });
   return {};
 }
 
-Result<void> model_get_all(const ExchangePtr& e) {
+Result<void> model_get_all(const GrpcExchangePtr& e) {
   TRY(std::vector<Model> all, e->service().models(e->tenant()));
   json::Array out;
   for (const Model& m : all)
     out.push_back(json::object(
         {{"id", m.id()}, {"name", m.name}, {"version", m.version}, {"state", m.state()}}));
-  e->say(",\"models\":" + json::print(out));
-  e->end();
+  e->reply(",\"models\":" + json::print(out));
+  e->finish();
   return {};
 }
 
-Result<void> model_unique_keys(const ExchangePtr& e) {
+Result<void> model_unique_keys(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   const json::Value* keys = e->payload.find("uniqueKeys");
   json::Value body = model_body(model);
   if (keys) body.object().add("keys", *keys);
-  e->service().act(e->who, "model.unique", std::move(body),
+  e->service().act(e->context, "model.unique", std::move(body),
                    [e, id = id_of(model)](Result<Bytes> a) {
                      if (!a) return e->refuse(a.error());
-                     e->say(fmt::format(",\"modelId\":\"{}\"", id));
-                     e->end();
+                     e->reply(fmt::format(",\"modelId\":\"{}\"", id));
+                     e->finish();
                    });
   return {};
 }

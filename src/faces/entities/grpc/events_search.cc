@@ -18,7 +18,7 @@ void append_payload(std::string& out, const EntityView& e) {
   out += '}';
 }
 
-// An envelope is a payload but for the word that says its type.
+// An envelope differs from a payload only in its type.
 std::string payload_of(std::string_view envelope) {
   static constexpr std::string_view kHead = R"({"type":"ENTITY")";
   std::string out = R"(,"payload":{"type":"JSON")";
@@ -26,43 +26,42 @@ std::string payload_of(std::string_view envelope) {
   return out;
 }
 
-void say_lines(Exchange& e, std::string_view lines) {
+void reply_lines(GrpcExchange& e, std::string_view lines) {
   while (!lines.empty()) {
     size_t end = lines.find('\n');
-    e.say(payload_of(lines.substr(0, end)));
+    e.reply(payload_of(lines.substr(0, end)));
     lines = end == lines.npos ? std::string_view() : lines.substr(end + 1);
   }
 }
 
-void run(const ExchangePtr& e, const Query& query) {
+void run(const GrpcExchangePtr& e, const Query& query) {
   auto known = e->service().model(query.tenant, query.model, query.version);
   auto plan = search(e->service().kernel().snapshot(), query, known ? known->get() : nullptr,
                      [&](const EntityView& view) {
                        std::string more;
                        append_payload(more, view);
-                       e->say(more);
+                       e->reply(more);
                        return true;
                      });
   if (!plan) return e->refuse(plan.error());
-  e->end();
+  e->finish();
 }
 
-Result<void> in_background(const ExchangePtr& e, Query query) {
-  if (e->service().background().add([e, query = std::move(query)] { run(e, query); })) return {};
-  return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later");
+Result<void> in_background(const GrpcExchangePtr& e, Query query) {
+  return e->service().run_in_background([e, query = std::move(query)] { run(e, query); });
 }
 
-void find_inside(const ExchangePtr& e, Query query, const json::Value* condition) {
+void find_in_transaction(const GrpcExchangePtr& e, Query query, const json::Value* condition) {
   query.with_model = true;
-  e->service().find_inside(e->who, query, condition, [e](Result<Bytes> a) {
+  e->service().find_in_transaction(e->context, query, condition, [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
-    say_lines(*e, *a);
-    e->end();
+    reply_lines(*e, *a);
+    e->finish();
   });
 }
 
 // [{"path": "$.n", "source": "data" or "meta", "desc": true}]
-Result<std::vector<std::string>> order_of(const Exchange& e) {
+Result<std::vector<std::string>> order_of(const GrpcExchange& e) {
   std::vector<std::string> out;
   const json::Value* list = e.payload.find("orderBy");
   if (!list || list->is_null()) return out;
@@ -77,7 +76,7 @@ Result<std::vector<std::string>> order_of(const Exchange& e) {
   return out;
 }
 
-Result<Query> query_of(const Exchange& e, Service& service) {
+Result<Query> query_of(const GrpcExchange& e, Service& service) {
   TRY(auto model, e.model(e.payload));
   Query query{.tenant = e.tenant(), .model = model.first, .version = model.second};
   TRY(query.at, e.time("pointInTime"));
@@ -102,45 +101,46 @@ std::string status_text(std::string_view id, const json::Value& job) {
 
 }  // namespace
 
-Result<void> get_entity_event(const ExchangePtr& e) {
+Result<void> get_entity_event(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "entityId"));
-  When when;
-  TRY(when.time, e->time("pointInTime"));
-  e->service().get(e->who, id, when, [e](Result<Bytes> a) {
+  AsOf as_of;
+  TRY(as_of.time, e->time("pointInTime"));
+  e->service().get(e->context, id, as_of, [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
-    e->say(payload_of(*a));
-    e->end();
+    e->reply(payload_of(*a));
+    e->finish();
   });
   return {};
 }
 
-Result<void> get_all_entities(const ExchangePtr& e) {
+Result<void> get_all_entities(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   Query query{.tenant = e->tenant(), .model = model.first, .version = model.second};
-  int64_t size = e->number("pageSize", 0), page = e->number("pageNumber", 0);
+  int64_t size = e->number("pageSize", 0);
+  const int64_t page = e->number("pageNumber", 0);
   if (size <= 0) size = 20;
   if (size > 10'000 || page < 0 || page > 214'748)
     return bad_request("pageSize must be at most 10000 and pageNumber from 0 to 214748");
   query.limit = static_cast<size_t>(size);
   query.skip = static_cast<size_t>(size * page);
   TRY(query.at, e->time("pointInTime"));
-  if (!e->who.reads_inside(query.at)) return in_background(e, std::move(query));
-  find_inside(e, query, nullptr);
+  if (!e->context.reads_in_transaction(query.at)) return in_background(e, std::move(query));
+  find_in_transaction(e, query, nullptr);
   return {};
 }
 
-Result<void> search_entities(const ExchangePtr& e) {
+Result<void> search_entities(const GrpcExchangePtr& e) {
   TRY(Query query, query_of(*e, e->service()));
   int64_t limit = e->number("limit", 1000);
   if (limit < 0 || limit > 10'000)
     return bad_request(fmt::format("limit is {}; it must be from 0 to 10000", limit));
   query.limit = static_cast<size_t>(limit ? limit : 1000);
-  if (!e->who.reads_inside(query.at)) return in_background(e, std::move(query));
-  find_inside(e, query, e->has("condition") ? e->payload.find("condition") : nullptr);
+  if (!e->context.reads_in_transaction(query.at)) return in_background(e, std::move(query));
+  find_in_transaction(e, query, e->has("condition") ? e->payload.find("condition") : nullptr);
   return {};
 }
 
-Result<void> entity_stats(const ExchangePtr& e) {
+Result<void> entity_stats(const GrpcExchangePtr& e) {
   std::vector<std::pair<std::string, int32_t>> models;
   if (e->has("model")) {
     TRY(auto model, e->model(e->payload));
@@ -150,17 +150,17 @@ Result<void> entity_stats(const ExchangePtr& e) {
     for (const Model& m : all)
       models.emplace_back(m.name, m.version);
   }
-  e->service().counts(e->who, [e, models = std::move(models)](Result<StateCounts> counts) {
+  e->service().counts(e->context, [e, models = std::move(models)](Result<StateCounts> counts) {
     if (!counts) return e->refuse(counts.error());
     for (const auto& [name, version] : models)
-      e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name),
-                         version, counts->total(name, version)));
-    e->end();
+      e->reply(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"count\":{}", json::quote(name),
+                           version, counts->total(name, version)));
+    e->finish();
   });
   return {};
 }
 
-Result<void> entity_stats_by_state(const ExchangePtr& e) {
+Result<void> entity_stats_by_state(const GrpcExchangePtr& e) {
   std::optional<std::pair<std::string, int32_t>> only;
   if (e->has("model")) {
     TRY(only, e->model(e->payload));
@@ -172,22 +172,22 @@ Result<void> entity_stats_by_state(const ExchangePtr& e) {
       return s.is_string() && s.string() == r.state;
     });
   };
-  e->service().counts(e->who, [e, wanted](Result<StateCounts> counts) {
+  e->service().counts(e->context, [e, wanted](Result<StateCounts> counts) {
     if (!counts) return e->refuse(counts.error());
     for (const StateCounts::Row& r : counts->rows())
       if (wanted(r))
-        e->say(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"state\":{},\"count\":{}",
-                           json::quote(r.model), r.version, json::quote(r.state), r.count));
-    e->end();
+        e->reply(fmt::format(",\"modelName\":{},\"modelVersion\":{},\"state\":{},\"count\":{}",
+                             json::quote(r.model), r.version, json::quote(r.state), r.count));
+    e->finish();
   });
   return {};
 }
 
-Result<void> entity_changes(const ExchangePtr& e) {
+Result<void> entity_changes(const GrpcExchangePtr& e) {
   static constexpr std::string_view kShort[] = {"", "CREATE", "UPDATE", "DELETE"};
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   TRY(auto at, e->time("pointInTime"));
-  e->service().history(e->who, id, at, [e, at](Result<History> history) {
+  e->service().history(e->context, id, at, [e, at](Result<History> history) {
     auto changes = history ? history->changes(at)
                            : Result<std::vector<Trail>>(fail(std::move(history.error())));
     if (!changes) return e->refuse(changes.error());
@@ -196,58 +196,60 @@ Result<void> entity_changes(const ExchangePtr& e) {
                                        {"timeOfChange", rfc3339(t.now)},
                                        {"user", t.user}});
       if (t.change != ChangeKind::deleted) meta.object().add("transactionId", t.change_tx);
-      e->say(",\"changeMeta\":" + json::print(meta));
+      e->reply(",\"changeMeta\":" + json::print(meta));
     }
-    e->end();
+    e->finish();
   });
   return {};
 }
 
-Result<void> snapshot_search(const ExchangePtr& e) {
+Result<void> snapshot_search(const GrpcExchangePtr& e) {
   TRY(Query query, query_of(*e, e->service()));
-  e->service().start_job(e->who, std::move(query), [e](Result<Bytes> a) {
+  e->service().start_search_job(e->context, std::move(query), [e](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
-    e->say(fmt::format(
+    e->reply(fmt::format(
         ",\"status\":{{\"snapshotId\":{},\"status\":\"RUNNING\",\"entitiesCount\":0}}", *a));
-    e->end();
+    e->finish();
   });
   return {};
 }
 
-Result<void> snapshot_status(const ExchangePtr& e) {
+Result<void> snapshot_status(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
-  TRY(json::Value job, e->service().job(e->tenant(), id));
-  e->say(status_text(id, job));
-  e->end();
+  TRY(json::Value job, e->service().search_job(e->tenant(), id));
+  e->reply(status_text(id, job));
+  e->finish();
   return {};
 }
 
-Result<void> snapshot_cancel(const ExchangePtr& e) {
+Result<void> snapshot_cancel(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
-  e->service().cancel_job(e->who, id, [e, id](Result<Bytes> a) {
+  e->service().cancel_search_job(e->context, id, [e, id](Result<Bytes> a) {
     if (!a) return e->refuse(a.error());
-    e->say(fmt::format(
+    e->reply(fmt::format(
         ",\"status\":{{\"snapshotId\":\"{}\",\"status\":\"CANCELLED\",\"entitiesCount\":0}}", id));
-    e->end();
+    e->finish();
   });
   return {};
 }
 
-Result<void> snapshot_get(const ExchangePtr& e) {
+Result<void> snapshot_get(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
-  int64_t size = e->number("pageSize", 1000), page = e->number("pageNumber", 0);
+  int64_t size = e->number("pageSize", 1000);
+  const int64_t page = e->number("pageNumber", 0);
   if (size <= 0) size = 1000;
   if (size > 10'000 || page < 0 || page > INT32_MAX)
     return bad_request("pageSize must be at most 10000 and pageNumber not negative");
-  TRY(json::Value job, e->service().job(e->tenant(), id));
+  TRY(json::Value job, e->service().search_job(e->tenant(), id));
   if (job.string_or("status") != "SUCCESSFUL")
     return bad_request(fmt::format("search job {} is {}; results are there when it is SUCCESSFUL",
                                    id, job.string_or("status")));
-  TRY(Service::Page found, e->service().job_page(e->tenant(), job, static_cast<uint64_t>(size),
-                                                 static_cast<uint64_t>(page), true));
+  TRY(Service::Page found,
+      e->service().search_job_page(e->tenant(), job, static_cast<uint64_t>(size),
+                                   static_cast<uint64_t>(page), true));
   for (const std::string& envelope : found.envelopes)
-    e->say(payload_of(envelope));
-  e->end();
+    e->reply(payload_of(envelope));
+  e->finish();
   return {};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// One request event and its replies, without the wire: the type of the event chooses a row, the row
-// calls the service and says the replies.
+// One request event and its replies, independent of gRPC. The type of the event selects a row of
+// the table; the handler of the row calls the service and adds the replies.
 
 #include "faces/entities/face.h"
 
@@ -11,83 +11,93 @@ struct ReplyEvent {
   std::string payload;  // JSON
 };
 
-// Which of the five calls the event came by.
-enum class Call5 : uint8_t { model_manage, manage, manage_collection, search, search_collection };
+// The gRPC method that brought the event.
+enum class GrpcMethod : uint8_t {
+  model_manage,
+  manage,
+  manage_collection,
+  search,
+  search_collection
+};
 
-class Exchange : public std::enable_shared_from_this<Exchange> {
+class GrpcExchange : public std::enable_shared_from_this<GrpcExchange> {
  public:
   using Finished = std::move_only_function<void(std::vector<ReplyEvent>)>;
-  Exchange(Face& face, Who who, std::string id, json::Value payload, Finished finished)
+  GrpcExchange(Face& face, RequestContext context, std::string id, json::Value payload,
+               Finished finished)
       : face(face),
-        who(std::move(who)),
+        context(std::move(context)),
         id(std::move(id)),
         payload(std::move(payload)),
         finished_(std::move(finished)) {}
 
   Face& face;
-  const Who who;
+  const RequestContext context;
   const std::string id;  // of the request event
   const json::Value payload;
   std::string reply_type;
-  std::string empty;  // members that the reply has even when it fails
+  // Members that the schema of the reply requires, also when the request fails.
+  std::string required_members;
 
   Service& service() { return face.service(); }
-  const std::string& tenant() const { return who.caller.tenant; }
+  const std::string& tenant() const { return context.caller.tenant; }
 
-  // Members of a reply besides id, requestId and success; `more` is JSON text that begins with a
-  // comma or is empty.
-  void say(std::string_view more);
-  void say_warnings(const json::Value& answer, std::string& more) const;
-  void end();
+  // Adds a successful reply. `more` is JSON text for the members besides id, requestId and success;
+  // it is empty or begins with a comma.
+  void reply(std::string_view more);
+  void append_warnings(const json::Value& answer, std::string& more) const;
+  void finish();
   void refuse(const Error& error);
 
-  Result<std::pair<std::string, int32_t>> model(const json::Value& from) const;  // its "model"
+  // The name and version in the member "model".
+  Result<std::pair<std::string, int32_t>> model(const json::Value& from) const;
   Result<std::string> uuid(const json::Value& from, std::string_view name) const;
   Result<std::optional<Time>> time(std::string_view name) const;
   int64_t number(std::string_view name, int64_t default_value) const;
-  bool has(std::string_view name) const;  // clients send what they leave out as null
+  // False also for null: clients send null for members that they leave out.
+  bool has(std::string_view name) const;
 
  private:
   Finished finished_;
   std::vector<ReplyEvent> replies_;
 };
-using ExchangePtr = std::shared_ptr<Exchange>;  // shared by the callbacks of one request
+using GrpcExchangePtr = std::shared_ptr<GrpcExchange>;  // shared by the callbacks of one request
 
 struct EventRow {
-  Call5 call;
+  GrpcMethod call;
   std::string_view request;
   std::string_view reply;
-  Result<void> (*handle)(const ExchangePtr&);
-  std::string_view empty;  // as Exchange has it: clients insist on what a reply's schema requires
+  Result<void> (*handle)(const GrpcExchangePtr&);
+  std::string_view required_members;  // see GrpcExchange
 };
 
-const EventRow* find_event(Call5 call, std::string_view type);
-// Runs the row; the exchange is finished later, once.
-void run_event(const EventRow& row, ExchangePtr exchange);
+const EventRow* find_event(GrpcMethod call, std::string_view type);
+// Runs the handler of the row. The exchange finishes once, possibly later.
+void run_event(const EventRow& row, GrpcExchangePtr exchange);
 
-Result<void> create_entity(const ExchangePtr&);
-Result<void> update_entity(const ExchangePtr&);
-Result<void> patch_entity(const ExchangePtr&);
-Result<void> fire_transition(const ExchangePtr&);
-Result<void> delete_entity(const ExchangePtr&);
-Result<void> create_collection(const ExchangePtr&);
-Result<void> update_collection(const ExchangePtr&);
-Result<void> delete_all_entities(const ExchangePtr&);
-Result<void> get_entity_event(const ExchangePtr&);
-Result<void> get_all_entities(const ExchangePtr&);
-Result<void> search_entities(const ExchangePtr&);
-Result<void> entity_stats(const ExchangePtr&);
-Result<void> entity_stats_by_state(const ExchangePtr&);
-Result<void> entity_changes(const ExchangePtr&);
-Result<void> snapshot_search(const ExchangePtr&);
-Result<void> snapshot_status(const ExchangePtr&);
-Result<void> snapshot_cancel(const ExchangePtr&);
-Result<void> snapshot_get(const ExchangePtr&);
-Result<void> model_import(const ExchangePtr&);
-Result<void> model_export(const ExchangePtr&);
-Result<void> model_transition(const ExchangePtr&);
-Result<void> model_delete(const ExchangePtr&);
-Result<void> model_get_all(const ExchangePtr&);
-Result<void> model_unique_keys(const ExchangePtr&);
+Result<void> create_entity(const GrpcExchangePtr&);
+Result<void> update_entity(const GrpcExchangePtr&);
+Result<void> patch_entity(const GrpcExchangePtr&);
+Result<void> fire_transition(const GrpcExchangePtr&);
+Result<void> delete_entity(const GrpcExchangePtr&);
+Result<void> create_collection(const GrpcExchangePtr&);
+Result<void> update_collection(const GrpcExchangePtr&);
+Result<void> delete_all_entities(const GrpcExchangePtr&);
+Result<void> get_entity_event(const GrpcExchangePtr&);
+Result<void> get_all_entities(const GrpcExchangePtr&);
+Result<void> search_entities(const GrpcExchangePtr&);
+Result<void> entity_stats(const GrpcExchangePtr&);
+Result<void> entity_stats_by_state(const GrpcExchangePtr&);
+Result<void> entity_changes(const GrpcExchangePtr&);
+Result<void> snapshot_search(const GrpcExchangePtr&);
+Result<void> snapshot_status(const GrpcExchangePtr&);
+Result<void> snapshot_cancel(const GrpcExchangePtr&);
+Result<void> snapshot_get(const GrpcExchangePtr&);
+Result<void> model_import(const GrpcExchangePtr&);
+Result<void> model_export(const GrpcExchangePtr&);
+Result<void> model_transition(const GrpcExchangePtr&);
+Result<void> model_delete(const GrpcExchangePtr&);
+Result<void> model_get_all(const GrpcExchangePtr&);
+Result<void> model_unique_keys(const GrpcExchangePtr&);
 
 }  // namespace pawl::entities

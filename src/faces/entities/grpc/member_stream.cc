@@ -11,18 +11,19 @@ namespace pawl::entities {
 
 namespace {
 
-// Events that a member has not read yet; one that lets more pile up is cut off.
-constexpr size_t kUnsent = 100'000;
+// A member that leaves more events than this unread is disconnected.
+constexpr size_t kMaxUnsentEvents = 100'000;
 
-// What the registry holds: it outlives the reactor, which gRPC ends when it likes.
+// The side of the stream that Members holds. It outlives the reactor, which gRPC may delete at any
+// time.
 class Link final : public MemberStream {
  public:
   explicit Link(std::string seed) : dice_(seed_of(seed)) {}
 
-  void send(Outgoing event) override {
+  void send(MemberEvent event) override {
     std::lock_guard lock(mutex_);
     if (!reactor_ || finishing_) return;
-    if (line_.size() >= kUnsent)
+    if (line_.size() >= kMaxUnsentEvents)
       return finish(
           grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "events are not being read"));
     CloudEvent& out = line_.emplace_back();
@@ -31,7 +32,7 @@ class Link final : public MemberStream {
       (*out.mutable_attributes())[name].set_ce_string(std::move(value));
     if (line_.size() == 1) reactor_->StartWrite(&line_.front());
   }
-  void end_silent() override {
+  void end_unresponsive() override {
     end(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no keep-alive came in time"));
   }
 
@@ -43,11 +44,11 @@ class Link final : public MemberStream {
     std::lock_guard lock(mutex_);
     line_.pop_front();
     if (!reactor_) return;
-    // Whoever wanted to finish has waited for this write, so the end is said here, and once.
+    // finish() has waited for this write, so Finish is called here, once.
     if (!ok) finishing_ = true;
     if (finishing_) return reactor_->Finish(status_);
     if (line_.empty()) return;
-    // With more to come they leave together: one system call for all.
+    // When more events follow, gRPC sends them together in one system call.
     grpc::WriteOptions how;
     if (line_.size() > 1) how.set_buffer_hint();
     reactor_->StartWrite(&line_.front(), how);
@@ -65,7 +66,7 @@ class Link final : public MemberStream {
     std::memcpy(seed.data(), d.data(), sizeof seed);
     return seed;
   }
-  // A write that is under way ends first.
+  // Finishes at once, or after the write that is under way.
   void finish(grpc::Status status) {
     if (finishing_ || !reactor_) return;
     finishing_ = true;
@@ -80,18 +81,18 @@ class Link final : public MemberStream {
   Dice dice_;
 };
 
-// What each kind of answer carries when it is a success.
-void take_document(const json::Value& answer, Verdict& v) {
+// Read the part of a successful answer that each kind has.
+void read_document(const json::Value& answer, CallResult& v) {
   const json::Value* payload = answer.find("payload");
   const json::Value* data = payload ? payload->find("data") : nullptr;
   if (data && !data->is_null()) v.data = canonical(*data);
 }
-void take_ruling(const json::Value& answer, Verdict& v) {
+void read_match(const json::Value& answer, CallResult& v) {
   const json::Value* matches = answer.find("matches");
   v.matches = matches && matches->is_bool() && matches->boolean();
   if (!v.matches) v.message = answer.string_or("reason");
 }
-void take_result(const json::Value& answer, Verdict& v) {
+void read_schedule(const json::Value& answer, CallResult& v) {
   const json::Value* result = answer.find("result");
   v.data = canonical(json::object({{"resultKind", answer.string_or("resultKind")},
                                    {"result", result ? *result : json::Value()}}));
@@ -99,22 +100,22 @@ void take_result(const json::Value& answer, Verdict& v) {
 struct AnswerKind {
   std::string_view type;
   Call::Kind kind;
-  void (*take)(const json::Value& answer, Verdict& v);
+  void (*take)(const json::Value& answer, CallResult& v);
 };
 constexpr AnswerKind kAnswers[] = {
-    {"EntityProcessorCalculationResponse", Call::processor, take_document},
-    {"EntityCriteriaCalculationResponse", Call::criterion, take_ruling},
-    {"EntityFunctionCalculationResponse", Call::schedule, take_result},
+    {"EntityProcessorCalculationResponse", Call::processor, read_document},
+    {"EntityCriteriaCalculationResponse", Call::criterion, read_match},
+    {"EntityFunctionCalculationResponse", Call::schedule, read_schedule},
 };
 
-Verdict verdict_of(const json::Value& answer, const AnswerKind& kind) {
-  Verdict v;
+CallResult call_result_of(const json::Value& answer, const AnswerKind& kind) {
+  CallResult v;
   if (const json::Value* warnings = answer.find("warnings"); warnings && warnings->is_array())
     for (const json::Value& w : warnings->array())
       if (w.is_string()) v.warnings.push_back(w.string());
   const json::Value* success = answer.find("success");
   if (!success || !success->is_bool() || !success->boolean()) {
-    v.kind = Verdict::failed;
+    v.kind = CallResult::failed;
     const json::Value* error = answer.find("error");
     v.message = error && error->is_string() ? error->string()
                 : error ? error->string_or("message", "the member reported a failure")
@@ -123,7 +124,7 @@ Verdict verdict_of(const json::Value& answer, const AnswerKind& kind) {
   }
   kind.take(answer, v);
   if (v.data.size() <= limits::kBodyBytes) return v;
-  return {.kind = Verdict::failed,
+  return {.kind = CallResult::failed,
           .message = fmt::format("the member's document has {} bytes; at most {} are allowed",
                                  v.data.size(), limits::kBodyBytes)};
 }
@@ -200,7 +201,7 @@ class Stream final : public MemberReactor {
     for (const AnswerKind& kind : kAnswers)
       if (kind.type == type)
         return face_.members().answered(member_, std::string(body->string_or("requestId")),
-                                        kind.kind, verdict_of(*body, kind));
+                                        kind.kind, call_result_of(*body, kind));
     if (type == "CalculationMemberKeepAliveEvent") {
       face_.members().alive(member_);
       std::string id(body->string_or("id", incoming_.id()));
@@ -219,7 +220,7 @@ class Stream final : public MemberReactor {
   CloudEvent incoming_;
   std::string member_;
   std::mutex mutex_;
-  std::string joined_;  // until it has left
+  std::string joined_;  // the member id until leave()
 };
 
 class Refusal final : public MemberReactor {
@@ -239,7 +240,7 @@ Result<json::Value> payload_of(const CloudEvent& event) {
   const std::string& text = event.has_text_data() ? event.text_data() : event.binary_data();
   if (text.empty())
     return fail(Code::invalid, "BAD_REQUEST", "the event has no JSON in text_data or binary_data");
-  // As long as a message may be: what is too large is refused where it can be answered.
+  // The limit is that of a message. A document that is too large is refused later, with an answer.
   return json::parse(text, {.max_bytes = limits::kGrpcMessageBytes});
 }
 

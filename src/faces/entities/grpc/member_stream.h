@@ -1,5 +1,5 @@
 #pragma once
-// The stream of one compute member: it joins, gets calls, answers them, proves that it lives.
+// The gRPC stream of one compute member: it joins, gets calls, answers them and sends keepalives.
 
 #include <grpcpp/grpcpp.h>
 
@@ -11,9 +11,9 @@ namespace pawl::entities {
 using CloudEvent = io::cloudevents::v1::CloudEvent;
 using MemberReactor = grpc::ServerBidiReactor<CloudEvent, CloudEvent>;
 
-// The reactor ends by itself.
+// The reactor deletes itself when the stream ends.
 MemberReactor* start_member_stream(Face& face, const Caller& caller);
-// A stream that only says no.
+// A stream that ends at once with this status.
 MemberReactor* refuse_member_stream(grpc::Status status);
 
 // The JSON in an event's text or bytes. Empty and protobuf payloads are refused.

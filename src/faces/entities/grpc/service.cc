@@ -22,7 +22,7 @@ grpc::Status invalid(const std::string& why) {
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, why);
 }
 
-// Replies one after the other, then the end. Ends by itself.
+// Writes the replies one after the other, ends the call and deletes itself.
 class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
  public:
   void finish_with(grpc::Status status) { Finish(std::move(status)); }
@@ -62,29 +62,29 @@ class CloudEvents final : public GrpcService,
 
   grpc::ServerUnaryReactor* entityModelManage(grpc::CallbackServerContext* c, const CloudEvent* in,
                                               CloudEvent* out) override {
-    return unary(Call5::model_manage, c, in, out);
+    return unary(GrpcMethod::model_manage, c, in, out);
   }
   grpc::ServerUnaryReactor* entityManage(grpc::CallbackServerContext* c, const CloudEvent* in,
                                          CloudEvent* out) override {
-    return unary(Call5::manage, c, in, out);
+    return unary(GrpcMethod::manage, c, in, out);
   }
   grpc::ServerUnaryReactor* entitySearch(grpc::CallbackServerContext* c, const CloudEvent* in,
                                          CloudEvent* out) override {
-    return unary(Call5::search, c, in, out);
+    return unary(GrpcMethod::search, c, in, out);
   }
   grpc::ServerWriteReactor<CloudEvent>* entityManageCollection(grpc::CallbackServerContext* c,
                                                                const CloudEvent* in) override {
-    return streamed(Call5::manage_collection, c, in);
+    return streamed(GrpcMethod::manage_collection, c, in);
   }
   grpc::ServerWriteReactor<CloudEvent>* entitySearchCollection(grpc::CallbackServerContext* c,
                                                                const CloudEvent* in) override {
-    return streamed(Call5::search_collection, c, in);
+    return streamed(GrpcMethod::search_collection, c, in);
   }
 
  private:
-  // Begins the exchange, or says why it cannot begin.
-  grpc::Status begin(Call5 call, const grpc::CallbackServerContext& context, const CloudEvent& in,
-                     Exchange::Finished finished) {
+  // Starts the exchange, or returns the reason why it cannot start.
+  grpc::Status begin(GrpcMethod call, const grpc::CallbackServerContext& context,
+                     const CloudEvent& in, GrpcExchange::Finished finished) {
     auto caller = authenticate_(metadata(context, "authorization"));
     if (!caller)
       return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required");
@@ -98,13 +98,13 @@ class CloudEvents final : public GrpcService,
         (!list || !list->is_array() || list->array().empty()))
       return invalid("the array of 'payloads' is empty");
     if (in.ByteSizeLong() > limits::kBodyBytes) return invalid("the event is larger than 10 MiB");
-    Who who{.caller = *std::move(caller), .token = metadata(context, "tx-token"), .once = {}};
-    run_event(*row, std::make_shared<Exchange>(face_, std::move(who), in.id(), *std::move(payload),
-                                               std::move(finished)));
+    RequestContext request{.caller = *std::move(caller), .token = metadata(context, "tx-token")};
+    run_event(*row, std::make_shared<GrpcExchange>(face_, std::move(request), in.id(),
+                                                   *std::move(payload), std::move(finished)));
     return grpc::Status::OK;
   }
 
-  grpc::ServerUnaryReactor* unary(Call5 call, grpc::CallbackServerContext* context,
+  grpc::ServerUnaryReactor* unary(GrpcMethod call, grpc::CallbackServerContext* context,
                                   const CloudEvent* in, CloudEvent* out) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     grpc::Status status =
@@ -117,7 +117,8 @@ class CloudEvents final : public GrpcService,
     return reactor;
   }
 
-  grpc::ServerWriteReactor<CloudEvent>* streamed(Call5 call, grpc::CallbackServerContext* context,
+  grpc::ServerWriteReactor<CloudEvent>* streamed(GrpcMethod call,
+                                                 grpc::CallbackServerContext* context,
                                                  const CloudEvent* in) {
     auto* replies = new Replies();
     grpc::Status status = begin(call, *context, *in, [this, replies](std::vector<ReplyEvent> all) {

@@ -15,10 +15,10 @@ namespace pawl::entities {
 class GrpcService {
  public:
   virtual ~GrpcService() = default;
-  virtual grpc::Service* service() = 0;  // lives as long as this
+  virtual grpc::Service* service() = 0;  // owned by this object
 };
 
-// Who a caller is by the metadata `authorization`, which may be empty.
+// Finds the caller from the metadata `authorization`, which may be empty.
 using Authenticate = std::function<Result<Caller>(const std::string& authorization)>;
 std::unique_ptr<GrpcService> make_grpc_service(Face& face, Authenticate authenticate);
 

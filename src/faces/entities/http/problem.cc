@@ -66,7 +66,10 @@ constexpr ErrorCode kCodes[] = {
     {"MESSAGE_TOO_LARGE", 413},
 };
 
-// Errors of other layers, by what the caller can do about them.
+// Every conflict may be retried, whichever layer reports it.
+constexpr Reason kConflict{"CONFLICT"};
+
+// The answer for errors of other layers, by their code.
 Problem by_code(const Error& error) {
   switch (error.code) {
     case Code::invalid:
@@ -86,7 +89,8 @@ Problem by_code(const Error& error) {
   return {500, "SERVER_ERROR", false};
 }
 
-// The log repeats it, so that an operator finds the cause that the caller was not told.
+// Makes a ticket number for an internal error and logs it with the cause, which the caller does not
+// see.
 std::string ticket_for(const wire::Request& request, const Error& error) {
   static std::atomic<uint64_t> count{0};
   Digest d = sha256(fmt::format("{}{}{}{}", request.path, error.message, count.fetch_add(1),
@@ -110,7 +114,7 @@ std::span<const ErrorCode> error_codes() { return kCodes; }
 Problem problem_of(const Error& error) {
   for (const ErrorCode& row : kCodes)
     if (row.code == error.reason)
-      return {row.status, error.reason, error.retryable || error.reason == "CONFLICT"};
+      return {row.status, error.reason, error.retryable || error.is(kConflict)};
   return by_code(error);
 }
 

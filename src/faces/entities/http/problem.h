@@ -1,5 +1,5 @@
 #pragma once
-// Errors as this face words them: application/problem+json with an error code.
+// Error answers of this face: application/problem+json with an error code.
 
 #include <span>
 
@@ -19,10 +19,10 @@ struct Problem {
   std::string code;
   bool retryable;
 };
-// What a caller is told of an error from anywhere.
+// The status and code that a caller gets for any error.
 Problem problem_of(const Error& error);
 
-// `prefix` is left out of the instance; `verbose` shows the cause of our own failures.
+// `prefix` is removed from the instance; `verbose` shows the cause of internal errors.
 wire::Response problem(const wire::Request& request, const Error& error, std::string_view prefix,
                        bool verbose);
 

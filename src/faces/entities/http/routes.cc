@@ -17,7 +17,7 @@ bool read_number(std::string_view text, T& out) {
 
 }  // namespace
 
-Result<std::string> Http::uuid(size_t i) const {
+Result<std::string> HttpExchange::uuid(size_t i) const {
   std::string id = param(i);
   if (!is_uuid(id)) return bad_request(fmt::format("'{}' is not a UUID", id));
   for (char& c : id)
@@ -25,14 +25,14 @@ Result<std::string> Http::uuid(size_t i) const {
   return id;
 }
 
-Result<int32_t> Http::version(size_t i) const {
+Result<int32_t> HttpExchange::version(size_t i) const {
   int32_t v = 0;
   if (!read_number(param(i), v))
     return bad_request(fmt::format("the model version '{}' is not a 32-bit integer", param(i)));
   return v;
 }
 
-Result<int64_t> Http::number(std::string_view name, int64_t default_value) const {
+Result<int64_t> HttpExchange::number(std::string_view name, int64_t default_value) const {
   auto text = request.query_param(name);
   if (!text) return default_value;
   int64_t v = 0;
@@ -41,10 +41,10 @@ Result<int64_t> Http::number(std::string_view name, int64_t default_value) const
   return v;
 }
 
-Result<std::optional<Time>> Http::time(std::string_view name) const {
+Result<std::optional<Time>> HttpExchange::time(std::string_view name) const {
   auto text = request.query_param(name);
   if (!text) return std::optional<Time>();
-  // A plus sign that was not escaped has become a space.
+  // An unescaped plus sign of the offset was decoded as a space.
   for (size_t i = 19; i < text->size(); ++i)
     if ((*text)[i] == ' ') (*text)[i] = '+';
   auto time = parse_rfc3339(*text);
@@ -55,18 +55,18 @@ Result<std::optional<Time>> Http::time(std::string_view name) const {
   return std::optional(*time);
 }
 
-Result<When> Http::when() const {
-  When when;
-  TRY(when.time, time("pointInTime"));
+Result<AsOf> HttpExchange::as_of() const {
+  AsOf as_of;
+  TRY(as_of.time, time("pointInTime"));
   if (auto tx = request.query_param("transactionId")) {
     if (!is_uuid(*tx)) return bad_request(fmt::format("the transactionId '{}' is not a UUID", *tx));
-    if (when.time) return bad_request("give pointInTime or transactionId, not both");
-    when.tx = *tx;
+    if (as_of.time) return bad_request("give pointInTime or transactionId, not both");
+    as_of.tx = *tx;
   }
-  return when;
+  return as_of;
 }
 
-Result<json::Value> Http::body() const {
+Result<json::Value> HttpExchange::body() const {
   auto value = json::parse(request.body);
   if (!value) return bad_request(fmt::format("malformed JSON: {}", value.error().message));
   return *std::move(value);
@@ -77,18 +77,18 @@ Result<void> known_format(std::string_view format) {
   return bad_request(fmt::format("unknown format '{}'; use JSON or XML", format));
 }
 
-Result<json::Value> Http::document(size_t format) const {
+Result<json::Value> HttpExchange::document(size_t format) const {
   TRY_OK(known_format(param(format)));
   if (param(format) == "XML") return parse_xml(request.body);
   return body();
 }
 
-Result<void> Http::role(std::string_view name) const {
+Result<void> HttpExchange::role(std::string_view name) const {
   if (request.caller.has_role(name)) return {};
   return fail(Code::denied, "FORBIDDEN", fmt::format("this needs the role {}", name));
 }
 
-Result<void> Http::jwt_admin() const {
+Result<void> HttpExchange::jwt_admin() const {
   if (!face.options().keys.issue)
     return fail(
         Code::unsupported, "NOT_IMPLEMENTED",
@@ -96,7 +96,7 @@ Result<void> Http::jwt_admin() const {
   return role("ROLE_ADMIN");
 }
 
-bool Http::is_operator() const {
+bool HttpExchange::is_operator() const {
   const auto& first = face.options().bootstrap;
   return !first.client_id.empty() && tenant() == first.tenant;
 }
@@ -115,10 +115,11 @@ Item item_of(Item::Op op, json::Value value) {
   return item;
 }
 
-void Rows::now(std::string method, std::string pattern, Now handle, std::string doc, bool open) {
+void RouteTable::add(std::string method, std::string pattern, SyncHandler handle, std::string doc,
+                     bool open) {
   auto run = [face = &face_, handle = std::move(handle)](wire::Request request,
                                                          wire::Respond respond) {
-    Http http(*face, std::move(request), std::move(respond));
+    HttpExchange http(*face, std::move(request), std::move(respond));
     auto may = http.may_join();
     http.reply(may ? handle(http) : fail(std::move(may.error())));
   };
@@ -126,11 +127,11 @@ void Rows::now(std::string method, std::string pattern, Now handle, std::string 
       {std::move(method), face_.options().prefix + pattern, std::move(run), std::move(doc), open});
 }
 
-void Rows::later(std::string method, std::string pattern, Later handle, std::string doc, bool open,
-                 bool root) {
+void RouteTable::add_async(std::string method, std::string pattern, AsyncHandler handle,
+                           std::string doc, bool open, bool root) {
   auto run = [face = &face_, handle = std::move(handle)](wire::Request request,
                                                          wire::Respond respond) {
-    auto http = std::make_shared<Http>(*face, std::move(request), std::move(respond));
+    auto http = std::make_shared<HttpExchange>(*face, std::move(request), std::move(respond));
     auto begun = http->may_join();
     if (begun) begun = handle(http);
     if (!begun) http->refuse(begun.error());

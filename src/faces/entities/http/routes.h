@@ -1,6 +1,6 @@
 #pragma once
-// What the route files share: arguments out of a request, answers into a response, and rows that
-// say only what is their own.
+// What all route files use: the arguments of a request, the forms of an answer, and the table of
+// routes.
 
 #include <charconv>
 
@@ -14,10 +14,11 @@ inline std::unexpected<Error> bad_request(std::string message) {
   return fail(Code::invalid, "BAD_REQUEST", std::move(message));
 }
 
-// One request being handled. Shared by the callbacks that may answer it; exactly one does.
-class Http {
+// One HTTP request and its answer. Shared by the callbacks of the request; exactly one of them
+// answers.
+class HttpExchange {
  public:
-  Http(Face& face, wire::Request request, wire::Respond respond)
+  HttpExchange(Face& face, wire::Request request, wire::Respond respond)
       : face(face), request(std::move(request)), respond_(std::move(respond)) {}
   Face& face;
   wire::Request request;
@@ -25,15 +26,15 @@ class Http {
   Service& service() { return face.service(); }
   const std::string& tenant() const { return request.caller.tenant; }
   const std::string& param(size_t i) const { return request.params[i]; }
-  Who who() const {
+  RequestContext context() const {
     return {request.caller, std::string(request.header("X-Tx-Token")),
             std::string(request.header("Idempotency-Key"))};
   }
 
-  // Fails when it carries a token that is unknown or over: whatever it asks, it is not outside of a
-  // transaction.
+  // Fails when the request has a token that is unknown or whose call has ended. No route runs such
+  // a request outside of its transaction.
   Result<void> may_join() {
-    return request.has_header("X-Tx-Token") ? service().may_join(who()) : Result<void>();
+    return request.has_header("X-Tx-Token") ? service().may_join(context()) : Result<void>();
   }
 
   void answer(wire::Response response) { respond_(std::move(response)); }
@@ -43,35 +44,44 @@ class Http {
   void json(std::string body) { answer(wire::json_response(200, std::move(body))); }
   void reply(Result<Bytes> body) { body ? json(*std::move(body)) : refuse(body.error()); }
 
-  // Arguments: BAD_REQUEST when they are not what they should be.
+  // The arguments of the request. Each fails with BAD_REQUEST when it is malformed.
   Result<std::string> uuid(size_t i) const;
   Result<int32_t> version(size_t i) const;
   Result<int64_t> number(std::string_view name, int64_t default_value) const;
   Result<std::optional<Time>> time(std::string_view name) const;
-  Result<When> when() const;
-  Result<json::Value> body() const;                   // JSON
-  Result<json::Value> document(size_t format) const;  // JSON or XML, as the path says
-  Result<void> role(std::string_view name) const;     // FORBIDDEN without it
-  Result<void> jwt_admin() const;  // tokens are in use and the caller is an admin
-  // Of the tenant of the bootstrap client, which looks after the server itself.
+  Result<AsOf> as_of() const;
+  Result<json::Value> body() const;  // as JSON
+  // The body as JSON or XML, as the path parameter with this index says.
+  Result<json::Value> document(size_t format) const;
+  // Fails with FORBIDDEN when the caller lacks the role.
+  Result<void> role(std::string_view name) const;
+  // Fails unless the server issues tokens and the caller is an admin.
+  Result<void> jwt_admin() const;
+  // True for callers of the bootstrap client's tenant, who operate the server.
   bool is_operator() const;
 
  private:
   wire::Respond respond_;
 };
-using HttpPtr = std::shared_ptr<Http>;  // shared by the callbacks of one request
+using HttpExchangePtr = std::shared_ptr<HttpExchange>;  // shared by the callbacks of one request
+// A callback that answers the request with the result.
+inline Service::Done reply_to(HttpExchangePtr http) {
+  return [http = std::move(http)](Result<Bytes> answer) { http->reply(std::move(answer)); };
+}
 
-// A handler that answers at once gives its body; one that answers later keeps the request.
-using Now = std::function<Result<Bytes>(Http&)>;
-using Later = std::function<Result<void>(HttpPtr)>;
+// A sync handler returns the body of the answer; an async handler keeps the request and answers
+// later.
+using SyncHandler = std::function<Result<Bytes>(HttpExchange&)>;
+using AsyncHandler = std::function<Result<void>(HttpExchangePtr)>;
 
-class Rows {
+class RouteTable {
  public:
-  Rows(Face& face, std::vector<wire::Route>& out) : face_(face), out_(out) {}
-  void now(std::string method, std::string pattern, Now handle, std::string doc, bool open = false);
-  // `root`: the pattern stands for itself, without the prefix of the face.
-  void later(std::string method, std::string pattern, Later handle, std::string doc,
-             bool open = false, bool root = false);
+  RouteTable(Face& face, std::vector<wire::Route>& out) : face_(face), out_(out) {}
+  void add(std::string method, std::string pattern, SyncHandler handle, std::string doc,
+           bool open = false);
+  // `open`: no authentication. `root`: the pattern is used without the prefix of the face.
+  void add_async(std::string method, std::string pattern, AsyncHandler handle, std::string doc,
+                 bool open = false, bool root = false);
   Face& face() { return face_; }
 
  private:
@@ -79,25 +89,26 @@ class Rows {
   std::vector<wire::Route>& out_;
 };
 
-// Lines of JSON, none of which has a line break in it, as one array.
+// Makes one JSON array of lines of JSON.
 Bytes array_of_lines(Bytes lines);
 json::Array split_roles(std::string_view roles);
 std::string random_uuid(const Keys& keys);
 
-Item item_of(Item::Op op, json::Value value);  // with the document sorted and printed
+// An item whose document has sorted names.
+Item item_of(Item::Op op, json::Value value);
 Result<void> known_format(std::string_view format);
 
-void add_model_routes(Rows& rows);
-void add_entity_routes(Rows& rows);
-void add_collection_routes(Rows& rows);
-void add_workflow_routes(Rows& rows);
-void add_search_routes(Rows& rows);
-void add_audit_routes(Rows& rows);
-void add_message_routes(Rows& rows);
-void add_account_routes(Rows& rows);
-void add_token_routes(Rows& rows);
-void add_key_routes(Rows& rows);
-void add_help_routes(Rows& rows);
-void add_stats_routes(Rows& rows);
+void add_model_routes(RouteTable& routes);
+void add_entity_routes(RouteTable& routes);
+void add_collection_routes(RouteTable& routes);
+void add_workflow_routes(RouteTable& routes);
+void add_search_routes(RouteTable& routes);
+void add_audit_routes(RouteTable& routes);
+void add_message_routes(RouteTable& routes);
+void add_account_routes(RouteTable& routes);
+void add_token_routes(RouteTable& routes);
+void add_key_routes(RouteTable& routes);
+void add_help_routes(RouteTable& routes);
+void add_stats_routes(RouteTable& routes);
 
 }  // namespace pawl::entities

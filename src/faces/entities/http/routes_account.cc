@@ -5,7 +5,7 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
-// Who the caller is, and the machine clients of its tenant.
+// The caller's account, the machine clients of its tenant, the log level.
 
 namespace pawl::entities {
 
@@ -32,7 +32,7 @@ Result<std::string> join_roles(const json::Value* roles) {
   return out;
 }
 
-Result<Bytes> account(Http& http) {
+Result<Bytes> account(HttpExchange& http) {
   const Caller& caller = http.request.caller;
   json::Array roles;
   for (const json::Value& r : split_roles(caller.roles))
@@ -49,7 +49,7 @@ Result<Bytes> account(Http& http) {
                      })}}));
 }
 
-Result<Bytes> not_implemented(Http& http) {
+Result<Bytes> not_implemented(HttpExchange& http) {
   return fail(Code::unsupported, "NOT_IMPLEMENTED",
               fmt::format("{} {} is declared by the API but not implemented", http.request.method,
                           http.request.path));
@@ -60,12 +60,12 @@ std::string_view level_now() {
   return names[static_cast<size_t>(pawl::log_level())];
 }
 
-Result<Bytes> get_log_level(Http& http) {
+Result<Bytes> get_log_level(HttpExchange& http) {
   TRY_OK(http.role("ROLE_ADMIN"));
   return json::print(json::object({{"level", level_now()}}));
 }
 
-Result<Bytes> set_log_level(Http& http) {
+Result<Bytes> set_log_level(HttpExchange& http) {
   TRY_OK(http.role("ROLE_ADMIN"));
   TRY(json::Value body, http.body());
   auto level = parse_level(body.string_or("level"));
@@ -77,8 +77,8 @@ Result<Bytes> set_log_level(Http& http) {
   return json::print(json::object({{"level", level_now()}, {"previous", previous}}));
 }
 
-// Admins see and change the clients of their own tenant only.
-Result<json::Value> own_client(Http& http, const std::string& id) {
+// Admins see and change only the clients of their own tenant.
+Result<json::Value> own_client(HttpExchange& http, const std::string& id) {
   TRY(json::Value client, http.service().cell_json(client_key(id)));
   if (!client.is_object() || client.string_or("tenantId") != http.tenant())
     return fail(Code::not_found, "M2M_CLIENT_NOT_FOUND",
@@ -86,7 +86,7 @@ Result<json::Value> own_client(Http& http, const std::string& id) {
   return client;
 }
 
-Result<Bytes> list_clients(Http& http) {
+Result<Bytes> list_clients(HttpExchange& http) {
   TRY_OK(http.jwt_admin());
   json::Array out;
   TRY_OK(
@@ -102,23 +102,24 @@ Result<Bytes> list_clients(Http& http) {
   return json::print(out);
 }
 
-void store_client(const HttpPtr& http, json::Value client, int status) {
+void store_client(const HttpExchangePtr& http, json::Value client, int status) {
   Bytes random = http->face.options().keys.secret();
   std::string secret = base64url(random), id(client.string_or("clientId"));
   client.object().set("secretHash", hex(view(sha256(secret))));
   http->service().act(
-      http->who(), "client.put", std::move(client), [http, id, secret, status](Result<Bytes> a) {
+      http->context(), "client.put", std::move(client),
+      [http, id, secret, status](Result<Bytes> a) {
         if (!a) return http->refuse(a.error());
         http->answer(wire::json_response(
             status, json::print(json::object({{"clientId", id}, {"clientSecret", secret}}))));
       });
 }
 
-Result<void> new_client(const HttpPtr& http) {
+Result<void> new_client(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
   TRY(json::Value body, http->body());
   std::string tenant(body.string_or("tenantId", http->tenant())), user(body.string_or("userId"));
-  // The operator makes the first client of every other tenant.
+  // The operator may create the first client of another tenant.
   if (tenant != http->tenant() && !http->is_operator())
     return fail(Code::denied, "FORBIDDEN", "clients can be made for your own tenant only");
   if (user.empty()) return bad_request("'userId' is required");
@@ -131,42 +132,42 @@ Result<void> new_client(const HttpPtr& http) {
   return {};
 }
 
-Result<void> reset_secret(const HttpPtr& http) {
+Result<void> reset_secret(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
   TRY(json::Value client, own_client(*http, http->param(0)));
   store_client(http, std::move(client), 200);
   return {};
 }
 
-Result<void> delete_client_route(const HttpPtr& http) {
+Result<void> delete_client_route(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
   TRY_OK(own_client(*http, http->param(0)));
   http->service().act(
-      http->who(), "client.delete", json::object({{"clientId", http->param(0)}}),
+      http->context(), "client.delete", json::object({{"clientId", http->param(0)}}),
       [http](Result<Bytes> a) { a ? http->answer({.status = 204}) : http->refuse(a.error()); });
   return {};
 }
 
 }  // namespace
 
-void add_account_routes(Rows& rows) {
-  rows.now(
-      "GET", "/health", [](Http&) -> Result<Bytes> { return Bytes(R"({"status":"UP"})"); },
+void add_account_routes(RouteTable& routes) {
+  routes.add(
+      "GET", "/health", [](HttpExchange&) -> Result<Bytes> { return Bytes(R"({"status":"UP"})"); },
       "Whether the server is up.", true);
-  rows.now("GET", "/account", account, "Who the caller is.");
-  rows.now("GET", "/admin/log-level", get_log_level, "How much the server logs.");
-  rows.now("POST", "/admin/log-level", set_log_level,
-           "Changes how much the server logs, until it is started again.");
-  rows.now("GET", "/account/m2m", list_clients, "The machine clients of the tenant.");
-  rows.later("POST", "/account/m2m", new_client,
-             "Makes a machine client; its secret is shown once.");
-  rows.later("DELETE", "/account/m2m/{id}", delete_client_route, "Deletes a machine client.");
-  rows.later("POST", "/account/m2m/{id}/secret/reset", reset_secret,
-             "Gives a machine client a new secret.");
+  routes.add("GET", "/account", account, "The account of the caller.");
+  routes.add("GET", "/admin/log-level", get_log_level, "The log level of the server.");
+  routes.add("POST", "/admin/log-level", set_log_level,
+             "Sets the log level until the server is restarted.");
+  routes.add("GET", "/account/m2m", list_clients, "The machine clients of the tenant.");
+  routes.add_async("POST", "/account/m2m", new_client,
+                   "Creates a machine client; its secret is shown once.");
+  routes.add_async("DELETE", "/account/m2m/{id}", delete_client_route, "Deletes a machine client.");
+  routes.add_async("POST", "/account/m2m/{id}/secret/reset", reset_secret,
+                   "Gives a machine client a new secret.");
   for (const char* path : {"/clients", "/account/subscriptions", "/oauth/oidc/{rest...}",
                            "/sql/schema/{rest...}", "/platform-api/stream-data/{rest...}"})
     for (const char* method : {"GET", "POST", "PUT", "DELETE"})
-      rows.now(method, path, not_implemented, "Declared, not implemented.");
+      routes.add(method, path, not_implemented, "Declared, not implemented.");
 }
 
 }  // namespace pawl::entities

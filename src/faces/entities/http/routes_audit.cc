@@ -55,15 +55,17 @@ Result<void> add_machine_event(json::Array& out, const Trail& t, const Event& e)
 }
 
 struct Filter {
-  bool changes = true, machine = true;
+  bool changes = true;
+  bool machine = true;
   std::string tx;
   std::string severity;
   std::optional<Time> from, to;
-  int64_t limit = 0, cursor = 0;
+  int64_t limit = 0;
+  int64_t cursor = 0;
   bool takes(const Trail& t) const { return (!from || t.now >= *from) && (!to || t.now < *to); }
 };
 
-Result<Filter> filter_of(Http& http) {
+Result<Filter> filter_of(HttpExchange& http) {
   Filter f;
   std::vector<std::string> kinds = http.request.query_params("eventType");
   if (!kinds.empty()) f.changes = f.machine = false;
@@ -95,7 +97,8 @@ Result<Filter> filter_of(Http& http) {
 }
 
 Result<Bytes> show_events(const History& history, const std::string& id, const Filter& filter) {
-  const int64_t limit = filter.limit, cursor = filter.cursor;
+  const int64_t limit = filter.limit;
+  const int64_t cursor = filter.cursor;
   json::Array items;
   int64_t nth = 0;
   bool more = false;
@@ -140,15 +143,15 @@ Result<Bytes> show_end(const History& history, const std::string& id, const std:
   return json::print(found[0]);
 }
 
-void with_history(const HttpPtr& http, const std::string& id,
+void with_history(const HttpExchangePtr& http, const std::string& id,
                   std::function<Result<Bytes>(const History&)> show) {
-  http->service().history(http->who(), id, std::nullopt,
+  http->service().history(http->context(), id, std::nullopt,
                           [http, show = std::move(show)](Result<History> history) {
                             history ? http->reply(show(*history)) : http->refuse(history.error());
                           });
 }
 
-Result<void> events(const HttpPtr& http) {
+Result<void> events(const HttpExchangePtr& http) {
   TRY(std::string id, http->uuid(0));
   TRY(Filter filter, filter_of(*http));
   with_history(http, id, [id, filter = std::move(filter)](const History& history) {
@@ -157,7 +160,7 @@ Result<void> events(const HttpPtr& http) {
   return {};
 }
 
-Result<void> finished(const HttpPtr& http) {
+Result<void> finished(const HttpExchangePtr& http) {
   TRY(std::string id, http->uuid(0));
   TRY(std::string tx, http->uuid(1));
   with_history(http, id, [id, tx](const History& history) { return show_end(history, id, tx); });
@@ -166,10 +169,11 @@ Result<void> finished(const HttpPtr& http) {
 
 }  // namespace
 
-void add_audit_routes(Rows& rows) {
-  rows.later("GET", "/audit/entity/{id}", events, "What happened to an entity, newest first.");
-  rows.later("GET", "/audit/entity/{id}/workflow/{tx}/finished", finished,
-             "How the state machine of a transaction ended.");
+void add_audit_routes(RouteTable& routes) {
+  routes.add_async("GET", "/audit/entity/{id}", events,
+                   "The audit trail of an entity, newest event first.");
+  routes.add_async("GET", "/audit/entity/{id}/workflow/{tx}/finished", finished,
+                   "The last event of the state machine in a transaction.");
 }
 
 }  // namespace pawl::entities

@@ -10,17 +10,17 @@ namespace pawl::entities {
 
 namespace {
 
-Result<size_t> window(const Http& http) {
+Result<size_t> window(const HttpExchange& http) {
   if (http.request.query_param("transactionWindow") && http.request.has_header("X-Tx-Token"))
-    return fail(window_inside());
-  TRY(int64_t n, http.number("transactionWindow", kWindow));
+    return fail(window_in_joined_transaction());
+  TRY(int64_t n, http.number("transactionWindow", kDefaultWindow));
   if (n < 1 || n > static_cast<int64_t>(kMaxWindow))
     return bad_request(
         fmt::format("transactionWindow is {}; it must be from 1 to {}", n, kMaxWindow));
   return static_cast<size_t>(n);
 }
 
-Result<void> create(const HttpPtr& http) {
+Result<void> create(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(2));
   TRY(size_t chunk, window(*http));
   TRY(json::Value value, http->document(0));
@@ -35,20 +35,20 @@ Result<void> create(const HttpPtr& http) {
     items.reserve(value.array().size());
     for (json::Value& v : value.array())
       items.push_back(item(std::move(v)));
-    http->service().write_chunks(http->who(), std::move(items), {.window = chunk},
-                                 [http](Result<Bytes> a) { http->reply(std::move(a)); });
+    http->service().write_chunks(http->context(), std::move(items), {.window = chunk},
+                                 reply_to(http));
     return {};
   }
   Command command;
   command.items.push_back(item(std::move(value)));
-  http->service().write(http->who(), std::move(command), [http](Result<Bytes> a) {
+  http->service().write(http->context(), std::move(command), [http](Result<Bytes> a) {
     if (a) *a = "[" + *a + "]";
     http->reply(std::move(a));
   });
   return {};
 }
 
-// The payload of a collection's item is a document as a string.
+// The payload of an item is the document as a string.
 Result<json::Value> payload(const json::Value& item, std::string_view format) {
   const json::Value* text = item.find("payload");
   if (!text || !text->is_string())
@@ -60,14 +60,14 @@ Result<json::Value> payload(const json::Value& item, std::string_view format) {
   return *std::move(value);
 }
 
-Result<json::Array> items_of(const Http& http) {
+Result<json::Array> items_of(const HttpExchange& http) {
   TRY(json::Value body, http.body());
   if (!body.is_array()) return bad_request("the body must be an array of items");
   if (body.array().empty()) return bad_request("the collection is empty");
   return std::move(body.array());
 }
 
-Result<void> create_collection(const HttpPtr& http) {
+Result<void> create_collection(const HttpExchangePtr& http) {
   TRY_OK(known_format(http->param(0)));
   TRY(size_t chunk, window(*http));
   TRY(json::Array given, items_of(*http));
@@ -85,12 +85,12 @@ Result<void> create_collection(const HttpPtr& http) {
     item.version = static_cast<int32_t>(*number);
     items.push_back(std::move(item));
   }
-  http->service().write_chunks(http->who(), std::move(items), {.window = chunk},
-                               [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().write_chunks(http->context(), std::move(items), {.window = chunk},
+                               reply_to(http));
   return {};
 }
 
-Result<void> update_collection(const HttpPtr& http) {
+Result<void> update_collection(const HttpExchangePtr& http) {
   if (http->param(0) != "JSON")
     return bad_request(
         fmt::format("collections are updated in the format JSON, not '{}'", http->param(0)));
@@ -108,18 +108,19 @@ Result<void> update_collection(const HttpPtr& http) {
     item.if_match = g.string_or("ifMatch");
     items.push_back(std::move(item));
   }
-  http->service().write_chunks(http->who(), std::move(items), {.window = chunk, .lenient = true},
-                               [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().write_chunks(http->context(), std::move(items),
+                               {.window = chunk, .lenient = true}, reply_to(http));
   return {};
 }
 
 }  // namespace
 
-void add_collection_routes(Rows& rows) {
-  rows.later("POST", "/entity/{format}/{name}/{version}", create,
-             "Creates one entity, or each of an array in chunks of transactionWindow.");
-  rows.later("POST", "/entity/{format}", create_collection, "Creates entities of several models.");
-  rows.later("PUT", "/entity/{format}", update_collection, "Updates several entities.");
+void add_collection_routes(RouteTable& routes) {
+  routes.add_async("POST", "/entity/{format}/{name}/{version}", create,
+                   "Creates one entity, or those of an array in chunks of transactionWindow.");
+  routes.add_async("POST", "/entity/{format}", create_collection,
+                   "Creates entities of several models.");
+  routes.add_async("PUT", "/entity/{format}", update_collection, "Updates several entities.");
 }
 
 }  // namespace pawl::entities

@@ -6,7 +6,8 @@
 #include "json/text.h"
 #include "reference_text.h"
 
-// Help topics: the sections of the reference and one for each error code, as JSON or as markdown.
+// Help topics: one for each section of the reference and one for each error code, as JSON or
+// Markdown.
 
 namespace pawl::entities {
 
@@ -15,16 +16,16 @@ namespace {
 struct Chapter {
   std::string_view name;
   std::string_view synopsis;
-  std::string_view heading;  // of the reference
+  std::string_view heading;  // in docs/reference/entities.md
 };
 constexpr Chapter kChapters[] = {
     {"auth", "machine clients, tokens and the keys that sign them", "Tokens and keys"},
     {"crud", "writing, reading and deleting entities", "HTTP"},
-    {"errors", "the codes that refusals carry", "Errors"},
+    {"errors", "the error codes and their statuses", "Errors"},
     {"grpc", "the CloudEvents service and compute members", "gRPC"},
-    {"models", "schemas that samples teach", "HTTP"},
-    {"openapi",
-     "every address over HTTP; GET /openapi.json has them as OpenAPI, GET /docs as a page", "HTTP"},
+    {"models", "schemas inferred from sample documents", "HTTP"},
+    {"openapi", "every HTTP path; GET /openapi.json lists them as OpenAPI, GET /docs as a page",
+     "HTTP"},
     {"search", "conditions, paths and operators", "Conditions"},
     {"workflows", "states, transitions, processors and criteria", "Workflows"},
 };
@@ -32,7 +33,7 @@ constexpr Chapter kChapters[] = {
 struct Topic {
   std::string name;
   std::string synopsis;
-  std::string text;  // of its description
+  std::string text;  // the description
   std::vector<std::string> children{};
 };
 
@@ -129,13 +130,13 @@ bool well_formed(std::string_view name) {
   return true;
 }
 
-Result<void> one_topic(const HttpPtr& http) {
+Result<void> one_topic(const HttpExchangePtr& http) {
   std::string name = http->param(0);
   std::replace(name.begin(), name.end(), '/', '.');
   if (!well_formed(name))
-    return bad_request(
-        fmt::format("'{}' is not the name of a topic: letters, digits, '_' and '-', parted by dots",
-                    http->param(0)));
+    return bad_request(fmt::format(
+        "'{}' is not the name of a topic: letters, digits, '_' and '-', separated by dots",
+        http->param(0)));
   bool text = name.ends_with(".md");
   if (text || name.ends_with(".json")) name.resize(name.rfind('.'));
   for (const Topic& t : topics()) {
@@ -148,7 +149,7 @@ Result<void> one_topic(const HttpPtr& http) {
               fmt::format("there is no topic '{}'; GET /help lists them", name));
 }
 
-Result<void> all_topics(const HttpPtr& http) {
+Result<void> all_topics(const HttpExchangePtr& http) {
   json::Array list;
   for (const Topic& t : topics())
     list.push_back(describe(t));
@@ -160,11 +161,11 @@ Result<void> all_topics(const HttpPtr& http) {
 
 }  // namespace
 
-void add_help_routes(Rows& rows) {
+void add_help_routes(RouteTable& routes) {
   for (bool root : {true, false}) {
-    rows.later("GET", "/help", all_topics, "Every help topic.", true, root);
-    rows.later("GET", "/help/{topic...}", one_topic,
-               "One help topic, by dots or slashes; .md for its text alone.", true, root);
+    routes.add_async("GET", "/help", all_topics, "Every help topic.", true, root);
+    routes.add_async("GET", "/help/{topic...}", one_topic,
+                     "One help topic, by dots or slashes; .md for its text alone.", true, root);
   }
 }
 

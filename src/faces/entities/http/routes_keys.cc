@@ -3,20 +3,21 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
-// Keys that admins look after: pairs that sign the tokens of their tenant (the operator's: of all
-// tenants), and keys of others whose tokens may be exchanged for ours.
+// The keys that admins manage: key pairs that sign the tokens of their tenant (those of the
+// operator: of all tenants), and trusted keys of external issuers whose tokens are exchanged for
+// tokens of this server.
 
 namespace pawl::entities {
 
 namespace {
 
-// Keys of each kind in a tenant: nobody rotates through more.
-constexpr size_t kKeys = 100;
+// The limit for keys of each kind in a tenant.
+constexpr size_t kMaxKeys = 100;
 constexpr size_t kKidBytes = 256;
 
 bool active(const json::Value& row) { return row.find("active") && row.find("active")->boolean(); }
 
-// What an admin sees of a key: never the private half.
+// The parts of a key that an admin sees: never the private half.
 json::Value shown_pair(const json::Value& row) {
   return json::object({{"kid", row.string_or("kid")},
                        {"active", active(row)},
@@ -33,7 +34,7 @@ json::Value shown_trusted(const json::Value& row) {
   return out;
 }
 
-Result<json::Array> rows_of(Http& http, const Key& prefix,
+Result<json::Array> rows_of(HttpExchange& http, const Key& prefix,
                             const std::function<bool(const json::Value&)>& wanted) {
   json::Array out;
   TRY_OK(http.service().kernel().snapshot().scan(prefix, [&](BytesView, const Cell& cell) {
@@ -53,12 +54,12 @@ Result<Bytes> shown(const json::Array& rows, json::Value (*show)(const json::Val
 
 // Key pairs.
 
-// The operator's are for everybody.
-std::string owner_of(const Http& http) {
+// The operator's key pairs belong to no tenant and sign for all.
+std::string owner_of(const HttpExchange& http) {
   return http.is_operator() ? std::string() : http.tenant();
 }
 
-Result<json::Value> own_pair(Http& http, const std::string& kid) {
+Result<json::Value> own_pair(HttpExchange& http, const std::string& kid) {
   TRY(json::Value row, http.service().cell_json(key_pair_key(kid)));
   const Keys& keys = http.face.options().keys;
   if (row.is_null() && kid == keys.configured_kid)
@@ -68,7 +69,7 @@ Result<json::Value> own_pair(Http& http, const std::string& kid) {
   return row;
 }
 
-Result<Bytes> list_pairs(Http& http) {
+Result<Bytes> list_pairs(HttpExchange& http) {
   TRY_OK(http.jwt_admin());
   TRY(json::Array rows,
       rows_of(http, key_pairs_prefix(), [owner = owner_of(http)](const json::Value& row) {
@@ -77,7 +78,7 @@ Result<Bytes> list_pairs(Http& http) {
   return shown(rows, shown_pair);
 }
 
-Result<Bytes> current_pair(Http& http) {
+Result<Bytes> current_pair(HttpExchange& http) {
   TRY_OK(http.jwt_admin());
   json::Value row = http.face.options().keys.signing_pair(http.tenant());
   if (row.is_null())
@@ -86,9 +87,9 @@ Result<Bytes> current_pair(Http& http) {
   return json::print(shown_pair(row));
 }
 
-// Stored first, used then: a token never outlives its key.
-void store_pair(const HttpPtr& http, json::Value row, wire::Response good) {
-  http->service().act(http->who(), "pair.put", row,
+// The pair is stored before it is used, so that no token is signed by a key that a restart loses.
+void store_pair(const HttpExchangePtr& http, json::Value row, wire::Response good) {
+  http->service().act(http->context(), "pair.put", row,
                       [http, row, good = std::move(good)](Result<Bytes> stored) mutable {
                         if (!stored) return http->refuse(stored.error());
                         if (auto used = http->face.options().keys.use_pair(row); !used)
@@ -97,17 +98,17 @@ void store_pair(const HttpPtr& http, json::Value row, wire::Response good) {
                       });
 }
 
-Result<void> issue_pair(const HttpPtr& http) {
+Result<void> issue_pair(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
   std::string owner = owner_of(*http);
   TRY(json::Array rows, rows_of(*http, key_pairs_prefix(), [&](const json::Value& row) {
         return row.string_or("tenantId") == owner;
       }));
-  if (rows.size() >= kKeys)
+  if (rows.size() >= kMaxKeys)
     return fail(Code::conflict, "KEY_CAP_REACHED",
                 fmt::format("there are {} key pairs already; delete one first", rows.size()));
-  // Making one takes a fraction of a second of arithmetic.
-  bool taken = http->service().background().add([http, owner] {
+  // Making a key pair takes a fraction of a second of computing time.
+  return http->service().run_in_background([http, owner] {
     auto row = http->face.options().keys.make_pair();
     if (!row) return http->refuse(row.error());
     row->object().set("tenantId", owner);
@@ -116,12 +117,9 @@ Result<void> issue_pair(const HttpPtr& http) {
     wire::Response good = wire::json_response(201, json::print(shown_pair(*row)));
     store_pair(http, *std::move(row), std::move(good));
   });
-  if (!taken)
-    return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too much work waits already: retry later");
-  return {};
 }
 
-Result<void> switch_pair(const HttpPtr& http, bool on) {
+Result<void> switch_pair(const HttpExchangePtr& http, bool on) {
   TRY_OK(http->jwt_admin());
   TRY(json::Value row, own_pair(*http, http->param(0)));
   row.object().set("active", on);
@@ -129,7 +127,7 @@ Result<void> switch_pair(const HttpPtr& http, bool on) {
   return {};
 }
 
-Result<void> delete_pair(const HttpPtr& http) {
+Result<void> delete_pair(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
   const std::string& kid = http->param(0);
   TRY(json::Value row, own_pair(*http, kid));
@@ -137,7 +135,7 @@ Result<void> delete_pair(const HttpPtr& http) {
     return fail(
         Code::conflict, "CONFLICT",
         "the server was started with this key; invalidate it, or start the server with another");
-  http->service().act(http->who(), "pair.delete", json::object({{"kid", kid}}),
+  http->service().act(http->context(), "pair.delete", json::object({{"kid", kid}}),
                       [http, kid](Result<Bytes> deleted) {
                         if (!deleted) return http->refuse(deleted.error());
                         http->face.options().keys.drop_pair(kid);
@@ -148,7 +146,7 @@ Result<void> delete_pair(const HttpPtr& http) {
 
 // Trusted keys.
 
-Result<json::Value> own_trusted(Http& http, const std::string& kid) {
+Result<json::Value> own_trusted(HttpExchange& http, const std::string& kid) {
   TRY(json::Value row, http.service().cell_json(trusted_key_key(http.tenant(), kid)));
   if (!row.is_object())
     return fail(Code::not_found, "TRUSTED_KEY_NOT_FOUND",
@@ -171,7 +169,7 @@ Result<std::string> time_member(const json::Value& body, std::string_view name) 
   return value->string();
 }
 
-Result<json::Value> read_trusted(Http& http) {
+Result<json::Value> read_trusted(HttpExchange& http) {
   TRY(json::Value body, http.body());
   std::string kid(body.string_or("keyId", body.string_or("kid")));
   if (!is_kid(kid))
@@ -192,28 +190,28 @@ Result<json::Value> read_trusted(Http& http) {
   return row;
 }
 
-void store_trusted(const HttpPtr& http, json::Value row, wire::Response good) {
-  http->service().act(http->who(), "key.put", std::move(row),
+void store_trusted(const HttpExchangePtr& http, json::Value row, wire::Response good) {
+  http->service().act(http->context(), "key.put", std::move(row),
                       [http, good = std::move(good)](Result<Bytes> stored) mutable {
                         stored ? http->answer(std::move(good)) : http->refuse(stored.error());
                       });
 }
 
-Result<Bytes> list_trusted(Http& http) {
+Result<Bytes> list_trusted(HttpExchange& http) {
   TRY_OK(http.jwt_admin());
   TRY(json::Array rows,
       rows_of(http, trusted_keys_prefix(http.tenant()), [](const json::Value&) { return true; }));
   return shown(rows, shown_trusted);
 }
 
-Result<void> trust_key(const HttpPtr& http) {
+Result<void> trust_key(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
   TRY(json::Value row, read_trusted(*http));
   TRY(json::Array known,
       rows_of(*http, trusted_keys_prefix(http->tenant()), [&](const json::Value& other) {
         return other.string_or("kid") != row.string_or("kid");
       }));
-  if (known.size() >= kKeys)
+  if (known.size() >= kMaxKeys)
     return fail(Code::conflict, "TRUSTED_KEY_CAP_REACHED",
                 fmt::format("there are {} trusted keys already; delete one first", known.size()));
   wire::Response good = wire::json_response(201, json::print(shown_trusted(row)));
@@ -221,7 +219,7 @@ Result<void> trust_key(const HttpPtr& http) {
   return {};
 }
 
-Result<void> switch_trusted(const HttpPtr& http, bool on) {
+Result<void> switch_trusted(const HttpExchangePtr& http, bool on) {
   TRY_OK(http->jwt_admin());
   TRY(json::Value row, own_trusted(*http, http->param(0)));
   row.object().set("active", on);
@@ -229,40 +227,41 @@ Result<void> switch_trusted(const HttpPtr& http, bool on) {
   return {};
 }
 
-Result<void> distrust_key(const HttpPtr& http) {
+Result<void> distrust_key(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
   TRY_OK(own_trusted(*http, http->param(0)));
   http->service().act(
-      http->who(), "key.delete", json::object({{"kid", http->param(0)}}),
+      http->context(), "key.delete", json::object({{"kid", http->param(0)}}),
       [http](Result<Bytes> a) { a ? http->answer({.status = 204}) : http->refuse(a.error()); });
   return {};
 }
 
 }  // namespace
 
-void add_key_routes(Rows& rows) {
-  auto switched = [](Result<void> (*change)(const HttpPtr&, bool), bool on) {
-    return [change, on](const HttpPtr& http) { return change(http, on); };
+void add_key_routes(RouteTable& routes) {
+  auto switched = [](Result<void> (*change)(const HttpExchangePtr&, bool), bool on) {
+    return [change, on](const HttpExchangePtr& http) { return change(http, on); };
   };
-  rows.now("GET", "/oauth/keys/keypair", list_pairs, "The key pairs that the tenant issued.");
-  rows.later("POST", "/oauth/keys/keypair", issue_pair,
-             "Issues a key pair; it signs the tenant's tokens from now on.");
-  rows.now("GET", "/oauth/keys/keypair/current", current_pair,
-           "The key pair that signs the tenant's tokens.");
-  rows.later("POST", "/oauth/keys/keypair/{id}/invalidate", switched(switch_pair, false),
-             "Neither signs nor verifies until it is reactivated.");
-  rows.later("POST", "/oauth/keys/keypair/{id}/reactivate", switched(switch_pair, true),
-             "Signs and verifies again.");
-  rows.later("DELETE", "/oauth/keys/keypair/{id}", delete_pair,
-             "Deletes a key pair and with it all tokens that it signed.");
-  rows.now("GET", "/oauth/keys/trusted", list_trusted,
-           "Keys of others whose tokens may be exchanged.");
-  rows.later("POST", "/oauth/keys/trusted", trust_key, "Trusts a key.");
-  rows.later("POST", "/oauth/keys/trusted/{id}/invalidate", switched(switch_trusted, false),
-             "Trusts a key no more until it is reactivated.");
-  rows.later("POST", "/oauth/keys/trusted/{id}/reactivate", switched(switch_trusted, true),
-             "Trusts a key again.");
-  rows.later("DELETE", "/oauth/keys/trusted/{id}", distrust_key, "Trusts a key no more.");
+  routes.add("GET", "/oauth/keys/keypair", list_pairs, "The key pairs of the tenant.");
+  routes.add_async("POST", "/oauth/keys/keypair", issue_pair,
+                   "Creates a key pair, which signs the tenant's tokens from now on.");
+  routes.add("GET", "/oauth/keys/keypair/current", current_pair,
+             "The key pair that signs the tenant's tokens.");
+  routes.add_async(
+      "POST", "/oauth/keys/keypair/{id}/invalidate", switched(switch_pair, false),
+      "Deactivates a key pair: it neither signs nor verifies until it is reactivated.");
+  routes.add_async("POST", "/oauth/keys/keypair/{id}/reactivate", switched(switch_pair, true),
+                   "Reactivates a key pair.");
+  routes.add_async("DELETE", "/oauth/keys/keypair/{id}", delete_pair,
+                   "Deletes a key pair; the tokens that it signed become invalid.");
+  routes.add("GET", "/oauth/keys/trusted", list_trusted,
+             "The trusted external keys whose tokens may be exchanged.");
+  routes.add_async("POST", "/oauth/keys/trusted", trust_key, "Adds a trusted key.");
+  routes.add_async("POST", "/oauth/keys/trusted/{id}/invalidate", switched(switch_trusted, false),
+                   "Deactivates a trusted key until it is reactivated.");
+  routes.add_async("POST", "/oauth/keys/trusted/{id}/reactivate", switched(switch_trusted, true),
+                   "Reactivates a trusted key.");
+  routes.add_async("DELETE", "/oauth/keys/trusted/{id}", distrust_key, "Removes a trusted key.");
 }
 
 }  // namespace pawl::entities

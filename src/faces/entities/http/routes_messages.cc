@@ -20,7 +20,7 @@ constexpr HeaderField kOptional[] = {
     {"X-Correlation-ID", "correlationId"},
 };
 
-Result<json::Value> message_of(Http& http) {
+Result<json::Value> message_of(HttpExchange& http) {
   const wire::Request& r = http.request;
   if (!r.has_header("Content-Type")) return bad_request("the header Content-Type is required");
   if (!r.has_header("Content-Length")) return bad_request("the header Content-Length is required");
@@ -52,24 +52,23 @@ Result<json::Value> message_of(Http& http) {
                        {"content", *body.find("payload")}});
 }
 
-Result<void> create(const HttpPtr& http) {
+Result<void> create(const HttpExchangePtr& http) {
   TRY(json::Value message, message_of(*http));
   json::Value body = json::object({});
   body.object().add("message", std::move(message));
-  http->service().act(http->who(), "message.new", std::move(body),
-                      [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().act(http->context(), "message.new", std::move(body), reply_to(http));
   return {};
 }
 
-Result<Bytes> get(Http& http) {
+Result<Bytes> get(HttpExchange& http) {
   TRY(std::string id, http.uuid(0));
   TRY(Cell cell, http.service().kernel().read(message_key(http.tenant(), id)));
   if (!cell.exists()) return fail(message_not_found(id));
   return Bytes(cell.value());
 }
 
-// The older address, which clients of the hosted service still use: there the content is text.
-Result<Bytes> get_as_text(Http& http) {
+// The older path, which clients of the hosted service still use: the content as text.
+Result<Bytes> get_as_text(HttpExchange& http) {
   TRY(Bytes message, get(http));
   TRY(json::Value value, json::parse(message));
   if (const json::Value* content = value.find("content"))
@@ -77,21 +76,22 @@ Result<Bytes> get_as_text(Http& http) {
   return json::print(value);
 }
 
-Result<void> remove_message(const HttpPtr& http) {
+Result<void> remove_message(const HttpExchangePtr& http) {
   TRY(std::string id, http->uuid(0));
-  http->service().act(http->who(), "message.delete.one", json::object({{"id", id}}),
-                      [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().act(http->context(), "message.delete.one", json::object({{"id", id}}),
+                      reply_to(http));
   return {};
 }
 
-Result<void> remove_messages(const HttpPtr& http) {
+Result<void> remove_messages(const HttpExchangePtr& http) {
   TRY(json::Value ids, http->body());
   if (!ids.is_array()) return bad_request("the body must be an array of message ids");
   for (const json::Value& id : ids.array())
     if (!id.is_string() || !is_uuid(id.string()))
       return bad_request("each message id must be a UUID");
   http->service().act(
-      http->who(), "message.delete", json::object({{"ids", ids}}), [http, ids](Result<Bytes> a) {
+      http->context(), "message.delete", json::object({{"ids", ids}}),
+      [http, ids](Result<Bytes> a) {
         if (a) *a = json::print(json::Array{json::object({{"entityIds", ids}, {"success", true}})});
         http->reply(std::move(a));
       });
@@ -100,14 +100,14 @@ Result<void> remove_messages(const HttpPtr& http) {
 
 }  // namespace
 
-void add_message_routes(Rows& rows) {
-  rows.later("POST", "/message/new/{subject}", create, "Stores a message.");
-  rows.now("GET", "/message/{id}", get, "A message with its header and metadata.");
-  rows.now("GET", "/message/get/{id}", get_as_text,
-           "The older address of the same: the content as text.");
-  rows.later("DELETE", "/message/{id}", remove_message, "Deletes a message.");
-  rows.later("DELETE", "/message", remove_messages,
-             "Deletes several messages; those that are gone already do no harm.");
+void add_message_routes(RouteTable& routes) {
+  routes.add_async("POST", "/message/new/{subject}", create, "Stores a message.");
+  routes.add("GET", "/message/{id}", get, "A message with its header and metadata.");
+  routes.add("GET", "/message/get/{id}", get_as_text,
+             "A message whose content is text (older path).");
+  routes.add_async("DELETE", "/message/{id}", remove_message, "Deletes a message.");
+  routes.add_async("DELETE", "/message", remove_messages,
+                   "Deletes several messages; those that do not exist are ignored.");
 }
 
 }  // namespace pawl::entities

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::string_view kConverters = "use JSON_SCHEMA or SIMPLE_VIEW";
 
-Result<ModelPtr> model_at(Http& http, size_t name, size_t version) {
+Result<ModelPtr> model_at(HttpExchange& http, size_t name, size_t version) {
   TRY(int32_t v, http.version(version));
   TRY(ModelPtr model, http.service().model(http.tenant(), http.param(name), v));
   if (!model) return fail(model_not_found(http.param(name), v));
   return model;
 }
 
-Result<void> import_sample(const HttpPtr& http) {
+Result<void> import_sample(const HttpExchangePtr& http) {
   const std::string& converter = http->param(1);
   TRY_OK(known_format(http->param(0)));
   if (converter != "SAMPLE_DATA")
@@ -25,8 +25,7 @@ Result<void> import_sample(const HttpPtr& http) {
   TRY(json::Value sample, http->document(0));
   json::Value body = json::object({{"name", http->param(2)}, {"version", version}});
   body.object().add("sample", std::move(sample));
-  http->service().act(http->who(), "model.import", std::move(body),
-                      [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().act(http->context(), "model.import", std::move(body), reply_to(http));
   return {};
 }
 
@@ -41,7 +40,7 @@ json::Array shown(const std::vector<UniqueKey>& keys) {
   return out;
 }
 
-Result<Bytes> export_model(Http& http) {
+Result<Bytes> export_model(HttpExchange& http) {
   const std::string& converter = http.param(0);
   bool schema = converter == "JSON_SCHEMA";
   if (!schema && converter != "SIMPLE_VIEW")
@@ -54,7 +53,7 @@ Result<Bytes> export_model(Http& http) {
   return json::print(out);
 }
 
-Result<Bytes> validate(Http& http) {
+Result<Bytes> validate(HttpExchange& http) {
   TRY(ModelPtr model, model_at(http, 0, 1));
   TRY(json::Value value, http.body());
   Result<void> good = check(model->shape, value);
@@ -66,7 +65,7 @@ Result<Bytes> validate(Http& http) {
   }));
 }
 
-Result<Bytes> list(Http& http) {
+Result<Bytes> list(HttpExchange& http) {
   TRY(std::vector<Model> all, http.service().models(http.tenant()));
   json::Array out;
   for (const Model& m : all)
@@ -78,8 +77,8 @@ Result<Bytes> list(Http& http) {
   return json::print(out);
 }
 
-Later acts(std::string verb) {
-  return [verb](HttpPtr http) -> Result<void> {
+AsyncHandler acts(std::string verb) {
+  return [verb](HttpExchangePtr http) -> Result<void> {
     TRY(int32_t version, http->version(1));
     json::Value body = json::object({{"name", http->param(0)}, {"version", version}});
     if (http->request.params.size() > 2)
@@ -87,14 +86,13 @@ Later acts(std::string verb) {
     else
       body.object().add("count",
                         http->service().counts().total(http->tenant(), http->param(0), version));
-    http->service().act(http->who(), verb, std::move(body),
-                        [http](Result<Bytes> a) { http->reply(std::move(a)); });
+    http->service().act(http->context(), verb, std::move(body), reply_to(http));
     return {};
   };
 }
 
-// The body is the list itself, or an object that has it under one of the names.
-Result<json::Value> listed(Http& http, std::initializer_list<std::string_view> names) {
+// The body is the list, or an object that has the list under one of these names.
+Result<json::Value> listed(HttpExchange& http, std::initializer_list<std::string_view> names) {
   TRY(json::Value body, http.body());
   if (body.is_array()) return body;
   for (std::string_view name : names)
@@ -103,17 +101,16 @@ Result<json::Value> listed(Http& http, std::initializer_list<std::string_view> n
       fmt::format("give an array, or an object with the array '{}'", *names.begin()));
 }
 
-Result<void> put_indexes(const HttpPtr& http) {
+Result<void> put_indexes(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
   TRY(json::Value fields, listed(*http, {"fields", "indexes", "paths"}));
   json::Value body =
       json::object({{"name", http->param(0)}, {"version", version}, {"fields", std::move(fields)}});
-  http->service().set_indexes(http->who(), std::move(body),
-                              [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().set_indexes(http->context(), std::move(body), reply_to(http));
   return {};
 }
 
-Result<Bytes> get_indexes(Http& http) {
+Result<Bytes> get_indexes(HttpExchange& http) {
   TRY(ModelPtr model, model_at(http, 0, 1));
   json::Array out;
   for (const Index& i : model->indexes)
@@ -121,47 +118,46 @@ Result<Bytes> get_indexes(Http& http) {
   return json::print(json::object({{"indexes", std::move(out)}}));
 }
 
-Result<void> put_unique(const HttpPtr& http) {
+Result<void> put_unique(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
   TRY(json::Value keys, listed(*http, {"uniqueKeys", "keys"}));
   json::Value body =
       json::object({{"name", http->param(0)}, {"version", version}, {"keys", std::move(keys)}});
-  http->service().act(http->who(), "model.unique", std::move(body),
-                      [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().act(http->context(), "model.unique", std::move(body), reply_to(http));
   return {};
 }
 
-Result<Bytes> get_unique(Http& http) {
+Result<Bytes> get_unique(HttpExchange& http) {
   TRY(ModelPtr model, model_at(http, 0, 1));
   return json::print(json::object({{"uniqueKeys", shown(model->unique_keys)}}));
 }
 
 }  // namespace
 
-void add_model_routes(Rows& rows) {
-  rows.later("POST", "/model/import/{dataFormat}/{converter}/{name}/{version}", import_sample,
-             "Registers a model from sample data, or merges more into it.");
-  rows.now("GET", "/model/export/{converter}/{name}/{version}", export_model,
-           "The model as JSON_SCHEMA or SIMPLE_VIEW.");
-  rows.now("POST", "/model/validate/{name}/{version}", validate,
-           "Says whether a document fits the model.");
-  rows.now("GET", "/model/", list, "All models of the tenant.");
-  rows.now("GET", "/model", list, "All models of the tenant.");
-  rows.later("PUT", "/model/{name}/{version}/lock", acts("model.lock"),
-             "Locks the model: entities can be written from now on.");
-  rows.later("PUT", "/model/{name}/{version}/unlock", acts("model.unlock"),
-             "Unlocks a model that has no entities.");
-  rows.later("POST", "/model/{name}/{version}/changeLevel/{level}", acts("model.level"),
-             "How far entity writes may change the schema.");
-  rows.later("DELETE", "/model/{name}/{version}", acts("model.delete"),
-             "Deletes a model that has no entities.");
-  rows.later("PUT", "/model/{name}/{version}/indexes", put_indexes,
-             "Declares the fields that search finds entities by; filled while serving.");
-  rows.now("GET", "/model/{name}/{version}/indexes", get_indexes,
-           "The declared indexes and whether they are ready.");
-  rows.later("PUT", "/model/{name}/{version}/unique-keys", put_unique,
-             "Declares fields whose values no two entities may share.");
-  rows.now("GET", "/model/{name}/{version}/unique-keys", get_unique, "The unique keys.");
+void add_model_routes(RouteTable& routes) {
+  routes.add_async("POST", "/model/import/{dataFormat}/{converter}/{name}/{version}", import_sample,
+                   "Registers a model from sample data, or merges more into it.");
+  routes.add("GET", "/model/export/{converter}/{name}/{version}", export_model,
+             "The model as JSON_SCHEMA or SIMPLE_VIEW.");
+  routes.add("POST", "/model/validate/{name}/{version}", validate,
+             "Tells whether a document fits the model.");
+  routes.add("GET", "/model/", list, "All models of the tenant.");
+  routes.add("GET", "/model", list, "All models of the tenant.");
+  routes.add_async("PUT", "/model/{name}/{version}/lock", acts("model.lock"),
+                   "Locks the model: entities can be written from now on.");
+  routes.add_async("PUT", "/model/{name}/{version}/unlock", acts("model.unlock"),
+                   "Unlocks a model that has no entities.");
+  routes.add_async("POST", "/model/{name}/{version}/changeLevel/{level}", acts("model.level"),
+                   "Sets how far entity writes may change the schema.");
+  routes.add_async("DELETE", "/model/{name}/{version}", acts("model.delete"),
+                   "Deletes a model that has no entities.");
+  routes.add_async("PUT", "/model/{name}/{version}/indexes", put_indexes,
+                   "Declares the indexed fields; the indexes are filled in the background.");
+  routes.add("GET", "/model/{name}/{version}/indexes", get_indexes,
+             "The declared indexes and whether they are ready.");
+  routes.add_async("PUT", "/model/{name}/{version}/unique-keys", put_unique,
+                   "Declares the unique keys: fields whose values must differ between entities.");
+  routes.add("GET", "/model/{name}/{version}/unique-keys", get_unique, "The unique keys.");
 }
 
 }  // namespace pawl::entities

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <future>
-
 #include "base/hash.h"
+#include "faces/entities/http/result_stream.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -12,13 +11,11 @@ namespace {
 
 constexpr int64_t kDefaultHits = 1000;
 constexpr int64_t kMaxHits = 10'000;
-// A result larger than this is streamed while the search goes on.
-constexpr size_t kWhole = 256 * 1024;
-// Bytes on their way to a slow reader before the search waits for it.
-constexpr size_t kAhead = 1024 * 1024;
+// A result larger than this is streamed.
+constexpr size_t kMaxWholeBytes = 256 * 1024;
 constexpr std::string_view kLines = "application/x-ndjson";
 
-Result<Query> query_of(Http& http) {
+Result<Query> query_of(HttpExchange& http) {
   TRY(int32_t version, http.version(1));
   TRY(json::Value text, http.body());
   Query query{.tenant = http.tenant(), .model = http.param(0), .version = version};
@@ -40,71 +37,66 @@ wire::Response lines_response(std::string body) {
   return response;
 }
 
-// Collects lines; once there are many it turns the answer into a stream and waits for slow readers.
-class LineWriter {
+// The lines of a search result. The first ones are kept as text, later ones as ids.
+class ResultLines {
  public:
-  explicit LineWriter(HttpPtr http) : http_(std::move(http)) {}
   bool add(const EntityView& e) {
-    append_envelope(buffer_, e, false);
-    buffer_ += '\n';
-    return buffer_.size() < kWhole || flush();
+    if (text_.size() >= kMaxWholeBytes) {
+      ids_.emplace_back(e.id);
+      return true;
+    }
+    append_envelope(text_, e, false);
+    text_ += '\n';
+    return true;
   }
-  void end() {
-    if (!stream_) return http_->answer(lines_response(std::move(buffer_)));
-    if (flush()) stream_->end();
-  }
-  void fail(const Error& error) {
-    if (!stream_)
-      http_->refuse(error);
-    else
-      stream_->end();
+  // A small result is one response, a large one is streamed.
+  void answer(const HttpExchangePtr& http, ReadSnapshot snapshot, std::optional<Seq> seq) {
+    if (ids_.empty()) return http->answer(lines_response(std::move(text_)));
+    auto stream = std::make_shared<std::unique_ptr<ResultStream>>(std::make_unique<ResultStream>(
+        ResultStream{.snapshot = std::move(snapshot), .tenant = http->tenant(), .seq = seq}));
+    (*stream)->lines = std::move(text_);
+    (*stream)->ids = std::move(ids_);
+    wire::Response response = lines_response({});
+    response.stream = [streams = &http->face.result_streams(),
+                       stream](std::shared_ptr<wire::Stream> out) {
+      (*stream)->out = std::move(out);
+      streams->add(std::move(*stream));
+    };
+    http->answer(std::move(response));
   }
 
  private:
-  bool flush() {
-    if (!stream_ && !begin()) return false;
-    while (stream_->buffered() > kAhead && !http_->service().background().stopping())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    bool alive = stream_->write(buffer_);
-    buffer_.clear();
-    return alive;
-  }
-  bool begin() {
-    auto given = std::make_shared<std::promise<std::shared_ptr<wire::Stream>>>();
-    auto stream = given->get_future();
-    wire::Response response = lines_response({});
-    response.stream = [given](std::shared_ptr<wire::Stream> s) { given->set_value(std::move(s)); };
-    http_->answer(std::move(response));
-    // A peer that went away before its head was sent never gets a stream.
-    if (stream.wait_for(std::chrono::seconds(30)) != std::future_status::ready) return false;
-    stream_ = stream.get();
-    return true;
-  }
-  HttpPtr http_;
-  std::string buffer_;
-  std::shared_ptr<wire::Stream> stream_;
+  std::string text_;
+  std::vector<std::string> ids_;
 };
 
-void run(const HttpPtr& http, const Query& query, const ModelPtr& model, bool explain) {
-  ReadSnapshot snapshot = http->service().kernel().snapshot();
-  if (explain) {
-    auto plan = search(snapshot, query, model.get(), [](const EntityView&) { return true; });
-    if (!plan) return http->refuse(plan.error());
-    return http->json(json::print(json::object({
-        {"index", plan->index.empty() ? json::Value() : json::Value(plan->index)},
-        {"rowsRead", plan->rows_read},
-        {"matched", plan->matched},
-        {"access", plan->index.empty() ? "SCAN" : "INDEX"},
-    })));
-  }
-  LineWriter lines(http);
-  auto plan =
-      search(snapshot, query, model.get(), [&](const EntityView& e) { return lines.add(e); });
-  if (!plan) return lines.fail(plan.error());
-  lines.end();
+void explain(HttpExchange& http, const Plan& plan) {
+  http.json(json::print(json::object({
+      {"index", plan.index.empty() ? json::Value() : json::Value(plan.index)},
+      {"rowsRead", plan.rows_read},
+      {"matched", plan.matched},
+      {"access", plan.index.empty() ? "SCAN" : "INDEX"},
+  })));
 }
 
-Result<Query> limited_query(Http& http) {
+Result<void> run(const HttpExchangePtr& http, Query query, const ModelPtr& model,
+                 bool explain_only) {
+  ReadSnapshot snapshot = http->service().kernel().snapshot();
+  if (query.at) {
+    TRY(query.seq, snapshot.seq_at(*query.at));
+    query.at.reset();
+  }
+  ResultLines lines;
+  TRY(Plan plan, search(snapshot, query, model.get(),
+                        [&](const EntityView& e) { return explain_only || lines.add(e); }));
+  if (explain_only)
+    explain(*http, plan);
+  else
+    lines.answer(http, std::move(snapshot), query.seq);
+  return {};
+}
+
+Result<Query> limited_query(HttpExchange& http) {
   TRY(Query query, query_of(http));
   TRY(int64_t limit, http.number("limit", kDefaultHits));
   if (limit < 0 || limit > kMaxHits)
@@ -114,39 +106,32 @@ Result<Query> limited_query(Http& http) {
   return query;
 }
 
-std::unexpected<Error> too_many() {
-  return fail(Code::exhausted, "TOO_MANY_SEARCHES", "too many searches wait already: retry later");
-}
-
-Result<void> find_inside(const HttpPtr& http, const Query& query,
-                         std::function<void(Bytes lines)> answer) {
+Result<void> find_in_transaction(const HttpExchangePtr& http, const Query& query,
+                                 std::function<void(Bytes lines)> answer) {
   TRY(json::Value condition, http->body());
-  http->service().find_inside(http->who(), query, &condition,
-                              [http, answer = std::move(answer)](Result<Bytes> a) {
-                                a ? answer(*std::move(a)) : http->refuse(a.error());
-                              });
+  http->service().find_in_transaction(http->context(), query, &condition,
+                                      [http, answer = std::move(answer)](Result<Bytes> a) {
+                                        a ? answer(*std::move(a)) : http->refuse(a.error());
+                                      });
   return {};
 }
 
-Result<void> direct(const HttpPtr& http) {
+Result<void> direct(const HttpExchangePtr& http) {
   TRY(Query query, limited_query(*http));
-  if (http->who().reads_inside(query.at))
-    return find_inside(http, query,
-                       [http](Bytes lines) { http->answer(lines_response(std::move(lines))); });
+  if (http->context().reads_in_transaction(query.at))
+    return find_in_transaction(
+        http, query, [http](Bytes lines) { http->answer(lines_response(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
-  bool explain = http->request.query_param("explain").value_or("") == "true";
-  // An index answers at once; a scan must not hold the thread that reads requests.
-  if (model && !query.at && indexed_node(*query.condition, *model)) {
-    run(http, query, model, explain);
-    return {};
-  }
-  if (!http->service().background().add(
-          [http, query = std::move(query), model, explain] { run(http, query, model, explain); }))
-    return too_many();
-  return {};
+  const bool explain_only = http->request.query_param("explain").value_or("") == "true";
+  // An index answers quickly; a scan must not block the thread that reads requests.
+  if (model && !query.at && indexed_node(*query.condition, *model))
+    return run(http, std::move(query), model, explain_only);
+  return http->service().run_in_background([http, query = std::move(query), model, explain_only] {
+    if (auto done = run(http, query, model, explain_only); !done) http->refuse(done.error());
+  });
 }
 
-Result<Bytes> array_of(Http& http, const Query& query, const ModelPtr& model) {
+Result<Bytes> array_of(HttpExchange& http, const Query& query, const ModelPtr& model) {
   Bytes out = "[";
   TRY_OK(search(http.service().kernel().snapshot(), query, model.get(), [&](const EntityView& e) {
     if (out.size() > 1) out += ',';
@@ -156,24 +141,21 @@ Result<Bytes> array_of(Http& http, const Query& query, const ModelPtr& model) {
   return out += ']';
 }
 
-// The older address, which clients of the hosted service still use: the same as one array.
-Result<void> direct_array(const HttpPtr& http) {
+// The older path, which clients of the hosted service still use: the same result as one array.
+Result<void> direct_array(const HttpExchangePtr& http) {
   TRY(Query query, limited_query(*http));
-  if (http->who().reads_inside(query.at))
-    return find_inside(http, query,
-                       [http](Bytes lines) { http->json(array_of_lines(std::move(lines))); });
+  if (http->context().reads_in_transaction(query.at))
+    return find_in_transaction(
+        http, query, [http](Bytes lines) { http->json(array_of_lines(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
-  if (!http->service().background().add(
-          [http, query = std::move(query), model] { http->reply(array_of(*http, query, model)); }))
-    return too_many();
-  return {};
+  return http->service().run_in_background(
+      [http, query = std::move(query), model] { http->reply(array_of(*http, query, model)); });
 }
 
-Result<void> start_async(const HttpPtr& http) {
+Result<void> start_async(const HttpExchangePtr& http) {
   TRY(Query query, query_of(*http));
-  query.asked = hex(view(sha256(http->request.query + "\n" + http->request.body)));
-  http->service().start_job(http->who(), std::move(query),
-                            [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  query.request_digest = hex(view(sha256(http->request.query + "\n" + http->request.body)));
+  http->service().start_search_job(http->context(), std::move(query), reply_to(http));
   return {};
 }
 
@@ -182,21 +164,22 @@ Time time_of(const json::Value& job, std::string_view name) {
   return t ? t->as_int64().value_or(0) : 0;
 }
 
-Result<Bytes> status(Http& http) {
+Result<Bytes> status(HttpExchange& http) {
   TRY(std::string id, http.uuid(0));
-  TRY(json::Value job, http.service().job(http.tenant(), id));
-  Time created = time_of(job, "createTime"), finished = time_of(job, "finishTime");
+  TRY(json::Value job, http.service().search_job(http.tenant(), id));
+  const Time created = time_of(job, "createTime");
+  const Time finished = time_of(job, "finishTime");
   json::Object out;
   out.add("searchJobStatus", job.string_or("status"));
   out.add("createTime", rfc3339(created));
   if (finished) out.add("finishTime", rfc3339(finished));
-  out.add("expirationDate", rfc3339(created + kJobLife));
+  out.add("expirationDate", rfc3339(created + kSearchJobLifetime));
   out.add("entitiesCount", time_of(job, "count"));
   out.add("calculationTimeMillis", finished ? (finished - created) / kMillisecond : int64_t{0});
   return json::print(out);
 }
 
-Result<Bytes> results(Http& http) {
+Result<Bytes> results(HttpExchange& http) {
   TRY(std::string id, http.uuid(0));
   TRY(int64_t size, http.number("pageSize", kDefaultHits));
   TRY(int64_t number, http.number("pageNumber", 0));
@@ -205,13 +188,13 @@ Result<Bytes> results(Http& http) {
   if (number < 0 || number > INT32_MAX)
     return bad_request(fmt::format("pageNumber is {}; it must not be negative", number));
   if (size <= 0) size = kDefaultHits;
-  TRY(json::Value job, http.service().job(http.tenant(), id));
+  TRY(json::Value job, http.service().search_job(http.tenant(), id));
   if (job.string_or("status") != "SUCCESSFUL")
     return bad_request(fmt::format("search job {} is {}; results are there when it is SUCCESSFUL",
                                    id, job.string_or("status")));
   auto page_size = static_cast<uint64_t>(size);
-  TRY(Service::Page page,
-      http.service().job_page(http.tenant(), job, page_size, static_cast<uint64_t>(number), false));
+  TRY(Service::Page page, http.service().search_job_page(http.tenant(), job, page_size,
+                                                         static_cast<uint64_t>(number), false));
   std::string out = "{\"content\":[";
   for (size_t i = 0; i < page.envelopes.size(); ++i) {
     if (i) out += ',';
@@ -224,9 +207,9 @@ Result<Bytes> results(Http& http) {
   return out;
 }
 
-Result<void> cancel(const HttpPtr& http) {
+Result<void> cancel(const HttpExchangePtr& http) {
   TRY(std::string id, http->uuid(0));
-  http->service().cancel_job(http->who(), id, [http](Result<Bytes> a) {
+  http->service().cancel_search_job(http->context(), id, [http](Result<Bytes> a) {
     if (a) *a = R"({"isCancelled":true,"cancelled":true,"currentSearchJobStatus":"CANCELLED"})";
     http->reply(std::move(a));
   });
@@ -235,18 +218,18 @@ Result<void> cancel(const HttpPtr& http) {
 
 }  // namespace
 
-void add_search_routes(Rows& rows) {
-  rows.later(
+void add_search_routes(RouteTable& routes) {
+  routes.add_async(
       "POST", "/search/direct/{name}/{version}", direct,
       "Entities that match a condition, one envelope a line. limit, pointInTime, sort, explain.");
-  rows.later("POST", "/search/{name}/{version}", direct_array,
-             "The older address of the same: the envelopes as one array.");
-  rows.later("POST", "/search/async/{name}/{version}", start_async,
-             "Begins a search over a snapshot; answers with the job's id.");
-  rows.now("GET", "/search/async/{job}/status", status, "How far a search job is.");
-  rows.now("GET", "/search/async/{job}", results,
-           "A page of a search job's result, as of its snapshot.");
-  rows.later("PUT", "/search/async/{job}/cancel", cancel, "Cancels a search job.");
+  routes.add_async("POST", "/search/{name}/{version}", direct_array,
+                   "Entities that match a condition, as one array (older path).");
+  routes.add_async("POST", "/search/async/{name}/{version}", start_async,
+                   "Starts a search job over a snapshot; answers with its id.");
+  routes.add("GET", "/search/async/{job}/status", status, "The status of a search job.");
+  routes.add("GET", "/search/async/{job}", results,
+             "A page of a search job's result, as of its snapshot.");
+  routes.add_async("PUT", "/search/async/{job}/cancel", cancel, "Cancels a search job.");
 }
 
 }  // namespace pawl::entities

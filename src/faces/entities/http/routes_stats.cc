@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kStates = 1000;
 
-struct Wanted {
+struct StateFilter {
   std::optional<std::pair<std::string, int32_t>> model;
   std::vector<std::string> states;
   bool takes(const StateCounts::Row& r) const {
@@ -19,8 +19,8 @@ struct Wanted {
   }
 };
 
-Result<Wanted> wanted_of(Http& http) {
-  Wanted w;
+Result<StateFilter> state_filter_of(HttpExchange& http) {
+  StateFilter w;
   if (!http.request.params.empty()) {
     TRY(int32_t version, http.version(1));
     w.model.emplace(http.param(0), version);
@@ -31,14 +31,15 @@ Result<Wanted> wanted_of(Http& http) {
   return w;
 }
 
-void with_counts(const HttpPtr& http, std::function<json::Value(const StateCounts&)> show) {
-  http->service().counts(http->who(), [http, show = std::move(show)](Result<StateCounts> counts) {
-    counts ? http->json(json::print(show(*counts))) : http->refuse(counts.error());
-  });
+void with_counts(const HttpExchangePtr& http, std::function<json::Value(const StateCounts&)> show) {
+  http->service().counts(
+      http->context(), [http, show = std::move(show)](Result<StateCounts> counts) {
+        counts ? http->json(json::print(show(*counts))) : http->refuse(counts.error());
+      });
 }
 
-Result<void> by_state(const HttpPtr& http) {
-  TRY(Wanted wanted, wanted_of(*http));
+Result<void> by_state(const HttpExchangePtr& http) {
+  TRY(StateFilter wanted, state_filter_of(*http));
   with_counts(http, [wanted = std::move(wanted)](const StateCounts& counts) {
     json::Array out;
     for (const StateCounts::Row& r : counts.rows())
@@ -57,7 +58,7 @@ json::Value total(const StateCounts& counts, const std::string& model, int32_t v
       {{"modelName", model}, {"modelVersion", version}, {"count", counts.total(model, version)}});
 }
 
-Result<void> of_all(const HttpPtr& http) {
+Result<void> of_all(const HttpExchangePtr& http) {
   TRY(std::vector<Model> models, http->service().models(http->tenant()));
   with_counts(http, [models = std::move(models)](const StateCounts& counts) {
     json::Array out;
@@ -68,18 +69,19 @@ Result<void> of_all(const HttpPtr& http) {
   return {};
 }
 
-Result<void> of_one(const HttpPtr& http) {
-  TRY(Wanted wanted, wanted_of(*http));
+Result<void> of_one(const HttpExchangePtr& http) {
+  TRY(StateFilter wanted, state_filter_of(*http));
   with_counts(http, [model = *wanted.model](const StateCounts& counts) {
     return total(counts, model.first, model.second);
   });
   return {};
 }
 
-Result<Bytes> run(Http& http, const Query& query, const Grouping& grouping, const Model& model) {
+Result<Bytes> run(HttpExchange& http, const Query& query, const Grouping& grouping,
+                  const Model& model) {
   Groups groups(grouping);
   TRY_OK(search(http.service().kernel().snapshot(), query, &model,
-                [&](const EntityView& e) { return groups.take(e); }));
+                [&](const EntityView& e) { return groups.add(e); }));
   return groups.answer();
 }
 
@@ -93,7 +95,7 @@ Result<std::optional<Time>> time_in(const json::Value& body) {
   return std::optional(*time);
 }
 
-Result<void> grouped(const HttpPtr& http) {
+Result<void> grouped(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
   TRY(ModelPtr model, http->service().model(http->tenant(), http->param(0), version));
   if (!model) return fail(model_not_found(http->param(0), version));
@@ -111,30 +113,30 @@ Result<void> grouped(const HttpPtr& http) {
   if (!query.at) {
     TRY(query.at, time_in(body));
   }
-  if (http->who().reads_inside(query.at)) {
+  if (http->context().reads_in_transaction(query.at)) {
     http->service().act(
-        http->who(), "groups",
+        http->context(), "groups",
         json::object({{"name", query.model}, {"version", version}, {"query", std::move(body)}}),
-        [http](Result<Bytes> a) { http->reply(std::move(a)); });
+        reply_to(http));
     return {};
   }
-  if (!http->service().background().add(
-          [http, query, grouping, model] { http->reply(run(*http, query, grouping, *model)); }))
-    return fail(Code::exhausted, "TOO_MANY_SEARCHES",
-                "too many searches wait already: retry later");
-  return {};
+  return http->service().run_in_background(
+      [http, query, grouping, model] { http->reply(run(*http, query, grouping, *model)); });
 }
 
 }  // namespace
 
-void add_stats_routes(Rows& rows) {
-  rows.later("GET", "/entity/stats", of_all, "How many entities each model has.");
-  rows.later("GET", "/entity/stats/{name}/{version}", of_one, "How many entities a model has.");
-  rows.later("GET", "/entity/stats/states", by_state, "How many entities are in each state.");
-  rows.later("GET", "/entity/stats/states/{name}/{version}", by_state,
-             "How many entities of a model are in each state.");
-  rows.later("POST", "/entity/stats/{name}/{version}/query", grouped,
-             "Counts and figures by groups: groupBy, aggregations, condition, pointInTime, limit.");
+void add_stats_routes(RouteTable& routes) {
+  routes.add_async("GET", "/entity/stats", of_all, "The number of entities of each model.");
+  routes.add_async("GET", "/entity/stats/{name}/{version}", of_one,
+                   "The number of entities of a model.");
+  routes.add_async("GET", "/entity/stats/states", by_state,
+                   "The number of entities in each state.");
+  routes.add_async("GET", "/entity/stats/states/{name}/{version}", by_state,
+                   "The number of entities of a model in each state.");
+  routes.add_async(
+      "POST", "/entity/stats/{name}/{version}/query", grouped,
+      "Counts and aggregations by group: groupBy, aggregations, condition, pointInTime, limit.");
 }
 
 }  // namespace pawl::entities

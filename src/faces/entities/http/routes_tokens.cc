@@ -5,8 +5,8 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
-// Tokens: for a machine client in its own name, or in the name of a user whom a trusted key vouches
-// for.
+// Issues tokens: for a machine client, or for a user in exchange for a token that a trusted key has
+// signed.
 
 namespace pawl::entities {
 
@@ -19,7 +19,7 @@ bool same_secret(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-void oauth_error(Http& http, int status, std::string_view error,
+void oauth_error(HttpExchange& http, int status, std::string_view error,
                  std::string_view description = {}) {
   json::Object body;
   body.add("error", error);
@@ -29,8 +29,8 @@ void oauth_error(Http& http, int status, std::string_view error,
   http.answer(std::move(response));
 }
 
-// HTTP Basic with both halves percent-encoded, as OAuth wants it.
-std::pair<std::string, std::string> basic(const Http& http) {
+// Client id and secret of HTTP Basic, both percent-encoded as OAuth requires.
+std::pair<std::string, std::string> basic(const HttpExchange& http) {
   std::string_view header = http.request.header("Authorization");
   if (!header.starts_with("Basic ")) return {};
   auto text = unbase64(header.substr(6));
@@ -52,7 +52,7 @@ std::string form_field(std::string_view body, std::string_view name) {
   return {};
 }
 
-void give_token(Http& http, json::Value claims, std::string_view issued_type = {}) {
+void give_token(HttpExchange& http, json::Value claims, std::string_view issued_type = {}) {
   const Keys& keys = http.face.options().keys;
   claims.object().set("caas_tier", "unlimited");
   claims.object().set("jti", random_uuid(keys));
@@ -68,14 +68,14 @@ void give_token(Http& http, json::Value claims, std::string_view issued_type = {
   http.answer(std::move(response));
 }
 
-void for_client(Http& http, const json::Value& client) {
+void for_client(HttpExchange& http, const json::Value& client) {
   give_token(http, json::object({{"sub", client.string_or("clientId")},
                                  {"caas_user_id", client.string_or("userId")},
                                  {"caas_org_id", client.string_or("tenantId")},
                                  {"scopes", split_roles(client.string_or("roles"))}}));
 }
 
-// Why a trusted key does not count now; empty when it does.
+// The reason why a trusted key is not valid now; empty when it is.
 std::string_view unusable(const json::Value& key, Time now) {
   const json::Value* active = key.find("active");
   if (active && active->is_bool() && !active->boolean()) return "trusted key is inactive";
@@ -94,8 +94,8 @@ bool names_issuer(const json::Value& key, std::string_view issuer) {
   return false;
 }
 
-// The claims of a subject token that a trusted key of the client's tenant has signed.
-Result<json::Value> subject_claims(Http& http, std::string_view tenant) {
+// Checks the subject token against the trusted keys of the client's tenant and returns its claims.
+Result<json::Value> subject_claims(HttpExchange& http, std::string_view tenant) {
   const Keys& keys = http.face.options().keys;
   json::Value key;
   auto jwk_of = [&](std::string_view kid) -> Result<json::Value> {
@@ -113,7 +113,7 @@ Result<json::Value> subject_claims(Http& http, std::string_view tenant) {
   return claims;
 }
 
-void exchange(Http& http, const json::Value& client) {
+void exchange(HttpExchange& http, const json::Value& client) {
   if (form_field(http.request.body, "subject_token_type") != kJwtType)
     return oauth_error(http, 400, "invalid_grant", "unsupported subject_token_type");
   std::string_view tenant = client.string_or("tenantId");
@@ -132,7 +132,7 @@ void exchange(Http& http, const json::Value& client) {
              kJwtType);
 }
 
-Result<void> token(const HttpPtr& http) {
+Result<void> token(const HttpExchangePtr& http) {
   if (!http->face.options().keys.issue)
     return fail(Code::unsupported, "NOT_IMPLEMENTED",
                 "tokens are issued when the server runs with --auth jwt and a signing key");
@@ -151,10 +151,11 @@ Result<void> token(const HttpPtr& http) {
   return {};
 }
 
-Result<Bytes> jwks(Http& http) {
+Result<Bytes> jwks(HttpExchange& http) {
   const Keys& keys = http.face.options().keys;
   if (!keys.jwks)
-    return fail(Code::not_found, "NOT_FOUND", "there are no keys: nobody is authenticated");
+    return fail(Code::not_found, "NOT_FOUND",
+                "there are no keys: the server runs without authentication");
   return keys.jwks();
 }
 
@@ -167,11 +168,12 @@ std::string random_uuid(const Keys& keys) {
   return Dice(seed).uuid4();
 }
 
-void add_token_routes(Rows& rows) {
-  rows.now("GET", "/.well-known/jwks.json", jwks,
-           "The public keys of the tokens that are issued here.", true);
-  rows.later("POST", "/oauth/token", token,
-             "A token for a machine client, or for a user whom a trusted key vouches for.", true);
+void add_token_routes(RouteTable& routes) {
+  routes.add("GET", "/.well-known/jwks.json", jwks,
+             "The public keys that verify the tokens of this server.", true);
+  routes.add_async(
+      "POST", "/oauth/token", token,
+      "Issues a token for a machine client, or for a user with a token of a trusted key.", true);
 }
 
 }  // namespace pawl::entities

@@ -7,17 +7,16 @@ namespace pawl::entities {
 
 namespace {
 
-Result<void> import_all(const HttpPtr& http) {
+Result<void> import_all(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
   TRY(json::Value request, http->body());
   json::Value body = json::object({{"name", http->param(0)}, {"version", version}});
   body.object().add("request", std::move(request));
-  http->service().act(http->who(), "flows.import", std::move(body),
-                      [http](Result<Bytes> a) { http->reply(std::move(a)); });
+  http->service().act(http->context(), "flows.import", std::move(body), reply_to(http));
   return {};
 }
 
-Result<Bytes> export_all(Http& http) {
+Result<Bytes> export_all(HttpExchange& http) {
   TRY(int32_t version, http.version(1));
   TRY(auto flows, http.service().flows(http.tenant(), http.param(0), version));
   if (!flows || flows->workflows.empty())
@@ -33,10 +32,10 @@ Result<Bytes> export_all(Http& http) {
 
 }  // namespace
 
-void add_workflow_routes(Rows& rows) {
-  rows.later("POST", "/model/{name}/{version}/workflow/import", import_all,
-             "Imports workflows: MERGE, REPLACE or ACTIVATE.");
-  rows.now("GET", "/model/{name}/{version}/workflow/export", export_all, "The stored workflows.");
+void add_workflow_routes(RouteTable& routes) {
+  routes.add_async("POST", "/model/{name}/{version}/workflow/import", import_all,
+                   "Imports workflows: MERGE, REPLACE or ACTIVATE.");
+  routes.add("GET", "/model/{name}/{version}/workflow/export", export_all, "The stored workflows.");
 }
 
 }  // namespace pawl::entities

@@ -11,9 +11,13 @@ namespace pawl::entities {
 
 namespace {
 
-constexpr std::chrono::milliseconds kTimeout{30'000};
-// No clock counts to the end of what a workflow may ask for.
-constexpr std::chrono::milliseconds kMax = std::chrono::hours(24 * 365 * 100);
+constexpr std::chrono::milliseconds kDefaultTimeout{30'000};
+// Longer waits are cut to this, so that adding one to the time cannot overflow.
+constexpr std::chrono::milliseconds kMaxWait = std::chrono::hours(24 * 365 * 100);
+
+Time after(Time now, std::chrono::milliseconds wait) {
+  return now + std::min(wait, kMaxWait).count() * kMillisecond;
+}
 
 std::vector<std::string> split_tags(std::string_view tags) {
   std::vector<std::string> out;
@@ -30,7 +34,7 @@ std::vector<std::string> split_tags(std::string_view tags) {
   return out;
 }
 
-// The event that carries a call, by its kind.
+// The type of the event that carries a call, by the kind of the call.
 constexpr const char* kRequests[] = {"EntityProcessorCalculationRequest",
                                      "EntityCriteriaCalculationRequest",
                                      "EntityFunctionCalculationRequest"};
@@ -39,27 +43,50 @@ std::string keepalive_payload(const std::string& member) {
   return fmt::format(R"({{"id":"{0}","memberId":"{0}","success":true}})", member);
 }
 
+MemberEvent greeting(const std::string& id, const std::string& tenant) {
+  return {"CalculationMemberGreetEvent",
+          json::print(json::object(
+              {{"id", id}, {"memberId", id}, {"joinedLegalEntityId", tenant}, {"success", true}})),
+          {}};
+}
+
+MemberEvent request_event(const Call& call) {
+  const bool service = call.roles.find("ROLE_M2M") != std::string::npos;
+  MemberEvent event{kRequests[call.kind], call.payload, {}};
+  event.attributes = {{"authtype", service ? "service_account" : "user"},
+                      {"authid", call.user},
+                      {"authclaims", call.roles}};
+  if (!call.token.empty()) event.attributes.emplace_back("cyodatxtoken", call.token);
+  return event;
+}
+
 }  // namespace
 
-Members::Members(KernelAccess& kernel, MemberOptions options)
-    : kernel_(kernel), options_(options), began_(kernel.now()) {}
+Members::Members(KernelAccess& kernel, Background& background, MemberOptions options)
+    : kernel_(kernel), background_(background), options_(options), began_(kernel.now()) {}
 Members::~Members() { stop(); }
 
 void Members::start() {
-  thread_ = std::thread([this] { loop(); });
+  std::lock_guard lock(mutex_);  // the first step may run before loop_ is assigned
+  loop_ = background_.loop("entity members", [this] { return step(); });
 }
 
 void Members::stop() {
+  std::unique_ptr<BackgroundLoop> loop;
   {
     std::lock_guard lock(mutex_);
-    ending_ = true;
+    loop = std::move(loop_);
   }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  // A running step may need mutex_, so the loop is destroyed without it.
+  loop.reset();
+}
+
+void Members::wake_loop() {
+  if (loop_) loop_->wake();
 }
 
 std::string Members::new_id() {
-  Digest d = sha256(fmt::format("{}.{}.{}", began_, ++counter_, kernel_.now()));
+  Digest d = sha256(fmt::format("{}.{}.{}", began_, ++id_counter_, kernel_.now()));
   std::array<uint64_t, 2> seed{};
   std::memcpy(seed.data(), d.data(), sizeof seed);
   return Dice(seed).uuid4();
@@ -67,7 +94,7 @@ std::string Members::new_id() {
 
 std::string Members::join(std::shared_ptr<MemberStream> stream, std::string tenant,
                           std::vector<std::string> tags) {
-  Out out;
+  Actions actions;
   std::string id;
   {
     std::lock_guard lock(mutex_);
@@ -76,28 +103,22 @@ std::string Members::join(std::shared_ptr<MemberStream> stream, std::string tena
     member.stream = std::move(stream);
     member.tenant = std::move(tenant);
     member.tags.insert(tags.begin(), tags.end());
-    member.proved = Clock::now();
-    member.next_ping = member.proved + options_.keepalive_interval;
-    out.events.emplace_back(
-        member.stream, Outgoing{"CalculationMemberGreetEvent",
-                                json::print(json::object({{"id", id},
-                                                          {"memberId", id},
-                                                          {"joinedLegalEntityId", member.tenant},
-                                                          {"success", true}})),
-                                {}});
+    member.last_alive = background_.steady_now();
+    member.next_keepalive = after(member.last_alive, options_.keepalive_interval);
+    actions.events.emplace_back(member.stream, greeting(id, member.tenant));
     for (auto call = calls_.begin(); call != calls_.end();) {
       auto next = std::next(call);
-      if (call->second.member.empty() && !call->second.resting) place(call, out);
+      if (call->second.member.empty() && !call->second.waits_for_retry) assign(call, actions);
       call = next;
     }
+    wake_loop();
   }
-  wake_.notify_all();
-  say(std::move(out));
+  carry_out(std::move(actions));
   return id;
 }
 
 void Members::leave(const std::string& id) {
-  Out out;
+  Actions actions;
   {
     std::lock_guard lock(mutex_);
     auto member = members_.find(id);
@@ -106,27 +127,28 @@ void Members::leave(const std::string& id) {
     members_.erase(member);
     for (const std::string& request : requests)
       if (auto call = calls_.find(request); call != calls_.end())
-        conclude(call, {.kind = Verdict::disconnected, .message = "member disconnected"}, out);
+        finish_call(call, {.kind = CallResult::disconnected, .message = "member disconnected"},
+                    actions);
   }
-  say(std::move(out));
+  carry_out(std::move(actions));
 }
 
 void Members::alive(const std::string& id) {
   std::lock_guard lock(mutex_);
   if (auto member = members_.find(id); member != members_.end())
-    member->second.proved = Clock::now();
+    member->second.last_alive = background_.steady_now();
 }
 
 void Members::answered(const std::string& id, const std::string& request, Call::Kind kind,
-                       Verdict verdict) {
-  Out out;
+                       CallResult result) {
+  Actions actions;
   {
     std::lock_guard lock(mutex_);
     auto call = calls_.find(request);
     if (call == calls_.end() || call->second.member != id || call->second.call.kind != kind) return;
-    conclude(call, std::move(verdict), out);
+    finish_call(call, std::move(result), actions);
   }
-  say(std::move(out));
+  carry_out(std::move(actions));
 }
 
 std::optional<Members::Joined> Members::find_token(std::string_view token,
@@ -143,27 +165,31 @@ void Members::opened(const EffectPtr& effect) {
   auto call = decode_call(effect->body);
   if (!call)
     return settle(effect->id, effect->tenant,
-                  {.kind = Verdict::failed, .message = call.error().message});
-  bool recovered = call->opened < began_ && call->turn == 0;
+                  {.kind = CallResult::failed, .message = call.error().message});
+  const bool recovered = call->opened_at < began_ && call->turn == 0;
   if (recovered && !call->durable)
-    return settle(effect->id, effect->tenant, {.kind = Verdict::dropped});
-  if (call->begins) return settle(effect->id, effect->tenant, {.again = recovered});
-  Out out;
+    return settle(effect->id, effect->tenant, {.kind = CallResult::dropped});
+  if (call->starts_transaction)
+    return settle(effect->id, effect->tenant, {.redelivered = recovered});
+  Actions actions;
   {
     std::lock_guard lock(mutex_);
-    Pending pending;
+    PendingCall pending;
     pending.tenant = effect->tenant;
     pending.tags = split_tags(call->tags);
-    pending.patient = recovered || call->again;
+    pending.waits_forever = recovered || call->redelivered;
     pending.call = std::move(*call);
     if (!pending.call.token.empty()) tokens_[pending.call.token] = effect->id;
-    auto [at, fresh] = calls_.insert_or_assign(effect->id, std::move(pending));
+    auto [at, inserted] = calls_.insert_or_assign(effect->id, std::move(pending));
     const Call& c = at->second.call;
-    auto rest = c.attempt > 1 ? rest_after(c.retry_policy, c.attempt - 1) : std::nullopt;
-    at->second.resting = rest.has_value();
-    rest ? set_deadline(at, Clock::now() + *rest) : place(at, out);
+    auto delay = c.attempt > 1 ? retry_delay(c.retry_policy, c.attempt - 1) : std::nullopt;
+    at->second.waits_for_retry = delay.has_value();
+    if (delay)
+      set_deadline(at, after(background_.steady_now(), *delay));
+    else
+      assign(at, actions);
   }
-  say(std::move(out));
+  carry_out(std::move(actions));
 }
 
 void Members::closed(const Effect& effect) {
@@ -175,28 +201,29 @@ void Members::closed(const Effect& effect) {
   calls_.erase(call);
 }
 
-void Members::set_deadline(Calls::iterator call, Clock::time_point at) {
+void Members::set_deadline(Calls::iterator call, Time at) {
   deadlines_.erase({call->second.deadline, call->first});
   call->second.deadline = at;
-  if (at == Clock::time_point::max()) return;
+  if (at == BackgroundLoop::kNever) return;
   deadlines_.emplace(at, call->first);
-  if (at < wakes_) wake_.notify_all();
+  if (at < wakes_at_) wake_loop();
 }
 
 void Members::detach(Calls::iterator call) {
-  set_deadline(call, Clock::time_point::max());
+  set_deadline(call, BackgroundLoop::kNever);
   if (auto member = members_.find(call->second.member); member != members_.end())
     member->second.requests.erase(call->first);
   call->second.member.clear();
 }
 
-// Of those that have every tag the one with the least to do.
-Members::Member* Members::choose(const Pending& call, std::string& id) {
+// The member with the fewest open calls among those that have every tag.
+Members::Member* Members::choose_member(const PendingCall& call, std::string& id) {
   Member* best = nullptr;
-  size_t nth = 0, count = members_.size();
-  size_t from = count ? turn_++ % count : 0;
+  size_t nth = 0;
+  const size_t count = members_.size();
+  const size_t first = count ? next_choice_++ % count : 0;
   for (auto& [name, member] : members_) {
-    bool earlier = nth++ < from;
+    const bool earlier = nth++ < first;
     if (member.tenant != call.tenant) continue;
     if (!std::all_of(call.tags.begin(), call.tags.end(),
                      [&](const std::string& tag) { return member.tags.contains(tag); }))
@@ -210,130 +237,134 @@ Members::Member* Members::choose(const Pending& call, std::string& id) {
   return best;
 }
 
-void Members::place(Calls::iterator call, Out& out) {
-  Pending& p = call->second;
+void Members::assign(Calls::iterator call, Actions& actions) {
+  PendingCall& p = call->second;
   std::string id;
-  Member* member = choose(p, id);
+  Member* member = choose_member(p, id);
   if (!member) {
-    if (p.patient) return;
+    if (p.waits_forever) return;
     if (options_.dispatch_wait.count() <= 0)
-      return conclude(call, {.kind = Verdict::no_member}, out);
-    if (p.deadline == Clock::time_point::max())
-      set_deadline(call, Clock::now() + options_.dispatch_wait);
+      return finish_call(call, {.kind = CallResult::no_member}, actions);
+    if (p.deadline == BackgroundLoop::kNever)
+      set_deadline(call, after(background_.steady_now(), options_.dispatch_wait));
     return;
   }
   p.member = id;
   member->requests.insert(call->first);
-  set_deadline(call,
-               Clock::now() + (p.call.timeout_ms > 0
-                                   ? std::min(std::chrono::milliseconds(p.call.timeout_ms), kMax)
-                                   : kTimeout));
-  Outgoing event{kRequests[p.call.kind], p.call.payload, {}};
-  bool service = p.call.roles.find("ROLE_M2M") != std::string::npos;
-  event.attributes = {{"authtype", service ? "service_account" : "user"},
-                      {"authid", p.call.user},
-                      {"authclaims", p.call.roles}};
-  if (!p.call.token.empty()) event.attributes.emplace_back("cyodatxtoken", p.call.token);
-  out.events.emplace_back(member->stream, std::move(event));
+  const auto timeout =
+      p.call.timeout_ms > 0 ? std::chrono::milliseconds(p.call.timeout_ms) : kDefaultTimeout;
+  set_deadline(call, after(background_.steady_now(), timeout));
+  actions.events.emplace_back(member->stream, request_event(p.call));
 }
 
-void Members::conclude(Calls::iterator call, Verdict verdict, Out& out) {
-  Pending& p = call->second;
+void Members::finish_call(Calls::iterator call, CallResult result, Actions& actions) {
+  PendingCall& p = call->second;
   detach(call);
-  // A call inside a transaction is repeated by its machine, which first undoes what callbacks
-  // wrote.
-  bool ours = p.call.token.empty();
-  if (auto rest = rest_after(p.call.retry_policy, p.attempt); rest && ours && !verdict.ok()) {
-    p.resting = true;
-    set_deadline(call, Clock::now() + *rest);
+  // A call inside a transaction has a token. Its machine repeats it, after undoing what callbacks
+  // of the failed attempt wrote.
+  const bool repeats_here = p.call.token.empty();
+  if (auto delay = retry_delay(p.call.retry_policy, p.attempt);
+      delay && repeats_here && !result.ok()) {
+    p.waits_for_retry = true;
+    set_deadline(call, after(background_.steady_now(), *delay));
     return;
   }
-  out.settled.push_back({call->first, p.tenant, std::move(verdict)});
+  actions.settled.push_back({call->first, p.tenant, std::move(result)});
   tokens_.erase(p.call.token);
   calls_.erase(call);
 }
 
-void Members::say(Out out) {
-  for (auto& [stream, event] : out.events)
+void Members::carry_out(Actions actions) {
+  for (auto& [stream, event] : actions.events)
     stream->send(std::move(event));
-  for (auto& stream : out.ended)
-    stream->end_silent();
-  for (Out::Settled& s : out.settled)
-    settle(s.request, s.tenant, s.verdict);
+  for (auto& stream : actions.ended)
+    stream->end_unresponsive();
+  for (Actions::Settled& s : actions.settled)
+    settle(s.request, s.tenant, s.result);
 }
 
 void Members::settle(const std::string& request, const std::string& tenant,
-                     const Verdict& verdict) {
+                     const CallResult& result) {
   Input input;
   input.program = kProgram;
-  input.verb = "verdict";
-  input.body = encode(verdict);
+  input.verb = "verdict";  // the name in journals: it cannot change
+  input.body = encode(result);
   input.caller.tenant = tenant;
   input.caller.user = "system";
   input.settles = request;
-  bool last = verdict.kind == Verdict::lost;
+  const bool last = result.kind == CallResult::lost;
   kernel_.submit(std::move(input), [this, request, tenant, last](Result<Answer> answer) {
-    // The second transaction lost its race: settle the dispatch all the same.
+    // The second transaction conflicted with another write. Its dispatch is settled all the same.
     if (!answer && answer.error().code == Code::conflict && !last)
-      settle(request, tenant, {.kind = Verdict::lost});
+      settle(request, tenant, {.kind = CallResult::lost});
   });
 }
 
-std::vector<Members::Seen> Members::list(std::string_view tenant) const {
+std::vector<Members::MemberSummary> Members::list(std::string_view tenant) const {
   std::lock_guard lock(mutex_);
-  std::vector<Seen> out;
+  std::vector<MemberSummary> out;
   for (const auto& [id, m] : members_)
     if (m.tenant == tenant)
       out.push_back({id, m.tenant, {m.tags.begin(), m.tags.end()}, m.requests.size()});
   return out;
 }
 
-void Members::loop() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    Out out;
-    auto now = Clock::now();
-    auto next = now + std::chrono::seconds(60);
-    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      auto call = calls_.find(deadlines_.begin()->second);
-      if (call == calls_.end()) {
-        deadlines_.erase(deadlines_.begin());
-        continue;
-      }
-      Pending& p = call->second;
-      if (p.resting) {
-        p.resting = false;
-        ++p.attempt;
-        set_deadline(call, Clock::time_point::max());
-        place(call, out);
-      } else if (p.member.empty()) {
-        conclude(call, {.kind = Verdict::no_member}, out);
-      } else {
-        conclude(call, {.kind = Verdict::timed_out, .message = "timed out"}, out);
-      }
-    }
-    for (auto& [id, member] : members_) {
-      if (now - member.proved >= options_.keepalive_timeout) {
-        out.ended.push_back(member.stream);
-        member.proved = now;
-      }
-      if (now >= member.next_ping) {
-        out.events.emplace_back(
-            member.stream, Outgoing{"CalculationMemberKeepAliveEvent", keepalive_payload(id), {}});
-        member.next_ping = now + options_.keepalive_interval;
-      }
-      next = std::min({next, member.next_ping, member.proved + options_.keepalive_timeout});
-    }
-    if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
-    if (!out.events.empty() || !out.ended.empty() || !out.settled.empty()) {
-      lock.unlock();
-      say(std::move(out));
-      lock.lock();
+Time Members::step() {
+  Actions actions;
+  Time next;
+  {
+    std::lock_guard lock(mutex_);
+    const Time now = background_.steady_now();
+    expire_deadlines(now, actions);
+    send_keepalives(now, actions);
+    next = next_due();
+    wakes_at_ = next;
+  }
+  carry_out(std::move(actions));
+  return next;
+}
+
+void Members::expire_deadlines(Time now, Actions& actions) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    auto call = calls_.find(deadlines_.begin()->second);
+    if (call == calls_.end()) {
+      deadlines_.erase(deadlines_.begin());
       continue;
     }
-    wakes_ = next;
-    wake_.wait_until(lock, next);
+    PendingCall& p = call->second;
+    if (p.waits_for_retry) {
+      p.waits_for_retry = false;
+      ++p.attempt;
+      set_deadline(call, BackgroundLoop::kNever);
+      assign(call, actions);
+    } else if (p.member.empty()) {
+      finish_call(call, {.kind = CallResult::no_member}, actions);
+    } else {
+      finish_call(call, {.kind = CallResult::timed_out, .message = "timed out"}, actions);
+    }
   }
+}
+
+void Members::send_keepalives(Time now, Actions& actions) {
+  for (auto& [id, member] : members_) {
+    if (now >= after(member.last_alive, options_.keepalive_timeout)) {
+      actions.ended.push_back(member.stream);
+      member.last_alive = now;
+    }
+    if (now >= member.next_keepalive) {
+      actions.events.emplace_back(
+          member.stream, MemberEvent{"CalculationMemberKeepAliveEvent", keepalive_payload(id), {}});
+      member.next_keepalive = after(now, options_.keepalive_interval);
+    }
+  }
+}
+
+Time Members::next_due() const {
+  Time next = deadlines_.empty() ? BackgroundLoop::kNever : deadlines_.begin()->first;
+  for (const auto& [id, member] : members_)
+    next = std::min(
+        {next, member.next_keepalive, after(member.last_alive, options_.keepalive_timeout)});
+  return next;
 }
 
 }  // namespace pawl::entities

@@ -1,61 +1,62 @@
 #pragma once
-// Compute members and the calls that are out to them. A member is a stream that somebody else
-// carries; here it is chosen by its tags, kept alive, given calls and listened to. A call that gets
-// no answer is answered here: every call ends in exactly one verdict.
+// The connected compute members and the open calls to them. Members chooses a member by its tags,
+// sends it keepalives and calls, and takes its answers. Every call ends with exactly one
+// CallResult: when no answer comes, Members makes one.
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "faces/entities/flow/call.h"
 #include "kernel/access.h"
+#include "runtime/background.h"
 
 namespace pawl::entities {
 
-// What goes to a member: a typed event with a JSON payload and string attributes.
-struct Outgoing {
+// An event for a member: a type, a JSON payload and attributes.
+struct MemberEvent {
   std::string type;
   std::string payload;
   std::vector<std::pair<std::string, std::string>> attributes;
 };
 
-// The stream of one member. Both verbs may be called from any thread and must not wait.
+// The stream of one member. Both functions may be called from any thread and must not block.
 class MemberStream {
  public:
   virtual ~MemberStream() = default;
-  virtual void send(Outgoing event) = 0;
-  virtual void end_silent() = 0;  // it did not prove life in time
+  virtual void send(MemberEvent event) = 0;
+  // Ends the stream of a member that sent no keepalive in time.
+  virtual void end_unresponsive() = 0;
 };
 
 struct MemberOptions {
   std::chrono::milliseconds keepalive_interval{10'000};
   std::chrono::milliseconds keepalive_timeout{30'000};
-  std::chrono::milliseconds dispatch_wait{0};  // for a member with the tags to join
+  // How long a call waits for a member with its tags to join. 0: the call fails at once.
+  std::chrono::milliseconds dispatch_wait{0};
 };
 
 class Members final : public Outbox {
  public:
-  Members(KernelAccess& kernel, MemberOptions options);
+  Members(KernelAccess& kernel, Background& background, MemberOptions options);
   ~Members() override;
   void start();
   void stop();
 
-  // The stream is shared with its carrier; it is let go of by leave().
+  // Returns the id of the new member. The stream is shared with its owner until leave().
   std::string join(std::shared_ptr<MemberStream> stream, std::string tenant,
                    std::vector<std::string> tags);
   void leave(const std::string& member);
   void alive(const std::string& member);
-  // An answer on that member's stream. One that nobody waits for, or to a call of another kind, is
-  // ignored.
+  // Takes an answer from the member's stream. An answer to an unknown call, to the call of another
+  // member or to a call of another kind is ignored.
   void answered(const std::string& member, const std::string& request, Call::Kind kind,
-                Verdict verdict);
+                CallResult result);
 
-  // The transaction behind a callback's token; nothing when it is unknown, over or another
-  // tenant's.
+  // The transaction that a callback's token belongs to. Nothing when the token is unknown, its call
+  // has ended or it belongs to another tenant.
   struct Joined {
     uint64_t turn;
     std::string tx;
@@ -65,68 +66,77 @@ class Members final : public Outbox {
   void opened(const EffectPtr& effect) override;
   void closed(const Effect& effect) override;
 
-  struct Seen {
-    std::string id, tenant;
+  struct MemberSummary {
+    std::string id;
+    std::string tenant;
     std::vector<std::string> tags;
-    size_t outstanding;
+    size_t outstanding;  // calls that it has not answered
   };
-  std::vector<Seen> list(std::string_view tenant) const;
+  std::vector<MemberSummary> list(std::string_view tenant) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Member {
     std::shared_ptr<MemberStream> stream;
     std::string tenant;
     std::set<std::string, std::less<>> tags;
-    Clock::time_point proved, next_ping;
+    Time last_alive = 0;
+    Time next_keepalive = 0;
     std::set<std::string> requests;
   };
-  struct Pending {
+  struct PendingCall {
     std::string tenant;
     Call call;
     std::vector<std::string> tags;
-    std::string member;  // empty while it waits for one
+    std::string member;  // empty while the call waits for a member
     int attempt = 1;
-    bool resting = false;  // between two attempts
-    bool patient = false;  // waits for a member however long it takes
-    Clock::time_point deadline = Clock::time_point::max();
+    bool waits_for_retry = false;
+    bool waits_forever = false;  // waits for a member without a limit
+    Time deadline = BackgroundLoop::kNever;
   };
-  using Calls = std::map<std::string, Pending, std::less<>>;
+  using Calls = std::map<std::string, PendingCall, std::less<>>;
 
-  void loop();
-  // With the lock held; what must be said outside is put on `out`.
-  struct Out {
-    std::vector<std::pair<std::shared_ptr<MemberStream>, Outgoing>> events;
-    std::vector<std::shared_ptr<MemberStream>> ended;
+  // Sends, stream ends and results that are carried out after mutex_ is released.
+  struct Actions {
     struct Settled {
-      std::string request, tenant;
-      Verdict verdict;
+      std::string request;
+      std::string tenant;
+      CallResult result;
     };
+    std::vector<std::pair<std::shared_ptr<MemberStream>, MemberEvent>> events;
+    std::vector<std::shared_ptr<MemberStream>> ended;
     std::vector<Settled> settled;
   };
-  void place(Calls::iterator call, Out& out);
-  void conclude(Calls::iterator call, Verdict verdict, Out& out);
+  void carry_out(Actions actions);
+  void settle(const std::string& request, const std::string& tenant, const CallResult& result);
+
+  // The step of the background loop: handles deadlines and keepalives, returns the next due time.
+  Time step();
+
+  // These need mutex_.
+  void expire_deadlines(Time now, Actions& actions);
+  void send_keepalives(Time now, Actions& actions);
+  Time next_due() const;
+  void assign(Calls::iterator call, Actions& actions);
+  void finish_call(Calls::iterator call, CallResult result, Actions& actions);
   void detach(Calls::iterator call);
-  void set_deadline(Calls::iterator call, Clock::time_point at);
-  Member* choose(const Pending& call, std::string& id);
-  void say(Out out);
-  void settle(const std::string& request, const std::string& tenant, const Verdict& verdict);
+  void set_deadline(Calls::iterator call, Time at);
+  Member* choose_member(const PendingCall& call, std::string& id);
+  void wake_loop();
   std::string new_id();
 
   KernelAccess& kernel_;
-  MemberOptions options_;
-  Time began_;  // calls opened before are from before a restart
+  Background& background_;
+  const MemberOptions options_;
+  const Time began_;  // calls opened before this time are from before a restart
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
   std::map<std::string, Member> members_;
   Calls calls_;
   std::map<std::string, std::string, std::less<>> tokens_;  // token -> request
-  std::set<std::pair<Clock::time_point, std::string>> deadlines_;
-  uint64_t counter_ = 0;
-  size_t turn_ = 0;  // fairness among members that could all take a call
-  Clock::time_point wakes_ = Clock::time_point::max();  // when the thread looks again by itself
-  bool ending_ = false;
-  std::thread thread_;
+  std::set<std::pair<Time, std::string>> deadlines_;        // deadline -> request
+  uint64_t id_counter_ = 0;
+  size_t next_choice_ = 0;                  // rotates among members that are equally busy
+  Time wakes_at_ = BackgroundLoop::kNever;  // when the loop runs by itself
+  std::unique_ptr<BackgroundLoop> loop_;    // null before start() and after stop()
 };
 
 }  // namespace pawl::entities

@@ -53,7 +53,7 @@ static const json::Array& items(const json::Value& of, std::string_view name) {
 }
 
 Result<Model> decode_model(BytesView bytes) {
-  // A schema may be wider than a body: it is our own text.
+  // A stored schema may be larger and deeper than a request body.
   TRY(json::Value v,
       json::parse(bytes, {.max_depth = 4 * limits::kJsonDepth, .max_bytes = limits::kCellBytes}));
   Model m;
@@ -67,10 +67,11 @@ Result<Model> decode_model(BytesView bytes) {
   m.locked = locked && locked->is_bool() && locked->boolean();
   const int64_t level = number("level");
   auto corrupt = [&] {
-    return fail(Code::corrupt, "BAD_MODEL", "the stored model '" + m.name + "' is not one of ours");
+    return fail(Code::corrupt, "BAD_MODEL",
+                "the stored model '" + m.name + "' cannot be read; run `pawl verify`");
   };
-  if (level < 0 || level > static_cast<int64_t>(Level::structural)) return corrupt();
-  m.level = static_cast<Level>(level);
+  if (level < 0 || level > static_cast<int64_t>(ChangeLevel::structural)) return corrupt();
+  m.level = static_cast<ChangeLevel>(level);
   m.updated = number("updated");
   for (const json::Value& i : items(v, "indexes")) {
     const json::Value* ready = i.find("ready");
@@ -113,14 +114,14 @@ Error model_not_found(std::string_view name, int32_t version, bool with_properti
 }
 
 Bytes index_number(double number) {
-  if (number == 0) number = 0;  // one zero
+  if (number == 0) number = 0;  // -0 becomes 0
   auto bits = std::bit_cast<uint64_t>(number);
   bits = bits >> 63 ? ~bits : bits | 1ull << 63;
   return "n" + ordered64(bits);
 }
 
 Bytes index_text(std::string_view text) {
-  // Long texts are cut: the matcher looks at the whole again.
+  // Long texts are cut. The search evaluates the condition on the whole document again.
   static constexpr size_t kMax = 256;
   Bytes out = "s";
   out += text.substr(0, kMax);
@@ -141,8 +142,10 @@ std::vector<Bytes> index_values(const condition::Path& path, std::string_view da
   std::vector<Bytes> out;
   condition::Field field = path.find(data);
   if (field.kind == condition::Field::array)
-    condition::each_element(field,
-                            [&](const condition::Field& e) { return add_value(out, e), true; });
+    condition::each_element(field, [&](const condition::Field& e) {
+      add_value(out, e);
+      return true;
+    });
   else
     add_value(out, field);
   std::sort(out.begin(), out.end());

@@ -1,5 +1,6 @@
 #pragma once
-// A model is a named, versioned schema of one tenant. Entities are written only under a locked one.
+// A model is a named, versioned schema of one tenant. It must be locked before entities are
+// created.
 
 #include <optional>
 #include <string>
@@ -11,15 +12,16 @@
 
 namespace pawl::entities {
 
-// A field that search may find entities by without reading the others.
+// A field by which a search finds entities without reading all of them.
 struct Index {
   std::string path;    // "$.a.b"
-  bool ready = false;  // false while older entities are still being entered
-  Time since =
-      0;  // when it was declared: whoever fills it names it, so that another's end is not its own
+  bool ready = false;  // false while older entities are still being indexed
+  // When the index was declared. The task that fills it names this time, so that it does not mark a
+  // newer index with the same path as ready.
+  Time since = 0;
 };
 
-// Fields whose values together no two entities of the model may share.
+// Fields whose combined values must differ between all entities of the model.
 struct UniqueKey {
   std::string name;
   std::vector<std::string> paths;
@@ -30,7 +32,7 @@ struct Model {
   int32_t version = 0;
   Shape shape;
   bool locked = false;
-  Level level = Level::none;
+  ChangeLevel level = ChangeLevel::none;
   Time updated = 0;
   std::vector<Index> indexes;
   std::vector<UniqueKey> unique_keys;
@@ -39,25 +41,24 @@ struct Model {
   std::string_view state() const { return locked ? "LOCKED" : "UNLOCKED"; }
 };
 
-// Every document that fitted still fits, and is compared by the same unique keys: what else a write
-// goes by, the change level and the indexes, may differ.
+// True when every document that fitted the model still fits and the unique keys are the same. The
+// change level and the indexes may differ.
 bool only_grew(const Model& before, const Model& after);
 
 Bytes encode(const Model& model);
 Result<Model> decode_model(BytesView bytes);
 
 using ModelPtr = std::shared_ptr<const Model>;  // shared with the cell's cache
+// Null when there is no such model.
 Result<ModelPtr> find_model(Turn& turn, std::string_view tenant, std::string_view name,
-                            int32_t version);  // null when there is none
+                            int32_t version);
 void write_model(Turn& turn, std::string_view tenant, Model model);
 Error model_not_found(std::string_view name, int32_t version, bool with_properties = true);
 
-// An order-preserving form of a field's value for index rows: numbers by amount, then texts by
-// bytes.
+// The value of a field in index rows. Rows sort numbers by amount, then texts by their bytes.
 Bytes index_number(double number);
 Bytes index_text(std::string_view text);
-// The entries of a document under an index's path: none for null, one each for the elements of an
-// array.
+// The index values of a document at a path: none for null, several for an array.
 std::vector<Bytes> index_values(const condition::Path& path, std::string_view data);
 
 }  // namespace pawl::entities

@@ -77,36 +77,36 @@ std::unexpected<Error> incompatible(const Shape& shape, const json::Value& v,
   }
   json::Value detail =
       json::object({{"fieldPath", path}, {"expectedType", names}, {"actualType", kind_of(v)}});
-  return fail(Code::invalid, "INCOMPATIBLE_TYPE",
+  return fail(Code::invalid, kIncompatibleType,
               fmt::format("value of type {} at path '{}' is not compatible with the model's {}",
                           kind_of(v), shown(path), list.empty() ? "NULL" : list),
               json::print(detail));
 }
 
-// Where in the document: each step knows the one above it, so that a path is written only for an
-// error.
-struct Place {
-  const Place* above = nullptr;
+// One step of the path to a value. Each step knows the step above it, so that the path is written
+// only when there is an error.
+struct PathStep {
+  const PathStep* above = nullptr;
   std::string_view name{};  // of a member; empty for an element
   size_t element = 0;
   static constexpr size_t kEach = ~size_t{0};
 };
 
-std::string path_of(const Place* at) {
+std::string path_of(const PathStep* at) {
   if (!at) return {};
   std::string out = path_of(at->above);
-  if (at->element == Place::kEach) return out + "[*]";
+  if (at->element == PathStep::kEach) return out + "[*]";
   if (at->name.data() == nullptr) return fmt::format("{}[{}]", out, at->element);
   if (!out.empty()) out += '.';
   return out += at->name;
 }
 
-Result<void> check(const Shape& shape, const json::Value& v, const Place* at) {
+Result<void> check(const Shape& shape, const json::Value& v, const PathStep* at) {
   if (v.is_null()) return {};
   if (v.is_object()) {
     if (!shape.is_object) return incompatible(shape, v, path_of(at));
     for (const json::Member& m : v.object()) {
-      Place here{at, m.name};
+      PathStep here{at, m.name};
       auto field = shape.fields.find(m.name);
       if (field == shape.fields.end())
         return fail(Code::invalid, "BAD_REQUEST",
@@ -120,7 +120,7 @@ Result<void> check(const Shape& shape, const json::Value& v, const Place* at) {
   if (v.is_array()) {
     if (!shape.is_array()) return incompatible(shape, v, path_of(at));
     for (size_t i = 0; i < v.array().size(); ++i) {
-      Place here{.above = at, .element = i};
+      PathStep here{.above = at, .element = i};
       TRY_OK(check(*shape.element, v.array()[i], &here));
     }
     return {};
@@ -129,25 +129,25 @@ Result<void> check(const Shape& shape, const json::Value& v, const Place* at) {
   return {};
 }
 
-std::unexpected<Error> not_allowed(std::string_view what, const std::string& path, Level needs,
-                                   Level has) {
+std::unexpected<Error> not_allowed(std::string_view what, const std::string& path,
+                                   ChangeLevel needs, ChangeLevel has) {
   return fail(Code::invalid, "BAD_REQUEST",
               fmt::format("{} at '{}' needs the change level {}, the model has {}", what,
                           shown(path), name_of(needs), name_of(has)));
 }
 
-struct Extend {
-  Level level;
+struct Extender {
+  ChangeLevel level;
   bool grew = false;
 
-  Result<void> allow(Level needs, std::string_view what, const Place* at) {
+  Result<void> allow(ChangeLevel needs, std::string_view what, const PathStep* at) {
     if (level < needs) return not_allowed(what, path_of(at), needs, level);
     grew = true;
     return {};
   }
 
-  // `in_array`: the slot is an array's element, whose type is governed by ARRAY_ELEMENTS.
-  Result<void> slot(Shape& shape, const json::Value& v, bool in_array, const Place* at) {
+  // `in_array`: the value is an element of an array, whose type the level ARRAY_ELEMENTS controls.
+  Result<void> slot(Shape& shape, const json::Value& v, bool in_array, const PathStep* at) {
     if (v.is_null()) return {};
     bool scalar_known = !shape.scalars.empty() || (!shape.is_object && !shape.is_array());
     bool same_kind = v.is_object()  ? shape.is_object
@@ -162,26 +162,27 @@ struct Extend {
     if (v.is_array()) return array(shape, v, at);
     Type type = type_of(v);
     if (shape.scalars.accepts(type)) return {};
-    TRY_OK(allow(in_array ? Level::array_elements : Level::type, "another scalar type", at));
+    TRY_OK(allow(in_array ? ChangeLevel::array_elements : ChangeLevel::type, "another scalar type",
+                 at));
     shape.scalars.add(type);
     shape.scalars.settle(false);
     return {};
   }
 
-  // Where only null was seen, anything is another type, a structure with all that is in it too.
-  Result<void> learn(Shape& shape, const json::Value& v, bool in_array, const Place* at) {
-    TRY_OK(allow(in_array ? Level::array_elements : Level::type,
+  // Only null was seen here before, so an object or array is a change of the type.
+  Result<void> learn(Shape& shape, const json::Value& v, bool in_array, const PathStep* at) {
+    TRY_OK(allow(in_array ? ChangeLevel::array_elements : ChangeLevel::type,
                  "a structure where only null was seen", at));
     merge(shape, infer(v));
     return {};
   }
 
-  Result<void> object(Shape& shape, const json::Value& v, const Place* at) {
+  Result<void> object(Shape& shape, const json::Value& v, const PathStep* at) {
     for (const json::Member& m : v.object()) {
-      Place here{at, m.name};
+      PathStep here{at, m.name};
       auto field = shape.fields.find(m.name);
       if (field == shape.fields.end()) {
-        TRY_OK(allow(Level::structural, "a new field", &here));
+        TRY_OK(allow(ChangeLevel::structural, "a new field", &here));
         shape.fields[m.name] = infer(m.value);
       } else {
         TRY_OK(slot(field->second, m.value, false, &here));
@@ -190,18 +191,18 @@ struct Extend {
     return {};
   }
 
-  Result<void> array(Shape& shape, const json::Value& v, const Place* at) {
+  Result<void> array(Shape& shape, const json::Value& v, const PathStep* at) {
     if (v.array().size() > shape.width) {
-      TRY_OK(allow(Level::array_length, "a longer array", at));
+      TRY_OK(allow(ChangeLevel::array_length, "a longer array", at));
       shape.width = v.array().size();
     }
-    Place here{.above = at, .element = Place::kEach};
-    // Of an array that was always empty the elements are learnt together: one teaches no more than
-    // the next.
+    PathStep here{.above = at, .element = PathStep::kEach};
+    // The elements of an array that was always empty are merged first and then allowed as one
+    // change.
     if (shape.element->unknown()) {
       Shape seen = infer(v);
       if (!seen.element->unknown())
-        TRY_OK(allow(Level::array_elements, "another element type", &here));
+        TRY_OK(allow(ChangeLevel::array_elements, "another element type", &here));
       merge(shape, seen);
       return {};
     }
@@ -213,13 +214,13 @@ struct Extend {
 
 }  // namespace
 
-std::string_view name_of(Level level) {
-  return level == Level::none ? "none" : kLevels[static_cast<size_t>(level)];
+std::string_view name_of(ChangeLevel level) {
+  return level == ChangeLevel::none ? "none" : kLevels[static_cast<size_t>(level)];
 }
 
-Result<Level> level_named(std::string_view name) {
+Result<ChangeLevel> level_named(std::string_view name) {
   for (size_t i = 1; i < std::size(kLevels); ++i)
-    if (kLevels[i] == name) return static_cast<Level>(i);
+    if (kLevels[i] == name) return static_cast<ChangeLevel>(i);
   json::Array valid;
   for (size_t i = 1; i < std::size(kLevels); ++i)
     valid.emplace_back(kLevels[i]);
@@ -252,9 +253,9 @@ bool fits(const Shape& shape, const json::Value& v) {
   return shape.scalars.accepts(type_of(v));
 }
 
-Result<bool> extend(Shape& shape, const json::Value& value, Level level) {
+Result<bool> extend(Shape& shape, const json::Value& value, ChangeLevel level) {
   if (value.is_null()) return incompatible(shape, value, "");
-  Extend e{level};
+  Extender e{level};
   TRY_OK(e.slot(shape, value, false, nullptr));
   return e.grew;
 }
@@ -279,7 +280,7 @@ const Shape* shape_at(const Shape& root, std::string_view path) {
       if (!at->is_array()) return nullptr;
       at = at->element.get();
     }
-    // An array is a field only under its elements' name.
+    // An array is a field only under the path of its elements.
     if (at->is_array() && !at->is_object && at->scalars.empty()) return nullptr;
   }
   return at;

@@ -1,6 +1,6 @@
 #pragma once
-// A schema is what samples taught: for each field the kinds and scalar types that were seen. It
-// grows by merging, never shrinks.
+// A schema is inferred from sample documents: for each field, the kinds and scalar types that
+// occurred. It grows by merging and never shrinks.
 
 #include <array>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace pawl::entities {
 
-// In the fixed order in which lists of types are shown.
+// Lists of types are shown in this order.
 enum class Type : uint8_t {
   integer,
   long_integer,
@@ -33,7 +33,7 @@ bool is_numeric(Type type);
 bool widens(Type from, Type to);
 Type type_of_number(std::string_view digits);
 Type type_of(const json::Value& scalar);
-// The one spelling that all spellings of an amount share: 1.0, 1 and 10e-1 are "1".
+// The normal form of a number: "1" for 1.0, 1 and 10e-1.
 std::string plain_number(std::string_view digits);
 
 class TypeSet {
@@ -42,9 +42,10 @@ class TypeSet {
   void remove(Type t) { bits_ &= ~(1u << static_cast<int>(t)); }
   bool has(Type t) const { return bits_ >> static_cast<int>(t) & 1; }
   bool empty() const { return bits_ == 0; }
-  bool accepts(Type t) const;  // some member is t, or t widens to it
+  bool accepts(Type t) const;  // the set has t, or a type that t widens to
   bool any_numeric() const;
-  // Numbers become one type that all widen to; null gives way to anything else.
+  // Replaces several number types by one that all of them widen to, and removes null beside any
+  // other type.
   void settle(bool beside_structure);
   std::vector<Type> list() const;
   bool operator==(const TypeSet&) const = default;
@@ -58,7 +59,7 @@ struct Shape {
   TypeSet scalars;
   bool is_object = false;
   std::map<std::string, Shape, std::less<>> fields;
-  std::shared_ptr<Shape> element;  // of an array; owned by this shape alone, null when it is none
+  std::shared_ptr<Shape> element;  // of an array, else null; owned by this shape alone
   size_t width = 0;                // the longest array seen
 
   bool is_array() const { return element != nullptr; }
@@ -76,26 +77,30 @@ Shape infer(const json::Value& sample);
 void merge(Shape& into, const Shape& from);
 
 // How much an entity write may change the schema.
-enum class Level : uint8_t { none, array_length, array_elements, type, structural };
-std::string_view name_of(Level level);
-Result<Level> level_named(std::string_view name);  // INVALID_CHANGE_LEVEL
+enum class ChangeLevel : uint8_t { none, array_length, array_elements, type, structural };
+std::string_view name_of(ChangeLevel level);
+// Fails with INVALID_CHANGE_LEVEL.
+Result<ChangeLevel> level_named(std::string_view name);
 
-// Strict: BAD_REQUEST for a field that is not known, INCOMPATIBLE_TYPE for a value that does not
+inline constexpr Reason kIncompatibleType{"INCOMPATIBLE_TYPE"};
+// Fails with BAD_REQUEST for an unknown field and with INCOMPATIBLE_TYPE for a value that does not
 // fit.
 Result<void> check(const Shape& shape, const json::Value& value);
-// The value passes the strict check and no array is longer than any seen: nothing to grow.
+// True when the value passes check() and no array is longer than before: extend() would change
+// nothing.
 bool fits(const Shape& shape, const json::Value& value);
-// Grows the shape so that the value fits, as far as the level allows. True when it grew.
-Result<bool> extend(Shape& shape, const json::Value& value, Level level);
+// Grows the shape so that the value fits, as far as the level allows. Returns true when it grew.
+Result<bool> extend(Shape& shape, const json::Value& value, ChangeLevel level);
 
-// The shape at a path as conditions name it ("o.k", "arr[*].q"); null when it is no field and no
-// prefix of one.
+// The shape at a path as conditions write it ("o.k", "arr[*].q"); null when the path is neither a
+// field nor a prefix of one.
 const Shape* shape_at(const Shape& root, std::string_view path);
 
 json::Value json_schema(const Shape& shape);
 json::Value simple_view(const Shape& shape);
 
-json::Value to_json(const Shape& shape);  // as stored
+// The stored form.
+json::Value to_json(const Shape& shape);
 Shape shape_from(const json::Value& stored);
 
 }  // namespace pawl::entities

@@ -2,7 +2,7 @@
 
 #include "faces/entities/model/schema.h"
 
-// The two exports of a schema, and how it is stored.
+// The two export formats of a schema, and its stored form.
 
 namespace pawl::entities {
 
@@ -24,8 +24,8 @@ std::string list_of(const TypeSet& types) {
   return out + "]";
 }
 
-// Each object is a section of its own, named by its path. All names are in the order of their
-// bytes: clients compare views as they are.
+// Each object is a section named by its path. All names are sorted by their bytes: clients compare
+// the exports as text.
 struct SimpleView {
   using Lines = std::map<std::string, json::Value>;
   Lines sections;

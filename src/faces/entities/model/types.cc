@@ -32,14 +32,14 @@ constexpr uint32_t kWidens[kTypes] = {
     0,
 };
 
-// A number taken apart: digits without zeros at either end; value = digits * 10^-scale.
+// A decimal number: digits without zeros at either end; the value is digits * 10^-scale.
 struct Decimal {
   bool negative = false;
   std::string digits;
   int64_t scale = 0;
 };
 
-Decimal take_apart(std::string_view t) {
+Decimal to_decimal(std::string_view t) {
   Decimal d;
   if (!t.empty() && t[0] == '-') {
     d.negative = true;
@@ -74,7 +74,7 @@ Decimal take_apart(std::string_view t) {
   return d;
 }
 
-// Digits with `zeros` zeros behind them fit a signed 128-bit integer.
+// Whether the digits followed by `zeros` zeros fit a signed 128-bit integer.
 bool fits_128(const Decimal& d, int64_t zeros) {
   static constexpr std::string_view kMax = "170141183460469231731687303715884105727";
   static constexpr std::string_view kLeast = "170141183460469231731687303715884105728";
@@ -107,7 +107,7 @@ bool widens(Type from, Type to) {
 }
 
 Type type_of_number(std::string_view text) {
-  Decimal d = take_apart(text);
+  Decimal d = to_decimal(text);
   if (d.digits.empty()) return Type::integer;
   if (d.scale <= 0) return integer_type(d);
   auto precision = static_cast<int64_t>(d.digits.size());
@@ -127,9 +127,9 @@ Type type_of(const json::Value& scalar) {
 }
 
 std::string plain_number(std::string_view text) {
-  Decimal d = take_apart(text);
+  Decimal d = to_decimal(text);
   if (d.digits.empty()) return "0";
-  // Zeros are written out where people would; a number may name more of them than fit into memory.
+  // Up to this many zeros are written out. A number may have more zeros than fit into memory.
   constexpr int64_t kZeros = 40;
   std::string out = d.negative ? "-" : "";
   auto whole = static_cast<int64_t>(d.digits.size()) - d.scale;  // digits before the point
@@ -150,7 +150,7 @@ void TypeSet::settle(bool beside_structure) {
   for (Type t : list())
     if (is_numeric(t)) numbers.push_back(t);
   if (numbers.size() < 2) return;
-  Type widest = numbers.back();  // integers stand before decimals, narrow before wide
+  Type widest = numbers.back();  // the order is integers before decimals, narrow before wide
   for (Type t : numbers)
     if (!widens(t, widest)) widest = Type::unbound_decimal;
   for (Type t : numbers)

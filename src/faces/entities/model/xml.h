@@ -1,8 +1,11 @@
 #pragma once
-// XML documents as JSON values: attributes and children become members under their names without
-// prefixes, repeated ones an array, text beside them "_text"; the text of a bare root is "_value",
-// an empty element an object without members. Text that reads as a JSON number, true or false
-// becomes one. No entities but the five of the language: nothing can be made to grow.
+// Reads an XML document as a JSON value. Attributes and child elements become members; their names
+// lose the namespace prefix, and several with one name become an array. Text beside members becomes
+// the member "_text". The text of a root without members becomes "_value". An empty element becomes
+// an empty object. Text that reads as a JSON number, true or false becomes that value.
+//
+// Document types are refused, so a document has no entities but the five that XML predefines and
+// cannot expand to more than its size.
 
 #include <string_view>
 
@@ -10,7 +13,8 @@
 
 namespace pawl::entities {
 
-// BAD_REQUEST naming line and what was expected; deeper than the JSON limit is refused.
+// Fails with BAD_REQUEST that names the line and the error. Elements nested deeper than JSON may be
+// are refused.
 Result<json::Value> parse_xml(std::string_view text);
 
 }  // namespace pawl::entities

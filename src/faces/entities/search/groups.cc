@@ -11,23 +11,23 @@ namespace pawl::entities {
 
 namespace {
 
-// Groups of one query; more is a report, not a statistic.
-constexpr size_t kGroups = 10'000;
-// Entries of each list in a query.
-constexpr size_t kEntries = 64;
+// Groups in one answer.
+constexpr size_t kMaxGroups = 10'000;
+// Entries in each list of a query.
+constexpr size_t kMaxListEntries = 64;
 constexpr std::string_view kState = "state";
 
-constexpr Operation kOperations[] = {
+constexpr AggregationOp kAggregationOps[] = {
     {"sum", [](const Tally& t) { return t.count ? json::Value(t.sum) : json::Value(); }},
     {"avg",
      [](const Tally& t) {
        return t.count ? json::Value(t.sum / static_cast<double>(t.count)) : json::Value();
      }},
-    {"min", [](const Tally& t) { return t.count ? json::Value(t.least) : json::Value(); }},
+    {"min", [](const Tally& t) { return t.count ? json::Value(t.min) : json::Value(); }},
     {"max", [](const Tally& t) { return t.count ? json::Value(t.max) : json::Value(); }},
     {"stdev",
      [](const Tally& t) {
-       return t.count > 1 ? json::Value(std::sqrt(t.spread / static_cast<double>(t.count - 1)))
+       return t.count > 1 ? json::Value(std::sqrt(t.squares / static_cast<double>(t.count - 1)))
                           : json::Value();
      }},
 };
@@ -42,7 +42,7 @@ Result<condition::Path> scalar(const json::Value* given, std::string_view code) 
   if (given->string().find('[') != std::string::npos)
     return refuse(
         std::string(code),
-        fmt::format("'{}' is a list or a place in one; name a single field", given->string()));
+        fmt::format("'{}' is an array or an element of one; name a single field", given->string()));
   return condition::Path(given->string());
 }
 
@@ -50,9 +50,9 @@ Result<const json::Array*> list_of(const json::Value& body, std::string_view nam
   static const json::Array none;
   const json::Value* list = body.find(name);
   if (!list || list->is_null()) return &none;
-  if (!list->is_array() || list->array().size() > kEntries)
-    return refuse("MALFORMED_REQUEST",
-                  fmt::format("'{}' must be an array of at most {} entries", name, kEntries));
+  if (!list->is_array() || list->array().size() > kMaxListEntries)
+    return refuse("MALFORMED_REQUEST", fmt::format("'{}' must be an array of at most {} entries",
+                                                   name, kMaxListEntries));
   return &list->array();
 }
 
@@ -63,7 +63,7 @@ Result<std::vector<GroupBy>> group_by(const json::Value& body) {
   std::vector<GroupBy> out;
   for (const json::Value& entry : *list) {
     TRY(condition::Path path, scalar(&entry, "INVALID_GROUP_BY_PATH"));
-    // "$.k" and "k" are one field; "state" is none, unlike "$.state".
+    // "$.k" and "k" are the same field. "state" is the entity's state, "$.state" a field.
     for (const GroupBy& g : out)
       if (g.path.name() == path.name() && (g.name == kState) == (entry.string() == kState))
         return refuse("DUPLICATE_GROUP_BY", fmt::format("'{}' is named twice", entry.string()));
@@ -72,10 +72,10 @@ Result<std::vector<GroupBy>> group_by(const json::Value& body) {
   return out;
 }
 
-Result<Figure> figure_of(const json::Value& given) {
+Result<Aggregation> aggregation_of(const json::Value& given) {
   std::string_view op = given.string_or("op");
-  const Operation* operation = nullptr;
-  for (const Operation& o : kOperations)
+  const AggregationOp* operation = nullptr;
+  for (const AggregationOp& o : kAggregationOps)
     if (o.name == op) operation = &o;
   if (!operation)
     return refuse("INVALID_AGGREGATION_OP",
@@ -83,27 +83,27 @@ Result<Figure> figure_of(const json::Value& given) {
   TRY(condition::Path path, scalar(given.find("field"), "INVALID_AGGREGATION_FIELD"));
   std::string alias(given.string_or("as"));
   if (alias.empty()) alias = fmt::format("{}_{}", op, path.name());
-  return Figure{operation, path.name(), std::move(alias), std::move(path)};
+  return Aggregation{operation, path.name(), std::move(alias), std::move(path)};
 }
 
-Result<std::vector<Figure>> figures_of(const json::Value& body) {
+Result<std::vector<Aggregation>> aggregations_of(const json::Value& body) {
   TRY(const json::Array* list, list_of(body, "aggregations"));
-  std::vector<Figure> out;
+  std::vector<Aggregation> out;
   for (const json::Value& entry : *list) {
-    TRY(Figure figure, figure_of(entry));
+    TRY(Aggregation aggregation, aggregation_of(entry));
     bool twice = false;
-    for (const Figure& f : out) {
-      twice = twice || (f.operation == figure.operation && f.field == figure.field);
-      if (!twice && f.alias == figure.alias)
+    for (const Aggregation& f : out) {
+      twice = twice || (f.operation == aggregation.operation && f.field == aggregation.field);
+      if (!twice && f.alias == aggregation.alias)
         return refuse("DUPLICATE_AGGREGATION_ALIAS",
                       fmt::format("two aggregations are called '{}'", f.alias));
     }
-    if (!twice) out.push_back(std::move(figure));
+    if (!twice) out.push_back(std::move(aggregation));
   }
   return out;
 }
 
-// Numbers and booleans by their text; what is no scalar counts as missing.
+// Numbers and booleans are grouped by their text; objects and arrays count as missing.
 json::Value key_part(const GroupBy& by, const EntityView& e) {
   if (by.name == kState) return e.state.empty() ? json::Value() : json::Value(e.state);
   condition::Field f = by.path.find(e.data);
@@ -115,14 +115,14 @@ json::Value key_part(const GroupBy& by, const EntityView& e) {
 
 }  // namespace
 
-void Tally::take(double v) {
-  least = count ? std::min(least, v) : v;
+void Tally::add(double v) {
+  min = count ? std::min(min, v) : v;
   max = count ? std::max(max, v) : v;
   sum += v;
   ++count;
-  double off = v - mean;
-  mean += off / static_cast<double>(count);
-  spread += off * (v - mean);
+  const double difference = v - mean;
+  mean += difference / static_cast<double>(count);
+  squares += difference * (v - mean);
 }
 
 Result<Grouping> parse_grouping(const json::Value& query) {
@@ -134,33 +134,33 @@ Result<Grouping> parse_grouping(const json::Value& query) {
     if (std::find(std::begin(known), std::end(known), m.name) == std::end(known))
       return refuse("MALFORMED_REQUEST", fmt::format("unknown field '{}'", m.name));
   Grouping g;
-  g.limit = kGroups;
+  g.limit = kMaxGroups;
   TRY(g.by, group_by(query));
-  TRY(g.figures, figures_of(query));
+  TRY(g.aggregations, aggregations_of(query));
   if (const json::Value* limit = query.find("limit"); limit && !limit->is_null()) {
     int64_t n = limit->as_int64().value_or(0);
-    if (n < 1 || n > static_cast<int64_t>(kGroups))
-      return refuse("INVALID_LIMIT", fmt::format("limit must be from 1 to {}", kGroups));
+    if (n < 1 || n > static_cast<int64_t>(kMaxGroups))
+      return refuse("INVALID_LIMIT", fmt::format("limit must be from 1 to {}", kMaxGroups));
     g.limit = static_cast<size_t>(n);
   }
   return g;
 }
 
-bool Groups::take(const EntityView& e) {
+bool Groups::add(const EntityView& e) {
   json::Array key;
   for (const GroupBy& by : grouping_.by)
     key.push_back(key_part(by, e));
   Group& g = groups_[json::print(key)];
   g.key = std::move(key);
   ++g.count;
-  g.tallies.resize(grouping_.figures.size());
-  for (size_t i = 0; i < grouping_.figures.size(); ++i) {
-    condition::Field f = grouping_.figures[i].path.find(e.data);
+  g.tallies.resize(grouping_.aggregations.size());
+  for (size_t i = 0; i < grouping_.aggregations.size(); ++i) {
+    condition::Field f = grouping_.aggregations[i].path.find(e.data);
     double v;
     if (f.kind == condition::Field::number && condition::read_number(f.text, v) && std::isfinite(v))
-      g.tallies[i].take(v);
+      g.tallies[i].add(v);
   }
-  return groups_.size() <= kGroups;
+  return groups_.size() <= kMaxGroups;
 }
 
 json::Value Groups::show(const Group& g) const {
@@ -170,15 +170,16 @@ json::Value Groups::show(const Group& g) const {
   json::Object out;
   out.add("groupKey", std::move(key));
   out.add("count", g.count);
-  if (grouping_.figures.empty()) return out;
-  json::Object figures;
-  for (size_t i = 0; i < grouping_.figures.size(); ++i)
-    figures.add(grouping_.figures[i].alias, grouping_.figures[i].operation->of(g.tallies[i]));
-  out.add("aggregations", std::move(figures));
+  if (grouping_.aggregations.empty()) return out;
+  json::Object aggregations;
+  for (size_t i = 0; i < grouping_.aggregations.size(); ++i)
+    aggregations.add(grouping_.aggregations[i].alias,
+                     grouping_.aggregations[i].operation->of(g.tallies[i]));
+  out.add("aggregations", std::move(aggregations));
   return out;
 }
 
-// Those of a size by their keys, part by part, null before any text.
+// Larger groups first. Groups of one size are sorted by their keys, part by part, null first.
 bool Groups::comes_before(const Group* a, const Group* b) {
   if (a->count != b->count) return a->count > b->count;
   return std::lexicographical_compare(a->key.begin(), a->key.end(), b->key.begin(), b->key.end(),
@@ -190,11 +191,11 @@ bool Groups::comes_before(const Group* a, const Group* b) {
 }
 
 Result<Bytes> Groups::answer() const {
-  if (groups_.size() > kGroups)
+  if (groups_.size() > kMaxGroups)
     return fail(
         Code::unprocessable, "GROUP_CARDINALITY_EXCEEDED",
         fmt::format("the query makes more than {} groups; group by a field with fewer values",
-                    kGroups));
+                    kMaxGroups));
   std::vector<const Group*> largest;
   for (const auto& [name, g] : groups_)
     largest.push_back(&g);

@@ -1,5 +1,5 @@
 #pragma once
-// Counts, and figures over number fields, of entities by the values of their fields.
+// Groups entities by the values of their fields; counts each group and aggregates number fields.
 
 #include <map>
 
@@ -9,20 +9,24 @@
 
 namespace pawl::entities {
 
-// What is known of the numbers of one field in one group. The mean moves with each number
-// (Welford), so that numbers which differ little from a large mean keep their deviation.
+// Statistics of one number field in one group. The mean is updated with each number (Welford's
+// method), which keeps the deviation of numbers that differ little from a large mean.
 struct Tally {
   uint64_t count = 0;
-  double sum = 0, least = 0, max = 0, mean = 0, spread = 0;
-  void take(double v);
+  double sum = 0;
+  double min = 0;
+  double max = 0;
+  double mean = 0;
+  double squares = 0;  // sum of the squared differences from the mean
+  void add(double v);
 };
 
-struct Operation {
+struct AggregationOp {
   std::string_view name;
   json::Value (*of)(const Tally& t);
 };
-struct Figure {
-  const Operation* operation = nullptr;
+struct Aggregation {
+  const AggregationOp* operation = nullptr;
   std::string field;
   std::string alias;
   condition::Path path;
@@ -33,17 +37,18 @@ struct GroupBy {
 };
 struct Grouping {
   std::vector<GroupBy> by;
-  std::vector<Figure> figures;
+  std::vector<Aggregation> aggregations;
   size_t limit = 0;
 };
-// "groupBy", "aggregations" and "limit" of a query; of the others only that nothing else is there.
+// Reads "groupBy", "aggregations" and "limit" of a query and refuses unknown members.
 Result<Grouping> parse_grouping(const json::Value& query);
 
 class Groups {
  public:
   explicit Groups(const Grouping& grouping) : grouping_(grouping) {}
-  bool take(const EntityView& entity);  // false: there are too many groups
-  // An array, the largest first. Fails GROUP_CARDINALITY_EXCEEDED.
+  // Returns false when there are too many groups.
+  bool add(const EntityView& entity);
+  // A JSON array, the largest group first. Fails with GROUP_CARDINALITY_EXCEEDED.
   Result<Bytes> answer() const;
 
  private:

@@ -21,7 +21,7 @@ bool has_index(const Model& model, const condition::Path& path) {
                      [&](const Index& i) { return i.ready && i.path == "$." + path.name(); });
 }
 
-// Smaller is better; 0 means that it does not help.
+// How well an index answers the node: smaller is better, 0 means not at all.
 int rank(const Node& node, const Model& model) {
   if (node.kind != Node::simple || node.op->helps == Helps::no || !has_index(model, node.path))
     return 0;
@@ -30,7 +30,7 @@ int rank(const Node& node, const Model& model) {
   return node.op->helps == Helps::between ? 3 : 4;
 }
 
-// Half-open ranges of index values that hold every match, and maybe more.
+// Half-open ranges of index values that include every match, and maybe more.
 using Range = std::pair<Bytes, Bytes>;
 
 std::vector<Range> ranges(const Node& node) {
@@ -61,7 +61,7 @@ bool is_match(const Query& q, const EntityView& e) {
          (!q.condition || q.condition->matches({e.data, e.state, e.created, e.transition}));
 }
 
-// The keys of entities that have been removed, in the order of ids, read a piece at a time.
+// The keys of removed entities, in the order of their ids, read in pieces.
 struct RemovedKeys {
   static constexpr size_t kPiece = 1000;
   const ReadSnapshot& snapshot;
@@ -70,7 +70,7 @@ struct RemovedKeys {
   Bytes from = base;
   std::vector<Key> piece{};
   size_t at = 0;
-  bool more = true;  // behind the piece
+  bool more = true;  // there may be keys after this piece
 
   Result<void> read_on() {
     piece.clear();
@@ -87,7 +87,7 @@ struct RemovedKeys {
     return {};
   }
 
-  // The next one that comes before `key`, or before the end when it is empty.
+  // The next key that comes before `key`; an empty `key` stands for the end.
   Result<std::optional<Key>> before(BytesView key) {
     if (at == piece.size() && more) TRY_OK(read_on());
     if (at == piece.size() || (!key.empty() && piece[at] >= key)) return std::nullopt;
@@ -102,7 +102,7 @@ struct Search {
   Plan plan{};
   size_t skipped = 0;
 
-  // False: enough.
+  // Returns false when the search has enough.
   bool offer(const EntityView& e) {
     ++plan.rows_read;
     if (!is_match(query, e)) return true;
@@ -128,7 +128,10 @@ struct Search {
             std::string id(id_at_end(row));
             if (!seen.insert(id).second) return true;
             auto cell = snapshot.read(entity_key(query.tenant, id));
-            if (!cell) return good = fail(std::move(cell.error())), false;
+            if (!cell) {
+              good = fail(std::move(cell.error()));
+              return false;
+            }
             EntityView e;
             if (view_entity(cell->value(), e)) go = offer(e);
             return go;
@@ -147,24 +150,30 @@ struct Search {
         [&](BytesView, Seq, BytesView value) { return !view_entity(value, e) || offer(e); });
   }
 
-  // Entities that are there now, as they were, and those that have been removed since, each in its
-  // place.
+  // Visits the existing entities as they were at `seq`, and those that were removed since, in the
+  // order of their ids.
   Result<void> as_at(Seq seq) {
     EntityView e;
     Result<void> good;
     bool go = true;
     auto old = [&](BytesView key) {
       auto cell = snapshot.read_at(key, seq);
-      if (!cell) return good = fail(std::move(cell.error())), false;
+      if (!cell) {
+        good = fail(std::move(cell.error()));
+        return false;
+      }
       if (cell->exists() && view_entity(cell->value(), e)) go = offer(e);
       return go;
     };
     RemovedKeys removed{snapshot, query.tenant,
                         removed_row_prefix(query.tenant, query.model, query.version)};
-    auto removed_before = [&](BytesView key) {
+    auto visit_removed_before = [&](BytesView key) {
       while (go && good) {
         Result<std::optional<Key>> next = removed.before(key);
-        if (!next) return good = fail(std::move(next.error())), false;
+        if (!next) {
+          good = fail(std::move(next.error()));
+          return false;
+        }
         if (!*next) break;
         old(**next);
       }
@@ -172,12 +181,12 @@ struct Search {
     };
     TRY_OK(snapshot.scan_bytes(entity_prefix(query.tenant, query.model, query.version),
                                [&](BytesView key, Seq version, BytesView value) {
-                                 if (!removed_before(key)) return false;
+                                 if (!visit_removed_before(key)) return false;
                                  if (version > seq) return old(key);
                                  if (view_entity(value, e)) go = offer(e);
                                  return go;
                                }));
-    if (go && good) removed_before({});
+    if (go && good) visit_removed_before({});
     return good;
   }
 };
@@ -199,28 +208,31 @@ Result<Plan> search_unsorted(const ReadSnapshot& snapshot, const Query& query, c
   return s.plan;
 }
 
-// Numbers by amount, then texts by bytes; missing and null are last whichever way it is sorted.
+// Numbers are compared by amount, texts by bytes, numbers before texts. Missing values and null
+// come last in both directions.
 int compare_fields(const condition::Field& a, const condition::Field& b, bool descending) {
   if (a.is_null() || b.is_null()) return a.is_null() - b.is_null();
   if (descending) return compare_fields(b, a, false);
-  bool number_a = a.kind == condition::Field::number, number_b = b.kind == condition::Field::number;
+  const bool number_a = a.kind == condition::Field::number;
+  const bool number_b = b.kind == condition::Field::number;
   if (number_a != number_b) return number_a ? -1 : 1;
   if (number_a) return json::compare_numbers(a.text, b.text);
-  std::string room_a, room_b;
+  std::string room_a;
+  std::string room_b;
   return condition::text_of(a, room_a).compare(condition::text_of(b, room_b));
 }
 
-struct LifeField {
+struct MetaField {
   std::string_view name;
   int (*compare)(const Entity& a, const Entity& b);
 };
-// To the millisecond, as people see times: what was written together is parted by id.
+// Times are compared to the millisecond; entities written together are then sorted by id.
 int by_time(Time a, Time b) {
   a /= kMillisecond;
   b /= kMillisecond;
   return a < b ? -1 : a > b;
 }
-constexpr LifeField kLifeFields[] = {
+constexpr MetaField kMetaFields[] = {
     {"id", [](const Entity& a, const Entity& b) { return a.id.compare(b.id); }},
     {"state", [](const Entity& a, const Entity& b) { return a.state.compare(b.state); }},
     {"creationDate",
@@ -237,7 +249,7 @@ int compare_by(const SortKey& key, const Entity& a, const Entity& b) {
   if (key.path)
     return compare_fields(key.path->find(a.data), key.path->find(b.data), key.descending);
   int order = 0;
-  for (const LifeField& f : kLifeFields)
+  for (const MetaField& f : kMetaFields)
     if (f.name == key.field) order = f.compare(a, b);
   return key.descending ? -order : order;
 }
@@ -270,7 +282,8 @@ Result<Plan> search(const ReadSnapshot& snapshot, const Query& query, const Mode
   every.skip = 0;
   std::vector<Entity> found;
   TRY(Plan plan, search_unsorted(snapshot, every, model, [&](const EntityView& e) {
-        return found.push_back(copy_of(e)), true;
+        found.push_back(copy_of(e));
+        return true;
       }));
   sort_entities(found, query.sort);
   plan.matched = 0;
@@ -292,7 +305,7 @@ Result<Plan> search(const ReadSnapshot& snapshot, const Query& query, const Mode
   return plan;
 }
 
-// "@state" is a fact of its life; "state" too, unless the documents have a field of that name.
+// "@state" is a metadata field; so is "state", unless the documents have a field of that name.
 static Result<SortKey> sort_key(std::string_view word, const Model* model) {
   SortKey key;
   if (word.starts_with('-')) {
@@ -306,9 +319,9 @@ static Result<SortKey> sort_key(std::string_view word, const Model* model) {
   }
   bool meta = word.starts_with('@');
   if (meta) word.remove_prefix(1);
-  bool life = std::any_of(std::begin(kLifeFields), std::end(kLifeFields),
-                          [&](const LifeField& f) { return f.name == word; });
-  if (word.empty() || (meta && !life))
+  bool is_meta_field = std::any_of(std::begin(kMetaFields), std::end(kMetaFields),
+                                   [&](const MetaField& f) { return f.name == word; });
+  if (word.empty() || (meta && !is_meta_field))
     return fail(
         Code::invalid, "BAD_REQUEST",
         fmt::format(
@@ -316,9 +329,10 @@ static Result<SortKey> sort_key(std::string_view word, const Model* model) {
             word));
   key.field = word;
   condition::Path path(word);
-  if (meta || (life && !(model && path.plain() && shape_at(model->shape, path.name())))) return key;
+  if (meta || (is_meta_field && !(model && path.plain() && shape_at(model->shape, path.name()))))
+    return key;
   if (!path.plain())
-    return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by the list '{}'", word));
+    return fail(Code::invalid, "BAD_REQUEST", fmt::format("cannot sort by the array '{}'", word));
   if (model && !shape_at(model->shape, path.name()))
     return fail(Code::invalid, "INVALID_FIELD_PATH",
                 fmt::format("cannot sort by '{}', which is not a field of model {} version {}",

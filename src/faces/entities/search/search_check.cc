@@ -18,7 +18,7 @@ bool fits(const TypeSet& types, const json::Value& v) {
 }
 
 Result<void> check_value(const Shape& shape, std::string_view path, const json::Value& v) {
-  // No operator compares with an object, not even one for texts, which take any other value.
+  // No operator compares with an object. Operators for texts take any other value.
   bool texts = !shape.scalars.any_numeric() && !shape.scalars.has(Type::boolean);
   if (shape.scalars.empty() || (texts && !v.is_object()) || fits(shape.scalars, v)) return {};
   std::string types;
@@ -28,12 +28,13 @@ Result<void> check_value(const Shape& shape, std::string_view path, const json::
               fmt::format("the value for '$.{}' does not fit the field's type {}", path, types));
 }
 
-// An array condition names the array itself, whose field is its elements'.
+// An array condition names the array; the field in the model is that of its elements.
 std::string field_of(const Node& node) {
   return node.kind == Node::array ? node.path.name() + "[*]" : node.path.name();
 }
 
-// A value that is not looked at, or is for the length of an array, may be of any type.
+// A value that the operator ignores, or that is compared with the length of an array, may have any
+// type.
 Result<void> check_values(const Node& node, const Model& model) {
   std::string path = field_of(node);
   const Shape* shape = shape_at(model.shape, path);
@@ -67,7 +68,7 @@ Result<void> check_node(const Node& node, const Model& model,
 
 Result<void> check_condition(const condition::Condition& condition, const Model& model,
                              bool check_types) {
-  // Types before paths: a value that cannot match is told first, as the peer does.
+  // Types are checked before paths, like in the hosted service.
   if (check_types) TRY_OK(check_node(condition.root(), model, check_values));
   return check_node(condition.root(), model, check_path);
 }

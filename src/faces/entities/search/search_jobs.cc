@@ -4,71 +4,74 @@
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
-// What the service does in the background: search jobs and the filling of indexes.
+// The background tasks of the service: search jobs, the filling of indexes, large removals.
 
 namespace pawl::entities {
 
 namespace {
 
-// Entities entered into an index in one turn: other requests run in between.
-constexpr size_t kFillBatch = 500;
-// Up to this many are removed as one transaction.
-constexpr int64_t kRemovedAtOnce = 10'000;
+// Entities that are indexed in one turn; other requests run between the turns.
+constexpr size_t kIndexFillBatch = 500;
+// Up to this many entities are removed in one transaction.
+constexpr int64_t kMaxRemovedInOneTurn = 10'000;
 constexpr size_t kRemoveBatch = 1000;
 
-Error no_job(std::string_view id) {
+Error search_job_not_found(std::string_view id) {
   return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id),
           json::print(json::object({{"snapshotId", id}}))};
 }
 
-Who system_for(const std::string& tenant) { return {.caller = {tenant, "system", ""}}; }
+RequestContext system_context(const std::string& tenant) {
+  return {.caller = {tenant, "system", ""}};
+}
 
 }  // namespace
 
-void Service::start_job(const Who& who, Query query, Done done) {
-  // Which snapshot is not part of it: the same request is the same job, whenever it comes again.
+void Service::start_search_job(const RequestContext& context, Query query, Done done) {
+  // The snapshot is not part of the body: a repeated request with one Idempotency-Key must be
+  // equal.
   json::Object job;
   job.add("model", query.model);
   job.add("version", query.version);
-  if (!query.asked.empty()) job.add("asked", query.asked);
-  std::string tenant = who.caller.tenant;
-  act(who, "job.new", json::object({{"job", std::move(job)}}),
+  if (!query.request_digest.empty()) job.add("asked", query.request_digest);
+  std::string tenant = context.caller.tenant;
+  act(context, "job.new", json::object({{"job", std::move(job)}}),
       [this, tenant, query = std::move(query),
        done = std::move(done)](Result<Bytes> answer) mutable {
         if (!answer) return done(std::move(answer));
         std::string id = answer->substr(1, answer->size() - 2);
-        // The snapshot is now or the given time, fixed before the answer leaves.
+        // The snapshot is fixed before the answer is sent.
         ReadSnapshot snapshot = kernel_.snapshot();
         auto seq = query.at ? snapshot.seq_at(*query.at) : Result<Seq>(snapshot.seq());
         if (!seq) return done(fail(std::move(seq.error())));
         query.seq = *seq;
         query.at.reset();
         {
-          std::lock_guard lock(jobs_mutex_);
-          if (!running_jobs_.insert(id).second)
-            return done(std::move(answer));  // asked for twice under one key
+          std::lock_guard lock(search_jobs_mutex_);
+          if (!running_search_jobs_.insert(id).second)
+            return done(std::move(answer));  // a repeated request: the job runs already
         }
-        bool taken = background_.add(
-            [this, tenant, id, query = std::move(query)] { run_job(tenant, id, query); });
-        if (!taken) {
-          std::lock_guard lock(jobs_mutex_);
-          running_jobs_.erase(id);
-          return done(fail(Code::exhausted, "TOO_MANY_SEARCHES",
-                           "too many searches wait already: retry later"));
+        auto started = run_in_background(
+            [this, tenant, id, query = std::move(query)] { run_search_job(tenant, id, query); });
+        if (!started) {
+          std::lock_guard lock(search_jobs_mutex_);
+          running_search_jobs_.erase(id);
+          return done(fail(std::move(started.error())));
         }
         done(std::move(answer));
       });
 }
 
-void Service::run_job(const std::string& tenant, const std::string& id, const Query& query) {
-  Who who = system_for(tenant);
-  uint64_t count = 0, page = 0;
+void Service::run_search_job(const std::string& tenant, const std::string& id, const Query& query) {
+  RequestContext context = system_context(tenant);
+  uint64_t count = 0;
+  uint64_t page = 0;
   json::Array ids;
   std::string status = "SUCCESSFUL";
   auto flush = [&] {
     if (ids.empty()) return true;
     auto done =
-        act_and_wait(who, "job.page",
+        act_and_wait(context, "job.page",
                      json::object({{"id", id}, {"page", page++}, {"ids", std::exchange(ids, {})}}));
     return done.has_value();
   };
@@ -77,52 +80,55 @@ void Service::run_job(const std::string& tenant, const std::string& id, const Qu
       search(kernel_.snapshot(), query, known ? known->get() : nullptr, [&](const EntityView& e) {
         ++count;
         ids.emplace_back(e.id);
-        return (ids.size() < kJobPage || flush()) && !background_.stopping();
+        return (ids.size() < kSearchJobPageSize || flush()) && !stopping_;
       });
   if (!plan || !flush()) status = "FAILED";
   (void)act_and_wait(
-      who, "job.end",
+      context, "job.end",
       json::object(
           {{"id", id}, {"status", status}, {"count", count}, {"seq", query.seq.value_or(0)}}))
       .has_value();
-  std::lock_guard lock(jobs_mutex_);
-  running_jobs_.erase(id);
+  std::lock_guard lock(search_jobs_mutex_);
+  running_search_jobs_.erase(id);
 }
 
-Result<json::Value> Service::job(std::string_view tenant, std::string_view id) const {
-  TRY(json::Value job, cell_json(job_key(tenant, id)));
-  if (!job.is_object()) return fail(no_job(id));
-  std::lock_guard lock(jobs_mutex_);
-  // One that nobody works on any more was cut off by a restart.
-  if (job.string_or("status") == "RUNNING" && !running_jobs_.contains(id)) {
-    TRY(json::Value again, cell_json(job_key(tenant, id)));
+Result<json::Value> Service::search_job(std::string_view tenant, std::string_view id) const {
+  TRY(json::Value job, cell_json(search_job_key(tenant, id)));
+  if (!job.is_object()) return fail(search_job_not_found(id));
+  std::lock_guard lock(search_jobs_mutex_);
+  // A job that is RUNNING but not in the set was cut off by a restart.
+  if (job.string_or("status") == "RUNNING" && !running_search_jobs_.contains(id)) {
+    TRY(json::Value again, cell_json(search_job_key(tenant, id)));
     if (again.string_or("status") == "RUNNING") again.object().set("status", "FAILED");
     return again;
   }
   return job;
 }
 
-void Service::cancel_job(const Who& who, const std::string& id, Done done) {
-  act(who, "job.end", json::object({{"id", id}, {"status", "CANCELLED"}}), std::move(done));
+void Service::cancel_search_job(const RequestContext& context, const std::string& id, Done done) {
+  act(context, "job.end", json::object({{"id", id}, {"status", "CANCELLED"}}), std::move(done));
 }
 
-Result<Service::Page> Service::job_page(std::string_view tenant, const json::Value& job,
-                                        uint64_t size, uint64_t number, bool with_model) const {
+Result<Service::Page> Service::search_job_page(std::string_view tenant, const json::Value& job,
+                                               uint64_t size, uint64_t number,
+                                               bool with_model) const {
   Page out;
   const json::Value* count = job.find("count");
   out.total = count ? count->as_uint64().value_or(0) : 0;
   const json::Value* at = job.find("seq");
   Seq seq = at ? at->as_uint64().value_or(0) : 0;
   ReadSnapshot snapshot = kernel_.snapshot();
-  uint64_t first = number * size, last = std::min(out.total, first + size);
+  const uint64_t first = number * size;
+  const uint64_t last = std::min(out.total, first + size);
   json::Value ids;
   for (uint64_t i = first; i < last; ++i) {
-    if (ids.is_null() || i % kJobPage == 0) {
-      TRY(ids, cell_json(job_page_key(tenant, job.string_or("id"), i / kJobPage)));
+    if (ids.is_null() || i % kSearchJobPageSize == 0) {
+      TRY(ids, cell_json(search_job_page_key(tenant, job.string_or("id"), i / kSearchJobPageSize)));
       if (!ids.is_array())
-        return fail(Code::corrupt, "BAD_JOB", "a page of the search job is missing; search again");
+        return fail(Code::corrupt, "BAD_SEARCH_JOB",
+                    "a page of the search job is missing; search again");
     }
-    const std::string& id = ids.array()[i % kJobPage].string();
+    const std::string& id = ids.array()[i % kSearchJobPageSize].string();
     TRY(Cell cell, snapshot.read_at(entity_key(tenant, id), seq));
     EntityView e;
     if (!view_entity(cell.value(), e)) continue;
@@ -131,43 +137,47 @@ Result<Service::Page> Service::job_page(std::string_view tenant, const json::Val
   return out;
 }
 
-void Service::remove_all(const Who& who, const std::string& name, int32_t version, Removal removal,
-                         Done done) {
+void Service::remove_all(const RequestContext& context, const std::string& name, int32_t version,
+                         Removal removal, Done done) {
   json::Value body =
       json::object({{"name", name}, {"version", version}, {"verbose", removal.verbose}});
   if (removal.condition) body.object().add("condition", *removal.condition);
-  auto known = model(who.caller.tenant, name, version);
+  auto known = model(context.caller.tenant, name, version);
   if (!known) return done(fail(std::move(known.error())));
-  if (!*known || !who.token.empty() ||
-      counts_.total(who.caller.tenant, name, version) <= kRemovedAtOnce)
-    return act(who, "remove.all", std::move(body), std::move(done));
-  Query query{.tenant = who.caller.tenant, .model = name, .version = version};
+  if (!*known || !context.token.empty() ||
+      counts_.total(context.caller.tenant, name, version) <= kMaxRemovedInOneTurn)
+    return act(context, "remove.all", std::move(body), std::move(done));
+  Query query{.tenant = context.caller.tenant, .model = name, .version = version};
   if (removal.condition) {
     auto compiled = condition(query.tenant, name, version, *removal.condition, true);
     if (!compiled) return done(fail(std::move(compiled.error())));
-    if (auto may = may_choose(**compiled); !may) return done(fail(std::move(may.error())));
+    if (auto may = check_removal_condition(**compiled); !may)
+      return done(fail(std::move(may.error())));
     query.condition = *std::move(compiled);
   }
   auto waiting = std::make_shared<Done>(std::move(done));
-  if (background_.add([this, who, query, known = *known, verbose = removal.verbose, waiting] {
-        (*waiting)(remove_many(who, query, *known, verbose));
-      }))
-    return;
-  (*waiting)(
-      fail(Code::exhausted, "TOO_MANY_SEARCHES", "too much work waits already: retry later"));
+  auto started =
+      run_in_background([this, context, query, known = *known, verbose = removal.verbose, waiting] {
+        (*waiting)(remove_many(context, query, *known, verbose));
+      });
+  if (!started) (*waiting)(fail(std::move(started.error())));
 }
 
-Result<Bytes> Service::remove_many(const Who& who, const Query& query, const Model& model,
-                                   bool verbose) {
+Result<Bytes> Service::remove_many(const RequestContext& context, const Query& query,
+                                   const Model& model, bool verbose) {
   json::Array ids, listed;
   uint64_t removed = 0;
   Result<void> good;
   auto flush = [&] {
     uint64_t batch = ids.size();
-    auto done = act_and_wait(who, "remove.some", json::object({{"ids", std::exchange(ids, {})}}));
-    if (!done) return good = fail(std::move(done.error())), false;
+    auto done =
+        act_and_wait(context, "remove.some", json::object({{"ids", std::exchange(ids, {})}}));
+    if (!done) {
+      good = fail(std::move(done.error()));
+      return false;
+    }
     removed += batch;
-    return !background_.stopping();
+    return !stopping_;
   };
   TRY_OK(search(kernel_.snapshot(), query, &model, [&](const EntityView& e) {
     ids.emplace_back(e.id);
@@ -179,26 +189,26 @@ Result<Bytes> Service::remove_many(const Who& who, const Query& query, const Mod
   return removal_answer(model, removed, verbose ? &listed : nullptr);
 }
 
-void Service::set_indexes(const Who& who, json::Value body, Done done) {
-  std::string tenant = who.caller.tenant, name(body.string_or("name"));
+void Service::set_indexes(const RequestContext& context, json::Value body, Done done) {
+  std::string tenant = context.caller.tenant, name(body.string_or("name"));
   int32_t version = static_cast<int32_t>(body.find("version")->as_int64().value_or(0));
-  act(who, "model.indexes", std::move(body),
+  act(context, "model.indexes", std::move(body),
       [this, tenant, name, version, done = std::move(done)](Result<Bytes> answer) mutable {
         if (!answer) return done(std::move(answer));
         auto parsed = json::parse(*answer);
         bool wanted = parsed && parsed->find("fill") && parsed->find("fill")->boolean();
-        if (wanted &&
-            !background_.add([this, tenant, name, version] { fill(tenant, name, version); }))
+        if (wanted && !run_in_background(
+                          [this, tenant, name, version] { fill_indexes(tenant, name, version); }))
           return done(fail(Code::exhausted, "TOO_MANY_SEARCHES",
-                           "the index is declared and will be filled at the next start: too much "
-                           "work waits already"));
+                           "the index is declared, but too many background tasks are waiting: it "
+                           "will be filled after the next start of the server"));
         if (parsed) parsed->object().erase("fill");
         done(parsed ? Result<Bytes>(json::print(*parsed)) : std::move(answer));
       });
 }
 
-void Service::fill(const std::string& tenant, const std::string& name, int32_t version) {
-  Who who = system_for(tenant);
+void Service::fill_indexes(const std::string& tenant, const std::string& name, int32_t version) {
+  RequestContext context = system_context(tenant);
   json::Array ids, filled;
   auto known = model(tenant, name, version);
   if (!known || !*known) return;
@@ -209,8 +219,7 @@ void Service::fill(const std::string& tenant, const std::string& name, int32_t v
     json::Value body =
         json::object({{"name", name}, {"version", version}, {"ids", std::exchange(ids, {})}});
     if (done) body.object().add("filled", filled);
-    good = good && act_and_wait(who, "model.fill", std::move(body)).has_value() &&
-           !background_.stopping();
+    good = good && act_and_wait(context, "model.fill", std::move(body)).has_value() && !stopping_;
     return good;
   };
   auto scanned = kernel_.snapshot().scan(
@@ -218,12 +227,12 @@ void Service::fill(const std::string& tenant, const std::string& name, int32_t v
         EntityView e;
         if (!view_entity(cell.value(), e) || e.model != name || e.version != version) return true;
         ids.emplace_back(e.id);
-        return ids.size() < kFillBatch || flush(false);
+        return ids.size() < kIndexFillBatch || flush(false);
       });
   if (scanned && good) flush(true);
 }
 
-Result<void> Service::resume_filling() {
+Result<void> Service::resume_filling_indexes() {
   return kernel_.snapshot().scan(prefix({kProgram}), [&](BytesView key, const Cell& cell) {
     std::vector<std::string> parts = parts_of(key);
     if (parts.size() < 5 || parts[2] != "m") return true;
@@ -231,9 +240,9 @@ Result<void> Service::resume_filling() {
     if (!model || std::all_of(model->indexes.begin(), model->indexes.end(),
                               [](const Index& i) { return i.ready; }))
       return true;
-    return background_.add([this, tenant = parts[1], name = model->name, version = model->version] {
-      fill(tenant, name, version);
-    });
+    return run_in_background([this, tenant = parts[1], name = model->name,
+                              version = model->version] { fill_indexes(tenant, name, version); })
+        .has_value();
   });
 }
 

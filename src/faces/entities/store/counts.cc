@@ -5,15 +5,16 @@
 
 namespace pawl::entities {
 
-void StateCounts::add(const std::string& model, int32_t version, const std::string& state,
-                      int64_t by) {
-  States& states = models_[{model, version}];
-  if ((states[state] += by) == 0) states.erase(state);
+void StateCounts::add(std::string_view model, int32_t version, std::string_view state, int64_t by) {
+  States& states = models_[{std::string(model), version}];
+  auto [count, inserted] = states.try_emplace(std::string(state), 0);
+  count->second += by;
+  if (count->second == 0) states.erase(count);
 }
 
-void StateCounts::add(const Move& move) {
-  if (move.existed) add(move.model, move.version, move.before, -1);
-  if (move.exists) add(move.model, move.version, move.after, 1);
+void StateCounts::add(const StateChange& change) {
+  if (change.before) add(change.model, change.version, *change.before, -1);
+  if (change.after) add(change.model, change.version, *change.after, 1);
 }
 
 std::vector<StateCounts::Row> StateCounts::rows() const {
@@ -34,17 +35,17 @@ int64_t StateCounts::total(std::string_view model, int32_t version) const {
 }
 
 Result<void> Counts::start() {
-  // Before ours is taken: the door's lock is held when a frame is told, and ours comes after it
-  // there.
+  // Watch before locking mutex_: the kernel calls take() with its own lock held, so the order of
+  // the locks is always the kernel's first.
   watch_ = kernel_.watch([this](const Frame& frame) { take(frame); });
   std::lock_guard lock(mutex_);
-  tenants_.clear();  // what was told meanwhile is in the look
+  tenants_.clear();  // the snapshot includes the frames taken since
   ReadSnapshot snapshot = kernel_.snapshot();
   counted_ = snapshot.seq();
   return snapshot.scan(prefix({kProgram}), [&](BytesView key, const Cell& cell) {
     EntityView e;
     if (is_entity_key(key) && view_entity(cell.value(), e))
-      tenants_[parts_of(key)[1]].add(std::string(e.model), e.version, std::string(e.state), 1);
+      tenants_[parts_of(key)[1]].add(e.model, e.version, e.state, 1);
     return true;
   });
 }
@@ -59,8 +60,8 @@ void Counts::take(const Frame& frame) {
   std::lock_guard lock(mutex_);
   if (frame.seq <= counted_) return;
   for (const Bytes& note : frame.notes) {
-    if (note.empty() || note[0] != kMoveNote) continue;
-    if (auto move = decode_move(note)) tenants_[move->tenant].add(*move);
+    if (note.empty() || note[0] != kStateChangeNote) continue;
+    if (auto change = decode_state_change(note)) tenants_[std::string(change->tenant)].add(*change);
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// How many entities each model has in each state. Lives in memory: counted once from the cells at
-// start, then kept up from the frames.
+// Counts the entities of each model in each state. The counts live in memory: they are made from
+// the cells at start and updated from every committed frame.
 
 #include <map>
 #include <mutex>
@@ -21,9 +21,9 @@ class StateCounts {
     std::string state;
     int64_t count;
   };
-  void add(const std::string& model, int32_t version, const std::string& state, int64_t by);
-  void add(const Move& move);
-  // By model, version and state; rows of zero are left out.
+  void add(std::string_view model, int32_t version, std::string_view state, int64_t by);
+  void add(const StateChange& change);
+  // Sorted by model, version and state; counts of zero are left out.
   std::vector<Row> rows() const;
   int64_t total(std::string_view model, int32_t version) const;
 

@@ -189,13 +189,13 @@ Key flows_key(std::string_view tenant, std::string_view name, int32_t version) {
 Key message_key(std::string_view tenant, std::string_view id) {
   return key({kProgram, tenant, "g", id});
 }
-Key job_key(std::string_view tenant, std::string_view id) {
+Key search_job_key(std::string_view tenant, std::string_view id) {
   return key({kProgram, tenant, "j", id});
 }
-Key job_page_key(std::string_view tenant, std::string_view id, size_t page) {
+Key search_job_page_key(std::string_view tenant, std::string_view id, size_t page) {
   return key({kProgram, tenant, "J", id, std::to_string(page)});
 }
-// Clients and key pairs say which tenant a caller is of, so they stand above the tenants.
+// Clients and key pairs belong to no tenant: they decide which tenant a caller has.
 Key client_key(std::string_view client) { return key({kProgram, "", "c", client}); }
 Key clients_prefix() { return prefix({kProgram, "", "c"}); }
 Key key_pair_key(std::string_view kid) { return key({kProgram, "", "y", kid}); }
@@ -222,16 +222,17 @@ Key timer_key(std::string_view tenant, std::string_view id) {
   return key({kProgram, tenant, "s", id});
 }
 
-// What stands behind the program and the tenant.
-static bool is_of(BytesView key, char part) {
+// Whether the part of the key after program and tenant is this letter.
+static bool has_kind(BytesView key, char kind) {
   std::string_view rest = key.substr(std::min(key.size(), kProgram.size() + 1));
   size_t zero = rest.find('\0');
-  return zero != rest.npos && zero + 2 < rest.size() && rest[zero + 1] == part &&
+  return zero != rest.npos && zero + 2 < rest.size() && rest[zero + 1] == kind &&
          rest[zero + 2] == '\0';
 }
-bool is_entity_key(BytesView key) { return is_of(key, 'e'); }
-bool is_model_key(BytesView key) { return is_of(key, 'm'); }
-bool is_flows_key(BytesView key) { return is_of(key, 'w'); }
+bool is_entity_key(BytesView key) { return has_kind(key, 'e'); }
+bool is_model_key(BytesView key) { return has_kind(key, 'm'); }
+bool is_flows_key(BytesView key) { return has_kind(key, 'w'); }
+bool is_indexed_key(BytesView key) { return has_kind(key, 'k'); }
 
 std::string_view id_at_end(BytesView key) {
   return key.size() < 36 ? key : key.substr(key.size() - 36);

@@ -1,6 +1,6 @@
 #pragma once
-// An entity is one JSON document with a state. Its cell holds the facts about it first and the
-// document last, so that a scan reads what it needs without decoding the rest.
+// An entity is one JSON document with a state. Its cell holds the document last, so that a scan
+// reads the fields before it without decoding the document.
 
 #include <string>
 #include <string_view>
@@ -20,13 +20,13 @@ struct Entity {
   std::string state;
   Time created = 0;
   Time updated = 0;
-  std::string tx;                     // that saved it last
-  std::string transition;             // named by the client at the latest save; "loopback" for none
-  std::string data;                   // compact JSON, names sorted
-  std::vector<std::string> timers{};  // effects of the scheduled transitions that are armed
+  std::string tx;          // the transaction that saved it last
+  std::string transition;  // requested by the client at the latest save; "loopback" for none
+  std::string data;        // compact JSON with sorted names
+  std::vector<std::string> timers{};  // ids of the armed timers of scheduled transitions
 };
 
-// The same, pointing into a cell's bytes.
+// An Entity whose texts point into a cell's bytes.
 struct EntityView {
   std::string_view id, model, state, tx, transition, data;
   int32_t version = 0;
@@ -39,20 +39,19 @@ Result<Entity> decode_entity(BytesView bytes);
 bool view_entity(BytesView bytes, EntityView& out);
 Entity copy_of(const EntityView& view);
 
-// The envelope that readers get: {"type":"ENTITY","data":...,"meta":{...}}. Appended as text: the
-// document is never parsed again.
+// Appends the envelope that readers get: {"type":"ENTITY","data":...,"meta":{...}}. The document is
+// copied as text and not parsed.
 void append_envelope(std::string& out, const EntityView& entity, bool with_model);
 void append_meta(std::string& out, const EntityView& entity, bool with_model);
 
-// Names sorted all the way down: how documents are stored and shown.
+// Sorts the member names at every level. Documents are stored and shown like that.
 void sort_names(json::Value& value);
 std::string canonical(json::Value value);
-// RFC 7386 where both sides have their names sorted: as long as the two together, not as their
-// product.
+// An RFC 7386 merge patch of two documents with sorted names, in linear time.
 void merge_sorted(json::Value& target, const json::Value& patch);
 
-// Ids are time-based UUIDs whose last six digits name the model, so that the cells of one model
-// stand together although the key is made from the id alone.
+// Ids are time-based UUIDs whose last six digits are a hash of the model. Entity keys begin with
+// these digits, so the cells of one model are adjacent although the key depends on the id only.
 std::string new_entity_id(Dice& dice, Time now, size_t nth, std::string_view model,
                           int32_t version);
 std::string model_digits(std::string_view model, int32_t version);
@@ -64,20 +63,20 @@ Key model_key(std::string_view tenant, std::string_view name, int32_t version);
 Key models_prefix(std::string_view tenant);
 Key flows_key(std::string_view tenant, std::string_view name, int32_t version);
 Key message_key(std::string_view tenant, std::string_view id);
-Key job_key(std::string_view tenant, std::string_view id);
-Key job_page_key(std::string_view tenant, std::string_view id, size_t page);
-// Ids in one page of a search job, and how long a job and its pages are kept.
-inline constexpr size_t kJobPage = 10'000;
-inline constexpr Time kJobLife = 24 * 3600 * kSecond;
+Key search_job_key(std::string_view tenant, std::string_view id);
+Key search_job_page_key(std::string_view tenant, std::string_view id, size_t page);
+// Ids in one stored page of a search job, and how long a job and its pages are kept.
+inline constexpr size_t kSearchJobPageSize = 10'000;
+inline constexpr Time kSearchJobLifetime = 24 * 3600 * kSecond;
 Key client_key(std::string_view client);
 Key clients_prefix();
 Key key_pair_key(std::string_view kid);
 Key key_pairs_prefix();
 Key trusted_key_key(std::string_view tenant, std::string_view kid);
 Key trusted_keys_prefix(std::string_view tenant);
-// A dispatch between its two transactions.
+// A transaction that waits between its two halves for a COMMIT_BEFORE_DISPATCH processor.
 Key pending_key(std::string_view tenant, std::string_view effect);
-// The values under which an entity is indexed, and who holds a unique value.
+// The index values of an entity, and the entity that holds a unique value.
 Key indexed_key(std::string_view tenant, std::string_view id);
 Key unique_key(std::string_view tenant, std::string_view model, int32_t version,
                std::string_view name, std::string_view values);
@@ -86,7 +85,8 @@ Key timer_key(std::string_view tenant, std::string_view id);
 bool is_entity_key(BytesView key);
 bool is_model_key(BytesView key);
 bool is_flows_key(BytesView key);
-// At the end of an entity's key, and of the rows and cells that hang on it.
+bool is_indexed_key(BytesView key);
+// The entity id at the end of an entity key, and of the keys of its rows and cells.
 std::string_view id_at_end(BytesView key);
 
 }  // namespace pawl::entities

@@ -12,7 +12,7 @@ struct UniqueValues {
   std::string bytes;
   std::string missing;  // a path without a value
   size_t found = 0;
-  // An entity that lacks one of the values is not compared.
+  // An entity without a value for one of the paths is not compared with others.
   bool whole() const { return missing.empty(); }
   bool operator==(const UniqueValues& other) const {
     return whole() && other.whole() && bytes == other.bytes;
@@ -51,43 +51,56 @@ std::unexpected<Error> refuse_unique(Code code, std::string reason, const Model&
                                         {"entityVersion", model.version}})));
 }
 
-// Empty for a state that it did not come from, or does not go to.
-void note_move(Turn& turn, std::string_view tenant, std::string_view model, int32_t version,
-               std::optional<std::string_view> before, std::optional<std::string_view> after) {
+// `before` is empty for a new entity, `after` for a removed one.
+void note_state_change(Turn& turn, std::string_view tenant, std::string_view model, int32_t version,
+                       std::optional<std::string_view> before,
+                       std::optional<std::string_view> after) {
   if (before == after) return;
-  turn.note(encode_move(tenant, model, version, before, after));
+  turn.note(encode(StateChange{tenant, model, version, before, after}));
 }
 
-// A value that another entity holds stays with it.
+// Releases a unique value, unless another entity holds it.
 Result<void> release(Turn& turn, BytesView cell_key, std::string_view id) {
   TRY(Cell holder, turn.read(cell_key));
   if (holder.exists() && holder.value() == id) turn.erase(cell_key);
   return {};
 }
 
+// The values of one unique key in the new and in the old document of an entity.
+struct UniqueChange {
+  UniqueValues now;
+  UniqueValues before;
+};
+
+UniqueChange unique_change(const UniqueKey& key, std::string_view data, std::string_view old_data) {
+  UniqueChange out{unique_values(key, data), {}};
+  if (old_data.empty())
+    out.before.missing = "all";
+  else
+    out.before = unique_values(key, old_data);
+  return out;
+}
+
 }  // namespace
 
 Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model,
                           std::string_view id, std::string_view data, std::string_view old_data,
-                          Held held) {
+                          ClaimedValues claimed) {
+  auto cell_key = [&](const UniqueKey& key, const UniqueValues& values) {
+    return unique_key(tenant, model.name, model.version, key.name, values.bytes);
+  };
   for (const UniqueKey& key : model.unique_keys) {
-    UniqueValues now = unique_values(key, data), before;
-    if (!old_data.empty())
-      before = unique_values(key, old_data);
-    else
-      before.missing = "all";
+    const auto [now, before] = unique_change(key, data, old_data);
     if (now.found && !now.whole())
       return refuse_unique(
           Code::unprocessable, "INVALID_UNIQUE_KEY", model, key,
           fmt::format("'{}' has no value; give all of its fields or none", now.missing));
-    if (before.whole() && before != now)
-      TRY_OK(
-          release(turn, unique_key(tenant, model.name, model.version, key.name, before.bytes), id));
-    if (!now.whole() || (before == now && held == Held::all)) continue;
-    Key cell_key = unique_key(tenant, model.name, model.version, key.name, now.bytes);
-    TRY(Cell holder, turn.read(cell_key));
+    if (before.whole() && before != now) TRY_OK(release(turn, cell_key(key, before), id));
+    if (!now.whole() || (before == now && claimed == ClaimedValues::all)) continue;
+    Key holder_key = cell_key(key, now);
+    TRY(Cell holder, turn.read(holder_key));
     if (!holder.exists())
-      turn.write(cell_key, Bytes(id));
+      turn.write(holder_key, Bytes(id));
     else if (holder.value() != id)
       return refuse_unique(Code::conflict, "UNIQUE_VIOLATION", model, key,
                            "another entity has the same values; change them or update that entity");
@@ -98,11 +111,7 @@ Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& mode
 Result<void> claim_free(Turn& turn, std::string_view tenant, const Model& model,
                         std::string_view id, std::string_view data, std::string_view old_data) {
   for (const UniqueKey& key : model.unique_keys) {
-    UniqueValues now = unique_values(key, data), before;
-    if (!old_data.empty())
-      before = unique_values(key, old_data);
-    else
-      before.missing = "all";
+    const auto [now, before] = unique_change(key, data, old_data);
     if (before == now) continue;
     if (before.whole())
       TRY_OK(
@@ -115,8 +124,8 @@ Result<void> claim_free(Turn& turn, std::string_view tenant, const Model& model,
   return {};
 }
 
-Result<Found> find_entity(Turn& turn, std::string_view tenant, std::string_view id) {
-  Found found;
+Result<StoredEntity> find_entity(Turn& turn, std::string_view tenant, std::string_view id) {
+  StoredEntity found;
   TRY(found.cell, turn.read(entity_key(tenant, id)));
   if (found.exists() && !view_entity(found.cell.value(), found.view))
     return fail(Code::corrupt, "BAD_ENTITY", "an entity's cell cannot be read; run `pawl verify`");
@@ -124,25 +133,29 @@ Result<Found> find_entity(Turn& turn, std::string_view tenant, std::string_view 
 }
 
 Error entity_not_found(std::string_view id) {
-  return {Code::not_found, "ENTITY_NOT_FOUND", fmt::format("cannot find entity id={}", id),
+  return {Code::not_found, std::string(kEntityNotFound.name),
+          fmt::format("cannot find entity id={}", id),
           json::print(json::object({{"entityId", id}}))};
 }
 
-Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity, Was was) {
-  Found before;
-  if (was == Was::unknown) {
+Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entity,
+                        StoredBefore stored_before) {
+  StoredEntity before;
+  if (stored_before == StoredBefore::unknown) {
     TRY(before, find_entity(turn, tenant, entity.id));
   }
-  note_move(turn, tenant, entity.model, entity.version,
-            before.exists() ? std::optional(before.view.state) : std::nullopt, entity.state);
+  note_state_change(turn, tenant, entity.model, entity.version,
+                    before.exists() ? std::optional(before.view.state) : std::nullopt,
+                    entity.state);
   turn.write(entity_key(tenant, entity.id), encode(entity));
   return {};
 }
 
 Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model,
-                         const Entity& entity, std::string_view old_data, Held held, Was was) {
-  TRY_OK(claim_unique(turn, tenant, model, entity.id, entity.data, old_data, held));
-  TRY_OK(put_entity(turn, tenant, entity, was));
+                         const Entity& entity, std::string_view old_data, ClaimedValues claimed,
+                         StoredBefore stored_before) {
+  TRY_OK(claim_unique(turn, tenant, model, entity.id, entity.data, old_data, claimed));
+  TRY_OK(put_entity(turn, tenant, entity, stored_before));
   if (!model.indexes.empty())
     turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
   return {};
@@ -157,7 +170,7 @@ Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& mod
   if (!model.indexes.empty()) turn.erase(indexed_key(tenant, entity.id));
   for (std::string_view timer : entity.timers)
     turn.withdraw(timer);
-  note_move(turn, tenant, entity.model, entity.version, entity.state, std::nullopt);
+  note_state_change(turn, tenant, entity.model, entity.version, entity.state, std::nullopt);
   turn.erase(entity_key(tenant, entity.id));
   Trail trail{std::string(tenant), std::string(entity.id), std::string(tx),    turn.now(),
               ChangeKind::deleted, std::string(tx),        turn.caller().user, {}};
@@ -165,7 +178,7 @@ Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& mod
   return {};
 }
 
-void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx) {
+void set_commit_time(Turn& turn, std::string_view tenant, std::string_view tx) {
   turn.each_own_write(entities_prefix(tenant), [&](BytesView key, const Cell& cell) {
     EntityView e;
     if (!view_entity(cell.value(), e) || e.tx != tx || e.updated == turn.now()) return;
@@ -182,21 +195,22 @@ void stamp_together(Turn& turn, std::string_view tenant, std::string_view tx) {
   });
 }
 
-void index_now(Turn& turn, std::string_view tenant, const Model& model, const EntityView& entity) {
+void write_index_cell(Turn& turn, std::string_view tenant, const Model& model,
+                      const EntityView& entity) {
   if (model.indexes.empty())
     turn.erase(indexed_key(tenant, entity.id));
   else
     turn.write(indexed_key(tenant, entity.id), encode_indexed(model, entity.data));
 }
 
-void index_again(Turn& turn, std::string_view tenant, const Model& model) {
+void rewrite_index_cells(Turn& turn, std::string_view tenant, const Model& model) {
   turn.each_own_write(entity_prefix(tenant, model.name, model.version), [&](BytesView key,
                                                                             const Cell& cell) {
     EntityView e;
     if (!cell.exists())
       turn.erase(indexed_key(tenant, id_at_end(key)));
     else if (view_entity(cell.value(), e) && e.model == model.name && e.version == model.version)
-      index_now(turn, tenant, model, e);
+      write_index_cell(turn, tenant, model, e);
   });
 }
 
@@ -220,8 +234,9 @@ bool decode_indexed(BytesView bytes, Indexed& out) {
   out.version = static_cast<int32_t>(r.sint());
   out.entries.clear();
   while (r.ok() && !r.rest().empty()) {
-    std::string_view path = r.str();
-    out.entries.emplace_back(path, r.str());
+    Indexed::Entry& entry = out.entries.emplace_back();
+    entry.path = r.str();
+    entry.value = r.str();
   }
   return r.ok();
 }

@@ -5,19 +5,13 @@
 #include "faces/entities/store/entity.h"
 #include "faces/entities/store/store.h"
 
-// The rows that searches and the audit trail read: trails, ids that once were, index entries.
+// The rows that searches and the audit trail read: trails, ids of removed entities, index entries.
 
 namespace pawl::entities {
 
 namespace {
 
 Bytes joined(std::initializer_list<std::string_view> parts) { return prefix(parts); }
-
-bool is_indexed_key(BytesView key) {
-  std::string_view rest = key.substr(std::min(key.size(), kProgram.size() + 1));
-  size_t zero = rest.find('\0');
-  return zero != rest.npos && rest.substr(zero + 1).starts_with(std::string_view("k\0", 2));
-}
 
 std::string_view last_part(BytesView key) { return key.substr(key.rfind('\0') + 1); }
 
@@ -40,8 +34,8 @@ std::set<Bytes> index_rows(std::string_view tenant, std::string_view id, const C
 void view_indexed(const Change& change, ViewRows& rows) {
   std::string tenant = tenant_of(change.key);
   std::string_view id = last_part(change.key);
-  std::set<Bytes> before = index_rows(tenant, id, change.before),
-                  after = index_rows(tenant, id, change.after);
+  std::set<Bytes> before = index_rows(tenant, id, change.before);
+  std::set<Bytes> after = index_rows(tenant, id, change.after);
   for (const Bytes& row : before)
     if (!after.contains(row)) rows.erase(row);
   for (const Bytes& row : after)
@@ -61,7 +55,7 @@ void view_removed(const Change& change, ViewRows& rows) {
 Bytes trail_row_prefix(Seq seq, std::string_view entity) {
   return "A" + ordered64(seq) + joined({entity});
 }
-Bytes loose_trail_row_prefix(std::string_view tenant, std::string_view entity) {
+Bytes detached_trail_row_prefix(std::string_view tenant, std::string_view entity) {
   return joined({"a", tenant, entity});
 }
 Bytes removed_row_prefix(std::string_view tenant, std::string_view model, int32_t version) {
@@ -81,10 +75,11 @@ void Program::view(const Committed& frame, ViewRows& rows) const {
     if (note.empty() || note[0] != kTrailNote) continue;
     Reader r(note);
     r.u8();
-    std::string_view tenant = r.str(), entity = r.str();
+    const std::string_view tenant = r.str();
+    const std::string_view entity = r.str();
     Bytes row = written.contains(entity_key(tenant, entity))
                     ? trail_row_prefix(frame.seq, entity)
-                    : loose_trail_row_prefix(tenant, entity) + ordered64(frame.seq);
+                    : detached_trail_row_prefix(tenant, entity) + ordered64(frame.seq);
     row += static_cast<char>(nth >> 8);
     row += static_cast<char>(nth & 255);
     ++nth;

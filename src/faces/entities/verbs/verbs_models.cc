@@ -39,7 +39,8 @@ Result<void> visit_entities(Turn& turn, std::string_view tenant, const Model& mo
   return good;
 }
 
-// One entity is enough to refuse; how many there are was counted by whoever asks.
+// Refuses when there is an entity. The caller passes the number of entities for the message: the
+// scan stops at the first.
 Result<void> no_entities(Turn& turn, std::string_view tenant, const Model& model,
                          const json::Value& body) {
   uint64_t count = 0;
@@ -103,7 +104,7 @@ std::unexpected<Error> bad_key(std::string message) {
   return fail(Code::unprocessable, "INVALID_UNIQUE_KEY_DEFINITION", std::move(message));
 }
 
-// {"id":"by-email","fields":["$.email"]}; without an id the paths name it.
+// Reads {"id":"by-email","fields":["$.email"]}. Without an id, the name is made of the paths.
 Result<UniqueKey> unique_key_of(const Model& model, const json::Value& given) {
   UniqueKey key;
   const json::Value* fields = given.is_array() ? &given : given.find("fields");
@@ -158,7 +159,7 @@ Result<Bytes> unlock_model(Turn& turn, std::string_view tenant, const json::Valu
 
 Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
-  TRY(Level level, level_named(body.string_or("level")));
+  TRY(ChangeLevel level, level_named(body.string_or("level")));
   model.level = level;
   Bytes answer = acted(model, fmt::format("Change level of model {}:{} set to {}", model.name,
                                           model.version, name_of(level)));
@@ -195,7 +196,7 @@ Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value
     wanted.push_back(old != model.indexes.end() ? *old : Index{path, false, turn.now()});
     fresh = fresh || !wanted.back().ready;
   }
-  // Entries of an index that is gone are taken out when the others are filled again.
+  // The entries of a dropped index are removed when the other indexes are filled again.
   bool dropped = std::any_of(model.indexes.begin(), model.indexes.end(), [&](const Index& old) {
     return std::none_of(wanted.begin(), wanted.end(),
                         [&](const Index& i) { return i.path == old.path; });
@@ -212,12 +213,13 @@ Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Valu
   TRY(Model model, known(turn, tenant, body));
   const json::Value* ids = body.find("ids");
   for (const json::Value& id : ids && ids->is_array() ? ids->array() : json::Array()) {
-    TRY(Found found, find_entity(turn, tenant, id.string()));
+    TRY(StoredEntity found, find_entity(turn, tenant, id.string()));
     const EntityView& e = found.view;
     if (!found.exists() || e.model != model.name || e.version != model.version) continue;
-    index_now(turn, tenant, model, e);
+    write_index_cell(turn, tenant, model, e);
   }
-  // Those that were declared when the filling began: one that came since has entries to wait for.
+  // Only the indexes that were declared when the filling began are ready. A newer one still misses
+  // entries.
   const json::Value* filled = body.find("filled");
   if (filled && filled->is_array()) {
     for (Index& i : model.indexes)
@@ -237,8 +239,11 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
     return fail(Code::invalid, "BAD_REQUEST",
                 "give an array of unique keys: [{\"id\":\"by-email\",\"fields\":[\"$.email\"]}]");
   std::vector<Key> held;
-  TRY_OK(turn.scan(unique_prefix(tenant, model.name, model.version),
-                   [&](BytesView key, const Cell&) { return held.emplace_back(key), true; }));
+  TRY_OK(
+      turn.scan(unique_prefix(tenant, model.name, model.version), [&](BytesView key, const Cell&) {
+        held.emplace_back(key);
+        return true;
+      }));
   for (const Key& key : held)
     turn.erase(key);
   model.unique_keys.clear();
@@ -262,15 +267,15 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
 Result<Bytes> import_flows(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
   Key key = flows_key(tenant, model.name, model.version);
-  TRY(auto stored, turn.read_as<Flows>(key, decode_flows));
+  TRY(auto stored, turn.read_as<WorkflowSet>(key, decode_workflows));
   const json::Value* request = body.find("request");
-  TRY(Flows flows,
-      import_workflows(stored ? *stored : Flows(), request ? *request : json::Value()));
+  TRY(WorkflowSet flows,
+      import_workflows(stored ? *stored : WorkflowSet(), request ? *request : json::Value()));
   if (flows.workflows.empty()) {
     if (stored) turn.erase(key);
   } else {
     Bytes text = json::print(flows.definitions);
-    turn.write(key, std::move(text), std::make_shared<const Flows>(std::move(flows)));
+    turn.write(key, std::move(text), std::make_shared<const WorkflowSet>(std::move(flows)));
   }
   return Bytes(R"({"success":true})");
 }

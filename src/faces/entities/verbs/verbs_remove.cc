@@ -9,7 +9,7 @@
 
 namespace pawl::entities {
 
-// Of the transaction that it joined, or one of its own.
+// The id of the joined transaction, or a new one.
 static std::string tx_of(Turn& turn, const json::Value& body) {
   std::string tx(body.string_or("tx"));
   return tx.empty() ? turn.dice().uuid1(turn.now()) : tx;
@@ -24,7 +24,7 @@ static Result<ModelPtr> model_of(Turn& turn, std::string_view tenant, std::strin
 
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
-  TRY(Found found, find_entity(turn, tenant, id));
+  TRY(StoredEntity found, find_entity(turn, tenant, id));
   if (!found.exists()) return fail(entity_not_found(id));
   const EntityView& e = found.view;
   TRY(ModelPtr model, model_of(turn, tenant, e.model, e.version));
@@ -36,12 +36,12 @@ Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value&
                     {"transactionId", tx}}));
 }
 
-// Those of a list that are still there.
+// Removes the entities of a list that still exist.
 Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string tx = tx_of(turn, body);
   const json::Value* ids = body.find("ids");
   for (const json::Value& id : ids ? ids->array() : json::Array()) {
-    TRY(Found found, find_entity(turn, tenant, id.string()));
+    TRY(StoredEntity found, find_entity(turn, tenant, id.string()));
     if (!found.exists()) continue;
     TRY(ModelPtr model, model_of(turn, tenant, found.view.model, found.view.version));
     TRY_OK(remove_entity(turn, tenant, *model, found.view, tx));
@@ -60,28 +60,29 @@ Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids)
   return json::print(out);
 }
 
-Result<void> may_choose(const condition::Condition& condition) {
+Result<void> check_removal_condition(const condition::Condition& condition) {
   if (!condition.function()) return {};
   return fail(Code::invalid, "BAD_REQUEST", "a function condition cannot choose what to delete");
 }
 
 Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(ModelPtr model, model_of(turn, tenant, model_name(body), model_version(body)));
-  TRY(auto condition, condition_in(body));
-  if (condition) TRY_OK(may_choose(*condition));
-  std::vector<Found> all;
-  TRY_OK(each_entity(turn, tenant, body, condition ? &*condition : nullptr,
-                     [&](BytesView key, const Cell& cell, const EntityView& e) {
-                       turn.validate_at_commit(key, cell);
-                       return all.push_back({cell, e}), true;
-                     }));
+  TRY(auto condition, condition_of(body));
+  if (condition) TRY_OK(check_removal_condition(*condition));
+  std::vector<StoredEntity> all;
+  TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
+                         [&](BytesView key, const Cell& cell, const EntityView& e) {
+                           turn.validate_at_commit(key, cell);
+                           all.push_back({cell, e});
+                           return true;
+                         }));
   std::string tx = tx_of(turn, body);
-  for (const Found& found : all)
+  for (const StoredEntity& found : all)
     TRY_OK(remove_entity(turn, tenant, *model, found.view, tx));
   const json::Value* verbose = body.find("verbose");
   bool listed = verbose && verbose->is_bool() && verbose->boolean();
   json::Array ids;
-  for (const Found& found : all)
+  for (const StoredEntity& found : all)
     if (listed) ids.emplace_back(found.view.id);
   return removal_answer(*model, all.size(), listed ? &ids : nullptr);
 }

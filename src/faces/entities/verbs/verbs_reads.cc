@@ -7,32 +7,34 @@
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
-// Reads inside an open transaction: they see what it has written. It stands on the entities that it
-// was shown one by one; counts and groups are figures of the moment.
+// Reads inside an open transaction: they see what it has written. A later write of another
+// transaction to an entity that was shown is a conflict; counts and groups cause no conflicts.
 
 namespace pawl::entities {
 
-// Of a body with "of" only the version that this transaction has given it; it does not exist then
-// if that is another's.
-static Result<Found> asked_entity(Turn& turn, std::string_view tenant, const json::Value& body) {
-  std::string_view id = body.string_or("id"), of = body.string_or("of");
-  TRY(Found found, find_entity(turn, tenant, id));
+// The entity that a body names. With "of", only the version that this transaction wrote; an entity
+// of another transaction counts as absent then.
+static Result<StoredEntity> asked_entity(Turn& turn, std::string_view tenant,
+                                         const json::Value& body) {
+  const std::string_view id = body.string_or("id");
+  const std::string_view of = body.string_or("of");
+  TRY(StoredEntity found, find_entity(turn, tenant, id));
   if (!of.empty())
     return found.exists() && found.cell.version == Turn::kOwnWrite && found.view.tx == of
                ? std::move(found)
-               : Found{};
+               : StoredEntity{};
   if (!found.exists()) return fail(entity_not_found(id));
   return found;
 }
 
 Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value& body) {
-  TRY(Found found, asked_entity(turn, tenant, body));
+  TRY(StoredEntity found, asked_entity(turn, tenant, body));
   Bytes out;
   if (found.exists()) append_envelope(out, found.view, true);
   return out;
 }
 
-Bytes transition_names(const Flows* flows, const EntityView& e) {
+Bytes transition_names(const WorkflowSet* flows, const EntityView& e) {
   const Workflow* chosen = &default_workflow();
   if (flows) {
     for (const Workflow& w : flows->workflows) {
@@ -50,30 +52,30 @@ Bytes transition_names(const Flows* flows, const EntityView& e) {
 }
 
 Result<Bytes> list_transitions(Turn& turn, std::string_view tenant, const json::Value& body) {
-  TRY(Found found, asked_entity(turn, tenant, body));
+  TRY(StoredEntity found, asked_entity(turn, tenant, body));
   if (!found.exists()) return Bytes();
-  TRY(auto flows,
-      turn.read_as<Flows>(flows_key(tenant, found.view.model, found.view.version), decode_flows));
+  TRY(auto flows, turn.read_as<WorkflowSet>(flows_key(tenant, found.view.model, found.view.version),
+                                            decode_workflows));
   return transition_names(flows.get(), found.view);
 }
 
-Result<std::optional<condition::Condition>> condition_in(const json::Value& body) {
+Result<std::optional<condition::Condition>> condition_of(const json::Value& body) {
   const json::Value* text = body.find("condition");
   if (!text || text->is_null()) return std::optional<condition::Condition>();
   TRY(condition::Condition compiled, condition::Condition::compile(*text));
   return std::optional(std::move(compiled));
 }
 
-Result<void> each_entity(Turn& turn, std::string_view tenant, const json::Value& body,
-                         const condition::Condition* condition, const VisitCell& visit) {
+Result<void> for_each_entity(Turn& turn, std::string_view tenant, const json::Value& body,
+                             const condition::Condition* condition, const VisitCell& visit) {
   std::string_view name = model_name(body);
   int32_t version = model_version(body);
   return turn.scan_unvalidated(
       entity_prefix(tenant, name, version), [&](BytesView key, const Cell& cell) {
         EntityView e;
         if (!view_entity(cell.value(), e) || e.model != name || e.version != version) return true;
-        // It was not there when the transaction began. By its time: run again, the turn begins
-        // after all that others did.
+        // An entity that was created after the transaction began is not visible. The times are
+        // compared, not the versions: when the turn is repeated, all versions are older than it.
         if (cell.version != Turn::kOwnWrite && e.created > turn.began_at()) return true;
         if (condition && !condition->matches({e.data, e.state, e.created, e.transition}))
           return true;
@@ -82,7 +84,7 @@ Result<void> each_entity(Turn& turn, std::string_view tenant, const json::Value&
 }
 
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body) {
-  TRY(auto condition, condition_in(body));
+  TRY(auto condition, condition_of(body));
   std::vector<std::string> given;
   if (const json::Value* list = body.find("sort"); list && list->is_array())
     for (const json::Value& key : list->array())
@@ -93,14 +95,15 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
     const json::Value* given = body.find(name);
     return given ? given->as_int64().value_or(default_value) : default_value;
   };
-  int64_t skip = number("skip", 0), limit = number("limit", 1000);
+  const int64_t skip = number("skip", 0);
+  const int64_t limit = number("limit", 1000);
   std::vector<Entity> found;
   size_t enough = sort.empty() ? static_cast<size_t>(skip + limit) : ~size_t{0};
-  TRY_OK(each_entity(turn, tenant, body, condition ? &*condition : nullptr,
-                     [&](BytesView, const Cell&, const EntityView& e) {
-                       found.push_back(copy_of(e));
-                       return found.size() < enough;
-                     }));
+  TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
+                         [&](BytesView, const Cell&, const EntityView& e) {
+                           found.push_back(copy_of(e));
+                           return found.size() < enough;
+                         }));
   if (!sort.empty()) sort_entities(found, sort);
   Bytes out;
   bool with_model = body.find("withModel") != nullptr;
@@ -120,18 +123,18 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
 Result<Bytes> group_entities(Turn& turn, std::string_view tenant, const json::Value& body) {
   const json::Value* query = body.find("query");
   TRY(Grouping grouping, parse_grouping(query ? *query : json::Value()));
-  TRY(auto condition, condition_in(*query));
+  TRY(auto condition, condition_of(*query));
   Groups groups(grouping);
-  TRY_OK(each_entity(turn, tenant, body, condition ? &*condition : nullptr,
-                     [&](BytesView, const Cell&, const EntityView& e) { return groups.take(e); }));
+  TRY_OK(
+      for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
+                      [&](BytesView, const Cell&, const EntityView& e) { return groups.add(e); }));
   return groups.answer();
 }
 
-// Notes first, as they would be committed; then what the machines that wait would note if they
-// ended now.
+// The notes so far, then the notes that the waiting machines would write if they ended now.
 Result<Bytes> own_trail(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
-  TRY(Found found, find_entity(turn, tenant, id));
+  TRY(StoredEntity found, find_entity(turn, tenant, id));
   std::vector<Bytes> notes;
   turn.each_note([&](BytesView note) {
     if (note.empty() || note[0] != kTrailNote) return;
@@ -139,20 +142,22 @@ Result<Bytes> own_trail(Turn& turn, std::string_view tenant, const json::Value& 
     if (trail && trail->tenant == tenant && trail->entity == id) notes.emplace_back(note);
   });
   turn.each_waiting([&](const std::shared_ptr<void>& scratch) {
-    const Job& job = *std::static_pointer_cast<Job>(scratch);
-    if (job.tenant != tenant || job.p.entity.id != id || job.p.was == Was::nowhere) return;
-    Trail trail = trail_of(job, turn.now(), job.p.events);
+    const Transaction& transaction = *std::static_pointer_cast<Transaction>(scratch);
+    if (transaction.tenant != tenant || transaction.progress.entity.id != id ||
+        transaction.progress.stored_before == StoredBefore::no)
+      return;
+    Trail trail = trail_of(transaction, turn.now(), transaction.progress.events);
     if (!found.exists()) trail.change = ChangeKind::none;
     notes.push_back(encode(trail));
   });
   return pack_notes(notes);
 }
 
-Result<Bytes> own_moves(Turn& turn, std::string_view tenant, const json::Value&) {
+Result<Bytes> own_state_changes(Turn& turn, std::string_view tenant, const json::Value&) {
   std::vector<Bytes> notes;
   turn.each_note([&](BytesView note) {
-    if (note.empty() || note[0] != kMoveNote) return;
-    auto move = decode_move(note);
+    if (note.empty() || note[0] != kStateChangeNote) return;
+    auto move = decode_state_change(note);
     if (move && move->tenant == tenant) notes.emplace_back(note);
   });
   return pack_notes(notes);

@@ -1,6 +1,6 @@
 #pragma once
-// The whole face on memory stores, driven by hand: inputs run where they are submitted, members are
-// scripts, callers come through the router. What the tests of this folder stand on.
+// The whole face on memory stores, for the tests of this folder. Inputs run on the thread that
+// submits them, compute members are fakes, requests come through the router.
 
 #include <gtest/gtest.h>
 
@@ -44,12 +44,13 @@ class TestKernelAccess final : public KernelAccess {
     return {};
   }
   uint64_t watch(Watcher watcher) override {
-    return watchers_.push_back(std::move(watcher)), watchers_.size();
+    watchers_.push_back(std::move(watcher));
+    return watchers_.size();
   }
   void unwatch(uint64_t) override {}
   Time now() const override { return now_; }
 
-  // Runs every frame again and compares.
+  // Runs every frame again and compares; empty when all are equal.
   std::string verify() {
     MemoryRows scratch;
     std::vector<const pawl::Program*> programs{&program};
@@ -95,10 +96,10 @@ class TestKernelAccess final : public KernelAccess {
   std::vector<Watcher> watchers_;
 };
 
-// A member that keeps what it is sent.
-class Script final : public MemberStream {
+// A compute member that stores the calls it gets. The tests answer them.
+class FakeMember final : public MemberStream {
  public:
-  void send(Outgoing event) override {
+  void send(MemberEvent event) override {
     if (!event.type.starts_with("Entity")) return;
     std::lock_guard lock(mutex_);
     auto body = json::parse(event.payload);
@@ -106,7 +107,7 @@ class Script final : public MemberStream {
     for (auto& [name, value] : event.attributes)
       if (name == "cyodatxtoken") tokens_.push_back(value);
   }
-  void end_silent() override {}
+  void end_unresponsive() override {}
   std::vector<json::Value> calls() {
     std::lock_guard lock(mutex_);
     return calls_;
@@ -120,8 +121,8 @@ class Script final : public MemberStream {
   std::vector<std::string> tokens_;
 };
 
-struct Heard {
-  int status = 0;  // 0: no answer yet
+struct TestResponse {
+  int status = 0;  // 0: not answered yet
   json::Value body;
   std::string text;
   std::string code() const {
@@ -129,20 +130,56 @@ struct Heard {
                                    : "";
   }
 };
-using HeardPtr = std::shared_ptr<Heard>;  // filled when the answer comes
+using TestResponsePtr = std::shared_ptr<TestResponse>;  // filled when the answer comes
 
-struct Stage {
-  explicit Stage(ProgramOptions options = {}) : kernel(options) {
-    FaceOptions o;
-    face = std::make_unique<Face>(kernel, o);
+struct FaceFixture {
+  explicit FaceFixture(ProgramOptions options = {}) : kernel(options) {
+    face = std::make_unique<Face>(kernel, background, FaceOptions());
     kernel.members = &face->members();
     EXPECT_TRUE(face->start());
     router.add(face->routes(), face->dialect());
   }
-  ~Stage() { face->stop(); }
+  ~FaceFixture() { face->stop(); }
 
-  HeardPtr begin(const std::string& method, const std::string& target, const std::string& body = "",
-                 wire::Headers headers = {}, const std::string& tenant = "t") {
+  // Sends a request and does not wait for the answer.
+  TestResponsePtr start(const std::string& method, const std::string& target,
+                        const std::string& body = "", wire::Headers headers = {},
+                        const std::string& tenant = "t") {
+    auto response = std::make_shared<TestResponse>();
+    router.dispatch(request(method, target, body, std::move(headers), tenant),
+                    [response](wire::Response r) {
+                      response->text = r.body;
+                      if (auto v = json::parse(r.body)) response->body = *v;
+                      // The status comes last: a waiting thread reads the rest after it.
+                      std::atomic_ref(response->status).store(r.status);
+                    });
+    return response;
+  }
+  // Sends a request and waits up to 2 seconds for the answer.
+  TestResponse send(const std::string& method, const std::string& target,
+                    const std::string& body = "", wire::Headers headers = {},
+                    const std::string& tenant = "t") {
+    auto response = start(method, target, body, std::move(headers), tenant);
+    wait_until([&] { return std::atomic_ref(response->status).load() != 0; });
+    return *response;
+  }
+  // Waits up to 2 seconds for the condition.
+  template <class Condition>
+  static bool wait_until(Condition condition) {
+    for (int i = 0; i < 2000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return condition();
+  }
+  void wait_for_indexes() {
+    EXPECT_TRUE(wait_until([&] {
+      return send("GET", "/model/m/1/indexes").text.find("BUILDING") == std::string::npos;
+    }));
+  }
+  static wire::Request request(const std::string& method, const std::string& target,
+                               const std::string& body = "", wire::Headers headers = {},
+                               const std::string& tenant = "t") {
     size_t question = target.find('?');
     wire::Request request{
         .method = method,
@@ -151,56 +188,47 @@ struct Stage {
     request.headers = std::move(headers);
     request.body = body;
     request.caller = {tenant, "user", "ROLE_ADMIN,ROLE_M2M"};
-    auto heard = std::make_shared<Heard>();
-    router.dispatch(std::move(request), [heard](wire::Response r) {
-      heard->text = r.body;
-      if (auto v = json::parse(r.body)) heard->body = *v;
-      std::atomic_ref(heard->status).store(r.status);  // last: whoever waits reads the rest then
-    });
-    return heard;
+    return request;
   }
-  Heard say(const std::string& method, const std::string& target, const std::string& body = "",
-            wire::Headers headers = {}, const std::string& tenant = "t") {
-    auto heard = begin(method, target, body, std::move(headers), tenant);
-    for (int i = 0; i < 2000 && std::atomic_ref(heard->status).load() == 0; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return *heard;
-  }
-  void model(const std::string& tenant = "t") {
+  // Imports and locks the model m version 1 with the fields k (text) and n (integer).
+  void add_model(const std::string& tenant = "t") {
     EXPECT_EQ(
-        say("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"k":"a","n":1})", {}, tenant).status,
+        send("POST", "/model/import/JSON/SAMPLE_DATA/m/1", R"({"k":"a","n":1})", {}, tenant).status,
         200);
-    EXPECT_EQ(say("PUT", "/model/m/1/lock", "", {}, tenant).status, 200);
+    EXPECT_EQ(send("PUT", "/model/m/1/lock", "", {}, tenant).status, 200);
   }
-  void flow(const std::string& states) {
-    Heard h = say(
+  // Imports the workflow w with these states; A is the initial one.
+  void import_workflow(const std::string& states) {
+    TestResponse h = send(
         "POST", "/model/m/1/workflow/import",
         R"({"importMode":"REPLACE","workflows":[{"version":"1","name":"w","initialState":"A","states":)" +
             states + "}]}");
     EXPECT_EQ(h.status, 200) << h.text;
   }
-  // One manual transition "go" from A to B with these processors.
-  void processors(const std::string& list) {
-    flow(R"({"A":{"transitions":[{"name":"go","next":"B","manual":true,"processors":[)" + list +
-         R"(]}]},"B":{}})");
+  // Imports a workflow with one manual transition "go" from A to B that has these processors.
+  void import_processors(const std::string& list) {
+    import_workflow(R"({"A":{"transitions":[{"name":"go","next":"B","manual":true,"processors":[)" +
+                    list + R"(]}]},"B":{}})");
   }
   std::string create(const std::string& body = R"({"k":"a","n":1})",
                      const std::string& tenant = "t") {
-    Heard h = say("POST", "/entity/JSON/m/1", body, {}, tenant);
+    TestResponse h = send("POST", "/entity/JSON/m/1", body, {}, tenant);
     EXPECT_EQ(h.status, 200) << h.text;
     return h.body.array()[0].find("entityIds")->array()[0].string();
   }
   std::string state(const std::string& id) {
-    return std::string(say("GET", "/entity/" + id).body.find("meta")->string_or("state"));
+    return std::string(send("GET", "/entity/" + id).body.find("meta")->string_or("state"));
   }
   std::string data(const std::string& id) {
-    return json::print(*say("GET", "/entity/" + id).body.find("data"));
+    return json::print(*send("GET", "/entity/" + id).body.find("data"));
   }
-  std::string join(std::shared_ptr<Script> script, std::vector<std::string> tags = {"x"}) {
-    return face->members().join(std::move(script), "t", std::move(tags));
+  // Returns the id of the member.
+  std::string join(std::shared_ptr<FakeMember> fake, std::vector<std::string> tags = {"x"}) {
+    return face->members().join(std::move(fake), "t", std::move(tags));
   }
 
   TestKernelAccess kernel;
+  BackgroundThreads background;
   std::unique_ptr<Face> face;
   wire::Router router;
 };

@@ -3,7 +3,7 @@
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
-// Messages, search jobs, machine clients and keys: cells that hold the JSON that readers get.
+// Messages, search jobs, machine clients and keys: records whose cells hold the JSON that is shown.
 
 namespace pawl::entities {
 
@@ -21,7 +21,7 @@ const json::Value& part(const json::Value& body, std::string_view name) {
   return v ? *v : null;
 }
 
-Error no_job(std::string_view id) {
+Error search_job_not_found(std::string_view id) {
   return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id),
           json::print(json::object({{"snapshotId", id}}))};
 }
@@ -31,7 +31,7 @@ uint64_t part_or_zero(const json::Value& job, std::string_view name) {
 }
 
 Result<void> still_running(const json::Value& job, std::string_view id) {
-  if (!job.is_object()) return fail(no_job(id));
+  if (!job.is_object()) return fail(search_job_not_found(id));
   std::string_view status = job.string_or("status");
   if (status == "RUNNING") return {};
   return fail(Code::invalid, "SEARCH_JOB_ALREADY_TERMINAL",
@@ -42,7 +42,8 @@ Result<void> still_running(const json::Value& job, std::string_view id) {
 }  // namespace
 
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body) {
-  std::string id = turn.dice().uuid1(turn.now()), tx = turn.dice().uuid1(turn.now());
+  std::string id = turn.dice().uuid1(turn.now());
+  std::string tx = turn.dice().uuid1(turn.now());
   turn.write(message_key(tenant, id), json::print(part(body, "message")));
   return json::print(
       json::Array{json::object({{"entityIds", json::Array{id}}, {"transactionId", tx}})});
@@ -62,7 +63,7 @@ Result<Bytes> delete_message(Turn& turn, std::string_view tenant, const json::Va
   return json::print(json::object({{"entityIds", json::Array{id}}}));
 }
 
-// Those that are there: a message may be deleted twice.
+// Deletes the messages that exist; the others are ignored.
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body) {
   json::Array deleted;
   for (const json::Value& id : part(body, "ids").array()) {
@@ -80,50 +81,51 @@ Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Va
   job.object().set("id", id);
   job.object().set("status", "RUNNING");
   job.object().set("createTime", turn.now());
-  turn.write(job_key(tenant, id), json::print(job));
+  turn.write(search_job_key(tenant, id), json::print(job));
   Effect end;
-  end.id = fmt::format("{}{}\x1f{}", kJobTimer, tenant, id);
+  end.id = fmt::format("{}{}\x1f{}", kSearchJobTimer, tenant, id);
   end.to = To::clock;
   end.program = kProgram;
   end.tenant = tenant;
-  end.due = turn.now() + kJobLife;
+  end.due = turn.now() + kSearchJobLifetime;
   turn.open(std::move(end));
   return json::quote(id);
 }
 
 Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
-  timer.remove_prefix(kJobTimer.size());
+  timer.remove_prefix(kSearchJobTimer.size());
   size_t part = timer.rfind('\x1f');
-  std::string_view tenant = timer.substr(0, part), id = timer.substr(part + 1);
-  TRY(json::Value job, stored(turn, job_key(tenant, id)));
+  const std::string_view tenant = timer.substr(0, part);
+  const std::string_view id = timer.substr(part + 1);
+  TRY(json::Value job, stored(turn, search_job_key(tenant, id)));
   if (!job.is_object()) return Bytes();
   uint64_t pages = part_or_zero(job, "pages");
   for (uint64_t page = 0; page < pages; ++page)
-    turn.erase(job_page_key(tenant, id, page));
-  turn.erase(job_key(tenant, id));
+    turn.erase(search_job_page_key(tenant, id, page));
+  turn.erase(search_job_key(tenant, id));
   return Bytes();
 }
 
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
-  TRY(json::Value job, stored(turn, job_key(tenant, id)));
+  TRY(json::Value job, stored(turn, search_job_key(tenant, id)));
   TRY_OK(still_running(job, id));
   uint64_t page = part(body, "page").as_uint64().value_or(0);
-  turn.write(job_page_key(tenant, id, page), json::print(part(body, "ids")));
+  turn.write(search_job_page_key(tenant, id, page), json::print(part(body, "ids")));
   job.object().set("pages", page + 1);
-  turn.write(job_key(tenant, id), json::print(job));
+  turn.write(search_job_key(tenant, id), json::print(job));
   return Bytes("{}");
 }
 
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
-  TRY(json::Value job, stored(turn, job_key(tenant, id)));
+  TRY(json::Value job, stored(turn, search_job_key(tenant, id)));
   TRY_OK(still_running(job, id));
   job.object().set("status", part(body, "status"));
   job.object().set("count", part(body, "count").is_number() ? part(body, "count") : json::Value(0));
   if (const json::Value* seq = body.find("seq")) job.object().set("seq", *seq);
   job.object().set("finishTime", turn.now());
-  turn.write(job_key(tenant, id), json::print(job));
+  turn.write(search_job_key(tenant, id), json::print(job));
   return Bytes("{}");
 }
 
