@@ -50,6 +50,7 @@ class Outgoing final : public worlds::HttpClient {
 };
 
 struct Faces::All {
+  BackgroundThreads background;
   std::unique_ptr<Outgoing> outgoing;
   std::unique_ptr<processes::Face> processes;
   std::unique_ptr<processes::GrpcServices> processes_grpc;
@@ -141,8 +142,9 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->processes = std::make_unique<processes::Face>(shard, workers);
   all_->entities = std::make_unique<entities::Face>(shard, entity_options(config, authenticator));
   all_->lifecycle = std::make_unique<lifecycle::Face>(
-      shard, lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
-                                    list_of(config.text("lifecycle-origins"))});
+      shard, all_->background,
+      lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
+                             list_of(config.text("lifecycle-origins"))});
   all_->outgoing = std::make_unique<Outgoing>(
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(),

@@ -3,10 +3,10 @@
 // data at /pawl/v1/lifecycle. Roles: `viewer` reads, `operator` also writes, administrators do
 // both.
 
+#include "faces/lifecycle/read/catch_up.h"
 #include "faces/lifecycle/read/hub.h"
 #include "faces/lifecycle/read/reads.h"
 #include "faces/lifecycle/read/tally.h"
-#include "faces/lifecycle/read/teller.h"
 #include "faces/lifecycle/run/command.h"
 #include "faces/lifecycle/run/drift.h"
 #include "wire/route.h"
@@ -20,7 +20,7 @@ struct FaceOptions {
 
 class Face {
  public:
-  explicit Face(KernelAccess& kernel, FaceOptions options = {});
+  Face(KernelAccess& kernel, Background& background, FaceOptions options = {});
   ~Face() { hub_->detach(); }
   std::vector<wire::Route> routes();
   std::vector<wire::Dialect> dialects() const;
@@ -81,7 +81,7 @@ class Face {
   Tally tally_;
   Drifts drifts_;
   std::shared_ptr<Hub> hub_;  // shared with the streams, which may outlive a handler
-  Teller teller_;             // last: it stops before what its tasks read
+  CatchUp catch_up_;          // last: it stops before what its tasks read
 };
 
 }  // namespace pawl::lifecycle

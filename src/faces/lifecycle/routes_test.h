@@ -85,13 +85,14 @@ struct routes : testing::Test {
   Spoiler program;
   std::unique_ptr<Shard> shard =
       *Shard::open(std::make_unique<MemoryJournal>(), std::make_unique<MemoryRows>(), {&program});
+  BackgroundThreads background;
   std::optional<Face> face;
   wire::Router router;
   std::string roles = "program";
 
   void SetUp() override {
     ASSERT_TRUE(shard->start());
-    face.emplace(*shard);
+    face.emplace(*shard, background);
     router.add(face->routes(), face->dialects());
     ASSERT_EQ(say("PUT", "/pawl/v1/lifecycle/types/drone-survey",
                   js::print(type_json(describe<Mission>())))

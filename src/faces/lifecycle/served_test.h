@@ -11,7 +11,8 @@ namespace pawl::lifecycle {
 
 struct Served {
   std::unique_ptr<Engine> engine = *Engine::open();
-  Face face{*engine->parts().shard};
+  BackgroundThreads background;
+  Face face{*engine->parts().shard, background};
   wire::Router router;
   std::string roles = "program";
   std::atomic<int> busy{0};  // so many watches are told to come back

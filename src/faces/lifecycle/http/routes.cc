@@ -15,12 +15,13 @@ using wire::Request;
 using wire::Respond;
 using wire::Response;
 
-Face::Face(KernelAccess& kernel, FaceOptions options)
+Face::Face(KernelAccess& kernel, Background& background, FaceOptions options)
     : kernel_(kernel),
       options_(std::move(options)),
       reads_(kernel),
       tally_(kernel),
-      hub_(std::make_shared<Hub>(kernel)) {}
+      hub_(std::make_shared<Hub>(kernel)),
+      catch_up_(background) {}
 
 static std::string version_tag(Seq version) { return "\"" + std::to_string(version) + "\""; }
 

@@ -246,7 +246,7 @@ TEST_F(routes, counts_are_kept_and_brought_forward) {
 }
 TEST_F(routes, sockets_can_be_refused_by_origin_or_altogether) {
   auto ask = [&](FaceOptions options, wire::Headers headers) {
-    Face strict(*shard, options);
+    Face strict(*shard, background, options);
     wire::Router own;
     own.add(strict.routes(), strict.dialects());
     int status = 0;

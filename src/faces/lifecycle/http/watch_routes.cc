@@ -30,7 +30,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
         type_(std::move(type)),
         events_(events) {}
 
-  void start(std::shared_ptr<wire::Stream> out, std::optional<Seq> after, Teller& teller) {
+  void start(std::shared_ptr<wire::Stream> out, std::optional<Seq> after, CatchUp& catch_up) {
     out_ = std::move(out);
     uint64_t number =
         hub_->add(tenant_, type_->def.name,
@@ -51,20 +51,20 @@ class Feed : public std::enable_shared_from_this<Feed> {
     from_ = after && *after < upto_ ? *after + 1 : 0;
     // A short story is told at once.
     for (int pages = 0; pages < kPagesAtOnce; ++pages)
-      if (tell() == Teller::Next::done) return;
-    teller.add([self = shared_from_this()] { return self->tell(); });
+      if (tell() == CatchUp::Next::done) return;
+    catch_up.add([self = shared_from_this()] { return self->tell(); });
   }
 
  private:
   static constexpr int kPagesAtOnce = 4;
   using Stage = bool (Feed::*)();  // false: it is over
 
-  Teller::Next tell() {
-    if (gone_ || over_) return Teller::Next::done;
-    if (!easy()) return Teller::Next::wait;
-    if ((this->*stage_)()) return Teller::Next::more;
+  CatchUp::Next tell() {
+    if (gone_ || over_) return CatchUp::Next::done;
+    if (!easy()) return CatchUp::Next::wait;
+    if ((this->*stage_)()) return CatchUp::Next::more;
     if (!live_) out_->end();
-    return Teller::Next::done;
+    return CatchUp::Next::done;
   }
 
   // There is room for more of the story.
@@ -261,7 +261,7 @@ Response Face::watch(const Request& request) {
         return socket->end();
       }
       std::make_shared<Feed>(hub_, reads_, tenant, *type, false)
-          ->start(std::move(socket), after, teller_);
+          ->start(std::move(socket), after, catch_up_);
     };
     return out;
   }
@@ -273,7 +273,7 @@ Response Face::watch(const Request& request) {
   out.stream = [this, type = *type, after,
                 tenant = request.caller.tenant](std::shared_ptr<wire::Stream> stream) {
     std::make_shared<Feed>(hub_, reads_, tenant, type, true)
-        ->start(std::move(stream), after, teller_);
+        ->start(std::move(stream), after, catch_up_);
   };
   return out;
 }

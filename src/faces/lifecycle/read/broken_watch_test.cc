@@ -78,7 +78,8 @@ TEST_F(broken_watches, a_page_that_cannot_be_read_ends_the_watch_with_its_error)
 }
 
 struct broken_routes : broken_watches {
-  Face face{kernel};
+  BackgroundThreads background;
+  Face face{kernel, background};
   wire::Router router;
   void SetUp() override {
     broken_watches::SetUp();
