@@ -31,7 +31,7 @@ MAY = {
 LONG = {
     'server/ops/config.cc', 'cli/process_commands.cc', 'faces/processes/run/program_test.cc',
     'faces/worlds/snapshot/replay_test.cc', 'faces/worlds/step/engine_test.cc', 'faces/entities/face_test.cc',
-    'faces/entities/flow/machine_test.cc', 'faces/lifecycle/run/model_test.cc',
+    'faces/entities/flow/machine_test.cc',
 }
 BANNED = [
     (re.compile(r'\bcatch\s*\(\.\.\.\)'), 'catch (...) hides what happened: name the exception'),

@@ -39,7 +39,7 @@ Bytes encode(const Outcome& outcome) {
   w.uint(outcome.version);
   w.str(outcome.phase);
   w.str(outcome.warning);
-  w.str(outcome.word);
+  w.str(outcome.result);
   return out;
 }
 
@@ -49,7 +49,7 @@ Result<Outcome> decode_outcome(BytesView bytes) {
   out.version = r.uint();
   out.phase = r.str();
   out.warning = r.str();
-  out.word = r.str();
+  out.result = r.str();
   if (!r.done()) return refuse(errc::storage, "an answer's bytes cannot be read");
   return out;
 }
