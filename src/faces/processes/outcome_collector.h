@@ -1,5 +1,6 @@
 #pragma once
-// Several commands sent at once, so that they share a group, and one answer when all are settled.
+// OutcomeCollector gathers the outcomes of several commands that are submitted together, so that
+// they share a group, and calls back once when all of them are done.
 
 #include <atomic>
 
@@ -7,29 +8,32 @@
 
 namespace pawl::processes {
 
-class Gather {
+class OutcomeCollector {
  public:
   using Outcomes = std::vector<Result<Bytes>>;
-  using All = std::move_only_function<void(Outcomes)>;
-  // Shared by the callbacks of its items: the last one to come ends it.
-  static std::shared_ptr<Gather> of(size_t items, All all) {
-    return std::shared_ptr<Gather>(new Gather(items, std::move(all)));
+  using AllDone = std::move_only_function<void(Outcomes)>;
+
+  // `size` must not be 0. The callbacks share the collector: the last one of them calls `all_done`.
+  static std::shared_ptr<OutcomeCollector> create(size_t size, AllDone all_done) {
+    return std::shared_ptr<OutcomeCollector>(new OutcomeCollector(size, std::move(all_done)));
   }
 
-  static Done item(const std::shared_ptr<Gather>& gather, size_t i) {
-    return [gather, i](Result<Bytes> outcome) { gather->settle(i, std::move(outcome)); };
+  // The callback for the command with this index. It must be called once.
+  static Done callback(const std::shared_ptr<OutcomeCollector>& collector, size_t index) {
+    return [collector, index](Result<Bytes> outcome) { collector->set(index, std::move(outcome)); };
   }
 
  private:
-  Gather(size_t items, All all) : outcomes_(items), left_(items), all_(std::move(all)) {}
-  void settle(size_t i, Result<Bytes> outcome) {
-    outcomes_[i] = std::move(outcome);
-    if (left_.fetch_sub(1) == 1) all_(std::move(outcomes_));
+  OutcomeCollector(size_t size, AllDone all_done)
+      : outcomes_(size), missing_(size), all_done_(std::move(all_done)) {}
+  void set(size_t index, Result<Bytes> outcome) {
+    outcomes_[index] = std::move(outcome);
+    if (missing_.fetch_sub(1) == 1) all_done_(std::move(outcomes_));
   }
 
   Outcomes outcomes_;
-  std::atomic<size_t> left_;
-  All all_;
+  std::atomic<size_t> missing_;
+  AllDone all_done_;
 };
 
 }  // namespace pawl::processes
