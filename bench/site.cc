@@ -9,7 +9,7 @@ namespace pawl::bench {
 Site::Site(const std::string& name) : folder_(name) {
   shard_ = open_shard(folder_.path(), {&processes_program_, &entities_program_});
   clock_ = std::make_unique<Clock>(*shard_);
-  workers_ = std::make_unique<Workers>(*shard_, processes::born);
+  workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
   processes_ = std::make_unique<processes::Face>(*shard_, *workers_);
   entities_ = std::make_unique<entities::Face>(*shard_, background_, entities::FaceOptions{});
   shard_->connect(To::clock, *clock_);

@@ -143,8 +143,9 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->entities = std::make_unique<entities::Face>(shard, all_->background,
                                                     entity_options(config, authenticator));
   all_->lifecycle = std::make_unique<lifecycle::Face>(
-      shard, lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
-                                    list_of(config.text("lifecycle-origins"))});
+      shard, all_->background,
+      lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
+                             list_of(config.text("lifecycle-origins"))});
   all_->outgoing = std::make_unique<Outgoing>(
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(),

@@ -100,7 +100,7 @@ Result<void> Host::open() {
     log(Level::info, "replayed",
         {{"frames", shard_->replayed().frames}, {"rebuilt", shard_->replayed().rebuilt}});
   clock_ = std::make_unique<Clock>(*shard_);
-  workers_ = std::make_unique<Workers>(*shard_, processes::born);
+  workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
   faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_);
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);

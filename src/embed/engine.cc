@@ -33,7 +33,7 @@ Result<std::unique_ptr<Engine::Parts>> open_parts(EngineOptions options) {
                                 {&parts->program}, std::move(shard)));
   parts->clock = std::make_unique<Clock>(*parts->shard);
   parts->shard->connect(To::clock, *parts->clock);
-  parts->hub = std::make_shared<lifecycle::Hub>(*parts->shard);
+  parts->hub = std::make_shared<lifecycle::WatchHub>(*parts->shard);
   TRY_OK(parts->shard->start());
   parts->clock->start();
   return parts;

@@ -49,7 +49,7 @@ js::Value object_or_empty(std::string_view text) {
   return parsed && parsed->is_object() ? std::move(*parsed) : js::Value(js::Object());
 }
 
-instance to_instance(const Found& found) {
+instance to_instance(const FoundInstance& found) {
   instance out;
   struct Kept {
     std::shared_ptr<const void> bytes;
@@ -58,13 +58,13 @@ instance to_instance(const Found& found) {
   auto kept = std::make_shared<Kept>(Kept{found.keep, found.id});
   out.id = kept->id;
   out.keep = std::move(kept);
-  out.phase = found.held.phase;
-  out.parent = found.held.parent;
-  out.record = found.held.record;
+  out.phase = found.stored.phase;
+  out.parent = found.stored.parent;
+  out.record = found.stored.record;
   out.rev = found.version;
-  out.stamp = found.held.stamp;
-  out.created_ns = found.held.created;
-  out.updated_ns = found.held.updated;
+  out.stamp = found.stored.stamp;
+  out.created_ns = found.stored.created;
+  out.updated_ns = found.stored.updated;
   return out;
 }
 
@@ -111,7 +111,7 @@ result<std::vector<dynamic_type>> LocalStore::types() {
   auto found = reads_.types(tenant());
   if (!found) return failed(found);
   std::vector<dynamic_type> out;
-  for (const TypePtr& one : *found)
+  for (const WorkflowTypePtr& one : *found)
     out.push_back(one->def);
   return out;
 }
@@ -176,7 +176,7 @@ result<any_page> LocalStore::list(std::string_view workflow, const any_query& qu
   if (!listed) return failed(listed);
   any_page out;
   out.items.reserve(listed->items.size());
-  for (const Found& found : listed->items)
+  for (const FoundInstance& found : listed->items)
     out.items.push_back(to_instance(found));
   out.skipped = listed->skipped;
   out.cursor = std::move(listed->cursor);
@@ -191,10 +191,10 @@ result<history_log> LocalStore::history(std::string_view workflow, std::string_v
   return std::move(*out);
 }
 
-static result<std::vector<snapshot>> snapshots(const Result<std::vector<Linked>>& linked) {
+static result<std::vector<snapshot>> snapshots(const Result<std::vector<TypedInstance>>& linked) {
   if (!linked) return failed(linked);
   std::vector<snapshot> out;
-  for (const Linked& one : *linked) {
+  for (const TypedInstance& one : *linked) {
     auto made = to_snapshot(one.type->def, to_instance(one.found));
     if (made) out.push_back(*std::move(made));
   }

@@ -54,7 +54,7 @@ class LocalStore final : public store {
 
 // A part of a rule's context.
 js::Value object_or_empty(std::string_view text);
-instance to_instance(const Found& found);
+instance to_instance(const FoundInstance& found);
 result<snapshot> to_snapshot(const dynamic_type& def, const instance& from);
 
 }  // namespace pawl::lifecycle

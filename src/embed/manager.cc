@@ -49,7 +49,7 @@ result<std::shared_ptr<const dynamic_type>> manager::core::type(std::string_view
 
 void manager::core::check_drift(const dynamic_type& type, std::string_view id_text,
                                 std::string_view phase_name) {
-  if (auto warning = drifts.noticed(type, id_text, phase_name)) (*log)(*warning);
+  if (auto warning = drifts.warn_once(type, id_text, phase_name)) (*log)(*warning);
 }
 
 // Of a snapshot, whose type may be registered elsewhere.

@@ -22,7 +22,7 @@ struct manager::core {
   mutable std::shared_mutex types_mutex;
   std::unordered_map<std::string, std::shared_ptr<const dynamic_type>> types;
 
-  Drifts drifts;
+  DriftWarnings drifts;
 
   core();
   // Of a type that was registered here.

@@ -1,7 +1,7 @@
 #pragma once
 // What an engine is made of: stores, shard, clock, and the lifecycle program over them.
 
-#include "faces/lifecycle/read/hub.h"
+#include "faces/lifecycle/read/watch_hub.h"
 #include "faces/lifecycle/read/reads.h"
 #include "faces/lifecycle/run/program.h"
 #include "pawl/engine.h"
@@ -16,7 +16,7 @@ struct Engine::Parts {
   std::unique_ptr<Shard> shard;
   std::unique_ptr<Clock> clock;
   // Shared with subscriptions, which may be let go of after the engine.
-  std::shared_ptr<lifecycle::Hub> hub;
+  std::shared_ptr<lifecycle::WatchHub> hub;
 
   ~Parts();
   Caller caller() const { return {options.tenant, options.user, "operator"}; }

@@ -103,7 +103,7 @@ error error_of(int status, std::string_view body) {
   return {make_error_code(code), fmt::format("the server answered {}: {}", status, text)};
 }
 
-result<instance> parse_state(const Type& type, const js::Value& state, revision rev) {
+result<instance> parse_state(const WorkflowType& type, const js::Value& state, revision rev) {
   std::string id_text(state.string_or(type.id_field));
   // Members that this program does not know belong to another version of the type: they are kept.
   js::Object listed;
@@ -170,14 +170,14 @@ result<written> RemoteStore::write(result<HttpAsk> what, deadline until) {
                  std::string(body->string_or("warning"))};
 }
 
-result<TypePtr> RemoteStore::known(std::string_view workflow) {
+result<WorkflowTypePtr> RemoteStore::known(std::string_view workflow) {
   {
     std::shared_lock lock(types_mutex_);
     if (auto it = types_.find(workflow); it != types_.end()) return it->second;
   }
   auto def = type(workflow);
   if (!def) return lifecycle::fail(def.error());
-  auto made = std::make_shared<const Type>(make_type(*std::move(def)));
+  auto made = std::make_shared<const WorkflowType>(make_type(*std::move(def)));
   std::unique_lock lock(types_mutex_);
   return types_.insert_or_assign(std::string(workflow), made).first->second;
 }
@@ -189,7 +189,7 @@ result<void> RemoteStore::put_type(const dynamic_type& def) {
                           js::print(type_json(def))});
   if (!done) return lifecycle::fail(done.error());
   std::unique_lock lock(types_mutex_);
-  types_.insert_or_assign(def.name, std::make_shared<const Type>(make_type(def)));
+  types_.insert_or_assign(def.name, std::make_shared<const WorkflowType>(make_type(def)));
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <shared_mutex>
 
 #include "embed/http_client.h"
-#include "faces/lifecycle/type/model.h"
+#include "faces/lifecycle/type/workflow_type.h"
 #include "pawl/lifecycle/manager.h"
 
 namespace pawl::lifecycle {
@@ -52,17 +52,17 @@ class RemoteStore final : public store {
   result<js::Value> ask_json(result<HttpAsk> what, HttpAnswer* whole = nullptr,
                              deadline until = {});
   result<written> write(result<HttpAsk> what, deadline until);
-  result<TypePtr> known(std::string_view workflow);
+  result<WorkflowTypePtr> known(std::string_view workflow);
   result<snapshot> linked(const js::Value& from);
 
   std::shared_ptr<HttpClient> client_;  // shared with watches
   std::shared_mutex types_mutex_;
-  std::map<std::string, TypePtr, std::less<>> types_;
+  std::map<std::string, WorkflowTypePtr, std::less<>> types_;
 };
 
 // The error that an answer of the server carries.
 error error_of(int status, std::string_view body);
 // A state as JSON to an instance, and a record to JSON.
-result<instance> parse_state(const Type& type, const js::Value& state, revision rev);
+result<instance> parse_state(const WorkflowType& type, const js::Value& state, revision rev);
 
 }  // namespace pawl::lifecycle

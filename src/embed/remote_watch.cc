@@ -8,7 +8,7 @@
 
 namespace pawl::lifecycle {
 
-RemoteSubscription::RemoteSubscription(std::shared_ptr<HttpClient> client, TypePtr type,
+RemoteSubscription::RemoteSubscription(std::shared_ptr<HttpClient> client, WorkflowTypePtr type,
                                        std::optional<revision> after)
     : client_(std::move(client)),
       type_(std::move(type)),

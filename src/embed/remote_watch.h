@@ -12,7 +12,7 @@ namespace pawl::lifecycle {
 
 class RemoteSubscription final : public subscription {
  public:
-  RemoteSubscription(std::shared_ptr<HttpClient> client, TypePtr type,
+  RemoteSubscription(std::shared_ptr<HttpClient> client, WorkflowTypePtr type,
                      std::optional<revision> after);
   ~RemoteSubscription() override { close(); }
   std::optional<any_change> next(const call_options& options) override;
@@ -25,7 +25,7 @@ class RemoteSubscription final : public subscription {
   void end_with(error why);
 
   std::shared_ptr<HttpClient> client_;
-  TypePtr type_;
+  WorkflowTypePtr type_;
   const revision asked_;  // nothing up to this one is told, though a server begins now where that
                           // is still to come
   std::optional<revision> last_;

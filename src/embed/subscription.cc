@@ -5,12 +5,12 @@
 
 namespace pawl::lifecycle {
 
-LocalSubscription::LocalSubscription(std::shared_ptr<Hub> hub, Reads reads, std::string tenant,
-                                     TypePtr type)
+LocalSubscription::LocalSubscription(std::shared_ptr<WatchHub> hub, Reads reads, std::string tenant,
+                                     WorkflowTypePtr type)
     : hub_(std::move(hub)), reads_(reads), tenant_(std::move(tenant)), type_(std::move(type)) {}
 
 Result<void> LocalSubscription::begin(std::optional<Seq> after) {
-  number_ = hub_->add(tenant_, type_->def.name, [this](const ToldPtr& told) { take(told); });
+  number_ = hub_->add(tenant_, type_->def.name, [this](const InstanceChangePtr& told) { take(told); });
   {
     std::lock_guard lock(mutex_);
     upto_ = reads_.kernel().durable();
@@ -26,16 +26,16 @@ Result<void> LocalSubscription::begin(std::optional<Seq> after) {
   Bytes cells = instance_prefix(tenant_, type_->def.name);
   auto read = reads_.kernel().frames(*after + 1, [&](const Frame& frame) -> Result<bool> {
     if (frame.seq > upto_) return false;
-    for (const ToldPtr& told : changes_of(frame, cells))
+    for (const InstanceChangePtr& told : changes_of(frame, cells))
       early_.push_back(to_change(*told, 0));
     return true;
   });
-  if (!read && read.error().reason == "TRIMMED")
+  if (!read && read.error().is(kTrimmed))
     return refuse(errc::revision_gone, read.error().message);
   return read;
 }
 
-void LocalSubscription::take(const ToldPtr& told) {
+void LocalSubscription::take(const InstanceChangePtr& told) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
@@ -61,16 +61,16 @@ void LocalSubscription::merge(Waiting next) {
     by_id_.erase(it);
   }
   // Ids that come and go while nobody reads must not pile up.
-  if (next.unheard && !next.told->stored) return;
+  if (next.unheard && !next.told->value) return;
   queue_.push_back(std::move(next));
   by_id_.insert_or_assign(queue_.back().told->id, std::prev(queue_.end()));
 }
 
-any_change LocalSubscription::to_change(const Told& told, uint64_t skipped) const {
+any_change LocalSubscription::to_change(const InstanceChange& told, uint64_t skipped) const {
   any_change out;
-  out.deleted = !told.stored;
+  out.deleted = !told.value;
   out.skipped = skipped;
-  Found found{told.stored, told.id, told.version, told.held};
+  FoundInstance found{told.value, told.id, told.version, told.stored};
   out.state = to_instance(found);
   return out;
 }
@@ -92,7 +92,7 @@ void LocalSubscription::load_page() {
     cursor_.reset();
   else
     cursor_ = page->cursor;
-  for (const Found& found : page->items) {
+  for (const FoundInstance& found : page->items) {
     // Written since the watch began: it comes live.
     if (found.version > upto_) continue;
     any_change one;

@@ -5,14 +5,14 @@
 #include <condition_variable>
 #include <list>
 
-#include "faces/lifecycle/read/hub.h"
+#include "faces/lifecycle/read/watch_hub.h"
 #include "pawl/lifecycle/store.h"
 
 namespace pawl::lifecycle {
 
 class LocalSubscription final : public subscription {
  public:
-  LocalSubscription(std::shared_ptr<Hub> hub, Reads reads, std::string tenant, TypePtr type);
+  LocalSubscription(std::shared_ptr<WatchHub> hub, Reads reads, std::string tenant, WorkflowTypePtr type);
   ~LocalSubscription() override { close(); }
   // Without `after`: the snapshot first. With it: the journal from there.
   Result<void> begin(std::optional<Seq> after);
@@ -22,21 +22,21 @@ class LocalSubscription final : public subscription {
 
  private:
   struct Waiting {
-    ToldPtr told;
+    InstanceChangePtr told;
     uint64_t skipped = 0;
     bool unheard = false;  // the reader has not been told of this instance: when it goes, there is
                            // nothing to tell
   };
-  void take(const ToldPtr& told);
+  void take(const InstanceChangePtr& told);
   std::optional<any_change> next_early(const call_options& options);
   void merge(Waiting next);  // past the limit: one entry an instance
   void load_page();
-  any_change to_change(const Told& told, uint64_t skipped) const;
+  any_change to_change(const InstanceChange& told, uint64_t skipped) const;
 
-  std::shared_ptr<Hub> hub_;
+  std::shared_ptr<WatchHub> hub_;
   Reads reads_;
   std::string tenant_;
-  TypePtr type_;
+  WorkflowTypePtr type_;
   uint64_t number_ = 0;
   Seq upto_ = 0;  // told by the snapshot or the journal; the queue goes on after it
 

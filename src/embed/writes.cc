@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "embed/manager_core.h"
-#include "faces/lifecycle/run/stage.h"
+#include "faces/lifecycle/run/verbs.h"
 
 namespace pawl::lifecycle {
 

@@ -31,7 +31,7 @@ Error fenced(Seq last, Seq expected_last) {
 
 Error trimmed(Seq from, Seq first) {
   return Error{
-      Code::not_found, "TRIMMED",
+      Code::not_found, std::string(kTrimmed.name),
       fmt::format(
           "entry {} was trimmed; the journal begins at {}: read from there, or restore an older "
           "backup with `pawl restore`",

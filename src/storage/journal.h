@@ -42,6 +42,7 @@ class Journal {
 
 // The two refusals that every backend words alike.
 Error fenced(Seq last, Seq expected_last);
+inline constexpr Reason kTrimmed{"TRIMMED"};
 Error trimmed(Seq from, Seq first);
 
 }  // namespace pawl

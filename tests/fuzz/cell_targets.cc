@@ -9,7 +9,7 @@
 #include "faces/entities/store/entity.h"
 #include "faces/entities/store/store.h"
 #include "faces/lifecycle/run/command.h"
-#include "faces/lifecycle/run/held.h"
+#include "faces/lifecycle/run/stored_instance.h"
 #include "faces/processes/run/commands.h"
 #include "faces/processes/state/cells.h"
 #include "faces/processes/state/instance.h"
@@ -61,7 +61,7 @@ void entities_cells(BytesView bytes) {
 void lifecycle_cells(BytesView bytes) {
   (void)lifecycle::decode_command(bytes).has_value();
   (void)lifecycle::decode_outcome(bytes).has_value();
-  (void)lifecycle::parse_held(bytes).has_value();
+  (void)lifecycle::decode_instance(bytes).has_value();
 }
 
 void worlds_cells(BytesView bytes) {

@@ -74,7 +74,7 @@ void type(BytesView bytes) {
   if (!body) return;
   auto parsed = lifecycle::parse_type("t", *body);
   if (!parsed || !lifecycle::validate(*parsed)) return;
-  lifecycle::Type made = lifecycle::make_type(*parsed);
+  lifecycle::WorkflowType made = lifecycle::make_type(*parsed);
   auto again = lifecycle::decode_type(lifecycle::encode(made));
   CHECK(again && json::print(lifecycle::type_json(again->def)) ==
                      json::print(lifecycle::type_json(made.def)));

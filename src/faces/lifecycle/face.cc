@@ -1,4 +1,5 @@
-// The table of this face's routes, who may use them, and how its corner refuses.
+// The table of the lifecycle routes, the roles that may call them, and the answers to requests that
+// match no route.
 
 #include "faces/lifecycle/face.h"
 
@@ -12,102 +13,92 @@ using wire::Request;
 using wire::Respond;
 using wire::Response;
 
-struct Face::Row {
-  std::string_view method, pattern;
-  Handle handle;
-  std::string_view operation;  // what a refusal begins with
-  std::string_view doc;
+constinit const Face::Row Face::kRows[] = {
+    {"GET", "/workflows", &Face::index, "index",
+     "Every workflow type with its phases, edges, writable fields and counts by phase."},
+    {"GET", "/workflows/{type}", &Face::list, "list",
+     "Instances of a type: phase, active, match.FIELD, updated_after, limit, offset, cursor. "
+     "stream=true watches (WebSocket or text/event-stream)."},
+    {"GET", "/workflows/{type}/{id}", &Face::get, "get",
+     "The state of an instance; ETag is its revision."},
+    {"GET", "/workflows/{type}/{id}/history", &Face::history, "history",
+     "Every phase change, with source, note and caller."},
+    {"GET", "/workflows/{type}/{id}/children", &Face::children, "children",
+     "Instances of any type whose parent this is."},
+    {"POST", "/workflows/{type}/{id}/state", &Face::patch, "state_patch",
+     "Sets operator_writable fields; all or nothing."},
+    {"POST", "/workflows/{type}/{id}/transition", &Face::transition, "transition",
+     "Moves along a declared edge: {\"phase\", \"note\"}."},
+    {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "types",
+     "The definitions of all types."},
+    {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "type",
+     "The definition of a type."},
+    {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type, "register",
+     "Registers a type as data."},
+    {"GET", "/pawl/v1/lifecycle/instances/{type}", &Face::list_instances, "list",
+     "As /workflows/{type}, each state with its id, phase, revision and times."},
+    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create, "create",
+     "Creates an instance; the body holds its fields."},
+    {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace, "replace",
+     "Replaces the state if If-Match is its newest revision."},
+    {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove, "delete",
+     "Removes an instance; its history stays."},
+    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/transition", &Face::transition_as,
+     "transition",
+     "As the operator's, on behalf of source=framework, rule, operator or component."},
+    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete, "complete",
+     "Ends an instance in a terminal phase: {\"target\"}."},
+    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance, "fail",
+     "Moves an instance to 'failed': {\"reason\"}."},
+    {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup, "lookup",
+     "The instance of that id, whatever its type."},
+    {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors, "ancestors",
+     "Parent first, root last."},
+    {"GET", "/pawl/v1/lifecycle/children", &Face::children_of, "children",
+     "Instances of any type that have no parent, each with its type."},
+    {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of, "children",
+     "Instances of any type whose parent this is, each with its type."},
+    {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules, "rules",
+     "All rules and how often each has fired."},
+    {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule, "rule",
+     "A rule and how often it has fired."},
+    {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule, "rule",
+     "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}."},
+    {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule, "rule",
+     "Removes a rule and its timer."},
+    {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule, "rule",
+     "Runs a rule now for one instance: {\"entity_id\", \"message\"}."},
+    {"POST", "/pawl/v1/lifecycle/actions", &Face::action, "action",
+     "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}."},
+    {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute, "substitute",
+     "Resolves the variables of a text: {\"entity_id\", \"text\"}."},
 };
-
-const std::vector<Face::Row>& Face::rows() {
-  static const std::vector<Row> table{
-      {"GET", "/workflows", &Face::index, "index",
-       "Every workflow type with its phases, edges, writable fields and counts by phase."},
-      {"GET", "/workflows/{type}", &Face::list, "list",
-       "Instances of a type: phase, active, match.FIELD, updated_after, limit, offset, cursor. "
-       "stream=true watches (WebSocket or text/event-stream)."},
-      {"GET", "/workflows/{type}/{id}", &Face::get, "get",
-       "The state of an instance; ETag is its revision."},
-      {"GET", "/workflows/{type}/{id}/history", &Face::history, "history",
-       "Every phase change, with source, note and caller."},
-      {"GET", "/workflows/{type}/{id}/children", &Face::children, "children",
-       "Instances of any type whose parent this is."},
-      {"POST", "/workflows/{type}/{id}/state", &Face::patch, "state_patch",
-       "Sets operator_writable fields; all or nothing."},
-      {"POST", "/workflows/{type}/{id}/transition", &Face::transition, "transition",
-       "Moves along a declared edge: {\"phase\", \"note\"}."},
-      {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "types",
-       "The definitions of all types."},
-      {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "type",
-       "The definition of a type."},
-      {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type, "register",
-       "Registers a type as data."},
-      {"GET", "/pawl/v1/lifecycle/instances/{type}", &Face::list_instances, "list",
-       "As /workflows/{type}, each state with its id, phase, revision and times."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create, "create",
-       "Creates an instance; the body holds its fields."},
-      {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace, "replace",
-       "Replaces the state if If-Match is its newest revision."},
-      {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove, "delete",
-       "Removes an instance; its history stays."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/transition", &Face::transition_as,
-       "transition",
-       "As the operator's, on behalf of source=framework, rule, operator or component."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete, "complete",
-       "Ends an instance in a terminal phase: {\"target\"}."},
-      {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance, "fail",
-       "Moves an instance to 'failed': {\"reason\"}."},
-      {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup, "lookup",
-       "The instance of that id, whatever its type."},
-      {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors, "ancestors",
-       "Parent first, root last."},
-      {"GET", "/pawl/v1/lifecycle/children", &Face::children_of, "children",
-       "Instances of any type that have no parent, each with its type."},
-      {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of, "children",
-       "Instances of any type whose parent this is, each with its type."},
-      {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules, "rules",
-       "All rules and how often each has fired."},
-      {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule, "rule",
-       "A rule and how often it has fired."},
-      {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule, "rule",
-       "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}."},
-      {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule, "rule",
-       "Removes a rule and its timer."},
-      {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule, "rule",
-       "Runs a rule now for one instance: {\"entity_id\", \"message\"}."},
-      {"POST", "/pawl/v1/lifecycle/actions", &Face::action, "action",
-       "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}."},
-      {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute, "substitute",
-       "Resolves the variables of a text: {\"entity_id\", \"text\"}."},
-  };
-  return table;
-}
 
 namespace {
 
-// From the least to the most.
+// Ordered by rights: each role may do what the roles before it may.
 constexpr std::string_view kRoles[] = {"viewer",  "ROLE_VIEWER",  "operator", "ROLE_OPERATOR",
                                        "program", "ROLE_PROGRAM", "admin",    "ROLE_ADMIN"};
 
-// Who may call a route. An operator moves and patches, as far as tables and tags allow; whole
-// records, types and rules are for the program that they belong to.
-struct Right {
+// The roles that may call a route. An operator may move and patch instances as far as the table and
+// the field tags allow. Whole records, types and rules belong to the program.
+struct Permission {
   std::span<const std::string_view> roles;
   std::string needed;
 };
 
-const Right& right_to(std::string_view method, std::string_view pattern,
-                      std::string_view operation) {
+const Permission& permission_for(std::string_view method, std::string_view pattern,
+                                 std::string_view operation) {
   constexpr std::span roles(kRoles);
-  static const Right read{roles, "role viewer, operator or program is needed"};
-  static const Right operate{roles.subspan(2), "role operator or program is needed"};
-  static const Right own{roles.subspan(4), "role program is needed"};
+  static const Permission read{roles, "role viewer, operator or program is needed"};
+  static const Permission operate{roles.subspan(2), "role operator or program is needed"};
+  static const Permission own{roles.subspan(4), "role program is needed"};
   if (method == "GET" || operation == "substitute") return read;
   return pattern.starts_with("/workflows") ? operate : own;
 }
 
-bool may(const Caller& caller, const Right& right) {
-  return std::any_of(right.roles.begin(), right.roles.end(),
+bool allows(const Caller& caller, const Permission& permission) {
+  return std::any_of(permission.roles.begin(), permission.roles.end(),
                      [&](std::string_view role) { return caller.has_role(role); });
 }
 
@@ -136,8 +127,8 @@ std::string clean(std::string_view path) {
   return out.empty() ? "/" : out;
 }
 
-// The way to the clean path, when this one is not.
-std::optional<Response> moved(const Request& request) {
+// A redirect to the clean path, when the path of the request is not clean.
+std::optional<Response> redirect_to_clean_path(const Request& request) {
   if (request.path.find("//") == std::string::npos && request.path.find("/.") == std::string::npos)
     return std::nullopt;
   std::string cleaned = clean(request.path);
@@ -161,9 +152,9 @@ std::string no_such_route(std::string_view path) {
   return fmt::format("no route for path {}", path);
 }
 
-Response refuse_in_corner(const Request& request, const Error& error, std::string_view allow) {
+Response refuse_unrouted(const Request& request, const Error& error, std::string_view allow) {
   if (!allow.empty()) {
-    // HEAD is not offered: the original refuses it.
+    // HEAD is not offered: the original API refuses it.
     std::string methods;
     for (std::string_view method : {"GET", "POST", "PUT", "DELETE"})
       if (wire::lists_token(allow, method))
@@ -171,7 +162,7 @@ Response refuse_in_corner(const Request& request, const Error& error, std::strin
     return only(methods);
   }
   if (error.code == Code::not_found) {
-    if (auto elsewhere = moved(request)) return *std::move(elsewhere);
+    if (auto redirect = redirect_to_clean_path(request)) return *std::move(redirect);
     return error_response(404, no_such_route(request.path));
   }
   return error_response(wire::code_status(error.code).http, error.message);
@@ -185,21 +176,22 @@ std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
   auto add = [&](std::string_view method, std::string pattern, const Row& row, Handle handle,
                  std::string_view doc) {
-    auto handler = [this, handle, row, &right = right_to(row.method, row.pattern, row.operation)](
+    auto handler = [this, handle, row,
+                    &permission = permission_for(row.method, row.pattern, row.operation)](
                        Request request, Respond respond) {
-      if (auto elsewhere = moved(request)) return respond(*std::move(elsewhere));
-      if (handle != &Face::head && !may(request.caller, right))
-        return respond(refusal_response(row.operation, refusal(errc::denied, right.needed)));
+      if (auto redirect = redirect_to_clean_path(request)) return respond(*std::move(redirect));
+      if (handle != &Face::head && !allows(request.caller, permission))
+        return respond(refusal_response(row.operation, refusal(errc::denied, permission.needed)));
       (this->*handle)(request, respond);
     };
     out.push_back(
         {std::string(method), std::move(pattern), std::move(handler), std::string(doc), false});
   };
-  for (const Row& row : rows()) {
+  for (const Row& row : kRows) {
     std::string pattern(row.pattern);
     add(row.method, pattern, row, row.handle, row.doc);
     if (!pattern.starts_with("/workflows")) continue;
-    // One slash at the end is forgiven.
+    // One slash at the end of a path is accepted.
     add(row.method, pattern + "/", row, row.handle, "");
     if (row.method != "GET") continue;
     for (const std::string& either : {pattern, pattern + "/"})
@@ -209,7 +201,7 @@ std::vector<wire::Route> Face::routes() {
 }
 
 std::vector<wire::Dialect> Face::dialects() const {
-  return {{"/workflows", refuse_in_corner, {}}, {"/pawl/v1/lifecycle", refuse_in_corner, {}}};
+  return {{"/workflows", refuse_unrouted, {}}, {"/pawl/v1/lifecycle", refuse_unrouted, {}}};
 }
 
 }  // namespace pawl::lifecycle

@@ -1,12 +1,12 @@
 #pragma once
-// The lifecycle face on the wire: the operator API at /workflows, and types, instances and rules as
-// data at /pawl/v1/lifecycle. Roles: `viewer` reads, `operator` also writes, administrators do
-// both.
+// The HTTP routes of the lifecycle face: the operator API at /workflows, and types, instances and
+// rules as data at /pawl/v1/lifecycle. The role `viewer` may read, `operator` may also move and
+// patch instances, `program` and `admin` may call every route.
 
-#include "faces/lifecycle/read/hub.h"
+#include "faces/lifecycle/read/catch_up.h"
+#include "faces/lifecycle/read/phase_counts.h"
 #include "faces/lifecycle/read/reads.h"
-#include "faces/lifecycle/read/tally.h"
-#include "faces/lifecycle/read/teller.h"
+#include "faces/lifecycle/read/watch_hub.h"
 #include "faces/lifecycle/run/command.h"
 #include "faces/lifecycle/run/drift.h"
 #include "wire/route.h"
@@ -15,20 +15,25 @@ namespace pawl::lifecycle {
 
 struct FaceOptions {
   bool websocket = true;
-  std::vector<std::string> allowed_origins{};  // of watch sockets; empty: all
+  std::vector<std::string> allowed_origins{};  // of WebSocket watches; empty: every origin
 };
 
 class Face {
  public:
-  explicit Face(KernelAccess& kernel, FaceOptions options = {});
+  Face(KernelAccess& kernel, Background& background, FaceOptions options = {});
   ~Face() { hub_->detach(); }
   std::vector<wire::Route> routes();
   std::vector<wire::Dialect> dialects() const;
 
  private:
   using Handle = void (Face::*)(wire::Request&, wire::Respond&);
-  struct Row;
-  static const std::vector<Row>& rows();
+  struct Row {
+    std::string_view method, pattern;
+    Handle handle;
+    std::string_view operation;  // the first word of a refusal
+    std::string_view doc;
+  };
+  static const Row kRows[28];
 
   // Operator API.
   void index(wire::Request& request, wire::Respond& respond);
@@ -62,15 +67,16 @@ class Face {
   void substitute(wire::Request& request, wire::Respond& respond);
 
   wire::Response watch(const wire::Request& request);
-  // What the query of a list asks for, or the refusal to send.
+  // The page that the query of a list asks for, or the refusal to send.
   struct Page {
-    TypePtr type;
-    Listed listed;
+    WorkflowTypePtr type;
+    InstanceList list;
   };
   std::variant<Page, wire::Response> page_of(const wire::Request& request);
   void move(wire::Request& request, wire::Respond& respond, source by);
-  void check_drift(const Type& type, const Found& found);  // warns in the log, once
-  // Submits and answers; `done` words the success.
+  // Logs a warning, once, when the instance is in a phase that its type does not declare.
+  void check_drift(const WorkflowType& type, const FoundInstance& found);
+  // Submits a command and answers the request; `done` makes the answer when it succeeds.
   using Done = std::function<wire::Response(const Outcome&, Seq)>;
   void submit(std::string_view operation, std::string verb, const Command& command,
               wire::Request& request, wire::Respond& respond, Done done);
@@ -78,10 +84,10 @@ class Face {
   KernelAccess& kernel_;
   FaceOptions options_;
   Reads reads_;
-  Tally tally_;
-  Drifts drifts_;
-  std::shared_ptr<Hub> hub_;  // shared with the streams, which may outlive a handler
-  Teller teller_;             // last: it stops before what its tasks read
+  PhaseCounts phase_counts_;
+  DriftWarnings drifts_;
+  std::shared_ptr<WatchHub> hub_;  // shared with the streams, which may outlive a handler
+  CatchUp catch_up_;               // last: it stops before what its tasks read
 };
 
 }  // namespace pawl::lifecycle

@@ -1,6 +1,6 @@
 #pragma once
-// The fixture of the lifecycle tests: the drone survey, its capture tasks, and a manager on an
-// engine in memory whose warnings are kept.
+// The fixture of the lifecycle tests: the types Mission and Capture, and a manager on an engine in
+// memory that keeps its warnings.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ struct Capture {
             terminal("failed"), terminal("cancelled"));
 };
 
-// Warnings of one manager.
+// Keeps the warnings of one manager.
 struct Warnings {
   std::mutex mutex;
   std::vector<std::string> all;
@@ -93,7 +93,7 @@ struct Missions : testing::Test {
     ASSERT_TRUE(made) << made.error().message();
   }
   std::string phase_of(std::string_view id) { return m.get<Mission>(id)->phase; }
-  // An instance past what its table declares, by the escape hatch that update() is.
+  // Makes an instance in a phase that its type does not declare: update() does not check phases.
   void drift(const std::string& id, const std::string& to) {
     make(id);
     ASSERT_TRUE(m.update<Mission>(id, [&](Mission& x) { x.phase = to; }));

@@ -1,6 +1,6 @@
 #pragma once
-// The fixture of the tests of the operator API: its routes on a router in this process, a stream
-// that remembers what it was told, and a program that can spoil stored bytes.
+// The fixture of the route tests: a router in this process, a stream that records what is written,
+// and a program that can corrupt stored instances.
 
 #include <atomic>
 
@@ -12,7 +12,7 @@
 
 namespace pawl::lifecycle {
 
-// A stream that remembers; closed by hand.
+// A stream that records what is written. The test closes it.
 class Recorder final : public wire::Socket {
  public:
   bool write(BytesView piece) override {
@@ -22,7 +22,7 @@ class Recorder final : public wire::Socket {
     return true;
   }
   void end() override { ended = true; }
-  size_t buffered() const override { return stale_reads; }
+  size_t buffered() const override { return buffered_bytes; }
   void on_close(std::function<void()> closed) override { closed_ = std::move(closed); }
   void on_message(std::function<void(std::string)>) override {}
   void close() {
@@ -44,7 +44,7 @@ class Recorder final : public wire::Socket {
   }
   std::vector<std::string> pieces;
   std::atomic<bool> ended{false};
-  std::atomic<size_t> stale_reads{0};
+  std::atomic<size_t> buffered_bytes{0};
 
  private:
   std::mutex mutex_;
@@ -52,7 +52,7 @@ class Recorder final : public wire::Socket {
   std::function<void()> closed_;
 };
 
-// Passes everything on, and writes bytes that nobody can read when asked to.
+// The lifecycle program with two more verbs: `spoil` corrupts an instance, `mend` repairs it.
 class Spoiler final : public pawl::Program {
  public:
   std::string_view name() const override { return "lifecycle"; }
@@ -73,10 +73,10 @@ class Spoiler final : public pawl::Program {
   static Bytes landing(std::string_view id_text) {
     Mission one{.entity_id = std::string(id_text), .phase = "landing"};
     std::string record_bytes = to_record(one);
-    Held held;
-    held.phase = one.phase;
-    held.record = record_bytes;
-    return encode(held);
+    StoredInstance stored;
+    stored.phase = one.phase;
+    stored.record = record_bytes;
+    return encode(stored);
   }
   lifecycle::Program inner_;
 };
@@ -85,13 +85,14 @@ struct routes : testing::Test {
   Spoiler program;
   std::unique_ptr<Shard> shard =
       *Shard::open(std::make_unique<MemoryJournal>(), std::make_unique<MemoryRows>(), {&program});
+  BackgroundThreads background;
   std::optional<Face> face;
   wire::Router router;
   std::string roles = "program";
 
   void SetUp() override {
     ASSERT_TRUE(shard->start());
-    face.emplace(*shard);
+    face.emplace(*shard, background);
     router.add(face->routes(), face->dialects());
     ASSERT_EQ(say("PUT", "/pawl/v1/lifecycle/types/drone-survey",
                   js::print(type_json(describe<Mission>())))
@@ -106,8 +107,10 @@ struct routes : testing::Test {
   wire::Response say(std::string method, std::string path, std::string body = {},
                      wire::Headers headers = {}) {
     std::string query;
-    if (size_t mark = path.find('?'); mark != std::string::npos)
-      query = path.substr(mark + 1), path.resize(mark);
+    if (size_t mark = path.find('?'); mark != std::string::npos) {
+      query = path.substr(mark + 1);
+      path.resize(mark);
+    }
     auto done = std::make_shared<std::atomic<bool>>(false);
     auto out = std::make_shared<wire::Response>();
     router.dispatch(

@@ -1,6 +1,5 @@
 #pragma once
-// An engine in memory with the routes of the lifecycle on a socket in this process, for managers
-// that connect to it.
+// An engine in memory and its lifecycle routes on a local HTTP server, for managers that connect.
 
 #include "embed/parts.h"
 #include "faces/lifecycle/face.h"
@@ -11,10 +10,11 @@ namespace pawl::lifecycle {
 
 struct Served {
   std::unique_ptr<Engine> engine = *Engine::open();
-  Face face{*engine->parts().shard};
+  BackgroundThreads background;
+  Face face{*engine->parts().shard, background};
   wire::Router router;
   std::string roles = "program";
-  std::atomic<int> busy{0};  // so many watches are told to come back
+  std::atomic<int> busy{0};  // this many watches are refused with 503
   std::unique_ptr<server::HttpServer> http;
 
   std::string start(server::HttpOptions options = {}) {

@@ -1,5 +1,5 @@
 #pragma once
-// The processes face as the composition sees it: a program for the kernel, and routes for the wire.
+// The processes face: a service with its HTTP routes. Its program is in run/program.h.
 
 #include "faces/processes/run/program.h"
 #include "faces/processes/service.h"
@@ -18,7 +18,7 @@ class Face {
   Service service_;
 };
 
-// The rows, by noun.
+// The routes of each resource.
 std::vector<wire::Route> definition_routes(Service& service);
 std::vector<wire::Route> instance_routes(Service& service);
 std::vector<wire::Route> job_routes(Service& service);

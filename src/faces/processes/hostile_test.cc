@@ -1,19 +1,19 @@
-// Documents and expressions that nobody would write: refused or run, never a crash, never a frame
-// that cannot be run again. The seed is fixed, so a failure comes back.
+// Mutated documents and random expressions are refused or run; they never crash, and every frame
+// can be replayed. The seed is fixed, so failures are repeatable.
 
 #include <fstream>
 #include <sstream>
 
 #include "base/dice.h"
 #include "expr/expression.h"
-#include "faces/processes/stage_test.h"
+#include "faces/processes/face_fixture_test.h"
 
 namespace pawl::processes {
 namespace {
 
-class Vandal {
+class Mutator {
  public:
-  explicit Vandal(uint64_t seed) : dice_({seed, 99}) {}
+  explicit Mutator(uint64_t seed) : dice_({seed, 99}) {}
   size_t below(size_t n) { return n ? dice_.next() % n : 0; }
 
   json::Value junk() {
@@ -31,11 +31,11 @@ class Vandal {
     }
   }
 
-  // Changes one place somewhere in the value.
-  void spoil(json::Value& v) {
+  // Replaces or removes one random part of the value.
+  void mutate(json::Value& v) {
     bool stop = below(4) == 0;
     if (!stop && v.is_array() && !v.array().empty())
-      return spoil(v.array()[below(v.array().size())]);
+      return mutate(v.array()[below(v.array().size())]);
     if (!stop && v.is_object() && !v.object().empty()) {
       json::Member& m = v.object().begin()[static_cast<ptrdiff_t>(below(v.object().size()))];
       if (below(6) == 0) {
@@ -43,7 +43,7 @@ class Vandal {
         v.object().erase(name);
         return;
       }
-      return spoil(m.value);
+      return mutate(m.value);
     }
     v = junk();
   }
@@ -59,15 +59,15 @@ json::Value document(const std::string& path) {
   return *json::parse(text.str());
 }
 
-TEST(hostile, spoilt_documents_are_refused_or_run) {
-  Stage s;
-  Vandal vandal(4);
+TEST(hostile, mutated_documents_are_refused_or_run) {
+  FaceFixture s;
+  Mutator mutator(4);
   size_t accepted = 0;
   for (int round = 0; round < 1'500; ++round) {
     json::Value d = document(round % 2 ? "examples/loan/loan-application.json"
                                        : "examples/loan/loan-disbursement.json");
-    for (size_t n = 1 + vandal.below(3); n > 0; --n)
-      vandal.spoil(d);
+    for (size_t n = 1 + mutator.below(3); n > 0; --n)
+      mutator.mutate(d);
     if (d.is_object()) d.object().set("id", json::Value("v" + std::to_string(round)));
     s.post("/v1/definitions", json::print(d));
     ASSERT_TRUE(s.last_status == 201 || s.last_status == 400)
@@ -93,71 +93,25 @@ TEST(hostile, spoilt_documents_are_refused_or_run) {
   s.verify();
 }
 
-TEST(hostile, spoilt_expressions_never_crash) {
-  Vandal vandal(7);
-  const char* pieces[] = {"a",
-                          "#b",
-                          "${",
-                          "}",
-                          "(",
-                          ")",
-                          "[",
-                          "]",
-                          "{",
-                          "}",
-                          ",",
-                          ".",
-                          "?.",
-                          "??",
-                          "?:",
-                          "?",
-                          ":",
-                          ";",
-                          "|",
-                          "||",
-                          "&&",
-                          "!",
-                          "not",
-                          "in",
-                          "==",
-                          "<",
-                          "..",
-                          "+",
-                          "-",
-                          "*",
-                          "/",
-                          "%",
-                          "**",
-                          "1",
-                          "2.5",
-                          "'x'",
-                          "\"y\"",
-                          "nil",
-                          "true",
-                          "#",
-                          "#acc",
-                          "len",
-                          "map",
-                          "filter",
-                          "reduce",
-                          "sum",
-                          "matches",
-                          "if",
-                          "else",
-                          "contains",
-                          "date('2024-01-15')",
-                          "duration('1h')",
-                          "9223372036854775807",
-                          "split",
-                          "sort",
-                          "arr",
-                          "m"};
+// clang-format off
+constexpr const char* kPieces[] = {
+    "a", "#b", "${", "}", "(", ")", "[", "]", "{", "}", ",", ".", "?.", "??", "?:", "?", ":", ";",
+    "|", "||", "&&", "!", "not", "in", "==", "<", "..", "+", "-", "*", "/", "%", "**", "1", "2.5",
+    "'x'", "\"y\"", "nil", "true", "#", "#acc", "len", "map", "filter", "reduce", "sum",
+    "matches", "if", "else", "contains", "date('2024-01-15')", "duration('1h')",
+    "9223372036854775807", "split", "sort", "arr", "m",
+};
+// clang-format on
+
+TEST(hostile, random_expressions_never_crash) {
+  Mutator mutator(7);
   auto variables = *json::parse(R"({"a":1,"b":"text","arr":[1,2,3,"x",null],"m":{"k":{"z":[1]}}})");
   size_t good = 0;
   for (int round = 0; round < 60'000; ++round) {
     std::string text;
-    for (size_t n = 1 + vandal.below(9); n > 0; --n)
-      text += std::string(pieces[vandal.below(std::size(pieces))]) + (vandal.below(3) ? " " : "");
+    for (size_t n = 1 + mutator.below(9); n > 0; --n)
+      text +=
+          std::string(kPieces[mutator.below(std::size(kPieces))]) + (mutator.below(3) ? " " : "");
     expr::Expression e(text);
     auto value = e.evaluate(variables.object(), 1'794'700'000 * kSecond);
     if (value)

@@ -1,4 +1,4 @@
-// Lists and histories, read from rows.
+// Lists and histories, read from the rows of the view.
 
 #include "base/letters.h"
 #include "faces/processes/limits.h"
@@ -13,11 +13,12 @@ namespace {
 constexpr Status kStatuses[] = {Status::active, Status::waiting, Status::completed, Status::failed,
                                 Status::cancelled};
 
-// The rows that a filter's instances stand in, of the narrowest index; several are read as one.
-std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f, const Counts& counts) {
+// The row prefixes of the narrowest index for the filter. A list reads all of them together.
+std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f,
+                           const InstanceCounts& counts) {
   if (!f.business_key.empty()) return {rows::business_prefix(tenant, f.business_key)};
   std::vector<Bytes> out;
-  for (const Counts::Line& line : counts.lines(tenant)) {
+  for (const InstanceCounts::DefinitionCounts& line : counts.by_definition(tenant)) {
     if (!f.definition_id.empty() && line.definition_id != f.definition_id) continue;
     for (Status s : kStatuses)
       if ((!f.status || s == *f.status) && line.by_status[static_cast<size_t>(s)])
@@ -26,9 +27,10 @@ std::vector<Bytes> sources(std::string_view tenant, const InstanceFilter& f, con
   return out;
 }
 
-// Up to `limit` places before `below` (empty: from the newest), newest first.
-Result<std::vector<Bytes>> places(const ReadSnapshot& snapshot, const std::vector<Bytes>& prefixes,
-                                  BytesView below, size_t limit) {
+// Up to `limit` row positions before `below`, newest first. An empty `below` begins at the newest.
+Result<std::vector<Bytes>> newest_positions(const ReadSnapshot& snapshot,
+                                            const std::vector<Bytes>& prefixes, BytesView below,
+                                            size_t limit) {
   std::vector<Bytes> out;
   for (const Bytes& prefix : prefixes) {
     size_t taken = 0;
@@ -36,7 +38,7 @@ Result<std::vector<Bytes>> places(const ReadSnapshot& snapshot, const std::vecto
     TRY_OK(snapshot.rows(
         kProgram, prefix,
         [&](BytesView key, BytesView) {
-          out.emplace_back(rows::place_of(key));
+          out.emplace_back(rows::position_of(key));
           return ++taken < limit;
         },
         from, true));
@@ -46,7 +48,7 @@ Result<std::vector<Bytes>> places(const ReadSnapshot& snapshot, const std::vecto
   return out;
 }
 
-const json::Value* dig(const json::Object& variables, std::string_view path) {
+const json::Value* find_path(const json::Object& variables, std::string_view path) {
   size_t dot = path.find('.');
   const json::Value* at = variables.find(path.substr(0, dot));
   while (at && dot != std::string_view::npos) {
@@ -59,19 +61,22 @@ const json::Value* dig(const json::Object& variables, std::string_view path) {
 
 }  // namespace
 
-Result<std::pair<std::vector<Service::Summary>, size_t>> Service::definitions(
+Result<std::pair<std::vector<Service::DefinitionSummary>, size_t>> Service::definitions(
     std::string_view tenant, std::string_view keyword, size_t page, size_t size) const {
-  std::vector<Summary> out;
+  std::vector<DefinitionSummary> out;
   size_t total = 0;
   Result<void> decoded;
-  size_t skip = page > kMaxLooked ? SIZE_MAX : page * size;
+  size_t skip = page > kMaxVisited ? SIZE_MAX : page * size;
   std::string wanted = lower_case(keyword);
   TRY_OK(kernel_.snapshot().scan(head_prefix(tenant), [&](BytesView key, const Cell& cell) {
-    auto head = cell.as<Head>(decode_head);
-    if (!head) return decoded = fail(std::move(head.error())), false;
+    auto head = cell.as<DefinitionHead>(decode_head);
+    if (!head) {
+      decoded = fail(std::move(head.error()));
+      return false;
+    }
     std::string id = parts_of(key).back();
     const auto& versions = (*head)->versions;
-    // The latest version whose name matches; every one matches when the id does.
+    // The latest version whose name matches. When the id matches, every version does.
     size_t version = versions.size();
     if (!lower_case(id).contains(wanted))
       while (version > 0 && !lower_case(versions[version - 1].name).contains(wanted))
@@ -95,7 +100,7 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
     return false;
   if (f.paused && i.paused != *f.paused) return false;
   for (const auto& [path, want] : f.variables) {
-    const json::Value* got = dig(i.variables->object, path);
+    const json::Value* got = find_path(i.variables->object, path);
     if (!got || !json::equivalent(*got, want)) return false;
   }
   if (f.step.empty()) return true;
@@ -113,19 +118,19 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   size_t skip = page * size;
   if (counted && skip >= out.total) return out;
   ReadSnapshot snapshot = kernel_.snapshot();
-  // A business key has few instances: all of them are looked at, and counted.
-  TRY(std::vector<Bytes> found,
-      places(snapshot, sources(tenant, filter, counts_), {}, counted ? skip + size : kMaxLooked));
+  // A business key has few instances: all of them are read and counted.
+  TRY(std::vector<Bytes> found, newest_positions(snapshot, sources(tenant, filter, counts_), {},
+                                                 counted ? skip + size : kMaxVisited));
   bool all_fit = counted || (filter.definition_id.empty() && !filter.status);
   if (all_fit && !counted) out.total = found.size();
   size_t seen = 0;
-  for (const Bytes& place : found) {
+  for (const Bytes& position : found) {
     bool shown = seen >= skip && out.items.size() < size;
     if (all_fit && !shown) {
       ++seen;
       continue;
     }
-    auto one = instance(tenant, rows::instance_of(place));
+    auto one = instance(tenant, rows::instance_of(position));
     if (!one) return std::unexpected(std::move(one.error()));
     if (!all_fit && !fits(tenant, **one, filter)) continue;
     if (!all_fit) ++out.total;
@@ -135,24 +140,27 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   return out;
 }
 
-Result<Service::Found> Service::find(std::string_view tenant, const InstanceFilter& filter,
-                                     std::string_view cursor, size_t limit) const {
+Result<Service::FoundInstances> Service::find(std::string_view tenant, const InstanceFilter& filter,
+                                              std::string_view cursor, size_t limit) const {
   constexpr size_t chunk = 512;
-  Found out;
+  FoundInstances out;
   ReadSnapshot snapshot = kernel_.snapshot();
   std::vector<Bytes> prefixes = sources(tenant, filter, counts_);
   Bytes below(cursor);
   if (below.empty() && filter.started_to != INT64_MAX)
     below = ordered64(static_cast<uint64_t>(filter.started_to) + 1);
-  for (size_t looked = 0; looked < kMaxLooked;) {
-    TRY(std::vector<Bytes> found, places(snapshot, prefixes, below, chunk));
-    for (const Bytes& place : found) {
+  for (size_t visited = 0; visited < kMaxVisited;) {
+    TRY(std::vector<Bytes> found, newest_positions(snapshot, prefixes, below, chunk));
+    for (const Bytes& position : found) {
       if (out.items.size() == limit) return out;
-      ++looked;
-      below = place;
-      auto one = instance(tenant, rows::instance_of(place));
+      ++visited;
+      below = position;
+      auto one = instance(tenant, rows::instance_of(position));
       if (!one) return std::unexpected(std::move(one.error()));
-      if ((*one)->started < filter.started_from) return out.cursor.clear(), out;
+      if ((*one)->started < filter.started_from) {
+        out.cursor.clear();
+        return out;
+      }
       if (fits(tenant, **one, filter)) out.items.push_back(std::move(*one));
       out.cursor = below;
     }
@@ -169,19 +177,22 @@ Result<std::vector<Event>> Service::events(std::string_view tenant,
   TRY_OK(instance(tenant, instance_id));
   std::vector<Event> out;
   Result<void> decoded;
-  TRY_OK(kernel_.snapshot().rows(kProgram, rows::history_prefix(tenant, instance_id),
-                                 [&](BytesView key, BytesView value) {
-                                   Reader r(value);
-                                   Event e;
-                                   e.seq = rows::history_seq(key);
-                                   e.at = r.sint();
-                                   auto note = decode_note_tail(r.rest());
-                                   if (!note) return decoded = fail(std::move(note.error())), false;
-                                   e.note = std::move(*note);
-                                   e.note.instance_id = instance_id;
-                                   out.push_back(std::move(e));
-                                   return true;
-                                 }));
+  auto visit = [&](BytesView key, BytesView value) {
+    Reader r(value);
+    Event e;
+    e.seq = rows::history_seq(key);
+    e.at = r.sint();
+    auto note = decode_note_tail(r.rest());
+    if (!note) {
+      decoded = fail(std::move(note.error()));
+      return false;
+    }
+    e.note = std::move(*note);
+    e.note.instance_id = instance_id;
+    out.push_back(std::move(e));
+    return true;
+  };
+  TRY_OK(kernel_.snapshot().rows(kProgram, rows::history_prefix(tenant, instance_id), visit));
   TRY_OK(decoded);
   return out;
 }
@@ -199,7 +210,9 @@ Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant,
       } else if (auto it = by_ordinal.find(f.ordinal);
                  f.kind == Fact::Kind::ended && it != by_ordinal.end()) {
         ExecutionRow& row = out[it->second];
-        row.status = f.status, row.ended = e.at, row.reason = f.text;
+        row.status = f.status;
+        row.ended = e.at;
+        row.reason = f.text;
       }
     }
   return out;
@@ -238,7 +251,10 @@ Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, const User
         auto task = decode_user_task(value);
         if (task && fits(like.definition_id, task->definition_id) &&
             fits(like.business_key, task->business_key) && fits(like.form, task->form)) {
-          if (out.size() == limit) return more = true, false;
+          if (out.size() == limit) {
+            more = true;
+            return false;
+          }
           *next = key.substr(prefix.size());
           out.push_back(std::move(*task));
         }

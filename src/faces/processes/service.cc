@@ -11,7 +11,7 @@ Service::Service(KernelAccess& kernel, WorkQueue& work)
   restore_pauses();
 }
 
-// A pause is a cell; the workers' queues only remember it while they live.
+// A pause is stored in a cell. The queues keep pauses in memory, so they are set again at start.
 void Service::restore_pauses() {
   auto done = kernel_.snapshot().scan(paused_prefix(), [&](BytesView key, const Cell&) {
     std::vector<std::string> parts = parts_of(key);
@@ -21,13 +21,14 @@ void Service::restore_pauses() {
   CHECK(done);
 }
 
-void Service::send(Asker asker, std::string_view verb, Bytes body, Decoded decoded, Done done) {
+void Service::send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded,
+                   Done done) {
   Input input;
   input.program = kProgram;
   input.verb = verb;
   input.body = std::move(body);
-  input.caller = std::move(asker.caller);
-  input.once = std::move(asker.once);
+  input.caller = std::move(submitter.caller);
+  input.once = std::move(submitter.once);
   input.decoded = std::move(decoded);
   kernel_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
     if (answer)
@@ -38,13 +39,13 @@ void Service::send(Asker asker, std::string_view verb, Bytes body, Decoded decod
 }
 
 template <class Command>
-void Service::submit(Asker asker, std::string_view verb, Command command, Done done) {
+void Service::submit(Submitter submitter, std::string_view verb, Command command, Done done) {
   Bytes body = encode(command);
-  send(std::move(asker), verb, std::move(body), std::make_shared<const Command>(std::move(command)),
-       std::move(done));
+  send(std::move(submitter), verb, std::move(body),
+       std::make_shared<const Command>(std::move(command)), std::move(done));
 }
 
-void Service::upload(Asker asker, json::Value document, Done done) {
+void Service::upload(Submitter submitter, json::Value document, Done done) {
   auto made = make_definition(document);
   if (!made) return done(fail(std::move(made.error())));
   std::vector<std::string> warned = warnings(*made);
@@ -52,7 +53,7 @@ void Service::upload(Asker asker, json::Value document, Done done) {
   Bytes body = json::print(document);
   auto command =
       std::make_shared<const UploadCommand>(UploadCommand{std::move(document), definition});
-  send(std::move(asker), verb::upload, std::move(body), command,
+  send(std::move(submitter), verb::upload, std::move(body), command,
        [done = std::move(done), warned = std::move(warned)](Result<Bytes> answer) mutable {
          if (answer && !warned.empty()) {
            json::Array list;
@@ -66,7 +67,7 @@ void Service::upload(Asker asker, json::Value document, Done done) {
        });
 }
 
-void Service::start(Asker asker, StartCommand command, Done done) {
+void Service::start(Submitter submitter, StartCommand command, Done done) {
   if (command.definition_id.empty())
     return done(fail(Code::invalid, "NO_DEFINITION_ID", "definitionId is required"));
   if (command.definition_id.size() > kDefinitionIdBytes)
@@ -74,53 +75,53 @@ void Service::start(Asker asker, StartCommand command, Done done) {
   if (command.business_key.size() > kBusinessKeyBytes)
     return done(fail(Code::invalid, "BAD_BUSINESS_KEY",
                      "businessKey may have " + std::to_string(kBusinessKeyBytes) + " bytes"));
-  submit(std::move(asker), verb::start, std::move(command), std::move(done));
+  submit(std::move(submitter), verb::start, std::move(command), std::move(done));
 }
 
-void Service::complete(Asker asker, ResultCommand command, Done done) {
-  submit(std::move(asker), verb::complete, std::move(command), std::move(done));
+void Service::complete(Submitter submitter, ResultCommand command, Done done) {
+  submit(std::move(submitter), verb::complete, std::move(command), std::move(done));
 }
-void Service::fail_job(Asker asker, FailCommand command, Done done) {
-  submit(std::move(asker), verb::fail, std::move(command), std::move(done));
+void Service::fail_job(Submitter submitter, FailCommand command, Done done) {
+  submit(std::move(submitter), verb::fail, std::move(command), std::move(done));
 }
-void Service::complete_task(Asker asker, ResultCommand command, Done done) {
-  submit(std::move(asker), verb::task, std::move(command), std::move(done));
+void Service::complete_task(Submitter submitter, ResultCommand command, Done done) {
+  submit(std::move(submitter), verb::task, std::move(command), std::move(done));
 }
-void Service::signal(Asker asker, ResultCommand command, Done done) {
-  submit(std::move(asker), verb::signal, std::move(command), std::move(done));
+void Service::signal(Submitter submitter, ResultCommand command, Done done) {
+  submit(std::move(submitter), verb::signal, std::move(command), std::move(done));
 }
-void Service::cancel(Asker asker, CancelCommand command, Done done) {
-  submit(std::move(asker), verb::cancel, std::move(command), std::move(done));
-}
-
-void Service::operate(Asker asker, const json::Value& order, Done done) {
-  send(std::move(asker), verb::operate, json::print(order), {}, std::move(done));
+void Service::cancel(Submitter submitter, CancelCommand command, Done done) {
+  submit(std::move(submitter), verb::cancel, std::move(command), std::move(done));
 }
 
-void Service::retry_step(Asker asker, std::string_view id, std::string_view step,
+void Service::operate(Submitter submitter, const json::Value& order, Done done) {
+  send(std::move(submitter), verb::operate, json::print(order), {}, std::move(done));
+}
+
+void Service::retry_step(Submitter submitter, std::string_view id, std::string_view step,
                          const VariablesPtr& variables, Done done) {
   json::Value order = json::object({{"operation", "retry"},
                                     {"instanceId", id},
                                     {"stepId", step},
                                     {"reason", "the step was retried"},
                                     {"variables", json::Value(variables->object)}});
-  operate(std::move(asker), order, std::move(done));
+  operate(std::move(submitter), order, std::move(done));
 }
 
-void Service::pause_definition(Asker asker, const std::string& id, bool paused,
+void Service::pause_definition(Submitter submitter, const std::string& id, bool paused,
                                const std::string& reason, Done done) {
-  send(std::move(asker), verb::pause_definition,
+  send(std::move(submitter), verb::pause_definition,
        json::print(json::object({{"definitionId", id}, {"paused", paused}, {"reason", reason}})),
        {}, std::move(done));
 }
 
-void Service::pause_type(Asker asker, const std::string& job_type, bool paused,
+void Service::pause_type(Submitter submitter, const std::string& job_type, bool paused,
                          const std::string& reason, Done done) {
   if (job_type.empty() || job_type.size() > kNameBytes)
     return done(fail(Code::invalid, "BAD_JOB_TYPE",
                      "a job type has 1 to " + std::to_string(kNameBytes) + " bytes"));
-  std::string tenant = asker.caller.tenant;
-  send(std::move(asker), verb::pause_type,
+  std::string tenant = submitter.caller.tenant;
+  send(std::move(submitter), verb::pause_type,
        json::print(json::object({{"jobType", job_type}, {"paused", paused}, {"reason", reason}})),
        {}, [this, tenant, job_type, paused, done = std::move(done)](Result<Bytes> answer) mutable {
          if (answer) work_.pause(tenant, job_type, paused);
@@ -128,7 +129,7 @@ void Service::pause_type(Asker asker, const std::string& job_type, bool paused,
        });
 }
 
-uint64_t Service::poll(Poll poll, Jobs done) {
+uint64_t Service::poll(Poll poll, JobsDone done) {
   Time lease = poll.lease;
   return work_.poll(std::move(poll), [lease,
                                       done = std::move(done)](std::vector<Leased> leased) mutable {
@@ -149,9 +150,9 @@ std::vector<WorkQueue::Depth> Service::depths(std::string_view tenant) const {
   return out;
 }
 
-Result<std::shared_ptr<const Head>> Service::head(std::string_view tenant,
-                                                  std::string_view id) const {
-  TRY(auto head, read_as<Head>(kernel_, head_key(tenant, id), decode_head));
+Result<std::shared_ptr<const DefinitionHead>> Service::head(std::string_view tenant,
+                                                            std::string_view id) const {
+  TRY(auto head, read_as<DefinitionHead>(kernel_, head_key(tenant, id), decode_head));
   if (!head)
     return fail(Code::not_found, "NO_DEFINITION",
                 "definition \"" + std::string(id) + "\" not found");

@@ -1,6 +1,6 @@
 #pragma once
-// The verbs of the processes face, for every wire: what callers may ask, as values. Commands go
-// through the door and are answered once they are durable; reads are answered at once.
+// The verbs of the processes face. HTTP and gRPC both call them. Commands are submitted to the
+// kernel and answered when they are durable; reads are answered at once.
 
 #include <functional>
 
@@ -14,10 +14,10 @@
 
 namespace pawl::processes {
 
-// Who asks, and under which Idempotency-Key.
-struct Asker {
+// The caller of a command, and its Idempotency-Key.
+struct Submitter {
   Caller caller;
-  std::string once{};
+  std::string once{};  // empty: no key
 };
 using Done = std::move_only_function<void(Result<Bytes>)>;
 
@@ -25,15 +25,15 @@ struct PolledJob {
   Job job;
   std::string type;
   std::string effect_id;
-  Time locked = 0, until = 0;
+  Time locked = 0, until = 0;  // begin and end of the lease
 };
-using Jobs = std::move_only_function<void(std::vector<PolledJob>)>;
+using JobsDone = std::move_only_function<void(std::vector<PolledJob>)>;
 
 struct InstanceFilter {
   std::string definition_id;
   std::optional<Status> status;
   std::string business_key;
-  // Of the operators' list; they are looked up instance by instance.
+  // Filters of the operators' list. They have no index: each instance is read.
   std::string step{};
   Time started_from = 0, started_to = INT64_MAX, updated_from = 0, updated_to = INT64_MAX;
   std::vector<std::pair<std::string, json::Value>> variables{};  // path, wanted value
@@ -67,79 +67,81 @@ class Service {
   Service(KernelAccess& kernel, WorkQueue& work);
 
   // Commands.
-  void upload(Asker asker, json::Value document, Done done);
-  void start(Asker asker, StartCommand command, Done done);
-  void complete(Asker asker, ResultCommand command, Done done);
-  void fail_job(Asker asker, FailCommand command, Done done);
-  void complete_task(Asker asker, ResultCommand command, Done done);
-  void signal(Asker asker, ResultCommand command, Done done);
-  void cancel(Asker asker, CancelCommand command, Done done);
-  void operate(Asker asker, const json::Value& order, Done done);
-  void pause_definition(Asker asker, const std::string& id, bool paused, const std::string& reason,
-                        Done done);
-  void pause_type(Asker asker, const std::string& job_type, bool paused, const std::string& reason,
-                  Done done);
+  void upload(Submitter submitter, json::Value document, Done done);
+  void start(Submitter submitter, StartCommand command, Done done);
+  void complete(Submitter submitter, ResultCommand command, Done done);
+  void fail_job(Submitter submitter, FailCommand command, Done done);
+  void complete_task(Submitter submitter, ResultCommand command, Done done);
+  void signal(Submitter submitter, ResultCommand command, Done done);
+  void cancel(Submitter submitter, CancelCommand command, Done done);
+  void operate(Submitter submitter, const json::Value& order, Done done);
+  void pause_definition(Submitter submitter, const std::string& id, bool paused,
+                        const std::string& reason, Done done);
+  void pause_type(Submitter submitter, const std::string& job_type, bool paused,
+                  const std::string& reason, Done done);
 
-  // Jobs. The number cancels a waiting poll.
-  uint64_t poll(Poll poll, Jobs done);
+  // Jobs. Returns the number that cancels a waiting poll.
+  uint64_t poll(Poll poll, JobsDone done);
   void cancel_poll(uint64_t id) { work_.cancel(id); }
-  // Runs the failed step again; its variables are merged first.
-  void retry_step(Asker asker, std::string_view id, std::string_view step,
+  // Merges the variables and runs the failed step again.
+  void retry_step(Submitter submitter, std::string_view id, std::string_view step,
                   const VariablesPtr& variables, Done done);
   void give_up_poll(uint64_t id) { work_.give_up(id); }
   void release(std::string_view effect_id) { work_.release(effect_id); }
   std::vector<WorkQueue::Depth> depths(std::string_view tenant) const;
 
-  // Reads. Version 0 is the latest.
+  // Reads. Version 0 means the latest.
   Result<std::shared_ptr<const Definition>> definition(std::string_view tenant, std::string_view id,
                                                        uint32_t version) const;
-  Result<std::shared_ptr<const Head>> head(std::string_view tenant, std::string_view id) const;
-  struct Summary {
+  Result<std::shared_ptr<const DefinitionHead>> head(std::string_view tenant,
+                                                     std::string_view id) const;
+  struct DefinitionSummary {
     std::string id, name;
     uint32_t version;
     Time uploaded;
   };
-  Result<std::pair<std::vector<Summary>, size_t>> definitions(std::string_view tenant,
-                                                              std::string_view keyword, size_t page,
-                                                              size_t size) const;
+  Result<std::pair<std::vector<DefinitionSummary>, size_t>> definitions(std::string_view tenant,
+                                                                        std::string_view keyword,
+                                                                        size_t page,
+                                                                        size_t size) const;
   Result<std::shared_ptr<const Instance>> instance(std::string_view tenant,
                                                    std::string_view id) const;
   Result<std::string> instance_text(std::string_view tenant,
                                     const Instance& instance) const;  // as JSON
   Result<InstancePage> instances(std::string_view tenant, const InstanceFilter& filter, size_t page,
                                  size_t size) const;
-  // The operators' list: newest first from after `cursor` (a place), with the cursor to go on from.
-  struct Found {
+  // The operators' list, newest first, from after `cursor` on.
+  struct FoundInstances {
     std::vector<std::shared_ptr<const Instance>> items;
-    std::string cursor;  // empty at the end
+    std::string cursor;  // of the next page; empty on the last one
   };
-  Result<Found> find(std::string_view tenant, const InstanceFilter& filter, std::string_view cursor,
-                     size_t limit) const;
+  Result<FoundInstances> find(std::string_view tenant, const InstanceFilter& filter,
+                              std::string_view cursor, size_t limit) const;
   Result<std::vector<ExecutionRow>> history(std::string_view tenant,
                                             std::string_view instance_id) const;
   Result<std::vector<Event>> events(std::string_view tenant, std::string_view instance_id) const;
-  // The instance as the event's frame left it.
+  // The instance as it was after the event.
   Result<Instance> state_at(std::string_view tenant, std::string_view instance_id, Seq seq) const;
-  // Open user tasks, oldest first, with the definition, business key and label of `like`, where it
-  // names them.
+  // Open user tasks, oldest first. A task must have the definition, business key and form of `like`
+  // where those are not empty.
   Result<std::vector<UserTask>> tasks(std::string_view tenant, const UserTask& like,
                                       std::string_view cursor, size_t limit,
                                       std::string* next) const;
   Result<std::vector<std::pair<std::string, std::string>>> paused_types(
       std::string_view tenant) const;
-  const Counts& counts() const { return counts_; }
+  const InstanceCounts& counts() const { return counts_; }
   Time now() const { return kernel_.now(); }
 
  private:
   template <class Command>
-  void submit(Asker asker, std::string_view verb, Command command, Done done);
-  void send(Asker asker, std::string_view verb, Bytes body, Decoded decoded, Done done);
+  void submit(Submitter submitter, std::string_view verb, Command command, Done done);
+  void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();
 
   KernelAccess& kernel_;
   WorkQueue& work_;
-  Counts counts_;
+  InstanceCounts counts_;
 };
 
 }  // namespace pawl::processes

@@ -28,15 +28,15 @@ wire::Response json_answer(int status, const js::Value& body) {
   return wire::json_response(status, js::print(body));
 }
 
-bool append_instance(std::string& out, const Type& type, const Found& found) {
+bool append_instance(std::string& out, const WorkflowType& type, const FoundInstance& found) {
   size_t before = out.size();
-  if (append_state(out, type.def, found.held.record)) return true;
+  if (append_state(out, type.def, found.stored.record)) return true;
   out.resize(before);
   return false;
 }
 
-wire::Response states_response(const std::vector<std::pair<TypePtr, const Found*>>& states,
-                               size_t skipped) {
+wire::Response states_response(
+    const std::vector<std::pair<WorkflowTypePtr, const FoundInstance*>>& states, size_t skipped) {
   std::string body = "[";
   for (const auto& [type, found] : states) {
     size_t before = body.size();

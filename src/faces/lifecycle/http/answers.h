@@ -1,5 +1,5 @@
 #pragma once
-// How this face words its answers: {"error": "<operation>: <text>"} and JSON bodies.
+// The answers of the lifecycle routes: JSON bodies, and {"error": "<operation>: <text>"}.
 
 #include "faces/lifecycle/read/reads.h"
 #include "json/text.h"
@@ -8,18 +8,19 @@
 namespace pawl::lifecycle {
 
 wire::Response error_response(int status, std::string text);
-// 500s keep their detail for the log; everything else says what is wrong and what to do.
+// The details of a 500 go to the log. All other refusals say what is wrong and what to do.
 wire::Response refusal_response(std::string_view operation, const Error& error);
 wire::Response json_answer(int status, const js::Value& body);
 
-// The state of an instance; false when it does not fit its type.
-bool append_instance(std::string& out, const Type& type, const Found& found);
-// An array of states; unreadable ones are left out and counted in X-Pawl-Skipped.
-wire::Response states_response(const std::vector<std::pair<TypePtr, const Found*>>& states,
-                               size_t skipped);
+// Appends the state of an instance. Returns false, and appends nothing, when it does not fit its
+// type.
+bool append_instance(std::string& out, const WorkflowType& type, const FoundInstance& found);
+// An array of states. Unreadable ones are left out and counted in the header X-Pawl-Skipped.
+wire::Response states_response(
+    const std::vector<std::pair<WorkflowTypePtr, const FoundInstance*>>& states, size_t skipped);
 js::Value event_json(const transition_event& event);
 
-// Decoded pairs of a query, in order.
+// The decoded name and value pairs of a query, in order.
 std::vector<std::pair<std::string, std::string>> query_pairs(std::string_view query);
 
 }  // namespace pawl::lifecycle

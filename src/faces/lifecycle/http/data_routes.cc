@@ -1,4 +1,4 @@
-// Types, instances and rules as data: what a C++ program does with the library, for everyone else.
+// Types, instances and rules as data: what the C++ library offers, for programs in other languages.
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ Response written_response(int status, const Outcome& outcome, Seq version) {
   js::Object body;
   body.add("ok", true);
   if (!outcome.phase.empty()) body.add("phase", outcome.phase);
-  if (!outcome.word.empty()) body.add("result", outcome.word);
+  if (!outcome.result.empty()) body.add("result", outcome.result);
   if (!outcome.warning.empty()) body.add("warning", outcome.warning);
   body.add("revision", version);
   Response out = json_answer(status, js::Value(std::move(body)));
@@ -39,7 +39,7 @@ Response written_response(int status, const Outcome& outcome, Seq version) {
   return out;
 }
 
-// A member that must be a text when it is given; empty when it is not.
+// An optional text member; empty when it is absent or null.
 Result<std::string> text_member(const js::Value& body, std::string_view name) {
   const js::Value* member = body.find(name);
   if (!member || member->is_null()) return std::string();
@@ -50,10 +50,10 @@ Result<std::string> text_member(const js::Value& body, std::string_view name) {
   return member->string();
 }
 
-// On whose behalf: the query's source, or what is usual here.
-Result<source> source_of(const Request& request, source usual) {
+// The source of a change: the query parameter `source`, or the default.
+Result<source> source_of(const Request& request, source default_source) {
   auto named = request.query_param("source");
-  if (!named) return usual;
+  if (!named) return default_source;
   for (size_t i = 0; i < std::size(kSources); ++i)
     if (kSources[i] == *named) return static_cast<source>(i);
   return refuse(errc::invalid_transition,
@@ -61,13 +61,13 @@ Result<source> source_of(const Request& request, source usual) {
                             js::quote(*named)));
 }
 
-js::Value linked_json(const Linked& one) {
+js::Value linked_json(const TypedInstance& one) {
   std::string state;
   js::Object out;
   out.add("workflow", one.type->def.name);
   out.add("id", one.found.id);
-  out.add("phase", std::string(one.found.held.phase));
-  out.add("terminal", one.type->def.is_terminal(one.found.held.phase));
+  out.add("phase", std::string(one.found.stored.phase));
+  out.add("terminal", one.type->def.is_terminal(one.found.stored.phase));
   out.add("revision", one.found.version);
   if (append_instance(state, *one.type, one.found))
     if (auto parsed = js::parse(state)) out.add("state", std::move(*parsed));
@@ -99,7 +99,7 @@ void Face::put_type(Request& request, Respond& respond) {
   Command command{.type = request.params[0], .to = code ? "code" : "data", .text = text};
   submit("register", "put_type", command, request, respond,
          [json_text = js::print(type_json(*def))](const Outcome& outcome, Seq) {
-           return wire::json_response(outcome.word == "same" ? 200 : 201, json_text);
+           return wire::json_response(outcome.result == "same" ? 200 : 201, json_text);
          });
 }
 
@@ -113,7 +113,7 @@ void Face::list_types(Request& request, Respond& respond) {
   auto types = reads_.types(request.caller.tenant);
   if (!types) return respond(refusal_response("types", types.error()));
   js::Array out;
-  for (const TypePtr& type : *types)
+  for (const WorkflowTypePtr& type : *types)
     out.push_back(type_json(type->def));
   respond(json_answer(200, js::Value(std::move(out))));
 }
@@ -123,21 +123,21 @@ void Face::list_instances(Request& request, Respond& respond) {
   if (auto* refused = std::get_if<Response>(&asked)) return respond(std::move(*refused));
   Page& page = std::get<Page>(asked);
   std::string items;
-  for (const Found& found : page.listed.items) {
+  for (const FoundInstance& found : page.list.items) {
     std::string state;
     if (!append_instance(state, *page.type, found)) {
-      ++page.listed.skipped;
+      ++page.list.skipped;
       continue;
     }
     items += fmt::format(
         "{}{{\"id\":{},\"phase\":{},\"revision\":{},\"created\":\"{}\",\"updated\":\"{}\","
         "\"state\":{}}}",
-        items.empty() ? "" : ",", js::quote(found.id), js::quote(found.held.phase), found.version,
-        rfc3339(found.held.created), rfc3339(found.held.updated), state);
+        items.empty() ? "" : ",", js::quote(found.id), js::quote(found.stored.phase), found.version,
+        rfc3339(found.stored.created), rfc3339(found.stored.updated), state);
   }
-  respond(wire::json_response(
-      200, fmt::format("{{\"instances\":[{}],\"skipped\":{},\"cursor\":{}}}", items,
-                       page.listed.skipped, js::quote(page.listed.cursor))));
+  respond(
+      wire::json_response(200, fmt::format("{{\"instances\":[{}],\"skipped\":{},\"cursor\":{}}}",
+                                           items, page.list.skipped, js::quote(page.list.cursor))));
 }
 
 void Face::transition_as(Request& request, Respond& respond) {
@@ -158,7 +158,8 @@ void Face::create(Request& request, Respond& respond) {
          [](const Outcome& o, Seq v) { return written_response(201, o, v); });
 }
 
-// The whole state in place of revision If-Match; ?to=PHASE also moves it.
+// Replaces the whole state if its revision is the one in If-Match. ?to=PHASE also moves the
+// instance.
 void Face::replace(Request& request, Respond& respond) {
   auto body = object_body(request);
   if (!body) return respond(error_response(400, "replace: " + body.error().message));
@@ -224,7 +225,7 @@ void Face::children_of(Request& request, Respond& respond) {
       request.caller.tenant, request.params.empty() ? std::string() : request.params[0], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
   js::Array out;
-  for (const Linked& one : *linked) {
+  for (const TypedInstance& one : *linked) {
     check_drift(*one.type, one.found);
     out.push_back(linked_json(one));
   }
@@ -238,7 +239,7 @@ void Face::ancestors(Request& request, Respond& respond) {
   auto linked = reads_.ancestors(request.caller.tenant, request.params[0], warning);
   if (!linked) return respond(refusal_response("ancestors", linked.error()));
   js::Array out;
-  for (const Linked& one : *linked) {
+  for (const TypedInstance& one : *linked) {
     check_drift(*one.type, one.found);
     out.push_back(linked_json(one));
   }
@@ -260,7 +261,7 @@ void Face::put_rule(Request& request, Respond& respond) {
   std::string text = js::print(*body);
   Command command{.id = request.params[0], .text = text};
   submit("rule", "put_rule", command, request, respond, [](const Outcome& o, Seq v) {
-    return written_response(o.word == "created" ? 201 : 200, o, v);
+    return written_response(o.result == "created" ? 201 : 200, o, v);
   });
 }
 

@@ -1,4 +1,4 @@
-// Types and rules as data: what counts as the same, what is refused, what is counted.
+// Types and rules as data: equal definitions, refusals, and firing counts.
 
 #include "faces/lifecycle/limits.h"
 #include "faces/lifecycle/routes_test.h"
@@ -31,7 +31,7 @@ struct data_routes : routes {
   }
 };
 
-TEST_F(data_routes, a_type_is_the_same_in_another_order_and_with_tags_that_others_imply) {
+TEST_F(data_routes, order_and_implied_tags_do_not_change_a_type) {
   ASSERT_EQ(say("PUT", types + "crate",
                 type(R"({"a":["b","c"],"b":[],"c":[]})", R"(,"success":["b","c"])"))
                 .status,
@@ -55,7 +55,7 @@ TEST_F(data_routes, a_type_is_the_same_in_another_order_and_with_tags_that_other
           .status,
       409);
 }
-TEST_F(data_routes, a_mistyped_success_or_a_parent_that_is_the_id_is_no_definition) {
+TEST_F(data_routes, bad_success_and_parent_fields_are_refused) {
   for (auto success : {"7", "true", "{}", "null", R"(["a",7])"})
     EXPECT_NE(refused(types + "x", type(R"({"a":[]})", std::string(R"(,"success":)") + success))
                   .find("invalid definition"),
@@ -68,7 +68,7 @@ TEST_F(data_routes, a_mistyped_success_or_a_parent_that_is_the_id_is_no_definiti
               std::string::npos)
         << parent_field;
 }
-TEST_F(data_routes, minus_zero_is_found_as_zero_and_json_by_its_value) {
+TEST_F(data_routes, filters_match_minus_zero_as_zero_and_json_by_value) {
   ASSERT_EQ(say("PUT", types + "crate", type(R"({"a":[]})")).status, 201);
   ASSERT_EQ(say("POST", instances + "crate/c1",
                 R"({"at":"a","load":-0.0,"extra":{"x":1,"y":[1.0,{"z":null}]}})")
@@ -84,7 +84,7 @@ TEST_F(data_routes, minus_zero_is_found_as_zero_and_json_by_its_value) {
   ASSERT_EQ(say("POST", "/workflows/crate/c1/state", R"({"load":2})").status, 200);
   EXPECT_EQ(found("match.load=0"), 1u);
 }
-TEST_F(data_routes, any_time_can_be_asked_for) {
+TEST_F(data_routes, updated_after_accepts_any_rfc3339_time) {
   auto count = [&](std::string after) {
     auto said = say("GET", "/workflows/drone-survey?updated_after=" + after);
     EXPECT_EQ(said.status, 200) << said.body;
@@ -95,7 +95,7 @@ TEST_F(data_routes, any_time_can_be_asked_for) {
   EXPECT_EQ(count("0001-01-01T00:00:00Z"), 1u);
   EXPECT_EQ(say("GET", "/workflows/drone-survey?updated_after=2999-13-01T00:00:00Z").status, 400);
 }
-TEST_F(data_routes, the_texts_of_an_action_are_texts) {
+TEST_F(data_routes, texts_of_an_action_must_be_strings) {
   for (auto action : {R"({"type":"lifecycle_complete","workflow":7})",
                       R"({"type":"lifecycle_transition","phase":"flying","reason":["x"]})",
                       R"({"type":"lifecycle_transition","phase":"flying","workflow":{}})"}) {
@@ -108,7 +108,7 @@ TEST_F(data_routes, the_texts_of_an_action_are_texts) {
     EXPECT_NE(now.body.find("invalid rule"), std::string::npos) << now.body;
   }
 }
-TEST_F(data_routes, no_member_of_an_action_is_passed_over) {
+TEST_F(data_routes, unknown_members_of_an_action_are_refused) {
   for (auto action : {R"({"type":"lifecycle_complete","target":"completed"})",
                       R"({"type":"lifecycle_transition","phase":"flying","sets":{}})",
                       R"({"type":"lifecycle_fail","reason":"x","Workflow":"drone-survey"})"}) {
@@ -126,7 +126,7 @@ TEST_F(data_routes, no_member_of_an_action_is_passed_over) {
           .status,
       200);
 }
-TEST_F(data_routes, a_rule_that_could_never_do_what_it_says_is_refused) {
+TEST_F(data_routes, a_rule_that_can_never_work_is_refused) {
   auto rule = [](std::string on, std::string when, std::string set) {
     return R"({"workflow":"drone-survey","on":)" + on + R"(,"when":)" + when +
            R"(,"then":[{"type":"lifecycle_transition","phase":"flying","set":)" + set + "}]}";
@@ -152,7 +152,7 @@ TEST_F(data_routes, a_rule_that_could_never_do_what_it_says_is_refused) {
       201);
   EXPECT_EQ(say("PUT", types + "x", type(R"({"a":[]})", R"(,"workflow":"y")")).status, 400);
 }
-TEST_F(data_routes, every_route_asks_who_may) {
+TEST_F(data_routes, every_route_checks_roles) {
   for (const wire::Route& route : face->routes()) {
     if (route.method == "HEAD") continue;  // nobody may
     std::string path = route.pattern;
@@ -181,7 +181,7 @@ TEST_F(data_routes, every_route_asks_who_may) {
        {wire::Headers{{"Upgrade", "websocket"}}, wire::Headers{{"Accept", "text/event-stream"}}})
     EXPECT_EQ(say("GET", "/workflows/drone-survey?stream=true", {}, headers).status, 403);
 }
-TEST_F(data_routes, a_rule_that_is_put_again_unchanged_keeps_its_revision) {
+TEST_F(data_routes, an_unchanged_rule_keeps_its_revision) {
   std::string rule =
       R"({"workflow":"drone-survey","on":{"phase":"landing"},"then":[{"type":"lifecycle_complete"}]})";
   auto first = say("PUT", rules + "r", rule);
@@ -192,7 +192,7 @@ TEST_F(data_routes, a_rule_that_is_put_again_unchanged_keeps_its_revision) {
   EXPECT_EQ(*wire::find_header(again.headers, "ETag"),
             "\"" + std::to_string(revision_of(first)) + "\"");
 }
-TEST_F(data_routes, a_rule_without_a_limit_counts_for_its_texts_and_a_new_rule_counts_anew) {
+TEST_F(data_routes, state_variables_count_firings_and_a_new_rule_starts_at_zero) {
   ASSERT_EQ(say("PUT", types + "ring", type(R"({"a":["a"]})")).status, 201);
   ASSERT_EQ(say("POST", instances + "ring/r1", R"({"at":"a"})").status, 201);
   auto put = [&](std::string more) {
@@ -211,7 +211,7 @@ TEST_F(data_routes, a_rule_without_a_limit_counts_for_its_texts_and_a_new_rule_c
   ASSERT_EQ(put("}]"), 201);
   EXPECT_EQ(run(), "fired 1 of 0");
   EXPECT_EQ(run(), "fired 2 of 0");
-  // Changed, it counts on; removed, it is over.
+  // A changed rule keeps its counts; a removed rule loses them.
   ASSERT_EQ(put(R"(}],"max_iterations":3)"), 200);
   EXPECT_EQ(run(), "fired 3 of 3");
   EXPECT_EQ(run(), "exhausted 3 of 3");
@@ -224,7 +224,7 @@ TEST_F(data_routes, a_rule_without_a_limit_counts_for_its_texts_and_a_new_rule_c
     EXPECT_EQ(run(), "exhausted 2 of 3");
   }
 }
-TEST_F(data_routes, the_counts_of_a_removed_rule_go) {
+TEST_F(data_routes, counts_of_a_removed_rule_are_erased) {
   ASSERT_EQ(say("PUT", types + "ring", type(R"({"a":["a"]})")).status, 201);
   std::string rule =
       R"({"workflow":"ring","on":{"cron":"0 0 1 1 *"},"max_iterations":9,"then":[{"type":"lifecycle_transition","phase":"a"}]})";
@@ -251,7 +251,7 @@ TEST_F(data_routes, the_counts_of_a_removed_rule_go) {
   EXPECT_EQ(counts(), many);
   ASSERT_EQ(say("DELETE", rules + "count").status, 200);
   EXPECT_EQ(left(0), 0u);
-  // What a rule of that name counts meanwhile stays, with the round that it belongs to.
+  // Counts of a new rule with the same name stay: they belong to the new generation.
   ASSERT_EQ(say("PUT", rules + "count", rule).status, 201);
   for (size_t i = 0; i < limits::kSweepPage + 1; ++i)
     fire("r" + std::to_string(i));
@@ -264,7 +264,7 @@ TEST_F(data_routes, the_counts_of_a_removed_rule_go) {
   EXPECT_NE(say("POST", rules + "count/run", R"({"entity_id":"r0"})").body.find("exhausted"),
             std::string::npos);
 }
-TEST_F(data_routes, a_watch_after_what_is_no_revision_is_refused) {
+TEST_F(data_routes, a_watch_after_a_malformed_revision_is_refused) {
   for (wire::Headers headers :
        {wire::Headers{{"Upgrade", "websocket"}}, wire::Headers{{"Accept", "text/event-stream"}}}) {
     for (auto after : {"abc", "-1", "1x", "1.5", "18446744073709551616", "%20"}) {
@@ -279,7 +279,7 @@ TEST_F(data_routes, a_watch_after_what_is_no_revision_is_refused) {
     EXPECT_EQ(say("GET", "/workflows/drone-survey?stream=true", {}, headers).status, 400);
   }
 }
-TEST_F(data_routes, a_watch_after_what_is_still_to_come_begins_now) {
+TEST_F(data_routes, a_watch_after_a_future_revision_begins_now) {
   for (auto after : {"18446744073709551615", "1000000"}) {
     auto events = std::make_shared<Recorder>(), socket = std::make_shared<Recorder>();
     say("GET", "/workflows/drone-survey?stream=true&after=" + std::string(after), {},
@@ -292,7 +292,8 @@ TEST_F(data_routes, a_watch_after_what_is_still_to_come_begins_now) {
     say("POST", "/workflows/drone-survey/m1/state", R"({"note":"x"})");
     EXPECT_EQ(events->all().size(), 1u) << after;
     EXPECT_EQ(socket->all().size(), 1u) << after;
-    events->close(), socket->close();
+    events->close();
+    socket->close();
   }
   auto newest = js::parse(say("GET", instances + "drone-survey").body)
                     ->find("instances")

@@ -1,4 +1,4 @@
-// The operator API: what is registered, what is running, and the two things an operator may do.
+// The operator API: reading types and instances, and the two writes that an operator may make.
 
 #include <fmt/format.h>
 
@@ -15,12 +15,13 @@ using wire::Request;
 using wire::Respond;
 using wire::Response;
 
-Face::Face(KernelAccess& kernel, FaceOptions options)
+Face::Face(KernelAccess& kernel, Background& background, FaceOptions options)
     : kernel_(kernel),
       options_(std::move(options)),
       reads_(kernel),
-      tally_(kernel),
-      hub_(std::make_shared<Hub>(kernel)) {}
+      phase_counts_(kernel),
+      hub_(std::make_shared<WatchHub>(kernel)),
+      catch_up_(background) {}
 
 static std::string version_tag(Seq version) { return "\"" + std::to_string(version) + "\""; }
 
@@ -49,7 +50,7 @@ void Face::index(Request& request, Respond& respond) {
       list.emplace_back(s);
     return list;
   };
-  for (const TypePtr& type : *types) {
+  for (const WorkflowTypePtr& type : *types) {
     js::Object one;
     one.add("workflow", type->def.name);
     one.add("kv_bucket", type->def.bucket);
@@ -58,7 +59,7 @@ void Face::index(Request& request, Respond& respond) {
     one.add("operator_writable_fields", strings(type->def.operator_writable_fields()));
     one.add("transitions", transitions_json(type->def));
     js::Object counts;
-    auto counted = tally_.of(request.caller.tenant, type->def.name);
+    auto counted = phase_counts_.of(request.caller.tenant, type->def.name);
     if (counted)
       for (const auto& [phase_name, count] : counted->by_phase)
         counts.add(phase_name, static_cast<uint64_t>(count));
@@ -75,7 +76,7 @@ void Face::index(Request& request, Respond& respond) {
 
 namespace {
 
-// Decimal digits, a plus sign before them allowed; empty is absent.
+// Parses decimal digits, with an optional plus sign. Empty text is 0.
 std::optional<int64_t> paging_number(std::string_view text) {
   if (text.empty()) return 0;
   if (text.front() == '+') text.remove_prefix(1);
@@ -86,15 +87,15 @@ std::optional<int64_t> paging_number(std::string_view text) {
   return n;
 }
 
-struct ListAsk {
+struct ListQuery {
   any_query query;
-  std::vector<std::pair<std::string, std::string>> match;  // as text; the type says as what
-  std::string wrong;                                       // the answer, when it cannot be read
+  std::vector<std::pair<std::string, std::string>> match;  // field and value, still as text
+  std::string problem;                                     // why the query is refused, or empty
 };
 
-// Of a parameter that is given twice the first counts, as in the original.
-ListAsk read_list_query(std::string_view raw) {
-  ListAsk out;
+// When a parameter is repeated, the first one counts, as in the original API.
+ListQuery read_list_query(std::string_view raw) {
+  ListQuery out;
   std::map<std::string, std::string> given;
   for (auto& [name, text] : query_pairs(raw)) {
     if (!given.emplace(name, text).second) continue;
@@ -102,9 +103,9 @@ ListAsk read_list_query(std::string_view raw) {
   }
   auto limit = paging_number(given["limit"]), offset = paging_number(given["offset"]);
   if (!limit)
-    out.wrong = "invalid limit (must be a non-negative integer)";
+    out.problem = "invalid limit (must be a non-negative integer)";
   else if (!offset)
-    out.wrong = "invalid offset (must be a non-negative integer)";
+    out.problem = "invalid offset (must be a non-negative integer)";
   out.query.limit = limit.value_or(0);
   out.query.offset = offset.value_or(0);
   out.query.phase = given["phase"];
@@ -115,8 +116,8 @@ ListAsk read_list_query(std::string_view raw) {
     if (t)
       out.query.updated_after = time_point(
           std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*t)));
-    else if (out.wrong.empty())
-      out.wrong = "invalid updated_after (must be an RFC 3339 time)";
+    else if (out.problem.empty())
+      out.problem = "invalid updated_after (must be an RFC 3339 time)";
   }
   return out;
 }
@@ -124,11 +125,11 @@ ListAsk read_list_query(std::string_view raw) {
 }  // namespace
 
 std::variant<Face::Page, Response> Face::page_of(const Request& request) {
-  ListAsk ask = read_list_query(request.query);
-  if (!ask.wrong.empty()) return error_response(400, ask.wrong);
+  ListQuery list = read_list_query(request.query);
+  if (!list.problem.empty()) return error_response(400, list.problem);
   auto type = reads_.type(request.caller.tenant, request.params[0]);
   if (!type) return refusal_response("list", type.error());
-  for (const auto& [name, text] : ask.match) {
+  for (const auto& [name, text] : list.match) {
     const auto* f = (*type)->def.find(name);
     if (!f)
       return refusal_response(
@@ -136,19 +137,19 @@ std::variant<Face::Page, Response> Face::page_of(const Request& request) {
                           fmt::format("'{}' is not a field of {}", name, request.params[0])));
     auto v = coerce_text(name, f->k, text);
     if (!v) return refusal_response("list", v.error());
-    ask.query.match.emplace_back(name, std::move(*v));
+    list.query.match.emplace_back(name, std::move(*v));
   }
-  auto listed = reads_.list(request.caller.tenant, **type, ask.query);
+  auto listed = reads_.list(request.caller.tenant, **type, list.query);
   if (!listed) return refusal_response("list", listed.error());
-  for (const Found& found : listed->items)
+  for (const FoundInstance& found : listed->items)
     check_drift(**type, found);
   return Page{*type, *std::move(listed)};
 }
 
-void Face::check_drift(const Type& type, const Found& found) {
-  if (auto warning = drifts_.noticed(type.def, found.id, found.held.phase))
+void Face::check_drift(const WorkflowType& type, const FoundInstance& found) {
+  if (auto warning = drifts_.warn_once(type.def, found.id, found.stored.phase))
     log(Level::warn, *warning,
-        {{"workflow", type.def.name}, {"id", found.id}, {"phase", found.held.phase}});
+        {{"workflow", type.def.name}, {"id", found.id}, {"phase", found.stored.phase}});
 }
 
 void Face::list(Request& request, Respond& respond) {
@@ -156,11 +157,11 @@ void Face::list(Request& request, Respond& respond) {
   auto asked = page_of(request);
   if (auto* refused = std::get_if<Response>(&asked)) return respond(std::move(*refused));
   const Page& page = std::get<Page>(asked);
-  std::vector<std::pair<TypePtr, const Found*>> states;
-  for (const Found& found : page.listed.items)
+  std::vector<std::pair<WorkflowTypePtr, const FoundInstance*>> states;
+  for (const FoundInstance& found : page.list.items)
     states.emplace_back(page.type, &found);
-  Response out = states_response(states, page.listed.skipped);
-  if (!page.listed.cursor.empty()) out.headers.emplace_back("X-Pawl-Cursor", page.listed.cursor);
+  Response out = states_response(states, page.list.skipped);
+  if (!page.list.cursor.empty()) out.headers.emplace_back("X-Pawl-Cursor", page.list.cursor);
   respond(std::move(out));
 }
 
@@ -195,8 +196,8 @@ void Face::children(Request& request, Respond& respond) {
   size_t skipped = 0;
   auto linked = reads_.children(request.caller.tenant, request.params[1], skipped);
   if (!linked) return respond(refusal_response("children", linked.error()));
-  std::vector<std::pair<TypePtr, const Found*>> states;
-  for (const Linked& one : *linked) {
+  std::vector<std::pair<WorkflowTypePtr, const FoundInstance*>> states;
+  for (const TypedInstance& one : *linked) {
     check_drift(*one.type, one.found);
     states.emplace_back(one.type, &one.found);
   }
@@ -209,7 +210,7 @@ static std::optional<Response> too_large(std::string_view operation, const Reque
                                          request.body.size(), limits::kOperatorBodyBytes));
 }
 
-// The first JSON value of the body, as the original reads it; what follows is ignored.
+// The first JSON value of the body. The rest is ignored, as in the original API.
 static Result<js::Value> body_of(const Request& request) {
   auto parsed = js::parse(request.body, {.prefix = true});
   if (!parsed)
@@ -235,7 +236,7 @@ void Face::patch(Request& request, Respond& respond) {
   });
 }
 
-// Member names as the original matches them: letters without case.
+// Member names match without regard to case, as in the original API.
 static const js::Value* find_any_case(const js::Value& object, std::string_view name) {
   if (const js::Value* exact = object.find(name)) return exact;
   for (const auto& [member, value] : object.object())

@@ -8,7 +8,7 @@
 
 namespace pawl::lifecycle {
 
-TEST_F(routes, a_type_is_created_once_found_the_same_and_never_replaced) {
+TEST_F(routes, a_type_is_created_once_and_never_replaced) {
   std::string same = js::print(type_json(describe<Mission>()));
   EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/types/drone-survey", same).status, 200);
   EXPECT_EQ(
@@ -25,7 +25,7 @@ TEST_F(routes, a_type_is_created_once_found_the_same_and_never_replaced) {
   for (auto body : {"", "[]", "{", "null", R"({"bucket":7})", R"({"surprise":1})"})
     EXPECT_EQ(say("PUT", "/pawl/v1/lifecycle/types/x", body).status, 400) << body;
 }
-TEST_F(routes, creation_refuses_by_the_right_status) {
+TEST_F(routes, creation_errors_have_their_status) {
   EXPECT_EQ(
       say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m1", R"({"phase":"planning"})").status,
       409);
@@ -48,7 +48,7 @@ TEST_F(routes, creation_refuses_by_the_right_status) {
             400);
   EXPECT_EQ(say("DELETE", "/pawl/v1/lifecycle/instances/drone-survey/nobody").status, 404);
 }
-TEST_F(routes, whatever_bytes_a_program_stored_what_leaves_is_json) {
+TEST_F(routes, stored_bytes_that_are_not_utf8_leave_as_valid_json) {
   Mission odd{.entity_id = "m7",
               .battery = std::numeric_limits<double>::quiet_NaN(),
               .labels = {"\xff"},
@@ -60,15 +60,16 @@ TEST_F(routes, whatever_bytes_a_program_stored_what_leaves_is_json) {
   EXPECT_EQ(parsed->string_or("note"), "caf\xef\xbf\xbd \"x\"\n");
   EXPECT_TRUE(parsed->find("battery_pct")->is_null());
 }
-TEST_F(routes, an_id_with_a_slash_is_reached_by_its_escape) {
+TEST_F(routes, an_id_with_a_slash_is_addressed_percent_encoded) {
   ASSERT_EQ(
       say("POST", "/pawl/v1/lifecycle/instances/drone-survey/a%2Fb", R"({"phase":"planning"})")
           .status,
       201);
   EXPECT_EQ(say("GET", "/workflows/drone-survey/a%2Fb").status, 200);
 }
-TEST_F(routes, complete_and_fail_are_offered) {
-  make("m2", "landing"), make("m3", "landing");
+TEST_F(routes, instances_can_be_completed_and_failed) {
+  make("m2", "landing");
+  make("m3", "landing");
   EXPECT_EQ(say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m2/complete").status, 200);
   EXPECT_EQ(
       say("POST", "/pawl/v1/lifecycle/instances/drone-survey/m3/fail", R"({"reason":"engine"})")
@@ -80,7 +81,7 @@ TEST_F(routes, a_body_over_the_limit_is_413) {
   std::string body = "{\"note\":\"" + std::string(limits::kOperatorBodyBytes, 'x') + "\"}";
   EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/state", body).status, 413);
 }
-TEST_F(routes, a_repeated_key_is_answered_from_memory) {
+TEST_F(routes, a_repeated_idempotency_key_gets_the_first_answer) {
   wire::Headers once{{"Idempotency-Key", "k1"}};
   EXPECT_EQ(
       say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})", once).status,
@@ -92,7 +93,7 @@ TEST_F(routes, a_repeated_key_is_answered_from_memory) {
       say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"landing"})", once).status,
       422);
 }
-TEST_F(routes, roles_are_asked_for) {
+TEST_F(routes, writes_need_a_role) {
   roles = "viewer";
   EXPECT_EQ(say("GET", "/workflows/drone-survey/m1").status, 200);
   EXPECT_EQ(say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})").status,
@@ -120,7 +121,7 @@ TEST_F(routes, rules_are_stored_shown_run_and_removed) {
   EXPECT_EQ(say("DELETE", "/pawl/v1/lifecycle/rules/r1").status, 200);
   EXPECT_EQ(say("GET", "/pawl/v1/lifecycle/rules/r1").status, 404);
 }
-TEST_F(routes, server_sent_events_tell_what_is_there_and_what_changes) {
+TEST_F(routes, server_sent_events_send_a_snapshot_then_changes) {
   auto out = std::make_shared<Recorder>();
   auto got =
       say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}});
@@ -143,7 +144,7 @@ TEST_F(routes, server_sent_events_tell_what_is_there_and_what_changes) {
   EXPECT_EQ(text.find("event: snapshot"), std::string::npos);
   EXPECT_LT(text.find("event: change"), text.find("event: deleted"));
 }
-TEST_F(routes, a_socket_gets_a_frame_for_each_state) {
+TEST_F(routes, a_websocket_gets_one_message_per_state) {
   auto out = std::make_shared<Recorder>();
   auto got = say("GET", "/workflows/drone-survey?stream=true", {}, {{"Upgrade", "websocket"}});
   ASSERT_TRUE(got.socket);
@@ -156,21 +157,21 @@ TEST_F(routes, a_socket_gets_a_frame_for_each_state) {
   EXPECT_TRUE(ghost->ended);
   EXPECT_EQ(say("GET", "/workflows/drone-survey?stream=true").status, 400);
 }
-TEST_F(routes, a_reader_that_is_behind_is_waited_for_and_let_go_past_the_limit) {
+TEST_F(routes, a_slow_watcher_is_waited_for_and_ended_at_the_limit) {
   auto out = std::make_shared<Recorder>();
-  out->stale_reads = limits::kWatchEasyBytes + 1;
+  out->buffered_bytes = limits::kWatchBufferedBytes + 1;
   say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}})
       .stream(out);
   say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying"})");
   EXPECT_EQ(out->text(), "");
-  out->stale_reads = 0;
+  out->buffered_bytes = 0;
   for (int i = 0; i < 500 && out->text().find("event: change") == std::string::npos; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  // m1 has changed since: it comes live and not twice.
+  // m1 has changed since: it comes as a change, and once only.
   EXPECT_EQ(out->text().find("event: snapshot"), std::string::npos);
   EXPECT_NE(out->text().find("\"flying\""), std::string::npos);
   auto stuck = std::make_shared<Recorder>();
-  stuck->stale_reads = limits::kWatchEasyBytes + 1;
+  stuck->buffered_bytes = limits::kWatchBufferedBytes + 1;
   say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}})
       .stream(stuck);
   for (size_t i = 0; i < limits::kWatchWaiting; ++i)
@@ -181,7 +182,7 @@ TEST_F(routes, a_reader_that_is_behind_is_waited_for_and_let_go_past_the_limit) 
   out->close();
   stuck->close();
 }
-TEST_F(routes, a_story_of_many_pages_is_told_whole_and_in_the_order_of_its_ids) {
+TEST_F(routes, a_snapshot_of_many_pages_is_complete_and_ordered_by_revision) {
   const size_t many = limits::kWatchPage * 5 + 3;
   for (size_t i = 0; i < many; ++i)
     make("p" + std::to_string(i));
@@ -217,11 +218,11 @@ TEST_F(routes, a_story_of_many_pages_is_told_whole_and_in_the_order_of_its_ids) 
     resumed->close();
   }
 }
-TEST_F(routes, counts_are_kept_and_brought_forward) {
-  Tally tally(*shard);
+TEST_F(routes, phase_counts_apply_new_frames_instead_of_recounting) {
+  PhaseCounts phase_counts(*shard);
   auto counts = [&] {
     std::string out;
-    Counts now = *tally.of("t", "drone-survey");
+    TypeCounts now = *phase_counts.of("t", "drone-survey");
     for (const auto& [phase_name, n] : now.by_phase)
       out += phase_name + ":" + std::to_string(n) + " ";
     return out;
@@ -235,18 +236,18 @@ TEST_F(routes, counts_are_kept_and_brought_forward) {
   say("DELETE", "/pawl/v1/lifecycle/instances/drone-survey/m3");
   spoil("m2");
   EXPECT_EQ(counts(), "flying:1 ");
-  EXPECT_EQ(tally.of("t", "drone-survey")->unreadable, 1u);
-  EXPECT_EQ(tally.recounts(), 1u);
-  EXPECT_TRUE(tally.of("other", "drone-survey")->by_phase.empty());
-  // A long absence is cheaper counted anew, and comes to the same.
+  EXPECT_EQ(phase_counts.of("t", "drone-survey")->unreadable, 1u);
+  EXPECT_EQ(phase_counts.recounts(), 1u);
+  EXPECT_TRUE(phase_counts.of("other", "drone-survey")->by_phase.empty());
+  // After many frames counting all rows is cheaper; the counts must be the same.
   for (int i = 0; i < 200; ++i)
     make("n" + std::to_string(i));
   EXPECT_EQ(counts(), "flying:1 planning:200 ");
-  EXPECT_EQ(tally.recounts(), 2u);
+  EXPECT_EQ(phase_counts.recounts(), 2u);
 }
-TEST_F(routes, sockets_can_be_refused_by_origin_or_altogether) {
+TEST_F(routes, websockets_can_be_refused_by_origin_or_disabled) {
   auto ask = [&](FaceOptions options, wire::Headers headers) {
-    Face strict(*shard, options);
+    Face strict(*shard, background, options);
     wire::Router own;
     own.add(strict.routes(), strict.dialects());
     int status = 0;
@@ -262,7 +263,7 @@ TEST_F(routes, sockets_can_be_refused_by_origin_or_altogether) {
   EXPECT_EQ(ask({.allowed_origins = {"http://ours"}}, {{"Origin", "http://ours"}}), 101);
 }
 // case 134
-TEST_F(routes, bytes_that_cannot_be_read_are_reported_and_skipped) {
+TEST_F(routes, unreadable_instances_are_counted_and_skipped) {
   make("m2");
   auto watcher = std::make_shared<Recorder>();
   say("GET", "/workflows/drone-survey?stream=true", {}, {{"Accept", "text/event-stream"}})
@@ -292,7 +293,7 @@ TEST_F(routes, an_unreadable_revision_is_left_out_of_the_history) {
   auto events = js::parse(history.body)->array();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].string_or("to"), "flying");
-  // What comes after it begins where the last readable one stood.
+  // The next event begins in the phase of the last readable revision.
   spoil("m1", "mend");
   events = js::parse(say("GET", "/workflows/drone-survey/m1/history").body)->array();
   ASSERT_EQ(events.size(), 3u);
@@ -300,7 +301,7 @@ TEST_F(routes, an_unreadable_revision_is_left_out_of_the_history) {
   EXPECT_EQ(events[2].string_or("to"), "landing");
 }
 // case 158
-TEST_F(routes, an_event_always_has_four_members_and_a_note_only_when_there_is_one) {
+TEST_F(routes, a_history_event_shows_its_note_only_when_it_has_one) {
   say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"flying","note":"cleared"})");
   say("POST", "/workflows/drone-survey/m1/transition", R"({"phase":"landing","note":""})");
   auto events = js::parse(say("GET", "/workflows/drone-survey/m1/history").body)->array();
@@ -316,7 +317,7 @@ TEST_F(routes, an_event_always_has_four_members_and_a_note_only_when_there_is_on
   EXPECT_FALSE(events[2].find("note"));
   EXPECT_TRUE(parse_rfc3339(events[2].string_or("at")));
 }
-TEST_F(routes, paths_that_are_not_clean_are_sent_to_those_that_are) {
+TEST_F(routes, unclean_paths_are_redirected) {
   for (auto [path, clean] :
        {std::pair{"/workflows//drone-survey", "/workflows/drone-survey"},
         std::pair{"/workflows/drone-survey/..", "/workflows"},

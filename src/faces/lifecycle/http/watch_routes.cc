@@ -1,5 +1,5 @@
-// Watch over HTTP: what is there, then every change, as WebSocket frames or Server-Sent Events. A
-// reader that falls behind by more than the server buffers is let go and resumes by revision.
+// Watch over HTTP: the existing instances first, then every change, as WebSocket messages or
+// Server-Sent Events. A client that reads too slowly is disconnected and resumes by revision.
 
 #include <fmt/format.h>
 
@@ -19,69 +19,72 @@ using wire::Response;
 
 namespace {
 
-// One reader: first what was there or what the journal has since, page by page; then every change
-// as it becomes durable. Changes wait until the first part is told.
-class Feed : public std::enable_shared_from_this<Feed> {
+// WatchFeed writes one watch. It catches up first, page by page: with a snapshot of the instances,
+// or with the changes that the journal has since a revision. Changes that become durable meanwhile
+// are queued. When the queue has been written, changes are written as they come ("live").
+class WatchFeed : public std::enable_shared_from_this<WatchFeed> {
  public:
-  Feed(std::shared_ptr<Hub> hub, Reads reads, std::string tenant, TypePtr type, bool events)
+  WatchFeed(std::shared_ptr<WatchHub> hub, Reads reads, std::string tenant, WorkflowTypePtr type,
+            bool events)
       : hub_(std::move(hub)),
         reads_(reads),
         tenant_(std::move(tenant)),
         type_(std::move(type)),
         events_(events) {}
 
-  void start(std::shared_ptr<wire::Stream> out, std::optional<Seq> after, Teller& teller) {
+  void start(std::shared_ptr<wire::Stream> out, std::optional<Seq> after, CatchUp& catch_up) {
     out_ = std::move(out);
-    uint64_t number =
-        hub_->add(tenant_, type_->def.name,
-                  [self = shared_from_this()](const ToldPtr& one) { self->take(one); });
-    // The hub keeps this alive while it listens; the stream must not: this keeps the stream.
+    uint64_t number = hub_->add(
+        tenant_, type_->def.name,
+        [self = shared_from_this()](const InstanceChangePtr& change) { self->take(change); });
+    // The hub owns the feed, and the feed owns the stream. So the stream must not own the feed.
     out_->on_close([weak = weak_from_this(), hub = hub_, number] {
-      if (auto self = weak.lock()) self->gone_ = true;
+      if (auto self = weak.lock()) self->closed_ = true;
       hub->remove(number);
     });
     {
       std::lock_guard lock(mutex_);
-      upto_ = reads_.kernel().durable();
+      caught_up_to_ = reads_.kernel().durable();
     }
-    // An id from the future, as of a server whose data was put back, begins now.
-    stage_ = !after           ? events_ ? &Feed::collect : &Feed::tell_page
-             : *after < upto_ ? &Feed::tell_journal
-                              : &Feed::tell_waiting;
-    from_ = after && *after < upto_ ? *after + 1 : 0;
-    // A short story is told at once.
+    // A revision from the future (the server's data was restored from a backup) starts live.
+    if (!after)
+      step_ = events_ ? &WatchFeed::collect_snapshot : &WatchFeed::write_snapshot_page;
+    else
+      step_ = *after < caught_up_to_ ? &WatchFeed::write_journal : &WatchFeed::write_queue;
+    next_frame_ = after && *after < caught_up_to_ ? *after + 1 : 0;
+    // A short catch-up needs no background work.
     for (int pages = 0; pages < kPagesAtOnce; ++pages)
-      if (tell() == Teller::Next::done) return;
-    teller.add([self = shared_from_this()] { return self->tell(); });
+      if (run_step() == CatchUp::Next::done) return;
+    catch_up.add([self = shared_from_this()] { return self->run_step(); });
   }
 
  private:
   static constexpr int kPagesAtOnce = 4;
-  using Stage = bool (Feed::*)();  // false: it is over
+  // Writes one page and chooses the next step. Returns false when the feed needs no further step.
+  using Step = bool (WatchFeed::*)();
 
-  Teller::Next tell() {
-    if (gone_ || over_) return Teller::Next::done;
-    if (!easy()) return Teller::Next::wait;
-    if ((this->*stage_)()) return Teller::Next::more;
+  CatchUp::Next run_step() {
+    if (closed_ || ended_) return CatchUp::Next::done;
+    if (!has_room()) return CatchUp::Next::wait;
+    if ((this->*step_)()) return CatchUp::Next::more;
     if (!live_) out_->end();
-    return Teller::Next::done;
+    return CatchUp::Next::done;
   }
 
-  // There is room for more of the story.
-  bool easy() const { return !over_ && out_->buffered() <= limits::kWatchEasyBytes; }
+  bool has_room() const { return !ended_ && out_->buffered() <= limits::kWatchBufferedBytes; }
 
-  void take(const ToldPtr& one) {
+  void take(const InstanceChangePtr& change) {
     std::lock_guard lock(mutex_);
-    if (over_ || one->version <= upto_) return;
-    if (live_) return write(piece(*one, "change"));
-    if (waiting_.size() < limits::kWatchWaiting) return waiting_.push_back(one);
-    // So far behind it is better off resuming.
-    over_ = true;
+    if (ended_ || change->version <= caught_up_to_) return;
+    if (live_) return write(message_of(*change, "change"));
+    if (queue_.size() < limits::kWatchWaiting) return queue_.push_back(change);
+    // The client is too far behind: it resumes from the journal.
+    ended_ = true;
     out_->end();
   }
 
   void write(const std::string& text) {
-    if (!text.empty() && !over_ && !out_->write(text)) over_ = true;
+    if (!text.empty() && !ended_ && !out_->write(text)) ended_ = true;
   }
 
   std::string framed(std::string_view event, Seq version, std::string_view json_text) const {
@@ -89,22 +92,22 @@ class Feed : public std::enable_shared_from_this<Feed> {
     return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", version, event, json_text);
   }
 
-  std::string piece(const Told& one, std::string_view event) const {
-    if (!one.stored) {
+  std::string message_of(const InstanceChange& change, std::string_view event) const {
+    if (!change.value) {
       return framed(
-          "deleted", one.version,
+          "deleted", change.version,
           js::print(js::object(
-              {{type_->id_field, one.id}, {"deleted", true}, {"revision", one.version}})));
+              {{type_->id_field, change.id}, {"deleted", true}, {"revision", change.version}})));
     }
     std::string state;
-    if (one.readable && append_state(state, type_->def, one.held.record))
-      return framed(event, one.version, state);
+    if (change.readable && append_state(state, type_->def, change.stored.record))
+      return framed(event, change.version, state);
     log(Level::warn, "watch skips an instance that cannot be read",
-        {{"workflow", type_->def.name}, {"id", one.id}});
+        {{"workflow", type_->def.name}, {"id", change.id}});
     return {};
   }
 
-  Result<Listed> next_page() {
+  Result<InstanceList> next_page() {
     any_query query;
     query.limit = static_cast<int64_t>(limits::kWatchPage);
     query.cursor = cursor_;
@@ -112,118 +115,118 @@ class Feed : public std::enable_shared_from_this<Feed> {
     if (page)
       cursor_ = page->cursor;
     else
-      log(Level::error, "a watch ends: what is there cannot be read",
+      log(Level::error, "a watch ends: its snapshot cannot be read",
           {{"workflow", type_->def.name},
            {"code", page.error().reason},
            {"detail", page.error().message}});
     return page;
   }
 
-  // The last word of a socket, which nobody resumes by itself as they do events.
-  bool give_up(const Error& why) {
-    if (!events_) write(refusal_response("watch", why).body + "\n");
-    return false;
-  }
-
-  // What has changed since the watch began comes live.
-  void tell_snapshot(const Found& found) {
+  // An instance that has changed since the watch began comes as a change.
+  void write_snapshot_of(const FoundInstance& found) {
     std::string state;
-    if (found.version <= upto_ && append_instance(state, *type_, found))
+    if (found.version <= caught_up_to_ && append_instance(state, *type_, found))
       write(framed("snapshot", found.version, state));
   }
 
-  bool tell_page() {
-    if (told_ == page_.size()) {
+  bool write_snapshot_page() {
+    if (written_ == page_.size()) {
       auto page = next_page();
-      if (!page) return give_up(page.error());
+      if (!page) {
+        // Clients of Server-Sent Events reconnect by themselves; a WebSocket client has to be told.
+        if (!events_) write(refusal_response("watch", page.error()).body + "\n");
+        return false;
+      }
       page_ = std::move(page->items);
-      told_ = 0;
+      written_ = 0;
     }
-    while (told_ < page_.size() && easy())
-      tell_snapshot(page_[told_++]);
-    if (told_ == page_.size() && cursor_.empty()) stage_ = &Feed::tell_waiting;
+    while (written_ < page_.size() && has_room())
+      write_snapshot_of(page_[written_++]);
+    if (written_ == page_.size() && cursor_.empty()) step_ = &WatchFeed::write_queue;
     return true;
   }
 
-  // Events go in the order of their ids, so that a reader that breaks off resumes without a gap.
-  bool collect() {
+  // Events are written in the order of their ids, so that a client that is disconnected during the
+  // snapshot resumes without a gap.
+  bool collect_snapshot() {
     auto page = next_page();
     if (!page) return false;
-    for (const Found& found : page->items)
-      if (found.version <= upto_) there_.emplace_back(found.version, found.id);
+    for (const FoundInstance& found : page->items)
+      if (found.version <= caught_up_to_) collected_.emplace_back(found.version, found.id);
     if (!cursor_.empty()) return true;
-    std::sort(there_.begin(), there_.end());
-    stage_ = &Feed::tell_collected;
+    std::sort(collected_.begin(), collected_.end());
+    step_ = &WatchFeed::write_collected;
     return true;
   }
 
-  bool tell_collected() {
-    for (size_t n = 0; n < limits::kWatchPage && told_ < there_.size() && easy(); ++n, ++told_)
-      if (auto found = reads_.get(tenant_, type_->def.name, there_[told_].second))
-        tell_snapshot(*found);
-    if (told_ == there_.size()) {
-      there_.clear();
-      stage_ = &Feed::tell_waiting;
+  bool write_collected() {
+    for (size_t n = 0; n < limits::kWatchPage && written_ < collected_.size() && has_room(); ++n) {
+      if (auto found = reads_.get(tenant_, type_->def.name, collected_[written_].second))
+        write_snapshot_of(*found);
+      ++written_;
+    }
+    if (written_ == collected_.size()) {
+      collected_.clear();
+      step_ = &WatchFeed::write_queue;
     }
     return true;
   }
 
-  bool tell_journal() {
+  bool write_journal() {
     Bytes cells = instance_prefix(tenant_, type_->def.name);
-    Seq until = std::min<Seq>(upto_, from_ + limits::kWatchPage - 1), told = until;
-    auto read = reads_.kernel().frames(from_, [&](const Frame& frame) -> Result<bool> {
-      if (frame.seq > until) return false;
-      for (const ToldPtr& one : changes_of(frame, cells))
-        write(piece(*one, "change"));
-      if (easy()) return true;
-      told = frame.seq;
+    Seq page_end = std::min<Seq>(caught_up_to_, next_frame_ + limits::kWatchPage - 1);
+    Seq written = page_end;
+    auto read = reads_.kernel().frames(next_frame_, [&](const Frame& frame) -> Result<bool> {
+      if (frame.seq > page_end) return false;
+      for (const InstanceChangePtr& change : changes_of(frame, cells))
+        write(message_of(*change, "change"));
+      if (has_room()) return true;
+      written = frame.seq;
       return false;
     });
     if (!read) {
-      bool gone = read.error().reason == "TRIMMED";
-      write(
-          framed("error", from_ - 1,
-                 refusal_response("watch", gone ? refusal(errc::revision_gone, read.error().message)
-                                                : read.error())
-                     .body));
+      Error error = read.error();
+      if (error.is(kTrimmed)) error = refusal(errc::revision_gone, read.error().message);
+      write(framed("error", next_frame_ - 1, refusal_response("watch", error).body));
       return false;
     }
-    from_ = told + 1;
-    if (from_ > upto_) stage_ = &Feed::tell_waiting;
+    next_frame_ = written + 1;
+    if (next_frame_ > caught_up_to_) step_ = &WatchFeed::write_queue;
     return true;
   }
 
-  bool tell_waiting() {
+  bool write_queue() {
     std::lock_guard lock(mutex_);
-    for (size_t n = 0; n < limits::kWatchPage && !waiting_.empty() && easy(); ++n) {
-      if (waiting_.front()->version > upto_) write(piece(*waiting_.front(), "change"));
-      waiting_.pop_front();
+    for (size_t n = 0; n < limits::kWatchPage && !queue_.empty() && has_room(); ++n) {
+      if (queue_.front()->version > caught_up_to_) write(message_of(*queue_.front(), "change"));
+      queue_.pop_front();
     }
-    live_ = waiting_.empty();
+    live_ = queue_.empty();
     return !live_;
   }
 
-  std::shared_ptr<Hub> hub_;
+  std::shared_ptr<WatchHub> hub_;
   Reads reads_;
   std::string tenant_;
-  TypePtr type_;
-  bool events_;
+  WorkflowTypePtr type_;
+  bool events_;  // Server-Sent Events; else WebSocket messages
   std::shared_ptr<wire::Stream> out_;
-  Seq upto_ = 0;  // told by the first part; changes go on after it
-  Stage stage_ = nullptr;
-  std::string cursor_;                              // of the next page
-  std::vector<Found> page_;                         // what a socket is being told
-  std::vector<std::pair<Seq, std::string>> there_;  // what an event reader will be told
-  size_t told_ = 0;                                 // of one or the other
-  Seq from_ = 0;                                    // the next frame of the journal
-  std::atomic<bool> gone_{false};                   // the connection is over
-  std::atomic<bool> over_{false};                   // nothing is written any more
+  Seq caught_up_to_ =
+      0;  // the snapshot or the journal is written up to here, live changes after it
+  Step step_ = nullptr;
+  std::string cursor_;                                  // of the next page of the snapshot
+  std::vector<FoundInstance> page_;                     // the page that a WebSocket gets
+  std::vector<std::pair<Seq, std::string>> collected_;  // versions and ids for Server-Sent Events
+  size_t written_ = 0;                                  // how many of page_ or collected_
+  Seq next_frame_ = 0;                                  // of the journal
+  std::atomic<bool> closed_{false};                     // the connection is closed
+  std::atomic<bool> ended_{false};                      // nothing is written any more
   std::mutex mutex_;
-  std::deque<ToldPtr> waiting_;
+  std::deque<InstanceChangePtr> queue_;
   bool live_ = false;
 };
 
-// Where to go on; nothing: from the start.
+// The revision to resume after; nothing: the watch begins with a snapshot.
 Result<std::optional<Seq>> resume_point(const Request& request) {
   std::string text =
       request.query_param("after").value_or(std::string(request.header("Last-Event-ID")));
@@ -260,8 +263,8 @@ Response Face::watch(const Request& request) {
         socket->write(refusal_response("watch", type.error()).body + "\n");
         return socket->end();
       }
-      std::make_shared<Feed>(hub_, reads_, tenant, *type, false)
-          ->start(std::move(socket), after, teller_);
+      std::make_shared<WatchFeed>(hub_, reads_, tenant, *type, false)
+          ->start(std::move(socket), after, catch_up_);
     };
     return out;
   }
@@ -272,8 +275,8 @@ Response Face::watch(const Request& request) {
   out.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
   out.stream = [this, type = *type, after,
                 tenant = request.caller.tenant](std::shared_ptr<wire::Stream> stream) {
-    std::make_shared<Feed>(hub_, reads_, tenant, type, true)
-        ->start(std::move(stream), after, teller_);
+    std::make_shared<WatchFeed>(hub_, reads_, tenant, type, true)
+        ->start(std::move(stream), after, catch_up_);
   };
   return out;
 }

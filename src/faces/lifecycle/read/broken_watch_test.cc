@@ -1,4 +1,4 @@
-// Watches over rows that cannot be read any more: they end, and say so.
+// Watches whose rows cannot be read any more end with an error.
 
 #include "embed/remote_store.h"
 #include "embed/subscription.h"
@@ -22,7 +22,7 @@ class NoRows final : public RowsSnapshot {
   }
 };
 
-// Another door, whose rows can be taken away.
+// A KernelAccess whose reads can be made to fail.
 class Flaky final : public KernelAccess {
  public:
   explicit Flaky(KernelAccess& inner) : inner_(inner) {}
@@ -53,7 +53,7 @@ class Flaky final : public KernelAccess {
 
 struct broken_watches : Missions {
   Flaky kernel{*engine->parts().shard};
-  std::shared_ptr<Hub> hub = std::make_shared<Hub>(kernel);
+  std::shared_ptr<WatchHub> hub = std::make_shared<WatchHub>(kernel);
   Reads reads{kernel};
   const std::string& tenant = engine->options().tenant;
 };
@@ -69,7 +69,7 @@ TEST_F(broken_watches, a_page_that_cannot_be_read_ends_the_watch_with_its_error)
   for (size_t i = 1; i < limits::kWatchPage; ++i)
     ASSERT_TRUE(w.next({}));
   EXPECT_FALSE(w.failed());
-  make("new");  // must not be told in place of what is missing
+  make("new");  // must not be sent in place of the missing page
   EXPECT_FALSE(w.next(deadline::in(std::chrono::seconds(10))));
   ASSERT_TRUE(w.failed());
   EXPECT_TRUE(*w.failed() == errc::storage) << w.failed()->message();
@@ -78,7 +78,8 @@ TEST_F(broken_watches, a_page_that_cannot_be_read_ends_the_watch_with_its_error)
 }
 
 struct broken_routes : broken_watches {
-  Face face{kernel};
+  BackgroundThreads background;
+  Face face{kernel, background};
   wire::Router router;
   void SetUp() override {
     broken_watches::SetUp();
@@ -98,7 +99,7 @@ struct broken_routes : broken_watches {
   }
 };
 
-TEST_F(broken_routes, a_socket_is_told_and_events_end_so_that_their_reader_comes_back) {
+TEST_F(broken_routes, a_failed_snapshot_is_reported_to_websockets_and_ends_event_streams) {
   kernel.broken = true;
   auto socket = std::make_shared<Recorder>(), events = std::make_shared<Recorder>();
   watch({{"Upgrade", "websocket"}}).socket(socket);
@@ -107,10 +108,11 @@ TEST_F(broken_routes, a_socket_is_told_and_events_end_so_that_their_reader_comes
   watch({{"Accept", "text/event-stream"}}).stream(events);
   EXPECT_TRUE(events->ended);
   EXPECT_EQ(events->text(), "");
-  socket->close(), events->close();
+  socket->close();
+  events->close();
 }
 
-TEST_F(broken_routes, a_revision_that_is_gone_is_called_so_here_and_there) {
+TEST_F(broken_routes, a_trimmed_revision_is_reported_in_process_and_over_http) {
   make("m2");
   kernel.first = kernel.durable();
   LocalSubscription w(hub, reads, tenant, *reads.type(tenant, "drone-survey"));

@@ -1,4 +1,4 @@
-// History of one instance, and the links between instances.
+// The history of one instance, and the links between parents and children.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ static time_point at_time(Time t) {
   return time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(t)));
 }
 
-// An erased version has no bytes: its frame says who, when and why.
+// A removal leaves no value in the cell. Its frame says who removed the instance, when and why.
 static transition_event removal(const KernelAccess& kernel, Seq seq) {
   transition_event out;
   out.to = kDeleted;
@@ -30,17 +30,19 @@ static transition_event removal(const KernelAccess& kernel, Seq seq) {
     }
     return false;
   });
-  (void)read.has_value();  // Trimmed: the event stays without its time.
+  (void)read.has_value();  // When the journal is trimmed, the event has no time and no caller.
   return out;
 }
 
-Result<history_log> Reads::history(std::string_view tenant, const Type& type,
+Result<history_log> Reads::history(std::string_view tenant, const WorkflowType& type,
                                    std::string_view id_text) const {
   TRY_OK(check_id(id_text));
   std::vector<Cell> versions;
-  TRY_OK(kernel_.snapshot().history(
-      instance_key(tenant, type.def.name, id_text),
-      [&](BytesView, const Cell& cell) { return versions.push_back(cell), true; }));
+  TRY_OK(kernel_.snapshot().history(instance_key(tenant, type.def.name, id_text),
+                                    [&](BytesView, const Cell& cell) {
+                                      versions.push_back(cell);
+                                      return true;
+                                    }));
   if (versions.empty())
     return refuse(errc::entity_not_found, fmt::format("{} '{}'", type.def.name, id_text));
   history_log out;
@@ -50,15 +52,15 @@ Result<history_log> Reads::history(std::string_view tenant, const Type& type,
     if (!cell->stored) {
       event = removal(kernel_, cell->version);
     } else {
-      auto held = parse_held(cell->value());
-      if (!held) continue;
-      if (!held->event && held->phase == last) continue;
+      auto stored = decode_instance(cell->value());
+      if (!stored) continue;
+      if (!stored->event && stored->phase == last) continue;
       event = {{},
-               std::string(held->phase),
-               at_time(held->updated),
-               held->triggered,
-               std::string(held->note),
-               std::string(held->caller),
+               std::string(stored->phase),
+               at_time(stored->updated),
+               stored->triggered,
+               std::string(stored->note),
+               std::string(stored->caller),
                cell->version};
     }
     event.from = last;
@@ -68,29 +70,30 @@ Result<history_log> Reads::history(std::string_view tenant, const Type& type,
   return out;
 }
 
-Result<Linked> Reads::linked(std::string_view tenant, std::string_view type_name,
-                             std::string_view id_text) const {
-  Linked out;
+Result<TypedInstance> Reads::linked(std::string_view tenant, std::string_view type_name,
+                                    std::string_view id_text) const {
+  TypedInstance out;
   TRY(out.type, type(tenant, type_name));
   TRY(out.found, get(tenant, type_name, id_text));
   return out;
 }
 
-// Most have no parent: no index would say less than all of them.
-Result<std::vector<Linked>> Reads::roots(std::string_view tenant, size_t& skipped) const {
-  TRY(std::vector<TypePtr> all, types(tenant));
-  std::vector<Linked> out;
-  for (const TypePtr& type : all) {
-    TRY(Listed listed, list(tenant, *type, {}));
+// Most instances have no parent, so an index would hardly be smaller than a scan of all.
+Result<std::vector<TypedInstance>> Reads::roots(std::string_view tenant, size_t& skipped) const {
+  TRY(std::vector<WorkflowTypePtr> all, types(tenant));
+  std::vector<TypedInstance> out;
+  for (const WorkflowTypePtr& type : all) {
+    TRY(InstanceList listed, list(tenant, *type, {}));
     skipped += listed.skipped;
-    for (Found& found : listed.items)
-      if (found.held.parent.empty()) out.push_back({type, std::move(found)});
+    for (FoundInstance& found : listed.items)
+      if (found.stored.parent.empty()) out.push_back({type, std::move(found)});
   }
   return out;
 }
 
-Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string_view parent_id,
-                                            size_t& skipped) const {
+Result<std::vector<TypedInstance>> Reads::children(std::string_view tenant,
+                                                   std::string_view parent_id,
+                                                   size_t& skipped) const {
   if (parent_id.empty()) return roots(tenant, skipped);
   std::vector<std::pair<std::string, std::string>> names;
   Bytes below = children_prefix(tenant, parent_id);
@@ -100,14 +103,15 @@ Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string
     names.emplace_back(unescaped(rest.substr(0, zero_byte)), unescaped(rest.substr(zero_byte + 1)));
     return true;
   }));
-  std::vector<Linked> out;
+  std::vector<TypedInstance> out;
   for (const auto& [type_name, id_text] : names) {
     auto one = linked(tenant, type_name, id_text);
     errc why = one ? errc{} : errc_of(one.error());
     skipped += why == errc::corrupt_value;
-    // Unreadable, gone since the rows were read, or under another parent.
+    // Skips instances that cannot be decoded, were removed since the rows were read, or have moved
+    // to another parent.
     if (why == errc::corrupt_value || why == errc::entity_not_found ||
-        (one && one->found.held.parent != parent_id))
+        (one && one->found.stored.parent != parent_id))
       continue;
     if (!one) return fail(std::move(one.error()));
     out.push_back(std::move(*one));
@@ -115,12 +119,13 @@ Result<std::vector<Linked>> Reads::children(std::string_view tenant, std::string
   return out;
 }
 
-Result<Linked> Reads::lookup(std::string_view tenant, std::string_view id_text) const {
+Result<TypedInstance> Reads::lookup(std::string_view tenant, std::string_view id_text) const {
   TRY_OK(check_id(id_text));
   std::vector<std::string> types;
   Bytes below = lookup_prefix(tenant, id_text);
   TRY_OK(kernel_.snapshot().rows(kProgram, below, [&](BytesView key, BytesView) {
-    return types.push_back(unescaped(key.substr(below.size()))), true;
+    types.push_back(unescaped(key.substr(below.size())));
+    return true;
   }));
   if (types.empty())
     return refuse(errc::entity_not_found, fmt::format("'{}' is in no workflow", id_text));
@@ -130,21 +135,21 @@ Result<Linked> Reads::lookup(std::string_view tenant, std::string_view id_text) 
   return linked(tenant, types[0], id_text);
 }
 
-Result<std::vector<Linked>> Reads::ancestors(std::string_view tenant, std::string_view id_text,
-                                             std::string& warning) const {
-  TRY(Linked at, lookup(tenant, id_text));
-  std::vector<Linked> out;
+Result<std::vector<TypedInstance>> Reads::ancestors(std::string_view tenant,
+                                                    std::string_view id_text,
+                                                    std::string& warning) const {
+  TRY(TypedInstance at, lookup(tenant, id_text));
+  std::vector<TypedInstance> out;
   std::set<std::string, std::less<>> seen{std::string(id_text)};
-  while (!at.found.held.parent.empty()) {
-    std::string up(at.found.held.parent);
+  while (!at.found.stored.parent.empty()) {
+    std::string up(at.found.stored.parent);
     if (!seen.insert(up).second)
-      return refuse(
-          errc::parent_cycle,
-          fmt::format("'{}' is among its own ancestors: mend the parent of '{}'", up, at.found.id));
+      return refuse(errc::parent_cycle,
+                    fmt::format("'{}' is among its own ancestors: change the parent of '{}'", up,
+                                at.found.id));
     if (out.size() >= limits::kAncestors)
       return refuse(errc::parent_cycle,
-                    fmt::format("'{}' has more than {} ancestors: no tree is that deep", id_text,
-                                limits::kAncestors));
+                    fmt::format("'{}' has more than {} ancestors", id_text, limits::kAncestors));
     auto parent_found = lookup(tenant, up);
     if (!parent_found && errc_of(parent_found.error()) == errc::entity_not_found) {
       warning = fmt::format("ancestors of '{}' end at '{}': its parent '{}' does not exist",
@@ -162,11 +167,11 @@ Result<std::string> Reads::substitute(std::string_view tenant, std::string_view 
                                       std::string_view text, Variables variables) const {
   variables.entity_id = id_text;
   variables.now = kernel_.now();
-  variables.lookup = [&]() -> std::shared_ptr<const Managed> {
+  variables.lookup = [&]() -> std::shared_ptr<const ManagedEntity> {
     auto found = lookup(tenant, id_text);
     if (!found) return nullptr;
-    return std::make_shared<const Managed>(
-        Managed{found->type, std::string(found->found.held.phase)});
+    return std::make_shared<const ManagedEntity>(
+        ManagedEntity{found->type, std::string(found->found.stored.phase)});
   };
   return lifecycle::substitute(text, variables).text;
 }

@@ -23,8 +23,8 @@ Bytes unreadable_prefix(std::string_view tenant, std::string_view type) {
   return prefix({"u", tenant, type});
 }
 
-// The value's bytes, or their digest when they are long: equality is all that an index answers, and
-// whoever reads it compares the record again. JSON is equal in many spellings and has no rows here.
+// The value's bytes, or their digest when they are long. An index answers equality only, and its
+// reader compares the record again. JSON has no index rows: equal JSON has many spellings.
 static Bytes index_value(record::form f, std::string_view payload) {
   static const std::string kMinusZero("\0\0\0\0\0\0\0\x80", 8), kZero(8, '\0');
   if (f == record::f_real && payload == kMinusZero) payload = kZero;
@@ -45,29 +45,29 @@ Bytes index_prefix(std::string_view tenant, std::string_view type, std::string_v
 
 namespace {
 
-// Tenant, type and id are escaped already: rows join them as they stand.
-Bytes head(char kind_of_row, std::initializer_list<std::string_view> parts) {
+// Tenant, type and id are escaped already, so rows join them unchanged.
+Bytes row_prefix(char kind_of_row, std::initializer_list<std::string_view> parts) {
   Bytes key(1, kind_of_row);
   for (std::string_view part : parts)
     key.append(1, '\0').append(part);
   return key;
 }
 
-// The rows of one version of an instance that can be read, besides its list row.
-std::vector<Bytes> row_keys(const InstanceName& name, const Held& held) {
+// The keys of all rows of a readable instance, except its list row.
+std::vector<Bytes> row_keys(const InstanceName& name, const StoredInstance& stored) {
   std::vector<Bytes> out;
-  Bytes at = place(held.created, name.id);
-  Bytes typed = head('f', {name.tenant, name.type, ""});
-  out.push_back(typed + prefix({held.phase}) + at);
-  out.push_back(head('n', {name.tenant, name.id, name.type}));
-  if (!held.parent.empty())
-    out.push_back(head('p', {name.tenant, ""}) + prefix({held.parent}) + Bytes(name.type) + '\0' +
-                  Bytes(name.id));
-  if (held.index_names.empty()) return out;
+  Bytes at = row_position(stored.created, name.id);
+  Bytes typed = row_prefix('f', {name.tenant, name.type, ""});
+  out.push_back(typed + prefix({stored.phase}) + at);
+  out.push_back(row_prefix('n', {name.tenant, name.id, name.type}));
+  if (!stored.parent.empty())
+    out.push_back(row_prefix('p', {name.tenant, ""}) + prefix({stored.parent}) + Bytes(name.type) +
+                  '\0' + Bytes(name.id));
+  if (stored.index_names.empty()) return out;
   typed[0] = 'x';
-  record::walk entry(held.record);
+  record::walk entry(stored.record);
   while (entry.next()) {
-    Reader names(held.index_names);
+    Reader names(stored.index_names);
     while (!names.rest().empty() && names.ok())
       if (names.str() == entry.name && entry.f != record::f_json)
         out.push_back(typed + prefix({entry.name, index_value(entry.f, entry.payload)}) + at);
@@ -75,10 +75,11 @@ std::vector<Bytes> row_keys(const InstanceName& name, const Held& held) {
   return out;
 }
 
-// What is left of an instance that cannot be read: that it is there, and whose child it was.
+// The keys of the rows that an unreadable instance keeps: that it exists, and its last known
+// parent.
 std::vector<Bytes> unreadable_keys(const InstanceName& name, const std::vector<Bytes>& before) {
-  std::vector<Bytes> out{head('u', {name.tenant, name.type, name.id}),
-                         head('n', {name.tenant, name.id, name.type})};
+  std::vector<Bytes> out{row_prefix('u', {name.tenant, name.type, name.id}),
+                         row_prefix('n', {name.tenant, name.id, name.type})};
   for (const Bytes& key : before)
     if (key[0] == 'p') out.push_back(key);
   return out;
@@ -89,27 +90,28 @@ std::vector<Bytes> unreadable_keys(const InstanceName& name, const std::vector<B
 void view_instance(const Change& change, Seq seq, ViewRows& rows) {
   InstanceName name;
   if (!split_instance(change.key, name)) return;
-  auto held_of = [](const Cell& cell) {
-    return cell.exists() ? parse_held(cell.value()) : Result<Held>(refuse(errc::corrupt_value, ""));
+  auto decode = [](const Cell& cell) {
+    return cell.exists() ? decode_instance(cell.value())
+                         : Result<StoredInstance>(refuse(errc::corrupt_value, ""));
   };
-  auto list_row = [&](const Held& held) {
-    return head('l', {name.tenant, name.type, ""}) + place(held.created, name.id);
+  auto list_row = [&](const StoredInstance& stored) {
+    return row_prefix('l', {name.tenant, name.type, ""}) + row_position(stored.created, name.id);
   };
-  Result<Held> old_held = held_of(change.before), new_held = held_of(change.after);
+  Result<StoredInstance> old_stored = decode(change.before), new_stored = decode(change.after);
   std::vector<Bytes> before, after;
-  if (old_held)
-    before = row_keys(name, *old_held);
+  if (old_stored)
+    before = row_keys(name, *old_stored);
   else if (change.before.exists())
     before = unreadable_keys(name, {});
-  if (new_held)
-    after = row_keys(name, *new_held);
+  if (new_stored)
+    after = row_keys(name, *new_stored);
   else if (change.after.exists())
     after = unreadable_keys(name, before);
-  if (old_held && !new_held) rows.erase(list_row(*old_held));
-  if (new_held) {
+  if (old_stored && !new_stored) rows.erase(list_row(*old_stored));
+  if (new_stored) {
     Bytes bytes;
     Writer(bytes).fixed64(seq);
-    rows.put(list_row(*new_held), bytes.append(change.after.value()));
+    rows.put(list_row(*new_stored), bytes.append(change.after.value()));
   }
   for (const Bytes& key : before)
     if (std::find(after.begin(), after.end(), key) == after.end()) rows.erase(key);

@@ -1,4 +1,5 @@
-// Watch: what is there, then what changes; nothing twice, nothing lost, nobody held up.
+// Watches: a snapshot, then every change. Nothing comes twice, nothing is lost, and a slow reader
+// delays nobody.
 
 #include <atomic>
 #include <chrono>
@@ -24,7 +25,8 @@ static std::optional<change<T>> soon(watch_stream<T>& from,
 
 // case 140
 TEST_F(watching, the_snapshot_comes_first_and_then_writes_in_order) {
-  make("a"), make("b");
+  make("a");
+  make("b");
   auto w = *m.watch<Mission>();
   for (auto name : {"a", "b"}) {
     auto c = soon(w);
@@ -96,7 +98,7 @@ TEST_F(watching, other_types_in_the_same_bucket_are_not_delivered) {
   EXPECT_EQ(soon(w)->id, "a");
   EXPECT_FALSE(soon(w, 100ms));
 }
-// The workflow as a program knows it whose retries are a truth: what Mission writes does not fit.
+// The same workflow in a program where `retries` is a boolean: what Mission writes does not fit.
 struct Misread {
   std::string entity_id{}, phase = "planning";
   bool retries = false;
@@ -107,7 +109,7 @@ struct Misread {
   static constexpr auto transitions = Mission::transitions;
 };
 // case 143
-TEST_F(watching, a_state_that_cannot_be_read_is_skipped_with_a_warning_and_the_stream_goes_on) {
+TEST_F(watching, an_unreadable_state_is_skipped_with_a_warning) {
   make("old");
   Warnings heard;
   manager odd(*engine, heard.options());
@@ -123,12 +125,12 @@ TEST_F(watching, a_state_that_cannot_be_read_is_skipped_with_a_warning_and_the_s
   EXPECT_NE(heard.all[1].find("'old'"), std::string::npos) << heard.all[1];
 }
 // case 147
-TEST_F(watching, an_unregistered_type_is_said) {
+TEST_F(watching, an_unregistered_type_is_refused) {
   manager bare(*engine);
   EXPECT_ERRC(bare.watch<Mission>(), errc::workflow_not_registered);
 }
 // case 148
-TEST_F(watching, a_stream_that_is_let_go_of_is_gone) {
+TEST_F(watching, a_destroyed_stream_is_removed_from_the_hub) {
   {
     auto w = *m.watch<Mission>();
     EXPECT_EQ(engine->parts().hub->watchers(), 1u);
@@ -140,7 +142,7 @@ TEST_F(watching, a_stream_that_is_let_go_of_is_gone) {
   EXPECT_FALSE(w.next());
 }
 // case 149
-TEST_F(watching, a_slow_reader_does_not_hold_a_fast_one_and_gets_the_newest) {
+TEST_F(watching, a_slow_reader_gets_the_newest_state_and_delays_nobody) {
   make("a");
   auto slow = *m.watch<Mission>(), fast = *m.watch<Mission>();
   ASSERT_TRUE(soon(slow));
@@ -162,8 +164,9 @@ TEST_F(watching, a_slow_reader_does_not_hold_a_fast_one_and_gets_the_newest) {
   EXPECT_LE(got, limits::kWatchQueue + 1);
   EXPECT_EQ(got + skipped, static_cast<uint64_t>(writes));
 }
-TEST_F(watching, ids_that_come_and_go_unread_do_not_pile_up) {
-  make("known"), make("back");
+TEST_F(watching, unread_ids_that_come_and_go_use_no_memory) {
+  make("known");
+  make("back");
   auto w = *m.watch<Mission>();
   ASSERT_TRUE(soon(w) && soon(w));
   const size_t rounds = limits::kWatchQueue * 2;
@@ -190,7 +193,7 @@ TEST_F(watching, ids_that_come_and_go_unread_do_not_pile_up) {
     EXPECT_TRUE(!passing || at == "deleted") << id_text;
   }
 }
-TEST_F(watching, copies_of_a_stream_wait_each_until_its_own_deadline) {
+TEST_F(watching, copies_of_a_stream_keep_their_own_deadlines) {
   auto w = *m.watch<Mission>();
   std::stop_source stop;
   std::atomic<int> got{0};
@@ -202,14 +205,15 @@ TEST_F(watching, copies_of_a_stream_wait_each_until_its_own_deadline) {
   auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE(w.next(deadline::in(50ms)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
-  make("a"), make("b");
+  make("a");
+  make("b");
   for (int i = 0; i < 500 && got < 2; ++i)
     std::this_thread::sleep_for(10ms);
   EXPECT_EQ(got, 2);
   stop.request_stop();
   waits.join();
 }
-TEST_F(watching, a_revision_is_where_to_go_on) {
+TEST_F(watching, a_watch_resumes_after_a_revision) {
   make("a");
   revision at = m.get_with_revision<Mission>("a")->second;
   ASSERT_TRUE(m.transition<Mission>("a", "flying"));
@@ -240,8 +244,9 @@ TEST_F(watching, a_callback_is_called_until_the_stop) {
                                stop.get_token()));
   EXPECT_EQ(calls, 1);
 }
-TEST_F(watching, it_is_a_range) {
-  make("a"), make("b");
+TEST_F(watching, a_watch_is_a_range) {
+  make("a");
+  make("b");
   auto w = *m.watch<Mission>();
   int n = 0;
   for (const auto& c : w) {

@@ -10,12 +10,12 @@ namespace pawl::lifecycle {
 
 namespace {
 
-struct FieldOf {
+struct CronField {
   std::string_view name;
   int min, max;
-  std::string_view words;  // three letters each, from min
+  std::string_view words;  // names of the values, three letters each, beginning with `min`
 };
-constexpr FieldOf kFields[] = {
+constexpr CronField kFields[] = {
     {"second", 0, 59, ""},
     {"minute", 0, 59, ""},
     {"hour", 0, 23, ""},
@@ -24,12 +24,12 @@ constexpr FieldOf kFields[] = {
     {"weekday", 0, 7, "sunmontuewedthufrisat"},
 };
 
-std::unexpected<Error> bad(const FieldOf& f, std::string_view text) {
+std::unexpected<Error> bad(const CronField& f, std::string_view text) {
   return refuse(errc::invalid_rule,
                 fmt::format("cron: '{}' is not a {} from {} to {}", text, f.name, f.min, f.max));
 }
 
-Result<int> number(const FieldOf& f, std::string_view text) {
+Result<int> number(const CronField& f, std::string_view text) {
   int n = 0;
   auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (wrong == std::errc() && end == text.data() + text.size() && !text.empty()) {
@@ -44,7 +44,7 @@ Result<int> number(const FieldOf& f, std::string_view text) {
   return f.min + static_cast<int>(at / 3);
 }
 
-Result<uint64_t> parse_part(const FieldOf& f, std::string_view part) {
+Result<uint64_t> parse_part(const CronField& f, std::string_view part) {
   int step = 1;
   if (size_t slash = part.find('/'); slash != std::string_view::npos) {
     std::string_view text = part.substr(slash + 1);
@@ -70,7 +70,7 @@ Result<uint64_t> parse_part(const FieldOf& f, std::string_view part) {
   return bits;
 }
 
-Result<uint64_t> parse_field(const FieldOf& f, std::string_view text) {
+Result<uint64_t> parse_field(const CronField& f, std::string_view text) {
   uint64_t bits = 0;
   while (true) {
     size_t comma = text.find(',');
@@ -81,7 +81,7 @@ Result<uint64_t> parse_field(const FieldOf& f, std::string_view text) {
   }
 }
 
-bool starred(std::string_view text) { return text == "*" || text == "?"; }
+bool is_any(std::string_view text) { return text == "*" || text == "?"; }
 
 int weekday_of(Time t) {
   Time day = t / (86400 * kSecond) - (t % (86400 * kSecond) < 0);
@@ -116,20 +116,20 @@ Result<Cron> parse_cron(std::string_view line) {
   out.days = static_cast<uint32_t>(bits[3]);
   out.months = static_cast<uint32_t>(bits[4]);
   out.weekdays = static_cast<uint32_t>(bits[5] | (bits[5] >> 7 & 1));  // 7 is Sunday too
-  out.any_day = starred(fields[3]);
-  out.any_weekday = starred(fields[5]);
+  out.any_day = is_any(fields[3]);
+  out.any_weekday = is_any(fields[5]);
   return out;
 }
 
 std::optional<Time> next_after(const Cron& cron, Time t) {
   Civil c = civil(t + kSecond);
   c.nanos = 0;
-  int64_t last_year = c.year + 8;  // the longest wait for a 29 February
+  int64_t last_year = c.year + 8;  // the longest wait for 29 February
   while (c.year <= last_year) {
     Time at = from_civil(c);
     c = civil(at);
     bool day = cron.days >> c.day & 1, week = cron.weekdays >> weekday_of(at) & 1;
-    // Where both are restricted either may fit, as in every cron.
+    // When day and weekday are both restricted, either may match, as in every cron.
     bool day_fits = cron.any_day       ? (cron.any_weekday || week)
                     : cron.any_weekday ? day
                                        : day || week;

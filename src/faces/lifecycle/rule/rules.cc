@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-
 #include "faces/lifecycle/limits.h"
 #include "json/text.h"
 
@@ -17,10 +15,6 @@ std::string_view trimmed(std::string_view text) {
 }
 
 namespace {
-
-std::unexpected<Error> bad_rule(std::string text) {
-  return refuse(errc::invalid_rule, std::move(text));
-}
 
 bool blank(std::string_view text) { return trimmed(text).empty(); }
 
@@ -47,7 +41,7 @@ constexpr ActionType kActions[] = {
     {"lifecycle_complete", check_complete},
     {"lifecycle_fail", check_fail},
 };
-// What an action may say, whether or not its type makes use of it.
+// The members of an action, whether or not its type uses them.
 constexpr std::string_view kMembers[] = {"type",   "workflow", "phase", "set",
                                          "reason", "when",     "id",    "max_iterations"};
 
@@ -187,7 +181,7 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   return out;
 }
 
-Result<void> check_rule_writable(const Type& type, std::string_view field_name) {
+Result<void> check_rule_writable(const WorkflowType& type, std::string_view field_name) {
   const auto* f = type.def.find(field_name);
   if (!f || !has(f->t, operator_writable))
     return refuse(errc::field_not_operator_writable,
@@ -257,12 +251,12 @@ std::optional<Time> next_firing(const Rule& rule, Time now) {
   return next_after(*cron, now);
 }
 
-Result<bool> holds(const std::vector<Condition>& when, const Type* type, std::string_view bytes,
-                   Variables& variables) {
+Result<bool> holds(const std::vector<Condition>& when, const WorkflowType* type,
+                   std::string_view bytes, Variables& variables) {
   for (const Condition& c : when) {
     std::optional<js::Value> got;
     if (c.field.starts_with('$')) {
-      // The definition is for texts, not for comparing.
+      // The definition can be used in texts but not be compared.
       if (c.field != "$entity.lifecycle.workflow_def")
         got = variables.resolve(std::string_view(c.field).substr(1));
     } else if (const auto* f = type ? type->def.find(c.field) : nullptr) {
@@ -283,174 +277,6 @@ Result<bool> holds(const std::vector<Condition>& when, const Type* type, std::st
     if (same != c.equal) return false;
   }
   return true;
-}
-
-namespace {
-
-Result<value> step_by(const dynamic_type::field_def& f, value v, bool up) {
-  const kind_row& row = row_of(f.k);
-  auto over = [&] {
-    return refuse(
-        errc::type_mismatch,
-        fmt::format("field '{}' is at the end of {} and cannot be stepped", f.name, row.name));
-  };
-  if (row.is_signed) {
-    int64_t n = std::get<int64_t>(v.v);
-    if (up ? n >= 0 && static_cast<uint64_t>(n) >= row.max : n <= row.min) return over();
-    v.v = up ? n + 1 : n - 1;
-    return v;
-  }
-  if (row.is_unsigned) {
-    uint64_t n = std::get<uint64_t>(v.v);
-    if (up && n >= row.max) return over();
-    v.v = up ? n + 1 : n == 0 ? 0 : n - 1;
-    return v;
-  }
-  if (f.k != kind::real)
-    return refuse(errc::type_mismatch,
-                  fmt::format("field '{}' is a {}: only numbers can be stepped", f.name, row.name));
-  v.v = std::get<double>(v.v) + (up ? 1.0 : -1.0);
-  return v;
-}
-
-// Text from a variable may stand for a number or a truth: a rule's texts are all it has.
-Result<value> coerce_resolved(const dynamic_type::field_def& f, const js::Value& given,
-                              const js::Value& resolved) {
-  if (f.k == kind::string && given.is_string() && !resolved.is_string())
-    return value(js::print(resolved));
-  bool number_text = given.is_string() && resolved.is_string() && f.k != kind::string &&
-                     f.k != kind::json_value && given != resolved;
-  if (number_text) return coerce_text(f.name, f.k, resolved.string());
-  return coerce(f.name, f.k, resolved);
-}
-
-Result<value> set_value(const dynamic_type::field_def& f, const js::Value& given,
-                        std::string_view bytes, Variables& variables) {
-  std::string what = "set of '" + f.name + "'";
-  const js::Value* op = given.find("op");
-  if (!op || !op->is_string()) {
-    if (given.is_object() && f.k != kind::json_value)
-      return bad_rule(what + ": an object needs an \"op\": set, increment or decrement");
-    TRY(js::Value done, resolved_value(what, given, variables));
-    return coerce_resolved(f, given, done);
-  }
-  if (op->string() == "set") {
-    const js::Value* v = given.find("value");
-    js::Value literal = v ? *v : js::Value();
-    TRY(js::Value done, resolved_value(what, literal, variables));
-    return coerce_resolved(f, literal, done);
-  }
-  if (op->string() != "increment" && op->string() != "decrement")
-    return bad_rule(
-        fmt::format("{}: unknown op '{}'; known: set, increment, decrement", what, op->string()));
-  auto now = read_field(bytes, f);
-  if (!now)
-    return refuse(errc::corrupt_value,
-                  fmt::format("field '{}' is not stored as a {}", f.name, row_of(f.k).name));
-  return step_by(f, std::move(*now), op->string() == "increment");
-}
-
-}  // namespace
-
-namespace {
-
-// What a condition says, beyond what can be read of it: no member is passed over.
-Result<void> check_when(const js::Value& when) {
-  if (!when.is_array()) return {};
-  for (const js::Value& condition : when.array())
-    for (const auto& [name, member] : condition.object()) {
-      bool fine = name == "value" || (name == "field" && member.is_string()) ||
-                  (name == "operator" && member.is_string()) ||
-                  (name == "required" && member.is_bool());
-      if (!fine)
-        return bad_rule(
-            fmt::format("a condition has the unknown or mistyped member \"{}\"; known: field, "
-                        "operator, value, required",
-                        name));
-    }
-  return {};
-}
-
-Result<void> check_conditions(const std::vector<Condition>& when, const Type& type) {
-  for (const Condition& c : when) {
-    if (c.field.starts_with('$')) continue;
-    const auto* f = type.def.find(c.field);
-    if (!f)
-      return refuse(errc::unknown_field,
-                    fmt::format("'{}' in \"when\" is not a field of {}", c.field, type.def.name));
-    TRY_OK(coerce(c.field, f->k, c.wanted));
-  }
-  return {};
-}
-
-// What is written in full must fit its field; what has variables is known when the rule fires.
-Result<void> check_set(const js::Value& set, const Type& type) {
-  Variables none_given;
-  for (const auto& [field_name, given] : set.object()) {
-    TRY_OK(check_rule_writable(type, field_name));
-    if (js::print(given).find('$') == std::string::npos) {
-      TRY_OK(set_value(*type.def.find(field_name), given, {}, none_given));
-    }
-  }
-  return {};
-}
-
-Result<void> check_in_type(const js::Value& action, const Rule& rule, const Type& type) {
-  if (const js::Value* guard = action.find("when")) {
-    TRY(std::vector<Condition> when, parse_when(*guard));
-    TRY_OK(check_when(*guard));
-    TRY_OK(check_conditions(when, type));
-  }
-  std::string_view to = trimmed(action.string_or("phase"));
-  if (!to.empty() && to.find('$') == std::string_view::npos &&
-      action.string_or("type") == "lifecycle_transition" && !type.def.declares(to))
-    return refuse(errc::invalid_transition,
-                  fmt::format("rule '{}' moves to phase '{}', which {} does not declare", rule.name,
-                              to, type.def.name));
-  if (const js::Value* set = action.find("set"); set && set->is_object()) {
-    TRY_OK(check_set(*set, type));
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<void> check_rule(const Rule& rule, const Type& type) {
-  if (rule.on == Rule::On::phase && !type.def.declares(rule.on_text))
-    return refuse(errc::invalid_transition,
-                  fmt::format("rule '{}' waits for phase '{}', which {} does not declare",
-                              rule.name, rule.on_text, type.def.name));
-  if (const js::Value* when = rule.body.find("when")) {
-    TRY_OK(check_when(*when));
-  }
-  TRY_OK(check_conditions(rule.when, type));
-  for (const js::Value& action : rule.then) {
-    TRY_OK(check_members(action));
-    TRY_OK(check_texts(action));
-    if (action.string_or("workflow", type.def.name) != type.def.name)
-      continue;  // about another type
-    TRY_OK(check_in_type(action, rule, type));
-  }
-  return {};
-}
-
-Result<Sets> apply_set(const js::Value& set, const Type& type, std::string_view bytes,
-                       Variables& variables) {
-  Sets out;
-  if (set.is_null()) return out;
-  if (!set.is_object()) return bad_rule("\"set\" must be an object of fields");
-  for (const auto& [field_name, given] : set.object()) {
-    TRY_OK(check_rule_writable(type, field_name));
-  }
-  for (const auto& [field_name, given] : set.object()) {
-    const auto& f = *type.def.find(field_name);
-    TRY(value v, set_value(f, given, bytes, variables));
-    if (f.k == kind::real && !std::isfinite(std::get<double>(v.v)))
-      return refuse(errc::type_mismatch,
-                    fmt::format("field '{}' would not be a finite number", f.name));
-    out.emplace_back(field_name, std::move(v));
-  }
-  return out;
 }
 
 }  // namespace pawl::lifecycle

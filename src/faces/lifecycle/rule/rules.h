@@ -1,6 +1,7 @@
 #pragma once
-// A rule: when an instance enters a phase, or a schedule fires, and the conditions hold, do these
-// actions. Rules have no more rights than operators: what they set must be operator_writable.
+// A rule runs actions when an instance enters a phase or a schedule is due, and its conditions
+// hold. Rules have no more rights than operators: the fields that they set must be
+// operator_writable.
 
 #include "faces/lifecycle/rule/cron.h"
 #include "faces/lifecycle/rule/substitute.h"
@@ -12,7 +13,7 @@ struct Condition {
   std::string field;  // a field's name, or "$entity.lifecycle.phase"
   bool equal = true;
   js::Value wanted;
-  bool required = false;  // where it cannot be evaluated: an error rather than false
+  bool required = false;  // when it cannot be evaluated, the rule fails instead of not firing
 };
 
 struct Rule {
@@ -22,32 +23,37 @@ struct Rule {
   std::string on_text;  // the phase, the cron line, the interval
   std::vector<Condition> when;
   js::Array then;
-  uint64_t max_iterations = 0;  // firings for one instance; 0: no limit
+  uint64_t max_iterations = 0;  // maximum number of firings for one instance; 0: no limit
   bool enabled = true;
-  bool counted = false;  // its firings are counted by instance: for the limit, or for a text that
-                         // tells the count
-  js::Value body;        // as it was given
+  // Firings are counted by instance: the rule has a limit, or its texts use $state.
+  bool counted = false;
+  js::Value body;  // as it was sent
 };
 
-// What is known of a rule besides its text.
+// A rule's cell: the rule and its record of firings.
 struct RuleCell {
   Rule rule;
   Seq version = 0;  // of the cell it was read from
-  Time next = 0;    // when the open timer is due; 0: none
+  Time next = 0;    // when the schedule is due; 0: there is no schedule
   uint64_t fired = 0, failed = 0;
   Time last_fired = 0;
   std::string last_error;
 };
 
+inline std::unexpected<Error> bad_rule(std::string text) {
+  return refuse(errc::invalid_rule, std::move(text));
+}
+
 Result<Rule> parse_rule(std::string_view name, const js::Value& body);
-// Against its type: phases declared, fields writable, literal values that fit.
-Result<void> check_rule(const Rule& rule, const Type& type);
+// Checks the rule against its type: its phases are declared, its fields are writable, and its
+// literal values fit.
+Result<void> check_rule(const Rule& rule, const WorkflowType& type);
 Result<void> check_action(const js::Value& action);
-// No member is passed over, and its texts are texts. Apart from the rest: rules that were stored
-// before this was asked can still be read.
+// Refuse unknown members, and members that are not texts. They are separate from check_action()
+// because rules that were stored before these checks existed must still be read.
 Result<void> check_members(const js::Value& action);
 Result<void> check_texts(const js::Value& action);
-// The conditions of a rule or of one of its actions.
+// Parses the conditions of a rule or of one of its actions.
 Result<std::vector<Condition>> parse_when(const js::Value& value);
 
 Key rule_key(std::string_view tenant, std::string_view name);
@@ -56,18 +62,22 @@ Bytes encode(const RuleCell& cell);
 Result<RuleCell> decode_rule(BytesView bytes);
 js::Value rule_json(const RuleCell& cell);
 
-// Without the blanks around it.
+// Returns the text without the white space around it.
 std::string_view trimmed(std::string_view text);
 
 std::optional<Time> next_firing(const Rule& rule, Time now);
 
-// Whether every condition holds for this state; false where the entity is not managed.
-Result<bool> holds(const std::vector<Condition>& when, const Type* type,
+// Whether every condition holds for this record. `type` is null when no workflow manages the
+// entity.
+Result<bool> holds(const std::vector<Condition>& when, const WorkflowType* type,
                    std::string_view record_bytes, Variables& variables);
 
-// What the `set` of an action makes of a state: fields and their new values.
-Result<Sets> apply_set(const js::Value& set, const Type& type, std::string_view record_bytes,
-                       Variables& variables);
-Result<void> check_rule_writable(const Type& type, std::string_view field);
+// The new values of the fields that the `set` of an action names.
+Result<FieldValues> apply_set(const js::Value& set, const WorkflowType& type,
+                              std::string_view record_bytes, Variables& variables);
+// The new value of one field. `bytes` is the record before; literals do not need it.
+Result<value> set_value(const dynamic_type::field_def& f, const js::Value& given,
+                        std::string_view record_bytes, Variables& variables);
+Result<void> check_rule_writable(const WorkflowType& type, std::string_view field);
 
 }  // namespace pawl::lifecycle

@@ -1,4 +1,5 @@
-// Rules: the three actions, what their texts may name, what they may set, and what sets them off.
+// Rules: the three actions, the variables in their texts, the fields that they may set, and what
+// triggers them.
 
 #include <chrono>
 #include <thread>
@@ -15,7 +16,7 @@ namespace pawl::lifecycle {
 
 using namespace std::chrono_literals;
 
-// Small kinds, to reach their ends.
+// Fields of small kinds, to reach the ends of their ranges.
 struct Counter {
   std::string entity_id{}, phase = "a";
   std::uint8_t small = 0;
@@ -57,14 +58,14 @@ struct rules : Missions {
 };
 
 // case 167
-TEST_F(rules, a_transition_is_by_the_rule) {
+TEST_F(rules, a_rules_transition_names_the_rule) {
   ASSERT_TRUE(
       run("m1", R"({"type":"lifecycle_transition","workflow":"drone-survey","phase":"flying"})"));
   EXPECT_EQ(phase_of("m1"), "flying");
   EXPECT_EQ((*m.history<Mission>("m1"))[1].triggered, source::rule);
 }
 // case 168
-TEST_F(rules, without_a_workflow_the_id_finds_it) {
+TEST_F(rules, an_action_without_workflow_is_found_by_id) {
   EXPECT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":"flying"})"));
 }
 // case 169
@@ -83,7 +84,7 @@ TEST_F(rules, blanks_around_a_phase_are_trimmed) {
   EXPECT_FALSE(run("m1", R"({"type":"lifecycle_transition","phase":"  "})"));
 }
 // case 171
-TEST_F(rules, an_action_needs_an_entity_that_somebody_manages) {
+TEST_F(rules, an_action_needs_a_managed_entity) {
   for (auto type : {"lifecycle_transition", "lifecycle_complete", "lifecycle_fail"}) {
     std::string action = R"({"type":")" + std::string(type) + R"(","phase":"flying","reason":"x"})";
     EXPECT_ERRC(run("", action), errc::bad_id);
@@ -91,7 +92,7 @@ TEST_F(rules, an_action_needs_an_entity_that_somebody_manages) {
   }
 }
 // case 172
-TEST_F(rules, everything_set_goes_in_one_revision_with_the_phase) {
+TEST_F(rules, set_fields_and_phase_are_one_revision) {
   ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.small = 5; }));
   revision before = m.get_with_revision<Counter>("c1")->second;
   ASSERT_TRUE(set(
@@ -120,7 +121,7 @@ TEST_F(rules, protected_fields_stop_the_action_before_the_transition) {
   EXPECT_EQ(phase_of("m1"), "planning");
 }
 // case 175
-TEST_F(rules, impossible_steps_store_nothing) {
+TEST_F(rules, impossible_increments_store_nothing) {
   EXPECT_ERRC(set(R"("word":{"op":"increment"})"), errc::type_mismatch);
   EXPECT_ERRC(set(R"("number":{"op":"multiply"})"), errc::invalid_rule);
   EXPECT_ERRC(set(R"("number":{"op":"Increment"})"), errc::invalid_rule);
@@ -149,7 +150,7 @@ TEST_F(rules, a_number_from_the_message_is_a_number) {
   EXPECT_EQ(m.get<Counter>("c1")->word, "42");
 }
 // case 179
-TEST_F(rules, a_leftover_token_is_never_stored) {
+TEST_F(rules, an_unresolved_variable_is_never_stored) {
   EXPECT_ERRC(set(R"("word":"hello $message.who")"), errc::unresolved_template);
   EXPECT_EQ(m.get<Counter>("c1")->phase, "a");
 }
@@ -171,7 +172,7 @@ TEST_F(rules, the_reason_of_a_transition_is_substituted_too) {
   EXPECT_EQ((*m.history<Mission>("m1"))[1].note, "from planning of m1");
 }
 // case 182
-TEST_F(rules, complete_is_complete) {
+TEST_F(rules, a_rule_can_complete) {
   make("m2", "landing");
   ASSERT_TRUE(run("m2", R"({"type":"lifecycle_complete"})"));
   EXPECT_EQ(phase_of("m2"), "completed");
@@ -192,11 +193,14 @@ TEST_F(rules, each_lifecycle_variable_has_its_own_value) {
       "acme/m9 costs $5");
 }
 // case 184
-TEST(substitution, asks_once_and_only_when_it_must) {
+TEST(substitution, looks_up_once_and_only_when_needed) {
   int asked = 0;
   Variables v;
   v.entity_id = "m1";
-  v.lookup = [&]() -> std::shared_ptr<const Managed> { return ++asked, nullptr; };
+  v.lookup = [&]() -> std::shared_ptr<const ManagedEntity> {
+    ++asked;
+    return nullptr;
+  };
   EXPECT_EQ(substitute("$entity.id and $now", v).text, "m1 and 1970-01-01T00:00:00Z");
   EXPECT_EQ(asked, 0);
   (void)substitute("$entity.lifecycle.phase $entity.lifecycle.workflow", v);
@@ -204,7 +208,7 @@ TEST(substitution, asks_once_and_only_when_it_must) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST_F(rules, entering_a_phase_sets_a_rule_off) {
+TEST_F(rules, entering_a_phase_triggers_its_rule) {
   ASSERT_TRUE(m.put_rule(
       "land", R"({"workflow":"drone-survey","on":{"phase":"landing"},"when":{"armed":true},
     "then":[{"type":"lifecycle_complete"}]})"));
@@ -218,9 +222,9 @@ TEST_F(rules, entering_a_phase_sets_a_rule_off) {
   EXPECT_EQ(log[2].triggered, source::rule);
   EXPECT_EQ(log[2].caller, "rule:land");
 }
-// Watches are resumed by the number of a frame: several changes of a type in one would be lost
-// between its events.
-TEST_F(rules, whatever_its_actions_do_a_frame_holds_one_change_of_a_type) {
+// A watch resumes after the number of a frame. If one frame held several changes of a type, a
+// client that is disconnected between them would lose some.
+TEST_F(rules, a_frame_changes_one_instance_of_a_type_whatever_rules_do) {
   ASSERT_TRUE(m.create(Capture{.entity_id = "m1"}));
   ASSERT_TRUE(m.put_rule(
       "both",
@@ -242,7 +246,7 @@ TEST_F(rules, whatever_its_actions_do_a_frame_holds_one_change_of_a_type) {
   EXPECT_EQ(of_both, 1u);
 }
 // case 185
-TEST_F(rules, a_condition_may_ask_for_the_lifecycle) {
+TEST_F(rules, a_condition_may_use_lifecycle_variables) {
   ASSERT_TRUE(m.put_rule("ask", R"({"workflow":"drone-survey","on":{"phase":"flying"},
     "when":[{"field":"$entity.lifecycle.phase","value":"flying"},{"field":"$entity.lifecycle.terminal","value":false}],
     "then":[{"type":"lifecycle_transition","phase":"landing"}]})"));
@@ -250,10 +254,10 @@ TEST_F(rules, a_condition_may_ask_for_the_lifecycle) {
   EXPECT_TRUE(eventually([&] { return phase_of("m1") == "landing"; }));
 }
 // case 185
-TEST(condition, an_entity_that_nobody_manages_is_false_and_an_error_when_required) {
+TEST(condition, an_unmanaged_entity_is_false_and_an_error_when_required) {
   Variables v;
   v.entity_id = "stray";
-  v.lookup = []() -> std::shared_ptr<const Managed> { return nullptr; };
+  v.lookup = []() -> std::shared_ptr<const ManagedEntity> { return nullptr; };
   Condition c{"$entity.lifecycle.phase", true, js::Value("flying"), false};
   auto plain = holds({c}, nullptr, {}, v);
   ASSERT_TRUE(plain);
@@ -263,15 +267,17 @@ TEST(condition, an_entity_that_nobody_manages_is_false_and_an_error_when_require
   ASSERT_FALSE(required);
   for (auto word : {"$entity.lifecycle.phase", "'stray'", "not managed", "required"})
     EXPECT_NE(required.error().message.find(word), std::string::npos) << required.error().message;
-  auto type = std::make_shared<const Type>(make_type(describe<Mission>()));
+  auto type = std::make_shared<const WorkflowType>(make_type(describe<Mission>()));
   Variables managed;
   managed.entity_id = "m1";
-  managed.lookup = [&] { return std::make_shared<const Managed>(Managed{type, "flying"}); };
+  managed.lookup = [&] {
+    return std::make_shared<const ManagedEntity>(ManagedEntity{type, "flying"});
+  };
   EXPECT_TRUE(*holds({c}, type.get(), {}, managed));
   c.wanted = js::Value("landing");
   EXPECT_FALSE(*holds({c}, type.get(), {}, managed));
 }
-TEST_F(rules, a_ring_of_rules_ends) {
+TEST_F(rules, a_cycle_of_rules_ends) {
   ASSERT_TRUE(m.put_rule(
       "ab",
       R"({"workflow":"counter","on":{"phase":"b"},"then":[{"type":"lifecycle_transition","phase":"a","set":{"number":{"op":"increment"}}}]})"));
@@ -300,8 +306,9 @@ TEST_F(rules, max_iterations_bounds_the_firings_of_one_instance) {
   EXPECT_EQ(m.get<Counter>("c1")->phase, "b");
 }
 // case 186
-TEST_F(rules, a_schedule_acts_on_every_instance_that_fits) {
-  make("m2"), make("m3", "landing");
+TEST_F(rules, a_schedule_acts_on_every_matching_instance) {
+  make("m2");
+  make("m3", "landing");
   ASSERT_TRUE(m.put_rule(
       "sweep", R"({"workflow":"drone-survey","on":{"every":"PT1S"},"when":{"phase":"planning"},
     "then":[{"type":"lifecycle_transition","phase":"flying","reason":"swept at $schedule.fire_time"}]})"));
@@ -309,7 +316,7 @@ TEST_F(rules, a_schedule_acts_on_every_instance_that_fits) {
   EXPECT_EQ(phase_of("m3"), "landing");
   EXPECT_TRUE((*m.history<Mission>("m1"))[1].note.starts_with("swept at 20"));
 }
-TEST_F(rules, a_schedule_goes_through_more_instances_than_one_turn_looks_at) {
+TEST_F(rules, a_schedule_spans_several_turns) {
   const size_t many = limits::kSweepPage * 2 + 5;
   for (size_t i = 0; i < many; ++i)
     ASSERT_TRUE(m.create(Counter{.entity_id = "n" + std::to_string(i)}));
@@ -332,13 +339,13 @@ TEST_F(rules, an_action_may_have_a_guard_and_a_limit_of_its_own) {
     EXPECT_EQ(m.get<Counter>("c1")->number, number);
     EXPECT_EQ(m.get<Counter>("c1")->amount, amount);
   }
-  // Its limit is reached: it stays.
+  // The action has reached its limit, so the phase stays.
   ASSERT_TRUE(m.operator_patch<Counter>("c1", R"({"word":"go"})"));
   ASSERT_TRUE(m.transition("counter", "c1", "b"));
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(m.get<Counter>("c1")->phase, "b");
 }
-TEST_F(rules, one_phase_has_room_for_so_many_rules_and_one_rule_for_so_many_actions) {
+TEST_F(rules, rules_per_phase_and_actions_per_rule_are_limited) {
   std::string rule =
       R"({"workflow":"counter","on":{"phase":"b"},"then":[{"type":"lifecycle_complete"}]})";
   for (size_t i = 0; i < limits::kRulesOfType; ++i)
@@ -355,13 +362,13 @@ TEST_F(rules, one_phase_has_room_for_so_many_rules_and_one_rule_for_so_many_acti
               errc::invalid_rule);
 }
 // case 186
-TEST_F(rules, a_cron_line_acts_too) {
+TEST_F(rules, a_cron_rule_fires) {
   ASSERT_TRUE(m.put_rule(
       "tick", R"({"workflow":"drone-survey","on":{"cron":"* * * * * *"},"when":{"phase":"planning"},
     "then":[{"type":"lifecycle_transition","phase":"flying","reason":"$cron_fire_time_unix"}]})"));
   EXPECT_TRUE(eventually([&] { return phase_of("m1") == "flying"; }));
 }
-TEST_F(rules, what_a_rule_gets_wrong_is_said_when_it_is_stored) {
+TEST_F(rules, a_wrong_rule_is_refused_when_it_is_stored) {
   EXPECT_ERRC(
       m.put_rule(
           "r", R"({"workflow":"ghost","on":{"phase":"x"},"then":[{"type":"lifecycle_complete"}]})"),
@@ -393,7 +400,7 @@ TEST_F(rules, what_a_rule_gets_wrong_is_said_when_it_is_stored) {
       errc::field_not_operator_writable);
 }
 
-TEST(cron, the_next_firing_is_the_first_that_fits) {
+TEST(cron, the_next_firing_is_the_first_match) {
   auto next = [](std::string_view line, std::string_view after) {
     return rfc3339(*next_after(*parse_cron(line), *parse_rfc3339(after)));
   };

@@ -26,7 +26,7 @@ size_t name_end(std::string_view text, size_t at) {
   return at;
 }
 
-// The token that begins at the '$' of `text`, without it; empty when there is none.
+// The variable that begins at the '$' of `text`, without the '$'; empty when it is not a variable.
 std::string_view token_at(std::string_view text) {
   size_t end = name_end(text, 1);
   std::string_view root = text.substr(1, end - 1);
@@ -67,7 +67,7 @@ std::optional<js::Value> id_part(std::string_view id_text, std::string_view name
     if (at == std::string_view::npos) return std::nullopt;
     size_t dot = id_text.find('.', at);
     if (part == name) {
-      // Six parts or none: another shape has no such part.
+      // Only ids of six parts have named parts.
       if (std::count(id_text.begin(), id_text.end(), '.') != 5) return std::nullopt;
       return js::Value(id_text.substr(at, dot == std::string_view::npos ? dot : dot - at));
     }
@@ -80,7 +80,7 @@ std::string text_of(const js::Value& value) {
   return value.is_string() ? value.string() : js::print(value);
 }
 
-// The longest beginning of the token that resolves, parted at dots.
+// Resolves the longest prefix of the token that ends at a dot and can be resolved.
 std::optional<std::pair<js::Value, size_t>> resolve_longest(std::string_view token,
                                                             Variables& variables) {
   for (std::string_view head = token;;) {
@@ -93,9 +93,9 @@ std::optional<std::pair<js::Value, size_t>> resolve_longest(std::string_view tok
 
 }  // namespace
 
-const Managed* Variables::managed() {
-  if (!asked_ && lookup) found_ = lookup();
-  asked_ = true;
+const ManagedEntity* Variables::managed() {
+  if (!looked_up_ && lookup) found_ = lookup();
+  looked_up_ = true;
   return found_.get();
 }
 
@@ -112,7 +112,7 @@ std::optional<js::Value> Variables::resolve(std::string_view path) {
   if (root != "entity" || entity_id.empty()) return std::nullopt;
   if (rest == "id") return js::Value(entity_id);
   if (!rest.starts_with("lifecycle.")) return id_part(entity_id, rest);
-  const Managed* m = managed();
+  const ManagedEntity* m = managed();
   if (!m) return std::nullopt;
   rest.remove_prefix(10);
   if (rest == "phase") return js::Value(m->phase);
@@ -140,7 +140,7 @@ Substituted substitute(std::string_view text, Variables& variables) {
       text.remove_prefix(1 + found->second);
       continue;
     }
-    if (out.leftover.empty()) out.leftover = "$" + std::string(token);
+    if (out.unresolved.empty()) out.unresolved = "$" + std::string(token);
     out.text.append("$").append(token);
     text.remove_prefix(1 + token.size());
   }
@@ -149,9 +149,9 @@ Substituted substitute(std::string_view text, Variables& variables) {
 Result<std::string> resolved_text(std::string_view what, std::string_view text,
                                   Variables& variables) {
   Substituted done = substitute(text, variables);
-  if (!done.leftover.empty())
+  if (!done.unresolved.empty())
     return refuse(errc::unresolved_template,
-                  fmt::format("{} has {}, which nothing resolves here", what, done.leftover));
+                  fmt::format("{} has {}, which nothing resolves here", what, done.unresolved));
   return std::move(done.text);
 }
 

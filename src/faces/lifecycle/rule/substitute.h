@@ -1,16 +1,16 @@
 #pragma once
-// Variables in the texts of rules: "$entity.id", "$message.path", "$now". A token that nothing
-// resolves stays as it is and is reported, so that no caller stores one by accident.
+// Variables in the texts of rules: "$entity.id", "$message.path", "$now". A variable that cannot be
+// resolved stays in the text and is reported, so that no caller stores one by accident.
 
 #include <functional>
 
-#include "faces/lifecycle/type/model.h"
+#include "faces/lifecycle/type/workflow_type.h"
 
 namespace pawl::lifecycle {
 
-// What the entity of a rule is, when the face manages it.
-struct Managed {
-  TypePtr type;
+// The type and phase of an entity that is an instance of a workflow.
+struct ManagedEntity {
+  WorkflowTypePtr type;
   std::string phase;
 };
 
@@ -18,28 +18,30 @@ struct Variables {
   std::string entity_id;
   js::Value message, caller, schedule, state;
   Time now = 0;
-  // Asked at most once however many tokens want it, and only when one does; null when not managed.
-  std::function<std::shared_ptr<const Managed>()> lookup;
+  // Called at most once, when a variable needs it. Returns null when no workflow manages the
+  // entity.
+  std::function<std::shared_ptr<const ManagedEntity>()> lookup;
 
-  // "entity.lifecycle.phase" -> "flying"; nothing when it cannot be resolved.
+  // "entity.lifecycle.phase" -> "flying"; nothing when the path cannot be resolved.
   std::optional<js::Value> resolve(std::string_view path);
 
  private:
-  const Managed* managed();
-  bool asked_ = false;
-  std::shared_ptr<const Managed> found_;
+  const ManagedEntity* managed();
+  bool looked_up_ = false;
+  std::shared_ptr<const ManagedEntity> found_;
 };
 
 struct Substituted {
   std::string text;
-  std::string leftover;  // the first token that was not resolved; empty when all were
+  std::string unresolved;  // the first variable that was not resolved; empty when all were
 };
 Substituted substitute(std::string_view text, Variables& variables);
 
-// As text without leftovers, or unresolved_template.
+// Returns the text with all variables resolved, or unresolved_template.
 Result<std::string> resolved_text(std::string_view what, std::string_view text,
                                   Variables& variables);
-// A text that is one token becomes the token's value, whatever its kind.
+// The same for every text inside a JSON value. A text that is one variable becomes the variable's
+// value, whatever its JSON type.
 Result<js::Value> resolved_value(std::string_view what, const js::Value& value,
                                  Variables& variables);
 

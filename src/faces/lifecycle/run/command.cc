@@ -1,56 +1,54 @@
 #include "faces/lifecycle/run/command.h"
 
+#include "base/codec.h"
+
 namespace pawl::lifecycle {
 
+template <class F, FieldsOf<Command> T>
+void fields(F& f, T& c) {
+  f(c.type);
+  f(c.id);
+  f(c.to);
+  f(c.note);
+  f(c.record);
+  f(c.text);
+  f(c.triggered);
+  f.fixed64(c.stamp);
+  f.fixed64(c.expected_stamp);
+  f(c.expected_version);
+}
+
+template <class F, FieldsOf<Outcome> T>
+void fields(F& f, T& outcome) {
+  f(outcome.version);
+  f(outcome.phase);
+  f(outcome.warning);
+  f(outcome.result);
+}
+
 Bytes encode(const Command& c) {
-  Bytes out;
-  out.reserve(48 + c.type.size() + c.id.size() + c.to.size() + c.note.size() + c.record.size() +
-              c.text.size());
-  Writer w(out);
-  for (std::string_view part : {c.type, c.id, c.to, c.note, c.record, c.text})
-    w.str(part);
-  w.u8(static_cast<uint8_t>(c.triggered));
-  w.fixed64(c.stamp);
-  w.fixed64(c.expected_stamp);
-  w.uint(c.expected_version);
-  return out;
+  return encode_fields(c, 48 + c.type.size() + c.id.size() + c.to.size() + c.note.size() +
+                              c.record.size() + c.text.size());
 }
 
 Result<Command> decode_command(BytesView bytes) {
-  Reader r(bytes);
+  FieldReader reader(bytes);
   Command c;
-  for (std::string_view* part : {&c.type, &c.id, &c.to, &c.note, &c.record, &c.text})
-    *part = r.str();
-  uint8_t triggered = r.u8();
-  c.triggered = static_cast<source>(triggered);
-  c.stamp = r.fixed64();
-  c.expected_stamp = r.fixed64();
-  c.expected_version = r.uint();
-  if (!r.done()) return refuse(errc::storage, "a command's bytes cannot be read");
-  if (triggered > static_cast<uint8_t>(source::component))
+  fields(reader, c);
+  if (!reader.complete()) return refuse(errc::storage, "a command's bytes cannot be read");
+  if (c.triggered > source::component)
     return refuse(errc::invalid_transition,
                   "the source must be framework, rule, operator or component");
   return c;
 }
 
-Bytes encode(const Outcome& outcome) {
-  Bytes out;
-  Writer w(out);
-  w.uint(outcome.version);
-  w.str(outcome.phase);
-  w.str(outcome.warning);
-  w.str(outcome.word);
-  return out;
-}
+Bytes encode(const Outcome& outcome) { return encode_fields(outcome); }
 
 Result<Outcome> decode_outcome(BytesView bytes) {
-  Reader r(bytes);
+  FieldReader reader(bytes);
   Outcome out;
-  out.version = r.uint();
-  out.phase = r.str();
-  out.warning = r.str();
-  out.word = r.str();
-  if (!r.done()) return refuse(errc::storage, "an answer's bytes cannot be read");
+  fields(reader, out);
+  if (!reader.complete()) return refuse(errc::storage, "an answer's bytes cannot be read");
   return out;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What callers ask of the program, as bytes: one shape for every verb, unused members empty.
+// The input of the lifecycle program as bytes. All verbs use one struct and leave unused members
+// empty.
 
 #include "faces/lifecycle/run/refuse.h"
 #include "kernel/access.h"
@@ -9,8 +10,8 @@ namespace pawl::lifecycle {
 
 struct Command {
   std::string_view type, id;
-  std::string_view to;    // phase, target, or what the verb says
-  std::string_view note;  // or reason
+  std::string_view to;    // the target phase; some verbs document another use
+  std::string_view note;  // or the reason
   std::string_view record;
   std::string_view text;  // JSON
   source triggered = source::framework;
@@ -18,13 +19,14 @@ struct Command {
 };
 
 Bytes encode(const Command& command);
-Result<Command> decode_command(BytesView bytes);  // views into `bytes`
+// The result points into `bytes`.
+Result<Command> decode_command(BytesView bytes);
 
 // The answer of every writing verb.
 struct Outcome {
-  Seq version = 0;  // 0: the frame's own
+  Seq version = 0;  // 0: that of the frame
   std::string phase{}, warning{};
-  std::string word{};  // "created", "same", "changed" of types and rules
+  std::string result{};  // of types and rules: "created", "same", "changed"
 };
 Bytes encode(const Outcome& outcome);
 Result<written> decode_written(const Answer& answer);

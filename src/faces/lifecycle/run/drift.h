@@ -1,7 +1,6 @@
 #pragma once
-// Drift: an instance stands in a phase that its table does not declare, because the table has
-// changed or an update went past it. It is told of once for each instance and phase, by whoever
-// reads it first.
+// Drift: an instance is in a phase that its type does not declare, because the type has changed or
+// an update bypassed the transitions table. Readers warn about it once for each instance and phase.
 
 #include <mutex>
 #include <optional>
@@ -11,15 +10,15 @@
 
 namespace pawl::lifecycle {
 
-class Drifts {
+class DriftWarnings {
  public:
-  // The warning, the first time; nothing when the phase is declared or was told of before.
-  std::optional<std::string> noticed(const dynamic_type& type, std::string_view id,
-                                     std::string_view phase);
+  // Returns the warning the first time; nothing when the phase is declared or was warned about.
+  std::optional<std::string> warn_once(const dynamic_type& type, std::string_view id,
+                                       std::string_view phase);
 
  private:
   std::mutex mutex_;
-  std::unordered_set<std::string> told_;
+  std::unordered_set<std::string> warned_;
 };
 
 }  // namespace pawl::lifecycle

@@ -10,7 +10,7 @@ namespace pawl::lifecycle {
 struct instances : Missions {};
 
 // case 40
-TEST_F(instances, what_was_created_is_what_is_read) {
+TEST_F(instances, a_created_instance_is_read_back) {
   Mission one{.entity_id = "m1",
               .owner = "acme",
               .drone = "d7",
@@ -35,7 +35,7 @@ TEST_F(instances, an_unknown_id_is_not_found) {
   EXPECT_ERRC(m.get<Mission>("nobody"), errc::entity_not_found);
 }
 // case 43
-TEST_F(instances, a_second_of_the_same_id_is_refused_and_changes_nothing) {
+TEST_F(instances, a_duplicate_id_is_refused_and_changes_nothing) {
   make("m1");
   EXPECT_ERRC(m.create(Mission{.entity_id = "m1", .owner = "other"}), errc::already_exists);
   EXPECT_EQ(m.get<Mission>("m1")->owner, "acme");
@@ -55,7 +55,7 @@ TEST_F(instances, a_terminal_initial_phase_is_allowed) { make("m1", "completed")
 // case 47
 TEST_F(instances, an_id_need_not_have_six_parts) { make("just-one"); }
 // case 48
-TEST_F(instances, impossible_ids_are_named) {
+TEST_F(instances, impossible_ids_are_refused) {
   for (std::string bad : {std::string(), std::string("a b"), std::string("a*"),
                           std::string(10'000, 'x'), std::string("a\nb")}) {
     EXPECT_ERRC(m.create(Mission{.entity_id = bad}), errc::bad_id);
@@ -74,21 +74,21 @@ TEST_F(instances, an_id_may_have_slashes_and_zero_like_bytes) {
   EXPECT_ERRC(m.get<Mission>("a/b"), errc::entity_not_found);
 }
 // case 49
-TEST_F(instances, a_copy_is_a_copy) {
+TEST_F(instances, a_read_state_is_a_copy) {
   make("m1");
   Mission copy = *m.get<Mission>("m1");
   copy.owner = "changed";
   EXPECT_EQ(m.get<Mission>("m1")->owner, "acme");
 }
 // case 51
-TEST_F(instances, unset_fields_are_left_out_only_when_they_say_so) {
+TEST_F(instances, only_omitempty_fields_are_left_out) {
   make("m1");
   std::string shown = m.get_json("drone-survey", "m1")->json;
   EXPECT_EQ(shown.find("drone_id"), std::string::npos);
   EXPECT_NE(shown.find("\"waypoint_index\":0"), std::string::npos) << shown;
 }
 // case 52
-TEST_F(instances, a_removed_one_is_gone_and_may_come_again) {
+TEST_F(instances, a_removed_instance_may_be_created_again) {
   make("m1");
   ASSERT_TRUE(m.remove<Mission>("m1"));
   EXPECT_ERRC(m.get<Mission>("m1"), errc::entity_not_found);
@@ -139,7 +139,7 @@ TEST(engine, a_folder_that_is_not_a_data_directory_is_refused) {
   std::system(("rm -rf " + folder).c_str());
 }
 
-TEST(engine, a_folder_that_cannot_be_made_is_said) {
+TEST(engine, a_folder_that_cannot_be_created_is_refused) {
   auto engine = Engine::open({.data = "/proc/pawl/data"});
   ASSERT_FALSE(engine);
   EXPECT_NE(engine.error().detail.find("cannot make /proc/pawl/data: "), std::string::npos)
@@ -166,14 +166,14 @@ TEST_F(drifting, a_hundred_reads_are_one_warning) {
   EXPECT_EQ(warnings.count(), 1u);
 }
 // case 55
-TEST_F(drifting, another_undeclared_phase_is_one_more) {
+TEST_F(drifting, each_undeclared_phase_is_warned_about) {
   drift("m1", "lost");
   (void)phase_of("m1");
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.phase = "worse"; }));
   (void)phase_of("m1");
   EXPECT_EQ(warnings.count(), 2u);
 }
-TEST_F(drifting, links_warn_too_and_a_log_may_ask_the_manager) {
+TEST_F(drifting, links_warn_and_a_log_callback_may_call_the_manager) {
   std::unique_ptr<manager> asking;
   int warned = 0;
   asking = std::make_unique<manager>(*engine, manager_options{[&](std::string_view) {
@@ -188,17 +188,17 @@ TEST_F(drifting, links_warn_too_and_a_log_may_ask_the_manager) {
   asking.reset();
 }
 // case 56
-TEST_F(drifting, no_transition_leads_out) {
+TEST_F(drifting, no_transition_leaves_an_undeclared_phase) {
   drift("m1", "lost");
   EXPECT_ERRC(m.transition<Mission>("m1", "flying"), errc::terminal_phase);
 }
 // case 57
-TEST_F(drifting, complete_does_not_either) {
+TEST_F(drifting, complete_does_not_leave_an_undeclared_phase) {
   drift("m1", "lost");
   EXPECT_ERRC(m.complete<Mission>("m1"), errc::terminal_phase);
 }
 // case 58
-TEST_F(drifting, it_is_not_active_but_it_is_there) {
+TEST_F(drifting, an_undeclared_phase_is_listed_but_not_active) {
   drift("m1", "lost");
   query<Mission> q;
   EXPECT_EQ(m.list(q)->size(), 1u);

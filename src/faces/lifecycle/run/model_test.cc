@@ -1,15 +1,14 @@
-// The library in process, the library against a server, and a model of forty lines a verb: the same
-// random story is told to all three, and after every sentence they must say the same.
-// PAWL_MODEL_SEEDS=FIRST:COUNT tells other stories.
+// The same random commands go to the library in process, to the library connected to a server, and
+// to a model. After every command all three must give the same answer. PAWL_MODEL_SEEDS=FIRST:COUNT
+// chooses other random seeds.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <random>
-#include <set>
 #include <thread>
 
+#include "faces/lifecycle/run/model_test.h"
 #include "faces/lifecycle/served_test.h"
 #include "json/text.h"
 
@@ -19,245 +18,23 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Text = std::string;
-using Names = std::vector<std::string>;
+using namespace model;
 
-Text show(const Mission& m) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", m.entity_id, m.phase, m.owner, m.drone,
-                     m.waypoint, m.retries, m.battery, m.armed, fmt::join(m.labels, ","), m.note,
-                     m.internal, m.parent);
-}
-Text show(const error& e) { return Text(row_of(e.kind()).name); }
-Text show(const std::vector<snapshot>& all) {
-  Text out;
-  for (const snapshot& one : all)
-    out += fmt::format("{} {} {} {} {};", one.workflow, one.id, one.phase, one.terminal, one.rev);
-  return out;
-}
-Text show(const history_log& log) {
-  Text out;
-  for (const transition_event& e : log)
-    out += fmt::format("{}>{} {} '{}' {};", e.from, e.to, name_of(e.triggered), e.note, e.rev);
-  return out;
-}
-template <class T>
-Text show(const result<T>& r) {
-  if (!r) return show(r.error());
-  if constexpr (std::is_same_v<T, revision>)
-    return fmt::format("rev {}", *r);
-  else
-    return show(*r);
-}
-Text said(errc code) { return Text(row_of(code).name); }
-
-// A change as a watcher should see it.
-struct Seen {
-  revision rev;
-  Text id, state;  // the state is empty when it is gone
-};
-
-// What instances of one type are, by the book.
-struct Kind {
-  Text name;
-  dynamic_type def;
-  struct One {
-    Mission state;
-    revision rev = 0, created = 0;
-  };
-  std::map<Text, One> live;
-  std::map<Text, std::vector<transition_event>> past;
-  std::vector<Seen> changes;
-};
-
-class Model {
- public:
-  explicit Model(revision begun) : rev_(begun) {
-    for (const dynamic_type& def : {describe<Capture>(), describe<Mission>()})
-      kinds_[def.name] = {def.name, def, {}, {}, {}};
-  }
-  Kind& missions() { return kinds_.at("drone-survey"); }
-  Kind& captures() { return kinds_.at("capture-task"); }
-  revision rev() const { return rev_; }
-
-  Text create(Kind& k, const Mission& state) {
-    if (bad(state.entity_id)) return said(errc::bad_id);
-    if (!k.def.declares(state.phase)) return said(errc::invalid_transition);
-    if (k.live.contains(state.entity_id)) return said(errc::already_exists);
-    return put(k, state, {source::framework, ""}, true);
-  }
-  Text get(Kind& k, const Text& id) {
-    auto there = find(k, id);
-    return there.second.empty() ? show(there.first->state) : there.second;
-  }
-  Text transition(Kind& k, const Text& id, const Text& to, const how& why,
-                  const std::function<void(Mission&)>& f = {}) {
-    if (!k.def.declares(to)) return said(errc::invalid_transition);
-    auto [one, missing] = find(k, id);
-    if (!one) return missing;
-    if (k.def.is_terminal(one->state.phase)) return said(errc::terminal_phase);
-    if (!k.def.allows(one->state.phase, to)) return said(errc::invalid_transition);
-    Mission next = one->state;
-    if (f) f(next);
-    next.phase = to;
-    return put(k, next, why, true);
-  }
-  Text complete(Kind& k, const Text& id, Text target) {
-    if (!target.empty() && (!k.def.declares(target) || !k.def.is_terminal(target)))
-      return said(errc::invalid_transition);
-    auto [one, missing] = find(k, id);
-    if (!one) return missing;
-    if (k.def.is_terminal(one->state.phase)) return said(errc::terminal_phase);
-    std::set<Text> endings;
-    for (const Text& to : *k.def.targets(one->state.phase))
-      if (k.def.is_terminal(to)) endings.insert(to);
-    if (target.empty() && endings.empty()) return said(errc::invalid_transition);
-    return transition(k, id, target.empty() ? *endings.begin() : target, {source::framework, ""});
-  }
-  Text fail(Kind& k, const Text& id, const Text& reason) {
-    if (reason.empty()) return said(errc::reason_required);
-    return transition(k, id, "failed", {source::framework, reason});
-  }
-  Text update(Kind& k, const Text& id, const std::function<bool(Mission&)>& f) {
-    auto [one, missing] = find(k, id);
-    if (!one) return missing;
-    Mission next = one->state;
-    if (!f(next)) return said(errc::rejected);
-    if (next.entity_id != id) return said(errc::bad_id);
-    return put(k, next, {}, false);
-  }
-  Text swap(Kind& k, const Mission& state, revision expected) {
-    auto [one, missing] = find(k, state.entity_id);
-    if (!one) return missing;
-    if (one->rev != expected) return said(errc::conflict);
-    return put(k, state, {}, false);
-  }
-  Text patch(Kind& k, const Text& id, errc wrong, const std::function<void(Mission&)>& f) {
-    if (wrong == errc::unknown_field || wrong == errc::field_not_operator_writable)
-      return said(wrong);
-    auto [one, missing] = find(k, id);
-    if (!one) return missing;
-    if (wrong != errc{}) return said(wrong);
-    if (!f) return fmt::format("rev {}", one->rev);
-    Mission next = one->state;
-    f(next);
-    return put(k, next, {source::op, ""}, false);
-  }
-  Text remove(Kind& k, const Text& id) {
-    auto [one, missing] = find(k, id);
-    if (!one) return missing;
-    ++rev_;
-    auto& past = k.past[id];
-    past.push_back({past.back().to, Text(kDeleted), {}, source::component, "", "", rev_});
-    k.live.erase(id);
-    k.changes.push_back({rev_, id, ""});
-    return fmt::format("rev {}", rev_);
-  }
-  Text history(Kind& k, const Text& id) {
-    if (bad(id)) return said(errc::bad_id);
-    if (!k.past.contains(id)) return said(errc::entity_not_found);
-    return show(history_log{k.past[id], false});
-  }
-  // In the order of creation, what fits.
-  std::vector<const Kind::One*> list(Kind& k, const any_query& q,
-                                     const std::function<bool(const Mission&)>& fits,
-                                     revision after) {
-    std::map<revision, const Kind::One*> by_age;
-    for (const auto& [id, one] : k.live)
-      by_age[one.created] = &one;
-    std::vector<const Kind::One*> out;
-    int64_t skip = std::max<int64_t>(0, q.offset);
-    for (const auto& [created, one] : by_age) {
-      bool yes = (q.phase.empty() || one->state.phase == q.phase) &&
-                 (!q.active || !k.def.is_terminal(one->state.phase)) && fits(one->state) &&
-                 one->rev > after;
-      if (yes && skip-- <= 0) out.push_back(one);
-    }
-    return out;
-  }
-  Text children(const Text& id) {
-    Text out;
-    for (auto& [name, k] : kinds_) {
-      std::map<std::pair<revision, Text>, const Kind::One*>
-          in_order;  // roots by age, children by id
-      for (const auto& [own, one] : k.live)
-        if (one.state.parent == id) in_order[{id.empty() ? one.created : 0, own}] = &one;
-      for (const auto& [key, one] : in_order)
-        out += snapped(k, *one);
-    }
-    return out;
-  }
-  Text lookup(const Text& id) {
-    auto [k, one, wrong] = look_up(id);
-    return one ? snapped(*k, *one) : wrong;
-  }
-  Text ancestors(const Text& id) {
-    auto [k, one, wrong] = look_up(id);
-    if (!one) return wrong;
-    Text out;
-    std::set<Text> met{id};
-    while (!one->state.parent.empty()) {
-      Text up = one->state.parent;
-      if (!met.insert(up).second) return said(errc::parent_cycle);
-      std::tie(k, one, wrong) = look_up(up);
-      if (!one) return wrong == said(errc::entity_not_found) ? out : wrong;
-      out += snapped(*k, *one);
-    }
-    return out;
-  }
-
- private:
-  static bool bad(const Text& id) { return id.empty() || id.find_first_of(" *>") != Text::npos; }
-  static Text snapped(const Kind& k, const Kind::One& one) {
-    return fmt::format("{} {} {} {} {};", k.name, one.state.entity_id, one.state.phase,
-                       k.def.is_terminal(one.state.phase), one.rev);
-  }
-  std::pair<Kind::One*, Text> find(Kind& k, const Text& id) {
-    if (bad(id)) return {nullptr, said(errc::bad_id)};
-    auto it = k.live.find(id);
-    if (it == k.live.end()) return {nullptr, said(errc::entity_not_found)};
-    return {&it->second, ""};
-  }
-  std::tuple<Kind*, Kind::One*, Text> look_up(const Text& id) {
-    if (bad(id)) return {nullptr, nullptr, said(errc::bad_id)};
-    std::tuple<Kind*, Kind::One*, Text> out{nullptr, nullptr, said(errc::entity_not_found)};
-    for (auto& [name, k] : kinds_)
-      if (k.live.contains(id))
-        out = std::get<1>(out)
-                  ? std::tuple<Kind*, Kind::One*, Text>{nullptr, nullptr, said(errc::ambiguous_id)}
-                  : std::tuple<Kind*, Kind::One*, Text>{&k, &k.live[id], ""};
-    return out;
-  }
-  Text put(Kind& k, const Mission& state, const how& why, bool event) {
-    ++rev_;
-    Kind::One& one = k.live[state.entity_id];
-    auto& past = k.past[state.entity_id];
-    Text before = past.empty() ? "" : past.back().to;
-    if (event || before != state.phase)
-      past.push_back({before, state.phase, {}, why.triggered, why.note, "", rev_});
-    if (!one.created) one.created = rev_;
-    one.rev = rev_;
-    one.state = state;
-    k.changes.push_back({rev_, state.entity_id, show(state)});
-    return fmt::format("rev {}", rev_);
-  }
-
-  std::map<Text, Kind> kinds_;
-  revision rev_;
-};
-
-// One of the two libraries, with the watches that are under way on it.
+// One of the two libraries, with its open watches.
 struct Side {
   Text name;
   manager* m;
   struct Watch {
     watch_stream<Mission> stream;
-    std::optional<revision> after;  // nothing: a snapshot first
-    revision newest;                // that it was told, or needs not be
+    std::optional<revision> after;  // nothing: the watch began with a snapshot
+    revision newest;                // the newest revision that it has shown, or need not show
     std::vector<Seen> live;
     std::map<Text, Text> shown;
   };
   std::vector<Watch> watches;
 };
+
+using Fits = std::function<bool(const Mission&)>;
 
 struct story : testing::TestWithParam<uint64_t> {
   std::unique_ptr<Engine> here = *Engine::open();
@@ -330,7 +107,7 @@ struct story : testing::TestWithParam<uint64_t> {
     if (roll(12) == 0) m.phase = roll(3) ? a_phase() : "limbo";
   }
 
-  // The same asked of both, and what the model says.
+  // Asks both libraries and compares their answers with the model's.
   void agree(const Text& sentence, const Text& model_says,
              const std::function<Text(manager&)>& ask) {
     for (Side& side : sides) {
@@ -346,6 +123,7 @@ struct story : testing::TestWithParam<uint64_t> {
   void say_patch();
   void say_capture();
   void say_read();
+  query<Mission> a_query(std::vector<Fits>& wants);
   void say_list();
   void say_watch();
   void read_watches(bool all);
@@ -355,7 +133,8 @@ struct story : testing::TestWithParam<uint64_t> {
 void story::say_write() {
   Kind& k = model->missions();
   Text id = an_id(), to = roll(15) ? a_phase() : "nowhere";
-  if (to == "nowhere") id = "a";  // one mistake at a time: which of two is told is nobody's promise
+  // One mistake at a time: which of two mistakes is reported is not promised.
+  if (to == "nowhere") id = "a";
   how why = a_reason();
   Mission fresh = a_mission();
   switch (roll(6)) {
@@ -400,7 +179,10 @@ void story::say_mutation() {
     if (!mutate(x)) return lifecycle::fail(errc::rejected, "no");
     return {};
   };
-  auto keeps_id = [&](Mission& x) { x.waypoint = next.waypoint, x.note += "!"; };
+  auto keeps_id = [&](Mission& x) {
+    x.waypoint = next.waypoint;
+    x.note += "!";
+  };
   switch (roll(4)) {
     case 0:
       return agree("update " + id, model->update(k, id, mutate),
@@ -432,13 +214,22 @@ void story::say_patch() {
       {"{}", errc{}, {}},
       {"null", errc{}, {}},
       {R"({"note":"n","waypoint_index":4294967295})", errc{},
-       [](Mission& x) { x.note = "n", x.waypoint = UINT32_MAX; }},
+       [](Mission& x) {
+         x.note = "n";
+         x.waypoint = UINT32_MAX;
+       }},
       {R"({"owner_org_id":null,"tags":["","é"],"battery_pct":1e300})", errc{},
        [](Mission& x) {
-         x.owner = "", x.labels = {"", "é"}, x.battery = 1e300;
+         x.owner = "";
+         x.labels = {"", "é"};
+         x.battery = 1e300;
        }},
       {R"({"retries":-9223372036854775808,"armed":true,"drone_id":"acme"})", errc{},
-       [](Mission& x) { x.retries = INT64_MIN, x.armed = true, x.drone = "acme"; }},
+       [](Mission& x) {
+         x.retries = INT64_MIN;
+         x.armed = true;
+         x.drone = "acme";
+       }},
       {R"({"waypoint_index":4294967296})", errc::type_mismatch, {}},
       {R"({"waypoint_index":-1})", errc::type_mismatch, {}},
       {R"({"note":7})", errc::type_mismatch, {}},
@@ -452,7 +243,7 @@ void story::say_patch() {
         [&](manager& m) { return show(m.operator_patch<Mission>(id, row.patch)); });
 }
 
-// Another type with the same ids: links and lookups cross them.
+// Instances of another type with the same ids, so that links and lookups span types.
 void story::say_capture() {
   Kind& k = model->captures();
   Mission as{.entity_id = an_id(), .phase = "queued", .parent = roll(3) ? an_id() : ""};
@@ -488,42 +279,43 @@ void story::say_read() {
   }
 }
 
-void story::say_list() {
+// Adds a filter to the query and to the list of what the model must match, once in `n` times.
+template <auto Field>
+static void filter_by(story& s, query<Mission>& q, uint64_t n, const Mission& like,
+                      std::vector<Fits>& wants) {
+  if (s.roll(n)) return;
+  q.where<Field>(like.*Field);
+  wants.push_back([like](const Mission& x) { return x.*Field == like.*Field; });
+}
+
+query<Mission> story::a_query(std::vector<Fits>& wants) {
   query<Mission> q;
-  std::vector<std::function<bool(const Mission&)>> wants;
   if (roll(3) == 0) q.phase = roll(4) ? a_phase() : "limbo";
   q.active = roll(3) == 0;
-  Text word = a_word();
+  Mission other{.owner = a_word()};
   auto kept = model->missions().live;
   Mission like = kept.empty() || roll(3) == 0
                      ? a_mission()
                      : std::next(kept.begin(), static_cast<long>(roll(kept.size())))->second.state;
-  if (roll(3) == 0)
-    q.where<&Mission::drone>(like.drone),
-        wants.push_back([=](const Mission& x) { return x.drone == like.drone; });
-  if (roll(4) == 0)
-    q.where<&Mission::owner>(word),
-        wants.push_back([=](const Mission& x) { return x.owner == word; });
-  if (roll(6) == 0)
-    q.where<&Mission::battery>(like.battery),
-        wants.push_back([=](const Mission& x) { return x.battery == like.battery; });
-  if (roll(6) == 0)
-    q.where<&Mission::retries>(like.retries),
-        wants.push_back([=](const Mission& x) { return x.retries == like.retries; });
-  if (roll(6) == 0)
-    q.where<&Mission::labels>(like.labels),
-        wants.push_back([=](const Mission& x) { return x.labels == like.labels; });
-  if (roll(6) == 0)
-    q.where<&Mission::armed>(like.armed),
-        wants.push_back([=](const Mission& x) { return x.armed == like.armed; });
-  if (roll(6) == 0)
-    q.where<&Mission::parent>(like.parent),
-        wants.push_back([=](const Mission& x) { return x.parent == like.parent; });
-  if (roll(12) == 0)
-    q.where("waypoint_index", int64_t{0}),
-        wants.push_back([](const Mission&) { return false; });  // another kind
+  filter_by<&Mission::drone>(*this, q, 3, like, wants);
+  filter_by<&Mission::owner>(*this, q, 4, other, wants);
+  filter_by<&Mission::battery>(*this, q, 6, like, wants);
+  filter_by<&Mission::retries>(*this, q, 6, like, wants);
+  filter_by<&Mission::labels>(*this, q, 6, like, wants);
+  filter_by<&Mission::armed>(*this, q, 6, like, wants);
+  filter_by<&Mission::parent>(*this, q, 6, like, wants);
+  if (roll(12) == 0) {
+    q.where("waypoint_index", int64_t{0});  // a value of another kind matches nothing
+    wants.push_back([](const Mission&) { return false; });
+  }
   q.offset = roll(3) ? 0 : static_cast<int64_t>(roll(3));
   q.limit = roll(2) ? 0 : static_cast<int64_t>(1 + roll(3));
+  return q;
+}
+
+void story::say_list() {
+  std::vector<Fits> wants;
+  query<Mission> q = a_query(wants);
   revision after = 0;
   if (!moments.empty() && roll(4) == 0)
     std::tie(after, q.updated_after) = moments[roll(moments.size())];
@@ -534,7 +326,7 @@ void story::say_list() {
   for (const Kind::One* one : model->list(model->missions(), q, fits, after))
     expected += fmt::format("{} {};", show(one->state), one->rev);
   agree("list", expected, [&](manager& m) {
-    // Page after page; the offset is of the first.
+    // All pages; the offset applies to the first one.
     Text got;
     query<Mission> page_query = q;
     for (int pages = 0; pages < 100; ++pages) {
@@ -550,7 +342,7 @@ void story::say_list() {
   });
   query<Mission> wrong = q;
   wrong.where("surprise", Text("x"));
-  agree("list by what is no field", said(errc::unknown_field), [&](manager& m) {
+  agree("list by an unknown field", said(errc::unknown_field), [&](manager& m) {
     auto got = m.list(wrong);
     return got ? "a page" : show(got.error());
   });
@@ -561,7 +353,7 @@ void story::say_watch() {
   if (roll(2)) after = roll(model->rev() + 2);
   for (Side& side : sides) {
     if (side.watches.size() > 3) {
-      // Broken off after whatever was read, and taken up there.
+      // Closes a watch and resumes it after the last change that was read.
       Side::Watch& w = side.watches[roll(side.watches.size())];
       if (w.after)
         w.stream = *side.m->watch<Mission>(w.live.empty() ? *w.after : w.live.back().rev);
@@ -571,7 +363,7 @@ void story::say_watch() {
   }
 }
 
-// A few changes of each watch, or all there are.
+// Reads a few changes of each watch, or all of them.
 void story::read_watches(bool all) {
   const std::vector<Seen>& changes = model->missions().changes;
   for (Side& side : sides)
@@ -599,7 +391,7 @@ void story::read_watches(bool all) {
 
 void story::check(Side& side, Side::Watch& w) {
   const std::vector<Seen>& changes = model->missions().changes;
-  // Each live change is the model's, and none is missing after the first of them.
+  // Each live change is in the model, and none is missing after the first one.
   revision from = w.after ? *w.after + 1 : w.live.empty() ? model->rev() + 1 : w.live.front().rev;
   std::vector<Seen> expected;
   for (const Seen& one : changes)
@@ -612,7 +404,7 @@ void story::check(Side& side, Side::Watch& w) {
   ASSERT_EQ(got_text, expected_text)
       << side.name << " watch after " << (w.after ? std::to_string(*w.after) : "nothing");
   if (w.after) return;
-  // A snapshot and what came after it make the whole.
+  // The snapshot and the changes after it give the current state.
   std::map<Text, Text> whole;
   for (const auto& [id, one] : model->missions().live)
     whole[id] = show(one.state);
@@ -621,7 +413,7 @@ void story::check(Side& side, Side::Watch& w) {
 
 }  // namespace
 
-TEST_P(story, is_told_the_same_by_all_three) {
+TEST_P(story, library_server_and_model_agree) {
   using Say = void (story::*)();
   static constexpr Say kSentences[] = {&story::say_write,    &story::say_write, &story::say_write,
                                        &story::say_mutation, &story::say_patch, &story::say_capture,
@@ -634,7 +426,7 @@ TEST_P(story, is_told_the_same_by_all_three) {
     read_watches(false);
     if (HasFatalFailure()) return;
   }
-  // One more change that every watch must come to.
+  // One more change that every watch must reach.
   Mission last{.entity_id = "last"};
   agree("the end", model->create(model->missions(), last),
         [&](manager& m) { return show(m.create(last)); });
@@ -642,8 +434,7 @@ TEST_P(story, is_told_the_same_by_all_three) {
   for (Side& side : sides)
     for (Side::Watch& w : side.watches)
       check(side, w);
-  // A frame changes one instance of a type: whoever resumes after its number has missed nothing of
-  // it.
+  // A frame changes one instance of a type, so a watch that resumes after the frame misses nothing.
   for (Engine* engine : {here.get(), there})
     ASSERT_TRUE(engine->parts().shard->frames(1, [&](const Frame& frame) -> Result<bool> {
       EXPECT_LE(changes_of(frame, instance_prefix(engine->options().tenant, "drone-survey")).size(),

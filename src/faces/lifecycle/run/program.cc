@@ -3,25 +3,28 @@
 #include <fmt/format.h>
 
 #include "faces/lifecycle/read/views.h"
-#include "faces/lifecycle/run/stage.h"
+#include "faces/lifecycle/run/verbs.h"
 #include "json/text.h"
 
 namespace pawl::lifecycle {
 
 namespace {
 
-Why why_of(Ask& ask, bool event) {
-  return {
-      ask.command.triggered, ask.command.note, ask.turn.caller().user, event, ask.command.stamp, 0};
+WriteCause cause_of(CommandContext& context, bool event) {
+  return {context.command.triggered,  context.command.note,
+          context.turn.caller().user, event,
+          context.command.stamp,      0};
 }
 
-// Fields indexed from the first instance on, and those that came while there was none.
-Result<std::vector<std::string>> trusted_indexes(Ask& ask, const Type& type, const Type* before) {
+// The fields whose index holds every instance: indexed since before the first instance, or added
+// while the type had no instances.
+Result<std::vector<std::string>> trusted_indexes(CommandContext& context, const WorkflowType& type,
+                                                 const WorkflowType* before) {
   bool empty = !before;
   if (before) {
     empty = true;
-    TRY_OK(ask.turn.scan(instance_prefix(ask.tenant, type.def.name),
-                         [&](BytesView, const Cell&) { return empty = false; }));
+    TRY_OK(context.turn.scan(instance_prefix(context.tenant, type.def.name),
+                             [&](BytesView, const Cell&) { return empty = false; }));
   }
   std::vector<std::string> out;
   for (const auto& f : type.def.fields) {
@@ -35,124 +38,124 @@ Result<std::vector<std::string>> trusted_indexes(Ask& ask, const Type& type, con
   return out;
 }
 
-// command.to: "data" refuses another definition under the same name; "code" takes it over, since
-// the program that brings a struct is the newest word on it.
-Result<Outcome> put_type(Ask& ask) {
-  TRY(js::Value body, parse_or(errc::invalid_definition, ask.command.text));
-  TRY(dynamic_type def, parse_type(ask.command.type, body));
+// `command.to` is "data" or "code". Data may not change an existing definition. Code may: the
+// program that declares the struct decides what it looks like.
+Result<Outcome> put_type(CommandContext& context) {
+  TRY(js::Value body, parse_or(errc::invalid_definition, context.command.text));
+  TRY(dynamic_type def, parse_type(context.command.type, body));
   TRY_OK(validate(def));
-  Key at = type_key(ask.tenant, def.name);
-  TRY(TypePtr before, ask.turn.read_as<Type>(at, decode_type));
-  bool data = ask.command.to == "data";
+  Key at = type_key(context.tenant, def.name);
+  TRY(WorkflowTypePtr before, context.turn.read_as<WorkflowType>(at, decode_type));
+  bool data = context.command.to == "data";
   if (before && (data ? same_definition(before->def, def) : before->def == def))
-    return Outcome{.word = "same"};
+    return Outcome{.result = "same"};
   if (before && data)
     return refuse(
         errc::definition_differs,
         fmt::format("'{}': delete its instances and use a new name, or send the definition it has",
                     def.name));
-  Type type = make_type(std::move(def));
-  TRY(type.indexed, trusted_indexes(ask, type, before.get()));
-  if (before) type.hooks = before->hooks;
+  WorkflowType type = make_type(std::move(def));
+  TRY(type.indexed, trusted_indexes(context, type, before.get()));
+  if (before) type.rules_by_phase = before->rules_by_phase;
   Bytes bytes = encode(type);
-  ask.turn.write(at, std::move(bytes), std::make_shared<const Type>(std::move(type)));
-  return Outcome{.word = before ? "changed" : "created"};
+  context.turn.write(at, std::move(bytes), std::make_shared<const WorkflowType>(std::move(type)));
+  return Outcome{.result = before ? "changed" : "created"};
 }
 
-Result<Outcome> create(Ask& ask) {
-  TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
-  TRY_OK(check_id(ask.command.id));
-  std::string_view bytes = ask.command.record;
+Result<Outcome> create(CommandContext& context) {
+  TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
+  TRY_OK(check_id(context.command.id));
+  std::string_view bytes = context.command.record;
   std::string_view first = text_field(bytes, type->phase_field);
   if (!type->def.declares(first))
     return refuse(
         errc::invalid_transition,
         fmt::format("the initial phase '{}' is not a phase of {}", first, type->def.name));
-  if (text_field(bytes, type->id_field) != ask.command.id)
+  if (text_field(bytes, type->id_field) != context.command.id)
     return refuse(errc::bad_id,
-                  fmt::format("the state's {} is not '{}'", type->id_field, ask.command.id));
-  Subject subject{type,
-                  ask.tenant,
-                  std::string(ask.command.id),
-                  instance_key(ask.tenant, type->def.name, ask.command.id),
-                  {},
-                  {}};
-  TRY(Cell there, ask.turn.read(subject.key));
+                  fmt::format("the state's {} is not '{}'", type->id_field, context.command.id));
+  LoadedInstance loaded{type,
+                        context.tenant,
+                        std::string(context.command.id),
+                        instance_key(context.tenant, type->def.name, context.command.id),
+                        {},
+                        {}};
+  TRY(Cell there, context.turn.read(loaded.key));
   if (there.exists())
-    return refuse(errc::already_exists, fmt::format("{} '{}'", type->def.name, ask.command.id));
-  return save(ask.turn, subject, bytes, why_of(ask, true));
+    return refuse(errc::already_exists, fmt::format("{} '{}'", type->def.name, context.command.id));
+  return save(context.turn, loaded, bytes, cause_of(context, true));
 }
 
-Result<Outcome> replace(Ask& ask) {
-  const Command& c = ask.command;
-  TRY(TypePtr type, need_type(ask.turn, ask.tenant, c.type));
+Result<Outcome> replace(CommandContext& context) {
+  const Command& c = context.command;
+  TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, c.type));
   if (!c.to.empty()) {
     TRY_OK(check_target(*type, c.to));
   }
-  TRY(Subject subject, need_instance(ask.turn, ask.tenant, type, c.id));
-  bool stands = c.expected_stamp ? subject.held.stamp == c.expected_stamp
-                                 : subject.cell.version == c.expected_version;
-  if (!stands)
+  TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, c.id));
+  bool current = c.expected_stamp ? loaded.stored.stamp == c.expected_stamp
+                                  : loaded.cell.version == c.expected_version;
+  if (!current)
     return refuse(errc::conflict, fmt::format("{} '{}' has been written since: read it again",
                                               type->def.name, c.id));
   if (text_field(c.record, type->id_field) != c.id)
     return refuse(errc::bad_id,
                   fmt::format("the {} of '{}' cannot be changed", type->id_field, c.id));
-  std::string kept = with_unlisted(c.record, subject.held.record, type->def);
-  if (c.to.empty()) return save(ask.turn, subject, kept, why_of(ask, false));
-  TRY_OK(check_edge(type->def, c.id, subject.held.phase, c.to));
+  std::string kept = with_unlisted(c.record, loaded.stored.record, type->def);
+  if (c.to.empty()) return save(context.turn, loaded, kept, cause_of(context, false));
+  TRY_OK(check_edge(type->def, c.id, loaded.stored.phase, c.to));
   std::string bytes = with_fields(kept, {{type->phase_field, value(c.to)}});
-  return save(ask.turn, subject, bytes, why_of(ask, true));
+  return save(context.turn, loaded, bytes, cause_of(context, true));
 }
 
-Result<Outcome> transition(Ask& ask) {
-  TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
-  TRY_OK(check_target(*type, ask.command.to));
-  TRY(Subject subject, need_instance(ask.turn, ask.tenant, type, ask.command.id));
-  TRY_OK(check_edge(type->def, subject.id, subject.held.phase, ask.command.to));
-  return move(ask.turn, subject, ask.command.to, {}, why_of(ask, true));
+Result<Outcome> transition(CommandContext& context) {
+  TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
+  TRY_OK(check_target(*type, context.command.to));
+  TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, context.command.id));
+  TRY_OK(check_edge(type->def, loaded.id, loaded.stored.phase, context.command.to));
+  return move(context.turn, loaded, context.command.to, {}, cause_of(context, true));
 }
 
-Result<Outcome> complete(Ask& ask) {
-  TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
-  std::string_view target = ask.command.to;
+Result<Outcome> complete(CommandContext& context) {
+  TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
+  std::string_view target = context.command.to;
   if (!target.empty()) {
     TRY_OK(check_target(*type, target));
     if (!type->def.is_terminal(target))
       return refuse(errc::invalid_transition,
                     fmt::format("'{}' is not a terminal phase of {}", target, type->def.name));
   }
-  TRY(Subject subject, need_instance(ask.turn, ask.tenant, type, ask.command.id));
+  TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, context.command.id));
   if (!target.empty()) {
-    TRY_OK(check_edge(type->def, subject.id, subject.held.phase, target));
-    return move(ask.turn, subject, target, {}, why_of(ask, true));
+    TRY_OK(check_edge(type->def, loaded.id, loaded.stored.phase, target));
+    return move(context.turn, loaded, target, {}, cause_of(context, true));
   }
-  TRY(Ending ending, choose_ending(*type, subject.id, subject.held.phase));
-  Outcome out = move(ask.turn, subject, ending.to, {}, why_of(ask, true));
-  out.warning = std::move(ending.warning);
+  TRY(TerminalChoice choice, choose_terminal_phase(*type, loaded.id, loaded.stored.phase));
+  Outcome out = move(context.turn, loaded, choice.phase, {}, cause_of(context, true));
+  out.warning = std::move(choice.warning);
   return out;
 }
 
-Result<Outcome> fail_instance(Ask& ask) {
-  if (ask.command.note.empty()) return refuse(errc::reason_required, "say why it failed");
-  TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
+Result<Outcome> fail_instance(CommandContext& context) {
+  if (context.command.note.empty()) return refuse(errc::reason_required, "say why it failed");
+  TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
   if (!type->def.declares("failed"))
     return refuse(errc::invalid_transition,
                   fmt::format("{} has no phase called 'failed'", type->def.name));
-  ask.command.to = "failed";
-  return transition(ask);
+  context.command.to = "failed";
+  return transition(context);
 }
 
-Result<Outcome> remove(Ask& ask) {
-  TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
-  TRY(Subject subject, need_instance(ask.turn, ask.tenant, type, ask.command.id));
-  ask.turn.erase(subject.key);
+Result<Outcome> remove(CommandContext& context) {
+  TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
+  TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, context.command.id));
+  context.turn.erase(loaded.key);
   return Outcome{.phase = std::string(kDeleted)};
 }
 
-Result<Outcome> patch(Ask& ask) {
-  TRY(TypePtr type, need_type(ask.turn, ask.tenant, ask.command.type));
-  TRY(js::Value body, parse_or(errc::type_mismatch, ask.command.text));
+Result<Outcome> patch(CommandContext& context) {
+  TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
+  TRY(js::Value body, parse_or(errc::type_mismatch, context.command.text));
   js::Object none_given;
   if (!body.is_object() && !body.is_null())
     return refuse(errc::type_mismatch, "a patch must be an object of fields");
@@ -166,20 +169,21 @@ Result<Outcome> patch(Ask& ask) {
       return refuse(errc::field_not_operator_writable,
                     fmt::format("'{}' of {}", name, type->def.name));
   }
-  TRY(Subject subject, need_instance(ask.turn, ask.tenant, type, ask.command.id));
-  Sets sets;
+  TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, context.command.id));
+  FieldValues sets;
   for (const auto& [name, given] : fields) {
     TRY(value v, coerce(name, type->def.find(name)->k, given));
     sets.emplace_back(name, std::move(v));
   }
   if (sets.empty())
-    return Outcome{.version = subject.cell.version, .phase = std::string(subject.held.phase)};
-  return save(ask.turn, subject, with_fields(subject.held.record, sets), why_of(ask, false));
+    return Outcome{.version = loaded.cell.version, .phase = std::string(loaded.stored.phase)};
+  return save(context.turn, loaded, with_fields(loaded.stored.record, sets),
+              cause_of(context, false));
 }
 
 struct Verb {
   std::string_view name;
-  Result<Outcome> (*run)(Ask&);
+  Result<Outcome> (*run)(CommandContext&);
 };
 constexpr Verb kVerbs[] = {
     {"transition", transition},
@@ -206,8 +210,8 @@ Result<Bytes> Program::run(Turn& turn, const Input& input) const {
   for (const Verb& verb : kVerbs) {
     if (verb.name != input.verb) continue;
     TRY(Command command, decode_command(input.body));
-    Ask ask{turn, turn.caller().tenant, command};
-    TRY(Outcome outcome, verb.run(ask));
+    CommandContext context{turn, turn.caller().tenant, command};
+    TRY(Outcome outcome, verb.run(context));
     return encode(outcome);
   }
   return refuse(errc::unsupported, fmt::format("the lifecycle face has no verb '{}'", input.verb));

@@ -1,6 +1,7 @@
 #pragma once
-// The lifecycle program: types, instances and rules as cells, and what each verb does to them.
-// Cells: "t" a type, "i" an instance, "r" a rule, "c" how often a rule has fired for an instance.
+// The lifecycle program keeps types, instances and rules in cells and runs the verbs that change
+// them. Cells: "t" a type, "i" an instance, "r" a rule, "c" how often a rule has fired for an
+// instance.
 
 #include "faces/lifecycle/run/command.h"
 #include "kernel/program.h"

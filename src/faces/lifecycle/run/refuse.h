@@ -1,6 +1,6 @@
 #pragma once
-// Refusals of this face: the library's error codes carried in the house's Error. The reason is the
-// code's name, so routes and the library find the code again.
+// Errors of the lifecycle face. An Error carries the library's error code: its reason is the code's
+// name, so routes and the library can get the code back.
 
 #include "base/result.h"
 #include "json/value.h"
@@ -15,12 +15,12 @@ inline std::unexpected<Error> refuse(errc code, std::string detail) {
   return std::unexpected(refusal(code, std::move(detail)));
 }
 
-// The JSON of a caller's own text; what cannot be read is refused as `code`.
+// Parses a caller's JSON text; malformed text is refused with `code`.
 Result<js::Value> parse_or(errc code, std::string_view text);
 
-// The code of an error of ours; anything else is the storage's.
+// The library's code of an error; errors of other parts are `errc::storage`.
 errc errc_of(const Error& error);
-// As the library hands it out.
+// The error as the public library returns it.
 error to_error(const Error& error);
 
 }  // namespace pawl::lifecycle

@@ -1,5 +1,4 @@
-// Moves along the table: what is checked first, where complete and fail lead, what operators may
-// patch.
+// Transitions: the order of the checks, where complete and fail lead, and operator patches.
 
 #include <thread>
 
@@ -70,7 +69,8 @@ TEST_F(transitions, two_at_once_are_serialised) {
                      aborted = lifecycle::fail(errc::cancelled);
     std::thread a([&] { flying = m.transition<Mission>(name, "flying"); });
     std::thread b([&] { aborted = m.transition<Mission>(name, "aborted"); });
-    a.join(), b.join();
+    a.join();
+    b.join();
     EXPECT_TRUE(aborted);
     if (!flying) {
       EXPECT_TRUE(flying.error() == errc::terminal_phase);
@@ -120,12 +120,12 @@ TEST_F(endings, complete_without_a_terminal_target_is_refused) {
   EXPECT_NE(got.error().detail.find("terminal phase"), std::string::npos);
 }
 // case 98
-TEST_F(endings, complete_of_a_finished_one_is_refused) {
+TEST_F(endings, complete_in_a_terminal_phase_is_refused) {
   make("m1", "aborted");
   EXPECT_ERRC(m.complete<Mission>("m1"), errc::terminal_phase);
 }
 // case 99
-TEST_F(endings, an_unreachable_end_does_not_help) {
+TEST_F(endings, an_unreachable_terminal_phase_is_not_chosen) {
   dynamic_type t = describe<Mission>();
   t.name = "loop";
   t.transitions = {{"start", {"middle"}}, {"middle", {"start"}}, {"completed", {}}};
@@ -134,7 +134,7 @@ TEST_F(endings, an_unreachable_end_does_not_help) {
   EXPECT_ERRC(m.complete("loop", "l1"), errc::invalid_transition);
 }
 // case 100
-TEST_F(endings, complete_of_nobody_is_not_found) {
+TEST_F(endings, complete_of_an_unknown_id_is_not_found) {
   EXPECT_ERRC(m.complete<Mission>("nobody"), errc::entity_not_found);
 }
 // case 101
@@ -163,7 +163,7 @@ TEST_F(endings, fail_moves_to_failed) {
   EXPECT_EQ(phase_of("m1"), "failed");
 }
 // case 103
-TEST_F(endings, a_reason_is_asked_for_first) {
+TEST_F(endings, a_missing_reason_is_reported_first) {
   manager bare(*engine);
   EXPECT_ERRC(bare.fail<Mission>("m1", ""), errc::reason_required);
 }
@@ -192,7 +192,7 @@ TEST_F(endings, failed_need_not_be_terminal) {
   EXPECT_EQ(m.lookup("r1")->phase, "failed");
 }
 // case 107
-TEST_F(endings, fail_of_a_finished_one_is_refused) {
+TEST_F(endings, fail_in_a_terminal_phase_is_refused) {
   make("m1", "completed");
   EXPECT_ERRC(m.fail<Mission>("m1", "x"), errc::terminal_phase);
 }
@@ -234,7 +234,7 @@ TEST_F(patches, one_protected_key_refuses_all) {
   EXPECT_EQ(m.get<Mission>("m1")->note, "");
 }
 // case 112
-TEST_F(patches, an_unknown_key_is_named) {
+TEST_F(patches, an_unknown_field_is_named) {
   auto got = m.operator_patch<Mission>("m1", R"({"noote":"x"})");
   EXPECT_ERRC(got, errc::unknown_field);
   EXPECT_NE(got.error().detail.find("noote"), std::string::npos);
@@ -260,7 +260,7 @@ TEST_F(patches, null_is_the_zero) {
   EXPECT_EQ(m.get<Mission>("m1")->owner, "");
 }
 // case 116
-TEST_F(patches, an_empty_one_writes_nothing) {
+TEST_F(patches, an_empty_patch_writes_nothing) {
   revision before = rev();
   auto got = m.operator_patch<Mission>("m1", "{}");
   ASSERT_TRUE(got);
@@ -268,22 +268,22 @@ TEST_F(patches, an_empty_one_writes_nothing) {
   EXPECT_EQ(rev(), before);
 }
 // case 117
-TEST_F(patches, an_empty_one_for_nobody_is_not_found) {
+TEST_F(patches, an_empty_patch_of_an_unknown_id_is_not_found) {
   EXPECT_ERRC(m.operator_patch<Mission>("nobody", "{}"), errc::entity_not_found);
   EXPECT_ERRC(m.operator_patch("ghost", "m1", "{}"), errc::workflow_not_registered);
 }
 // case 118
-TEST_F(patches, a_protected_key_beats_a_missing_entity_and_that_a_wrong_type) {
+TEST_F(patches, a_protected_field_is_reported_before_a_missing_entity_and_a_wrong_type) {
   EXPECT_ERRC(m.operator_patch<Mission>("nobody", R"({"phase":"x"})"),
               errc::field_not_operator_writable);
   EXPECT_ERRC(m.operator_patch<Mission>("nobody", R"({"note":7})"), errc::entity_not_found);
 }
 // case 119
-TEST_F(patches, a_finished_one_may_be_patched) {
+TEST_F(patches, an_instance_in_a_terminal_phase_may_be_patched) {
   make("done", "completed");
   EXPECT_TRUE(m.operator_patch<Mission>("done", R"({"note":"post mortem"})"));
 }
-TEST_F(patches, a_text_that_is_no_object_is_said_to_be_the_callers) {
+TEST_F(patches, a_patch_that_is_no_object_is_the_callers_error) {
   for (auto no_json : {"[", "", "[]"}) {
     EXPECT_ERRC(m.operator_patch<Mission>("m1", no_json), errc::type_mismatch);
     EXPECT_ERRC(m.put_rule("r", no_json), errc::invalid_rule);
@@ -291,14 +291,14 @@ TEST_F(patches, a_text_that_is_no_object_is_said_to_be_the_callers) {
   }
 }
 // case 120
-TEST_F(patches, rules_may_write_what_operators_may) {
+TEST_F(patches, rules_may_write_operator_writable_fields) {
   EXPECT_TRUE(m.rule_writable("drone-survey", "owner_org_id"));
   for (auto name : {"entity_id", "phase", "internal_state", "nothing"})
     EXPECT_ERRC(m.rule_writable("drone-survey", name), errc::field_not_operator_writable);
   EXPECT_ERRC(m.rule_writable("ghost", "owner_org_id"), errc::workflow_not_registered);
 }
 // case 121
-TEST_F(patches, a_fields_type_is_told_behind_the_same_gate) {
+TEST_F(patches, field_types_are_visible_only_for_writable_fields) {
   EXPECT_EQ(*m.field_type("drone-survey", "waypoint_index"), kind::uint32);
   EXPECT_ERRC(m.field_type("drone-survey", "phase"), errc::field_not_operator_writable);
 }

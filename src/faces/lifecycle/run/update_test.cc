@@ -1,4 +1,4 @@
-// Updates: the mutator's code, conflicts from elsewhere, writers in a line.
+// Updates: what a mutator may do, conflicts with other writers, and writers that wait in line.
 
 #include <atomic>
 #include <thread>
@@ -9,7 +9,7 @@
 namespace pawl::lifecycle {
 
 struct updates : Missions {
-  // A second manager: its writes come from elsewhere.
+  // A second manager, whose writes conflict.
   manager other{*engine};
   void SetUp() override {
     Missions::SetUp();
@@ -20,12 +20,12 @@ struct updates : Missions {
 };
 
 // case 60
-TEST_F(updates, what_the_mutator_changes_is_stored) {
+TEST_F(updates, changes_of_the_mutator_are_stored) {
   ASSERT_TRUE(m.update<Mission>("m1", [](Mission& x) { x.owner = "other"; }));
   EXPECT_EQ(m.get<Mission>("m1")->owner, "other");
 }
 // case 61
-TEST_F(updates, a_refusal_stores_nothing_and_can_be_recognised) {
+TEST_F(updates, a_rejected_update_stores_nothing_and_keeps_its_error) {
   revision before = rev();
   auto got = m.update<Mission>("m1", [](Mission& x) -> result<void> {
     x.owner = "lost";
@@ -59,7 +59,7 @@ TEST_F(updates, one_conflict_runs_the_mutator_twice) {
   EXPECT_EQ(m.get<Mission>("m1")->owner, "mine7");
 }
 // case 64
-TEST_F(updates, bare_compare_and_swap_gives_up_after_five) {
+TEST_F(updates, update_cas_gives_up_after_five_conflicts) {
   int runs = 0;
   auto got = m.update_cas<Mission>("m1", [&](Mission&) {
     ++runs;
@@ -69,7 +69,7 @@ TEST_F(updates, bare_compare_and_swap_gives_up_after_five) {
   EXPECT_EQ(runs, 5);
 }
 // case 65
-TEST_F(updates, four_threads_append_each_its_word_once) {
+TEST_F(updates, four_threads_append_once_each) {
   std::vector<std::thread> threads;
   for (std::string word : {"a", "b", "c", "d"})
     threads.emplace_back([&, word] {
@@ -113,18 +113,18 @@ TEST_F(updates, a_missing_id_does_not_run_the_mutator) {
   EXPECT_FALSE(ran);
 }
 // case 68
-TEST_F(updates, an_unregistered_type_is_said) {
+TEST_F(updates, an_unregistered_type_is_refused) {
   manager bare(*engine);
   EXPECT_ERRC(bare.update<Mission>("m1", [](Mission&) {}), errc::workflow_not_registered);
 }
 // case 69
-TEST_F(updates, a_missing_mutator_is_said_before_the_type) {
+TEST_F(updates, a_missing_mutator_is_reported_before_a_missing_type) {
   EXPECT_ERRC(m.update_record("ghost", "m1", nullptr), errc::mutator_required);
   std::function<void(Mission&)> empty;
   EXPECT_ERRC(m.update<Mission>("m1", empty), errc::mutator_required);
 }
 // case 70
-TEST_F(updates, an_id_that_goes_between_two_tries_is_not_found) {
+TEST_F(updates, an_id_removed_between_two_tries_is_not_found) {
   int runs = 0;
   auto got = m.update<Mission>("m1", [&](Mission&) {
     if (++runs == 1) {
@@ -159,7 +159,7 @@ TEST_F(updates, the_mutator_may_use_other_entities) {
   EXPECT_EQ(m.get<Mission>("m1")->owner, "globex");
   EXPECT_EQ(m.get<Mission>("m2")->note, "seen");
 }
-TEST_F(updates, nor_when_it_is_bare_compare_and_swap) {
+TEST_F(updates, the_mutator_of_update_cas_may_use_other_entities) {
   ASSERT_TRUE(m.update_cas<Mission>("m1", [&](Mission&) {
     EXPECT_ERRC(m.update<Mission>("m1", [](Mission&) {}), errc::reentrant_update);
   }));
@@ -172,7 +172,7 @@ TEST_F(updates, the_mutator_may_not_write_its_own_entity) {
     EXPECT_TRUE(m.get<Mission>("m1"));
   }));
 }
-TEST_F(updates, a_mutator_that_writes_its_own_entity_through_another_manager_each_time_is_told_so) {
+TEST_F(updates, a_mutator_that_keeps_writing_its_own_entity_is_refused) {
   int runs = 0;
   auto by_update = [&](Mission&) {
     ++runs;
@@ -203,8 +203,8 @@ TEST_F(updates, a_mutator_that_writes_its_own_entity_through_another_manager_eac
                                 }),
               errc::reentrant_update);
 }
-// The conflicts are somebody else's: however many there are, the update gets through.
-TEST_F(updates, conflicts_from_another_thread_are_never_taken_for_its_own) {
+// Conflicts with other writers do not end an update, however many there are.
+TEST_F(updates, conflicts_of_other_threads_are_not_blamed_on_the_mutator) {
   int runs = 0;
   ASSERT_TRUE(m.update<Mission>("m1", [&](Mission& x) {
     if (++runs < 12)
@@ -216,8 +216,8 @@ TEST_F(updates, conflicts_from_another_thread_are_never_taken_for_its_own) {
   EXPECT_EQ(runs, 12);
   EXPECT_EQ(m.get<Mission>("m1")->owner, "through");
 }
-// An action may name no workflow: the id decides.
-TEST_F(updates, nor_by_an_action) {
+// An action without a workflow finds it by the id.
+TEST_F(updates, the_mutator_may_not_run_an_action_on_its_own_entity) {
   ASSERT_TRUE(m.update<Mission>("m1", [&](Mission&) {
     EXPECT_ERRC(m.run_action("m1", R"({"type":"lifecycle_transition","phase":"flying"})"),
                 errc::reentrant_update);
@@ -241,13 +241,14 @@ TEST_F(updates, two_mutators_that_write_each_others_entity_both_end) {
     EXPECT_TRUE(done);
   };
   std::thread one([&] { cross("m1", "m2"); }), two([&] { cross("m2", "m1"); });
-  one.join(), two.join();
+  one.join();
+  two.join();
   for (auto id_text : {"m1", "m2"}) {
     EXPECT_EQ(m.get<Mission>(id_text)->waypoint, 1u);
     EXPECT_GE(m.get<Mission>(id_text)->retries, 1);
   }
 }
-TEST_F(updates, a_nested_transition_beside_a_line_checks_its_edge_first) {
+TEST_F(updates, a_nested_transition_checks_its_edge_before_it_waits) {
   make("m2", "landing");
   std::atomic<bool> held{false}, done{false};
   std::thread holder([&] {
@@ -273,7 +274,7 @@ TEST_F(updates, a_nested_transition_beside_a_line_checks_its_edge_first) {
   EXPECT_EQ(phase_of("m2"), "completed");
 }
 // case 76
-TEST_F(updates, a_stop_asked_before_writes_nothing) {
+TEST_F(updates, a_stop_requested_before_the_call_writes_nothing) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_ERRC(m.update<Mission>(
@@ -282,11 +283,14 @@ TEST_F(updates, a_stop_asked_before_writes_nothing) {
   EXPECT_EQ(m.get<Mission>("m1")->owner, "acme");
 }
 
-// A store that stands in for a broken one.
+// A store whose calls fail.
 class Unreachable final : public store {
  public:
   int asked = 0;
-  failure no() { return ++asked, lifecycle::fail(errc::storage, "timed out"); }
+  failure no() {
+    ++asked;
+    return lifecycle::fail(errc::storage, "timed out");
+  }
   result<void> put_type(const dynamic_type&) override { return {}; }
   result<dynamic_type> type(std::string_view) override { return no(); }
   result<std::vector<dynamic_type>> types() override { return no(); }
@@ -330,7 +334,7 @@ class Unreachable final : public store {
 };
 
 // case 77
-TEST(update, trouble_of_the_store_is_returned_once) {
+TEST(update, a_store_error_is_returned_without_retry) {
   auto broken = std::make_shared<Unreachable>();
   manager m(broken);
   ASSERT_TRUE(m.register_type<Mission>());
@@ -421,7 +425,7 @@ TEST_F(updates, without_a_mutator_it_is_a_transition) {
   EXPECT_EQ(phase_of("m1"), "flying");
 }
 // case 89
-TEST_F(updates, a_move_that_cannot_be_does_not_run_the_mutator) {
+TEST_F(updates, an_impossible_transition_does_not_run_the_mutator) {
   make("done", "aborted");
   bool ran = false;
   auto f = [&](Mission&) { ran = true; };

@@ -1,8 +1,8 @@
-// The table, the field list and the registration of types: what is checked, and in which order.
+// Transitions tables, field lists and the registration of types: the checks and their order.
 
 #include "faces/lifecycle/limits.h"
 #include "faces/lifecycle/missions_test.h"
-#include "faces/lifecycle/type/model.h"
+#include "faces/lifecycle/type/workflow_type.h"
 #include "json/text.h"
 
 namespace pawl::lifecycle {
@@ -21,7 +21,7 @@ static errc code_of(const Result<void>& got) { return got ? errc{} : errc_of(got
 // case 1
 TEST(table, the_drone_survey_is_valid) { EXPECT_TRUE(validate_table(drone())); }
 // case 2
-TEST(table, an_empty_one_is_refused) {
+TEST(table, an_empty_table_is_refused) {
   EXPECT_EQ(code_of(validate_table(with_table({}))), errc::invalid_transitions_table);
 }
 // case 3
@@ -74,7 +74,7 @@ TEST(table, declared_edges_are_allowed) {
   EXPECT_TRUE(drone().allows("landing", "completed"));
 }
 // case 13
-TEST(table, other_edges_are_not) {
+TEST(table, undeclared_edges_are_refused) {
   static_assert(!Mission::transitions.allows("planning", "completed") &&
                 !Mission::transitions.allows("completed", "flying"));
   EXPECT_FALSE(drone().allows("unknown", "flying"));
@@ -120,7 +120,7 @@ TEST(describe, a_missing_phase_is_named) {
   EXPECT_EQ(code_of(data_type("[" ID "]")), errc::missing_phase_field);
 }
 // case 19
-TEST(describe, the_id_is_missed_first) {
+TEST(describe, a_missing_id_is_reported_first) {
   EXPECT_EQ(code_of(data_type("[]")), errc::missing_id_field);
 }
 // case 20
@@ -175,7 +175,7 @@ TEST(describe, a_tag_list_with_blanks_and_a_trailing_comma_is_accepted) {
                 R"(,{"name":"x","type":"string","tags":" operator_writable , indexable, "}])"));
 }
 // case 28
-TEST(describe, a_phase_is_readonly_without_saying_so) {
+TEST(describe, a_phase_is_readonly_by_default) {
   EXPECT_TRUE(describe<Capture>().is_readonly("phase"));
 }
 // case 29
@@ -233,7 +233,7 @@ TEST_F(registration, the_definition_has_name_table_bucket_and_sorted_writable_fi
                                       "retries", "tags", "waypoint_index"}));
 }
 // case 33
-TEST_F(registration, a_second_one_is_refused) {
+TEST_F(registration, a_second_registration_is_refused) {
   EXPECT_ERRC(m.register_type<Mission>(), errc::workflow_already_registered);
 }
 // case 34
@@ -243,7 +243,7 @@ TEST_F(registration, an_empty_name_is_not_a_workflow) {
   EXPECT_ERRC(m.register_type(t), errc::workflow_not_registered);
 }
 // case 35
-TEST_F(registration, a_bad_table_is_told_before_a_duplicate) {
+TEST_F(registration, a_bad_table_is_reported_before_a_duplicate) {
   dynamic_type t = drone();
   t.transitions = {{"a", {"b"}}};
   EXPECT_ERRC(m.register_type(t), errc::invalid_transitions_table);
@@ -261,7 +261,7 @@ TEST_F(registration, an_unknown_name_has_no_definition) {
   EXPECT_ERRC(m.definition("ghost"), errc::workflow_not_registered);
 }
 // case 38
-TEST_F(registration, reads_go_on_beside_it) {
+TEST_F(registration, reads_run_during_registration) {
   make("m1");
   std::atomic<bool> done{false};
   std::thread reader([&] {
@@ -284,7 +284,7 @@ TEST_F(registration, another_manager_on_the_same_store_finds_the_same_state) {
   EXPECT_EQ(*second.get<Mission>("m1"), *m.get<Mission>("m1"));
 }
 
-// The same workflow as an earlier program knew it: one field more, one of another kind.
+// The same workflow in an earlier program: one field more, and one of another kind.
 struct OlderMission {
   std::string entity_id{}, phase = "planning", legacy{};
   static constexpr std::string_view workflow = "drone-survey", bucket = "MISSIONS";
@@ -296,7 +296,7 @@ struct OlderMission {
 };
 
 // case 50
-TEST(evolution, members_a_struct_does_not_know_survive_its_writes) {
+TEST(evolution, unknown_members_survive_a_structs_writes) {
   auto engine = *Engine::open();
   manager old_one(*engine);
   ASSERT_TRUE(old_one.register_type<OlderMission>());
@@ -320,7 +320,7 @@ struct MisfitMission {
 };
 
 // case 134
-TEST(evolution, a_value_that_no_longer_fits_is_reported_and_skipped_but_never_fatal) {
+TEST(evolution, a_value_that_no_longer_fits_is_skipped_with_a_warning) {
   auto engine = *Engine::open();
   manager first(*engine);
   ASSERT_TRUE(first.register_type<Mission>());

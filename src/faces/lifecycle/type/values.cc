@@ -150,7 +150,7 @@ std::string_view text_field(std::string_view bytes, std::string_view name) {
   return {};
 }
 
-std::string with_fields(std::string_view bytes, const Sets& sets) {
+std::string with_fields(std::string_view bytes, const FieldValues& sets) {
   std::string out;
   out.reserve(bytes.size() + 64);
   std::vector<bool> done(sets.size());
@@ -188,7 +188,8 @@ std::string with_unlisted(std::string_view bytes, std::string_view before,
   return out;
 }
 
-Result<std::string> record_of(const Type& type, std::string_view id_text, const js::Value& body) {
+Result<std::string> record_of(const WorkflowType& type, std::string_view id_text,
+                              const js::Value& body) {
   if (!body.is_object()) return refuse(errc::type_mismatch, "the body must be an object of fields");
   for (const auto& [name, member] : body.object())
     if (!type.def.find(name))
@@ -231,7 +232,7 @@ bool append_state(std::string& out, const dynamic_type& def, std::string_view by
     first = false;
     js::append_string(out, f.name);
     out.push_back(':');
-    // A C++ program may have stored any bytes; what leaves is JSON.
+    // A C++ program may have stored bytes that are not UTF-8; append_string makes them valid JSON.
     if (f.k == kind::string)
       js::append_string(out, std::get<std::string>(v->v));
     else

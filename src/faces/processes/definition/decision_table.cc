@@ -34,9 +34,9 @@ Result<bool> matches(const Rule& rule, size_t index, const json::Object& variabl
   return true;
 }
 
-// One object of outputs for each rule that matched, in order.
-Result<std::vector<json::Object>> matched(const Step& table, const json::Object& variables,
-                                          Time now, size_t& work) {
+// The outputs of each matching rule, in order.
+Result<std::vector<json::Object>> matching_outputs(const Step& table, const json::Object& variables,
+                                                   Time now, size_t& work) {
   std::vector<json::Object> out;
   std::vector<size_t> hits;
   for (size_t i = 0; i < table.rules.size(); ++i) {
@@ -90,8 +90,8 @@ json::Value extreme_of(const json::Array& values, int sign) {
   return *best;
 }
 
-// One column's values, one a matched rule, made into what the policy wants.
-Result<json::Value> collapse(HitPolicy policy, const std::string& column, json::Array values) {
+// Combines the values that the matching rules give to one output, as the hit policy says.
+Result<json::Value> aggregate(HitPolicy policy, const std::string& column, json::Array values) {
   if (policy == HitPolicy::rule_order || policy == HitPolicy::collect)
     return json::Value(std::move(values));
   if (policy == HitPolicy::count) return json::Value(static_cast<int64_t>(values.size()));
@@ -104,7 +104,7 @@ Result<json::Value> collapse(HitPolicy policy, const std::string& column, json::
   return extreme_of(values, policy == HitPolicy::max ? 1 : -1);
 }
 
-Result<json::Object> agreed(std::vector<json::Object> rows) {
+Result<json::Object> merge_agreeing(std::vector<json::Object> rows) {
   for (size_t i = 1; i < rows.size(); ++i)
     for (const json::Member& m : rows[i]) {
       const json::Value* first = rows[0].find(m.name);
@@ -119,15 +119,15 @@ Result<json::Object> agreed(std::vector<json::Object> rows) {
 
 }  // namespace
 
-size_t weight(const json::Value& v) {
+size_t value_bytes(const json::Value& v) {
   size_t sum = 16;
   if (v.is_string()) sum += v.string().size();
   if (v.is_array())
     for (const json::Value& item : v.array())
-      sum += weight(item);
+      sum += value_bytes(item);
   if (v.is_object())
     for (const json::Member& m : v.object())
-      sum += m.name.size() + weight(m.value);
+      sum += m.name.size() + value_bytes(m.value);
   return sum;
 }
 
@@ -150,12 +150,12 @@ Result<json::Value> evaluate(const Output& output, const json::Object& variables
                              size_t& work) {
   if (output.is_now) return json::Value(rfc3339(now, 0));
   if (!output.expression) {
-    work += weight(output.literal);
+    work += value_bytes(output.literal);
     return output.literal;
   }
   auto value = output.expression->evaluate(variables, now, &work);
   if (!value) return value;
-  size_t bytes = weight(*value);
+  size_t bytes = value_bytes(*value);
   work += bytes;
   if (bytes > kVariablesBytes)
     return fail(
@@ -180,10 +180,10 @@ std::string hit_policy_codes() {
 
 Result<json::Object> decide(const Step& table, const json::Object& variables, Time now,
                             size_t& work) {
-  TRY(std::vector<json::Object> rows, matched(table, variables, now, work));
+  TRY(std::vector<json::Object> rows, matching_outputs(table, variables, now, work));
   if (table.hit_policy == HitPolicy::unique || table.hit_policy == HitPolicy::first)
     return std::move(rows[0]);
-  if (table.hit_policy == HitPolicy::any) return agreed(std::move(rows));
+  if (table.hit_policy == HitPolicy::any) return merge_agreeing(std::move(rows));
   json::Object out;
   for (const json::Object& row : rows)
     for (const json::Member& m : row) {
@@ -193,7 +193,7 @@ Result<json::Object> decide(const Step& table, const json::Object& variables, Ti
         const json::Value* v = r.find(m.name);
         column.push_back(v ? *v : json::Value());
       }
-      TRY(json::Value value, collapse(table.hit_policy, m.name, std::move(column)));
+      TRY(json::Value value, aggregate(table.hit_policy, m.name, std::move(column)));
       out.add(m.name, std::move(value));
     }
   return out;

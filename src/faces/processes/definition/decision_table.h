@@ -1,11 +1,11 @@
 #pragma once
-// Outputs and decision tables: what a TRANSFORMATION, and the rules of a table, give to variables.
+// Outputs and decision tables: the variables that a TRANSFORMATION or the rules of a table set.
 
 #include "faces/processes/definition/definition.h"
 
 namespace pawl::processes {
 
-// A string that is `${...}` as a whole is an expression, anything else a literal.
+// A string of the form `${...}` is an expression; any other value is a literal.
 Output make_output(const std::string& name, const json::Value& value);
 Result<json::Value> evaluate(const Output& output, const json::Object& variables, Time now,
                              size_t& work);
@@ -13,11 +13,11 @@ Result<json::Value> evaluate(const Output& output, const json::Object& variables
 std::optional<HitPolicy> find_hit_policy(std::string_view code);  // "" is U
 std::string hit_policy_codes();
 
-// Bytes of a value, roughly: what evaluating it adds to the turn's work.
-size_t weight(const json::Value& value);
+// The approximate bytes of a value, which evaluating it adds to the work of the turn.
+size_t value_bytes(const json::Value& value);
 
-// The variables that the table sets, from the variables before the step. Errors carry the names
-// that the format gives them: DecisionTableNoRuleMatched and so on.
+// The variables that the table sets. Errors have the names that the format defines, for example
+// DecisionTableNoRuleMatched.
 Result<json::Object> decide(const Step& table, const json::Object& variables, Time now,
                             size_t& work);
 

@@ -1,7 +1,7 @@
 #pragma once
-// A definition is a workflow as uploaded, read once into a form that steps run from: references are
-// indexes, expressions are compiled, durations parsed. Its document is kept beside it, untouched
-// but for empty optional members.
+// A definition is an uploaded workflow in the form that steps run from: references are indexes,
+// expressions are compiled, durations are parsed. It keeps its document, without empty optional
+// members.
 
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ struct Branch {
   uint32_t target = kNoStep;
 };
 
-// What a TRANSFORMATION or a rule gives to one variable.
+// The value that a TRANSFORMATION or a rule sets for one variable.
 struct Output {
   std::string name;
   std::optional<expr::Expression> expression;
@@ -51,7 +51,7 @@ struct Rule {
     std::string name;
     expr::Expression when;
   };
-  std::vector<Column> when;  // blank cells are left out
+  std::vector<Column> when;  // without blank cells
   std::vector<Output> outputs;
 };
 
@@ -106,28 +106,28 @@ struct Definition {
 
 using Problems = std::vector<std::string>;
 
-// Document to definition. `problems` gets what cannot be read: unknown members, wrong JSON types.
-// `broken` gets what can be read and is refused: fields removed from the format, malformed members.
-// References stay unresolved.
+// Reads a document. `problems` gets what cannot be read: unknown members and wrong JSON types.
+// `broken` gets what can be read but is refused: members that were removed from the format, and
+// malformed values. References stay unresolved.
 Definition read_definition(const json::Value& document, Problems& problems, Problems& broken);
-// Every rule of the format; resolves the references. Call it only when everything could be read.
+// Checks every rule of the format and resolves the references. Needs a document without `problems`.
 void validate(Definition& definition, Problems& problems);
-// What is accepted and probably not meant.
+// What is valid but probably a mistake.
 std::vector<std::string> warnings(const Definition& definition);
 
-// All of the above: one error that lists every problem.
+// Reads and validates a document. The error lists every problem.
 Result<Definition> make_definition(const json::Value& document);
 
-// The same for equal content: member order does not matter, except between branches, nor does the
-// spelling of numbers.
+// Equal for equal content. The order of members does not matter, except between branches, nor does
+// the spelling of numbers.
 std::string content_digest(const json::Value& document);
 // The document without its empty optional members and without `version`.
 json::Value tidy_document(const json::Value& document);
 
-// A stored version: the version's number, its time and its document.
+// The cell of one version: its number, the time of its upload, and its document.
 Bytes encode_version(uint32_t version, Time uploaded, const json::Value& document);
 Result<Definition> decode_version(BytesView bytes);
-// With the version as its second member.
+// The document with `version` as its second member.
 std::string document_text(const Definition& definition);
 
 }  // namespace pawl::processes

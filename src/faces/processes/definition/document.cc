@@ -1,5 +1,5 @@
-// Reading a definition's document: which members each object may have, of which JSON type, and what
-// they become.
+// Reads the document of a definition: the members that each object may have, their JSON types, and
+// what they become.
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -43,11 +43,10 @@ bool is_map_of_cells(const Value& v) {
            return m.value.is_string() || m.value.is_null();
          });
 }
-bool is_version(const Value& v) { return is_whole(v); }
 
 constexpr Field kTop[] = {
     {"id", is_text, "a string"},
-    {"version", is_version, "an integer"},
+    {"version", is_whole, "an integer"},
     {"name", is_text, "a string"},
     {"description", is_text, "a string"},
     {"autoStartNextWorkflow", is_flag, "a boolean"},
@@ -86,7 +85,7 @@ constexpr Field kBackoff[] = {{"initial", is_text, "a string"},
                               {"multiplier", is_number, "a number"},
                               {"max", is_text, "a string"}};
 
-// The member when it is there, of the right type and not null; problems are noted by check().
+// The member, or null when it is absent or JSON null. check() has verified its type.
 const Value* member(const Value& object, std::string_view name) {
   const Value* v = object.find(name);
   return v && !v->is_null() ? v : nullptr;
@@ -183,7 +182,8 @@ void read_timers(const Value& events, Step& step, const std::string& where, Prob
     std::string at = where + " boundaryEvents[" + std::to_string(i) + "]";
     if (!check(e, kBoundary, at, problems)) continue;
     Timer t;
-    t.type = e.string_or("type"), t.duration_text = e.string_or("duration"),
+    t.type = e.string_or("type");
+    t.duration_text = e.string_or("duration");
     t.target_id = e.string_or("targetStepId");
     if (const Value* interrupting = member(e, "interrupting"))
       t.interrupting = interrupting->boolean();
@@ -197,8 +197,11 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   if (v.is_object() && !v.string_or("id").empty())
     where = "step \"" + std::string(v.string_or("id")) + "\"";
   if (!check(v, kStep, where, problems)) return s;
-  s.id = v.string_or("id"), s.name = v.string_or("name"), s.type = v.string_or("type");
-  s.next_id = v.string_or("nextStep"), s.job_type = v.string_or("jobType"),
+  s.id = v.string_or("id");
+  s.name = v.string_or("name");
+  s.type = v.string_or("type");
+  s.next_id = v.string_or("nextStep");
+  s.job_type = v.string_or("jobType");
   s.join_id = v.string_or("joinStep");
   s.delegate_class = v.string_or("delegateClass");
   if (const StepType* type = find_step_type(s.type)) s.kind = type->kind;
@@ -236,22 +239,25 @@ bool is_empty(const Value& v) {
   return v.as_double() == 0;
 }
 
-// Digits without leading or trailing zeros, and where the point stands: one spelling for one
-// amount.
+// One spelling for equal numbers: the digits without leading and trailing zeros, and an exponent.
 std::string plain_number(const std::string& text) {
   std::string digits;
   int64_t exponent = 0;
   size_t i = text[0] == '-';
   bool point = false;
   for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
-    if (text[i] == '.')
+    if (text[i] == '.') {
       point = true;
-    else
-      digits += text[i], exponent -= point;
+      continue;
+    }
+    digits += text[i];
+    if (point) --exponent;
   }
   if (i < text.size()) exponent += std::strtol(text.c_str() + i + 1, nullptr, 10);
-  while (!digits.empty() && digits.back() == '0')
-    digits.pop_back(), ++exponent;
+  while (!digits.empty() && digits.back() == '0') {
+    digits.pop_back();
+    ++exponent;
+  }
   size_t lead = digits.find_first_not_of('0');
   if (lead == std::string::npos) return "0";
   return (text[0] == '-' ? "-" : "") + digits.substr(lead) + "e" + std::to_string(exponent);
@@ -262,8 +268,10 @@ void canonical(std::string& out, const Value& v, bool keep_order) {
     out += plain_number(v.number_text());
   } else if (v.is_array()) {
     out += '[';
-    for (const Value& item : v.array())
-      canonical(out, item, false), out += ',';
+    for (const Value& item : v.array()) {
+      canonical(out, item, false);
+      out += ',';
+    }
     out += ']';
   } else if (v.is_object()) {
     std::vector<const json::Member*> members;
@@ -303,7 +311,8 @@ uint32_t Definition::find(std::string_view step_id) const {
 Definition read_definition(const Value& document, Problems& problems, Problems& broken) {
   Definition d;
   if (!check(document, kTop, "definition", problems) && !document.is_object()) return d;
-  d.id = document.string_or("id"), d.name = document.string_or("name"),
+  d.id = document.string_or("id");
+  d.name = document.string_or("name");
   d.description = document.string_or("description");
   d.next_workflow = document.string_or("nextWorkflowId");
   if (const Value* chains = member(document, "autoStartNextWorkflow"); chains && chains->is_bool())
@@ -364,10 +373,12 @@ Result<Definition> decode_version(BytesView bytes) {
   if (!r.ok() || format != 1)
     return fail(Code::corrupt, "BAD_DEFINITION_CELL", "a stored definition cannot be read");
   TRY(Value document, json::parse(text, {.max_bytes = text.size() + 1}));
-  Problems ignored;  // it was accepted
+  Problems ignored;  // there are none: the document was accepted
   Definition d = read_definition(document, ignored, ignored);
   validate(d, ignored);
-  d.version = version, d.uploaded = uploaded, d.document = std::move(document);
+  d.version = version;
+  d.uploaded = uploaded;
+  d.document = std::move(document);
   return d;
 }
 

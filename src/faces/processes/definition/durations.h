@@ -1,11 +1,11 @@
 #pragma once
-// Durations of a definition: read here, checked with everything else.
+// Parses the durations of a definition.
 
 #include "faces/processes/definition/definition.h"
 
 namespace pawl::processes {
 
-// Parses the text into `out`; `what` names it in the problem when it is no duration.
+// Parses the text into `out`. When it is not a duration, adds a problem that begins with `what`.
 void set_duration(std::string_view text, const std::string& what, Duration& out,
                   Problems& problems);
 

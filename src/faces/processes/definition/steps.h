@@ -1,18 +1,18 @@
 #pragma once
-// The step types: one row each. A type says what a definition must give it, what entering it does,
-// and whether something from outside may complete it.
+// The table of step types. A row checks the members of a step, enters the step, and says whether
+// the instance waits there.
 
 #include "faces/processes/run/walk.h"
 
 namespace pawl::processes {
 
-// What entering a step leads to.
+// What happens after a step was entered.
 struct Next {
   enum class What : uint8_t {
-    park,    // the token stays here
-    go,      // on to `step`
-    fork,    // one token a branch
-    join,    // wait for the other branches
+    park,    // the token stays at this step
+    go,      // the token goes to `step`
+    fork,    // each branch gets a token
+    join,    // the token waits for the other branches
     finish,  // the instance is completed
   };
   What what = What::park;
@@ -25,11 +25,11 @@ struct StepType {
   // An error fails the instance with its message as the reason.
   Result<Next> (*enter)(Walk& walk, Token& token, const Step& step);
   void (*validate)(Step& step, Problems& problems);
-  bool waits;  // WAITING while a token is here
+  bool waits;  // the instance is WAITING while a token is at this step
   std::string_view doc;
 };
 
-// Where the first branch that is true leads; the others are not looked at.
+// The target of the first branch that is true. The branches after it are not evaluated.
 Result<uint32_t> branch_of(Walk& walk, const Step& step);
 
 std::span<const StepType> step_types();

@@ -1,4 +1,4 @@
-// The rules a definition must keep, and what is merely suspicious.
+// The rules of the definition format, and the warnings.
 
 #include "faces/processes/definition/definition.h"
 #include "faces/processes/definition/durations.h"
@@ -32,7 +32,7 @@ void check_top(const Definition& d, Problems& out) {
     out.push_back("nextWorkflowId is required when autoStartNextWorkflow is true");
 }
 
-// Every reference of a step: the field it stands in, the id, and where its index goes.
+// Visits every reference of a step: its field, the id of its target, and the index to set.
 template <class Visit>
 void each_reference(Step& s, Visit&& visit) {
   visit("nextStep", s.next_id, s.next);
@@ -119,14 +119,15 @@ void check_reach(const Definition& d, Problems& out) {
   if (!end) out.push_back("no END step is reachable from the first step");
 }
 
-// A timer that is longer may be due after the last moment that a Time can hold.
+// A longer timer may be due after the last time that a Time can hold.
 constexpr Time kLongDuration = 200LL * 365 * 24 * 3600 * kSecond;
 
 bool takes_timers(const Step& s) {
   return s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait;
 }
 
-// Where a token of this step can go; a timer that does not interrupt leaves it where it is.
+// Visits the steps that a token can go to from this step. A non-interrupting timer does not move
+// the token.
 template <class Visit>
 void each_way(const Step& s, Visit&& visit) {
   switch (s.kind) {
@@ -134,7 +135,7 @@ void each_way(const Step& s, Visit&& visit) {
       for (const Branch& b : s.branches)
         visit(b.target);
       break;
-    case Kind::parallel_gateway: visit(s.join); break;  // its branches are looked at on their own
+    case Kind::parallel_gateway: visit(s.join); break;  // its branches are checked separately
     case Kind::end: break;
     default:
       if (!takes_timers(s) || s.branches.empty())
@@ -148,7 +149,7 @@ void each_way(const Step& s, Visit&& visit) {
     if (t.interrupting) visit(t.target);
 }
 
-// Names the branches that can end without meeting their join.
+// Warns about branches that can end without reaching their join.
 void check_branches(const Definition& d, const Step& gateway, std::vector<std::string>& out) {
   for (uint32_t first : gateway.parallel) {
     std::vector<bool> seen(d.steps.size());
@@ -173,20 +174,20 @@ void check_branches(const Definition& d, const Step& gateway, std::vector<std::s
 }
 
 void check_expressions(const Step& s, std::vector<std::string>& out) {
-  auto snapshot = [&](const expr::Expression& e) {
+  auto check = [&](const expr::Expression& e) {
     if (const Error* problem = e.problem())
       out.push_back("step " + quoted(s.id) + ": " + problem->message +
                     "; the step will fail when it runs");
   };
   for (const Branch& b : s.branches)
-    snapshot(b.when);
+    check(b.when);
   for (const Output& o : s.outputs)
-    if (o.expression) snapshot(*o.expression);
+    if (o.expression) check(*o.expression);
   for (const Rule& r : s.rules) {
     for (const Rule::Column& c : r.when)
-      snapshot(c.when);
+      check(c.when);
     for (const Output& o : r.outputs)
-      if (o.expression) snapshot(*o.expression);
+      if (o.expression) check(*o.expression);
   }
 }
 
@@ -202,8 +203,7 @@ void validate(Definition& d, Problems& out) {
 
 std::vector<std::string> warnings(const Definition& d) {
   std::vector<std::string> out;
-  // A gateway's walk is as long as the definition: looking at every branch of a huge one is not
-  // worth it.
+  // Each branch is followed through the whole definition, so huge definitions are not checked.
   bool small = d.steps.size() <= 2'000;
   for (const Step& s : d.steps) {
     check_expressions(s, out);

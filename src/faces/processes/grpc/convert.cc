@@ -39,7 +39,7 @@ void to_value(const json::Value& in, pb::Value* out) {
   else if (in.is_object())
     to_struct(in.object(), out->mutable_struct_value());
   else if (in.is_array()) {
-    pb::ListValue* list = out->mutable_list_value();  // an empty one is a list, too
+    pb::ListValue* list = out->mutable_list_value();  // also for an empty list
     for (const json::Value& item : in.array())
       to_value(item, list->add_values());
   } else
@@ -74,7 +74,7 @@ wf::StepType type_of_kind(Kind kind) {
   return wf::STEP_TYPE_UNSPECIFIED;
 }
 
-// A map in the order of its keys: the same bytes every time.
+// The keys of a map in order, so that the same message always gives the same bytes.
 template <class M>
 std::vector<std::string> sorted_keys(const M& map) {
   std::vector<std::string> out;
@@ -157,17 +157,17 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
 }  // namespace
 
 namespace {
-bool writable(const pb::Value& v) {
+bool has_json_form(const pb::Value& v) {
   if (v.kind_case() == pb::Value::kNumberValue) return std::isfinite(v.number_value());
   if (v.kind_case() == pb::Value::kStructValue) return is_json(v.struct_value());
   const auto& items = v.list_value().values();
-  return std::all_of(items.begin(), items.end(), writable);
+  return std::all_of(items.begin(), items.end(), has_json_form);
 }
 }  // namespace
 
 bool is_json(const pb::Struct& in) {
   return std::all_of(in.fields().begin(), in.fields().end(),
-                     [](const auto& field) { return writable(field.second); });
+                     [](const auto& field) { return has_json_form(field.second); });
 }
 
 bool is_json(const wf::WorkflowDefinition& in) {
@@ -175,7 +175,7 @@ bool is_json(const wf::WorkflowDefinition& in) {
          std::all_of(in.steps().begin(), in.steps().end(), [](const wf::WorkflowStep& s) {
            return is_json(s.decision_table()) &&
                   std::all_of(s.transformations().begin(), s.transformations().end(),
-                              [](const auto& t) { return writable(t.second); });
+                              [](const auto& t) { return has_json_form(t.second); });
          });
 }
 

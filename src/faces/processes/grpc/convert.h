@@ -1,5 +1,5 @@
 #pragma once
-// Between JSON values and protobuf messages.
+// Converts between JSON values and protobuf messages.
 
 #include <grpcpp/grpcpp.h>
 
@@ -8,7 +8,7 @@
 
 namespace pawl::processes {
 
-// False when a number in it is infinite or none, which JSON cannot hold.
+// False when it contains an infinite number or NaN, which JSON cannot hold.
 bool is_json(const google::protobuf::Struct& in);
 bool is_json(const workflow::v1::WorkflowDefinition& in);
 json::Object from_struct(const google::protobuf::Struct& in);
@@ -17,11 +17,11 @@ void to_timestamp(Time t, google::protobuf::Timestamp* out);
 
 grpc::Status status_of(const Error& error);
 
-// The document that a definition message stands for. A map has no order: branches come by
-// expression.
+// The document of a definition message. A protobuf map has no order, so branches are sorted by
+// their expressions.
 json::Value to_document(const workflow::v1::WorkflowDefinition& in);
 void fill(workflow::v1::WorkflowDefinition* out, const Definition& definition);
-// From the instance's JSON, as the program answers it.
+// Fills the message from the instance's JSON.
 Result<void> fill(workflow::v1::WorkflowInstance* out, std::string_view json);
 void fill(workflow::v1::StepExecution* out, std::string_view instance_id, const ExecutionRow& row);
 void fill(workflow::v1::Job* out, const PolledJob& job);

@@ -1,4 +1,4 @@
-// The gRPC wire of the processes face, against the face on memory stores.
+// The gRPC services of the processes face, on memory stores.
 
 #include <grpcpp/grpcpp.h>
 
@@ -7,22 +7,23 @@
 
 #include <processes/workers.grpc.pb.h>
 #include <processes/workflow.grpc.pb.h>
+#include "faces/processes/face_fixture_test.h"
 #include "faces/processes/grpc/services.h"
-#include "faces/processes/stage_test.h"
 
 namespace pawl::processes {
 namespace {
 
 namespace wf = workflow::v1;
 
-// The stage is driven by whoever calls; gRPC calls come from its own threads, one at a time here.
+// The fixture runs commands on the calling thread. gRPC has its own threads, but each test makes
+// one call at a time.
 struct Wire {
-  Stage stage;
-  Service service{stage, stage};
+  FaceFixture fixture;
+  Service service{fixture, fixture};
   GrpcServices services{service, [](std::string_view authorization) -> Result<Caller> {
                           if (authorization == "bad")
                             return fail(Code::unauthenticated, "NO", "who are you?");
-                          return Caller{Stage::kTenant, "grpc", ""};
+                          return Caller{FaceFixture::kTenant, "grpc", ""};
                         }};
   int port = 0;
   std::unique_ptr<grpc::Server> server;
@@ -44,16 +45,29 @@ struct Wire {
   void upload() {
     wf::UploadDefinitionRequest request;
     auto* d = request.mutable_definition();
-    d->set_id("a"), d->set_name("n");
+    d->set_id("a");
+    d->set_name("n");
     auto* x = d->add_steps();
-    x->set_id("x"), x->set_name("x"), x->set_type(wf::STEP_TYPE_SERVICE_TASK), x->set_job_type("j"),
-        x->set_next_step("u"), x->set_retry_count(-1);
+    x->set_id("x");
+    x->set_name("x");
+    x->set_type(wf::STEP_TYPE_SERVICE_TASK);
+    x->set_job_type("j");
+    x->set_next_step("u");
+    x->set_retry_count(-1);
     auto* u = d->add_steps();
-    u->set_id("u"), u->set_name("u"), u->set_type(wf::STEP_TYPE_USER_TASK), u->set_next_step("w");
+    u->set_id("u");
+    u->set_name("u");
+    u->set_type(wf::STEP_TYPE_USER_TASK);
+    u->set_next_step("w");
     auto* w = d->add_steps();
-    w->set_id("w"), w->set_name("w"), w->set_type(wf::STEP_TYPE_WAIT), w->set_next_step("end");
+    w->set_id("w");
+    w->set_name("w");
+    w->set_type(wf::STEP_TYPE_WAIT);
+    w->set_next_step("end");
     auto* e = d->add_steps();
-    e->set_id("end"), e->set_name("e"), e->set_type(wf::STEP_TYPE_END);
+    e->set_id("end");
+    e->set_name("e");
+    e->set_type(wf::STEP_TYPE_END);
     (*d->mutable_metadata()->mutable_fields())["k"].set_string_value("v");
     wf::UploadDefinitionResponse response;
     grpc::ClientContext context;
@@ -63,7 +77,8 @@ struct Wire {
   }
   std::string start() {
     wf::StartInstanceRequest request;
-    request.set_definition_id("a"), request.set_business_key("bk");
+    request.set_definition_id("a");
+    request.set_business_key("bk");
     (*request.mutable_variables()->mutable_fields())["n"].set_number_value(5);
     wf::StartInstanceResponse response;
     grpc::ClientContext context;
@@ -79,14 +94,14 @@ grpc::StatusCode call(Wire& wire, Call method, const Request& request, Response*
   return ((*wire.engine).*method)(&context, request, response).error_code();
 }
 
-TEST(processes_grpc, an_instance_runs_through_all_calls) {
-  Wire wire;
-  wire.upload();
-  std::string id = wire.start();
+// Completes the job, the user task and the WAIT of the instance.
+void run_to_end(Wire& wire, const std::string& id) {
   using Stub = wf::WorkflowEngine::Stub;
 
   wf::PollJobsRequest poll;
-  poll.set_worker_id("w"), poll.add_job_types("j"), poll.set_max_jobs(5);
+  poll.set_worker_id("w");
+  poll.add_job_types("j");
+  poll.set_max_jobs(5);
   wf::PollJobsResponse jobs;
   ASSERT_EQ(call(wire, &Stub::PollJobs, poll, &jobs), grpc::OK);
   ASSERT_EQ(jobs.jobs_size(), 1);
@@ -94,22 +109,34 @@ TEST(processes_grpc, an_instance_runs_through_all_calls) {
   EXPECT_EQ(jobs.jobs(0).variables().fields().at("n").number_value(), 5);
 
   wf::CompleteJobRequest complete;
-  complete.set_job_id(jobs.jobs(0).id()), complete.set_worker_id("w");
+  complete.set_job_id(jobs.jobs(0).id());
+  complete.set_worker_id("w");
   (*complete.mutable_variables_to_set()->mutable_fields())["r"].set_bool_value(true);
   wf::CompleteJobResponse completed;
   EXPECT_EQ(call(wire, &Stub::CompleteJob, complete, &completed), grpc::OK);
 
   wf::SignalWaitRequest signal;
-  signal.set_instance_id(id), signal.set_wait_step_id("w");
+  signal.set_instance_id(id);
+  signal.set_wait_step_id("w");
   wf::SignalWaitResponse signalled;
   EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::FAILED_PRECONDITION)
       << "not parked yet";
   wf::CompleteUserTaskRequest task;
-  task.set_instance_id(id), task.set_user_task_step_id("u"), task.set_completed_by("ann");
+  task.set_instance_id(id);
+  task.set_user_task_step_id("u");
+  task.set_completed_by("ann");
   wf::CompleteUserTaskResponse done;
   EXPECT_EQ(call(wire, &Stub::CompleteUserTask, task, &done), grpc::OK);
   EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::OK);
+}
 
+TEST(processes_grpc, an_instance_runs_through_all_calls) {
+  Wire wire;
+  wire.upload();
+  std::string id = wire.start();
+  run_to_end(wire, id);
+  if (testing::Test::HasFatalFailure()) return;
+  using Stub = wf::WorkflowEngine::Stub;
   wf::GetInstanceRequest get;
   get.set_id(id);
   wf::GetInstanceResponse got;
@@ -125,7 +152,8 @@ TEST(processes_grpc, an_instance_runs_through_all_calls) {
   EXPECT_EQ(rows.executions_size(), 4);
 
   wf::ListInstancesRequest list;
-  list.set_status(wf::INSTANCE_STATUS_COMPLETED), list.set_business_key("bk");
+  list.set_status(wf::INSTANCE_STATUS_COMPLETED);
+  list.set_business_key("bk");
   wf::ListInstancesResponse listed;
   EXPECT_EQ(call(wire, &Stub::ListInstances, list, &listed), grpc::OK);
   EXPECT_EQ(listed.total(), 1);
@@ -174,7 +202,7 @@ TEST(processes_grpc, errors_have_their_codes) {
             grpc::UNAUTHENTICATED);
 }
 
-TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
+TEST(processes_grpc, empty_lists_stay_lists_and_non_json_numbers_are_refused) {
   Wire wire;
   wire.upload();
   using Stub = wf::WorkflowEngine::Stub;
@@ -192,7 +220,8 @@ TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
       std::numeric_limits<double>::infinity());
   EXPECT_EQ(call(wire, &Stub::StartInstance, start, &started), grpc::INVALID_ARGUMENT);
   wf::SignalWaitRequest signal;
-  signal.set_instance_id("i"), signal.set_wait_step_id("w");
+  signal.set_instance_id("i");
+  signal.set_wait_step_id("w");
   (*signal.mutable_variables()->mutable_fields())["x"].set_number_value(std::nan(""));
   wf::SignalWaitResponse signalled;
   EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::INVALID_ARGUMENT);
@@ -207,7 +236,7 @@ TEST(processes_grpc, an_empty_list_is_a_list_and_no_number_is_lost) {
             std::string::npos);
 }
 
-// A worker's stream that has said hello.
+// A worker's stream after its hello.
 struct Work {
   Work(Wire& wire, int credit)
       : stub(pawl::v1::Workers::NewStub(wire.channel)), stream(stub->Work(&context)) {
@@ -260,13 +289,15 @@ TEST(processes_grpc, a_stream_pushes_jobs_within_its_credit) {
   while (stream->Read(&message))
     continue;
   EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_FALSE(wire.stage.take("j").empty()) << "the job without a result is offered again at once";
+  EXPECT_FALSE(wire.fixture.take("j").empty())
+      << "the job without a result is offered again at once";
 }
 
-TEST(processes_grpc, a_pushed_job_gives_its_credit_back_although_its_instance_is_over) {
+TEST(processes_grpc, a_pushed_job_returns_its_credit_after_its_instance_ended) {
   Wire wire;
   wire.upload();
-  wire.start(), wire.start();
+  wire.start();
+  wire.start();
   Work work(wire, 1);
   auto& stream = work.stream;
   pawl::v1::ToWorker message;
@@ -288,7 +319,7 @@ TEST(processes_grpc, a_pushed_job_gives_its_credit_back_although_its_instance_is
   (void)stream->Finish().ok();
 }
 
-TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
+TEST(processes_grpc, a_repeated_result_returns_no_credit) {
   Wire wire;
   wire.upload();
   for (int i = 0; i < 5; ++i)
@@ -303,18 +334,20 @@ TEST(processes_grpc, a_result_that_is_said_again_gives_no_credit) {
   ASSERT_TRUE(stream->Write(results));
   stream->WritesDone();
   int settled = 0, pushed = 0;
-  while (stream->Read(&message))
-    settled += message.settled().results_size(), pushed += message.jobs().jobs_size();
+  while (stream->Read(&message)) {
+    settled += message.settled().results_size();
+    pushed += message.jobs().jobs_size();
+  }
   EXPECT_EQ(settled, 3);
   EXPECT_LE(pushed, 1);
   EXPECT_TRUE(stream->Finish().ok());
 }
 
-TEST(processes_grpc, a_stream_parts_large_jobs_over_messages) {
+TEST(processes_grpc, large_jobs_are_split_over_messages) {
   Wire wire;
   wire.upload();
   for (int i = 0; i < 5; ++i)
-    wire.stage.start("a", "{\"x\":\"" + std::string(600'000, 'x') + "\"}");
+    wire.fixture.start("a", "{\"x\":\"" + std::string(600'000, 'x') + "\"}");
   Work work(wire, 10);
   auto& stream = work.stream;
   pawl::v1::ToWorker message;

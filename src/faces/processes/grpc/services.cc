@@ -1,19 +1,21 @@
 #include "faces/processes/grpc/services.h"
 
-#include "faces/processes/grpc/engine.h"
 #include "faces/processes/grpc/work_stream.h"
+#include "faces/processes/grpc/workflow_engine_service.h"
 
 namespace pawl::processes {
 
-struct GrpcServices::Both {
-  Engine engine;
-  WorkersStream workers;
+struct GrpcServices::Services {
+  WorkflowEngineService engine;
+  WorkersService workers;
 };
 
 GrpcServices::GrpcServices(Verbs& verbs, Authenticate authenticate)
-    : both_(new Both{{verbs, authenticate}, {verbs, authenticate}}) {}
+    : services_(new Services{{verbs, authenticate}, {verbs, authenticate}}) {}
 GrpcServices::~GrpcServices() = default;
 
-std::vector<grpc::Service*> GrpcServices::all() { return {&both_->engine, &both_->workers}; }
+std::vector<grpc::Service*> GrpcServices::all() {
+  return {&services_->engine, &services_->workers};
+}
 
 }  // namespace pawl::processes

@@ -1,6 +1,6 @@
 #pragma once
-// The gRPC services of the processes face: workflow.v1.WorkflowEngine with its calls, and
-// pawl.v1.Workers with its stream. The same verbs as over HTTP.
+// The gRPC services of the processes face: workflow.v1.WorkflowEngine, and pawl.v1.Workers with its
+// stream. They call the same verbs as the HTTP routes.
 
 #include <functional>
 #include <memory>
@@ -14,10 +14,10 @@ class Service;
 
 namespace pawl::processes {
 
-// The generated classes have a Service of their own.
+// Another name for Service: the generated classes have a member type called Service.
 using Verbs = Service;
 
-// Who calls, from the value of the metadata `authorization` (empty when absent).
+// The caller, from the value of the metadata `authorization` (empty when absent).
 using Authenticate = std::function<Result<Caller>(std::string_view authorization)>;
 
 class GrpcServices {
@@ -27,8 +27,8 @@ class GrpcServices {
   std::vector<grpc::Service*> all();
 
  private:
-  struct Both;
-  std::unique_ptr<Both> both_;
+  struct Services;
+  std::unique_ptr<Services> services_;
 };
 
 }  // namespace pawl::processes

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "faces/processes/grpc/convert.h"
-#include "faces/processes/grpc/engine.h"
+#include "faces/processes/grpc/workflow_engine_service.h"
 #include "faces/processes/http/answers.h"
 #include "faces/processes/limits.h"
 #include "json/text.h"
@@ -318,7 +318,7 @@ class Stream final : public grpc::ServerBidiReactor<FromWorker, ToWorker>,
 
 }  // namespace
 
-grpc::ServerBidiReactor<FromWorker, ToWorker>* WorkersStream::Work(
+grpc::ServerBidiReactor<FromWorker, ToWorker>* WorkersService::Work(
     grpc::CallbackServerContext* context) {
   auto caller = authenticate_(metadata(*context, "authorization"));
   auto stream = std::make_shared<Stream>(verbs_, caller ? *caller : Caller{});

@@ -8,9 +8,9 @@
 
 namespace pawl::processes {
 
-class WorkersStream final : public pawl::v1::Workers::CallbackService {
+class WorkersService final : public pawl::v1::Workers::CallbackService {
  public:
-  WorkersStream(Verbs& verbs, Authenticate authenticate)
+  WorkersService(Verbs& verbs, Authenticate authenticate)
       : verbs_(verbs), authenticate_(std::move(authenticate)) {}
   grpc::ServerBidiReactor<pawl::v1::FromWorker, pawl::v1::ToWorker>* Work(
       grpc::CallbackServerContext* context) override;

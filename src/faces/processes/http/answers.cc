@@ -2,31 +2,38 @@
 
 #include "faces/processes/limits.h"
 #include "json/text.h"
+#include "wire/status.h"
 
 namespace pawl::processes {
 
 namespace {
 
-struct CodeRow {
+// The contract's word for each code. `status` is 0 where wire::code_status has the same status.
+struct ErrorWord {
   Code code;
-  int status;
-  std::string_view error;
+  std::string_view word;
+  int status = 0;
 };
-constexpr CodeRow kCodes[] = {
-    {Code::invalid, 400, "bad-request"},
-    {Code::unauthenticated, 401, "unauthenticated"},
-    {Code::denied, 403, "forbidden"},
-    {Code::not_found, 404, "not-found"},
-    {Code::conflict, 409, "conflict"},
-    {Code::precondition, 409, "conflict"},
-    {Code::too_large, 413, "too-large"},
-    {Code::unprocessable, 422, "unprocessable"},
-    {Code::unsupported, 415, "unsupported-format"},
-    {Code::exhausted, 429, "too-many-requests"},
-    {Code::unavailable, 503, "unavailable"},
-    {Code::corrupt, 500, "internal-error"},
-    {Code::internal, 500, "internal-error"},
+constexpr ErrorWord kErrorWords[] = {
+    {Code::invalid, "bad-request"},
+    {Code::unauthenticated, "unauthenticated"},
+    {Code::denied, "forbidden"},
+    {Code::not_found, "not-found"},
+    {Code::conflict, "conflict"},
+    {Code::precondition, "conflict", 409},
+    {Code::too_large, "too-large"},
+    {Code::unprocessable, "unprocessable"},
+    {Code::unsupported, "unsupported-format", 415},
+    {Code::exhausted, "too-many-requests"},
+    {Code::unavailable, "unavailable"},
+    {Code::corrupt, "internal-error"},
+    {Code::internal, "internal-error"},
 };
+
+const ErrorWord& row_of(Code code) {
+  return *std::find_if(std::begin(kErrorWords), std::end(kErrorWords),
+                       [&](const ErrorWord& r) { return r.code == code; });
+}
 
 std::unexpected<Error> bad(std::string what) {
   return fail(Code::invalid, "BAD_REQUEST", std::move(what));
@@ -43,22 +50,18 @@ std::unexpected<Error> wrong_type(std::string_view name, std::string_view wants,
              std::string(got.kind_name()));
 }
 
-const CodeRow& row_of(Code code) {
-  return *std::find_if(std::begin(kCodes), std::end(kCodes),
-                       [&](const CodeRow& r) { return r.code == code; });
-}
-
 }  // namespace
 
-std::string_view error_word(Code code) { return row_of(code).error; }
+std::string_view error_word(Code code) { return row_of(code).word; }
 
 wire::Response refusal(const Error& error) {
-  const CodeRow& row = row_of(error.code);
+  const ErrorWord& row = row_of(error.code);
+  int status = row.status ? row.status : wire::code_status(error.code).http;
   std::string body = "{\"error\":";
-  json::append_string(body, row.error);
+  json::append_string(body, row.word);
   json::append_string(body += ",\"reason\":", error.message);
-  wire::Response response = wire::json_response(row.status, body += "}\n");
-  if (row.status == 429 || row.status == 503) response.headers.emplace_back("Retry-After", "1");
+  wire::Response response = wire::json_response(status, body += "}\n");
+  if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
 
@@ -68,7 +71,7 @@ wire::Response ok(int status, std::string json) {
 
 wire::Response no_content() { return {.status = 204}; }
 
-Asker asker_of(const wire::Request& request) {
+Submitter submitter_of(const wire::Request& request) {
   return {request.caller, std::string(request.header("Idempotency-Key"))};
 }
 
@@ -81,7 +84,7 @@ Result<json::Value> body_object(const wire::Request& request, bool may_be_empty)
     return fail(Code::invalid, parsed.error().reason,
                 "the body is not JSON: " + parsed.error().message);
   if (parsed->is_null())
-    return json::Value(json::Object{});  // clients send it for "nothing to say"
+    return json::Value(json::Object{});  // some clients send null for an empty body
   if (!parsed->is_object())
     return bad("the body must be a JSON object, got " + std::string(parsed->kind_name()));
   return parsed;
@@ -128,7 +131,7 @@ Result<std::vector<std::string>> texts_member(const json::Value& body, std::stri
   return out;
 }
 
-Result<PageWanted> page_of(const wire::Request& request) {
+Result<PageRequest> page_of(const wire::Request& request) {
   auto number = [&](std::string_view name, int64_t default_value) {
     auto text = request.query_param(name);
     int64_t value = 0;
@@ -139,8 +142,8 @@ Result<PageWanted> page_of(const wire::Request& request) {
   int64_t page = number("page", 0), size = number("pageSize", 20);
   if (page < 0) return bad("page must not be negative");
   if (size <= 0) size = 20;
-  return PageWanted{static_cast<size_t>(std::min<int64_t>(page, 1'000'000)),
-                    std::min<size_t>(static_cast<size_t>(size), kMaxPage)};
+  return PageRequest{static_cast<size_t>(std::min<int64_t>(page, 1'000'000)),
+                     std::min<size_t>(static_cast<size_t>(size), kMaxPage)};
 }
 
 Done reply_with(wire::Respond respond, int status) {

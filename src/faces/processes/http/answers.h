@@ -1,6 +1,6 @@
 #pragma once
-// How the processes face words its answers: {"error","reason"} for failures, a line of JSON for the
-// rest; and how it reads bodies: the first JSON value counts, what follows it is ignored.
+// The answers of the processes routes: a line of JSON, or {"error","reason"} for a failure. And
+// their request bodies: the first JSON value counts, the rest is ignored.
 
 #include "faces/processes/service.h"
 #include "wire/message.h"
@@ -12,12 +12,12 @@ wire::Response refusal(const Error& error);
 wire::Response ok(int status, std::string json);
 wire::Response no_content();
 
-Asker asker_of(const wire::Request& request);
+Submitter submitter_of(const wire::Request& request);
 
-// The body as a JSON object; nothing at all reads as {} when `may_be_empty`.
+// The body as a JSON object. When `may_be_empty`, an empty body is {}.
 Result<json::Value> body_object(const wire::Request& request, bool may_be_empty);
 
-// Members of a body. Absent and null are the same; another type is an error naming the member.
+// Members of a body. Null counts as absent. A member of another type is refused by name.
 Result<std::string> text_member(const json::Value& body, std::string_view name);
 Result<int64_t> whole_member(const json::Value& body, std::string_view name, int64_t default_value);
 Result<bool> flag_member(const json::Value& body, std::string_view name);
@@ -25,12 +25,12 @@ Result<bool> flag_member(const json::Value& body, std::string_view name);
 Result<VariablesPtr> variables_member(json::Value& body, std::string_view name);
 Result<std::vector<std::string>> texts_member(const json::Value& body, std::string_view name);
 
-struct PageWanted {
+struct PageRequest {
   size_t page = 0, size = 20;
 };
-Result<PageWanted> page_of(const wire::Request& request);
+Result<PageRequest> page_of(const wire::Request& request);
 
-// Answers with what the service gave.
+// A callback that responds with the answer of the service.
 Done reply_with(wire::Respond respond, int status);
 // Runs `make` and responds with its text or its error.
 template <class Make>

@@ -6,7 +6,7 @@ namespace pawl::processes {
 
 namespace {
 
-// The plain-text fields of a filter, and where each goes.
+// Sets one field of a filter from its text.
 Result<void> set_field(InstanceFilter& f, std::string_view name, const std::string& value) {
   auto time = [&](Time& out) -> Result<void> {
     auto parsed = parse_rfc3339(value);
@@ -15,7 +15,7 @@ Result<void> set_field(InstanceFilter& f, std::string_view name, const std::stri
     out = *parsed;
     return {};
   };
-  // Times are shown to the microsecond: one that ends a range belongs to it as a whole.
+  // Answers show times to the microsecond, so the end of a range includes its whole microsecond.
   auto end = [&](Time& out) -> Result<void> {
     TRY_OK(time(out));
     if (out % kMicrosecond == 0) out += kMicrosecond - 1;
@@ -99,12 +99,12 @@ json::Value tokens_value(const Instance& i, const Definition& d) {
       o.add("failedTries", json::Value(static_cast<int64_t>(t.tries)));
     }
     json::Array timers;
-    for (const Token::Armed& a : t.timers) {
+    for (const Token::ArmedTimer& a : t.timers) {
       const Timer& timer = step.timers[a.index];
       json::Value line = json::object({{"index", static_cast<int64_t>(a.index)},
                                        {"interrupting", timer.interrupting},
                                        {"targetStepId", timer.target_id}});
-      if (i.quiet)
+      if (i.suspended)
         line.object().add("remainingMs", json::Value(a.due / kMillisecond));
       else
         line.object().add("dueAt", json::Value(rfc3339(a.due, 6)));

@@ -1,9 +1,9 @@
 // Batches: many starts or completions in one request, each with its own outcome.
 
 #include "faces/processes/face.h"
-#include "faces/processes/gather.h"
 #include "faces/processes/http/answers.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/outcome_collector.h"
 
 namespace pawl::processes {
 
@@ -20,9 +20,9 @@ Result<json::Value> items_of(const wire::Request& request) {
   return body;
 }
 
-// Each item under a key of its own, so that a repeated batch repeats nothing.
-Asker asker_for(const Asker& whole, size_t i) {
-  Asker out = whole;
+// Each item gets its own idempotency key, so that a repeated batch repeats nothing.
+Submitter submitter_for(const Submitter& whole, size_t i) {
+  Submitter out = whole;
   if (!out.once.empty()) out.once += "#" + std::to_string(i);
   return out;
 }
@@ -43,9 +43,9 @@ void append_outcome(std::string& out, const Result<Bytes>& outcome, int status,
   out += '}';
 }
 
-Gather::All answer(wire::Respond respond, int status, std::string member) {
+OutcomeCollector::AllDone answer(wire::Respond respond, int status, std::string member) {
   return [respond = std::move(respond), status,
-          member = std::move(member)](Gather::Outcomes outcomes) mutable {
+          member = std::move(member)](OutcomeCollector::Outcomes outcomes) mutable {
     std::string out = "{\"items\":[";
     size_t failed = 0;
     for (size_t i = 0; i < outcomes.size(); ++i) {
@@ -77,20 +77,21 @@ void start_batch(Service& service, wire::Request request, wire::Respond respond)
   json::Array& items = body->find("items")->array();
   const json::Value* brief = body->find("brief");
   bool with_instance = !(brief && brief->is_bool() && brief->boolean());
-  Asker asker = asker_of(request);
-  auto gather =
-      Gather::of(items.size(), answer(std::move(respond), 201, with_instance ? "instance" : ""));
+  Submitter submitter = submitter_of(request);
+  auto collector = OutcomeCollector::create(
+      items.size(), answer(std::move(respond), 201, with_instance ? "instance" : ""));
   for (size_t i = 0; i < items.size(); ++i) {
     auto command = start_command(items[i]);
     if (command)
-      service.start(asker_for(asker, i), std::move(*command), Gather::item(gather, i));
+      service.start(submitter_for(submitter, i), std::move(*command),
+                    OutcomeCollector::callback(collector, i));
     else
-      Gather::item(gather, i)(fail(std::move(command.error())));
+      OutcomeCollector::callback(collector, i)(fail(std::move(command.error())));
   }
 }
 
-// An item with an errorMessage fails its job, any other completes it.
-Result<void> settle_job(Service& service, Asker asker, json::Value& item, Done& done) {
+// An item with an errorMessage fails its job; any other item completes it.
+Result<void> settle_job(Service& service, Submitter submitter, json::Value& item, Done& done) {
   if (!item.is_object())
     return fail(Code::invalid, "BAD_ITEM",
                 "an item must be an object, got " + std::string(item.kind_name()));
@@ -101,11 +102,11 @@ Result<void> settle_job(Service& service, Asker asker, json::Value& item, Done& 
     FailCommand c{id, worker};
     TRY(c.message, text_member(item, "errorMessage"));
     TRY(c.retryable, flag_member(item, "retryable"));
-    service.fail_job(std::move(asker), std::move(c), std::move(done));
+    service.fail_job(std::move(submitter), std::move(c), std::move(done));
     return {};
   }
   TRY(VariablesPtr variables, variables_member(item, "variables"));
-  service.complete(std::move(asker),
+  service.complete(std::move(submitter),
                    {.id = id, .worker = worker, .variables = std::move(variables)},
                    std::move(done));
   return {};
@@ -115,11 +116,11 @@ void complete_batch(Service& service, wire::Request request, wire::Respond respo
   auto body = items_of(request);
   if (!body) return respond(refusal(body.error()));
   json::Array& items = body->find("items")->array();
-  Asker asker = asker_of(request);
-  auto gather = Gather::of(items.size(), answer(std::move(respond), 204, ""));
+  Submitter submitter = submitter_of(request);
+  auto collector = OutcomeCollector::create(items.size(), answer(std::move(respond), 204, ""));
   for (size_t i = 0; i < items.size(); ++i) {
-    Done done = Gather::item(gather, i);
-    auto sent = settle_job(service, asker_for(asker, i), items[i], done);
+    Done done = OutcomeCollector::callback(collector, i);
+    auto sent = settle_job(service, submitter_for(submitter, i), items[i], done);
     if (!sent) done(fail(std::move(sent.error())));
   }
 }

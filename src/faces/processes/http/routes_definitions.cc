@@ -17,18 +17,18 @@ void upload(Service& service, wire::Request request, wire::Respond respond) {
   if (!body)
     return respond(
         refusal({body.error().code, body.error().reason, "parse error: " + body.error().message}));
-  service.upload(asker_of(request), std::move(*body), reply_with(std::move(respond), 201));
+  service.upload(submitter_of(request), std::move(*body), reply_with(std::move(respond), 201));
 }
 
 Result<std::string> list(Service& service, const wire::Request& request) {
-  TRY(PageWanted page, page_of(request));
+  TRY(PageRequest page, page_of(request));
   TRY(auto found,
       service.definitions(request.caller.tenant, request.query_param("keyword").value_or(""),
                           page.page, page.size));
   std::string out = "{\"items\":";
   out += found.first.empty() ? "null" : "[";
   bool first = true;
-  for (const Service::Summary& s : found.first) {
+  for (const Service::DefinitionSummary& s : found.first) {
     if (!first) out += ',';
     first = false;
     out += "{\"id\":\"" + s.id + "\",\"version\":" + std::to_string(s.version) + ",\"name\":";
@@ -64,7 +64,7 @@ Result<std::string> show(Service& service, const wire::Request& request) {
 }  // namespace
 
 std::vector<wire::Route> definition_routes(Service& service) {
-  auto show_it = [&service](wire::Request request, wire::Respond respond) {
+  auto show_definition = [&service](wire::Request request, wire::Respond respond) {
     respond_with(respond, [&] { return show(service, request); });
   };
   return {
@@ -78,8 +78,8 @@ std::vector<wire::Route> definition_routes(Service& service) {
          respond_with(respond, [&] { return list(service, r); });
        },
        "Lists definitions by id, with keyword, page and pageSize."},
-      {"GET", "/v1/definitions/{id}", show_it, "Shows the latest version of a definition."},
-      {"GET", "/v1/definitions/{id}/versions/{version}", show_it,
+      {"GET", "/v1/definitions/{id}", show_definition, "Shows the latest version of a definition."},
+      {"GET", "/v1/definitions/{id}/versions/{version}", show_definition,
        "Shows one version of a definition."},
   };
 }

@@ -1,10 +1,10 @@
-// Routes that put instances right: one at a time or in bulk by filter, each with a reason.
+// Routes that repair instances: one instance, or many by ids or filter.
 
 #include "faces/processes/face.h"
-#include "faces/processes/gather.h"
 #include "faces/processes/http/answers.h"
 #include "faces/processes/http/operators.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/outcome_collector.h"
 #include "faces/processes/run/migration.h"
 #include "json/text.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kOperations[] = {"retry",  "variables", "skip",   "move",
                                             "cancel", "pause",     "resume", "migrate"};
 
-Result<void> known(const std::string& operation) {
+Result<void> check_operation(const std::string& operation) {
   if (std::find(std::begin(kOperations), std::end(kOperations), operation) != std::end(kOperations))
     return {};
   return fail(
@@ -24,8 +24,7 @@ Result<void> known(const std::string& operation) {
           "\"; known are retry, variables, skip, move, cancel, pause, resume, migrate, restart");
 }
 
-// The members of an order, of the right type where they are given: a mistyped one would be passed
-// over.
+// Refuses members of a wrong type, which would be ignored otherwise.
 Result<void> check_order(const json::Value& body) {
   for (std::string_view name : {"reason", "stepId", "from", "to"})
     TRY_OK(text_member(body, name));
@@ -62,9 +61,9 @@ Result<json::Value> preview_one(Service& service, const std::string& tenant,
   TRY(int64_t version, whole_member(body, "version", 0));
   TRY(auto to, service.definition(tenant, instance.definition_id,
                                   static_cast<uint32_t>(std::max<int64_t>(0, version))));
-  Migration plan = plan_migration(instance, *from, *to, body.find("steps"));
+  MigrationPlan plan = plan_migration(instance, *from, *to, body.find("steps"));
   json::Array moves, problems;
-  for (const Migration::Move& m : plan.moves)
+  for (const MigrationPlan::Move& m : plan.moves)
     moves.push_back(json::object({{"from", m.from}, {"to", m.to}}));
   for (const std::string& p : plan.problems)
     problems.push_back(json::Value(p));
@@ -75,7 +74,7 @@ Result<json::Value> preview_one(Service& service, const std::string& tenant,
                        {"problems", json::Value(std::move(problems))}});
 }
 
-// "version" left out means the latest; the program wants its number.
+// Without "version" the latest is meant. The program needs its number.
 Result<void> settle_version(Service& service, const std::string& tenant, json::Value& order,
                             std::string_view definition_id) {
   TRY(int64_t version, whole_member(order, "version", 0));
@@ -89,7 +88,7 @@ void operate_one(Service& service, wire::Request request, wire::Respond respond)
   const std::string &id = request.params[0], &operation = request.params[1];
   auto body = body_object(request, true);
   if (!body) return respond(refusal(body.error()));
-  if (auto ok = known(operation); !ok) return respond(refusal(ok.error()));
+  if (auto ok = check_operation(operation); !ok) return respond(refusal(ok.error()));
   if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
   json::Value order = order_for(*body, operation, id);
   if (operation == "migrate") {
@@ -105,13 +104,13 @@ void operate_one(Service& service, wire::Request request, wire::Respond respond)
         !done)
       return respond(refusal(done.error()));
   }
-  service.operate(asker_of(request), order, reply_with(std::move(respond), 200));
+  service.operate(submitter_of(request), order, reply_with(std::move(respond), 200));
 }
 
-// The instances that a bulk order means: by id, or by filter.
-Result<std::vector<std::shared_ptr<const Instance>>> meant(Service& service,
-                                                           const std::string& tenant,
-                                                           const json::Value& body) {
+// The instances that a bulk order names, by ids or by filter.
+Result<std::vector<std::shared_ptr<const Instance>>> selected_instances(Service& service,
+                                                                        const std::string& tenant,
+                                                                        const json::Value& body) {
   std::vector<std::shared_ptr<const Instance>> out;
   TRY(std::vector<std::string> ids, texts_member(body, "instanceIds"));
   if (ids.size() > kBatchItems)
@@ -127,7 +126,7 @@ Result<std::vector<std::shared_ptr<const Instance>>> meant(Service& service,
     return fail(Code::invalid, "NO_FILTER",
                 "say which: instanceIds, or a filter with at least one member");
   TRY(InstanceFilter f, filter_of_body(*filter));
-  TRY(Service::Found found, service.find(tenant, f, {}, kBatchItems));
+  TRY(Service::FoundInstances found, service.find(tenant, f, {}, kBatchItems));
   return std::move(found.items);
 }
 
@@ -156,9 +155,9 @@ void bulk(Service& service, wire::Request request, wire::Respond respond) {
   std::string tenant = request.caller.tenant;
   auto body = body_object(request, false);
   if (!body) return respond(refusal(body.error()));
-  if (auto ok = known(operation); !ok) return respond(refusal(ok.error()));
+  if (auto ok = check_operation(operation); !ok) return respond(refusal(ok.error()));
   if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
-  auto all = meant(service, tenant, *body);
+  auto all = selected_instances(service, tenant, *body);
   if (!all) return respond(refusal(all.error()));
   if (flag(*body, "preview"))
     return respond(ok(200, bulk_preview(service, tenant, *body, operation, *all)));
@@ -167,13 +166,13 @@ void bulk(Service& service, wire::Request request, wire::Respond respond) {
   std::vector<std::string> ids;
   for (const auto& instance : *all)
     ids.push_back(instance->id);
-  auto answer = [ids, respond = std::move(respond)](Gather::Outcomes outcomes) mutable {
+  auto answer = [ids, respond = std::move(respond)](OutcomeCollector::Outcomes outcomes) mutable {
     json::Array items;
     size_t failed = 0;
     for (size_t i = 0; i < outcomes.size(); ++i) {
       json::Value item = json::object({{"instanceId", ids[i]}, {"ok", outcomes[i].has_value()}});
       if (outcomes[i]) {
-        // The outcome is re-read from the answer, so a retry that failed again shows as such.
+        // The answer holds the status after the operation: a retry may have failed again.
         if (auto after = json::parse(*outcomes[i]))
           item.object().add("status", json::Value(after->string_or("status")));
       } else {
@@ -188,10 +187,10 @@ void bulk(Service& service, wire::Request request, wire::Respond respond) {
                                           {"failed", static_cast<int64_t>(failed)},
                                           {"items", json::Value(std::move(items))}}))));
   };
-  auto gather = Gather::of(ids.size(), std::move(answer));
+  auto collector = OutcomeCollector::create(ids.size(), std::move(answer));
   for (size_t i = 0; i < ids.size(); ++i) {
     json::Value order = order_for(*body, operation, ids[i]);
-    Done done = Gather::item(gather, i);
+    Done done = OutcomeCollector::callback(collector, i);
     if (operation == "migrate")
       if (auto settled = settle_version(service, tenant, order, (*all)[i]->definition_id);
           !settled) {
@@ -202,7 +201,7 @@ void bulk(Service& service, wire::Request request, wire::Respond respond) {
   }
 }
 
-// Digits and quoted parts differ between failures of one kind.
+// The message without digits and quoted parts, which differ between failures of one kind.
 std::string fingerprint(const std::string& message) {
   std::string out;
   bool quoted = false;
@@ -229,7 +228,8 @@ Result<std::string> incidents(Service& service, const wire::Request& request) {
   std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
   TRY(InstanceFilter filter, filter_of_query(request));
   filter.status = Status::failed;
-  TRY(Service::Found found, service.find(request.caller.tenant, filter, {}, 10 * kBatchItems));
+  TRY(Service::FoundInstances found,
+      service.find(request.caller.tenant, filter, {}, 10 * kBatchItems));
   for (const auto& instance : found.items) {
     TRY(auto definition,
         service.definition(request.caller.tenant, instance->definition_id, instance->version));
@@ -237,8 +237,11 @@ Result<std::string> incidents(Service& service, const wire::Request& request) {
     for (const Token& t : instance->tokens)
       if (t.state == TokenState::failed) step = definition->steps[t.step].id;
     Group& g = groups[{instance->definition_id, step, fingerprint(instance->failure)}];
-    if (g.count++ == 0) g.sample_id = instance->id, g.sample = instance->failure;
-    g.first = std::min(g.first, instance->completed),
+    if (g.count++ == 0) {
+      g.sample_id = instance->id;
+      g.sample = instance->failure;
+    }
+    g.first = std::min(g.first, instance->completed);
     g.last = std::max(g.last, instance->completed);
   }
   json::Array items;
@@ -259,8 +262,8 @@ bool enters(const Fact& f, std::string_view step) {
   return f.kind == Fact::Kind::entered && (step.empty() || f.step == step);
 }
 
-// The last event, not after `event` when that is given, that entered the step; without either the
-// first event of all.
+// The last event that entered the step, not after `event` if that is given. Without a step and an
+// event: the first event.
 const Event* restart_event(const std::vector<Event>& events, int64_t event, std::string_view step) {
   const Event* found = nullptr;
   for (const Event& e : events) {
@@ -274,7 +277,8 @@ const Event* restart_event(const std::vector<Event>& events, int64_t event, std:
   return found;
 }
 
-// A new instance that begins at a past step of this one, with the variables of then.
+// The command that starts a new instance at a past step of this one, with the variables of that
+// time.
 Result<StartCommand> restart_command(Service& service, const wire::Request& request) {
   TRY(json::Value body, body_object(request, true));
   const std::string &tenant = request.caller.tenant, &id = request.params[0];
@@ -282,10 +286,10 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
   TRY(std::string step, text_member(body, "stepId"));
   TRY(int64_t event, whole_member(body, "event", 0));
   TRY(std::vector<Event> events, service.events(tenant, id));
-  bool known = !event || std::any_of(events.begin(), events.end(), [&](const Event& e) {
+  bool check_operation = !event || std::any_of(events.begin(), events.end(), [&](const Event& e) {
     return static_cast<int64_t>(e.seq) == event;
   });
-  if (!known)
+  if (!check_operation)
     return fail(Code::not_found, "NO_EVENT",
                 "instance \"" + id + "\" has no event " + std::to_string(event));
   const Event* at = restart_event(events, event, step);
@@ -294,15 +298,15 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
                 "instance \"" + id + "\" never entered step \"" + step + "\"" +
                     (event ? " before event " + std::to_string(event) : ""));
   const std::vector<Fact>& facts = at->note.facts;
-  size_t visit =
-      0;  // the first step that the event entered, or the last visit to the one that was named
+  // The last visit of the named step in the event, or the first step that the event entered.
+  size_t visit = 0;
   for (size_t i = facts.size(); i-- > 0;)
     if (enters(facts[i], step)) {
       visit = i;
       if (!step.empty()) break;
     }
   TRY(Instance state, service.state_at(tenant, id, at->seq));
-  // What steps behind it did in the same event is undone.
+  // Undoes what later steps of the same event did to the variables.
   json::Object variables = state.variables->object;
   for (size_t i = facts.size(); i-- > visit;)
     if (!facts[i].undo.empty()) undo(variables, facts[i].undo);
@@ -322,7 +326,7 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
 void restart(Service& service, wire::Request request, wire::Respond respond) {
   auto command = restart_command(service, request);
   if (!command) return respond(refusal(command.error()));
-  service.start(asker_of(request), std::move(*command), reply_with(std::move(respond), 201));
+  service.start(submitter_of(request), std::move(*command), reply_with(std::move(respond), 201));
 }
 
 }  // namespace

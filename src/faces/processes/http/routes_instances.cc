@@ -23,11 +23,11 @@ Result<StartCommand> start_command(const wire::Request& request) {
 void start(Service& service, wire::Request request, wire::Respond respond) {
   auto command = start_command(request);
   if (!command) return respond(refusal(command.error()));
-  service.start(asker_of(request), std::move(*command), reply_with(std::move(respond), 201));
+  service.start(submitter_of(request), std::move(*command), reply_with(std::move(respond), 201));
 }
 
 Result<std::string> list(Service& service, const wire::Request& request) {
-  TRY(PageWanted page, page_of(request));
+  TRY(PageRequest page, page_of(request));
   InstanceFilter filter;
   filter.definition_id = request.query_param("definitionId").value_or("");
   filter.business_key = request.query_param("businessKey").value_or("");
@@ -81,11 +81,11 @@ Result<std::string> history(Service& service, const wire::Request& request) {
 }
 
 void cancel(Service& service, wire::Request request, wire::Respond respond) {
-  // Never refused for its form: what is no reason is no reason.
+  // The contract refuses no body here: one that cannot be read gives no reason.
   std::string reason;
   if (auto body = json::parse(request.body, {.prefix = true}); body && body->is_object())
     reason = body->string_or("reason");
-  service.cancel(asker_of(request), {request.params[0], std::move(reason)},
+  service.cancel(submitter_of(request), {request.params[0], std::move(reason)},
                  reply_with(std::move(respond), 200));
 }
 
@@ -100,7 +100,7 @@ Result<ResultCommand> task_command(const wire::Request& request) {
 void complete_task(Service& service, wire::Request request, wire::Respond respond) {
   auto command = task_command(request);
   if (!command) return respond(refusal(command.error()));
-  service.complete_task(asker_of(request), std::move(*command),
+  service.complete_task(submitter_of(request), std::move(*command),
                         reply_with(std::move(respond), 204));
 }
 
@@ -110,13 +110,13 @@ void signal(Service& service, wire::Request request, wire::Respond respond) {
   ResultCommand c{.id = request.params[0],
                   .step = request.params[1],
                   .variables = make_variables(std::move(body->object()))};
-  service.signal(asker_of(request), std::move(c), reply_with(std::move(respond), 204));
+  service.signal(submitter_of(request), std::move(c), reply_with(std::move(respond), 204));
 }
 
 void retry_step(Service& service, wire::Request request, wire::Respond respond) {
   auto command = task_command(request);
   if (!command) return respond(refusal(command.error()));
-  service.retry_step(asker_of(request), command->id, command->step, command->variables,
+  service.retry_step(submitter_of(request), command->id, command->step, command->variables,
                      reply_with(std::move(respond), 200));
 }
 

@@ -44,7 +44,7 @@ void poll(Service& service, wire::Request request, wire::Respond respond) {
         }
         respond(ok(200, out += "]}"));
       });
-  // Jobs are not leased to a worker that has gone.
+  // Jobs are not leased to a client that has disconnected.
   if (waiting && request.peer)
     request.peer->on_leave([&service, waiting] { service.give_up_poll(waiting); });
 }
@@ -60,7 +60,7 @@ Result<ResultCommand> complete_command(const wire::Request& request) {
 void complete(Service& service, wire::Request request, wire::Respond respond) {
   auto command = complete_command(request);
   if (!command) return respond(refusal(command.error()));
-  service.complete(asker_of(request), std::move(*command), reply_with(std::move(respond), 204));
+  service.complete(submitter_of(request), std::move(*command), reply_with(std::move(respond), 204));
 }
 
 Result<FailCommand> fail_command(const wire::Request& request) {
@@ -72,10 +72,10 @@ Result<FailCommand> fail_command(const wire::Request& request) {
   return c;
 }
 
-void fail_it(Service& service, wire::Request request, wire::Respond respond) {
+void fail_job(Service& service, wire::Request request, wire::Respond respond) {
   auto command = fail_command(request);
   if (!command) return respond(refusal(command.error()));
-  service.fail_job(asker_of(request), std::move(*command), reply_with(std::move(respond), 204));
+  service.fail_job(submitter_of(request), std::move(*command), reply_with(std::move(respond), 204));
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ std::vector<wire::Route> job_routes(Service& s) {
        [&s](Request r, Respond a) { complete(s, std::move(r), std::move(a)); },
        "Completes a job; its variables are deep-merged. A settled job: 204 without effect."},
       {"POST", "/v1/jobs/{id}/fail",
-       [&s](Request r, Respond a) { fail_it(s, std::move(r), std::move(a)); },
+       [&s](Request r, Respond a) { fail_job(s, std::move(r), std::move(a)); },
        "Fails a job; it is offered again while retryable and retries are left."},
   };
 }

@@ -1,5 +1,5 @@
-// Routes for operators: lists with filters, history with differences, state as of any event,
-// pauses, dry runs, user tasks.
+// Routes for operators: lists with filters, events with the variables they changed, the state after
+// any event, pauses, dry runs and user tasks.
 
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/face.h"
@@ -25,7 +25,8 @@ size_t limit_of(const wire::Request& request) {
 Result<std::string> list(Service& service, const wire::Request& request) {
   TRY(InstanceFilter filter, filter_of_query(request));
   TRY(Bytes cursor, unhex(request.query_param("cursor").value_or("")));
-  TRY(Service::Found found, service.find(tenant_of(request), filter, cursor, limit_of(request)));
+  TRY(Service::FoundInstances found,
+      service.find(tenant_of(request), filter, cursor, limit_of(request)));
   std::string out = "{\"items\":[";
   for (size_t i = 0; i < found.items.size(); ++i) {
     TRY(std::string text, service.instance_text(tenant_of(request), *found.items[i]));
@@ -74,7 +75,7 @@ json::Value event_value(const Event& e) {
   return out;
 }
 
-// What changed between two maps of variables: {"name": {"from"?, "to"?}}.
+// The differences between two sets of variables: {"name": {"from"?, "to"?}}.
 json::Value differences(const json::Object& before, const json::Object& after) {
   json::Object out;
   for (const json::Member& m : after) {
@@ -124,8 +125,8 @@ Result<std::string> state(Service& service, const wire::Request& request) {
   return service.instance_text(tenant_of(request), instance);
 }
 
-// The step where the task is open, as the instance's version calls it now: a migration may have
-// given it another name.
+// The step of an open task in the instance's current version, since a migration may have renamed
+// it.
 const Step* step_of(const UserTask& task, const Instance& instance, const Definition& definition) {
   for (const Token& t : instance.tokens)
     if (t.execution == task.ordinal && t.state == TokenState::running)
@@ -175,7 +176,8 @@ Result<std::string> tasks(Service& service, const wire::Request& request) {
 
 Result<std::string> summary(Service& service, const wire::Request& request) {
   json::Array items;
-  for (const Counts::Line& line : service.counts().lines(tenant_of(request))) {
+  for (const InstanceCounts::DefinitionCounts& line :
+       service.counts().by_definition(tenant_of(request))) {
     json::Object by_status;
     for (size_t s = 1; s < line.by_status.size(); ++s)
       if (line.by_status[s])
@@ -228,7 +230,7 @@ Result<std::string> run_dry(Service& service, const wire::Request& request) {
   return dry_run(*definition, variables->object, script ? *script : none, service.now());
 }
 
-Result<std::string> validate_it(const wire::Request& request) {
+Result<std::string> validate_definition(const wire::Request& request) {
   TRY(json::Value body, body_object(request, false));
   TRY(Definition definition, make_definition(body));
   json::Array list;
@@ -243,7 +245,7 @@ Result<std::string> validate_it(const wire::Request& request) {
 void pause_definition(Service& service, wire::Request request, wire::Respond respond, bool paused) {
   auto body = body_object(request, true);
   if (!body) return respond(refusal(body.error()));
-  service.pause_definition(asker_of(request), request.params[0], paused,
+  service.pause_definition(submitter_of(request), request.params[0], paused,
                            std::string(body->string_or("reason")),
                            reply_with(std::move(respond), 200));
 }
@@ -251,7 +253,7 @@ void pause_definition(Service& service, wire::Request request, wire::Respond res
 void pause_type(Service& service, wire::Request request, wire::Respond respond, bool paused) {
   auto body = body_object(request, true);
   if (!body) return respond(refusal(body.error()));
-  service.pause_type(asker_of(request), request.params[0], paused,
+  service.pause_type(submitter_of(request), request.params[0], paused,
                      std::string(body->string_or("reason")), reply_with(std::move(respond), 200));
 }
 
@@ -281,7 +283,7 @@ std::vector<wire::Route> operator_routes(Service& s) {
       {"POST", p + "/dry-run", read(run_dry),
        "Walks a definition with scripted results and writes nothing."},
       {"POST", p + "/validate",
-       [](Request r, Respond a) { respond_with(a, [&] { return validate_it(r); }); },
+       [](Request r, Respond a) { respond_with(a, [&] { return validate_definition(r); }); },
        "Checks a definition without storing it."},
       {"POST", p + "/definitions/{id}/pause",
        [&s](Request r, Respond a) { pause_definition(s, std::move(r), std::move(a), true); },

@@ -1,7 +1,8 @@
-// Chaining: the workflow that follows an END. It starts in the same turn as far as the limits of a
-// turn allow, and in the next one beyond them; a workflow that does not exist yet is waited for,
-// and starts when it is uploaded.
+// Chaining: an END step may start the next workflow. It starts in the same turn unless a limit of
+// the turn is reached; then it starts in a later turn. When the next workflow does not exist, the
+// chain waits until it is uploaded.
 
+#include "base/codec.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/run/program.h"
 
@@ -9,39 +10,50 @@ namespace pawl::processes {
 
 namespace {
 
-// Goes on behind an instance that has ended; `depth` instances have followed each other by then.
+// The body of a delivery that continues a chain.
+struct ChainCommand {
+  std::string instance_id;  // the instance that has ended
+  uint64_t depth = 0;       // instances that were chained before, without a wait
+};
+template <class F, FieldsOf<ChainCommand> T>
+void fields(F& f, T& c) {
+  f(c.instance_id);
+  f(c.depth);
+}
+
 Effect chain_effect(const std::string& tenant, std::string_view instance_id, size_t depth) {
-  Bytes body;
-  Writer w(body);
-  w.str(instance_id);
-  w.uint(depth);
   return {std::string(kProgram) + ":chain:" + std::string(instance_id),
           To::cell,
           std::string(kProgram),
           tenant,
           std::string(verb::chain),
           0,
-          std::move(body)};
+          encode_fields(ChainCommand{std::string(instance_id), depth})};
 }
 
 }  // namespace
 
-std::string Scene::chain_refused() const {
+std::string TurnContext::chain_refused() const {
   if (chain_depth + chained <= kChainInARow) return {};
   return "ChainLimitReached: more than " + std::to_string(kChainInARow) +
          " workflows followed each other without waiting for anybody; is there a cycle with no "
          "WAIT, USER_TASK or SERVICE_TASK in it?";
 }
 
-Result<void> Scene::chain(Instance& ended, const Definition& definition, Note& note) {
-  if (chained >= kChainPerTurn)
-    return turn.open(chain_effect(tenant, ended.id, chain_depth + chained)), Result<void>();
+Result<void> TurnContext::chain(Instance& ended, const Definition& definition, Note& note) {
+  if (chained >= kChainPerTurn) {
+    turn.open(chain_effect(tenant, ended.id, chain_depth + chained));
+    return {};
+  }
   ++chained;
   auto next = start({.definition_id = definition.next_workflow,
                      .variables = ended.variables,
                      .previous_id = ended.id},
                     nullptr);
-  if (next) return ended.next_id = (*next)->id, Result<void>();
+  if (next) {
+    ended.next_id = (*next)->id;
+    return {};
+  }
   if (next.error().code != Code::not_found) return std::unexpected(std::move(next.error()));
   note.facts.push_back({.kind = Fact::Kind::event,
                         .text = "the next workflow waits: " + next.error().message +
@@ -50,7 +62,7 @@ Result<void> Scene::chain(Instance& ended, const Definition& definition, Note& n
   return {};
 }
 
-Result<void> Scene::start_awaited(std::string_view definition_id) {
+Result<void> TurnContext::start_awaited(std::string_view definition_id) {
   std::vector<Key> found;
   TRY_OK(turn.scan(awaited_prefix(tenant, definition_id), [&](BytesView key, const Cell&) {
     found.emplace_back(key);
@@ -63,18 +75,16 @@ Result<void> Scene::start_awaited(std::string_view definition_id) {
   return {};
 }
 
-Result<Bytes> chain_on(Scene& scene) {
-  Reader r(scene.input.body);
-  std::string id(r.str());
-  scene.chain_depth = r.uint();
-  if (!r.done()) return fail(Code::corrupt, "BAD_CHAIN", "a stored chain cannot be read");
-  TRY(auto before, scene.instance(id));
-  TRY(auto definition, scene.definition(before->definition_id, before->version));
+Result<Bytes> chain_on(TurnContext& context) {
+  TRY(ChainCommand command, decode_fields<ChainCommand>(context.input.body, "a stored chain"));
+  context.chain_depth = command.depth;
+  TRY(auto before, context.instance(command.instance_id));
+  TRY(auto definition, context.definition(before->definition_id, before->version));
   Instance instance = *before;
-  Walk walk(scene, scene.turn.now(), scene.tenant, instance, *definition, scene.steps);
+  Walk walk(context, context.turn.now(), context.tenant, instance, *definition, context.steps);
   Note note = walk.finish(static_cast<uint8_t>(before->status));
-  TRY_OK(scene.chain(instance, *definition, note));
-  scene.put(std::move(instance), std::move(note));
+  TRY_OK(context.chain(instance, *definition, note));
+  context.put(std::move(instance), std::move(note));
   return Bytes();
 }
 

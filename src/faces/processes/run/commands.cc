@@ -1,111 +1,95 @@
 #include "faces/processes/run/commands.h"
 
+#include "base/codec.h"
 #include "json/text.h"
 
 namespace pawl::processes {
 
 namespace {
 
-std::unexpected<Error> unreadable() {
-  return fail(Code::corrupt, "BAD_COMMAND", "a recorded command cannot be read");
+// The fields of a command. The variables of a command are JSON text in its bytes, which is passed
+// as `variables`.
+template <class F, FieldsOf<StartCommand> T, class Text>
+void fields(F& f, T& c, Text& variables) {
+  f(c.definition_id);
+  f(c.version);
+  f(c.business_key);
+  f(variables);
+  f(c.at_step);
+  f(c.previous_id);
+  f(c.reason);
 }
 
-Result<VariablesPtr> read_variables(BytesView text) {
-  TRY(json::Value value, json::parse(text, {.max_bytes = text.size() + 1}));
-  if (!value.is_object()) return unreadable();
-  return make_variables(std::move(value.object()));
+template <class F, FieldsOf<ResultCommand> T, class Text>
+void fields(F& f, T& c, Text& variables) {
+  f(c.id);
+  f(c.step);
+  f(c.worker);
+  f(variables);
+}
+
+constexpr std::string_view kWhat = "a recorded command";
+
+template <class Command>
+Bytes encode_with_variables(const Command& c) {
+  Bytes out;
+  out.reserve(96 + c.variables->text.size());
+  FieldWriter writer(out);
+  fields(writer, c, c.variables->text);
+  return out;
+}
+
+std::unexpected<Error> unreadable() {
+  return fail(Code::corrupt, "BAD_COMMAND", std::string(kWhat) + " cannot be read");
+}
+
+template <class Command>
+Result<Command> decode_with_variables(BytesView bytes) {
+  FieldReader reader(bytes);
+  Command c;
+  BytesView text;
+  fields(reader, c, text);
+  if (!reader.complete()) return unreadable();
+  TRY(json::Value variables, json::parse(text, {.max_bytes = text.size() + 1}));
+  if (!variables.is_object()) return unreadable();
+  c.variables = make_variables(std::move(variables.object()));
+  return c;
 }
 
 }  // namespace
 
-Bytes encode(const StartCommand& c) {
-  Bytes out;
-  out.reserve(96 + c.variables->text.size());
-  Writer w(out);
-  w.str(c.definition_id);
-  w.uint(c.version);
-  w.str(c.business_key);
-  w.str(c.variables->text);
-  w.str(c.at_step);
-  w.str(c.previous_id);
-  w.str(c.reason);
-  return out;
+template <class F, FieldsOf<FailCommand> T>
+void fields(F& f, T& c) {
+  f(c.job_id);
+  f(c.worker);
+  f(c.message);
+  f(c.retryable);
 }
 
+template <class F, FieldsOf<CancelCommand> T>
+void fields(F& f, T& c) {
+  f(c.instance_id);
+  f(c.reason);
+}
+
+Bytes encode(const StartCommand& c) { return encode_with_variables(c); }
 Result<StartCommand> decode_start(BytesView bytes) {
-  Reader r(bytes);
-  StartCommand c;
-  c.definition_id = r.str();
-  c.version = static_cast<uint32_t>(r.uint());
-  c.business_key = r.str();
-  BytesView variables = r.str();
-  c.at_step = r.str();
-  c.previous_id = r.str();
-  c.reason = r.str();
-  if (!r.done()) return unreadable();
-  TRY(c.variables, read_variables(variables));
-  return c;
+  return decode_with_variables<StartCommand>(bytes);
 }
 
-Bytes encode(const ResultCommand& c) {
-  Bytes out;
-  out.reserve(64 + c.variables->text.size());
-  Writer w(out);
-  w.str(c.id);
-  w.str(c.step);
-  w.str(c.worker);
-  w.str(c.variables->text);
-  return out;
-}
-
+Bytes encode(const ResultCommand& c) { return encode_with_variables(c); }
 Result<ResultCommand> decode_result(BytesView bytes) {
-  Reader r(bytes);
-  ResultCommand c;
-  c.id = r.str();
-  c.step = r.str();
-  c.worker = r.str();
-  BytesView variables = r.str();
-  if (!r.done()) return unreadable();
-  TRY(c.variables, read_variables(variables));
-  return c;
+  return decode_with_variables<ResultCommand>(bytes);
 }
 
-Bytes encode(const FailCommand& c) {
-  Bytes out;
-  Writer w(out);
-  w.str(c.job_id);
-  w.str(c.worker);
-  w.str(c.message);
-  w.boolean(c.retryable);
-  return out;
-}
-
+Bytes encode(const FailCommand& c) { return encode_fields(c); }
 Result<FailCommand> decode_fail(BytesView bytes) {
-  Reader r(bytes);
-  FailCommand c;
-  c.job_id = r.str();
-  c.worker = r.str();
-  c.message = r.str();
-  c.retryable = r.boolean();
-  if (!r.done()) return unreadable();
-  return c;
+  return decode_fields<FailCommand>(bytes, kWhat);
 }
 
-Bytes encode(const CancelCommand& c) {
-  Bytes out;
-  Writer w(out);
-  w.str(c.instance_id);
-  w.str(c.reason);
-  return out;
-}
-
+Bytes encode(const CancelCommand& c) { return encode_fields(c); }
 Result<CancelCommand> decode_cancel(BytesView bytes) {
-  Reader r(bytes);
-  CancelCommand c;
-  c.instance_id = r.str();
-  c.reason = r.str();
-  if (!r.done()) return unreadable();
-  return c;
+  return decode_fields<CancelCommand>(bytes, kWhat);
 }
 
 }  // namespace pawl::processes

@@ -1,6 +1,6 @@
 #pragma once
-// What the service asks of the program: the bodies of its inputs. The frequent ones are binary; an
-// operator's is the JSON object that the operator sent.
+// The commands that the service sends to the program, as bodies of its inputs. Frequent commands
+// are binary; an operator's command is the JSON object that the operator sent.
 
 #include "faces/processes/state/instance.h"
 
@@ -16,8 +16,7 @@ inline constexpr std::string_view upload = "upload", start = "start", complete =
 
 struct UploadCommand {
   json::Value document;
-  std::shared_ptr<const Definition>
-      definition;  // already validated; null when only the bytes were at hand
+  std::shared_ptr<const Definition> definition;  // validated; null when decoded from bytes
 };
 
 struct StartCommand {
@@ -25,17 +24,17 @@ struct StartCommand {
   uint32_t version = 0;  // 0: the latest
   std::string business_key;
   VariablesPtr variables;
-  std::string at_step{};      // instead of the first
-  std::string previous_id{};  // the instance that this one follows
+  std::string at_step{};      // empty: the first step
+  std::string previous_id{};  // the instance that this one continues
   std::string reason{};
 };
 Bytes encode(const StartCommand& c);
 Result<StartCommand> decode_start(BytesView bytes);
 
-// A result for a job, a user task or a WAIT.
+// The result of a job, a user task or a WAIT.
 struct ResultCommand {
-  std::string id;    // job id, or instance id
-  std::string step;  // of a user task or WAIT
+  std::string id;    // of the job, or of the instance
+  std::string step;  // the user task or WAIT; empty for a job
   std::string worker;
   VariablesPtr variables;
 };

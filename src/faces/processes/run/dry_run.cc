@@ -9,7 +9,7 @@ namespace pawl::processes {
 
 namespace {
 
-class Nowhere final : public Outlet {
+class NoEffects final : public EffectSink {
  public:
   void open(Effect) override {}
   void withdraw(const std::string&) override {}
@@ -21,7 +21,7 @@ class DryRun {
          Time now)
       : definition_(definition),
         script_(script),
-        walk_(nowhere_, now, "", instance_, definition, steps_) {
+        walk_(no_effects_, now, "", instance_, definition, steps_) {
     instance_.id = std::string(26, '0');
     instance_.definition_id = definition.id;
     instance_.version = definition.version;
@@ -42,7 +42,7 @@ class DryRun {
       TRY_OK(play(*token));
     }
     Note note = walk_.finish(0);
-    return told(note);
+    return report(note);
   }
 
  private:
@@ -53,7 +53,7 @@ class DryRun {
     return nullptr;
   }
 
-  // A result that would be passed over in silence shows a path that nobody meant.
+  // Unknown steps and members are refused: ignoring them would show a path that was not meant.
   Result<void> check_script() const {
     if (!script_.is_object()) return {};
     for (const json::Member& m : script_.object()) {
@@ -124,7 +124,7 @@ class DryRun {
     return {};
   }
 
-  std::string told(const Note& note) const {
+  std::string report(const Note& note) const {
     json::Array path;
     for (const Fact& f : note.facts) {
       if (f.kind == Fact::Kind::entered) continue;
@@ -155,7 +155,7 @@ class DryRun {
 
   const Definition& definition_;
   const json::Value& script_;
-  Nowhere nowhere_;
+  NoEffects no_effects_;
   Instance instance_;
   size_t steps_ = 0;
   size_t results_ = 0;

@@ -1,12 +1,13 @@
 #pragma once
-// A dry run walks a definition with given variables and scripted results, writes nothing, and tells
-// the path taken.
+// A dry run walks a definition with given variables and scripted results, and reports the path. It
+// writes nothing.
 
 #include "faces/processes/definition/definition.h"
 
 namespace pawl::processes {
 
-// `script` is {"step id": RESULT or [RESULT, ...]}, one RESULT a visit, the last one repeated:
+// `script` is {"step id": RESULT or [RESULT, ...]}, one RESULT for each visit; the last one
+// repeats:
 //   {"variables": {...}}                       the worker's, user's or signal's result
 //   {"error": "text", "retryable": true}       the job fails
 //   {"timer": 0}                               the step's timer of that index fires first

@@ -1,10 +1,10 @@
-// The two-workflow loan example, exactly as examples/loan has it: all eight rows of its table of
-// terminal states, timers at their real lengths.
+// The loan example of examples/loan: all eight rows of its table of terminal states, with timers at
+// their real lengths.
 
 #include <fstream>
 #include <sstream>
 
-#include "faces/processes/stage_test.h"
+#include "faces/processes/face_fixture_test.h"
 
 namespace pawl::processes {
 namespace {
@@ -17,7 +17,7 @@ std::string text_of(const std::string& path) {
 }
 
 struct Loan {
-  Stage s;
+  FaceFixture s;
   std::string application;
 
   explicit Loan(int64_t amount) {
@@ -45,7 +45,7 @@ struct Loan {
            R"({"variables":)" + variables + "}");
     EXPECT_EQ(s.last_status, 204);
   }
-  // The END that an instance reached.
+  // The id of the END step that an instance reached.
   std::string end_of(const std::string& id) {
     if (id.empty()) return "(not started)";
     EXPECT_EQ(s.status(id), "COMPLETED");
@@ -89,7 +89,7 @@ TEST(loan, row_3_a_senior_rejects_it) {
   loan.ends("end-approved", "end-disbursement-rejected");
 }
 
-TEST(loan, row_4_the_senior_is_overdue_after_eight_hours) {
+TEST(loan, row_4_the_senior_approval_expires_after_eight_hours) {
   Loan loan(kLarge);
   loan.score(720, "0.12");
   loan.approve();

@@ -2,9 +2,9 @@
 
 namespace pawl::processes {
 
-Migration plan_migration(const Instance& instance, const Definition& from, const Definition& to,
-                         const json::Value* mapping) {
-  Migration plan;
+MigrationPlan plan_migration(const Instance& instance, const Definition& from, const Definition& to,
+                             const json::Value* mapping) {
+  MigrationPlan plan;
   auto target_of = [&](const std::string& id) {
     const json::Value* mapped = mapping ? mapping->find(id) : nullptr;
     return mapped && mapped->is_string() ? mapped->string() : id;

@@ -1,22 +1,22 @@
 #pragma once
-// A migration plan: where each step of an instance's old version goes in the new one, and what
-// stands in the way. The same plan is previewed and carried out.
+// A migration plan: which step of the new version replaces each step of the old one, and what
+// prevents the migration. The preview and the migration use the same plan.
 
 #include "faces/processes/state/instance.h"
 
 namespace pawl::processes {
 
-struct Migration {
+struct MigrationPlan {
   std::vector<uint32_t> steps;  // old index -> new index or kNoStep
   struct Move {
     std::string from, to;
   };
-  std::vector<Move> moves;  // of the steps where tokens stand
+  std::vector<Move> moves;  // of the steps that have tokens
   std::vector<std::string> problems;
 };
 
-// `mapping` is {"old step": "new step"}; steps it leaves out keep their id. May be null.
-Migration plan_migration(const Instance& instance, const Definition& from, const Definition& to,
-                         const json::Value* mapping);
+// `mapping` is {"old step": "new step"}, or null. Steps that are not in it keep their id.
+MigrationPlan plan_migration(const Instance& instance, const Definition& from, const Definition& to,
+                             const json::Value* mapping);
 
 }  // namespace pawl::processes

@@ -1,5 +1,5 @@
-// What operators do to instances: each operation is one row, each wants a reason, and the reason is
-// kept in the instance's history.
+// The operations of operators on instances: one row each. The instance's history keeps the
+// operator's reason.
 
 #include "faces/processes/run/migration.h"
 #include "faces/processes/run/program.h"
@@ -11,7 +11,7 @@ namespace pawl::processes {
 namespace {
 
 struct Order {
-  Scene& scene;
+  TurnContext& context;
   const json::Value& body;
   Walk& walk;
   Instance& instance;
@@ -58,8 +58,9 @@ Result<void> edit(Order& o) {
   return set_variables(o);
 }
 
-// The token that an operator means: at the named step, else the failed one, else the only one.
-Result<Token*> meant(Order& o, std::string_view member) {
+// The token that an operation applies to: the one at the named step, or else the failed one, or
+// else the only one.
+Result<Token*> selected_token(Order& o, std::string_view member) {
   std::string_view step_id = o.body.string_or(member);
   if (!step_id.empty()) {
     uint32_t step = o.definition.find(step_id);
@@ -78,8 +79,8 @@ Result<Token*> meant(Order& o, std::string_view member) {
 
 Result<void> relocate(Order& o, Token& token, uint32_t target) {
   TRY_OK(set_variables(o));
-  bool failed = o.instance.status ==
-                Status::failed;  // before: a step that fails where it was moved to stays failed
+  // Asked before the move: when the target step fails at once, the instance stays failed.
+  bool failed = o.instance.status == Status::failed;
   o.walk.move(token, target, o.reason);
   if (failed) o.walk.retry();
   return {};
@@ -88,7 +89,7 @@ Result<void> relocate(Order& o, Token& token, uint32_t target) {
 Result<void> skip(Order& o) {
   if (o.instance.status == Status::completed || o.instance.status == Status::cancelled)
     return refuse(o.instance, "there is nothing to skip");
-  TRY(Token * token, meant(o, "stepId"));
+  TRY(Token * token, selected_token(o, "stepId"));
   const Step& step = o.definition.steps[token->step];
   if (step.next == kNoStep)
     return fail(Code::invalid, "NO_NEXT_STEP",
@@ -104,7 +105,7 @@ Result<void> move(Order& o) {
     return fail(Code::invalid, "NO_STEP",
                 "\"to\" must name a step of the definition, got \"" +
                     std::string(o.body.string_or("to")) + "\"");
-  TRY(Token * token, meant(o, "from"));
+  TRY(Token * token, selected_token(o, "from"));
   return relocate(o, *token, target);
 }
 
@@ -137,77 +138,78 @@ constexpr Operation kOperations[] = {
     {"cancel", cancel}, {"pause", pause},    {"resume", resume},
 };
 
-// A migration walks under the new definition, so it does not fit the table.
-Result<Bytes> migrate(Scene& scene, const json::Value& body, std::string_view id) {
-  TRY(auto before, scene.instance(id));
-  TRY(auto from, scene.definition(before->definition_id, before->version));
+// A migration is not in the table because it walks under the new definition.
+Result<Bytes> migrate(TurnContext& context, const json::Value& body, std::string_view id) {
+  TRY(auto before, context.instance(id));
+  TRY(auto from, context.definition(before->definition_id, before->version));
   uint32_t version = 0;
   if (const json::Value* v = body.find("version"); v && v->is_number())
     version = static_cast<uint32_t>(v->as_int64().value_or(0));
-  TRY(auto to, scene.definition(before->definition_id, version));
-  Migration plan = plan_migration(*before, *from, *to, body.find("steps"));
+  TRY(auto to, context.definition(before->definition_id, version));
+  MigrationPlan plan = plan_migration(*before, *from, *to, body.find("steps"));
   if (!plan.problems.empty())
     return fail(Code::conflict, "CANNOT_MIGRATE",
                 "instance \"" + std::string(id) + "\" cannot be migrated: " + plan.problems[0]);
   Instance instance = *before;
-  Walk walk(scene, scene.turn.now(), scene.tenant, instance, *to, scene.steps);
-  walk.tell("migrated from version " + std::to_string(from->version) + " to " +
-            std::to_string(to->version));
+  Walk walk(context, context.turn.now(), context.tenant, instance, *to, context.steps);
+  walk.record_event("migrated from version " + std::to_string(from->version) + " to " +
+                    std::to_string(to->version));
   walk.migrate(*from, plan.steps);
-  TRY(InstancePtr after, scene.close(instance, walk, *to, static_cast<uint8_t>(before->status)));
+  TRY(InstancePtr after, context.close(instance, walk, *to, static_cast<uint8_t>(before->status)));
   return instance_json(*after, *to);
 }
 
-Result<json::Value> body_of(Scene& scene) {
-  TRY(json::Value body, json::parse(scene.input.body));
-  scene.reason = body.string_or("reason");
+Result<json::Value> body_of(TurnContext& context) {
+  TRY(json::Value body, json::parse(context.input.body));
+  context.reason = body.string_or("reason");
   return body;
 }
 
 }  // namespace
 
-Result<Bytes> operate(Scene& scene) {
-  TRY(json::Value body, body_of(scene));
+Result<Bytes> operate(TurnContext& context) {
+  TRY(json::Value body, body_of(context));
   std::string_view name = body.string_or("operation"), id = body.string_or("instanceId");
-  if (name == "migrate") return migrate(scene, body, id);
+  if (name == "migrate") return migrate(context, body, id);
   for (const Operation& op : kOperations) {
     if (op.name != name) continue;
     TRY_OK(walk_instance(
-        scene, id,
+        context, id,
         [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
-          Order order{scene, body, walk, instance, definition, scene.reason};
-          walk.tell("operator: " + std::string(name));
+          Order order{context, body, walk, instance, definition, context.reason};
+          walk.record_event("operator: " + std::string(name));
           TRY_OK(op.run(order));
           return true;
         }));
-    TRY(auto after, scene.instance(id));
-    TRY(auto definition, scene.definition(after->definition_id, after->version));
+    TRY(auto after, context.instance(id));
+    TRY(auto definition, context.definition(after->definition_id, after->version));
     return instance_json(*after, *definition);
   }
   return fail(Code::invalid, "NO_OPERATION", "unknown operation \"" + std::string(name) + "\"");
 }
 
-Result<Bytes> pause_definition(Scene& scene) {
-  TRY(json::Value body, body_of(scene));
+Result<Bytes> pause_definition(TurnContext& context) {
+  TRY(json::Value body, body_of(context));
   std::string id(body.string_or("definitionId"));
-  TRY(auto before, scene.head(id));
-  Head head = *before;
+  TRY(auto before, context.head(id));
+  DefinitionHead head = *before;
   const json::Value* paused = body.find("paused");
   head.paused = paused && paused->is_bool() && paused->boolean();
-  head.pause_reason = head.paused ? scene.reason : "";
-  scene.turn.write(head_key(scene.tenant, id), encode(head), std::make_shared<const Head>(head));
+  head.pause_reason = head.paused ? context.reason : "";
+  context.turn.write(head_key(context.tenant, id), encode(head),
+                     std::make_shared<const DefinitionHead>(head));
   return Bytes(json::print(json::object({{"definitionId", id}, {"paused", head.paused}})));
 }
 
-Result<Bytes> pause_type(Scene& scene) {
-  TRY(json::Value body, body_of(scene));
+Result<Bytes> pause_type(TurnContext& context) {
+  TRY(json::Value body, body_of(context));
   std::string type(body.string_or("jobType"));
   const json::Value* paused = body.find("paused");
   bool pause = paused && paused->is_bool() && paused->boolean();
   if (pause)
-    scene.turn.write(paused_type_key(scene.tenant, type), scene.reason);
+    context.turn.write(paused_type_key(context.tenant, type), context.reason);
   else
-    scene.turn.erase(paused_type_key(scene.tenant, type));
+    context.turn.erase(paused_type_key(context.tenant, type));
   return Bytes(json::print(json::object({{"jobType", type}, {"paused", pause}})));
 }
 

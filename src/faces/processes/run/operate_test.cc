@@ -1,14 +1,14 @@
-// What operators can do, and that a reason stays.
+// The operations of operators, their lists, batches, dry runs and user tasks.
 
-#include "faces/processes/stage_test.h"
+#include "faces/processes/face_fixture_test.h"
 
 namespace pawl::processes {
 namespace {
 
 const std::string kOps = "/pawl/v1/processes/instances/";
 
-// d fails unless ok is true; then a job, then the end.
-void upload_fragile(Stage& s, const std::string& name = "n") {
+// Step d fails unless `ok` is true. Then come a job and the end.
+void upload_fragile(FaceFixture& s, const std::string& name = "n") {
   s.upload(
       R"({"id":"a","name":")" + name +
       R"(","steps":[{"id":"d","name":"d","type":"DECISION","conditionalNextSteps":{"ok == true":"x"}},
@@ -16,7 +16,7 @@ void upload_fragile(Stage& s, const std::string& name = "n") {
 }
 
 TEST(operators, a_failed_step_is_retried_with_edited_variables) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   std::string id = s.start("a", R"({"ok":false})");
   EXPECT_EQ(s.status(id), "FAILED");
@@ -37,7 +37,7 @@ TEST(operators, a_failed_step_is_retried_with_edited_variables) {
 }
 
 TEST(operators, a_step_is_retried_by_name_with_variables_merged_first) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   std::string id = s.start("a", R"({"ok":false,"kept":1})");
   s.post("/v1/instances/" + id + "/steps/x/retry", R"({"variables":{"ok":true}})");
@@ -54,7 +54,7 @@ TEST(operators, a_step_is_retried_by_name_with_variables_merged_first) {
 }
 
 TEST(operators, a_failed_job_is_skipped_or_moved) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   for (const char* operation : {"skip", "move"}) {
     std::string id = s.start("a", R"({"ok":true})");
@@ -66,8 +66,8 @@ TEST(operators, a_failed_job_is_skipped_or_moved) {
   }
 }
 
-TEST(operators, a_step_that_fails_where_it_was_moved_to_is_not_tried_again) {
-  Stage s;
+TEST(operators, a_failure_at_the_target_of_a_move_is_not_retried) {
+  FaceFixture s;
   s.upload(
       R"({"id":"a","name":"n","steps":[{"id":"w","name":"w","type":"WAIT","nextStep":"d"},{"id":"d","name":"d","type":"DECISION","conditionalNextSteps":{"ok == true":"end"}},
     {"id":"end","name":"e","type":"END"}]})");
@@ -80,8 +80,8 @@ TEST(operators, a_step_that_fails_where_it_was_moved_to_is_not_tried_again) {
   s.verify();
 }
 
-TEST(operators, a_join_that_is_skipped_has_fired) {
-  Stage s;
+TEST(operators, skipping_a_join_fires_it) {
+  FaceFixture s;
   s.upload(
       R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"m"},{"id":"a","name":"a","type":"WAIT","nextStep":"m"},
     {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"w"},{"id":"w","name":"w","type":"WAIT","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
@@ -98,7 +98,7 @@ TEST(operators, a_join_that_is_skipped_has_fired) {
 }
 
 TEST(operators, a_paused_instance_holds_its_jobs_and_timers) {
-  Stage s;
+  FaceFixture s;
   s.upload(
       R"({"id":"a","name":"n","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"y","boundaryEvents":[{"type":"TIMER","duration":"PT10S","interrupting":true,"targetStepId":"end"}]},
     {"id":"y","name":"y","type":"SERVICE_TASK","jobType":"k","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
@@ -123,7 +123,7 @@ TEST(operators, a_paused_instance_holds_its_jobs_and_timers) {
 }
 
 TEST(operators, definitions_and_job_types_are_paused) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   s.post("/pawl/v1/processes/definitions/a/pause", R"({"reason":"storm"})");
   json::Value answer = s.post("/v1/instances", R"({"definitionId":"a"})");
@@ -139,7 +139,7 @@ TEST(operators, definitions_and_job_types_are_paused) {
 }
 
 TEST(operators, instances_migrate_to_a_new_version_after_a_preview) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   std::string id = s.start("a", R"({"ok":true})");
   s.upload(
@@ -161,9 +161,9 @@ TEST(operators, instances_migrate_to_a_new_version_after_a_preview) {
   EXPECT_EQ(s.get("/v1/instances/" + id).find("definitionVersion")->as_int64(), 2);
 }
 
-TEST(operators, a_join_that_waits_migrates_to_the_join_of_its_gateway) {
-  Stage s;
-  // Version 2 joins at k; m is there too, and joins another gateway.
+TEST(operators, a_waiting_join_migrates_with_its_gateway) {
+  FaceFixture s;
+  // In version 2 the gateway's join is k; m exists, too, as the join of another gateway.
   s.upload(
       R"({"id":"a","name":"n","steps":[{"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["a","b"],"joinStep":"m"},{"id":"a","name":"a","type":"WAIT","nextStep":"m"},
     {"id":"b","name":"b","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
@@ -183,8 +183,8 @@ TEST(operators, a_join_that_waits_migrates_to_the_join_of_its_gateway) {
   s.verify();
 }
 
-TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
-  Stage s;
+TEST(operators, a_restart_makes_a_new_instance_at_a_past_step) {
+  FaceFixture s;
   upload_fragile(s);
   std::string id = s.start("a", R"({"ok":true})");
   s.finish("j", R"({"done":1})");
@@ -196,8 +196,8 @@ TEST(operators, an_instance_restarts_from_a_past_step_as_a_new_one) {
   EXPECT_EQ(again.string_or("previousInstanceId"), id);
 }
 
-TEST(operators, a_restart_wants_an_event_of_its_instance) {
-  Stage s;
+TEST(operators, a_restart_needs_an_event_of_its_instance) {
+  FaceFixture s;
   s.upload(
       R"({"id":"a","name":"a","steps":[{"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
   std::string id = s.start("a");
@@ -207,8 +207,8 @@ TEST(operators, a_restart_wants_an_event_of_its_instance) {
   }
 }
 
-TEST(operators, a_restart_begins_with_the_variables_that_its_step_found) {
-  Stage s;
+TEST(operators, a_restart_has_the_variables_before_its_step) {
+  FaceFixture s;
   s.post("/v1/definitions", R"({"id":"sums","name":"n","steps":[
     {"id":"one","name":"o","type":"TRANSFORMATION","transformations":{"n":"${n + 1}","seen":"yes"},"nextStep":"two"},
     {"id":"two","name":"t","type":"DECISION_TABLE","hitPolicy":"F","decisionTable":{"rules":[{"when":{},"outputs":{"n":"${n * 10}"}}]},"nextStep":"x"},
@@ -233,7 +233,7 @@ TEST(operators, a_restart_begins_with_the_variables_that_its_step_found) {
 }
 
 TEST(operators, the_state_as_of_any_event_can_be_read) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   std::string id = s.start("a", R"({"ok":true})");
   s.finish("j", R"({"done":1})");
@@ -246,7 +246,7 @@ TEST(operators, the_state_as_of_any_event_can_be_read) {
 }
 
 TEST(operators, lists_filter_by_everything_they_promise) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   std::string failed = s.start("a", R"({"ok":false,"who":{"name":"Ann"}})");
   s.pass(kSecond);
@@ -271,8 +271,8 @@ TEST(operators, lists_filter_by_everything_they_promise) {
   EXPECT_EQ(incidents.find("items")->array()[0].find("count")->as_int64(), 1);
 }
 
-TEST(operators, bulk_retry_tells_each_outcome) {
-  Stage s;
+TEST(operators, bulk_retry_reports_each_outcome) {
+  FaceFixture s;
   upload_fragile(s);
   for (int i = 0; i < 5; ++i)
     s.start("a", R"({"ok":false})");
@@ -283,8 +283,8 @@ TEST(operators, bulk_retry_tells_each_outcome) {
   EXPECT_EQ(s.get("/v1/instances?status=ACTIVE").find("total")->as_int64(), 5);
 }
 
-TEST(operators, a_script_says_nothing_that_is_passed_over) {
-  Stage s;
+TEST(operators, unknown_members_of_a_script_are_refused) {
+  FaceFixture s;
   upload_fragile(s);
   for (const char* script : {R"({"nope":{}})", R"({"x":{"r":1}})",
                              R"({"x":[{"variables":{}},{"varaibles":{}}]})", R"({"x":5})"}) {
@@ -295,7 +295,7 @@ TEST(operators, a_script_says_nothing_that_is_passed_over) {
 }
 
 TEST(operators, a_dry_run_shows_the_path_and_writes_nothing) {
-  Stage s;
+  FaceFixture s;
   upload_fragile(s);
   Seq before = s.durable();
   json::Value run = s.post(
@@ -311,7 +311,7 @@ TEST(operators, a_dry_run_shows_the_path_and_writes_nothing) {
 }
 
 TEST(operators, the_inbox_lists_open_user_tasks_oldest_first) {
-  Stage s;
+  FaceFixture s;
   s.upload(
       R"({"id":"u","name":"n","steps":[{"id":"t","name":"Sign it","type":"USER_TASK","jobType":"form","nextStep":"end"},{"id":"end","name":"e","type":"END"}]})");
   std::string first = s.start("u");
@@ -328,8 +328,8 @@ TEST(operators, the_inbox_lists_open_user_tasks_oldest_first) {
   EXPECT_EQ(s.get("/pawl/v1/processes/tasks").find("items")->array().size(), 1u);
 }
 
-TEST(operators, a_task_is_listed_under_the_name_that_its_step_has_after_a_migration) {
-  Stage s;
+TEST(operators, a_task_is_listed_under_its_migrated_step) {
+  FaceFixture s;
   auto version = [&](const std::string& step) {
     s.upload(
         R"({"id":"u","name":"n","steps":[{"id":")" + step +
@@ -346,7 +346,7 @@ TEST(operators, a_task_is_listed_under_the_name_that_its_step_has_after_a_migrat
 }
 
 TEST(operators, the_inbox_is_filtered) {
-  Stage s;
+  FaceFixture s;
   for (const char* id : {"u", "v"})
     s.upload(
         R"({"id":")" + std::string(id) +
@@ -372,8 +372,8 @@ TEST(operators, the_inbox_is_filtered) {
   EXPECT_EQ(page.find("cursor"), nullptr);
 }
 
-TEST(operators, batches_tell_each_outcome) {
-  Stage s;
+TEST(operators, batches_report_each_outcome) {
+  FaceFixture s;
   upload_fragile(s);
   json::Value report =
       s.post("/pawl/v1/processes/start-batch",
@@ -392,7 +392,7 @@ TEST(operators, batches_tell_each_outcome) {
 }
 
 TEST(operators, a_mistyped_order_is_refused_and_changes_nothing) {
-  Stage s;
+  FaceFixture s;
   s.upload(
       R"({"id":"a","name":"n","steps":[{"id":"w","name":"w","type":"WAIT","nextStep":"e"},{"id":"e","name":"e","type":"END"}]})");
   std::string at = "/pawl/v1/processes/instances/" + s.start("a", R"({"v":1})");
@@ -415,8 +415,8 @@ TEST(operators, a_mistyped_order_is_refused_and_changes_nothing) {
   EXPECT_EQ(s.last_status, 400);
 }
 
-TEST(operators, a_range_of_times_holds_the_time_that_was_shown) {
-  Stage s;
+TEST(operators, a_time_range_includes_the_shown_microsecond) {
+  FaceFixture s;
   s.upload(
       R"({"id":"a","name":"n","steps":[{"id":"w","name":"w","type":"WAIT","nextStep":"e"},{"id":"e","name":"e","type":"END"}]})");
   s.time += 1'234;  // nanoseconds that no answer shows

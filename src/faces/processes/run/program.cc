@@ -8,15 +8,16 @@
 
 namespace pawl::processes {
 
-Result<std::shared_ptr<const Head>> Scene::head(std::string_view definition_id) {
-  TRY(auto head, turn.read_as<Head>(head_key(tenant, definition_id), decode_head));
+Result<std::shared_ptr<const DefinitionHead>> TurnContext::head(std::string_view definition_id) {
+  TRY(auto head, turn.read_as<DefinitionHead>(head_key(tenant, definition_id), decode_head));
   if (!head)
     return fail(Code::not_found, "NO_DEFINITION",
                 "definition \"" + std::string(definition_id) + "\" not found: upload it first");
   return head;
 }
 
-Result<std::shared_ptr<const Definition>> Scene::definition(std::string_view id, uint32_t version) {
+Result<std::shared_ptr<const Definition>> TurnContext::definition(std::string_view id,
+                                                                  uint32_t version) {
   TRY(auto found, turn.read_as<Definition>(version_key(tenant, id, version), decode_version));
   if (!found)
     return fail(Code::not_found, "NO_DEFINITION",
@@ -25,19 +26,20 @@ Result<std::shared_ptr<const Definition>> Scene::definition(std::string_view id,
   return found;
 }
 
-Result<std::shared_ptr<const Instance>> Scene::instance(std::string_view id) {
+Result<std::shared_ptr<const Instance>> TurnContext::instance(std::string_view id) {
   TRY(auto found, turn.read_as<Instance>(instance_key(tenant, id), decode_instance));
   if (!found)
-    return fail(Code::not_found, "NO_INSTANCE", "instance \"" + std::string(id) + "\" not found");
+    return fail(Code::not_found, kNoInstance, "instance \"" + std::string(id) + "\" not found");
   return found;
 }
 
-Bytes Scene::body_of(const std::string& effect_id) {
+Bytes TurnContext::body_of(const std::string& effect_id) {
   auto effect = turn.read_as<Effect>(effect_key(effect_id), decode_effect);
   return effect && *effect ? (*effect)->body : Bytes();
 }
 
-Result<InstancePtr> Scene::start(const StartCommand& c, std::shared_ptr<const Definition>* used) {
+Result<InstancePtr> TurnContext::start(const StartCommand& c,
+                                       std::shared_ptr<const Definition>* used) {
   TRY(auto head, this->head(c.definition_id));
   uint32_t version = c.version ? c.version : static_cast<uint32_t>(head->versions.size());
   TRY(auto definition, this->definition(c.definition_id, version));
@@ -58,15 +60,17 @@ Result<InstancePtr> Scene::start(const StartCommand& c, std::shared_ptr<const De
   instance.previous_id = c.previous_id;
   instance.started = turn.now();
   instance.variables = c.variables;
-  instance.paused = instance.quiet = head->paused;  // only what is chained comes here then
+  // Only a chained instance is started while its definition is paused.
+  instance.paused = head->paused;
+  instance.suspended = head->paused;
   Walk walk(*this, turn.now(), tenant, instance, *definition, steps);
   walk.begin(first, chain_refused());
   if (used) *used = definition;
   return close(instance, walk, *definition, 0);
 }
 
-Result<InstancePtr> Scene::close(Instance& instance, Walk& walk, const Definition& definition,
-                                 uint8_t status_before) {
+Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Definition& definition,
+                                       uint8_t status_before) {
   Note note = walk.finish(status_before);
   if (instance.variables->text.size() > kVariablesBytes)
     return fail(Code::too_large, "VARIABLES_TOO_LARGE",
@@ -77,7 +81,7 @@ Result<InstancePtr> Scene::close(Instance& instance, Walk& walk, const Definitio
   return put(std::move(instance), std::move(note));
 }
 
-InstancePtr Scene::put(Instance instance, Note note) {
+InstancePtr TurnContext::put(Instance instance, Note note) {
   note.cause = input.verb;
   note.user = input.caller.user;
   note.reason = reason;
@@ -90,7 +94,7 @@ InstancePtr Scene::put(Instance instance, Note note) {
 
 namespace {
 
-// The command as the service had it, or decoded from the body.
+// The command of the input: the object that the service made, or one decoded from the body.
 template <class T, class Decode>
 Result<std::shared_ptr<const T>> command(const Input& input, Decode&& decode) {
   if (input.decoded) return std::static_pointer_cast<const T>(input.decoded);
@@ -98,7 +102,7 @@ Result<std::shared_ptr<const T>> command(const Input& input, Decode&& decode) {
   return std::make_shared<const T>(std::move(value));
 }
 
-std::string summary(const std::string& id, uint32_t version, const Head::Version& v) {
+std::string summary(const std::string& id, uint32_t version, const DefinitionHead::Version& v) {
   std::string out = "{\"id\":\"" + id + "\",\"version\":" + std::to_string(version) + ",\"name\":";
   json::append_string(out, v.name);
   append_time(out += ",\"uploadedAt\":", v.uploaded);
@@ -110,41 +114,43 @@ Result<UploadCommand> decode_upload(BytesView body) {
   return UploadCommand{std::move(document), nullptr};
 }
 
-Result<Bytes> upload(Scene& scene) {
-  TRY(auto command, command<UploadCommand>(scene.input, decode_upload));
+Result<Bytes> upload(TurnContext& context) {
+  TRY(auto command, command<UploadCommand>(context.input, decode_upload));
   std::shared_ptr<const Definition> definition = command->definition;
   if (!definition) {
     TRY(Definition made, make_definition(command->document));
     definition = std::make_shared<const Definition>(std::move(made));
   }
-  Key key = head_key(scene.tenant, definition->id);
-  TRY(auto before, scene.turn.read_as<Head>(key, decode_head));
+  Key key = head_key(context.tenant, definition->id);
+  TRY(auto before, context.turn.read_as<DefinitionHead>(key, decode_head));
   std::string digest = content_digest(definition->document);
-  Head head;
+  DefinitionHead head;
   if (before) {
     head = *before;
     for (size_t i = 0; i < head.versions.size(); ++i)
       if (head.versions[i].digest == digest)
         return summary(definition->id, static_cast<uint32_t>(i + 1), head.versions[i]);
   }
-  head.versions.push_back({digest, definition->name, scene.turn.now()});
+  head.versions.push_back({digest, definition->name, context.turn.now()});
   uint32_t version = static_cast<uint32_t>(head.versions.size());
   auto stored = std::make_shared<Definition>(*definition);
-  stored->version = version, stored->uploaded = scene.turn.now();
-  scene.turn.write(version_key(scene.tenant, definition->id, version),
-                   encode_version(version, scene.turn.now(), definition->document), stored);
+  stored->version = version;
+  stored->uploaded = context.turn.now();
+  context.turn.write(version_key(context.tenant, definition->id, version),
+                     encode_version(version, context.turn.now(), definition->document), stored);
   Bytes bytes = encode(head);
   std::string answer = summary(definition->id, version, head.versions.back());
-  scene.turn.write(key, std::move(bytes), std::make_shared<const Head>(std::move(head)));
-  if (version == 1) TRY_OK(scene.start_awaited(definition->id));
+  context.turn.write(key, std::move(bytes),
+                     std::make_shared<const DefinitionHead>(std::move(head)));
+  if (version == 1) TRY_OK(context.start_awaited(definition->id));
   return answer;
 }
 
-Result<Bytes> start(Scene& scene) {
-  TRY(auto command, command<StartCommand>(scene.input, decode_start));
-  scene.reason = command->reason;
+Result<Bytes> start(TurnContext& context) {
+  TRY(auto command, command<StartCommand>(context.input, decode_start));
+  context.reason = command->reason;
   std::shared_ptr<const Definition> definition;
-  TRY(InstancePtr instance, scene.start(*command, &definition));
+  TRY(InstancePtr instance, context.start(*command, &definition));
   return instance_json(*instance, *definition);
 }
 
@@ -156,7 +162,7 @@ void merge_shallow_into(Walk& walk, const Variables& result) {
   if (!result.object.empty()) json::merge_shallow(walk.edit(), result.object);
 }
 
-// The token whose job has this ordinal and still runs; null when the job is settled.
+// The running token whose job has this ordinal; null when the job is settled.
 Result<const Token*> job_token(const Instance& instance, std::string_view job_id,
                                uint32_t ordinal) {
   if (ordinal == 0 || ordinal > instance.ordinals)
@@ -171,41 +177,41 @@ Result<const Token*> job_token(const Instance& instance, std::string_view job_id
   return nullptr;
 }
 
-Result<OrdinalId> job_place(std::string_view job_id) {
-  auto place = parse_ordinal_id(job_id);
-  if (!place)
+Result<OrdinalId> parse_job_id(std::string_view job_id) {
+  auto parsed = parse_ordinal_id(job_id);
+  if (!parsed)
     return fail(Code::not_found, "NO_JOB", "job \"" + std::string(job_id) + "\" not found");
-  return *place;
+  return *parsed;
 }
 
-// Unknown instances are unknown jobs to a worker.
+// A worker that names a job of an unknown instance gets "job not found".
 template <class Act>
-Result<void> walk_job(Scene& scene, const std::string& job_id, Act&& act) {
-  TRY(OrdinalId place, job_place(job_id));
-  auto done = walk_instance(scene, place.instance_id,
+Result<void> walk_job(TurnContext& context, const std::string& job_id, Act&& act) {
+  TRY(OrdinalId job, parse_job_id(job_id));
+  auto done = walk_instance(context, job.instance_id,
                             [&](Walk& walk, Instance& instance, const Definition&) -> Result<bool> {
-                              TRY(const Token* token, job_token(instance, job_id, place.ordinal));
+                              TRY(const Token* token, job_token(instance, job_id, job.ordinal));
                               if (!token) return false;
                               act(walk, token->execution);
                               return true;
                             });
-  if (!done && done.error().reason == "NO_INSTANCE")
+  if (!done && done.error().is(kNoInstance))
     return fail(Code::not_found, "NO_JOB", "job \"" + job_id + "\" not found");
   return done;
 }
 
-Result<Bytes> complete(Scene& scene) {
-  TRY(auto command, command<ResultCommand>(scene.input, decode_result));
-  TRY_OK(walk_job(scene, command->id, [&](Walk& walk, uint32_t execution) {
+Result<Bytes> complete(TurnContext& context) {
+  TRY(auto command, command<ResultCommand>(context.input, decode_result));
+  TRY_OK(walk_job(context, command->id, [&](Walk& walk, uint32_t execution) {
     merge_deep_into(walk, *command->variables);
     walk.complete(execution);
   }));
   return Bytes();
 }
 
-Result<Bytes> fail_job(Scene& scene) {
-  TRY(auto command, command<FailCommand>(scene.input, decode_fail));
-  TRY_OK(walk_job(scene, command->job_id, [&](Walk& walk, uint32_t execution) {
+Result<Bytes> fail_job(TurnContext& context) {
+  TRY(auto command, command<FailCommand>(context.input, decode_fail));
+  TRY_OK(walk_job(context, command->job_id, [&](Walk& walk, uint32_t execution) {
     walk.fail_job(execution, command->message, command->retryable);
   }));
   return Bytes();
@@ -218,17 +224,17 @@ std::unexpected<Error> finished(const Instance& instance) {
 }
 
 // Completes a parked USER_TASK or WAIT by instance and step.
-Result<Bytes> settle(Scene& scene, Kind kind, std::string_view what, Code absent) {
-  TRY(auto command, command<ResultCommand>(scene.input, decode_result));
+Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Code absent) {
+  TRY(auto command, command<ResultCommand>(context.input, decode_result));
   TRY_OK(walk_instance(
-      scene, command->id,
+      context, command->id,
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
         uint32_t step = definition.find(command->step);
         if (step != kNoStep && definition.steps[step].kind != kind)
           return fail(Code::invalid, "WRONG_STEP_TYPE",
                       "step \"" + command->step + "\" is a " + definition.steps[step].type +
                           ", not a " + std::string(what));
-        // A step that is not there is not there in a finished instance either.
+        // An unknown step is not found, whether or not the instance is finished.
         if (is_final(instance.status) && step != kNoStep) return finished(instance);
         Token* token = step == kNoStep ? nullptr : walk.token_at(step);
         if (!token)
@@ -243,17 +249,19 @@ Result<Bytes> settle(Scene& scene, Kind kind, std::string_view what, Code absent
   return Bytes();
 }
 
-Result<Bytes> task(Scene& scene) {
-  return settle(scene, Kind::user_task, "USER_TASK", Code::not_found);
+Result<Bytes> task(TurnContext& context) {
+  return settle(context, Kind::user_task, "USER_TASK", Code::not_found);
 }
-Result<Bytes> signal(Scene& scene) { return settle(scene, Kind::wait, "WAIT", Code::conflict); }
+Result<Bytes> signal(TurnContext& context) {
+  return settle(context, Kind::wait, "WAIT", Code::conflict);
+}
 
-Result<Bytes> cancel(Scene& scene) {
-  TRY(auto command, command<CancelCommand>(scene.input, decode_cancel));
-  scene.reason = command->reason;
+Result<Bytes> cancel(TurnContext& context) {
+  TRY(auto command, command<CancelCommand>(context.input, decode_cancel));
+  context.reason = command->reason;
   Bytes answer;
   TRY_OK(walk_instance(
-      scene, command->instance_id,
+      context, command->instance_id,
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
         if (is_final(instance.status)) return finished(instance);
         walk.cancel(command->reason);
@@ -263,15 +271,15 @@ Result<Bytes> cancel(Scene& scene) {
   return answer;
 }
 
-Result<Bytes> timer(Scene& scene) {
-  TRY(TimerId id, parse_timer_effect_id(scene.input.settles));
-  scene.tenant = id.tenant;
-  auto place = parse_ordinal_id(id.execution_id);
-  if (!place) return Bytes();
-  TRY_OK(walk_instance(scene, place->instance_id,
+Result<Bytes> timer(TurnContext& context) {
+  TRY(TimerId id, parse_timer_effect_id(context.input.settles));
+  context.tenant = id.tenant;
+  auto execution = parse_ordinal_id(id.execution_id);
+  if (!execution) return Bytes();
+  TRY_OK(walk_instance(context, execution->instance_id,
                        [&](Walk& walk, Instance& instance, const Definition&) -> Result<bool> {
                          if (is_final(instance.status)) return false;
-                         walk.fire(place->ordinal, id.index);
+                         walk.fire(execution->ordinal, id.index);
                          return true;
                        }));
   return Bytes();
@@ -279,7 +287,7 @@ Result<Bytes> timer(Scene& scene) {
 
 struct Verb {
   std::string_view name;
-  Result<Bytes> (*run)(Scene& scene);
+  Result<Bytes> (*run)(TurnContext& context);
 };
 constexpr Verb kVerbs[] = {
     {verb::complete, complete},
@@ -301,8 +309,8 @@ constexpr Verb kVerbs[] = {
 Result<Bytes> Program::run(Turn& turn, const Input& input) const {
   for (const Verb& v : kVerbs) {
     if (v.name != input.verb) continue;
-    Scene scene(turn, input);
-    return v.run(scene);
+    TurnContext context(turn, input);
+    return v.run(context);
   }
   return fail(Code::internal, "NO_VERB",
               "the processes program has no verb \"" + input.verb + "\"");
@@ -312,16 +320,16 @@ void Program::view(const Committed& frame, ViewRows& out) const {
   for (const Bytes& bytes : frame.notes) {
     auto note = decode_note_head(bytes);
     if (!note) continue;
-    Bytes place = rows::place(note->started, note->instance_id);
+    Bytes position = rows::position(note->started, note->instance_id);
     std::string_view tenant = note->tenant;
     if (note->before == 0 && !note->business_key.empty())
-      out.put(rows::business_prefix(tenant, note->business_key) + place, {});
+      out.put(rows::business_prefix(tenant, note->business_key) + position, {});
     if (note->before != static_cast<uint8_t>(note->after)) {
       if (note->before)
         out.erase(rows::definition_prefix(tenant, note->definition_id,
                                           static_cast<Status>(note->before)) +
-                  place);
-      out.put(rows::definition_prefix(tenant, note->definition_id, note->after) + place, {});
+                  position);
+      out.put(rows::definition_prefix(tenant, note->definition_id, note->after) + position, {});
     }
     Bytes entry;
     Writer(entry).sint(frame.now);

@@ -1,5 +1,5 @@
 #pragma once
-// The program of the processes face: what each command and each timer does to instances. Pure.
+// The program of the processes face: what each command and each timer does to instances.
 
 #include "faces/processes/run/commands.h"
 #include "faces/processes/run/walk.h"
@@ -18,10 +18,13 @@ class Program final : public pawl::Program {
 
 using InstancePtr = std::shared_ptr<const Instance>;
 
-// One turn of the program: the turn itself and what all its walks share.
-class Scene final : public Outlet {
+inline constexpr Reason kNoInstance{"NO_INSTANCE"};
+
+// One turn of the program and what all its walks share.
+class TurnContext final : public EffectSink {
  public:
-  Scene(Turn& turn, const Input& input) : turn(turn), input(input), tenant(input.caller.tenant) {}
+  TurnContext(Turn& turn, const Input& input)
+      : turn(turn), input(input), tenant(input.caller.tenant) {}
   void open(Effect effect) override { turn.open(std::move(effect)); }
   void withdraw(const std::string& effect_id) override { turn.withdraw(effect_id); }
   Bytes body_of(const std::string& effect_id) override;
@@ -29,48 +32,50 @@ class Scene final : public Outlet {
   Turn& turn;
   const Input& input;
   std::string tenant;
-  std::string reason{};  // that an operator gave
-  size_t steps = 0;
-  size_t chained = 0;      // in this turn
-  size_t chain_depth = 0;  // before it, without a wait
+  std::string reason{};    // the reason that an operator gave
+  size_t steps = 0;        // entered in this turn
+  size_t chained = 0;      // instances that were chained in this turn
+  size_t chain_depth = 0;  // instances that were chained before this turn without a wait
 
-  Result<std::shared_ptr<const Head>> head(std::string_view definition_id);
+  Result<std::shared_ptr<const DefinitionHead>> head(std::string_view definition_id);
   Result<std::shared_ptr<const Definition>> definition(std::string_view id, uint32_t version);
-  Result<std::shared_ptr<const Instance>> instance(
-      std::string_view id);  // not_found when there is none
-  // Starts an instance and everything chained behind it; the first one is returned.
+  // Refuses with kNoInstance when there is none.
+  Result<std::shared_ptr<const Instance>> instance(std::string_view id);
+  // Starts an instance and the instances that are chained to it; returns the first one.
   Result<InstancePtr> start(const StartCommand& command, std::shared_ptr<const Definition>* used);
-  // Writes the instance and the note of the walk; starts what is chained behind it. The instance is
-  // spent: it comes back as it was written.
+  // Writes the instance and the note of the walk, and starts the instance that is chained to it.
+  // `instance` is moved from; the result is the instance as it was written.
   Result<InstancePtr> close(Instance& instance, Walk& walk, const Definition& definition,
                             uint8_t status_before);
   InstancePtr put(Instance instance, Note note);
-  // Starts the workflow behind an instance that has ended, now or later.
+  // Starts the next workflow of an instance that has ended, in this turn or a later one.
   Result<void> chain(Instance& ended, const Definition& definition, Note& note);
-  // Goes on with the chains that wait for this definition.
+  // Continues the chains that wait for this definition.
   Result<void> start_awaited(std::string_view definition_id);
-  std::string chain_refused() const;  // why no instance may follow any more; empty when it may
+  // Why no further instance may be chained; empty when one may.
+  std::string chain_refused() const;
 };
 
-// Loads an instance with its definition, walks, and writes what came of it.
+// Loads an instance and its definition, runs `act` on a walk, and writes the instance if it returns
+// true.
 template <class Act>
-Result<void> walk_instance(Scene& scene, std::string_view id, Act&& act) {
-  TRY(std::shared_ptr<const Instance> before, scene.instance(id));
+Result<void> walk_instance(TurnContext& context, std::string_view id, Act&& act) {
+  TRY(std::shared_ptr<const Instance> before, context.instance(id));
   TRY(std::shared_ptr<const Definition> definition,
-      scene.definition(before->definition_id, before->version));
+      context.definition(before->definition_id, before->version));
   Instance instance = *before;
-  Walk walk(scene, scene.turn.now(), scene.tenant, instance, *definition, scene.steps);
+  Walk walk(context, context.turn.now(), context.tenant, instance, *definition, context.steps);
   TRY(bool changed, act(walk, instance, *definition));
   if (!changed) return {};
-  TRY_OK(scene.close(instance, walk, *definition, static_cast<uint8_t>(before->status)));
+  TRY_OK(context.close(instance, walk, *definition, static_cast<uint8_t>(before->status)));
   return {};
 }
 
-// An operator's verb; the body says which.
-Result<Bytes> operate(Scene& scene);
-Result<Bytes> pause_definition(Scene& scene);
-Result<Bytes> pause_type(Scene& scene);
-// StaleRead an instance whose chain did not end in its own turn.
-Result<Bytes> chain_on(Scene& scene);
+// The verbs of operators; the body names the operation.
+Result<Bytes> operate(TurnContext& context);
+Result<Bytes> pause_definition(TurnContext& context);
+Result<Bytes> pause_type(TurnContext& context);
+// Continues a chain that did not end in its own turn.
+Result<Bytes> chain_on(TurnContext& context);
 
 }  // namespace pawl::processes

@@ -7,9 +7,9 @@
 
 namespace pawl::processes {
 
-Walk::Walk(Outlet& outlet, Time now, std::string tenant, Instance& instance,
+Walk::Walk(EffectSink& effects, Time now, std::string tenant, Instance& instance,
            const Definition& definition, size_t& steps)
-    : outlet_(outlet),
+    : effects_(effects),
       now_(now),
       tenant_(std::move(tenant)),
       instance_(instance),
@@ -18,41 +18,42 @@ Walk::Walk(Outlet& outlet, Time now, std::string tenant, Instance& instance,
 
 void Walk::begin(uint32_t step, std::string refused) {
   refused_ = std::move(refused);
-  todo_.push_back({step, 0, 0});
+  pending_.push_back({step, 0, 0});
   run();
 }
 
 void Walk::run() {
-  while (!todo_.empty() && !is_final(instance_.status)) {
-    Place place = todo_.back();
-    todo_.pop_back();
+  while (!pending_.empty() && !is_final(instance_.status)) {
+    PendingToken pending = pending_.back();
+    pending_.pop_back();
     if (instance_.paused) {
-      instance_.tokens.push_back({.step = place.step,
+      instance_.tokens.push_back({.step = pending.step,
                                   .state = TokenState::held,
-                                  .scope = place.scope,
-                                  .branch = place.branch});
+                                  .scope = pending.scope,
+                                  .branch = pending.branch});
       continue;
     }
-    enter(place);
+    enter(pending);
   }
-  // What a failure left undone stands before its step, so that a retry can go on with it.
+  // After a failure the pending tokens wait before their steps, so that a retry continues with
+  // them.
   if (instance_.status == Status::failed)
-    for (auto it = todo_.rbegin(); it != todo_.rend(); ++it)
+    for (auto it = pending_.rbegin(); it != pending_.rend(); ++it)
       instance_.tokens.push_back(
           {.step = it->step, .state = TokenState::held, .scope = it->scope, .branch = it->branch});
-  todo_.clear();
+  pending_.clear();
 }
 
-void Walk::enter(const Place& place) {
-  const Step& step = definition_.steps[place.step];
-  if (step.kind == Kind::join_gateway && arrive(place)) return;
-  Token token{.step = place.step,
+void Walk::enter(const PendingToken& pending) {
+  const Step& step = definition_.steps[pending.step];
+  if (step.kind == Kind::join_gateway && arrive_at_join(pending)) return;
+  Token token{.step = pending.step,
               .execution = ++instance_.ordinals,
-              .attempt = instance_.enter_count(place.step),
+              .attempt = instance_.enter_count(pending.step),
               .entered = now_,
-              .scope = place.scope,
-              .branch = place.branch};
-  entered(token);
+              .scope = pending.scope,
+              .branch = pending.branch};
+  record_entered(token);
   auto give_up = [&](const std::string& reason) {
     instance_.tokens.push_back(token);
     fail(token.execution, reason);
@@ -65,7 +66,7 @@ void Walk::enter(const Place& place) {
   if (instance_.ordinals + 8 >= kMaxOrdinals)
     return give_up("ExecutionLimitReached: an instance may run " + std::to_string(kMaxOrdinals) +
                    " steps; chain another workflow instead of looping on");
-  if (instance_.tokens.size() + todo_.size() >= kMaxTokens)
+  if (instance_.tokens.size() + pending_.size() >= kMaxTokens)
     return give_up("TokenLimitReached: an instance may stand at " + std::to_string(kMaxTokens) +
                    " steps at once");
   if (work_ > kWorkPerTurn)
@@ -76,78 +77,99 @@ void Walk::enter(const Place& place) {
   switch (next->what) {
     case Next::What::park: instance_.tokens.push_back(std::move(token)); return;
     case Next::What::go:
-      ended(token, Execution::completed);
-      todo_.push_back({next->step, place.scope, place.branch});
+      record_ended(token, Execution::completed);
+      pending_.push_back({next->step, pending.scope, pending.branch});
       return;
-    case Next::What::fork: ended(token, Execution::completed); return fork(place, step);
-    case Next::What::join:  // no gateway stands behind it: nothing to wait for
-      ended(token, Execution::completed);
-      todo_.push_back({step.next, place.scope, place.branch});
+    case Next::What::fork: record_ended(token, Execution::completed); return fork(pending, step);
+    case Next::What::join:  // of no gateway: there is nothing to wait for
+      record_ended(token, Execution::completed);
+      pending_.push_back({step.next, pending.scope, pending.branch});
       return;
-    case Next::What::finish: ended(token, Execution::completed); return end_instance(place.step);
+    case Next::What::finish:
+      record_ended(token, Execution::completed);
+      return end_instance(pending.step);
   }
 }
 
-void Walk::fork(const Place& place, const Step& step) {
+void Walk::fork(const PendingToken& pending, const Step& step) {
   Scope scope{.id = ++instance_.scope_ids,
-              .gateway = place.step,
-              .parent = place.scope,
-              .parent_branch = place.branch};
+              .gateway = pending.step,
+              .parent = pending.scope,
+              .parent_branch = pending.branch};
   scope.arrived.assign(step.parallel.size(), false);
   uint32_t id = scope.id;
   instance_.scopes.push_back(std::move(scope));
   for (size_t i = step.parallel.size(); i > 0; --i)
-    todo_.push_back({step.parallel[i - 1], id, static_cast<uint32_t>(i - 1)});
+    pending_.push_back({step.parallel[i - 1], id, static_cast<uint32_t>(i - 1)});
 }
 
-// A token reaches a join. False when no gateway around it has this join.
-bool Walk::arrive(const Place& place) {
-  uint32_t branch = place.branch, id = place.scope;
+// Looks for the gateway of this join among the gateways around the token, from the inside out.
+Walk::JoinScope Walk::join_scope_of(const PendingToken& pending) {
+  uint32_t branch = pending.branch, id = pending.scope;
   Scope* scope = instance_.scope(id);
-  while (scope && definition_.steps[scope->gateway].join != place.step) {
-    if (branch != kBeside) branch = scope->parent_branch;
+  while (scope && definition_.steps[scope->gateway].join != pending.step) {
+    if (branch != kNoBranch) branch = scope->parent_branch;
     id = scope->parent;
     scope = instance_.scope(id);
   }
-  if (!scope && id) {
-    // Another way into the join was faster, a boundary timer's for example: it has fired already.
-    tell("reached a join that had fired", definition_.steps[place.step].id);
+  return {scope, branch, !scope && id != 0};
+}
+
+// Returns false when the join belongs to no gateway around the token: it is entered like any step.
+bool Walk::arrive_at_join(const PendingToken& pending) {
+  const std::string& step_id = definition_.steps[pending.step].id;
+  JoinScope at = join_scope_of(pending);
+  if (at.already_done) {
+    // Another token of the branch was faster, for example that of a boundary timer.
+    record_event("reached a join that had fired", step_id);
     return true;
   }
-  if (!scope) return false;
+  if (!at.scope) return false;
   ++steps_;
-  if (branch == kBeside) {
-    tell("reached a join beside its branch, which is waited for", definition_.steps[place.step].id);
+  if (at.branch == kNoBranch) {
+    record_event("reached a join beside its branch, which is waited for", step_id);
     return true;
   }
-  if (branch < scope->arrived.size()) scope->arrived[branch] = true;
-  bool all = std::all_of(scope->arrived.begin(), scope->arrived.end(), [](bool b) { return b; });
-  auto waiting =
-      std::find_if(instance_.tokens.begin(), instance_.tokens.end(),
-                   [&](const Token& t) { return t.step == place.step && t.scope == scope->id; });
-  // Every arrival is an execution; that of the first one lasts until the join fires.
-  Token token{.step = place.step,
+  std::vector<bool>& arrived = at.scope->arrived;
+  if (at.branch < arrived.size()) arrived[at.branch] = true;
+  auto waiting = record_arrival(pending.step, *at.scope, at.branch);
+  if (std::find(arrived.begin(), arrived.end(), false) == arrived.end())
+    fire_join(waiting, *at.scope);
+  return true;
+}
+
+// Every arrival is an execution. The first one stays open until the join fires; its token is
+// returned.
+std::vector<Token>::iterator Walk::record_arrival(uint32_t join, const Scope& scope,
+                                                  uint32_t branch) {
+  std::vector<Token>& tokens = instance_.tokens;
+  auto waiting = std::find_if(tokens.begin(), tokens.end(), [&](const Token& t) {
+    return t.step == join && t.scope == scope.id;
+  });
+  Token token{.step = join,
               .execution = ++instance_.ordinals,
-              .attempt = instance_.enter_count(place.step),
+              .attempt = instance_.enter_count(join),
               .entered = now_,
-              .scope = scope->id,
+              .scope = scope.id,
               .branch = branch};
-  entered(token);
-  if (waiting == instance_.tokens.end())
-    waiting = instance_.tokens.insert(waiting, std::move(token));
-  else
-    ended(token, Execution::completed);
-  if (!all) return true;
-  ended(*waiting, Execution::completed);
+  record_entered(token);
+  if (waiting == tokens.end()) return tokens.insert(waiting, std::move(token));
+  record_ended(token, Execution::completed);
+  return waiting;
+}
+
+// All branches have arrived: one token goes on outside the gateway.
+void Walk::fire_join(std::vector<Token>::iterator waiting, const Scope& scope) {
+  const uint32_t join = waiting->step;
+  record_ended(*waiting, Execution::completed);
   instance_.tokens.erase(waiting);
-  Place out{definition_.steps[place.step].next, scope->parent, scope->parent_branch};
-  std::erase_if(instance_.scopes, [&, id = scope->id](const Scope& s) { return s.id == id; });
-  // The join of a gateway around this one as well: the branch it stands in has arrived.
+  PendingToken out{definition_.steps[join].next, scope.parent, scope.parent_branch};
+  std::erase_if(instance_.scopes, [id = scope.id](const Scope& s) { return s.id == id; });
+  // A gateway around this one may have the same join: then its branch has arrived there.
   for (const Scope* around = instance_.scope(out.scope); around;
        around = instance_.scope(around->parent))
-    if (definition_.steps[around->gateway].join == place.step) out.step = place.step;
-  todo_.push_back(out);
-  return true;
+    if (definition_.steps[around->gateway].join == join) out.step = join;
+  pending_.push_back(out);
 }
 
 void Walk::complete(uint32_t execution) {
@@ -161,15 +183,15 @@ void Walk::complete(uint32_t execution) {
     next = *target;
   }
   drop_effects(*token);
-  if (token->state == TokenState::running) ended(*token, Execution::completed);
+  if (token->state == TokenState::running) record_ended(*token, Execution::completed);
   if (next == kNoStep && step.kind == Kind::service_task) {
     token->state = TokenState::stuck;
     return;
   }
-  Place place{next, token->scope, token->branch};
+  PendingToken pending{next, token->scope, token->branch};
   remove(execution);
-  if (place.step == kNoStep) return;
-  todo_.push_back(place);
+  if (pending.step == kNoStep) return;
+  pending_.push_back(pending);
   run();
 }
 
@@ -177,32 +199,34 @@ void Walk::move(Token& token, uint32_t target, const std::string& reason) {
   drop_effects(token);
   uint32_t scope = token.scope, branch = token.branch;
   if (token.state == TokenState::running) {
-    ended(token, Execution::skipped, reason);
-    // Who leaves a join waits no longer: it has fired, and goes on outside its gateway.
+    record_ended(token, Execution::skipped, reason);
+    // A token that is taken away from a join ends the wait: it goes on outside the gateway.
     if (const Scope* joined = instance_.scope(scope);
         joined && definition_.steps[token.step].kind == Kind::join_gateway) {
-      scope = joined->parent, branch = joined->parent_branch;
+      scope = joined->parent;
+      branch = joined->parent_branch;
       std::erase_if(instance_.scopes, [&](const Scope& s) { return s.id == token.scope; });
     }
   }
   token = {.step = target, .state = TokenState::held, .scope = scope, .branch = branch};
-  if (!is_final(instance_.status)) revive();
+  if (!is_final(instance_.status)) reactivate();
 }
 
 void Walk::fire(uint32_t execution, uint32_t index) {
   Token* token = this->token(execution);
   if (!token || !armed(*token, index)) return;
   const Timer& timer = definition_.steps[token->step].timers[index];
-  Place place{timer.target, token->scope,
-              timer.interrupting || !token->scope ? token->branch : kBeside};
-  std::erase_if(token->timers, [&](const Token::Armed& a) { return a.index == index; });
-  tell(timer.interrupting ? "timer interrupted" : "timer fired", definition_.steps[token->step].id);
+  PendingToken pending{timer.target, token->scope,
+                       timer.interrupting || !token->scope ? token->branch : kNoBranch};
+  std::erase_if(token->timers, [&](const Token::ArmedTimer& a) { return a.index == index; });
+  record_event(timer.interrupting ? "timer interrupted" : "timer fired",
+               definition_.steps[token->step].id);
   if (timer.interrupting) {
     drop_effects(*token);
-    ended(*token, Execution::failed, "interrupted by boundary timer");
+    record_ended(*token, Execution::failed, "interrupted by boundary timer");
     remove(execution);
   }
-  todo_.push_back(place);
+  pending_.push_back(pending);
   run();
 }
 
@@ -211,44 +235,44 @@ void Walk::fail_job(uint32_t execution, const std::string& reason, bool retryabl
   if (!token) return;
   const Step& step = definition_.steps[token->step];
   if (!retryable || token->tries >= step.retries) return fail(execution, reason);
-  // The job keeps the variables it was made with, whatever other branches have set since.
+  // The job keeps its first variables, even when other branches have changed them since.
   std::string effect_id = job_effect_id(id_of(token->job), token->tries);
-  auto failed = decode_job(outlet_.body_of(effect_id));
-  outlet_.withdraw(effect_id);
+  auto failed = decode_job(effects_.body_of(effect_id));
+  effects_.withdraw(effect_id);
   ++token->tries;
   Time wait = 0;
   if (step.backoff) {
-    // Whole numbers only: the same delay on every machine.
+    // Integer arithmetic gives the same delay on every machine.
     Time max = step.backoff->max ? add(now_, *step.backoff->max) - now_ : INT64_MAX / 2;
     wait = std::min(add(now_, step.backoff->initial) - now_, max);
     for (uint32_t i = 1; i < token->tries && wait < max && wait < INT64_MAX / 2'000'000; ++i)
       wait = std::min(wait / 1000 * step.backoff->multiplier_thousandths, max);
   }
-  if (!instance_.quiet)
+  if (!instance_.suspended)
     offer(*token, step, now_ + wait, failed ? failed->variables : instance_.variables->text);
-  tell("job failed, offered again: " + reason, step.id);
+  record_event("job failed, offered again: " + reason, step.id);
 }
 
 void Walk::fail(uint32_t execution, const std::string& reason) {
   Token* token = this->token(execution);
   if (!token) return;
   drop_effects(*token);
-  ended(*token, Execution::failed, reason);
+  record_ended(*token, Execution::failed, reason);
   token->state = TokenState::failed;
   instance_.status = Status::failed;
   instance_.failure = reason;
   instance_.completed = now_;
-  quiesce();
+  suspend();
   run();
 }
 
 void Walk::cancel(const std::string& reason) {
-  quiesce();
+  suspend();
   for (Token& t : instance_.tokens)
-    if (t.state == TokenState::running) ended(t, Execution::skipped, "cancelled");
+    if (t.state == TokenState::running) record_ended(t, Execution::skipped, "cancelled");
   instance_.tokens.clear();
   instance_.scopes.clear();
-  instance_.paused = instance_.quiet = false;
+  instance_.paused = instance_.suspended = false;
   instance_.status = Status::cancelled;
   instance_.failure = reason;
   instance_.completed = now_;
@@ -259,105 +283,13 @@ void Walk::end_instance(uint32_t step) {
   for (Token& t : instance_.tokens) {
     drop_effects(t);
     if (t.state == TokenState::running)
-      ended(t, Execution::skipped, "the instance reached its end");
+      record_ended(t, Execution::skipped, "the instance reached its end");
   }
   instance_.tokens.clear();
   instance_.scopes.clear();
-  todo_.clear();
+  pending_.clear();
   instance_.status = Status::completed;
   instance_.completed = now_;
-}
-
-void Walk::pause() {
-  instance_.paused = true;
-  quiesce();
-}
-
-void Walk::resume() {
-  instance_.paused = false;
-  if (!is_final(instance_.status)) revive();
-}
-
-void Walk::retry() {
-  instance_.status = Status::active;
-  instance_.failure.clear();
-  instance_.completed = 0;
-  for (Token& t : instance_.tokens)
-    if (t.state == TokenState::failed) t.state = TokenState::held;
-  revive();
-}
-
-// Withdraws jobs and timers; what is left of each timer is kept.
-void Walk::quiesce() {
-  if (instance_.quiet) return;
-  for (Token& t : instance_.tokens) {
-    if (t.job && t.state == TokenState::running)
-      outlet_.withdraw(job_effect_id(id_of(t.job), t.tries));
-    for (Token::Armed& a : t.timers) {
-      outlet_.withdraw(timer_effect_id(tenant_, id_of(t.execution), a.index));
-      a.due = std::max<Time>(0, a.due - now_);
-    }
-  }
-  instance_.quiet = true;
-}
-
-void Walk::revive() {
-  if (instance_.paused) return;
-  bool was_quiet = std::exchange(instance_.quiet, false);
-  std::vector<Token> held;
-  for (Token& t : instance_.tokens) {
-    if (t.state == TokenState::held) held.push_back(t);
-    if (t.state != TokenState::running || !was_quiet) continue;
-    const Step& step = definition_.steps[t.step];
-    if (step.kind == Kind::service_task) open_job(t, step);
-    for (Token::Armed& a : t.timers) {
-      a.due = a.due > INT64_MAX - now_ ? INT64_MAX : a.due + now_;
-      outlet_.open({.id = timer_effect_id(tenant_, id_of(t.execution), a.index),
-                    .to = To::clock,
-                    .program = std::string(kProgram),
-                    .tenant = tenant_,
-                    .due = a.due});
-    }
-  }
-  std::erase_if(instance_.tokens, [](const Token& t) { return t.state == TokenState::held; });
-  for (size_t i = held.size(); i > 0; --i)
-    todo_.push_back({held[i - 1].step, held[i - 1].scope, held[i - 1].branch});
-  run();
-}
-
-void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
-  bool was_quiet = instance_.quiet;
-  if (!was_quiet) quiesce();
-  for (Token& t : instance_.tokens) {
-    const Step& old = from.steps[t.step];
-    t.step = steps[t.step];
-    const Step& step = definition_.steps[t.step];
-    // A timer goes on where the new step has one in the same place; others are armed anew or
-    // dropped.
-    std::vector<Token::Armed> timers;
-    for (uint32_t i = 0; i < step.timers.size() && t.state == TokenState::running; ++i) {
-      Token::Armed* running = armed(t, i);
-      if (running)
-        timers.push_back(*running);
-      else if (i >= old.timers.size())
-        timers.push_back({i, add(now_, step.timers[i].duration) - now_});
-    }
-    t.timers = std::move(timers);
-  }
-  for (Scope& s : instance_.scopes) {
-    s.gateway = steps[s.gateway];
-    s.arrived.resize(definition_.steps[s.gateway].parallel.size());
-  }
-  std::vector<std::pair<uint32_t, uint32_t>> entries;
-  for (auto [step, times] : instance_.entries)
-    if (steps[step] != kNoStep) entries.emplace_back(steps[step], times);
-  std::sort(entries.begin(), entries.end());
-  entries.erase(std::unique(entries.begin(), entries.end(),
-                            [](const auto& a, const auto& b) { return a.first == b.first; }),
-                entries.end());
-  instance_.entries = std::move(entries);
-  instance_.version = definition_.version;
-  if (!was_quiet) revive();
 }
 
 json::Object& Walk::edit() {
@@ -376,7 +308,7 @@ void Walk::settle_variables() {
   edited_.reset();
 }
 
-void Walk::tell(std::string event, std::string step) {
+void Walk::record_event(std::string event, std::string step) {
   facts_.push_back({.kind = Fact::Kind::event, .step = std::move(step), .text = std::move(event)});
 }
 
@@ -404,59 +336,13 @@ Token* Walk::failed_token() {
   return nullptr;
 }
 
-Token::Armed* Walk::armed(Token& token, uint32_t index) {
-  for (Token::Armed& a : token.timers)
+Token::ArmedTimer* Walk::armed(Token& token, uint32_t index) {
+  for (Token::ArmedTimer& a : token.timers)
     if (a.index == index) return &a;
   return nullptr;
 }
 
-void Walk::open_job(Token& token, const Step& step) {
-  if (!token.job) token.job = ++instance_.ordinals;
-  settle_variables();
-  offer(token, step, 0, instance_.variables->text);
-}
-
-void Walk::offer(const Token& token, const Step& step, Time not_before,
-                 const std::string& variables) {
-  Job job{id_of(token.job),
-          instance_.id,
-          id_of(token.execution),
-          step.id,
-          step.retries - std::min(step.retries, token.tries),
-          token.entered,
-          variables};
-  outlet_.open({.id = job_effect_id(job.id, token.tries),
-                .to = To::worker,
-                .program = std::string(kProgram),
-                .tenant = tenant_,
-                .queue = step.job_type,
-                .due = not_before,
-                .body = encode(job)});
-}
-
-void Walk::arm_timers(Token& token, const Step& step) {
-  for (uint32_t i = 0; i < step.timers.size(); ++i) {
-    Time due = add(now_, step.timers[i].duration);
-    token.timers.push_back({i, due});
-    outlet_.open({.id = timer_effect_id(tenant_, id_of(token.execution), i),
-                  .to = To::clock,
-                  .program = std::string(kProgram),
-                  .tenant = tenant_,
-                  .due = due});
-  }
-}
-
-void Walk::drop_effects(Token& token) {
-  if (!instance_.quiet) {
-    if (token.job && token.state == TokenState::running)
-      outlet_.withdraw(job_effect_id(id_of(token.job), token.tries));
-    for (const Token::Armed& a : token.timers)
-      outlet_.withdraw(timer_effect_id(tenant_, id_of(token.execution), a.index));
-  }
-  token.timers.clear();
-}
-
-void Walk::entered(const Token& token) {
+void Walk::record_entered(const Token& token) {
   const Step& step = definition_.steps[token.step];
   facts_.push_back({.kind = Fact::Kind::entered,
                     .ordinal = token.execution,
@@ -466,7 +352,7 @@ void Walk::entered(const Token& token) {
                     .text = step.kind == Kind::user_task ? step.job_type : std::string()});
 }
 
-void Walk::ended(const Token& token, Execution status, const std::string& reason) {
+void Walk::record_ended(const Token& token, Execution status, const std::string& reason) {
   const Step& step = definition_.steps[token.step];
   facts_.push_back({.kind = Fact::Kind::ended,
                     .ordinal = token.execution,
@@ -483,8 +369,8 @@ void Walk::remove(uint32_t execution) {
   std::erase_if(instance_.tokens, [&](const Token& t) { return t.execution == execution; });
 }
 
-// Scopes that no token stands in any more: a branch left them by another way.
-void Walk::forget_scopes() {
+// Drops gateways without tokens: their branches have left without reaching the join.
+void Walk::drop_empty_scopes() {
   std::vector<uint32_t> used;
   for (const Token& t : instance_.tokens)
     for (Scope* s = instance_.scope(t.scope); s; s = instance_.scope(s->parent))
@@ -496,7 +382,7 @@ void Walk::forget_scopes() {
 
 Note Walk::finish(uint8_t status_before) {
   settle_variables();
-  if (!instance_.scopes.empty()) forget_scopes();
+  if (!instance_.scopes.empty()) drop_empty_scopes();
   if (!is_final(instance_.status)) {
     bool waits = std::any_of(instance_.tokens.begin(), instance_.tokens.end(), [&](const Token& t) {
       return t.state == TokenState::running && type_of(definition_.steps[t.step].kind).waits;

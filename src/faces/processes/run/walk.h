@@ -1,6 +1,6 @@
 #pragma once
-// A walk moves the tokens of one instance as far as they go by themselves: it enters steps, forks,
-// joins, fails, ends. It is pure: jobs and timers go to an Outlet, what happened goes to a note.
+// A walk moves the tokens of one instance until each waits for something from outside, and records
+// what happened in a note. It is pure: jobs and timers go to an EffectSink.
 
 #include "faces/processes/state/instance.h"
 #include "faces/processes/state/note.h"
@@ -10,10 +10,10 @@ namespace pawl::processes {
 
 inline constexpr std::string_view kProgram = "processes";
 
-// Where jobs and timers go: the turn, or nowhere in a dry run.
-class Outlet {
+// Receives the jobs and timers of a walk: the turn, or nothing in a dry run.
+class EffectSink {
  public:
-  virtual ~Outlet() = default;
+  virtual ~EffectSink() = default;
   virtual void open(Effect effect) = 0;
   virtual void withdraw(const std::string& effect_id) = 0;
   // The body of an open effect; empty when there is none.
@@ -22,86 +22,101 @@ class Outlet {
 
 class Walk {
  public:
-  // `steps` counts the steps of the whole turn, over all its walks.
-  Walk(Outlet& outlet, Time now, std::string tenant, Instance& instance,
+  // `steps` counts the steps of the whole turn, which may have several walks.
+  Walk(EffectSink& effects, Time now, std::string tenant, Instance& instance,
        const Definition& definition, size_t& steps);
 
-  void begin(uint32_t step = 0, std::string refused = {});  // refused: why it fails at that step
-  // The token's execution is done: on where its branches say, if it has any, else to its next step.
+  // Starts the instance at `step`. When `refused` is not empty the step fails with it as the
+  // reason.
+  void begin(uint32_t step = 0, std::string refused = {});
+  // The execution is done. Its token goes on to the branch that is true, or else to the next step.
   void complete(uint32_t execution);
-  // The token leaves its step undone and stands before `target`; a failed instance needs retry()
-  // then.
+  // Takes the token away from its unfinished step and puts it before `target`. A failed instance
+  // needs retry() afterwards.
   void move(Token& token, uint32_t target, const std::string& reason);
   void fire(uint32_t execution, uint32_t timer);
-  // A worker failed the job: offered again when retries are left and it may, else the instance
-  // fails.
+  // A worker failed the job. The job is offered again when it is retryable and retries are left;
+  // otherwise the instance fails.
   void fail_job(uint32_t execution, const std::string& reason, bool retryable);
   void fail(uint32_t execution, const std::string& reason);
   void cancel(const std::string& reason);
   void pause();
   void resume();
-  // A failed instance goes on: failed steps are entered again, everything else as it stood.
+  // Continues a failed instance: failed steps are entered again, all other tokens go on.
   void retry();
-  // As another version; `steps` maps each old step to a new one or to kNoStep.
+  // Continues the instance under another version of its definition. `steps` maps each old step to a
+  // new one or to kNoStep.
   void migrate(const Definition& from, const std::vector<uint32_t>& steps);
 
   const json::Object& variables() const { return edited_ ? *edited_ : instance_.variables->object; }
-  // The variables to change in place; printed once, when a job or the end of the turn needs their
-  // text.
+  // The variables to change in place. Their JSON text is made when a job or the end of the turn
+  // needs it.
   json::Object& edit();
-  // What a step of the engine's own gives to variables: it can be undone, for those who restart
-  // before it.
+  // Sets the outputs of a TRANSFORMATION or DECISION_TABLE. The note records how to undo them, for
+  // a restart before this step.
   void set(const json::Object& outputs);
-  void tell(std::string event, std::string step = {});
+  void record_event(std::string event, std::string step = {});
 
   Token* token(uint32_t execution);
-  Token* token_at(uint32_t step);      // the oldest running one
-  Token* any_token_at(uint32_t step);  // in whatever state
+  Token* token_at(uint32_t step);      // the oldest running token
+  Token* any_token_at(uint32_t step);  // in any state
   Token* failed_token();
   bool reached_end() const { return end_step_ != kNoStep; }
   uint32_t end_step() const { return end_step_; }
 
-  // For steps, while they are entered. What their expressions cost is added to work().
+  // For step types while they are entered. The cost of expressions is added to work().
   size_t& work() { return work_; }
   void open_job(Token& token, const Step& step);
   void arm_timers(Token& token, const Step& step);
   Time now() const { return now_; }
 
-  // What happened, with the status as it now is.
+  // Sets the final status and returns the note of the walk.
   Note finish(uint8_t status_before);
 
  private:
-  struct Place {  // a token on its way
+  // A token that enters its step next.
+  struct PendingToken {
     uint32_t step, scope, branch;
   };
+  // The gateway that a join belongs to, as seen from a token that reaches the join.
+  struct JoinScope {
+    Scope* scope;       // null: no gateway around the token has this join
+    uint32_t branch;    // the branch of that gateway, or kNoBranch
+    bool already_done;  // the gateway had this join, and the join has fired
+  };
   void run();
-  void enter(const Place& place);
-  void fork(const Place& place, const Step& step);
-  bool arrive(const Place& place);
+  void enter(const PendingToken& pending);
+  void fork(const PendingToken& pending, const Step& step);
+  JoinScope join_scope_of(const PendingToken& pending);
+  bool arrive_at_join(const PendingToken& pending);
+  std::vector<Token>::iterator record_arrival(uint32_t join, const Scope& scope, uint32_t branch);
+  void fire_join(std::vector<Token>::iterator waiting, const Scope& scope);
   void end_instance(uint32_t step);
   void drop_effects(Token& token);
-  void quiesce();
-  void revive();
-  void entered(const Token& token);
-  void ended(const Token& token, Execution status, const std::string& reason = {});
+  // Withdraws jobs and timers, and keeps the remaining time of each timer.
+  void suspend();
+  // Offers the jobs and timers again and enters the steps of held tokens.
+  void reactivate();
+  void record_entered(const Token& token);
+  void record_ended(const Token& token, Execution status, const std::string& reason = {});
   void remove(uint32_t execution);
-  void forget_scopes();
-  Token::Armed* armed(Token& token, uint32_t index);
+  void drop_empty_scopes();
+  Token::ArmedTimer* armed(Token& token, uint32_t index);
   void settle_variables();
   void offer(const Token& token, const Step& step, Time not_before, const std::string& variables);
   std::string id_of(uint32_t ordinal) const { return ordinal_id(instance_.id, ordinal); }
 
-  Outlet& outlet_;
+  EffectSink& effects_;
   const Time now_;
   const std::string tenant_;
   Instance& instance_;
   const Definition& definition_;
   size_t& steps_;
-  std::vector<Place> todo_;  // the last is next
+  std::vector<PendingToken> pending_;  // the last one is entered next
   uint32_t end_step_ = kNoStep;
   std::string refused_{};
   std::optional<json::Object> edited_;
-  std::string undo_;  // of the step that is being entered
+  std::string undo_;  // how to undo the variables of the step that is being entered
   size_t work_ = 0;
   std::vector<Fact> facts_;
 };

@@ -1,5 +1,6 @@
 #include "faces/processes/state/cells.h"
 
+#include "base/codec.h"
 #include "faces/processes/run/walk.h"
 
 namespace pawl::processes {
@@ -33,34 +34,24 @@ Key paused_type_key(std::string_view tenant, std::string_view job_type) {
 }
 Key paused_prefix() { return prefix({kProgram, "~paused"}); }
 
-Bytes encode(const Head& head) {
-  Bytes out;
-  Writer w(out);
-  w.u8(1);
-  w.boolean(head.paused);
-  w.str(head.pause_reason);
-  w.uint(head.versions.size());
-  for (const Head::Version& v : head.versions)
-    w.str(v.digest), w.str(v.name), w.sint(v.uploaded);
-  return out;
+template <class F, FieldsOf<DefinitionHead::Version> T>
+void fields(F& f, T& version) {
+  f(version.digest);
+  f(version.name);
+  f(version.uploaded);
 }
 
-Result<Head> decode_head(BytesView bytes) {
-  Reader r(bytes);
-  Head head;
-  uint8_t format = r.u8();
-  head.paused = r.boolean();
-  head.pause_reason = r.str();
-  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
-    Head::Version v;
-    v.digest = r.str();
-    v.name = r.str();
-    v.uploaded = r.sint();
-    head.versions.push_back(std::move(v));
-  }
-  if (!r.done() || format != 1)
-    return fail(Code::corrupt, "BAD_HEAD_CELL", "a stored definition head cannot be read");
-  return head;
+template <class F, FieldsOf<DefinitionHead> T>
+void fields(F& f, T& head) {
+  f.format(1);
+  f(head.paused);
+  f(head.pause_reason);
+  f(head.versions);
+}
+
+Bytes encode(const DefinitionHead& head) { return encode_fields(head); }
+Result<DefinitionHead> decode_head(BytesView bytes) {
+  return decode_fields<DefinitionHead>(bytes, "a stored definition head");
 }
 
 namespace rows {
@@ -71,13 +62,13 @@ Bytes definition_prefix(std::string_view tenant, std::string_view id, Status sta
 Bytes business_prefix(std::string_view tenant, std::string_view business_key) {
   return prefix({"b", tenant, business_key});
 }
-Bytes place(Time started, std::string_view instance_id) {
+Bytes position(Time started, std::string_view instance_id) {
   return ordered64(static_cast<uint64_t>(started)).append(instance_id);
 }
 std::string_view instance_of(BytesView row_key) {
   return row_key.size() < kIdBytes ? row_key : row_key.substr(row_key.size() - kIdBytes);
 }
-std::string_view place_of(BytesView row_key) {
+std::string_view position_of(BytesView row_key) {
   return row_key.size() < kIdBytes + 8 ? row_key : row_key.substr(row_key.size() - kIdBytes - 8);
 }
 
@@ -100,31 +91,20 @@ Bytes task(std::string_view tenant, Time entered, std::string_view instance_id, 
 
 }  // namespace rows
 
-Bytes encode(const UserTask& t) {
-  Bytes out;
-  Writer w(out);
-  w.str(t.instance_id);
-  w.str(t.definition_id);
-  w.str(t.business_key);
-  w.str(t.step_id);
-  w.str(t.form);
-  w.uint(t.ordinal);
-  w.sint(t.entered);
-  return out;
+template <class F, FieldsOf<UserTask> T>
+void fields(F& f, T& task) {
+  f(task.instance_id);
+  f(task.definition_id);
+  f(task.business_key);
+  f(task.step_id);
+  f(task.form);
+  f(task.ordinal);
+  f(task.entered);
 }
 
+Bytes encode(const UserTask& task) { return encode_fields(task); }
 Result<UserTask> decode_user_task(BytesView bytes) {
-  Reader r(bytes);
-  UserTask t;
-  t.instance_id = r.str();
-  t.definition_id = r.str();
-  t.business_key = r.str();
-  t.step_id = r.str();
-  t.form = r.str();
-  t.ordinal = static_cast<uint32_t>(r.uint());
-  t.entered = r.sint();
-  if (!r.done()) return fail(Code::corrupt, "BAD_TASK_ROW", "a stored user task cannot be read");
-  return t;
+  return decode_fields<UserTask>(bytes, "a stored user task");
 }
 
 }  // namespace pawl::processes

@@ -1,12 +1,11 @@
 #pragma once
-// The cells of the processes face and the rows of its views: how each is named, and the head of a
-// definition.
+// The keys of the cells of the processes face and of the rows of its view.
 //
 //   processes\0 tenant \0 d \0 id             head of a definition: its versions
 //   processes\0 tenant \0 v \0 id \0 version  one version: its document
 //   processes\0 tenant \0 i \0 id             an instance
-//   processes\0 tenant \0 w \0 id \0 instance an ended instance whose chain waits for definition id
-//   processes\0 ~paused \0 tenant \0 job type a paused job type
+//   processes\0 tenant \0 w \0 id \0 instance the chain of an ended instance waits for definition
+//   id processes\0 ~paused \0 tenant \0 job type a paused job type
 
 #include "faces/processes/state/instance.h"
 #include "kernel/cell.h"
@@ -23,7 +22,8 @@ Key awaited_prefix(std::string_view tenant, std::string_view definition_id);
 Key paused_type_key(std::string_view tenant, std::string_view job_type);
 Key paused_prefix();  // of all tenants
 
-struct Head {
+// The cell of a definition without its documents: its versions, and whether it is paused.
+struct DefinitionHead {
   struct Version {
     std::string digest, name;
     Time uploaded = 0;
@@ -32,18 +32,18 @@ struct Head {
   bool paused = false;
   std::string pause_reason;
 };
-Bytes encode(const Head& head);
-Result<Head> decode_head(BytesView bytes);
+Bytes encode(const DefinitionHead& head);
+Result<DefinitionHead> decode_head(BytesView bytes);
 
-// Rows. Times are ordered, so that lists come oldest first and are read from their end. Lists over
-// all definitions are read from the rows of each.
+// Rows. Their keys contain times in byte order: rows are oldest first, and lists read them
+// backwards. A list over all definitions reads the rows of each definition.
 namespace rows {
 Bytes definition_prefix(std::string_view tenant, std::string_view definition_id, Status status);
 Bytes business_prefix(std::string_view tenant, std::string_view business_key);
-// What follows a prefix: when the instance started, and its id.
-Bytes place(Time started, std::string_view instance_id);
+// The part of a row's key after its prefix: when the instance started, and its id.
+Bytes position(Time started, std::string_view instance_id);
 std::string_view instance_of(BytesView row_key);
-std::string_view place_of(BytesView row_key);
+std::string_view position_of(BytesView row_key);
 
 Bytes history_prefix(std::string_view tenant, std::string_view instance_id);
 Bytes history(std::string_view tenant, std::string_view instance_id, Seq seq);

@@ -7,16 +7,16 @@
 
 namespace pawl::processes {
 
-Counts::Counts(KernelAccess& kernel) : kernel_(kernel) {
+InstanceCounts::InstanceCounts(KernelAccess& kernel) : kernel_(kernel) {
   watcher_ = kernel.watch([this](const Frame& frame) { watch(frame); });
-  constexpr size_t place = 8 + 26;
-  Bytes last;  // rows of one definition and status stand together: its parts are taken apart once
+  constexpr size_t position = 8 + 26;
+  Bytes last;  // rows of one definition and status are adjacent: their prefix is parsed once
   std::array<int64_t, 6>* counts = nullptr;
   size_t status = 0;
   std::lock_guard lock(mutex_);
   auto scanned = kernel.snapshot().rows(kProgram, prefix({"d"}), [&](BytesView key, BytesView) {
-    if (key.size() <= place) return true;
-    BytesView head = key.substr(0, key.size() - place);
+    if (key.size() <= position) return true;
+    BytesView head = key.substr(0, key.size() - position);
     if (head != last) {
       last = head;
       std::vector<std::string> parts = parts_of(head.substr(0, head.size() - 1));
@@ -30,9 +30,9 @@ Counts::Counts(KernelAccess& kernel) : kernel_(kernel) {
   CHECK(scanned);
 }
 
-Counts::~Counts() { kernel_.unwatch(watcher_); }
+InstanceCounts::~InstanceCounts() { kernel_.unwatch(watcher_); }
 
-void Counts::watch(const Frame& frame) {
+void InstanceCounts::watch(const Frame& frame) {
   if (frame.program != kProgram) return;
   for (const Bytes& bytes : frame.notes) {
     auto note = decode_note_head(bytes);
@@ -44,8 +44,8 @@ void Counts::watch(const Frame& frame) {
   }
 }
 
-size_t Counts::total(std::string_view tenant, std::string_view definition_id,
-                     std::optional<Status> status) const {
+size_t InstanceCounts::total(std::string_view tenant, std::string_view definition_id,
+                             std::optional<Status> status) const {
   std::lock_guard lock(mutex_);
   int64_t sum = 0;
   auto from = counts_.lower_bound({std::string(tenant), std::string(definition_id)});
@@ -57,12 +57,13 @@ size_t Counts::total(std::string_view tenant, std::string_view definition_id,
   return static_cast<size_t>(std::max<int64_t>(0, sum));
 }
 
-std::vector<Counts::Line> Counts::lines(std::string_view tenant) const {
+std::vector<InstanceCounts::DefinitionCounts> InstanceCounts::by_definition(
+    std::string_view tenant) const {
   std::lock_guard lock(mutex_);
-  std::vector<Line> out;
+  std::vector<DefinitionCounts> out;
   for (auto it = counts_.lower_bound({std::string(tenant), ""});
        it != counts_.end() && it->first.first == tenant; ++it) {
-    Line line{it->first.second};
+    DefinitionCounts line{it->first.second};
     for (size_t s = 0; s < it->second.size(); ++s)
       line.by_status[s] = static_cast<size_t>(std::max<int64_t>(0, it->second[s]));
     out.push_back(std::move(line));

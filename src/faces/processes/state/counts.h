@@ -1,6 +1,7 @@
 #pragma once
-// How many instances there are, by tenant, definition and status: a view in memory over the status
-// rows, rebuilt at start and kept by watching frames. Lists show totals without counting rows.
+// InstanceCounts knows how many instances there are by tenant, definition and status. It counts the
+// status rows at start and then follows the frames, so that lists show totals without counting
+// rows.
 
 #include <map>
 #include <mutex>
@@ -10,18 +11,18 @@
 
 namespace pawl::processes {
 
-class Counts {
+class InstanceCounts {
  public:
-  explicit Counts(KernelAccess& kernel);
-  ~Counts();
-  // Empty definition or absent status: all of them.
+  explicit InstanceCounts(KernelAccess& kernel);
+  ~InstanceCounts();
+  // An empty definition means all definitions; no status means every status.
   size_t total(std::string_view tenant, std::string_view definition_id,
                std::optional<Status> status) const;
-  struct Line {
+  struct DefinitionCounts {
     std::string definition_id;
     std::array<size_t, 6> by_status{};
   };
-  std::vector<Line> lines(std::string_view tenant) const;
+  std::vector<DefinitionCounts> by_definition(std::string_view tenant) const;
 
  private:
   void watch(const Frame& frame);

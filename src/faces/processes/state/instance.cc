@@ -54,8 +54,10 @@ void write_token(Writer& w, const Token& t, Time base) {
   w.uint(t.scope);
   w.uint(t.branch);
   w.uint(t.timers.size());
-  for (const Token::Armed& a : t.timers)
-    w.uint(a.index), w.sint(a.due);
+  for (const Token::ArmedTimer& a : t.timers) {
+    w.uint(a.index);
+    w.sint(a.due);
+  }
 }
 
 Token read_token(Reader& r, Time base) {
@@ -66,7 +68,7 @@ Token read_token(Reader& r, Time base) {
   t.job = static_cast<uint32_t>(r.uint());
   t.tries = static_cast<uint32_t>(r.uint());
   t.attempt = static_cast<uint32_t>(r.uint());
-  t.entered = moment(base, r.sint());
+  t.entered = time_after(base, r.sint());
   t.scope = static_cast<uint32_t>(r.uint());
   t.branch = static_cast<uint32_t>(r.uint());
   for (size_t n = r.count(); n > 0 && r.ok(); --n) {
@@ -109,7 +111,7 @@ Bytes encode(const Instance& i) {
   w.str(i.definition_id);
   w.uint(i.version);
   w.u8(static_cast<uint8_t>(i.status));
-  w.u8(static_cast<uint8_t>(i.paused | i.quiet << 1));
+  w.u8(static_cast<uint8_t>(i.paused | i.suspended << 1));
   w.sint(i.started);
   w.sint(i.updated - i.started);
   w.sint(i.completed ? i.completed - i.started + 1 : 0);
@@ -126,8 +128,10 @@ Bytes encode(const Instance& i) {
   for (const Scope& s : i.scopes)
     write_scope(w, s);
   w.uint(i.entries.size());
-  for (const auto& [step, times] : i.entries)
-    w.uint(step), w.uint(times);
+  for (const auto& [step, times] : i.entries) {
+    w.uint(step);
+    w.uint(times);
+  }
   w.str(i.variables->text);
   return out;
 }
@@ -141,11 +145,12 @@ Result<Instance> decode_instance(BytesView bytes) {
   i.version = static_cast<uint32_t>(r.uint());
   i.status = static_cast<Status>(r.u8());
   uint8_t flags = r.u8();
-  i.paused = flags & 1, i.quiet = flags & 2;
+  i.paused = flags & 1;
+  i.suspended = flags & 2;
   i.started = r.sint();
-  i.updated = moment(i.started, r.sint());
+  i.updated = time_after(i.started, r.sint());
   int64_t completed = r.sint();
-  i.completed = completed ? moment(moment(i.started, completed), -1) : 0;
+  i.completed = completed ? time_after(time_after(i.started, completed), -1) : 0;
   i.business_key = r.str();
   i.failure = r.str();
   i.next_id = r.str();

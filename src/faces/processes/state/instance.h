@@ -1,7 +1,7 @@
 #pragma once
-// An instance is one run of a definition: where its tokens stand, its variables, its outcome. It is
-// one cell. A token is a place in the graph where something goes on; a scope is one pass through a
-// gateway whose branches have not all met their join.
+// An instance is one run of a definition: its tokens, variables and outcome, in one cell. A token
+// marks a step that is active. A scope is one pass through a gateway whose branches have not all
+// reached the join.
 
 #include <memory>
 #include <string>
@@ -19,25 +19,26 @@ std::string_view status_name(Status status);
 std::optional<Status> find_status(std::string_view name);
 inline bool is_final(Status s) { return s >= Status::completed; }
 
-// Variables with their JSON text, which jobs, frames and answers all need: printed once a change.
+// Variables and their JSON text, which is made once for each change. Jobs, frames and answers use
+// it.
 struct Variables {
   json::Object object;
   std::string text = "{}";
 };
-using VariablesPtr =
-    std::shared_ptr<const Variables>;  // shared by successive versions of an instance
+// Shared by successive versions of an instance.
+using VariablesPtr = std::shared_ptr<const Variables>;
 VariablesPtr make_variables(json::Object object);
 
 enum class TokenState : uint8_t {
   running = 1,  // its step waits for a worker, a person, a signal or a join
-  held,         // stands before its step because the instance is paused
+  held,         // waits before its step because the instance is paused or failed
   failed,       // its step failed; an operator may retry it
   stuck,        // its step is done and names no next step
 };
 
-// The branch of a token that a timer started beside its step: none. The join waits for the branch
-// itself.
-inline constexpr uint32_t kBeside = UINT32_MAX;
+// The branch of a token that a non-interrupting timer started. It does not count as the arrival of
+// the branch at the join.
+inline constexpr uint32_t kNoBranch = UINT32_MAX;
 
 struct Token {
   uint32_t step = 0;
@@ -45,15 +46,15 @@ struct Token {
   uint32_t execution = 0;  // ordinal; 0 when held
   uint32_t job = 0;        // ordinal of a SERVICE_TASK's job
   uint32_t tries = 0;      // failed attempts of the job so far
-  uint32_t attempt = 0;    // of the execution
+  uint32_t attempt = 0;    // how often the step was entered, this time included
   Time entered = 0;
   uint32_t scope = 0;   // 0: outside every gateway
-  uint32_t branch = 0;  // in that scope, or kBeside
-  struct Armed {
+  uint32_t branch = 0;  // in that scope, or kNoBranch
+  struct ArmedTimer {
     uint32_t index;  // among the step's timers
-    Time due;        // while the instance is quiet: what is left
+    Time due;        // while the instance is suspended: the remaining time
   };
-  std::vector<Armed> timers{};
+  std::vector<ArmedTimer> timers{};
 };
 
 struct Scope {
@@ -69,41 +70,42 @@ struct Instance {
   uint32_t version = 0;
   Status status = Status::active;
   bool paused = false;
-  bool quiet = false;  // jobs and timers are withdrawn: paused, or failed
+  bool suspended = false;  // jobs and timers are withdrawn, because it is paused or has failed
   Time started = 0, updated = 0, completed = 0;
   std::string business_key, failure, next_id, previous_id;
-  uint32_t ordinals = 0;  // last given
+  uint32_t ordinals = 0;  // the last ordinal of an execution or job
   uint32_t scope_ids = 0;
   std::vector<Token> tokens;
   std::vector<Scope> scopes;
   std::vector<std::pair<uint32_t, uint32_t>> entries;  // step -> times entered, by step
   VariablesPtr variables;
 
-  uint32_t enter_count(uint32_t step);  // counts one more
+  // Counts one more entry of the step and returns the new count.
+  uint32_t enter_count(uint32_t step);
   Scope* scope(uint32_t id);
 };
 
-// A stored moment is a distance from another; of damaged bytes the sum may be anything.
-inline Time moment(Time from, int64_t distance) {
+// Stored times are distances from another time. Damaged bytes may overflow, so the sum wraps.
+inline Time time_after(Time from, int64_t distance) {
   return static_cast<Time>(static_cast<uint64_t>(from) + static_cast<uint64_t>(distance));
 }
 Bytes encode(const Instance& instance);
 Result<Instance> decode_instance(BytesView bytes);
 
-// The instance's id with its last four characters counting executions and jobs.
+// The id of an execution or job: the instance's id with the ordinal in its last four characters.
 std::string ordinal_id(std::string_view instance_id, uint32_t ordinal);
-// The instance that an execution or job belongs to, and its number; nothing for malformed ids.
+// The instance and ordinal of an execution's or job's id; nothing when the id is malformed.
 struct OrdinalId {
   std::string instance_id;
   uint32_t ordinal;
 };
 std::optional<OrdinalId> parse_ordinal_id(std::string_view id);
-// A fresh instance id: a ULID that ends in ordinal 0.
+// A new instance id: a ULID whose ordinal is 0.
 std::string instance_id_from(std::string ulid);
 
-// Ids of the steps where tokens stand, each once, in token order.
+// The ids of the steps that have tokens, each once, in the order of the tokens.
 std::vector<std::string> current_steps(const Instance& instance, const Definition& definition);
-// As callers see it.
+// The JSON of the public API.
 std::string instance_json(const Instance& instance, const Definition& definition);
 void append_time(std::string& out, Time t);  // quoted, to microseconds
 

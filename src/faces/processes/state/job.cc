@@ -1,39 +1,25 @@
 #include "faces/processes/state/job.h"
 
+#include "base/codec.h"
+
 namespace pawl::processes {
 
-Bytes encode(const Job& job) {
-  Bytes out;
-  out.reserve(112 + job.variables.size());
-  Writer w(out);
-  w.u8(1);
-  w.str(job.id);
-  w.str(job.instance_id);
-  w.str(job.execution_id);
-  w.str(job.step_id);
-  w.uint(job.retries_left);
-  w.sint(job.created);
-  w.str(job.variables);
-  return out;
+template <class F, FieldsOf<Job> T>
+void fields(F& f, T& job) {
+  f.format(1);
+  f(job.id);
+  f(job.instance_id);
+  f(job.execution_id);
+  f(job.step_id);
+  f(job.retries_left);
+  f(job.created);
+  f(job.variables);
 }
 
-Result<Job> decode_job(BytesView bytes) {
-  Reader r(bytes);
-  Job job;
-  uint8_t format = r.u8();
-  job.id = r.str();
-  job.instance_id = r.str();
-  job.execution_id = r.str();
-  job.step_id = r.str();
-  job.retries_left = static_cast<uint32_t>(r.uint());
-  job.created = r.sint();
-  job.variables = r.str();
-  if (!r.done() || format != 1)
-    return fail(Code::corrupt, "BAD_JOB", "a stored job cannot be read");
-  return job;
-}
+Bytes encode(const Job& job) { return encode_fields(job, 112 + job.variables.size()); }
+Result<Job> decode_job(BytesView bytes) { return decode_fields<Job>(bytes, "a stored job"); }
 
-Time born(const Effect& job) {
+Time created_at(const Effect& job) {
   Reader r(job.body);
   if (r.u8() != 1) return 0;
   for (int texts = 0; texts < 4; ++texts)

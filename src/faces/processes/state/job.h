@@ -1,6 +1,6 @@
 #pragma once
-// A job is a SERVICE_TASK's effect to a worker: who asks, and the variables as they were when the
-// step began. A poll hands out what stands here without parsing the variables.
+// A job is the effect of a SERVICE_TASK to a worker, with the variables as they were when the step
+// began. A poll hands it out without parsing the variables.
 
 #include <string>
 
@@ -22,13 +22,14 @@ struct Job {
 
 Bytes encode(const Job& job);
 Result<Job> decode_job(BytesView bytes);
-// When the job of this effect was made, without reading the rest of it; 0 when it cannot be read.
-Time born(const Effect& job);
+// When the job of this effect was created; 0 when it cannot be read. Skips the other fields.
+Time created_at(const Effect& job);
 
-// The effect that carries a job: another one for each attempt, since an effect settles once.
+// The id of the effect that carries a job. Each attempt has its own effect, since an effect settles
+// once.
 std::string job_effect_id(std::string_view job_id, uint32_t tries);
 
-// The effect of a boundary timer. The clock's receipt holds nothing but this id.
+// The id of a boundary timer's effect. It is all that the clock's receipt contains.
 std::string timer_effect_id(std::string_view tenant, std::string_view execution_id, uint32_t index);
 struct TimerId {
   std::string tenant, execution_id;

@@ -38,7 +38,7 @@ Fact read_fact(Reader& r, uint8_t format, Time started) {
   f.attempt = static_cast<uint32_t>(r.uint());
   if (f.kind == Fact::Kind::entered) return f;
   f.status = static_cast<Execution>(std::min<uint8_t>(r.u8(), 4));
-  f.entered = moment(started, r.sint());
+  f.entered = time_after(started, r.sint());
   if (format > 1) f.undo = r.str();
   return f;
 }
@@ -61,7 +61,7 @@ std::string_view execution_name(Execution status) {
   return kExecutionNames[static_cast<size_t>(status)];
 }
 
-// The members that were there, then the names of those that were not.
+// The text is an array: the members that existed, then the names of those that did not.
 std::string undo_of(const json::Object& variables, const json::Object& outputs) {
   json::Object were;
   json::Array absent;

@@ -1,7 +1,7 @@
 #pragma once
-// A note is what one turn did to one instance: which executions began and ended, what else
-// happened, and how its status moved. It goes into the frame; the rows for lists, histories and
-// open user tasks are made of notes alone.
+// A note records what one turn did to one instance: executions that began or ended, other events,
+// and the change of status. It is part of the frame. The rows for lists, histories and open user
+// tasks are derived from notes alone.
 
 #include <functional>
 #include <string>
@@ -18,20 +18,22 @@ struct Fact {
   enum class Kind : uint8_t {
     entered = 1,  // an execution began
     ended,        // an execution ended
-    event,        // anything else worth telling
+    event,        // anything else
   };
   Kind kind = Kind::event;
   uint32_t ordinal = 0;
   processes::Kind step_kind = processes::Kind::end;
   uint32_t attempt = 0;
   Execution status = Execution::running;
-  Time entered = 0;    // ended: when it had begun
+  Time entered = 0;    // ended: when the execution began
   std::string step{};  // step id
-  std::string text{};  // entered: label of a user task; ended: reason of failure; event: what
-  std::string undo{};  // ended: what a step that sets variables had found; see undo_of
+  std::string
+      text{};  // entered: form of a user task; ended: reason of failure; event: what happened
+  std::string undo{};  // ended: how to undo the variables that the step set; see undo_of
 };
 
-// What the variables were before a step set `outputs`, as a text; and as they were again.
+// undo_of() describes, as text, the variables that a step is about to overwrite with `outputs`;
+// undo() restores them.
 std::string undo_of(const json::Object& variables, const json::Object& outputs);
 void undo(json::Object& variables, std::string_view text);
 
@@ -42,16 +44,16 @@ struct Note {
   uint32_t version = 0;
   std::string business_key;
   Time started = 0;
-  uint8_t before = 0;  // status, 0 for a new instance
+  uint8_t before = 0;  // the status before; 0: the instance is new
   Status after = Status::active;
   std::string cause;  // the verb that began the turn
   std::string user;
-  std::string reason;  // that the caller gave
+  std::string reason;  // as the caller gave it
   std::vector<Fact> facts;
 };
 
 Bytes encode(const Note& note);
-// Which instance, and how its status moved. Its texts are those of the note's bytes.
+// The instance and its change of status. The texts point into the note's bytes.
 struct NoteHead {
   std::string_view tenant, instance_id, definition_id;
   uint32_t version = 0;
@@ -61,10 +63,10 @@ struct NoteHead {
   Status after = Status::active;
 };
 Result<NoteHead> decode_note_head(BytesView bytes);
-// The rest of it: what a history row keeps, since its key already names the instance.
+// The rest of the note. A history row stores only this, since its key names the instance.
 BytesView note_tail(BytesView bytes);
 Result<Note> decode_note_tail(BytesView tail);
-// Its facts, one after the other; false when they cannot be read.
+// Calls `visit` with each fact. Returns false when the facts cannot be read.
 bool each_fact(BytesView tail, const std::function<void(const Fact&)>& visit);
 
 }  // namespace pawl::processes

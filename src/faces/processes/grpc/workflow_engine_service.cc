@@ -1,4 +1,4 @@
-#include "faces/processes/grpc/engine.h"
+#include "faces/processes/grpc/workflow_engine_service.h"
 
 #include "faces/processes/grpc/convert.h"
 #include "faces/processes/limits.h"
@@ -13,7 +13,7 @@ std::string metadata(const grpc::ServerContextBase& context, const char* key) {
 }
 
 template <class Read>
-Engine::Reactor* Engine::read(Context* context, Read&& read) {
+WorkflowEngineService::Reactor* WorkflowEngineService::read(Context* context, Read&& read) {
   Reactor* reactor = context->DefaultReactor();
   Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
   Result<void> done = caller ? read(*caller) : Result<void>(fail(caller.error()));
@@ -22,14 +22,15 @@ Engine::Reactor* Engine::read(Context* context, Read&& read) {
 }
 
 template <class Send, class Filled>
-Engine::Reactor* Engine::command(Context* context, Send&& send, Filled&& filled) {
+WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context, Send&& send,
+                                                               Filled&& filled) {
   Reactor* reactor = context->DefaultReactor();
   Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
   if (!caller) {
     reactor->Finish(status_of(caller.error()));
     return reactor;
   }
-  send(Asker{std::move(*caller), metadata(*context, "idempotency-key")},
+  send(Submitter{std::move(*caller), metadata(*context, "idempotency-key")},
        Done([reactor, filled](Result<Bytes> answer) mutable {
          if (answer) {
            Result<void> done = filled(*answer);
@@ -49,34 +50,34 @@ std::unexpected<Error> no_id(std::string what) {
   return fail(Code::invalid, "NO_ID", std::move(what));
 }
 
-struct PageOf {
+struct PageRequest {
   size_t page, size;
 };
-Result<PageOf> page_of(int32_t page, int32_t size) {
+Result<PageRequest> page_of(int32_t page, int32_t size) {
   if (page < 0) return fail(Code::invalid, "BAD_PAGE", "page must not be negative");
-  return PageOf{static_cast<size_t>(page),
-                size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMaxPage)};
+  return PageRequest{static_cast<size_t>(page),
+                     size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMaxPage)};
 }
 
-std::unexpected<Error> no_json() {
+std::unexpected<Error> not_json() {
   return fail(Code::invalid, "NO_JSON_FORM",
               "a number is infinite or not a number, which JSON cannot hold");
 }
 
 Result<VariablesPtr> variables_of(const google::protobuf::Struct& in) {
-  if (!is_json(in)) return no_json();
+  if (!is_json(in)) return not_json();
   return make_variables(from_struct(in));
 }
 
 }  // namespace
 
-Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefinitionRequest* in,
-                                          wf::UploadDefinitionResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::UploadDefinition(
+    Context* context, const wf::UploadDefinitionRequest* in, wf::UploadDefinitionResponse* out) {
   return command(
       context,
-      [&](Asker asker, Done done) {
-        if (!is_json(in->definition())) return done(no_json());
-        verbs_.upload(std::move(asker), to_document(in->definition()), std::move(done));
+      [&](Submitter submitter, Done done) {
+        if (!is_json(in->definition())) return done(not_json());
+        verbs_.upload(std::move(submitter), to_document(in->definition()), std::move(done));
       },
       [out](const Bytes& answer) -> Result<void> {
         TRY(json::Value summary, json::parse(answer));
@@ -88,8 +89,8 @@ Engine::Reactor* Engine::UploadDefinition(Context* context, const wf::UploadDefi
       });
 }
 
-Engine::Reactor* Engine::GetDefinition(Context* context, const wf::GetDefinitionRequest* in,
-                                       wf::GetDefinitionResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::GetDefinition(
+    Context* context, const wf::GetDefinitionRequest* in, wf::GetDefinitionResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(auto definition, verbs_.definition(caller.tenant, in->id(),
@@ -99,29 +100,31 @@ Engine::Reactor* Engine::GetDefinition(Context* context, const wf::GetDefinition
   });
 }
 
-Engine::Reactor* Engine::ListDefinitions(Context* context, const wf::ListDefinitionsRequest* in,
-                                         wf::ListDefinitionsResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::ListDefinitions(
+    Context* context, const wf::ListDefinitionsRequest* in, wf::ListDefinitionsResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
-    TRY(PageOf page, page_of(in->page(), in->page_size()));
+    TRY(PageRequest page, page_of(in->page(), in->page_size()));
     TRY(auto found, verbs_.definitions(caller.tenant, in->keyword(), page.page, page.size));
-    // A list names definitions; GetDefinition shows one.
-    for (const Verbs::Summary& s : found.first) {
+    // A list has only id, version and name; GetDefinition has the whole definition.
+    for (const Verbs::DefinitionSummary& s : found.first) {
       wf::WorkflowDefinition* one = out->add_definitions();
-      one->set_id(s.id), one->set_version(static_cast<int32_t>(s.version)), one->set_name(s.name);
+      one->set_id(s.id);
+      one->set_version(static_cast<int32_t>(s.version));
+      one->set_name(s.name);
     }
     out->set_total(static_cast<int32_t>(found.second));
     return {};
   });
 }
 
-Engine::Reactor* Engine::StartInstance(Context* context, const wf::StartInstanceRequest* in,
-                                       wf::StartInstanceResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::StartInstance(
+    Context* context, const wf::StartInstanceRequest* in, wf::StartInstanceResponse* out) {
   return command(
       context,
-      [&](Asker asker, Done done) {
+      [&](Submitter submitter, Done done) {
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
-        verbs_.start(std::move(asker),
+        verbs_.start(std::move(submitter),
                      {.definition_id = in->definition_id(),
                       .version = static_cast<uint32_t>(std::max(0, in->definition_version())),
                       .business_key = in->business_key(),
@@ -131,8 +134,9 @@ Engine::Reactor* Engine::StartInstance(Context* context, const wf::StartInstance
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
 
-Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequest* in,
-                                     wf::GetInstanceResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::GetInstance(Context* context,
+                                                                   const wf::GetInstanceRequest* in,
+                                                                   wf::GetInstanceResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(auto instance, verbs_.instance(caller.tenant, in->id()));
@@ -141,9 +145,9 @@ Engine::Reactor* Engine::GetInstance(Context* context, const wf::GetInstanceRequ
   });
 }
 
-Engine::Reactor* Engine::GetInstanceHistory(Context* context,
-                                            const wf::GetInstanceHistoryRequest* in,
-                                            wf::GetInstanceHistoryResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::GetInstanceHistory(
+    Context* context, const wf::GetInstanceHistoryRequest* in,
+    wf::GetInstanceHistoryResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(std::vector<ExecutionRow> rows, verbs_.history(caller.tenant, in->id()));
@@ -153,24 +157,24 @@ Engine::Reactor* Engine::GetInstanceHistory(Context* context,
   });
 }
 
-Engine::Reactor* Engine::CancelInstance(Context* context, const wf::CancelInstanceRequest* in,
-                                        wf::CancelInstanceResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::CancelInstance(
+    Context* context, const wf::CancelInstanceRequest* in, wf::CancelInstanceResponse* out) {
   return command(
       context,
-      [&](Asker asker, Done done) {
+      [&](Submitter submitter, Done done) {
         if (in->id().empty()) return done(no_id("id is required"));
-        verbs_.cancel(std::move(asker), {in->id(), in->reason()}, std::move(done));
+        verbs_.cancel(std::move(submitter), {in->id(), in->reason()}, std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
 
-Engine::Reactor* Engine::ListInstances(Context* context, const wf::ListInstancesRequest* in,
-                                       wf::ListInstancesResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::ListInstances(
+    Context* context, const wf::ListInstancesRequest* in, wf::ListInstancesResponse* out) {
   return read(context, [&](const Caller& caller) -> Result<void> {
-    TRY(PageOf page, page_of(in->page(), in->page_size()));
+    TRY(PageRequest page, page_of(in->page(), in->page_size()));
     InstanceFilter filter{
         .definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
-    if (!wf::InstanceStatus_IsValid(in->status())) return {};  // no instance has it
+    if (!wf::InstanceStatus_IsValid(in->status())) return {};  // no instance has this status
     if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED)
       filter.status = static_cast<Status>(in->status());
     TRY(InstancePage found, verbs_.instances(caller.tenant, filter, page.page, page.size));
@@ -185,8 +189,8 @@ Engine::Reactor* Engine::ListInstances(Context* context, const wf::ListInstances
 
 namespace {
 
-// A poll that may wait: when its caller goes away the jobs that come are given back.
-class Polling final : public grpc::ServerUnaryReactor {
+// A poll that may wait. When its caller disconnects, jobs that come afterwards are released.
+class PollReactor final : public grpc::ServerUnaryReactor {
  public:
   void begin(Verbs& verbs, Poll poll, wf::PollJobsResponse* out) {
     auto self = self_;
@@ -200,7 +204,8 @@ class Polling final : public grpc::ServerUnaryReactor {
         fill(out->add_jobs(), job);
       self->Finish(grpc::Status::OK);
     });
-    verbs_ = &verbs, id_ = id;
+    verbs_ = &verbs;
+    id_ = id;
     if (cancelled_) give_up();
   }
   void refuse(const Error& error) {
@@ -212,8 +217,8 @@ class Polling final : public grpc::ServerUnaryReactor {
     if (id_) give_up();
   }
   void OnDone() override { self_.reset(); }
-  // Lives until grpc is done with it and no poll holds it.
-  std::shared_ptr<Polling> self_;
+  // Keeps the reactor until gRPC is done with it and the poll has ended.
+  std::shared_ptr<PollReactor> self_;
 
  private:
   void give_up() {
@@ -228,9 +233,10 @@ class Polling final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-Engine::Reactor* Engine::PollJobs(Context* context, const wf::PollJobsRequest* in,
-                                  wf::PollJobsResponse* out) {
-  auto reactor = std::make_shared<Polling>();
+WorkflowEngineService::Reactor* WorkflowEngineService::PollJobs(Context* context,
+                                                                const wf::PollJobsRequest* in,
+                                                                wf::PollJobsResponse* out) {
+  auto reactor = std::make_shared<PollReactor>();
   reactor->self_ = reactor;
   Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
   if (!caller) {
@@ -252,45 +258,47 @@ Engine::Reactor* Engine::PollJobs(Context* context, const wf::PollJobsRequest* i
   return reactor.get();
 }
 
-Engine::Reactor* Engine::CompleteJob(Context* context, const wf::CompleteJobRequest* in,
-                                     wf::CompleteJobResponse*) {
+WorkflowEngineService::Reactor* WorkflowEngineService::CompleteJob(Context* context,
+                                                                   const wf::CompleteJobRequest* in,
+                                                                   wf::CompleteJobResponse*) {
   return command(
       context,
-      [&](Asker asker, Done done) {
+      [&](Submitter submitter, Done done) {
         if (in->job_id().empty()) return done(no_id("job_id is required"));
         auto variables = variables_of(in->variables_to_set());
         if (!variables) return done(fail(variables.error()));
         verbs_.complete(
-            std::move(asker),
+            std::move(submitter),
             {.id = in->job_id(), .worker = in->worker_id(), .variables = std::move(*variables)},
             std::move(done));
       },
       nothing);
 }
 
-Engine::Reactor* Engine::FailJob(Context* context, const wf::FailJobRequest* in,
-                                 wf::FailJobResponse*) {
+WorkflowEngineService::Reactor* WorkflowEngineService::FailJob(Context* context,
+                                                               const wf::FailJobRequest* in,
+                                                               wf::FailJobResponse*) {
   return command(
       context,
-      [&](Asker asker, Done done) {
+      [&](Submitter submitter, Done done) {
         if (in->job_id().empty()) return done(no_id("job_id is required"));
-        verbs_.fail_job(std::move(asker),
+        verbs_.fail_job(std::move(submitter),
                         {in->job_id(), in->worker_id(), in->error_message(), in->retryable()},
                         std::move(done));
       },
       nothing);
 }
 
-Engine::Reactor* Engine::CompleteUserTask(Context* context, const wf::CompleteUserTaskRequest* in,
-                                          wf::CompleteUserTaskResponse*) {
+WorkflowEngineService::Reactor* WorkflowEngineService::CompleteUserTask(
+    Context* context, const wf::CompleteUserTaskRequest* in, wf::CompleteUserTaskResponse*) {
   return command(
       context,
-      [&](Asker asker, Done done) {
+      [&](Submitter submitter, Done done) {
         if (in->instance_id().empty() || in->user_task_step_id().empty())
           return done(no_id("instance_id and user_task_step_id are required"));
         auto variables = variables_of(in->result());
         if (!variables) return done(fail(variables.error()));
-        verbs_.complete_task(std::move(asker),
+        verbs_.complete_task(std::move(submitter),
                              {.id = in->instance_id(),
                               .step = in->user_task_step_id(),
                               .worker = in->completed_by(),
@@ -300,16 +308,17 @@ Engine::Reactor* Engine::CompleteUserTask(Context* context, const wf::CompleteUs
       nothing);
 }
 
-Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitRequest* in,
-                                    wf::SignalWaitResponse*) {
+WorkflowEngineService::Reactor* WorkflowEngineService::SignalWait(Context* context,
+                                                                  const wf::SignalWaitRequest* in,
+                                                                  wf::SignalWaitResponse*) {
   return command(
       context,
-      [&](Asker asker, Done done) {
+      [&](Submitter submitter, Done done) {
         if (in->instance_id().empty() || in->wait_step_id().empty())
           return done(no_id("instance_id and wait_step_id are required"));
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
-        verbs_.signal(std::move(asker),
+        verbs_.signal(std::move(submitter),
                       {.id = in->instance_id(),
                        .step = in->wait_step_id(),
                        .worker = {},
@@ -319,17 +328,18 @@ Engine::Reactor* Engine::SignalWait(Context* context, const wf::SignalWaitReques
       nothing);
 }
 
-Engine::Reactor* Engine::RetryStep(Context* context, const wf::RetryStepRequest* in,
-                                   wf::RetryStepResponse* out) {
+WorkflowEngineService::Reactor* WorkflowEngineService::RetryStep(Context* context,
+                                                                 const wf::RetryStepRequest* in,
+                                                                 wf::RetryStepResponse* out) {
   return command(
       context,
-      [&](Asker asker, Done done) {
+      [&](Submitter submitter, Done done) {
         if (in->instance_id().empty() || in->step_id().empty())
           return done(no_id("instance_id and step_id are required"));
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
-        verbs_.retry_step(std::move(asker), in->instance_id(), in->step_id(), std::move(*variables),
-                          std::move(done));
+        verbs_.retry_step(std::move(submitter), in->instance_id(), in->step_id(),
+                          std::move(*variables), std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }

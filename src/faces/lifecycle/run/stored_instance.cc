@@ -1,28 +1,28 @@
-#include "faces/lifecycle/run/held.h"
+#include "faces/lifecycle/run/stored_instance.h"
 
 namespace pawl::lifecycle {
 
-Bytes encode(const Held& held) {
+Bytes encode(const StoredInstance& stored) {
   Bytes out;
-  out.reserve(64 + held.note.size() + held.caller.size() + held.record.size());
+  out.reserve(64 + stored.note.size() + stored.caller.size() + stored.record.size());
   Writer w(out);
   w.u8(1);
-  w.fixed64(held.stamp);
-  w.fixed64(static_cast<uint64_t>(held.created));
-  w.fixed64(static_cast<uint64_t>(held.updated));
-  w.u8(static_cast<uint8_t>(static_cast<uint8_t>(held.triggered) << 1 | (held.event ? 1 : 0)));
-  w.str(held.note);
-  w.str(held.caller);
-  w.str(held.phase);
-  w.str(held.parent);
-  w.str(held.index_names);
-  out.append(held.record);
+  w.fixed64(stored.stamp);
+  w.fixed64(static_cast<uint64_t>(stored.created));
+  w.fixed64(static_cast<uint64_t>(stored.updated));
+  w.u8(static_cast<uint8_t>(static_cast<uint8_t>(stored.triggered) << 1 | (stored.event ? 1 : 0)));
+  w.str(stored.note);
+  w.str(stored.caller);
+  w.str(stored.phase);
+  w.str(stored.parent);
+  w.str(stored.index_names);
+  out.append(stored.record);
   return out;
 }
 
-Result<Held> parse_held(BytesView bytes) {
+Result<StoredInstance> decode_instance(BytesView bytes) {
   Reader r(bytes);
-  Held out;
+  StoredInstance out;
   bool known = r.u8() == 1;
   out.stamp = r.fixed64();
   out.created = static_cast<Time>(r.fixed64());
@@ -38,7 +38,7 @@ Result<Held> parse_held(BytesView bytes) {
   out.record = r.rest();
   if (!known || !r.ok())
     return refuse(errc::corrupt_value,
-                  "an instance's cell is not in a form that this version reads");
+                  "an instance's cell has a format that this version cannot read");
   return out;
 }
 

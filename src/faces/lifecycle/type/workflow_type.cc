@@ -1,4 +1,4 @@
-#include "faces/lifecycle/type/model.h"
+#include "faces/lifecycle/type/workflow_type.h"
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ struct KindWord {
   std::string_view word;
   kind k;
 };
-// Further words for kinds that have a name of their own in the table of kinds.
+// Alternative names of kinds. The kind's own name is in kKinds.
 constexpr KindWord kAliases[] = {{"int", kind::int64},
                                  {"uint", kind::uint64},
                                  {"float", kind::real},
@@ -48,7 +48,7 @@ Result<kind> parse_kind(std::string_view field, std::string_view word) {
       fmt::format("field '{}' has the unknown type '{}'; known types: {}", field, word, known));
 }
 
-std::string_view bare(std::string_view text) {
+std::string_view trim_blanks(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
     text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t'))
@@ -57,7 +57,7 @@ std::string_view bare(std::string_view text) {
 }
 
 Result<tags> add_tag(tags have, std::string_view field, std::string_view word) {
-  word = bare(word);
+  word = trim_blanks(word);
   if (word.empty()) return have;
   for (const TagWord& row : kTags)
     if (row.word == word) return have | row.t;
@@ -67,7 +67,7 @@ Result<tags> add_tag(tags have, std::string_view field, std::string_view word) {
                             field, word));
 }
 
-// A list of words, or one text with commas.
+// Tags are a list of words, or one text with commas.
 Result<tags> parse_tags(std::string_view field, const js::Value& value) {
   tags out = none;
   if (value.is_string()) {
@@ -262,7 +262,6 @@ Result<void> validate(const dynamic_type& def) {
   return {};
 }
 
-// The parser knows what UTF-8 is; plain ASCII need not ask it.
 Result<void> check_name(std::string_view name) {
   if (name.size() > limits::kNameBytes)
     return refuse(errc::invalid_definition,
@@ -320,7 +319,7 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
                                 member));
     }
   }
-  // The table is told of before the fields, wherever they stand.
+  // A problem of the table is reported before one of the fields, whatever the order in the body.
   TRY_OK(validate_table(out));
   if (fields)
     for (const js::Value& one : fields->array()) {
@@ -408,8 +407,8 @@ Key type_key(std::string_view tenant, std::string_view name) {
 }
 Key type_prefix(std::string_view tenant) { return prefix({"lifecycle", tenant, "t"}); }
 
-Type make_type(dynamic_type def) {
-  Type out;
+WorkflowType make_type(dynamic_type def) {
+  WorkflowType out;
   out.def = std::move(def);
   auto name = [&](tags one) {
     return out.def.tagged(one) ? out.def.tagged(one)->name : std::string();
@@ -422,7 +421,7 @@ Type make_type(dynamic_type def) {
   return out;
 }
 
-Bytes encode(const Type& type) {
+Bytes encode(const WorkflowType& type) {
   Bytes out;
   Writer w(out);
   w.u8(1);
@@ -431,8 +430,8 @@ Bytes encode(const Type& type) {
   w.uint(type.indexed.size());
   for (const std::string& name : type.indexed)
     w.str(name);
-  w.uint(type.hooks.size());
-  for (const auto& [phase_name, rules] : type.hooks) {
+  w.uint(type.rules_by_phase.size());
+  for (const auto& [phase_name, rules] : type.rules_by_phase) {
     w.str(phase_name);
     w.uint(rules.size());
     for (const std::string& rule : rules)
@@ -441,18 +440,18 @@ Bytes encode(const Type& type) {
   return out;
 }
 
-Result<Type> decode_type(BytesView bytes) {
+Result<WorkflowType> decode_type(BytesView bytes) {
   Reader r(bytes);
   auto corrupt = [] { return refuse(errc::corrupt_value, "a type's cell cannot be read"); };
   if (r.u8() != 1) return corrupt();
   std::string name(r.str());
   TRY(js::Value body, js::parse(r.str()));
   TRY(dynamic_type def, parse_type(name, body));
-  Type out = make_type(std::move(def));
+  WorkflowType out = make_type(std::move(def));
   for (size_t n = r.count(); n > 0; --n)
     out.indexed.emplace_back(r.str());
   for (size_t n = r.count(); n > 0; --n) {
-    auto& rules = out.hooks[std::string(r.str())];
+    auto& rules = out.rules_by_phase[std::string(r.str())];
     for (size_t m = r.count(); m > 0; --m)
       rules.emplace_back(r.str());
   }

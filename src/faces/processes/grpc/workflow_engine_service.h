@@ -1,6 +1,6 @@
 #pragma once
-// workflow.v1.WorkflowEngine: each call makes a verb's arguments, and its answer becomes the
-// message.
+// The gRPC service workflow.v1.WorkflowEngine. Each call runs a verb of the service and turns its
+// answer into the message.
 
 #include <processes/workflow.grpc.pb.h>
 #include "faces/processes/grpc/services.h"
@@ -9,9 +9,9 @@ namespace pawl::processes {
 
 namespace wf = workflow::v1;
 
-class Engine final : public wf::WorkflowEngine::CallbackService {
+class WorkflowEngineService final : public wf::WorkflowEngine::CallbackService {
  public:
-  Engine(Verbs& verbs, Authenticate authenticate)
+  WorkflowEngineService(Verbs& verbs, Authenticate authenticate)
       : verbs_(verbs), authenticate_(std::move(authenticate)) {}
 
   using Context = grpc::CallbackServerContext;
@@ -43,7 +43,7 @@ class Engine final : public wf::WorkflowEngine::CallbackService {
   // Answers a read at once.
   template <class Read>
   Reactor* read(Context* context, Read&& read);
-  // Sends a command; `filled` makes the message of its answer.
+  // Sends a command; `filled` fills the message from its answer.
   template <class Send, class Filled>
   Reactor* command(Context* context, Send&& send, Filled&& filled);
 

@@ -1,6 +1,6 @@
 #pragma once
-// A whole processes face on memory stores, driven by hand: time moves when the test says so, and
-// every command is durable when say() returns. What the tests of this folder stand on.
+// The fixture of the processes tests: the whole face on memory stores. The test moves the time, and
+// every command is durable when call() returns.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,14 @@
 
 namespace pawl::processes {
 
-class Stage final : public KernelAccess, public WorkQueue {
+// The JSON of a definition; `more` is further members with a trailing comma.
+inline std::string definition(const std::string& id, const std::string& steps,
+                              const std::string& more = "") {
+  return R"({"id":")" + id + R"(","name":"n",)" + more + R"("steps":[)" + steps + "]}";
+}
+inline const std::string kEnd = R"({"id":"end","name":"e","type":"END"})";
+
+class FaceFixture final : public KernelAccess, public WorkQueue {
  public:
   static constexpr const char* kTenant = "t";
 
@@ -69,7 +76,7 @@ class Stage final : public KernelAccess, public WorkQueue {
   }
   std::vector<Depth> depths() const override { return {}; }
 
-  // What the wire would do.
+  // Calls a route, as the HTTP server does.
   json::Value call(std::string method, std::string path, std::string body = "",
                    int* status = nullptr) {
     if (!face_) {
@@ -80,8 +87,10 @@ class Stage final : public KernelAccess, public WorkQueue {
                           .path = path,
                           .body = std::move(body),
                           .caller = {kTenant, "tester", ""}};
-    if (size_t cut = path.find('?'); cut != std::string::npos)
-      request.query = path.substr(cut + 1), request.path.resize(cut);
+    if (size_t cut = path.find('?'); cut != std::string::npos) {
+      request.query = path.substr(cut + 1);
+      request.path.resize(cut);
+    }
     wire::Response got{.status = 0};
     router_.dispatch(std::move(request), [&](wire::Response r) { got = std::move(r); });
     last_status = got.status;
@@ -125,7 +134,7 @@ class Stage final : public KernelAccess, public WorkQueue {
              std::string(row.string_or("Status"));
     return out;
   }
-  // The id of a job of that type, or nothing.
+  // Leases a job of that type and returns its id; empty when there is none.
   std::string take(const std::string& type) {
     json::Value answer =
         post("/v1/jobs/poll", R"({"workerId":"w","maxJobs":1,"jobTypes":[")" + type + "\"]}");
@@ -141,7 +150,7 @@ class Stage final : public KernelAccess, public WorkQueue {
     ASSERT_FALSE(job.empty()) << "no job of type " << type;
     EXPECT_EQ(complete(job, variables), 204);
   }
-  // Lets time pass; timers fire when they are due, in order.
+  // Moves the time forward. Timers fire in the order in which they are due.
   void pass(Time nanos) {
     Time until = time + nanos;
     while (!timers_.empty() && timers_.begin()->first <= until) {
@@ -149,13 +158,14 @@ class Stage final : public KernelAccess, public WorkQueue {
       timers_.erase(timers_.begin());
       time = std::max(time, due);
       Input input;
-      input.verb = "timer", input.settles = id;
+      input.verb = "timer";
+      input.settles = id;
       ++fired;
       submit(std::move(input), [](Result<Answer>) {});
     }
     time = until;
   }
-  // Runs every frame again and compares.
+  // Replays every frame and compares the results.
   void verify() {
     Program program;
     const pawl::Program* programs[] = {&program};

@@ -1,0 +1,146 @@
+// The jobs and timers of a walk: opening and withdrawing them, and what pause, resume, retry and
+// migration do with them.
+
+#include "faces/processes/run/walk.h"
+#include "faces/processes/state/job.h"
+
+namespace pawl::processes {
+
+void Walk::pause() {
+  instance_.paused = true;
+  suspend();
+}
+
+void Walk::resume() {
+  instance_.paused = false;
+  if (!is_final(instance_.status)) reactivate();
+}
+
+void Walk::retry() {
+  instance_.status = Status::active;
+  instance_.failure.clear();
+  instance_.completed = 0;
+  for (Token& t : instance_.tokens)
+    if (t.state == TokenState::failed) t.state = TokenState::held;
+  reactivate();
+}
+
+void Walk::suspend() {
+  if (instance_.suspended) return;
+  for (Token& t : instance_.tokens) {
+    if (t.job && t.state == TokenState::running)
+      effects_.withdraw(job_effect_id(id_of(t.job), t.tries));
+    for (Token::ArmedTimer& a : t.timers) {
+      effects_.withdraw(timer_effect_id(tenant_, id_of(t.execution), a.index));
+      a.due = std::max<Time>(0, a.due - now_);
+    }
+  }
+  instance_.suspended = true;
+}
+
+void Walk::reactivate() {
+  if (instance_.paused) return;
+  bool was_suspended = std::exchange(instance_.suspended, false);
+  std::vector<Token> held;
+  for (Token& t : instance_.tokens) {
+    if (t.state == TokenState::held) held.push_back(t);
+    if (t.state != TokenState::running || !was_suspended) continue;
+    const Step& step = definition_.steps[t.step];
+    if (step.kind == Kind::service_task) open_job(t, step);
+    for (Token::ArmedTimer& a : t.timers) {
+      a.due = a.due > INT64_MAX - now_ ? INT64_MAX : a.due + now_;
+      effects_.open({.id = timer_effect_id(tenant_, id_of(t.execution), a.index),
+                     .to = To::clock,
+                     .program = std::string(kProgram),
+                     .tenant = tenant_,
+                     .due = a.due});
+    }
+  }
+  std::erase_if(instance_.tokens, [](const Token& t) { return t.state == TokenState::held; });
+  for (size_t i = held.size(); i > 0; --i)
+    pending_.push_back({held[i - 1].step, held[i - 1].scope, held[i - 1].branch});
+  run();
+}
+
+void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
+  bool was_suspended = instance_.suspended;
+  if (!was_suspended) suspend();
+  for (Token& t : instance_.tokens) {
+    const Step& old = from.steps[t.step];
+    t.step = steps[t.step];
+    const Step& step = definition_.steps[t.step];
+    // A timer continues when the new step has a timer at the same index. Other timers of the old
+    // step are dropped, and additional timers of the new step start now.
+    std::vector<Token::ArmedTimer> timers;
+    for (uint32_t i = 0; i < step.timers.size() && t.state == TokenState::running; ++i) {
+      Token::ArmedTimer* running = armed(t, i);
+      if (running)
+        timers.push_back(*running);
+      else if (i >= old.timers.size())
+        timers.push_back({i, add(now_, step.timers[i].duration) - now_});
+    }
+    t.timers = std::move(timers);
+  }
+  for (Scope& s : instance_.scopes) {
+    s.gateway = steps[s.gateway];
+    s.arrived.resize(definition_.steps[s.gateway].parallel.size());
+  }
+  std::vector<std::pair<uint32_t, uint32_t>> entries;
+  for (auto [step, times] : instance_.entries)
+    if (steps[step] != kNoStep) entries.emplace_back(steps[step], times);
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](const auto& a, const auto& b) { return a.first == b.first; }),
+                entries.end());
+  instance_.entries = std::move(entries);
+  instance_.version = definition_.version;
+  if (!was_suspended) reactivate();
+}
+
+void Walk::open_job(Token& token, const Step& step) {
+  if (!token.job) token.job = ++instance_.ordinals;
+  settle_variables();
+  offer(token, step, 0, instance_.variables->text);
+}
+
+void Walk::offer(const Token& token, const Step& step, Time not_before,
+                 const std::string& variables) {
+  Job job{id_of(token.job),
+          instance_.id,
+          id_of(token.execution),
+          step.id,
+          step.retries - std::min(step.retries, token.tries),
+          token.entered,
+          variables};
+  effects_.open({.id = job_effect_id(job.id, token.tries),
+                 .to = To::worker,
+                 .program = std::string(kProgram),
+                 .tenant = tenant_,
+                 .queue = step.job_type,
+                 .due = not_before,
+                 .body = encode(job)});
+}
+
+void Walk::arm_timers(Token& token, const Step& step) {
+  for (uint32_t i = 0; i < step.timers.size(); ++i) {
+    Time due = add(now_, step.timers[i].duration);
+    token.timers.push_back({i, due});
+    effects_.open({.id = timer_effect_id(tenant_, id_of(token.execution), i),
+                   .to = To::clock,
+                   .program = std::string(kProgram),
+                   .tenant = tenant_,
+                   .due = due});
+  }
+}
+
+void Walk::drop_effects(Token& token) {
+  if (!instance_.suspended) {
+    if (token.job && token.state == TokenState::running)
+      effects_.withdraw(job_effect_id(id_of(token.job), token.tries));
+    for (const Token::ArmedTimer& a : token.timers)
+      effects_.withdraw(timer_effect_id(tenant_, id_of(token.execution), a.index));
+  }
+  token.timers.clear();
+}
+
+}  // namespace pawl::processes
