@@ -1,5 +1,5 @@
 #pragma once
-// The server as the commands see it: one request at a time, and its refusals in its own words.
+// The server as the commands see it. Refusals become errors with the server's own message.
 
 #include <functional>
 #include <memory>
@@ -8,7 +8,7 @@
 #include "json/value.h"
 #include "wire/message.h"
 
-namespace pawl::lifecycle {
+namespace pawl::net {
 class HttpClient;
 }
 
@@ -16,30 +16,29 @@ namespace pawl::cli {
 
 class Client {
  public:
-  // "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example": the system's authorities
-  // vouch for the last, or those of SSL_CERT_FILE.
+  // `server` is "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example". For https, the
+  // certificate authorities of the system are trusted, or those that SSL_CERT_FILE names.
   explicit Client(std::string server, std::string token = {});
-  // One request on a connection that is kept. An error means that no answer came; a 4xx is an
-  // answer.
+  // Returns the server's answer, whatever its status. An error means that no answer came.
   Result<wire::Response> send(std::string_view method, std::string_view path,
                               std::string_view body = {}, const wire::Headers& headers = {});
-  // The same, with the answer's JSON; a status of 400 or more becomes an error in the server's
-  // words. `answered`: the answer's headers.
+  // Returns the JSON of the answer. A status of 400 or more becomes an error with the server's
+  // message. `answered` receives the headers of the answer.
   Result<json::Value> call(std::string_view method, std::string_view path,
                            const json::Value* body = nullptr, const wire::Headers& headers = {},
                            wire::Headers* answered = nullptr);
-  // Pieces of a streamed answer as they come, until `visit` returns false or it ends.
-  Result<void> stream(std::string_view path, const std::function<bool(std::string_view)>& visit);
+  // Calls `visit` with each line of a streamed answer, its newline included, until `visit` returns
+  // false or the answer ends.
+  Result<void> stream(std::string_view path,
+                      const std::function<bool(std::string_view line)>& visit);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
  private:
-  Error unreachable(const Error& why) const;
+  Error no_answer(const Error& why) const;
 
-  std::string server_;
-  std::unique_ptr<lifecycle::HttpClient> http_;
-  Error bad_{};  // why there is none
+  std::unique_ptr<net::HttpClient> http_;
 };
 
 // Deploys the loan example to a server.

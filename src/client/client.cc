@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <thread>
 
 #include "client/http.h"
+#include "client/random.h"
 #include "json/text.h"
 #include "wire/message.h"
 
@@ -19,14 +21,26 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr int kFirstPauseMs = 50, kMaxPauseMs = 5'000;
 constexpr int kFirstLookMs = 5, kMaxLookMs = 500;
 constexpr int kTookTooLong = 408;
+constexpr int kMaxRetryAfterS = 60;
 
-Refusal refusal_of(const client::HttpReply& reply) {
+// The pause that a busy server asks for.
+int retry_after_s(const net::HttpAnswer& answer) {
+  std::string_view text = answer.header("Retry-After");
+  int n = 0;
+  std::from_chars(text.data(), text.data() + text.size(), n);
+  return std::clamp(n, 0, kMaxRetryAfterS);
+}
+
+Refusal refusal_of(const net::HttpAnswer& reply) {
   Refusal out{.status = reply.status, .code = {}, .message = reply.body.substr(0, 500)};
   auto value = json::parse(reply.body);
   if (!value) return out;
   out.code = value->string_or("error");
   for (const char* member : {"reason", "detail", "title"})
-    if (auto text = value->string_or(member); !text.empty()) return out.message = text, out;
+    if (auto text = value->string_or(member); !text.empty()) {
+      out.message = text;
+      break;
+    }
   return out;
 }
 
@@ -35,14 +49,6 @@ bool passing(const Refusal& refusal) {
   return refusal.unavailable() ||
          (refusal.status == 409 &&
           refusal.message.find("Idempotency-Key still runs") != std::string::npos);
-}
-
-// Without a certificate to believe there is nothing to wait for.
-constexpr int kBadCertificate = 495;
-Refusal no_answer(const Error& e) {
-  if (e.code == Code::denied)
-    return {.status = kBadCertificate, .code = "bad-certificate", .message = e.message};
-  return {.status = 0, .code = "unreachable", .message = e.message};
 }
 
 Refusal unreadable(std::string_view what, std::string_view text) {
@@ -83,20 +89,20 @@ std::string path_of(std::string_view id, std::string_view rest = {}) {
 }  // namespace
 
 struct Client::Parts {
-  client::Http http;
+  std::unique_ptr<net::HttpClient> http;
   ClientOptions options;
 
   // One attempt under the token of now.
   Reply<std::string> attempt(std::string_view method, std::string_view path, std::string_view body,
-                             std::string_view key, bool fresh_token, int& retry_after_s) {
+                             std::string_view key, bool fresh_token, int& pause_s) {
     auto token = options.token.get(fresh_token);
     if (!token) return token;
-    std::string headers = "Content-Type: application/json\r\n";
-    if (!token->empty()) headers += "Authorization: Bearer " + *token + "\r\n";
-    if (!key.empty()) headers.append("Idempotency-Key: ").append(key).append("\r\n");
-    auto reply = http.send(method, path, body, headers);
-    if (!reply) return std::unexpected(no_answer(reply.error()));
-    retry_after_s = reply->retry_after_s;
+    net::HttpRequest request{std::string(method), std::string(path), {}, std::string(body)};
+    if (!token->empty()) request.headers.emplace_back("Authorization", "Bearer " + *token);
+    if (!key.empty()) request.headers.emplace_back("Idempotency-Key", key);
+    auto reply = http->send(request);
+    if (!reply) return std::unexpected(client::no_answer(*http, reply.error()));
+    pause_s = retry_after_s(*reply);
     if (reply->status >= 400) return std::unexpected(refusal_of(*reply));
     return std::move(reply->body);
   }
@@ -106,15 +112,14 @@ struct Client::Parts {
     auto until = Clock::now() + Milliseconds(options.patience_ms);
     bool renewed = false, fresh_token = false;
     for (int pause = kFirstPauseMs;; pause = std::min(pause * 2, kMaxPauseMs)) {
-      int retry_after_s = 0;
-      auto answer =
-          attempt(method, path, body, key, std::exchange(fresh_token, false), retry_after_s);
+      int pause_s = 0;
+      auto answer = attempt(method, path, body, key, std::exchange(fresh_token, false), pause_s);
       if (answer) return answer;
       if (answer.error().status == 401 && options.token.renewable() && !renewed) {
         renewed = fresh_token = true;
         continue;
       }
-      auto sleep = Milliseconds(std::max(client::jittered(pause), retry_after_s * 1000));
+      auto sleep = Milliseconds(std::max(client::jittered(pause), pause_s * 1000));
       if (!passing(answer.error()) || Clock::now() + sleep >= until) return answer;
       std::this_thread::sleep_for(sleep);
     }
@@ -122,7 +127,7 @@ struct Client::Parts {
 };
 
 Client::Client(std::string server, ClientOptions options)
-    : parts_(new Parts{{std::move(server), options.timeout_ms}, options}) {}
+    : parts_(new Parts{client::open_http(server, options.timeout_ms), options}) {}
 Client::~Client() = default;
 
 Reply<std::string> Client::call(std::string_view method, std::string_view path,

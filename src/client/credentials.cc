@@ -22,19 +22,19 @@ constexpr int64_t kShortLifeS = 60;
 // One machine client's token and how to get the next.
 class Held {
  public:
-  Held(std::string server, std::string_view basic)
-      : http_(std::move(server), kTimeoutMs),
-        headers_(fmt::format(
-            "Authorization: Basic {}\r\nContent-Type: application/x-www-form-urlencoded\r\n",
-            basic)) {}
+  Held(std::string_view server, const std::string& basic)
+      : http_(client::open_http(server, kTimeoutMs)),
+        request_{"POST",
+                 "/api/oauth/token",
+                 {{"Authorization", "Basic " + basic},
+                  {"Content-Type", "application/x-www-form-urlencoded"}},
+                 "grant_type=client_credentials"} {}
 
   Reply<std::string> get(bool fresh) {
     std::lock_guard lock(mutex_);
     if (!fresh && !token_.empty() && Clock::now() < good_until_) return token_;
-    auto reply = http_.send("POST", "/api/oauth/token", "grant_type=client_credentials", headers_);
-    if (!reply)
-      return std::unexpected(
-          Refusal{.status = 0, .code = "unreachable", .message = reply.error().message});
+    auto reply = http_->send(request_);
+    if (!reply) return std::unexpected(client::no_answer(*http_, reply.error()));
     auto value = json::parse(reply->body);
     if (reply->status != 200 || !value)
       return std::unexpected(
@@ -52,8 +52,8 @@ class Held {
 
  private:
   std::mutex mutex_;
-  client::Http http_;
-  const std::string headers_;
+  const std::unique_ptr<net::HttpClient> http_;
+  const net::HttpRequest request_;
   std::string token_;
   Clock::time_point good_until_{};
 };
@@ -63,7 +63,7 @@ class Held {
 Token credentials(std::string server, std::string client_id, std::string secret) {
   std::string pair = wire::percent_encode(client_id) + ":" + wire::percent_encode(secret);
   // Shared by every copy of the token.
-  auto held = std::make_shared<Held>(std::move(server), base64(pair));
+  auto held = std::make_shared<Held>(server, base64(pair));
   return Token([held](bool fresh) { return held->get(fresh); });
 }
 

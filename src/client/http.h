@@ -1,56 +1,18 @@
 #pragma once
-// Blocking HTTP/1.1 to one server over connections that are kept. A call takes an idle connection
-// or makes one, so threads may share an Http.
+// How the client library reaches its server over HTTP, and what it reports when no answer comes.
 
 #include <memory>
-#include <mutex>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/result.h"
+#include "net/http_client.h"
+#include "pawl/client.h"
 
 namespace pawl::client {
 
-struct HttpReply {
-  int status = 0;
-  std::string body;
-  int retry_after_s = 0;
-};
-
-class Line;  // one connection
-
-class Http {
- public:
-  Http(std::string server, int timeout_ms);
-  ~Http();
-  Http(const Http&) = delete;
-  Http& operator=(const Http&) = delete;
-
-  // One attempt. An error means that no answer came; whether the request was done is not known.
-  // Code::denied: the server could not prove who it is. `headers` are whole lines with their ends.
-  Result<HttpReply> send(std::string_view method, std::string_view path, std::string_view body,
-                         std::string_view headers = {});
-  const std::string& server() const { return server_; }
-
- private:
-  Result<std::unique_ptr<Line>> connect();
-  Result<HttpReply> exchange(std::unique_ptr<Line> line, std::string_view method,
-                             std::string_view request);
-  void forget();
-  Error lost(std::string_view why) const;
-
-  std::string server_, host_, port_;
-  int timeout_ms_;
-  bool secure_ = false;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Line>> idle_;
-};
-
-// 32 hex digits that nobody else makes.
-std::string fresh_key();
-// Around `ms`, from half to one and a half: so that many who were cut off together do not come back
-// together.
-int jittered(int ms);
+// `server` is "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example:8443".
+std::unique_ptr<net::HttpClient> open_http(std::string_view server, int timeout_ms);
+// The refusal for a request that got no answer. One without a valid certificate on the other side
+// is not worth repeating; all others are `unavailable()`.
+Refusal no_answer(const net::HttpClient& http, const Error& error);
 
 }  // namespace pawl::client

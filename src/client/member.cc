@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "client/channel.h"
-#include "client/http.h"
 #include "client/member_stream.h"
+#include "client/random.h"
 #include "client/stop_flag.h"
 #include "json/text.h"
 

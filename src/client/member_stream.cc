@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "client/channel.h"
-#include "client/http.h"
+#include "client/random.h"
 #include "entities/cloud_events_service.grpc.pb.h"
 #include "json/text.h"
 

@@ -1,7 +1,6 @@
 #include <chrono>
 #include <thread>
 
-#include "client/http.h"
 #include "client/link.h"
 #include "json/text.h"
 

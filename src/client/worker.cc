@@ -6,8 +6,8 @@
 #include <chrono>
 #include <thread>
 
-#include "client/http.h"
 #include "client/link.h"
+#include "client/random.h"
 #include "client/stop_flag.h"
 
 namespace pawl {

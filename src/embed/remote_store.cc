@@ -17,6 +17,9 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// A server that sends a longer answer is not a Pawl server.
+constexpr size_t kMaxAnswerBytes = size_t{1} << 30;
+
 std::string in_path(std::string_view text) { return wire::percent_encode(text); }
 
 std::string below(std::string_view what) { return fmt::format("/pawl/v1/lifecycle/{}", what); }
@@ -25,19 +28,36 @@ std::string operators(std::string_view workflow) { return "/workflows/" + in_pat
 
 // A request about one thing below `head`; an id that none can have is refused here, before it makes
 // another path.
-result<HttpAsk> about(std::string method, const std::string& head, std::string_view id_text,
-                      std::string_view rest = {}, std::string body = {}) {
+result<net::HttpRequest> about(std::string method, const std::string& head,
+                               std::string_view id_text, std::string_view rest = {},
+                               std::string body = {}) {
   if (auto good = check_id(id_text); !good) return lifecycle::fail(to_error(good.error()));
-  return HttpAsk{
+  return net::HttpRequest{
       std::move(method), fmt::format("{}/{}{}", head, in_path(id_text), rest), {}, std::move(body)};
 }
 
-revision revision_of(const HttpAnswer& answer) {
+revision revision_of(const net::HttpAnswer& answer) {
   std::string_view tag = answer.header("ETag");
   if (tag.starts_with('"')) tag.remove_prefix(1);
   revision out = 0;
   std::from_chars(tag.data(), tag.data() + tag.size(), out);
   return out;
+}
+
+// Why no answer came, in the words of this library.
+error no_answer(const net::HttpClient& http, const Error& why) {
+  const std::string& server = http.options().base_url;
+  if (why.is(net::kTimedOut))
+    return {make_error_code(errc::deadline_exceeded),
+            fmt::format("no answer from {} in time; what was asked may still happen", server)};
+  if (why.is(net::kUnreachable))
+    return {make_error_code(errc::storage),
+            fmt::format("nobody answers at {} ({}): is the server running?", server, why.message)};
+  if (why.is(net::kBadCertificate))
+    return {make_error_code(errc::storage),
+            fmt::format("{}: is the certificate of {} trusted, and is it for this name?",
+                        why.message, server)};
+  return {make_error_code(errc::storage), fmt::format("{}: {}", server, why.message)};
 }
 
 class Settled final : public pending_write {
@@ -136,22 +156,34 @@ result<instance> parse_state(const WorkflowType& type, const js::Value& state, r
 
 result<std::shared_ptr<store>> RemoteStore::connect(std::string_view address,
                                                     const remote_options& options) {
-  auto client = HttpClient::make(address, {options.token, options.timeout, options.ca_file});
-  if (!client) return lifecycle::fail(to_error(client.error()));
-  auto out = std::make_shared<RemoteStore>(*std::move(client));
+  while (address.ends_with('/'))
+    address.remove_suffix(1);
+  auto url = net::parse_url(address);
+  if (!url || url->target != "/")
+    return lifecycle::fail(
+        errc::storage, fmt::format("'{}' must be http://host:port or https://host:port", address));
+  net::HttpClientOptions server{.base_url = url->origin(),
+                                .media_type = "application/json",
+                                .timeout = options.timeout,
+                                .ca_file = options.ca_file,
+                                .max_answer_bytes = kMaxAnswerBytes};
+  if (!options.token.empty())
+    server.headers.emplace_back("Authorization", "Bearer " + options.token);
+  auto out = std::make_shared<RemoteStore>(std::move(server));
   if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
   return std::shared_ptr<store>(std::move(out));
 }
 
-result<HttpAnswer> RemoteStore::ask(result<HttpAsk> what, deadline until) {
+result<net::HttpAnswer> RemoteStore::ask(result<net::HttpRequest> what, deadline until) {
   if (!what) return lifecycle::fail(what.error());
-  auto answer = client_->send(*what, until);
-  if (!answer) return lifecycle::fail(to_error(answer.error()));
+  auto answer = http_->send(*what, {.deadline = until.at()});
+  if (!answer) return lifecycle::fail(no_answer(*http_, answer.error()));
   if (answer->status / 100 != 2) return lifecycle::fail(error_of(answer->status, answer->body));
   return *std::move(answer);
 }
 
-result<js::Value> RemoteStore::ask_json(result<HttpAsk> what, HttpAnswer* whole, deadline until) {
+result<js::Value> RemoteStore::ask_json(result<net::HttpRequest> what, net::HttpAnswer* whole,
+                                        deadline until) {
   auto answer = ask(std::move(what), until);
   if (!answer) return lifecycle::fail(answer.error());
   auto parsed = js::parse(answer->body);
@@ -162,8 +194,8 @@ result<js::Value> RemoteStore::ask_json(result<HttpAsk> what, HttpAnswer* whole,
   return *std::move(parsed);
 }
 
-result<written> RemoteStore::write(result<HttpAsk> what, deadline until) {
-  HttpAnswer whole;
+result<written> RemoteStore::write(result<net::HttpRequest> what, deadline until) {
+  net::HttpAnswer whole;
   auto body = ask_json(std::move(what), &whole, until);
   if (!body) return lifecycle::fail(body.error());
   return written{revision_of(whole), std::string(body->string_or("phase")),
@@ -183,10 +215,10 @@ result<WorkflowTypePtr> RemoteStore::known(std::string_view workflow) {
 }
 
 result<void> RemoteStore::put_type(const dynamic_type& def) {
-  auto done = ask(HttpAsk{"PUT",
-                          below("types/") + in_path(def.name),
-                          {{"X-Pawl-Definition", "code"}},
-                          js::print(type_json(def))});
+  auto done = ask(net::HttpRequest{"PUT",
+                                   below("types/") + in_path(def.name),
+                                   {{"X-Pawl-Definition", "code"}},
+                                   js::print(type_json(def))});
   if (!done) return lifecycle::fail(done.error());
   std::unique_lock lock(types_mutex_);
   types_.insert_or_assign(def.name, std::make_shared<const WorkflowType>(make_type(def)));
@@ -194,7 +226,7 @@ result<void> RemoteStore::put_type(const dynamic_type& def) {
 }
 
 result<dynamic_type> RemoteStore::type(std::string_view workflow) {
-  auto body = ask_json(HttpAsk{"GET", below("types/") + in_path(workflow)});
+  auto body = ask_json(net::HttpRequest{"GET", below("types/") + in_path(workflow)});
   if (!body) return lifecycle::fail(body.error());
   auto def = parse_type(workflow, *body);
   if (!def) return lifecycle::fail(to_error(def.error()));
@@ -202,7 +234,7 @@ result<dynamic_type> RemoteStore::type(std::string_view workflow) {
 }
 
 result<std::vector<dynamic_type>> RemoteStore::types() {
-  auto body = ask_json(HttpAsk{"GET", below("types")});
+  auto body = ask_json(net::HttpRequest{"GET", below("types")});
   if (!body) return lifecycle::fail(body.error());
   std::vector<dynamic_type> out;
   if (body->is_array())
@@ -214,7 +246,7 @@ result<std::vector<dynamic_type>> RemoteStore::types() {
 result<instance> RemoteStore::get(std::string_view workflow, std::string_view id_text) {
   auto def = known(workflow);
   if (!def) return lifecycle::fail(def.error());
-  HttpAnswer whole;
+  net::HttpAnswer whole;
   auto body = ask_json(about("GET", operators(workflow), id_text), &whole);
   if (!body) return lifecycle::fail(body.error());
   return parse_state(**def, *body, revision_of(whole));
@@ -325,7 +357,7 @@ result<any_page> RemoteStore::list(std::string_view workflow, const any_query& q
   // A value of another kind than its field's equals nothing; the wire would coerce it.
   for (const auto& [name, v] : query.match)
     if ((*def)->def.find(name)->k != v.k) return any_page{};
-  auto body = ask_json(HttpAsk{"GET", instances(workflow) + query_text(query)});
+  auto body = ask_json(net::HttpRequest{"GET", instances(workflow) + query_text(query)});
   if (!body) return lifecycle::fail(body.error());
   any_page out;
   const js::Value* list = body->find("instances");
@@ -380,7 +412,7 @@ result<snapshot> RemoteStore::linked(const js::Value& from) {
 }
 
 result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
-  auto body = ask_json(HttpAsk{
+  auto body = ask_json(net::HttpRequest{
       "GET", below("children") + (id_text.empty() ? std::string() : "/" + in_path(id_text))});
   if (!body) return lifecycle::fail(body.error());
   std::vector<snapshot> out;
@@ -392,7 +424,7 @@ result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
 
 result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text,
                                                      std::string& warning) {
-  HttpAnswer whole;
+  net::HttpAnswer whole;
   auto body = ask_json(about("GET", below("ancestors"), id_text), &whole);
   if (!body) return lifecycle::fail(body.error());
   warning = whole.header("Warning");
@@ -413,7 +445,7 @@ result<std::unique_ptr<subscription>> RemoteStore::watch(std::string_view workfl
                                                          std::optional<revision> after) {
   auto def = known(workflow);
   if (!def) return lifecycle::fail(def.error());
-  return std::unique_ptr<subscription>(std::make_unique<RemoteSubscription>(client_, *def, after));
+  return std::unique_ptr<subscription>(std::make_unique<RemoteSubscription>(http_, *def, after));
 }
 
 result<void> RemoteStore::put_rule(std::string_view name, std::string_view json_rule) {
@@ -431,14 +463,14 @@ result<written> RemoteStore::run_action(std::string_view id_text, std::string_vi
   if (!action) return lifecycle::fail(to_error(action.error()));
   js::Value body = context_json(id_text, context);
   body.object().set("action", *std::move(action));
-  return write(HttpAsk{"POST", below("actions"), {}, js::print(body)}, until);
+  return write(net::HttpRequest{"POST", below("actions"), {}, js::print(body)}, until);
 }
 
 result<std::string> RemoteStore::substitute(std::string_view id_text, std::string_view text,
                                             const rule_context& context) {
   js::Value body = context_json(id_text, context);
   body.object().set("text", js::Value(text));
-  auto answer = ask_json(HttpAsk{"POST", below("substitute"), {}, js::print(body)});
+  auto answer = ask_json(net::HttpRequest{"POST", below("substitute"), {}, js::print(body)});
   if (!answer) return lifecycle::fail(answer.error());
   return std::string(answer->string_or("text"));
 }

@@ -4,8 +4,8 @@
 
 #include <shared_mutex>
 
-#include "embed/http_client.h"
 #include "faces/lifecycle/type/workflow_type.h"
+#include "net/http_client.h"
 #include "pawl/lifecycle/manager.h"
 
 namespace pawl::lifecycle {
@@ -14,8 +14,8 @@ class RemoteStore final : public store {
  public:
   static result<std::shared_ptr<store>> connect(std::string_view address,
                                                 const remote_options& options);
-  explicit RemoteStore(HttpClient client)
-      : client_(std::make_shared<HttpClient>(std::move(client))) {}
+  explicit RemoteStore(net::HttpClientOptions server)
+      : http_(std::make_shared<net::HttpClient>(std::move(server))) {}
 
   result<void> put_type(const dynamic_type& type) override;
   result<dynamic_type> type(std::string_view workflow) override;
@@ -47,15 +47,16 @@ class RemoteStore final : public store {
                                  const rule_context& context) override;
 
  private:
-  result<HttpAnswer> ask(result<HttpAsk> what,
-                         deadline until = {});  // a 2xx answer, or the error it carries
-  result<js::Value> ask_json(result<HttpAsk> what, HttpAnswer* whole = nullptr,
+  // Returns a 2xx answer, or the error that another status carries.
+  result<net::HttpAnswer> ask(result<net::HttpRequest> what, deadline until = {});
+  // The same with the answer's JSON. `whole`: the answer itself, for its headers.
+  result<js::Value> ask_json(result<net::HttpRequest> what, net::HttpAnswer* whole = nullptr,
                              deadline until = {});
-  result<written> write(result<HttpAsk> what, deadline until);
+  result<written> write(result<net::HttpRequest> what, deadline until);
   result<WorkflowTypePtr> known(std::string_view workflow);
   result<snapshot> linked(const js::Value& from);
 
-  std::shared_ptr<HttpClient> client_;  // shared with watches
+  std::shared_ptr<net::HttpClient> http_;  // shared with watches, which may outlive the store
   std::shared_mutex types_mutex_;
   std::map<std::string, WorkflowTypePtr, std::less<>> types_;
 };

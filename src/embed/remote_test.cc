@@ -1,15 +1,12 @@
 // The manager against a server: the same calls over HTTP, on a server in this process.
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <thread>
 
 #include "faces/lifecycle/served_test.h"
+#include "net/scripted_test.h"
 
 namespace pawl::lifecycle {
 
@@ -279,49 +276,10 @@ TEST_F(remote, an_operator_may_patch_what_is_writable_and_not_write_records) {
   EXPECT_ERRC(m->create(Mission{.entity_id = "m2"}), errc::denied);
 }
 
-// A server that says what it is told to, once a connection, or nothing at all.
-class Scripted {
- public:
-  explicit Scripted(std::string says) : says_(std::move(says)) {
-    fd_ = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    ::bind(fd_, reinterpret_cast<sockaddr*>(&at), size);
-    ::listen(fd_, 8);
-    ::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size);
-    port_ = ntohs(at.sin_port);
-    thread_ = std::thread([this] {
-      for (int peer; (peer = ::accept(fd_, nullptr, nullptr)) >= 0;) {
-        peers_.push_back(peer);
-        char part[4096];
-        if (says_.empty() || ::recv(peer, part, sizeof part, 0) <= 0) continue;
-        ::send(peer, says_.data(), says_.size(), MSG_NOSIGNAL);
-        ::shutdown(peer, SHUT_WR);
-      }
-    });
-  }
-  ~Scripted() {
-    ::shutdown(fd_, SHUT_RDWR);
-    thread_.join();
-    ::close(fd_);
-    for (int peer : peers_)
-      ::close(peer);
-  }
-  std::string address() const { return "http://127.0.0.1:" + std::to_string(port_); }
-
- private:
-  std::string says_;
-  int fd_, port_ = 0;
-  std::vector<int> peers_;
-  std::thread thread_;
-};
-
 TEST(remote_address, a_server_that_says_nothing_is_left_in_time) {
-  Scripted silent("");
+  net::ScriptedServer silent({{std::nullopt}});
   auto begin = deadline::clock::now();
-  EXPECT_ERRC(manager::connect(silent.address(), {.timeout = 50ms}), errc::deadline_exceeded);
+  EXPECT_ERRC(manager::connect(silent.url(), {.timeout = 50ms}), errc::deadline_exceeded);
   EXPECT_LT(deadline::clock::now() - begin, 10s);
 }
 TEST(remote_address, what_is_not_an_answer_is_an_error_and_never_worse) {
@@ -334,8 +292,8 @@ TEST(remote_address, what_is_not_an_answer_is_an_error_and_never_worse) {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx",
         "HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\n{}"}) {
-    Scripted odd(says);
-    EXPECT_FALSE(manager::connect(odd.address(), {.timeout = 5s})) << says;
+    net::ScriptedServer odd({{says}, {says}, {says}});
+    EXPECT_FALSE(manager::connect(odd.url(), {.timeout = 5s})) << says;
   }
 }
 

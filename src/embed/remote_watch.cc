@@ -2,15 +2,19 @@
 
 #include <charconv>
 
+#include "base/limits.h"
 #include "faces/lifecycle/limits.h"
 #include "json/text.h"
 #include "wire/message.h"
 
 namespace pawl::lifecycle {
 
-RemoteSubscription::RemoteSubscription(std::shared_ptr<HttpClient> client, WorkflowTypePtr type,
+// Far more than the largest record a server accepts.
+static constexpr size_t kMaxEventBytes = size_t{64} << 20;
+
+RemoteSubscription::RemoteSubscription(std::shared_ptr<net::HttpClient> http, WorkflowTypePtr type,
                                        std::optional<revision> after)
-    : client_(std::move(client)),
+    : http_(std::move(http)),
       type_(std::move(type)),
       asked_(after.value_or(0)),
       last_(after),
@@ -18,21 +22,7 @@ RemoteSubscription::RemoteSubscription(std::shared_ptr<HttpClient> client, Workf
 
 void RemoteSubscription::read(std::stop_token stop) {
   while (!stop.stop_requested()) {
-    HttpAsk ask{"GET",
-                "/workflows/" + wire::percent_encode(type_->def.name) + "?stream=true",
-                {{"Accept", "text/event-stream"}},
-                {}};
-    if (last_) ask.headers.emplace_back("Last-Event-ID", std::to_string(*last_));
-    buffer_.clear();
-    auto done = client_->stream(ask, stop, [&](std::string_view piece) {
-      buffer_ += piece;
-      for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2))
-        take(std::string_view(buffer_).substr(0, end), stop);
-      return !stop.stop_requested() && !failed();
-    });
-    // A refusal does not get better by asking again; a broken connection or a busy server does.
-    int status = done ? 0 : refused_with(done.error());
-    if (status / 100 == 4 && status != 429) end_with(error_of(status, done.error().message));
+    read_once(stop);
     if (failed()) break;
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
@@ -40,6 +30,30 @@ void RemoteSubscription::read(std::stop_token stop) {
   std::lock_guard lock(mutex_);
   over_ = true;
   wake_.notify_all();
+}
+
+void RemoteSubscription::read_once(const std::stop_token& stop) {
+  net::HttpRequest request{"GET",
+                           "/workflows/" + wire::percent_encode(type_->def.name) + "?stream=true",
+                           {{"Accept", "text/event-stream"}},
+                           {}};
+  if (last_) request.headers.emplace_back("Last-Event-ID", std::to_string(*last_));
+  buffer_.clear();
+  auto answer =
+      http_->stream(request, {.stop = stop}, std::chrono::seconds(pawl::limits::kSilenceSeconds),
+                    [&](std::string_view piece) { return take_piece(piece, stop); });
+  // A refusal is final. A broken connection or a busy server (429, 503) is tried again.
+  const int status = answer ? answer->status : 0;
+  if (status / 100 == 4 && status != 429) end_with(error_of(status, answer->body));
+}
+
+bool RemoteSubscription::take_piece(std::string_view piece, const std::stop_token& stop) {
+  buffer_ += piece;
+  if (buffer_.size() > kMaxEventBytes)
+    end_with({make_error_code(errc::storage), "the server sent an event that is too large"});
+  for (size_t end; (end = buffer_.find("\n\n")) != std::string::npos; buffer_.erase(0, end + 2))
+    take(std::string_view(buffer_).substr(0, end), stop);
+  return !stop.stop_requested() && !failed();
 }
 
 void RemoteSubscription::take(std::string_view event, const std::stop_token& stop) {
@@ -74,7 +88,8 @@ void RemoteSubscription::take(std::string_view event, const std::stop_token& sto
     out.state = *std::move(state);
   }
   std::unique_lock lock(mutex_);
-  // StaleRead by this much the reader is waited for, and the server's own limit takes over.
+  // When the queue is full, this thread waits for the reader and takes no more from the connection.
+  // The server then applies its own limit for slow readers.
   wake_.wait(lock,
              [&] { return queue_.size() < limits::kWatchQueue || over_ || stop.stop_requested(); });
   if (over_) return;

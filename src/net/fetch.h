@@ -1,6 +1,6 @@
 #pragma once
-// Outgoing HTTP: a few threads that each send one request at a time and wait for its answer. For
-// what programs ask of the outside, not for clients of ours.
+// Fetcher sends the HTTP requests that programs make to the outside world. A few threads send one
+// request each at a time and wait for its answer. Redirects are not followed.
 
 #include <condition_variable>
 #include <deque>
@@ -13,17 +13,18 @@
 namespace pawl::server {
 
 struct Fetch {
-  std::string method, url;  // http or https
+  std::string method, url;
   wire::Headers headers;
   Bytes body;
-  bool allow_private = false;  // loopback, private and link-local addresses too
+  bool allow_private = false;  // may connect to loopback, private and link-local addresses
 };
 
 class Fetcher {
  public:
   explicit Fetcher(size_t threads = 4, int timeout_seconds = 30);
   ~Fetcher();
-  // Returns at once; `done` comes later, on a thread of this object. Redirects are not followed.
+  // Returns at once. `done` is called later, on a thread of this object, unless the Fetcher is
+  // destroyed before the request is begun.
   using Done = std::move_only_function<void(Result<wire::Response>)>;
   void send(Fetch fetch, Done done);
 
@@ -37,7 +38,9 @@ class Fetcher {
   std::vector<std::thread> threads_;
 };
 
-// One request, on this thread.
+// Sends one request on the calling thread. A refused request (a malformed URL or header) has the
+// code `invalid`; every other failure is `unavailable`, with the reason TIMEOUT or FETCH_FAILED.
+// The time limit is for the whole call, however slowly the peer sends or receives.
 Result<wire::Response> fetch_now(const Fetch& fetch, int timeout_seconds);
 
 }  // namespace pawl::server

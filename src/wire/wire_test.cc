@@ -152,6 +152,19 @@ TEST(message, bad_escapes_stay_as_they_are) {
   EXPECT_EQ(percent_encode("..."), "...");
 }
 
+TEST(message, an_authority_is_a_host_and_a_port) {
+  for (auto [text, host, port] : {std::array{"a.example:81", "a.example", "81"},
+                                  {"a.example", "a.example", "80"},
+                                  {"[::1]:81", "::1", "81"},
+                                  {"[::1]", "::1", "80"},
+                                  {"", "", "80"},
+                                  {":9", "", "9"}}) {
+    HostPort got = host_and_port(text, "80");
+    EXPECT_EQ(got.host, host) << text;
+    EXPECT_EQ(got.port, port) << text;
+  }
+}
+
 TEST(message, every_code_has_a_status_with_a_phrase) {
   for (int code = 0; code <= static_cast<int>(Code::internal); ++code) {
     EXPECT_NE(reason_phrase(code_status(static_cast<Code>(code)).http), "Unknown");

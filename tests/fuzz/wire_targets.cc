@@ -10,7 +10,6 @@
 #include "server/http/parser.h"
 #include "server/http/websocket.h"
 #include "storage/file/segment.h"
-#include "wire/answer.h"
 
 namespace pawl::fuzz {
 
@@ -67,35 +66,6 @@ void websocket(BytesView bytes) {
   std::string whole = socket_transcript(bytes, ~size_t{0});
   CHECK(socket_transcript(bytes, 1) == whole);
   CHECK(socket_transcript(bytes, 5) == whole);
-}
-
-// What a server that says this and closes is understood to have said, read in pieces of this size.
-std::string answer_transcript(BytesView bytes, size_t piece) {
-  auto more = [&](Bytes& onto) -> Result<bool> {
-    BytesView part = bytes.substr(0, piece);
-    onto.append(part);
-    bytes.remove_prefix(part.size());
-    return !part.empty();
-  };
-  wire::AnswerReader in(
-      more,
-      [](std::string why) {
-        return Error{Code::unavailable, "NO", std::move(why)};
-      },
-      4096, wire::AnswerReader::End::or_connection);
-  auto head = in.head();
-  if (!head) return head.error().message;
-  std::string out = std::to_string(head->status);
-  for (const auto& [name, value] : head->headers)
-    out += "\n" + name + "=" + value;
-  auto body = in.body(*head, "GET");
-  return out + (body ? "\n\n" + *body : body.error().message) + (head->closes ? "!" : "");
-}
-
-void answer(BytesView bytes) {
-  const std::string whole = answer_transcript(bytes, bytes.size() + 1);
-  for (size_t piece : {1u, 3u})
-    CHECK(answer_transcript(bytes, piece) == whole);
 }
 
 void token(BytesView bytes) {
@@ -215,15 +185,6 @@ std::vector<Target> wire_targets() {
              std::string("\x01\x82\x01\x02\x03\x04`d\x89\x80\0\0\0\0\x80\x81\0\0\0\0!", 21),
              std::string("\x88\x82\0\0\0\0\x03\xe8", 8),
              std::string("\x82\xfe\0\x03\0\0\0\0abc", 11)};
-       }},
-      {"answer", answer,
-       [] {
-         return std::vector<std::string>{
-             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-             "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.0 404 No\r\nConnection: keep-alive, "
-             "close\r\n\r\nuntil the end",
-             "HTTP/1.1 201 C\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\nA "
-             "\r\n0123456789\r\n0\r\nT: v\r\n\r\n"};
        }},
       {"token", token,
        [] {
