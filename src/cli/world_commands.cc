@@ -187,7 +187,7 @@ static Result<int> air_check(const Args& args) {
     return kDone;
   }
   TRY(worlds::Authored authored, worlds::author(document, builtins));
-  TRY(worlds::Loaded loaded,
+  TRY(worlds::LoadedManifest loaded,
       worlds::load(authored.manifest, worlds::finder(authored.nodes), builtins));
   show(args, json::object({{"valid", true}, {"manifest", loaded.hash}}), [&] {
     fmt::print("{}: {} definitions, {} workflows, manifest {}\n", path, authored.nodes.size(),

@@ -93,20 +93,21 @@ TEST_F(Case, a_workflow_keeps_so_many_clean_cells_in_memory) {
 }
 
 TEST(keys, the_cells_of_a_workflow_of_a_world_are_one_family) {
-  const Place place{std::string("t\0\1", 3), "w"};
-  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", "k")), cells_prefix(place, "t/main@1"));
-  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", std::string("\0\0", 2))),
-            cells_prefix(place, "t/main@1"));
-  EXPECT_EQ(cell_family(cell_key(place, "t/main@1", "")), cells_prefix(place, "t/main@1"));
-  for (const Key& other :
-       {world_key(place), head_key(place), air_key(place), dirty_key(place, 1, "t/main@1", "k"),
-        pending_key(place, "i"), blob_key("t", "h"), Key()})
+  const WorldId world_id{std::string("t\0\1", 3), "w"};
+  EXPECT_EQ(cell_family(cell_key(world_id, "t/main@1", "k")), cells_prefix(world_id, "t/main@1"));
+  EXPECT_EQ(cell_family(cell_key(world_id, "t/main@1", std::string("\0\0", 2))),
+            cells_prefix(world_id, "t/main@1"));
+  EXPECT_EQ(cell_family(cell_key(world_id, "t/main@1", "")), cells_prefix(world_id, "t/main@1"));
+  for (const Key& other : {world_key(world_id), head_key(world_id), air_key(world_id),
+                           dirty_key(world_id, 1, "t/main@1", "k"), pending_key(world_id, "i"),
+                           blob_key("t", "h"), Key()})
     EXPECT_EQ(cell_family(other), "");
   // Of a world all is packed but what a snapshot leaves by the million.
-  for (const Key& packed : {world_key(place), head_key(place), cell_key(place, "t/main@1", "k"),
-                            pending_key(place, "i"), Key()})
+  for (const Key& packed : {world_key(world_id), head_key(world_id),
+                            cell_key(world_id, "t/main@1", "k"), pending_key(world_id, "i"), Key()})
     EXPECT_TRUE(is_read_again(packed));
-  for (const Key& not_packed : {dirty_key(place, 1, "t/main@1", "k"), blob_key(place.tenant, "h")})
+  for (const Key& not_packed :
+       {dirty_key(world_id, 1, "t/main@1", "k"), blob_key(world_id.tenant, "h")})
     EXPECT_FALSE(is_read_again(not_packed));
 }
 
@@ -183,11 +184,11 @@ TEST_F(Case, a_snapshot_that_is_not_whole_or_of_another_manifest_is_refused) {
   auto restore = [&](Value changed) {
     return lab([&](Turn& turn) -> Result<Bytes> {
       TRY(Bytes digest, Blobs(turn, "t").put(cbor::encode(changed)));
-      Engine engine(turn, {"t", "other"}, stage.program->worlds.runtime());
+      WorldSession session(turn, {"t", "other"}, stage.program->worlds.runtime());
       World world;
       world.id = "other";
-      TRY_OK(engine.adopt(world));
-      TRY_OK(engine.restore(hash_text(digest)));
+      TRY_OK(session.turn.begin(world));
+      TRY_OK(session.snapshots.restore(hash_text(digest)));
       return Bytes();
     });
   };

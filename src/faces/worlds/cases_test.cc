@@ -26,7 +26,7 @@ TEST_F(Case, a_module_without_an_artifact_loads_and_fails_when_it_is_run) {
   air.array().back().find("modules")->array()[0].object().set("name", "t/unbuilt@1");
   make(air);
   ASSERT_TRUE(go("a"));
-  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_EQ(main("a").status, InstanceStatus::failed);
   EXPECT_NE(main("a").failure.find("has no artifact hash"), std::string::npos);
 }
 
@@ -46,7 +46,7 @@ TEST_F(Case, the_envelope_says_where_the_effect_came_from_and_what_came_of_it) {
   make();
   ASSERT_TRUE(go("a", output({}, {charge(5)})));
   EXPECT_EQ(last("effect_intent").find("origin")->text_or("issuer_ref"), "payments");
-  const Pending p = stage.pending("w")[0];
+  const PendingIntent p = stage.pending("w")[0];
   ASSERT_TRUE(stage.say(
       "receipt",
       encode(SendReceipt{
@@ -81,7 +81,7 @@ TEST_F(Case, a_requested_key_of_any_length_makes_another_intent) {
   ASSERT_TRUE(go("a", output({}, {timer(5), timer(5, Bytes()), timer(5, Bytes("x")),
                                   timer(5, Bytes(1000, 'y'))})));
   std::set<Bytes> intents, keys;
-  for (const Pending& p : stage.pending("w"))
+  for (const PendingIntent& p : stage.pending("w"))
     intents.insert(p.intent), keys.insert(p.requested_key);
   EXPECT_EQ(intents.size(), 4u);
   EXPECT_EQ(keys.size(), 3u);
@@ -105,7 +105,7 @@ TEST_F(Case, maps_in_any_order_are_one_intent_and_one_receipt) {
       .set("type", *json::parse(R"({"record":{"code":{"int":{}},"a":{"nat":{}}}})"));
   make(air);
   auto request = [](cbor::Map headers) {
-    return Emitted{
+    return EmittedEffect{
         "sys/http.request@1",
         cbor::encode(cbor::Map{
             {"url", "http://x/"}, {"method", "GET"}, {"headers", Value(std::move(headers))}}),
@@ -117,7 +117,7 @@ TEST_F(Case, maps_in_any_order_are_one_intent_and_one_receipt) {
   auto pending = stage.pending("w");
   std::set<Bytes> params;
   Bytes intent;
-  for (const Pending& p : pending) {
+  for (const PendingIntent& p : pending) {
     if (p.identity.effect == "t/charge@1")
       intent = p.intent;
     else
@@ -153,7 +153,7 @@ TEST_F(Case, every_value_in_the_journal_encodes_to_itself) {
   ASSERT_TRUE(
       stage.send("w", "t/Do@1", Value(cbor::Map{{"word", "x"}, {"id", "a"}, {"out", Value()}})));
   ASSERT_TRUE(go("b", output({}, {charge(5), timer(7)}, {event_to("t/Tell@1", "x")})));
-  for (const Pending& p : stage.pending("w"))
+  for (const PendingIntent& p : stage.pending("w"))
     ASSERT_TRUE(stage.settle("w", p.intent,
                              Value(cbor::Map{{"delivered_at_ns", 9}, {"key", Value()}}),
                              p.identity.effect == "t/charge@1" ? "error" : "ok"));
@@ -174,7 +174,7 @@ TEST_F(Case, every_value_in_the_journal_encodes_to_itself) {
 TEST_F(Case, an_emitted_event_of_an_unknown_schema_fails_its_step) {
   make();
   ASSERT_TRUE(go("a", output({"lost"}, {}, {Event{"t/None@1", "\xa0", {}}})));
-  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_EQ(main("a").status, InstanceStatus::failed);
   EXPECT_FALSE(main("a").state);
   EXPECT_NE(last("step_failed").text_or("error_message").find("schema 't/None@1' not found"),
             std::string_view::npos);
@@ -184,7 +184,7 @@ TEST_F(Case, an_emitted_event_of_an_unknown_schema_fails_its_step) {
 TEST_F(Case, a_receipt_of_an_effect_that_changed_since_is_a_fault) {
   make();
   ASSERT_TRUE(go("a", output({"s"}, {charge(1)})));
-  Pending p = stage.pending("w")[0];
+  PendingIntent p = stage.pending("w")[0];
   ASSERT_TRUE(lab([&](Turn& turn) -> Result<Bytes> {
     p.identity.effect_hash = kNoHash;
     turn.write(pending_key({"t", "w"}, p.intent), encode(p));
@@ -203,8 +203,8 @@ TEST_F(Case, a_receipt_is_known_again_after_any_number_of_others) {
   const Bytes intent = stage.pending("w")[0].intent;
   ASSERT_TRUE(stage.settle("w", intent, fired));
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(go("c" + std::to_string(i), output({}, std::vector<Emitted>(60, timer(5)))));
-    for (const Pending& p : stage.pending("w"))
+    ASSERT_TRUE(go("c" + std::to_string(i), output({}, std::vector<EmittedEffect>(60, timer(5)))));
+    for (const PendingIntent& p : stage.pending("w"))
       ASSERT_TRUE(stage.settle("w", p.intent, fired));
   }
   const uint64_t height = stage.head("w").height;
@@ -234,7 +234,7 @@ TEST_F(Case, an_unkeyed_workflow_is_one_cell_and_may_take_the_envelope_itself) {
   air.array().back().find("workflows")->array().push_back(json::object({{"name", "t/bare@1"}}));
   make(air);
   ASSERT_TRUE(stage.send("w", "t/Tell@1", tell("x", output({}, {charge(1)}))));
-  Pending p = stage.pending("w")[0];
+  PendingIntent p = stage.pending("w")[0];
   ASSERT_TRUE(stage.settle("w", p.intent, Value(cbor::Map{{"code", 0}})));
   const Value event = *cbor::decode(*unhex(stage.log("w", "t/teller@1", "").back()));
   EXPECT_TRUE(event.find("$value")->find("origin_instance_key")->is_null());
@@ -245,10 +245,11 @@ TEST_F(Case, an_unkeyed_workflow_is_one_cell_and_may_take_the_envelope_itself) {
   ASSERT_TRUE(lab([&](Turn& turn) -> Result<Bytes> {
     p.workflow = "t/bare@1";
     turn.write(pending_key({"t", "w"}, p.intent), encode(p));
-    Engine engine(turn, {"t", "w"}, stage.program->worlds.runtime());
-    TRY_OK(engine.open());
-    TRY_OK(engine.accept_receipt({p.intent, "ok", cbor::encode(cbor::Map{{"code", 0}}), {}, {}}));
-    TRY_OK(engine.close());
+    WorldSession session(turn, {"t", "w"}, stage.program->worlds.runtime());
+    TRY_OK(session.turn.open());
+    TRY_OK(session.ingress.accept_receipt(
+        {p.intent, "ok", cbor::encode(cbor::Map{{"code", 0}}), {}, {}}));
+    TRY_OK(session.turn.close());
     return Bytes();
   }));
   EXPECT_EQ(cbor::decode(*unhex(stage.log("w", "t/bare@1", "").back()))->text_or("status"), "ok");
@@ -284,7 +285,7 @@ TEST_F(Case, a_receipt_of_what_a_fault_dropped_is_ignored) {
   make();
   ASSERT_TRUE(go("a", output({"s"}, {timer(5), charge(1)}), "t/Half@1"));
   Bytes bad, dropped;
-  for (const Pending& p : stage.pending("w"))
+  for (const PendingIntent& p : stage.pending("w"))
     (p.identity.effect == "t/charge@1" ? bad : dropped) = p.intent;
   ASSERT_TRUE(stage.settle("w", bad, Value(cbor::Map{{"code", 0}})));  // no arm takes it
   const uint64_t height = stage.head("w").height;
@@ -301,7 +302,7 @@ TEST_F(Case, a_cell_that_ends_settles_what_it_waits_for) {
   ASSERT_TRUE(go("a", output({}, {timer(5), charge(1)})));
   StepOutput gone;
   ASSERT_TRUE(go("a", gone));
-  EXPECT_EQ(main("a").status, Status::completed);
+  EXPECT_EQ(main("a").status, InstanceStatus::completed);
   EXPECT_TRUE(stage.pending("w").empty());
   EXPECT_TRUE(stage.open.empty());
   EXPECT_EQ(stage.head("w").inflight, 0u);
@@ -323,7 +324,7 @@ TEST_F(Case, a_module_in_python_loads_and_its_steps_fail) {
   auto made = stage.create("w", air);
   ASSERT_TRUE(made) << made.error().message;
   ASSERT_TRUE(go("a"));
-  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_EQ(main("a").status, InstanceStatus::failed);
   EXPECT_NE(main("a").failure.find("runtime 'python'"), std::string::npos) << main("a").failure;
 }
 
@@ -339,7 +340,7 @@ TEST_F(Case, an_effect_of_the_last_step_still_goes_out) {
     ASSERT_EQ(stage.pending("w").size(), 1u);
     EXPECT_EQ(stage.pending("w")[0].identity.effect, "t/charge@1");
     EXPECT_EQ(stage.open.size(), 1u);
-    EXPECT_EQ(main(id).status, Status::waiting);
+    EXPECT_EQ(main(id).status, InstanceStatus::waiting);
     ASSERT_TRUE(stage.settle("w", stage.pending("w")[0].intent, Value(cbor::Map{{"code", 0}})));
     EXPECT_EQ(
         stage.log("w", "t/main@1", key_of(id)),

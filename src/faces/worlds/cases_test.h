@@ -58,7 +58,7 @@ struct CaseTest : testing::Test {
   wire::Response fork(const std::string& id) {
     return stage.http("POST", "/v1/worlds/w/fork", R"({"world_id":")" + id + "\"}");
   }
-  Emitted charge(uint64_t amount) {
+  EmittedEffect charge(uint64_t amount) {
     return {"t/charge@1", cbor::encode(cbor::Map{{"amount", amount}}), "payments", Bytes("k")};
   }
   const Value fired = cbor::Map{{"delivered_at_ns", 9}};

@@ -70,13 +70,13 @@ Allowed allowed(std::string_view url, const std::vector<std::string>& allow) {
   return {};
 }
 
-Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) const {
+Result<HttpCall> Executors::plan(const Effect& effect, const PendingIntent& intent) const {
   auto name = parse_effect_id(effect.id);
   CHECK(name.has_value());
-  TRY(auto loaded, service_.loaded(name->place));
+  TRY(auto loaded, service_.loaded(name->world_id));
   if (!loaded) return fail(Code::not_found, "not_found", "the world is gone");
   TRY(cbor::Value params, cbor::decode(intent.params));
-  TRY(params, service_.inject_secrets(name->place, *loaded, params));
+  TRY(params, service_.inject_secrets(name->world_id, *loaded, params));
   HttpCall call;
   call.method = params.text_or("method");
   call.url = params.text_or("url");
@@ -93,7 +93,7 @@ Result<HttpCall> Executors::plan(const Effect& effect, const Pending& intent) co
   TRY_OK(check_request(call));
   if (const cbor::Value* ref = params.find("body_ref"); ref && ref->is_text()) {
     TRY(Bytes digest, parse_hash(ref->text()));
-    TRY(Cell cell, service_.kernel().read(blob_key(name->place.tenant, digest)));
+    TRY(Cell cell, service_.kernel().read(blob_key(name->world_id.tenant, digest)));
     if (!cell.exists())
       return fail(Code::not_found, "store.error",
                   "body_ref " + ref->text() + " is not in the store");
@@ -135,14 +135,14 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
                        Result<HttpReply> reply) {
   auto name = parse_effect_id(effect.id);
   CHECK(name.has_value());
-  Receipt receipt{intent, "ok", {}, {}, Bytes(64, '\0')};
+  IntentReceipt receipt{intent, "ok", {}, {}, Bytes(64, '\0')};
   if (!reply) {
     receipt.status = reply.error().code == Code::exhausted || reply.error().reason == "TIMEOUT"
                          ? "timeout"
                          : "error";
     receipt.payload = cbor::canonical(
         cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
-    return settle(effect.id, name->place, std::move(receipt));
+    return settle(effect.id, name->world_id, std::move(receipt));
   }
   cbor::Map payload{
       {"status", int64_t{reply->status}},
@@ -152,7 +152,7 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
                             {"end_ns", static_cast<uint64_t>(service_.kernel().now())}}}};
   if (reply->body.empty()) {
     receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
-    return settle(effect.id, name->place, std::move(receipt));
+    return settle(effect.id, name->world_id, std::move(receipt));
   }
   payload[2].second = hash_text(sha256(reply->body));
   receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
@@ -160,31 +160,31 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
   input.program = kProgram;
   input.verb = "put_blob";
   input.body = std::move(reply->body);
-  input.caller.tenant = name->place.tenant;
+  input.caller.tenant = name->world_id.tenant;
   input.caller.user = "~executor";
   service_.kernel().submit(
-      std::move(input), [this, id = effect.id, place = name->place,
+      std::move(input), [this, id = effect.id, world_id = name->world_id,
                          receipt = std::move(receipt)](Result<Answer> put) mutable {
         if (!put)
           receipt.status = "error",
           receipt.payload = cbor::canonical(
               cbor::Map{{"code", put.error().reason}, {"message", put.error().message}});
-        settle(id, place, std::move(receipt));
+        settle(id, world_id, std::move(receipt));
       });
 }
 
 // A world that is busy takes the receipt on the next try; everything else was settled meanwhile.
-void Executors::settle(const std::string& id, const Place& place, Receipt receipt) {
+void Executors::settle(const std::string& id, const WorldId& world_id, IntentReceipt receipt) {
   Input input;
   input.program = kProgram;
   input.verb = "receipt";
-  input.body = encode(SendReceipt{place.world, receipt});
-  input.caller.tenant = place.tenant;
+  input.body = encode(SendReceipt{world_id.world, receipt});
+  input.caller.tenant = world_id.tenant;
   input.caller.user = "~executor";
   input.settles = id;
-  service_.kernel().submit(std::move(input), [this, id, place, receipt = std::move(receipt)](
+  service_.kernel().submit(std::move(input), [this, id, world_id, receipt = std::move(receipt)](
                                                  Result<Answer> answer) mutable {
-    if (!answer && answer.error().reason == "busy") settle(id, place, std::move(receipt));
+    if (!answer && answer.error().reason == "busy") settle(id, world_id, std::move(receipt));
   });
 }
 

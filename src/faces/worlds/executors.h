@@ -40,8 +40,8 @@ class Executors final : public Outbox {
 
  private:
   void finish(const Effect& effect, const Bytes& intent, Time started, Result<HttpReply> reply);
-  void settle(const std::string& id, const Place& place, Receipt receipt);
-  Result<HttpCall> plan(const Effect& effect, const Pending& intent) const;
+  void settle(const std::string& id, const WorldId& world_id, IntentReceipt receipt);
+  Result<HttpCall> plan(const Effect& effect, const PendingIntent& intent) const;
   Service& service_;
   HttpClient* client_;
 };

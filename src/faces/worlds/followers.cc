@@ -9,14 +9,14 @@ namespace pawl::worlds {
 Followers::Followers(KernelAccess& kernel)
     : kernel_(kernel), watch_(kernel.watch([this](const Frame& frame) { snapshot(frame); })) {}
 
-void Followers::add(const Place& place, Step step) {
+void Followers::add(const WorldId& world_id, Step step) {
   std::unique_lock lock(mutex_);
   if (ending_) {
     lock.unlock();
     step(true);
     return;
   }
-  all_.push_back({head_key(place), std::move(step), Clock::now()});
+  all_.push_back({head_key(world_id), std::move(step), Clock::now()});
   any_ = true;
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   wake_.notify_all();

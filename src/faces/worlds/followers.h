@@ -22,7 +22,7 @@ class Followers {
 
   explicit Followers(KernelAccess& kernel);
   ~Followers() { stop(); }
-  void add(const Place& place, Step step);
+  void add(const WorldId& world_id, Step step);
   void stop();  // each is stepped once more, and told that it is over
 
  private:

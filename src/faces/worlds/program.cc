@@ -1,6 +1,7 @@
 #include "faces/worlds/program.h"
 
 #include "faces/worlds/air/normalize.h"
+#include "faces/worlds/store/workspace.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
@@ -28,8 +29,8 @@ void WorldsProgram::view(const Committed& frame, ViewRows& rows) const {
 }
 
 // Receipts come under the tenant of their effect, whoever brings them.
-static Place place_of(const Input& input, std::string world) {
-  if (auto effect = parse_effect_id(input.settles)) return effect->place;
+static WorldId world_of(const Input& input, std::string world) {
+  if (auto effect = parse_effect_id(input.settles)) return effect->world_id;
   return {input.caller.tenant, std::move(world)};
 }
 
@@ -37,35 +38,36 @@ Result<Bytes> WorldsProgram::create(Turn& turn, const Input& input) const {
   TRY(CreateWorld v, decode_create(input.body));
   TRY(cbor::Value bundle, cbor::decode(v.bundle));
   TRY(Patch air, parse_patch(plain_json(bundle)));
-  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
+  WorldSession session(turn, {input.caller.tenant, v.world}, runtime_);
   World world;
   world.id = v.world;
   world.engine = v.engine;
   world.limits = v.limits;
   world.check_state = v.check_state;
-  TRY_OK(engine.create(std::move(world), {std::move(air.manifest), std::move(air.nodes)}));
-  TRY_OK(engine.close());
+  TRY_OK(session.create(std::move(world), {std::move(air.manifest), std::move(air.nodes)}));
+  TRY_OK(session.turn.close());
   return json::print(json::object({{"world_id", v.world},
-                                   {"manifest_hash", engine.world().manifest_hash},
-                                   {"height", engine.head().height},
-                                   {"snapshot_ref", engine.world().snapshot_ref},
+                                   {"manifest_hash", session.turn.world().manifest_hash},
+                                   {"height", session.turn.head.height},
+                                   {"snapshot_ref", session.turn.world().snapshot_ref},
                                    {"created_at_ns", static_cast<int64_t>(turn.now())}}));
 }
 
 Result<Bytes> WorldsProgram::event(Turn& turn, const Input& input) const {
   TRY(SendEvent v, decode_send(input.body));
-  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
-  TRY_OK(engine.open());
-  if (v.expected_epoch != 0 && v.expected_epoch != engine.world().epoch)
+  WorldSession session(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(session.turn.open());
+  if (v.expected_epoch != 0 && v.expected_epoch != session.turn.world().epoch)
     return fail(Code::conflict, "conflict",
-                "world '" + v.world + "' is in epoch " + std::to_string(engine.world().epoch) +
-                    ", not " + std::to_string(v.expected_epoch) + ": its manifest has changed");
-  TRY(Accepted accepted, engine.accept_event(std::move(v.event)));
-  TRY_OK(engine.close());
+                "world '" + v.world + "' is in epoch " +
+                    std::to_string(session.turn.world().epoch) + ", not " +
+                    std::to_string(v.expected_epoch) + ": its manifest has changed");
+  TRY(AcceptedEvent accepted, session.ingress.accept_event(std::move(v.event)));
+  TRY_OK(session.turn.close());
   std::string out = "{\"event_hash\":\"" + accepted.event_hash +
                     "\",\"seq\":" + std::to_string(accepted.height) +
-                    ",\"height\":" + std::to_string(engine.head().height);
-  return out + ",\"queued\":" + std::to_string(engine.head().queued) + "}";
+                    ",\"height\":" + std::to_string(session.turn.head.height);
+  return out + ",\"queued\":" + std::to_string(session.turn.head.queued) + "}";
 }
 
 Result<Bytes> WorldsProgram::events(Turn& turn, const Input& input) const {
@@ -73,12 +75,12 @@ Result<Bytes> WorldsProgram::events(Turn& turn, const Input& input) const {
   if (v.events.size() > kBatchEvents)
     return fail(Code::too_large, "invalid_request",
                 "a batch takes at most " + std::to_string(kBatchEvents) + " events");
-  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
-  TRY_OK(engine.open());
+  WorldSession session(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(session.turn.open());
   std::string out = "{\"events\":[";
   for (size_t i = 0; i < v.events.size(); ++i) {
-    engine.next_input();
-    auto accepted = engine.accept_event(std::move(v.events[i]));
+    session.turn.next_input();
+    auto accepted = session.ingress.accept_event(std::move(v.events[i]));
     if (!accepted) {
       accepted.error().message =
           "event " + std::to_string(i) + " of the batch: " + accepted.error().message;
@@ -87,18 +89,18 @@ Result<Bytes> WorldsProgram::events(Turn& turn, const Input& input) const {
     out += std::string(i ? "," : "") + "{\"event_hash\":\"" + accepted->event_hash +
            "\",\"seq\":" + std::to_string(accepted->height) + "}";
   }
-  TRY_OK(engine.close());
-  return out + "],\"height\":" + std::to_string(engine.head().height) +
-         ",\"queued\":" + std::to_string(engine.head().queued) + "}";
+  TRY_OK(session.turn.close());
+  return out + "],\"height\":" + std::to_string(session.turn.head.height) +
+         ",\"queued\":" + std::to_string(session.turn.head.queued) + "}";
 }
 
 Result<Bytes> WorldsProgram::receipt(Turn& turn, const Input& input) const {
   TRY(SendReceipt v, decode_receipt(input.body));
-  Engine engine(turn, place_of(input, v.world), runtime_);
-  TRY_OK(engine.open());
-  TRY_OK(engine.accept_receipt(std::move(v.receipt)));
-  TRY_OK(engine.close());
-  return json::print(json::object({{"status", "settled"}, {"height", engine.head().height}}));
+  WorldSession session(turn, world_of(input, v.world), runtime_);
+  TRY_OK(session.turn.open());
+  TRY_OK(session.ingress.accept_receipt(std::move(v.receipt)));
+  TRY_OK(session.turn.close());
+  return json::print(json::object({{"status", "settled"}, {"height", session.turn.head.height}}));
 }
 
 Result<Bytes> WorldsProgram::timer(Turn& turn, const Input& input) const {
@@ -106,28 +108,28 @@ Result<Bytes> WorldsProgram::timer(Turn& turn, const Input& input) const {
   if (!effect)
     return fail(Code::invalid, "receipt.decode", "'" + input.settles + "' is no timer of worlds");
   TRY(Bytes intent, unhex(effect->what));
-  Engine engine(turn, effect->place, runtime_);
-  TRY_OK(engine.open());
-  TRY_OK(engine.fire_timer(intent));
-  TRY_OK(engine.close());
+  WorldSession session(turn, effect->world_id, runtime_);
+  TRY_OK(session.turn.open());
+  TRY_OK(session.ingress.fire_timer(intent));
+  TRY_OK(session.turn.close());
   return Bytes();
 }
 
 Result<Bytes> WorldsProgram::frame(Turn& turn, const Input& input) const {
   TRY(SendFrame v, decode_frame_body(input.body));
-  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
-  TRY_OK(engine.open());
-  TRY(bool taken, engine.accept_frame(std::move(v.frame)));
-  TRY_OK(engine.close());
-  return json::print(
-      json::object({{"status", taken ? "accepted" : "dropped"}, {"height", engine.head().height}}));
+  WorldSession session(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(session.turn.open());
+  TRY(bool taken, session.ingress.accept_frame(std::move(v.frame)));
+  TRY_OK(session.turn.close());
+  return json::print(json::object(
+      {{"status", taken ? "accepted" : "dropped"}, {"height", session.turn.head.height}}));
 }
 
 Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
-  Engine engine(turn, place_of(input, input.body), runtime_);
-  TRY_OK(engine.open());
-  TRY_OK(engine.go_on());
-  TRY_OK(engine.close());
+  WorldSession session(turn, world_of(input, input.body), runtime_);
+  TRY_OK(session.turn.open());
+  TRY_OK(session.stepper.drain());
+  TRY_OK(session.turn.close());
   return Bytes();
 }
 
@@ -135,7 +137,7 @@ Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
 Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
   const bool goes_on = !input.settles.empty();
   const Turn::Mark mark = turn.mark();
-  auto taken = goes_on ? take_snapshot(turn, place_of(input, {}), BytesView(input.body))
+  auto taken = goes_on ? take_snapshot(turn, world_of(input, {}), BytesView(input.body))
                        : take_snapshot(turn, {input.caller.tenant, input.body}, {});
   if (taken || !goes_on) return taken;
   // Nobody would send this input again, and the caller still waits.
@@ -144,35 +146,35 @@ Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
   return Bytes();
 }
 
-Result<Bytes> WorldsProgram::take_snapshot(Turn& turn, const Place& place,
+Result<Bytes> WorldsProgram::take_snapshot(Turn& turn, const WorldId& world_id,
                                            std::optional<BytesView> from) const {
-  Engine engine(turn, place, runtime_);
-  TRY_OK(engine.open());
-  TRY(std::optional<Key> left, engine.prepare_snapshot(from));
+  WorldSession session(turn, world_id, runtime_);
+  TRY_OK(session.turn.open());
+  TRY(std::optional<Key> left, session.snapshots.prepare(from));
   if (left) {
-    const std::string next = effect_id(place, "snapshot-" + std::to_string(turn.dice().next()));
-    turn.open(Effect{next, To::cell, std::string(kProgram), place.tenant, "snapshot", 0,
+    const std::string next = effect_id(world_id, "snapshot-" + std::to_string(turn.dice().next()));
+    turn.open(Effect{next, To::cell, std::string(kProgram), world_id.tenant, "snapshot", 0,
                      std::move(*left)});
     turn.answer_later(next);
-    TRY_OK(engine.close());
+    TRY_OK(session.turn.close());
     return Bytes();
   }
-  TRY(std::string ref, engine.snapshot());
-  TRY_OK(engine.close());
+  TRY(std::string ref, session.snapshots.take());
+  TRY_OK(session.turn.close());
   return json::print(json::object({{"snapshot_ref", ref},
-                                   {"height", engine.world().snapshot_height},
-                                   {"manifest_hash", engine.world().manifest_hash}}));
+                                   {"height", session.turn.world().snapshot_height},
+                                   {"manifest_hash", session.turn.world().manifest_hash}}));
 }
 
 Result<Bytes> WorldsProgram::compact(Turn& turn, const Input& input) const {
   Reader r(input.body);
   std::string world(r.str());
   const uint64_t through = r.uint();
-  Engine engine(turn, {input.caller.tenant, world}, runtime_);
-  TRY_OK(engine.open());
-  TRY_OK(engine.compact(through));
-  TRY_OK(engine.close());
-  return json::print(json::object({{"retained_from", engine.world().retained_from}}));
+  WorldSession session(turn, {input.caller.tenant, world}, runtime_);
+  TRY_OK(session.turn.open());
+  TRY_OK(session.snapshots.compact(through));
+  TRY_OK(session.turn.close());
+  return json::print(json::object({{"retained_from", session.turn.world().retained_from}}));
 }
 
 json::Value proposal_json(const Proposal& p) {
@@ -195,44 +197,45 @@ struct Outcome {
 
 // Records of a flood and those of governance do not mix: a replay works the flood off at once.
 // Apply says in words of its own what it waits for.
-static Result<Outcome> act(Engine& engine, const Govern& v) {
-  if (v.action != "apply") TRY_OK(engine.refuse_while_busy());
+static Result<Outcome> act(WorldSession& session, const Govern& v) {
+  if (v.action != "apply") TRY_OK(session.turn.refuse_while_busy());
   if (v.action == "propose") {
     TRY(json::Value document, json::parse(v.patch));
-    TRY(Patch patch, document.find("patches") ? engine.compile(document) : parse_patch(document));
-    TRY(Proposal p, engine.propose(patch, v.description));
-    return Outcome{proposal_json(p), proposed_receipt(p, engine.world().manifest_hash)};
+    TRY(Patch patch,
+        document.find("patches") ? session.governance.compile(document) : parse_patch(document));
+    TRY(Proposal p, session.governance.propose(patch, v.description));
+    return Outcome{proposal_json(p), proposed_receipt(p, session.turn.world().manifest_hash)};
   }
   if (v.action == "shadow") {
-    TRY(Bytes report, engine.shadow(v.proposal, {v.seeds}));
+    TRY(Bytes report, session.shadow.run(v.proposal, {v.seeds}));
     TRY(cbor::Value value, cbor::decode(report));
     return Outcome{plain_json(value), shadowed_receipt(v.proposal, value)};
   }
   if (v.action == "approve" || v.action == "reject") {
-    TRY(Proposal p, engine.decide(v.proposal, v.approver, v.action == "approve"));
+    TRY(Proposal p, session.governance.decide(v.proposal, v.approver, v.action == "approve"));
     return Outcome{proposal_json(p), decided_receipt(p, v.action == "approve", {})};
   }
-  TRY(Proposal p, engine.apply(v.proposal, v.strict));
+  TRY(Proposal p, session.governance.apply(v.proposal, v.strict));
   return Outcome{proposal_json(p), applied_receipt(p)};
 }
 
 // A command that fails leaves nothing but its outcome, for whoever polls.
 Result<Bytes> WorldsProgram::govern(Turn& turn, const Input& input) const {
   TRY(Govern v, decode_govern(input.body));
-  const Place place{input.caller.tenant, v.world};
+  const WorldId world_id{input.caller.tenant, v.world};
   const Turn::Mark mark = turn.mark();
-  Engine engine(turn, place, runtime_);
-  TRY_OK(engine.open());
-  auto outcome = act(engine, v);
+  WorldSession session(turn, world_id, runtime_);
+  TRY_OK(session.turn.open());
+  auto outcome = act(session, v);
   if (!outcome &&
       (outcome.error().code == Code::unavailable || outcome.error().code == Code::corrupt ||
        outcome.error().code == Code::exhausted))
     return fail(std::move(outcome.error()));
-  Command command{v.command, v.action, true, {}, {}, {}, turn.now()};
-  command.height = engine.head().height;
-  command.manifest_hash = engine.world().manifest_hash;
+  GovernanceCommand command{v.command, v.action, true, {}, {}, {}, turn.now()};
+  command.height = session.turn.head.height;
+  command.manifest_hash = session.turn.world().manifest_hash;
   if (outcome) {
-    TRY_OK(engine.close());
+    TRY_OK(session.turn.close());
     command.result = json::print(outcome->result);
     command.receipt = cbor::encode(outcome->receipt);
   } else {
@@ -241,13 +244,13 @@ Result<Bytes> WorldsProgram::govern(Turn& turn, const Input& input) const {
     command.message = outcome.error().message;
     command.result = outcome.error().detail;
   }
-  turn.write(command_key(place, v.command), encode(command));
+  turn.write(command_key(world_id, v.command), encode(command));
   return encode(command);
 }
 
 Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
   TRY(ForkWorld v, decode_fork(input.body));
-  const Place source{input.caller.tenant, v.source};
+  const WorldId source{input.caller.tenant, v.source};
   TRY(auto parent, turn.read_as<World>(world_key(source), decode_world));
   if (!parent) return fail(Code::not_found, "not_found", "world '" + v.source + "' does not exist");
   World world = *parent;
@@ -256,31 +259,31 @@ Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
   world.parent_height = v.until;
   world.detached = true;
   world.retained_from = v.recorded.from;
-  Engine engine(turn, {input.caller.tenant, v.world}, runtime_);
-  TRY_OK(engine.adopt(std::move(world)));
-  engine.retrace(&v.recorded);
-  TRY_OK(engine.restore(v.snapshot_ref));
-  TRY_OK(engine.replay(v.until));
-  engine.retrace(nullptr);
+  WorldSession session(turn, {input.caller.tenant, v.world}, runtime_);
+  TRY_OK(session.turn.begin(std::move(world)));
+  session.turn.recorded = &v.recorded;
+  TRY_OK(session.snapshots.restore(v.snapshot_ref));
+  TRY_OK(session.replay.run(v.until));
+  session.turn.recorded = nullptr;
   size_t stubbed = 0;
-  for (Receipt& receipt : v.stubs) {
-    auto settled = engine.accept_receipt(std::move(receipt));
-    TRY_OK(engine.finish());
+  for (IntentReceipt& receipt : v.stubs) {
+    auto settled = session.ingress.accept_receipt(std::move(receipt));
+    TRY_OK(session.stepper.drain_fully());
     if (settled)
       ++stubbed;
     else if (settled.error().reason != "receipt.unknown")
       return fail(std::move(settled.error()));
   }
-  const uint64_t height = engine.head().height;
+  const uint64_t height = session.turn.head.height;
   if (v.live) {
-    engine.attach();
-    TRY_OK(engine.offer_all());
+    session.turn.edit_world().detached = false;
+    TRY_OK(session.intents.offer_all());
   }
-  TRY_OK(engine.close());
+  TRY_OK(session.turn.close());
   return json::print(json::object({{"world_id", v.world},
                                    {"parent", v.source},
                                    {"height", height},
-                                   {"manifest_hash", engine.world().manifest_hash},
+                                   {"manifest_hash", session.turn.world().manifest_hash},
                                    {"stub_receipts", uint64_t{stubbed}},
                                    {"effects", v.live ? "live" : "detached"}}));
 }
@@ -303,7 +306,7 @@ Result<Bytes> WorldsProgram::put_secret(Turn& turn, const Input& input) const {
     turn.erase(where);
     return json::print(json::object({{"binding_id", v.binding}, {"status", "deleted"}}));
   }
-  Secret secret{v.binding, v.info, {}};
+  SecretBinding secret{v.binding, v.info, {}};
   if (cell.exists()) {
     TRY(secret, decode_secret(cell.value()));
     if (!v.info.empty()) secret.info = v.info;
@@ -327,8 +330,7 @@ Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
       {"set_annotations", "sys/WorkspaceAnnotationsSetParams@1", &Workspace::annotations_set}};
   TRY(json::Value order, json::parse(input.body));
   Blobs blobs(turn, input.caller.tenant);
-  const IndexStore store{[&](BytesView digest) { return blobs.get(digest); },
-                         [&](BytesView bytes) { return blobs.put(bytes); }};
+  const IndexStore store = blobs.index_store();
   const Workspace trees(store);
   const std::string base(order.string_or("root_hash"));
   if (base.empty()) {
@@ -364,7 +366,7 @@ Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
 Result<Bytes> WorldsProgram::collect(Turn& turn, const Input& input) const {
   Reader r(input.body);
   const Time grace = input.body.empty() ? kBlobGrace : r.sint();
-  TRY(Collected c, collect_garbage(turn, input.caller.tenant, builtins_, grace));
+  TRY(GarbageCounts c, collect_garbage(turn, input.caller.tenant, builtins_, grace));
   return json::print(json::object(
       {{"kept", uint64_t{c.kept}}, {"erased", uint64_t{c.erased}}, {"young", uint64_t{c.young}}}));
 }

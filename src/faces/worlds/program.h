@@ -2,7 +2,7 @@
 // The program named "worlds": what each verb does in one turn. A turn is one input to one world,
 // with everything that follows from it.
 
-#include "faces/worlds/step/engine.h"
+#include "faces/worlds/session.h"
 #include "kernel/program.h"
 
 namespace pawl::worlds {
@@ -28,7 +28,7 @@ struct SendEvents {  // in this order; all or none
 inline constexpr size_t kBatchEvents = 1000;  // one turn
 struct SendReceipt {
   std::string world;
-  Receipt receipt;
+  IntentReceipt receipt;
 };
 struct SendFrame {
   std::string world;
@@ -46,10 +46,10 @@ struct Govern {
 };
 struct ForkWorld {
   std::string world, source, snapshot_ref;
-  uint64_t until = 0;            // height
-  Recorded recorded{};           // from the snapshot's record on
-  std::vector<Receipt> stubs{};  // receipts that the source got later, for what is still open
-  bool live = false;             // true: effects go out as those of any world
+  uint64_t until = 0;                  // height
+  RecordedJournal recorded{};          // from the snapshot's record on
+  std::vector<IntentReceipt> stubs{};  // receipts that the source got later, for what is still open
+  bool live = false;                   // true: effects go out as those of any world
 };
 struct PutSecret {
   std::string binding;
@@ -76,13 +76,13 @@ Result<ForkWorld> decode_fork(BytesView in);
 Result<PutSecret> decode_put_secret(BytesView in);
 
 // A binding's versions, oldest first.
-struct Secret {
+struct SecretBinding {
   std::string binding;
   std::string info{};
   std::vector<std::pair<Time, Bytes>> versions{};  // sealed; empty bytes: forgotten
 };
-Bytes encode(const Secret& v);
-Result<Secret> decode_secret(BytesView in);
+Bytes encode(const SecretBinding& v);
+Result<SecretBinding> decode_secret(BytesView in);
 
 class WorldsProgram final : public Program {
  public:
@@ -96,7 +96,7 @@ class WorldsProgram final : public Program {
   }  // a workflow of a world
   bool worth_packing(BytesView key) const override { return is_read_again(key); }
   const Builtins& builtins() const { return builtins_; }
-  const Runtime& runtime() const { return runtime_; }
+  const WorldRuntime& runtime() const { return runtime_; }
 
  private:
   using Verb = Result<Bytes> (WorldsProgram::*)(Turn&, const Input&) const;
@@ -114,7 +114,8 @@ class WorldsProgram final : public Program {
   Result<Bytes> timer(Turn& turn, const Input& input) const;
   Result<Bytes> drain(Turn& turn, const Input& input) const;
   Result<Bytes> snapshot(Turn& turn, const Input& input) const;
-  Result<Bytes> take_snapshot(Turn& turn, const Place& place, std::optional<BytesView> from) const;
+  Result<Bytes> take_snapshot(Turn& turn, const WorldId& world_id,
+                              std::optional<BytesView> from) const;
   Result<Bytes> compact(Turn& turn, const Input& input) const;
   Result<Bytes> govern(Turn& turn, const Input& input) const;
   Result<Bytes> fork(Turn& turn, const Input& input) const;
@@ -124,15 +125,15 @@ class WorldsProgram final : public Program {
   Result<Bytes> workspace(Turn& turn, const Input& input) const;
 
   Builtins builtins_;
-  Runtime runtime_;
+  WorldRuntime runtime_;
 };
 
 // Erases blobs that no world's snapshot, definitions or proposals lead to; the numbers.
-struct Collected {
+struct GarbageCounts {
   size_t kept = 0, erased = 0, young = 0;
 };
-Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const Builtins& builtins,
-                                  Time grace);
+Result<GarbageCounts> collect_garbage(Turn& turn, const std::string& tenant,
+                                      const Builtins& builtins, Time grace);
 
 // The JSON of a governance action's outcome.
 json::Value proposal_json(const Proposal& proposal);

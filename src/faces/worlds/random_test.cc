@@ -68,7 +68,7 @@ void one_input(Stage& stage, Chance& c) {
         .has_value();
     return;
   }
-  const Pending& p = pending[c.below(pending.size())];
+  const PendingIntent& p = pending[c.below(pending.size())];
   if (what == 5) {
     StreamFrame f;
     f.intent = c.one_in(4) ? Bytes(32, 'x') : p.intent;
@@ -96,7 +96,7 @@ void one_input(Stage& stage, Chance& c) {
 }
 
 void counts_agree(const Stage& stage) {
-  const Head head = stage.head("w");
+  const WorldHead head = stage.head("w");
   uint64_t by_status[4] = {}, inflight = 0;
   ASSERT_TRUE(stage.snapshot().scan(cells_prefix({"t", "w"}), [&](BytesView, const Cell& cell) {
     const Instance i = *decode_instance(cell.value());
@@ -112,7 +112,7 @@ void counts_agree(const Stage& stage) {
   const auto pending = stage.pending("w");
   EXPECT_EQ(head.inflight, pending.size());
   uint64_t timers = 0;
-  for (const Pending& p : pending) {
+  for (const PendingIntent& p : pending) {
     timers += p.identity.effect == "sys/timer.set@1";
     EXPECT_TRUE(stage.open.contains(effect_id({"t", "w"}, hex(p.intent))));
   }

@@ -115,9 +115,10 @@ Result<uint64_t> query_number(const wire::Request& request, std::string_view nam
   return std::min(*number, max);
 }
 
-Result<std::shared_ptr<const Loaded>> Service::loaded(const Place& place) const {
-  return read_as<Loaded>(kernel_, air_key(place),
-                         [&](BytesView in) { return decode_bundle(in, program_.builtins()); });
+Result<std::shared_ptr<const LoadedManifest>> Service::loaded(const WorldId& world_id) const {
+  return read_as<LoadedManifest>(kernel_, air_key(world_id), [&](BytesView in) {
+    return decode_bundle(in, program_.builtins());
+  });
 }
 
 static std::unexpected<Error> no_world(const std::string& id) {
@@ -125,28 +126,28 @@ static std::unexpected<Error> no_world(const std::string& id) {
               "world '" + id + "' does not exist; list them with GET /v1/worlds");
 }
 
-Result<Service::WorldRef> Service::doorstep(const Request& request) const {
+Result<Service::WorldRef> Service::world_ref(const Request& request) const {
   WorldRef out{{request.caller.tenant, request.params.at(0)}, {}, {}};
-  TRY(out.world, read_as<World>(kernel_, world_key(out.place), decode_world));
-  if (!out.world) return no_world(out.place.world);
-  TRY(out.loaded, loaded(out.place));
+  TRY(out.world, read_as<World>(kernel_, world_key(out.world_id), decode_world));
+  if (!out.world) return no_world(out.world_id.world);
+  TRY(out.loaded, loaded(out.world_id));
   if (!out.loaded)
     return fail(Code::corrupt, "store.error",
-                "world '" + out.place.world + "' has lost its definitions");
+                "world '" + out.world_id.world + "' has lost its definitions");
   return out;
 }
 
-Result<Service::WorldSnapshot> Service::sight(const Place& place) const {
-  WorldSnapshot s{kernel_.snapshot(), place, {}, {}, {}};
-  TRY(Cell world, s.snapshot.read(world_key(place)));
-  if (!world.exists()) return no_world(place.world);
+Result<Service::WorldSnapshot> Service::open_snapshot(const WorldId& world_id) const {
+  WorldSnapshot s{kernel_.snapshot(), world_id, {}, {}, {}};
+  TRY(Cell world, s.snapshot.read(world_key(world_id)));
+  if (!world.exists()) return no_world(world_id.world);
   TRY(s.world, decode_world(world.value()));
-  TRY(Cell head, s.snapshot.read(head_key(place)));
+  TRY(Cell head, s.snapshot.read(head_key(world_id)));
   TRY(s.head, decode_head(head.value()));
-  TRY(s.loaded, loaded(place));
+  TRY(s.loaded, loaded(world_id));
   if (!s.loaded)
     return fail(Code::corrupt, "store.error",
-                "world '" + place.world + "' has lost its definitions");
+                "world '" + world_id.world + "' has lost its definitions");
   return s;
 }
 
@@ -207,7 +208,7 @@ json::Value bytes_json(const std::optional<Bytes>& value) {
   return decoded ? plain_json(*decoded) : json::Value();
 }
 
-json::Value quiescence_json(const Head& h) {
+json::Value quiescence_json(const WorldHead& h) {
   return json::object(
       {{"non_terminal_workflow_instances", h.running + h.waiting},
        {"inflight_workflow_intents", h.inflight},
@@ -220,18 +221,18 @@ json::Value quiescence_json(const Head& h) {
        {"strictly_quiescent", h.running + h.waiting == 0 && h.inflight == 0 && h.queued == 0}});
 }
 
-static uint64_t last_stream_seq(const ReadSnapshot& snapshot, const Place& place,
-                                const Pending& intent) {
-  auto cell = snapshot.read(cell_key(place, intent.workflow, intent.key));
+static uint64_t last_stream_seq(const ReadSnapshot& snapshot, const WorldId& world_id,
+                                const PendingIntent& intent) {
+  auto cell = snapshot.read(cell_key(world_id, intent.workflow, intent.key));
   auto instance =
       cell && cell->exists() ? decode_instance(cell->value()) : Result<Instance>(Instance{});
   if (!instance) return 0;
-  for (const Inflight& open : instance->inflight)
+  for (const InflightIntent& open : instance->inflight)
     if (open.intent == intent.intent) return open.last_stream_seq;
   return 0;
 }
 
-json::Value meta_json(const World& w, const Head& h) {
+json::Value meta_json(const World& w, const WorldHead& h) {
   return json::object({{"journal_height", h.height},
                        {"manifest_hash", w.manifest_hash},
                        {"snapshot_hash", w.snapshot_ref},
@@ -239,10 +240,10 @@ json::Value meta_json(const World& w, const Head& h) {
                        {"active_baseline_receipt_horizon_height", w.snapshot_height}});
 }
 
-Result<json::Array> pending_json(const ReadSnapshot& snapshot, const Place& place, const Head& head,
-                                 size_t limit) {
+Result<json::Array> pending_json(const ReadSnapshot& snapshot, const WorldId& world_id,
+                                 const WorldHead& head, size_t limit) {
   json::Array out;
-  TRY_OK(snapshot.scan(pending_prefix(place), [&](BytesView, const Cell& cell) {
+  TRY_OK(snapshot.scan(pending_prefix(world_id), [&](BytesView, const Cell& cell) {
     auto i = decode_pending(cell.value());
     if (!i || out.size() >= limit) return out.size() < limit;
     json::Object item;
@@ -252,7 +253,7 @@ Result<json::Array> pending_json(const ReadSnapshot& snapshot, const Place& plac
     if (i->keyed) item.add("origin_instance_key_b64", base64(i->key));
     item.add("effect", i->identity.effect);
     item.add("emitted_at_seq", i->emitted_at_seq);
-    item.add("last_stream_seq", last_stream_seq(snapshot, place, *i));
+    item.add("last_stream_seq", last_stream_seq(snapshot, world_id, *i));
     item.add("age_events", head.height - i->emitted_at_seq);
     item.add("params", bytes_json(i->params));
     out.push_back(json::Value(std::move(item)));
@@ -261,15 +262,15 @@ Result<json::Array> pending_json(const ReadSnapshot& snapshot, const Place& plac
   return out;
 }
 
-Result<json::Array> instances_json(const ReadSnapshot& snapshot, const Place& place,
-                                   const Head& head, size_t limit) {
+Result<json::Array> instances_json(const ReadSnapshot& snapshot, const WorldId& world_id,
+                                   const WorldHead& head, size_t limit) {
   json::Array out;
-  TRY_OK(snapshot.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
+  TRY_OK(snapshot.scan(cells_prefix(world_id), [&](BytesView at, const Cell& cell) {
     auto i = decode_instance(cell.value());
     if (!i || out.size() >= limit) return out.size() < limit;
-    const CellAt where = cell_at(place, at);
+    const CellAt where = cell_at(world_id, at);
     json::Array inflight;
-    for (const Inflight& open : i->inflight)
+    for (const InflightIntent& open : i->inflight)
       inflight.push_back(
           json::object({{"intent_hash", hash_text(open.intent)},
                         {"origin_module_id", where.workflow},

@@ -34,20 +34,20 @@ class Service {
   // The plain value of a secret for an executor.
   Result<Bytes> reveal(const std::string& tenant, const SecretDef& secret, uint64_t version) const;
   // A copy of the params with every secret put in its place; for executors only.
-  Result<cbor::Value> inject_secrets(const Place& place, const Loaded& loaded,
+  Result<cbor::Value> inject_secrets(const WorldId& world_id, const LoadedManifest& loaded,
                                      cbor::Value params) const;
-  Result<std::shared_ptr<const Loaded>> loaded(const Place& place) const;
+  Result<std::shared_ptr<const LoadedManifest>> loaded(const WorldId& world_id) const;
   KernelAccess& kernel() const { return kernel_; }
   void stop() { followers_.stop(); }  // who waits for records is answered
 
   // Records of a world that somebody wants, and what there is.
-  struct Asked {
-    Place place{};
+  struct RecordQuery {
+    WorldId world_id{};
     std::optional<uint64_t> from{};  // nothing: those that come
     uint64_t limit = 0;
     std::vector<std::string> kinds{};
   };
-  struct Records {
+  struct RecordPage {
     uint64_t from = 0, next = 0, head = 0, retained_from = 0;
     bool gap = false;  // the first that was wanted is not kept any more
     std::vector<std::pair<uint64_t, Bytes>> entries{};  // seq and payload
@@ -62,25 +62,25 @@ class Service {
   using Read = Result<json::Value> (Service::*)(const Request&);
   struct WorldSnapshot {  // one consistent look at a world
     ReadSnapshot snapshot;
-    Place place;
+    WorldId world_id;
     World world;
-    Head head;
-    std::shared_ptr<const Loaded> loaded;
+    WorldHead head;
+    std::shared_ptr<const LoadedManifest> loaded;
   };
 
   // What an input needs to know of its world: cells by key, which are never behind; no look at
   // rows.
   struct WorldRef {
-    Place place;
+    WorldId world_id;
     std::shared_ptr<const World> world;
-    std::shared_ptr<const Loaded> loaded;
+    std::shared_ptr<const LoadedManifest> loaded;
   };
 
-  Result<WorldSnapshot> sight(const Place& place) const;
-  Result<WorldSnapshot> sight(const Request& request) const {
-    return sight(Place{request.caller.tenant, request.params.at(0)});
+  Result<WorldSnapshot> open_snapshot(const WorldId& world_id) const;
+  Result<WorldSnapshot> open_snapshot(const Request& request) const {
+    return open_snapshot(WorldId{request.caller.tenant, request.params.at(0)});
   }
-  Result<WorldRef> doorstep(const Request& request) const;
+  Result<WorldRef> world_ref(const Request& request) const;
   void submit(const Request& request, std::string verb, Bytes body, Reply reply,
               std::string settles = {}, std::string once = {});
   void answer_json(Respond respond, int status, Result<Answer> answer);
@@ -106,12 +106,13 @@ class Service {
   void compact(Request, Respond);
   void fork_world(Request, Respond);
   Result<ForkWorld> plan_fork(const Request& request);
-  Result<uint64_t> snapshot_named(const WorldSnapshot& sight, const json::Value& which) const;
+  Result<uint64_t> snapshot_named(const WorldSnapshot& open_snapshot,
+                                  const json::Value& which) const;
   Result<json::Value> world_page(const Request& request) const;
   Result<CreateWorld> plan_world(const Request& request, std::vector<Bytes>& blobs);
   Result<std::map<std::string, std::string>> take_modules(const json::Value& body,
                                                           std::vector<Bytes>& blobs) const;
-  Result<Loaded> load_stored(const std::string& tenant, const json::Value& body) const;
+  Result<LoadedManifest> load_stored(const std::string& tenant, const json::Value& body) const;
   void put_then(Request request, std::vector<Bytes> blobs,
                 std::move_only_function<void(Request, Result<void>)> then);
 
@@ -121,7 +122,7 @@ class Service {
   void send_frame(Request, Respond);
   Result<SendEvent> parse_event(const WorldRef& at, const json::Value& body) const;
   Result<SendEvents> parse_events(const WorldRef& at, const json::Array& list) const;
-  bool once_known(const Place& place, BytesView intent) const;
+  bool once_known(const WorldId& world_id, BytesView intent) const;
 
   // routes_governance.cc
   void govern(Request, Respond);
@@ -133,7 +134,7 @@ class Service {
 
   // routes_state.cc
   Result<json::Value> get_state(const Request&);
-  Result<json::Value> list_cells(const WorldSnapshot& sight, const Request& request,
+  Result<json::Value> list_cells(const WorldSnapshot& open_snapshot, const Request& request,
                                  const std::string& workflow);
   Result<json::Value> journal_head(const Request&);
 
@@ -141,8 +142,8 @@ class Service {
   void journal(Request, Respond);
   void journal_wait(Request, Respond);
   void journal_stream(Request, Respond);
-  Result<Asked> asked_of(const Request& request) const;
-  Result<Records> records_from(const Asked& asked) const;
+  Result<RecordQuery> asked_of(const Request& request) const;
+  Result<RecordPage> records_from(const RecordQuery& asked) const;
 
   // routes_trace.cc
   Result<json::Value> trace(const Request&);
@@ -158,10 +159,10 @@ class Service {
   Result<json::Value> get_secret(const Request&);
   Result<json::Value> get_secret_version(const Request&);
   Result<json::Value> list_secret_versions(const Request&);
-  Result<Secret> secret_of(const Request& request) const;
+  Result<SecretBinding> secret_of(const Request& request) const;
   Result<PutSecret> parse_secret(const Request& request) const;
-  json::Value secret_json(const Secret& secret) const;
-  json::Value version_json(const Secret& secret, size_t number) const;
+  json::Value secret_json(const SecretBinding& secret) const;
+  json::Value version_json(const SecretBinding& secret, size_t number) const;
   void put_secret(Request, Respond);
   void delete_secret(Request, Respond);
 
@@ -210,25 +211,26 @@ Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed);
 
 // A world's records from one seq on, or from the last back; and the seqs of those that `what`
 // points to.
-Result<void> scan_records(const ReadSnapshot& snapshot, const Place& place, uint64_t from,
+Result<void> scan_records(const ReadSnapshot& snapshot, const WorldId& world_id, uint64_t from,
                           const std::function<bool(uint64_t seq, BytesView record)>& visit);
-Result<void> scan_records_back(const ReadSnapshot& snapshot, const Place& place,
+Result<void> scan_records_back(const ReadSnapshot& snapshot, const WorldId& world_id,
                                const std::function<bool(uint64_t seq, BytesView record)>& visit);
-Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const Place& place,
+Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const WorldId& world_id,
                                        uint64_t seq);
-Result<void> scan_pointers(const ReadSnapshot& snapshot, const Place& place, std::string_view kind,
-                           BytesView what, const std::function<bool(uint64_t seq)>& visit);
-Result<void> scan_pointers_back(const ReadSnapshot& snapshot, const Place& place,
+Result<void> scan_pointers(const ReadSnapshot& snapshot, const WorldId& world_id,
+                           std::string_view kind, BytesView what,
+                           const std::function<bool(uint64_t seq)>& visit);
+Result<void> scan_pointers_back(const ReadSnapshot& snapshot, const WorldId& world_id,
                                 std::string_view kind, BytesView what,
                                 const std::function<bool(uint64_t seq)>& visit);
 
 // What a world waits for, as traces and the runtime page show it.
-json::Value quiescence_json(const Head& head);
-json::Value meta_json(const World& world, const Head& head);  // of what a read is
-Result<json::Array> pending_json(const ReadSnapshot& snapshot, const Place& place, const Head& head,
-                                 size_t limit);
-Result<json::Array> instances_json(const ReadSnapshot& snapshot, const Place& place,
-                                   const Head& head, size_t limit);
+json::Value quiescence_json(const WorldHead& head);
+json::Value meta_json(const World& world, const WorldHead& head);  // of what a read is
+Result<json::Array> pending_json(const ReadSnapshot& snapshot, const WorldId& world_id,
+                                 const WorldHead& head, size_t limit);
+Result<json::Array> instances_json(const ReadSnapshot& snapshot, const WorldId& world_id,
+                                   const WorldHead& head, size_t limit);
 json::Value bytes_json(const std::optional<Bytes>& value);  // decoded CBOR, or null
 
 }  // namespace pawl::worlds

@@ -165,7 +165,7 @@ Result<json::Value> Stage::govern(const std::string& world, Govern g) {
   g.world = world;
   g.command = "c" + std::to_string(dice);
   TRY(json::Value raw, say("govern", encode(g)));
-  TRY(Command command, decode_command(raw.is_string() ? raw.string() : std::string()));
+  TRY(GovernanceCommand command, decode_command(raw.is_string() ? raw.string() : std::string()));
   if (!command.code.empty())
     return fail(Code::conflict, command.code, command.message, command.result);
   return json::parse(command.result);
@@ -218,7 +218,7 @@ std::vector<std::string> Stage::log(const std::string& world, const std::string&
   return out;
 }
 
-Head Stage::head(const std::string& world) const {
+WorldHead Stage::head(const std::string& world) const {
   return *decode_head(read(head_key({"t", world}))->value());
 }
 
@@ -238,34 +238,36 @@ std::vector<std::string> Stage::kinds(const std::string& world) const {
   return out;
 }
 
-std::vector<Pending> Stage::pending(const std::string& world) const {
-  std::vector<Pending> out;
+std::vector<PendingIntent> Stage::pending(const std::string& world) const {
+  std::vector<PendingIntent> out;
   CHECK(snapshot().scan(pending_prefix({"t", world}), [&](BytesView, const Cell& cell) {
     out.push_back(*decode_pending(cell.value()));
     return true;
   }));
-  std::sort(out.begin(), out.end(),
-            [](const Pending& a, const Pending& b) { return a.emitted_at_seq < b.emitted_at_seq; });
+  std::sort(out.begin(), out.end(), [](const PendingIntent& a, const PendingIntent& b) {
+    return a.emitted_at_seq < b.emitted_at_seq;
+  });
   return out;
 }
 
 Bytes Stage::dump(const std::string& world) const {
   const ReadSnapshot now = snapshot();
-  const Place place{"t", world};
+  const WorldId world_id{"t", world};
   Bytes out;
   Writer w(out);
-  Head head = *decode_head(now.read(head_key(place))->value());
+  WorldHead head = *decode_head(now.read(head_key(world_id))->value());
   head.marks = 0;
   w.str(encode(head));
-  w.str(now.read(air_key(place))->value());
-  CHECK(now.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
+  w.str(now.read(air_key(world_id))->value());
+  CHECK(now.scan(cells_prefix(world_id), [&](BytesView at, const Cell& cell) {
     Instance i = *decode_instance(cell.value());
-    const CellAt where = cell_at(place, at);
+    const CellAt where = cell_at(world_id, at);
     w.str(where.workflow), w.str(where.key), w.boolean(i.state.has_value()),
         w.str(i.state.value_or("")), w.str(encode_for_snapshot(i));
     return true;
   }));
-  for (const Key& lead : {pending_prefix(place), proposals_prefix(place), queued_prefix(place)}) {
+  for (const Key& lead :
+       {pending_prefix(world_id), proposals_prefix(world_id), queued_prefix(world_id)}) {
     CHECK(now.scan(lead, [&](BytesView at, const Cell& cell) {
       w.str(at.substr(lead.size())), w.str(cell.value());
       return true;
@@ -343,12 +345,12 @@ cbor::Value tell(const std::string& id, const std::optional<StepOutput>& out) {
 
 Bytes key_of(const std::string& id) { return cbor::canonical(cbor::Value(id)); }
 
-StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects,
+StepOutput output(std::vector<std::string> log, std::vector<EmittedEffect> effects,
                   std::vector<Event> events) {
   return {state_of(std::move(log)), std::move(events), std::move(effects), {}, false};
 }
 
-Emitted timer(uint64_t at, std::optional<Bytes> key) {
+EmittedEffect timer(uint64_t at, std::optional<Bytes> key) {
   return {"sys/timer.set@1", cbor::encode(cbor::Map{{"deliver_at_ns", at}}), {}, std::move(key)};
 }
 

@@ -88,10 +88,10 @@ struct Stage final : KernelAccess, WorkQueue {
   Instance cell(const std::string& world, const std::string& workflow, BytesView key) const;
   std::vector<std::string> log(const std::string& world, const std::string& workflow,
                                BytesView key) const;
-  Head head(const std::string& world) const;
+  WorldHead head(const std::string& world) const;
   std::vector<cbor::Value> records(const std::string& world) const;
   std::vector<std::string> kinds(const std::string& world) const;
-  std::vector<Pending> pending(const std::string& world) const;
+  std::vector<PendingIntent> pending(const std::string& world) const;
   // Everything that a world is, apart from marks for the next snapshot: equal worlds, equal bytes.
   Bytes dump(const std::string& world) const;
   // The journal run again from its beginning, on other rows: must agree.
@@ -134,9 +134,9 @@ Bytes state_of(std::vector<std::string> log);
 // A value of t/Do@1 and its like: the cell's id, and what the step should give.
 cbor::Value tell(const std::string& id, const std::optional<StepOutput>& out = {});
 Bytes key_of(const std::string& id);
-StepOutput output(std::vector<std::string> log, std::vector<Emitted> effects = {},
+StepOutput output(std::vector<std::string> log, std::vector<EmittedEffect> effects = {},
                   std::vector<Event> events = {});
-Emitted timer(uint64_t at, std::optional<Bytes> key = {});
+EmittedEffect timer(uint64_t at, std::optional<Bytes> key = {});
 Event event_to(const std::string& schema, const std::string& id,
                const std::optional<StepOutput>& out = {});
 

@@ -25,12 +25,12 @@ Event get_event(Reader& r) {
   e.key = get_optional(r);
   return e;
 }
-void put(Writer& w, const Receipt& v) {
+void put(Writer& w, const IntentReceipt& v) {
   w.str(v.intent), w.str(v.status), w.str(v.payload), w.boolean(v.cost_cents.has_value()),
       w.uint(v.cost_cents.value_or(0)), w.str(v.signature);
 }
-Receipt get_receipt(Reader& r) {
-  Receipt v;
+IntentReceipt get_receipt(Reader& r) {
+  IntentReceipt v;
   v.intent = r.str();
   v.status = r.str();
   v.payload = r.str();
@@ -186,7 +186,7 @@ Bytes encode(const ForkWorld& v) {
   for (const Bytes& payload : v.recorded.payloads)
     w.str(payload);
   w.uint(v.stubs.size());
-  for (const Receipt& receipt : v.stubs)
+  for (const IntentReceipt& receipt : v.stubs)
     put(w, receipt);
   w.boolean(v.live);
   return out;
@@ -203,7 +203,7 @@ Result<ForkWorld> decode_fork(BytesView in) {
   for (Bytes& payload : v.recorded.payloads)
     payload = r.str();
   v.stubs.resize(r.count());
-  for (Receipt& receipt : v.stubs)
+  for (IntentReceipt& receipt : v.stubs)
     receipt = get_receipt(r);
   v.live = r.boolean();
   if (!r.done()) return bad();
@@ -227,7 +227,7 @@ Result<PutSecret> decode_put_secret(BytesView in) {
   return v;
 }
 
-Bytes encode(const Secret& v) {
+Bytes encode(const SecretBinding& v) {
   Bytes out;
   Writer w(out);
   w.str(v.binding), w.str(v.info), w.uint(v.versions.size());
@@ -235,9 +235,9 @@ Bytes encode(const Secret& v) {
     w.sint(at), w.str(sealed);
   return out;
 }
-Result<Secret> decode_secret(BytesView in) {
+Result<SecretBinding> decode_secret(BytesView in) {
   Reader r(in);
-  Secret v;
+  SecretBinding v;
   v.binding = r.str();
   v.info = r.str();
   v.versions.resize(r.count());

@@ -214,7 +214,7 @@ TEST(air, cell_keys_have_the_bytes_and_hashes_of_the_vectors) {
   }
 }
 
-Result<Loaded> load_air(const json::Value& nodes, LoadOptions options = {}) {
+Result<LoadedManifest> load_air(const json::Value& nodes, LoadOptions options = {}) {
   TRY(Authored air, author(nodes, builtins()));
   return load(air.manifest, finder(air.nodes), builtins(), options);
 }

@@ -23,7 +23,7 @@ class Loader {
     out_.hash = manifest_hash(out_.manifest);
   }
 
-  Result<Loaded> run(const LoadOptions& options) {
+  Result<LoadedManifest> run(const LoadOptions& options) {
     TRY_OK(load_all<SchemaDef>(out_.manifest.schemas, [&](SchemaDef d, std::string) {
       out_.schemas.add(d.name, d.type);
     }));
@@ -257,26 +257,26 @@ class Loader {
 
   const FindNode& find_;
   const Builtins& builtins_;
-  Loaded out_;
+  LoadedManifest out_;
 };
 
 }  // namespace
 
-const Workflow* Loaded::workflow(std::string_view name) const {
+const Workflow* LoadedManifest::workflow(std::string_view name) const {
   auto it = workflows.find(name);
   return it == workflows.end() ? nullptr : &it->second;
 }
-const Module* Loaded::module(std::string_view name) const {
+const Module* LoadedManifest::module(std::string_view name) const {
   auto it = modules.find(name);
   return it == modules.end() ? nullptr : &it->second;
 }
-const DeclaredEffect* Loaded::effect(std::string_view name) const {
+const DeclaredEffect* LoadedManifest::effect(std::string_view name) const {
   auto it = effects.find(name);
   return it == effects.end() ? nullptr : &it->second;
 }
 
-Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins,
-                    const LoadOptions& options) {
+Result<LoadedManifest> load(Manifest manifest, const FindNode& find, const Builtins& builtins,
+                            const LoadOptions& options) {
   return Loader(std::move(manifest), find, builtins).run(options);
 }
 

@@ -35,7 +35,7 @@ struct Binding {
   std::vector<std::string> key_path{};  // empty: unkeyed
 };
 
-struct Loaded {
+struct LoadedManifest {
   Manifest manifest;
   std::string hash;
   std::vector<Node> nodes;  // without sys/*
@@ -46,7 +46,7 @@ struct Loaded {
   std::map<std::string, SecretDef, std::less<>> secrets;
   std::map<std::string, std::vector<Binding>, std::less<>> routes;
 
-  explicit Loaded(const Builtins& builtins) : schemas(&builtins.schemas()) {}
+  explicit LoadedManifest(const Builtins& builtins) : schemas(&builtins.schemas()) {}
   const Workflow* workflow(std::string_view name) const;
   const Module* module(std::string_view name) const;
   const DeclaredEffect* effect(std::string_view name) const;
@@ -60,8 +60,8 @@ struct LoadOptions {
 };
 // Errors: manifest.error for what cannot be loaded, manifest.validation for what does not fit,
 // secret.resolver_missing.
-Result<Loaded> load(Manifest manifest, const FindNode& find, const Builtins& builtins,
-                    const LoadOptions& options = {});
+Result<LoadedManifest> load(Manifest manifest, const FindNode& find, const Builtins& builtins,
+                            const LoadOptions& options = {});
 
 // The authoring form is a list of nodes with one manifest among them, hashes left out where wanted.
 struct Authored {

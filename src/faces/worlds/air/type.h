@@ -85,11 +85,11 @@ class Schemas {
   Result<size_t> depth_of(const Type& type, std::vector<std::string>& path, Depths& known) const;
   using Known = std::map<std::string, bool, std::less<>>;
   bool leads_to_hash(const Type& type, Known& known) const;
-  struct Named {
+  struct NamedType {
     TypePtr type;
     bool hashes = false;  // it can hold one
   };
-  std::unordered_map<std::string, Named, Hash, std::equal_to<>> types_;
+  std::unordered_map<std::string, NamedType, Hash, std::equal_to<>> types_;
   const Schemas* below_;
 };
 

@@ -421,7 +421,7 @@ struct Replayed : Governance {
                 ->find("world_epoch")
                 ->as_uint64();
   }
-  Emitted emit(const std::string& effect, const Value& params) {
+  EmittedEffect emit(const std::string& effect, const Value& params) {
     return {effect, cbor::encode(params), {}, {}};
   }
 };
@@ -490,7 +490,7 @@ TEST_F(Replayed, an_apply_that_a_workflow_asks_for_in_vain_leaves_nothing_and_fo
       R"(","new_node":)" + json::print(next) + "}}]}";
   for (const char* action : {"propose", "shadow", "approve"})
     ASSERT_TRUE(stage.govern("v", {.action = action, .patch = document, .approver = "me"}));
-  const Emitted apply = emit("sys/governance.apply@1", cbor::Map{{"proposal_id", 0}});
+  const EmittedEffect apply = emit("sys/governance.apply@1", cbor::Map{{"proposal_id", 0}});
   tells("z", output({}, {apply}), false);  // it runs itself
   tells("z", output({}));
   tells("c", output({"x"}, {emit("sys/governance.apply@1", cbor::Map{{"proposal_id", 9}}), apply}));
@@ -559,12 +559,12 @@ TEST_F(Replayed, a_fork_may_ask_for_any_height_and_is_in_the_epoch_of_its_own) {
 }
 
 TEST_F(Replayed, a_fork_takes_more_stubs_than_a_turn_has_steps) {
-  const std::vector<Emitted> full(kMaxEffects,
-                                  {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}});
-  for (size_t i = 0; i * kMaxEffects <= kStepsPerTurn; ++i)
+  const std::vector<EmittedEffect> full(
+      kMaxEffects, {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}});
+  for (size_t i = 0; i * kMaxEffects <= kMaxStepsPerTurn; ++i)
     ASSERT_TRUE(go(std::to_string(i), output({}, full)));
   const uint64_t height = stage.head("w").height;
-  for (const Pending& open : stage.pending("w"))
+  for (const PendingIntent& open : stage.pending("w"))
     ASSERT_TRUE(stage.settle("w", open.intent, cbor::Map{{"code", 0}}));
   fork("f", height, R"(,"receipts":"stub")");
   EXPECT_EQ(stage.head("f").inflight, 0u);

@@ -1,11 +1,7 @@
-// A shadow run is the world as it would be: the patched manifest over the live cells, seed events
-// and stub receipts, inside the turn and taken back at its end. It reports what it saw and no more.
-
-#include <algorithm>
+#include "faces/worlds/govern/shadow.h"
 
 #include "base/utf8.h"
 #include "faces/worlds/air/normalize.h"
-#include "faces/worlds/step/engine.h"
 
 namespace pawl::worlds {
 namespace {
@@ -13,15 +9,14 @@ namespace {
 using cbor::octets;
 using cbor::Value;
 
-constexpr size_t kListed = 1000;             // items of each list in a report
-constexpr size_t kShown = 16 * 1024;         // of the params of an effect, or of a state, in bytes
-constexpr size_t kReport = 4 * 1024 * 1024;  // of all of it: it is part of a cell and of a record
-constexpr size_t kStubRounds = 16;           // answers to answers, before the run is called done
+constexpr size_t kMaxListed = 1000;           // items of each list in a report
+constexpr size_t kMaxShownBytes = 16 * 1024;  // params of an effect, or a state, that are shown
+constexpr size_t kMaxReportBytes = 4u << 20;  // of a report: it is part of a cell and of a record
+constexpr size_t kMaxStubRounds = 16;         // answers to answers, before the run is ended
+// Values of one stub receipt. A type may hold another one twice, and that one a third one twice.
+constexpr size_t kMaxStubValues = 10'000;
 
-constexpr size_t kStubValues =
-    10'000;  // of one receipt: a type may hold another twice, and that one another twice
-
-// The least value of a type, of no more values than `left`.
+// The smallest value of a type. At most `left` values are made, counting nested ones.
 Value stub_of(const Type& type, const Schemas& schemas, uint64_t now, size_t& left) {
   auto resolved = schemas.resolve(type);
   if (!resolved || left == 0) return {};
@@ -58,52 +53,141 @@ Value stub_of(const Type& type, const Schemas& schemas, uint64_t now, size_t& le
   }
 }
 
-void add_list(cbor::Map& report, std::string_view name, cbor::Array list) {
-  if (!list.empty()) report.emplace_back(name, Value(std::move(list)));
+Value error_text(const Error& error) {
+  return Value(as_utf8(error.message.substr(0, kMaxReportedError)));
 }
 
 }  // namespace
 
-bool Engine::report(cbor::Array& list, Value item) {
-  const size_t bytes = cbor::encode(item).size();
-  if (list.size() >= kListed || bytes > report_left_) return false;
-  report_left_ -= bytes;
-  list.push_back(std::move(item));
-  return true;
+// The lists of a report, in the order in which they are added. A list with no item is left out.
+class Shadow::Report {
+ public:
+  explicit Report(cbor::Map lead) : out_(std::move(lead)) {}
+
+  // False when the list or the report is full: the item is left out.
+  bool add(cbor::Array& list, Value item) {
+    const size_t bytes = cbor::encode(item).size();
+    if (list.size() >= kMaxListed || bytes > bytes_left_) return false;
+    bytes_left_ -= bytes;
+    list.push_back(std::move(item));
+    return true;
+  }
+  void add_list(std::string_view name, cbor::Array list) {
+    if (!list.empty()) out_.emplace_back(name, Value(std::move(list)));
+  }
+  Bytes encode() && { return cbor::canonical(Value(std::move(out_))); }
+
+ private:
+  cbor::Map out_;
+  size_t bytes_left_ = kMaxReportBytes;
+};
+
+Result<Bytes> Shadow::run(uint64_t id, const ShadowOptions& options) {
+  TRY_OK(turn_.refuse_while_busy());
+  if (turn_.shadow)
+    return fail(Code::conflict, "governance.proposal_state", "a shadow run cannot start another");
+  TRY(Proposal p, governance_.proposal(id));
+  if (p.state == ProposalState::rejected || p.state == ProposalState::applied)
+    return wrong_state(p, "not rejected");
+  std::optional<Bytes> report = recorded_report(id);
+  if (!report) {
+    TRY(Patch patch, governance_.stored_patch(p));
+    TRY(LoadedManifest next, turn_.load_manifest(patch.manifest, patch.nodes));
+    TRY(report, run_aside(p, std::move(next), options));
+  }
+  TRY(Value body, cbor::decode(*report));
+  p.state = ProposalState::shadowed;
+  p.report = *report;
+  governance_.save(p);
+  ++turn_.head.shadowed;
+  TRY_OK(turn_.record(governance_record("ShadowReport", body)));
+  return *std::move(report);
 }
 
-Result<void> Engine::answer_with_stubs() {
-  for (size_t round = 0; round < kStubRounds; ++round) {
-    std::vector<Pending> open;
-    TRY_OK(turn_.scan(pending_prefix(place_), [&](BytesView, const Cell& cell) {
-      if (auto intent = decode_pending(cell.value())) open.push_back(std::move(*intent));
-      return open.size() < kListed;
-    }));
+// A replay does not run the shadow again, because the run saw seeds and a clock of its own. It
+// takes the report that was recorded.
+std::optional<Bytes> Shadow::recorded_report(uint64_t id) const {
+  const Value record = turn_.recorded_here();
+  const Value* report = record.find("ShadowReport");
+  const Value* of = report ? report->find("proposal_id") : nullptr;
+  if (!of || of->as_uint64() != id) return {};
+  return cbor::canonical(*report);
+}
+
+// Runs the shadow and takes everything back but its report.
+Result<Bytes> Shadow::run_aside(const Proposal& p, LoadedManifest next,
+                                const ShadowOptions& options) {
+  Report report(
+      cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_hash", next.hash}});
+  const WorldTurn::Savepoint before = turn_.savepoint();
+  const RecordedJournal* recorded = std::exchange(turn_.recorded, nullptr);
+  ShadowLog log;
+  turn_.shadow = &log;
+  auto ran = try_out(std::move(next), options, report);
+  turn_.rewind(before);
+  turn_.recorded = recorded;
+  turn_.mail = {};
+  turn_.shadow = nullptr;
+  turn_.budget.steps = 0;
+  turn_.budget.fuel = 0;
+  TRY_OK(ran);
+  TRY_OK(list_deltas(log, report));
+  return std::move(report).encode();
+}
+
+Result<void> Shadow::try_out(LoadedManifest next, const ShadowOptions& options, Report& report) {
+  std::vector<Value> unmigrated;
+  TRY_OK(Migration(turn_, next, &unmigrated).run());
+  turn_.borrow_manifest(std::move(next));
+  TRY_OK(send_seeds(options.seeds, report));
+  TRY_OK(list_waiting(report));
+  TRY_OK(answer_with_stubs());
+  list_predicted(report);
+  cbor::Array failures;
+  for (Value& failure : unmigrated)
+    report.add(failures, std::move(failure));
+  report.add_list("migration_failures", std::move(failures));
+  return {};
+}
+
+Result<void> Shadow::send_seeds(const std::vector<Event>& seeds, Report& report) {
+  cbor::Array errors;
+  for (const Event& seed : seeds) {
+    auto accepted = ingress_.accept_event(seed);
+    TRY_OK(stepper_.drain_fully());
+    if (!accepted)
+      report.add(errors,
+                 cbor::Map{{"schema", seed.schema}, {"error", error_text(accepted.error())}});
+  }
+  report.add_list("seed_errors", std::move(errors));
+  return {};
+}
+
+Result<void> Shadow::answer_with_stubs() {
+  for (size_t round = 0; round < kMaxStubRounds; ++round) {
+    TRY(std::vector<PendingIntent> open, turn_.all_pending(kMaxListed));
     if (open.empty()) return {};
-    for (const Pending& intent : open) {
-      TRY(auto still, turn_.read_as<Pending>(pending_key(place_, intent.intent), decode_pending));
-      const DeclaredEffect* effect = loaded_->effect(intent.identity.effect);
-      TypePtr type = effect ? loaded_->schemas.find(effect->def.receipt) : nullptr;
-      if (!still || !type) continue;
-      size_t left = kStubValues;
-      TRY_OK(accept_receipt({intent.intent,
-                             "ok",
-                             cbor::canonical(stub_of(*type, loaded_->schemas,
-                                                     static_cast<uint64_t>(turn_.now()), left)),
-                             {},
-                             Bytes(64, '\0')}));
-      TRY_OK(finish());
+    for (const PendingIntent& intent : open) {
+      TRY(auto still_open, turn_.pending(intent.intent));
+      const LoadedManifest& loaded = turn_.loaded();
+      const DeclaredEffect* effect = loaded.effect(intent.identity.effect);
+      TypePtr type = effect ? loaded.schemas.find(effect->def.receipt) : nullptr;
+      if (!still_open || !type) continue;
+      size_t left = kMaxStubValues;
+      const Value stub =
+          stub_of(*type, loaded.schemas, static_cast<uint64_t>(turn_.kernel.now()), left);
+      TRY_OK(ingress_.accept_receipt(
+          {intent.intent, "ok", cbor::canonical(stub), {}, no_signature()}));
+      TRY_OK(stepper_.drain_fully());
     }
   }
   return {};
 }
 
-Result<cbor::Map> Engine::shadow_report(const Proposal& p, cbor::Array seed_errors) {
-  cbor::Map out{
-      {"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_hash", loaded_->hash}};
-  add_list(out, "seed_errors", std::move(seed_errors));
+// What the world waits for after the seed events, before any stub is answered.
+Result<void> Shadow::list_waiting(Report& report) {
   cbor::Array pending, instances, allowlists;
-  TRY_OK(turn_.scan(pending_prefix(place_), [&](BytesView, const Cell& cell) {
+  TRY_OK(turn_.kernel.scan(pending_prefix(turn_.id), [&](BytesView, const Cell& cell) {
     auto i = decode_pending(cell.value());
     if (!i) return true;
     cbor::Map item{{"instance_id", instance_id(i->workflow, i->key)},
@@ -112,113 +196,70 @@ Result<cbor::Map> Engine::shadow_report(const Proposal& p, cbor::Array seed_erro
                    {"effect", i->identity.effect},
                    {"emitted_at_seq", i->emitted_at_seq}};
     if (i->keyed) item.emplace_back("origin_instance_key_b64", base64(i->key));
-    return report(pending, Value(std::move(item)));
+    return report.add(pending, Value(std::move(item)));
   }));
-  TRY_OK(turn_.scan(cells_prefix(place_), [&](BytesView at, const Cell& cell) {
+  TRY_OK(turn_.kernel.scan(cells_prefix(turn_.id), [&](BytesView at, const Cell& cell) {
     auto i = decode_instance(cell.value());
-    const CellAt where = cell_at(place_, at);
+    const CellAt where = cell_at(turn_.id, at);
     return !i ||
-           report(instances, cbor::Map{{"instance_id", instance_id(where.workflow, where.key)},
-                                       {"status", name_of(i->status)},
-                                       {"last_processed_event_seq", i->last_seq},
-                                       {"module_version", i->module_version},
-                                       {"inflight_intents", uint64_t{i->inflight.size()}}});
+           report.add(instances, cbor::Map{{"instance_id", instance_id(where.workflow, where.key)},
+                                           {"status", name_of(i->status)},
+                                           {"last_processed_event_seq", i->last_seq},
+                                           {"module_version", i->module_version},
+                                           {"inflight_intents", uint64_t{i->inflight.size()}}});
   }));
-  for (const auto& [name, w] : loaded_->workflows) {
+  for (const auto& [name, w] : turn_.loaded().workflows) {
     cbor::Map item{{"module", name}};
-    add_list(item, "effects_emitted", cbor::Array(w.may_emit.begin(), w.may_emit.end()));
-    report(allowlists, Value(std::move(item)));
+    if (!w.may_emit.empty())
+      item.emplace_back("effects_emitted",
+                        Value(cbor::Array(w.may_emit.begin(), w.may_emit.end())));
+    report.add(allowlists, Value(std::move(item)));
   }
-  add_list(out, "pending_workflow_receipts", std::move(pending));
-  add_list(out, "workflow_instances", std::move(instances));
-  add_list(out, "module_effect_allowlists", std::move(allowlists));
-  return out;
+  report.add_list("pending_workflow_receipts", std::move(pending));
+  report.add_list("workflow_instances", std::move(instances));
+  report.add_list("module_effect_allowlists", std::move(allowlists));
+  return {};
 }
 
-Result<Bytes> Engine::run_shadow(const Proposal& p, Loaded next, const ShadowOptions& options) {
-  const Turn::Mark mark = turn_.mark();
-  const Head head = head_;
-  const auto world = world_;
-  const auto live = loaded_;
-  const Recorded* recorded = std::exchange(recorded_, nullptr);
-  shadowing_ = true;
-  touched_.clear();
-  predicted_.clear();
-  report_left_ = kReport;
+void Shadow::list_predicted(Report& report) {
+  cbor::Array predicted;
+  for (const PendingIntent& i : turn_.shadow->predicted) {
+    cbor::Map item{{"op", i.identity.effect}, {"intent_hash", hex(i.intent)}};
+    if (auto params = cbor::decode(i.params); params && i.params.size() <= kMaxShownBytes)
+      item.emplace_back("params_json", std::move(*params));
+    if (!report.add(predicted, Value(std::move(item)))) break;
+  }
+  report.add_list("effects_predicted", std::move(predicted));
+}
 
-  auto run = [&]() -> Result<cbor::Map> {
-    std::vector<Value> unmigrated;
-    TRY_OK(migrate(next, &unmigrated));
-    loaded_ = std::make_shared<const Loaded>(std::move(next));
-    edit().manifest_hash = loaded_->hash;
-    cbor::Array seed_errors;
-    for (const Event& seed : options.seeds) {
-      auto accepted = accept_event(seed);
-      TRY_OK(finish());
-      if (!accepted)
-        report(seed_errors,
-               cbor::Map{{"schema", seed.schema},
-                         {"error", as_utf8(accepted.error().message.substr(0, kReportedError))}});
-    }
-    TRY(cbor::Map out, shadow_report(p, std::move(seed_errors)));
-    TRY_OK(answer_with_stubs());
-    cbor::Array predicted;
-    for (const Pending& i : predicted_) {
-      cbor::Map item{{"op", i.identity.effect}, {"intent_hash", hex(i.intent)}};
-      if (auto params = cbor::decode(i.params); params && i.params.size() <= kShown)
-        item.emplace_back("params_json", std::move(*params));
-      if (!report(predicted, Value(std::move(item)))) break;
-    }
-    add_list(out, "effects_predicted", std::move(predicted));
-    cbor::Array failures;
-    for (Value& failure : unmigrated)
-      this->report(failures, std::move(failure));
-    add_list(out, "migration_failures", std::move(failures));
-    return out;
+// The cells that the run created, changed or deleted.
+Result<void> Shadow::list_deltas(const ShadowLog& log, Report& report) {
+  auto hash = [](const std::optional<Bytes>& state) {
+    return state ? Value(hash_text(sha256(*state))) : Value();
   };
-  auto ran = run();
-
-  turn_.rewind(mark);
-  head_ = head;
-  world_ = world;
-  loaded_ = live;
-  recorded_ = recorded;
-  mail_ = {};
-  shadowing_ = false;
-  steps_ = 0, fuel_ = 0;
-  if (!ran) return fail(std::move(ran.error()));
-  TRY_OK(add_deltas(*ran, touched_));
-  return cbor::canonical(Value(std::move(*ran)));
-}
-
-// What would differ from the head: cells made, changed and gone.
-Result<void> Engine::add_deltas(cbor::Map& out,
-                                const std::map<Named, std::optional<Bytes>>& after) {
+  auto shown = [](const std::optional<Bytes>& state) {
+    auto value =
+        state && state->size() <= kMaxShownBytes ? cbor::decode(*state) : Result<Value>(Value());
+    return value ? *value : Value();
+  };
   cbor::Array deltas;
-  for (const auto& [slot, state] : after) {
+  for (const auto& [cell, after] : log.touched) {
+    const auto& [workflow, key] = cell;
     TRY(auto now,
-        turn_.read_as<Instance>(cell_key(place_, slot.first, slot.second), decode_instance));
+        turn_.kernel.read_as<Instance>(cell_key(turn_.id, workflow, key), decode_instance));
     const std::optional<Bytes> before = now ? now->state : std::nullopt;
-    if (before == state) continue;
-    auto hash = [](const std::optional<Bytes>& s) {
-      return s ? Value(hash_text(sha256(*s))) : Value();
-    };
-    auto show = [](const std::optional<Bytes>& s) {
-      auto value = s && s->size() <= kShown ? cbor::decode(*s) : Result<Value>(Value());
-      return value ? *value : Value();
-    };
-    const bool listed =
-        report(deltas, cbor::Map{{"instance_id", instance_id(slot.first, slot.second)},
-                                 {"change", !before  ? "created"
-                                            : !state ? "deleted"
-                                                     : "changed"},
-                                 {"before_hash", hash(before)},
-                                 {"after_hash", hash(state)},
-                                 {"before", show(before)},
-                                 {"after", show(state)}});
+    if (before == after) continue;
+    const bool listed = report.add(deltas, cbor::Map{{"instance_id", instance_id(workflow, key)},
+                                                     {"change", !before  ? "created"
+                                                                : !after ? "deleted"
+                                                                         : "changed"},
+                                                     {"before_hash", hash(before)},
+                                                     {"after_hash", hash(after)},
+                                                     {"before", shown(before)},
+                                                     {"after", shown(after)}});
     if (!listed) break;
   }
-  add_list(out, "state_deltas", std::move(deltas));
+  report.add_list("state_deltas", std::move(deltas));
   return {};
 }
 

@@ -50,7 +50,7 @@ json::Value payload_envelope(BytesView cbor) {
   return json::object({{"inline_cbor", octets_json(cbor)}});
 }
 
-json::Value runtime_json(const World& w, const Head& h) {
+json::Value runtime_json(const World& w, const WorldHead& h) {
   return json::object({{"world_id", w.id},
                        {"universe_id", kUniverse},
                        {"created_at_ns", static_cast<int64_t>(w.created)},
@@ -62,9 +62,9 @@ json::Value runtime_json(const World& w, const Head& h) {
                        {"has_pending_maintenance", false}});
 }
 
-Result<json::Value> baseline_json(const ReadSnapshot& snapshot, const Place& place,
+Result<json::Value> baseline_json(const ReadSnapshot& snapshot, const WorldId& world_id,
                                   const World& w) {
-  TRY(std::optional<Bytes> payload, record_at(snapshot, place, w.snapshot_height));
+  TRY(std::optional<Bytes> payload, record_at(snapshot, world_id, w.snapshot_height));
   auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
   const cbor::Value* logical = record ? record->find("logical_time_ns") : nullptr;
   return json::object(
@@ -95,7 +95,7 @@ json::Value summary_json(const Manifest& m) {
                        {"routes", json::Value(std::move(routes))}});
 }
 
-json::Value cell_json(const Head& head, const std::string& workflow, BytesView key,
+json::Value cell_json(const WorldHead& head, const std::string& workflow, BytesView key,
                       const Instance& i) {
   return json::object({{"journal_head", head.height},
                        {"workflow", workflow},

@@ -18,12 +18,12 @@ bool is_payload_envelope(const json::Value& value);
 Result<Bytes> open_payload(const json::Value& envelope, const FindBlob& blob);
 json::Value payload_envelope(BytesView cbor);
 
-json::Value runtime_json(const World& world, const Head& head);
+json::Value runtime_json(const World& world, const WorldHead& head);
 // The snapshot that the world would be restored from.
-Result<json::Value> baseline_json(const ReadSnapshot& snapshot, const Place& place,
+Result<json::Value> baseline_json(const ReadSnapshot& snapshot, const WorldId& world_id,
                                   const World& world);
 json::Value summary_json(const Manifest& manifest);
-json::Value cell_json(const Head& head, const std::string& workflow, BytesView key,
+json::Value cell_json(const WorldHead& head, const std::string& workflow, BytesView key,
                       const Instance& instance);
 
 // The world's own universe: there is one.

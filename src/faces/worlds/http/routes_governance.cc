@@ -11,7 +11,7 @@ static std::unexpected<Error> bad(std::string why) {
   return fail(Code::invalid, "invalid_request", std::move(why));
 }
 
-static json::Value command_json(const std::string& world, const Command& c) {
+static json::Value command_json(const std::string& world, const GovernanceCommand& c) {
   json::Object out;
   out.add("command_id", c.id);
   out.add("command", "gov-" + c.kind);
@@ -37,16 +37,16 @@ static json::Value command_json(const std::string& world, const Command& c) {
 
 // The same world under the manifest that a proposal brings: seed events are of its schemas.
 Result<Service::WorldRef> Service::proposed(WorldRef at, uint64_t proposal) const {
-  TRY(Cell cell, kernel_.read(proposal_key(at.place, proposal)));
+  TRY(Cell cell, kernel_.read(proposal_key(at.world_id, proposal)));
   if (!cell.exists()) return at;  // the program says so
   TRY(Proposal p, decode_proposal(cell.value()));
   TRY(Bytes digest, parse_hash(p.patch_hash));
-  auto stored = stored_blob(at.place.tenant, digest);
+  auto stored = stored_blob(at.world_id.tenant, digest);
   if (!stored && stored.error().code == Code::not_found) return at;
   if (!stored) return fail(std::move(stored.error()));
   TRY(cbor::Value patch, cbor::decode(*stored));
-  TRY(Loaded next, load_stored(at.place.tenant, plain_json(patch)));
-  at.loaded = std::make_shared<const Loaded>(std::move(next));
+  TRY(LoadedManifest next, load_stored(at.world_id.tenant, plain_json(patch)));
+  at.loaded = std::make_shared<const LoadedManifest>(std::move(next));
   return at;
 }
 
@@ -63,7 +63,7 @@ Result<Bytes> Service::patch_text(const std::string& tenant, const json::Value& 
 Result<Govern> Service::parse_govern(const WorldRef& s, const Request& request,
                                      const json::Value& body) {
   Govern out;
-  out.world = s.place.world;
+  out.world = s.world_id.world;
   out.action = request.params.at(1);
   static constexpr std::string_view kActions[] = {"propose", "shadow", "approve", "reject",
                                                   "apply"};
@@ -94,7 +94,7 @@ Result<Govern> Service::parse_govern(const WorldRef& s, const Request& request,
     TRY(out.description, text_field(body, "description"));
   }
   if (const json::Value* patch = body.find("patch")) {
-    TRY(out.patch, patch_text(s.place.tenant, *patch));
+    TRY(out.patch, patch_text(s.world_id.tenant, *patch));
   }
   if (out.action == "propose" && out.patch.empty())
     return bad("propose wants {\"patch\": a patch document, or {manifest, nodes}}");
@@ -108,33 +108,33 @@ Result<Govern> Service::parse_govern(const WorldRef& s, const Request& request,
 }
 
 void Service::govern(Request request, Respond respond) {
-  auto s = doorstep(request);
+  auto s = world_ref(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   auto out = body ? parse_govern(*s, request, *body) : Result<Govern>(fail(body.error()));
   if (!out) return respond(refuse(out.error()));
   submit(request, "govern", encode(*out),
          [world = out->world, respond = std::move(respond)](Result<Answer> answer) mutable {
-           auto command =
-               answer ? decode_command(answer->body) : Result<Command>(fail(answer.error()));
+           auto command = answer ? decode_command(answer->body)
+                                 : Result<GovernanceCommand>(fail(answer.error()));
            if (!command) return respond(refuse(command.error()));
            respond(wire::json_response(200, json::print(command_json(world, *command))));
          });
 }
 
 Result<json::Value> Service::get_command(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
-  TRY(Cell cell, s.snapshot.read(command_key(s.place, request.params.at(1))));
+  TRY(WorldSnapshot s, open_snapshot(request));
+  TRY(Cell cell, s.snapshot.read(command_key(s.world_id, request.params.at(1))));
   if (!cell.exists())
     return fail(Code::not_found, "not_found",
                 "world '" + s.world.id + "' knows no command '" + request.params.at(1) + "'");
-  TRY(Command command, decode_command(cell.value()));
+  TRY(GovernanceCommand command, decode_command(cell.value()));
   return command_json(s.world.id, command);
 }
 
 Result<json::Value> Service::list_proposals(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   json::Array list;
-  TRY_OK(s.snapshot.scan(proposals_prefix(s.place), [&](BytesView, const Cell& cell) {
+  TRY_OK(s.snapshot.scan(proposals_prefix(s.world_id), [&](BytesView, const Cell& cell) {
     if (auto p = decode_proposal(cell.value())) list.push_back(proposal_json(*p));
     return list.size() < 1000;
   }));

@@ -54,7 +54,7 @@ std::string accepted_members(const World& world, const std::string& correlation)
 
 Result<SendEvent> Service::parse_event(const WorldRef& s, const json::Value& body) const {
   SendEvent out;
-  out.world = s.place.world;
+  out.world = s.world_id.world;
   out.event.schema = std::string(body.string_or("schema"));
   if (out.event.schema.empty()) return bad("an event is {\"schema\": name, \"value\": ...}");
   auto value = value_of(body, "value", out.event.schema, s.loaded->schemas);
@@ -72,7 +72,7 @@ Result<SendEvent> Service::parse_event(const WorldRef& s, const json::Value& bod
 }
 
 Result<SendEvents> Service::parse_events(const WorldRef& s, const json::Array& list) const {
-  SendEvents out{s.place.world, {}};
+  SendEvents out{s.world_id.world, {}};
   for (const json::Value& item : list) {
     TRY(SendEvent one, parse_event(s, item));
     out.events.push_back(std::move(one.event));
@@ -81,7 +81,7 @@ Result<SendEvents> Service::parse_events(const WorldRef& s, const json::Array& l
 }
 
 void Service::send_event(Request request, Respond respond) {
-  auto s = doorstep(request);
+  auto s = world_ref(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   const json::Value* batch = body ? body->find("events") : nullptr;
   if (batch && batch->is_array()) {
@@ -117,9 +117,9 @@ void Service::send_event(Request request, Respond respond) {
       {}, once);
 }
 
-bool Service::once_known(const Place& place, BytesView intent) const {
+bool Service::once_known(const WorldId& world_id, BytesView intent) const {
   bool known = false;
-  auto scanned = scan_pointers(kernel_.snapshot(), place, "i", intent, [&](uint64_t) {
+  auto scanned = scan_pointers(kernel_.snapshot(), world_id, "i", intent, [&](uint64_t) {
     known = true;
     return false;
   });
@@ -127,18 +127,18 @@ bool Service::once_known(const Place& place, BytesView intent) const {
 }
 
 void Service::send_receipt(Request request, Respond respond) {
-  auto s = doorstep(request);
+  auto s = world_ref(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
-  auto unknown = [this, place = s->place, digest = *intent](Respond to) {
-    if (once_known(place, digest))
+  auto unknown = [this, world_id = s->world_id, digest = *intent](Respond to) {
+    if (once_known(world_id, digest))
       return to(wire::json_response(
           200, "{\"status\":\"ignored\",\"reason\":\"the intent was settled before\"}"));
     to(refuse(
         {Code::not_found, "receipt.unknown", "unknown effect receipt for " + hash_text(digest)}));
   };
-  auto cell = kernel_.read(pending_key(s->place, *intent));
+  auto cell = kernel_.read(pending_key(s->world_id, *intent));
   if (!cell) return respond(refuse(cell.error()));
   if (!cell->exists()) return unknown(std::move(respond));
   auto pending = decode_pending(cell->value());
@@ -166,16 +166,16 @@ void Service::send_receipt(Request request, Respond respond) {
   if (const json::Value* raw = body->find("payload");
       payload && raw && is_payload_envelope(*raw) &&
       !(effect && normalize_bytes(*payload, effect->def.receipt, s->loaded->schemas)))
-    payload =
-        open_payload(*raw, [&](BytesView digest) { return stored_blob(s->place.tenant, digest); });
+    payload = open_payload(
+        *raw, [&](BytesView digest) { return stored_blob(s->world_id.tenant, digest); });
   if (!payload) return respond(refuse(payload.error()));
   auto signature = bytes_field(*body, body->find("signature") ? "signature" : "signature_b64");
   if (!signature) return respond(refuse(signature.error()));
-  SendReceipt out{s->place.world,
+  SendReceipt out{s->world_id.world,
                   {*intent, std::move(*status), std::move(*payload), *cost,
                    signature->value_or(Bytes(64, '\0'))}};
   const std::string settles =
-      s->world->detached ? std::string() : effect_id(s->place, hex(*intent));
+      s->world->detached ? std::string() : effect_id(s->world_id, hex(*intent));
   submit(
       request, "receipt", encode(out),
       [this, unknown, more = accepted_members(*s->world, *correlation),
@@ -189,7 +189,7 @@ void Service::send_receipt(Request request, Respond respond) {
 }
 
 void Service::send_frame(Request request, Respond respond) {
-  auto s = doorstep(request);
+  auto s = world_ref(request);
   auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
   auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
   auto payload = intent ? value_of(*body, "payload", {}, s->loaded->schemas)
@@ -205,7 +205,7 @@ void Service::send_frame(Request request, Respond respond) {
   if (emitted && !*seq) emitted = bad("the body lacks 'seq': frames count from 1");
   if (!emitted) return respond(refuse(emitted.error()));
   SendFrame out;
-  out.world = s->place.world;
+  out.world = s->world_id.world;
   StreamFrame& f = out.frame;
   std::optional<Error> wrong;
   auto text = [&](std::string_view name) {

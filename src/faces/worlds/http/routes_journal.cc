@@ -25,9 +25,9 @@ std::string sse(std::string_view event, std::optional<uint64_t> id, const json::
 
 }  // namespace
 
-Result<Service::Asked> Service::asked_of(const Request& request) const {
-  Asked out;
-  out.place = {request.caller.tenant, request.params.at(0)};
+Result<Service::RecordQuery> Service::asked_of(const Request& request) const {
+  RecordQuery out;
+  out.world_id = {request.caller.tenant, request.params.at(0)};
   TRY(out.limit, query_number(request, "limit", 100, kPage));
   out.limit = std::max<uint64_t>(1, out.limit);
   out.kinds = kinds_of(request);
@@ -37,9 +37,9 @@ Result<Service::Asked> Service::asked_of(const Request& request) const {
   return out;
 }
 
-Result<Service::Records> Service::records_from(const Asked& asked) const {
-  TRY(WorldSnapshot s, sight(asked.place));
-  Records out;
+Result<Service::RecordPage> Service::records_from(const RecordQuery& asked) const {
+  TRY(WorldSnapshot s, open_snapshot(asked.world_id));
+  RecordPage out;
   out.head = s.head.height;
   out.retained_from = s.world.retained_from;
   out.gap = asked.from && *asked.from < out.retained_from;
@@ -52,7 +52,7 @@ Result<Service::Records> Service::records_from(const Asked& asked) const {
     return record && std::find(asked.kinds.begin(), asked.kinds.end(), record_kind(*record)) !=
                          asked.kinds.end();
   };
-  TRY_OK(scan_records(s.snapshot, s.place, out.from, [&](uint64_t seq, BytesView payload) {
+  TRY_OK(scan_records(s.snapshot, s.world_id, out.from, [&](uint64_t seq, BytesView payload) {
     if (wanted(payload)) out.entries.emplace_back(seq, payload), bytes += payload.size();
     out.next = seq + 1;
     return out.entries.size() < asked.limit && bytes < kShownBytes && ++looked < kLooked;
@@ -60,7 +60,7 @@ Result<Service::Records> Service::records_from(const Asked& asked) const {
   return out;
 }
 
-json::Value Service::Records::json() const {
+json::Value Service::RecordPage::json() const {
   json::Array out;
   for (const auto& [seq, payload] : entries)
     out.push_back(record_json(seq, payload));
@@ -69,7 +69,7 @@ json::Value Service::Records::json() const {
 
 // As the peer gives it to whoever accepts application/cbor: each entry as bytes that hold seq, kind
 // and payload.
-static Bytes page_cbor(const Service::Records& found) {
+static Bytes page_cbor(const Service::RecordPage& found) {
   Bytes page;
   cbor::Out out(page);
   out.map(4)
@@ -99,7 +99,7 @@ static Bytes page_cbor(const Service::Records& found) {
 void Service::journal(Request request, Respond respond) {
   auto asked = asked_of(request);
   if (asked && !asked->from) asked->from = 0;
-  auto found = asked ? records_from(*asked) : Result<Records>(fail(asked.error()));
+  auto found = asked ? records_from(*asked) : Result<RecordPage>(fail(asked.error()));
   if (!found) return respond(refuse(found.error()));
   if (request.header("Accept").find("application/cbor") != std::string_view::npos) {
     wire::Response out;
@@ -121,14 +121,15 @@ void Service::journal_wait(Request request, Respond respond) {
   auto asked = asked_of(request);
   auto timeout = asked ? query_number(request, "timeout_ms", 30'000, kMaxWait)
                        : Result<uint64_t>(fail(asked.error()));
-  auto now = timeout ? sight(asked->place) : Result<WorldSnapshot>(fail(timeout.error()));
+  auto now =
+      timeout ? open_snapshot(asked->world_id) : Result<WorldSnapshot>(fail(timeout.error()));
   if (!now) return respond(refuse(now.error()));
   const auto until = Clock::now() + std::chrono::milliseconds(*timeout);
   const std::optional<uint64_t> requested = asked->from;
   if (!requested) asked->from = now->head.height;
   const uint64_t began = std::max(*asked->from, now->world.retained_from);
   followers_.add(
-      asked->place,
+      asked->world_id,
       [this, asked = *asked, requested, began, until,
        respond = std::move(respond)](bool over) mutable -> std::optional<Clock::time_point> {
         auto found = records_from(asked);
@@ -141,7 +142,7 @@ void Service::journal_wait(Request request, Respond respond) {
         }
         respond(wire::json_response(
             200, json::print(json::object(
-                     {{"world_id", asked.place.world},
+                     {{"world_id", asked.world_id.world},
                       {"requested_from", requested ? json::Value(*requested) : json::Value()},
                       {"from", began},
                       {"next_from", found->next},
@@ -154,8 +155,8 @@ void Service::journal_wait(Request request, Respond respond) {
       });
 }
 
-static std::string told(const std::string& world, const Service::Asked& asked,
-                        const Service::Records& found) {
+static std::string told(const std::string& world, const Service::RecordQuery& asked,
+                        const Service::RecordPage& found) {
   std::string out;
   if (found.gap)
     out += sse("gap", {},
@@ -191,13 +192,13 @@ void Service::journal_stream(Request request, Respond respond) {
                              "Last-Event-ID is the id of an event, a whole number"}));
     asked->from = *id + 1;
   }
-  auto now = asked ? sight(asked->place) : Result<WorldSnapshot>(fail(asked.error()));
+  auto now = asked ? open_snapshot(asked->world_id) : Result<WorldSnapshot>(fail(asked.error()));
   if (!now) return respond(refuse(now.error()));
   if (!asked->from) asked->from = now->head.height;
   wire::Response out;
   out.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
   out.stream = [this, asked = *asked](std::shared_ptr<wire::Stream> stream) {
-    followers_.add(asked.place,
+    followers_.add(asked.world_id,
                    [this, asked, stream = std::move(stream), quiet = Clock::now() + kSignOfLife](
                        bool over) mutable -> std::optional<Clock::time_point> {
                      if (over) return stream->end(), std::nullopt;
@@ -205,7 +206,7 @@ void Service::journal_stream(Request request, Respond respond) {
                      auto found = records_from(asked);
                      std::string text =
                          found
-                             ? told(asked.place.world, asked, *found)
+                             ? told(asked.world_id.world, asked, *found)
                              : sse("error", {}, json::object({{"message", found.error().message}}));
                      if (text.empty() && Clock::now() >= quiet) text = ": keepalive\n\n";
                      if (!text.empty()) quiet = Clock::now() + kSignOfLife;

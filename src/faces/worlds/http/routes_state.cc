@@ -35,18 +35,18 @@ Result<Bytes> key_param(const wire::Request& request) {
 }  // namespace
 
 // The state at a snapshot comes from that snapshot's index.
-static Result<std::optional<Bytes>> state_at(const ReadSnapshot& snapshot, const Place& place,
+static Result<std::optional<Bytes>> state_at(const ReadSnapshot& snapshot, const WorldId& world_id,
                                              uint64_t height, const std::string& workflow,
                                              BytesView key) {
-  TRY(std::optional<Bytes> payload, record_at(snapshot, place, height));
+  TRY(std::optional<Bytes> payload, record_at(snapshot, world_id, height));
   auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
   if (!record || record_kind(*record) != "snapshot") return no_such_height(height);
-  return state_in_snapshot(reading(snapshot, place.tenant), record->text_or("snapshot_ref"),
+  return state_in_snapshot(reading(snapshot, world_id.tenant), record->text_or("snapshot_ref"),
                            workflow, key);
 }
 
 Result<json::Value> Service::get_state(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   std::string workflow = request.params.at(1);
   if (workflow.ends_with("/cells"))
     return list_cells(s, request, workflow.substr(0, workflow.size() - 6));
@@ -62,9 +62,9 @@ Result<json::Value> Service::get_state(const Request& request) {
   out.add("key_b64", base64(key));
   std::optional<Bytes> state;
   if (!at_head) {
-    TRY(state, state_at(s.snapshot, s.place, wanted.height, workflow, key));
+    TRY(state, state_at(s.snapshot, s.world_id, wanted.height, workflow, key));
   } else {
-    TRY(Cell cell, s.snapshot.read(cell_key(s.place, workflow, key)));
+    TRY(Cell cell, s.snapshot.read(cell_key(s.world_id, workflow, key)));
     if (cell.exists()) {
       TRY(Instance instance, decode_instance(cell.value()));
       state = instance.state;
@@ -93,7 +93,7 @@ Result<json::Value> Service::list_cells(const WorldSnapshot& s, const Request& r
   limit = std::max<uint64_t>(1, limit);
   TRY(Bytes lead, unbase64(request.query_param("prefix_b64").value_or("")));
   TRY(Bytes after, unbase64(request.query_param("after_b64").value_or("")));
-  const Key base = cells_prefix(s.place, workflow);
+  const Key base = cells_prefix(s.world_id, workflow);
   json::Array cells;
   std::string next;
   TRY_OK(s.snapshot.scan(
@@ -123,7 +123,7 @@ Result<json::Value> Service::list_cells(const WorldSnapshot& s, const Request& r
 }
 
 Result<json::Value> Service::journal_head(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   return json::object({{"journal_head", s.head.height},
                        {"next_seq", s.head.height},
                        {"retained_from", s.world.retained_from},

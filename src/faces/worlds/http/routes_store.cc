@@ -64,12 +64,12 @@ void Service::collect(Request request, Respond respond) {
          });
 }
 
-static json::Value info_of(const Secret& s) {
+static json::Value info_of(const SecretBinding& s) {
   auto info = s.info.empty() ? Result<json::Value>(json::Value()) : json::parse(s.info);
   return info && info->is_object() ? *std::move(info) : json::Value(json::Object());
 }
 
-json::Value Service::version_json(const Secret& s, size_t number) const {
+json::Value Service::version_json(const SecretBinding& s, size_t number) const {
   json::Object out;
   out.add("binding_id", s.binding);
   out.add("version", uint64_t{number});
@@ -83,7 +83,7 @@ json::Value Service::version_json(const Secret& s, size_t number) const {
 }
 
 // Never a value: only that there is one, and its versions.
-json::Value Service::secret_json(const Secret& s) const {
+json::Value Service::secret_json(const SecretBinding& s) const {
   const json::Value info = info_of(s);
   json::Array versions;
   for (size_t i = 0; i < s.versions.size(); ++i)
@@ -115,7 +115,7 @@ Result<json::Value> Service::list_secrets(const Request& request) {
   return json::Value(std::move(out));
 }
 
-Result<Secret> Service::secret_of(const Request& request) const {
+Result<SecretBinding> Service::secret_of(const Request& request) const {
   TRY(Cell cell, kernel_.snapshot().read(secret_key(request.caller.tenant, request.params.at(0))));
   if (!cell.exists())
     return fail(Code::not_found, "not_found",
@@ -124,12 +124,12 @@ Result<Secret> Service::secret_of(const Request& request) const {
 }
 
 Result<json::Value> Service::get_secret(const Request& request) {
-  TRY(Secret secret, secret_of(request));
+  TRY(SecretBinding secret, secret_of(request));
   return secret_json(secret);
 }
 
 Result<json::Value> Service::list_secret_versions(const Request& request) {
-  TRY(Secret secret, secret_of(request));
+  TRY(SecretBinding secret, secret_of(request));
   json::Array out;
   for (size_t i = 1; i <= secret.versions.size(); ++i)
     out.push_back(version_json(secret, i));
@@ -137,7 +137,7 @@ Result<json::Value> Service::list_secret_versions(const Request& request) {
 }
 
 Result<json::Value> Service::get_secret_version(const Request& request) {
-  TRY(Secret secret, secret_of(request));
+  TRY(SecretBinding secret, secret_of(request));
   auto version = whole_number(request.params.at(1));
   if (!version || *version == 0 || *version > secret.versions.size())
     return fail(Code::not_found, "not_found",
@@ -194,7 +194,7 @@ void Service::put_secret(Request request, Respond respond) {
   request.params = {out->binding};
   submit(request, "put_secret", encode(*out),
          [this, version, request, respond = std::move(respond)](Result<Answer> answer) mutable {
-           auto secret = answer ? secret_of(request) : Result<Secret>(fail(answer.error()));
+           auto secret = answer ? secret_of(request) : Result<SecretBinding>(fail(answer.error()));
            if (!secret) return respond(refuse(secret.error()));
            respond(wire::json_response(
                200, json::print(version ? version_json(*secret, secret->versions.size())

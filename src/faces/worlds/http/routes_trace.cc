@@ -11,7 +11,7 @@
 namespace pawl::worlds {
 namespace {
 
-constexpr uint64_t kWindow = 400, kWindowMost = 10'000;
+constexpr uint64_t kWindow = 400, kMaxWindow = 10'000;
 constexpr size_t kWaits = 100;
 constexpr size_t kSearched = 100'000;  // records looked at for a correlation
 
@@ -45,16 +45,16 @@ bool path_is(const json::Value& value, const std::vector<std::string>& path,
   return json::print(*at) == wanted;
 }
 
-Result<std::optional<uint64_t>> first_event(const ReadSnapshot& snapshot, const Place& place,
+Result<std::optional<uint64_t>> first_event(const ReadSnapshot& snapshot, const WorldId& world_id,
                                             std::string_view hash, uint64_t from) {
   std::vector<uint64_t> seqs;
   TRY(Bytes digest, parse_hash(hash));
-  TRY_OK(scan_pointers(snapshot, place, "e", digest_lead(digest), [&](uint64_t at) {
+  TRY_OK(scan_pointers(snapshot, world_id, "e", digest_lead(digest), [&](uint64_t at) {
     if (at >= from) seqs.push_back(at);
     return seqs.size() < kWindow;  // of equal events any of the first will do
   }));
   for (uint64_t seq : seqs) {
-    TRY(std::optional<Bytes> payload, record_at(snapshot, place, seq));
+    TRY(std::optional<Bytes> payload, record_at(snapshot, world_id, seq));
     auto record = payload ? cbor::decode(*payload) : Result<cbor::Value>(cbor::Value());
     if (record && record->text_or("event_hash") == hash) return std::optional(seq);
   }
@@ -62,13 +62,13 @@ Result<std::optional<uint64_t>> first_event(const ReadSnapshot& snapshot, const 
 }
 
 // The last event of the schema whose value has `wanted` at the path.
-Result<std::optional<uint64_t>> correlated(const ReadSnapshot& snapshot, const Place& place,
+Result<std::optional<uint64_t>> correlated(const ReadSnapshot& snapshot, const WorldId& world_id,
                                            const std::string& schema, const std::string& path,
                                            const std::string& wanted) {
   std::optional<uint64_t> seq;
   size_t seen = 0;
   const auto parts = key_path(path);
-  TRY_OK(scan_records_back(snapshot, place, [&](uint64_t at, BytesView payload) {
+  TRY_OK(scan_records_back(snapshot, world_id, [&](uint64_t at, BytesView payload) {
     auto record = cbor::decode(payload);
     if (record && record_kind(*record) == "domain_event" && record->text_or("schema") == schema) {
       const cbor::Value* value = record->find("value");
@@ -81,23 +81,23 @@ Result<std::optional<uint64_t>> correlated(const ReadSnapshot& snapshot, const P
   return seq;
 }
 
-Result<void> fill_from_root(const ReadSnapshot& snapshot, const Place& place, Window& window,
+Result<void> fill_from_root(const ReadSnapshot& snapshot, const WorldId& world_id, Window& window,
                             uint64_t limit) {
-  return scan_records(snapshot, place, *window.root, [&](uint64_t seq, BytesView payload) {
+  return scan_records(snapshot, world_id, *window.root, [&](uint64_t seq, BytesView payload) {
     return window.add(seq, payload, limit);
   });
 }
 
 // A cell's own timeline: the newest of it. Pointers outlive the records that are compacted away.
-Result<void> fill_from_cell(const ReadSnapshot& snapshot, const Place& place, const Bytes& cell,
-                            uint64_t retained, Window& window, uint64_t limit) {
+Result<void> fill_from_cell(const ReadSnapshot& snapshot, const WorldId& world_id,
+                            const Bytes& cell, uint64_t retained, Window& window, uint64_t limit) {
   std::vector<uint64_t> seqs;
-  TRY_OK(scan_pointers_back(snapshot, place, "c", cell, [&](uint64_t seq) {
+  TRY_OK(scan_pointers_back(snapshot, world_id, "c", cell, [&](uint64_t seq) {
     if (seq >= retained) seqs.push_back(seq);
     return seq >= retained && seqs.size() < limit;
   }));
   for (uint64_t seq : seqs) {
-    TRY(std::optional<Bytes> payload, record_at(snapshot, place, seq));
+    TRY(std::optional<Bytes> payload, record_at(snapshot, world_id, seq));
     if (payload && !window.add(seq, *payload, limit)) break;
   }
   std::reverse(window.entries.begin(), window.entries.end());
@@ -124,22 +124,22 @@ Found look_for_failures(const Window& window) {
 }
 
 Result<Window> window_of(const wire::Request& request, const ReadSnapshot& snapshot,
-                         const Place& place, uint64_t retained) {
+                         const WorldId& world_id, uint64_t retained) {
   Window window;
-  TRY(uint64_t limit, query_number(request, "window_limit", kWindow, kWindowMost));
+  TRY(uint64_t limit, query_number(request, "window_limit", kWindow, kMaxWindow));
   limit = std::max<uint64_t>(1, limit);
   auto hash = request.query_param("event_hash");
   auto workflow = request.query_param("workflow");
   if (hash) {
-    TRY(window.root, first_event(snapshot, place, *hash, retained));
+    TRY(window.root, first_event(snapshot, world_id, *hash, retained));
     if (!window.root)
       return fail(Code::not_found, "not_found",
                   "no event with hash " + *hash + " is in the journal");
-    TRY_OK(fill_from_root(snapshot, place, window, limit));
+    TRY_OK(fill_from_root(snapshot, world_id, window, limit));
   } else if (workflow) {
     TRY(Bytes key, unbase64(request.query_param("key_b64").value_or("")));
-    TRY_OK(fill_from_cell(snapshot, place, cell_name(*workflow, key), retained, window, limit));
-    window.cell = cell_key(place, *workflow, key);
+    TRY_OK(fill_from_cell(snapshot, world_id, cell_name(*workflow, key), retained, window, limit));
+    window.cell = cell_key(world_id, *workflow, key);
     if (!window.root)
       return fail(Code::not_found, "not_found",
                   "no record names the cell " + instance_id(*workflow, key));
@@ -150,18 +150,18 @@ Result<Window> window_of(const wire::Request& request, const ReadSnapshot& snaps
       return fail(Code::invalid, "invalid_request",
                   "trace by event_hash, by schema with correlate_by and value, or by workflow with "
                   "key_b64");
-    TRY(window.root, correlated(snapshot, place, *schema, *path, *value));
+    TRY(window.root, correlated(snapshot, world_id, *schema, *path, *value));
     if (!window.root)
       return fail(Code::not_found, "not_found",
                   "no event of schema '" + *schema + "' has '" + *value + "' at '" + *path + "'");
-    TRY_OK(fill_from_root(snapshot, place, window, limit));
+    TRY_OK(fill_from_root(snapshot, world_id, window, limit));
   }
   return window;
 }
 
 // What a trace waits for: of a cell's timeline the cell, else the world.
 Result<std::string_view> terminal_state(const ReadSnapshot& snapshot, const Window& window,
-                                        const Found& found, const Head& head) {
+                                        const Found& found, const WorldHead& head) {
   if (found.error || found.timeout || found.failed_step || found.fault) return "failed";
   uint64_t inflight = head.inflight, open = head.running + head.waiting;
   if (window.cell) {
@@ -169,8 +169,8 @@ Result<std::string_view> terminal_state(const ReadSnapshot& snapshot, const Wind
     auto instance = cell.exists() ? decode_instance(cell.value()) : Result<Instance>(Instance{});
     if (!instance) return fail(std::move(instance.error()));
     inflight = instance->inflight.size();
-    open = cell.exists() &&
-           (instance->status == Status::running || instance->status == Status::waiting);
+    open = cell.exists() && (instance->status == InstanceStatus::running ||
+                             instance->status == InstanceStatus::waiting);
   }
   return inflight > 0 ? "waiting_receipt" : open > 0 ? "waiting_event" : "completed";
 }
@@ -183,7 +183,7 @@ json::Value query_json(const wire::Request& request) {
     auto given = request.query_param(name);
     out.add(name, given ? json::Value(*given) : json::Value());
   }
-  auto limit = query_number(request, "window_limit", kWindow, kWindowMost);
+  auto limit = query_number(request, "window_limit", kWindow, kMaxWindow);
   out.add("window_limit", limit.value_or(kWindow));
   return json::Value(std::move(out));
 }
@@ -203,7 +203,7 @@ json::Value root_json(const json::Value& entry) {
 }
 
 // With the intents that may still stream.
-json::Value strict_json(const Head& head, const json::Array& pending) {
+json::Value strict_json(const WorldHead& head, const json::Array& pending) {
   json::Value out = quiescence_json(head);
   json::Array open;
   for (const json::Value& intent : pending) {
@@ -220,16 +220,16 @@ json::Value strict_json(const Head& head, const json::Array& pending) {
 }  // namespace
 
 Result<json::Value> Service::trace(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
-  TRY(Window window, window_of(request, s.snapshot, s.place, s.world.retained_from));
+  TRY(WorldSnapshot s, open_snapshot(request));
+  TRY(Window window, window_of(request, s.snapshot, s.world_id, s.world.retained_from));
   json::Array entries;
   json::Value root;
   for (const auto& [seq, payload] : window.entries) {
     entries.push_back(record_json(seq, payload));
     if (seq == *window.root) root = entries.back();
   }
-  TRY(json::Array pending, pending_json(s.snapshot, s.place, s.head, kWaits));
-  TRY(json::Array instances, instances_json(s.snapshot, s.place, s.head, kWaits));
+  TRY(json::Array pending, pending_json(s.snapshot, s.world_id, s.head, kWaits));
+  TRY(json::Array instances, instances_json(s.snapshot, s.world_id, s.head, kWaits));
   TRY(std::string_view state,
       terminal_state(s.snapshot, window, look_for_failures(window), s.head));
   json::Value strict = strict_json(s.head, pending);
@@ -253,10 +253,10 @@ Result<json::Value> Service::trace(const Request& request) {
 }
 
 Result<json::Value> Service::trace_summary(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
-  const Head& h = s.head;
+  TRY(WorldSnapshot s, open_snapshot(request));
+  const WorldHead& h = s.head;
   TRY(uint64_t limit, query_number(request, "recent_limit", kWaits, 1000));
-  TRY(json::Array pending, pending_json(s.snapshot, s.place, h, limit));
+  TRY(json::Array pending, pending_json(s.snapshot, s.world_id, h, limit));
   return json::object(
       {{"totals",
         json::object(
@@ -289,8 +289,8 @@ Result<json::Value> Service::trace_summary(const Request& request) {
 }
 
 Result<json::Value> Service::diagnose(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
-  TRY(Window window, window_of(request, s.snapshot, s.place, s.world.retained_from));
+  TRY(WorldSnapshot s, open_snapshot(request));
+  TRY(Window window, window_of(request, s.snapshot, s.world_id, s.world.retained_from));
   const Found found = look_for_failures(window);
   static constexpr struct {
     std::string_view cause, hint;

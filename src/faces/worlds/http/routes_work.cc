@@ -14,7 +14,7 @@ json::Value Service::work_json(const Leased& leased) const {
   auto name = parse_effect_id(leased.effect->id);
   auto intent = decode_pending(leased.effect->body);
   if (!name || !intent) return json::Value(std::move(out));
-  out.add("world_id", name->place.world);
+  out.add("world_id", name->world_id.world);
   out.add("intent_hash", hash_text(intent->intent));
   out.add("effect", intent->identity.effect);
   out.add("effect_hash", intent->identity.effect_hash);
@@ -31,10 +31,10 @@ json::Value Service::work_json(const Leased& leased) const {
   if (intent->issuer_ref) out.add("issuer_ref", *intent->issuer_ref);
   out.add("leased_until_ns", static_cast<int64_t>(leased.until));
   auto params = cbor::decode(intent->params);
-  auto defs = loaded(name->place);
+  auto defs = loaded(name->world_id);
   auto filled =
       params && defs && *defs
-          ? inject_secrets(name->place, **defs, *params)
+          ? inject_secrets(name->world_id, **defs, *params)
           : Result<cbor::Value>(fail(Code::corrupt, "store.error", "the params are damaged"));
   if (!filled) {
     out.add("error",

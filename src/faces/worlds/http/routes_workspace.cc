@@ -39,11 +39,11 @@ IndexStore Service::store_of(const std::string& tenant) const {
 }
 
 Result<json::Value> Service::workspace_resolve(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   const std::string name = request.query_param("workspace").value_or("");
   TRY_OK(check_workspace_name(name));
-  TRY(Cell cell,
-      s.snapshot.read(cell_key(s.place, kWorkspaceWorkflow, cbor::canonical(cbor::Value(name)))));
+  TRY(Cell cell, s.snapshot.read(
+                     cell_key(s.world_id, kWorkspaceWorkflow, cbor::canonical(cbor::Value(name)))));
   std::optional<Bytes> history;
   if (cell.exists()) {
     TRY(Instance instance, decode_instance(cell.value()));

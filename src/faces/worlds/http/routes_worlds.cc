@@ -15,7 +15,7 @@ constexpr size_t kForkRecords = 100'000;
 constexpr size_t kForkBytes = 64u << 20;
 constexpr size_t kListed = 1000;
 
-json::Object world_json(const World& w, const Head& h) {
+json::Object world_json(const World& w, const WorldHead& h) {
   json::Value runtime = runtime_json(w, h);
   json::Object out = std::move(runtime.object());
   out.add("height", h.height);
@@ -66,7 +66,7 @@ Result<json::Value> Service::list_worlds(const Request& request) {
         auto cell_of_head = world ? snapshot.read(head_key({request.caller.tenant, world->id}))
                                   : Result<Cell>(fail(world.error()));
         auto head = cell_of_head ? decode_head(cell_of_head->value())
-                                 : Result<Head>(fail(cell_of_head.error()));
+                                 : Result<WorldHead>(fail(cell_of_head.error()));
         if (!head) {
           bad = fail(head.error());
           return false;
@@ -81,10 +81,10 @@ Result<json::Value> Service::list_worlds(const Request& request) {
 
 // The world's own members, and what it would be restored from.
 Result<json::Value> Service::world_page(const Request& request) const {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   json::Object out = world_json(s.world, s.head);
   out.add("runtime", runtime_json(s.world, s.head));
-  TRY(json::Value baseline, baseline_json(s.snapshot, s.place, s.world));
+  TRY(json::Value baseline, baseline_json(s.snapshot, s.world_id, s.world));
   out.add("active_baseline", std::move(baseline));
   return json::Value(std::move(out));
 }
@@ -92,7 +92,7 @@ Result<json::Value> Service::world_page(const Request& request) const {
 Result<json::Value> Service::get_world(const Request& request) { return world_page(request); }
 
 Result<json::Value> Service::get_manifest(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   return json::object(
       {{"journal_head", s.head.height},
        {"manifest_hash", s.loaded->hash},
@@ -102,7 +102,7 @@ Result<json::Value> Service::get_manifest(const Request& request) {
 }
 
 Result<json::Value> Service::list_defs(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   const std::vector<std::string> kinds = kinds_of(request);
   const std::string prefix = request.query_param("prefix").value_or("");
   json::Array defs;
@@ -127,7 +127,7 @@ Result<json::Value> Service::list_defs(const Request& request) {
 }
 
 Result<json::Value> Service::get_def(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   const std::string& kind = request.params.at(1);
   const std::string& name = request.params.at(2);
   auto shown = [&](const Node& node, const std::string& hash) {
@@ -151,10 +151,10 @@ Result<json::Value> Service::get_def(const Request& request) {
 }
 
 Result<json::Value> Service::get_runtime(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
-  const Head& h = s.head;
-  TRY(json::Array pending, pending_json(s.snapshot, s.place, h, kListed));
-  TRY(json::Array instances, instances_json(s.snapshot, s.place, h, kListed));
+  TRY(WorldSnapshot s, open_snapshot(request));
+  const WorldHead& h = s.head;
+  TRY(json::Array pending, pending_json(s.snapshot, s.world_id, h, kListed));
+  TRY(json::Array instances, instances_json(s.snapshot, s.world_id, h, kListed));
   json::Value runtime = runtime_json(s.world, h);
   json::Object out = std::move(runtime.object());
   out.add("height", h.height);
@@ -215,7 +215,8 @@ Result<std::map<std::string, std::string>> Service::take_modules(const json::Val
 }
 
 // A manifest in the body or by its hash; nodes in the body or, by their hashes, in the store.
-Result<Loaded> Service::load_stored(const std::string& tenant, const json::Value& body) const {
+Result<LoadedManifest> Service::load_stored(const std::string& tenant,
+                                            const json::Value& body) const {
   auto stored = [&](const std::string& hash) -> Result<json::Value> {
     TRY(Bytes digest, parse_hash(hash));
     auto bytes = stored_blob(tenant, digest);
@@ -275,12 +276,12 @@ Result<CreateWorld> Service::plan_world(const Request& request, std::vector<Byte
   }
   AuthorOptions options;
   TRY(options.artifacts, take_modules(body, blobs));
-  auto authored_here = [&](const json::Value& air) -> Result<Loaded> {
+  auto authored_here = [&](const json::Value& air) -> Result<LoadedManifest> {
     TRY(Authored authored, author(air, program_.builtins(), options));
     return load(authored.manifest, finder(authored.nodes), program_.builtins());
   };
   const json::Value* air = body.find("air");
-  TRY(Loaded checked, air ? authored_here(*air) : load_stored(request.caller.tenant, body));
+  TRY(LoadedManifest checked, air ? authored_here(*air) : load_stored(request.caller.tenant, body));
   for (const auto& [name, hash] : options.artifacts) {
     const Module* module = checked.module(name);
     if (!module)
@@ -363,8 +364,8 @@ Result<uint64_t> Service::snapshot_named(const WorldSnapshot& s, const json::Val
   TRY(std::optional<uint64_t> height, number_field(which, "height"));
   TRY(std::string ref, text_field(which, "snapshot_ref"));
   std::optional<uint64_t> found;
-  TRY_OK(scan_pointers(s.snapshot, s.place, "s", {}, [&](uint64_t at) {
-    auto payload = kind == "by_ref" ? record_at(s.snapshot, s.place, at)
+  TRY_OK(scan_pointers(s.snapshot, s.world_id, "s", {}, [&](uint64_t at) {
+    auto payload = kind == "by_ref" ? record_at(s.snapshot, s.world_id, at)
                                     : Result<std::optional<Bytes>>(std::nullopt);
     auto record =
         payload && *payload ? cbor::decode(**payload) : Result<cbor::Value>(cbor::Value());
@@ -382,7 +383,7 @@ Result<uint64_t> Service::snapshot_named(const WorldSnapshot& s, const json::Val
 }
 
 Result<ForkWorld> Service::plan_fork(const Request& request) {
-  TRY(WorldSnapshot s, sight(request));
+  TRY(WorldSnapshot s, open_snapshot(request));
   TRY(json::Value body, body_of(request));
   ForkWorld out;
   out.source = s.world.id;
@@ -406,7 +407,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) {
   // The newest snapshot whose record lies before the height.
   uint64_t from = 0;
   bool found = false;
-  TRY_OK(scan_pointers(s.snapshot, s.place, "s", {}, [&](uint64_t at) {
+  TRY_OK(scan_pointers(s.snapshot, s.world_id, "s", {}, [&](uint64_t at) {
     if (at < out.until && at >= s.world.retained_from) from = at, found = true;
     return at < out.until;
   }));
@@ -417,7 +418,7 @@ Result<ForkWorld> Service::plan_fork(const Request& request) {
   size_t bytes = 0;
   TRY(std::string receipts, choice_field(body, "receipts", {"open", "stub"}));
   const bool stub = receipts == "stub";  // answer what is open with what came later
-  TRY_OK(scan_records(s.snapshot, s.place, from, [&](uint64_t at, BytesView payload) {
+  TRY_OK(scan_records(s.snapshot, s.world_id, from, [&](uint64_t at, BytesView payload) {
     // One more: the record before it may be the first half of what it says.
     if (at <= out.until) out.recorded.payloads.emplace_back(payload);
     if (at < out.until) {

@@ -474,7 +474,7 @@ TEST_F(Http, secrets_rest_sealed_and_only_an_executor_sees_them) {
   EXPECT_FALSE(stage.face->service().reveal("t", {"a/b@1", "db", kNoHash}, 0));
   make();
   auto loaded = *stage.face->service().loaded({"t", "w"});
-  Loaded with(stage.program->worlds.builtins());
+  LoadedManifest with(stage.program->worlds.builtins());
   with.secrets["a/b@1"] = {"a/b@1", "db", {}};
   const Value params =
       cbor::Map{{"auth", cbor::Map{{"$tag", "secret"},
@@ -500,11 +500,11 @@ TEST_F(Http, requests_go_out_only_to_listed_hosts_and_come_back_as_receipts) {
                                       FaceOptions{.http_allow = {"example.com"}}, &client);
   make();
   auto request = [](const char* url) {
-    return Emitted{"sys/http.request@1",
-                   cbor::encode(cbor::Map{
-                       {"method", "GET"}, {"url", url}, {"headers", cbor::Map{{"A", "b"}}}}),
-                   {},
-                   {}};
+    return EmittedEffect{"sys/http.request@1",
+                         cbor::encode(cbor::Map{
+                             {"method", "GET"}, {"url", url}, {"headers", cbor::Map{{"A", "b"}}}}),
+                         {},
+                         {}};
   };
   event_with("a", output({"s"}, {request("https://example.com/x"), request("http://127.0.0.1/")}));
   auto open = stage.open;

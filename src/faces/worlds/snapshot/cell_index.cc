@@ -31,7 +31,7 @@ std::unexpected<Error> damaged(BytesView digest) {
 }
 
 // Where an entry stands.
-Bytes place_of(cbor::In entry) {
+Bytes world_of(cbor::In entry) {
   for (uint64_t n = entry.count(5); n > 0 && entry.ok(); --n) {
     if (entry.run(3) == "key_hash") return entry.bytes_of_array(32);
     entry.item();
@@ -48,8 +48,8 @@ struct IndexNode {
 
 class Tree {
  public:
-  explicit Tree(const IndexStore& store, size_t most_bytes = SIZE_MAX)
-      : store_(store), most_bytes_(most_bytes) {}
+  explicit Tree(const IndexStore& store, size_t max_bytes = SIZE_MAX)
+      : store_(store), most_bytes_(max_bytes) {}
   size_t taken() const { return taken_; }
   size_t written() const { return written_; }
 
@@ -68,7 +68,7 @@ class Tree {
     for (uint64_t n = items.count(4); n > 0 && items.ok(); --n) {
       if (node.leaf) {
         const BytesView raw = items.item();
-        Bytes at = place_of(cbor::In(raw));
+        Bytes at = world_of(cbor::In(raw));
         if (at.size() != 32) return damaged(digest);
         node.entries.push_back({std::move(at), Bytes(raw)});
         continue;
@@ -212,20 +212,20 @@ Result<Bytes> parse_digest_array(const Value* value) {
   return out;
 }
 
-Result<Updated> update_index(const IndexStore& store, BytesView root,
-                             std::vector<IndexChange>& changes, size_t most_bytes) {
-  if (changes.empty()) return Updated{Bytes(root)};
+Result<IndexUpdate> update_index(const IndexStore& store, BytesView root,
+                                 std::vector<IndexChange>& changes, size_t max_bytes) {
+  if (changes.empty()) return IndexUpdate{Bytes(root)};
   std::stable_sort(changes.begin(), changes.end(), [](const IndexChange& a, const IndexChange& b) {
     return a.key_hash < b.key_hash;
   });
-  Tree tree(store, std::max<size_t>(most_bytes, 1));
+  Tree tree(store, std::max<size_t>(max_bytes, 1));
   TRY(Bytes next, tree.update(root, changes, 0));
-  return Updated{std::move(next), tree.taken(), tree.written()};
+  return IndexUpdate{std::move(next), tree.taken(), tree.written()};
 }
 
 Result<Bytes> update_index(const IndexStore& store, BytesView root,
                            std::vector<IndexChange> changes) {
-  TRY(Updated updated, update_index(store, root, changes, SIZE_MAX));
+  TRY(IndexUpdate updated, update_index(store, root, changes, SIZE_MAX));
   return std::move(updated.root);
 }
 

@@ -28,12 +28,12 @@ Result<Bytes> update_index(const IndexStore& store, BytesView root,
                            std::vector<IndexChange> changes);
 // The same, but stops when about `most_bytes` of nodes are written: the first `taken` of the
 // changes, which are sorted here, are in the new root. One is taken at least.
-struct Updated {
+struct IndexUpdate {
   Bytes root;
   size_t taken = 0, bytes = 0;
 };
-Result<Updated> update_index(const IndexStore& store, BytesView root,
-                             std::vector<IndexChange>& changes, size_t most_bytes);
+Result<IndexUpdate> update_index(const IndexStore& store, BytesView root,
+                                 std::vector<IndexChange>& changes, size_t max_bytes);
 Result<std::optional<cbor::Value>> find_in_index(const IndexStore& store, BytesView root,
                                                  BytesView key_hash);
 // All entries by key hash, until `visit` returns false. What lies below a node is passed over when

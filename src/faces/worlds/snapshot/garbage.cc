@@ -20,8 +20,8 @@ class Marker {
 
   bool marked(BytesView digest) const { return seen_.contains(Bytes(digest)); }
 
-  Result<void> world(const Place& place, const World& world) {
-    TRY(auto loaded, turn_.read_as<Loaded>(air_key(place), [&](BytesView in) {
+  Result<void> world(const WorldId& world_id, const World& world) {
+    TRY(auto loaded, turn_.read_as<LoadedManifest>(air_key(world_id), [&](BytesView in) {
       return decode_bundle(in, builtins_);
     }));
     if (!loaded) return {};
@@ -35,23 +35,23 @@ class Marker {
       TRY_OK(instances(roots.instances));
     }
     // What changed since the snapshot refers to blobs as well.
-    TRY_OK(turn_.scan(cells_prefix(place), [&](BytesView at, const Cell& cell) {
+    TRY_OK(turn_.scan(cells_prefix(world_id), [&](BytesView at, const Cell& cell) {
       auto instance = decode_instance(cell.value());
       if (instance && instance->state)
-        state(*loaded, cell_at(place, at).workflow, *instance->state);
+        state(*loaded, cell_at(world_id, at).workflow, *instance->state);
       return true;
     }));
-    TRY_OK(turn_.scan(pending_prefix(place), [&](BytesView, const Cell& cell) {
+    TRY_OK(turn_.scan(pending_prefix(world_id), [&](BytesView, const Cell& cell) {
       return pending(*loaded, cell.value()), true;
     }));
     std::vector<Proposal> proposals;
-    TRY_OK(turn_.scan(proposals_prefix(place), [&](BytesView, const Cell& cell) {
+    TRY_OK(turn_.scan(proposals_prefix(world_id), [&](BytesView, const Cell& cell) {
       if (auto p = decode_proposal(cell.value())) proposals.push_back(std::move(*p));
       return true;
     }));
     for (const Proposal& p : proposals)
       proposal(p, world);
-    return records(place);
+    return records(world_id);
   }
 
   // Edges lead on to what their blobs refer to.
@@ -77,9 +77,9 @@ class Marker {
  private:
   // What the records that are kept need to be run again from: older snapshots, and what effects
   // read.
-  Result<void> records(const Place& place) {
+  Result<void> records(const WorldId& world_id) {
     std::vector<Bytes> snapshots;
-    TRY_OK(turn_.scan(snapshots_prefix(place), [&](BytesView, const Cell& cell) {
+    TRY_OK(turn_.scan(snapshots_prefix(world_id), [&](BytesView, const Cell& cell) {
       return snapshots.emplace_back(cell.value()), true;
     }));
     for (const Bytes& digest : snapshots) {
@@ -89,7 +89,7 @@ class Marker {
       if (!whole && whole.error().code != Code::not_found && whole.error().code != Code::invalid)
         return whole;
     }
-    return turn_.scan(reads_prefix(place), [&](BytesView, const Cell& cell) {
+    return turn_.scan(reads_prefix(world_id), [&](BytesView, const Cell& cell) {
       for (BytesView left = cell.value(); left.size() >= sizeof(Digest);
            left.remove_prefix(sizeof(Digest)))
         mark(Bytes(left.substr(0, sizeof(Digest))));
@@ -103,7 +103,7 @@ class Marker {
     TRY(Bytes bytes, blobs_.get(digest));
     TRY(Value blob, cbor::decode(bytes));
     const Value* manifest = blob.find("manifest_hash");
-    TRY(std::shared_ptr<const Loaded> loaded,
+    TRY(std::shared_ptr<const LoadedManifest> loaded,
         loaded_by(manifest && manifest->is_bytes() ? hash_text(manifest->bytes()) : std::string()));
     definitions(*loaded);
     for (const auto& [workflow, root] : roots_of(blob, "workflow_index_roots"))
@@ -133,19 +133,19 @@ class Marker {
   }
 
   // A manifest that a snapshot names, from the store.
-  Result<std::shared_ptr<const Loaded>> loaded_by(const std::string& hash) {
+  Result<std::shared_ptr<const LoadedManifest>> loaded_by(const std::string& hash) {
     auto& known = manifests_[hash];
     if (known) return known;
     TRY(Value manifest, stored(hash));
     TRY(Manifest parsed, parse_manifest(plain_json(manifest)));
-    TRY(Loaded loaded, load(
-                           std::move(parsed),
-                           [&](const std::string& node) -> Result<Node> {
-                             TRY(Value value, stored(node));
-                             return parse_node(plain_json(value));
-                           },
-                           builtins_));
-    return known = std::make_shared<const Loaded>(std::move(loaded));
+    TRY(LoadedManifest loaded, load(
+                                   std::move(parsed),
+                                   [&](const std::string& node) -> Result<Node> {
+                                     TRY(Value value, stored(node));
+                                     return parse_node(plain_json(value));
+                                   },
+                                   builtins_));
+    return known = std::make_shared<const LoadedManifest>(std::move(loaded));
   }
 
   Result<Value> stored(const std::string& hash) {
@@ -154,7 +154,7 @@ class Marker {
     return cbor::decode(bytes);
   }
 
-  void definitions(const Loaded& loaded) {
+  void definitions(const LoadedManifest& loaded) {
     mark_text(loaded.hash);
     for (const Node& node : loaded.nodes)
       mark_text(node_hash(node));
@@ -163,7 +163,7 @@ class Marker {
   }
 
   // Snapshots share most of their nodes: each is walked once for a definition of its workflow.
-  Result<void> cells(const Loaded& loaded, const std::string& name, BytesView root) {
+  Result<void> cells(const LoadedManifest& loaded, const std::string& name, BytesView root) {
     const Workflow* workflow = loaded.workflow(name);
     auto enter = [&](BytesView digest) {
       seen_.emplace(digest);
@@ -190,13 +190,13 @@ class Marker {
         store_, root, [](const Value&) -> Result<bool> { return true; }, enter);
   }
 
-  void state(const Loaded& loaded, const std::string& name, BytesView bytes) {
+  void state(const LoadedManifest& loaded, const std::string& name, BytesView bytes) {
     const Workflow* workflow = loaded.workflow(name);
     auto value = cbor::decode(bytes);
     if (workflow && value) hashes(*value, *workflow->state, loaded);
   }
 
-  void pending(const Loaded& loaded, BytesView bytes) {
+  void pending(const LoadedManifest& loaded, BytesView bytes) {
     auto intent = decode_pending(bytes);
     const DeclaredEffect* effect = intent ? loaded.effect(intent->identity.effect) : nullptr;
     const TypePtr type = effect ? loaded.schemas.find(effect->def.params) : nullptr;
@@ -250,7 +250,7 @@ class Marker {
     return true;
   }
 
-  void hashes(const Value& value, const Type& type, const Loaded& loaded) {
+  void hashes(const Value& value, const Type& type, const LoadedManifest& loaded) {
     each_hash(value, type, loaded.schemas, [this](const std::string& hash) { mark_text(hash); });
   }
 
@@ -259,7 +259,7 @@ class Marker {
   Blobs blobs_;
   const IndexStore store_{[this](BytesView digest) { return blobs_.get(digest); },
                           [](BytesView) -> Result<Bytes> { return Bytes(); }};
-  std::map<std::string, std::shared_ptr<const Loaded>> manifests_;
+  std::map<std::string, std::shared_ptr<const LoadedManifest>> manifests_;
   std::unordered_set<Bytes> seen_;    // is kept
   std::unordered_set<Bytes> walked_;  // snapshots and nodes, each for a definition
   std::vector<Bytes> fresh_;          // is kept, and was not looked into yet
@@ -267,8 +267,8 @@ class Marker {
 
 }  // namespace
 
-Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const Builtins& builtins,
-                                  Time grace) {
+Result<GarbageCounts> collect_garbage(Turn& turn, const std::string& tenant,
+                                      const Builtins& builtins, Time grace) {
   std::vector<World> worlds;
   TRY_OK(turn.scan(worlds_prefix(tenant), [&](BytesView, const Cell& cell) {
     if (auto world = decode_world(cell.value())) worlds.push_back(std::move(*world));
@@ -278,7 +278,7 @@ Result<Collected> collect_garbage(Turn& turn, const std::string& tenant, const B
   for (const World& world : worlds)
     TRY_OK(marker.world({tenant, world.id}, world));
   TRY_OK(marker.follow_edges());
-  Collected out;
+  GarbageCounts out;
   std::vector<Key> gone;
   const Key lead = blobs_prefix(tenant);
   TRY_OK(turn.scan(lead, [&](BytesView at, const Cell& cell) {

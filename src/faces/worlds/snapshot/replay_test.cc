@@ -38,20 +38,20 @@ TEST_F(Replay, the_journal_of_the_vectors_comes_out_byte_for_byte) {
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->string_or("manifest_hash"),
             v.find("expect_after_journal")->string_or("manifest_hash"));
-  Recorded recorded;
+  RecordedJournal recorded;
   recorded.from = 2;
   const json::Array& journal = v.find("journal")->array();
   for (size_t i = 2; i < journal.size(); ++i)
     recorded.payloads.push_back(*unhex(journal[i].string_or("payload_hex")));
   auto ran = stage.lab([&](Turn& turn) -> Result<Bytes> {
-    Engine engine(turn, {"t", "w"}, stage.program->worlds.runtime());
-    TRY_OK(engine.open());
-    engine.retrace(&recorded);
-    TRY_OK(engine.replay(journal.size()));
-    engine.retrace(nullptr);
-    TRY(std::string ref, engine.snapshot());
-    TRY_OK(engine.close());
-    return hash_text(engine.world().roots.at("w/sink@1").cells);
+    WorldSession session(turn, {"t", "w"}, stage.program->worlds.runtime());
+    TRY_OK(session.turn.open());
+    session.turn.recorded = &recorded;
+    TRY_OK(session.replay.run(journal.size()));
+    session.turn.recorded = nullptr;
+    TRY(std::string ref, session.snapshots.take());
+    TRY_OK(session.turn.close());
+    return hash_text(session.turn.world().roots.at("w/sink@1").cells);
   });
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_EQ(*ran, v.find("then_snapshot")->find("cell_index_roots")->string_or("w/sink@1"));
@@ -397,7 +397,7 @@ TEST_F(Replay, garbage_is_what_nothing_leads_to) {
 }
 
 // What records that are kept need is none either: a fork at any height runs them again.
-struct Collected : Replay {
+struct Garbage : Replay {
   void SetUp() override { ASSERT_TRUE(stage.create("w", test_air())); }
   void collect() {
     Bytes none;
@@ -421,7 +421,7 @@ struct Collected : Replay {
   uint64_t height() { return stage.head("w").height; }
 };
 
-TEST_F(Collected, an_older_snapshot_is_kept_while_its_record_is) {
+TEST_F(Garbage, an_older_snapshot_is_kept_while_its_record_is) {
   ASSERT_TRUE(go("a"));
   ASSERT_TRUE(stage.say("snapshot", "w"));
   const uint64_t then = height();
@@ -435,7 +435,7 @@ TEST_F(Collected, an_older_snapshot_is_kept_while_its_record_is) {
   EXPECT_TRUE(kept(old));
 }
 
-TEST_F(Collected, compaction_gives_old_snapshots_away) {
+TEST_F(Garbage, compaction_gives_old_snapshots_away) {
   ASSERT_TRUE(go("a"));
   const std::string old(stage.say("snapshot", "w")->string_or("snapshot_ref"));
   ASSERT_TRUE(go("a"));
@@ -446,7 +446,7 @@ TEST_F(Collected, compaction_gives_old_snapshots_away) {
   EXPECT_EQ(log(fork(height())).size(), 2u);
 }
 
-TEST_F(Collected, what_an_effect_read_is_kept_while_its_record_is) {
+TEST_F(Garbage, what_an_effect_read_is_kept_while_its_record_is) {
   const std::string blob(stage.say("put_blob", "hello")->string_or("hash"));
   StepOutput get =
       output({"g"}, {{"sys/blob.get@1", cbor::encode(cbor::Map{{"blob_ref", blob}}), {}, {}}});
@@ -461,7 +461,7 @@ TEST_F(Collected, what_an_effect_read_is_kept_while_its_record_is) {
 }
 
 // The same world, with pictures: an event and an effect whose schemas lead to a hash.
-struct Pictures : Collected {
+struct Pictures : Garbage {
   void SetUp() override {
     json::Value air = test_air();
     auto add = [&](std::string_view text) {
@@ -550,7 +550,7 @@ TEST_F(Pictures, so_is_what_a_frame_points_at) {
   ASSERT_TRUE(
       go("a", output({"c"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}})));
   const std::string pic = blob("picture");
-  const Pending open = stage.pending("w")[0];
+  const PendingIntent open = stage.pending("w")[0];
   StreamFrame frame{
       open.intent, open.workflow,          {},  open.key, open.identity, open.emitted_at_seq, 1,
       "part",      cbor::encode(Value(1)), pic, {}};
@@ -587,7 +587,7 @@ TEST_F(Pictures, a_schema_without_a_hash_costs_no_look_into_its_values) {
     EXPECT_FALSE(schemas.can_hold_hash(name)) << name;
 }
 
-TEST_F(Collected, a_blob_that_is_put_again_is_young_again) {
+TEST_F(Garbage, a_blob_that_is_put_again_is_young_again) {
   const std::string blob(stage.say("put_blob", "hello")->string_or("hash"));
   stage.clock += 2 * kBlobGrace;
   ASSERT_TRUE(stage.say("put_blob", "hello"));

@@ -89,7 +89,7 @@ struct Snapshots : CaseTest {
 
 TEST_F(Snapshots, many_changed_cells_take_several_turns_write_each_node_once_and_give_the_same) {
   make();
-  const int many = 5 * static_cast<int>(kCellsPerTurn) + 500;
+  const int many = 5 * static_cast<int>(kMaxCellsPerTurn) + 500;
   touch(0, many);
   ASSERT_EQ(fork("f").status, 201);
   const Seq before = stage.journal.last();
@@ -111,9 +111,9 @@ TEST_F(Snapshots, many_changed_cells_take_several_turns_write_each_node_once_and
   // snapshot.
   EXPECT_LE(all.blobs, nodes("w") + 4 * all.turns + 2);
   auto same = lab([&](Turn& turn) -> Result<Bytes> {  // at once, in the other world
-    Engine engine(turn, {"t", "f"}, stage.program->worlds.runtime());
-    TRY_OK(engine.open());
-    return engine.snapshot();
+    WorldSession session(turn, {"t", "f"}, stage.program->worlds.runtime());
+    TRY_OK(session.turn.open());
+    return session.snapshots.take();
   });
   EXPECT_EQ(snapshot->string_or("snapshot_ref"), *same);
 }
@@ -127,7 +127,7 @@ TEST_F(Snapshots, a_turn_is_bounded_by_bytes_too) {
   ASSERT_TRUE(stage.say("snapshot", "w"));
   const Written all = written(before);
   EXPECT_LE(all.turns, 6u);
-  EXPECT_LT(all.largest, kIndexBytesPerTurn);
+  EXPECT_LT(all.largest, kMaxIndexBytesPerTurn);
   EXPECT_EQ(marks(), 0u);
   expect_whole();
 }
@@ -140,13 +140,13 @@ TEST_F(Snapshots, changed_cells_that_lie_far_apart_are_bounded_by_the_nodes_they
     touch(i, i + 10);
   const Seq before = stage.journal.last();
   ASSERT_TRUE(stage.say("snapshot", "w"));
-  EXPECT_LT(written(before).largest, kIndexBytesPerTurn);
+  EXPECT_LT(written(before).largest, kMaxIndexBytesPerTurn);
   expect_whole();
 }
 
 TEST_F(Snapshots, what_changes_while_one_is_taken_is_in_it) {
   make();
-  touch(0, 2 * static_cast<int>(kCellsPerTurn) + 100);
+  touch(0, 2 * static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
   ask_for_snapshot();
   for (int round = 0; !heard; ++round) {
@@ -172,7 +172,7 @@ TEST_F(Snapshots, what_changes_while_one_is_taken_is_in_it) {
 
 TEST_F(Snapshots, cells_that_change_faster_than_a_turn_takes_them_do_not_keep_one_from_its_end) {
   make();
-  const int many = static_cast<int>(kCellsPerTurn) + 1000;
+  const int many = static_cast<int>(kMaxCellsPerTurn) + 1000;
   touch(0, many);
   stage.holds = true;
   ask_for_snapshot();
@@ -188,7 +188,7 @@ TEST_F(Snapshots, cells_that_change_faster_than_a_turn_takes_them_do_not_keep_on
 
 TEST_F(Snapshots, garbage_collected_while_one_is_taken_is_none_of_its_nodes) {
   make();
-  touch(0, 2 * static_cast<int>(kCellsPerTurn) + 100);
+  touch(0, 2 * static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
   ask_for_snapshot();
   Bytes no_grace;
@@ -210,7 +210,7 @@ TEST_F(Snapshots, garbage_collected_while_one_is_taken_is_none_of_its_nodes) {
 
 TEST_F(Snapshots, one_that_meets_a_busy_world_is_taken_after_it) {
   make();
-  touch(0, static_cast<int>(kCellsPerTurn) + 100);
+  touch(0, static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
   ask_for_snapshot();
   ASSERT_EQ(stage.held.size(), 1u);
@@ -232,7 +232,7 @@ TEST_F(Snapshots, one_that_meets_a_busy_world_is_taken_after_it) {
 
 TEST_F(Snapshots, one_that_cannot_go_on_says_so_and_another_may_follow) {
   make();
-  touch(0, static_cast<int>(kCellsPerTurn) + 100);
+  touch(0, static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
   ask_for_snapshot();
   Bytes root, kept;
@@ -256,7 +256,7 @@ TEST_F(Snapshots, one_that_cannot_go_on_says_so_and_another_may_follow) {
 
 TEST_F(Snapshots, an_upgrade_while_one_is_taken_goes_first) {
   make();
-  touch(0, static_cast<int>(kCellsPerTurn) + 100);
+  touch(0, static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
   ask_for_snapshot();
   const std::string manifest(

@@ -57,8 +57,8 @@ Result<Event> event_of(const Value& v) {
   return event;
 }
 
-Result<Emitted> effect_of(const Value& v) {
-  Emitted out;
+Result<EmittedEffect> effect_of(const Value& v) {
+  EmittedEffect out;
   TRY(out.effect, text_of(v, "effect", "kind"));
   TRY(out.params, bytes_of(v, "params", "params_cbor"));
   if (const Value* issuer = v.find("issuer_ref"); issuer && !issuer->is_null()) {
@@ -200,7 +200,7 @@ Result<StepOutput> decode_output(BytesView bytes) {
   }
   TRY(const cbor::Array* effects, list_of(*decoded, "effects"));
   for (const Value& v : *effects) {
-    TRY(Emitted effect, effect_of(v));
+    TRY(EmittedEffect effect, effect_of(v));
     out.effects.push_back(std::move(effect));
   }
   TRY(out.annotations, optional_bytes(*decoded, decoded->find("ann") ? "ann" : "annotations"));
@@ -224,7 +224,7 @@ Bytes encode_output(const StepOutput& output) {
   for (const Event& event : output.events)
     put_event(o, event);
   o.text("effects").array(output.effects.size());
-  for (const Emitted& e : output.effects) {
+  for (const EmittedEffect& e : output.effects) {
     o.map(2 + (e.issuer_ref ? 1 : 0) + (e.idempotency_key ? 1 : 0))
         .text("kind")
         .text(e.effect)
@@ -255,7 +255,7 @@ Result<void> check_limits(const StepOutput& output) {
                  (output.annotations ? output.annotations->size() : 0);
   for (const Event& e : output.events)
     bytes += e.schema.size() + e.value.size() + (e.key ? e.key->size() : 0);
-  for (const Emitted& e : output.effects)
+  for (const EmittedEffect& e : output.effects)
     bytes += e.effect.size() + e.params.size() + (e.issuer_ref ? e.issuer_ref->size() : 0) +
              (e.idempotency_key ? e.idempotency_key->size() : 0);
   if (bytes > kMaxOutputBytes) return over("output bytes", bytes, kMaxOutputBytes);

@@ -46,7 +46,7 @@ inline Bytes encode_input(const StepInput& input) {
 Result<StepInput> decode_input(
     BytesView bytes);  // for modules in C++; refuses other versions than 1
 
-struct Emitted {
+struct EmittedEffect {
   std::string effect;
   Bytes params;
   std::optional<std::string> issuer_ref{};
@@ -55,7 +55,7 @@ struct Emitted {
 struct StepOutput {
   std::optional<Bytes> state;
   std::vector<Event> events{};
-  std::vector<Emitted> effects{};
+  std::vector<EmittedEffect> effects{};
   std::optional<Bytes> annotations{};
   bool completed = false;
 };

@@ -60,7 +60,7 @@ struct Bounds : testing::Test {
 };
 
 TEST_F(Bounds, a_key_that_is_too_long_is_refused_and_from_a_workflow_fails_the_step) {
-  const std::string max(kCellNameBytes - std::string("t/main@1").size() - 6, 'k');
+  const std::string max(kMaxCellNameBytes - std::string("t/main@1").size() - 6, 'k');
   ASSERT_TRUE(go(max));
   EXPECT_EQ(stage.log("w", "t/main@1", key_of(max)).size(), 1u);
   EXPECT_EQ(go(max + "k").error().reason, "manifest.error");
@@ -87,7 +87,7 @@ TEST_F(Bounds, events_that_would_wait_in_more_than_a_frame_can_hold_fail_their_s
 }
 
 TEST_F(Bounds, so_do_answers) {
-  std::vector<Emitted> gets;
+  std::vector<EmittedEffect> gets;
   for (char c = 'a'; c < 'j'; ++c)
     gets.push_back(
         {"sys/blob.get@1",
@@ -106,13 +106,13 @@ TEST_F(Bounds, so_do_answers) {
 }
 
 TEST_F(Bounds, a_snapshot_holds_more_open_work_than_a_blob_does) {
-  const Emitted large{"sys/http.request@1",
-                      cbor::encode(cbor::Map{{"method", "GET"},
-                                             {"url", std::string(900'000, 'u')},
-                                             {"headers", cbor::Map{}},
-                                             {"body_ref", Value()}}),
-                      {},
-                      {}};
+  const EmittedEffect large{"sys/http.request@1",
+                            cbor::encode(cbor::Map{{"method", "GET"},
+                                                   {"url", std::string(900'000, 'u')},
+                                                   {"headers", cbor::Map{}},
+                                                   {"body_ref", Value()}}),
+                            {},
+                            {}};
   for (int i = 0; i < 20; ++i)
     ASSERT_TRUE(go(std::to_string(i), output({}, {large})));
   auto taken = stage.say("snapshot", "w");

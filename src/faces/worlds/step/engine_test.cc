@@ -60,7 +60,7 @@ TEST_F(Step, an_event_is_recorded_with_its_stamp_and_steps_its_cell) {
   EXPECT_EQ(r.find("entropy")->bytes().size(), 64u);
   EXPECT_EQ(r.find("journal_height")->as_uint64(), 2u);
   EXPECT_EQ(main("a").last_seq, 2u);
-  EXPECT_EQ(main("a").status, Status::running);
+  EXPECT_EQ(main("a").status, InstanceStatus::running);
 }
 
 // case 58
@@ -71,7 +71,7 @@ TEST_F(Step, state_is_kept_canonical_and_must_fit_its_schema) {
   EXPECT_EQ(*main("a").state, state_of({"x"}));
   loose.state = cbor::encode(cbor::Map{{"other", 1}});
   ASSERT_TRUE(go("a", loose));
-  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_EQ(main("a").status, InstanceStatus::failed);
   EXPECT_EQ(*main("a").state, state_of({"x"}));
   EXPECT_EQ(last("step_failed").text_or("error_code"), "workflow.output_invalid");
 }
@@ -82,10 +82,10 @@ TEST_F(Step, a_null_state_deletes_the_cell_and_the_next_event_sees_none) {
   StepOutput gone;
   ASSERT_TRUE(go("a", gone));
   EXPECT_FALSE(main("a").state);
-  EXPECT_EQ(main("a").status, Status::completed);
+  EXPECT_EQ(main("a").status, InstanceStatus::completed);
   ASSERT_TRUE(go("a"));
   EXPECT_EQ(log("a"), Words{"Do"});
-  EXPECT_EQ(main("a").status, Status::running);
+  EXPECT_EQ(main("a").status, InstanceStatus::running);
 }
 
 TEST_F(Step, an_output_may_say_completed_and_keep_its_state) {
@@ -93,7 +93,7 @@ TEST_F(Step, an_output_may_say_completed_and_keep_its_state) {
   StepOutput done = output({"end"});
   done.completed = true;
   ASSERT_TRUE(go("a", done));
-  EXPECT_EQ(main("a").status, Status::completed);
+  EXPECT_EQ(main("a").status, InstanceStatus::completed);
   EXPECT_EQ(log("a"), Words{"end"});
   EXPECT_EQ(stage.head("w").inflight, 0u);
   EXPECT_TRUE(stage.open.empty());
@@ -102,7 +102,7 @@ TEST_F(Step, an_output_may_say_completed_and_keep_its_state) {
 // case 132, case 210
 TEST_F(Step, a_poison_event_fails_its_cell_and_nothing_else) {
   ASSERT_TRUE(stage.send("w", "t/Boom@1", tell("a")));
-  EXPECT_EQ(stage.cell("w", "t/boom@1", key_of("a")).status, Status::failed);
+  EXPECT_EQ(stage.cell("w", "t/boom@1", key_of("a")).status, InstanceStatus::failed);
   EXPECT_EQ(last("step_failed").text_or("error_code"), "wasm.error");
   ASSERT_TRUE(go("b"));
   EXPECT_EQ(log("b"), Words{"Do"});
@@ -112,7 +112,7 @@ TEST_F(Step, a_poison_event_fails_its_cell_and_nothing_else) {
 TEST_F(Step, garbage_from_a_module_is_a_failed_step) {
   Value event = cbor::Map{{"id", "a"}, {"out", cbor::octets("\x01garbage")}};
   ASSERT_TRUE(stage.send("w", "t/Do@1", event));
-  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_EQ(main("a").status, InstanceStatus::failed);
   ASSERT_TRUE(
       stage.send("w", "t/Do@1", Value(cbor::Map{{"id", "b"}, {"out", cbor::octets("\xa0")}})));
   EXPECT_NE(last("step_failed").text_or("error_message").find("missing field `state`"),
@@ -121,16 +121,16 @@ TEST_F(Step, garbage_from_a_module_is_a_failed_step) {
 
 // case 38, case 39, case 40
 TEST_F(Step, limits_are_64_effects_256_events_and_a_mebibyte) {
-  ASSERT_TRUE(go("a", output({}, std::vector<Emitted>(64, timer(5)))));
+  ASSERT_TRUE(go("a", output({}, std::vector<EmittedEffect>(64, timer(5)))));
   EXPECT_EQ(stage.pending("w").size(), 64u);
-  ASSERT_TRUE(go("b", output({}, std::vector<Emitted>(65, timer(5)))));
+  ASSERT_TRUE(go("b", output({}, std::vector<EmittedEffect>(65, timer(5)))));
   EXPECT_NE(last("step_failed").text_or("error_message").find("max effects per tick: 65 > 64"),
             std::string_view::npos);
   ASSERT_TRUE(go("c", output({}, {}, std::vector<Event>(256, event_to("t/Lonely@1", "x")))));
-  EXPECT_EQ(main("c").status, Status::failed);  // t/Lonely@1 has no fields
+  EXPECT_EQ(main("c").status, InstanceStatus::failed);  // t/Lonely@1 has no fields
   std::vector<Event> lonely(256, Event{"t/Lonely@1", "\xa0", {}});
   ASSERT_TRUE(go("d", output({}, {}, lonely)));
-  EXPECT_EQ(main("d").status, Status::running);
+  EXPECT_EQ(main("d").status, InstanceStatus::running);
   lonely.push_back(lonely[0]);
   ASSERT_TRUE(go("e", output({}, {}, lonely)));
   EXPECT_NE(
@@ -139,7 +139,7 @@ TEST_F(Step, limits_are_64_effects_256_events_and_a_mebibyte) {
   StepOutput large = output({});
   large.annotations = Bytes(kMaxOutputBytes - large.state->size(), 'x');
   ASSERT_TRUE(go("f", large));
-  EXPECT_EQ(main("f").status, Status::running);
+  EXPECT_EQ(main("f").status, InstanceStatus::running);
   *large.annotations += "x";
   ASSERT_TRUE(go("g", large));
   EXPECT_NE(last("step_failed")
@@ -165,7 +165,7 @@ TEST_F(Step, a_step_with_one_bad_effect_leaves_nothing_of_itself) {
 // case 37
 TEST_F(Effects, the_short_name_of_an_effect_is_not_its_name) {
   ASSERT_TRUE(go("a", output({}, {{"timer.set", "\xa0", {}, {}}})));
-  EXPECT_EQ(main("a").status, Status::failed);
+  EXPECT_EQ(main("a").status, InstanceStatus::failed);
 }
 
 // case 41, case 42, case 43, case 84, case 188
@@ -174,14 +174,14 @@ TEST_F(Effects, each_emission_is_an_intent_of_its_own_in_list_order) {
   auto pending = stage.pending("w");
   ASSERT_EQ(pending.size(), 3u);
   std::set<Bytes> intents;
-  for (const Pending& p : pending)
+  for (const PendingIntent& p : pending)
     intents.insert(p.intent);
   EXPECT_EQ(intents.size(), 3u);
   const Instance a = main("a");
-  EXPECT_EQ(a.status, Status::waiting);
+  EXPECT_EQ(a.status, InstanceStatus::waiting);
   ASSERT_EQ(a.inflight.size(), 3u);
   ASSERT_TRUE(go("b", output({}, {timer(5)})));
-  for (const Pending& p : stage.pending("w"))
+  for (const PendingIntent& p : stage.pending("w"))
     EXPECT_EQ(intents.contains(p.intent), p.key == key_of("a"));
   const Value r = last("effect_intent");
   EXPECT_EQ(r.find("origin")->text_or("name"), "t/main@1");
@@ -198,9 +198,9 @@ TEST_F(Effects, events_are_recorded_before_effects_and_run_after_queued_work) {
 
 // case 53
 TEST_F(Effects, params_are_canonical_and_bad_ones_are_refused_in_the_managers_words) {
-  Emitted loose{"t/charge@1", *unhex("bf66616d6f756e741805ff"), "payments", Bytes("order-1")};
+  EmittedEffect loose{"t/charge@1", *unhex("bf66616d6f756e741805ff"), "payments", Bytes("order-1")};
   ASSERT_TRUE(go("a", output({}, {loose})));
-  const Pending p = stage.pending("w")[0];
+  const PendingIntent p = stage.pending("w")[0];
   EXPECT_EQ(p.params, cbor::canonical(cbor::Map{{"amount", 5}}));
   EXPECT_EQ(p.issuer_ref, "payments");
   EXPECT_EQ(p.requested_key, "order-1");
@@ -255,7 +255,7 @@ TEST_F(Effects, blobs_are_put_and_got_in_the_same_turn_under_their_hash) {
                            cbor::encode(cbor::Map{{"bytes", cbor::octets("x")}, {"blob_ref", ref}}),
                            {},
                            {}}})));
-  EXPECT_EQ(main("b").status, Status::failed);
+  EXPECT_EQ(main("b").status, InstanceStatus::failed);
 }
 
 // case 126
@@ -440,7 +440,7 @@ TEST_F(Mailbox, ready_cells_take_turns_and_each_keeps_its_order) {
   ASSERT_TRUE(go("a", output({}, {}, events)));
   EXPECT_EQ(log("flood", "t/half@1"), (Words{"f0", "f1", "f2", "f3", "f4"}));
   // The single event ran after one of the flood, not after five: its step stands second.
-  EXPECT_EQ(stage.cell("w", "t/deaf@1", key_of("one")).status, Status::running);
+  EXPECT_EQ(stage.cell("w", "t/deaf@1", key_of("one")).status, InstanceStatus::running);
 }
 
 TEST_F(Mailbox, a_flood_goes_on_in_further_turns_until_it_is_worked_off) {
@@ -452,7 +452,7 @@ TEST_F(Mailbox, a_flood_goes_on_in_further_turns_until_it_is_worked_off) {
   EXPECT_EQ(log("sink", "t/deaf@1").size(), 1280u);
   EXPECT_EQ(stage.head("w").queued, 0u);
   EXPECT_EQ(stage.head("w").chain, 0u);
-  EXPECT_GT(stage.head("w").steps, kStepsPerTurn);
+  EXPECT_GT(stage.head("w").steps, kMaxStepsPerTurn);
 }
 
 TEST_F(Mailbox, the_steps_of_a_batch_are_counted_event_by_event) {
@@ -460,9 +460,9 @@ TEST_F(Mailbox, the_steps_of_a_batch_are_counted_event_by_event) {
       "a",
       output({}, {}, std::vector<Event>(kMaxEvents, event_to("t/Deaf@1", "sink", output({}))))));
   const SendEvents batch{
-      "w", std::vector<Event>(kStepsPerInput / kMaxEvents + 2, Event{"t/Do@1", value, {}})};
+      "w", std::vector<Event>(kMaxStepsPerInput / kMaxEvents + 2, Event{"t/Do@1", value, {}})};
   ASSERT_TRUE(stage.say("events", encode(batch)));
-  EXPECT_GT(stage.head("w").steps, kStepsPerInput);
+  EXPECT_GT(stage.head("w").steps, kMaxStepsPerInput);
   EXPECT_EQ(stage.head("w").steps_failed, 0u);
 }
 
@@ -470,12 +470,12 @@ TEST_F(Mailbox, the_steps_of_a_batch_are_counted_event_by_event) {
 TEST_F(Receipts, reach_the_cell_that_asked_and_settle_once) {
   ASSERT_TRUE(go("a", output({}, {timer(5)})));
   ASSERT_TRUE(go("b", output({}, {timer(5)})));
-  const Pending a = stage.pending("w")[0], b = stage.pending("w")[1];
+  const PendingIntent a = stage.pending("w")[0], b = stage.pending("w")[1];
   ASSERT_TRUE(stage.settle("w", b.intent, Value(cbor::Map{{"delivered_at_ns", 9}})));
   EXPECT_EQ(log("b"), Words{"Receipt"});
   EXPECT_EQ(log("a"), Words{});
-  EXPECT_EQ(main("a").status, Status::waiting);
-  EXPECT_EQ(main("b").status, Status::running);
+  EXPECT_EQ(main("a").status, InstanceStatus::waiting);
+  EXPECT_EQ(main("b").status, InstanceStatus::running);
   const size_t records = stage.kinds("w").size();
   auto again = stage.settle("w", b.intent, Value(cbor::Map{{"delivered_at_ns", 9}}));
   EXPECT_EQ(again.error().reason, "EFFECT_NOT_OPEN");
@@ -487,7 +487,7 @@ TEST_F(Receipts, reach_the_cell_that_asked_and_settle_once) {
 TEST_F(Receipts, carry_the_whole_envelope) {
   ASSERT_TRUE(go(
       "a", output({}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), "payments", {}}})));
-  const Pending p = stage.pending("w")[0];
+  const PendingIntent p = stage.pending("w")[0];
   ASSERT_TRUE(stage.settle("w", p.intent, Value(cbor::Map{{"code", 0}})));
   const Value r = last("effect_receipt");
   EXPECT_EQ(r.find("payload_cbor")->bytes(), cbor::canonical(cbor::Map{{"code", 0}}));
@@ -502,7 +502,7 @@ TEST_F(Receipts, that_do_not_fit_are_faults_with_a_rejected_event_where_there_is
   ASSERT_TRUE(stage.settle("w", pending[0].intent, Value(cbor::Map{{"nonsense", 1}})));
   EXPECT_EQ(log("a"), (Words{"s", "Rejected"}));
   EXPECT_EQ(stage.pending("w").size(), 1u);
-  EXPECT_EQ(main("a").status, Status::waiting);
+  EXPECT_EQ(main("a").status, InstanceStatus::waiting);
   const Value fault = *cbor::decode(last("custom").find("data")->bytes());
   EXPECT_EQ(fault.text_or("error_code"), "receipt.invalid_payload");
   EXPECT_TRUE(fault.find("delivered_rejected")->boolean());
@@ -516,14 +516,14 @@ TEST_F(Receipts, without_an_arm_a_fault_fails_the_instance_and_drops_what_it_wai
          output({"s"}, {timer(5), {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}}),
          "t/Half@1"));
   ASSERT_TRUE(go("b", output({"s"}, {timer(5)}), "t/Half@1"));
-  Pending charge;
-  for (const Pending& p : stage.pending("w"))
+  PendingIntent charge;
+  for (const PendingIntent& p : stage.pending("w"))
     if (p.identity.effect == "t/charge@1") charge = p;
   ASSERT_TRUE(stage.settle("w", charge.intent, Value(cbor::Map{{"code", 0}})));
   const Instance a = stage.cell("w", "t/half@1", key_of("a"));
-  EXPECT_EQ(a.status, Status::failed);
+  EXPECT_EQ(a.status, InstanceStatus::failed);
   EXPECT_TRUE(a.inflight.empty());
-  EXPECT_EQ(stage.cell("w", "t/half@1", key_of("b")).status, Status::waiting);
+  EXPECT_EQ(stage.cell("w", "t/half@1", key_of("b")).status, InstanceStatus::waiting);
   const Value fault = *cbor::decode(last("custom").find("data")->bytes());
   EXPECT_EQ(fault.text_or("error_code"), "receipt.delivery_failed");
   EXPECT_EQ(fault.find("dropped_pending_receipts")->as_uint64(), 1u);
@@ -601,7 +601,7 @@ TEST_F(Receipts, are_checked_against_the_executors_key_when_the_manifest_names_o
   air.array().back().object().set("executor_keys",
                                   json::object({{"t/charge@1", base64(open_key)}}));
   ASSERT_TRUE(stage.create("v", air));
-  const Emitted charge{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}};
+  const EmittedEffect charge{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}};
   ASSERT_TRUE(stage.send("v", "t/Do@1", tell("a", output({"s"}, {charge, charge}))));
   const auto pending = stage.pending("v");
   const size_t before = stage.kinds("v").size();
@@ -612,7 +612,7 @@ TEST_F(Receipts, are_checked_against_the_executors_key_when_the_manifest_names_o
   EXPECT_EQ(stage.kinds("v").size(), before);
   EXPECT_EQ(stage.pending("v").size(), 2u);
   EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s"}));
-  Receipt receipt{
+  IntentReceipt receipt{
       pending[1].intent, "ok", cbor::canonical(cbor::Map{{"code", 0}}), {}, Bytes(64, '\0')};
   const Bytes message = signed_bytes(receipt);
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
@@ -630,7 +630,7 @@ TEST_F(Receipts, are_checked_against_the_executors_key_when_the_manifest_names_o
   EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"s", "Receipt"}));
 }
 
-StreamFrame frame_for(const Pending& p, uint64_t seq) {
+StreamFrame frame_for(const PendingIntent& p, uint64_t seq) {
   StreamFrame f;
   f.intent = p.intent;
   f.origin_module_id = p.workflow;
@@ -646,7 +646,7 @@ StreamFrame frame_for(const Pending& p, uint64_t seq) {
 // case 195, case 196, case 197, case 198, case 199
 TEST_F(Streams, frames_move_a_cursor_gaps_are_noted_and_the_rest_is_dropped_with_a_reason) {
   ASSERT_TRUE(go("a", output({}, {timer(5)})));
-  const Pending p = stage.pending("w")[0];
+  const PendingIntent p = stage.pending("w")[0];
   auto push = [&](StreamFrame f) {
     return std::string(
         stage.say("frame", encode(SendFrame{"w", std::move(f)}))->string_or("status"));

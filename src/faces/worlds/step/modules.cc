@@ -25,16 +25,17 @@ Result<wasm::Runner*> Modules::runner(const Module& module) const {
   return runner_;
 }
 
-Result<Ran> Modules::run(const Module& module, std::string_view entrypoint, BytesView input,
-                         const wasm::Limits& limits, const wasm::Fetch& fetch) const {
+Result<ModuleResult> Modules::run(const Module& module, std::string_view entrypoint,
+                                  BytesView input, const wasm::Limits& limits,
+                                  const wasm::Fetch& fetch) const {
   if (auto native = natives_.find(module.def.name); native != natives_.end()) {
     TRY(Bytes output, native->second->step(entrypoint, input));
-    return Ran{std::move(output), 0};
+    return ModuleResult{std::move(output), 0};
   }
   TRY(wasm::Runner * r, runner(module));
   TRY(Bytes hash, parse_hash(module.def.artifact));
   TRY(wasm::Outcome outcome, r->call(hash, fetch, entrypoint, input, limits));
-  return Ran{std::move(outcome.output), outcome.fuel};
+  return ModuleResult{std::move(outcome.output), outcome.fuel};
 }
 
 Result<bool> Modules::migrates(const Module& module, const wasm::Fetch& fetch) const {

@@ -21,7 +21,7 @@ class NativeModule {
   virtual bool migrates() const { return false; }
 };
 
-struct Ran {
+struct ModuleResult {
   Bytes output;
   uint64_t fuel = 0;
 };
@@ -34,8 +34,8 @@ class Modules {
     natives_[std::move(module)] = std::move(native);
   }
 
-  Result<Ran> run(const Module& module, std::string_view entrypoint, BytesView input,
-                  const wasm::Limits& limits, const wasm::Fetch& fetch) const;
+  Result<ModuleResult> run(const Module& module, std::string_view entrypoint, BytesView input,
+                           const wasm::Limits& limits, const wasm::Fetch& fetch) const;
   Result<bool> migrates(const Module& module, const wasm::Fetch& fetch) const;
   // What an instance was last stepped by: the artifact's hash, or the definition's for C++.
   const std::string& version_of(const Module& module) const;

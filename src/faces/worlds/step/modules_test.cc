@@ -97,7 +97,7 @@ TEST_P(Module, an_order_is_charged_retried_with_backoff_and_closed) {
   EXPECT_EQ(
       state(w, "o1"),
       R"({"pc":{"$tag":"AwaitingCharge"},"attempts":1,"last_status":null,"amount_cents":500})");
-  Pending charge = stage().pending("w")[0];
+  PendingIntent charge = stage().pending("w")[0];
   EXPECT_EQ(charge.requested_key, "charge:o1:1");
   EXPECT_EQ(charge.issuer_ref, "payments");
   settle(R"({"code":7})", "error");
@@ -170,7 +170,7 @@ std::string made_of(Stage& stage, const std::string& workflow) {
   for (const json::Value& cell : cells->find("cells")->array())
     all += json::print(cell) + " " +
            *stage.cell("w", workflow, *unbase64(cell.string_or("key_b64"))).state + "\n";
-  for (const Pending& p : stage.pending("w"))
+  for (const PendingIntent& p : stage.pending("w"))
     all += p.identity.effect + " " + p.issuer_ref.value_or("-") + " " + hex(p.params) + " " +
            hex(p.requested_key) + "\n";
   for (const std::string& kind : stage.kinds("w"))
@@ -235,18 +235,18 @@ TEST_F(Sample, the_world_of_the_vectors_runs_on_its_own_module) {
   options.artifacts["w/script_wasm@1"] = hash_text(sha256(script));
   ASSERT_TRUE(wasm_stage.say("put_blob", script));
   ASSERT_TRUE(wasm_stage.create("w", *v.find("air"), options, false));
-  Recorded recorded;
+  RecordedJournal recorded;
   recorded.from = 2;
   const json::Array& journal = v.find("journal")->array();
   for (size_t i = 2; i < journal.size(); ++i)
     recorded.payloads.push_back(*unhex(journal[i].string_or("payload_hex")));
   auto ran = wasm_stage.lab([&](Turn& turn) -> Result<Bytes> {
-    Engine engine(turn, {"t", "w"}, wasm_stage.program->worlds.runtime());
-    TRY_OK(engine.open());
-    engine.retrace(&recorded);
-    TRY_OK(engine.replay(journal.size()));
-    TRY_OK(engine.close());
-    return engine.loaded().hash;
+    WorldSession session(turn, {"t", "w"}, wasm_stage.program->worlds.runtime());
+    TRY_OK(session.turn.open());
+    session.turn.recorded = &recorded;
+    TRY_OK(session.replay.run(journal.size()));
+    TRY_OK(session.turn.close());
+    return session.turn.loaded().hash;
   });
   ASSERT_TRUE(ran) << ran.error().message;
   const Instance a = wasm_stage.cell("w", "w/main@1", *unhex("d9d9f76161"));
@@ -279,7 +279,7 @@ TEST_F(Sample, a_module_that_loops_fails_its_step_and_the_world_goes_on) {
                             R"(,"modules":{"notes/wasm@1":")" + base64(loop) + "\"}}");
   ASSERT_EQ(r.status, 201) << r.body;
   send("notes/Created@1", R"({"note_id":"n","title":"t","body":"b"})");
-  EXPECT_EQ(stage().cell("w", "notes/note@1", key_of("n")).status, Status::failed);
+  EXPECT_EQ(stage().cell("w", "notes/note@1", key_of("n")).status, InstanceStatus::failed);
   EXPECT_NE(
       stage().cell("w", "notes/note@1", key_of("n")).failure.find("used up its fuel of 100000"),
       std::string::npos);

@@ -2,7 +2,7 @@
 
 #include <openssl/evp.h>
 
-#include "faces/worlds/step/engine.h"
+#include "faces/worlds/step/settlement.h"
 
 namespace pawl::worlds {
 

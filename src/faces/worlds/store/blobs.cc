@@ -45,6 +45,11 @@ Result<Bytes> Blobs::get(BytesView digest) const {
   return std::move(blob.bytes);
 }
 
+IndexStore Blobs::index_store() {
+  return {[this](BytesView digest) { return get(digest); },
+          [this](BytesView bytes) { return put(bytes); }};
+}
+
 Result<bool> Blobs::has(BytesView digest) const {
   TRY(Cell cell, turn_.read(blob_key(tenant_, digest)));
   return cell.exists();

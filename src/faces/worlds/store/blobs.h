@@ -1,8 +1,9 @@
 #pragma once
-// The content-addressed store, as a turn sees it: bytes under the hash of themselves, stored once a
-// tenant, checked whenever they are read.
+// The content-addressed store, as a turn sees it: bytes under their own hash, stored once per
+// tenant and checked on every read.
 
 #include "faces/worlds/air/name.h"
+#include "faces/worlds/snapshot/cell_index.h"
 #include "faces/worlds/store/keys.h"
 #include "kernel/turn.h"
 
@@ -22,12 +23,13 @@ Result<Blob> decode_blob(BytesView hash, BytesView cell);
 class Blobs {
  public:
   Blobs(Turn& turn, std::string tenant) : turn_(turn), tenant_(std::move(tenant)) {}
-  Result<Bytes> put(BytesView bytes);  // the digest
-  // The same by someone who has not said yet what for: garbage collection gives it as long as a new
-  // one.
+  Result<Bytes> put(BytesView bytes);  // returns the digest
+  // The same for a blob that nothing refers to yet. When the blob exists already, its grace period
+  // before garbage collection starts anew.
   Result<Bytes> put_anew(BytesView bytes);
   Result<Bytes> get(BytesView digest) const;
   Result<bool> has(BytesView digest) const;
+  IndexStore index_store();  // refers to these blobs
 
  private:
   Turn& turn_;

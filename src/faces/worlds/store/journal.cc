@@ -9,11 +9,11 @@ using Visit = std::function<bool(uint64_t seq, BytesView record)>;
 
 uint64_t seq_of(BytesView key) { return read_ordered64(key.substr(key.size() - 8)); }
 
-Result<void> scan(const ReadSnapshot& snapshot, const Place& place, const Visit& visit,
+Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const Visit& visit,
                   BytesView from, bool back) {
   Result<void> bad;
   TRY_OK(snapshot.rows(
-      kProgram, records_prefix(place),
+      kProgram, records_prefix(world_id),
       [&](BytesView key, BytesView row) {
         auto record = record_of(row);
         if (!record) bad = fail(std::move(record.error()));
@@ -25,19 +25,19 @@ Result<void> scan(const ReadSnapshot& snapshot, const Place& place, const Visit&
 
 }  // namespace
 
-Result<void> scan_records(const ReadSnapshot& snapshot, const Place& place, uint64_t from,
+Result<void> scan_records(const ReadSnapshot& snapshot, const WorldId& world_id, uint64_t from,
                           const Visit& visit) {
-  return scan(snapshot, place, visit, record_row(place, from), false);
+  return scan(snapshot, world_id, visit, record_row(world_id, from), false);
 }
 
-Result<void> scan_records_back(const ReadSnapshot& snapshot, const Place& place,
+Result<void> scan_records_back(const ReadSnapshot& snapshot, const WorldId& world_id,
                                const Visit& visit) {
-  return scan(snapshot, place, visit, {}, true);
+  return scan(snapshot, world_id, visit, {}, true);
 }
 
-Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const Place& place,
+Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const WorldId& world_id,
                                        uint64_t seq) {
-  TRY(std::optional<Bytes> row, snapshot.row(kProgram, record_row(place, seq)));
+  TRY(std::optional<Bytes> row, snapshot.row(kProgram, record_row(world_id, seq)));
   if (!row) return std::optional<Bytes>();
   TRY(Bytes record, record_of(*row));
   return std::optional<Bytes>(std::move(record));
@@ -51,15 +51,16 @@ static Result<void> point(const ReadSnapshot& snapshot, const Bytes& lead,
       {}, back);
 }
 
-Result<void> scan_pointers(const ReadSnapshot& snapshot, const Place& place, std::string_view kind,
-                           BytesView what, const std::function<bool(uint64_t seq)>& visit) {
-  return point(snapshot, index_prefix(place, kind, what), visit, false);
+Result<void> scan_pointers(const ReadSnapshot& snapshot, const WorldId& world_id,
+                           std::string_view kind, BytesView what,
+                           const std::function<bool(uint64_t seq)>& visit) {
+  return point(snapshot, index_prefix(world_id, kind, what), visit, false);
 }
 
-Result<void> scan_pointers_back(const ReadSnapshot& snapshot, const Place& place,
+Result<void> scan_pointers_back(const ReadSnapshot& snapshot, const WorldId& world_id,
                                 std::string_view kind, BytesView what,
                                 const std::function<bool(uint64_t seq)>& visit) {
-  return point(snapshot, index_prefix(place, kind, what), visit, true);
+  return point(snapshot, index_prefix(world_id, kind, what), visit, true);
 }
 
 }  // namespace pawl::worlds

@@ -13,21 +13,23 @@ namespace pawl::worlds {
 inline constexpr std::string_view kProgram = "worlds";
 
 // One world's address.
-struct Place {
+struct WorldId {
   std::string tenant, world;
 };
 
-inline Key world_key(const Place& p) { return key({kProgram, p.tenant, "world", p.world}); }
+inline Key world_key(const WorldId& p) { return key({kProgram, p.tenant, "world", p.world}); }
 inline Key worlds_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "world"}); }
-inline Key air_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "air"}); }
-inline Key head_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "head"}); }
+inline Key air_key(const WorldId& p) { return key({kProgram, p.tenant, "at", p.world, "air"}); }
+inline Key head_key(const WorldId& p) { return key({kProgram, p.tenant, "at", p.world, "head"}); }
 
 // What is binary stands at the end and as it is, so that keys sort as their bytes do.
-inline Key cells_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "c"}); }
-inline Key cells_prefix(const Place& p, std::string_view workflow) {
+inline Key cells_prefix(const WorldId& p) {
+  return prefix({kProgram, p.tenant, "at", p.world, "c"});
+}
+inline Key cells_prefix(const WorldId& p, std::string_view workflow) {
   return prefix({kProgram, p.tenant, "at", p.world, "c", workflow});
 }
-inline Key cell_key(const Place& p, std::string_view workflow, BytesView k) {
+inline Key cell_key(const WorldId& p, std::string_view workflow, BytesView k) {
   return cells_prefix(p, workflow).append(k);
 }
 // The lead of a key that has these parts, as prefix() makes it; an empty one is whatever it is.
@@ -49,46 +51,52 @@ inline BytesView cell_family(BytesView key) {
 // again where it erased them. In an epoch they stand in the order of the index, which goes by the
 // key's hash: what a snapshot takes together lies together there. Eight bytes of the hash are order
 // enough.
-inline Key dirty_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "d"}); }
-inline Key dirty_prefix(const Place& p, uint64_t epoch) {
+inline Key dirty_prefix(const WorldId& p) {
+  return prefix({kProgram, p.tenant, "at", p.world, "d"});
+}
+inline Key dirty_prefix(const WorldId& p, uint64_t epoch) {
   return dirty_prefix(p).append(ordered64(epoch));
 }
 inline constexpr size_t kMarkLead = 8;
-inline Key dirty_key(const Place& p, uint64_t epoch, std::string_view workflow, BytesView k) {
+inline Key dirty_key(const WorldId& p, uint64_t epoch, std::string_view workflow, BytesView k) {
   return dirty_prefix(p, epoch)
       .append(prefix({workflow}))
       .append(view(sha256(k)).substr(0, kMarkLead))
       .append(k);
 }
 // The oldest epoch that may have marks.
-inline Key epoch_key(const Place& p) { return key({kProgram, p.tenant, "at", p.world, "epoch"}); }
-inline Key pending_prefix(const Place& p) {
+inline Key epoch_key(const WorldId& p) { return key({kProgram, p.tenant, "at", p.world, "epoch"}); }
+inline Key pending_prefix(const WorldId& p) {
   return prefix({kProgram, p.tenant, "at", p.world, "p"});
 }
-inline Key pending_key(const Place& p, BytesView intent) {
+inline Key pending_key(const WorldId& p, BytesView intent) {
   return pending_prefix(p).append(intent);
 }
-inline Key queued_prefix(const Place& p) {
+inline Key queued_prefix(const WorldId& p) {
   return prefix({kProgram, p.tenant, "at", p.world, "q"});
 }
-inline Key queued_key(const Place& p, uint64_t n) { return queued_prefix(p).append(ordered64(n)); }
+inline Key queued_key(const WorldId& p, uint64_t n) {
+  return queued_prefix(p).append(ordered64(n));
+}
 // Snapshots whose records are kept, by height: their digests.
-inline Key snapshots_prefix(const Place& p) {
+inline Key snapshots_prefix(const WorldId& p) {
   return prefix({kProgram, p.tenant, "at", p.world, "s"});
 }
-inline Key snapshot_key(const Place& p, uint64_t height) {
+inline Key snapshot_key(const WorldId& p, uint64_t height) {
   return snapshots_prefix(p).append(ordered64(height));
 }
 // Blobs that a record speaks of, an event, an intent, a receipt or a frame, by its height: their
 // digests, one after the other.
-inline Key reads_prefix(const Place& p) { return prefix({kProgram, p.tenant, "at", p.world, "r"}); }
-inline Key reads_key(const Place& p, uint64_t height) {
+inline Key reads_prefix(const WorldId& p) {
+  return prefix({kProgram, p.tenant, "at", p.world, "r"});
+}
+inline Key reads_key(const WorldId& p, uint64_t height) {
   return reads_prefix(p).append(ordered64(height));
 }
-inline Key proposals_prefix(const Place& p) {
+inline Key proposals_prefix(const WorldId& p) {
   return prefix({kProgram, p.tenant, "at", p.world, "g"});
 }
-inline Key proposal_key(const Place& p, uint64_t id) {
+inline Key proposal_key(const WorldId& p, uint64_t id) {
   return proposals_prefix(p).append(ordered64(id));
 }
 
@@ -101,16 +109,16 @@ inline CellAt parse_cell_at(BytesView named) {
   const size_t zero = std::min(named.find('\0'), named.size() - 1);
   return {std::string(named.substr(0, zero)), Bytes(named.substr(zero + 1))};
 }
-inline CellAt cell_at(const Place& p, BytesView at) {
+inline CellAt cell_at(const WorldId& p, BytesView at) {
   return parse_cell_at(at.substr(cells_prefix(p).size()));
 }
-inline CellAt marked_at(const Place& p, BytesView at) {
+inline CellAt marked_at(const WorldId& p, BytesView at) {
   CellAt out = parse_cell_at(at.substr(dirty_prefix(p, 0).size()));
   out.key.erase(0, kMarkLead);
   return out;
 }
 
-inline Key command_key(const Place& p, std::string_view id) {
+inline Key command_key(const WorldId& p, std::string_view id) {
   return key({kProgram, p.tenant, "at", p.world, "k", id});
 }
 inline Key blobs_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "cas"}); }
@@ -129,11 +137,11 @@ inline Key secrets_prefix(std::string_view tenant) { return prefix({kProgram, te
 
 // Effects are named across all worlds: "worlds|tenant|world|hex". Equal worlds make equal intents,
 // so the intent alone would not do.
-inline std::string effect_id(const Place& p, std::string_view what) {
+inline std::string effect_id(const WorldId& p, std::string_view what) {
   return std::string(kProgram) + "|" + p.tenant + "|" + p.world + "|" + std::string(what);
 }
 struct EffectName {
-  Place place;
+  WorldId world_id;
   std::string what;
 };
 inline std::optional<EffectName> parse_effect_id(std::string_view id) {
@@ -148,13 +156,13 @@ inline std::optional<EffectName> parse_effect_id(std::string_view id) {
 }
 
 // View rows: the world's journal and what points into it.
-inline Bytes records_prefix(const Place& p) { return prefix({"j", p.tenant, p.world}); }
-inline Bytes record_row(const Place& p, uint64_t seq) {
+inline Bytes records_prefix(const WorldId& p) { return prefix({"j", p.tenant, p.world}); }
+inline Bytes record_row(const WorldId& p, uint64_t seq) {
   return records_prefix(p).append(ordered64(seq));
 }
 // `kind`: e event digest (the lead of it), i intent, c cell, s snapshot (of nothing further). The
 // seq follows, eight bytes; a longer row is of something longer.
-inline Bytes index_prefix(const Place& p, std::string_view kind, BytesView what) {
+inline Bytes index_prefix(const WorldId& p, std::string_view kind, BytesView what) {
   return prefix({"x", p.tenant, p.world, kind}).append(what);
 }
 // Enough to find an event by: the record that is found says the whole.

@@ -76,7 +76,7 @@ void fields(F& f, T& v) {
   f(v.parent_height), f(v.detached), f(v.epoch), f(v.retained_from), f(v.snapshot_ref),
       f(v.snapshot_height), f(v.roots);
 }
-template <class F, Like<Head> T>
+template <class F, Like<WorldHead> T>
 void fields(F& f, T& v) {
   f(v.height), f(v.logical_now), f(v.marks), f(v.next_proposal), f(v.queued), f(v.chain),
       f(v.running), f(v.waiting), f(v.completed);
@@ -85,7 +85,7 @@ void fields(F& f, T& v) {
   f(v.frames), f(v.steps), f(v.steps_failed), f(v.proposed), f(v.shadowed), f(v.approved),
       f(v.applied);
 }
-template <class F, Like<Inflight> T>
+template <class F, Like<InflightIntent> T>
 void fields(F& f, T& v) {
   f(v.intent), f(v.effect), f(v.emitted_at_seq), f(v.last_stream_seq);
 }
@@ -99,7 +99,7 @@ void fields(F& f, T& v) {
   f(v.effect), f(v.effect_hash), f(v.executor_module), f(v.executor_module_hash),
       f(v.executor_entrypoint);
 }
-template <class F, Like<Pending> T>
+template <class F, Like<PendingIntent> T>
 void fields(F& f, T& v) {
   f(v.intent), f(v.workflow), f(v.workflow_hash), f(v.key), f(v.keyed), fields(f, v.identity),
       f(v.params), f(v.idempotency_key);
@@ -110,13 +110,13 @@ void fields(F& f, T& v) {
   f(v.id), f(v.state), f(v.patch_hash), f(v.description), f(v.described), f(v.approver),
       f(v.manifest_hash), f(v.report), f.later(v.height);
 }
-template <class F, Like<Queued> T>
+template <class F, Like<QueuedDelivery> T>
 void fields(F& f, T& v) {
   f(v.workflow), f(v.key), f(v.event.schema), f(v.event.value), f(v.event.key);
   f(v.moment.now_ns), f(v.moment.logical_now_ns), f(v.moment.height), f(v.moment.chance),
       f(v.moment.manifest_hash);
 }
-template <class F, Like<Command> T>
+template <class F, Like<GovernanceCommand> T>
 void fields(F& f, T& v) {
   f(v.id), f(v.kind), f(v.done), f(v.code), f(v.message), f(v.result), f(v.at), f.later(v.receipt),
       f.later(v.height), f.later(v.manifest_hash);
@@ -153,7 +153,7 @@ constexpr std::array<std::string_view, 5> kProposals{"Submitted", "Shadowed", "A
 
 }  // namespace
 
-std::string_view name_of(Status status) {
+std::string_view name_of(InstanceStatus status) {
   return kStatuses[std::min<size_t>(static_cast<size_t>(status), 3)];
 }
 std::string_view name_of(ProposalState state) {
@@ -161,7 +161,7 @@ std::string_view name_of(ProposalState state) {
 }
 
 Bytes encode(const World& v) { return write(v); }
-Bytes encode(const Head& v) { return write(v); }
+Bytes encode(const WorldHead& v) { return write(v); }
 Bytes encode(const Instance& v) { return write(v); }
 Bytes encode_for_snapshot(const Instance& v) {
   Instance bare = v;
@@ -169,17 +169,23 @@ Bytes encode_for_snapshot(const Instance& v) {
   bare.dirty = 0;
   return write(bare);
 }
-Bytes encode(const Pending& v) { return write(v); }
+Bytes encode(const PendingIntent& v) { return write(v); }
 Bytes encode(const Proposal& v) { return write(v); }
-Bytes encode(const Queued& v) { return write(v); }
-Bytes encode(const Command& v) { return write(v); }
+Bytes encode(const QueuedDelivery& v) { return write(v); }
+Bytes encode(const GovernanceCommand& v) { return write(v); }
 Result<World> decode_world(BytesView in) { return read<World>(in, "world"); }
-Result<Head> decode_head(BytesView in) { return read<Head>(in, "head"); }
+Result<WorldHead> decode_head(BytesView in) { return read<WorldHead>(in, "head"); }
 Result<Instance> decode_instance(BytesView in) { return read<Instance>(in, "instance"); }
-Result<Pending> decode_pending(BytesView in) { return read<Pending>(in, "pending intent"); }
+Result<PendingIntent> decode_pending(BytesView in) {
+  return read<PendingIntent>(in, "pending intent");
+}
 Result<Proposal> decode_proposal(BytesView in) { return read<Proposal>(in, "proposal"); }
-Result<Queued> decode_queued(BytesView in) { return read<Queued>(in, "queued delivery"); }
-Result<Command> decode_command(BytesView in) { return read<Command>(in, "command"); }
+Result<QueuedDelivery> decode_queued(BytesView in) {
+  return read<QueuedDelivery>(in, "queued delivery");
+}
+Result<GovernanceCommand> decode_command(BytesView in) {
+  return read<GovernanceCommand>(in, "command");
+}
 
 std::string instance_id(std::string_view workflow, BytesView key) {
   return std::string(workflow) + "::" + hex(key);

@@ -11,7 +11,7 @@
 
 namespace pawl::worlds {
 
-struct Loaded;
+struct LoadedManifest;
 
 // What a world is: changed by creation, apply and snapshots only.
 struct World {
@@ -36,7 +36,7 @@ struct World {
 };
 
 // What moves with every turn: kept small.
-struct Head {
+struct WorldHead {
   uint64_t height = 0;  // seq of the next record
   uint64_t logical_now = 0;
   uint64_t marks = 0;  // the epoch of new dirty marks: grows when those of one go into the index
@@ -54,34 +54,34 @@ struct Head {
   // Beside the decoded cell and not in it: whoever changes the world or its manifest writes the
   // head in the same turn, so what the head was written with is what they are.
   std::shared_ptr<const World> world{};
-  std::shared_ptr<const Loaded> loaded{};
+  std::shared_ptr<const LoadedManifest> loaded{};
 };
 
-enum class Status : uint8_t { running, waiting, completed, failed };
-std::string_view name_of(Status status);
+enum class InstanceStatus : uint8_t { running, waiting, completed, failed };
+std::string_view name_of(InstanceStatus status);
 
-struct Inflight {
+struct InflightIntent {
   Bytes intent;  // 32 bytes
   std::string effect;
   uint64_t emitted_at_seq = 0;
   uint64_t last_stream_seq = 0;
-  bool operator==(const Inflight&) const = default;
+  bool operator==(const InflightIntent&) const = default;
 };
 
 // A cell of a workflow: its state and what the runtime knows of it. An unkeyed workflow has one,
 // with an empty key.
 struct Instance {
   std::optional<Bytes> state{};
-  Status status = Status::running;
+  InstanceStatus status = InstanceStatus::running;
   uint64_t last_seq = 0;  // height of the last event it took
   std::string module_version{};
-  std::vector<Inflight> inflight{};  // by emission
-  std::string failure{};             // why it failed
+  std::vector<InflightIntent> inflight{};  // by emission
+  std::string failure{};                   // why it failed
   uint64_t dirty = 0;  // Head::marks when it was marked for the next snapshot, plus one
 };
 
 // Open work: an intent whose receipt has not come.
-struct Pending {
+struct PendingIntent {
   Bytes intent;
   std::string workflow, workflow_hash;
   Bytes key;
@@ -109,7 +109,7 @@ struct Proposal {
 };
 
 // A delivery that waits for a further turn.
-struct Queued {
+struct QueuedDelivery {
   std::string workflow;
   Bytes key;
   Event event;
@@ -117,7 +117,7 @@ struct Queued {
 };
 
 // What a governance command came to, for whoever polls.
-struct Command {
+struct GovernanceCommand {
   std::string id, kind;
   bool done = false;
   std::string code{}, message{};  // of a failure
@@ -129,20 +129,20 @@ struct Command {
 };
 
 Bytes encode(const World& v);
-Bytes encode(const Head& v);
+Bytes encode(const WorldHead& v);
 Bytes encode(const Instance& v);
 Bytes encode_for_snapshot(const Instance& v);  // without state and dirty mark
-Bytes encode(const Pending& v);
+Bytes encode(const PendingIntent& v);
 Bytes encode(const Proposal& v);
-Bytes encode(const Queued& v);
-Bytes encode(const Command& v);
+Bytes encode(const QueuedDelivery& v);
+Bytes encode(const GovernanceCommand& v);
 Result<World> decode_world(BytesView in);
-Result<Head> decode_head(BytesView in);
+Result<WorldHead> decode_head(BytesView in);
 Result<Instance> decode_instance(BytesView in);
-Result<Pending> decode_pending(BytesView in);
+Result<PendingIntent> decode_pending(BytesView in);
 Result<Proposal> decode_proposal(BytesView in);
-Result<Queued> decode_queued(BytesView in);
-Result<Command> decode_command(BytesView in);
+Result<QueuedDelivery> decode_queued(BytesView in);
+Result<GovernanceCommand> decode_command(BytesView in);
 
 std::string instance_id(std::string_view workflow, BytesView key);  // "w/main@1::d9d9f76161"
 

@@ -5,10 +5,10 @@ namespace {
 
 constexpr char kRecord = 'r', kEvent = 'e', kCompaction = 'c';
 
-Writer begin(Bytes& out, char kind, const Place& place, uint64_t seq) {
+Writer begin(Bytes& out, char kind, const WorldId& world_id, uint64_t seq) {
   Writer w(out);
   w.u8(static_cast<uint8_t>(kind));
-  w.str(place.tenant), w.str(place.world), w.uint(seq);
+  w.str(world_id.tenant), w.str(world_id.world), w.uint(seq);
   return w;
 }
 
@@ -50,20 +50,21 @@ void skip_event(Reader& r, BytesView& key, BytesView& digest) {
 
 }  // namespace
 
-Bytes encode_note(const Place& place, uint64_t seq, BytesView record, const Pointers& pointers) {
+Bytes encode_note(const WorldId& world_id, uint64_t seq, BytesView record,
+                  const Pointers& pointers) {
   Bytes out;
   out.reserve(record.size() + 160);
-  Writer w = begin(out, kRecord, place, seq);
+  Writer w = begin(out, kRecord, world_id, seq);
   w.str(record), w.uint(pointers.size());
   for (const auto& [kind, what] : pointers)
     w.str(kind), w.str(what);
   return out;
 }
 
-Bytes encode_note(const Place& place, const EventNote& n) {
+Bytes encode_note(const WorldId& world_id, const EventNote& n) {
   Bytes out;
   out.reserve(n.event.value.size() + 320);
-  Writer w = begin(out, kEvent, place, n.moment.height);
+  Writer w = begin(out, kEvent, world_id, n.moment.height);
   w.str(n.event.schema), w.str(n.event.value), w.boolean(n.event.key.has_value());
   if (n.event.key) w.str(*n.event.key);
   w.uint(n.moment.now_ns), w.uint(n.moment.logical_now_ns), w.str(n.moment.chance);
@@ -77,9 +78,9 @@ Bytes encode_note(const Place& place, const EventNote& n) {
   return out;
 }
 
-Bytes encode_compaction(const Place& place, uint64_t from, uint64_t to) {
+Bytes encode_compaction(const WorldId& world_id, uint64_t from, uint64_t to) {
   Bytes out;
-  begin(out, kCompaction, place, from).uint(to);
+  begin(out, kCompaction, world_id, from).uint(to);
   return out;
 }
 
@@ -90,9 +91,9 @@ void put_rows(BytesView note, ViewRows& rows) {
   const uint64_t seq = r.uint();
   if (form == kCompaction) {
     const uint64_t to = r.uint();
-    const Place place{std::string(tenant), std::string(world)};
+    const WorldId world_id{std::string(tenant), std::string(world)};
     for (uint64_t at = seq; r.ok() && at < to; ++at)
-      rows.erase(record_row(place, at));
+      rows.erase(record_row(world_id, at));
     return;
   }
   if (!r.ok()) return;

@@ -10,7 +10,8 @@ namespace pawl::worlds {
 // What should point to a record: `kind` of keys.h, and what of that kind.
 using Pointers = std::vector<std::pair<std::string_view, Bytes>>;
 
-Bytes encode_note(const Place& place, uint64_t seq, BytesView record, const Pointers& pointers);
+Bytes encode_note(const WorldId& world_id, uint64_t seq, BytesView record,
+                  const Pointers& pointers);
 
 // An event and whom it reached. Its record's height is the moment's.
 struct EventNote {
@@ -19,10 +20,10 @@ struct EventNote {
   BytesView digest;                                             // of the event
   std::vector<std::pair<std::string_view, BytesView>> cells{};  // workflow, key
 };
-Bytes encode_note(const Place& place, const EventNote& note);
+Bytes encode_note(const WorldId& world_id, const EventNote& note);
 
 // Forgets records [from, to).
-Bytes encode_compaction(const Place& place, uint64_t from, uint64_t to);
+Bytes encode_compaction(const WorldId& world_id, uint64_t from, uint64_t to);
 
 // The rows of a note: the record's own, then what points to it.
 void put_rows(BytesView note, ViewRows& rows);

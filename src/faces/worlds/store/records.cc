@@ -58,7 +58,7 @@ class Record {
   size_t entries_ = 0;
 };
 
-void moved_fields(Record& r, std::string_view what, const Moved& moved) {
+void moved_fields(Record& r, std::string_view what, const StoredBytes& moved) {
   if (moved.ref.empty()) return;
   r.text(std::string(what) + "_ref", moved.ref)
       .uint(std::string(what) + "_size", moved.size)
@@ -93,7 +93,7 @@ Bytes domain_event_record(const Event& event, const Moment& m, std::string_view 
   return r.moment(m).text("event_hash", hash).text("manifest_hash", m.manifest_hash).done();
 }
 
-Bytes effect_intent_record(const Pending& i, const Moved& moved) {
+Bytes effect_intent_record(const PendingIntent& i, const StoredBytes& moved) {
   Record r("effect_intent");
   r.digest("intent_hash", i.intent)
       .identity(i.identity)
@@ -108,7 +108,8 @@ Bytes effect_intent_record(const Pending& i, const Moved& moved) {
   return r.value("origin", Value(std::move(origin))).done();
 }
 
-Bytes effect_receipt_record(const Receipt& receipt, const Moved& moved, const Moment& m) {
+Bytes effect_receipt_record(const IntentReceipt& receipt, const StoredBytes& moved,
+                            const Moment& m) {
   Record r("effect_receipt");
   r.digest("intent_hash", receipt.intent).text("status", receipt.status);
   r.bytes("payload_cbor", moved.ref.empty() ? BytesView(receipt.payload) : BytesView());
@@ -180,8 +181,8 @@ Result<Moment> moment_of(const Value& r) {
   return m;
 }
 
-Result<Receipt> receipt_of(const Value& r) {
-  Receipt out;
+Result<IntentReceipt> receipt_of(const Value& r) {
+  IntentReceipt out;
   TRY(out.intent, parse_digest_array(r.find("intent_hash")));
   out.status = r.text_or("status");
   out.payload = bytes_or_none(r, "payload_cbor");

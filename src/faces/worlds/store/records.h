@@ -11,20 +11,23 @@ namespace pawl::worlds {
 Bytes domain_event_record(const Event& event, const Moment& moment, std::string_view hash);
 
 // Large params and payloads live in the store; the record then says where.
-struct Moved {
+struct StoredBytes {
   std::string ref;  // hash text; empty: the bytes are in the record
   uint64_t size = 0;
 };
-Bytes effect_intent_record(const Pending& intent, const Moved& moved);
+Bytes effect_intent_record(const PendingIntent& intent, const StoredBytes& moved);
 
-struct Receipt {
+struct IntentReceipt {
   Bytes intent;
   std::string status;  // ok, error, timeout
   Bytes payload;
   std::optional<uint64_t> cost_cents{};
   Bytes signature{};
 };
-Bytes effect_receipt_record(const Receipt& receipt, const Moved& moved, const Moment& moment);
+// The signature of a receipt or frame that nobody signed.
+inline Bytes no_signature() { return Bytes(64, '\0'); }
+Bytes effect_receipt_record(const IntentReceipt& receipt, const StoredBytes& moved,
+                            const Moment& moment);
 
 struct StreamFrame {
   Bytes intent;
@@ -58,7 +61,7 @@ Bytes step_failed_record(const StepFailure& failure);
 
 // The other way, for replay.
 Result<Moment> moment_of(const cbor::Value& record);
-Result<Receipt> receipt_of(const cbor::Value& record);
+Result<IntentReceipt> receipt_of(const cbor::Value& record);
 Result<StreamFrame> frame_of(const cbor::Value& record);
 
 // As the wire shows it: bytes are lists of numbers; what is CBOR in them stands beside, as

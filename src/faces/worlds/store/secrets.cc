@@ -90,7 +90,7 @@ Result<Bytes> Service::reveal(const std::string& tenant, const SecretDef& secret
                   "secret '" + secret.name + "' is bound to '" + secret.binding_id +
                       "', which has no value: POST it to /v1/secrets/bindings/" +
                       wire::percent_encode(secret.binding_id) + "/versions");
-    TRY(Secret stored, decode_secret(cell.value()));
+    TRY(SecretBinding stored, decode_secret(cell.value()));
     auto info = json::parse(stored.info.empty() ? BytesView("{}") : BytesView(stored.info));
     if (info && info->string_or("status") == "disabled")
       return fail(Code::conflict, "secret.resolve_error",
@@ -115,11 +115,11 @@ Result<Bytes> Service::reveal(const std::string& tenant, const SecretDef& secret
 }
 
 // {"$tag": "secret", "$value": {alias, version}} becomes the literal that it stands for.
-Result<cbor::Value> Service::inject_secrets(const Place& place, const Loaded& loaded,
+Result<cbor::Value> Service::inject_secrets(const WorldId& world_id, const LoadedManifest& loaded,
                                             cbor::Value params) const {
   if (params.is_array()) {
     for (cbor::Value& item : params.array()) {
-      TRY(item, inject_secrets(place, loaded, item));
+      TRY(item, inject_secrets(world_id, loaded, item));
     }
     return params;
   }
@@ -134,12 +134,12 @@ Result<cbor::Value> Service::inject_secrets(const Place& place, const Loaded& lo
     if (def == loaded.secrets.end())
       return fail(Code::not_found, "secret.resolve_error",
                   "the manifest has no secret '" + alias + "@" + std::to_string(number) + "'");
-    TRY(Bytes value, reveal(place.tenant, def->second, 0));
+    TRY(Bytes value, reveal(world_id.tenant, def->second, 0));
     return is_utf8(value) ? cbor::Value(std::move(value))
                           : cbor::Value(cbor::Octets{std::move(value)});
   }
   for (auto& [key, item] : params.map()) {
-    TRY(item, inject_secrets(place, loaded, item));
+    TRY(item, inject_secrets(world_id, loaded, item));
   }
   return params;
 }
