@@ -1,5 +1,5 @@
 // Three service tasks as one worker process and batched starts see them: jobs pushed over
-// pawl.v1.Workers/WorkQueue, results back on the same stream, instances started a hundred at a
+// pawl.v1.Workers/Work, results back on the same stream, instances started a hundred at a
 // time.
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ class StreamWorker {
   StreamWorker(const std::string& address, int credit)
       : stub_(pawl::v1::Workers::NewStub(
             grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {
-    stream_ = stub_->WorkQueue(&context_);
+    stream_ = stub_->Work(&context_);
     pawl::v1::FromWorker hello;
     hello.mutable_hello()->set_worker_id("w");
     hello.mutable_hello()->add_job_types("work");
