@@ -1,10 +1,10 @@
-# Two commands do everything: `make run` and `make test`. Each sets up what it needs first.
+# `make run` starts a server, `make test` runs every test. Each target sets up what it needs first.
 
 BUILD ?= build
 TYPE  ?= Release
 JOBS  ?= $(shell nproc)
 
-.PHONY: run dev test build bench check setup setup-test clean sanitize fuzz install
+.PHONY: run dev test test-fast build everything bench check setup setup-test clean sanitize fuzz install
 
 run: build
 	$(BUILD)/pawl serve --data ./data --http 127.0.0.1:8080 --grpc 127.0.0.1:9090 --admin 127.0.0.1:9091
@@ -12,34 +12,45 @@ run: build
 dev: build
 	$(BUILD)/pawl dev
 
-test: setup-test build
-	scripts/test $(BUILD)
-
+# The server only: no tests, benchmarks or fuzzers.
 build: setup
 	@scripts/configure $(BUILD) $(TYPE)
-	cmake --build $(BUILD) -j $(JOBS)
+	@cmake --build $(BUILD) -j $(JOBS) --target pawl
 
-bench: build
+everything: setup
+	@scripts/configure $(BUILD) $(TYPE)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+test: setup-test everything
+	scripts/test $(BUILD)
+
+# The tests that are over in a moment, for use while editing.
+test-fast: setup-test everything
+	scripts/test $(BUILD) -L fast
+
+bench: setup
+	@scripts/configure $(BUILD) $(TYPE)
+	@cmake --build $(BUILD) -j $(JOBS) --target bench
 	$(BUILD)/bench
 
 check: setup-test
 	scripts/check $(BUILD)
 
-# Address and undefined behaviour; `make sanitize SANITIZER=thread` for the other.
+# Finds bad memory accesses and undefined behaviour; `make sanitize SANITIZER=thread` finds data races.
 SANITIZER ?= address,undefined
 sanitize: setup
 	@scripts/configure build-sanitize RelWithDebInfo -DPAWL_SANITIZE=$(SANITIZER)
-	cmake --build build-sanitize -j $(JOBS)
-	cd build-sanitize && ctest --output-on-failure -j 2
+	@cmake --build build-sanitize -j $(JOBS)
+	scripts/test build-sanitize -LE script
 
-# Parsers against broken bytes, led by what code they reach. `make fuzz SECONDS_EACH=60 TARGETS="json http"`.
+# Sends broken bytes to the parsers, guided by coverage. `make fuzz SECONDS_EACH=60 TARGETS="json http"`.
 SECONDS_EACH ?= 20
 fuzz: setup
 	@scripts/configure build-fuzz RelWithDebInfo -DPAWL_SANITIZE=address,undefined -DPAWL_FUZZ=ON
-	cmake --build build-fuzz -j $(JOBS) --target fuzz
+	@cmake --build build-fuzz -j $(JOBS) --target fuzz
 	build-fuzz/fuzz --seconds $(SECONDS_EACH) --seed $$(date +%s) $(TARGETS)
 
-install: build
+install: everything
 	cmake --install $(BUILD)
 
 setup:

@@ -1,5 +1,5 @@
 // Three service tasks as one worker process and batched starts see them: jobs pushed over
-// pawl.v1.Workers/WorkQueue, results back on the same stream, instances started a hundred at a
+// pawl.v1.Workers/Work, results back on the same stream, instances started a hundred at a
 // time.
 
 #include <fmt/format.h>

@@ -1,54 +1,76 @@
-"""A real server for the tests: free ports, a folder of its own, ended and cleaned up afterwards."""
-import json, os, shutil, signal, subprocess, sys, tempfile, time, urllib.error, urllib.request
+"""What the test scripts share: a real server on free ports, HTTP calls, and the collection of failed checks.
+
+Every script starts its servers with `Server` and reports with `check` and `report`, so that scripts may run side by side
+and one failed check does not hide the next.
+"""
+import importlib, json, os, shutil, signal, subprocess, sys, tempfile, time, traceback, urllib.error, urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
-PAWL = os.path.join(BUILD, 'pawl')
+PAWL = os.environ.get('PAWL_BINARY', os.path.join(BUILD, 'pawl'))
+SYSTEM_PYTHON = '/usr/bin/python3'
+MAX_FAILURES_SHOWN = 50
 
 
 class Server:
-    """with Server() as s: s.http, s.grpc, s.admin are addresses; s.kill() is kill -9, s.start() begins again."""
+    """`with Server() as s`: s.http, s.grpc and s.admin are addresses. s.kill() is kill -9; s.start() starts it again.
 
-    def __init__(self, *flags, data=None, env=None):
-        self.flags, self.env = flags, {**os.environ, **(env or {})}
-        self.own = data is None
-        self.data = data or tempfile.mkdtemp(prefix='pawl-test-')
-        self.folder = os.path.join(self.data, 'data') if self.own else data
+    The operating system picks the ports, so servers never collide. With keep_ports, a restart listens where the first start
+    did; clients that reconnect need that.
+    """
+
+    def __init__(self, *flags, env=None, data=None, keep_ports=False):
+        """data: the data folder; without it the server gets a temporary one."""
+        self.flags, self.env, self.keep_ports = flags, {**os.environ, **(env or {})}, keep_ports
+        self.scratch = tempfile.mkdtemp(prefix='pawl-test-')  # the log, and the data unless it was named
+        self.keep = False  # true: the files stay when the server is closed
+        self.folder = data or os.path.join(self.scratch, 'data')
+        self.log = os.path.join(self.scratch, 'log')
+        self.listen = {'http': '127.0.0.1:0', 'grpc': '127.0.0.1:0', 'admin': '127.0.0.1:0'}
         self.process = None
 
     def start(self, wait_s=60):
         serving = os.path.join(self.folder, 'serving.json')
-        if os.path.exists(serving):
-            os.unlink(serving)
-        self.log = open(os.path.join(self.data, 'log'), 'a')
-        self.process = subprocess.Popen(
-            [PAWL, 'serve', '--data', self.folder, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0',
-             '--admin', '127.0.0.1:0', *self.flags], stderr=self.log, env=self.env)
         until = time.monotonic() + wait_s
+        self.launch(serving)
         while time.monotonic() < until:
             if self.process.poll() is not None:
-                raise RuntimeError(f'the server ended with {self.process.returncode}:\n{self.tail()}')
+                # Another process may hold a kept port for a moment as the local port of a connection.
+                if not (self.keep_ports and 'in use' in self.tail(300)):
+                    raise RuntimeError(f'the server ended with {self.process.returncode}:\n{self.tail()}')
+                time.sleep(0.2)
+                self.launch(serving)
             try:
                 with open(serving) as f:
                     where = json.load(f)
                 self.http, self.grpc, self.admin = where['http'], where['grpc'], where['admin']
-                self.base = 'http://' + self.http
+                self.base = ('https://' if '--tls-certificate' in self.flags else 'http://') + self.http
+                if self.keep_ports:
+                    self.listen = {name: where[name] for name in self.listen}
                 urllib.request.urlopen(f'http://{self.admin}/readyz', timeout=5).read()
                 return self
             except (OSError, ValueError):
                 time.sleep(0.02)
         raise RuntimeError('the server did not get ready:\n' + self.tail())
 
-    def tail(self):
-        with open(os.path.join(self.data, 'log')) as f:
-            return f.read()[-3000:]
+    def launch(self, serving):
+        if os.path.exists(serving):
+            os.unlink(serving)
+        listen = [word for name, address in self.listen.items() for word in ('--' + name, address)]
+        with open(self.log, 'a') as log:
+            self.process = subprocess.Popen([PAWL, 'serve', '--data', self.folder, *listen, *self.flags],
+                                            stdout=log, stderr=log, env=self.env)
+
+    def tail(self, size=3000):
+        with open(self.log, errors='replace') as f:
+            return f.read()[-size:]
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self):
-        """SIGTERM; the exit code must be 0."""
+        """SIGTERM. Returns the exit code, which must be 0."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(60)
@@ -59,7 +81,7 @@ class Server:
         return done.returncode, done.stdout + done.stderr
 
     def stop_and_verify(self):
-        """The problems that a stopped server and its journal have: the exit code is not 0, the journal run again differs."""
+        """Stops the server and replays its journal. Returns the problems found: a bad exit code, a difference."""
         ended = self.stop()
         code, text = self.verify()
         return ([f'the server ended with {ended}: {self.tail()}'] if ended else []) + ([f'verify: {text}'] if code else [])
@@ -68,26 +90,81 @@ class Server:
         return self.start()
 
     def __exit__(self, *_):
-        if self.process and self.process.poll() is None:
-            if self.stop() != 0:
-                print(f'the server ended with {self.process.returncode}:\n{self.tail()}', file=sys.stderr)
-        self.clean()
+        try:
+            if self.process and self.process.poll() is None and self.stop() != 0:
+                fail(f'the server ended with {self.process.returncode}:\n{self.tail()}')
+        finally:
+            if self.process and self.process.poll() is None:
+                self.kill()
+            if not self.keep:
+                shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def clean(self):
-        if self.own:
-            shutil.rmtree(self.data, ignore_errors=True)
+
+failures = []
+checks = 0
 
 
-def report(problems, summary):
-    """Says them, and what was done; the exit code."""
-    for p in problems[:20]:
-        print('FAIL', p)
-    print(f'{summary}, {len(problems)} problems')
-    return 1 if problems else 0
+def fail(what):
+    failures.append(what)
+    if len(failures) <= MAX_FAILURES_SHOWN:
+        print('FAIL', what, flush=True)
+
+
+def check(what, held):
+    """Records a failure when `held` is false, and goes on."""
+    global checks
+    checks += 1
+    if not held:
+        fail(what)
+    return bool(held)
+
+
+def report(summary='', problems=()):
+    """Prints the outcome of the script. Returns its exit code."""
+    for problem in problems:
+        fail(problem)
+    print(f'{summary or f"{checks} checks"}, {len(failures)} problems')
+    return 1 if failures else 0
+
+
+def run_parts(parts):
+    """Runs functions, or (name, function) pairs, one after the other. An exception fails its own part only.
+
+    Words on the command line choose the parts whose names contain all of them. Under ctest, this process runs its share of
+    the parts; the variables that say which are those of Google Test.
+    """
+    named = [part if isinstance(part, tuple) else (part.__name__, part) for part in parts]
+    chosen = [(name, run) for name, run in shard(named) if all(word in name for word in sys.argv[1:])]
+    for name, run in chosen:
+        began, before = time.monotonic(), len(failures)
+        try:
+            run()
+            check(name, True)
+        except Exception:
+            check(f'{name}\n{traceback.format_exc(limit=-4)}', False)
+        print(f'{"ok" if len(failures) == before else "FAILED"} {name} {time.monotonic() - began:.1f} s', flush=True)
+    if not chosen and sys.argv[1:]:
+        fail(f'no part is named {" ".join(sys.argv[1:])}')
+
+
+def shard(items):
+    """The items that this process of a sharded test handles; all of them outside ctest."""
+    total, index = int(os.environ.get('GTEST_TOTAL_SHARDS', 1)), int(os.environ.get('GTEST_SHARD_INDEX', 0))
+    return list(items)[index::total]
+
+
+def until(condition, what, seconds=20):
+    """Waits until condition() is true; fails with `what` after the given time. Returns whether it became true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return check(f'waited {seconds} s for {what}', False)
+        time.sleep(0.05)
+    return True
 
 
 def call(base, method, path, body=None, headers=None, timeout=30):
-    """(status, parsed body) of one request."""
+    """Sends one request. Returns (status, parsed body)."""
     data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(base + path, data, {'Content-Type': 'application/json', **(headers or {})}, method=method)
     try:
@@ -99,3 +176,33 @@ def call(base, method, path, body=None, headers=None, timeout=30):
         return status, json.loads(text) if text else None
     except ValueError:
         return status, text
+
+
+def need_grpc():
+    """Restarts the script under Debian's own Python when this Python has no grpcio."""
+    try:
+        importlib.import_module('grpc')
+    except ImportError:
+        if sys.executable != SYSTEM_PYTHON and os.path.exists(SYSTEM_PYTHON):
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+        sys.exit('python3-grpcio is needed: apt install python3-grpcio protobuf-compiler-grpc')
+
+
+def compile_protos(sources, names, folder):
+    """Compiles the .proto files of a folder into Python modules that can be imported from `folder`."""
+    subprocess.run(['protoc', '-I', sources, '--python_out', folder, '--grpc_python_out', folder,
+                    '--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin', *names], check=True)
+    sys.path.insert(0, folder)
+
+
+def make_rsa_key(path):
+    subprocess.run(['openssl', 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', path],
+                   check=True, stderr=subprocess.DEVNULL)
+
+
+def make_certificate(folder):
+    """Makes a self-signed certificate for 127.0.0.1. Returns the paths of the key and of the certificate."""
+    key, certificate = os.path.join(folder, 'key.pem'), os.path.join(folder, 'certificate.pem')
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=pawl', '-addext',
+                    'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', certificate], check=True, stderr=subprocess.DEVNULL)
+    return key, certificate

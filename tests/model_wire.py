@@ -1,5 +1,5 @@
 """The calls of the processes face as run_processes_model.py makes them: over REST, gRPC and batches, each with the HTTP status that its answer stands for."""
-import calendar, os, subprocess, sys, time
+import calendar, os, time
 
 import live
 
@@ -120,6 +120,4 @@ def comparable(row):
 def prepare(folder):
     """Makes `from processes import workflow_pb2` work."""
     sources = os.path.join(live.ROOT, 'proto')
-    subprocess.run(['protoc', '-I', sources, '--python_out', folder, '--grpc_python_out', folder,
-                    '--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin', os.path.join(sources, 'processes', 'workflow.proto')], check=True)
-    sys.path.insert(0, folder)
+    live.compile_protos(sources, ['processes/workflow.proto'], folder)

@@ -4,14 +4,7 @@ import base64, json, os, subprocess, sys, tempfile, time, urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
-
-failures = []
-
-
-def check(what, held):
-    if not held:
-        failures.append(what)
-        print('FAIL', what)
+from live import check
 
 
 def token_of(base, client, secret):
@@ -25,8 +18,7 @@ def b64url(data):
 
 
 def new_key(path):
-    subprocess.run(['openssl', 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', path],
-                   check=True, stderr=subprocess.DEVNULL)
+    live.make_rsa_key(path)
     text = subprocess.run(['openssl', 'rsa', '-in', path, '-noout', '-modulus'], check=True, capture_output=True, text=True).stdout
     return {'kty': 'RSA', 'n': b64url(bytes.fromhex(text.strip().split('=')[1])), 'e': 'AQAB'}
 
@@ -121,15 +113,12 @@ def check_exchange(server, folder, client, auth, other):
     check('unknown is 404', live.call(server.base, 'DELETE', trusted + '/partner-1', headers=auth)[0] == 404)
 
 
-def main():
-    folder = tempfile.mkdtemp(prefix='pawl-auth-')
+def tokens_tenants_and_roles(folder):
     key = os.path.join(folder, 'key.pem')
     new_key(key)
     env = {'PAWL_JWT_KEY_FILE': key, 'PAWL_BOOTSTRAP_CLIENT_ID': 'boot', 'PAWL_BOOTSTRAP_CLIENT_SECRET': 'first secret',
            'PAWL_BOOTSTRAP_TENANT_ID': 'acme'}
-    server = live.Server('--auth', 'jwt', env=env)
-    server.start()
-    try:
+    with live.Server('--auth', 'jwt', env=env) as server:
         for path in ('/api/model/', '/v1/definitions', '/v1/instances'):
             status, _ = live.call(server.base, 'GET', path)
             check(f'{path} without a token is 401, not {status}', status == 401)
@@ -162,15 +151,18 @@ def main():
         check_key_pairs(server, client, auth, other)
         check_exchange(server, folder, client, auth, (made['clientId'], made['clientSecret']))
         check('exit code 0', server.stop() == 0)
-    finally:
-        if server.process.poll() is None:
-            server.kill()
-        server.clean()
-        subprocess.run(['rm', '-r', folder])
-    refused = subprocess.run([live.PAWL, 'serve', '--data', folder, '--http', '0.0.0.0:0'], capture_output=True, text=True)
+
+
+def an_open_address_needs_authentication(folder):
+    refused = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'open'), '--http', '0.0.0.0:0'], capture_output=True, text=True)
     check('no authentication on an open address refuses to start', refused.returncode != 0 and '--insecure' in refused.stderr)
-    print(f'{0 if failures else 1} passed, {len(failures)} failed')
-    return 1 if failures else 0
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
+        tokens_tenants_and_roles(folder)
+        an_open_address_needs_authentication(folder)
+    return live.report()
 
 
 if __name__ == '__main__':

@@ -113,21 +113,16 @@ class Play:
 
 
 def main():
-    run_members.need_grpc()
+    live.need_grpc()
     run_members.prepare()
     import member
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     with live.Server() as server:
         play = Play(server, seed)
         play.run(member)
-        server.stop()
-        code, told = server.verify()
-        if code:
-            play.problems.append(told)
-    for problem in play.problems[:20]:
-        print('PROBLEM', problem)
-    print(f'seed {seed}: {len(play.plans)} transactions, {sum(len(p["answers"]) for p in play.plans.values())} callbacks, {len(play.problems)} problems')
-    return 1 if play.problems else 0
+        play.problems += server.stop_and_verify()
+    callbacks = sum(len(p['answers']) for p in play.plans.values())
+    return live.report(f'seed {seed}: {len(play.plans)} transactions, {callbacks} callbacks', play.problems)
 
 
 if __name__ == '__main__':

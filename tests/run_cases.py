@@ -2,7 +2,10 @@
 """Every behaviour that tests/cases lists by number is named by at least one test: `// case N` stands right above it."""
 import os, re, sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
+from live import ROOT
+
 # The list of a face, and where its tests are.
 LISTS = {'tests/cases/lifecycle.md': ('src/embed', 'src/faces/lifecycle')}
 NAMED = re.compile(r'// cases? ((?:\d+)(?:, \d+)*)\n(?:// .*\n)*TEST(?:_F|_P)?\(')
@@ -26,19 +29,14 @@ def named(folders):
 
 
 def main():
-    failures = 0
     for path, folders in LISTS.items():
         wanted, marks = numbers(path), list(named(folders))
         for n in sorted(wanted - {n for _, n in marks}):
-            print(f'FAIL {path}: no test names case {n}')
-            failures += 1
+            live.fail(f'{path}: no test names case {n}')
         for where, n in marks:
-            if n not in wanted:
-                print(f'FAIL {where}: there is no case {n}')
-                failures += 1
+            live.check(f'{where}: there is no case {n}', n in wanted)
         print(f'{path}: {len(wanted)} cases, {len(marks)} marks')
-    print(f'{0 if failures else 1} passed, {failures} failed')
-    return 1 if failures else 0
+    return live.report()
 
 
 if __name__ == '__main__':

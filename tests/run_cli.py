@@ -4,8 +4,7 @@ import json, os, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
-
-failures, passed = [], 0
+from live import check
 
 
 def pawl(*words, code=0, stdin=None, server=None):
@@ -13,15 +12,6 @@ def pawl(*words, code=0, stdin=None, server=None):
     done = subprocess.run([live.PAWL, *words], capture_output=True, text=True, input=stdin, env=env, timeout=120)
     check(f'pawl {" ".join(words)} ends with {code}, not {done.returncode}: {done.stderr}', done.returncode == code)
     return done.stdout, done.stderr
-
-
-def check(what, held):
-    global passed
-    if held:
-        passed += 1
-    else:
-        failures.append(what)
-        print('FAIL', what)
 
 
 def write(folder, name, value):
@@ -81,9 +71,7 @@ def shell_worker(s, folder):
     check('a worker that is told to stop ends well', worker.wait(30) == 0)
     check('and its last result is whole', told('instance', 'show', id)['variables'] == {'r': 1})
     id, worker = begun('huge', sys.executable, '-c', 'import json; print(json.dumps({"x": "a" * 5_000_000}))')
-    until = time.monotonic() + 20
-    while told('instance', 'show', id)['status'] == 'ACTIVE' and time.monotonic() < until:
-        time.sleep(0.1)
+    live.until(lambda: told('instance', 'show', id)['status'] != 'ACTIVE', 'the huge result to be refused')
     check('a result that is refused fails its job', 'the result was refused' in told('instance', 'show', id).get('failureReason', ''))
     check('and not the worker', worker.poll() is None)
     worker.terminate()
@@ -195,9 +183,7 @@ def offline(server, folder):
 
 def secure(folder):
     """https with an authority of one's own; a server that nobody vouches for is refused."""
-    key, certificate = os.path.join(folder, 'key.pem'), os.path.join(folder, 'cert.pem')
-    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=pawl', '-addext',
-                    'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', certificate], check=True, stderr=subprocess.DEVNULL)
+    key, certificate = live.make_certificate(folder)
     with live.Server('--tls-certificate', certificate, '--tls-key', key) as s:
         _, err = pawl('instance', 'list', code=5, server='https://' + s.http)
         check(f'an unknown authority is named: {err}', 'certificate' in err)
@@ -206,8 +192,7 @@ def secure(folder):
         del os.environ['SSL_CERT_FILE']
 
 
-def main():
-    folder = tempfile.mkdtemp(prefix='pawl-cli-')
+def without_a_server():
     check('version', pawl('version')[0].startswith('pawl '))
     pawl('nonsense', code=2)
     pawl('serve', '--nonsense', code=2)
@@ -219,17 +204,21 @@ def main():
     check('a flag can be turned off', '= false  (--cors)' in pawl('serve', '--print-config', '--cors=false')[0])
     pawl('serve', '--check-config', '--cors=maybe', code=1)
     check('check-config', 'good' in pawl('serve', '--check-config')[0])
-    server = live.Server()
-    with server as s:
+
+
+def with_a_server(folder):
+    with live.Server() as s:
         pawl('journal', 'ls', '--data', s.folder, code=4)
         for part in (processes, entities, lifecycle):
             part(s.http, folder)
         check('exit code 0', s.stop() == 0)
         offline(s, folder)
-    secure(folder)
-    subprocess.run(['rm', '-rf', folder])
-    print(f'{passed} passed, {len(failures)} failed')
-    return 1 if failures else 0
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix='pawl-cli-') as folder:
+        live.run_parts([without_a_server, ('with_a_server', lambda: with_a_server(folder)), ('secure', lambda: secure(folder))])
+    return live.report()
 
 
 if __name__ == '__main__':

@@ -65,10 +65,8 @@ def check(base, told):
 def main():
     random.seed(7)
     told, wrong = Told(), []
-    server = live.Server()
-    server.start()
-    live.call(server.base, 'POST', '/v1/definitions', DEFINITION)
-    try:
+    with live.Server() as server:
+        live.call(server.base, 'POST', '/v1/definitions', DEFINITION)
         for round in range(ROUNDS):
             stop = threading.Event()
             threads = [threading.Thread(target=load, args=(server.http, told, stop)) for _ in range(6)]
@@ -94,20 +92,8 @@ def main():
             time.sleep(0.1)
         else:
             wrong.append(f"{active['total']} instances are ACTIVE and {waiting['total']} WAITING for ever")
-        if server.stop() != 0:
-            wrong.append(f'exit code {server.process.returncode}')
-        code, text = server.verify()
-        if code:
-            wrong.append('verify: ' + text)
-    finally:
-        if server.process.poll() is None:
-            server.kill()
-        server.clean()
-    for line in wrong[:20]:
-        print('FAIL', line)
-    print(f'{ROUNDS} kills, {len(told.started)} starts and {len(told.completed)} completions acknowledged; {text.strip()}')
-    print(f'{0 if wrong else 1} passed, {len(wrong)} failed')
-    return 1 if wrong else 0
+        wrong += server.stop_and_verify()
+    return live.report(f'{ROUNDS} kills, {len(told.started)} starts and {len(told.completed)} completions acknowledged', wrong)
 
 
 if __name__ == '__main__':

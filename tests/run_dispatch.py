@@ -10,15 +10,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live, run_members
 
 
-def until(condition, what, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError('waited in vain for ' + what)
-
-
 def ok(server, method, path, body=None):
     status, reply = live.call(server.base, method, '/api' + path, body)
     assert status == 200, (method, path, status, reply)
@@ -52,7 +43,7 @@ def play(server, durable, fresh):
     first.on['p'] = lambda call: {'silent': True}
     first.start()
     threading.Thread(target=fire, args=(server, entity), daemon=True).start()
-    until(lambda: first.calls, 'the first call')
+    live.until(lambda: first.calls, 'the first call')
     server.kill()
     first.close()
     server.start()
@@ -63,7 +54,7 @@ def play(server, durable, fresh):
     second.start()
     state = lambda: ok(server, 'GET', f'/entity/{entity}')['meta']['state']
     if durable:
-        until(lambda: state() == 'B', 'the transition to complete after the restart')
+        live.until(lambda: state() == 'B', 'the transition to complete after the restart')
         assert ok(server, 'GET', f'/entity/{entity}')['data'] == {'k': 'b', 'n': 99}
         again, = second.calls
         assert again.request['requestId'] == first.calls[0].request['requestId'], 'the request id must be the same'
@@ -76,17 +67,13 @@ def play(server, durable, fresh):
 
 
 def main():
-    run_members.need_grpc()
+    live.need_grpc()
     run_members.prepare()
     with live.Server() as server:
-        for durable in (True, False):
-            for fresh in (False, True):
-                play(server, durable, fresh)
-                print(f'durable={durable} startNewTxOnDispatch={fresh}: good')
-        server.stop()
-        code, text = server.verify()
-        assert code == 0, text
-    return 0
+        live.run_parts([(f'durable={durable} startNewTxOnDispatch={fresh}', lambda d=durable, f=fresh: play(server, d, f))
+                        for durable in (True, False) for fresh in (False, True)])
+        problems = server.stop_and_verify()
+    return live.report(problems=problems)
 
 
 if __name__ == '__main__':

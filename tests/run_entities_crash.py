@@ -153,7 +153,7 @@ def check_trail(base, id, entity, problems):
 
 
 def main():
-    run_members.need_grpc()
+    live.need_grpc()
     run_members.prepare()
     problems, written = [], 0
     with live.Server() as s:
@@ -171,7 +171,7 @@ def main():
             if not load.created or not load.bred or not load.pairs:
                 problems.append(f'round {round} did not load everything: {len(load.created)} {len(load.bred)} {load.pairs}')
         problems += s.stop_and_verify()
-    return live.report(problems, f'{written} transactions over three crashes')
+    return live.report(f'{written} transactions over three crashes', problems)
 
 
 if __name__ == '__main__':

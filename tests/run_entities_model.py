@@ -55,11 +55,11 @@ def main():
     asked.add_argument('--restarts', type=int, default=1)
     asked.add_argument('--trail', type=int, default=3, help='how many of the last requests are shown with a difference')
     options = asked.parse_args()
-    run_members.need_grpc()
+    live.need_grpc()
     run_members.prepare()
     import member
     Run.members = member
-    seeds = [options.seed] if options.seed is not None else range(1000, 10 ** 6) if options.seconds else range(1, 9)
+    seeds = [options.seed] if options.seed is not None else range(1000, 10 ** 6) if options.seconds else live.shard(range(1, 9))
     until, problems, done = time.monotonic() + (options.seconds or 1e9), [], 0
     with live.Server() as s:
         for seed in seeds:
@@ -69,7 +69,7 @@ def main():
             if time.monotonic() > until:
                 break
         problems += s.stop_and_verify()
-    return live.report(problems, f'{done} steps beside the model')
+    return live.report(f'{done} steps beside the model', problems)
 
 
 if __name__ == '__main__':

@@ -241,6 +241,18 @@ def fuzz(server, face, seed, seconds):
     return found, sent
 
 
+def play_face(face, args):
+    with live.Server() as server:
+        found, sent = fuzz(server, face, args.seed, args.seconds)
+        for wrong, request, text in found:
+            live.fail(f'{face}: {wrong}\n     {str(request)[:600]}\n     {text[:600]!r}')
+        problems = server.stop_and_verify()
+        server.keep = bool(args.keep and problems)
+        for problem in problems:
+            live.fail(f'{face}: {problem}' + (f'\nkept in {server.scratch}' if server.keep else ''))
+    print(f'{face}: {sent} requests')
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument('--seed', type=int, default=1)
@@ -248,22 +260,9 @@ def main():
     args.add_argument('--keep', action='store_true', help='keep the data folder of a journal that does not verify')
     args.add_argument('faces', nargs='*', default=FACES)
     args = args.parse_args()
-    failed = 0
-    for face in args.faces or FACES:
-        with live.Server() as server:
-            found, sent = fuzz(server, face, args.seed, args.seconds)
-            code = server.stop()
-            verified, text = server.verify()
-            if code or verified:
-                if args.keep:
-                    server.own = False
-                    text += f'kept in {server.data}\n'
-                found.append((f'exit code {code}, verify said {verified}', (), (text + server.tail()).encode()))
-        for wrong, request, text in found:
-            print(f'FAIL {face}: {wrong}\n     {str(request)[:600]}\n     {text[:600]!r}' if request else f'FAIL {face}: {wrong}\n{text.decode()[-6000:]}')
-        print(f'{face}: {sent} requests, {len(found)} problems')
-        failed += len(found)
-    return 1 if failed else 0
+    for face in live.shard(args.faces or FACES):
+        play_face(face, args)
+    return live.report()
 
 
 if __name__ == '__main__':

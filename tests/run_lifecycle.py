@@ -5,8 +5,8 @@ import base64, hashlib, http.client, json, os, socket, struct, subprocess, sys, 
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
+from live import check
 
-failures = []
 TYPES = '/pawl/v1/lifecycle/types/'
 INSTANCES = '/pawl/v1/lifecycle/instances/'
 GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -29,12 +29,6 @@ DRONE = {
     'transitions': {
         'planning': ['flying', 'aborted'], 'flying': ['capturing', 'landing', 'aborted'], 'capturing': ['flying'],
         'landing': ['completed', 'failed'], 'completed': [], 'failed': [], 'aborted': []}}
-
-
-def check(what, held):
-    if not held:
-        failures.append(what)
-        print('FAIL', what)
 
 
 class Api:
@@ -226,7 +220,7 @@ def watch_by_socket(server, api):
     w.end()
 
 
-def frames_that_break_the_rules(server):
+def frames_that_break_the_rules(server, api):
     broken = [
         ('an unmasked frame', 1002, lambda w: w.send(1, b'hello', masked=False)),
         ('a reserved bit', 1002, lambda w: w.send(1, b'hello', reserved=4)),
@@ -337,7 +331,7 @@ def readers_that_stop(server, api):
         api('DELETE', f'{INSTANCES}drone-survey/big{i}')
 
 
-def input_that_means_harm(api):
+def input_that_means_harm(server, api):
     api.make('h1')
     patch = '/workflows/drone-survey/h1/state'
     for body in ({'waypoint_index': -1}, {'waypoint_index': 1.5}, {'waypoint_index': 2 ** 32}, {'waypoint_index': '3'}, {'retries': 2 ** 63},
@@ -394,7 +388,7 @@ def input_that_means_harm(api):
           and api('GET', '/workflows/drone-survey/h1/history')[1][-1]['triggered'] == 'component')
 
 
-def types_that_mean_harm(api):
+def types_that_mean_harm(server, api):
     def bad(what, words, **changes):
         status, answer = api('PUT', TYPES + 'bad', {**DRONE, **changes})
         check(f'{what} is 400 with {words}: {status} {answer}', status == 400 and words in answer['error'])
@@ -421,7 +415,7 @@ def types_that_mean_harm(api):
     check('a name with a blank is 400', api('PUT', TYPES + 'a%20b', DRONE)[0] == 400)
 
 
-def a_struct_that_has_changed(api):
+def a_struct_that_has_changed(server, api):
     """A program that registers its struct is the newest word on it: what was stored before may not fit any more."""
     def field(kind):
         return {**DRONE, 'parent_field': '', 'fields': DRONE['fields'][:2] + [{'name': 'size', 'type': kind, 'tags': ['operator_writable']}]}
@@ -439,7 +433,7 @@ def a_struct_that_has_changed(api):
     check('a patch mends it', api('POST', '/workflows/moult/old/state', {'size': 3})[0] == 200 and api('GET', '/workflows/moult/old')[1]['size'] == 3)
 
 
-def rules_that_mean_harm(api):
+def rules_that_mean_harm(server, api):
     def rule(**changes):
         return {'workflow': 'drone-survey', 'on': {'phase': 'landing'}, 'then': [{'type': 'lifecycle_complete'}], **changes}
     for changes in ({'on': {}}, {'on': {'phase': 'nowhere'}}, {'on': {'cron': '1-2147483647/2147483647 * * * *'}}, {'on': {'cron': '* * * * * * *'}},
@@ -544,7 +538,7 @@ def token_of(base, client, secret):
 def roles():
     folder = tempfile.mkdtemp(prefix='pawl-lifecycle-')
     key = os.path.join(folder, 'key.pem')
-    subprocess.run(['openssl', 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', key], check=True, stderr=subprocess.DEVNULL)
+    live.make_rsa_key(key)
     env = {'PAWL_JWT_KEY_FILE': key, 'PAWL_BOOTSTRAP_CLIENT_ID': 'boot', 'PAWL_BOOTSTRAP_CLIENT_SECRET': 'secret', 'PAWL_BOOTSTRAP_TENANT_ID': 'acme'}
     with live.Server('--auth', 'jwt', env=env) as server:
         boss = Api(server, {'Authorization': 'Bearer ' + token_of(server.base, 'boot', 'secret')})
@@ -588,28 +582,21 @@ def roles():
     subprocess.run(['rm', '-r', folder])
 
 
-def main():
-    server = live.Server()
-    server.start()
-    try:
+def on_a_server_of_its_own(part):
+    with live.Server() as server:
         api = Api(server)
         status, _ = api('PUT', TYPES + 'drone-survey', DRONE)
         check(f'the type is registered: {status}', status == 201)
-        for part in (lambda: watch_by_socket(server, api), lambda: frames_that_break_the_rules(server), lambda: watch_by_events(server, api),
-                     lambda: readers_that_stop(server, api), lambda: input_that_means_harm(api), lambda: types_that_mean_harm(api), lambda: a_struct_that_has_changed(api),
-                     lambda: rules_that_mean_harm(api), lambda: a_schedule_over_many(server, api), lambda: the_command_line(server, api)):
-            part()
-        check('exit code 0', server.stop() == 0)
-        code, said = server.verify()
-        check(f'verify: {said}', code == 0)
-    finally:
-        if server.process.poll() is None:
-            server.kill()
-        server.clean()
-    roles()
-    origins()
-    print(f'{0 if failures else 1} passed, {len(failures)} failed')
-    return 1 if failures else 0
+        part(server, api)
+        for problem in server.stop_and_verify():
+            live.fail(problem)
+
+
+def main():
+    parts = (watch_by_socket, frames_that_break_the_rules, watch_by_events, readers_that_stop, input_that_means_harm,
+             types_that_mean_harm, a_struct_that_has_changed, rules_that_mean_harm, a_schedule_over_many, the_command_line)
+    live.run_parts([(part.__name__, lambda part=part: on_a_server_of_its_own(part)) for part in parts] + [roles, origins])
+    return live.report()
 
 
 if __name__ == '__main__':

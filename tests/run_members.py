@@ -5,15 +5,12 @@ The scenarios are written for pytest; what little they use of it is below, so th
 python3-grpcio is all that is needed. Arguments: words that a scenario's name must contain.
 PAWL_BASE and PAWL_GRPC name a server that already runs; otherwise one is started here.
 """
-import importlib, inspect, os, subprocess, sys, tempfile, traceback, types
+import importlib, inspect, os, sys, tempfile, types
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SCENARIOS = os.path.join(ROOT, 'tests', 'vectors', 'entities-grpc')
-SYSTEM_PYTHON = '/usr/bin/python3'
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
 
-
-class Skip(Exception):
-    pass
+SCENARIOS = os.path.join(live.ROOT, 'tests', 'vectors', 'entities-grpc')
 
 
 class Raises:
@@ -60,10 +57,7 @@ def compile_protos(folder):
     """grpc.protos_and_services needs a newer grpcio-tools than Debian has: protoc does the same."""
     import grpc
     sources = os.path.join(SCENARIOS, 'proto')
-    names = [n for n in os.listdir(sources) if n.endswith('.proto')]
-    subprocess.run(['protoc', '-I', sources, '--python_out', folder, '--grpc_python_out', folder,
-                    '--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin', *names], check=True)
-    sys.path.insert(0, folder)
+    live.compile_protos(sources, [n for n in os.listdir(sources) if n.endswith('.proto')], folder)
 
     def protos_and_services(name):
         base = name[:-len('.proto')]
@@ -87,16 +81,6 @@ def run_one(module, test, case):
             next(steps, None)
 
 
-def need_grpc():
-    """Goes on under Debian's own Python when this one has no grpcio."""
-    try:
-        import grpc  # noqa: F401
-    except ImportError:
-        if sys.executable != SYSTEM_PYTHON and os.path.exists(SYSTEM_PYTHON):
-            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
-        sys.exit('python3-grpcio is needed: apt install python3-grpcio protobuf-compiler-grpc')
-
-
 def prepare():
     """Makes `import member` and `import test_members` work."""
     stand_in()
@@ -106,38 +90,31 @@ def prepare():
         import member  # noqa: F401
 
 
-def play(words):
+def scenarios():
+    """(name, function) of every scenario that is not skipped, one for each of its cases."""
     prepare()
     import test_faults, test_members
-    passed = failed = 0
-    tests = [(m, name, test) for m in (test_members, test_faults) for name, test in vars(m).items() if name.startswith('test_')]
-    for module, name, test in tests:
-        if not callable(test) or not all(w in name for w in words):
-            continue
-        if getattr(test, 'skip', ''):
-            print(f'SKIP {name}: {test.skip}')
-            continue
-        for case in getattr(test, 'cases', [{}]):
-            try:
-                run_one(module, test, case)
-                passed += 1
-            except Exception:
-                failed += 1
-                print(f'FAIL {name} {case or ""}\n{traceback.format_exc(limit=-4)}')
-    print(f'{passed} passed, {failed} failed')
-    return 1 if failed or not passed else 0
+    for module in (test_members, test_faults):
+        for name, test in vars(module).items():
+            if not name.startswith('test_') or not callable(test):
+                continue
+            if getattr(test, 'skip', ''):
+                print(f'SKIP {name}: {test.skip}')
+                continue
+            for case in getattr(test, 'cases', [{}]):
+                yield f'{name} {case or ""}'.strip(), lambda module=module, test=test, case=case: run_one(module, test, case)
 
 
 def main():
-    need_grpc()
+    live.need_grpc()
     if 'PAWL_BASE' in os.environ:
-        return play(sys.argv[1:])
-    sys.path.insert(0, os.path.join(ROOT, 'tests'))
-    import live
-    # A keep-alive short enough to wait for.
+        live.run_parts(scenarios())
+        return live.report()
+    # The keep-alive is short so that a test can wait for it.
     with live.Server(env={'CYODA_KEEPALIVE_INTERVAL': '1s', 'CYODA_KEEPALIVE_TIMEOUT': '3s'}) as server:
         os.environ.update(PAWL_BASE=server.base, PAWL_GRPC=server.grpc, PAWL_KEEPALIVE_S='3')
-        return play(sys.argv[1:])
+        live.run_parts(scenarios())
+    return live.report()
 
 
 if __name__ == '__main__':

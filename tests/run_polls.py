@@ -2,7 +2,8 @@
 """Long polls over real sockets: a worker that left gets no job, one that half-closed gets an empty answer."""
 import json, socket, sys, time
 
-from live import Server, call
+import live
+from live import Server, call, check
 
 DEFINITION = {'id': 'p', 'name': 'P', 'steps': [{'id': 'a', 'name': 'A', 'type': 'SERVICE_TASK', 'jobType': 'j', 'nextStep': 'e'},
                                                 {'id': 'e', 'name': 'E', 'type': 'END'}]}
@@ -50,23 +51,18 @@ def reset(s):
 
 
 def main():
-    failed = 0
     with Server() as server:
         call(server.base, 'POST', '/v1/definitions', DEFINITION)
         for name, leave in (('closed', lambda s: s.close()), ('reset', reset)):
             took = job_after(server, leave)
-            good = took is not None and took < 2
-            failed += not good
-            print('ok' if good else 'FAILED', f'a poll whose connection was {name} takes no job ({took})')
+            check(f'a poll whose connection was {name} takes no job ({took})', took is not None and took < 2)
         s = ask(server, 20000, 'half')
         time.sleep(0.1)
         s.shutdown(socket.SHUT_WR)
         begin = time.monotonic()
-        good = answer(s) == {'jobs': None} and time.monotonic() - begin < 2
-        failed += not good
-        print('ok' if good else 'FAILED', 'a half-closed poll is answered with nothing at once')
-    sys.exit(1 if failed else 0)
+        check('a half-closed poll is answered with nothing at once', answer(s) == {'jobs': None} and time.monotonic() - begin < 2)
+    return live.report()
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main())

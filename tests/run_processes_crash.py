@@ -104,7 +104,7 @@ def main():
         problems += s.stop_and_verify()
     if not started:
         problems.append('nothing was started')
-    return live.report(problems, f'{started} starts and {len(timers)} timers over five crashes')
+    return live.report(f'{started} starts and {len(timers)} timers over five crashes', problems)
 
 
 if __name__ == '__main__':

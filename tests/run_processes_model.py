@@ -6,7 +6,7 @@ and history must agree; through restarts, and the journal must verify.
 import argparse, calendar, datetime, os, random, re, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import live, model_definitions, model_processes, run_members
+import live, model_definitions, model_processes
 from model_operators import Operators
 from model_races import Races
 from model_wire import Wire, as_doubles, as_grpc, micros, prepare
@@ -358,18 +358,18 @@ def main():
     parser.add_argument('--seconds', type=float)
     parser.add_argument('--steps', type=int, default=150)
     given = parser.parse_args()
-    run_members.need_grpc()
+    live.need_grpc()
     problems, asked, instances, lost, until = [], 0, 0, 0, time.monotonic() + (given.seconds or 0)
     with tempfile.TemporaryDirectory(prefix='pawl-proto-') as folder, live.Server() as server:
         prepare(folder)
-        seeds = [given.seed] if given.seed is not None and not given.seconds else range(given.seed or 1, 1 << 30) if given.seconds else [1, 2, 3]
+        seeds = [given.seed] if given.seed is not None and not given.seconds else range(given.seed or 1, 1 << 30) if given.seconds else live.shard([1, 2, 3])
         for seed in seeds:
             if given.seconds and time.monotonic() > until:
                 break
             play = Play(server, seed, problems).run(given.steps)
             asked, instances, lost = asked + play.asked, instances + len(play.engine.instances), lost + len(play.lost)
         problems += server.stop_and_verify()
-    return live.report(problems, f'{instances} instances compared {asked} times, {lost} lost sight of')
+    return live.report(f'{instances} instances compared {asked} times, {lost} lost sight of', problems)
 
 
 if __name__ == '__main__':

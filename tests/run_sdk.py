@@ -4,11 +4,12 @@
 Arguments: words that a check's name must contain. The C++ checks need sdk_check and the examples in PAWL_BUILD and
 are skipped without them.
 """
-import contextlib, json, os, re, signal, subprocess, sys, tempfile, threading, time, traceback
+import contextlib, json, os, re, signal, subprocess, sys, tempfile, threading, time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
-SYSTEM_PYTHON = '/usr/bin/python3'
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
+from live import BUILD, ROOT
+
 SDK = os.path.join(ROOT, 'sdk', 'python')
 TESTS = os.path.join(ROOT, 'tests', 'sdk')
 CHECK = os.path.join(BUILD, 'sdk_check')
@@ -17,6 +18,22 @@ ENV = {**os.environ, 'PYTHONPATH': SDK}
 SOON_S = 15
 
 sys.path.insert(0, SDK)
+
+
+class Engine(live.Server):
+    """A server that keeps its ports when it restarts, with a client of the Python library."""
+
+    def __init__(self, *flags, env=None, credentials=None):
+        super().__init__(*flags, env=env, keep_ports=True)
+        self.credentials, self.client = credentials, None
+
+    def start(self, wait_s=60):
+        from pawl import Client, Credentials
+        super().start(wait_s)
+        self.url = self.base
+        if self.client is None:
+            self.client = Client(self.url, Credentials(self.url, *self.credentials)) if self.credentials else Client(self.url)
+        return self
 
 
 def grpc_of(engine):
@@ -323,32 +340,29 @@ def member_says_when(engine, lang, start):
 # ------------------------------------------------------------------ tokens and TLS
 
 @contextlib.contextmanager
-def secured(binary):
-    """A server with TLS that asks everyone for a token; programs started inside know both."""
-    from pawl import Client, Credentials
-    from pawl.testing import Engine
+def secured():
+    """A server with TLS that requires a token; programs started inside know the certificate and the client's secret."""
+    client, secret = 'boot', 'first secret'
     with tempfile.TemporaryDirectory(prefix='pawl-tls-') as folder:
-        key, certificate = os.path.join(folder, 'key.pem'), os.path.join(folder, 'certificate.pem')
-        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=pawl', '-keyout', key,
-                        '-out', certificate, '-addext', 'subjectAltName=IP:127.0.0.1'], check=True, stderr=subprocess.DEVNULL)
-        engine = Engine(binary, flags=['--auth', 'jwt', '--jwt-expiry', '2s', '--tls-certificate', certificate, '--tls-key', key], env={
-            'PAWL_JWT_KEY_FILE': key, 'PAWL_BOOTSTRAP_CLIENT_ID': 'boot', 'PAWL_BOOTSTRAP_CLIENT_SECRET': 'first secret'})
-        ours = {'SSL_CERT_FILE': certificate, 'NODE_EXTRA_CA_CERTS': certificate, 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH': certificate,
-                'PAWL_URL': engine.url, 'PAWL_CLIENT_ID': 'boot', 'PAWL_CLIENT_SECRET': 'first secret'}
-        ENV.update(ours)
+        key, certificate = live.make_certificate(folder)
         os.environ['SSL_CERT_FILE'] = certificate
-        engine.client = Client(engine.url, Credentials(engine.url, 'boot', 'first secret'))
+        ours = {'SSL_CERT_FILE': certificate, 'NODE_EXTRA_CA_CERTS': certificate, 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH': certificate,
+                'PAWL_CLIENT_ID': client, 'PAWL_CLIENT_SECRET': secret}
         try:
-            with engine:
+            with Engine('--auth', 'jwt', '--jwt-expiry', '2s', '--tls-certificate', certificate, '--tls-key', key, env={
+                    'PAWL_JWT_KEY_FILE': key, 'PAWL_BOOTSTRAP_CLIENT_ID': client, 'PAWL_BOOTSTRAP_CLIENT_SECRET': secret},
+                    credentials=(client, secret)) as engine:
+                ours['PAWL_URL'] = engine.url
+                ENV.update(ours)
                 yield engine
         finally:
             del os.environ['SSL_CERT_FILE']
             for name in ours:
-                del ENV[name]
+                ENV.pop(name, None)
 
 
-def works_with_token_and_tls(binary, name):
-    with secured(binary) as engine:
+def works_with_token_and_tls(name):
+    with secured() as engine:
         lang = name.split('-')[0]
         deploy(engine.client, lang)
         attempts_are_counted(engine, lang, WORKERS[name])
@@ -356,14 +370,14 @@ def works_with_token_and_tls(binary, name):
             member_answers(engine, name, MEMBERS[name])
 
 
-def a_strange_certificate_is_refused(binary, have_cc):
+def an_unknown_certificate_is_refused(have_cc):
     import pawl
-    with secured(binary) as engine:
+    with secured() as engine:
         strict = pawl.Client(engine.url, patience_s=0)
         certificate = os.environ.pop('SSL_CERT_FILE')
         try:
             strict.get('x')
-            raise AssertionError('Python believed a strange certificate')
+            raise AssertionError('Python trusted an unknown certificate')
         except pawl.Unavailable as err:
             assert 'CERTIFICATE' in str(err).upper(), err
         finally:
@@ -392,7 +406,7 @@ def says(word, *command):
 
 def guides(engine):
     """The snippets of the guides, as a reader would run them."""
-    ENV['PAWL_BINARY'] = engine.binary
+    ENV['PAWL_BINARY'] = live.PAWL
     with tempfile.TemporaryDirectory(prefix='pawl-guide-') as folder:
         os.makedirs(os.path.join(folder, 'node_modules'))
         os.symlink(os.path.join(ROOT, 'sdk', 'typescript'), os.path.join(folder, 'node_modules', 'pawl'))
@@ -414,7 +428,7 @@ def example(engine, *command):
     assert 'COMPLETED' in done.stdout or ('APPROVED' in done.stdout and '"notified":' in done.stdout and 'true' in done.stdout), done.stdout
 
 
-def checks(engine, binary, have_cc):
+def checks(engine, have_cc):
     langs = ['py', 'js'] + (['cc', 'cc-poll'] if have_cc else [])
     for name in langs:
         for check in (attempts_are_counted, many_at_once, survives_kill_9, drains_at_sigterm):
@@ -428,8 +442,8 @@ def checks(engine, binary, have_cc):
         for check in (member_answers, member_says_when, member_stays_joined, member_drains):
             yield f'{name} {check.__name__}', lambda check=check, name=name: check(engine, name, MEMBERS[name])
     for name in langs:
-        yield f'{name} works with token and TLS', lambda name=name: works_with_token_and_tls(binary, name)
-    yield 'a strange certificate is refused', lambda: a_strange_certificate_is_refused(binary, have_cc)
+        yield f'{name} works with token and TLS', lambda name=name: works_with_token_and_tls(name)
+    yield 'an unknown certificate is refused', lambda: an_unknown_certificate_is_refused(have_cc)
     yield 'guides', lambda: guides(engine)
     python = os.path.join(SDK, 'examples')
     yield 'py example worker', lambda: example(engine, sys.executable, os.path.join(python, 'worker.py'), engine.url)
@@ -441,38 +455,24 @@ def checks(engine, binary, have_cc):
             yield f'cc example {name}', lambda program=program: example(engine, program, engine.http, engine.grpc)
 
 
+def with_a_live_server(engine, check):
+    """Runs one check; a check that left the server dead does not fail the next one."""
+    if engine.process.poll() is not None:
+        engine.start()
+    check()
+
+
 def main():
-    try:
-        import grpc  # noqa: F401
-    except ImportError:
-        if sys.executable != SYSTEM_PYTHON and os.path.exists(SYSTEM_PYTHON):
-            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
-        sys.exit('python3-grpcio is needed: apt install python3-grpcio')
-    from pawl.testing import Engine
+    live.need_grpc()
     have_cc = os.path.exists(CHECK)
     if not have_cc:
         print(f'SKIP the C++ checks: no {CHECK}')
-    passed = failed = 0
-    binary = os.environ.get('PAWL_BINARY', os.path.join(BUILD, 'pawl'))
-    # A keep-alive short enough to wait for.
-    with Engine(binary, env={'CYODA_KEEPALIVE_INTERVAL': '1s', 'CYODA_KEEPALIVE_TIMEOUT': '3s'}) as engine:
+    # The keep-alive is short so that a test can wait for it.
+    with Engine(env={'CYODA_KEEPALIVE_INTERVAL': '1s', 'CYODA_KEEPALIVE_TIMEOUT': '3s'}) as engine:
         for lang in ('py', 'js', 'cc'):
             deploy(engine.client, lang)
-        for name, check in checks(engine, binary, have_cc):
-            if not all(word in name for word in sys.argv[1:]):
-                continue
-            began = time.monotonic()
-            try:
-                check()
-                passed += 1
-                print(f'ok {name} {time.monotonic() - began:.1f} s', flush=True)
-            except Exception:
-                failed += 1
-                print(f'FAIL {name}\n{traceback.format_exc(limit=-3)}', flush=True)
-                if engine.process.poll() is not None:
-                    engine.start()
-    print(f'{passed} passed, {failed} failed')
-    return 1 if failed or not passed else 0
+        live.run_parts([(name, lambda check=check: with_a_live_server(engine, check)) for name, check in checks(engine, have_cc)])
+    return live.report()
 
 
 if __name__ == '__main__':

@@ -17,30 +17,21 @@ def files_of(folder):
     return sorted(os.path.join(d, n) for d, _, names in os.walk(folder) for n in names if n.endswith('.json'))
 
 
+def play_face(face, flags):
+    """Plays this process's share of the conversations of a face on one server."""
+    with live.Server(*flags) as server:
+        for path in live.shard(files_of(os.path.join(live.ROOT, 'tests', 'vectors', face))):
+            diff = play.play(server.base, path, {})
+            live.check(f'{os.path.relpath(path, live.ROOT)}\n     {diff}', not diff)
+        for problem in server.stop_and_verify():
+            live.fail(f'{face}: {problem}')
+
+
 def main():
-    wanted = sys.argv[1:]
-    passed = failed = 0
     for face, flags in FACES:
-        folder = os.path.join(live.ROOT, 'tests', 'vectors', face)
-        if (wanted and face not in wanted) or not os.path.isdir(folder):
-            continue
-        server = live.Server(*flags)
-        with server as s:
-            for path in files_of(folder):
-                diff = play.play(s.base, path, {})
-                passed, failed = (passed, failed + 1) if diff else (passed + 1, failed)
-                if diff:
-                    print(f'FAIL {os.path.relpath(path, live.ROOT)}\n     {diff}')
-            code = s.stop()
-            verified, text = s.verify()
-            if code or verified:
-                failed += 1
-                print(f'FAIL {face}: exit code {code}; verify said {verified}: {text}')
-            else:
-                passed += 1
-                print(f'{face}: {text.strip()}')
-    print(f'{passed} passed, {failed} failed')
-    return 1 if failed else 0
+        if face in (sys.argv[1:] or [face]):
+            play_face(face, flags)
+    return live.report(f'{live.checks} conversations')
 
 
 if __name__ == '__main__':
