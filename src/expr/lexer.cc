@@ -207,16 +207,15 @@ class Lexer {
     }
     size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (!digits)
-      return error(at_ - 1,
-                   "unknown escape; the escapes are \\n \\r \\t \\\\ \\\" \\' \\xNN \\uNNNN");
+      return error(at_ - 1, "unknown escape; known are \\n \\r \\t \\\\ \\\" \\' \\xNN \\uNNNN");
     uint32_t code = 0;
     for (size_t i = 1; i <= digits; ++i) {
       int d = hex_digit(peek(i));
-      if (d < 0) return error(at_ - 1, "escape needs " + std::to_string(digits) + " hex digits");
+      if (d < 0) return error(at_ - 1, "escape wants " + std::to_string(digits) + " hex digits");
       code = code << 4 | static_cast<uint32_t>(d);
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-      return error(at_ - 1, "escape is not a Unicode character");
+      return error(at_ - 1, "escape names no character");
     at_ += 1 + digits;
     append_utf8(out, code);
     return {};
