@@ -30,12 +30,12 @@ struct Operand {
 enum class Wants : uint8_t { value, nothing, range, like, pattern };
 // How an index can help: not at all, by one value, from or to a value, by both, by what it begins
 // with.
-enum class Helps : uint8_t { no, equal, above, below, between, prefix };
+enum class IndexUse : uint8_t { none, equal, above, below, between, prefix };
 
 struct Operator {
   std::string_view name;
   Wants wants;
-  Helps helps;
+  IndexUse index_use;
   bool (*test)(const Field& a, const Operand& v);
   std::string_view doc;
 };
