@@ -97,41 +97,44 @@ bool matches_pattern(const Field& a, const Operand& v) {
 }
 
 constexpr Operator kOperators[] = {
-    {"EQUALS", Wants::value, IndexUse::equal, equals, "the same number, or the same text"},
-    {"NOT_EQUAL", Wants::value, IndexUse::none, not_equal,
+    {"EQUALS", OperandKind::value, IndexUse::equal, equals, "the same number, or the same text"},
+    {"NOT_EQUAL", OperandKind::value, IndexUse::none, not_equal,
      "not EQUALS; true for a missing field unless the value is null"},
-    {"IS_NULL", Wants::nothing, IndexUse::none, is_null, "null or missing"},
-    {"NOT_NULL", Wants::nothing, IndexUse::none, not_null, "there and not null"},
-    {"GREATER_THAN", Wants::value, IndexUse::above, greater,
+    {"IS_NULL", OperandKind::nothing, IndexUse::none, is_null, "null or missing"},
+    {"NOT_NULL", OperandKind::nothing, IndexUse::none, not_null, "there and not null"},
+    {"GREATER_THAN", OperandKind::value, IndexUse::above, greater,
      "by number, else by the bytes of the text"},
-    {"LESS_THAN", Wants::value, IndexUse::below, less, "by number, else by the bytes of the text"},
-    {"GREATER_OR_EQUAL", Wants::value, IndexUse::above, greater_or_equal,
+    {"LESS_THAN", OperandKind::value, IndexUse::below, less,
      "by number, else by the bytes of the text"},
-    {"LESS_OR_EQUAL", Wants::value, IndexUse::below, less_or_equal,
+    {"GREATER_OR_EQUAL", OperandKind::value, IndexUse::above, greater_or_equal,
      "by number, else by the bytes of the text"},
-    {"BETWEEN", Wants::range, IndexUse::between, between,
+    {"LESS_OR_EQUAL", OperandKind::value, IndexUse::below, less_or_equal,
+     "by number, else by the bytes of the text"},
+    {"BETWEEN", OperandKind::range, IndexUse::between, between,
      "a number from the first to the second, both included"},
-    {"BETWEEN_INCLUSIVE", Wants::range, IndexUse::between, between, "the same as BETWEEN"},
-    {"CONTAINS", Wants::value, IndexUse::none, contains, "the text has the value somewhere"},
-    {"NOT_CONTAINS", Wants::value, IndexUse::none, not_contains,
+    {"BETWEEN_INCLUSIVE", OperandKind::range, IndexUse::between, between, "the same as BETWEEN"},
+    {"CONTAINS", OperandKind::value, IndexUse::none, contains, "the text has the value somewhere"},
+    {"NOT_CONTAINS", OperandKind::value, IndexUse::none, not_contains,
      "not CONTAINS; true for a missing field"},
-    {"STARTS_WITH", Wants::value, IndexUse::prefix, starts_with, "the text begins with the value"},
-    {"NOT_STARTS_WITH", Wants::value, IndexUse::none, not_starts_with,
+    {"STARTS_WITH", OperandKind::value, IndexUse::prefix, starts_with,
+     "the text begins with the value"},
+    {"NOT_STARTS_WITH", OperandKind::value, IndexUse::none, not_starts_with,
      "not STARTS_WITH; true for a missing field"},
-    {"ENDS_WITH", Wants::value, IndexUse::none, ends_with, "the text ends with the value"},
-    {"NOT_ENDS_WITH", Wants::value, IndexUse::none, not_ends_with,
+    {"ENDS_WITH", OperandKind::value, IndexUse::none, ends_with, "the text ends with the value"},
+    {"NOT_ENDS_WITH", OperandKind::value, IndexUse::none, not_ends_with,
      "not ENDS_WITH; true for a missing field"},
-    {"LIKE", Wants::like, IndexUse::none, like, "% stands for any run, _ for one character"},
-    {"MATCHES_PATTERN", Wants::pattern, IndexUse::none, matches_pattern,
+    {"LIKE", OperandKind::like, IndexUse::none, like, "% stands for any run, _ for one character"},
+    {"MATCHES_PATTERN", OperandKind::pattern, IndexUse::none, matches_pattern,
      "an RE2 expression found anywhere in the text"},
-    {"IEQUALS", Wants::value, IndexUse::none, iequals, "the same text whatever the case"},
-    {"INOT_EQUAL", Wants::value, IndexUse::none, inot_equal, "not IEQUALS"},
-    {"ICONTAINS", Wants::value, IndexUse::none, icontains, "CONTAINS whatever the case"},
-    {"INOT_CONTAINS", Wants::value, IndexUse::none, inot_contains, "not ICONTAINS"},
-    {"ISTARTS_WITH", Wants::value, IndexUse::none, istarts_with, "STARTS_WITH whatever the case"},
-    {"INOT_STARTS_WITH", Wants::value, IndexUse::none, inot_starts_with, "not ISTARTS_WITH"},
-    {"IENDS_WITH", Wants::value, IndexUse::none, iends_with, "ENDS_WITH whatever the case"},
-    {"INOT_ENDS_WITH", Wants::value, IndexUse::none, inot_ends_with, "not IENDS_WITH"},
+    {"IEQUALS", OperandKind::value, IndexUse::none, iequals, "the same text whatever the case"},
+    {"INOT_EQUAL", OperandKind::value, IndexUse::none, inot_equal, "not IEQUALS"},
+    {"ICONTAINS", OperandKind::value, IndexUse::none, icontains, "CONTAINS whatever the case"},
+    {"INOT_CONTAINS", OperandKind::value, IndexUse::none, inot_contains, "not ICONTAINS"},
+    {"ISTARTS_WITH", OperandKind::value, IndexUse::none, istarts_with,
+     "STARTS_WITH whatever the case"},
+    {"INOT_STARTS_WITH", OperandKind::value, IndexUse::none, inot_starts_with, "not ISTARTS_WITH"},
+    {"IENDS_WITH", OperandKind::value, IndexUse::none, iends_with, "ENDS_WITH whatever the case"},
+    {"INOT_ENDS_WITH", OperandKind::value, IndexUse::none, inot_ends_with, "not IENDS_WITH"},
 };
 
 Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string_view shown) {
@@ -224,8 +227,8 @@ std::string operator_names() {
 
 Result<Operand> prepare(const Operator& op, const json::Value* value) {
   Operand v;
-  if (op.wants == Wants::nothing) return v;
-  if (op.wants == Wants::range) {
+  if (op.operand_kind == OperandKind::nothing) return v;
+  if (op.operand_kind == OperandKind::range) {
     TRY_OK(prepare_range(v, value));
     v.null = false;
     return v;
@@ -249,9 +252,9 @@ Result<Operand> prepare(const Operator& op, const json::Value* value) {
   }
   v.lowered = lower_case(v.text);
   v.folded = fold_case(v.text);
-  if (op.wants == Wants::pattern) {
+  if (op.operand_kind == OperandKind::pattern) {
     TRY(v.re, regex(v.text, v.text));
-  } else if (op.wants == Wants::like) {
+  } else if (op.operand_kind == OperandKind::like) {
     TRY(v.re, regex(like_pattern(v.text), v.text));
   }
   return v;

@@ -27,14 +27,14 @@ struct Operand {
   std::shared_ptr<const re2::RE2> re;  // LIKE, MATCHES_PATTERN; shared by the copies of a condition
 };
 
-enum class Wants : uint8_t { value, nothing, range, like, pattern };
+enum class OperandKind : uint8_t { value, nothing, range, like, pattern };
 // How an index can help: not at all, by one value, from or to a value, by both, by what it begins
 // with.
 enum class IndexUse : uint8_t { none, equal, above, below, between, prefix };
 
 struct Operator {
   std::string_view name;
-  Wants wants;
+  OperandKind operand_kind;
   IndexUse index_use;
   bool (*test)(const Field& a, const Operand& v);
   std::string_view doc;

@@ -379,7 +379,7 @@ TEST(search, whatever_is_asked_an_index_gives_what_a_scan_gives) {
                        v);
   };
   for (const condition::Operator& op : condition::operators()) {
-    bool range = op.wants == condition::Wants::range;
+    bool range = op.operand_kind == condition::OperandKind::range;
     for (const std::string& v : operands)
       questions.push_back(simple(
           op.name, range ? fmt::format("[{},{}]", drawn(std::to_array({"-1e400", "0", "1", "-3"})),
@@ -389,7 +389,7 @@ TEST(search, whatever_is_asked_an_index_gives_what_a_scan_gives) {
   for (int i = 0; i < 200; ++i) {
     const condition::Operator& op =
         condition::operators()[dice.next() % condition::operators().size()];
-    if (op.wants == condition::Wants::range) continue;
+    if (op.operand_kind == condition::OperandKind::range) continue;
     questions.push_back(fmt::format(
         R"({{"type":"group","operator":"{}","conditions":[{},{},{{"type":"simple","jsonPath":"$.n","operatorType":"LESS_THAN","value":{}}}]}})",
         drawn(std::to_array({"AND", "OR"})), simple(op.name, drawn(operands)),
