@@ -13,14 +13,14 @@ namespace pawl::condition {
 
 namespace {
 
-// A pattern longer than this is not one that a person wrote.
+// Size of a pattern. A longer one is refused.
 constexpr size_t kPatternBytes = 4096;
 
-// Text of a field without a copy where there is nothing to undo.
+// The text of a field. It is copied only when it contains escapes.
 struct Text {
-  std::string room;
+  std::string buffer;
   std::string_view view;
-  explicit Text(const Field& a) : view(text_of(a, room)) {}
+  explicit Text(const Field& a) : view(text_of(a, buffer)) {}
 };
 
 bool equals(const Field& a, const Operand& v) {
@@ -34,7 +34,7 @@ bool not_equal(const Field& a, const Operand& v) { return !equals(a, v); }
 bool is_null(const Field& a, const Operand&) { return a.is_null(); }
 bool not_null(const Field& a, const Operand&) { return !a.is_null(); }
 
-// <0, 0, >0; a field that is null compares with nothing.
+// Returns <0, 0 or >0. The field must not be null.
 int order(const Field& a, const Operand& v) {
   double x;
   if (a.kind == Field::number && v.numeric && read_number(a.text, x))
@@ -46,6 +46,7 @@ bool less(const Field& a, const Operand& v) { return !a.is_null() && order(a, v)
 bool greater_or_equal(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) >= 0; }
 bool less_or_equal(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) <= 0; }
 
+// A boolean counts as 0 or 1, and text that is not a number as 0.
 bool between(const Field& a, const Operand& v) {
   if (a.is_null()) return false;
   double x = 0;
@@ -151,6 +152,7 @@ Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string
   return re;
 }
 
+// The regular expression for a LIKE pattern, in which % matches any text and _ one character.
 std::string like_pattern(std::string_view like) {
   std::string out;
   size_t from = 0;
@@ -234,7 +236,7 @@ Result<Operand> prepare(const Operator& op, const json::Value* value) {
     return v;
   }
   v.null = !value || value->is_null();
-  // How the peer spells it where it compares texts: nothing contains it by chance.
+  // The contract compares null as this text with the text of a field.
   if (v.null) v.text = "<nil>";
   if (!v.null) {
     if (value->is_number()) {
