@@ -156,54 +156,61 @@ Result<Node> compile(const json::Value& text, size_t depth) {
       "unknown condition type '{}'; known types: simple, lifecycle, group, array, function", type);
 }
 
-bool test_element(const Node& node, const Field& field) {
+// An array passes the test when one of its elements does.
+bool test_field(const Node& node, const Field& field) {
   if (field.kind != Field::array) return node.op->test(field, node.operand);
-  bool hit = false;
-  each_element(field, [&](const Field& e) { return !(hit = node.op->test(e, node.operand)); });
-  return hit;
+  bool found = false;
+  each_element(field, [&](const Field& e) {
+    found = node.op->test(e, node.operand);
+    return !found;
+  });
+  return found;
 }
 
 bool test_simple(const Node& node, std::string_view data) {
-  if (node.path.plain()) return test_element(node, node.path.find(data));
+  if (node.path.plain()) return test_field(node, node.path.find(data));
   std::vector<Field> found;
-  bool there = node.path.collect(data, found);
+  bool exists = node.path.collect(data, found);
   if (node.path.is_length()) {
-    if (!there || found.empty()) return node.op->test({}, node.operand);
+    if (!exists || found.empty()) return node.op->test({}, node.operand);
     for (const Field& array : found) {
       std::string length = std::to_string(count_elements(array));
       if (node.op->test({.kind = Field::number, .text = length}, node.operand)) return true;
     }
     return false;
   }
-  if (!there) return node.op->test({}, node.operand);
+  if (!exists) return node.op->test({}, node.operand);
   for (const Field& field : found)
     if (node.op->test(field, node.operand)) return true;
   return false;
 }
 
 bool test_lifecycle(const Node& node, const Subject& subject) {
-  auto ask = [&](std::string_view text) {
+  auto test_text = [&](std::string_view text) {
     return node.op->test({.kind = Field::string, .text = text}, node.operand);
   };
   switch (node.field) {
-    case Lifecycle::state: return ask(subject.state);
-    case Lifecycle::previous_transition: return ask(subject.transition);
-    case Lifecycle::creation_date: return ask(rfc3339(subject.created));
+    case Lifecycle::state: return test_text(subject.state);
+    case Lifecycle::previous_transition: return test_text(subject.transition);
+    case Lifecycle::creation_date: return test_text(rfc3339(subject.created));
   }
   return false;
 }
 
-// Positions without a value ask for nothing, not even that there is an element.
+// A position whose value is null is not tested: the array need not even have that element.
 bool test_array(const Node& node, std::string_view data) {
   Field field = node.path.find(data);
   std::vector<Field> elements;
-  if (field.kind == Field::array)
+  if (field.kind == Field::array) {
     each_element(field, [&](const Field& e) {
-      return elements.push_back(e), elements.size() < node.values.size();
+      elements.push_back(e);
+      return elements.size() < node.values.size();
     });
+  }
   for (size_t i = 0; i < node.values.size(); ++i) {
-    const auto& [asked, operand] = node.values[i];
-    if (asked && (i >= elements.size() || !node.op->test(elements[i], operand))) return false;
+    const auto& [tested, operand] = node.values[i];
+    if (!tested) continue;
+    if (i >= elements.size() || !node.op->test(elements[i], operand)) return false;
   }
   return true;
 }

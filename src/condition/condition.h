@@ -1,6 +1,6 @@
 #pragma once
-// A condition is a question about one entity, compiled once and asked many times: workflow criteria
-// and search use the same one. It reads the stored JSON text; it knows no model.
+// A condition tests one entity. It is compiled once and evaluated many times, by workflow criteria
+// and by search. It reads the stored JSON text directly and does not know the model.
 
 #include <memory>
 #include <span>
@@ -14,17 +14,18 @@
 
 namespace pawl::condition {
 
-// Groups around a leaf; deeper conditions are refused.
+// Number of groups that may be nested in each other. Deeper conditions are refused.
 inline constexpr size_t kNesting = 50;
 
+// The entity that a condition is evaluated for.
 struct Subject {
-  std::string_view data;  // compact JSON
+  std::string_view data;  // as json::print wrote it
   std::string_view state;
   Time created = 0;
-  std::string_view transition;  // recorded for the latest save
+  std::string_view transition;  // the transition of the latest save
 };
 
-// A call to a compute member that decides: only as the whole of a criterion.
+// A condition that a compute member decides. It must be the whole criterion.
 struct Function {
   std::string name;
   std::string tags;
@@ -43,20 +44,21 @@ struct Node {
   Lifecycle field = Lifecycle::state;
   const Operator* op = nullptr;
   Operand operand;
-  json::Value value;                             // simple: as it was given, for the model check
-  std::vector<std::pair<bool, Operand>> values;  // array: asked?, then what
-  std::vector<json::Value> given;                // array: as they were given
-  std::vector<Node> conditions;
-  Function call;
+  json::Value value;  // simple: the value in the text, for the check against the model
+  // array: the operand for each position, and whether that position is tested
+  std::vector<std::pair<bool, Operand>> values;
+  std::vector<json::Value> given;  // array: the values in the text
+  std::vector<Node> conditions;    // all, any
+  Function call;                   // function
 };
 
 class Condition {
  public:
-  // Errors are `invalid` BAD_REQUEST and name the operator, field or expression at fault.
+  // Errors: BAD_REQUEST (`invalid`), which names the operator, field or expression that is wrong.
   static Result<Condition> compile(const json::Value& text);
-  // Functions are not asked here: see function().
+  // Always false for a function, which only a compute member can evaluate.
   bool matches(const Subject& subject) const;
-  // The member's call when the whole condition is one, else null.
+  // The function when the condition is one, otherwise null.
   const Function* function() const { return root_.kind == Node::function ? &root_.call : nullptr; }
   const Node& root() const { return root_; }
 

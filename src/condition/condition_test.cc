@@ -32,7 +32,7 @@ std::string refusal(const std::string& text) {
   return c ? "" : c.error().message;
 }
 
-TEST(path, finds_fields_without_building_values) {
+TEST(path, fields_are_found_in_the_text) {
   EXPECT_EQ(Path("$.o.k").find(kData).text, "v1");
   EXPECT_EQ(Path("o.k").find(kData).text, "v1");
   EXPECT_EQ(Path("$.d").find(kData).text, "2.50");
@@ -44,13 +44,13 @@ TEST(path, finds_fields_without_building_values) {
   EXPECT_EQ(Path("$.u").find(kData).text, "ÄÖ");
 }
 
-TEST(path, undoes_escapes) {
-  std::string room;
-  EXPECT_EQ(text_of(Path("$.esc").find(kData), room), "a\"b\\c\nd");
-  EXPECT_EQ(text_of(Path("$.k").find(R"({"k":"\ud83d\ude00\u00e4"})"), room), "😀ä");
+TEST(path, escapes_are_decoded) {
+  std::string buffer;
+  EXPECT_EQ(text_of(Path("$.esc").find(kData), buffer), "a\"b\\c\nd");
+  EXPECT_EQ(text_of(Path("$.k").find(R"({"k":"\ud83d\ude00\u00e4"})"), buffer), "😀ä");
 }
 
-TEST(path, each_gives_the_list_and_a_trailing_one_the_length) {
+TEST(path, a_star_tests_every_element_and_at_the_end_the_length) {
   EXPECT_TRUE(simple("$.arr[*].q", "EQUALS", "5"));
   EXPECT_FALSE(simple("$.arr[*].q", "EQUALS", "9"));
   EXPECT_TRUE(simple("$.tags[*]", "EQUALS", "2"));
@@ -59,10 +59,10 @@ TEST(path, each_gives_the_list_and_a_trailing_one_the_length) {
   EXPECT_TRUE(simple("$.nope[*].q", "IS_NULL", "null"));
 }
 
-TEST(path, a_list_is_asked_element_by_element_also_for_null) {
+TEST(path, an_array_is_tested_element_by_element_for_null_too) {
   EXPECT_TRUE(simple("$.tags", "NOT_NULL", "null"));
   EXPECT_FALSE(simple("$.tags", "IS_NULL", "null"));
-  EXPECT_FALSE(simple("$.e", "NOT_NULL", "null"));  // nobody is there to be asked
+  EXPECT_FALSE(simple("$.e", "NOT_NULL", "null"));  // an empty array has no element to test
   EXPECT_FALSE(simple("$.e", "IS_NULL", "null"));
   EXPECT_FALSE(simple("$.e[*].q", "NOT_NULL", "null"));
   EXPECT_FALSE(simple("$.e[*].q", "IS_NULL", "null"));
@@ -71,7 +71,7 @@ TEST(path, a_list_is_asked_element_by_element_also_for_null) {
   EXPECT_FALSE(c->matches({R"({"a":[{"q":1},{}]})", "", 0, ""}));
 }
 
-TEST(operators, equality_is_by_number_or_by_text) {
+TEST(operators, equality_compares_numbers_or_texts) {
   EXPECT_TRUE(simple("$.n", "EQUALS", "10.0"));
   EXPECT_TRUE(simple("$.n", "EQUALS", "\"10\""));
   EXPECT_TRUE(simple("$.t", "EQUALS", "10"));
@@ -84,7 +84,7 @@ TEST(operators, equality_is_by_number_or_by_text) {
   EXPECT_FALSE(simple("$.nope", "NOT_EQUAL", "null"));
 }
 
-TEST(operators, order_is_by_number_else_by_bytes) {
+TEST(operators, order_compares_numbers_otherwise_bytes) {
   EXPECT_TRUE(simple("$.n", "GREATER_THAN", "9"));
   EXPECT_TRUE(simple("$.n", "GREATER_THAN", "\"9\""));
   EXPECT_TRUE(simple("$.t", "LESS_THAN", "\"9\""));
@@ -93,16 +93,16 @@ TEST(operators, order_is_by_number_else_by_bytes) {
   EXPECT_FALSE(simple("$.nul", "GREATER_OR_EQUAL", "0"));
 }
 
-TEST(operators, between_takes_both_ends_and_reads_text_as_zero) {
+TEST(operators, between_includes_both_ends_and_reads_text_as_zero) {
   EXPECT_TRUE(simple("$.n", "BETWEEN", "[10,11]"));
   EXPECT_TRUE(simple("$.n", "BETWEEN_INCLUSIVE", "\"1,10\""));
   EXPECT_FALSE(simple("$.n", "BETWEEN", "[11,12]"));
   EXPECT_TRUE(simple("$.s", "BETWEEN", "[-1,1]"));
   EXPECT_FALSE(simple("$.nope", "BETWEEN", "[-1,1]"));
-  EXPECT_TRUE(simple("$.b", "BETWEEN", "[1,1]"));  // true is one
+  EXPECT_TRUE(simple("$.b", "BETWEEN", "[1,1]"));  // true counts as 1
 }
 
-TEST(operators, no_text_has_a_null_in_it) {
+TEST(operators, no_text_contains_null) {
   for (const char* op : {"CONTAINS", "STARTS_WITH", "ENDS_WITH", "ICONTAINS", "ISTARTS_WITH",
                          "IENDS_WITH", "LIKE", "MATCHES_PATTERN"})
     EXPECT_FALSE(simple("$.s", op, "null")) << op;
@@ -112,7 +112,7 @@ TEST(operators, no_text_has_a_null_in_it) {
   EXPECT_TRUE(simple("$.s", "CONTAINS", "\"\""));
 }
 
-TEST(operators, case_is_folded_not_only_lowered) {
+TEST(operators, iequals_folds_case) {
   auto equal = [](const std::string& a, const std::string& b) {
     auto c = compile(R"({"type":"simple","jsonPath":"$.s","operatorType":"IEQUALS","value":")" + b +
                      "\"}");
@@ -125,7 +125,7 @@ TEST(operators, case_is_folded_not_only_lowered) {
   EXPECT_FALSE(equal("ı", "I"));
 }
 
-TEST(operators, text_and_its_negations) {
+TEST(operators, text_operators_and_their_negations) {
   EXPECT_TRUE(simple("$.s", "CONTAINS", "\"lph\""));
   EXPECT_TRUE(simple("$.n", "CONTAINS", "1"));
   EXPECT_TRUE(simple("$.s", "STARTS_WITH", "\"Al\""));
@@ -135,20 +135,20 @@ TEST(operators, text_and_its_negations) {
   EXPECT_TRUE(simple("$.s", "IEQUALS", "\"aLPHA\""));
   EXPECT_TRUE(simple("$.u", "IEQUALS", "\"äö\""));
   EXPECT_TRUE(simple("$.n", "IEQUALS", "10"));
-  EXPECT_FALSE(simple("$.n", "IEQUALS", "\"10.0\""));  // unlike EQUALS, by the text alone
+  EXPECT_FALSE(simple("$.n", "IEQUALS", "\"10.0\""));  // unlike EQUALS it compares only texts
   EXPECT_TRUE(simple("$.s", "ICONTAINS", "\"LPH\""));
   EXPECT_TRUE(simple("$.nope", "INOT_ENDS_WITH", "\"x\""));
 }
 
-TEST(operators, like_is_anchored_and_has_two_wildcards) {
+TEST(operators, like_matches_the_whole_text_with_two_wildcards) {
   EXPECT_TRUE(simple("$.s", "LIKE", "\"A%a\""));
   EXPECT_TRUE(simple("$.s", "LIKE", "\"_lpha\""));
   EXPECT_FALSE(simple("$.s", "LIKE", "\"lph\""));
-  EXPECT_FALSE(simple("$.esc", "LIKE", "\"a%d\""));  // a newline is not crossed
+  EXPECT_FALSE(simple("$.esc", "LIKE", "\"a%d\""));  // % does not match a newline
   EXPECT_TRUE(simple("$.u", "LIKE", "\"__\""));      // characters, not bytes
 }
 
-TEST(operators, patterns_are_found_anywhere_and_cannot_explode) {
+TEST(operators, patterns_match_anywhere_in_linear_time) {
   EXPECT_TRUE(simple("$.s", "MATCHES_PATTERN", "\"^[A-Z]\""));
   EXPECT_TRUE(simple("$.s", "MATCHES_PATTERN", "\"ph\""));
   std::string text = R"({"s":")" + std::string(50'000, 'a') + R"(!"})";
@@ -157,7 +157,7 @@ TEST(operators, patterns_are_found_anywhere_and_cannot_explode) {
   EXPECT_FALSE(c->matches({text, "", 0, ""}));
 }
 
-TEST(condition, groups_arrays_and_lifecycle) {
+TEST(condition, groups_arrays_and_lifecycle_fields_are_tested) {
   EXPECT_TRUE(matches(R"({"type":"group","operator":"AND","conditions":[]})"));
   EXPECT_FALSE(matches(R"({"type":"group","operator":"OR","conditions":[]})"));
   EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null]})"));
@@ -173,7 +173,7 @@ TEST(condition, groups_arrays_and_lifecycle) {
       R"({"type":"lifecycle","field":"creationDate","operatorType":"LESS_THAN","value":"2001-01-01T00:00:00Z"})"));
 }
 
-TEST(condition, what_cannot_be_asked_is_refused_by_name) {
+TEST(condition, an_invalid_condition_is_refused_with_the_fault) {
   EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"FOO"})").find("FOO"),
             std::string::npos);
   EXPECT_NE(refusal(R"({"type":"simple","jsonPath":"$.n","operatorType":"IS_CHANGED"})")
@@ -200,7 +200,7 @@ TEST(condition, what_cannot_be_asked_is_refused_by_name) {
           .empty());
 }
 
-TEST(condition, fifty_groups_may_stand_around_a_leaf_and_no_more) {
+TEST(condition, nesting_is_limited_to_fifty_groups) {
   auto nested = [](int depth) {
     std::string text;
     for (int i = 0; i < depth; ++i)

@@ -13,14 +13,14 @@ namespace pawl::condition {
 
 namespace {
 
-// A pattern longer than this is not one that a person wrote.
+// Size of a pattern. A longer one is refused.
 constexpr size_t kPatternBytes = 4096;
 
-// Text of a field without a copy where there is nothing to undo.
+// The text of a field. It is copied only when it contains escapes.
 struct Text {
-  std::string room;
+  std::string buffer;
   std::string_view view;
-  explicit Text(const Field& a) : view(text_of(a, room)) {}
+  explicit Text(const Field& a) : view(text_of(a, buffer)) {}
 };
 
 bool equals(const Field& a, const Operand& v) {
@@ -34,7 +34,7 @@ bool not_equal(const Field& a, const Operand& v) { return !equals(a, v); }
 bool is_null(const Field& a, const Operand&) { return a.is_null(); }
 bool not_null(const Field& a, const Operand&) { return !a.is_null(); }
 
-// <0, 0, >0; a field that is null compares with nothing.
+// Returns <0, 0 or >0. The field must not be null.
 int order(const Field& a, const Operand& v) {
   double x;
   if (a.kind == Field::number && v.numeric && read_number(a.text, x))
@@ -46,6 +46,7 @@ bool less(const Field& a, const Operand& v) { return !a.is_null() && order(a, v)
 bool greater_or_equal(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) >= 0; }
 bool less_or_equal(const Field& a, const Operand& v) { return !a.is_null() && order(a, v) <= 0; }
 
+// A boolean counts as 0 or 1, and text that is not a number as 0.
 bool between(const Field& a, const Operand& v) {
   if (a.is_null()) return false;
   double x = 0;
@@ -97,41 +98,44 @@ bool matches_pattern(const Field& a, const Operand& v) {
 }
 
 constexpr Operator kOperators[] = {
-    {"EQUALS", Wants::value, Helps::equal, equals, "the same number, or the same text"},
-    {"NOT_EQUAL", Wants::value, Helps::no, not_equal,
+    {"EQUALS", OperandKind::value, IndexUse::equal, equals, "the same number, or the same text"},
+    {"NOT_EQUAL", OperandKind::value, IndexUse::none, not_equal,
      "not EQUALS; true for a missing field unless the value is null"},
-    {"IS_NULL", Wants::nothing, Helps::no, is_null, "null or missing"},
-    {"NOT_NULL", Wants::nothing, Helps::no, not_null, "there and not null"},
-    {"GREATER_THAN", Wants::value, Helps::above, greater,
+    {"IS_NULL", OperandKind::nothing, IndexUse::none, is_null, "null or missing"},
+    {"NOT_NULL", OperandKind::nothing, IndexUse::none, not_null, "there and not null"},
+    {"GREATER_THAN", OperandKind::value, IndexUse::above, greater,
      "by number, else by the bytes of the text"},
-    {"LESS_THAN", Wants::value, Helps::below, less, "by number, else by the bytes of the text"},
-    {"GREATER_OR_EQUAL", Wants::value, Helps::above, greater_or_equal,
+    {"LESS_THAN", OperandKind::value, IndexUse::below, less,
      "by number, else by the bytes of the text"},
-    {"LESS_OR_EQUAL", Wants::value, Helps::below, less_or_equal,
+    {"GREATER_OR_EQUAL", OperandKind::value, IndexUse::above, greater_or_equal,
      "by number, else by the bytes of the text"},
-    {"BETWEEN", Wants::range, Helps::between, between,
+    {"LESS_OR_EQUAL", OperandKind::value, IndexUse::below, less_or_equal,
+     "by number, else by the bytes of the text"},
+    {"BETWEEN", OperandKind::range, IndexUse::between, between,
      "a number from the first to the second, both included"},
-    {"BETWEEN_INCLUSIVE", Wants::range, Helps::between, between, "the same as BETWEEN"},
-    {"CONTAINS", Wants::value, Helps::no, contains, "the text has the value somewhere"},
-    {"NOT_CONTAINS", Wants::value, Helps::no, not_contains,
+    {"BETWEEN_INCLUSIVE", OperandKind::range, IndexUse::between, between, "the same as BETWEEN"},
+    {"CONTAINS", OperandKind::value, IndexUse::none, contains, "the text has the value somewhere"},
+    {"NOT_CONTAINS", OperandKind::value, IndexUse::none, not_contains,
      "not CONTAINS; true for a missing field"},
-    {"STARTS_WITH", Wants::value, Helps::prefix, starts_with, "the text begins with the value"},
-    {"NOT_STARTS_WITH", Wants::value, Helps::no, not_starts_with,
+    {"STARTS_WITH", OperandKind::value, IndexUse::prefix, starts_with,
+     "the text begins with the value"},
+    {"NOT_STARTS_WITH", OperandKind::value, IndexUse::none, not_starts_with,
      "not STARTS_WITH; true for a missing field"},
-    {"ENDS_WITH", Wants::value, Helps::no, ends_with, "the text ends with the value"},
-    {"NOT_ENDS_WITH", Wants::value, Helps::no, not_ends_with,
+    {"ENDS_WITH", OperandKind::value, IndexUse::none, ends_with, "the text ends with the value"},
+    {"NOT_ENDS_WITH", OperandKind::value, IndexUse::none, not_ends_with,
      "not ENDS_WITH; true for a missing field"},
-    {"LIKE", Wants::like, Helps::no, like, "% stands for any run, _ for one character"},
-    {"MATCHES_PATTERN", Wants::pattern, Helps::no, matches_pattern,
+    {"LIKE", OperandKind::like, IndexUse::none, like, "% stands for any run, _ for one character"},
+    {"MATCHES_PATTERN", OperandKind::pattern, IndexUse::none, matches_pattern,
      "an RE2 expression found anywhere in the text"},
-    {"IEQUALS", Wants::value, Helps::no, iequals, "the same text whatever the case"},
-    {"INOT_EQUAL", Wants::value, Helps::no, inot_equal, "not IEQUALS"},
-    {"ICONTAINS", Wants::value, Helps::no, icontains, "CONTAINS whatever the case"},
-    {"INOT_CONTAINS", Wants::value, Helps::no, inot_contains, "not ICONTAINS"},
-    {"ISTARTS_WITH", Wants::value, Helps::no, istarts_with, "STARTS_WITH whatever the case"},
-    {"INOT_STARTS_WITH", Wants::value, Helps::no, inot_starts_with, "not ISTARTS_WITH"},
-    {"IENDS_WITH", Wants::value, Helps::no, iends_with, "ENDS_WITH whatever the case"},
-    {"INOT_ENDS_WITH", Wants::value, Helps::no, inot_ends_with, "not IENDS_WITH"},
+    {"IEQUALS", OperandKind::value, IndexUse::none, iequals, "the same text whatever the case"},
+    {"INOT_EQUAL", OperandKind::value, IndexUse::none, inot_equal, "not IEQUALS"},
+    {"ICONTAINS", OperandKind::value, IndexUse::none, icontains, "CONTAINS whatever the case"},
+    {"INOT_CONTAINS", OperandKind::value, IndexUse::none, inot_contains, "not ICONTAINS"},
+    {"ISTARTS_WITH", OperandKind::value, IndexUse::none, istarts_with,
+     "STARTS_WITH whatever the case"},
+    {"INOT_STARTS_WITH", OperandKind::value, IndexUse::none, inot_starts_with, "not ISTARTS_WITH"},
+    {"IENDS_WITH", OperandKind::value, IndexUse::none, iends_with, "ENDS_WITH whatever the case"},
+    {"INOT_ENDS_WITH", OperandKind::value, IndexUse::none, inot_ends_with, "not IENDS_WITH"},
 };
 
 Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string_view shown) {
@@ -148,6 +152,7 @@ Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string
   return re;
 }
 
+// The regular expression for a LIKE pattern, in which % matches any text and _ one character.
 std::string like_pattern(std::string_view like) {
   std::string out;
   size_t from = 0;
@@ -224,14 +229,14 @@ std::string operator_names() {
 
 Result<Operand> prepare(const Operator& op, const json::Value* value) {
   Operand v;
-  if (op.wants == Wants::nothing) return v;
-  if (op.wants == Wants::range) {
+  if (op.operand_kind == OperandKind::nothing) return v;
+  if (op.operand_kind == OperandKind::range) {
     TRY_OK(prepare_range(v, value));
     v.null = false;
     return v;
   }
   v.null = !value || value->is_null();
-  // How the peer spells it where it compares texts: nothing contains it by chance.
+  // The contract compares null as this text with the text of a field.
   if (v.null) v.text = "<nil>";
   if (!v.null) {
     if (value->is_number()) {
@@ -249,9 +254,9 @@ Result<Operand> prepare(const Operator& op, const json::Value* value) {
   }
   v.lowered = lower_case(v.text);
   v.folded = fold_case(v.text);
-  if (op.wants == Wants::pattern) {
+  if (op.operand_kind == OperandKind::pattern) {
     TRY(v.re, regex(v.text, v.text));
-  } else if (op.wants == Wants::like) {
+  } else if (op.operand_kind == OperandKind::like) {
     TRY(v.re, regex(like_pattern(v.text), v.text));
   }
   return v;

@@ -9,7 +9,7 @@ namespace pawl::condition {
 
 namespace {
 
-// `at` stands behind the opening quote; it moves behind the closing one.
+// Reads a string. `at` is after the opening quote and moves past the closing one.
 std::string_view take_string(const char*& at, const char* end, bool& escaped) {
   const char* first = at;
   escaped = false;
@@ -30,6 +30,7 @@ std::string_view take_string(const char*& at, const char* end, bool& escaped) {
   return {first, static_cast<size_t>(end - first)};
 }
 
+// Moves `at` past the object or array that begins there.
 void skip_nested(const char*& at, const char* end) {
   int depth = 0;
   while (at < end) {
@@ -93,10 +94,10 @@ bool all_digits(std::string_view s) {
 
 }  // namespace
 
-std::string_view text_of(const Field& field, std::string& room) {
+std::string_view text_of(const Field& field, std::string& buffer) {
   if (!field.escaped) return field.text;
-  unescape(field.text, room);
-  return room;
+  unescape(field.text, buffer);
+  return buffer;
 }
 
 Field take_value(const char*& at, const char* end) {
@@ -129,21 +130,25 @@ Field root_of(std::string_view json) {
 
 size_t count_elements(const Field& array) {
   size_t n = 0;
-  each_element(array, [&](const Field&) { return ++n, true; });
+  each_element(array, [&](const Field&) {
+    ++n;
+    return true;
+  });
   return n;
 }
 
-// Walks the members of the object that begins at `at`; leaves `at` at the value that was asked for.
+// Finds a member of the object that begins at `at` and moves `at` to its value. Returns false when
+// there is no such member.
 static bool enter_member(const char*& at, const char* end, std::string_view name) {
-  std::string room;
+  std::string buffer;
   ++at;
   while (at < end && *at == '"') {
     ++at;
     bool escaped;
     std::string_view found = take_string(at, end, escaped);
     if (escaped) {
-      unescape(found, room);
-      found = room;
+      unescape(found, buffer);
+      found = buffer;
     }
     ++at;  // the colon
     if (found == name) return true;
@@ -153,11 +158,12 @@ static bool enter_member(const char*& at, const char* end, std::string_view name
   return false;
 }
 
+// The same for an element of an array, whose index is `name`.
 static bool enter_element(const char*& at, const char* end, std::string_view name) {
+  if (!all_digits(name)) return false;
   size_t index = 0;
-  if (!all_digits(name) ||
-      std::from_chars(name.data(), name.data() + name.size(), index).ec != std::errc())
-    return false;
+  auto parsed = std::from_chars(name.data(), name.data() + name.size(), index);
+  if (parsed.ec != std::errc()) return false;
   ++at;
   for (size_t i = 0; at < end && *at != ']'; ++i) {
     if (i == index) return true;
@@ -167,12 +173,12 @@ static bool enter_element(const char*& at, const char* end, std::string_view nam
   return false;
 }
 
-Field member(const Field& of, std::string_view name) {
-  const char* at = of.text.data();
-  const char* end = at + of.text.size();
-  bool found = of.kind == Field::object  ? enter_member(at, end, name)
-               : of.kind == Field::array ? enter_element(at, end, name)
-                                         : false;
+Field member(const Field& parent, std::string_view name) {
+  const char* at = parent.text.data();
+  const char* end = at + parent.text.size();
+  bool found = false;
+  if (parent.kind == Field::object) found = enter_member(at, end, name);
+  if (parent.kind == Field::array) found = enter_element(at, end, name);
   return found ? take_value(at, end) : Field{};
 }
 
@@ -200,15 +206,17 @@ Path::Path(std::string_view text) {
     list_ = list_ || steps_[i].each;
 }
 
-// Plain steps walk straight into the text: nothing before the field is looked at twice.
+// Reads the text once from its start to the field.
 Field Path::find(std::string_view json) const {
   const char* at = json.data();
   const char* end = at + json.size();
   for (const Step& step : steps_) {
     if (step.each) break;
-    bool found = at < end && (*at == '{'   ? enter_member(at, end, step.name)
-                              : *at == '[' ? enter_element(at, end, step.name)
-                                           : false);
+    if (at >= end) return {};
+    const char kind = *at;
+    bool found = false;
+    if (kind == '{') found = enter_member(at, end, step.name);
+    if (kind == '[') found = enter_element(at, end, step.name);
     if (!found) return {};
   }
   return take_value(at, end);
@@ -227,10 +235,13 @@ bool Path::collect(const Field& from, size_t step, std::vector<Field>& out) cons
   if (!steps_[step].each) return collect(member(from, steps_[step].name), step + 1, out);
   if (from.kind != Field::array) return false;
   if (step + 1 == steps_.size()) {
-    out.push_back(from);  // a trailing each stands for the length
+    out.push_back(from);  // the length of the array is tested
     return true;
   }
-  each_element(from, [&](const Field& element) { return collect(element, step + 1, out), true; });
+  each_element(from, [&](const Field& element) {
+    collect(element, step + 1, out);
+    return true;
+  });
   return true;
 }
 

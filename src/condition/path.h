@@ -1,6 +1,7 @@
 #pragma once
-// A path picks fields out of compact JSON text without building values: `$.a.b`, bare `a.b`, `[*]`
-// for each element. The text must be what json::print wrote; nothing is checked on the way.
+// A path finds fields in JSON text without parsing the whole text into values. Its form is `$.a.b`
+// or `a.b`; `[*]` stands for every element of an array. The JSON text must come from json::print:
+// it is not validated.
 
 #include <string>
 #include <string_view>
@@ -11,17 +12,17 @@ namespace pawl::condition {
 struct Field {
   enum Kind : uint8_t { missing, null, boolean, number, string, array, object };
   Kind kind = missing;
-  bool escaped = false;   // a string whose text still has backslashes
-  std::string_view text;  // as written; of a string, what stands between the quotes
-  bool is_null() const { return kind <= null; }
+  bool escaped = false;   // string: the text contains escapes
+  std::string_view text;  // the JSON text; of a string, the text between its quotes
+  bool is_null() const { return kind <= null; }  // null or missing
 };
 
-// The field's text as people read it: `room` is used when escapes must be undone.
-std::string_view text_of(const Field& field, std::string& room);
-// What stands at `at`, which moves behind it.
+// The text of the field without escapes. `buffer` holds the result when there were escapes.
+std::string_view text_of(const Field& field, std::string& buffer);
+// Reads the value at `at` and moves `at` past it.
 Field take_value(const char*& at, const char* end);
-// The member of an object or, where the name is digits, the element of an array.
-Field member(const Field& of, std::string_view name);
+// The member of an object, or the element of an array when the name is a number.
+Field member(const Field& parent, std::string_view name);
 // Calls visit(Field) for each element until it returns false.
 template <class Visit>
 void each_element(const Field& array, Visit&& visit) {
@@ -36,20 +37,21 @@ void each_element(const Field& array, Visit&& visit) {
 class Path {
  public:
   explicit Path(std::string_view text);
-  // The field, when no step is "each"; `length` asks for an array's length and gives it by number.
+  // The field of a plain path. Of another path, the array at its first `[*]`.
   Field find(std::string_view json) const;
-  // With an "each" step: every field found, in order. False when the array itself is not there.
+  // Appends every field of a path with `[*]`, in order. A `[*]` at the end gives the array itself,
+  // whose length is tested. Returns false when the array does not exist.
   bool collect(std::string_view json, std::vector<Field>& out) const;
-  bool is_list() const { return list_; }      // has an each step before its last
-  bool is_length() const { return length_; }  // ends in one
+  bool is_list() const { return list_; }      // has a `[*]` before its last step
+  bool is_length() const { return length_; }  // ends in `[*]`
   bool plain() const { return !list_ && !length_; }
-  // Without the dollar; each as "[*]": how models name their fields.
+  // The path without "$.", as models name their fields.
   const std::string& name() const { return name_; }
 
  private:
   struct Step {
     std::string name;
-    bool each = false;
+    bool each = false;  // `[*]`
   };
   bool collect(const Field& from, size_t step, std::vector<Field>& out) const;
   std::vector<Step> steps_;
@@ -57,7 +59,7 @@ class Path {
   bool list_ = false, length_ = false;
 };
 
-// The field at the root of a document.
+// The whole document as a field.
 Field root_of(std::string_view json);
 size_t count_elements(const Field& array);
 

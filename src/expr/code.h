@@ -1,6 +1,7 @@
 #pragma once
-// The compiled form of an expression: a flat array of nodes that name each other by index, and the
-// variables it needs by slot. Never changed once made, so threads may share it.
+// The compiled form of an expression: an array of nodes that refer to each other by index, and the
+// names of its variables, which nodes refer to by slot. Compiled code never changes, so threads may
+// share it.
 
 #include <forward_list>
 #include <memory>
@@ -18,7 +19,7 @@ struct Function;
 enum class Op : uint8_t {
   constant,
   variable,
-  pointer,
+  element_ref,
   accumulator,
   member,
   index,
@@ -35,11 +36,11 @@ enum class Op : uint8_t {
   coalesce,
   conditional,
   equal,
-  unequal,
+  not_equal,
   less,
-  more,
-  at_most,
-  at_least,
+  greater,
+  less_equal,
+  greater_equal,
   add,
   subtract,
   multiply,
@@ -54,7 +55,7 @@ enum class Op : uint8_t {
   ends_with,
 };
 
-// What is known about a node before it runs; `any` for variables.
+// The type of a node as far as it is known before evaluation; `any` for variables.
 enum class Type : uint8_t { any, nil, boolean, number, string, list, map, time, duration, zone };
 std::string_view type_word(Type type);
 
@@ -63,35 +64,35 @@ inline constexpr uint32_t kNone = ~0u;
 struct Node {
   Op op = Op::constant;
   Type type = Type::any;
-  bool guarded = false;  // member, index, method: of nil gives nil, because a `?.` stands before it
-  bool chained = false;  // member, method: an earlier `?.` of its chain may have cut it off
+  bool guarded = false;  // member, index, method: a `?.` stands before it, so nil gives nil
+  bool chained = false;  // member, method: an earlier `?.` of its chain may have given nil
   uint16_t depth = 1;
-  uint32_t at = 0;  // byte offset, for errors
-  uint32_t a = kNone, b = kNone, c = kNone;
-  uint32_t slot = 0;
-  std::vector<uint32_t> items{};  // arguments; elements; keys and values in turn
+  uint32_t at = 0;                           // byte offset in the text, for errors
+  uint32_t a = kNone, b = kNone, c = kNone;  // operands
+  uint32_t slot = 0;                         // variable
+  std::vector<uint32_t>
+      items{};  // arguments of a call, elements of a list, keys and values of a map
   Value constant{};
-  std::string_view name{};  // member, method: into the literals
+  std::string_view name{};  // member, method: points into Compiled::literals
   const Function* function = nullptr;
-  std::shared_ptr<const re2::RE2>
-      pattern{};  // matches: shared with copies of the node, never changed
+  std::shared_ptr<const re2::RE2> pattern{};  // matches; shared by copies of the node
 };
 
 struct Compiled {
   std::vector<Node> nodes;
   uint32_t root = 0;
   std::vector<std::string> variables;
-  std::forward_list<std::string> literals;
+  std::forward_list<std::string> literals;  // its strings never move
 };
 
-// Long enough for any rule people write; keeps compilation and evaluation bounded.
-inline constexpr size_t kMax = 64 * 1024;
-// Nesting of a tree, counted in nodes: each level is a few stack frames.
-inline constexpr size_t kDeepest = 400;
+// Size of an expression. Longer ones are refused, which bounds compilation.
+inline constexpr size_t kMaxTextBytes = 64 * 1024;
+// Nesting of nodes. Each level needs a few stack frames; deeper expressions are refused.
+inline constexpr size_t kMaxDepth = 400;
 
 Result<Compiled> compile(std::string_view text);
 
-// Runs compiled code over one map of variables.
+// Evaluates compiled code once, with one set of variables.
 class Evaluation {
  public:
   Evaluation(const Compiled& code, const json::Object& variables, Time now)
@@ -99,21 +100,22 @@ class Evaluation {
   Result<Value> run();
 
   Result<Value> eval(uint32_t node);
-  // The closure `node` with `#` standing for `element`, and `#acc` for `accumulator`.
+  // Evaluates the closure `node` with `#` as `element` and `#acc` as `accumulator`.
   Result<Value> apply(uint32_t node, const Value& element, const Value& accumulator = {});
 
   Arena arena;
   const Time now;
 
  private:
+  // The variables of a closure.
   struct Scope {
     Value element, accumulator;
   };
-  static constexpr size_t kFew = 16;
+  static constexpr size_t kInlineSlots = 16;  // with more variables than this, slots are allocated
 
   Result<Value> binary(const Node& node);
   Result<Value> logic(const Node& node);
-  Result<Value> fetch(const Node& node);
+  Result<Value> member_or_index(const Node& node);
   Result<Value> slice(const Node& node);
   Result<Value> build(const Node& node);
   Result<Value> call(const Node& node);
@@ -121,17 +123,18 @@ class Evaluation {
 
   const Compiled& code_;
   const json::Object& variables_;
-  const json::Value* few_[kFew];
-  std::vector<const json::Value*> many_;
-  const json::Value** slots_ = few_;
-  const Scope* scope_ = nullptr;
+  const json::Value* inline_slots_[kInlineSlots];
+  std::vector<const json::Value*> heap_slots_;
+  const json::Value** slots_ = inline_slots_;
+  const Scope* scope_ = nullptr;  // of the innermost closure
 };
 
-// The operators that need no evaluation of their own.
+// Operators on two values (operators.cc). `at` is the byte offset for errors.
 Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, size_t at);
 Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at);
-Result<bool> is_in(const Value& needle, const Value& heap, size_t at);
-std::unexpected<Error> wrong(size_t at, std::string what);
+Result<bool> is_in(const Value& wanted, const Value& collection, size_t at);
+// The error BAD_EXPRESSION: "WHAT at position N".
+std::unexpected<Error> error_at(size_t at, std::string what);
 std::string_view symbol_of(Op op);
 
 }  // namespace pawl::expr

@@ -1,5 +1,5 @@
-// Nodes to a value: a walk of the tree. Variables are looked up once, before anything runs, and one
-// that is missing fails the whole expression: no short circuit hides a misspelt name.
+// Evaluates the tree of nodes. All variables are looked up first, and a missing one fails the whole
+// expression, even in a branch that would not be evaluated: a misspelt name is always found.
 
 #include <re2/re2.h>
 
@@ -12,9 +12,9 @@ namespace pawl::expr {
 
 Result<Value> Evaluation::run() {
   size_t n = code_.variables.size();
-  if (n > kFew) {
-    many_.resize(n);
-    slots_ = many_.data();
+  if (n > kInlineSlots) {
+    heap_slots_.resize(n);
+    slots_ = heap_slots_.data();
   }
   for (size_t i = 0; i < n; ++i) {
     slots_[i] = variables_.find(code_.variables[i]);
@@ -22,7 +22,7 @@ Result<Value> Evaluation::run() {
     size_t at = 0;
     for (const Node& node : code_.nodes)
       if (node.op == Op::variable && node.slot == i) at = node.at;
-    return wrong(at, "undefined variable \"" + code_.variables[i] + "\"");
+    return error_at(at, "undefined variable \"" + code_.variables[i] + "\"");
   }
   return eval(code_.root);
 }
@@ -30,8 +30,8 @@ Result<Value> Evaluation::run() {
 Result<Value> Evaluation::apply(uint32_t node, const Value& element, const Value& accumulator) {
   arena.spend(1);
   if (arena.full())
-    return wrong(code_.nodes[node].at,
-                 "the expression makes more than " + std::to_string(Arena::kMax) + " values");
+    return error_at(code_.nodes[node].at, "the expression makes more than " +
+                                              std::to_string(Arena::kMaxSpent) + " values");
   Scope scope{element, accumulator};
   const Scope* outer = scope_;
   scope_ = &scope;
@@ -44,14 +44,15 @@ Result<Value> Evaluation::eval(uint32_t i) {
   const Node& node = code_.nodes[i];
   switch (node.op) {
     case Op::constant: return node.constant;
-    case Op::variable: return of(*slots_[node.slot]);
-    case Op::pointer:
+    case Op::variable: return value_of(*slots_[node.slot]);
+    case Op::element_ref:
       if (scope_->element.kind == Kind::member)
-        return wrong(node.at, "'#' cannot look at a member of a map; write keys(m) or values(m)");
+        return error_at(node.at,
+                        "'#' cannot look at a member of a map; write keys(m) or values(m)");
       return scope_->element;
     case Op::accumulator: return scope_->accumulator;
     case Op::member:
-    case Op::index: return fetch(node);
+    case Op::index: return member_or_index(node);
     case Op::slice: return slice(node);
     case Op::list:
     case Op::map: return build(node);
@@ -60,11 +61,12 @@ Result<Value> Evaluation::eval(uint32_t i) {
     case Op::negate:
     case Op::plus: {
       TRY(Value v, eval(node.a));
-      if (node.op == Op::plus) return v;  // it changes nothing, whatever stands there
+      if (node.op == Op::plus) return v;  // unary plus accepts every kind
       if (!v.is_number())
-        return wrong(node.at, "a sign wants a number, got " + std::string(kind_name(v.kind)));
-      return arithmetic(Op::subtract, v.kind == Kind::integer ? of(int64_t{0}) : exact_real(0), v,
-                        arena, node.at);
+        return error_at(node.at, "a sign wants a number, got " + std::string(kind_name(v.kind)));
+      return arithmetic(Op::subtract,
+                        v.kind == Kind::integer ? value_of(int64_t{0}) : exact_real(0), v, arena,
+                        node.at);
     }
     case Op::not_:
     case Op::and_:
@@ -79,28 +81,28 @@ Result<Value> Evaluation::logic(const Node& node) {
   TRY(Value a, eval(node.a));
   if (node.op == Op::coalesce) return a.kind == Kind::nil ? eval(node.b) : Result<Value>(a);
   if (a.kind != Kind::boolean)
-    return wrong(node.at, std::string(node.op == Op::not_          ? "!"
-                                      : node.op == Op::conditional ? "?:"
-                                                                   : symbol_of(node.op)) +
-                              " wants a boolean, got " + std::string(kind_name(a.kind)));
-  if (node.op == Op::not_) return of(!a.truth());
-  if (node.op == Op::conditional) return eval(a.truth() ? node.b : node.c);
-  if (a.truth() == (node.op == Op::or_)) return a;
+    return error_at(node.at, std::string(node.op == Op::not_          ? "!"
+                                         : node.op == Op::conditional ? "?:"
+                                                                      : symbol_of(node.op)) +
+                                 " wants a boolean, got " + std::string(kind_name(a.kind)));
+  if (node.op == Op::not_) return value_of(!a.is_true());
+  if (node.op == Op::conditional) return eval(a.is_true() ? node.b : node.c);
+  if (a.is_true() == (node.op == Op::or_)) return a;
   TRY(Value b, eval(node.b));
   if (b.kind != Kind::boolean)
-    return wrong(node.at, std::string(symbol_of(node.op)) + " wants a boolean, got " +
-                              std::string(kind_name(b.kind)));
+    return error_at(node.at, std::string(symbol_of(node.op)) + " wants a boolean, got " +
+                                 std::string(kind_name(b.kind)));
   return b;
 }
 
-Result<Value> Evaluation::fetch(const Node& node) {
+Result<Value> Evaluation::member_or_index(const Node& node) {
   TRY(Value self, eval(node.a));
-  Value key = of(node.name);
+  Value key = value_of(node.name);
   if (node.op == Op::index) {
     TRY(key, eval(node.b));
   }
-  if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut)))
-    return Value{.cut = true};
+  if (self.kind == Kind::nil && (node.guarded || (node.chained && self.short_circuit)))
+    return Value{.short_circuit = true};
   if (self.kind == Kind::map && (key.kind == Kind::string || key.kind == Kind::nil)) {
     Value out;
     return member(self, key.text, out) ? out : Value{};
@@ -110,22 +112,22 @@ Result<Value> Evaluation::fetch(const Node& node) {
   if (!indexed) {
     std::string what = node.op == Op::index ? "an index of a " + std::string(kind_name(key.kind))
                                             : "field \"" + std::string(node.name) + "\"";
-    return wrong(node.at, "cannot take " + what + " from " + std::string(kind_name(self.kind)));
+    return error_at(node.at, "cannot take " + what + " from " + std::string(kind_name(self.kind)));
   }
   int64_t n = static_cast<int64_t>(self.kind == Kind::list ? size(self) : self.text.size());
   double want = std::trunc(key.as_double());
   double from_start = want < 0 ? want + static_cast<double>(n) : want;
   if (!(from_start >= 0 && from_start < static_cast<double>(n)))
-    return wrong(node.at, "index out of range: there are " + std::to_string(n) + " elements");
+    return error_at(node.at, "index out of range: there are " + std::to_string(n) + " elements");
   size_t i = static_cast<size_t>(from_start);
   return self.kind == Kind::list ? element(self, i)
-                                 : of(int64_t{static_cast<unsigned char>(self.text[i])});
+                                 : value_of(int64_t{static_cast<unsigned char>(self.text[i])});
 }
 
 Result<Value> Evaluation::slice(const Node& node) {
   TRY(Value self, eval(node.a));
   if (self.kind != Kind::list && self.kind != Kind::string)
-    return wrong(node.at, "cannot slice a " + std::string(kind_name(self.kind)));
+    return error_at(node.at, "cannot slice a " + std::string(kind_name(self.kind)));
   double n = static_cast<double>(self.kind == Kind::list ? size(self) : self.text.size());
   double bounds[2] = {0, n};
   for (int k = 0; k < 2; ++k) {
@@ -133,13 +135,13 @@ Result<Value> Evaluation::slice(const Node& node) {
     if (side == kNone) continue;
     TRY(Value v, eval(side));
     if (!v.is_number())
-      return wrong(node.at, "a slice wants numbers, got " + std::string(kind_name(v.kind)));
+      return error_at(node.at, "a slice wants numbers, got " + std::string(kind_name(v.kind)));
     double want = std::trunc(v.as_double());
     bounds[k] = std::clamp(want < 0 ? want + n : want, 0.0, n);
   }
   size_t from = static_cast<size_t>(bounds[0]),
          to = static_cast<size_t>(std::max(bounds[0], bounds[1]));
-  if (self.kind == Kind::string) return of(self.text.substr(from, to - from));
+  if (self.kind == Kind::string) return value_of(self.text.substr(from, to - from));
   List out;
   for (size_t i = from; i < to; ++i)
     out.push_back(element(self, i));
@@ -147,7 +149,7 @@ Result<Value> Evaluation::slice(const Node& node) {
 }
 
 Result<Value> Evaluation::build(const Node& node) {
-  if (arena.full()) return wrong(node.at, "the expression makes too many values");
+  if (arena.full()) return error_at(node.at, "the expression makes too many values");
   if (node.op == Op::list) {
     List out;
     out.reserve(node.items.size());
@@ -161,7 +163,8 @@ Result<Value> Evaluation::build(const Node& node) {
   for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
     TRY(Value name, eval(node.items[i]));
     if (name.kind != Kind::string)
-      return wrong(node.at, "a map key must be a string, got " + std::string(kind_name(name.kind)));
+      return error_at(node.at,
+                      "a map key must be a string, got " + std::string(kind_name(name.kind)));
     TRY(Value value, eval(node.items[i + 1]));
     auto twin =
         std::find_if(out.begin(), out.end(), [&](const auto& m) { return m.first == name.text; });
@@ -185,12 +188,12 @@ Result<Value> Evaluation::call(const Node& node) {
   for (size_t i = 0; i < node.items.size(); ++i) {
     TRY(args[i], eval(node.items[i]));
   }
-  if (arena.full()) return wrong(node.at, "the expression makes too many values");
+  if (arena.full()) return error_at(node.at, "the expression makes too many values");
   std::span<const Value> given(args, node.items.size());
   if (node.op == Op::method) {
     TRY(Value self, eval(node.a));
-    if (self.kind == Kind::nil && (node.guarded || (node.chained && self.cut)))
-      return Value{.cut = true};
+    if (self.kind == Kind::nil && (node.guarded || (node.chained && self.short_circuit)))
+      return Value{.short_circuit = true};
     return method(*this, node.name, self, given, node.at);
   }
   Call one{*this, node.function->name, given, node.c, node.at};
@@ -198,36 +201,36 @@ Result<Value> Evaluation::call(const Node& node) {
 }
 
 Result<Value> Evaluation::match(const Node& node, const Value& a, const Value& b) {
-  if (a.kind == Kind::nil || b.kind == Kind::nil) return of(false);
+  if (a.kind == Kind::nil || b.kind == Kind::nil) return value_of(false);
   if (a.kind != Kind::string || b.kind != Kind::string)
-    return wrong(node.at, std::string(symbol_of(node.op)) + " wants two strings, got " +
-                              std::string(kind_name(a.kind)) + " and " +
-                              std::string(kind_name(b.kind)));
-  if (node.op == Op::contains) return of(a.text.contains(b.text));
-  if (node.op == Op::starts_with) return of(a.text.starts_with(b.text));
-  if (node.op == Op::ends_with) return of(a.text.ends_with(b.text));
+    return error_at(node.at, std::string(symbol_of(node.op)) + " wants two strings, got " +
+                                 std::string(kind_name(a.kind)) + " and " +
+                                 std::string(kind_name(b.kind)));
+  if (node.op == Op::contains) return value_of(a.text.contains(b.text));
+  if (node.op == Op::starts_with) return value_of(a.text.starts_with(b.text));
+  if (node.op == Op::ends_with) return value_of(a.text.ends_with(b.text));
   re2::StringPiece text(a.text.data(), a.text.size());
-  if (node.pattern) return of(re2::RE2::PartialMatch(text, *node.pattern));
+  if (node.pattern) return value_of(re2::RE2::PartialMatch(text, *node.pattern));
   re2::RE2::Options options;
   options.set_log_errors(false);
   re2::RE2 pattern(re2::StringPiece(b.text.data(), b.text.size()), options);
-  if (!pattern.ok()) return wrong(node.at, "bad pattern: " + pattern.error());
-  return of(re2::RE2::PartialMatch(text, pattern));
+  if (!pattern.ok()) return error_at(node.at, "bad pattern: " + pattern.error());
+  return value_of(re2::RE2::PartialMatch(text, pattern));
 }
 
 Result<Value> Evaluation::binary(const Node& node) {
   TRY(Value a, eval(node.a));
   TRY(Value b, eval(node.b));
   switch (node.op) {
-    case Op::equal: return of(equal(a, b));
-    case Op::unequal: return of(!equal(a, b));
+    case Op::equal: return value_of(equal(a, b));
+    case Op::not_equal: return value_of(!equal(a, b));
     case Op::less:
-    case Op::more:
-    case Op::at_most:
-    case Op::at_least: return comparison(node.op, a, b, node.at);
+    case Op::greater:
+    case Op::less_equal:
+    case Op::greater_equal: return comparison(node.op, a, b, node.at);
     case Op::in: {
       TRY(bool found, is_in(a, b, node.at));
-      return of(found);
+      return value_of(found);
     }
     case Op::matches:
     case Op::contains:

@@ -6,15 +6,17 @@ namespace pawl::expr {
 
 namespace {
 
-// What making or looking at one value costs, beside the bytes of a result.
+// Bytes that one created or visited value counts in `work`.
 constexpr size_t kValueBytes = 32;
 
-Error named(Error error, const std::string& text) {
-  constexpr size_t shown = 200;
-  error.message = "expression \"" + (text.size() > shown ? text.substr(0, shown) + "..." : text) +
-                  "\": " + error.message;
+// The error with the expression in front of its message.
+Error in_expression(Error error, const std::string& text) {
+  constexpr size_t kShownBytes = 200;
+  std::string shown = text.size() > kShownBytes ? text.substr(0, kShownBytes) + "..." : text;
+  error.message = "expression \"" + shown + "\": " + error.message;
   return error;
 }
+
 }  // namespace
 
 Expression::Expression(std::string_view text) : text_(text) {
@@ -22,7 +24,7 @@ Expression::Expression(std::string_view text) : text_(text) {
   if (code)
     code_ = std::make_shared<const Compiled>(std::move(*code));
   else
-    problem_ = std::make_shared<const Error>(named(std::move(code.error()), text_));
+    problem_ = std::make_shared<const Error>(in_expression(std::move(code.error()), text_));
 }
 
 std::span<const std::string> Expression::variables() const {
@@ -36,9 +38,9 @@ Result<json::Value> Expression::evaluate(const json::Object& variables, Time now
   Evaluation run(*code_, variables, now);
   Result<Value> value = run.run();
   if (work) *work += run.arena.spent() * kValueBytes;
-  if (!value) return fail(named(std::move(value.error()), text_));
+  if (!value) return fail(in_expression(std::move(value.error()), text_));
   Result<json::Value> out = to_json(*value);
-  if (!out) return fail(named(std::move(out.error()), text_));
+  if (!out) return fail(in_expression(std::move(out.error()), text_));
   return out;
 }
 
@@ -48,13 +50,13 @@ Result<bool> Expression::test(const json::Object& variables, Time now, size_t* w
   Evaluation run(*code_, variables, now);
   Result<Value> value = run.run();
   if (work) *work += run.arena.spent() * kValueBytes;
-  if (!value) return fail(named(std::move(value.error()), text_));
+  if (!value) return fail(in_expression(std::move(value.error()), text_));
   if (value->kind != Kind::boolean)
-    return fail(named({Code::invalid, "NOT_BOOLEAN",
-                       "the result is not bool but " + std::string(kind_name(value->kind)) +
-                           "; compare it with something"},
-                      text_));
-  return value->truth();
+    return fail(in_expression({Code::invalid, "NOT_BOOLEAN",
+                               "the result is not bool but " + std::string(kind_name(value->kind)) +
+                                   "; compare it with something"},
+                              text_));
+  return value->is_true();
 }
 
 }  // namespace pawl::expr

@@ -1,51 +1,53 @@
 #pragma once
-// The functions of the language: one table, each row with its argument counts and a sentence.
+// The functions of the expression language. One table lists them; each row has the number of
+// arguments, the types and a sentence of documentation.
 
 #include "expr/code.h"
 
 namespace pawl::expr {
 
+// One call of a function, with its evaluated arguments.
 struct Call {
   Evaluation& run;
   std::string_view name;
-  std::span<const Value> args;  // without the closure
-  uint32_t closure;             // kNone when there is none
-  size_t at;
+  std::span<const Value> args;                         // without the closure
+  uint32_t closure;                                    // kNone when there is none
+  size_t at;                                           // byte offset, for errors
   std::unexpected<Error> bad(std::string what) const;  // "upper: wants a string, got number"
+  // Argument `i` as the type; an error when it has another one.
   Result<std::string_view> text(size_t i) const;
-  Result<int64_t> whole(size_t i) const;  // a number, its fraction cut
+  Result<int64_t> whole(size_t i) const;  // a number without its fraction
   Result<Value> list(size_t i) const;
-  // The closure's answer for an element, which must be a boolean.
+  // Evaluates the closure for an element; the result must be a boolean.
   Result<bool> test(const Value& element) const;
 };
 
-// `test` and `optional_test` must give a boolean.
+// Whether a function takes a closure. `test` and `optional_test` must return a boolean.
 enum class Closure : uint8_t { none, wanted, optional, test, optional_test };
 
 struct Function {
   std::string_view name;
-  size_t least, max;  // arguments besides the closure
-  Closure closure;    // stands as the second argument
+  size_t min, max;  // number of arguments without the closure
+  Closure closure;  // the second argument
   Type result;
   Result<Value> (*run)(Call& call);
   std::string_view doc;
-  // What the first argument may be, where more is known of it than that it is a variable.
+  // True when the first argument may have this type. Not called for `any`.
   bool (*takes)(Type type) = nullptr;
-  // The argument that is a count: an int, or a variable whose fraction is cut; 0 when there is
-  // none.
+  // Index of the argument that is a count, which is an int or a variable; 0 when there is none.
   size_t count = 0;
 };
 
 const Function* find_function(std::string_view name);
 std::span<const Function> functions();
 
-// Methods of times and durations: date('2024-01-15').Year(). What one gives is known before it
-// runs; `any` when there is no such method.
+// Methods of times and durations, such as date('2024-01-15').Year(). method_type() is the type of
+// the result; `any` when there is no such method.
 Type method_type(Type self, std::string_view name);
 Result<Value> method(Evaluation& run, std::string_view name, const Value& self,
                      std::span<const Value> args, size_t at);
 
-// The rows, by subject.
+// The functions of the table: numbers, texts, lists and maps, times.
 Result<Value> fn_len(Call&), fn_type(Call&), fn_abs(Call&), fn_ceil(Call&), fn_floor(Call&),
     fn_round(Call&), fn_int(Call&), fn_float(Call&), fn_string(Call&), fn_max(Call&), fn_min(Call&),
     fn_mean(Call&), fn_median(Call&), fn_bits(Call&), fn_bitnot(Call&);

@@ -8,50 +8,51 @@ namespace pawl::expr {
 
 Result<Value> fn_contains(Call& c) {
   TRY(bool found, is_in(c.args[1], c.args[0], c.at));
-  return of(found);
+  return value_of(found);
 }
 
 namespace {
 
-// What a closure walks over: a list, the bytes of a text, or a map, of which only the number of
-// members is known: whoever looks at one fails.
-struct Walk {
+// The items that a closure is called for: the elements of a list, the bytes of a text, or the
+// members of a map. A map can only be counted: a closure that uses `#` of it fails.
+struct Items {
   Value over;
   size_t size = 0;
 };
-Result<Walk> walk(Call& c) {
+Result<Items> items_of(Call& c) {
   const Value& v = c.args[0];
-  if (v.kind == Kind::string) return Walk{v, v.text.size()};
-  if (v.kind == Kind::list || v.kind == Kind::map) return Walk{v, size(v)};
+  if (v.kind == Kind::string) return Items{v, v.text.size()};
+  if (v.kind == Kind::list || v.kind == Kind::map) return Items{v, size(v)};
   return c.bad("wants a list, got " + std::string(kind_name(v.kind)));
 }
-Value at(const Walk& w, size_t i) {
-  if (w.over.kind == Kind::string) return of(int64_t{static_cast<unsigned char>(w.over.text[i])});
+Value item(const Items& w, size_t i) {
+  if (w.over.kind == Kind::string)
+    return value_of(int64_t{static_cast<unsigned char>(w.over.text[i])});
   return w.over.kind == Kind::list ? element(w.over, i) : Value{.kind = Kind::member};
 }
-Result<Value> taken(Call& c, const Walk& w, size_t i) {
+Result<Value> readable_item(Call& c, const Items& w, size_t i) {
   if (w.over.kind == Kind::map)
     return c.bad("cannot take an element of a map; write keys(m) or values(m)");
-  return at(w, i);
+  return item(w, i);
 }
 
-// How many elements the closure holds for, stopping once there are `enough`.
-Result<size_t> holds(Call& c, size_t enough) {
-  TRY(Walk list, walk(c));
+// Counts the elements for which the closure is true, up to `enough`.
+Result<size_t> count_matching(Call& c, size_t enough) {
+  TRY(Items list, items_of(c));
   size_t n = 0;
   for (size_t i = 0; i < list.size && n < enough; ++i) {
-    TRY(bool yes, c.test(at(list, i)));
+    TRY(bool yes, c.test(item(list, i)));
     n += yes;
   }
   return n;
 }
 
-Result<Value> sought(Call& c, bool from_end, bool index) {
-  TRY(Walk list, walk(c));
+Result<Value> find_matching(Call& c, bool from_end, bool index) {
+  TRY(Items list, items_of(c));
   for (size_t step = 0; step < list.size; ++step) {
     size_t i = from_end ? list.size - 1 - step : step;
-    TRY(bool yes, c.test(at(list, i)));
-    if (yes) return index ? of(static_cast<int64_t>(i)) : taken(c, list, i);
+    TRY(bool yes, c.test(item(list, i)));
+    if (yes) return index ? value_of(static_cast<int64_t>(i)) : readable_item(c, list, i);
   }
   return Value{};
 }
@@ -63,10 +64,10 @@ Result<bool> descending(Call& c, size_t i) {
   return order == "desc";
 }
 
-// Sorts `keys` and says where each element went; numbers with numbers, strings with strings.
-Result<std::vector<size_t>> ordered(Call& c, const List& keys, bool down) {
+// Returns the indexes of `keys` in sorted order. The keys must be all numbers or all strings.
+Result<std::vector<size_t>> sorted_order(Call& c, const List& keys, bool down) {
   for (const Value& k : keys) {
-    if (keys.size() == 1) break;  // nothing to compare it with
+    if (keys.size() == 1) break;  // one key of any kind is sorted
     bool fits = keys[0].is_number() ? k.is_number()
                                     : keys[0].kind == Kind::string && k.kind == Kind::string;
     if (!fits) return c.bad("wants only numbers or only strings");
@@ -84,74 +85,75 @@ Result<std::vector<size_t>> ordered(Call& c, const List& keys, bool down) {
 }  // namespace
 
 Result<Value> fn_all(Call& c) {
-  TRY(Walk list, walk(c));
+  TRY(Items list, items_of(c));
   for (size_t i = 0; i < list.size; ++i) {
-    TRY(bool yes, c.test(at(list, i)));
-    if (!yes) return of(false);
+    TRY(bool yes, c.test(item(list, i)));
+    if (!yes) return value_of(false);
   }
-  return of(true);
+  return value_of(true);
 }
 Result<Value> fn_none(Call& c) {
-  TRY(size_t n, holds(c, 1));
-  return of(n == 0);
+  TRY(size_t n, count_matching(c, 1));
+  return value_of(n == 0);
 }
 Result<Value> fn_any(Call& c) {
-  TRY(size_t n, holds(c, 1));
-  return of(n > 0);
+  TRY(size_t n, count_matching(c, 1));
+  return value_of(n > 0);
 }
 Result<Value> fn_one(Call& c) {
-  TRY(size_t n, holds(c, 2));
-  return of(n == 1);
+  TRY(size_t n, count_matching(c, 2));
+  return value_of(n == 1);
 }
 
 Result<Value> fn_count(Call& c) {
   if (c.closure != kNone) {
-    TRY(size_t n, holds(c, SIZE_MAX));
-    return of(static_cast<int64_t>(n));
+    TRY(size_t n, count_matching(c, SIZE_MAX));
+    return value_of(static_cast<int64_t>(n));
   }
-  TRY(Walk list, walk(c));
+  TRY(Items list, items_of(c));
   int64_t n = 0;
   for (size_t i = 0; i < list.size; ++i) {
-    TRY(Value v, taken(c, list, i));
+    TRY(Value v, readable_item(c, list, i));
     if (v.kind != Kind::boolean) return c.bad("without a closure wants a list of booleans");
-    n += v.truth();
+    n += v.is_true();
   }
-  return of(n);
+  return value_of(n);
 }
 
 Result<Value> fn_filter(Call& c) {
-  TRY(Walk list, walk(c));
+  TRY(Items list, items_of(c));
   List out;
   for (size_t i = 0; i < list.size; ++i) {
-    TRY(bool yes, c.test(at(list, i)));
+    TRY(bool yes, c.test(item(list, i)));
     if (!yes) continue;
-    TRY(Value v, taken(c, list, i));
+    TRY(Value v, readable_item(c, list, i));
     out.push_back(v);
   }
   return c.run.arena.keep(std::move(out));
 }
 
 Result<Value> fn_map(Call& c) {
-  TRY(Walk list, walk(c));
+  TRY(Items list, items_of(c));
   List out;
   out.reserve(list.size);
   for (size_t i = 0; i < list.size; ++i) {
-    TRY(Value v, c.run.apply(c.closure, at(list, i)));
+    TRY(Value v, c.run.apply(c.closure, item(list, i)));
     out.push_back(v);
   }
   return c.run.arena.keep(std::move(out));
 }
 
-Result<Value> fn_find(Call& c) { return sought(c, false, false); }
-Result<Value> fn_find_index(Call& c) { return sought(c, false, true); }
-Result<Value> fn_find_last(Call& c) { return sought(c, true, false); }
-Result<Value> fn_find_last_index(Call& c) { return sought(c, true, true); }
+Result<Value> fn_find(Call& c) { return find_matching(c, false, false); }
+Result<Value> fn_find_index(Call& c) { return find_matching(c, false, true); }
+Result<Value> fn_find_last(Call& c) { return find_matching(c, true, false); }
+Result<Value> fn_find_last_index(Call& c) { return find_matching(c, true, true); }
 
 Result<Value> fn_sum(Call& c) {
-  TRY(Walk list, walk(c));
-  Value sum = of(int64_t{0});
+  TRY(Items list, items_of(c));
+  Value sum = value_of(int64_t{0});
   for (size_t i = 0; i < list.size; ++i) {
-    TRY(Value v, c.closure == kNone ? taken(c, list, i) : c.run.apply(c.closure, at(list, i)));
+    TRY(Value v,
+        c.closure == kNone ? readable_item(c, list, i) : c.run.apply(c.closure, item(list, i)));
     if (!v.is_number()) return c.bad("wants numbers, got " + std::string(kind_name(v.kind)));
     TRY(sum, arithmetic(Op::add, sum, v, c.run.arena, c.at));
   }
@@ -159,10 +161,10 @@ Result<Value> fn_sum(Call& c) {
 }
 
 Result<Value> fn_group_by(Call& c) {
-  TRY(Walk list, walk(c));
+  TRY(Items list, items_of(c));
   std::vector<std::pair<std::string, List>> groups;
   for (size_t i = 0; i < list.size; ++i) {
-    TRY(Value v, taken(c, list, i));
+    TRY(Value v, readable_item(c, list, i));
     TRY(Value key, c.run.apply(c.closure, v));
     std::string name;
     append_text(name, key);
@@ -177,20 +179,21 @@ Result<Value> fn_group_by(Call& c) {
   for (auto& [name, items] : groups)
     out.push_back({c.run.arena.keep(std::move(name)), c.run.arena.keep(std::move(items))});
   Value map = c.run.arena.keep(std::move(out));
-  map.unnamed = true;
+  map.keys_not_text = true;
   return map;
 }
 
 Result<Value> fn_sort_by(Call& c) {
-  TRY(Walk list, walk(c));
+  TRY(Items list, items_of(c));
   TRY(bool down, descending(c, 1));
   List items, keys, out;
   for (size_t i = 0; i < list.size; ++i) {
-    TRY(Value item, taken(c, list, i));
+    TRY(Value item, readable_item(c, list, i));
     TRY(Value key, c.run.apply(c.closure, item));
-    items.push_back(item), keys.push_back(key);
+    items.push_back(item);
+    keys.push_back(key);
   }
-  TRY(std::vector<size_t> order, ordered(c, keys, down));
+  TRY(std::vector<size_t> order, sorted_order(c, keys, down));
   for (size_t i : order)
     out.push_back(items[i]);
   return c.run.arena.keep(std::move(out));
@@ -203,31 +206,32 @@ Result<Value> fn_sort(Call& c) {
   List keys, out;
   for (size_t i = 0; i < size(list); ++i)
     keys.push_back(element(list, i));
-  TRY(std::vector<size_t> order, ordered(c, keys, down));
+  TRY(std::vector<size_t> order, sorted_order(c, keys, down));
   for (size_t i : order)
     out.push_back(keys[i]);
   return c.run.arena.keep(std::move(out));
 }
 
 Result<Value> fn_reduce(Call& c) {
-  TRY(Walk list, walk(c));
+  TRY(Items list, items_of(c));
   size_t i = 0;
   Value acc;
   if (c.args.size() > 1) {
     acc = c.args[1];
   } else {
     if (!list.size) return c.bad("an empty list needs a start value");
-    TRY(acc, taken(c, list, i++));
+    TRY(acc, readable_item(c, list, i++));
   }
   for (; i < list.size; ++i) {
-    TRY(acc, c.run.apply(c.closure, at(list, i), acc));
+    TRY(acc, c.run.apply(c.closure, item(list, i), acc));
   }
   return acc;
 }
 
 namespace {
-// An element of a list or a byte of a string, from the end when negative; nil when there is none.
-Value picked(const Value& from, double place) {
+// An element of a list or a byte of a string; a negative place counts from the end. Nil when there
+// is none.
+Value element_or_nil(const Value& from, double place) {
   double n = static_cast<double>(from.kind == Kind::string ? from.text.size()
                                  : from.kind == Kind::list ? size(from)
                                                            : 0);
@@ -235,12 +239,12 @@ Value picked(const Value& from, double place) {
   if (!(place >= 0 && place < n)) return {};
   size_t i = static_cast<size_t>(place);
   return from.kind == Kind::list ? element(from, i)
-                                 : of(int64_t{static_cast<unsigned char>(from.text[i])});
+                                 : value_of(int64_t{static_cast<unsigned char>(from.text[i])});
 }
 }  // namespace
 
-Result<Value> fn_first(Call& c) { return picked(c.args[0], 0); }
-Result<Value> fn_last(Call& c) { return picked(c.args[0], -1); }
+Result<Value> fn_first(Call& c) { return element_or_nil(c.args[0], 0); }
+Result<Value> fn_last(Call& c) { return element_or_nil(c.args[0], -1); }
 
 Result<Value> fn_get(Call& c) {
   const Value& from = c.args[0];
@@ -252,7 +256,7 @@ Result<Value> fn_get(Call& c) {
   if (from.kind != Kind::list && from.kind != Kind::string) return Value{};
   if (!c.args[1].is_number())
     return c.bad("wants a number as the place, got " + std::string(kind_name(c.args[1].kind)));
-  return picked(from, c.args[1].as_double());
+  return element_or_nil(from, c.args[1].as_double());
 }
 
 Result<Value> fn_take(Call& c) {
@@ -267,8 +271,8 @@ Result<Value> fn_take(Call& c) {
 }
 
 namespace {
-Result<Value> of_members(Call& c,
-                         Value (*pick)(Call& c, std::string_view name, const Value& value)) {
+Result<Value> map_members(Call& c,
+                          Value (*pick)(Call& c, std::string_view name, const Value& value)) {
   if (c.args[0].kind != Kind::map)
     return c.bad("wants a map, got " + std::string(kind_name(c.args[0].kind)));
   List out;
@@ -281,14 +285,14 @@ Result<Value> of_members(Call& c,
 }  // namespace
 
 Result<Value> fn_keys(Call& c) {
-  return of_members(c, [](Call&, std::string_view name, const Value&) { return of(name); });
+  return map_members(c, [](Call&, std::string_view name, const Value&) { return value_of(name); });
 }
 Result<Value> fn_values(Call& c) {
-  return of_members(c, [](Call&, std::string_view, const Value& value) { return value; });
+  return map_members(c, [](Call&, std::string_view, const Value& value) { return value; });
 }
 Result<Value> fn_to_pairs(Call& c) {
-  return of_members(c, [](Call& call, std::string_view name, const Value& value) {
-    return call.run.arena.keep(List{of(name), value});
+  return map_members(c, [](Call& call, std::string_view name, const Value& value) {
+    return call.run.arena.keep(List{value_of(name), value});
   });
 }
 
@@ -304,7 +308,7 @@ Result<Value> fn_from_pairs(Call& c) {
     out.push_back({c.run.arena.keep(std::move(name)), element(pair, 1)});
   }
   Value map = c.run.arena.keep(std::move(out));
-  map.unnamed = true;
+  map.keys_not_text = true;
   return map;
 }
 

@@ -1,4 +1,4 @@
-// Functions on text, and between text and values.
+// Functions on text, and conversions between text and values.
 
 #include "base/bytes.h"
 #include "base/letters.h"
@@ -9,7 +9,7 @@ namespace pawl::expr {
 
 namespace {
 
-// The largest text that repeat() or replace() may make.
+// Size of a text that repeat() or replace() makes. Larger results are refused.
 constexpr size_t kMaxText = 1024 * 1024;
 
 Result<Value> parts(Call& c, bool with_separator) {
@@ -24,16 +24,17 @@ Result<Value> parts(Call& c, bool with_separator) {
   while (max < 0 || static_cast<int64_t>(out.size()) + 1 < max) {
     size_t cut = text.find(separator), step = separator.size();
     if (separator.empty()) {
-      cut = text.empty() ? 0 : 1, step = 0;
+      cut = text.empty() ? 0 : 1;
+      step = 0;
       while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80)
         ++cut;
       if (cut >= text.size()) break;
     }
     if (cut == std::string_view::npos) break;
-    out.push_back(of(text.substr(0, with_separator ? cut + step : cut)));
+    out.push_back(value_of(text.substr(0, with_separator ? cut + step : cut)));
     text.remove_prefix(cut + step);
   }
-  if (!separator.empty() || !text.empty()) out.push_back(of(text));
+  if (!separator.empty() || !text.empty()) out.push_back(value_of(text));
   return c.run.arena.keep(std::move(out));
 }
 
@@ -59,8 +60,8 @@ Result<Value> fn_trim(Call& c) {
     TRY(cut, c.text(1));
   }
   size_t begin = text.find_first_not_of(cut);
-  if (begin == std::string_view::npos) return of(std::string_view());
-  return of(text.substr(begin, text.find_last_not_of(cut) - begin + 1));
+  if (begin == std::string_view::npos) return value_of(std::string_view());
+  return value_of(text.substr(begin, text.find_last_not_of(cut) - begin + 1));
 }
 Result<Value> fn_trim_prefix(Call& c) {
   TRY(std::string_view text, c.text(0));
@@ -68,7 +69,7 @@ Result<Value> fn_trim_prefix(Call& c) {
   if (c.args.size() > 1) {
     TRY(cut, c.text(1));
   }
-  return of(text.starts_with(cut) ? text.substr(cut.size()) : text);
+  return value_of(text.starts_with(cut) ? text.substr(cut.size()) : text);
 }
 Result<Value> fn_trim_suffix(Call& c) {
   TRY(std::string_view text, c.text(0));
@@ -76,15 +77,15 @@ Result<Value> fn_trim_suffix(Call& c) {
   if (c.args.size() > 1) {
     TRY(cut, c.text(1));
   }
-  return of(text.ends_with(cut) ? text.substr(0, text.size() - cut.size()) : text);
+  return value_of(text.ends_with(cut) ? text.substr(0, text.size() - cut.size()) : text);
 }
 Result<Value> fn_upper(Call& c) {
   TRY(std::string_view text, c.text(0));
-  return of(c.run.arena.keep(upper_case(text)));
+  return value_of(c.run.arena.keep(upper_case(text)));
 }
 Result<Value> fn_lower(Call& c) {
   TRY(std::string_view text, c.text(0));
-  return of(c.run.arena.keep(lower_case(text)));
+  return value_of(c.run.arena.keep(lower_case(text)));
 }
 Result<Value> fn_split(Call& c) { return parts(c, false); }
 Result<Value> fn_split_after(Call& c) { return parts(c, true); }
@@ -104,7 +105,7 @@ Result<Value> fn_replace(Call& c) {
     if (out.size() > kMaxText) return c.bad("the result is longer than 1 MiB");
     text.remove_prefix(cut + from.size());
   }
-  return of(c.run.arena.keep(out.append(text)));
+  return value_of(c.run.arena.keep(out.append(text)));
 }
 
 Result<Value> fn_repeat(Call& c) {
@@ -116,7 +117,7 @@ Result<Value> fn_repeat(Call& c) {
   std::string out;
   for (int64_t i = 0; i < times && !text.empty(); ++i)
     out += text;
-  return of(c.run.arena.keep(std::move(out)));
+  return value_of(c.run.arena.keep(std::move(out)));
 }
 
 Result<Value> fn_join(Call& c) {
@@ -134,36 +135,36 @@ Result<Value> fn_join(Call& c) {
     if (i) out += separator;
     out += v.text;
   }
-  return of(c.run.arena.keep(std::move(out)));
+  return value_of(c.run.arena.keep(std::move(out)));
 }
 
 Result<Value> fn_index_of(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view part, c.text(1));
   size_t at = text.find(part);
-  return of(at == std::string_view::npos ? int64_t{-1} : static_cast<int64_t>(at));
+  return value_of(at == std::string_view::npos ? int64_t{-1} : static_cast<int64_t>(at));
 }
 Result<Value> fn_last_index_of(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view part, c.text(1));
   size_t at = text.rfind(part);
-  return of(at == std::string_view::npos ? int64_t{-1} : static_cast<int64_t>(at));
+  return value_of(at == std::string_view::npos ? int64_t{-1} : static_cast<int64_t>(at));
 }
 Result<Value> fn_has_prefix(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view part, c.text(1));
-  return of(text.starts_with(part));
+  return value_of(text.starts_with(part));
 }
 Result<Value> fn_has_suffix(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view part, c.text(1));
-  return of(text.ends_with(part));
+  return value_of(text.ends_with(part));
 }
 
 Result<Value> fn_to_json(Call& c) {
   TRY(json::Value v, to_json(c.args[0]));
   sort_keys(v);
-  return of(c.run.arena.keep(json::print_pretty(v)));
+  return value_of(c.run.arena.keep(json::print_pretty(v)));
 }
 Result<Value> fn_from_json(Call& c) {
   TRY(std::string_view text, c.text(0));
@@ -173,13 +174,13 @@ Result<Value> fn_from_json(Call& c) {
 }
 Result<Value> fn_to_base64(Call& c) {
   TRY(std::string_view text, c.text(0));
-  return of(c.run.arena.keep(base64(text)));
+  return value_of(c.run.arena.keep(base64(text)));
 }
 Result<Value> fn_from_base64(Call& c) {
   TRY(std::string_view text, c.text(0));
   auto bytes = unbase64(text);
   if (!bytes) return c.bad("the text is not Base64");
-  return of(c.run.arena.keep(std::move(*bytes)));
+  return value_of(c.run.arena.keep(std::move(*bytes)));
 }
 
 }  // namespace pawl::expr

@@ -14,7 +14,9 @@ constexpr std::array<std::string_view, 12> kMonths = {
 constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                    "Thursday", "Friday", "Saturday"};
 
-bool digit(std::string_view s, size_t i) { return i < s.size() && s[i] >= '0' && s[i] <= '9'; }
+bool is_digit_at(std::string_view s, size_t i) {
+  return i < s.size() && s[i] >= '0' && s[i] <= '9';
+}
 
 std::string padded(int64_t v, size_t digits, char with = '0') {
   bool minus = v < 0;
@@ -23,15 +25,15 @@ std::string padded(int64_t v, size_t digits, char with = '0') {
   return minus ? "-" + s : s;
 }
 
-// What is printed: the wall clock of a moment.
-struct Wall {
+// A moment in local time, for printing.
+struct LocalTime {
   Civil civil;
   int weekday, year_day;
-  InEffect clock;
+  ZonePeriod period;
 };
 
-// What has been read so far.
-struct Reading {
+// The fields that have been parsed, and the text that is left.
+struct ParsedTime {
   std::string_view text;
   int64_t year = 0;
   int month = -1, day = -1, year_day = -1, hour = 0, minute = 0, second = 0;
@@ -42,37 +44,38 @@ struct Reading {
   std::string_view out_of_range;
 };
 
-struct Piece;
-using Print = void (*)(const Piece& piece, const Wall& wall, std::string& out);
-using Read = bool (*)(const Piece& piece, Reading& in);  // false: the text is not that
+struct LayoutField;
+using PrintField = void (*)(const LayoutField& field, const LocalTime& local, std::string& out);
+using ReadField = bool (*)(const LayoutField& field, ParsedTime& in);  // false: does not match
 
-struct Piece {
+// One field of a layout, such as "2006" or "Jan".
+struct LayoutField {
   std::string_view layout;
-  Print print;
-  Read read;
-  size_t digits = 0;  // a fraction's
+  PrintField print;
+  ReadField read;
+  size_t digits = 0;  // of a fraction
 };
 
-// One or two digits, both wanted when `fixed`.
-bool number(std::string_view& text, bool fixed, int& out) {
-  if (!digit(text, 0) || (fixed && !digit(text, 1))) return false;
-  size_t n = digit(text, 1) ? 2 : 1;
+// Reads one or two digits; two are required when `fixed`.
+bool read_number(std::string_view& text, bool fixed, int& out) {
+  if (!is_digit_at(text, 0) || (fixed && !is_digit_at(text, 1))) return false;
+  size_t n = is_digit_at(text, 1) ? 2 : 1;
   out = n == 2 ? (text[0] - '0') * 10 + text[1] - '0' : text[0] - '0';
   text.remove_prefix(n);
   return true;
 }
 
-template <int Reading::*field, int least, int max>
-bool bounded(const Piece& piece, Reading& in, std::string_view what) {
-  if (!number(in.text, piece.layout.starts_with('0'), in.*field)) return false;
-  if (in.*field < least || in.*field > max) in.out_of_range = what;
+template <int ParsedTime::*member, int min, int max>
+bool read_bounded(const LayoutField& field, ParsedTime& in, std::string_view what) {
+  if (!read_number(in.text, field.layout.starts_with('0'), in.*member)) return false;
+  if (in.*member < min || in.*member > max) in.out_of_range = what;
   return true;
 }
 
-// The index of the name that the text begins with, whatever its case.
+// Reads one of the names in any case and returns its index in `out`.
 template <size_t n>
-bool named(const std::array<std::string_view, n>& names, size_t shown, std::string_view& text,
-           int& out) {
+bool read_name(const std::array<std::string_view, n>& names, size_t shown, std::string_view& text,
+               int& out) {
   for (size_t i = 0; i < n; ++i) {
     std::string_view name = names[i].substr(0, shown);
     bool same = text.size() >= name.size() &&
@@ -86,24 +89,24 @@ bool named(const std::array<std::string_view, n>& names, size_t shown, std::stri
   return false;
 }
 
-size_t name_length(const Piece& piece) {
-  return piece.layout.size() == 3 ? 3 : std::string_view::npos;
+size_t name_length(const LayoutField& field) {
+  return field.layout.size() == 3 ? 3 : std::string_view::npos;
 }
 
-bool read_month_name(const Piece& piece, Reading& in) {
-  if (!named(kMonths, name_length(piece), in.text, in.month)) return false;
+bool read_month_name(const LayoutField& field, ParsedTime& in) {
+  if (!read_name(kMonths, name_length(field), in.text, in.month)) return false;
   ++in.month;
   return true;
 }
-bool read_day_name(const Piece& piece, Reading& in) {
+bool read_day_name(const LayoutField& field, ParsedTime& in) {
   int ignored = 0;
-  return named(kDays, name_length(piece), in.text, ignored);
+  return read_name(kDays, name_length(field), in.text, ignored);
 }
 
-bool read_year(const Piece& piece, Reading& in) {
-  size_t n = piece.layout.size();
+bool read_year(const LayoutField& field, ParsedTime& in) {
+  size_t n = field.layout.size();
   for (size_t i = 0; i < n; ++i)
-    if (!digit(in.text, i)) return false;
+    if (!is_digit_at(in.text, i)) return false;
   in.year = 0;
   for (char c : in.text.substr(0, n))
     in.year = in.year * 10 + (c - '0');
@@ -112,28 +115,28 @@ bool read_year(const Piece& piece, Reading& in) {
   return true;
 }
 
-bool read_day(const Piece& piece, Reading& in) {
-  if (piece.layout == "_2" && in.text.starts_with(' ')) in.text.remove_prefix(1);
-  return number(in.text, piece.layout == "02", in.day);
+bool read_day(const LayoutField& field, ParsedTime& in) {
+  if (field.layout == "_2" && in.text.starts_with(' ')) in.text.remove_prefix(1);
+  return read_number(in.text, field.layout == "02", in.day);
 }
 
-bool read_year_day(const Piece& piece, Reading& in) {
+bool read_year_day(const LayoutField& field, ParsedTime& in) {
   for (int i = 0; i < 2; ++i)
-    if (piece.layout == "__2" && in.text.starts_with(' ')) in.text.remove_prefix(1);
+    if (field.layout == "__2" && in.text.starts_with(' ')) in.text.remove_prefix(1);
   size_t n = 0;
-  for (in.year_day = 0; n < 3 && digit(in.text, n); ++n)
+  for (in.year_day = 0; n < 3 && is_digit_at(in.text, n); ++n)
     in.year_day = in.year_day * 10 + (in.text[n] - '0');
   in.text.remove_prefix(n);
-  return n == 3 || (n && piece.layout == "__2");
+  return n == 3 || (n && field.layout == "__2");
 }
 
-// A point or comma and `n` digits after it.
-bool read_fraction(Reading& in, size_t n) {
+// Reads a point or comma and `n` digits.
+bool read_fraction(ParsedTime& in, size_t n) {
   if (in.text.empty() || (in.text[0] != '.' && in.text[0] != ',')) return false;
   in.nanos = 0;
   int32_t place = 100'000'000;
   for (size_t i = 1; i <= n; ++i, place /= 10) {
-    if (!digit(in.text, i)) return false;
+    if (!is_digit_at(in.text, i)) return false;
     in.nanos += (in.text[i] - '0') * place;
   }
   in.text.remove_prefix(n + 1);
@@ -142,20 +145,20 @@ bool read_fraction(Reading& in, size_t n) {
 size_t fraction_length(std::string_view text) {
   if (text.empty() || (text[0] != '.' && text[0] != ',')) return 0;
   size_t n = 0;
-  while (digit(text, n + 1))
+  while (is_digit_at(text, n + 1))
     ++n;
   return n;
 }
-bool read_wanted_fraction(const Piece& piece, Reading& in) {
-  return read_fraction(in, piece.digits);
+bool read_fixed_fraction(const LayoutField& field, ParsedTime& in) {
+  return read_fraction(in, field.digits);
 }
-bool read_any_fraction(const Piece&, Reading& in) {
+bool read_optional_fraction(const LayoutField&, ParsedTime& in) {
   size_t n = fraction_length(in.text);
   return !n || read_fraction(in, n);
 }
 
-bool read_half(const Piece& piece, Reading& in) {
-  bool upper = piece.layout == "PM";
+bool read_am_pm(const LayoutField& field, ParsedTime& in) {
+  bool upper = field.layout == "PM";
   in.pm = in.text.starts_with(upper ? "PM" : "pm");
   in.am = in.text.starts_with(upper ? "AM" : "am");
   if (!in.pm && !in.am) return false;
@@ -163,9 +166,10 @@ bool read_half(const Piece& piece, Reading& in) {
   return true;
 }
 
-// "-07", "-0700", "-07:00", "-070000", "-07:00:00", and the same with Z for UTC.
-bool read_offset(const Piece& piece, Reading& in) {
-  if (piece.layout[0] == 'Z' && in.text.starts_with('Z')) {
+// Reads an offset in the form of the layout: "-07", "-0700", "-07:00", "-070000" or "-07:00:00". A
+// layout that begins with Z also accepts Z for UTC.
+bool read_offset(const LayoutField& field, ParsedTime& in) {
+  if (field.layout[0] == 'Z' && in.text.starts_with('Z')) {
     in.utc = true;
     in.text.remove_prefix(1);
     return true;
@@ -173,14 +177,15 @@ bool read_offset(const Piece& piece, Reading& in) {
   if (!in.text.starts_with('+') && !in.text.starts_with('-')) return false;
   int64_t sign = in.text[0] == '-' ? -1 : 1, out = 0, unit = 3600;
   in.text.remove_prefix(1);
-  for (std::string_view shape = piece.layout.substr(1); !shape.empty();
+  for (std::string_view shape = field.layout.substr(1); !shape.empty();
        shape.remove_prefix(2), unit /= 60) {
     if (shape[0] == ':') {
       if (!in.text.starts_with(':')) return false;
-      in.text.remove_prefix(1), shape.remove_prefix(1);
+      in.text.remove_prefix(1);
+      shape.remove_prefix(1);
     }
     int part = 0;
-    if (!number(in.text, true, part)) return false;
+    if (!read_number(in.text, true, part)) return false;
     if (part > (unit == 3600 ? 24 : 60)) in.out_of_range = "the offset";
     out += part * unit;
   }
@@ -188,9 +193,9 @@ bool read_offset(const Piece& piece, Reading& in) {
   return true;
 }
 
-void print_offset(const Piece& piece, const Wall& wall, std::string& out) {
-  int64_t offset = wall.clock.offset;
-  if (piece.layout[0] == 'Z' && offset == 0) {
+void print_offset(const LayoutField& field, const LocalTime& local, std::string& out) {
+  int64_t offset = local.period.offset;
+  if (field.layout[0] == 'Z' && offset == 0) {
     out += 'Z';
     return;
   }
@@ -198,22 +203,25 @@ void print_offset(const Piece& piece, const Wall& wall, std::string& out) {
   offset = offset < 0 ? -offset : offset;
   int64_t parts[] = {offset / 3600, offset / 60 % 60, offset % 60};
   size_t next = 0;
-  for (std::string_view shape = piece.layout.substr(1); !shape.empty(); shape.remove_prefix(2)) {
-    if (shape[0] == ':') out += ':', shape.remove_prefix(1);
+  for (std::string_view shape = field.layout.substr(1); !shape.empty(); shape.remove_prefix(2)) {
+    if (shape[0] == ':') {
+      out += ':';
+      shape.remove_prefix(1);
+    }
     out += padded(parts[next++], 2);
   }
 }
 
-// How many characters of an abbreviation: three letters, four or five that end in T, an offset in
-// hours, or GMT with one.
+// Length of the time zone abbreviation at the front of the text: three letters, four or five
+// letters that end in T, an offset in hours, or GMT with an offset. 0 when there is none.
 size_t abbreviation_length(std::string_view text) {
   auto hours = [](std::string_view s) -> size_t {
     if (!s.starts_with('+') && !s.starts_with('-')) return 0;
     size_t n = 1;
     int value = 0;
-    for (; digit(s, n) && n < 8; ++n)
+    for (; is_digit_at(s, n) && n < 8; ++n)
       value = value * 10 + (s[n] - '0');
-    return n > 1 && value <= 23 && !digit(s, n) ? n : 0;
+    return n > 1 && value <= 23 && !is_digit_at(s, n) ? n : 0;
   };
   if (text.starts_with("ChST") || text.starts_with("MeST")) return 4;
   if (text.starts_with("GMT")) return 3 + hours(text.substr(3));
@@ -226,7 +234,7 @@ size_t abbreviation_length(std::string_view text) {
   return n == 5 && text[4] == 'T' ? 5 : 0;
 }
 
-bool read_abbreviation(const Piece&, Reading& in) {
+bool read_abbreviation(const LayoutField&, ParsedTime& in) {
   if (in.text.starts_with("UTC")) {
     in.utc = true;
     in.text.remove_prefix(3);
@@ -238,101 +246,158 @@ bool read_abbreviation(const Piece&, Reading& in) {
   return n > 0;
 }
 
-void print_abbreviation(const Piece&, const Wall& wall, std::string& out) {
-  if (!wall.clock.name.empty()) {
-    out += wall.clock.name;
+void print_abbreviation(const LayoutField&, const LocalTime& local, std::string& out) {
+  if (!local.period.name.empty()) {
+    out += local.period.name;
     return;
   }
-  int64_t minutes = wall.clock.offset / 60;
+  int64_t minutes = local.period.offset / 60;
   out += minutes < 0 ? '-' : '+';
   minutes = minutes < 0 ? -minutes : minutes;
   out += padded(minutes / 60, 2) + padded(minutes % 60, 2);
 }
 
-void print_fraction(const Piece& piece, const Wall& wall, std::string& out) {
-  std::string all = padded(wall.civil.nanos, 9).substr(0, piece.digits);
-  if (piece.layout[1] == '9')
+void print_fraction(const LayoutField& field, const LocalTime& local, std::string& out) {
+  std::string all = padded(local.civil.nanos, 9).substr(0, field.digits);
+  if (field.layout[1] == '9')
     while (all.ends_with('0'))
       all.pop_back();
-  if (!all.empty()) out += piece.layout[0] + all;
+  if (!all.empty()) out += field.layout[0] + all;
 }
 
-int twelve(const Wall& w) { return (w.civil.hour + 11) % 12 + 1; }
+int hour12(const LocalTime& local) { return (local.civil.hour + 11) % 12 + 1; }
 
-// The longer stands before what it begins with.
-constexpr Piece kPieces[] = {
+// Longer fields stand before their prefixes.
+constexpr LayoutField kLayoutFields[] = {
     {"January",
-     [](const Piece&, const Wall& w, std::string& out) { out += kMonths[w.civil.month - 1]; },
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += kMonths[local.civil.month - 1];
+     },
      read_month_name},
     {"Jan",
-     [](const Piece&, const Wall& w, std::string& out) {
-       out += kMonths[w.civil.month - 1].substr(0, 3);
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += kMonths[local.civil.month - 1].substr(0, 3);
      },
      read_month_name},
-    {"Monday", [](const Piece&, const Wall& w, std::string& out) { out += kDays[w.weekday]; },
+    {"Monday",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += kDays[local.weekday];
+     },
      read_day_name},
     {"Mon",
-     [](const Piece&, const Wall& w, std::string& out) { out += kDays[w.weekday].substr(0, 3); },
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += kDays[local.weekday].substr(0, 3);
+     },
      read_day_name},
     {"MST", print_abbreviation, read_abbreviation},
-    {"002", [](const Piece&, const Wall& w, std::string& out) { out += padded(w.year_day, 3); },
+    {"002",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.year_day, 3);
+     },
      read_year_day},
-    {"01", [](const Piece&, const Wall& w, std::string& out) { out += padded(w.civil.month, 2); },
-     [](const Piece& p, Reading& in) {
-       return bounded<&Reading::month, 1, 12>(p, in, "the month");
+    {"01",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.civil.month, 2);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::month, 1, 12>(p, in, "the month");
      }},
-    {"02", [](const Piece&, const Wall& w, std::string& out) { out += padded(w.civil.day, 2); },
+    {"02",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.civil.day, 2);
+     },
      read_day},
-    {"03", [](const Piece&, const Wall& w, std::string& out) { out += padded(twelve(w), 2); },
-     [](const Piece& p, Reading& in) { return bounded<&Reading::hour, 0, 12>(p, in, "the hour"); }},
-    {"04", [](const Piece&, const Wall& w, std::string& out) { out += padded(w.civil.minute, 2); },
-     [](const Piece& p, Reading& in) {
-       return bounded<&Reading::minute, 0, 59>(p, in, "the minute");
+    {"03",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(hour12(local), 2);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::hour, 0, 12>(p, in, "the hour");
      }},
-    {"05", [](const Piece&, const Wall& w, std::string& out) { out += padded(w.civil.second, 2); },
-     [](const Piece& p, Reading& in) {
-       return bounded<&Reading::second, 0, 59>(p, in, "the second");
+    {"04",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.civil.minute, 2);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::minute, 0, 59>(p, in, "the minute");
+     }},
+    {"05",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.civil.second, 2);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::second, 0, 59>(p, in, "the second");
      }},
     {"06",
-     [](const Piece&, const Wall& w, std::string& out) {
-       out += padded((w.civil.year % 100 + 100) % 100, 2);
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded((local.civil.year % 100 + 100) % 100, 2);
      },
      read_year},
-    {"15", [](const Piece&, const Wall& w, std::string& out) { out += padded(w.civil.hour, 2); },
-     [](const Piece& p, Reading& in) { return bounded<&Reading::hour, 0, 23>(p, in, "the hour"); }},
-    {"1",
-     [](const Piece&, const Wall& w, std::string& out) { out += std::to_string(w.civil.month); },
-     [](const Piece& p, Reading& in) {
-       return bounded<&Reading::month, 1, 12>(p, in, "the month");
+    {"15",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.civil.hour, 2);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::hour, 0, 23>(p, in, "the hour");
      }},
-    {"2006", [](const Piece&, const Wall& w, std::string& out) { out += padded(w.civil.year, 4); },
+    {"1",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += std::to_string(local.civil.month);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::month, 1, 12>(p, in, "the month");
+     }},
+    {"2006",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.civil.year, 4);
+     },
      read_year},
-    {"2", [](const Piece&, const Wall& w, std::string& out) { out += std::to_string(w.civil.day); },
+    {"2",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += std::to_string(local.civil.day);
+     },
      read_day},
     {"__2",
-     [](const Piece&, const Wall& w, std::string& out) { out += padded(w.year_day, 3, ' '); },
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.year_day, 3, ' ');
+     },
      read_year_day},
     {"_2",
-     [](const Piece&, const Wall& w, std::string& out) { out += padded(w.civil.day, 2, ' '); },
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += padded(local.civil.day, 2, ' ');
+     },
      read_day},
-    {"3", [](const Piece&, const Wall& w, std::string& out) { out += std::to_string(twelve(w)); },
-     [](const Piece& p, Reading& in) { return bounded<&Reading::hour, 0, 12>(p, in, "the hour"); }},
+    {"3",
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += std::to_string(hour12(local));
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::hour, 0, 12>(p, in, "the hour");
+     }},
     {"4",
-     [](const Piece&, const Wall& w, std::string& out) { out += std::to_string(w.civil.minute); },
-     [](const Piece& p, Reading& in) {
-       return bounded<&Reading::minute, 0, 59>(p, in, "the minute");
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += std::to_string(local.civil.minute);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::minute, 0, 59>(p, in, "the minute");
      }},
     {"5",
-     [](const Piece&, const Wall& w, std::string& out) { out += std::to_string(w.civil.second); },
-     [](const Piece& p, Reading& in) {
-       return bounded<&Reading::second, 0, 59>(p, in, "the second");
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += std::to_string(local.civil.second);
+     },
+     [](const LayoutField& p, ParsedTime& in) {
+       return read_bounded<&ParsedTime::second, 0, 59>(p, in, "the second");
      }},
     {"PM",
-     [](const Piece&, const Wall& w, std::string& out) { out += w.civil.hour < 12 ? "AM" : "PM"; },
-     read_half},
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += local.civil.hour < 12 ? "AM" : "PM";
+     },
+     read_am_pm},
     {"pm",
-     [](const Piece&, const Wall& w, std::string& out) { out += w.civil.hour < 12 ? "am" : "pm"; },
-     read_half},
+     [](const LayoutField&, const LocalTime& local, std::string& out) {
+       out += local.civil.hour < 12 ? "am" : "pm";
+     },
+     read_am_pm},
     {"-07:00:00", print_offset, read_offset},
     {"-070000", print_offset, read_offset},
     {"-07:00", print_offset, read_offset},
@@ -346,29 +411,29 @@ constexpr Piece kPieces[] = {
 };
 
 // The piece at the front of a layout: a row of the table, or a fraction such as ".000" or ",999".
-std::optional<Piece> piece_at(std::string_view layout) {
+std::optional<LayoutField> field_at(std::string_view layout) {
   if (layout[0] == '.' || layout[0] == ',') {
     char fill = layout.size() > 1 ? layout[1] : ' ';
     size_t n = 1;
     while (n < layout.size() && layout[n] == fill)
       ++n;
-    if ((fill != '0' && fill != '9') || digit(layout, n)) return std::nullopt;
-    return Piece{layout.substr(0, n), print_fraction,
-                 fill == '0' ? read_wanted_fraction : read_any_fraction, n - 1};
+    if ((fill != '0' && fill != '9') || is_digit_at(layout, n)) return std::nullopt;
+    return LayoutField{layout.substr(0, n), print_fraction,
+                       fill == '0' ? read_fixed_fraction : read_optional_fraction, n - 1};
   }
-  if (layout.starts_with("_2006")) return std::nullopt;  // a stroke and a year
-  for (const Piece& piece : kPieces) {
-    if (!layout.starts_with(piece.layout)) continue;
-    char after = layout.size() > piece.layout.size() ? layout[piece.layout.size()] : ' ';
-    bool word = piece.layout == "Jan" || piece.layout == "Mon";
-    if (word && after >= 'a' && after <= 'z') continue;  // Janet, Monty
-    return piece;
+  if (layout.starts_with("_2006")) return std::nullopt;  // an underscore and a year
+  for (const LayoutField& field : kLayoutFields) {
+    if (!layout.starts_with(field.layout)) continue;
+    char after = layout.size() > field.layout.size() ? layout[field.layout.size()] : ' ';
+    bool word = field.layout == "Jan" || field.layout == "Mon";
+    if (word && after >= 'a' && after <= 'z') continue;  // part of a longer word: Janet, Monty
+    return field;
   }
   return std::nullopt;
 }
 
-// Plain text of the layout, in which a space stands for any number of them.
-bool skip_plain(char c, std::string_view& text) {
+// Reads a character of the layout that is not a field. A space matches any number of spaces.
+bool read_literal(char c, std::string_view& text) {
   if (c == ' ') {
     if (!text.empty() && text[0] != ' ') return false;
     while (text.starts_with(' '))
@@ -380,13 +445,14 @@ bool skip_plain(char c, std::string_view& text) {
   return true;
 }
 
-std::unexpected<Error> unreadable(std::string_view text, std::string what) {
+std::unexpected<Error> bad_time(std::string_view text, std::string what) {
   return fail(Code::invalid, "BAD_TIME",
               "'" + std::string(text.substr(0, 80)) + "' " + std::move(what));
 }
 
-// Day and month from the day of the year, which must not say otherwise.
-bool settle_day(Reading& in) {
+// Computes month and day from the day of the year if there is one; both must agree. Returns false
+// when there is no such day.
+bool resolve_day(ParsedTime& in) {
   if (in.year_day < 0) {
     in.month = std::max(in.month, 1);
     if (in.day < 0) in.day = 1;
@@ -397,77 +463,80 @@ bool settle_day(Reading& in) {
   Civil day =
       civil_of(seconds_of({.year = in.year, .month = 1, .day = 1}) + 86400 * (in.year_day - 1));
   if ((in.month >= 0 && in.month != day.month) || (in.day >= 0 && in.day != day.day)) return false;
-  in.month = day.month, in.day = day.day;
+  in.month = day.month;
+  in.day = day.day;
   return true;
 }
 
-// The moment that what was read names, by its own offset, by its abbreviation, or by the zone's
-// clock.
-Moment settle(const Reading& in, const Zone* zone, const std::function<const Zone*(Zone)>& keep) {
-  int64_t wall = seconds_of({in.year, in.month, in.day, in.hour, in.minute, in.second, 0});
-  if (in.utc) return {wall, in.nanos, nullptr};
+// Computes the moment from the parsed fields: by their offset, by their abbreviation, or by the
+// zone.
+ZonedTime resolve(const ParsedTime& in, const Zone* zone,
+                  const std::function<const Zone*(Zone)>& keep) {
+  int64_t local = seconds_of({in.year, in.month, in.day, in.hour, in.minute, in.second, 0});
+  if (in.utc) return {local, in.nanos, nullptr};
   if (in.offset) {
-    int64_t moment = wall - *in.offset;
-    InEffect clock = in_effect(zone, moment);
-    if (clock.offset == *in.offset && (in.abbreviation.empty() || clock.name == in.abbreviation))
-      return {moment, in.nanos, zone};
-    return {moment, in.nanos, keep(fixed_zone(in.abbreviation, *in.offset))};
+    int64_t utc = local - *in.offset;
+    ZonePeriod period = period_at(zone, utc);
+    if (period.offset == *in.offset && (in.abbreviation.empty() || period.name == in.abbreviation))
+      return {utc, in.nanos, zone};
+    return {utc, in.nanos, keep(fixed_zone(in.abbreviation, *in.offset))};
   }
-  if (in.abbreviation.empty()) return {moment_of(zone, wall), in.nanos, zone};
-  if (std::optional<int64_t> offset = offset_of(zone, in.abbreviation, wall))
-    return {wall - *offset, in.nanos, zone};
+  if (in.abbreviation.empty()) return {utc_of(zone, local), in.nanos, zone};
+  if (std::optional<int64_t> offset = offset_of(zone, in.abbreviation, local))
+    return {local - *offset, in.nanos, zone};
   int64_t hours = 0;
   if (in.abbreviation.starts_with("GMT"))
     for (char c : in.abbreviation.substr(3))
       if (c >= '0' && c <= '9') hours = hours * 10 + (c - '0');
   if (in.abbreviation.starts_with("GMT-")) hours = -hours;
-  return {wall, in.nanos, keep(fixed_zone(in.abbreviation, hours * 3600))};
+  return {local, in.nanos, keep(fixed_zone(in.abbreviation, hours * 3600))};
 }
 
 }  // namespace
 
-std::string print_time(const Moment& m, std::string_view layout) {
-  InEffect clock = in_effect(m.zone, m.seconds);
-  int64_t wall = m.seconds + clock.offset;
-  Wall w{civil_of(wall), weekday_of(wall), 0, clock};
-  w.civil.nanos = m.nanos;
-  w.year_day =
-      static_cast<int>((wall - seconds_of({.year = w.civil.year, .month = 1, .day = 1})) / 86400) +
+std::string print_time(const ZonedTime& m, std::string_view layout) {
+  ZonePeriod period = period_at(m.zone, m.seconds);
+  int64_t seconds = m.seconds + period.offset;
+  LocalTime local{civil_of(seconds), weekday_of(seconds), 0, period};
+  local.civil.nanos = m.nanos;
+  local.year_day =
+      static_cast<int>((seconds - seconds_of({.year = local.civil.year, .month = 1, .day = 1})) /
+                       86400) +
       1;
   std::string out;
   while (!layout.empty()) {
-    std::optional<Piece> piece = piece_at(layout);
-    if (piece)
-      piece->print(*piece, w, out);
+    std::optional<LayoutField> field = field_at(layout);
+    if (field)
+      field->print(*field, local, out);
     else
       out += layout[0];
-    layout.remove_prefix(piece ? piece->layout.size() : 1);
+    layout.remove_prefix(field ? field->layout.size() : 1);
   }
   return out;
 }
 
-Result<Moment> read_time(std::string_view text, std::string_view layout, const Zone* zone,
-                         const std::function<const Zone*(Zone)>& keep) {
-  Reading in{.text = text};
+Result<ZonedTime> read_time(std::string_view text, std::string_view layout, const Zone* zone,
+                            const std::function<const Zone*(Zone)>& keep) {
+  ParsedTime in{.text = text};
   std::string_view whole = layout;
   auto refuse = [&] {
-    return unreadable(text, "does not read as '" + std::string(whole.substr(0, 80)) + "'");
+    return bad_time(text, "does not read as '" + std::string(whole.substr(0, 80)) + "'");
   };
   while (!layout.empty()) {
-    std::optional<Piece> piece = piece_at(layout);
+    std::optional<LayoutField> field = field_at(layout);
     std::string_view at = layout;
-    layout.remove_prefix(piece ? piece->layout.size() : 1);
-    if (!piece) {
-      if (!skip_plain(at[0], in.text)) return refuse();
+    layout.remove_prefix(field ? field->layout.size() : 1);
+    if (!field) {
+      if (!read_literal(at[0], in.text)) return refuse();
       while (at[0] == ' ' && layout.starts_with(' '))
         layout.remove_prefix(1);
       continue;
     }
-    if (!piece->read(*piece, in)) return refuse();
+    if (!field->read(*field, in)) return refuse();
     if (!in.out_of_range.empty())
-      return unreadable(text, "has a value out of range: " + std::string(in.out_of_range));
-    bool seconds = piece->layout == "05" || piece->layout == "5";
-    std::optional<Piece> next = layout.empty() ? std::nullopt : piece_at(layout);
+      return bad_time(text, "has a value out of range: " + std::string(in.out_of_range));
+    bool seconds = field->layout == "05" || field->layout == "5";
+    std::optional<LayoutField> next = layout.empty() ? std::nullopt : field_at(layout);
     bool fraction_follows = next && next->digits;
     if (size_t n = fraction_length(in.text); seconds && n && !fraction_follows)
       read_fraction(in, n);
@@ -477,8 +546,8 @@ Result<Moment> read_time(std::string_view text, std::string_view layout, const Z
     in.hour += 12;
   else if (in.am && in.hour == 12)
     in.hour = 0;
-  if (!settle_day(in)) return unreadable(text, "names a day that the month does not have");
-  return settle(in, zone, keep);
+  if (!resolve_day(in)) return bad_time(text, "names a day that the month does not have");
+  return resolve(in, zone, keep);
 }
 
 }  // namespace pawl::expr

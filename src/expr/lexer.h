@@ -1,7 +1,8 @@
 #pragma once
-// Text to tokens. Three spellings of a variable meet here: `name`, `#name` (the hash is dropped)
-// and
-// `${...}` (an open bracket of its own). String literals are never looked into.
+// Splits the text of an expression into tokens. A variable may be written as `name`, as `#name`
+// (the
+// `#` is dropped here) and as `${name}` (`${` is a kind of bracket). The content of string literals
+// is never interpreted.
 
 #include <string>
 #include <string_view>
@@ -11,19 +12,28 @@
 
 namespace pawl::expr {
 
-enum class Lex : uint8_t { end, name, integer, real, string, symbol, pointer, accumulator };
+enum class TokenKind : uint8_t {
+  end,
+  name,
+  integer,
+  real,
+  string,
+  symbol,
+  element_ref,
+  accumulator
+};
 
 struct Token {
-  Lex lex = Lex::end;
+  TokenKind kind = TokenKind::end;
   uint32_t at = 0;     // byte offset in the expression
   std::string text{};  // name, symbol, or the string's characters
   int64_t whole = 0;
   double number = 0;
 };
 
-// Errors carry the position as text; the caller adds which expression.
+// Errors name the position; the caller adds the expression.
 Result<std::vector<Token>> tokens(std::string_view text);
 
-std::string position(size_t at);  // "position 5": counted from 1, as editors do
+std::string position(size_t at);  // "position 5" for byte offset 4: positions count from 1
 
 }  // namespace pawl::expr

@@ -1,6 +1,6 @@
-// Arithmetic and comparison. Two whole numbers that fit 64 bits are added, subtracted and
-// multiplied to the digit; everything else is IEEE double. Two int literals wrap, as in the
-// original.
+// Arithmetic and comparison. Whole numbers that fit 64 bits are added, subtracted and multiplied
+// exactly; everything else is computed as IEEE double. Two int literals wrap around on overflow, as
+// in the expression language that the contract names.
 
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 bool is_whole(const Value& v) { return v.kind == Kind::integer || v.exact; }
 
-// True when the result fits; `out` is then exact.
+// Returns false when the result does not fit 64 bits; `out` is then the wrapped result.
 bool whole_result(Op op, int64_t a, int64_t b, int64_t& out) {
   switch (op) {
     case Op::add: return !__builtin_add_overflow(a, b, &out);
@@ -25,32 +25,32 @@ Value number_result(Op op, const Value& a, const Value& b) {
   if (is_whole(a) && is_whole(b)) {
     int64_t out = 0;
     bool fits = whole_result(op, a.whole, b.whole, out);
-    if (a.kind == Kind::integer && b.kind == Kind::integer) return of(out);
+    if (a.kind == Kind::integer && b.kind == Kind::integer) return value_of(out);
     if (fits) return exact_real(out);
   }
   double x = a.as_double(), y = b.as_double();
-  return of(op == Op::add ? x + y : op == Op::subtract ? x - y : x * y);
+  return value_of(op == Op::add ? x + y : op == Op::subtract ? x - y : x * y);
 }
 
-// Times and durations: what may be added to what, and how often.
+// Arithmetic of times and durations. Returns false when the operands do not fit the operator.
 bool time_result(Op op, const Value& a, const Value& b, Value& out) {
   if (op == Op::multiply && (a.is_number() || b.is_number())) {
     const Value &length = a.is_number() ? b : a, &times = a.is_number() ? a : b;
     double nanos = static_cast<double>(length.whole) * times.as_double();
     if (length.kind != Kind::duration || !(std::fabs(nanos) < 9e18)) return false;
-    out = of_duration(static_cast<int64_t>(nanos));
+    out = duration_value(static_cast<int64_t>(nanos));
     return true;
   }
   if (op != Op::add && op != Op::subtract) return false;
   if (a.kind == Kind::time && b.kind == Kind::time && op == Op::subtract) {
     __int128 nanos = (static_cast<__int128>(a.whole) - b.whole) * kSecond + a.nanos - b.nanos;
-    out = of_duration(static_cast<int64_t>(std::clamp<__int128>(nanos, INT64_MIN, INT64_MAX)));
+    out = duration_value(static_cast<int64_t>(std::clamp<__int128>(nanos, INT64_MIN, INT64_MAX)));
     return true;
   }
   if (a.kind == Kind::duration && b.kind == Kind::duration) {
     int64_t sum = 0;
     if (!whole_result(op, a.whole, b.whole, sum)) return false;
-    out = of_duration(sum);
+    out = duration_value(sum);
     return true;
   }
   bool moved = (a.kind == Kind::time && b.kind == Kind::duration) ||
@@ -58,12 +58,21 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
   if (!moved) return false;
   const Value &time = a.kind == Kind::time ? a : b, &length = a.kind == Kind::time ? b : a;
   int64_t seconds = length.whole / kSecond, nanos = length.whole % kSecond;
-  if (op == Op::subtract) seconds = -seconds, nanos = -nanos;
+  if (op == Op::subtract) {
+    seconds = -seconds;
+    nanos = -nanos;
+  }
   nanos += time.nanos;
-  if (nanos < 0) nanos += kSecond, --seconds;
-  if (nanos >= kSecond) nanos -= kSecond, ++seconds;
-  if (std::abs(time.whole + seconds) > kFarthest) return false;
-  out = of(Moment{time.whole + seconds, static_cast<int32_t>(nanos), time.zone});
+  if (nanos < 0) {
+    nanos += kSecond;
+    --seconds;
+  }
+  if (nanos >= kSecond) {
+    nanos -= kSecond;
+    ++seconds;
+  }
+  if (std::abs(time.whole + seconds) > kMaxSeconds) return false;
+  out = value_of(ZonedTime{time.whole + seconds, static_cast<int32_t>(nanos), time.zone});
   return true;
 }
 
@@ -71,17 +80,17 @@ Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
   constexpr __int128 max = 100'000;
   constexpr double fits = 9.2e18;
   if (!(std::fabs(a.as_double()) < fits && std::fabs(b.as_double()) < fits))
-    return wrong(at, "the ends of a range must fit 64 bits");
-  // Counted as whole numbers: a double that is large enough stays the same when one is added.
+    return error_at(at, "the ends of a range must fit 64 bits");
+  // Counted in integers, because adding 1 to a large double does not change it.
   auto end_of = [](const Value& v) {
     return is_whole(v) ? v.whole : static_cast<int64_t>(v.number);
   };
   int64_t from = end_of(a), to = end_of(b);
   if (static_cast<__int128>(to) - from >= max)
-    return wrong(at, "the range has more than 100000 elements");
+    return error_at(at, "the range has more than 100000 elements");
   List out;
   for (int64_t v = from; v <= to; ++v)
-    out.push_back(of(v));
+    out.push_back(value_of(v));
   return arena.keep(std::move(out));
 }
 
@@ -89,14 +98,15 @@ Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
 
 Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, size_t at) {
   auto refuse = [&](std::string_view what) {
-    return wrong(at, std::string(symbol_of(op)) + " wants " + std::string(what) + ", got " +
-                         std::string(kind_name(a.kind)) + " and " + std::string(kind_name(b.kind)));
+    return error_at(at, std::string(symbol_of(op)) + " wants " + std::string(what) + ", got " +
+                            std::string(kind_name(a.kind)) + " and " +
+                            std::string(kind_name(b.kind)));
   };
   if (op == Op::add && a.kind == Kind::string && b.kind == Kind::string) {
     if (a.text.size() + b.text.size() > 1024 * 1024)
-      return wrong(at, "the text is longer than 1 MiB");
+      return error_at(at, "the text is longer than 1 MiB");
     std::string out(a.text);
-    return of(arena.keep(out += b.text));
+    return value_of(arena.keep(out += b.text));
   }
   if (!a.is_number() || !b.is_number()) {
     Value out;
@@ -105,14 +115,14 @@ Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, si
   }
   switch (op) {
     case Op::divide:
-      if (b.as_double() == 0) return wrong(at, "division by zero");
-      return of(a.as_double() / b.as_double());
+      if (b.as_double() == 0) return error_at(at, "division by zero");
+      return value_of(a.as_double() / b.as_double());
     case Op::modulo:
       if (a.kind != Kind::integer || b.kind != Kind::integer)
         return refuse("two ints (write int(x) for a variable)");
-      if (b.whole == 0) return wrong(at, "division by zero");
-      return of(b.whole == -1 ? int64_t{0} : a.whole % b.whole);
-    case Op::power: return of(std::pow(a.as_double(), b.as_double()));
+      if (b.whole == 0) return error_at(at, "division by zero");
+      return value_of(b.whole == -1 ? int64_t{0} : a.whole % b.whole);
+    case Op::power: return value_of(std::pow(a.as_double(), b.as_double()));
     case Op::range: return range(a, b, arena, at);
     default: return number_result(op, a, b);
   }
@@ -127,30 +137,30 @@ Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
   else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration))
     order = compare_times(a, b);
   else
-    return wrong(at, "cannot compare " + std::string(kind_name(a.kind)) + " " +
-                         std::string(symbol_of(op)) + " " + std::string(kind_name(b.kind)));
+    return error_at(at, "cannot compare " + std::string(kind_name(a.kind)) + " " +
+                            std::string(symbol_of(op)) + " " + std::string(kind_name(b.kind)));
   switch (op) {
-    case Op::less: return of(order < 0);
-    case Op::more: return of(order > 0);
-    case Op::at_most: return of(order <= 0);
-    default: return of(order >= 0);
+    case Op::less: return value_of(order < 0);
+    case Op::greater: return value_of(order > 0);
+    case Op::less_equal: return value_of(order <= 0);
+    default: return value_of(order >= 0);
   }
 }
 
-Result<bool> is_in(const Value& needle, const Value& heap, size_t at) {
-  if (heap.kind == Kind::nil) return false;
-  if (heap.kind == Kind::list) {
-    for (size_t i = 0; i < size(heap); ++i)
-      if (equal(needle, element(heap, i))) return true;
+Result<bool> is_in(const Value& wanted, const Value& collection, size_t at) {
+  if (collection.kind == Kind::nil) return false;
+  if (collection.kind == Kind::list) {
+    for (size_t i = 0; i < size(collection); ++i)
+      if (equal(wanted, element(collection, i))) return true;
     return false;
   }
-  if (heap.kind == Kind::map && (needle.kind == Kind::string || needle.kind == Kind::nil)) {
-    Value ignored;  // nil looks for the empty key
-    return member(heap, needle.text, ignored);
+  if (collection.kind == Kind::map && (wanted.kind == Kind::string || wanted.kind == Kind::nil)) {
+    Value ignored;
+    return member(collection, wanted.text, ignored);  // nil has an empty text: the empty key
   }
-  return wrong(at, "cannot look for a " + std::string(kind_name(needle.kind)) + " in a " +
-                       std::string(kind_name(heap.kind)) +
-                       "; 'in' wants a list, or a map and a string");
+  return error_at(at, "cannot look for a " + std::string(kind_name(wanted.kind)) + " in a " +
+                          std::string(kind_name(collection.kind)) +
+                          "; 'in' wants a list, or a map and a string");
 }
 
 }  // namespace pawl::expr

@@ -1,5 +1,5 @@
-// Tokens to nodes, by precedence climbing. What is known to be wrong before any variable is seen
-// (1 == true, t && 1) is refused here.
+// Parses tokens into nodes by precedence climbing. Expressions whose types can never fit, such as
+// `1 == true` or `t && 1`, are refused here, before any variable is known.
 
 #include <re2/re2.h>
 
@@ -17,18 +17,19 @@ struct Operator {
   Op op;
   bool negatable = false;  // may stand after `not`
 };
-constexpr int kPipe = 0, kUnaryNot = 50, kUnarySign = 90, kPower = 100, kCoalesce = 500;
+constexpr int kPipePrecedence = 0, kNotPrecedence = 50, kSignPrecedence = 90,
+              kPowerPrecedence = 100, kCoalescePrecedence = 500;
 constexpr Operator kOperators[] = {
     {"||", 10, Op::or_},
     {"or", 10, Op::or_},
     {"&&", 15, Op::and_},
     {"and", 15, Op::and_},
     {"==", 20, Op::equal},
-    {"!=", 20, Op::unequal},
+    {"!=", 20, Op::not_equal},
     {"<", 20, Op::less},
-    {">", 20, Op::more},
-    {"<=", 20, Op::at_most},
-    {">=", 20, Op::at_least},
+    {">", 20, Op::greater},
+    {"<=", 20, Op::less_equal},
+    {">=", 20, Op::greater_equal},
     {"in", 20, Op::in, true},
     {"matches", 20, Op::matches, true},
     {"contains", 20, Op::contains, true},
@@ -40,13 +41,28 @@ constexpr Operator kOperators[] = {
     {"*", 60, Op::multiply},
     {"/", 60, Op::divide},
     {"%", 60, Op::modulo},
-    {"**", kPower, Op::power},
-    {"^", kPower, Op::power},
-    {"??", kCoalesce, Op::coalesce},
+    {"**", kPowerPrecedence, Op::power},
+    {"^", kPowerPrecedence, Op::power},
+    {"??", kCoalescePrecedence, Op::coalesce},
 };
 
 bool is_ordering(Op op) {
-  return op == Op::less || op == Op::more || op == Op::at_most || op == Op::at_least;
+  return op == Op::less || op == Op::greater || op == Op::less_equal || op == Op::greater_equal;
+}
+
+bool is_division(Op op) { return op == Op::divide || op == Op::modulo || op == Op::power; }
+
+// The type of the result, as far as the types of the operands determine it.
+Type result_type(Op op, Type a, Type b) {
+  bool compares = op >= Op::equal && op <= Op::greater_equal;
+  bool searches = op >= Op::in;
+  if (compares || searches || op == Op::and_ || op == Op::or_) return Type::boolean;
+  if (op == Op::range) return Type::list;
+  if (is_division(op)) return Type::number;
+  bool computes = op >= Op::add && op <= Op::power;
+  if (computes && a == Type::number && b == Type::number) return Type::number;
+  if (op == Op::add && a == Type::string && b == Type::string) return Type::string;
+  return Type::any;
 }
 
 class Parser {
@@ -54,45 +70,54 @@ class Parser {
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
   Result<Compiled> run() {
-    if (here().lex == Lex::end) return bad("the expression is empty");
+    if (current().kind == TokenKind::end) return error_here("the expression is empty");
     TRY(uint32_t root, sequence());
-    if (here().lex != Lex::end) return bad("unexpected " + shown());
+    if (current().kind != TokenKind::end) return error_here("unexpected " + shown_token());
     code_.root = root;
     return std::move(code_);
   }
 
  private:
-  const Token& here() const { return tokens_[i_]; }
-  const Token& ahead() const { return tokens_[std::min(i_ + 1, tokens_.size() - 1)]; }
-  bool is(std::string_view symbol) const {
-    return here().lex == Lex::symbol && here().text == symbol;
+  const Token& current() const { return tokens_[next_]; }
+  const Token& lookahead() const { return tokens_[std::min(next_ + 1, tokens_.size() - 1)]; }
+  bool at_symbol(std::string_view symbol) const {
+    return current().kind == TokenKind::symbol && current().text == symbol;
   }
-  bool is_word(std::string_view word) const {
-    return here().lex == Lex::name && here().text == word;
+  bool at_word(std::string_view word) const {
+    return current().kind == TokenKind::name && current().text == word;
   }
-  bool take(std::string_view symbol) { return is(symbol) && (++i_, true); }
-  std::string shown() const {
-    return here().lex == Lex::end ? "end of expression"
-                                  : "'" + (here().text.empty() ? "number" : here().text) + "'";
+  bool accept(std::string_view symbol) {
+    if (!at_symbol(symbol)) return false;
+    ++next_;
+    return true;
   }
-  std::unexpected<Error> bad(std::string what) const { return wrong(here().at, std::move(what)); }
-  Result<void> want(std::string_view symbol) {
-    if (take(symbol)) return {};
-    return bad("expected '" + std::string(symbol) + "' before " + shown());
+  std::string shown_token() const {
+    return current().kind == TokenKind::end
+               ? "end of expression"
+               : "'" + (current().text.empty() ? "number" : current().text) + "'";
+  }
+  std::unexpected<Error> error_here(std::string what) const {
+    return error_at(current().at, std::move(what));
+  }
+  Result<void> expect(std::string_view symbol) {
+    if (accept(symbol)) return {};
+    return error_here("expected '" + std::string(symbol) + "' before " + shown_token());
   }
 
   Node& node(uint32_t i) { return code_.nodes[i]; }
   Result<uint32_t> add(Node n) {
     uint16_t depth = 0;
-    auto snapshot = [&](uint32_t child) {
+    auto include = [&](uint32_t child) {
       if (child != kNone) depth = std::max(depth, code_.nodes[child].depth);
     };
-    snapshot(n.a), snapshot(n.b), snapshot(n.c);
+    include(n.a);
+    include(n.b);
+    include(n.c);
     for (uint32_t child : n.items)
-      snapshot(child);
-    if (depth >= kDeepest)
-      return wrong(n.at, "nested more than " + std::to_string(kDeepest) +
-                             " deep; split it over several steps");
+      include(child);
+    if (depth >= kMaxDepth)
+      return error_at(n.at, "nested more than " + std::to_string(kMaxDepth) +
+                                " deep; split it over several steps");
     n.depth = static_cast<uint16_t>(depth + 1);
     code_.nodes.push_back(std::move(n));
     return static_cast<uint32_t>(code_.nodes.size() - 1);
@@ -101,69 +126,70 @@ class Parser {
     return code_.literals.emplace_front(std::move(text));
   }
 
-  Result<void> must_be_boolean(uint32_t i, std::string_view where) {
+  Result<void> require_boolean(uint32_t i, std::string_view where) {
     Type t = node(i).type;
     if (t == Type::any || t == Type::boolean) return {};
-    return wrong(node(i).at,
-                 std::string(where) + " wants a boolean, got " + std::string(type_word(t)));
+    return error_at(node(i).at,
+                    std::string(where) + " wants a boolean, got " + std::string(type_word(t)));
   }
 
   Result<uint32_t> sequence() {
     TRY(uint32_t last, expression(0));
-    while (take(";")) {
-      if (here().lex == Lex::end || is("}")) break;
+    while (accept(";")) {
+      if (current().kind == TokenKind::end || at_symbol("}")) break;
       TRY(last, expression(0));
     }
     return last;
   }
 
-  // Counts the parser's own recursion, which brackets deepen without making nodes.
-  struct Level {
-    explicit Level(size_t& level) : level_(level) { ++level_; }
-    ~Level() { --level_; }
-    size_t& level_;
+  // Counts the recursion of the parser: brackets nest without making nodes.
+  struct NestingGuard {
+    explicit NestingGuard(size_t& level) : nesting_(level) { ++nesting_; }
+    ~NestingGuard() { --nesting_; }
+    size_t& nesting_;
   };
 
-  Result<uint32_t> expression(int least) {
-    Level level(level_);
-    if (level_ > kDeepest)
-      return bad("nested more than " + std::to_string(kDeepest) +
-                 " deep; split it over several steps");
-    if (least == 0 && is_word("if")) return if_else();
+  Result<uint32_t> expression(int min_precedence) {
+    NestingGuard level(nesting_);
+    if (nesting_ > kMaxDepth)
+      return error_here("nested more than " + std::to_string(kMaxDepth) +
+                        " deep; split it over several steps");
+    if (min_precedence == 0 && at_word("if")) return if_else();
     TRY(uint32_t left, unary());
-    TRY(left, binaries(left, least));
-    if (least == 0) return conditional(left);
+    TRY(left, binary_operators(left, min_precedence));
+    if (min_precedence == 0) return conditional(left);
     return left;
   }
 
-  // The operator at hand, `not in` and its like included; null when there is none.
+  // The operator at the current token; null when there is none. `negated` is set for `not in` and
+  // similar ones.
   const Operator* operator_here(bool& negated) const {
-    negated = is_word("not");
-    const Token& token = negated ? ahead() : here();
-    if (token.lex != Lex::symbol && token.lex != Lex::name) return nullptr;
+    negated = at_word("not");
+    const Token& token = negated ? lookahead() : current();
+    if (token.kind != TokenKind::symbol && token.kind != TokenKind::name) return nullptr;
     for (const Operator& o : kOperators)
       if (o.symbol == token.text && (!negated || o.negatable)) return &o;
     return nullptr;
   }
 
-  Result<uint32_t> binaries(uint32_t left, int least) {
+  Result<uint32_t> binary_operators(uint32_t left, int min_precedence) {
     Op before = Op::constant;
     uint32_t middle = kNone;
     while (true) {
-      if (is("|") && least <= kPipe) {
+      if (at_symbol("|") && min_precedence <= kPipePrecedence) {
         TRY(left, pipe(left));
         before = Op::constant;
         continue;
       }
       bool negated = false;
       const Operator* o = operator_here(negated);
-      if (!o || o->precedence < least) return left;
+      if (!o || o->precedence < min_precedence) return left;
       if (before == Op::coalesce && o->op != Op::coalesce)
-        return bad(
+        return error_here(
             "an operator '?"
             "?' beside others needs brackets to tell them apart");
-      uint32_t at = here().at;
-      i_ += negated ? 2 : 1;
+      uint32_t at = current().at;
+      next_ += negated ? 2 : 1;
       TRY(uint32_t right, expression(o->op == Op::power ? o->precedence : o->precedence + 1));
       bool chained = is_ordering(o->op) && is_ordering(before);
       TRY(uint32_t made, binary(o->op, at, chained ? middle : left, right));
@@ -190,57 +216,51 @@ class Parser {
            (n.op == Op::constant && n.constant.kind == Kind::real);
   }
 
-  // What a division or an ordering is known never to work on, even where it would not be reached.
-  Result<void> check_kinds(Op op, uint32_t at, Type a, Type b) {
+  // Refuses operands of a division or an ordering that never fit, even in a branch that would not
+  // be evaluated.
+  Result<void> check_operands(Op op, uint32_t at, Type a, Type b) {
     auto fits = [&](Type t) {
       return t == Type::any || t == Type::number ||
              (is_ordering(op) && (t == Type::string || t == Type::time || t == Type::duration));
     };
     bool both_known = a != Type::any && b != Type::any;
     if (fits(a) && fits(b) && (!both_known || a == b)) return {};
-    return wrong(at, std::string(symbol_of(op)) + " does not work on a " +
-                         std::string(type_word(a)) + " and a " + std::string(type_word(b)));
+    return error_at(at, std::string(symbol_of(op)) + " does not work on a " +
+                            std::string(type_word(a)) + " and a " + std::string(type_word(b)));
   }
 
-  // Membership and matching: a nil variable is in nothing and holds nothing, a literal nil is a
-  // mistake.
-  Result<void> check_search(Op op, uint32_t at, uint32_t left, uint32_t right) {
+  // Checks `in`, `contains` and the like. A variable that is nil is accepted (the result is false);
+  // a literal nil is refused.
+  Result<void> check_search_operands(Op op, uint32_t at, uint32_t left, uint32_t right) {
     Type a = node(left).type, b = node(right).type;
     auto text = [](Type t) { return t == Type::any || t == Type::string; };
     if (op == Op::in ? b == Type::nil : !text(a) || !text(b))
-      return wrong(at, std::string(symbol_of(op)) + " does not work on a " +
-                           std::string(type_word(a)) + " and a " + std::string(type_word(b)));
+      return error_at(at, std::string(symbol_of(op)) + " does not work on a " +
+                              std::string(type_word(a)) + " and a " + std::string(type_word(b)));
     if (op != Op::in || node(right).op != Op::list || a == Type::any || a == Type::nil) return {};
     Type items = item_type(right);
     if (items == Type::any || items == Type::nil || items == a) return {};
-    return wrong(at, "a " + std::string(type_word(a)) + " is never in a list of " +
-                         std::string(type_word(items)) + "s");
+    return error_at(at, "a " + std::string(type_word(a)) + " is never in a list of " +
+                            std::string(type_word(items)) + "s");
   }
 
   Result<uint32_t> binary(Op op, uint32_t at, uint32_t left, uint32_t right) {
     Type a = node(left).type, b = node(right).type;
     Node n{.op = op, .at = at, .a = left, .b = right};
     if (op == Op::and_ || op == Op::or_) {
-      TRY_OK(must_be_boolean(left, symbol_of(op)));
-      TRY_OK(must_be_boolean(right, symbol_of(op)));
+      TRY_OK(require_boolean(left, symbol_of(op)));
+      TRY_OK(require_boolean(right, symbol_of(op)));
     }
-    bool divides = op == Op::divide || op == Op::modulo || op == Op::power;
-    if (divides || is_ordering(op)) TRY_OK(check_kinds(op, at, a, b));
-    if (op >= Op::in) TRY_OK(check_search(op, at, left, right));
+    if (is_division(op) || is_ordering(op)) TRY_OK(check_operands(op, at, a, b));
+    if (op >= Op::in) TRY_OK(check_search_operands(op, at, left, right));
     if (op == Op::range && (is_fraction(left) || is_fraction(right)))
-      return wrong(at, ".. wants two ints");
+      return error_at(at, ".. wants two ints");
     bool both_known = a != Type::any && b != Type::any;
-    if ((op == Op::equal || op == Op::unequal) && both_known && a != b && a != Type::nil &&
+    if ((op == Op::equal || op == Op::not_equal) && both_known && a != b && a != Type::nil &&
         b != Type::nil)
-      return wrong(at, "a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)) +
-                           " are never equal");
-    if (op >= Op::equal && op <= Op::at_least) n.type = Type::boolean;
-    if (op >= Op::in || op == Op::and_ || op == Op::or_) n.type = Type::boolean;
-    if (divides ||
-        (op >= Op::subtract && op <= Op::power && a == Type::number && b == Type::number))
-      n.type = Type::number;
-    if (op == Op::add && a == b && (a == Type::number || a == Type::string)) n.type = a;
-    if (op == Op::range) n.type = Type::list;
+      return error_at(at, "a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)) +
+                              " are never equal");
+    n.type = result_type(op, a, b);
     if (op == Op::matches && node(right).op == Op::constant && b == Type::string) {
       TRY(n.pattern, pattern(node(right).constant.text, at));
     }
@@ -252,62 +272,62 @@ class Parser {
     options.set_log_errors(false);
     auto made =
         std::make_shared<const re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
-    if (!made->ok()) return wrong(at, "bad pattern: " + made->error());
+    if (!made->ok()) return error_at(at, "bad pattern: " + made->error());
     return made;
   }
 
   Result<uint32_t> conditional(uint32_t condition) {
-    uint32_t at = here().at;
-    if (take("?:")) {
-      TRY_OK(must_be_boolean(condition, "?:"));
+    uint32_t at = current().at;
+    if (accept("?:")) {
+      TRY_OK(require_boolean(condition, "?:"));
       TRY(uint32_t default_value, expression(0));
       return add(
           {.op = Op::conditional, .at = at, .a = condition, .b = condition, .c = default_value});
     }
-    if (!take("?")) return condition;
-    TRY_OK(must_be_boolean(condition, "?:"));
+    if (!accept("?")) return condition;
+    TRY_OK(require_boolean(condition, "?:"));
     TRY(uint32_t yes, expression(0));
-    TRY_OK(want(":"));
+    TRY_OK(expect(":"));
     TRY(uint32_t no, expression(0));
     return add({.op = Op::conditional, .at = at, .a = condition, .b = yes, .c = no});
   }
 
   Result<uint32_t> if_else() {
-    uint32_t at = here().at;
-    ++i_;
+    uint32_t at = current().at;
+    ++next_;
     TRY(uint32_t condition, expression(1));
-    TRY_OK(must_be_boolean(condition, "if"));
-    TRY_OK(want("{"));
+    TRY_OK(require_boolean(condition, "if"));
+    TRY_OK(expect("{"));
     TRY(uint32_t yes, sequence());
-    TRY_OK(want("}"));
-    if (!is_word("else")) return bad("'if' needs an 'else'");
-    ++i_;
+    TRY_OK(expect("}"));
+    if (!at_word("else")) return error_here("'if' needs an 'else'");
+    ++next_;
     uint32_t no = kNone;
-    if (is_word("if")) {
+    if (at_word("if")) {
       TRY(no, expression(0));
     } else {
-      TRY_OK(want("{"));
+      TRY_OK(expect("{"));
       TRY(no, sequence());
-      TRY_OK(want("}"));
+      TRY_OK(expect("}"));
     }
     return add({.op = Op::conditional, .at = at, .a = condition, .b = yes, .c = no});
   }
 
   Result<uint32_t> unary() {
-    uint32_t at = here().at;
-    if (is("!") || is_word("not")) {
-      ++i_;
-      TRY(uint32_t a, expression(kUnaryNot));
-      TRY_OK(must_be_boolean(a, "!"));
+    uint32_t at = current().at;
+    if (at_symbol("!") || at_word("not")) {
+      ++next_;
+      TRY(uint32_t a, expression(kNotPrecedence));
+      TRY_OK(require_boolean(a, "!"));
       return add({.op = Op::not_, .type = Type::boolean, .at = at, .a = a});
     }
-    if (is("-") || is("+")) {
-      Op op = is("-") ? Op::negate : Op::plus;
-      ++i_;
-      TRY(uint32_t a, expression(kUnarySign));
+    if (at_symbol("-") || at_symbol("+")) {
+      Op op = at_symbol("-") ? Op::negate : Op::plus;
+      ++next_;
+      TRY(uint32_t a, expression(kSignPrecedence));
       Type t = node(a).type;
       if (t != Type::any && t != Type::number && t != Type::duration)
-        return wrong(at, "a sign wants a number, got " + std::string(type_word(t)));
+        return error_at(at, "a sign wants a number, got " + std::string(type_word(t)));
       return add({.op = op, .type = t, .at = at, .a = a});
     }
     TRY(uint32_t first, primary());
@@ -315,87 +335,90 @@ class Parser {
   }
 
   Result<uint32_t> constant(Value v, Type type) {
-    return add({.op = Op::constant, .type = type, .at = tokens_[i_ - 1].at, .constant = v});
+    return add({.op = Op::constant, .type = type, .at = tokens_[next_ - 1].at, .constant = v});
   }
 
   Result<uint32_t> primary() {
-    Token token = here();
-    ++i_;
-    switch (token.lex) {
-      case Lex::integer: return constant(of(token.whole), Type::number);
-      case Lex::real: return constant(of(token.number), Type::number);
-      case Lex::string: return constant(of(literal(token.text)), Type::string);
-      case Lex::pointer:
-        if (!closures_)
-          return wrong(
+    Token token = current();
+    ++next_;
+    switch (token.kind) {
+      case TokenKind::integer: return constant(value_of(token.whole), Type::number);
+      case TokenKind::real: return constant(value_of(token.number), Type::number);
+      case TokenKind::string: return constant(value_of(literal(token.text)), Type::string);
+      case TokenKind::element_ref:
+        if (!closure_depth_)
+          return error_at(
               token.at,
               "'#' alone stands for the element inside a closure such as filter(list, # > 1)");
-        return add({.op = Op::pointer, .at = token.at});
-      case Lex::accumulator:
-        if (closures_) return add({.op = Op::accumulator, .at = token.at});
+        return add({.op = Op::element_ref, .at = token.at});
+      case TokenKind::accumulator:
+        if (closure_depth_) return add({.op = Op::accumulator, .at = token.at});
         return variable("acc", token.at);
-      case Lex::name: return named(token);
-      case Lex::symbol: return symbol(token);
-      case Lex::end: break;
+      case TokenKind::name: return name_or_call(token);
+      case TokenKind::symbol: return symbol(token);
+      case TokenKind::end: break;
     }
-    return wrong(token.at, "the expression ends where a value is expected");
+    return error_at(token.at, "the expression ends where a value is expected");
   }
 
   Result<uint32_t> symbol(const Token& token) {
     if (token.text == "(" || token.text == "${") {
       TRY(uint32_t inner, sequence());
-      TRY_OK(want(token.text == "(" ? ")" : "}"));
+      TRY_OK(expect(token.text == "(" ? ")" : "}"));
       return inner;
     }
     if (token.text == "[") return list(token.at);
     if (token.text == "{") return map(token.at);
-    if (token.text == "." && closures_ && here().lex == Lex::name) {
-      TRY(uint32_t self, add({.op = Op::pointer, .at = token.at}));
-      --i_;
+    if (token.text == "." && closure_depth_ && current().kind == TokenKind::name) {
+      TRY(uint32_t self, add({.op = Op::element_ref, .at = token.at}));
+      --next_;
       return self;
     }
-    return wrong(token.at, "unexpected '" + token.text + "'");
+    return error_at(token.at, "unexpected '" + token.text + "'");
   }
 
   Result<uint32_t> list(uint32_t at) {
     Node n{.op = Op::list, .type = Type::list, .at = at};
-    while (!take("]")) {
+    while (!accept("]")) {
       TRY(uint32_t item, expression(0));
       n.items.push_back(item);
-      if (!is("]")) TRY_OK(want(","));
+      if (!at_symbol("]")) TRY_OK(expect(","));
     }
     return add(std::move(n));
   }
 
   Result<uint32_t> map(uint32_t at) {
     Node n{.op = Op::map, .type = Type::map, .at = at};
-    while (!take("}")) {
-      Token key = here();
-      ++i_;
+    while (!accept("}")) {
+      Token key = current();
+      ++next_;
       uint32_t name = kNone;
-      if (key.lex == Lex::string || key.lex == Lex::name || key.lex == Lex::integer) {
+      if (key.kind == TokenKind::string || key.kind == TokenKind::name ||
+          key.kind == TokenKind::integer) {
         TRY(name,
-            constant(of(literal(key.lex == Lex::integer ? std::to_string(key.whole) : key.text)),
+            constant(value_of(literal(key.kind == TokenKind::integer ? std::to_string(key.whole)
+                                                                     : key.text)),
                      Type::string));
-      } else if (key.lex == Lex::symbol && key.text == "(") {
+      } else if (key.kind == TokenKind::symbol && key.text == "(") {
         TRY(name, expression(0));
-        TRY_OK(want(")"));
+        TRY_OK(expect(")"));
       } else {
-        return wrong(key.at, "a map wants keys such as \"k\": or k:");
+        return error_at(key.at, "a map wants keys such as \"k\": or k:");
       }
-      TRY_OK(want(":"));
+      TRY_OK(expect(":"));
       TRY(uint32_t value, expression(0));
-      n.items.push_back(name), n.items.push_back(value);
-      if (!is("}")) TRY_OK(want(","));
+      n.items.push_back(name);
+      n.items.push_back(value);
+      if (!at_symbol("}")) TRY_OK(expect(","));
     }
     return add(std::move(n));
   }
 
-  Result<uint32_t> named(const Token& token) {
+  Result<uint32_t> name_or_call(const Token& token) {
     if (token.text == "true" || token.text == "false")
-      return constant(of(token.text == "true"), Type::boolean);
+      return constant(value_of(token.text == "true"), Type::boolean);
     if (token.text == "nil") return constant({}, Type::nil);
-    if (is("(")) return call(token, kNone);
+    if (at_symbol("(")) return call(token, kNone);
     return variable(token.text, token.at);
   }
 
@@ -407,56 +430,57 @@ class Parser {
   }
 
   Result<uint32_t> pipe(uint32_t left) {
-    ++i_;
-    Token token = here();
-    if (token.lex != Lex::name || ahead().text != "(")
-      return bad("'|' wants a function call after it");
-    ++i_;
+    ++next_;
+    Token token = current();
+    if (token.kind != TokenKind::name || lookahead().text != "(")
+      return error_here("'|' wants a function call after it");
+    ++next_;
     TRY(uint32_t made, call(token, left));
     return postfix(made);
   }
 
   Result<uint32_t> closure() {
-    ++closures_;
-    bool braces = take("{");
+    ++closure_depth_;
+    bool braces = accept("{");
     Result<uint32_t> body = braces ? sequence() : expression(0);
-    --closures_;
-    if (body && braces) TRY_OK(want("}"));
+    --closure_depth_;
+    if (body && braces) TRY_OK(expect("}"));
     return body;
   }
 
-  // `first` is the piped value, or kNone.
-  Result<uint32_t> call(const Token& token, uint32_t first) {
+  // `piped` is the value before `|`, or kNone.
+  Result<uint32_t> call(const Token& token, uint32_t piped) {
     const Function* f = find_function(token.text);
-    if (!f) return wrong(token.at, "unknown function '" + token.text + "'");
+    if (!f) return error_at(token.at, "unknown function '" + token.text + "'");
     Node n{.op = Op::call, .type = f->result, .at = token.at, .function = f};
-    if (first != kNone) n.items.push_back(first);
-    TRY_OK(want("("));
-    size_t places = first != kNone;
-    while (!take(")")) {
-      if (places == 1 && f->closure != Closure::none) {
+    if (piped != kNone) n.items.push_back(piped);
+    TRY_OK(expect("("));
+    size_t arguments = piped != kNone;
+    while (!accept(")")) {
+      if (arguments == 1 && f->closure != Closure::none) {
         TRY(n.c, closure());
         if (node(n.c).type == Type::nil)
-          return wrong(token.at, "the closure of " + token.text + " gives nothing but nil");
+          return error_at(token.at, "the closure of " + token.text + " gives nothing but nil");
         bool test = f->closure == Closure::test || f->closure == Closure::optional_test;
-        if (test) TRY_OK(must_be_boolean(n.c, "the closure of " + token.text));
+        if (test) TRY_OK(require_boolean(n.c, "the closure of " + token.text));
       } else {
         TRY(uint32_t argument, expression(0));
         n.items.push_back(argument);
       }
-      ++places;
-      if (!is(")")) TRY_OK(want(","));
+      ++arguments;
+      if (!at_symbol(")")) TRY_OK(expect(","));
     }
-    bool fits = n.items.size() >= f->least && n.items.size() <= f->max &&
+    bool fits = n.items.size() >= f->min && n.items.size() <= f->max &&
                 (n.c != kNone || (f->closure != Closure::wanted && f->closure != Closure::test));
     if (!fits)
-      return wrong(token.at,
-                   token.text + "() does not take " + std::to_string(places) + " arguments");
+      return error_at(token.at,
+                      token.text + "() does not take " + std::to_string(arguments) + " arguments");
     if (f->count && f->count < n.items.size() && is_fraction(n.items[f->count]))
-      return wrong(token.at, token.text + "() wants an int as its count");
+      return error_at(token.at, token.text + "() wants an int as its count");
     Type given = n.items.empty() ? Type::any : node(n.items[0]).type;
     if (f->takes && given != Type::any && !f->takes(given))
-      return wrong(token.at, token.text + "() does not work on a " + std::string(type_word(given)));
+      return error_at(token.at,
+                      token.text + "() does not work on a " + std::string(type_word(given)));
     return add(std::move(n));
   }
 
@@ -465,25 +489,26 @@ class Parser {
   Result<uint32_t> postfix(uint32_t self) {
     bool guarded = false;
     while (true) {
-      uint32_t at = here().at;
-      if (is(".") || is("?.")) {
-        guarded = is("?.");
+      uint32_t at = current().at;
+      if (at_symbol(".") || at_symbol("?.")) {
+        guarded = at_symbol("?.");
         if (guarded && node(self).type == Type::nil)
-          return bad("'?.' wants a variable before it, got nil");
-        ++i_;
-        if (is("[") && guarded) continue;
-        if (here().lex != Lex::name) return bad("expected a field name before " + shown());
-        std::string_view name = literal(here().text);
-        ++i_;
+          return error_here("'?.' wants a variable before it, got nil");
+        ++next_;
+        if (at_symbol("[") && guarded) continue;
+        if (current().kind != TokenKind::name)
+          return error_here("expected a field name before " + shown_token());
+        std::string_view name = literal(current().text);
+        ++next_;
         bool own = std::exchange(guarded, false);
-        TRY(self, is("(") ? method_call(self, name, at, own)
-                          : add({.op = Op::member,
-                                 .guarded = own,
-                                 .chained = in_chain(self),
-                                 .at = at,
-                                 .a = self,
-                                 .name = name}));
-      } else if (take("[")) {
+        TRY(self, at_symbol("(") ? method_call(self, name, at, own)
+                                 : add({.op = Op::member,
+                                        .guarded = own,
+                                        .chained = in_chain(self),
+                                        .at = at,
+                                        .a = self,
+                                        .name = name}));
+      } else if (accept("[")) {
         TRY(self, subscript(self, at, std::exchange(guarded, false)));
       } else {
         return self;
@@ -499,40 +524,40 @@ class Parser {
            .at = at,
            .a = self,
            .name = name};
-    ++i_;
-    while (!take(")")) {
+    ++next_;
+    while (!accept(")")) {
       TRY(uint32_t argument, expression(0));
       n.items.push_back(argument);
-      if (!is(")")) TRY_OK(want(","));
+      if (!at_symbol(")")) TRY_OK(expect(","));
     }
     return add(std::move(n));
   }
 
   Result<uint32_t> subscript(uint32_t self, uint32_t at, bool guarded) {
     uint32_t from = kNone, to = kNone;
-    if (!is(":")) {
+    if (!at_symbol(":")) {
       TRY(from, expression(0));
-      if (is("]") && node(self).type == Type::string)
-        return wrong(at, "a string is sliced, [0:1], not indexed");
-      if (is("]") && node(self).type == Type::list && is_fraction(from))
-        return wrong(at, "a list wants an int as its index");
-      if (take("]"))
+      if (at_symbol("]") && node(self).type == Type::string)
+        return error_at(at, "a string is sliced, [0:1], not indexed");
+      if (at_symbol("]") && node(self).type == Type::list && is_fraction(from))
+        return error_at(at, "a list wants an int as its index");
+      if (accept("]"))
         return add({.op = Op::index, .guarded = guarded, .at = at, .a = self, .b = from});
     }
-    TRY_OK(want(":"));
-    if (!is("]")) {
+    TRY_OK(expect(":"));
+    if (!at_symbol("]")) {
       TRY(to, expression(0));
     }
-    TRY_OK(want("]"));
+    TRY_OK(expect("]"));
     Type type = node(self).type == Type::string || node(self).type == Type::list ? node(self).type
                                                                                  : Type::any;
     return add({.op = Op::slice, .type = type, .at = at, .a = self, .b = from, .c = to});
   }
 
   std::vector<Token> tokens_;
-  size_t i_ = 0;
-  size_t level_ = 0;
-  size_t closures_ = 0;
+  size_t next_ = 0;
+  size_t nesting_ = 0;
+  size_t closure_depth_ = 0;
   Compiled code_;
 };
 
@@ -550,13 +575,14 @@ std::string_view symbol_of(Op op) {
   return "?";
 }
 
-std::unexpected<Error> wrong(size_t at, std::string what) {
+std::unexpected<Error> error_at(size_t at, std::string what) {
   return fail(Code::invalid, "BAD_EXPRESSION", std::move(what) + " at " + position(at));
 }
 
 Result<Compiled> compile(std::string_view text) {
-  if (text.size() > kMax)
-    return fail(Code::invalid, "BAD_EXPRESSION", "longer than " + std::to_string(kMax) + " bytes");
+  if (text.size() > kMaxTextBytes)
+    return fail(Code::invalid, "BAD_EXPRESSION",
+                "longer than " + std::to_string(kMaxTextBytes) + " bytes");
   TRY(std::vector<Token> list, tokens(text));
   return Parser(std::move(list)).run();
 }

@@ -8,10 +8,10 @@
 
 namespace pawl::expr {
 
-Value of(const json::Value& v) {
+Value value_of(const json::Value& v) {
   if (v.is_null()) return {};
-  if (v.is_bool()) return of(v.boolean());
-  if (v.is_string()) return of(std::string_view(v.string()));
+  if (v.is_bool()) return value_of(v.boolean());
+  if (v.is_string()) return value_of(std::string_view(v.string()));
   if (v.is_array()) return {.kind = Kind::list, .json = &v};
   if (v.is_object()) return {.kind = Kind::map, .json = &v};
   const std::string& digits = v.number_text();
@@ -19,7 +19,9 @@ Value of(const json::Value& v) {
   int64_t whole = 0;
   auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
   if (failed == std::errc() && end == digits.data() + digits.size()) {
-    out.exact = true, out.whole = whole, out.number = static_cast<double>(whole);
+    out.exact = true;
+    out.whole = whole;
+    out.number = static_cast<double>(whole);
     return out;
   }
   out.number = v.as_double();
@@ -30,9 +32,9 @@ Value exact_real(int64_t v) {
   return {.kind = Kind::real, .exact = true, .whole = v, .number = static_cast<double>(v)};
 }
 
-Value of_time(Time v) {
+Value time_value(Time v) {
   int64_t seconds = v / kSecond - (v % kSecond < 0);
-  return of(Moment{seconds, static_cast<int32_t>(v - seconds * kSecond), nullptr});
+  return value_of(ZonedTime{seconds, static_cast<int32_t>(v - seconds * kSecond), nullptr});
 }
 
 namespace {
@@ -64,13 +66,13 @@ size_t size(const Value& v) {
 }
 
 Value element(const Value& list, size_t i) {
-  return list.json ? of(list.json->array()[i]) : (*list.list)[i];
+  return list.json ? value_of(list.json->array()[i]) : (*list.list)[i];
 }
 
 bool member(const Value& map, std::string_view key, Value& out) {
   if (map.json) {
     const json::Value* found = map.json->find(key);
-    if (found) out = of(*found);
+    if (found) out = value_of(*found);
     return found != nullptr;
   }
   for (const auto& [name, value] : *map.map) {
@@ -84,7 +86,7 @@ bool member(const Value& map, std::string_view key, Value& out) {
 std::pair<std::string_view, Value> entry(const Value& map, size_t i) {
   if (!map.json) return (*map.map)[i];
   const json::Member& m = map.json->object().begin()[static_cast<ptrdiff_t>(i)];
-  return {m.name, of(m.value)};
+  return {m.name, value_of(m.value)};
 }
 
 int compare_numbers(const Value& a, const Value& b) {
@@ -101,7 +103,7 @@ int compare_times(const Value& a, const Value& b) {
 
 namespace {
 
-// Deep equality of map members: 5 and 5.0 are of two kinds and differ.
+// Deep equality of map members, in which 5 and 5.0 differ because their kinds do.
 bool identical(const Value& a, const Value& b) {
   if (a.kind != b.kind) return false;
   if (a.kind == Kind::list) {
@@ -137,13 +139,14 @@ bool equal(const Value& a, const Value& b) {
       }
       return true;
     }
-    default: return compare_times(a, b) == 0;  // booleans and durations have no nanos
+    default: return compare_times(a, b) == 0;  // nanos is 0 in booleans and durations
   }
 }
 
 namespace {
 
-// The shortest digits that read back; whole numbers below 10^21 without fraction or exponent.
+// The shortest text that reads back as the same number. Whole numbers below 10^21 have no fraction
+// and no exponent.
 std::string number_text(double v) {
   char buffer[64];
   bool plain = v == std::floor(v) && std::fabs(v) < 1e21;
@@ -168,10 +171,10 @@ namespace {
 
 std::unexpected<Error> too_deep() {
   return fail(Code::invalid, "TOO_DEEP",
-              "the result is nested more than " + std::to_string(kDeepestValue) + " deep");
+              "the result is nested more than " + std::to_string(kMaxValueDepth) + " deep");
 }
 
-// Whether the value has at most `left` levels.
+// True when the value has at most `left` levels of nesting.
 bool fits(const json::Value& v, size_t left) {
   if (v.is_array())
     return left && std::all_of(v.array().begin(), v.array().end(),
@@ -188,23 +191,23 @@ Result<json::Value> copy_of(const json::Value& v, size_t left) {
 }
 
 Result<json::Value> time_json(const Value& v) {
-  int64_t year = civil_of(v.whole + in_effect(v.zone, v.whole).offset).year;
+  int64_t year = civil_of(v.whole + period_at(v.zone, v.whole).offset).year;
   if (year < 0 || year > 9999)
     return fail(Code::invalid, "NO_JSON_FORM",
                 "the result is a time in the year " + std::to_string(year) +
                     ", outside the years 0 to 9999 that can be written");
-  return json::Value(print_time(v.moment(), kRfc3339));
+  return json::Value(print_time(v.zoned_time(), kRfc3339));
 }
 
 Result<json::Value> to_json(const Value& v, size_t left) {
   switch (v.kind) {
     case Kind::nil: return json::Value();
-    case Kind::boolean: return json::Value(v.truth());
+    case Kind::boolean: return json::Value(v.is_true());
     case Kind::integer: return json::Value(v.whole);
     case Kind::duration: return json::Value(v.whole);
     case Kind::time: return time_json(v);
     case Kind::zone: return json::Value(json::Object{});
-    case Kind::string: return json::Value(as_utf8(v.text));  // slices cut bytes
+    case Kind::string: return json::Value(as_utf8(v.text));  // a slice may cut a character
     case Kind::real:
       if (v.json) return *v.json;
       if (v.exact) return json::Value(v.whole);
@@ -228,7 +231,7 @@ Result<json::Value> to_json(const Value& v, size_t left) {
       return fail(Code::invalid, "NO_JSON_FORM", "the result is a member of a map");
     case Kind::map: break;
   }
-  if (v.unnamed)
+  if (v.keys_not_text)
     return fail(Code::invalid, "NO_JSON_FORM",
                 "the result is a map whose keys are not declared as text, which has no JSON form; "
                 "pick a member of it or use map()");
@@ -244,11 +247,11 @@ Result<json::Value> to_json(const Value& v, size_t left) {
 
 }  // namespace
 
-Result<json::Value> to_json(const Value& v) { return to_json(v, kDeepestValue); }
+Result<json::Value> to_json(const Value& v) { return to_json(v, kMaxValueDepth); }
 
 namespace {
 
-// 1h30m5.25s; below a second 100ms, 3µs, 7ns.
+// Prints 1h30m5.25s, and below a second 100ms, 3µs or 7ns.
 void append_duration(std::string& out, int64_t nanos) {
   uint64_t left = nanos < 0 ? -static_cast<uint64_t>(nanos) : static_cast<uint64_t>(nanos);
   auto fraction = [](uint64_t amount, uint64_t unit) {
@@ -280,7 +283,7 @@ void append_text(std::string& out, const Value& v) {
   switch (v.kind) {
     case Kind::nil:
     case Kind::member: out += "<nil>"; return;
-    case Kind::boolean: out += v.truth() ? "true" : "false"; return;
+    case Kind::boolean: out += v.is_true() ? "true" : "false"; return;
     case Kind::integer:
       if (v.text.empty())
         out += std::to_string(v.whole);
@@ -299,7 +302,7 @@ void append_text(std::string& out, const Value& v) {
       return;
     case Kind::string:
     case Kind::zone: out += v.text; return;
-    case Kind::time: out += print_time(v.moment(), kPlainTime); return;
+    case Kind::time: out += print_time(v.zoned_time(), kPlainTime); return;
     case Kind::duration: append_duration(out, v.whole); return;
     case Kind::list:
       out += '[';

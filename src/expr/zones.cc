@@ -8,7 +8,7 @@ namespace pawl::expr {
 
 namespace {
 
-// What stands before `mark`; the text goes on after it.
+// Removes the text up to and including `mark` and returns the part before `mark`.
 std::string_view cut(std::string_view& text, char mark) {
   size_t at = std::min(text.find(mark), text.size());
   std::string_view head = text.substr(0, at);
@@ -22,7 +22,8 @@ int64_t number(std::string_view text, int base) {
   return out;
 }
 
-// The line of a zone without its name, by halving; empty when there is none.
+// Finds the line of a zone by binary search and returns it without the name; empty when there is
+// none.
 std::string_view line_of(std::string_view name) {
   std::string_view left = kZones;
   while (!left.empty()) {
@@ -51,23 +52,25 @@ std::optional<Zone> find_zone(std::string_view name) {
   if (line.empty()) return std::nullopt;
   line.remove_prefix(1);
   Zone zone{.name = std::string(name)};
-  std::string_view clocks = cut(line, '|'), changes = cut(line, '|');
+  std::string_view types = cut(line, '|');
+  std::string_view transitions = cut(line, '|');
   zone.rule = line;
-  while (!clocks.empty()) {
-    std::string_view one = cut(clocks, ' '), abbreviation = cut(one, ',');
-    zone.clocks.push_back({std::string(abbreviation), number(one, 10), one.ends_with('d')});
+  while (!types.empty()) {
+    std::string_view one = cut(types, ' ');
+    std::string_view abbreviation = cut(one, ',');
+    zone.types.push_back({std::string(abbreviation), number(one, 10), one.ends_with('d')});
   }
   int64_t when = 0;
-  while (!changes.empty()) {
-    std::string_view one = cut(changes, ' ');
+  while (!transitions.empty()) {
+    std::string_view one = cut(transitions, ' ');
     when += number(cut(one, ':'), 36);
-    zone.changes.push_back({when, static_cast<size_t>(number(one, 36))});
+    zone.transitions.push_back({when, static_cast<size_t>(number(one, 36))});
   }
   return zone;
 }
 
 Zone fixed_zone(std::string_view name, int64_t offset) {
-  return {.name = std::string(name), .clocks = {{std::string(name), offset, false}}};
+  return {.name = std::string(name), .types = {{std::string(name), offset, false}}};
 }
 
 namespace {
@@ -101,103 +104,107 @@ int64_t rule_seconds(std::string_view& rule) {
   return sign * out;
 }
 
-// Seconds from the begin of the year to the change that "M3.5.0/2", "J60" or "59" names, on the
-// clock that it ends.
+// Seconds from the start of the year to the transition "M3.5.0/2", "J60" or "59", in local time
+// before the transition.
 int64_t rule_day(std::string_view text, int64_t year) {
   std::string_view day = cut(text, '/');
-  int64_t clock = text.empty() ? 7200 : rule_seconds(text);
+  int64_t time_of_day = text.empty() ? 7200 : rule_seconds(text);
   int64_t begin = seconds_of({.year = year, .month = 1, .day = 1});
   if (day.starts_with('J')) {
     int64_t n = number(day.substr(1), 10);
-    return clock + 86400 * (n - 1 + (n > 59 && days_in_month(year, 2) == 29));
+    return time_of_day + 86400 * (n - 1 + (n > 59 && days_in_month(year, 2) == 29));
   }
-  if (!day.starts_with('M')) return clock + 86400 * number(day, 10);
+  if (!day.starts_with('M')) return time_of_day + 86400 * number(day, 10);
   day.remove_prefix(1);
   int month = static_cast<int>(number(cut(day, '.'), 10));
-  int64_t week = number(cut(day, '.'), 10), weekday = number(day, 10);
+  int64_t week = number(cut(day, '.'), 10);
+  int64_t weekday = number(day, 10);
   int64_t first = seconds_of({.year = year, .month = month, .day = 1});
   int64_t n = (weekday - weekday_of(first) + 7) % 7 + 7 * (week - 1);
   while (n >= days_in_month(year, month))
     n -= 7;
-  return clock + first - begin + 86400 * n;
+  return time_of_day + first - begin + 86400 * n;
 }
 
-InEffect by_rule(std::string_view rule, int64_t seconds, int64_t last_change) {
-  InEffect standard{.begin = last_change}, summer{.summer = true};
+// The period at a moment after the last transition, by the POSIX rule of the zone.
+ZonePeriod period_by_rule(std::string_view rule, int64_t seconds, int64_t last_transition) {
+  ZonePeriod standard{.begin = last_transition};
   standard.name = rule_name(rule);
   standard.offset = -rule_seconds(rule);
   if (rule.empty()) return standard;
-  summer.name = rule_name(rule);
-  summer.offset =
-      rule.empty() || rule.starts_with(',') ? standard.offset + 3600 : -rule_seconds(rule);
+  ZonePeriod daylight{.daylight_saving = true};
+  daylight.name = rule_name(rule);
+  bool default_offset = rule.empty() || rule.starts_with(',');
+  daylight.offset = default_offset ? standard.offset + 3600 : -rule_seconds(rule);
   cut(rule, ',');
-  std::string_view begins = cut(rule, ','), ends = rule;
-  int64_t year = civil_of(seconds + standard.offset).year;
-  // The changes of three years in order: the moment lies between two of them.
-  struct Edge {
+  std::string_view daylight_begins = cut(rule, ',');
+  std::string_view daylight_ends = rule;
+  // The transitions of three years; the moment lies between two of them.
+  struct Transition {
     int64_t when;
-    bool to_summer;
+    bool to_daylight;
   };
-  std::vector<Edge> edges;
+  std::vector<Transition> transitions;
+  int64_t year = civil_of(seconds + standard.offset).year;
   for (int64_t y = year - 1; y <= year + 1; ++y) {
     int64_t start = seconds_of({.year = y, .month = 1, .day = 1});
-    edges.push_back({start + rule_day(begins, y) - standard.offset, true});
-    edges.push_back({start + rule_day(ends, y) - summer.offset, false});
+    transitions.push_back({start + rule_day(daylight_begins, y) - standard.offset, true});
+    transitions.push_back({start + rule_day(daylight_ends, y) - daylight.offset, false});
   }
-  std::sort(edges.begin(), edges.end(),
-            [](const Edge& a, const Edge& b) { return a.when < b.when; });
+  std::sort(transitions.begin(), transitions.end(),
+            [](const Transition& a, const Transition& b) { return a.when < b.when; });
   size_t next = 0;
-  while (next < edges.size() && edges[next].when <= seconds)
+  while (next < transitions.size() && transitions[next].when <= seconds)
     ++next;
-  InEffect out = next && edges[next - 1].to_summer ? summer : standard;
-  out.begin = next ? std::max(last_change, edges[next - 1].when) : last_change;
-  out.end = next < edges.size() ? edges[next].when : INT64_MAX;
+  ZonePeriod out = next && transitions[next - 1].to_daylight ? daylight : standard;
+  out.begin = next ? std::max(last_transition, transitions[next - 1].when) : last_transition;
+  out.end = next < transitions.size() ? transitions[next].when : INT64_MAX;
   return out;
 }
 
-// Before the first change: the clock that no change brings, or the first that is no summer time.
-const Zone::Clock& first_clock(const Zone& zone) {
-  bool used = std::any_of(zone.changes.begin(), zone.changes.end(),
-                          [](const Zone::Change& c) { return c.clock == 0; });
-  if (used)
-    for (const Zone::Clock& clock : zone.clocks)
-      if (!clock.summer) return clock;
-  return zone.clocks[0];
+// The type before the first transition: type 0 when no transition uses it, otherwise the first one
+// without daylight saving time.
+const Zone::LocalTimeType& first_type(const Zone& zone) {
+  bool used = std::any_of(zone.transitions.begin(), zone.transitions.end(),
+                          [](const Zone::Transition& c) { return c.type == 0; });
+  for (const Zone::LocalTimeType& type : zone.types)
+    if (used && !type.daylight_saving) return type;
+  return zone.types[0];
 }
 
 }  // namespace
 
-InEffect in_effect(const Zone* zone, int64_t seconds) {
-  if (!zone || zone->clocks.empty()) return {};
-  auto next = std::upper_bound(zone->changes.begin(), zone->changes.end(), seconds,
-                               [](int64_t s, const Zone::Change& c) { return s < c.when; });
-  int64_t end = next == zone->changes.end() ? INT64_MAX : next->when;
-  if (next == zone->changes.begin()) {
-    const Zone::Clock& clock = first_clock(*zone);
-    return {clock.name, clock.offset, clock.summer, INT64_MIN, end};
+ZonePeriod period_at(const Zone* zone, int64_t seconds) {
+  if (!zone || zone->types.empty()) return {};
+  auto next = std::upper_bound(zone->transitions.begin(), zone->transitions.end(), seconds,
+                               [](int64_t s, const Zone::Transition& c) { return s < c.when; });
+  int64_t end = next == zone->transitions.end() ? INT64_MAX : next->when;
+  if (next == zone->transitions.begin()) {
+    const Zone::LocalTimeType& type = first_type(*zone);
+    return {type.name, type.offset, type.daylight_saving, INT64_MIN, end};
   }
-  const Zone::Change& last = *std::prev(next);
-  if (next == zone->changes.end() && !zone->rule.empty())
-    return by_rule(zone->rule, seconds, last.when);
-  const Zone::Clock& clock = zone->clocks[last.clock];
-  return {clock.name, clock.offset, clock.summer, last.when, end};
+  const Zone::Transition& last = *std::prev(next);
+  if (next == zone->transitions.end() && !zone->rule.empty())
+    return period_by_rule(zone->rule, seconds, last.when);
+  const Zone::LocalTimeType& type = zone->types[last.type];
+  return {type.name, type.offset, type.daylight_saving, last.when, end};
 }
 
-int64_t moment_of(const Zone* zone, int64_t wall) {
-  InEffect clock = in_effect(zone, wall);
-  int64_t moment = wall - clock.offset;
-  if (moment >= clock.begin && moment < clock.end) return moment;
-  return wall - in_effect(zone, moment).offset;
+int64_t utc_of(const Zone* zone, int64_t local) {
+  ZonePeriod period = period_at(zone, local);
+  int64_t utc = local - period.offset;
+  if (utc >= period.begin && utc < period.end) return utc;
+  return local - period_at(zone, utc).offset;
 }
 
-std::optional<int64_t> offset_of(const Zone* zone, std::string_view abbreviation, int64_t wall) {
+std::optional<int64_t> offset_of(const Zone* zone, std::string_view abbreviation, int64_t local) {
   if (!zone) return std::nullopt;
-  const Zone::Clock* named = nullptr;
-  for (const Zone::Clock& clock : zone->clocks) {
-    if (clock.name != abbreviation) continue;
-    InEffect then = in_effect(zone, wall - clock.offset);
+  const Zone::LocalTimeType* named = nullptr;
+  for (const Zone::LocalTimeType& type : zone->types) {
+    if (type.name != abbreviation) continue;
+    ZonePeriod then = period_at(zone, local - type.offset);
     if (then.name == abbreviation) return then.offset;
-    if (!named) named = &clock;
+    if (!named) named = &type;
   }
   if (!named) return std::nullopt;
   return named->offset;

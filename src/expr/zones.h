@@ -1,7 +1,7 @@
 #pragma once
-// Time zones: which clock was on the wall when. The rules are compiled in (zones.txt, made by
-// scripts/zones), never read from the machine: an expression must give the same everywhere and on
-// every replay. Null stands for UTC.
+// Time zones. Their rules are compiled in (zones.txt, made by scripts/zones) and never read from
+// the machine: an expression must give the same result on every machine and on every replay. A null
+// zone is UTC. The terms are those of tzfile(5).
 
 #include <cstdint>
 #include <optional>
@@ -12,40 +12,41 @@
 namespace pawl::expr {
 
 struct Zone {
-  struct Clock {
-    std::string name;    // "CET"; empty for an offset that nobody named
+  struct LocalTimeType {
+    std::string name;    // abbreviation: "CET"; may be empty
     int64_t offset = 0;  // seconds east of UTC
-    bool summer = false;
+    bool daylight_saving = false;
   };
-  struct Change {
+  struct Transition {
     int64_t when;
-    size_t clock;
+    size_t type;
   };
   std::string name;
-  std::vector<Clock> clocks;
-  std::vector<Change> changes;
-  std::string_view rule;  // POSIX TZ: what follows the last change
+  std::vector<LocalTimeType> types;
+  std::vector<Transition> transitions;
+  std::string_view rule;  // POSIX TZ string, which applies after the last transition
 };
 
-// "Europe/Berlin"; "" and "UTC" are UTC, and so is "Local". Nothing for a name that nobody knows.
+// Finds "Europe/Berlin". The names "", "UTC" and "Local" give UTC. Nothing for an unknown name.
 std::optional<Zone> find_zone(std::string_view name);
+// A zone with one offset, in seconds east of UTC.
 Zone fixed_zone(std::string_view name, int64_t offset);
 
-// The clock at a moment, and the moments between which it shows that offset.
-struct InEffect {
+// The local time type at a moment, and the period [begin, end) in which it applies.
+struct ZonePeriod {
   std::string_view name = "UTC";
   int64_t offset = 0;
-  bool summer = false;
+  bool daylight_saving = false;
   int64_t begin = INT64_MIN, end = INT64_MAX;
 };
-InEffect in_effect(const Zone* zone, int64_t seconds);
-// The moment at which the zone's clock shows `wall`. An hour that summer skips is read by the clock
-// before it, one that comes twice by the first.
-int64_t moment_of(const Zone* zone, int64_t wall);
-// The offset of the clock with this abbreviation, preferably one in effect around `wall`.
-std::optional<int64_t> offset_of(const Zone* zone, std::string_view abbreviation, int64_t wall);
+ZonePeriod period_at(const Zone* zone, int64_t seconds);
+// The moment at which local clocks show `local` (seconds). An hour that is skipped is read with the
+// offset before the transition; an hour that occurs twice gives the first moment.
+int64_t utc_of(const Zone* zone, int64_t local);
+// The offset of the type with this abbreviation, if possible of one that applies around `local`.
+std::optional<int64_t> offset_of(const Zone* zone, std::string_view abbreviation, int64_t local);
 
-// The lines of zones.txt.
+// The text of zones.txt: one line for each zone, sorted by name.
 extern const std::string_view kZones;
 
 }  // namespace pawl::expr

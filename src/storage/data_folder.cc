@@ -16,9 +16,9 @@ namespace {
 constexpr std::string_view kFormat = "pawl data 1, 1 shard";
 constexpr char kFormatFile[] = "FORMAT";
 
-// What a crash before the first start was over leaves is nothing yet, nor is what a new file system
-// brings.
-bool holds_nothing(const std::string& data) {
+// True when the directory may become a data directory. It may hold what an interrupted first start
+// and a new file system leave there.
+bool is_unused(const std::string& data) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(data, ec)) {
     const std::string name = entry.path().filename();
@@ -38,8 +38,8 @@ Result<void> check_format(const std::string& data) {
   std::getline(in, line);
   if (line == kFormat) return {};
   return fail(Code::invalid, "DATA_FORMAT",
-              fmt::format("{}/FORMAT says '{}' and this version reads '{}': use the pawl that "
-                          "wrote it, or `pawl restore` a backup",
+              fmt::format("{}/FORMAT says '{}', but this version of pawl reads '{}': use the "
+                          "version that wrote it, or `pawl restore` a backup",
                           data, line, kFormat));
 }
 
@@ -66,7 +66,7 @@ Result<void> write_format(const std::string& data) {
   if (ec)
     return fail(
         Code::unavailable, "DATA_DIR",
-        fmt::format("cannot make {}: {}; choose another data directory or mend its permissions",
+        fmt::format("cannot make {}: {}; choose another data directory or change its permissions",
                     data, ec.message()));
   Disk disk;
   auto written = replace_file(disk, data, kFormatFile, std::string(kFormat) + "\n");
@@ -78,10 +78,10 @@ Result<void> write_format(const std::string& data) {
 
 Result<Stores> open_data(const std::string& data, JournalOptions journal, RowsOptions rows) {
   if (!has_format(data)) {
-    if (!holds_nothing(data))
+    if (!is_unused(data))
       return fail(Code::invalid, "NOT_A_DATA_DIR",
-                  fmt::format("{} is not empty and holds no FORMAT file: it is no data directory "
-                              "of pawl; choose another",
+                  fmt::format("{} is not empty and has no FORMAT file, so it is not a data "
+                              "directory of pawl; choose another",
                               data));
     TRY_OK(write_format(data));
   }
@@ -99,7 +99,7 @@ Result<Stores> open_data(const std::string& data, JournalOptions journal, RowsOp
 Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data) {
   if (!has_format(data))
     return fail(Code::not_found, "NO_DATA_DIR",
-                fmt::format("{} is no data directory of pawl: name one with --data DIR", data));
+                fmt::format("{} is not a data directory of pawl; name one with --data DIR", data));
   TRY_OK(check_format(data));
   return open_journal({.folder = journal_folder(data)});
 }

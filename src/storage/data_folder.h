@@ -1,10 +1,10 @@
 #pragma once
-// A data directory: what is in it, and how it is opened.
+// A data directory holds everything that one server stores:
 //
 //   DIR/FORMAT        one line: "pawl data 1, 1 shard"
-//   DIR/journal/      the truth
-//   DIR/rows/         derived; may be deleted while nobody has it open
-//   DIR/checkpoints/  copies of the rows, by seq
+//   DIR/journal/      the journal
+//   DIR/rows/         the rows; may be deleted while the server is stopped
+//   DIR/checkpoints/  copies of the rows, named by seq
 
 #include <vector>
 
@@ -15,16 +15,16 @@ namespace pawl {
 struct Stores {
   std::unique_ptr<Journal> journal;
   std::unique_ptr<Rows> rows;
-  std::vector<std::string> notes;  // what the operator should read
+  std::vector<std::string> notes;  // lines for the operator about repairs
 };
 
-// Makes the directory when it is not there. Rows that cannot be opened are thrown away and said so:
-// the journal gives them back. The folders of both options are set here.
+// Opens the stores and creates the directory when it does not exist. Damaged rows are deleted, with
+// a note: they are rebuilt from the journal. The folders in both options are set here.
 Result<Stores> open_data(const std::string& data, JournalOptions journal = {},
                          RowsOptions rows = {});
-// The journal alone, of a directory that must exist.
+// Opens only the journal of a directory that exists.
 Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data);
-// Makes the directory, and says in it what it is.
+// Creates the directory and writes its FORMAT file.
 Result<void> write_format(const std::string& data);
 
 std::string journal_folder(const std::string& data);

@@ -22,7 +22,7 @@ struct DataFolder : testing::Test {
   Result<Stores> open() { return open_data(data, {.unflushed = true}); }
 };
 
-TEST_F(DataFolder, is_made_and_opened_again) {
+TEST_F(DataFolder, a_new_directory_is_created_and_opens_again) {
   EXPECT_EQ(open_data_journal(data).error().reason, "NO_DATA_DIR");
   {
     auto made = open();
@@ -35,7 +35,7 @@ TEST_F(DataFolder, is_made_and_opened_again) {
   EXPECT_EQ(again->journal->last(), 1u);
 }
 
-TEST_F(DataFolder, what_a_crash_at_the_first_start_or_a_new_disk_leaves_is_nothing) {
+TEST_F(DataFolder, leftovers_of_a_first_start_or_a_new_disk_are_accepted) {
   put("FORMAT.tmp", "paw");
   fs::create_directories(data + "/lost+found");
   auto opened = open();
@@ -43,7 +43,7 @@ TEST_F(DataFolder, what_a_crash_at_the_first_start_or_a_new_disk_leaves_is_nothi
   EXPECT_TRUE(fs::exists(data + "/FORMAT"));
 }
 
-TEST_F(DataFolder, of_somebody_else_is_left_alone) {
+TEST_F(DataFolder, a_directory_with_other_files_is_refused) {
   put("letters.txt", "dear");
   auto refused = open();
   ASSERT_FALSE(refused);
@@ -51,7 +51,7 @@ TEST_F(DataFolder, of_somebody_else_is_left_alone) {
   EXPECT_FALSE(fs::exists(data + "/FORMAT"));
 }
 
-TEST_F(DataFolder, of_another_version_is_refused_by_name) {
+TEST_F(DataFolder, another_format_is_refused_by_name) {
   put("FORMAT", "pawl data 9, 4 shards\n");
   auto refused = open();
   ASSERT_FALSE(refused);
@@ -60,7 +60,7 @@ TEST_F(DataFolder, of_another_version_is_refused_by_name) {
   EXPECT_EQ(open_data_journal(data).error().reason, "DATA_FORMAT");
 }
 
-TEST_F(DataFolder, rows_that_cannot_be_read_are_dropped_and_it_is_said) {
+TEST_F(DataFolder, damaged_rows_are_deleted_with_a_note) {
   ASSERT_TRUE(open());
   std::ofstream(data + "/rows/CURRENT") << "nonsense";
   auto opened = open();

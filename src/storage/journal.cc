@@ -24,8 +24,8 @@ Error fenced(Seq last, Seq expected_last) {
   return Error{
       Code::conflict, "FENCED",
       fmt::format(
-          "the journal stands at {} and the writer believed {}: another owner has this shard; "
-          "stop serving it and start again from the journal",
+          "the last entry of the journal is {}, but the writer expected {}: another owner has this "
+          "shard; stop serving it and start again from the journal",
           last, expected_last)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// A Journal keeps the entries of one shard in order and never changes one. It knows bytes; it does
-// not know frames. The first entry has seq 1.
+// A Journal stores the entries of one shard in order and never changes an entry. Entries are bytes:
+// the journal does not know frames. They are numbered from seq 1 on. Implementations are
+// thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -16,31 +17,33 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Appends every entry after `expected_last`, all or none; durable on return. Fails `conflict`
-  // FENCED when the journal has moved on: another owner has this shard now and the caller must
-  // stop. Fails `unavailable` JOURNAL_WRITE when the bytes could not be made durable; the journal
-  // then takes no more appends, because what reached the disk is unknown until it is opened again.
+  // Appends the entries after entry `expected_last`, all or none. They are durable on return.
+  // FENCED (`conflict`): the last entry is another one, so another owner has this shard now and the
+  // caller must stop serving it.
+  // JOURNAL_WRITE (`unavailable`): the entries could not be made durable. It is unknown what
+  // reached the disk, so every further append fails too until the journal is opened again.
   virtual Result<void> append(std::span<const BytesView> entries, Seq expected_last) = 0;
 
-  // Visits durable entries in order from `from` (which may be last() + 1: none) until `visit` gives
-  // false or an error. Safe beside append, from any thread. `from` before first(): not_found
-  // TRIMMED. An entry that does not check: corrupt, naming file, offset and remedy.
+  // Calls `visit` for each durable entry from `from` on, in order, until it returns false or an
+  // error. `from` may be last() + 1, which visits nothing. `visit` may append.
+  // TRIMMED (`not_found`): `from` is before first().
+  // JOURNAL_CORRUPT (`corrupt`): an entry is damaged; the message names file, offset and remedy.
   using Visit = std::function<Result<bool>(Seq seq, BytesView entry)>;
   virtual Result<void> read(Seq from, const Visit& visit) const = 0;
 
-  virtual Seq first() const = 0;  // oldest entry kept; last() + 1 when empty
-  virtual Seq last() const = 0;   // newest durable entry; 0 when there never was one
+  virtual Seq first() const = 0;  // the oldest entry; last() + 1 when there is none
+  virtual Seq last() const = 0;   // the newest durable entry; 0 when nothing was ever appended
 
-  // Lets go of entries before `keep_from`, by whole segments: what is kept may begin earlier.
+  // Removes entries before `keep_from`. Backends remove whole segments, so older entries may stay.
   virtual Result<void> trim(Seq keep_from) = 0;
 
-  // One entry. Built on read; backends that can seek are faster.
+  // Returns one entry. The default uses read().
   virtual Result<Bytes> get(Seq seq) const;
 
-  virtual uint64_t bytes() const = 0;  // on disk, for metrics
+  virtual uint64_t bytes() const = 0;  // size on disk, for metrics
 };
 
-// The two refusals that every backend words alike.
+// Errors that every backend returns in the same words.
 Error fenced(Seq last, Seq expected_last);
 inline constexpr Reason kTrimmed{"TRIMMED"};
 Error trimmed(Seq from, Seq first);

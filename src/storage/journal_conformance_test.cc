@@ -1,4 +1,4 @@
-// What every journal promises, asked of every backend.
+// The promises of the Journal interface, tested for every backend.
 
 #include <gtest/gtest.h>
 
@@ -15,16 +15,16 @@ namespace {
 struct Backend {
   const char* name;
   std::unique_ptr<Journal> (*open)(const std::string& folder);
-  bool survives;  // a reopened journal has its entries
+  bool durable;  // a reopened journal has its entries
 };
 
-std::unique_ptr<Journal> open_file_journal(const std::string& folder, bool pack) {
+std::unique_ptr<Journal> open_file_journal(const std::string& folder, bool compress) {
   FileJournalOptions options;
   options.folder = folder;
   options.segment_bytes = 16 * 1024;
   options.first_segment_bytes = 4096;
   options.sync = Sync::none;
-  options.pack = pack;
+  options.compress = compress;
   auto journal = FileJournal::open(options);
   if (!journal) ADD_FAILURE() << journal.error().message;
   return journal ? *std::move(journal) : nullptr;
@@ -37,7 +37,7 @@ const Backend kBackends[] = {
      },
      false},
     {"file", [](const std::string& folder) { return open_file_journal(folder, false); }, true},
-    {"packed_file", [](const std::string& folder) { return open_file_journal(folder, true); },
+    {"compressed_file", [](const std::string& folder) { return open_file_journal(folder, true); },
      true},
 };
 
@@ -45,11 +45,11 @@ class JournalPromise : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override { journal = GetParam().open(folder.path()); }
   void reopen() {
-    if (!GetParam().survives) return;
+    if (!GetParam().durable) return;
     journal.reset();
     journal = GetParam().open(folder.path());
   }
-  // Entry n is known from n alone.
+  // The content of entry n follows from n.
   static Bytes entry(Seq n) {
     return "entry " + std::to_string(n) + Bytes(n % 97, static_cast<char>('a' + n % 26));
   }
@@ -80,7 +80,7 @@ class JournalPromise : public testing::TestWithParam<Backend> {
   std::unique_ptr<Journal> journal;
 };
 
-TEST_P(JournalPromise, begins_empty_at_seq_one) {
+TEST_P(JournalPromise, a_new_journal_begins_at_seq_one) {
   EXPECT_EQ(journal->last(), 0u);
   EXPECT_EQ(journal->first(), 1u);
   EXPECT_EQ(expect_all(1), 0u);
@@ -89,7 +89,7 @@ TEST_P(JournalPromise, begins_empty_at_seq_one) {
   EXPECT_EQ(expect_all(1), 1u);
 }
 
-TEST_P(JournalPromise, gives_back_every_entry_in_order_from_anywhere) {
+TEST_P(JournalPromise, entries_are_read_in_order_from_any_seq) {
   add(1000, 7);
   for (Seq from : {1u, 2u, 7u, 8u, 500u, 999u, 1000u, 1001u})
     EXPECT_EQ(expect_all(from), 1000u);
@@ -97,7 +97,7 @@ TEST_P(JournalPromise, gives_back_every_entry_in_order_from_anywhere) {
     EXPECT_EQ(journal->get(seq).value(), entry(seq));
 }
 
-TEST_P(JournalPromise, has_no_entry_zero_and_none_after_the_last) {
+TEST_P(JournalPromise, entry_zero_and_entries_after_the_last_are_not_found) {
   add(3, 1);
   EXPECT_EQ(journal->get(0).error().code, Code::not_found);
   EXPECT_EQ(journal->get(4).error().code, Code::not_found);
@@ -123,7 +123,7 @@ TEST_P(JournalPromise, an_empty_append_changes_nothing) {
   EXPECT_EQ(journal->last(), 0u);
 }
 
-TEST_P(JournalPromise, takes_empty_and_large_entries) {
+TEST_P(JournalPromise, empty_and_large_entries_are_kept) {
   Bytes large(300 * 1024, 'x');
   std::vector<BytesView> entries{"", large, "", "small"};
   ASSERT_TRUE(journal->append(entries, 0));
@@ -134,7 +134,7 @@ TEST_P(JournalPromise, takes_empty_and_large_entries) {
   EXPECT_EQ(journal->get(9).value(), "");
 }
 
-TEST_P(JournalPromise, the_visitor_can_stop_and_can_fail) {
+TEST_P(JournalPromise, a_visitor_can_stop_or_fail) {
   add(100, 10);
   int seen = 0;
   ASSERT_TRUE(journal->read(5, [&](Seq, BytesView) -> Result<bool> { return ++seen < 3; }));
@@ -144,7 +144,7 @@ TEST_P(JournalPromise, the_visitor_can_stop_and_can_fail) {
   EXPECT_EQ(failed.error().reason, "ENOUGH");
 }
 
-TEST_P(JournalPromise, the_visitor_may_append) {
+TEST_P(JournalPromise, a_visitor_may_append) {
   add(1, 1);
   Seq seen = 0;
   ASSERT_TRUE(journal->read(1, [&](Seq seq, BytesView bytes) -> Result<bool> {
@@ -156,7 +156,7 @@ TEST_P(JournalPromise, the_visitor_may_append) {
   EXPECT_EQ(seen, 200u);
 }
 
-TEST_P(JournalPromise, trim_lets_go_of_no_more_than_it_was_told) {
+TEST_P(JournalPromise, trim_removes_no_entry_that_must_stay) {
   add(2000, 5);
   ASSERT_TRUE(journal->trim(1200));
   Seq first = journal->first();
@@ -173,7 +173,7 @@ TEST_P(JournalPromise, trim_lets_go_of_no_more_than_it_was_told) {
   EXPECT_EQ(expect_all(journal->first()), 2010u);
 }
 
-TEST_P(JournalPromise, reopening_changes_nothing) {
+TEST_P(JournalPromise, a_reopened_journal_has_the_same_entries) {
   for (Seq last = 0; last < 2000; last += 100) {
     EXPECT_EQ(journal->last(), last);
     EXPECT_EQ(expect_all(1), last);
@@ -190,7 +190,7 @@ TEST_P(JournalPromise, reopening_changes_nothing) {
     EXPECT_EQ(journal->get(seq).value(), entry(seq));
 }
 
-TEST_P(JournalPromise, readers_beside_the_writer_see_whole_entries_in_order) {
+TEST_P(JournalPromise, concurrent_readers_see_complete_entries_in_order) {
   std::atomic<bool> done = false;
   std::vector<std::thread> readers;
   for (int i = 0; i < 3; ++i) {
@@ -223,7 +223,7 @@ TEST_P(JournalPromise, readers_beside_the_writer_see_whole_entries_in_order) {
     reader.join();
 }
 
-TEST_P(JournalPromise, knows_its_size) {
+TEST_P(JournalPromise, bytes_is_at_least_the_size_of_the_entries) {
   add(1000, 10);
   EXPECT_GT(journal->bytes(), 1000u);
 }
@@ -231,13 +231,13 @@ TEST_P(JournalPromise, knows_its_size) {
 INSTANTIATE_TEST_SUITE_P(every, JournalPromise, testing::ValuesIn(kBackends),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(open_journal, an_unknown_backend_names_the_known_ones) {
+TEST(open_journal, an_unknown_backend_is_refused_with_the_known_ones) {
   auto opened = open_journal({.backend = "tape"});
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().message.find("file, memory"), std::string::npos);
 }
 
-TEST(memory_journal, loses_what_a_crash_may_lose) {
+TEST(memory_journal, an_injected_fault_fails_appends_until_reopen) {
   MemoryJournal journal;
   BytesView entry = "x";
   ASSERT_TRUE(journal.append({&entry, 1}, 0));

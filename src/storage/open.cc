@@ -40,7 +40,7 @@ struct JournalBackend {
 };
 constexpr JournalBackend kJournals[] = {
     {"file", file_journal},      // segment files on the local disk
-    {"memory", memory_journal},  // gone with the process
+    {"memory", memory_journal},  // lost when the process ends
 };
 
 struct RowsBackend {
@@ -58,7 +58,7 @@ Error unknown(std::string_view what, const std::string& name, const Table& table
   for (const auto& row : table)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
   return Error{Code::invalid, "UNKNOWN_BACKEND",
-               fmt::format("no {} backend '{}'; known: {}", what, name, known)};
+               fmt::format("there is no {} backend '{}'; the backends are {}", what, name, known)};
 }
 
 }  // namespace

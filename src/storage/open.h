@@ -1,5 +1,5 @@
 #pragma once
-// The one place that knows every backend by name.
+// Opens a journal or rows by the name of their backend. No other file names the backends.
 
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@ struct JournalOptions {
   std::string backend = "file";  // or "memory"
   std::string folder;
   uint64_t segment_bytes = 64u << 20;
-  bool unflushed = false;  // tests and throw-away journals only: nothing survives a power cut
+  bool unflushed = false;  // for tests: appends may be lost at a power cut
 };
 
 struct RowsOptions {
@@ -22,7 +22,7 @@ struct RowsOptions {
   size_t cache_bytes = 64u << 20;
 };
 
-// What opening found that the operator should read, in one line; empty when all was as expected.
+// A line for the operator about something that opening repaired; empty when there was nothing.
 using OpenNote = std::string;
 
 Result<std::unique_ptr<Journal>> open_journal(const JournalOptions& options,

@@ -1,4 +1,4 @@
-// What all rows promise, asked of every backend.
+// The promises of the Rows interface, tested for every backend.
 
 #include <gtest/gtest.h>
 
@@ -31,27 +31,31 @@ class RowsPromise : public testing::TestWithParam<const char*> {
   }
   static Pairs scan(const RowsSnapshot& snapshot, BytesView first, BytesView limit) {
     Pairs found;
-    EXPECT_TRUE(snapshot.scan(
-        first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
+    EXPECT_TRUE(snapshot.scan(first, limit, [&](BytesView k, BytesView v) {
+      found.emplace_back(k, v);
+      return true;
+    }));
     return found;
   }
   static Pairs scan_back(const RowsSnapshot& snapshot, BytesView first, BytesView limit) {
     Pairs found;
-    EXPECT_TRUE(snapshot.scan_back(
-        first, limit, [&](BytesView k, BytesView v) { return found.emplace_back(k, v), true; }));
+    EXPECT_TRUE(snapshot.scan_back(first, limit, [&](BytesView k, BytesView v) {
+      found.emplace_back(k, v);
+      return true;
+    }));
     return found;
   }
   TestFolder folder;
   std::unique_ptr<Rows> rows;
 };
 
-TEST_P(RowsPromise, begin_empty_at_zero) {
+TEST_P(RowsPromise, new_rows_are_empty_and_have_applied_nothing) {
   EXPECT_EQ(rows->applied(), 0u);
   EXPECT_EQ(rows->get("a").value(), std::nullopt);
   EXPECT_TRUE(scan(*rows->snapshot(), {}, {}).empty());
 }
 
-TEST_P(RowsPromise, the_later_of_two_changes_holds) {
+TEST_P(RowsPromise, the_later_of_two_changes_wins) {
   RowBatch batch;
   batch.put("k", "1");
   batch.put("k", "2");
@@ -67,9 +71,9 @@ TEST_P(RowsPromise, the_later_of_two_changes_holds) {
   EXPECT_EQ(rows->snapshot()->applied(), 7u);
 }
 
-// Large and in order, as a replay has it: over rows that are there, with later changes on top, and
-// across a restart.
-TEST_P(RowsPromise, a_load_is_an_apply) {
+// The load is large and sorted, as in a replay. It changes existing rows, later changes follow it,
+// and the rows are opened again.
+TEST_P(RowsPromise, a_load_has_the_effect_of_an_apply) {
   put("0000007", "old");
   put("0000008", "old");
   auto before = rows->snapshot();
@@ -88,7 +92,7 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
   EXPECT_EQ(rows->get("0000008").value(), std::nullopt);
   EXPECT_EQ(scan(*before, {}, {}).size(), 2u);
   EXPECT_EQ(scan(*rows->snapshot(), {}, {}).size(), 19'999u);
-  // Out of order it is taken all the same.
+  // Changes out of order are applied too.
   for (int i = 20'000; i > 0; --i)
     unordered.put(std::to_string(i), std::string(100, 'w'));
   ASSERT_TRUE(rows->load(unordered.changes(), 101));
@@ -99,16 +103,15 @@ TEST_P(RowsPromise, a_load_is_an_apply) {
   EXPECT_EQ(rows->load(large.changes(), 99).error().reason, "APPLIED_BACKWARDS");
   before.reset();
   if (GetParam() == std::string_view("memory")) return;
-  // What was loaded is on the disk without a flush; what came after it may be lost, and never the
-  // other way round.
+  // A load is durable without a flush. Later changes may be lost, but never earlier ones.
   rows.reset();
   rows = open(folder.sub("rows"));
   EXPECT_GE(rows->applied(), 100u);
   EXPECT_EQ(rows->get("0000009").value(), std::string(100, 'v'));
 }
 
-// More than lie side by side before they are merged.
-TEST_P(RowsPromise, of_many_loads_the_newest_holds) {
+// More loads than RocksDB keeps as separate files.
+TEST_P(RowsPromise, the_newest_of_many_loads_wins) {
   for (Seq seq = 1; seq <= 40; ++seq) {
     RowBatch batch;
     for (int i = 1000; i < 2200; ++i)
@@ -126,14 +129,14 @@ TEST_P(RowsPromise, of_many_loads_the_newest_holds) {
   EXPECT_EQ(scan(*rows->snapshot(), {}, {}).size(), 1200u);
 }
 
-TEST_P(RowsPromise, applied_never_goes_back) {
+TEST_P(RowsPromise, applied_never_decreases) {
   ASSERT_TRUE(rows->apply({}, 7));
   ASSERT_TRUE(rows->apply({}, 7));
   EXPECT_EQ(rows->apply({}, 6).error().reason, "APPLIED_BACKWARDS");
   EXPECT_EQ(rows->applied(), 7u);
 }
 
-TEST_P(RowsPromise, a_snapshot_stands_still) {
+TEST_P(RowsPromise, a_snapshot_never_changes) {
   put("a", "1");
   auto before = rows->snapshot();
   put("a", "2");
@@ -157,8 +160,8 @@ TEST_P(RowsPromise, a_snapshot_outlives_the_rows) {
   EXPECT_EQ(snapshot->get("a").value(), "1");
 }
 
-// Keys of every shape, the empty one and those that look like the reserved ones among them.
-TEST_P(RowsPromise, scans_keep_to_their_bounds_in_both_directions) {
+// The keys include the empty key and keys that look like the reserved one.
+TEST_P(RowsPromise, scans_visit_exactly_the_keys_within_their_bounds) {
   std::map<Bytes, Bytes> model;
   RowBatch batch;
   std::minstd_rand dice(1);
@@ -192,7 +195,7 @@ TEST_P(RowsPromise, scans_keep_to_their_bounds_in_both_directions) {
   }
 }
 
-TEST_P(RowsPromise, a_scan_stops_when_told) {
+TEST_P(RowsPromise, a_visitor_can_stop_a_scan) {
   for (int i = 0; i < 200; ++i)
     put("k" + std::to_string(1000 + i), "v");
   int seen = 0;
@@ -203,7 +206,7 @@ TEST_P(RowsPromise, a_scan_stops_when_told) {
   EXPECT_EQ(seen, 105);
 }
 
-TEST_P(RowsPromise, a_checkpoint_opens_as_it_was) {
+TEST_P(RowsPromise, a_checkpoint_opens_with_the_same_rows) {
   for (int i = 0; i < 300; ++i)
     put("k" + std::to_string(i), "v" + std::to_string(i));
   Pairs all = scan(*rows->snapshot(), {}, {});
@@ -215,7 +218,7 @@ TEST_P(RowsPromise, a_checkpoint_opens_as_it_was) {
   EXPECT_EQ(scan(*copy->snapshot(), {}, {}), all);
 }
 
-TEST_P(RowsPromise, reset_forgets_everything_and_starts_again) {
+TEST_P(RowsPromise, reset_removes_every_row) {
   put("a", "1");
   ASSERT_TRUE(rows->flush());
   put("b", "1");
@@ -230,15 +233,18 @@ TEST_P(RowsPromise, reset_forgets_everything_and_starts_again) {
   EXPECT_EQ(scan(*rows->snapshot(), {}, {}), (Pairs{{"a", "2"}}));
 }
 
-TEST_P(RowsPromise, readers_beside_the_writer_see_whole_batches) {
+TEST_P(RowsPromise, concurrent_readers_see_complete_batches) {
   std::atomic<bool> done = false;
   std::thread reader([&] {
     while (!done) {
       auto snapshot = rows->snapshot();
       std::set<Bytes> values;
       size_t count = 0;
-      EXPECT_TRUE(snapshot->scan(
-          {}, {}, [&](BytesView, BytesView v) { return values.emplace(v), ++count, true; }));
+      EXPECT_TRUE(snapshot->scan({}, {}, [&](BytesView, BytesView v) {
+        values.emplace(v);
+        ++count;
+        return true;
+      }));
       EXPECT_LE(values.size(), 1u);
       EXPECT_EQ(count, snapshot->applied() == 0 ? 0u : 100u);
       if (!values.empty()) {
@@ -256,7 +262,7 @@ TEST_P(RowsPromise, readers_beside_the_writer_see_whole_batches) {
   reader.join();
 }
 
-TEST_P(RowsPromise, agree_with_a_plain_map) {
+TEST_P(RowsPromise, rows_and_snapshots_agree_with_a_map) {
   std::map<Bytes, Bytes> model;
   std::minstd_rand dice(7);
   std::deque<std::pair<std::unique_ptr<RowsSnapshot>, std::map<Bytes, Bytes>>> held;
@@ -264,10 +270,13 @@ TEST_P(RowsPromise, agree_with_a_plain_map) {
     RowBatch batch;
     for (size_t n = dice() % 20; n > 0; --n) {
       Bytes key = std::to_string(dice() % 50);
-      if (dice() % 3 == 0)
-        batch.erase(key), model.erase(key);
-      else
-        batch.put(key, std::to_string(seq)), model[key] = std::to_string(seq);
+      if (dice() % 3 == 0) {
+        batch.erase(key);
+        model.erase(key);
+      } else {
+        batch.put(key, std::to_string(seq));
+        model[key] = std::to_string(seq);
+      }
     }
     ASSERT_TRUE(rows->apply(batch, seq));
     if (dice() % 4 == 0) held.emplace_back(rows->snapshot(), model);
@@ -287,7 +296,7 @@ TEST_P(RowsPromise, agree_with_a_plain_map) {
 INSTANTIATE_TEST_SUITE_P(every, RowsPromise, testing::Values("memory", "rocksdb"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(memory_rows, a_crash_falls_back_to_the_last_flush) {
+TEST(memory_rows, a_crash_restores_the_last_flush) {
   MemoryRows rows;
   RowBatch one, two;
   one.put("a", "1");
@@ -304,7 +313,7 @@ TEST(memory_rows, a_crash_falls_back_to_the_last_flush) {
   EXPECT_EQ(rows.get("b").value(), "2");
 }
 
-TEST(rocks_rows, what_was_flushed_is_there_after_reopening_and_says_where_it_stands) {
+TEST(rocks_rows, flushed_rows_and_their_seq_survive_reopening) {
   TestFolder folder;
   {
     auto rows = open_rows({.folder = folder.sub("rows")}).value();
@@ -318,7 +327,7 @@ TEST(rocks_rows, what_was_flushed_is_there_after_reopening_and_says_where_it_sta
   EXPECT_EQ(rows->get("a").value(), "1");
 }
 
-TEST(rocks_rows, a_damaged_folder_is_corrupt_and_names_the_remedy) {
+TEST(rocks_rows, a_damaged_folder_is_corrupt_with_the_remedy) {
   TestFolder folder;
   {
     auto rows = open_rows({.folder = folder.sub("rows")}).value();
@@ -332,7 +341,7 @@ TEST(rocks_rows, a_damaged_folder_is_corrupt_and_names_the_remedy) {
   EXPECT_NE(opened.error().message.find("rebuilt from the journal"), std::string::npos);
 }
 
-TEST(rocks_rows, a_lost_or_flipped_table_is_corrupt_and_never_wrong) {
+TEST(rocks_rows, a_missing_or_damaged_table_is_corrupt) {
   for (bool lost : {true, false}) {
     TestFolder folder;
     {
@@ -368,7 +377,7 @@ TEST(rocks_rows, a_lost_or_flipped_table_is_corrupt_and_never_wrong) {
   }
 }
 
-TEST(rocks_rows, a_second_opener_is_refused_and_not_told_corrupt) {
+TEST(rocks_rows, a_second_open_is_unavailable_and_not_corrupt) {
   TestFolder folder;
   auto rows = open_rows({.folder = folder.sub("rows")}).value();
   auto second = open_rows({.folder = folder.sub("rows")});

@@ -1,5 +1,5 @@
 #pragma once
-// A folder of its own for one test, gone when the test is.
+// A temporary folder for one test, which removes itself.
 
 #include <stdlib.h>
 

@@ -112,9 +112,9 @@ std::vector<std::string> frame_seeds() {
   return {encode_body(f), encode_entry(f), encode(effect)};
 }
 
-class Memory final : public SegmentBytes {
+class MemorySegment final : public SegmentReader {
  public:
-  explicit Memory(BytesView bytes) : bytes_(bytes) {}
+  explicit MemorySegment(BytesView bytes) : bytes_(bytes) {}
   Result<Bytes> at(uint64_t offset, size_t size) override {
     return Bytes(offset < bytes_.size() ? bytes_.substr(offset, size) : BytesView());
   }
@@ -125,30 +125,27 @@ class Memory final : public SegmentBytes {
   std::string path_ = "memory";
 };
 
-// A segment after its head: groups until something does not check.
+// A segment without its header: groups, until one is invalid.
 void segment(BytesView bytes) {
   constexpr uint32_t kSalt = 77;
-  (void)decode_segment_head(bytes);
-  (void)decode_seal(bytes);
-  Memory memory(bytes);
-  GroupWalk walk(memory, kSalt, 0);
+  (void)decode_segment_header(bytes);
+  (void)decode_segment_index(bytes);
+  MemorySegment memory(bytes);
+  GroupCursor cursor(memory, kSalt, 0);
   Seq next = 1;
   while (true) {
-    auto found = walk.next(next);
-    if (!found || *found != GroupWalk::Found::group) break;
-    bool more = true;
+    auto found = cursor.next(next);
+    if (!found || *found != GroupCursor::Found::group) break;
     Seq seen = next;
-    auto good = walk.entries(
-        [&](Seq seq, BytesView) -> Result<bool> {
-          CHECK(seq == seen++);
-          return true;
-        },
-        more);
-    if (!good || !*good) break;
-    CHECK(walk.head().last() >= next);
-    next = walk.head().last() + 1;
+    auto visited = cursor.visit_entries([&](Seq seq, BytesView) -> Result<bool> {
+      CHECK(seq == seen++);
+      return true;
+    });
+    if (!visited || *visited != GroupCursor::Visited::all) break;
+    CHECK(cursor.header().last() >= next);
+    next = cursor.header().last() + 1;
   }
-  (void)find_later_group(memory, kSalt, walk.offset(), next).has_value();
+  (void)find_later_group(memory, kSalt, cursor.offset(), next).has_value();
   (void)end_of_nonzero(memory, 0).has_value();
 }
 
@@ -158,8 +155,8 @@ std::vector<std::string> segment_seeds() {
   BytesView both[] = {a, b}, single[] = {b};
   encode_group(both, 1, 77, one);
   encode_group(single, 3, 77, two);
-  return {one, one + two, encode(SegmentHead{1, 0, 77, 1}),
-          encode(Seal{1, 3, one.size() + two.size(), {{1, 0}, {3, one.size()}}})};
+  return {one, one + two, encode(SegmentHeader{1, 0, 77, 1}),
+          encode(SegmentIndex{1, 3, one.size() + two.size(), {{1, 0}, {3, one.size()}}})};
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 namespace pawl {
 namespace {
 
-constexpr uint64_t kPace = 2u << 20;
+// How much the paced writes write between two flushes.
+constexpr uint64_t kPaceBytes = 2u << 20;
 
 }  // namespace
 
@@ -24,8 +25,8 @@ File::~File() {
 Error write_error(std::string_view verb, const std::string& path, int error_number) {
   return Error{
       Code::unavailable, "JOURNAL_WRITE",
-      fmt::format("cannot {} {}: {} (errno {}); make room or mend the disk, then start again", verb,
-                  path, std::strerror(error_number), error_number)};
+      fmt::format("cannot {} {}: {} (errno {}); free space or repair the disk, then start again",
+                  verb, path, std::strerror(error_number), error_number)};
 }
 
 Result<File> open_file(const std::string& path, int flags) {
@@ -35,7 +36,7 @@ Result<File> open_file(const std::string& path, int flags) {
     return fail(
         error_number == ENOENT ? Code::not_found : Code::unavailable, "JOURNAL_IO",
         fmt::format(
-            "cannot open {}: {}; see that the folder is there and that this user may write it",
+            "cannot open {}: {}; check that the folder exists and that this user may write there",
             path, std::strerror(error_number)));
   }
   return File(fd);
@@ -51,8 +52,8 @@ Result<Bytes> read_at(int fd, const std::string& path, uint64_t offset, size_t s
     if (n < 0) {
       return fail(
           Code::unavailable, "JOURNAL_IO",
-          fmt::format("cannot read {} at byte {}: {}; mend the disk, or restore from a backup with "
-                      "`pawl restore`",
+          fmt::format("cannot read {} at byte {}: {}; repair the disk, or restore from a backup "
+                      "with `pawl restore`",
                       path, offset + done, std::strerror(errno)));
     }
     if (n == 0) break;
@@ -85,16 +86,16 @@ Result<void> write_zeros(Disk& disk, int fd, const std::string& path, uint64_t f
 }
 
 Result<void> write_paced(Disk& disk, int fd, const std::string& path, BytesView bytes) {
-  for (uint64_t at = 0; at < bytes.size(); at += kPace) {
-    TRY_OK(write_all(disk, fd, path, bytes.substr(at, kPace), at));
+  for (uint64_t at = 0; at < bytes.size(); at += kPaceBytes) {
+    TRY_OK(write_all(disk, fd, path, bytes.substr(at, kPaceBytes), at));
     TRY_OK(flush_file(disk, fd, path));
   }
   return {};
 }
 
 Result<void> write_zeros_paced(Disk& disk, int fd, const std::string& path, uint64_t to) {
-  for (uint64_t at = 0; at < to; at += kPace) {
-    TRY_OK(write_zeros(disk, fd, path, at, std::min(at + kPace, to)));
+  for (uint64_t at = 0; at < to; at += kPaceBytes) {
+    TRY_OK(write_zeros(disk, fd, path, at, std::min(at + kPaceBytes, to)));
     TRY_OK(flush_file(disk, fd, path));
   }
   return {};

@@ -1,6 +1,6 @@
 #pragma once
-// The calls on files that a disk can fail. The real one goes to the kernel; tests bring one that
-// fills up, writes half, or refuses to flush.
+// Disk holds the file operations that tests make fail: writes and flushes. The functions below it
+// open, read, write and replace files, and turn errno into an Error.
 
 #include <sys/types.h>
 
@@ -13,13 +13,13 @@ namespace pawl {
 class Disk {
  public:
   virtual ~Disk() = default;
-  // As pwrite(2), fdatasync(2) and fsync(2): -1 and errno on failure.
+  // These are pwrite(2), fdatasync(2) and fsync(2): they return -1 and set errno on failure.
   virtual ssize_t write_at(int fd, const char* bytes, size_t size, uint64_t offset);
   virtual int flush(int fd);
   virtual int flush_folder(int fd);
 };
 
-// For tests and throw-away journals only: nothing survives a power cut.
+// A disk whose flushes do nothing: data survives a crash of the process but not a power cut.
 class UnflushedDisk final : public Disk {
  public:
   int flush(int) override { return 0; }
@@ -44,22 +44,26 @@ class File {
   int fd_ = -1;
 };
 
-// What the system says went wrong, with its errno: "cannot write X: No space left on device; ...".
+// The error JOURNAL_WRITE: "cannot write X: No space left on device (errno 28); ...".
 Error write_error(std::string_view verb, const std::string& path, int error_number);
 
-Result<File> open_file(const std::string& path, int flags);  // unavailable JOURNAL_IO
-Result<Bytes> read_at(int fd, const std::string& path, uint64_t offset,
-                      size_t size);  // short at the end
+// Errors of the next two: JOURNAL_IO, with the code `not_found` when the file does not exist.
+Result<File> open_file(const std::string& path, int flags);
+// Returns fewer bytes than `size` only at the end of the file.
+Result<Bytes> read_at(int fd, const std::string& path, uint64_t offset, size_t size);
+
+// Errors of the rest: JOURNAL_WRITE.
 Result<void> write_all(Disk& disk, int fd, const std::string& path, BytesView bytes,
                        uint64_t offset);
 Result<void> write_zeros(Disk& disk, int fd, const std::string& path, uint64_t from, uint64_t to);
-// As above, flushed, a step at a time: beside appends, so that none of their flushes waits for much
-// of it.
+// These write from the start of the file and flush after every 2 MiB. They serve background work: a
+// flush of an append at the same time then waits for little of it.
 Result<void> write_paced(Disk& disk, int fd, const std::string& path, BytesView bytes);
 Result<void> write_zeros_paced(Disk& disk, int fd, const std::string& path, uint64_t to);
 Result<void> flush_file(Disk& disk, int fd, const std::string& path);
 Result<void> flush_folder(Disk& disk, const std::string& folder);
-// The whole file at once: tmp, flush, rename, folder flush. After a crash it is the old or the new.
+// Replaces the whole file: writes name.tmp, flushes, renames, flushes the folder. After a crash the
+// file is the old one or the new one.
 Result<void> replace_file(Disk& disk, const std::string& folder, const std::string& name,
                           BytesView bytes);
 Result<void> rename_file(Disk& disk, const std::string& folder, const std::string& from,

@@ -5,33 +5,37 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "storage/file/packed_segment.h"
+#include "storage/file/compressed_segment.h"
 
 namespace pawl {
 
-std::string Recovered::text() const {
+// A group buffer that has grown beyond this is freed after its append.
+static constexpr size_t kMaxKeptBuffer = 32u << 20;
+
+std::string RecoveryReport::text() const {
   if (dropped_bytes == 0) return {};
   return fmt::format(
-      "dropped {} bytes of a torn write in {} at byte {} (found {}); it was never acknowledged",
-      dropped_bytes, path, offset, what);
+      "dropped {} bytes of an interrupted append in {} at byte {} (found {}); it was never "
+      "acknowledged",
+      dropped_bytes, path, offset, problem);
 }
 
-std::string FileJournal::path_of(Seq first, std::string_view end) const {
-  return fmt::format("{}/{}{}", options_.folder, segment_name(first), end);
+std::string FileJournal::path_of(Seq first, std::string_view suffix) const {
+  return fmt::format("{}/{}{}", options_.folder, segment_name(first), suffix);
 }
 
 Seq FileJournal::first() const {
-  std::lock_guard lock(state_);
-  return segments_.front()->head.first;
+  std::lock_guard lock(state_mutex_);
+  return segments_.front()->header.first;
 }
 
 Seq FileJournal::last() const {
-  std::lock_guard lock(state_);
+  std::lock_guard lock(state_mutex_);
   return last_;
 }
 
 uint64_t FileJournal::bytes() const {
-  std::lock_guard lock(state_);
+  std::lock_guard lock(state_mutex_);
   uint64_t sum = 0;
   for (const auto& segment : segments_)
     sum += segment->size;
@@ -40,306 +44,318 @@ uint64_t FileJournal::bytes() const {
 
 void FileJournal::finish_background() { background_.finish(); }
 
-// ---- writing
+// Appending. The caller of every function here holds append_mutex_, except prepare_spare_file(),
+// which the background thread runs.
 
 Result<void> FileJournal::append(std::span<const BytesView> entries, Seq expected_last) {
-  std::lock_guard writing(writing_);
-  if (poisoned_) return fail(*poisoned_);
+  std::lock_guard appending(append_mutex_);
+  if (write_failure_) return fail(*write_failure_);
   if (expected_last != last_) return fail(fenced(last_, expected_last));
   if (entries.empty()) return {};
   uint64_t size = group_bytes(entries);
-  if (size > kMaxGroup) {
-    return fail(
-        Code::too_large, "JOURNAL_GROUP",
-        fmt::format("one append of {} bytes; the largest is {}: append fewer entries at once", size,
-                    kMaxGroup));
+  if (size > kMaxGroupBytes) {
+    return fail(Code::too_large, "JOURNAL_GROUP",
+                fmt::format("one append of {} bytes is over the limit of {}: append fewer entries "
+                            "at once",
+                            size, kMaxGroupBytes));
   }
   Result<void> written = write_group(entries, size);
   if (!written) {
-    poisoned_ = Error{Code::unavailable, "JOURNAL_WRITE",
-                      fmt::format("the journal takes no more appends since one failed: {}",
-                                  written.error().message)};
+    write_failure_ = Error{Code::unavailable, "JOURNAL_WRITE",
+                           fmt::format("the journal takes no more appends since one failed: {}",
+                                       written.error().message)};
   }
   return written;
 }
 
 Result<void> FileJournal::write_group(std::span<const BytesView> entries, uint64_t size) {
-  if (end_ + size + 7 > active_->size) TRY_OK(roll(size + 7));
-  Segment& active = *active_;
-  encode_group(entries, last_ + 1, active.head.salt, buffer_);
-  TRY_OK(write_all(disk_, active.file->fd(), active.path, buffer_, end_));
-  TRY_OK(flush_file(disk_, active.file->fd(), active.path));
+  uint64_t padded_size = size + kGroupAlignment - 1;
+  if (end_offset_ + padded_size > last_segment_->size) TRY_OK(start_next_segment(padded_size));
+  Segment& segment = *last_segment_;
+  encode_group(entries, last_ + 1, segment.header.salt, buffer_);
+  TRY_OK(write_all(disk_, segment.file->fd(), segment.path, buffer_, end_offset_));
+  TRY_OK(flush_file(disk_, segment.file->fd(), segment.path));
   {
-    std::lock_guard lock(state_);
-    add_mark(active.marks, {last_ + 1, end_});
-    end_ += buffer_.size();
+    std::lock_guard lock(state_mutex_);
+    add_position(segment.positions, {last_ + 1, end_offset_});
+    end_offset_ += buffer_.size();
     last_ += entries.size();
   }
-  if (buffer_.capacity() > (32u << 20)) buffer_ = Bytes();
-  if (!next_asked_ && end_ > active.size / 4) {
-    next_asked_ = true;
-    background_.add_first([this] { prepare_next(); });
+  if (buffer_.capacity() > kMaxKeptBuffer) buffer_ = Bytes();
+  if (!spare_requested_ && end_offset_ > segment.size / 4) {
+    spare_requested_ = true;
+    background_.add_first([this] { prepare_spare_file(); });
   }
   return {};
 }
 
-uint64_t FileJournal::next_size() const {
-  std::lock_guard lock(state_);
-  uint64_t now = segments_.empty() ? 0 : segments_.back()->size;
-  return std::clamp(now * 4, options_.first_segment_bytes, options_.segment_bytes);
+uint64_t FileJournal::next_segment_bytes() const {
+  std::lock_guard lock(state_mutex_);
+  uint64_t current = segments_.empty() ? 0 : segments_.back()->size;
+  return std::clamp(current * 4, options_.first_segment_bytes, options_.segment_bytes);
 }
 
-// The last segment is full. One that is still empty is made larger instead: its name is taken.
-Result<void> FileJournal::roll(uint64_t group_size) {
-  std::shared_ptr<Segment> active = active_;
-  if (end_ == kSegmentHeadBytes) {
-    uint64_t size = kSegmentHeadBytes + group_size;
-    TRY_OK(write_zeros(disk_, active->file->fd(), active->path, active->size, size));
-    TRY_OK(flush_file(disk_, active->file->fd(), active->path));
-    std::lock_guard lock(state_);
-    active->size = size;
+// Called when the group does not fit into the last segment. A segment is named after its first
+// entry, so one that is still empty is enlarged: a new segment would have the same name.
+Result<void> FileJournal::start_next_segment(uint64_t group_size) {
+  std::shared_ptr<Segment> full = last_segment_;
+  if (end_offset_ == kSegmentHeaderBytes) {
+    uint64_t size = kSegmentHeaderBytes + group_size;
+    TRY_OK(write_zeros(disk_, full->file->fd(), full->path, full->size, size));
+    TRY_OK(flush_file(disk_, full->file->fd(), full->path));
+    std::lock_guard lock(state_mutex_);
+    full->size = size;
     return {};
   }
-  SegmentHead head{last_ + 1, active->head.first, 0};
-  TRY_OK(add_segment(head, std::max(next_size(), kSegmentHeadBytes + group_size)));
-  background_.add([this, active, last = last_] { close_segment(active, last); });
+  SegmentHeader header{.first = last_ + 1, .previous = full->header.first};
+  TRY_OK(add_segment(header, std::max(next_segment_bytes(), kSegmentHeaderBytes + group_size)));
+  background_.add([this, full, last = last_] { close_segment(full, last); });
   return {};
 }
 
-Result<void> FileJournal::add_segment(const SegmentHead& given, uint64_t size) {
-  SegmentHead head = given;
-  if (::getrandom(&head.salt, sizeof head.salt, 0) != sizeof head.salt) {
-    return fail(write_error("draw a salt for", path_of(head.first, kPlainEnd), errno));
+// Makes the spare file the last segment. The file gets its name after its header is durable, so a
+// crash never leaves a segment with a bad header.
+Result<void> FileJournal::add_segment(SegmentHeader header, uint64_t size) {
+  if (::getrandom(&header.salt, sizeof header.salt, 0) != sizeof header.salt) {
+    return fail(write_error("draw a salt for", path_of(header.first, kPlainSuffix), errno));
   }
-  std::lock_guard preparing(preparing_);  // until the file has left its name to the next one
-  TRY(File file, take_next(size));
-  std::string path = options_.folder + "/" + kNextName;
-  TRY_OK(write_all(disk_, file.fd(), path, encode(head), 0));
-  TRY_OK(flush_file(disk_, file.fd(), path));
-  TRY_OK(rename_file(disk_, options_.folder, kNextName, segment_name(head.first) + kPlainEnd));
+  // Held until the rename: the spare file has the same name each time.
+  std::lock_guard taking_spare(spare_mutex_);
+  TRY(File file, take_spare_file(size));
+  std::string spare_path = options_.folder + "/" + kSpareName;
+  TRY_OK(write_all(disk_, file.fd(), spare_path, encode(header), 0));
+  TRY_OK(flush_file(disk_, file.fd(), spare_path));
+  TRY_OK(
+      rename_file(disk_, options_.folder, kSpareName, segment_name(header.first) + kPlainSuffix));
   auto segment = std::make_shared<Segment>();
-  segment->head = head;
-  segment->path = path_of(head.first, kPlainEnd);
+  segment->header = header;
+  segment->path = path_of(header.first, kPlainSuffix);
   segment->size = static_cast<uint64_t>(::lseek(file.fd(), 0, SEEK_END));
-  segment->marks_loaded = true;
+  segment->index_loaded = true;
   segment->file = std::make_shared<File>(std::move(file));
-  active_ = segment;
-  next_asked_ = false;
-  std::lock_guard lock(state_);
+  last_segment_ = segment;
+  spare_requested_ = false;
+  std::lock_guard lock(state_mutex_);
   segments_.push_back(std::move(segment));
-  end_ = kSegmentHeadBytes;
+  end_offset_ = kSegmentHeaderBytes;
   return {};
 }
 
-// The zero-filled file that becomes the next segment, of at least `size`. The caller holds
-// preparing_.
-Result<File> FileJournal::take_next(uint64_t size) {
-  std::string path = options_.folder + "/" + kNextName;
-  if (!next_.is_open()) {
-    TRY(next_, open_file(path, O_RDWR | O_CREAT | O_TRUNC));
-    next_bytes_ = 0;
+// Returns the spare file, filled with zeros up to at least `size`. The caller holds spare_mutex_.
+Result<File> FileJournal::take_spare_file(uint64_t size) {
+  std::string path = options_.folder + "/" + kSpareName;
+  if (!spare_.is_open()) {
+    TRY(spare_, open_file(path, O_RDWR | O_CREAT | O_TRUNC));
+    spare_bytes_ = 0;
   }
-  if (next_bytes_ < size) {
-    TRY_OK(write_zeros(disk_, next_.fd(), path, next_bytes_, size));
-    TRY_OK(flush_file(disk_, next_.fd(), path));
+  if (spare_bytes_ < size) {
+    TRY_OK(write_zeros(disk_, spare_.fd(), path, spare_bytes_, size));
+    TRY_OK(flush_file(disk_, spare_.fd(), path));
   }
-  next_bytes_ = 0;
-  return std::exchange(next_, File());
+  spare_bytes_ = 0;
+  return std::exchange(spare_, File());
 }
 
-// Ahead of need and beside the appends. A failure is left to the append that needs the file.
-void FileJournal::prepare_next() {
-  uint64_t size = next_size();
-  std::lock_guard lock(preparing_);
-  if (next_.is_open()) return;
-  std::string path = options_.folder + "/" + kNextName;
-  auto file = open_file(path, O_RDWR | O_CREAT | O_TRUNC);
+// Prepares the spare file before it is needed. When that fails, the append that needs the file
+// tries again and reports the failure.
+void FileJournal::prepare_spare_file() {
+  uint64_t size = next_segment_bytes();
+  std::lock_guard preparing(spare_mutex_);
+  if (spare_.is_open()) return;
+  std::string path = options_.folder + "/" + kSpareName;
+  Result<File> file = open_file(path, O_RDWR | O_CREAT | O_TRUNC);
   if (!file) return;
   if (!write_zeros_paced(disk_, file->fd(), path, size)) return;
-  next_ = *std::move(file);
-  next_bytes_ = size;
+  spare_ = *std::move(file);
+  spare_bytes_ = size;
 }
 
-// ---- after a segment is full
+// Closing a full segment, and trimming.
 
-// Seals it, then packs it. Both only save time and room: without them the segment is walked as it
-// is. One that does not check is left exactly as it is, for the reader who comes to it.
+// Writes the index of the segment and compresses it. Both only save time and space, so failures are
+// ignored: a segment without an index is scanned. A damaged segment is left as it is, and the
+// reader that comes to it reports the damage.
 void FileJournal::close_segment(const std::shared_ptr<Segment>& segment, Seq last) {
-  std::lock_guard maintaining(maintaining_);
-  if (segment->head.first < first()) return;
-  auto seal = survey(*segment, last);
-  if (!seal) return;
-  if (!replace_file(disk_, options_.folder, segment_name(segment->head.first) + kSealEnd,
-                    encode(*seal)))
-    return;
+  std::lock_guard maintaining(maintenance_mutex_);
+  if (segment->header.first < first()) return;  // trimmed in the meantime
+  Result<SegmentIndex> index = check_segment(*segment, last);
+  if (!index) return;
+  std::string name = segment_name(segment->header.first) + kIndexSuffix;
+  if (!replace_file(disk_, options_.folder, name, encode(*index))) return;
   {
-    std::lock_guard lock(state_);
+    std::lock_guard lock(state_mutex_);
     segment->file.reset();
-    segment->marks = seal->marks;
-    segment->marks_loaded = true;
+    segment->positions = index->positions;
+    segment->index_loaded = true;
   }
-  if (options_.pack && !pack_segment(segment, seal->end)) return;
+  if (!options_.compress) return;
+  [[maybe_unused]] Result<void> ignored = compress_segment(segment, index->end);
 }
 
-// Walks a closed segment, checking every entry.
-Result<Seal> FileJournal::survey(const Segment& segment, Seq last) const {
+// Checks every entry of a closed segment and returns its index.
+Result<SegmentIndex> FileJournal::check_segment(const Segment& segment, Seq last) const {
   TRY(File file, open_file(segment.path, O_RDONLY));
-  PlainBytes bytes(std::move(file), segment.path);
-  Seal seal{segment.head.first, last, kSegmentHeadBytes, {}};
-  GroupWalk walk(bytes, segment.head.salt, kSegmentHeadBytes);
-  for (Seq next = seal.first; next <= last; next = walk.head().last() + 1) {
-    TRY(auto found, walk.next(next));
-    bool more = true;
-    bool good = found == GroupWalk::Found::group;
-    if (good) {
-      TRY(good, walk.entries([](Seq, BytesView) -> Result<bool> { return true; }, more));
-    }
-    if (!good) return fail(damaged(segment.path, walk.offset(), walk.what(), next - 1));
-    add_mark(seal.marks, {next, walk.offset()});
-    seal.end = walk.offset() + walk.head().size();
+  PlainSegment reader(std::move(file), segment.path);
+  SegmentIndex index{segment.header.first, last, kSegmentHeaderBytes, {}};
+  GroupCursor cursor(reader, segment.header.salt, kSegmentHeaderBytes);
+  for (Seq next = index.first; next <= last; next = cursor.header().last() + 1) {
+    TRY(bool valid, cursor.next_checked(next));
+    if (!valid) return fail(damaged(segment.path, cursor.offset(), cursor.problem(), next - 1));
+    add_position(index.positions, {next, cursor.offset()});
+    index.end = cursor.offset() + cursor.header().size();
   }
-  return seal;
+  return index;
 }
 
-Result<void> FileJournal::pack_segment(const std::shared_ptr<Segment>& segment, uint64_t end) {
-  Seq first = segment->head.first;
+Result<void> FileJournal::compress_segment(const std::shared_ptr<Segment>& segment, uint64_t end) {
+  std::string name = segment_name(segment->header.first);
   TRY(File file, open_file(segment->path, O_RDONLY));
-  PlainBytes plain(std::move(file), segment->path);
+  PlainSegment plain(std::move(file), segment->path);
   TRY(uint64_t size,
-      write_packed(disk_, plain, end, options_.folder, segment_name(first) + kPackedEnd));
-  TRY_OK(remove_files(disk_, options_.folder, {segment_name(first) + kPlainEnd}));
-  std::lock_guard lock(state_);
+      write_compressed(disk_, plain, end, options_.folder, name + kCompressedSuffix));
+  TRY_OK(remove_files(disk_, options_.folder, {name + kPlainSuffix}));
+  std::lock_guard lock(state_mutex_);
   segment->size = size;
   return {};
 }
 
+// The new first seq is durable before a file is removed, so opening finishes an interrupted trim.
 Result<void> FileJournal::trim(Seq keep_from) {
-  std::lock_guard maintaining(maintaining_);
+  std::lock_guard maintaining(maintenance_mutex_);
   std::vector<std::string> names;
-  size_t gone = 0;
+  size_t removed = 0;
   Seq first = 0;
   {
-    std::lock_guard lock(state_);
-    while (gone + 1 < segments_.size() && segments_[gone + 1]->head.first <= keep_from)
-      ++gone;
-    first = segments_[gone]->head.first;
-    for (size_t i = 0; i < gone; ++i) {
-      std::string name = segment_name(segments_[i]->head.first);
-      for (const char* end : {kPlainEnd, kPackedEnd, kSealEnd})
-        names.push_back(name + end);
-    }
+    std::lock_guard lock(state_mutex_);
+    while (removed + 1 < segments_.size() && segments_[removed + 1]->header.first <= keep_from)
+      ++removed;
+    first = segments_[removed]->header.first;
+    for (size_t i = 0; i < removed; ++i)
+      add_segment_files(names, segments_[i]->header.first);
   }
-  if (gone == 0) return {};
-  TRY_OK(write_first(disk_, options_.folder, first));
+  if (removed == 0) return {};
+  TRY_OK(write_first_seq(disk_, options_.folder, first));
   {
-    std::lock_guard lock(state_);
-    segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(gone));
+    std::lock_guard lock(state_mutex_);
+    segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(removed));
   }
   return remove_files(disk_, options_.folder, names);
 }
 
-// ---- reading
+// Reading.
 
-Result<std::optional<FileJournal::Place>> FileJournal::find(Seq at) const {
-  std::lock_guard lock(state_);
-  if (at < segments_.front()->head.first) return fail(trimmed(at, segments_.front()->head.first));
-  if (at > last_) return std::optional<Place>();
-  auto after =
-      std::upper_bound(segments_.begin(), segments_.end(), at,
-                       [](Seq seq, const auto& segment) { return seq < segment->head.first; });
-  const auto& segment = *(after - 1);
-  Place place{segment,
-              segment->file,
-              {segment->head.first, kSegmentHeadBytes},
-              last_,
-              segment->marks_loaded};
-  if (after != segments_.end()) place.last = (*after)->head.first - 1;
-  place.from = mark_before(segment->marks, at, place.from);
-  return std::optional(std::move(place));
+Result<void> FileJournal::read(Seq from, const Visit& visit) const {
+  for (Seq at = from;;) {
+    TRY(std::optional<ReadPosition> position, find(at));
+    if (!position) return {};
+    // The index is read only when it helps to skip groups at the front.
+    if (!position->index_loaded && at > position->segment->header.first) {
+      TRY_OK(load_index(*position));
+      TRY(position, find(at));
+      if (!position) return {};
+    }
+    TRY(bool more, read_segment(*position, at, visit));
+    if (!more) return {};
+  }
 }
 
-Result<std::unique_ptr<SegmentBytes>> FileJournal::bytes_of(const Place& place) const {
-  Seq first = place.segment->head.first;
-  std::string path = path_of(first, kPlainEnd);
-  if (place.file) return std::make_unique<PlainBytes>(place.file->fd(), path);
-  auto file = open_file(path, O_RDONLY);
-  if (file) return std::make_unique<PlainBytes>(*std::move(file), path);
+// Nothing when `seq` is after the last entry.
+Result<std::optional<FileJournal::ReadPosition>> FileJournal::find(Seq seq) const {
+  std::lock_guard lock(state_mutex_);
+  Seq first = segments_.front()->header.first;
+  if (seq < first) return fail(trimmed(seq, first));
+  if (seq > last_) return std::optional<ReadPosition>();
+  auto after =
+      std::upper_bound(segments_.begin(), segments_.end(), seq,
+                       [](Seq s, const auto& segment) { return s < segment->header.first; });
+  const std::shared_ptr<Segment>& segment = *(after - 1);
+  ReadPosition position;
+  position.segment = segment;
+  position.file = segment->file;
+  position.from =
+      position_before(segment->positions, seq, {segment->header.first, kSegmentHeaderBytes});
+  position.last = after == segments_.end() ? last_ : (*after)->header.first - 1;
+  position.index_loaded = segment->index_loaded;
+  return std::optional(std::move(position));
+}
+
+Result<std::unique_ptr<SegmentReader>> FileJournal::open_segment(
+    const ReadPosition& position) const {
+  Seq first = position.segment->header.first;
+  std::string path = path_of(first, kPlainSuffix);
+  if (position.file) return std::make_unique<PlainSegment>(position.file->fd(), path);
+  Result<File> file = open_file(path, O_RDONLY);
+  if (file) return std::make_unique<PlainSegment>(*std::move(file), path);
   if (file.error().code != Code::not_found) return fail(std::move(file).error());
-  auto packed = open_packed(path_of(first, kPackedEnd), first);
-  if (packed || packed.error().code != Code::not_found) return packed;
-  // Trimmed since it was found, or lost under us.
+  auto compressed = open_compressed(path_of(first, kCompressedSuffix), first);
+  if (compressed || compressed.error().code != Code::not_found) return compressed;
+  // Neither file is there: the segment was trimmed since find(), or it is lost.
   if (first < this->first()) return fail(trimmed(first, this->first()));
   return fail(damaged(path, 0, "no such file", first - 1));
 }
 
-// A closed segment that was not written by this process: its seal says where the groups lie.
-Result<void> FileJournal::load_marks(Place& place) const {
-  std::string path = path_of(place.segment->head.first, kSealEnd);
-  std::vector<Mark> marks;
-  if (auto file = open_file(path, O_RDONLY)) {
-    TRY(Bytes bytes,
-        read_at(file->fd(), path, 0, static_cast<size_t>(::lseek(file->fd(), 0, SEEK_END))));
-    auto seal = decode_seal(bytes);
-    if (seal && seal->first == place.segment->head.first && seal->last == place.last)
-      marks = std::move(seal->marks);
-  }
-  if (marks.empty()) {
-    TRY(auto bytes, bytes_of(place));
-    GroupWalk walk(*bytes, place.segment->head.salt, kSegmentHeadBytes);
-    for (Seq next = place.segment->head.first; next <= place.last; next = walk.head().last() + 1) {
-      TRY(auto found, walk.next(next));
-      if (found != GroupWalk::Found::group)
-        break;  // read_place() says what is wrong, if it comes to it
-      add_mark(marks, {next, walk.offset()});
+// Loads the index of a segment that was closed by an earlier process. Without a valid index file
+// the headers of its groups are scanned.
+Result<void> FileJournal::load_index(const ReadPosition& position) const {
+  Segment& segment = *position.segment;
+  TRY(std::vector<GroupPosition> positions, read_index(position));
+  if (positions.empty()) {
+    TRY(auto reader, open_segment(position));
+    GroupCursor cursor(*reader, segment.header.salt, kSegmentHeaderBytes);
+    for (Seq next = segment.header.first; next <= position.last;
+         next = cursor.header().last() + 1) {
+      TRY(GroupCursor::Found found, cursor.next(next));
+      if (found != GroupCursor::Found::group) break;  // read_segment() reports it
+      add_position(positions, {next, cursor.offset()});
     }
   }
-  std::lock_guard lock(state_);
-  if (!place.segment->marks_loaded) place.segment->marks = std::move(marks);
-  place.segment->marks_loaded = true;
+  std::lock_guard lock(state_mutex_);
+  if (!segment.index_loaded) segment.positions = std::move(positions);
+  segment.index_loaded = true;
   return {};
 }
 
-// Gives false when the visitor has had enough; moves `at` past what was visited.
-Result<bool> FileJournal::read_place(const Place& place, Seq& at, const Visit& visit) const {
-  TRY(auto bytes, bytes_of(place));
-  GroupWalk walk(*bytes, place.segment->head.salt, place.from.offset);
-  for (Seq next = place.from.seq; next <= place.last; next = walk.head().last() + 1) {
-    TRY(auto found, walk.next(next));
-    if (found == GroupWalk::Found::end) {
-      return fail(damaged(bytes->path(), walk.offset(),
-                          fmt::format("the end of the groups where {} belongs", next), next - 1));
-    }
-    if (found == GroupWalk::Found::bad)
-      return fail(damaged(bytes->path(), walk.offset(), walk.what(), next - 1));
-    if (walk.head().last() < at) continue;
-    bool more = true;
-    TRY(bool good, walk.entries(
-                       [&](Seq seq, BytesView entry) -> Result<bool> {
-                         if (seq < at) return true;
-                         at = seq + 1;
-                         return visit(seq, entry);
-                       },
-                       more));
-    if (!good)
-      return fail(damaged(bytes->path(), walk.offset(), walk.what(), walk.head().first - 1));
-    if (!more) return false;
-  }
-  return true;
+// The positions in the index file; empty when there is no valid one.
+Result<std::vector<GroupPosition>> FileJournal::read_index(const ReadPosition& position) const {
+  const std::vector<GroupPosition> none;
+  Seq first = position.segment->header.first;
+  std::string path = path_of(first, kIndexSuffix);
+  Result<File> file = open_file(path, O_RDONLY);
+  if (!file) return none;
+  auto size = static_cast<size_t>(::lseek(file->fd(), 0, SEEK_END));
+  TRY(Bytes bytes, read_at(file->fd(), path, 0, size));
+  std::optional<SegmentIndex> index = decode_segment_index(bytes);
+  if (!index || index->first != first || index->last != position.last) return none;
+  return std::move(index->positions);
 }
 
-Result<void> FileJournal::read(Seq from, const Visit& visit) const {
-  for (Seq at = from;;) {
-    TRY(auto place, find(at));
-    if (!place) return {};
-    // The seal is only worth its reading when there is something to skip.
-    if (!place->marks_loaded && at > place->segment->head.first) {
-      TRY_OK(load_marks(*place));
-      TRY(place, find(at));
-      if (!place) return {};
+// Visits the entries of one segment from `at` on and moves `at` past them. Returns false when the
+// visitor has stopped.
+Result<bool> FileJournal::read_segment(const ReadPosition& position, Seq& at,
+                                       const Visit& visit) const {
+  TRY(auto reader, open_segment(position));
+  GroupCursor cursor(*reader, position.segment->header.salt, position.from.offset);
+  auto visit_from_at = [&](Seq seq, BytesView entry) -> Result<bool> {
+    if (seq < at) return true;
+    at = seq + 1;
+    return visit(seq, entry);
+  };
+  for (Seq next = position.from.seq; next <= position.last; next = cursor.header().last() + 1) {
+    TRY(GroupCursor::Found found, cursor.next(next));
+    if (found == GroupCursor::Found::end) {
+      return fail(damaged(reader->path(), cursor.offset(),
+                          fmt::format("the end of the groups where entry {} belongs", next),
+                          next - 1));
     }
-    TRY(bool more, read_place(*place, at, visit));
-    if (!more) return {};
+    if (found == GroupCursor::Found::invalid)
+      return fail(damaged(reader->path(), cursor.offset(), cursor.problem(), next - 1));
+    if (cursor.header().last() < at) continue;
+    TRY(GroupCursor::Visited visited, cursor.visit_entries(visit_from_at));
+    if (visited == GroupCursor::Visited::invalid)
+      return fail(damaged(reader->path(), cursor.offset(), cursor.problem(), next - 1));
+    if (visited == GroupCursor::Visited::stopped) return false;
   }
+  return true;
 }
 
 }  // namespace pawl

@@ -1,5 +1,5 @@
-// What is left when the process or the disk stops in the middle: everything acknowledged, and a
-// journal that opens.
+// Tests that end the process or the disk in the middle of an append: every acknowledged entry is
+// there afterwards, and the journal opens.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -23,10 +23,10 @@ FileJournalOptions small_segments(const std::string& folder) {
   return options;
 }
 
-// Appends groups and trims now and then, telling `acknowledged` after each append, until one fails
-// or `groups` are done.
-template <class Told>
-void work(Journal& journal, int groups, Told&& acknowledged) {
+// Appends `groups` groups and trims from time to time, until one fails. Calls `acknowledged` with
+// the last seq after each append.
+template <class Acknowledged>
+void append_groups(Journal& journal, int groups, Acknowledged&& acknowledged) {
   for (int i = 0; i < groups; ++i) {
     std::vector<Bytes> entries;
     for (Seq n = 0; n < 1 + journal.last() % 5; ++n)
@@ -38,8 +38,8 @@ void work(Journal& journal, int groups, Told&& acknowledged) {
   }
 }
 
-// Opens what is left and checks every entry; gives the last.
-Seq check(const std::string& folder) {
+// Opens the journal, checks every entry and returns the last seq.
+Seq check_journal(const std::string& folder) {
   auto journal = FileJournal::open(small_segments(folder));
   if (!journal) {
     ADD_FAILURE() << journal.error().message;
@@ -56,7 +56,7 @@ Seq check(const std::string& folder) {
   return (*journal)->last();
 }
 
-TEST(file_journal_crash, a_killed_process_loses_nothing_acknowledged) {
+TEST(file_journal_crash, a_killed_process_loses_no_acknowledged_entry) {
   TestFolder folder;
   Seq before = 0;
   for (int round = 0; round < 20; ++round) {
@@ -66,33 +66,34 @@ TEST(file_journal_crash, a_killed_process_loses_nothing_acknowledged) {
     if (child == 0) {
       auto journal = FileJournal::open(small_segments(folder.sub("journal")));
       if (!journal) ::_exit(1);
-      work(**journal, 1'000'000, [&](Seq last) {
+      append_groups(**journal, 1'000'000, [&](Seq last) {
         if (::write(pipe_ends[1], &last, sizeof last) != sizeof last) ::_exit(1);
       });
       ::_exit(1);
     }
     ::close(pipe_ends[1]);
-    Seq acknowledged = 0, told = 0;
-    for (int n = 0; ::read(pipe_ends[0], &told, sizeof told) == sizeof told; ++n) {
-      acknowledged = told;
+    Seq acknowledged = 0;
+    Seq received = 0;
+    for (int n = 0; ::read(pipe_ends[0], &received, sizeof received) == sizeof received; ++n) {
+      acknowledged = received;
       if (n == 100 + round * 37) ::kill(child, SIGKILL);
     }
     ::close(pipe_ends[0]);
     int status = 0;
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status));
-    Seq last = check(folder.sub("journal"));
+    Seq last = check_journal(folder.sub("journal"));
     ASSERT_GE(last, acknowledged);
     ASSERT_GT(acknowledged, before);
     before = last;
   }
 }
 
-// Stops taking anything after so many calls, as a disk that is pulled out; one last write goes
-// half.
-class PulledDisk final : public Disk {
+// A disk that is unplugged after a number of calls. If the last of them is a write, half of it is
+// written.
+class UnpluggedDisk final : public Disk {
  public:
-  explicit PulledDisk(int calls) : calls_(calls) {}
+  explicit UnpluggedDisk(int calls) : calls_(calls) {}
   ssize_t write_at(int fd, const char* bytes, size_t size, uint64_t offset) override {
     int left = calls_--;
     if (left == 1) return Disk::write_at(fd, bytes, size / 2 + 1, offset);
@@ -102,22 +103,25 @@ class PulledDisk final : public Disk {
   int flush_folder(int) override { return calls_-- > 0 ? 0 : gone(); }
 
  private:
-  static int gone() { return errno = EIO, -1; }
+  static int gone() {
+    errno = EIO;
+    return -1;
+  }
   std::atomic<int> calls_;
 };
 
-TEST(file_journal_crash, a_disk_that_goes_away_at_any_call_leaves_a_journal_that_opens) {
+TEST(file_journal_crash, a_disk_unplugged_at_any_call_loses_no_acknowledged_entry) {
   TestFolder folder;
   for (int calls = 1; calls < 600; calls += 1 + calls / 100) {
     std::string path = folder.sub(std::to_string(calls));
-    PulledDisk disk(calls);
+    UnpluggedDisk disk(calls);
     FileJournalOptions options = small_segments(path);
     options.disk = &disk;
     Seq acknowledged = 0;
     if (auto journal = FileJournal::open(options)) {
-      work(**journal, 300, [&](Seq last) { acknowledged = last; });
+      append_groups(**journal, 300, [&](Seq last) { acknowledged = last; });
     }
-    ASSERT_GE(check(path), acknowledged) << "after " << calls << " calls";
+    ASSERT_GE(check_journal(path), acknowledged) << "after " << calls << " calls";
     std::filesystem::remove_all(path);
   }
 }

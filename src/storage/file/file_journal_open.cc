@@ -1,4 +1,5 @@
-// Opening a file journal: what is there, is it whole, and where does it end.
+// Opening a file journal: finds the segments, checks that none is missing, and finds where the last
+// one ends. docs/formats/journal.md, section "Opening", states the rules.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,14 +11,18 @@
 
 namespace pawl {
 
+static constexpr uint64_t kLeastSegmentBytes = 4096;
+
+static Disk& choose_disk(const FileJournalOptions& options, Disk& real, Disk& unflushed) {
+  if (options.disk) return *options.disk;
+  return options.sync == Sync::none ? unflushed : real;
+}
+
 FileJournal::FileJournal(FileJournalOptions options)
-    : options_(std::move(options)),
-      disk_(options_.disk                 ? *options_.disk
-            : options_.sync == Sync::none ? static_cast<Disk&>(unflushed_)
-                                          : machine_) {
-  options_.segment_bytes = std::max<uint64_t>(options_.segment_bytes, 4096);
+    : options_(std::move(options)), disk_(choose_disk(options_, real_disk_, unflushed_disk_)) {
+  options_.segment_bytes = std::max(options_.segment_bytes, kLeastSegmentBytes);
   options_.first_segment_bytes =
-      std::clamp<uint64_t>(options_.first_segment_bytes, 4096, options_.segment_bytes);
+      std::clamp(options_.first_segment_bytes, kLeastSegmentBytes, options_.segment_bytes);
 }
 
 Result<std::unique_ptr<FileJournal>> FileJournal::open(FileJournalOptions options) {
@@ -35,7 +40,7 @@ Result<void> FileJournal::prepare_folder() {
   }
   if (error) {
     return fail(Code::unavailable, "JOURNAL_IO",
-                fmt::format("cannot make the folder {}: {}; see who may write there",
+                fmt::format("cannot make the folder {}: {}; check that this user may write there",
                             options_.folder, error.message()));
   }
   TRY(lock_, lock_folder(options_.folder));
@@ -45,56 +50,44 @@ Result<void> FileJournal::prepare_folder() {
 Result<void> FileJournal::load() {
   TRY(FolderListing listing, list_folder(options_.folder));
   TRY_OK(remove_files(disk_, options_.folder, listing.unfinished));
-  TRY(std::optional<Seq> first, read_first(options_.folder));
+  TRY(std::optional<Seq> first, read_first_seq(options_.folder));
   if (!first) {
-    bool unborn = listing.segments.empty() ||
-                  (listing.segments.size() == 1 && listing.segments[0].first == 1 &&
-                   listing.segments[0].plain && !listing.segments[0].sealed);
-    if (!unborn) {
+    if (listing.segments.empty()) return create_first_segment();
+    // The first segment gets its name before FIRST is written. A crash between the two leaves a
+    // plain segment 1 alone; anything else means that FIRST was lost.
+    const SegmentFiles& only = listing.segments[0];
+    bool creation_interrupted =
+        listing.segments.size() == 1 && only.first == 1 && only.plain && !only.indexed;
+    if (!creation_interrupted) {
       return fail(Code::corrupt, "JOURNAL_CORRUPT",
                   fmt::format("{} has segments but no file {}: a directory entry was lost. Restore "
-                              "from a backup with "
-                              "`pawl restore`",
-                              options_.folder, kFirstName));
+                              "from a backup with `pawl restore`",
+                              options_.folder, kFirstSeqName));
     }
-    if (listing.segments.empty()) return begin();
-    TRY_OK(write_first(disk_, options_.folder, 1));
+    TRY_OK(write_first_seq(disk_, options_.folder, 1));
   }
-  TRY_OK(finish_trim(listing, first.value_or(1)));
-  TRY_OK(check_chain(listing));
-  TRY_OK(walk_last());
-  resume_closing(listing);
+  TRY_OK(remove_leftovers(listing, first.value_or(1)));
+  TRY_OK(load_segments(listing));
+  TRY_OK(scan_last_segment());
+  resume_closing_segments(listing);
   return {};
 }
 
-// Closing is dropped when a process ends; the next one takes it up.
-void FileJournal::resume_closing(const FolderListing& listing) {
-  for (size_t i = 0; i + 1 < listing.segments.size(); ++i) {
-    const SegmentFiles& files = listing.segments[i];
-    if (!files.plain || (files.sealed && !options_.pack)) continue;
-    background_.add([this, segment = segments_[i], last = listing.segments[i + 1].first - 1] {
-      close_segment(segment, last);
-    });
-  }
+Result<void> FileJournal::create_first_segment() {
+  TRY_OK(add_segment({.first = 1}, options_.first_segment_bytes));
+  return write_first_seq(disk_, options_.folder, 1);
 }
 
-Result<void> FileJournal::begin() {
-  TRY_OK(add_segment({1, 0, 0}, options_.first_segment_bytes));
-  return write_first(disk_, options_.folder, 1);
-}
-
-// Removes what a trim meant to remove before the process ended, and packed twins of segments whose
-// packing was not finished.
-Result<void> FileJournal::finish_trim(FolderListing& listing, Seq first) {
+// Removes the segments of an interrupted trim, and compressed segments whose plain file is still
+// there: their compression was interrupted.
+Result<void> FileJournal::remove_leftovers(FolderListing& listing, Seq first) {
   std::vector<std::string> names;
   for (SegmentFiles& files : listing.segments) {
-    std::string name = segment_name(files.first);
     if (files.first < first) {
-      for (const char* end : {kPlainEnd, kPackedEnd, kSealEnd})
-        names.push_back(name + end);
-    } else if (files.plain && files.packed) {
-      names.push_back(name + kPackedEnd);
-      files.packed = false;
+      add_segment_files(names, files.first);
+    } else if (files.plain && files.compressed) {
+      names.push_back(segment_name(files.first) + kCompressedSuffix);
+      files.compressed = false;
     }
   }
   std::erase_if(listing.segments, [&](const SegmentFiles& files) { return files.first < first; });
@@ -102,127 +95,141 @@ Result<void> FileJournal::finish_trim(FolderListing& listing, Seq first) {
   if (listing.segments.empty() || listing.segments[0].first != first) {
     return fail(Code::corrupt, "JOURNAL_CORRUPT",
                 fmt::format("the first segment {} is missing: a directory entry was lost. Restore "
-                            "from a backup with "
-                            "`pawl restore`",
-                            path_of(first, kPlainEnd)));
+                            "from a backup with `pawl restore`",
+                            path_of(first, kPlainSuffix)));
   }
   return {};
 }
 
-Result<void> FileJournal::check_chain(const FolderListing& listing) {
+// Fills segments_. Each header names the segment before it, so a missing one is found.
+Result<void> FileJournal::load_segments(const FolderListing& listing) {
   for (size_t i = 0; i < listing.segments.size(); ++i) {
     const SegmentFiles& files = listing.segments[i];
-    if (!files.plain && !files.packed) {
-      return fail(damaged(path_of(files.first, kPlainEnd), 0,
-                          "no such file beside its seal: a lost directory entry", files.first - 1));
+    if (!files.plain && !files.compressed) {
+      return fail(damaged(path_of(files.first, kPlainSuffix), 0,
+                          "no such file beside its index: a lost directory entry",
+                          files.first - 1));
     }
-    TRY(SegmentHead head, read_segment_head(options_.folder, files));
-    if (i > 0 && head.previous != listing.segments[i - 1].first) {
-      return fail(damaged(path_of(head.previous, kPlainEnd), 0,
+    TRY(SegmentHeader header, read_segment_header(options_.folder, files));
+    if (i > 0 && header.previous != listing.segments[i - 1].first) {
+      return fail(damaged(path_of(header.previous, kPlainSuffix), 0,
                           fmt::format("no such file before {}: a lost directory entry",
-                                      path_of(head.first, kPlainEnd)),
-                          head.previous - 1));
+                                      path_of(header.first, kPlainSuffix)),
+                          header.previous - 1));
     }
     auto segment = std::make_shared<Segment>();
-    segment->head = head;
-    segment->path = path_of(head.first, kPlainEnd);
+    segment->header = header;
+    segment->path = path_of(header.first, kPlainSuffix);
     std::error_code error;
     segment->size = std::filesystem::file_size(
-        path_of(head.first, files.plain ? kPlainEnd : kPackedEnd), error);
+        path_of(header.first, files.plain ? kPlainSuffix : kCompressedSuffix), error);
     segments_.push_back(std::move(segment));
   }
+  // An index is written only after the next segment exists.
   const SegmentFiles& last = listing.segments.back();
-  if (last.sealed || !last.plain) {
+  if (last.indexed || !last.plain) {
     return fail(
-        damaged(path_of(last.first, kSealEnd), 0,
-                "the seal of a closed segment and no segment after it: a lost directory entry",
+        damaged(path_of(last.first, kIndexSuffix), 0,
+                "the index of a closed segment and no segment after it: a lost directory entry",
                 last.first - 1));
   }
   return {};
 }
 
-Result<void> FileJournal::walk_last() {
-  active_ = segments_.back();
-  Segment& active = *active_;
-  TRY(File file, open_file(active.path, O_RDWR));
-  active.file = std::make_shared<File>(std::move(file));
-  active.marks_loaded = true;
-  PlainBytes bytes(active.file->fd(), active.path);
-  last_ = active.head.first - 1;
-  GroupWalk walk(bytes, active.head.salt, kSegmentHeadBytes);
-  for (uint64_t last_group = kSegmentHeadBytes;; last_group = end_) {
-    TRY(auto found, walk.next(last_ + 1));
-    end_ = walk.offset();
-    bool head_good = walk.head_was_good();
-    bool good = found == GroupWalk::Found::group;
-    bool more = true;
-    if (good) {
-      TRY(good, walk.entries([](Seq, BytesView) -> Result<bool> { return true; }, more));
-    }
-    if (!good) {
-      TRY_OK(drop_tail(bytes, walk, head_good));
-      return secure_last(last_group);
-    }
-    add_mark(active.marks, {last_ + 1, end_});
-    last_ = walk.head().last();
+// Checks every entry of the last segment and finds where its groups end.
+Result<void> FileJournal::scan_last_segment() {
+  last_segment_ = segments_.back();
+  Segment& segment = *last_segment_;
+  TRY(File file, open_file(segment.path, O_RDWR));
+  segment.file = std::make_shared<File>(std::move(file));
+  segment.index_loaded = true;
+  PlainSegment reader(segment.file->fd(), segment.path);
+  last_ = segment.header.first - 1;
+  GroupCursor cursor(reader, segment.header.salt, kSegmentHeaderBytes);
+  uint64_t last_group = kSegmentHeaderBytes;
+  for (;;) {
+    TRY(bool valid, cursor.next_checked(last_ + 1));
+    end_offset_ = cursor.offset();
+    if (!valid) break;
+    add_position(segment.positions, {last_ + 1, end_offset_});
+    last_ = cursor.header().last();
+    last_group = end_offset_;
   }
+  TRY_OK(drop_torn_tail(reader, cursor));
+  return rewrite_last_group(last_group);
 }
 
-// The process before us may have ended before its last flush, or been refused it: the last group
-// can be in the system's cache and not on the disk, and looks the same. It is written again and
-// flushed before anybody builds on it.
-Result<void> FileJournal::secure_last(uint64_t last_group) {
-  int fd = active_->file->fd();
-  TRY(Bytes group, read_at(fd, active_->path, last_group, end_ - last_group));
-  TRY_OK(write_all(disk_, fd, active_->path, group, last_group));
-  TRY_OK(flush_file(disk_, fd, active_->path));
+// Makes the last group durable. The process before may have ended before its last flush, or its
+// flush may have failed. Then the group is in the page cache and perhaps not on the disk, which
+// looks the same to a reader, and a flush of clean pages would not write it.
+Result<void> FileJournal::rewrite_last_group(uint64_t offset) {
+  int fd = last_segment_->file->fd();
+  TRY(Bytes group, read_at(fd, last_segment_->path, offset, end_offset_ - offset));
+  TRY_OK(write_all(disk_, fd, last_segment_->path, group, offset));
+  TRY_OK(flush_file(disk_, fd, last_segment_->path));
   return flush_folder(disk_, options_.folder);
 }
 
-// New segments are zeros: of a write that was cut off the end, or some sector, is still zero, or
-// the file ends. A group of which every part was written, and that does not check, was whole once
-// and is damaged now; it may have been acknowledged.
-static Result<bool> was_cut_off(SegmentBytes& bytes, uint64_t from, uint64_t to) {
+// True when the write of these bytes was interrupted. Segments are filled with zeros, so an
+// interrupted write leaves zeros at the end or in some sector, or the file ends. A group of which
+// every sector was written and that is invalid was complete once and is damaged now; it may have
+// been acknowledged.
+static Result<bool> was_torn(SegmentReader& reader, uint64_t from, uint64_t to) {
   constexpr uint64_t kSector = 512;
-  constexpr uint64_t kFew = 16;  // zeros that an entry may well end in by itself
-  TRY(Bytes group, bytes.at(from, to - from));
+  constexpr uint64_t kFewZeros = 16;  // an intact entry may end in fewer zeros than this
+  TRY(Bytes group, reader.at(from, to - from));
   if (group.size() < to - from) return true;
   for (uint64_t at = from; at < to;) {
     uint64_t next = std::min(to, (at / kSector + 1) * kSector);
-    bool zero =
-        BytesView(group).substr(at - from, next - at).find_first_not_of('\0') == BytesView::npos;
-    if (zero && next - at >= kFew) return true;
+    BytesView sector = BytesView(group).substr(at - from, next - at);
+    bool zero = sector.find_first_not_of('\0') == BytesView::npos;
+    if (zero && sector.size() >= kFewZeros) return true;
     at = next;
   }
   size_t last = group.find_last_not_of('\0');
-  return last == Bytes::npos || group.size() - last > kFew;
+  return last == Bytes::npos || group.size() - last > kFewZeros;
 }
 
-// The groups end at end_. What lies there is nothing, the rest of a torn write, or damage.
-Result<void> FileJournal::drop_tail(SegmentBytes& bytes, const GroupWalk& walk, bool head_good) {
-  TRY(uint64_t nonzero, end_of_nonzero(bytes, end_));
-  if (nonzero == end_) return {};
-  std::string what = walk.what().empty() ? "bytes without a group head" : walk.what();
-  // A group whose head checks is one unit: only what follows it can speak against a torn write. A
-  // good head in the wrong place speaks for itself.
-  bool in_place = head_good && walk.head().first == last_ + 1;
-  uint64_t scan = in_place ? end_ + walk.head().size() : end_;
-  TRY(auto later, find_later_group(bytes, active_->head.salt, scan, last_));
+// The valid groups end at end_offset_. What follows is zeros, an interrupted write, which is
+// dropped, or damage, which is an error.
+Result<void> FileJournal::drop_torn_tail(SegmentReader& reader, const GroupCursor& cursor) {
+  TRY(uint64_t nonzero_end, end_of_nonzero(reader, end_offset_));
+  if (nonzero_end == end_offset_) return {};
+  std::string problem =
+      cursor.problem().empty() ? "bytes without a group header" : cursor.problem();
+  // When the header is valid and in its place, the group is one unit, and only a valid group after
+  // it proves damage. Otherwise its length is not trusted.
+  bool header_trusted = cursor.header_valid() && cursor.header().first == last_ + 1;
+  uint64_t group_size = header_trusted ? cursor.header().size() : 0;
+  TRY(auto later,
+      find_later_group(reader, last_segment_->header.salt, end_offset_ + group_size, last_));
   if (later) {
-    return fail(damaged(bytes.path(), end_,
-                        fmt::format("{}, and a valid group after it at byte {}", what, *later),
+    return fail(damaged(reader.path(), end_offset_,
+                        fmt::format("{}, and a valid group after it at byte {}", problem, *later),
                         last_));
   }
-  // Of a head that does not check nothing is believed, its length neither. Nothing behind it: the
-  // write ended there.
-  TRY(bool cut_off,
-      was_cut_off(bytes, end_, in_place ? end_ + walk.head().size() : end_ + kGroupHeadBytes));
-  cut_off = cut_off || nonzero <= end_ + kGroupHeadBytes;
-  if (!cut_off)
-    return fail(damaged(bytes.path(), end_, what + ", although all of it was written", last_));
-  recovered_ = {bytes.path(), end_, nonzero - end_, std::move(what)};
-  TRY_OK(write_zeros(disk_, active_->file->fd(), bytes.path(), end_, nonzero));
-  return flush_file(disk_, active_->file->fd(), bytes.path());
+  uint64_t header_end = end_offset_ + kGroupHeaderBytes;
+  TRY(bool torn,
+      was_torn(reader, end_offset_, header_trusted ? end_offset_ + group_size : header_end));
+  bool nothing_after_header = nonzero_end <= header_end;
+  if (!torn && !nothing_after_header)
+    return fail(
+        damaged(reader.path(), end_offset_, problem + ", although all of it was written", last_));
+  recovered_ = {reader.path(), end_offset_, nonzero_end - end_offset_, std::move(problem)};
+  int fd = last_segment_->file->fd();
+  TRY_OK(write_zeros(disk_, fd, reader.path(), end_offset_, nonzero_end));
+  return flush_file(disk_, fd, reader.path());
+}
+
+// Closes the segments that the process before did not finish closing.
+void FileJournal::resume_closing_segments(const FolderListing& listing) {
+  for (size_t i = 0; i + 1 < listing.segments.size(); ++i) {
+    const SegmentFiles& files = listing.segments[i];
+    if (!files.plain || (files.indexed && !options_.compress)) continue;
+    background_.add([this, segment = segments_[i], last = listing.segments[i + 1].first - 1] {
+      close_segment(segment, last);
+    });
+  }
 }
 
 }  // namespace pawl

@@ -1,4 +1,4 @@
-// What the file journal does with a bad disk: torn writes, flipped bits, lost files, no room.
+// The file journal on a faulty disk: interrupted writes, flipped bits, lost files, a full disk.
 
 #include "storage/file/file_journal.h"
 
@@ -12,9 +12,9 @@
 namespace pawl {
 namespace {
 
-using Image = std::map<std::string, Bytes>;  // a folder's files by name
+using Image = std::map<std::string, Bytes>;  // the files of a folder by name
 
-Image take(const std::string& folder) {
+Image read_image(const std::string& folder) {
   Image image;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     std::ifstream in(file.path(), std::ios::binary);
@@ -24,18 +24,18 @@ Image take(const std::string& folder) {
   return image;
 }
 
-// In place when the file is there: truncating one makes some file systems flush it.
-void put_file(const std::string& path, const Bytes& bytes) {
-  auto how = std::filesystem::exists(path) ? std::ios::in | std::ios::out : std::ios::out;
-  std::fstream(path, how | std::ios::binary)
+// Overwrites an existing file in place, because some file systems flush a file that is truncated.
+void write_file(const std::string& path, const Bytes& bytes) {
+  auto mode = std::filesystem::exists(path) ? std::ios::in | std::ios::out : std::ios::out;
+  std::fstream(path, mode | std::ios::binary)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-void put(const std::string& folder, const Image& image) {
+void write_image(const std::string& folder, const Image& image) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   for (const auto& [name, bytes] : image)
-    put_file(folder + "/" + name, bytes);
+    write_file(folder + "/" + name, bytes);
 }
 
 Bytes entry(Seq n) {
@@ -50,7 +50,7 @@ Result<void> append(Journal& journal, size_t count) {
   return journal.append(views, journal.last());
 }
 
-// Reads everything; the entries that come must be the right ones, whatever happens after them.
+// Reads until the end or an error, and checks every entry that is read.
 struct Reading {
   Seq last = 0;
   std::optional<Error> error;
@@ -69,16 +69,16 @@ Reading read_all(const Journal& journal) {
 
 class FileJournalFault : public testing::Test {
  protected:
-  FileJournalOptions options(bool pack = false) {
+  FileJournalOptions options(bool compress = false) {
     FileJournalOptions options;
     options.folder = folder.sub("journal");
     options.segment_bytes = options.first_segment_bytes = 4096;
     options.sync = Sync::none;
-    options.pack = pack;
+    options.compress = compress;
     return options;
   }
-  std::unique_ptr<FileJournal> open(bool pack = false) {
-    auto journal = FileJournal::open(options(pack));
+  std::unique_ptr<FileJournal> open(bool compress = false) {
+    auto journal = FileJournal::open(options(compress));
     if (!journal) ADD_FAILURE() << journal.error().message;
     return journal ? *std::move(journal) : nullptr;
   }
@@ -86,19 +86,19 @@ class FileJournalFault : public testing::Test {
     auto journal = FileJournal::open(options());
     return journal ? Error{Code::internal, "OPENED", "the journal opened"} : journal.error();
   }
-  // Three segments, groups of 1 to 4; gives the last seq.
-  Seq fill(bool pack = false) {
-    auto journal = open(pack);
+  // Appends groups of 1 to 4 entries to three segments and returns the last seq.
+  Seq fill(bool compress = false) {
+    auto journal = open(compress);
     for (size_t i = 0; std::filesystem::exists(path()) && journal->bytes() < 3 * 4096; ++i) {
       EXPECT_TRUE(append(*journal, 1 + i % 4));
-      if (pack && segments() >= 3) break;
+      if (compress && segments() >= 3) break;
     }
     EXPECT_TRUE(append(*journal, 3));
     journal->finish_background();
     return journal->last();
   }
   size_t segments() {
-    std::set<std::string> found;  // one that is being packed has two files
+    std::set<std::string> found;  // a segment that is being compressed has two files
     for (const std::string& name : names("seg"))
       found.insert(name.substr(0, 20));
     return found.size();
@@ -117,27 +117,27 @@ class FileJournalFault : public testing::Test {
   TestFolder folder;
 };
 
-TEST_F(FileJournalFault, a_torn_last_group_is_dropped_whole_wherever_it_tore) {
+TEST_F(FileJournalFault, an_interrupted_last_group_is_dropped_as_a_whole) {
   uint64_t start = 0;
   {
     auto journal = open();
     ASSERT_TRUE(append(*journal, 4));
     ASSERT_TRUE(append(*journal, 2));
     journal.reset();
-    start = take(path()).begin()->second.find_last_not_of('\0') + 1;
+    start = read_image(path()).begin()->second.find_last_not_of('\0') + 1;
     start = (start + 7) & ~uint64_t{7};
     journal = open();
     ASSERT_TRUE(append(*journal, 3));
   }
-  const Image whole = take(path());
-  std::string name = segment_name(1) + kPlainEnd;
+  const Image whole = read_image(path());
+  std::string name = segment_name(1) + kPlainSuffix;
   uint64_t end = whole.at(name).find_last_not_of('\0') + 1;
   ASSERT_GT(end, start + 100);
   enum Tear { tail_lost, head_lost, file_short };
   for (Tear tear : {tail_lost, head_lost, file_short}) {
     for (uint64_t at = start; at < end; ++at) {
-      // A head is within a sector, which is written whole or not; so are the last few bytes.
-      if (tear == head_lost && at + 1 < start + kGroupHeadBytes) continue;
+      // A disk writes a sector as a whole, so a header and the last few bytes are there or not.
+      if (tear == head_lost && at + 1 < start + kGroupHeaderBytes) continue;
       if (tear == tail_lost && at > end - 24) continue;
       Image torn = whole;
       Bytes& bytes = torn[name];
@@ -146,7 +146,7 @@ TEST_F(FileJournalFault, a_torn_last_group_is_dropped_whole_wherever_it_tore) {
       if (tear == file_short) bytes.resize(at);
       bool anything =
           bytes.find_last_not_of('\0') >= start && bytes.find_last_not_of('\0') != Bytes::npos;
-      put(path(), torn);
+      write_image(path(), torn);
       auto journal = open();
       ASSERT_EQ(journal->last(), 6u) << tear << " at " << at;
       ASSERT_EQ(journal->recovered().dropped_bytes > 0, anything) << tear << " at " << at;
@@ -160,17 +160,18 @@ TEST_F(FileJournalFault, a_torn_last_group_is_dropped_whole_wherever_it_tore) {
   }
 }
 
-// Flips one bit of every byte. What opens must read right, and may lack the last group alone, and
-// says so.
+// Flips one bit of every byte in turn. A journal that still opens must give the right entries; only
+// the last group may be missing, and then the journal reports it.
 void expect_flips_are_found(const std::string& path, const Image& whole, FileJournalOptions options,
                             Seq last, Seq last_group) {
-  size_t refused = 0, unread = 0, torn = 0;
-  put(path, whole);
+  size_t refused = 0;
+  size_t unread = 0;
+  write_image(path, whole);
   for (const auto& [name, bytes] : whole) {
     for (size_t at = 0; at < bytes.size(); ++at) {
       Bytes flipped = bytes;
       flipped[at] = static_cast<char>(flipped[at] ^ (1 << at % 8));
-      put_file(path + "/" + name, flipped);
+      write_file(path + "/" + name, flipped);
       auto journal = FileJournal::open(options);
       if (!journal) {
         ++refused;
@@ -186,7 +187,6 @@ void expect_flips_are_found(const std::string& path, const Image& whole, FileJou
         ASSERT_NE(reading.error->message.find(name), std::string::npos) << reading.error->message;
         ASSERT_EQ((*journal)->last(), last);
       } else if (reading.last != last) {
-        ++torn;
         ASSERT_EQ(reading.last, last - last_group) << name << " at " << at;
         ASSERT_GT((*journal)->recovered().dropped_bytes, 0u);
       }
@@ -194,50 +194,48 @@ void expect_flips_are_found(const std::string& path, const Image& whole, FileJou
         ASSERT_EQ(*one, entry(last / 3));
       }
     }
-    put_file(path + "/" + name, bytes);
+    write_file(path + "/" + name, bytes);
   }
-  EXPECT_EQ(take(path), whole);
+  EXPECT_EQ(read_image(path), whole);
   EXPECT_GT(refused, 100u);
   EXPECT_GT(unread, 1000u);
-  // Only flips of zeros after the last group, which nobody would miss.
-  (void)torn;
 }
 
-TEST_F(FileJournalFault, a_flipped_bit_is_found_wherever_it_is) {
+TEST_F(FileJournalFault, a_flipped_bit_is_found_in_every_byte) {
   Seq last = fill();
-  ASSERT_EQ(names(kPlainEnd).size(), 3u);
-  ASSERT_EQ(names(kSealEnd).size(), 2u);
-  Image whole = take(path());
+  ASSERT_EQ(names(kPlainSuffix).size(), 3u);
+  ASSERT_EQ(names(kIndexSuffix).size(), 2u);
+  Image whole = read_image(path());
   expect_flips_are_found(path(), whole, options(), last, 3);
 }
 
-TEST_F(FileJournalFault, a_flipped_bit_in_a_packed_segment_is_found) {
+TEST_F(FileJournalFault, a_flipped_bit_in_a_compressed_segment_is_found) {
   Seq last = fill(true);
-  ASSERT_EQ(names(kPackedEnd).size(), 2u);
-  Image whole = take(path());
-  std::string active = names(kPlainEnd).back();
+  ASSERT_EQ(names(kCompressedSuffix).size(), 2u);
+  Image whole = read_image(path());
+  std::string active = names(kPlainSuffix).back();
   Bytes& bytes = whole[active];
   bytes.resize(bytes.find_last_not_of('\0') + 1);
   expect_flips_are_found(path(), whole, options(true), last, 3);
 }
 
-TEST_F(FileJournalFault, damage_before_a_valid_group_is_never_taken_for_a_torn_tail) {
+TEST_F(FileJournalFault, damage_before_a_valid_group_is_corrupt) {
   {
     auto journal = open();
     for (int i = 0; i < 5; ++i)
       ASSERT_TRUE(append(*journal, 2));
   }
-  Image image = take(path());
-  Bytes& bytes = image[segment_name(1) + kPlainEnd];
-  std::fill(bytes.begin() + kSegmentHeadBytes, bytes.begin() + kSegmentHeadBytes + 200, '\0');
-  put(path(), image);
+  Image image = read_image(path());
+  Bytes& bytes = image[segment_name(1) + kPlainSuffix];
+  std::fill(bytes.begin() + kSegmentHeaderBytes, bytes.begin() + kSegmentHeaderBytes + 200, '\0');
+  write_image(path(), image);
   Error error = open_error();
   EXPECT_EQ(error.code, Code::corrupt);
   EXPECT_NE(error.message.find("a valid group after it"), std::string::npos) << error.message;
   EXPECT_NE(error.message.find("pawl journal cut --at 0"), std::string::npos) << error.message;
 }
 
-TEST_F(FileJournalFault, an_entry_that_looks_like_a_group_does_not_make_a_torn_tail_corrupt) {
+TEST_F(FileJournalFault, an_entry_that_looks_like_a_group_is_not_taken_for_one) {
   Bytes fake;
   BytesView inner = "inner";
   encode_group({&inner, 1}, 3, 0, fake);
@@ -248,36 +246,36 @@ TEST_F(FileJournalFault, an_entry_that_looks_like_a_group_does_not_make_a_torn_t
     BytesView view = body;
     ASSERT_TRUE(journal->append({&view, 1}, 1));
   }
-  Image image = take(path());
-  Bytes& bytes = image[segment_name(1) + kPlainEnd];
-  // The sector with the head of its group was not written.
-  size_t head = bytes.find("xxxxxxxx") - kEntryHeadBytes - kGroupHeadBytes;
+  Image image = read_image(path());
+  Bytes& bytes = image[segment_name(1) + kPlainSuffix];
+  // The sector with the header of its group was not written.
+  size_t head = bytes.find("xxxxxxxx") - kEntryHeaderBytes - kGroupHeaderBytes;
   std::fill(bytes.begin() + head, bytes.begin() + (head / 512 + 1) * 512, '\0');
-  put(path(), image);
+  write_image(path(), image);
   EXPECT_EQ(open()->last(), 1u);
 }
 
-TEST_F(FileJournalFault, a_last_group_that_was_written_whole_and_does_not_check_is_never_dropped) {
+TEST_F(FileJournalFault, a_completely_written_but_invalid_last_group_is_corrupt) {
   {
     auto journal = open();
     ASSERT_TRUE(append(*journal, 50));
   }
-  Image image = take(path());
-  Bytes& bytes = image[segment_name(1) + kPlainEnd];
+  Image image = read_image(path());
+  Bytes& bytes = image[segment_name(1) + kPlainSuffix];
   bytes[bytes.find_last_not_of('\0') / 2] ^= 1;
-  put(path(), image);
+  write_image(path(), image);
   EXPECT_EQ(open_error().code, Code::corrupt);
 }
 
-TEST_F(FileJournalFault, a_lost_segment_is_corrupt_wherever_it_was) {
+TEST_F(FileJournalFault, a_missing_segment_is_corrupt) {
   fill();
-  const Image whole = take(path());
-  for (const std::string& name : names(kPlainEnd)) {
+  const Image whole = read_image(path());
+  for (const std::string& name : names(kPlainSuffix)) {
     for (bool with_seal : {false, true}) {
       Image image = whole;
       image.erase(name);
-      if (with_seal) image.erase(name.substr(0, 20) + kSealEnd);
-      put(path(), image);
+      if (with_seal) image.erase(name.substr(0, 20) + kIndexSuffix);
+      write_image(path(), image);
       Error error = open_error();
       EXPECT_EQ(error.code, Code::corrupt) << name;
       EXPECT_NE(error.message.find("a lost directory entry"),
@@ -285,41 +283,42 @@ TEST_F(FileJournalFault, a_lost_segment_is_corrupt_wherever_it_was) {
           << error.message;
     }
   }
-  for (const std::string& kept : {std::string(kFirstName), std::string("nothing")}) {
+  for (const std::string& kept : {std::string(kFirstSeqName), std::string("nothing")}) {
     Image image = whole;
-    if (kept == kFirstName)
+    if (kept == kFirstSeqName)
       std::erase_if(image, [&](const auto& file) { return file.first != kept; });
     else
-      image.erase(kFirstName);
-    put(path(), image);
+      image.erase(kFirstSeqName);
+    write_image(path(), image);
     EXPECT_EQ(open_error().code, Code::corrupt);
   }
 }
 
 TEST_F(FileJournalFault, an_interrupted_trim_is_finished) {
   Seq last = fill();
-  Image whole = take(path());
+  Image whole = read_image(path());
   {
     auto journal = open();
     ASSERT_TRUE(journal->trim(last));
     ASSERT_GT(journal->first(), 1u);
   }
-  Image trimmed = take(path());
+  Image trimmed = read_image(path());
   for (const auto& [name, bytes] : whole)
     trimmed.insert({name, bytes});
-  put(path(), trimmed);
+  write_image(path(), trimmed);
   auto journal = open();
   EXPECT_GT(journal->first(), 1u);
   EXPECT_EQ(read_all(*journal).last, last);
-  EXPECT_EQ(names(kPlainEnd).size(), 1u);
+  EXPECT_EQ(names(kPlainSuffix).size(), 1u);
 }
 
-TEST_F(FileJournalFault, an_unfinished_birth_is_begun_again) {
+TEST_F(FileJournalFault, an_interrupted_creation_is_finished) {
   { auto journal = open(); }
-  Image whole = take(path());
-  for (Image image : {Image{{kNextName, "half"}},
-                      Image{{segment_name(1) + kPlainEnd, whole[segment_name(1) + kPlainEnd]}}}) {
-    put(path(), image);
+  Image whole = read_image(path());
+  for (Image image :
+       {Image{{kSpareName, "half"}},
+        Image{{segment_name(1) + kPlainSuffix, whole[segment_name(1) + kPlainSuffix]}}}) {
+    write_image(path(), image);
     auto journal = open();
     ASSERT_TRUE(append(*journal, 1));
     journal.reset();
@@ -327,7 +326,7 @@ TEST_F(FileJournalFault, an_unfinished_birth_is_begun_again) {
   }
 }
 
-TEST_F(FileJournalFault, foreign_files_are_left_alone_and_false_segments_refused) {
+TEST_F(FileJournalFault, other_files_are_kept_and_false_segments_refused) {
   Seq last = fill();
   std::ofstream(path() + "/README.txt") << "hello";
   std::filesystem::create_directory(path() + "/lost+found");
@@ -340,7 +339,7 @@ TEST_F(FileJournalFault, foreign_files_are_left_alone_and_false_segments_refused
   EXPECT_NE(error.message.find("move it elsewhere"), std::string::npos);
 }
 
-TEST_F(FileJournalFault, a_second_opener_is_refused_by_name) {
+TEST_F(FileJournalFault, a_second_open_is_refused_with_the_process_id) {
   auto journal = open();
   Error error = open_error();
   EXPECT_EQ(error.reason, "JOURNAL_LOCKED");
@@ -349,36 +348,42 @@ TEST_F(FileJournalFault, a_second_opener_is_refused_by_name) {
   EXPECT_NE(open(), nullptr);
 }
 
-// A disk with room for so many bytes, that can also refuse to flush.
+// A disk with limited space, whose flushes can be made to fail.
 class SmallDisk final : public Disk {
  public:
   ssize_t write_at(int fd, const char* bytes, size_t size, uint64_t offset) override {
-    if (full) return errno = ENOSPC, -1;
-    size_t fits = std::min<uint64_t>(size, room);
+    if (full) return no_space();
+    size_t fits = std::min<uint64_t>(size, space);
     if (fits < size) {
       full = true;
-      uint64_t end = (offset + fits) / 512 * 512;  // a disk takes whole sectors
+      uint64_t end = (offset + fits) / 512 * 512;  // a disk writes whole sectors
       fits = end > offset ? end - offset : 0;
     }
-    room -= fits;
-    if (fits == 0) return errno = ENOSPC, -1;
+    space -= fits;
+    if (fits == 0) return no_space();
     return Disk::write_at(fd, bytes, fits, offset);
   }
   int flush(int) override {
     ++flushes;
-    return broken ? (errno = EIO, -1) : 0;
+    if (!broken) return 0;
+    errno = EIO;
+    return -1;
   }
   int flush_folder(int) override { return 0; }
-  std::atomic<uint64_t> room = UINT64_MAX;
+  static int no_space() {
+    errno = ENOSPC;
+    return -1;
+  }
+  std::atomic<uint64_t> space = UINT64_MAX;
   std::atomic<int> flushes = 0;
   std::atomic<bool> full = false, broken = false;
 };
 
-TEST_F(FileJournalFault, a_full_disk_stops_appends_and_loses_nothing_acknowledged) {
-  for (uint64_t room = 9000; room < 16000; room += 97) {
+TEST_F(FileJournalFault, a_full_disk_stops_appends_and_loses_no_acknowledged_entry) {
+  for (uint64_t space = 9000; space < 16000; space += 97) {
     std::filesystem::remove_all(path());
     SmallDisk disk;
-    disk.room = room;
+    disk.space = space;
     FileJournalOptions small = options();
     small.disk = &disk;
     Seq acknowledged = 0;
@@ -392,7 +397,7 @@ TEST_F(FileJournalFault, a_full_disk_stops_appends_and_loses_nothing_acknowledge
       EXPECT_NE(done.error().message.find("No space left"), std::string::npos)
           << done.error().message;
       disk.full = false;
-      disk.room = UINT64_MAX;
+      disk.space = UINT64_MAX;
       EXPECT_EQ(append(*journal, 1).error().reason, "JOURNAL_WRITE");
       EXPECT_EQ(journal->last(), acknowledged);
       EXPECT_EQ(read_all(*journal).last, acknowledged);
@@ -404,7 +409,7 @@ TEST_F(FileJournalFault, a_full_disk_stops_appends_and_loses_nothing_acknowledge
   }
 }
 
-TEST_F(FileJournalFault, a_failed_flush_is_never_tried_again) {
+TEST_F(FileJournalFault, a_failed_flush_is_never_retried) {
   SmallDisk disk;
   FileJournalOptions small = options();
   small.disk = &disk;
@@ -421,15 +426,15 @@ TEST_F(FileJournalFault, a_failed_flush_is_never_tried_again) {
   EXPECT_EQ(journal->last(), 1u);
 }
 
-TEST_F(FileJournalFault, opening_makes_what_it_found_durable_or_fails) {
+TEST_F(FileJournalFault, opening_makes_the_last_group_durable_or_fails) {
   fill();
   SmallDisk disk;
   FileJournalOptions small = options();
   small.disk = &disk;
-  uint64_t room = disk.room;
+  uint64_t space = disk.space;
   ASSERT_TRUE(FileJournal::open(small));
   EXPECT_EQ(disk.flushes, 1);
-  EXPECT_GT(room - disk.room, 3 * 20u);
+  EXPECT_GT(space - disk.space, 3 * 20u);
   disk.broken = true;
   EXPECT_EQ(FileJournal::open(small).error().reason, "JOURNAL_WRITE");
 }
@@ -446,37 +451,37 @@ TEST_F(FileJournalFault, one_append_is_one_write_and_one_flush) {
   EXPECT_EQ(disk.flushes, before + 100);
 }
 
-TEST_F(FileJournalFault, a_cut_gives_up_what_follows_and_nothing_else) {
-  for (bool pack : {false, true}) {
+TEST_F(FileJournalFault, a_cut_removes_exactly_the_entries_after_it) {
+  for (bool compress : {false, true}) {
     std::filesystem::remove_all(path());
-    Seq last = fill(pack);
-    const Image whole = take(path());
+    Seq last = fill(compress);
+    const Image whole = read_image(path());
     for (Seq at = 0; at <= last; ++at) {
-      put(path(), whole);
+      write_image(path(), whole);
       auto cut = cut_journal(options(), at);
       if (!cut) {
         ASSERT_EQ(cut.error().reason, "CUT_INSIDE_GROUP") << cut.error().message;
         continue;
       }
-      auto journal = open(pack);
+      auto journal = open(compress);
       ASSERT_EQ(journal->last(), at);
       ASSERT_EQ(read_all(*journal).last, at);
       for (int i = 0; i < 30; ++i)
         ASSERT_TRUE(append(*journal, 3));
       journal.reset();
-      ASSERT_EQ(read_all(*open(pack)).last, at + 90);
+      ASSERT_EQ(read_all(*open(compress)).last, at + 90);
     }
-    put(path(), whole);
+    write_image(path(), whole);
     EXPECT_EQ(cut_journal(options(), last + 1).error().code, Code::corrupt);
   }
 }
 
-TEST_F(FileJournalFault, a_cut_mends_a_damaged_journal) {
+TEST_F(FileJournalFault, a_cut_repairs_a_damaged_journal) {
   Seq last = fill();
-  Image image = take(path());
-  std::string middle = names(kPlainEnd)[1];
-  image[middle][kSegmentHeadBytes + 50] ^= 1;
-  put(path(), image);
+  Image image = read_image(path());
+  std::string middle = names(kPlainSuffix)[1];
+  image[middle][kSegmentHeaderBytes + 50] ^= 1;
+  write_image(path(), image);
   EXPECT_TRUE(read_all(*open()).error);
   Seq keep = std::stoull(middle.substr(0, 20)) - 1;
   ASSERT_TRUE(cut_journal(options(), keep));
@@ -486,19 +491,20 @@ TEST_F(FileJournalFault, a_cut_mends_a_damaged_journal) {
   EXPECT_LT(keep, last);
 }
 
-TEST_F(FileJournalFault, a_group_over_the_limit_is_refused_and_the_journal_goes_on) {
+TEST_F(FileJournalFault, a_group_over_the_limit_is_refused_and_appends_continue) {
   auto journal = open();
   Bytes megabyte(1 << 20, 'x');
-  std::vector<BytesView> entries(kMaxGroup >> 20, megabyte);
+  std::vector<BytesView> entries(kMaxGroupBytes >> 20, megabyte);
   EXPECT_EQ(journal->append(entries, 0).error().code, Code::too_large);
   EXPECT_TRUE(append(*journal, 1));
 }
 
-TEST_F(FileJournalFault, a_newer_version_is_not_called_damage) {
+TEST_F(FileJournalFault, a_newer_version_is_unsupported_and_not_corrupt) {
   { auto journal = open(); }
-  Image image = take(path());
-  image[segment_name(1) + kPlainEnd].replace(0, kSegmentHeadBytes, encode(SegmentHead{1, 0, 5, 2}));
-  put(path(), image);
+  Image image = read_image(path());
+  image[segment_name(1) + kPlainSuffix].replace(0, kSegmentHeaderBytes,
+                                                encode(SegmentHeader{1, 0, 5, 2}));
+  write_image(path(), image);
   Error error = open_error();
   EXPECT_EQ(error.code, Code::unsupported);
   EXPECT_NE(error.message.find("newer pawl"), std::string::npos);
@@ -513,7 +519,8 @@ TEST_F(FileJournalFault, a_new_journal_is_small_and_closed_segments_shrink) {
   while (segments() < 3)
     ASSERT_TRUE(append(*journal, 1000));
   journal->finish_background();
-  EXPECT_LT(std::filesystem::file_size(path() + "/" + names(kPackedEnd).front()), 300u << 10);
+  EXPECT_LT(std::filesystem::file_size(path() + "/" + names(kCompressedSuffix).front()),
+            300u << 10);
   EXPECT_EQ(read_all(*journal).last, journal->last());
 }
 

@@ -15,29 +15,33 @@ namespace {
 constexpr BytesView kFirstMagic = "PAWLFST\n";
 constexpr size_t kNameDigits = 20;
 
-struct Ending {
+struct Suffix {
   std::string_view text;
   bool SegmentFiles::*flag;
 };
-constexpr Ending kEndings[] = {
-    {kPlainEnd, &SegmentFiles::plain},
-    {kPackedEnd, &SegmentFiles::packed},
-    {kSealEnd, &SegmentFiles::sealed},
+constexpr Suffix kSuffixes[] = {
+    {kPlainSuffix, &SegmentFiles::plain},
+    {kCompressedSuffix, &SegmentFiles::compressed},
+    {kIndexSuffix, &SegmentFiles::indexed},
 };
 
-std::optional<Seq> seq_of(std::string_view digits) {
+std::optional<Seq> parse_segment_name(std::string_view name) {
+  if (name.size() != kNameDigits) return std::nullopt;
   Seq seq = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seq);
-  if (digits.size() != kNameDigits || error != std::errc() ||
-      end != digits.data() + digits.size() || seq == 0) {
-    return std::nullopt;
-  }
+  const char* name_end = name.data() + name.size();
+  auto [end, error] = std::from_chars(name.data(), name_end, seq);
+  if (error != std::errc() || end != name_end || seq == 0) return std::nullopt;
   return seq;
 }
 
 }  // namespace
 
 std::string segment_name(Seq first) { return fmt::format("{:020}", first); }
+
+void add_segment_files(std::vector<std::string>& names, Seq first) {
+  for (const Suffix& suffix : kSuffixes)
+    names.push_back(segment_name(first) + std::string(suffix.text));
+}
 
 Result<FolderListing> list_folder(const std::string& folder) {
   FolderListing listing;
@@ -47,25 +51,23 @@ Result<FolderListing> list_folder(const std::string& folder) {
        it.increment(error)) {
     std::string name = it->path().filename().string();
     if (name.ends_with(".tmp")) listing.unfinished.push_back(name);
-    for (const Ending& ending : kEndings) {
-      std::string extension = it->path().extension().string();
-      if (extension != ending.text) continue;
-      auto seq = seq_of(it->path().stem().string());
+    for (const Suffix& suffix : kSuffixes) {
+      if (it->path().extension().string() != suffix.text) continue;
+      std::optional<Seq> seq = parse_segment_name(it->path().stem().string());
       if (!seq) {
-        return fail(
-            Code::corrupt, "JOURNAL_CORRUPT",
-            fmt::format(
-                "{}/{} is named like a segment but is none of this journal; move it elsewhere",
-                folder, name));
+        return fail(Code::corrupt, "JOURNAL_CORRUPT",
+                    fmt::format("{}/{} has the suffix of a segment but is not a segment of this "
+                                "journal; move it elsewhere",
+                                folder, name));
       }
       found[*seq].first = *seq;
-      found[*seq].*ending.flag = true;
+      found[*seq].*suffix.flag = true;
     }
   }
   if (error) {
-    return fail(
-        Code::unavailable, "JOURNAL_IO",
-        fmt::format("cannot list {}: {}; see that this user may read it", folder, error.message()));
+    return fail(Code::unavailable, "JOURNAL_IO",
+                fmt::format("cannot list {}: {}; check that this user may read it", folder,
+                            error.message()));
   }
   for (auto& [seq, files] : found)
     listing.segments.push_back(files);
@@ -91,8 +93,8 @@ Result<File> lock_folder(const std::string& folder) {
   return file;
 }
 
-Result<std::optional<Seq>> read_first(const std::string& folder) {
-  std::string path = folder + "/" + kFirstName;
+Result<std::optional<Seq>> read_first_seq(const std::string& folder) {
+  std::string path = folder + "/" + kFirstSeqName;
   auto file = open_file(path, O_RDONLY);
   if (!file && file.error().code == Code::not_found) return std::optional<Seq>();
   if (!file) return fail(std::move(file).error());
@@ -110,22 +112,22 @@ Result<std::optional<Seq>> read_first(const std::string& folder) {
   return std::optional(first);
 }
 
-Result<void> write_first(Disk& disk, const std::string& folder, Seq first) {
+Result<void> write_first_seq(Disk& disk, const std::string& folder, Seq first) {
   Bytes out(kFirstMagic);
   Writer writer(out);
   writer.fixed32(1);
   writer.fixed32(0);
   writer.fixed64(first);
   writer.fixed32(crc32c(out));
-  return replace_file(disk, folder, kFirstName, out);
+  return replace_file(disk, folder, kFirstSeqName, out);
 }
 
-Result<SegmentHead> read_segment_head(const std::string& folder, const SegmentFiles& files) {
+Result<SegmentHeader> read_segment_header(const std::string& folder, const SegmentFiles& files) {
   std::string path =
-      folder + "/" + segment_name(files.first) + (files.plain ? kPlainEnd : kPackedEnd);
+      folder + "/" + segment_name(files.first) + (files.plain ? kPlainSuffix : kCompressedSuffix);
   TRY(File file, open_file(path, O_RDONLY));
-  TRY(Bytes bytes, read_at(file.fd(), path, 0, kSegmentHeadBytes));
-  auto head = decode_segment_head(bytes);
+  TRY(Bytes bytes, read_at(file.fd(), path, 0, kSegmentHeaderBytes));
+  auto head = decode_segment_header(bytes);
   if (!head) return fail(damaged(path, 0, "a segment header that does not check", files.first - 1));
   if (head->version != 1) {
     return fail(Code::unsupported, "JOURNAL_VERSION",

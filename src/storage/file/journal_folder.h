@@ -1,5 +1,6 @@
 #pragma once
-// The folder of a journal: which files are in it, what they are called, who holds it.
+// The folder of a file journal: the names of its files, its lock, and the FIRST file, which holds
+// the seq of the first entry that is kept.
 
 #include <optional>
 #include <string>
@@ -10,33 +11,42 @@
 
 namespace pawl {
 
-inline constexpr char kPlainEnd[] = ".seg";
-inline constexpr char kPackedEnd[] = ".zseg";
-inline constexpr char kSealEnd[] = ".idx";
-inline constexpr char kNextName[] = "next.tmp";
-inline constexpr char kFirstName[] = "FIRST";
+inline constexpr char kPlainSuffix[] = ".seg";
+inline constexpr char kCompressedSuffix[] = ".zseg";
+inline constexpr char kIndexSuffix[] = ".idx";
+inline constexpr char kSpareName[] = "next.tmp";
+inline constexpr char kFirstSeqName[] = "FIRST";
 
-std::string segment_name(Seq first);  // 20 digits, without an end
+// The name of a segment's files without suffix: 20 digits.
+std::string segment_name(Seq first);
+// Adds the names of all files that a segment may have.
+void add_segment_files(std::vector<std::string>& names, Seq first);
 
+// Which files of a segment are there.
 struct SegmentFiles {
   Seq first = 0;
-  bool plain = false, packed = false, sealed = false;
+  bool plain = false;
+  bool compressed = false;
+  bool indexed = false;
 };
 struct FolderListing {
-  std::vector<SegmentFiles> segments;   // in order
-  std::vector<std::string> unfinished;  // names of tmp files
+  std::vector<SegmentFiles> segments;   // in the order of their seqs
+  std::vector<std::string> unfinished;  // names of .tmp files
 };
 Result<FolderListing> list_folder(const std::string& folder);
 
-// Held until the File closes. Fails `conflict` JOURNAL_LOCKED, naming the process that has it.
+// Locks the folder until the File closes. Fails with `conflict` JOURNAL_LOCKED, which names the
+// process that holds the lock.
 Result<File> lock_folder(const std::string& folder);
 
-Result<std::optional<Seq>> read_first(const std::string& folder);  // none: no such file
-Result<void> write_first(Disk& disk, const std::string& folder, Seq first);
+// Nothing when the file FIRST does not exist.
+Result<std::optional<Seq>> read_first_seq(const std::string& folder);
+Result<void> write_first_seq(Disk& disk, const std::string& folder, Seq first);
 
-// The header of a segment, which must be the one its name says.
-Result<SegmentHead> read_segment_head(const std::string& folder, const SegmentFiles& files);
+// Reads the header of a segment and checks that it belongs to the file's name.
+Result<SegmentHeader> read_segment_header(const std::string& folder, const SegmentFiles& files);
 
+// Removes the files that exist among `names` and flushes the folder.
 Result<void> remove_files(Disk& disk, const std::string& folder,
                           const std::vector<std::string>& names);
 

@@ -1,6 +1,6 @@
 #pragma once
-// A segment is a file of groups; a group is the entries of one append. This is the one place that
-// knows their bytes: see docs/formats/journal.md.
+// A segment is a file of groups. A group is the entries of one append. This file is the only place
+// that knows their bytes; docs/formats/journal.md describes them.
 
 #include <memory>
 #include <optional>
@@ -13,66 +13,76 @@
 
 namespace pawl {
 
-inline constexpr size_t kSegmentHeadBytes = 40;
-inline constexpr size_t kGroupHeadBytes = 24;
-inline constexpr size_t kEntryHeadBytes = 8;
-// One append; lengths are 32 bits, and a group is assembled in memory.
-inline constexpr size_t kMaxGroup = 1u << 30;
-// A mark about every so many bytes: what get() reads to find one entry.
-inline constexpr uint64_t kMarkEvery = 16 * 1024;
+inline constexpr size_t kSegmentHeaderBytes = 40;
+inline constexpr size_t kGroupHeaderBytes = 24;
+inline constexpr size_t kEntryHeaderBytes = 8;
+// Groups begin at multiples of this; zeros fill the gap.
+inline constexpr uint64_t kGroupAlignment = 8;
+// Size of one group. Its length has 32 bits and it is assembled in memory. A larger append is
+// refused.
+inline constexpr size_t kMaxGroupBytes = 1u << 30;
+// The index of a segment holds one position for about this many bytes. It is also what a read of
+// one entry scans to find it.
+inline constexpr uint64_t kIndexEvery = 16 * 1024;
 
-struct SegmentHead {
+struct SegmentHeader {
   Seq first = 0;
-  Seq previous = 0;  // first seq of the segment before; 0 for the first ever
-  uint32_t salt = 0;
+  Seq previous = 0;   // first seq of the segment before; 0 in the first segment ever
+  uint32_t salt = 0;  // random; it seeds every checksum of the segment's groups
   uint32_t version = 1;
 };
-Bytes encode(const SegmentHead& head);
-// Whatever its version: one that is not ours is a newer binary's.
-std::optional<SegmentHead> decode_segment_head(BytesView bytes);
+Bytes encode(const SegmentHeader& header);
+// Decodes a header of any version; the caller refuses versions that it does not know.
+std::optional<SegmentHeader> decode_segment_header(BytesView bytes);
 
-struct GroupHead {
-  uint32_t length = 0;  // of the entries, without padding
+struct GroupHeader {
+  uint32_t length = 0;  // of the entries with their headers, without padding
   Seq first = 0;
   uint32_t count = 0;
-  uint64_t size() const { return (kGroupHeadBytes + length + 7) & ~uint64_t{7}; }
+  uint64_t size() const {  // of the whole group with header and padding
+    return (kGroupHeaderBytes + length + kGroupAlignment - 1) & ~(kGroupAlignment - 1);
+  }
   Seq last() const { return first + count - 1; }
 };
-std::optional<GroupHead> decode_group_head(BytesView bytes, uint32_t salt);
-uint64_t group_bytes(std::span<const BytesView> entries);  // before padding
-// Replaces `out` with one group, padding and all.
+std::optional<GroupHeader> decode_group_header(BytesView bytes, uint32_t salt);
+uint64_t group_bytes(std::span<const BytesView> entries);  // with headers, without padding
+// Replaces `out` with the encoded group, padding included.
 void encode_group(std::span<const BytesView> entries, Seq first, uint32_t salt, Bytes& out);
 
-// Where a group begins.
-struct Mark {
+// The offset of the group that begins with entry `seq`.
+struct GroupPosition {
   Seq seq = 0;
   uint64_t offset = 0;
 };
-void add_mark(std::vector<Mark>& marks, Mark mark);  // if it is far enough from the last
-Mark mark_before(const std::vector<Mark>& marks, Seq seq, Mark default_value);
+// Adds the position when it is at least kIndexEvery bytes after the last one.
+void add_position(std::vector<GroupPosition>& positions, GroupPosition position);
+// The last position at or before `seq`, otherwise `default_value`.
+GroupPosition position_before(const std::vector<GroupPosition>& positions, Seq seq,
+                              GroupPosition default_value);
 
-// The seal of a closed segment.
-struct Seal {
-  Seq first = 0, last = 0;
-  uint64_t end = 0;
-  std::vector<Mark> marks;
+// The index of a closed segment, which stands in a file beside it.
+struct SegmentIndex {
+  Seq first = 0;
+  Seq last = 0;
+  uint64_t end = 0;  // offset at which the last group ends
+  std::vector<GroupPosition> positions;
 };
-Bytes encode(const Seal& seal);
-std::optional<Seal> decode_seal(BytesView bytes);
+Bytes encode(const SegmentIndex& index);
+std::optional<SegmentIndex> decode_segment_index(BytesView bytes);
 
-// The bytes of a segment, however they are kept. Not safe for two threads.
-class SegmentBytes {
+// Reads the bytes of a segment, which is plain or compressed. Not thread-safe.
+class SegmentReader {
  public:
-  virtual ~SegmentBytes() = default;
-  // Short only where the segment ends.
+  virtual ~SegmentReader() = default;
+  // Returns fewer bytes than `size` only at the end of the segment.
   virtual Result<Bytes> at(uint64_t offset, size_t size) = 0;
   virtual const std::string& path() const = 0;
 };
 
-class PlainBytes final : public SegmentBytes {
+class PlainSegment final : public SegmentReader {
  public:
-  PlainBytes(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  PlainBytes(File file, std::string path)
+  PlainSegment(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  PlainSegment(File file, std::string path)
       : owned_(std::move(file)), fd_(owned_.fd()), path_(std::move(path)) {}
   Result<Bytes> at(uint64_t offset, size_t size) override {
     return read_at(fd_, path_, offset, size);
@@ -85,49 +95,56 @@ class PlainBytes final : public SegmentBytes {
   std::string path_;
 };
 
-// Walks the groups of a segment from one that begins at `offset`. Entries are checked when walked
-// over.
-class GroupWalk {
+// Steps through the groups of a segment, beginning with the group at `offset`.
+class GroupCursor {
  public:
-  enum class Found { group, end, bad };
+  enum class Found { group, end, invalid };
+  enum class Visited { all, stopped, invalid };
 
-  GroupWalk(SegmentBytes& bytes, uint32_t salt, uint64_t offset)
-      : bytes_(bytes), salt_(salt), offset_(offset) {}
+  GroupCursor(SegmentReader& reader, uint32_t salt, uint64_t offset)
+      : reader_(reader), salt_(salt), offset_(offset) {}
 
-  // Steps to the next group, which must begin with `expected`; offset() is where it was looked for.
+  // Steps to the next group and checks its header, which must name `expected` as first entry.
+  // Afterwards offset() is where the group begins, or where it was expected.
   Result<Found> next(Seq expected);
-  // Checks each entry of the group and visits it; `more` is what the last visit gave. False: an
-  // entry does not check, see what().
-  Result<bool> entries(const std::function<Result<bool>(Seq, BytesView)>& visit, bool& more);
+  // Steps to the next group and checks its entries too. Returns false at the end of the groups
+  // (then problem() is empty) and at a group that is invalid.
+  Result<bool> next_checked(Seq expected);
+  // Checks each entry of the current group and passes it to `visit`, until `visit` returns false or
+  // an error.
+  Result<Visited> visit_entries(const Journal::Visit& visit);
 
-  const GroupHead& head() const { return head_; }
+  const GroupHeader& header() const { return header_; }
+  bool header_valid() const { return header_valid_; }  // of the last group that was looked for
   uint64_t offset() const { return offset_; }
-  const std::string& what() const { return what_; }  // what was found, when bad
-  bool head_was_good() const { return head_good_; }
+  // What was found in place of a valid group or entry, for error messages.
+  const std::string& problem() const { return problem_; }
 
  private:
   Result<BytesView> window(uint64_t offset, size_t size);
-  Found bad(std::string what);
+  Found invalid(std::string problem);
 
-  SegmentBytes& bytes_;
+  SegmentReader& reader_;
   uint32_t salt_;
   uint64_t offset_;
-  size_t window_bytes_ =
-      32 * 1024;  // read at once: little for one entry, doubled for those that go on
-  bool stepped_ = false;
-  bool head_good_ = false;
-  GroupHead head_;
-  std::string what_;
+  bool at_group_ = false;  // offset_ is the begin of a group that header_ describes
+  bool header_valid_ = false;
+  GroupHeader header_;
+  std::string problem_;
+  // Bytes that were read ahead. Small at first, because most reads want one entry, and doubled by
+  // each further read.
   Bytes window_;
-  uint64_t window_at_ = 0;
+  uint64_t window_offset_ = 0;
+  size_t window_bytes_ = 32 * 1024;
 };
 
-// The offset of the first valid group head at or after `offset` whose seq is later than `after`.
-Result<std::optional<uint64_t>> find_later_group(SegmentBytes& bytes, uint32_t salt,
+// The offset of the first valid group header at or after `offset` with a seq after `after`.
+Result<std::optional<uint64_t>> find_later_group(SegmentReader& reader, uint32_t salt,
                                                  uint64_t offset, Seq after);
-// One past the last byte at or after `offset` that is not zero; `offset` when there is none.
-Result<uint64_t> end_of_nonzero(SegmentBytes& bytes, uint64_t offset);
+// The offset after the last byte that is not zero; `offset` when all from there on are zero.
+Result<uint64_t> end_of_nonzero(SegmentReader& reader, uint64_t offset);
 
-Error damaged(const std::string& path, uint64_t offset, std::string_view what, Seq last_good);
+// The error JOURNAL_CORRUPT, with the place, what was found there, and the remedies.
+Error damaged(const std::string& path, uint64_t offset, std::string_view found, Seq last_good);
 
 }  // namespace pawl

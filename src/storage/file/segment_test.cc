@@ -1,4 +1,4 @@
-// The bytes of version 1, as they are on people's disks: a change here needs a version 2.
+// The bytes of version 1, which existing journals have: a change here needs a version 2.
 
 #include "storage/file/segment.h"
 
@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kSalt = 0x01020304;
 
-TEST(segment, version_1_heads_groups_and_seals_keep_their_bytes) {
-  EXPECT_EQ(hex(encode(SegmentHead{7, 3, kSalt})),
+TEST(segment, version_1_headers_groups_and_indexes_keep_their_bytes) {
+  EXPECT_EQ(hex(encode(SegmentHeader{7, 3, kSalt})),
             "5041574c5345470a010000000403020107000000000000000300000000000000cde6db7700000000");
   std::vector<BytesView> entries{"one", "", "three"};
   Bytes group;
@@ -20,39 +20,39 @@ TEST(segment, version_1_heads_groups_and_seals_keep_their_bytes) {
             "03000000e8ecb4a56f6e65"
             "00000000ad0bc5bb"
             "05000000648badf07468726565");
-  EXPECT_EQ(hex(encode(Seal{7, 9, 104, {{7, 40}}})),
+  EXPECT_EQ(hex(encode(SegmentIndex{7, 9, 104, {{7, 40}}})),
             "5041574c4944580a010000000100000007000000000000000900000000000000"
             "6800000000000000070000000000000028000000000000006fd30bd6");
 }
 
-TEST(segment, what_was_encoded_is_decoded) {
-  auto head = decode_segment_head(encode(SegmentHead{7, 3, kSalt}));
+TEST(segment, headers_and_indexes_decode_as_encoded) {
+  auto head = decode_segment_header(encode(SegmentHeader{7, 3, kSalt}));
   ASSERT_TRUE(head);
   EXPECT_EQ(head->first, 7u);
   EXPECT_EQ(head->previous, 3u);
   EXPECT_EQ(head->salt, kSalt);
-  auto seal = decode_seal(encode(Seal{7, 9, 104, {{7, 40}, {8, 80}}}));
+  auto seal = decode_segment_index(encode(SegmentIndex{7, 9, 104, {{7, 40}, {8, 80}}}));
   ASSERT_TRUE(seal);
   EXPECT_EQ(seal->last, 9u);
-  EXPECT_EQ(seal->marks.size(), 2u);
-  EXPECT_EQ(seal->marks[1].offset, 80u);
+  EXPECT_EQ(seal->positions.size(), 2u);
+  EXPECT_EQ(seal->positions[1].offset, 80u);
 }
 
-TEST(segment, another_salt_makes_a_group_unknown) {
+TEST(segment, a_group_with_another_salt_is_invalid) {
   BytesView entry = "x";
   Bytes group;
   encode_group({&entry, 1}, 1, kSalt, group);
-  EXPECT_TRUE(decode_group_head(group, kSalt));
-  EXPECT_FALSE(decode_group_head(group, kSalt + 1));
+  EXPECT_TRUE(decode_group_header(group, kSalt));
+  EXPECT_FALSE(decode_group_header(group, kSalt + 1));
 }
 
-TEST(segment, marks_are_sparse_and_found) {
-  std::vector<Mark> marks;
+TEST(segment, index_positions_are_sparse_and_found) {
+  std::vector<GroupPosition> positions;
   for (Seq seq = 1; seq <= 1000; ++seq)
-    add_mark(marks, {seq, 40 + seq * 1000});
-  EXPECT_LT(marks.size(), 70u);
+    add_position(positions, {seq, 40 + seq * 1000});
+  EXPECT_LT(positions.size(), 70u);
   for (Seq seq = 1; seq <= 1000; ++seq) {
-    Mark mark = mark_before(marks, seq, {0, 0});
+    GroupPosition mark = position_before(positions, seq, {0, 0});
     EXPECT_LE(mark.seq, seq);
     EXPECT_GT(mark.seq + 20, seq);
   }

@@ -1,6 +1,7 @@
 #pragma once
-// One thread that does jobs in order, begun with the first of them. Jobs still waiting when it ends
-// are dropped: they must be ones that may be done again or not at all.
+// TaskThread runs jobs one after the other on a thread with low priority. The thread starts with
+// the first job. The destructor waits for the running job and drops the jobs that wait, so a job
+// must be one that may be left undone.
 
 #include <condition_variable>
 #include <deque>
@@ -16,12 +17,13 @@ class TaskThread {
   TaskThread(const TaskThread&) = delete;
   ~TaskThread();
   void add(std::function<void()> job);
-  void add_first(std::function<void()> job);  // before those that wait
-  void finish();                              // waits until nothing is left to do
+  void add_first(std::function<void()> job);  // runs before the jobs that wait
+  void finish();                              // waits until every job is done
 
  private:
-  void start();  // with the mutex held
+  void start();  // the caller holds mutex_
   void run();
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;

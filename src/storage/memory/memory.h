@@ -1,6 +1,6 @@
 #pragma once
-// The memory twins: a Journal and Rows that keep every promise but surviving the process. Tests and
-// the simulator run on them, so they can also lose exactly what a crash may lose, and nothing else.
+// A Journal and Rows in memory. They keep every promise of the interfaces except durability. Tests
+// and the simulator use them; functions for the simulator lose what a crash may lose.
 
 #include <deque>
 #include <map>
@@ -15,11 +15,11 @@
 
 namespace pawl {
 
-// How an append fails. In every case the caller is told JOURNAL_WRITE and the journal takes no
-// more appends until reopen(), as a disk does whose flush failed.
+// What an append that fails leaves behind. In both cases the caller gets JOURNAL_WRITE and the
+// journal refuses appends until reopen(), as FileJournal does after a failed flush.
 enum class AppendFault {
-  nothing_written,     // the entries are gone
-  everything_written,  // the entries are there, though the caller was told otherwise
+  nothing_written,
+  everything_written,
 };
 
 class MemoryJournal final : public Journal {
@@ -32,14 +32,14 @@ class MemoryJournal final : public Journal {
   Result<Bytes> get(Seq seq) const override;
   uint64_t bytes() const override;
 
-  // For the simulator. What a crash may do:
-  void fail_next_append(AppendFault how);
+  // For the simulator: what a crash may do.
+  void fail_next_append(AppendFault fault);
   void drop_after(
-      Seq seq);   // loses the entries after `seq`, as a crash loses an unacknowledged tail
-  void reopen();  // takes appends again, as a new process would
+      Seq seq);   // drops the entries after `seq`, as a crash may if none was acknowledged
+  void reopen();  // accepts appends again, as a new process would
 
  private:
-  // Shared, so that a reader keeps an entry that is trimmed or dropped while it visits it.
+  // Shared, because an entry may be trimmed while a reader visits it.
   using Entry = std::shared_ptr<const Bytes>;
 
   mutable std::mutex mutex_;
@@ -47,16 +47,16 @@ class MemoryJournal final : public Journal {
   Seq first_ = 1;
   uint64_t bytes_ = 0;
   std::optional<AppendFault> fault_;
-  bool poisoned_ = false;
+  bool write_failed_ = false;
 };
 
-// Every key has its versions, one a batch; a snapshot is a version number. Old versions go when no
-// snapshot can see them.
+// MemoryRows keeps the versions of every key, one for each batch that changed it. A snapshot is a
+// version number. Versions that no snapshot can see are removed.
 class MemoryRows final : public Rows {
  public:
   MemoryRows();
   ~MemoryRows() override;
-  // The rows that checkpoint() wrote into `folder`; empty rows when there is no such folder.
+  // Loads the rows that checkpoint() wrote to `folder`; empty rows when there is no such folder.
   static Result<std::unique_ptr<MemoryRows>> load(const std::string& folder);
 
   Result<void> apply_changes(const RowChanges& changes, Seq applied) override;
@@ -67,15 +67,15 @@ class MemoryRows final : public Rows {
   Result<void> checkpoint(const std::string& folder) override;
   Result<void> reset() override;
 
-  // For the simulator: the rows fall back to the last flush(), or to nothing. No snapshot may be
-  // open, since the process that held it is gone.
+  // For the simulator: restores the rows of the last flush(), or empty rows. No snapshot may be
+  // open, because a crash ends the process that held it.
   void crash();
 
  private:
   class Table;
   class Snapshot;
-  std::shared_ptr<Table> table_;       // shared with the snapshots, which may outlive the rows
-  std::unique_ptr<Snapshot> flushed_;  // what crash() falls back to
+  std::shared_ptr<Table> table_;       // shared with snapshots, which may outlive the rows
+  std::unique_ptr<Snapshot> flushed_;  // what crash() restores
 };
 
 }  // namespace pawl

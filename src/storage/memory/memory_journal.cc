@@ -6,7 +6,7 @@ namespace pawl {
 
 Result<void> MemoryJournal::append(std::span<const BytesView> entries, Seq expected_last) {
   std::lock_guard lock(mutex_);
-  if (poisoned_) {
+  if (write_failed_) {
     return fail(
         Code::unavailable, "JOURNAL_WRITE",
         "an earlier append to the memory journal failed; open the journal again before appending");
@@ -22,26 +22,26 @@ Result<void> MemoryJournal::append(std::span<const BytesView> entries, Seq expec
   }
   fault_.reset();
   if (!failing) return {};
-  poisoned_ = true;
+  write_failed_ = true;
   return fail(Code::unavailable, "JOURNAL_WRITE",
-              fmt::format("the memory journal was told to fail the append after {}; open it again",
+              fmt::format("an injected fault failed the append after {}; open the journal again",
                           expected_last));
 }
 
 Result<void> MemoryJournal::read(Seq from, const Visit& visit) const {
-  // Copied out a handful at a time: the visitor may be slow, or may append.
-  constexpr size_t kHandful = 64;
-  std::vector<Entry> handful;
+  // The lock is not held while visiting: the visitor may be slow, or may append.
+  constexpr size_t kChunkEntries = 64;
+  std::vector<Entry> chunk;
   for (Seq at = from;;) {
-    handful.clear();
+    chunk.clear();
     {
       std::lock_guard lock(mutex_);
       if (at < first_) return fail(trimmed(at, first_));
-      for (Seq i = at - first_; i < entries_.size() && handful.size() < kHandful; ++i)
-        handful.push_back(entries_[i]);
+      for (Seq i = at - first_; i < entries_.size() && chunk.size() < kChunkEntries; ++i)
+        chunk.push_back(entries_[i]);
     }
-    if (handful.empty()) return {};
-    for (const Entry& entry : handful) {
+    if (chunk.empty()) return {};
+    for (const Entry& entry : chunk) {
       TRY(bool more, visit(at++, *entry));
       if (!more) return {};
     }
@@ -81,9 +81,9 @@ uint64_t MemoryJournal::bytes() const {
   return bytes_;
 }
 
-void MemoryJournal::fail_next_append(AppendFault how) {
+void MemoryJournal::fail_next_append(AppendFault fault) {
   std::lock_guard lock(mutex_);
-  fault_ = how;
+  fault_ = fault;
 }
 
 void MemoryJournal::drop_after(Seq seq) {
@@ -97,7 +97,7 @@ void MemoryJournal::drop_after(Seq seq) {
 
 void MemoryJournal::reopen() {
   std::lock_guard lock(mutex_);
-  poisoned_ = false;
+  write_failed_ = false;
   fault_.reset();
 }
 

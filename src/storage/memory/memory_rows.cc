@@ -8,13 +8,13 @@
 
 namespace pawl {
 
-// The versions of every key and the snapshots that still look at them.
+// The versions of every key, and the versions that snapshots have pinned.
 class MemoryRows::Table {
  public:
   using Version = uint64_t;
-  struct Cell {
+  struct VersionedValue {
     Version version;
-    std::optional<Bytes> value;  // none: erased
+    std::optional<Bytes> value;  // nothing: erased
   };
   struct Row {
     Bytes key, value;
@@ -34,7 +34,7 @@ class MemoryRows::Table {
     return {};
   }
 
-  // Pins the present version; unpin() lets it go.
+  // Keeps the current version until unpin().
   std::pair<Version, Seq> pin() {
     std::unique_lock lock(mutex_);
     pinned_.insert(now_);
@@ -47,27 +47,27 @@ class MemoryRows::Table {
 
   std::optional<Bytes> get(BytesView key, std::optional<Version> at) const {
     std::shared_lock lock(mutex_);
-    auto found = cells_.find(key);
-    if (found == cells_.end()) return std::nullopt;
-    const Cell* cell = visible(found->second, at.value_or(now_));
-    return cell ? cell->value : std::nullopt;
+    auto found = rows_.find(key);
+    if (found == rows_.end()) return std::nullopt;
+    const VersionedValue* visible_value = visible(found->second, at.value_or(now_));
+    return visible_value ? visible_value->value : std::nullopt;
   }
 
-  // Up to `most` rows of [first, limit) in order; a scan goes on from the key after the last.
-  std::vector<Row> some(BytesView first, BytesView limit, Version at, size_t max) const {
+  // Returns up to `max` rows of [first, limit), in ascending or descending order of their keys.
+  std::vector<Row> first_rows(BytesView first, BytesView limit, Version at, size_t max) const {
     std::shared_lock lock(mutex_);
     std::vector<Row> rows;
-    for (auto it = cells_.lower_bound(first); it != cells_.end() && rows.size() < max; ++it) {
+    for (auto it = rows_.lower_bound(first); it != rows_.end() && rows.size() < max; ++it) {
       if (!limit.empty() && it->first >= limit) break;
       add(rows, *it, at);
     }
     return rows;
   }
-  std::vector<Row> some_back(BytesView first, BytesView limit, Version at, size_t max) const {
+  std::vector<Row> last_rows(BytesView first, BytesView limit, Version at, size_t max) const {
     std::shared_lock lock(mutex_);
     std::vector<Row> rows;
-    for (auto it = limit.empty() ? cells_.end() : cells_.lower_bound(limit);
-         it != cells_.begin() && rows.size() < max;) {
+    for (auto it = limit.empty() ? rows_.end() : rows_.lower_bound(limit);
+         it != rows_.begin() && rows.size() < max;) {
       --it;
       if (it->first < first) break;
       add(rows, *it, at);
@@ -80,12 +80,12 @@ class MemoryRows::Table {
     return applied_;
   }
 
-  // Every row is erased, as of now: snapshots go on seeing what they saw.
+  // Erases every row in a new version; snapshots keep what they see.
   void reset() {
     std::unique_lock lock(mutex_);
     ++now_;
-    for (auto& [key, cells] : cells_) {
-      cells.push_back({now_, std::nullopt});
+    for (auto& [key, versions] : rows_) {
+      versions.push_back({now_, std::nullopt});
       stale_.push_back(key);
     }
     applied_ = 0;
@@ -93,12 +93,12 @@ class MemoryRows::Table {
     sweep();
   }
 
-  // Everything after `version` never happened.
+  // Removes every version after `version`.
   void rewind(Version version, Seq applied) {
     std::unique_lock lock(mutex_);
-    for (auto& [key, cells] : cells_) {
-      while (!cells.empty() && cells.back().version > version)
-        cells.pop_back();
+    for (auto& [key, versions] : rows_) {
+      while (!versions.empty() && versions.back().version > version)
+        versions.pop_back();
       stale_.push_back(key);
     }
     applied_ = applied;
@@ -107,72 +107,73 @@ class MemoryRows::Table {
   }
 
  private:
-  static const Cell* visible(const std::vector<Cell>& cells, Version at) {
-    for (size_t i = cells.size(); i-- > 0;) {
-      if (cells[i].version <= at) return &cells[i];
+  static const VersionedValue* visible(const std::vector<VersionedValue>& versions, Version at) {
+    for (size_t i = versions.size(); i-- > 0;) {
+      if (versions[i].version <= at) return &versions[i];
     }
     return nullptr;
   }
 
   template <class Entry>
   static void add(std::vector<Row>& rows, const Entry& entry, Version at) {
-    const Cell* cell = visible(entry.second, at);
-    if (cell && cell->value) rows.push_back({entry.first, *cell->value});
+    const VersionedValue* visible_value = visible(entry.second, at);
+    if (visible_value && visible_value->value) rows.push_back({entry.first, *visible_value->value});
   }
 
-  // A version that no snapshot sees is replaced where it stands.
+  // When no snapshot sees the newest version of the key, it is replaced in place.
   void write(BytesView key, std::optional<Bytes> value) {
-    auto found = cells_.find(key);
-    if (found == cells_.end()) {
+    auto found = rows_.find(key);
+    if (found == rows_.end()) {
       if (!value) return;
-      found = cells_.emplace(Bytes(key), std::vector<Cell>()).first;
+      found = rows_.emplace(Bytes(key), std::vector<VersionedValue>()).first;
     }
     Version newest_pin = pinned_.empty() ? 0 : *pinned_.rbegin();
-    std::vector<Cell>& cells = found->second;
-    if (!cells.empty() && cells.back().version > newest_pin)
-      cells.back() = {now_, std::move(value)};
+    std::vector<VersionedValue>& versions = found->second;
+    if (!versions.empty() && versions.back().version > newest_pin)
+      versions.back() = {now_, std::move(value)};
     else
-      cells.push_back({now_, std::move(value)});
-    if (cells.size() > 1)
+      versions.push_back({now_, std::move(value)});
+    if (versions.size() > 1)
       stale_.push_back(Bytes(key));
-    else if (!cells.back().value)
-      cells_.erase(found);
+    else if (!versions.back().value)
+      rows_.erase(found);
   }
 
-  // Lets go of versions that no snapshot sees. What a snapshot still holds stays on the list, and
-  // the list is walked only when the oldest snapshot has moved.
+  // Removes versions that no snapshot sees. Keys with versions that a snapshot still sees stay in
+  // stale_. Nothing is done unless the oldest pinned version has changed.
   void sweep() {
     Version oldest = pinned_.empty() ? now_ : *pinned_.begin();
     if (!pinned_.empty() && oldest == swept_) return;
     swept_ = oldest;
     std::sort(stale_.begin(), stale_.end());
     stale_.erase(std::unique(stale_.begin(), stale_.end()), stale_.end());
-    std::erase_if(stale_, [&](const Bytes& key) { return settle(key, oldest); });
+    std::erase_if(stale_, [&](const Bytes& key) { return remove_old_versions(key, oldest); });
   }
 
-  // True when the key has nothing more to let go of.
-  bool settle(const Bytes& key, Version oldest) {
-    auto found = cells_.find(key);
-    if (found == cells_.end()) return true;
-    std::vector<Cell>& cells = found->second;
+  // Returns true when the key has no further version to remove later.
+  bool remove_old_versions(const Bytes& key, Version oldest) {
+    auto found = rows_.find(key);
+    if (found == rows_.end()) return true;
+    std::vector<VersionedValue>& versions = found->second;
     size_t base = 0;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (cells[i].version <= oldest) base = i;
+    for (size_t i = 0; i < versions.size(); ++i) {
+      if (versions[i].version <= oldest) base = i;
     }
-    cells.erase(cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(base));
-    if (cells.empty() || (cells.size() == 1 && !cells[0].value && cells[0].version <= oldest)) {
-      cells_.erase(found);
+    versions.erase(versions.begin(), versions.begin() + static_cast<std::ptrdiff_t>(base));
+    if (versions.empty() ||
+        (versions.size() == 1 && !versions[0].value && versions[0].version <= oldest)) {
+      rows_.erase(found);
       return true;
     }
-    return cells.size() == 1 && cells[0].value.has_value();
+    return versions.size() == 1 && versions[0].value.has_value();
   }
 
   mutable std::shared_mutex mutex_;
-  std::map<Bytes, std::vector<Cell>, std::less<>> cells_;
+  std::map<Bytes, std::vector<VersionedValue>, std::less<>> rows_;
   std::multiset<Version> pinned_;
-  std::vector<Bytes> stale_;
+  std::vector<Bytes> stale_;  // keys with versions that may be removable
   Version now_ = 1;
-  Version swept_ = 0;
+  Version swept_ = 0;  // the oldest pinned version at the last sweep
   Seq applied_ = 0;
 };
 
@@ -190,11 +191,11 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
   Result<void> scan(BytesView first, BytesView limit, const Visit& visit) const override {
     Bytes from(first);
     for (;;) {
-      auto rows = table_->some(from, limit, version_, kHandful);
+      auto rows = table_->first_rows(from, limit, version_, kChunkRows);
       for (const auto& row : rows) {
         if (!visit(row.key, row.value)) return {};
       }
-      if (rows.size() < kHandful) return {};
+      if (rows.size() < kChunkRows) return {};
       from = rows.back().key + '\0';
     }
   }
@@ -202,12 +203,12 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
   Result<void> scan_back(BytesView first, BytesView limit, const Visit& visit) const override {
     Bytes until(limit);
     for (;;) {
-      auto rows = table_->some_back(first, until, version_, kHandful);
+      auto rows = table_->last_rows(first, until, version_, kChunkRows);
       for (const auto& row : rows) {
         if (!visit(row.key, row.value)) return {};
       }
-      // The empty key has none before it, and as a limit it would mean the end.
-      if (rows.size() < kHandful || rows.back().key.empty()) return {};
+      // No key is before the empty key, and an empty limit would mean the end of the rows.
+      if (rows.size() < kChunkRows || rows.back().key.empty()) return {};
       until = rows.back().key;
     }
   }
@@ -216,14 +217,17 @@ class MemoryRows::Snapshot final : public RowsSnapshot {
   Table::Version version() const { return version_; }
 
  private:
-  // Rows leave the lock a handful at a time: the visitor may be slow, or may apply.
-  static constexpr size_t kHandful = 64;
+  // Rows are copied in chunks and visited without the lock: the visitor may be slow, or may apply
+  // changes.
+  static constexpr size_t kChunkRows = 64;
   std::shared_ptr<Table> table_;
   Table::Version version_ = 0;
   Seq applied_ = 0;
 };
 
 MemoryRows::MemoryRows() : table_(std::make_shared<Table>()) {}
+MemoryRows::~MemoryRows() = default;
+
 Result<void> MemoryRows::apply_changes(const RowChanges& changes, Seq applied) {
   return table_->apply_changes(changes, applied);
 }
@@ -231,7 +235,6 @@ Seq MemoryRows::applied() const { return table_->applied(); }
 Result<std::optional<Bytes>> MemoryRows::get(BytesView key) const {
   return table_->get(key, std::nullopt);
 }
-MemoryRows::~MemoryRows() = default;
 
 std::unique_ptr<RowsSnapshot> MemoryRows::snapshot() const {
   return std::make_unique<Snapshot>(table_);
@@ -255,7 +258,7 @@ void MemoryRows::crash() {
     table_->reset();
 }
 
-// A checkpoint of memory rows is one file: applied, then every row, then the CRC32C of all that.
+// A checkpoint of memory rows is one file: applied, every row, and the CRC32C of both.
 Result<void> MemoryRows::checkpoint(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::create_directory(folder, error)) {
@@ -279,7 +282,7 @@ Result<void> MemoryRows::checkpoint(const std::string& folder) {
   file.close();
   if (!file) {
     return fail(Code::unavailable, "CHECKPOINT_WRITE",
-                fmt::format("cannot write {}/rows; make room on the disk and try again", folder));
+                fmt::format("cannot write {}/rows; free space on the disk and try again", folder));
   }
   return {};
 }

@@ -16,17 +16,19 @@
 namespace pawl {
 namespace {
 
-// Every key of ours is stored behind kRow; applied stands alone under kApplied, before all of them.
-// So no caller's key can meet it and no scan shows it.
+// The key of a row is stored with the prefix kRow. The applied seq is stored under kApplied, which
+// no row can have as key and no scan visits.
 constexpr char kApplied[] = "a";
-
-// A file is synced and named in the manifest: a small one costs more than the memtable.
-constexpr size_t kWorthAFile = 1u << 20;
-// So many files that were flushed from memory, or loaded, lie side by side before they are merged;
-// at 20 RocksDB would begin to hold writers back.
-constexpr int kFlushedFiles = 4, kLoadedFiles = 16;
 constexpr char kRow = 'r';
 constexpr char kAfterRows[] = "s";
+
+// Batches smaller than this are not ingested as a file: a file is synced and entered in the
+// manifest, which costs more than the memtable.
+constexpr size_t kLeastIngestBytes = 1u << 20;
+// Number of level 0 files at which RocksDB begins to merge them, in normal operation and while a
+// replay loads files. At 20 files RocksDB would slow writers down.
+constexpr int kMergeFrom = 4;
+constexpr int kMergeFromWhileLoading = 16;
 
 rocksdb::Slice slice(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 BytesView bytes_of(const rocksdb::Slice& s) { return {s.data(), s.size()}; }
@@ -49,9 +51,8 @@ Error error_of(const rocksdb::Status& status, const std::string& folder, std::st
                              verb, folder, status.ToString())};
   }
   return Error{Code::unavailable, "ROWS_IO",
-               fmt::format("cannot {} the rows in {}: {}; see that no other process uses the "
-                           "folder and that the disk "
-                           "has room and may be written, then start again",
+               fmt::format("cannot {} the rows in {}: {}; check that no other process uses the "
+                           "folder and that the disk is writable and has space, then start again",
                            verb, folder, status.ToString())};
 }
 
@@ -71,16 +72,15 @@ rocksdb::Options tuned(const RocksOptions& options) {
   db.max_write_buffer_number = 3;
   db.memtable_prefix_bloom_size_ratio = 0.1;
   db.memtable_whole_key_filtering = true;
-  // Batches come in key order: the place of the row before, of the same kind, is near that of the
-  // next.
+  // Batches are sorted, so each row is inserted near the previous row with the same prefix.
   db.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(2));
-  // One writer applies whole batches: a concurrent memtable would only cost it atomics.
+  // There is one writer, which would pay for the atomics of a concurrent memtable and gain nothing.
   db.allow_concurrent_memtable_write = false;
   db.enable_write_thread_adaptive_yield = false;
   db.enable_thread_tracking = false;
   db.compression = compression();
   db.level_compaction_dynamic_level_bytes = true;
-  db.level0_file_num_compaction_trigger = kFlushedFiles;
+  db.level0_file_num_compaction_trigger = kMergeFrom;
   db.bytes_per_sync = 1 << 20;
   db.max_open_files = 512;
   db.keep_log_file_num = 2;
@@ -97,7 +97,7 @@ rocksdb::Options tuned(const RocksOptions& options) {
   return db;
 }
 
-// Shared with the snapshots, which must close before the database does.
+// Shared with the snapshots, because they must be released before the database closes.
 struct Database {
   std::unique_ptr<rocksdb::DB> db;
   std::string folder;
@@ -130,8 +130,7 @@ class RocksSnapshot final : public RowsSnapshot {
   RocksSnapshot(std::shared_ptr<Database> database, const rocksdb::Snapshot* snapshot)
       : database_(std::move(database)), snapshot_(snapshot) {
     how_.snapshot = snapshot_;
-    // The database was read at open and each batch carries the value: it is there or the disk is
-    // gone.
+    // Opening has read the value and every batch writes it, so this fails only when the disk does.
     Result<Seq> applied = read_applied(*database_, how_);
     applied_ = applied ? *applied : 0;
   }
@@ -186,7 +185,7 @@ Result<std::shared_ptr<Database>> open_database(const RocksOptions& options) {
   std::filesystem::create_directories(options.folder, error);
   if (error) {
     return fail(Code::unavailable, "ROWS_IO",
-                fmt::format("cannot make the folder {}: {}; see who may write there",
+                fmt::format("cannot make the folder {}: {}; check that this user may write there",
                             options.folder, error.message()));
   }
   rocksdb::DB* raw = nullptr;
@@ -206,7 +205,7 @@ class RocksRows final : public Rows {
           Code::internal, "APPLIED_BACKWARDS",
           fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
     }
-    if (std::exchange(loading_, false)) merge_from(kFlushedFiles);
+    if (std::exchange(loading_, false)) merge_from(kMergeFrom);
     rocksdb::WriteBatch changes(all.bytes() + 24 * all.count() + 64);
     const char prefix[] = {kRow};
     all.each(
@@ -229,10 +228,11 @@ class RocksRows final : public Rows {
   }
 
   Result<void> load(const RowChanges& all, Seq applied) override {
-    if (all.bytes() < kWorthAFile || applied <= applied_.load() || !ingest(all, applied))
+    bool large = all.bytes() >= kLeastIngestBytes;
+    if (!large || applied <= applied_.load() || !ingest(all, applied))
       return apply_changes(all, applied);
     applied_ = applied;
-    if (!std::exchange(loading_, true)) merge_from(kLoadedFiles);
+    if (!std::exchange(loading_, true)) merge_from(kMergeFromWhileLoading);
     return {};
   }
 
@@ -263,14 +263,14 @@ class RocksRows final : public Rows {
     rocksdb::Checkpoint* raw = nullptr;
     rocksdb::Status status = rocksdb::Checkpoint::Create(database_->db.get(), &raw);
     std::unique_ptr<rocksdb::Checkpoint> maker(raw);
-    // Log size 0 flushes first: there is no log to copy.
+    // A log size of 0 makes RocksDB flush first; there is no log that it could copy.
     if (status.ok()) status = maker->CreateCheckpoint(folder, 0);
     if (!status.ok()) return fail(error_of(status, options_.folder, "copy"));
     return {};
   }
 
-  // Open snapshots go on reading what they saw, so the rows go by a range deletion and not by
-  // unlinking the database under its readers; compaction gives the room back.
+  // Rows are removed by a range deletion, because open snapshots must keep reading the old rows.
+  // Compaction frees the space later.
   Result<void> reset() override {
     rocksdb::WriteBatch changes;
     changes.DeleteRange(std::string(1, kRow), kAfterRows);
@@ -284,8 +284,9 @@ class RocksRows final : public Rows {
   }
 
  private:
-  // Many changes in the order of their keys are a table already: written as a file and taken over
-  // whole, which spares the memtable. False when it could not be done; nothing has changed then.
+  // Writes sorted changes as a table file and adds the file to the database, which avoids the
+  // memtable. Returns false when that is not possible, for example when the changes are not sorted;
+  // then nothing has changed.
   bool ingest(const RowChanges& all, Seq applied) {
     std::string path = options_.folder + "/batch.tmp";
     rocksdb::SstFileWriter file(rocksdb::EnvOptions(), database_->db->GetOptions());
@@ -309,13 +310,13 @@ class RocksRows final : public Rows {
     how.failed_move_fall_back_to_copy = true;
     how.write_global_seqno = false;
     if (status.ok()) status = database_->db->IngestExternalFile({path}, how);
-    std::error_code gone;
-    std::filesystem::remove(path, gone);
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
     return status.ok();
   }
 
-  // Merging loaded files four by four cost a fifth of a replay. That it could not be put off only
-  // costs time, so nobody asks.
+  // Sets the number of level 0 files at which RocksDB merges them. Merging loaded files by fours
+  // took a fifth of the time of a replay. A failure only costs time, so it is ignored.
   void merge_from(int files) {
     (void)database_->db->SetOptions({{"level0_file_num_compaction_trigger", std::to_string(files)}})
         .ok();

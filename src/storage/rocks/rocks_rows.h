@@ -1,7 +1,6 @@
 #pragma once
-// Rows in RocksDB without its log: the journal is the log. The seq that a batch brings the rows to
-// is written in the same batch under a reserved key, so what a crash leaves is whole and says where
-// it stands.
+// Rows in RocksDB, without RocksDB's own log: the journal is the log. Each batch writes its applied
+// seq under a reserved key, so after a crash the rows are consistent and know their seq.
 
 #include <memory>
 #include <string>
@@ -11,13 +10,13 @@
 namespace pawl {
 
 struct RocksOptions {
-  std::string folder;  // made when it does not exist
+  std::string folder;  // created when it does not exist
   size_t cache_bytes = 64u << 20;
-  size_t memtable_bytes = 64u << 20;  // of three
+  size_t memtable_bytes = 64u << 20;  // of each of up to three memtables
 };
 
-// Fails `corrupt` ROWS_CORRUPT when the folder cannot be read: the caller may remove it and open
-// again, and the rows are rebuilt from the journal.
+// Fails with `corrupt` ROWS_CORRUPT when the folder is damaged. The caller may then remove it, open
+// again and rebuild the rows from the journal.
 Result<std::unique_ptr<Rows>> open_rocks_rows(const RocksOptions& options);
 
 }  // namespace pawl

@@ -11,7 +11,7 @@ namespace pawl::entities {
 namespace {
 
 using condition::Condition;
-using condition::Helps;
+using condition::IndexUse;
 using condition::Node;
 using condition::Operand;
 
@@ -23,11 +23,12 @@ bool has_index(const Model& model, const condition::Path& path) {
 
 // How well an index answers the node: smaller is better, 0 means not at all.
 int rank(const Node& node, const Model& model) {
-  if (node.kind != Node::simple || node.op->helps == Helps::no || !has_index(model, node.path))
+  if (node.kind != Node::simple || node.op->index_use == IndexUse::none ||
+      !has_index(model, node.path))
     return 0;
-  if (node.op->helps == Helps::equal) return node.operand.null ? 0 : 1;
-  if (node.op->helps == Helps::prefix) return node.operand.text.empty() ? 0 : 2;
-  return node.op->helps == Helps::between ? 3 : 4;
+  if (node.op->index_use == IndexUse::equal) return node.operand.null ? 0 : 1;
+  if (node.op->index_use == IndexUse::prefix) return node.operand.text.empty() ? 0 : 2;
+  return node.op->index_use == IndexUse::between ? 3 : 4;
 }
 
 // Half-open ranges of index values that include every match, and maybe more.
@@ -37,21 +38,21 @@ std::vector<Range> ranges(const Node& node) {
   const Operand& v = node.operand;
   const Range all_numbers{"n", "o"}, all_texts{"s", "t"};
   Bytes text = index_text(v.text);
-  switch (node.op->helps) {
-    case Helps::equal: {
+  switch (node.op->index_use) {
+    case IndexUse::equal: {
       std::vector<Range> out{{text, after_prefix(text)}};
       if (v.numeric) out.emplace_back(index_number(v.number), after_prefix(index_number(v.number)));
       return out;
     }
-    case Helps::above:
+    case IndexUse::above:
       return {v.numeric ? Range{index_number(v.number), "o"} : all_numbers, {text, "t"}};
-    case Helps::below:
+    case IndexUse::below:
       return {v.numeric ? Range{"n", after_prefix(index_number(v.number))} : all_numbers,
               {"s", after_prefix(text)}};
-    case Helps::between:
+    case IndexUse::between:
       return {{index_number(v.low), after_prefix(index_number(v.high))}, all_texts};
-    case Helps::prefix: return {all_numbers, {text, after_prefix(text)}};
-    case Helps::no: break;
+    case IndexUse::prefix: return {all_numbers, {text, after_prefix(text)}};
+    case IndexUse::none: break;
   }
   return {all_numbers, all_texts};
 }

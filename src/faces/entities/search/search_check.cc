@@ -41,7 +41,8 @@ Result<void> check_values(const Node& node, const Model& model) {
   if (!shape || node.path.is_length()) return {};
   for (const json::Value& v : node.given)
     TRY_OK(check_value(*shape, path, v));
-  if (node.kind == Node::array || node.op->wants == condition::Wants::nothing) return {};
+  if (node.kind == Node::array || node.op->operand_kind == condition::OperandKind::nothing)
+    return {};
   return check_value(*shape, path, node.value);
 }
 
