@@ -213,13 +213,13 @@ std::vector<std::string> drawn_conditions(Dice& dice) {
   std::vector<std::string> out;
   for (const condition::Operator& op : condition::operators())
     for (const std::string& v : kOperands) {
-      const bool range = op.wants == condition::Wants::range;
+      const bool range = op.operand_kind == condition::OperandKind::range;
       out.push_back(simple(
           "$.k", op.name, range ? fmt::format("[{},{}]", drawn(dice, low), drawn(dice, high)) : v));
     }
   for (int i = 0; i < 200; ++i) {
     const condition::Operator& op = drawn(dice, condition::operators());
-    if (op.wants == condition::Wants::range) continue;
+    if (op.operand_kind == condition::OperandKind::range) continue;
     out.push_back(fmt::format(R"({{"type":"group","operator":"{}","conditions":[{},{},{}]}})",
                               drawn(dice, groups), simple("$.k", op.name, drawn(dice, kOperands)),
                               simple("$.k", "NOT_EQUAL", drawn(dice, kOperands)),
