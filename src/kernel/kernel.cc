@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "kernel/once.h"
+#include "kernel/overlay_scan.h"
 #include "kernel/rows_layout.h"
 
 namespace pawl {
@@ -98,28 +99,9 @@ Result<void> Kernel::scan_current(BytesView prefix,
   cache_.each_staged([&](BytesView key, const Cell& cell) {
     if (key.starts_with(prefix) && key >= from) pending.emplace(key, cell);
   });
-  auto next = pending.begin();
-  bool go = true;
-  auto pending_until = [&](const BytesView* limit) {
-    for (; go && next != pending.end() && (!limit || next->first < *limit); ++next)
-      if (next->second.exists()) go = visit(next->first, next->second);
-  };
   ReadSnapshot snapshot = snapshot_();
-  TRY_OK(snapshot.scan(
-      prefix,
-      [&](BytesView key, const Cell& cell) {
-        pending_until(&key);
-        if (!go) return false;
-        if (next != pending.end() && next->first == key) {
-          if (next->second.exists()) go = visit(next->first, next->second);
-          ++next;
-          return go;
-        }
-        return go = visit(key, cell);
-      },
-      from));
-  pending_until(nullptr);
-  return {};
+  return scan_with_overlay(
+      pending, visit, [&](const VisitCell& stored) { return snapshot.scan(prefix, stored, from); });
 }
 
 void Kernel::answer(Reply reply, Result<Answer> result) {

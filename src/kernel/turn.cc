@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "kernel/overlay_scan.h"
+
 namespace pawl {
 
 void Turn::enter(const Input& input, std::shared_ptr<void>& scratch, uint32_t strand) {
@@ -85,30 +87,9 @@ void Turn::each_own_write(BytesView prefix,
 }
 
 Result<void> Turn::scan_unvalidated(BytesView prefix, const Visit& visit, BytesView from) {
-  std::map<Key, Cell> own = this->own(prefix, from);
-  auto next = own.begin();
-  bool go = true;
-  auto own_until = [&](const BytesView* limit) {
-    while (go && next != own.end() && (!limit || next->first < *limit)) {
-      if (next->second.exists()) go = visit(next->first, next->second);
-      ++next;
-    }
-  };
-  TRY_OK(cells_.scan_current(
-      prefix,
-      [&](BytesView key, const Cell& cell) {
-        own_until(&key);
-        if (!go) return false;
-        if (next != own.end() && next->first == key) {
-          if (next->second.exists()) go = visit(next->first, next->second);
-          ++next;
-          return go;
-        }
-        return go = visit(key, cell);
-      },
-      from));
-  own_until(nullptr);
-  return {};
+  return scan_with_overlay(own(prefix, from), visit, [&](const VisitCell& stored) {
+    return cells_.scan_current(prefix, stored, from);
+  });
 }
 
 void Turn::each_note(const std::function<void(BytesView)>& visit) const {

@@ -74,7 +74,7 @@ struct MetricRow {
 };
 const std::vector<MetricRow>& metric_table();
 
-// All series. ReadSnapshot a series up once and keep the reference: it lives as long as this does.
+// All series. Look a series up once and keep the reference: it lives as long as this does.
 class Metrics {
  public:
   Metrics();
