@@ -16,7 +16,7 @@ namespace {
 // The items that a closure is called for: the elements of a list, the bytes of a text, or the
 // members of a map. A map can only be counted: a closure that uses `#` of it fails.
 struct Items {
-  Value over;
+  Value value;
   size_t size = 0;
 };
 Result<Items> items_of(Call& c) {
@@ -25,15 +25,17 @@ Result<Items> items_of(Call& c) {
   if (v.kind == Kind::list || v.kind == Kind::map) return Items{v, size(v)};
   return c.bad("wants a list, got " + std::string(kind_name(v.kind)));
 }
-Value item(const Items& w, size_t i) {
-  if (w.over.kind == Kind::string)
-    return value_of(int64_t{static_cast<unsigned char>(w.over.text[i])});
-  return w.over.kind == Kind::list ? element(w.over, i) : Value{.kind = Kind::member};
+// Item `i` as a closure sees it.
+Value item(const Items& items, size_t i) {
+  if (items.value.kind == Kind::string)
+    return value_of(int64_t{static_cast<unsigned char>(items.value.text[i])});
+  return items.value.kind == Kind::list ? element(items.value, i) : Value{.kind = Kind::member};
 }
-Result<Value> readable_item(Call& c, const Items& w, size_t i) {
-  if (w.over.kind == Kind::map)
+// Item `i` as a value that the function uses itself; an error for a map.
+Result<Value> readable_item(Call& c, const Items& items, size_t i) {
+  if (items.value.kind == Kind::map)
     return c.bad("cannot take an element of a map; write keys(m) or values(m)");
-  return item(w, i);
+  return item(items, i);
 }
 
 // Counts the elements for which the closure is true, up to `enough`.
