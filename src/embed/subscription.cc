@@ -30,8 +30,7 @@ Result<void> LocalSubscription::begin(std::optional<Seq> after) {
       early_.push_back(to_change(*told, 0));
     return true;
   });
-  if (!read && read.error().reason == "TRIMMED")
-    return refuse(errc::revision_gone, read.error().message);
+  if (!read && read.error().is(kTrimmed)) return refuse(errc::revision_gone, read.error().message);
   return read;
 }
 

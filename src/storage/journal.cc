@@ -22,7 +22,7 @@ Result<Bytes> Journal::get(Seq seq) const {
 
 Error fenced(Seq last, Seq expected_last) {
   return Error{
-      Code::conflict, "FENCED",
+      Code::conflict, std::string(kFenced.name),
       fmt::format(
           "the last entry of the journal is {}, but the writer expected {}: another owner has this "
           "shard; stop serving it and start again from the journal",
@@ -31,7 +31,7 @@ Error fenced(Seq last, Seq expected_last) {
 
 Error trimmed(Seq from, Seq first) {
   return Error{
-      Code::not_found, "TRIMMED",
+      Code::not_found, std::string(kTrimmed.name),
       fmt::format(
           "entry {} was trimmed; the journal begins at {}: read from there, or restore an older "
           "backup with `pawl restore`",

@@ -180,7 +180,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
       return false;
     });
     if (!read) {
-      bool gone = read.error().reason == "TRIMMED";
+      bool gone = read.error().is(kTrimmed);
       write(
           framed("error", from_ - 1,
                  refusal_response("watch", gone ? refusal(errc::revision_gone, read.error().message)
