@@ -165,6 +165,7 @@ std::string like_pattern(std::string_view like) {
   return out;
 }
 
+// Reads the bounds of BETWEEN: [1, 10] or "1,10".
 Result<void> prepare_range(Operand& v, const json::Value* value) {
   std::vector<std::string> ends;
   if (value && value->is_array()) {

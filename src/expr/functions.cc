@@ -188,6 +188,7 @@ Result<Value> fn_len(Call& c) {
 Result<Value> fn_type(Call& c) { return value_of(type_name(c.args[0])); }
 
 namespace {
+// Whole numbers stay as they are.
 Result<Value> rounded(Call& c, double (*how)(double)) {
   if (!c.args[0].is_number())
     return c.bad("wants a number, got " + std::string(kind_name(c.args[0].kind)));
@@ -270,6 +271,7 @@ Result<List> number_arguments(Call& c) {
   return out;
 }
 
+// The largest number when `sign` is 1, the smallest when it is -1.
 Result<Value> largest_by(Call& c, int sign) {
   if (c.args.size() == 1 && c.args[0].kind != Kind::list)
     return c.args[0];  // a single argument of any kind is its own maximum
@@ -305,6 +307,7 @@ Result<Value> fn_median(Call& c) {
   return value_of((all[half - 1].as_double() + all[half].as_double()) / 2);
 }
 
+// All bitwise functions with two arguments; the name of the call selects the operation.
 Result<Value> fn_bits(Call& c) {
   if (c.args[0].kind != Kind::integer || c.args[1].kind != Kind::integer)
     return c.bad("wants two ints; write int(x) for a variable");

@@ -49,6 +49,7 @@ Result<size_t> count_matching(Call& c, size_t enough) {
   return n;
 }
 
+// The first or last element for which the closure is true, or its index; nil when there is none.
 Result<Value> find_matching(Call& c, bool from_end, bool index) {
   TRY(Items list, items_of(c));
   for (size_t step = 0; step < list.size; ++step) {
@@ -59,6 +60,7 @@ Result<Value> find_matching(Call& c, bool from_end, bool index) {
   return Value{};
 }
 
+// Reads the optional argument 'asc' or 'desc'.
 Result<bool> descending(Call& c, size_t i) {
   if (c.args.size() <= i) return false;
   TRY(std::string_view order, c.text(i));
@@ -174,6 +176,7 @@ Result<Value> fn_group_by(Call& c) {
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
     if (it == groups.end()) it = groups.insert(it, {name, {}});
     it->second.push_back(v);
+    // The search for the group is linear, so its cost counts as work.
     c.run.arena.spend(groups.size() / 8);
     if (c.run.arena.full()) return c.bad("too many groups");
   }
@@ -327,6 +330,7 @@ Result<Value> fn_uniq(Call& c) {
   List out;
   for (size_t i = 0; i < size(list); ++i) {
     Value v = element(list, i);
+    // The search for an equal element is linear, so its cost counts as work.
     c.run.arena.spend(1 + out.size() / 16);
     if (c.run.arena.full()) return c.bad("too many different elements");
     if (std::none_of(out.begin(), out.end(), [&](const Value& o) { return equal(o, v); }))
