@@ -24,6 +24,7 @@ constexpr LifecycleName kLifecycle[] = {
 
 Result<Node> compile(const json::Value& text, size_t depth);
 
+// Reads the operator, which may have one of three member names, and its value.
 Result<void> compile_operator(Node& node, const json::Value& text) {
   std::string_view name;
   for (std::string_view alias : {"operatorType", "operator", "operation"}) {
@@ -167,6 +168,7 @@ bool test_field(const Node& node, const Field& field) {
   return found;
 }
 
+// With `[*]` in the path, one field that passes is enough. A missing field is tested as such.
 bool test_simple(const Node& node, std::string_view data) {
   if (node.path.plain()) return test_field(node, node.path.find(data));
   std::vector<Field> found;

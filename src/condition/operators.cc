@@ -102,19 +102,19 @@ constexpr Operator kOperators[] = {
     {"NOT_EQUAL", OperandKind::value, IndexUse::none, not_equal,
      "not EQUALS; true for a missing field unless the value is null"},
     {"IS_NULL", OperandKind::nothing, IndexUse::none, is_null, "null or missing"},
-    {"NOT_NULL", OperandKind::nothing, IndexUse::none, not_null, "there and not null"},
+    {"NOT_NULL", OperandKind::nothing, IndexUse::none, not_null, "present and not null"},
     {"GREATER_THAN", OperandKind::value, IndexUse::above, greater,
-     "by number, else by the bytes of the text"},
+     "as numbers, otherwise by the bytes of the text"},
     {"LESS_THAN", OperandKind::value, IndexUse::below, less,
-     "by number, else by the bytes of the text"},
+     "as numbers, otherwise by the bytes of the text"},
     {"GREATER_OR_EQUAL", OperandKind::value, IndexUse::above, greater_or_equal,
-     "by number, else by the bytes of the text"},
+     "as numbers, otherwise by the bytes of the text"},
     {"LESS_OR_EQUAL", OperandKind::value, IndexUse::below, less_or_equal,
-     "by number, else by the bytes of the text"},
+     "as numbers, otherwise by the bytes of the text"},
     {"BETWEEN", OperandKind::range, IndexUse::between, between,
      "a number from the first to the second, both included"},
     {"BETWEEN_INCLUSIVE", OperandKind::range, IndexUse::between, between, "the same as BETWEEN"},
-    {"CONTAINS", OperandKind::value, IndexUse::none, contains, "the text has the value somewhere"},
+    {"CONTAINS", OperandKind::value, IndexUse::none, contains, "the text contains the value"},
     {"NOT_CONTAINS", OperandKind::value, IndexUse::none, not_contains,
      "not CONTAINS; true for a missing field"},
     {"STARTS_WITH", OperandKind::value, IndexUse::prefix, starts_with,
@@ -124,17 +124,17 @@ constexpr Operator kOperators[] = {
     {"ENDS_WITH", OperandKind::value, IndexUse::none, ends_with, "the text ends with the value"},
     {"NOT_ENDS_WITH", OperandKind::value, IndexUse::none, not_ends_with,
      "not ENDS_WITH; true for a missing field"},
-    {"LIKE", OperandKind::like, IndexUse::none, like, "% stands for any run, _ for one character"},
+    {"LIKE", OperandKind::like, IndexUse::none, like, "% matches any text, _ one character"},
     {"MATCHES_PATTERN", OperandKind::pattern, IndexUse::none, matches_pattern,
      "an RE2 expression found anywhere in the text"},
-    {"IEQUALS", OperandKind::value, IndexUse::none, iequals, "the same text whatever the case"},
+    {"IEQUALS", OperandKind::value, IndexUse::none, iequals, "the same text, ignoring case"},
     {"INOT_EQUAL", OperandKind::value, IndexUse::none, inot_equal, "not IEQUALS"},
-    {"ICONTAINS", OperandKind::value, IndexUse::none, icontains, "CONTAINS whatever the case"},
+    {"ICONTAINS", OperandKind::value, IndexUse::none, icontains, "CONTAINS, ignoring case"},
     {"INOT_CONTAINS", OperandKind::value, IndexUse::none, inot_contains, "not ICONTAINS"},
     {"ISTARTS_WITH", OperandKind::value, IndexUse::none, istarts_with,
-     "STARTS_WITH whatever the case"},
+     "STARTS_WITH, ignoring case"},
     {"INOT_STARTS_WITH", OperandKind::value, IndexUse::none, inot_starts_with, "not ISTARTS_WITH"},
-    {"IENDS_WITH", OperandKind::value, IndexUse::none, iends_with, "ENDS_WITH whatever the case"},
+    {"IENDS_WITH", OperandKind::value, IndexUse::none, iends_with, "ENDS_WITH, ignoring case"},
     {"INOT_ENDS_WITH", OperandKind::value, IndexUse::none, inot_ends_with, "not IENDS_WITH"},
 };
 
@@ -165,6 +165,7 @@ std::string like_pattern(std::string_view like) {
   return out;
 }
 
+// Reads the bounds of BETWEEN: [1, 10] or "1,10".
 Result<void> prepare_range(Operand& v, const json::Value* value) {
   std::vector<std::string> ends;
   if (value && value->is_array()) {

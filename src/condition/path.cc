@@ -57,6 +57,7 @@ uint32_t hex4(const char* p) {
   return v;
 }
 
+// Decodes the escapes of a JSON string.
 void unescape(std::string_view in, std::string& out) {
   out.clear();
   for (size_t i = 0; i < in.size(); ++i) {

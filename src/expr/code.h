@@ -90,6 +90,9 @@ inline constexpr size_t kMaxTextBytes = 64 * 1024;
 // Nesting of nodes. Each level needs a few stack frames; deeper expressions are refused.
 inline constexpr size_t kMaxDepth = 400;
 
+// Size of a text that an expression makes. A larger one fails the evaluation.
+inline constexpr size_t kMaxTextResult = 1024 * 1024;
+
 Result<Compiled> compile(std::string_view text);
 
 // Evaluates compiled code once, with one set of variables.

@@ -11,6 +11,7 @@
 namespace pawl::expr {
 
 Result<Value> Evaluation::run() {
+  // Few variables, the common case, need no allocation.
   size_t n = code_.variables.size();
   if (n > kInlineSlots) {
     heap_slots_.resize(n);
@@ -77,6 +78,7 @@ Result<Value> Evaluation::eval(uint32_t i) {
   }
 }
 
+// The operators that do not always evaluate their right side.
 Result<Value> Evaluation::logic(const Node& node) {
   TRY(Value a, eval(node.a));
   if (node.op == Op::coalesce) return a.kind == Kind::nil ? eval(node.b) : Result<Value>(a);
@@ -95,6 +97,8 @@ Result<Value> Evaluation::logic(const Node& node) {
   return b;
 }
 
+// `a.name`, `a[key]` of a map, and `a[i]` of a list or a string. A missing member is nil; an index
+// out of range is an error. A negative index counts from the end.
 Result<Value> Evaluation::member_or_index(const Node& node) {
   TRY(Value self, eval(node.a));
   Value key = value_of(node.name);
@@ -124,6 +128,7 @@ Result<Value> Evaluation::member_or_index(const Node& node) {
                                  : value_of(int64_t{static_cast<unsigned char>(self.text[i])});
 }
 
+// `a[from:to]` of a list or a string; bounds outside of it are moved to its ends.
 Result<Value> Evaluation::slice(const Node& node) {
   TRY(Value self, eval(node.a));
   if (self.kind != Kind::list && self.kind != Kind::string)
@@ -148,6 +153,7 @@ Result<Value> Evaluation::slice(const Node& node) {
   return arena.keep(std::move(out));
 }
 
+// A list or map literal. The last of equal keys wins.
 Result<Value> Evaluation::build(const Node& node) {
   if (arena.full()) return error_at(node.at, "the expression makes too many values");
   if (node.op == Op::list) {
@@ -176,6 +182,7 @@ Result<Value> Evaluation::build(const Node& node) {
   return arena.keep(std::move(out));
 }
 
+// A call of a function or a method. Up to four arguments need no allocation.
 Result<Value> Evaluation::call(const Node& node) {
   constexpr size_t few = 4;
   Value near[few];
@@ -200,6 +207,8 @@ Result<Value> Evaluation::call(const Node& node) {
   return node.function->run(one);
 }
 
+// `contains`, `startsWith`, `endsWith` and `matches`. A pattern that is a literal was compiled by
+// the parser.
 Result<Value> Evaluation::match(const Node& node, const Value& a, const Value& b) {
   if (a.kind == Kind::nil || b.kind == Kind::nil) return value_of(false);
   if (a.kind != Kind::string || b.kind != Kind::string)

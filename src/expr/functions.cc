@@ -18,7 +18,7 @@ bool is_list_or_number(Type type) { return type == Type::list || type == Type::n
 
 // In alphabetical order, because find_function() uses a binary search.
 constexpr Function kFunctions[] = {
-    {"abs", 1, 1, kNoClosure, Type::number, fn_abs, "the amount without its sign"},
+    {"abs", 1, 1, kNoClosure, Type::number, fn_abs, "the absolute value"},
     {"all", 1, 1, kTestClosure, Type::boolean, fn_all,
      "whether the closure holds for every element", is_list},
     {"any", 1, 1, kTestClosure, Type::boolean, fn_any, "whether the closure holds for some element",
@@ -32,7 +32,7 @@ constexpr Function kFunctions[] = {
     {"bitushr", 2, 2, kNoClosure, Type::number, fn_bits, "shift right, filling with zeros"},
     {"bitxor", 2, 2, kNoClosure, Type::number, fn_bits, "bitwise exclusive or of two ints"},
     {"ceil", 1, 1, kNoClosure, Type::number, fn_ceil, "the next whole number up"},
-    {"concat", 1, kMaxArguments, kNoClosure, Type::list, fn_concat, "lists one after the other"},
+    {"concat", 1, kMaxArguments, kNoClosure, Type::list, fn_concat, "the lists concatenated"},
     {"contains", 2, 2, kNoClosure, Type::boolean, fn_contains,
      "contains(collection, element): the same as element in collection", is_not_nil},
     {"count", 1, 1, kOptionalTest, Type::number, fn_count,
@@ -46,16 +46,17 @@ constexpr Function kFunctions[] = {
      is_list},
     {"find", 1, 1, kTestClosure, Type::any, fn_find,
      "the first element the closure holds for, or nil", is_list},
-    {"findIndex", 1, 1, kTestClosure, Type::any, fn_find_index, "its index, or nil", is_list},
+    {"findIndex", 1, 1, kTestClosure, Type::any, fn_find_index,
+     "the index of the first element the closure holds for, or nil", is_list},
     {"findLast", 1, 1, kTestClosure, Type::any, fn_find_last,
      "the last element the closure holds for, or nil", is_list},
-    {"findLastIndex", 1, 1, kTestClosure, Type::any, fn_find_last_index, "its index, or nil",
-     is_list},
+    {"findLastIndex", 1, 1, kTestClosure, Type::any, fn_find_last_index,
+     "the index of the last element the closure holds for, or nil", is_list},
     {"first", 1, 1, kNoClosure, Type::any, fn_first, "the first element, or nil", is_list},
-    {"flatten", 1, 1, kNoClosure, Type::list, fn_flatten, "nested lists as one"},
+    {"flatten", 1, 1, kNoClosure, Type::list, fn_flatten, "nested lists as one list"},
     {"float", 1, 1, kNoClosure, Type::number, fn_float, "a number from a number or a string"},
     {"floor", 1, 1, kNoClosure, Type::number, fn_floor, "the next whole number down"},
-    {"fromBase64", 1, 1, kNoClosure, Type::string, fn_from_base64, "the text that was encoded"},
+    {"fromBase64", 1, 1, kNoClosure, Type::string, fn_from_base64, "the decoded text"},
     {"fromJSON", 1, 1, kNoClosure, Type::any, fn_from_json, "the value of a JSON text"},
     {"fromPairs", 1, 1, kNoClosure, Type::map, fn_from_pairs,
      "a map from [[key, value], ...]; has no JSON form"},
@@ -71,7 +72,7 @@ constexpr Function kFunctions[] = {
     {"int", 1, 1, kNoClosure, Type::number, fn_int,
      "an int: fractions are cut, strings must be whole decimal numbers"},
     {"join", 1, 2, kNoClosure, Type::string, fn_join,
-     "strings in one, parted by the second argument"},
+     "the strings joined, separated by the second argument"},
     {"keys", 1, 1, kNoClosure, Type::list, fn_keys, "the keys of a map"},
     {"last", 1, 1, kNoClosure, Type::any, fn_last, "the last element, or nil", is_list},
     {"lastIndexOf", 2, 2, kNoClosure, Type::number, fn_last_index_of,
@@ -99,11 +100,11 @@ constexpr Function kFunctions[] = {
     {"repeat", 2, 2, kNoClosure, Type::string, fn_repeat, "the text n times", nullptr, 1},
     {"replace", 3, 4, kNoClosure, Type::string, fn_replace,
      "occurrences replaced, at most n when given", nullptr, 3},
-    {"reverse", 1, 1, kNoClosure, Type::list, fn_reverse, "the list from its end"},
+    {"reverse", 1, 1, kNoClosure, Type::list, fn_reverse, "the elements in reverse order"},
     {"round", 1, 1, kNoClosure, Type::number, fn_round,
      "the nearest whole number; halves away from zero"},
     {"sort", 1, 2, kNoClosure, Type::list, fn_sort,
-     "numbers or strings in order; 'desc' turns it round", is_list},
+     "numbers or strings in ascending order; 'desc' reverses it", is_list},
     {"sortBy", 1, 2, kClosure, Type::list, fn_sort_by,
      "elements in the order of the closure's values", is_list},
     {"split", 2, 3, kNoClosure, Type::list, fn_split, "parts of a text, at most n when given",
@@ -128,7 +129,7 @@ constexpr Function kFunctions[] = {
      "without the given end, or one space"},
     {"type", 1, 1, kNoClosure, Type::string, fn_type,
      "the kind of the value: nil bool int float string array map"},
-    {"uniq", 1, 1, kNoClosure, Type::list, fn_uniq, "the elements without repetitions"},
+    {"uniq", 1, 1, kNoClosure, Type::list, fn_uniq, "the elements without duplicates"},
     {"upper", 1, 1, kNoClosure, Type::string, fn_upper, "upper case"},
     {"values", 1, 1, kNoClosure, Type::list, fn_values, "the values of a map"},
 };
@@ -187,6 +188,7 @@ Result<Value> fn_len(Call& c) {
 Result<Value> fn_type(Call& c) { return value_of(type_name(c.args[0])); }
 
 namespace {
+// Whole numbers stay as they are.
 Result<Value> rounded(Call& c, double (*how)(double)) {
   if (!c.args[0].is_number())
     return c.bad("wants a number, got " + std::string(kind_name(c.args[0].kind)));
@@ -269,6 +271,7 @@ Result<List> number_arguments(Call& c) {
   return out;
 }
 
+// The largest number when `sign` is 1, the smallest when it is -1.
 Result<Value> largest_by(Call& c, int sign) {
   if (c.args.size() == 1 && c.args[0].kind != Kind::list)
     return c.args[0];  // a single argument of any kind is its own maximum
@@ -304,6 +307,7 @@ Result<Value> fn_median(Call& c) {
   return value_of((all[half - 1].as_double() + all[half].as_double()) / 2);
 }
 
+// All bitwise functions with two arguments; the name of the call selects the operation.
 Result<Value> fn_bits(Call& c) {
   if (c.args[0].kind != Kind::integer || c.args[1].kind != Kind::integer)
     return c.bad("wants two ints; write int(x) for a variable");

@@ -16,7 +16,7 @@ namespace {
 // The items that a closure is called for: the elements of a list, the bytes of a text, or the
 // members of a map. A map can only be counted: a closure that uses `#` of it fails.
 struct Items {
-  Value over;
+  Value value;
   size_t size = 0;
 };
 Result<Items> items_of(Call& c) {
@@ -25,15 +25,17 @@ Result<Items> items_of(Call& c) {
   if (v.kind == Kind::list || v.kind == Kind::map) return Items{v, size(v)};
   return c.bad("wants a list, got " + std::string(kind_name(v.kind)));
 }
-Value item(const Items& w, size_t i) {
-  if (w.over.kind == Kind::string)
-    return value_of(int64_t{static_cast<unsigned char>(w.over.text[i])});
-  return w.over.kind == Kind::list ? element(w.over, i) : Value{.kind = Kind::member};
+// Item `i` as a closure sees it.
+Value item(const Items& items, size_t i) {
+  if (items.value.kind == Kind::string)
+    return value_of(int64_t{static_cast<unsigned char>(items.value.text[i])});
+  return items.value.kind == Kind::list ? element(items.value, i) : Value{.kind = Kind::member};
 }
-Result<Value> readable_item(Call& c, const Items& w, size_t i) {
-  if (w.over.kind == Kind::map)
+// Item `i` as a value that the function uses itself; an error for a map.
+Result<Value> readable_item(Call& c, const Items& items, size_t i) {
+  if (items.value.kind == Kind::map)
     return c.bad("cannot take an element of a map; write keys(m) or values(m)");
-  return item(w, i);
+  return item(items, i);
 }
 
 // Counts the elements for which the closure is true, up to `enough`.
@@ -47,6 +49,7 @@ Result<size_t> count_matching(Call& c, size_t enough) {
   return n;
 }
 
+// The first or last element for which the closure is true, or its index; nil when there is none.
 Result<Value> find_matching(Call& c, bool from_end, bool index) {
   TRY(Items list, items_of(c));
   for (size_t step = 0; step < list.size; ++step) {
@@ -57,6 +60,7 @@ Result<Value> find_matching(Call& c, bool from_end, bool index) {
   return Value{};
 }
 
+// Reads the optional argument 'asc' or 'desc'.
 Result<bool> descending(Call& c, size_t i) {
   if (c.args.size() <= i) return false;
   TRY(std::string_view order, c.text(i));
@@ -172,6 +176,7 @@ Result<Value> fn_group_by(Call& c) {
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
     if (it == groups.end()) it = groups.insert(it, {name, {}});
     it->second.push_back(v);
+    // The search for the group is linear, so its cost counts as work.
     c.run.arena.spend(groups.size() / 8);
     if (c.run.arena.full()) return c.bad("too many groups");
   }
@@ -325,6 +330,7 @@ Result<Value> fn_uniq(Call& c) {
   List out;
   for (size_t i = 0; i < size(list); ++i) {
     Value v = element(list, i);
+    // The search for an equal element is linear, so its cost counts as work.
     c.run.arena.spend(1 + out.size() / 16);
     if (c.run.arena.full()) return c.bad("too many different elements");
     if (std::none_of(out.begin(), out.end(), [&](const Value& o) { return equal(o, v); }))

@@ -9,10 +9,9 @@ namespace pawl::expr {
 
 namespace {
 
-// Size of a text that repeat() or replace() makes. Larger results are refused.
-constexpr size_t kMaxText = 1024 * 1024;
-
-Result<Value> parts(Call& c, bool with_separator) {
+// split() and splitAfter(): the parts of a text, at most `max` of them. An empty separator splits
+// between characters.
+Result<Value> split_text(Call& c, bool with_separator) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view separator, c.text(1));
   int64_t max = -1;
@@ -38,6 +37,7 @@ Result<Value> parts(Call& c, bool with_separator) {
   return c.run.arena.keep(std::move(out));
 }
 
+// Sorts the members of every object by name.
 void sort_keys(json::Value& v) {
   if (v.is_array()) {
     for (json::Value& item : v.array())
@@ -87,8 +87,8 @@ Result<Value> fn_lower(Call& c) {
   TRY(std::string_view text, c.text(0));
   return value_of(c.run.arena.keep(lower_case(text)));
 }
-Result<Value> fn_split(Call& c) { return parts(c, false); }
-Result<Value> fn_split_after(Call& c) { return parts(c, true); }
+Result<Value> fn_split(Call& c) { return split_text(c, false); }
+Result<Value> fn_split_after(Call& c) { return split_text(c, true); }
 
 Result<Value> fn_replace(Call& c) {
   TRY(std::string_view text, c.text(0));
@@ -102,7 +102,7 @@ Result<Value> fn_replace(Call& c) {
   std::string out;
   for (size_t cut; max != 0 && (cut = text.find(from)) != std::string_view::npos; --max) {
     out.append(text.substr(0, cut)).append(to);
-    if (out.size() > kMaxText) return c.bad("the result is longer than 1 MiB");
+    if (out.size() > kMaxTextResult) return c.bad("the result is longer than 1 MiB");
     text.remove_prefix(cut + from.size());
   }
   return value_of(c.run.arena.keep(out.append(text)));
@@ -112,7 +112,7 @@ Result<Value> fn_repeat(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(int64_t times, c.whole(1));
   if (times < 0) return c.bad("wants a count that is not negative");
-  if (!text.empty() && static_cast<uint64_t>(times) > kMaxText / text.size())
+  if (!text.empty() && static_cast<uint64_t>(times) > kMaxTextResult / text.size())
     return c.bad("the result is longer than 1 MiB");
   std::string out;
   for (int64_t i = 0; i < times && !text.empty(); ++i)

@@ -15,6 +15,7 @@ Result<Value> fn_now(Call& c) {
 }
 
 namespace {
+// The zone with this name, kept in the arena; null for UTC.
 Result<const Zone*> zone_of(Call& c, std::string_view name) {
   std::optional<Zone> zone = find_zone(name);
   if (!zone)
@@ -127,6 +128,7 @@ constexpr std::string_view kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesda
 
 int64_t local_seconds(const Value& v) { return v.whole + period_at(v.zone, v.whole).offset; }
 Civil local_civil(const Value& v) { return civil_of(local_seconds(v)); }
+// An integer that prints as its name, for months and weekdays.
 Value named_integer(int64_t v, std::string_view name) {
   return {.kind = Kind::integer, .whole = v, .text = name};
 }
@@ -191,6 +193,7 @@ Value to_units(const Value& self, int64_t unit, bool rounded) {
                             static_cast<int32_t>(nanos - seconds * kSecond), self.zone});
 }
 
+// Truncates or rounds (half away from zero) a duration to a multiple of `unit`.
 Value duration_to_units(int64_t length, int64_t unit, bool rounded) {
   if (unit <= 0) return duration_value(length);
   int64_t rest = length % unit;

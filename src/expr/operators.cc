@@ -21,6 +21,7 @@ bool whole_result(Op op, int64_t a, int64_t b, int64_t& out) {
   }
 }
 
+// Addition, subtraction or multiplication of two numbers.
 Value number_result(Op op, const Value& a, const Value& b) {
   if (is_whole(a) && is_whole(b)) {
     int64_t out = 0;
@@ -76,6 +77,7 @@ bool time_result(Op op, const Value& a, const Value& b, Value& out) {
   return true;
 }
 
+// The list of whole numbers from `a` to `b`.
 Result<Value> range(const Value& a, const Value& b, Arena& arena, size_t at) {
   constexpr __int128 max = 100'000;
   constexpr double fits = 9.2e18;
@@ -103,7 +105,7 @@ Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, si
                             std::string(kind_name(b.kind)));
   };
   if (op == Op::add && a.kind == Kind::string && b.kind == Kind::string) {
-    if (a.text.size() + b.text.size() > 1024 * 1024)
+    if (a.text.size() + b.text.size() > kMaxTextResult)
       return error_at(at, "the text is longer than 1 MiB");
     std::string out(a.text);
     return value_of(arena.keep(out += b.text));

@@ -6,6 +6,7 @@
 #include "expr/code.h"
 #include "expr/functions.h"
 #include "expr/lexer.h"
+#include "expr/types.h"
 
 namespace pawl::expr {
 
@@ -45,25 +46,6 @@ constexpr Operator kOperators[] = {
     {"^", kPowerPrecedence, Op::power},
     {"??", kCoalescePrecedence, Op::coalesce},
 };
-
-bool is_ordering(Op op) {
-  return op == Op::less || op == Op::greater || op == Op::less_equal || op == Op::greater_equal;
-}
-
-bool is_division(Op op) { return op == Op::divide || op == Op::modulo || op == Op::power; }
-
-// The type of the result, as far as the types of the operands determine it.
-Type result_type(Op op, Type a, Type b) {
-  bool compares = op >= Op::equal && op <= Op::greater_equal;
-  bool searches = op >= Op::in;
-  if (compares || searches || op == Op::and_ || op == Op::or_) return Type::boolean;
-  if (op == Op::range) return Type::list;
-  if (is_division(op)) return Type::number;
-  bool computes = op >= Op::add && op <= Op::power;
-  if (computes && a == Type::number && b == Type::number) return Type::number;
-  if (op == Op::add && a == Type::string && b == Type::string) return Type::string;
-  return Type::any;
-}
 
 class Parser {
  public:
@@ -126,13 +108,7 @@ class Parser {
     return code_.literals.emplace_front(std::move(text));
   }
 
-  Result<void> require_boolean(uint32_t i, std::string_view where) {
-    Type t = node(i).type;
-    if (t == Type::any || t == Type::boolean) return {};
-    return error_at(node(i).at,
-                    std::string(where) + " wants a boolean, got " + std::string(type_word(t)));
-  }
-
+  // `a; b; c` has the value of its last expression.
   Result<uint32_t> sequence() {
     TRY(uint32_t last, expression(0));
     while (accept(";")) {
@@ -149,6 +125,8 @@ class Parser {
     size_t& nesting_;
   };
 
+  // An expression whose operators have at least this precedence. With 0 it may also be an `if` or a
+  // conditional.
   Result<uint32_t> expression(int min_precedence) {
     NestingGuard level(nesting_);
     if (nesting_ > kMaxDepth)
@@ -172,6 +150,7 @@ class Parser {
     return nullptr;
   }
 
+  // The operators that follow `left`. A chain of comparisons `a < b < c` means `a < b && b < c`.
   Result<uint32_t> binary_operators(uint32_t left, int min_precedence) {
     Op before = Op::constant;
     uint32_t middle = kNone;
@@ -199,67 +178,17 @@ class Parser {
       if (negated) {
         TRY(made, add({.op = Op::not_, .type = Type::boolean, .at = at, .a = made}));
       }
-      left = made, before = o->op, middle = right;
+      left = made;
+      before = o->op;
+      middle = right;
     }
-  }
-
-  // The kind that all items of a list literal have; `any` when they differ or nobody knows.
-  Type item_type(uint32_t list) {
-    Type kind = node(list).items.empty() ? Type::any : node(node(list).items[0]).type;
-    for (uint32_t item : node(list).items)
-      if (node(item).type != kind) return Type::any;
-    return kind;
-  }
-  bool is_fraction(uint32_t i) {
-    const Node& n = node(i);
-    return n.op == Op::divide || n.op == Op::power ||
-           (n.op == Op::constant && n.constant.kind == Kind::real);
-  }
-
-  // Refuses operands of a division or an ordering that never fit, even in a branch that would not
-  // be evaluated.
-  Result<void> check_operands(Op op, uint32_t at, Type a, Type b) {
-    auto fits = [&](Type t) {
-      return t == Type::any || t == Type::number ||
-             (is_ordering(op) && (t == Type::string || t == Type::time || t == Type::duration));
-    };
-    bool both_known = a != Type::any && b != Type::any;
-    if (fits(a) && fits(b) && (!both_known || a == b)) return {};
-    return error_at(at, std::string(symbol_of(op)) + " does not work on a " +
-                            std::string(type_word(a)) + " and a " + std::string(type_word(b)));
-  }
-
-  // Checks `in`, `contains` and the like. A variable that is nil is accepted (the result is false);
-  // a literal nil is refused.
-  Result<void> check_search_operands(Op op, uint32_t at, uint32_t left, uint32_t right) {
-    Type a = node(left).type, b = node(right).type;
-    auto text = [](Type t) { return t == Type::any || t == Type::string; };
-    if (op == Op::in ? b == Type::nil : !text(a) || !text(b))
-      return error_at(at, std::string(symbol_of(op)) + " does not work on a " +
-                              std::string(type_word(a)) + " and a " + std::string(type_word(b)));
-    if (op != Op::in || node(right).op != Op::list || a == Type::any || a == Type::nil) return {};
-    Type items = item_type(right);
-    if (items == Type::any || items == Type::nil || items == a) return {};
-    return error_at(at, "a " + std::string(type_word(a)) + " is never in a list of " +
-                            std::string(type_word(items)) + "s");
   }
 
   Result<uint32_t> binary(Op op, uint32_t at, uint32_t left, uint32_t right) {
-    Type a = node(left).type, b = node(right).type;
+    TRY_OK(check_operands(code_, op, at, left, right));
+    Type a = node(left).type;
+    Type b = node(right).type;
     Node n{.op = op, .at = at, .a = left, .b = right};
-    if (op == Op::and_ || op == Op::or_) {
-      TRY_OK(require_boolean(left, symbol_of(op)));
-      TRY_OK(require_boolean(right, symbol_of(op)));
-    }
-    if (is_division(op) || is_ordering(op)) TRY_OK(check_operands(op, at, a, b));
-    if (op >= Op::in) TRY_OK(check_search_operands(op, at, left, right));
-    if (op == Op::range && (is_fraction(left) || is_fraction(right)))
-      return error_at(at, ".. wants two ints");
-    bool both_known = a != Type::any && b != Type::any;
-    if ((op == Op::equal || op == Op::not_equal) && both_known && a != b && a != Type::nil &&
-        b != Type::nil)
-      return error_at(at, "a " + std::string(type_word(a)) + " and a " + std::string(type_word(b)) +
-                              " are never equal");
     n.type = result_type(op, a, b);
     if (op == Op::matches && node(right).op == Op::constant && b == Type::string) {
       TRY(n.pattern, pattern(node(right).constant.text, at));
@@ -276,27 +205,29 @@ class Parser {
     return made;
   }
 
+  // `condition ? yes : no` or `condition ?: default`, or just the condition.
   Result<uint32_t> conditional(uint32_t condition) {
     uint32_t at = current().at;
     if (accept("?:")) {
-      TRY_OK(require_boolean(condition, "?:"));
+      TRY_OK(require_boolean(code_, condition, "?:"));
       TRY(uint32_t default_value, expression(0));
       return add(
           {.op = Op::conditional, .at = at, .a = condition, .b = condition, .c = default_value});
     }
     if (!accept("?")) return condition;
-    TRY_OK(require_boolean(condition, "?:"));
+    TRY_OK(require_boolean(code_, condition, "?:"));
     TRY(uint32_t yes, expression(0));
     TRY_OK(expect(":"));
     TRY(uint32_t no, expression(0));
     return add({.op = Op::conditional, .at = at, .a = condition, .b = yes, .c = no});
   }
 
+  // `if condition { yes } else { no }`.
   Result<uint32_t> if_else() {
     uint32_t at = current().at;
     ++next_;
     TRY(uint32_t condition, expression(1));
-    TRY_OK(require_boolean(condition, "if"));
+    TRY_OK(require_boolean(code_, condition, "if"));
     TRY_OK(expect("{"));
     TRY(uint32_t yes, sequence());
     TRY_OK(expect("}"));
@@ -318,7 +249,7 @@ class Parser {
     if (at_symbol("!") || at_word("not")) {
       ++next_;
       TRY(uint32_t a, expression(kNotPrecedence));
-      TRY_OK(require_boolean(a, "!"));
+      TRY_OK(require_boolean(code_, a, "!"));
       return add({.op = Op::not_, .type = Type::boolean, .at = at, .a = a});
     }
     if (at_symbol("-") || at_symbol("+")) {
@@ -361,6 +292,7 @@ class Parser {
     return error_at(token.at, "the expression ends where a value is expected");
   }
 
+  // A bracket, a list, a map, or in a closure `.name`, which means `#.name`.
   Result<uint32_t> symbol(const Token& token) {
     if (token.text == "(" || token.text == "${") {
       TRY(uint32_t inner, sequence());
@@ -429,6 +361,7 @@ class Parser {
     return add({.op = Op::variable, .at = at, .slot = slot});
   }
 
+  // `left | name(...)` calls the function with `left` as first argument.
   Result<uint32_t> pipe(uint32_t left) {
     ++next_;
     Token token = current();
@@ -439,6 +372,7 @@ class Parser {
     return postfix(made);
   }
 
+  // The body of a closure, with or without braces.
   Result<uint32_t> closure() {
     ++closure_depth_;
     bool braces = accept("{");
@@ -462,7 +396,7 @@ class Parser {
         if (node(n.c).type == Type::nil)
           return error_at(token.at, "the closure of " + token.text + " gives nothing but nil");
         bool test = f->closure == Closure::test || f->closure == Closure::optional_test;
-        if (test) TRY_OK(require_boolean(n.c, "the closure of " + token.text));
+        if (test) TRY_OK(require_boolean(code_, n.c, "the closure of " + token.text));
       } else {
         TRY(uint32_t argument, expression(0));
         n.items.push_back(argument);
@@ -475,7 +409,7 @@ class Parser {
     if (!fits)
       return error_at(token.at,
                       token.text + "() does not take " + std::to_string(arguments) + " arguments");
-    if (f->count && f->count < n.items.size() && is_fraction(n.items[f->count]))
+    if (f->count && f->count < n.items.size() && is_fraction(code_, n.items[f->count]))
       return error_at(token.at, token.text + "() wants an int as its count");
     Type given = n.items.empty() ? Type::any : node(n.items[0]).type;
     if (f->takes && given != Type::any && !f->takes(given))
@@ -484,8 +418,10 @@ class Parser {
     return add(std::move(n));
   }
 
+  // True when the node follows a `?.` in its chain.
   bool in_chain(uint32_t i) { return node(i).guarded || node(i).chained; }
 
+  // The members, methods and subscripts after a value.
   Result<uint32_t> postfix(uint32_t self) {
     bool guarded = false;
     while (true) {
@@ -534,12 +470,13 @@ class Parser {
   }
 
   Result<uint32_t> subscript(uint32_t self, uint32_t at, bool guarded) {
-    uint32_t from = kNone, to = kNone;
+    uint32_t from = kNone;
+    uint32_t to = kNone;
     if (!at_symbol(":")) {
       TRY(from, expression(0));
       if (at_symbol("]") && node(self).type == Type::string)
         return error_at(at, "a string is sliced, [0:1], not indexed");
-      if (at_symbol("]") && node(self).type == Type::list && is_fraction(from))
+      if (at_symbol("]") && node(self).type == Type::list && is_fraction(code_, from))
         return error_at(at, "a list wants an int as its index");
       if (accept("]"))
         return add({.op = Op::index, .guarded = guarded, .at = at, .a = self, .b = from});
@@ -549,25 +486,19 @@ class Parser {
       TRY(to, expression(0));
     }
     TRY_OK(expect("]"));
-    Type type = node(self).type == Type::string || node(self).type == Type::list ? node(self).type
-                                                                                 : Type::any;
+    Type type = node(self).type;
+    if (type != Type::string && type != Type::list) type = Type::any;
     return add({.op = Op::slice, .type = type, .at = at, .a = self, .b = from, .c = to});
   }
 
   std::vector<Token> tokens_;
-  size_t next_ = 0;
-  size_t nesting_ = 0;
+  size_t next_ = 0;     // index of the current token
+  size_t nesting_ = 0;  // recursion of expression()
   size_t closure_depth_ = 0;
   Compiled code_;
 };
 
 }  // namespace
-
-std::string_view type_word(Type type) {
-  constexpr std::string_view words[] = {"value", "nil", "boolean", "number",   "string",
-                                        "list",  "map", "time",    "duration", "time zone"};
-  return words[static_cast<size_t>(type)];
-}
 
 std::string_view symbol_of(Op op) {
   for (const Operator& o : kOperators)

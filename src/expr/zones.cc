@@ -44,6 +44,9 @@ std::string_view line_of(std::string_view name) {
 
 }  // namespace
 
+// A line of zones.txt is NAME|TYPES|TRANSITIONS|RULE or NAME=OTHER_NAME. A type is
+// ABBREVIATION,OFFSET with a `d` for daylight saving. A transition is SECONDS:TYPE in base 36,
+// where SECONDS counts from the transition before.
 std::optional<Zone> find_zone(std::string_view name) {
   if (name.empty() || name == "UTC" || name == "Local")
     return Zone{.name = std::string(name == "Local" ? "Local" : "UTC")};
@@ -75,6 +78,7 @@ Zone fixed_zone(std::string_view name, int64_t offset) {
 
 namespace {
 
+// Reads the abbreviation at the front of a POSIX rule: "CET" or "<+03>".
 std::string_view rule_name(std::string_view& rule) {
   if (rule.starts_with('<')) {
     rule.remove_prefix(1);

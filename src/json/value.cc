@@ -39,6 +39,7 @@ bool Object::operator==(const Object& other) const {
   return true;
 }
 
+// The shortest text that reads back as the same number.
 template <class T>
 static std::string digits(T v) {
   char buf[40];

@@ -22,7 +22,7 @@ Result<Bytes> Journal::get(Seq seq) const {
 
 Error fenced(Seq last, Seq expected_last) {
   return Error{
-      Code::conflict, "FENCED",
+      Code::conflict, std::string(kFenced.name),
       fmt::format(
           "the last entry of the journal is {}, but the writer expected {}: another owner has this "
           "shard; stop serving it and start again from the journal",

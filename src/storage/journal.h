@@ -43,7 +43,9 @@ class Journal {
   virtual uint64_t bytes() const = 0;  // size on disk, for metrics
 };
 
-// Errors that every backend returns in the same words.
+// Errors that every backend returns in the same words, and their reasons.
+inline constexpr Reason kFenced{"FENCED"};
+inline constexpr Reason kTrimmed{"TRIMMED"};
 Error fenced(Seq last, Seq expected_last);
 inline constexpr Reason kTrimmed{"TRIMMED"};
 Error trimmed(Seq from, Seq first);

@@ -52,6 +52,7 @@ constexpr RowsBackend kRows[] = {
     {"memory", memory_rows},
 };
 
+// The error for a name that is not in the table; it lists the names that are.
 template <class Table>
 Error unknown(std::string_view what, const std::string& name, const Table& table) {
   std::string known;

@@ -9,23 +9,28 @@
 namespace pawl::wasm {
 namespace {
 
-// Output larger than this is the module's fault: no envelope may be.
+// Size of the output of a call, which is that of the largest cell. More is a fault of the module.
 constexpr size_t kOutputBytes = 16u << 20;
-// Stack of a module: within what threads have, and the same everywhere.
+// Stack of a module. It fits into the stack of every thread, and it is the same on every machine,
+// so that a deep recursion always fails at the same depth.
 constexpr size_t kStackBytes = 512u << 10;
-// Instances alive at once: one a shard, with some to spare.
+// Instances that may exist at the same time in Wasmtime's pool; each shard needs one. With more, a
+// call fails.
 constexpr uint32_t kInstances = 64;
+// Memory of an instance that stays mapped in the pool between two calls.
 constexpr size_t kResidentBytes = 1u << 20;
-// Compiled modules in memory; one that is let go comes back from its file.
-constexpr size_t kKeptModules = 256;
-constexpr int64_t kTables = 16, kTableElements = 100'000;
+// Compiled modules in memory. When there are more, one is dropped and read from its file again.
+constexpr size_t kCachedModules = 256;
+// Tables of a module and elements of each. A module that needs more cannot be instantiated.
+constexpr int64_t kTables = 16;
+constexpr int64_t kTableElements = 100'000;
 
-std::unexpected<Error> faulty(std::string why) {
+std::unexpected<Error> module_error(std::string why) {
   return fail(Code::unprocessable, "wasm.error", "wasm runtime error: " + std::move(why));
 }
 
-// The words are ours, so that a recorded failure does not depend on the library's.
-std::string trap_words(uint8_t code) {
+// Journals record these texts, so they must not depend on the version of Wasmtime.
+std::string trap_text(uint8_t code) {
   static constexpr std::array<std::string_view, 12> kWords{"stack overflow",
                                                            "memory out of bounds",
                                                            "heap misaligned",
@@ -82,37 +87,44 @@ Host::~Host() {
   if (engine_) lib_.wasm_engine_delete(engine_);
 }
 
+// The configuration makes every call deterministic: fuel in place of time, one form of NaN, no
+// threads and no relaxed SIMD.
+api::Config* Host::make_config() const {
+  api::Config* config = lib_.wasm_config_new();
+  lib_.wasmtime_config_consume_fuel_set(config, true);
+  lib_.wasmtime_config_cranelift_nan_canonicalization_set(config, true);
+  lib_.wasmtime_config_wasm_threads_set(config, false);
+  lib_.wasmtime_config_wasm_relaxed_simd_set(config, false);
+  lib_.wasmtime_config_wasm_memory64_set(config, false);
+  lib_.wasmtime_config_wasm_multi_value_set(config, true);
+  lib_.wasmtime_config_wasm_reference_types_set(config, true);
+  lib_.wasmtime_config_max_wasm_stack_set(config, kStackBytes);
+  // A pool reserves much address space in advance. Where address space is limited, every instance
+  // is allocated on its own.
+  rlimit address_space{};
+  if (getrlimit(RLIMIT_AS, &address_space) != 0) return config;
+  if (address_space.rlim_cur != RLIM_INFINITY) return config;
+  api::Pooling* pool = lib_.wasmtime_pooling_allocation_config_new();
+  lib_.wasmtime_pooling_allocation_config_total_core_instances_set(pool, kInstances);
+  lib_.wasmtime_pooling_allocation_config_total_memories_set(pool, kInstances);
+  lib_.wasmtime_pooling_allocation_config_total_tables_set(pool, kInstances);
+  lib_.wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool, kResidentBytes);
+  lib_.wasmtime_pooling_allocation_strategy_set(config, pool);
+  lib_.wasmtime_pooling_allocation_config_delete(pool);
+  return config;
+}
+
 Result<void> Host::open() const {
   if (engine_) return {};
   std::string tried;
   for (const std::string& path : options_.libraries) {
-    auto lib = api::load(path);
-    if (!lib) {
-      tried += (tried.empty() ? "" : "; ") + path + ": " + lib.error().message;
+    Result<api::Library> library = api::load(path);
+    if (!library) {
+      tried += (tried.empty() ? "" : "; ") + path + ": " + library.error().message;
       continue;
     }
-    lib_ = *lib;
-    api::Config* config = lib_.wasm_config_new();
-    lib_.wasmtime_config_consume_fuel_set(config, true);
-    lib_.wasmtime_config_cranelift_nan_canonicalization_set(config, true);
-    lib_.wasmtime_config_wasm_threads_set(config, false);
-    lib_.wasmtime_config_wasm_relaxed_simd_set(config, false);
-    lib_.wasmtime_config_wasm_memory64_set(config, false);
-    lib_.wasmtime_config_wasm_multi_value_set(config, true);
-    lib_.wasmtime_config_wasm_reference_types_set(config, true);
-    lib_.wasmtime_config_max_wasm_stack_set(config, kStackBytes);
-    // A pool reserves address space ahead; where that is rationed, instances are made one by one.
-    rlimit space{};
-    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur == RLIM_INFINITY) {
-      api::Pooling* pool = lib_.wasmtime_pooling_allocation_config_new();
-      lib_.wasmtime_pooling_allocation_config_total_core_instances_set(pool, kInstances);
-      lib_.wasmtime_pooling_allocation_config_total_memories_set(pool, kInstances);
-      lib_.wasmtime_pooling_allocation_config_total_tables_set(pool, kInstances);
-      lib_.wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool, kResidentBytes);
-      lib_.wasmtime_pooling_allocation_strategy_set(config, pool);
-      lib_.wasmtime_pooling_allocation_config_delete(pool);
-    }
-    engine_ = lib_.wasm_engine_new_with_config(config);
+    lib_ = *library;
+    engine_ = lib_.wasm_engine_new_with_config(make_config());
     if (engine_) return {};
     tried += path + ": no engine";
   }
@@ -128,7 +140,8 @@ std::string Host::version() const {
   return open() ? "wasmtime " + std::string(kWasmtimeVersion) : std::string();
 }
 
-Error Host::own_fault(api::Fault* fault, std::string_view doing) const {
+// Turns an error of Wasmtime into ours and frees it.
+Error Host::fault_error(api::Fault* fault, std::string_view doing) const {
   api::ByteVec text{};
   lib_.wasmtime_error_message(fault, &text);
   Error error{
@@ -145,25 +158,26 @@ Result<std::shared_ptr<const Host::Compiled>> Host::compiled(BytesView hash, con
     if (auto it = modules_.find(hash); it != modules_.end()) return it->second;
     TRY_OK(open());
   }
-  // Without the lock: a large module takes a while, and others must not wait for it.
+  // Compiling a large module takes long, so other calls must not wait for the lock meanwhile.
   TRY(api::Module * module, compile(hash, fetch));
   TRY(auto ready, prepare(module));
   std::lock_guard lock(mutex_);
-  if (modules_.size() >= kKeptModules) modules_.erase(modules_.begin());
+  if (modules_.size() >= kCachedModules) modules_.erase(modules_.begin());
   return modules_.emplace(Bytes(hash), std::move(ready)).first->second;
 }
 
-// Everything that can be found out once: its exports, that it imports nothing, how to instantiate
-// it.
+// Does the work that is needed once for each module: lists its exports, checks that it has no
+// imports and prepares its instantiation. Takes ownership of `module`.
 Result<std::shared_ptr<const Host::Compiled>> Host::prepare(api::Module* module) const {
-  api::ExportVec imports{}, exports{};
+  api::ExportVec imports{};
+  api::ExportVec exports{};
   lib_.wasmtime_module_imports(module, &imports);
-  const size_t wants = imports.size;
+  const size_t import_count = imports.size;
   lib_.wasm_importtype_vec_delete(&imports);
-  if (wants > 0) {
+  if (import_count > 0) {
     lib_.wasmtime_module_delete(module);
-    return faulty("the module has " + std::to_string(wants) +
-                  " imports; modules of worlds import nothing");
+    return module_error("the module has " + std::to_string(import_count) +
+                        " imports; modules of worlds import nothing");
   }
   std::vector<std::string> names;
   lib_.wasmtime_module_exports(module, &exports);
@@ -178,12 +192,12 @@ Result<std::shared_ptr<const Host::Compiled>> Host::prepare(api::Module* module)
   lib_.wasmtime_linker_delete(linker);
   if (fault) {
     lib_.wasmtime_module_delete(module);
-    return fail(own_fault(fault, "link"));
+    return fail(fault_error(fault, "link"));
   }
   return std::shared_ptr<const Compiled>(new Compiled{lib_, module, pre, std::move(names)});
 }
 
-// One call: a store, fuel, a memory limit, an instance; all gone at its end.
+// One call of a module. It owns a store with the instance, its memory and its fuel.
 class Host::Call {
  public:
   Call(const api::Library& lib, api::Engine* engine, const Limits& limits)
@@ -204,42 +218,65 @@ class Host::Call {
                    trap, "instantiate"));
     TRY(api::Func step, function(entrypoint));
     TRY(api::Func alloc, function("alloc"));
-    if (shape(alloc) != Shape{true, 1, 1}) return faulty("'alloc' is not (i32) -> (i32)");
+    if (signature(alloc) != Signature{true, 1, 1})
+      return module_error("'alloc' is not (i32) -> (i32)");
     api::Extern memory{};
     if (!lib_.wasmtime_instance_export_get(context_, &instance_, "memory", 6, &memory) ||
         memory.kind != api::kMemory)
-      return faulty("the module exports no memory named 'memory'");
+      return module_error("the module exports no memory named 'memory'");
     memory_ = memory.of.memory;
-    TRY(uint32_t at, allocate(alloc, input.size()));
-    TRY_OK(write(at, input));
-    TRY(bool pair, gives_pair(step, entrypoint));
-    uint32_t out_at = 0, out_size = 0;
-    if (pair) {
-      api::Val arguments[2] = {number(at), number(static_cast<uint32_t>(input.size()))},
-               results[2]{};
-      TRY_OK(call(step, arguments, 2, results, 2));
-      out_at = static_cast<uint32_t>(results[0].of.i32),
-      out_size = static_cast<uint32_t>(results[1].of.i32);
+    const uint32_t input_size = static_cast<uint32_t>(input.size());
+    TRY(uint32_t input_at, allocate(alloc, input_size));
+    TRY_OK(write(input_at, input));
+    TRY(bool returns_pair, returns_pair_of(step, entrypoint));
+    Slice out;
+    if (returns_pair) {
+      TRY(out, call_with_pair(step, {input_at, input_size}));
     } else {
-      TRY(uint32_t ret, allocate(alloc, 8));
-      api::Val arguments[3] = {number(ret), number(at),
-                               number(static_cast<uint32_t>(input.size()))};
-      TRY_OK(call(step, arguments, 3, nullptr, 0));
-      TRY(Bytes words, read(ret, 8));
-      std::memcpy(&out_at, words.data(), 4);
-      std::memcpy(&out_size, words.data() + 4, 4);
+      TRY(out, call_with_pointer(step, alloc, {input_at, input_size}));
     }
-    if (out_size > kOutputBytes)
-      return faulty("the output of " + std::to_string(out_size) + " bytes is over " +
-                    std::to_string(kOutputBytes));
-    TRY(Bytes output, read(out_at, out_size));
-    uint64_t left = 0;
-    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left))
-      lib_.wasmtime_error_delete(fault);
-    return Outcome{std::move(output), limits_.fuel - std::min(left, limits_.fuel)};
+    if (out.size > kOutputBytes)
+      return module_error("the output of " + std::to_string(out.size) + " bytes is over " +
+                          std::to_string(kOutputBytes));
+    TRY(Bytes output, read(out.at, out.size));
+    return Outcome{std::move(output), used_fuel()};
   }
 
  private:
+  // A range of bytes in the memory of the module.
+  struct Slice {
+    uint32_t at = 0;
+    uint32_t size = 0;
+  };
+
+  // Calls a step of the form (at, size) -> (at, size).
+  Result<Slice> call_with_pair(const api::Func& step, Slice input) {
+    api::Val arguments[2] = {number(input.at), number(input.size)};
+    api::Val results[2]{};
+    TRY_OK(call(step, arguments, 2, results, 2));
+    return Slice{static_cast<uint32_t>(results[0].of.i32),
+                 static_cast<uint32_t>(results[1].of.i32)};
+  }
+
+  // Calls a step of the form (result, at, size) -> (), which writes the slice of its output at
+  // `result`.
+  Result<Slice> call_with_pointer(const api::Func& step, const api::Func& alloc, Slice input) {
+    TRY(uint32_t result, allocate(alloc, sizeof(Slice)));
+    api::Val arguments[3] = {number(result), number(input.at), number(input.size)};
+    TRY_OK(call(step, arguments, 3, nullptr, 0));
+    TRY(Bytes words, read(result, sizeof(Slice)));
+    Slice out;
+    std::memcpy(&out, words.data(), sizeof out);
+    return out;
+  }
+
+  uint64_t used_fuel() const {
+    uint64_t left = 0;
+    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left))
+      lib_.wasmtime_error_delete(fault);
+    return limits_.fuel - std::min(left, limits_.fuel);
+  }
+
   static api::Val number(uint32_t v) {
     api::Val out{};
     out.kind = api::kI32;
@@ -247,19 +284,21 @@ class Host::Call {
     return out;
   }
 
+  // Turns a trap or an error of Wasmtime into ours and frees it.
   Result<void> checked(api::Fault* fault, api::Trap* trap, std::string_view doing) {
     if (trap) {
       uint8_t code = 255;
       lib_.wasmtime_trap_code(trap, &code);
       lib_.wasm_trap_delete(trap);
       if (code == api::kTrapOutOfFuel)
-        return faulty(std::string(doing) + " used up its fuel of " + std::to_string(limits_.fuel));
-      return faulty(std::string(doing) + " trap: " + trap_words(code));
+        return module_error(std::string(doing) + " used up its fuel of " +
+                            std::to_string(limits_.fuel));
+      return module_error(std::string(doing) + " trap: " + trap_text(code));
     }
     if (fault) {
       lib_.wasmtime_error_delete(fault);
-      return faulty(std::string(doing) +
-                    " failed: the module asks for more than the limits of the world allow");
+      return module_error(std::string(doing) +
+                          " failed: the module asks for more than the limits of the world allow");
     }
     return {};
   }
@@ -269,7 +308,7 @@ class Host::Call {
     if (!lib_.wasmtime_instance_export_get(context_, &instance_, name.data(), name.size(),
                                            &found) ||
         found.kind != api::kFunc)
-      return faulty("the module exports no function named '" + std::string(name) + "'");
+      return module_error("the module exports no function named '" + std::string(name) + "'");
     return found.of.func;
   }
 
@@ -279,27 +318,27 @@ class Host::Call {
     return true;
   }
 
-  struct Shape {
-    bool ints;
-    size_t takes, gives;
-    bool operator==(const Shape&) const = default;
+  struct Signature {
+    bool all_i32;
+    size_t parameters, results;
+    bool operator==(const Signature&) const = default;
   };
-  Shape shape(const api::Func& func) const {
+  Signature signature(const api::Func& func) const {
     api::FuncType* type = lib_.wasmtime_func_type(context_, &func);
     const api::ValTypeVec* params = lib_.wasm_functype_params(type);
     const api::ValTypeVec* results = lib_.wasm_functype_results(type);
-    const Shape out{all_i32(params) && all_i32(results), params->size, results->size};
+    const Signature out{all_i32(params) && all_i32(results), params->size, results->size};
     lib_.wasm_functype_delete(type);
     return out;
   }
 
-  // (ptr, len) -> (ptr, len), or (ret, ptr, len) -> () with the pair written at ret.
-  Result<bool> gives_pair(const api::Func& func, std::string_view name) const {
-    const Shape found = shape(func);
-    if (found == Shape{true, 2, 2}) return true;
-    if (found == Shape{true, 3, 0}) return false;
-    return faulty("'" + std::string(name) +
-                  "' is neither (i32, i32) -> (i32, i32) nor (i32, i32, i32) -> ()");
+  // True for (at, size) -> (at, size), false for (result, at, size) -> (); others are an error.
+  Result<bool> returns_pair_of(const api::Func& func, std::string_view name) const {
+    const Signature found = signature(func);
+    if (found == Signature{true, 2, 2}) return true;
+    if (found == Signature{true, 3, 0}) return false;
+    return module_error("'" + std::string(name) +
+                        "' is neither (i32, i32) -> (i32, i32) nor (i32, i32, i32) -> ()");
   }
 
   Result<void> call(const api::Func& func, const api::Val* arguments, size_t count,
@@ -311,7 +350,8 @@ class Host::Call {
   }
 
   Result<uint32_t> allocate(const api::Func& alloc, size_t size) {
-    api::Val argument = number(static_cast<uint32_t>(size)), result{};
+    api::Val argument = number(static_cast<uint32_t>(size));
+    api::Val result{};
     TRY_OK(call(alloc, &argument, 1, &result, 1));
     return static_cast<uint32_t>(result.of.i32);
   }
@@ -319,7 +359,7 @@ class Host::Call {
   Result<void> write(uint32_t at, BytesView bytes) {
     const size_t size = lib_.wasmtime_memory_data_size(context_, &memory_);
     if (at > size || bytes.size() > size - at)
-      return faulty("alloc gave memory that does not exist");
+      return module_error("alloc gave memory that does not exist");
     if (!bytes.empty())
       std::memcpy(lib_.wasmtime_memory_data(context_, &memory_) + at, bytes.data(), bytes.size());
     return {};
@@ -328,7 +368,7 @@ class Host::Call {
   Result<Bytes> read(uint32_t at, size_t count) {
     const size_t size = lib_.wasmtime_memory_data_size(context_, &memory_);
     if (at > size || count > size - at)
-      return faulty("the output lies outside the module's memory");
+      return module_error("the output lies outside the module's memory");
     return Bytes(reinterpret_cast<const char*>(lib_.wasmtime_memory_data(context_, &memory_)) + at,
                  count);
   }

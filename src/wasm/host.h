@@ -1,6 +1,6 @@
 #pragma once
-// The Wasmtime host. The library is opened when the first module is needed; modules are compiled
-// once and kept, in memory and as files; each call gets an instance of its own.
+// Host runs WASM modules with Wasmtime. The Wasmtime library is loaded when the first module is
+// needed. Modules are compiled once and cached in memory and as files. Thread-safe.
 
 #include <map>
 #include <memory>
@@ -15,11 +15,12 @@ namespace pawl::wasm {
 inline constexpr std::string_view kWasmtimeVersion = "50.0.1";
 
 struct HostOptions {
-  std::vector<std::string> libraries{};  // tried in this order
-  std::string cache_folder{};            // for compiled modules; empty: none
+  std::vector<std::string> libraries{};  // paths of libwasmtime.so, tried in this order
+  std::string cache_folder{};            // for compiled modules; empty: no files are kept
 };
 
-// $PAWL_WASMTIME, then .cache/wasmtime beside and above the program, then the system's.
+// The paths where Wasmtime is looked for: $PAWL_WASMTIME, .cache/wasmtime beside the program, in
+// the folder above it and in the working directory, then the library path of the system.
 std::vector<std::string> usual_libraries();
 
 class Host final : public Runner {
@@ -32,15 +33,17 @@ class Host final : public Runner {
   std::string version() const override;
 
  private:
-  struct Compiled;            // a module, ready to be instantiated
-  class Call;                 // one call in a store of its own
-  Result<void> open() const;  // the library and the engine, once
+  struct Compiled;  // a module that is ready to be instantiated
+  class Call;       // one call, in a store of its own
+  // Loads the library and creates the engine, unless that is done. The caller holds mutex_.
+  Result<void> open() const;
+  api::Config* make_config() const;
   Result<std::shared_ptr<const Compiled>> compiled(BytesView hash, const Fetch& fetch);
   Result<std::shared_ptr<const Compiled>> prepare(api::Module* module) const;
   Result<api::Module*> compile(BytesView hash, const Fetch& fetch);
-  api::Module* from_file(const std::string& path) const;
-  void to_file(const std::string& path, api::Module* module) const;
-  Error own_fault(api::Fault* fault, std::string_view doing) const;
+  api::Module* read_cache(const std::string& path) const;
+  void write_cache(const std::string& path, api::Module* module) const;
+  Error fault_error(api::Fault* fault, std::string_view doing) const;
 
   HostOptions options_;
   mutable std::mutex mutex_;

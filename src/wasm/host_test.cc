@@ -1,5 +1,5 @@
-// The host against the modules of the vectors. Needs the library that scripts/setup-wasm fetches;
-// what happens without it is tested without it.
+// Runs the modules in tests/vectors/worlds. Most tests need the library that scripts/setup-wasm
+// installs, and are skipped without it. The numbers of cases are those of the cases of worlds.
 
 #include "wasm/host.h"
 
@@ -40,11 +40,12 @@ struct HostTest : testing::Test {
 };
 using Wasm = HostTest;
 
-TEST_F(Wasm, a_module_is_a_function_of_its_bytes) {
+TEST_F(Wasm, the_same_input_gives_the_same_output_and_fuel) {
   const Bytes input = *unhex(
       "a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da264"
       "63656c6c616163696e6305");
-  auto one = call("counter.wasm", "step", input), two = call("counter.wasm", "step", input);
+  auto one = call("counter.wasm", "step", input);
+  auto two = call("counter.wasm", "step", input);
   ASSERT_TRUE(one) << one.error().message;
   EXPECT_EQ(hex(one->output), "a165737461746548a165636f756e7405");
   EXPECT_EQ(one->output, two->output);
@@ -53,24 +54,25 @@ TEST_F(Wasm, a_module_is_a_function_of_its_bytes) {
 }
 
 // case 139
-TEST_F(Wasm, a_loop_ends_with_its_fuel_the_same_way_every_time) {
+TEST_F(Wasm, an_endless_loop_fails_with_the_same_error_every_time) {
   const Limits little{1'000'000, 64u << 20};
-  auto one = call("loop.wasm", "step", "", little), two = call("loop.wasm", "step", "", little);
+  auto one = call("loop.wasm", "step", "", little);
+  auto two = call("loop.wasm", "step", "", little);
   ASSERT_FALSE(one);
   EXPECT_EQ(one.error().reason, "wasm.error");
   EXPECT_EQ(one.error().message, "wasm runtime error: step used up its fuel of 1000000");
   EXPECT_EQ(one.error().message, two.error().message);
 }
 
-TEST_F(Wasm, memory_grows_to_the_limit_and_no_further) {
-  // `grow` gives the number of times it got 1 MiB as the address of an empty output.
+TEST_F(Wasm, memory_grows_up_to_the_limit) {
+  // `grow` allocates 1 MiB until it fails, and returns the count as the address of an empty output.
   auto some = call("loop.wasm", "grow", "", {200'000'000, 8u << 20});
   EXPECT_TRUE(some) << some.error().message;
 }
 
 // case 140
-TEST_F(Wasm, nan_has_one_face) {
-  // Stores -(0/0) + 1 and gives its bits.
+TEST_F(Wasm, nan_is_canonical) {
+  // The module computes -(0/0) + 1 and returns its bits.
   auto nan = run(*unhex("0061736d01000000010d0260017f017f60027f7f027f7f0303020001050301000107190306"
                         "6d656d6f7279020005616c6c6f630000047374657000010a2502050041c0000b1d00410043"
                         "000000004300000000958c430000803f92380200410041040b"),
@@ -80,8 +82,8 @@ TEST_F(Wasm, nan_has_one_face) {
 }
 
 // case 135, case 138
-TEST_F(Wasm, both_signatures_work_and_every_call_begins_afresh) {
-  // Counts its calls in a global and gives the count: always one.
+TEST_F(Wasm, every_call_gets_a_new_instance) {
+  // The module counts its calls in a global variable and returns the count, which is always one.
   const Bytes counts = *unhex(
       "0061736d01000000010d0260017f017f60027f7f027f7f030302000105030100010606017f0141000b071903066d"
       "656d6f7279020005616c6c6f630000047374657000010a1c0205004180080b1400230041016a2400410023003a00"
@@ -91,7 +93,7 @@ TEST_F(Wasm, both_signatures_work_and_every_call_begins_afresh) {
 }
 
 // case 133
-TEST_F(Wasm, modules_that_break_the_contract_are_named) {
+TEST_F(Wasm, modules_that_break_the_contract_fail_with_the_reason) {
   struct Case {
     const char *hex, *word;
   };
@@ -121,7 +123,7 @@ TEST_F(Wasm, modules_that_break_the_contract_are_named) {
 }
 
 // case 134
-TEST_F(Wasm, what_is_no_module_or_lacks_an_export_is_named) {
+TEST_F(Wasm, invalid_modules_and_missing_exports_fail_with_the_reason) {
   EXPECT_NE(run("not wasm", "step", "").error().message.find("is no valid WASM module"),
             std::string::npos);
   EXPECT_NE(call("counter.wasm", "nothing", "")
@@ -137,7 +139,7 @@ TEST_F(Wasm, what_is_no_module_or_lacks_an_export_is_named) {
             std::string::npos);
 }
 
-TEST_F(Wasm, a_trap_is_the_modules_fault) {
+TEST_F(Wasm, a_trap_is_unprocessable) {
   auto trap = call("counter.wasm", "step", "\xff");
   ASSERT_FALSE(trap);
   EXPECT_EQ(trap.error().code, Code::unprocessable);
@@ -145,14 +147,14 @@ TEST_F(Wasm, a_trap_is_the_modules_fault) {
       << trap.error().message;
 }
 
-TEST_F(Wasm, exports_can_be_asked_for) {
+TEST_F(Wasm, has_export_finds_exports_by_name) {
   const Bytes bytes = file("tests/vectors/worlds/modules/loop.wasm");
   const Fetch fetch = [&]() -> Result<Bytes> { return bytes; };
   EXPECT_TRUE(*host.has_export(view(sha256(bytes)), fetch, "grow"));
   EXPECT_FALSE(*host.has_export(view(sha256(bytes)), fetch, "migrate"));
 }
 
-TEST_F(Wasm, compiled_modules_are_kept_as_files_and_damaged_ones_are_compiled_again) {
+TEST_F(Wasm, compiled_modules_are_cached_in_files_and_damaged_files_ignored) {
   const std::string folder = testing::TempDir() + "pawl-wasm-" + std::to_string(getpid());
   const Bytes bytes = file("tests/vectors/worlds/modules/counter.wasm");
   const Bytes input = *unhex(
@@ -178,7 +180,7 @@ TEST_F(Wasm, compiled_modules_are_kept_as_files_and_damaged_ones_are_compiled_ag
   std::filesystem::remove_all(folder);
 }
 
-TEST(wasm, without_the_library_it_says_what_to_install) {
+TEST(wasm, a_missing_library_is_unavailable_with_the_remedy) {
   Host host{HostOptions{{"/nowhere/libwasmtime.so"}, {}}};
   auto r = host.call(Bytes(32, 'x'), []() -> Result<Bytes> { return Bytes(); }, "step", "", {});
   ASSERT_FALSE(r);

@@ -1,6 +1,6 @@
 #pragma once
-// Who runs a WASM module: a fresh instance for every call, no imports, limited fuel and memory, so
-// that a call is a function of its bytes and nothing else.
+// Runner runs WASM modules. Every call gets a new instance without imports and with limited fuel
+// and memory, so the result of a call depends on nothing but the module and the input.
 
 #include <functional>
 #include <string>
@@ -10,7 +10,8 @@
 namespace pawl::wasm {
 
 struct Limits {
-  uint64_t fuel = 200'000'000;  // about a fifth of a second
+  // Both are reached with an `unprocessable` error of the call.
+  uint64_t fuel = 200'000'000;  // about 200 ms
   uint64_t memory_bytes = 64u << 20;
 };
 
@@ -19,19 +20,20 @@ struct Outcome {
   uint64_t fuel = 0;  // used
 };
 
-// Gives the module's bytes when they are not compiled yet.
+// Returns the bytes of the module. Called only when the module is not compiled yet.
 using Fetch = std::function<Result<Bytes>()>;
 
 class Runner {
  public:
   virtual ~Runner() = default;
-  // `hash` names the module (32 bytes). A module's own fault (trap, fuel, memory, a missing export,
-  // an import, bytes that are no module) is `unprocessable` and the same every time; `unavailable`
-  // means that this machine cannot run any module, and says what to install.
+  // Calls the function `entrypoint` of the module whose SHA-256 is `hash`.
+  // `unprocessable`: a fault of the module (trap, fuel, memory, a missing export, an import, bytes
+  // that are not a module). The error is the same every time, because journals record it.
+  // `unavailable`: this machine cannot run any module; the message says what to install.
   virtual Result<Outcome> call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
                                BytesView input, const Limits& limits) = 0;
   virtual Result<bool> has_export(BytesView hash, const Fetch& fetch, std::string_view name) = 0;
-  virtual std::string version() const = 0;  // "wasmtime 50.0.1"; empty when not loaded
+  virtual std::string version() const = 0;  // "wasmtime 50.0.1"; empty when it is not installed
 };
 
 }  // namespace pawl::wasm

@@ -1,6 +1,7 @@
 #pragma once
-// The part of Wasmtime's C API that we call, as documented for version 50. The library is opened at
-// run time, so nothing here is linked: each function is a pointer that load() fills.
+// The part of the C API of Wasmtime 50 that we call. The library is loaded at run time and not
+// linked, so every function is a pointer, which load() sets. The structs have the layout of those
+// in wasmtime.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -67,7 +68,7 @@ inline constexpr uint8_t kFunc = 0, kMemory = 3;  // of Extern
 inline constexpr uint8_t kI32 = 0;                // of Val and of value types
 inline constexpr uint8_t kTrapOutOfFuel = 11;
 
-// Name in the library, and its C type.
+// The functions: the name in the library and the C type.
 #define PAWL_WASMTIME(X)                                                                         \
   X(wasm_config_new, Config*())                                                                  \
   X(wasmtime_config_consume_fuel_set, void(Config*, bool))                                       \
@@ -128,7 +129,7 @@ struct Library {
 #undef PAWL_FIELD
 };
 
-// Opens the library and finds every function. It stays open until the process ends.
+// Loads the library and finds every function. The library is never unloaded.
 Result<Library> load(const std::string& path);
 
 }  // namespace pawl::wasm::api

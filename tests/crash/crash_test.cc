@@ -1,7 +1,6 @@
-// A real process under load is killed with SIGKILL at a random moment, again and again on the same
-// data. After each death the data is opened and compared with what the process had acknowledged:
-// everything told is there, every effect is either open or settled once, and the journal replays to
-// the rows.
+// Kills a process under load with SIGKILL at a random moment, many times on the same data. After
+// each kill the data is opened and checked: every acknowledged change is there, and every effect is
+// either open or settled once. At the end `verify` repeats the whole journal.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +22,8 @@ using namespace pawl;
 
 namespace {
 
-// "add" counts a cell up and opens a timer; the timer's receipt counts another cell up.
+// "add" increments the cell of its caller and opens a timer at every third addition. The receipt of
+// the timer increments the cell "timers".
 class Count final : public Program {
  public:
   std::string_view name() const override { return "count"; }
@@ -56,8 +56,8 @@ std::unique_ptr<Shard> open_shard(const std::string& folder, const Count& count)
   return std::move(*shard);
 }
 
-// Eight chains of additions; each acknowledgement is told to the parent through the pipe, as one
-// write, before the next input goes.
+// Runs eight chains of additions for ever. Each acknowledgement is written to the pipe, with one
+// write, before the next addition of its chain is submitted.
 void child(const std::string& folder, int out) {
   Count count;
   auto shard = open_shard(folder, count);
@@ -89,19 +89,20 @@ struct Checked {
   uint64_t frames, acknowledged;
 };
 
-Checked check(const std::string& folder, const std::map<int, int64_t>& told) {
+// Exits when an acknowledged addition is missing or a timer is lost.
+Checked check_data(const std::string& folder, const std::map<int, int64_t>& acknowledged) {
   Count count;
   auto shard = open_shard(folder, count);
-  for (auto [chain, n] : told) {
+  for (auto [chain, n] : acknowledged) {
     auto cell = shard->read(key({"count", "c" + std::to_string(chain)}));
     CHECK(cell);
-    int64_t have = cell->exists() ? std::stoll(std::string(cell->value())) : 0;
-    if (have < n) {
-      std::fprintf(stderr, "chain %d was told %ld and %ld is there\n", chain, n, have);
+    int64_t stored = cell->exists() ? std::stoll(std::string(cell->value())) : 0;
+    if (stored < n) {
+      std::fprintf(stderr, "chain %d: %ld was acknowledged but %ld is stored\n", chain, n, stored);
       std::exit(1);
     }
   }
-  // Every third addition opened a timer; settled and open ones together are all of them.
+  // Every third addition opened a timer, and each timer is either settled or open.
   int64_t opened = 0, settled = 0, open = 0;
   ReadSnapshot snapshot = shard->snapshot();
   for (int chain = 0; chain < 8; ++chain) {
@@ -110,7 +111,10 @@ Checked check(const std::string& folder, const std::map<int, int64_t>& told) {
   }
   auto timers = snapshot.read(key({"count", "timers"}));
   if (timers->exists()) settled = std::stoll(std::string(timers->value()));
-  CHECK(snapshot.scan(kEffectPrefix, [&](BytesView, const Cell&) { return ++open, true; }));
+  CHECK(snapshot.scan(kEffectPrefix, [&](BytesView, const Cell&) {
+    ++open;
+    return true;
+  }));
   if (opened != settled + open) {
     std::fprintf(stderr, "%ld timers were opened; %ld are settled and %ld open\n", opened, settled,
                  open);
@@ -128,7 +132,7 @@ int main(int argc, char** argv) {
           .string();
   std::filesystem::create_directories(folder);
   std::mt19937 random(12345);
-  std::map<int, int64_t> told;
+  std::map<int, int64_t> acknowledged;  // the largest count of each chain
   Checked last{};
   for (int round = 0; round < rounds; ++round) {
     int ends[2];
@@ -142,7 +146,7 @@ int main(int argc, char** argv) {
     close(ends[1]);
     usleep(30'000 + random() % 120'000);
     kill(pid, SIGKILL);
-    // What was written before the death was told.
+    // Everything that was written before the kill was acknowledged.
     std::string text;
     char piece[65536];
     for (ssize_t n; (n = read(ends[0], piece, sizeof piece)) > 0;)
@@ -158,9 +162,9 @@ int main(int argc, char** argv) {
       int chain = 0;
       long n = 0;
       std::sscanf(text.c_str() + at, "%d %ld", &chain, &n);
-      told[chain] = std::max<int64_t>(told[chain], n);
+      acknowledged[chain] = std::max<int64_t>(acknowledged[chain], n);
     }
-    last = check(folder, told);
+    last = check_data(folder, acknowledged);
   }
   {
     Count count;
@@ -170,8 +174,10 @@ int main(int argc, char** argv) {
     const Program* programs[] = {&count};
     auto verified = verify(**journal, scratch, programs);
     CHECK(verified);
-    if (!verified->difference.empty())
-      return std::fprintf(stderr, "verify: %s\n", verified->difference.c_str()), 1;
+    if (!verified->difference.empty()) {
+      std::fprintf(stderr, "verify: %s\n", verified->difference.c_str());
+      return 1;
+    }
   }
   std::filesystem::remove_all(folder);
   std::printf("%d kills, %lu frames, nothing acknowledged was lost\n", rounds, last.frames);

@@ -1,4 +1,4 @@
-// JSON, CBOR, expressions, conditions, times.
+// Fuzz targets for JSON, CBOR, expressions, conditions, times and encodings.
 
 #include "base/utf8.h"
 #include "cbor/cbor.h"
@@ -12,7 +12,7 @@ namespace pawl::fuzz {
 
 namespace {
 
-// What was printed is read again as the same.
+// Printed JSON parses back to the same value.
 void json_text(BytesView bytes) {
   auto value = json::parse(bytes);
   if (!value) return;
@@ -31,15 +31,15 @@ void cbor_bytes(BytesView bytes) {
   if (!value) return;
   auto again = cbor::decode(cbor::encode(*value));
   CHECK(again && cbor::encode(*again) == cbor::encode(*value));
-  // Of equal values one text, however often it is made.
+  // The canonical bytes decode to a value with the same canonical bytes.
   Bytes once = cbor::canonical(*value);
   auto back = cbor::decode(once);
   CHECK(back && cbor::canonical(*back) == once);
 }
 
-// The first line is the expression, the rest its variables.
+// The first line is the expression, the rest are its variables as JSON.
 void expression(BytesView bytes) {
-  if (!is_utf8(bytes)) return;  // it came in JSON
+  if (!is_utf8(bytes)) return;  // expressions come in JSON, which is UTF-8
   size_t end = bytes.find('\n');
   expr::Expression e(bytes.substr(0, end));
   auto variables = json::parse(end == BytesView::npos ? BytesView("{}") : bytes.substr(end + 1));
@@ -68,7 +68,7 @@ std::vector<std::string> expression_seeds() {
   return out;
 }
 
-// A condition and a document, in an array.
+// The input is an array of a condition and a document.
 void condition_text(BytesView bytes) {
   auto both = json::parse(bytes);
   if (!both || !both->is_array() || both->array().size() != 2) return;
@@ -87,21 +87,22 @@ std::vector<std::string> condition_seeds() {
   return out;
 }
 
-// A path, then the document.
+// The first line is a path, the rest is a document.
 void condition_path(BytesView bytes) {
   size_t end = bytes.find('\n');
   if (end == BytesView::npos) return;
   auto value = json::parse(bytes.substr(end + 1));
   if (!value) return;
-  std::string data = json::print(*value), room;
+  std::string data = json::print(*value);
+  std::string buffer;
   condition::Path path(bytes.substr(0, end));
   if (path.is_list()) {
     std::vector<condition::Field> found;
     if (path.collect(data, found))
       for (const auto& field : found)
-        (void)condition::text_of(field, room);
+        (void)condition::text_of(field, buffer);
   } else {
-    (void)condition::text_of(path.find(data), room);
+    (void)condition::text_of(path.find(data), buffer);
   }
 }
 
@@ -120,7 +121,7 @@ void encodings(BytesView bytes) {
     CHECK(again && *again == *raw);
   }
   if (auto raw_hex = unhex(bytes)) CHECK(*unhex(hex(*raw_hex)) == *raw_hex);
-  // Text is printed as it is, anything else as text.
+  // quote() keeps valid UTF-8 and replaces other bytes.
   auto printed = json::parse(json::quote(bytes), {.max_bytes = 8u << 20});
   CHECK(printed && printed->string() == as_utf8(bytes) && is_utf8(as_utf8(bytes)) &&
         is_utf8(bytes) == (as_utf8(bytes) == bytes));

@@ -1,5 +1,5 @@
-// What the faces keep and read back: bytes that a disk may have changed. The journal's sums find
-// that first; a cell that slips through is refused, not believed.
+// Fuzz targets for the cells and commands of the faces. Checksums in the journal find damaged bytes
+// first; the decoders must still refuse bytes that get past them.
 
 #include "faces/entities/audit/audit.h"
 #include "faces/entities/flow/call.h"

@@ -1,5 +1,6 @@
-// With PAWL_FUZZ the compiler calls these at each block and each comparison of the code under test.
-// Without it nobody does, and fuzzing is blind.
+// Coverage for the fuzzer. With PAWL_FUZZ the compiler calls the functions at the end of this file
+// at each block and each comparison of the code under test. Without it they are never called, and
+// the fuzzer cannot tell which inputs reach new code.
 
 #include "fuzz.h"
 
@@ -8,17 +9,19 @@
 namespace pawl::fuzz::coverage {
 
 namespace {
-constexpr size_t kPlaces = 1 << 18;
-constexpr size_t kTouched = 1 << 16, kValues = 64;
-// Bare arrays: whatever is called from here would be counted itself.
-uint8_t ever[kPlaces], now[kPlaces];
-uint32_t touched[kTouched];
+constexpr size_t kEdges = 1 << 18;
+constexpr size_t kTouched = 1 << 16;
+constexpr size_t kValues = 64;
+// Plain arrays, because calls of library functions from here would be counted too.
+uint8_t max_bucket[kEdges];  // of all inputs
+uint8_t counts[kEdges];      // of this input
+uint32_t touched[kTouched];  // edges with a count
 size_t touched_count = 0;
-uintptr_t before = 0;
+uintptr_t previous = 0;
 uint64_t values[kValues];
 size_t values_count = 0;
 
-// How often, roughly: twice is another thing than a hundred times.
+// Counts are compared in buckets, so that a few more runs of a loop are not new coverage.
 UNCOUNTED uint8_t bucket(uint8_t n) {
   return n < 4 ? n : n < 8 ? 4 : n < 16 ? 5 : n < 32 ? 6 : n < 128 ? 7 : 8;
 }
@@ -26,18 +29,21 @@ UNCOUNTED uint8_t bucket(uint8_t n) {
 
 UNCOUNTED void clear() {
   for (size_t i = 0; i < touched_count; ++i)
-    now[touched[i]] = 0;
-  touched_count = values_count = 0;
-  before = 0;
+    counts[touched[i]] = 0;
+  touched_count = 0;
+  values_count = 0;
+  previous = 0;
 }
 
 UNCOUNTED bool grew() {
-  bool fresh = false;
+  bool grown = false;
   for (size_t i = 0; i < touched_count; ++i) {
-    uint8_t n = bucket(now[touched[i]]);
-    if (n > ever[touched[i]]) ever[touched[i]] = n, fresh = true;
+    uint8_t n = bucket(counts[touched[i]]);
+    if (n <= max_bucket[touched[i]]) continue;
+    max_bucket[touched[i]] = n;
+    grown = true;
   }
-  return fresh;
+  return grown;
 }
 
 const std::vector<uint64_t>& compared() {
@@ -46,14 +52,16 @@ const std::vector<uint64_t>& compared() {
   return out;
 }
 
-UNCOUNTED static void count(uintptr_t place) {
-  uint32_t at = static_cast<uint32_t>((place * 0x9e3779b97f4a7c15 >> 40) ^ (before >> 1)) % kPlaces;
-  before = place;
-  if (now[at] == 0) {
+// Counts the edge from the previous block to this one.
+UNCOUNTED static void count(uintptr_t block) {
+  uint32_t edge =
+      static_cast<uint32_t>((block * 0x9e3779b97f4a7c15 >> 40) ^ (previous >> 1)) % kEdges;
+  previous = block;
+  if (counts[edge] == 0) {
     if (touched_count == kTouched) return;
-    touched[touched_count++] = at;
+    touched[touched_count++] = edge;
   }
-  if (now[at] < 255) ++now[at];
+  if (counts[edge] < 255) ++counts[edge];
 }
 
 UNCOUNTED static void compare(uint64_t constant) {

@@ -1,4 +1,4 @@
-// What users upload: definitions, workflows, models, documents, types, rules.
+// Fuzz targets for documents that users upload: definitions, workflows, models, types, rules.
 
 #include "faces/entities/flow/workflow.h"
 #include "faces/entities/model/schema.h"
@@ -14,7 +14,7 @@ namespace pawl::fuzz {
 
 namespace {
 
-// What is accepted can be stored, read again, and walked.
+// An accepted definition can be stored, decoded and run.
 void definition(BytesView bytes) {
   auto document = json::parse(bytes);
   if (!document) return;
@@ -38,7 +38,7 @@ void workflow(BytesView bytes) {
   CHECK(entities::load_workflows(flows->definitions));
 }
 
-// A model takes the samples it was made of, and is the same after it was stored.
+// A model accepts the samples that it was inferred from, and it does not change when it is stored.
 void model(BytesView bytes) {
   auto samples = json::parse(bytes);
   if (!samples || !samples->is_array() || samples->array().empty()) return;
@@ -82,7 +82,6 @@ void type(BytesView bytes) {
   CHECK(round && lifecycle::validate(*round));
 }
 
-// A rule, then a text with tokens.
 void rule(BytesView bytes) {
   auto body = json::parse(bytes);
   if (!body) return;

@@ -1,7 +1,9 @@
-// fuzz [--seed N] [--runs N | --seconds S] [TARGET...]: breaks inputs and watches.
-// fuzz --file FILE TARGET: one input again, such as the one a crash left in fuzz-last-input.
+// fuzz [--seed N] [--runs N | --seconds S] [TARGET...]   runs targets on mutated seeds
+// fuzz --file FILE TARGET                                runs one input, for example
+// fuzz-last-input
 //
-// Seeds come from the vectors and from tests/fuzz/seeds/TARGET: each bug that was found is one.
+// The seeds come from tests/vectors and from tests/fuzz/seeds/TARGET, which has one file for each
+// bug that was found. A crash leaves its input in the file fuzz-last-input.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,8 +24,9 @@ namespace pawl::fuzz {
 
 namespace {
 
-constexpr size_t kMax = 64 << 10;
-constexpr double kSlow = 5;  // seconds for one input, sanitizers included
+constexpr size_t kMaxInputBytes = 64 << 10;
+constexpr double kMaxSeconds = 5;  // for one input, with sanitizers
+constexpr size_t kMaxVectors = 400;
 
 std::string read_whole(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -32,7 +35,7 @@ std::string read_whole(const std::filesystem::path& path) {
   return out.str();
 }
 
-// The input under way, in a file that outlives whatever it does to us.
+// The input that runs, in a mapped file that survives a crash.
 class LastInput {
  public:
   LastInput() {
@@ -46,7 +49,7 @@ class LastInput {
     close(fd_);
     unlink("fuzz-last-input");
   }
-  // The size stands first: what follows it may end in zeros.
+  // The size stands before the input, because the rest of the file is zeros.
   void set(BytesView bytes) {
     uint64_t size = bytes.size();
     std::memcpy(at_, &size, 8);
@@ -54,8 +57,9 @@ class LastInput {
   }
   static std::string get(std::string text) {
     uint64_t size = 0;
-    if (text.size() == kRoom) std::memcpy(&size, text.data(), 8), text = text.substr(8, size);
-    return text;
+    if (text.size() != kRoom) return text;  // a file that was written by hand
+    std::memcpy(&size, text.data(), 8);
+    return text.substr(8, size);
   }
 
  private:
@@ -63,6 +67,49 @@ class LastInput {
   int fd_;
   char* at_;
 };
+
+// Pieces of text and bytes that mean something to one of the parsers.
+constexpr std::string_view kTokens[] = {"\"",
+                                        "{",
+                                        "}",
+                                        "[",
+                                        "]",
+                                        ":",
+                                        ",",
+                                        "null",
+                                        "true",
+                                        "-1",
+                                        "0",
+                                        "1e999",
+                                        "9223372036854775808",
+                                        "\\u0000",
+                                        "\\ud800",
+                                        "\r\n",
+                                        "\r\n\r\n",
+                                        "%00",
+                                        "$",
+                                        "${",
+                                        "#",
+                                        "(",
+                                        ")",
+                                        "..",
+                                        "?.",
+                                        "??",
+                                        "'",
+                                        "\xff",
+                                        "\xc3\x28",
+                                        std::string_view("\0\0\0\0", 4),
+                                        "<",
+                                        "/>",
+                                        "]]>",
+                                        "&#",
+                                        "P1Y",
+                                        "T",
+                                        "=",
+                                        "\x5f\x41",
+                                        "\xd9\xd9\xf7",
+                                        "\xfb",
+                                        "\xbf\xff"};
 
 class Mutator {
  public:
@@ -72,54 +119,14 @@ class Mutator {
   std::string mutate(std::string in, const std::vector<std::string>& others) {
     for (size_t n = 1 + below(1 << below(4)); n > 0; --n)
       once(in, others);
-    if (in.size() > kMax) in.resize(kMax);
+    if (in.size() > kMaxInputBytes) in.resize(kMaxInputBytes);
     return in;
   }
 
  private:
   void once(std::string& in, const std::vector<std::string>& others) {
-    static const std::string kTokens[] = {"\"",
-                                          "{",
-                                          "}",
-                                          "[",
-                                          "]",
-                                          ":",
-                                          ",",
-                                          "null",
-                                          "true",
-                                          "-1",
-                                          "0",
-                                          "1e999",
-                                          "9223372036854775808",
-                                          "\\u0000",
-                                          "\\ud800",
-                                          "\r\n",
-                                          "\r\n\r\n",
-                                          "%00",
-                                          "$",
-                                          "${",
-                                          "#",
-                                          "(",
-                                          ")",
-                                          "..",
-                                          "?.",
-                                          "??",
-                                          "'",
-                                          "\xff",
-                                          "\xc3\x28",
-                                          std::string(4, '\0'),
-                                          "<",
-                                          "/>",
-                                          "]]>",
-                                          "&#",
-                                          "P1Y",
-                                          "T",
-                                          "=",
-                                          "\x5f\x41",
-                                          "\xd9\xd9\xf7",
-                                          "\xfb",
-                                          "\xbf\xff"};
-    size_t at = below(in.size() + 1), length = std::min(in.size() - at, 1 + below(1 << below(8)));
+    size_t at = below(in.size() + 1);
+    size_t length = std::min(in.size() - at, 1 + below(1 << below(8)));
     switch (below(9)) {
       case 0:
         if (at < in.size()) in[at] = static_cast<char>(in[at] ^ (1 << below(8)));
@@ -146,7 +153,7 @@ class Mutator {
     else
       in = in.substr(0, at) + piece;
   }
-  // A number written in digits becomes another.
+  // Replaces a decimal number by another one.
   void number(std::string& in, size_t at) {
     size_t from = in.find_first_of("0123456789", at);
     if (from == std::string::npos) return;
@@ -169,7 +176,7 @@ class Mutator {
                                      "99999999999999999999999999999999"};
     in.replace(from, to - from, kNumbers[below(std::size(kNumbers))]);
   }
-  // Something the code looked for.
+  // Inserts a constant that the code compared values with.
   void constant(std::string& in, size_t at) {
     const auto& all = coverage::compared();
     if (all.empty()) return;
@@ -225,7 +232,7 @@ class Campaign {
     coverage::clear();
     double begin = now();
     target_.run(input);
-    CHECK(now() - begin < kSlow);
+    CHECK(now() - begin < kMaxSeconds);
     ++runs_;
     return coverage::grew();
   }
@@ -262,8 +269,10 @@ int main(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
-    if (word.starts_with("--") && i + 1 == argc)
-      return fmt::print(stderr, "{} wants a value\n", word), 2;
+    if (word.starts_with("--") && i + 1 == argc) {
+      fmt::print(stderr, "{} needs a value\n", word);
+      return 2;
+    }
     if (word == "--seed")
       options.seed = std::stoull(argv[++i]);
     else if (word == "--runs")
@@ -306,11 +315,11 @@ std::vector<std::string> vectors(std::string_view path, int depth, std::string_v
   else
     for (const auto& file : std::filesystem::recursive_directory_iterator(at))
       add_file(file.path(), depth, member, out);
-  std::erase_if(out, [](const std::string& text) { return text.size() > kMax; });
-  // Enough of them, from all over.
+  std::erase_if(out, [](const std::string& text) { return text.size() > kMaxInputBytes; });
+  // A random selection, so that every file is represented.
   std::mt19937_64 dice(7);
   std::shuffle(out.begin(), out.end(), dice);
-  if (out.size() > 400) out.resize(400);
+  if (out.size() > kMaxVectors) out.resize(kMaxVectors);
   return out;
 }
 

@@ -1,4 +1,5 @@
-// HTTP, WebSocket, tokens, frames, segments: bytes from the network and from the disk.
+// Fuzz targets for bytes from the network and from the disk: HTTP, WebSocket, tokens, frames,
+// segments.
 
 #include <fmt/format.h>
 
@@ -15,7 +16,8 @@ namespace pawl::fuzz {
 
 namespace {
 
-// What came of the bytes, given in pieces of this size.
+// Feeds the bytes in pieces of this size and returns what the parser made of them. The result must
+// not depend on the size of the pieces.
 std::string http_transcript(BytesView bytes, size_t piece) {
   server::HttpParser parser({.head_bytes = 2048, .body_bytes = 8192});
   std::string out;
@@ -78,7 +80,7 @@ void token(BytesView bytes) {
 void frame(BytesView bytes) {
   if (auto sealed = unseal(bytes)) (void)decode_frame(1, sealed->body).has_value();
   auto decoded = decode_frame(7, bytes);
-  static Frame outcome;  // as replay has it: used again and again
+  static Frame outcome;  // reused from input to input, as a replay does
   auto got = decode_outcome(7, bytes, outcome);
   if (decoded) {
     Bytes once = encode_body(*decoded);

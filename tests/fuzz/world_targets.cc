@@ -1,4 +1,4 @@
-// AIR: types, values of them, manifests, patches; and what modules answer.
+// Fuzz targets for AIR (types, values, manifests, patches) and for the output of modules.
 
 #include "cbor/cbor.h"
 #include "faces/worlds/air/normalize.h"
@@ -18,8 +18,8 @@ const Builtins& builtins() {
   return all;
 }
 
-// A type and a value of it, as JSON. A value that is taken has one form, and both ways to know
-// agree.
+// The input is an array of a type and a value. An accepted value has one normal form, and
+// is_normal() agrees with normalize_bytes().
 void value_json(BytesView bytes) {
   auto both = json::parse(bytes);
   if (!both || !both->is_array() || both->array().size() != 2) return;
@@ -35,7 +35,7 @@ void value_json(BytesView bytes) {
   CHECK(again && *again == *normal);
 }
 
-// A type as JSON, a line's end, then CBOR.
+// The first line is a type as JSON, the rest is a value as CBOR.
 void value_cbor(BytesView bytes) {
   size_t end = bytes.find('\n');
   if (end == BytesView::npos) return;
@@ -70,7 +70,7 @@ void manifest(BytesView bytes) {
   if (!made) return refused(made.error());
   auto loaded = load(made->manifest, finder(made->nodes), builtins());
   if (!loaded) return refused(loaded.error());
-  // Its parts are what they were when they are read again.
+  // The nodes have the same hash when they are printed and parsed again.
   for (const Node& node : made->nodes) {
     auto again = parse_node(plain_json(to_value(node, true)));
     CHECK(again && node_hash(*again) == node_hash(node));

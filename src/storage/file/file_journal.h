@@ -3,8 +3,7 @@
 // each append is one write and one flush (fdatasync). docs/formats/journal.md describes the bytes.
 //
 // The life of a segment:
-//   1. A background thread fills a spare file with zeros, so that appends never change a file's
-//   size.
+//   1. A background thread fills a spare file with zeros, so appends never change a file's size.
 //   2. The spare file is renamed and becomes the last segment. Appends go there until it is full.
 //   3. The background thread checks the closed segment, writes its index and compresses it.
 //   4. trim() removes it when no entry in it is needed any more.

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "storage/file/journal_folder.h"
+#include "storage/test_folder.h"
+
 namespace pawl {
 namespace {
 
@@ -23,6 +28,16 @@ TEST(segment, version_1_headers_groups_and_indexes_keep_their_bytes) {
   EXPECT_EQ(hex(encode(SegmentIndex{7, 9, 104, {{7, 40}}})),
             "5041574c4944580a010000000100000007000000000000000900000000000000"
             "6800000000000000070000000000000028000000000000006fd30bd6");
+}
+
+TEST(journal_folder, version_1_of_the_first_file_keeps_its_bytes) {
+  TestFolder folder;
+  Disk disk;
+  ASSERT_TRUE(write_first_seq(disk, folder.path(), 7));
+  std::ifstream in(folder.sub(kFirstSeqName), std::ios::binary);
+  Bytes bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(hex(bytes), "5041574c4653540a01000000000000000700000000000000513be0d0");
+  EXPECT_EQ(read_first_seq(folder.path()).value(), 7u);
 }
 
 TEST(segment, headers_and_indexes_decode_as_encoded) {

@@ -42,6 +42,7 @@ Bytes row_key(BytesView key) {
 }
 Bytes limit_key(BytesView limit) { return limit.empty() ? Bytes(kAfterRows) : row_key(limit); }
 
+// `corrupt` when rebuilding the rows helps, otherwise `unavailable`.
 Error error_of(const rocksdb::Status& status, const std::string& folder, std::string_view verb) {
   if (status.IsCorruption() || status.IsNotSupported() || status.IsInvalidArgument() ||
       status.IsNotFound()) {
@@ -56,6 +57,7 @@ Error error_of(const rocksdb::Status& status, const std::string& folder, std::st
                            verb, folder, status.ToString())};
 }
 
+// The first of these that this build of RocksDB supports.
 rocksdb::CompressionType compression() {
   auto known = rocksdb::GetSupportedCompressions();
   for (auto type : {rocksdb::kLZ4Compression, rocksdb::kZSTD, rocksdb::kSnappyCompression}) {
