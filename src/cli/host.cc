@@ -42,7 +42,7 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
   if (const std::string& path = c.text("jwt-jwks"); !path.empty()) {
     options.jwks = read_file(path).value_or(std::string());
     if (options.jwks.empty())
-      return fail(Code::invalid, "BAD_USE", fmt::format("cannot read the JWKS file {}", path));
+      return fail(Code::invalid, kBadUsage, fmt::format("cannot read the JWKS file {}", path));
   }
   return server::Authenticator::make(std::move(options), system_now);
 }

@@ -148,15 +148,15 @@ Result<std::string> work(Client& client, const json::Value& job,
 
 Result<int> worker_exec(const Args& args) {
   if (args.rest.empty())
-    return fail(Code::invalid, "BAD_USE",
+    return fail(Code::invalid, kBadUsage,
                 "name the program after --: pawl worker exec --type T -- ./work.sh");
   json::Array types;
   for (const auto& t : args.all("type"))
     types.emplace_back(t);
-  if (types.empty()) return fail(Code::invalid, "BAD_USE", "name the job type with --type");
+  if (types.empty()) return fail(Code::invalid, kBadUsage, "name the job type with --type");
   TRY(auto client, client_of(args));
   std::string worker = args.get("worker", fmt::format("exec-{}", getpid()));
-  int64_t left = args.has("count") ? std::atoll(args.get("count").c_str()) : INT64_MAX;
+  int64_t left = args.number("count", INT64_MAX);
   signal(SIGPIPE, SIG_IGN);
   struct sigaction act {};
   act.sa_handler = [](int) { stopping = 1; };
@@ -184,16 +184,17 @@ Result<int> worker_exec(const Args& args) {
 
 }  // namespace
 
-std::vector<Command> worker_commands() {
-  return {{"worker exec",
-           "-- PROGRAM [ARGUMENT...]",
-           "run any program as a worker: variables in as JSON, a JSON object out",
-           {kServer,
-            kToken,
-            {"type", "TYPE", "a job type; may be given several times"},
-            {"worker", "ID", "the worker's name"},
-            {"count", "N", "stop after so many jobs"}},
-           worker_exec}};
-}
+static constexpr Command kWorkerCommands[] = {
+    {"worker exec",
+     "-- PROGRAM [ARGUMENT...]",
+     "run any program as a worker: variables in as JSON, a JSON object out",
+     {kServer,
+      kToken,
+      {"type", v::text("TYPE"), "a job type; may be given several times"},
+      {"worker", v::text("ID"), "the worker's name"},
+      {"count", v::number("N"), "stop after so many jobs"}},
+     worker_exec}};
+
+std::span<const Command> worker_commands() { return kWorkerCommands; }
 
 }  // namespace pawl::cli
