@@ -154,6 +154,15 @@ def lifecycle(s, folder):
     check('history', 'go' in pawl('lifecycle', 'history', 'mission', 'm1', server=s)[0])
 
 
+def online_backup(server, to):
+    """POST /backup on the admin address copies the journal of a running server."""
+    ask = lambda to: live.call('http://' + server.admin, 'POST', '/backup?to=' + to)
+    status, made = ask(to)
+    check(f'a running server is backed up: {status} {made}', status == 200 and made['folder'] == to and made['last'] > 0)
+    check('a folder that exists is refused', ask(to)[0] == 400)
+    check('the copy verifies', 'no difference' in pawl('verify', '--data', to)[0])
+
+
 def offline(server, folder):
     data = ('--data', server.folder)
     check('journal ls', 'frames 1 to' in pawl('journal', 'ls', *data)[0])
@@ -251,6 +260,7 @@ def with_a_server(folder):
         pawl('journal', 'ls', '--data', s.folder, code=4)
         for part in (processes, entities, lifecycle):
             part(s.http, folder)
+        online_backup(s, os.path.join(folder, 'online'))
         check('exit code 0', s.stop() == 0)
         offline(s, folder)
 
