@@ -154,6 +154,15 @@ def lifecycle(s, folder):
     check('history', 'go' in pawl('lifecycle', 'history', 'mission', 'm1', server=s)[0])
 
 
+def online_backup(server, to):
+    """POST /backup on the admin address copies the journal of a running server."""
+    ask = lambda to: live.call('http://' + server.admin, 'POST', '/backup?to=' + to)
+    status, made = ask(to)
+    check(f'a running server is backed up: {status} {made}', status == 200 and made['folder'] == to and made['last'] > 0)
+    check('a folder that exists is refused', ask(to)[0] == 400)
+    check('the copy verifies', 'no difference' in pawl('verify', '--data', to)[0])
+
+
 def offline(server, folder):
     data = ('--data', server.folder)
     check('journal ls', 'frames 1 to' in pawl('journal', 'ls', *data)[0])
@@ -202,8 +211,48 @@ def without_a_server():
     _, err = pawl('serve', '--check-config', '--cors', 'false', code=2)
     check(f'a stray word is refused: {err}', '--name=false' in err)
     check('a flag can be turned off', '= false  (--cors)' in pawl('serve', '--print-config', '--cors=false')[0])
-    pawl('serve', '--check-config', '--cors=maybe', code=1)
+    pawl('serve', '--check-config', '--cors=maybe', code=2)
     check('check-config', 'good' in pawl('serve', '--check-config')[0])
+
+
+def bad_flags():
+    """A command line that is wrong is refused before anything is done; the refusal names the flag, the value and what is allowed."""
+    def refused(*words, says):
+        _, err = pawl(*words, code=2, server='127.0.0.1:1')
+        for part in says:
+            check(f'pawl {" ".join(words)} says {part!r}: {err}', part in err)
+
+    refused('lifecycle', 'types', 'mission', '--render', '--server', '127.0.0.1:1', says=['--render needs a value', 'svg, mermaid or dot'])
+    refused('instance', 'list', '--server', says=['--server needs a value', 'HOST:PORT'])
+    for server in ('24180', ':8080', 'host:0', 'host:port'):
+        refused('instance', 'list', '--server', server, says=[f"--server is '{server}'", '127.0.0.1:8080'])
+    for limit in ('abc', '-1', '1.5', ''):
+        refused('instance', 'list', f'--limit={limit}', says=[f"--limit is '{limit}'", 'a whole number'])
+    refused('instance', 'list', '--status', 'active', says=["--status is 'active'", 'ACTIVE, WAITING'])
+    refused('instance', 'list', '--started-from', 'yesterday', says=["--started-from is 'yesterday'", '2026-01-31T12:00:00Z'])
+    refused('start', 'order', '--wait', '--timeout', 'soon', says=["--timeout is 'soon'", 'a number of seconds'])
+    refused('start', 'order', '--var', 'amount', says=["--var is 'amount'", 'NAME=VALUE'])
+    refused('render', 'x', '--format', 'png', says=["--format is 'png'", 'svg, mermaid or dot'])
+    refused('journal', 'tail', '--limit', 'all', says=["--limit is 'all'", 'a whole number'])
+    refused('instance', 'list', '--json=yes', says=['--json takes no value'])
+    for flag, value in (('auth', 'basic'), ('log-level', 'loud'), ('log-format', 'xml'), ('error-mode', 'chatty'), ('threads', 'two'),
+                        ('jwt-expiry', 'soon'), ('http', 'nowhere')):
+        refused('serve', '--check-config', f'--{flag}', value, says=[f"--{flag} is '{value}'", 'allowed: '])
+    for flag in ('shards', 'journal', 'node'):
+        refused('serve', '--check-config', f'--{flag}', '4', says=[f'there is no flag --{flag}'])
+    refused('serve', '--htpp', ':1', says=['did you mean --http?'])
+    refused('instance', 'list', '--defnition', 'x', says=['did you mean --definition?'])
+    refused('instances', says=["did you mean 'instance"])
+    for words in (('cancel', 'id', 'extra'), ('instance', 'list', 'extra'), ('verify', 'extra'), ('version', 'extra'), ('doctor', 'extra'),
+                  ('task', 'complete', 'id', 'step', 'extra')):
+        refused(*words, says=["the word 'extra' is not used"])
+    refused('cancel', 'id', '--', 'extra', says=["'extra' after -- is not used"])
+    check('the last of a repeated flag counts', '= 3  (--threads)' in pawl('serve', '--print-config', '--threads', '2', '--threads', '3')[0])
+    env = {**os.environ, 'PAWL_AUTH': 'basic'}
+    done = subprocess.run([live.PAWL, 'serve', '--check-config'], capture_output=True, text=True, env=env)
+    check(f'a bad variable is refused: {done.stderr}', done.returncode == 1 and 'auth (from PAWL_AUTH) is' in done.stderr)
+    check('a refused command prints nothing else', pawl('instance', 'list', '--limit', 'x', code=2)[0] == '')
+    check('help needs no words', 'pawl cancel INSTANCE' in pawl('cancel', '--help')[0])
 
 
 def with_a_server(folder):
@@ -211,13 +260,14 @@ def with_a_server(folder):
         pawl('journal', 'ls', '--data', s.folder, code=4)
         for part in (processes, entities, lifecycle):
             part(s.http, folder)
+        online_backup(s, os.path.join(folder, 'online'))
         check('exit code 0', s.stop() == 0)
         offline(s, folder)
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-cli-') as folder:
-        live.run_parts([without_a_server, ('with_a_server', lambda: with_a_server(folder)), ('secure', lambda: secure(folder))])
+        live.run_parts([without_a_server, bad_flags, ('with_a_server', lambda: with_a_server(folder)), ('secure', lambda: secure(folder))])
     return live.report()
 
 

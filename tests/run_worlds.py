@@ -259,7 +259,7 @@ def commands(s):
 
     forked = pawl('fork', 'cli', 'cli3', '--height', '2', '--receipts', 'stub', '--effects', 'live')
     check(f'a fork that lives: {forked}', (forked['height'], forked['effects']) == (2, 'live'))
-    for words, said in ((('world', 'fork', 'cli', 'cli4', '--height', '2,"effects":"live"'), '--height is a whole number'), (('world', 'create', air), '--air'),
+    for words, said in ((('world', 'fork', 'cli', 'cli4', '--height', '2,"effects":"live"'), 'allowed: a whole number'), (('world', 'create', air), '--air'),
                         (('world', 'create', s.scratch), 'folder'), (('air', 'check', s.scratch), 'folder')):
         done = subprocess.run([live.PAWL, *words, *(['--server', s.http] if words[0] == 'world' else [])], capture_output=True, text=True)
         check(f'pawl {words} says what is wrong: {done}', done.returncode in (1, 2, 3) and said in done.stderr)

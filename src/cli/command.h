@@ -1,20 +1,20 @@
 #pragma once
-// One command of `pawl`: a row with its name, its flags, its documentation and the function that
-// does it. Help, completion and the reference are printed from the rows.
+// A command of `pawl` is a row with its name, its words, its flags, its documentation and its
+// function. The parser, the help and the completion all read the row.
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "json/value.h"
+#include "server/ops/value.h"
 
 namespace pawl::cli {
 
-// What a script may rely on.
+// The exit codes of `pawl`. Scripts rely on them.
 enum Exit : int {
   kDone = 0,
   kFailed = 1,
@@ -25,51 +25,67 @@ enum Exit : int {
   kDiffers = 6,
 };
 
-// The value of a flag that may be written alone for true.
-inline constexpr std::string_view kOnOff = "[=true|false]";
+// Refusals of a command line; all of them end with kBadUse.
+inline constexpr Reason kBadUsage{"BAD_USE"};
+inline constexpr Reason kBadFlag{"BAD_FLAG"};
+inline constexpr Reason kUnknownFlag{"UNKNOWN_FLAG"};
+
+namespace v = server::values;
 
 struct Flag {
   std::string_view name;   // without the dashes
-  std::string_view value;  // what its value is, in capitals; empty for a switch
+  server::ValueType type;  // of its value; the parser refuses other values
   std::string_view doc;
 };
 
-// The words of a command line after its command.
+struct Command;
+
+// The words of a command line after the name of its command.
 class Args {
  public:
-  std::vector<std::string> words;  // what is no flag, in order
-  std::vector<std::string> rest;   // what follows "--"
+  std::vector<std::string> words;  // those that belong to no flag, in order
+  std::vector<std::string> rest;   // those after "--"
   bool has(std::string_view flag) const { return flags_.contains(flag); }
+  // The value of a flag; of one that was given several times, the last.
   std::string get(std::string_view flag, std::string_view default_value = {}) const;
+  int64_t number(std::string_view flag, int64_t default_value) const;
+  double seconds(std::string_view flag, double default_value) const;
   std::vector<std::string> all(std::string_view flag) const;
   const std::multimap<std::string, std::string, std::less<>>& flags() const { return flags_; }
   bool json() const { return has("json"); }
 
-  static Result<Args> parse(std::span<const std::string> words, std::span<const Flag> known);
+  // Refuses unknown flags, values of another type, and words that the command does not take.
+  static Result<Args> parse(const Command& command, std::span<const std::string> words);
 
  private:
   std::multimap<std::string, std::string, std::less<>> flags_;
 };
 
+inline constexpr size_t kMaxFlags = 16;  // of one row
+
 struct Command {
-  std::string_view name;   // "journal show"
-  std::string_view words;  // "[SEQ]"
+  std::string_view name;  // "journal show"
+  // The words that it takes: "INSTANCE [STEP]", "FILE..." for one or more, "-- PROGRAM".
+  std::string_view words;
   std::string_view doc;
-  std::vector<Flag> flags;
-  // Returns the exit code. An error is printed with its cause and next step, and gives the code
-  // that fits it.
-  std::function<Result<int>(const Args&)> run;
+  Flag flags[kMaxFlags];  // unused places have no name
+  // Returns the exit code. An error is printed and gives the exit code that fits it.
+  Result<int> (*run)(const Args&);
+  // Returns further flags, for a command whose flags are not all known at compile time.
+  std::vector<Flag> (*more_flags)() = nullptr;
+
+  std::vector<Flag> all_flags() const;
 };
 
-// Every command takes these.
+// The flags that every command takes.
 std::span<const Flag> common_flags();
 
 // Prints a value as JSON when --json was given, else runs `text`.
 void show(const Args& args, const json::Value& value, const std::function<void()>& text);
 int exit_code(const Error& error);
 
-// A line that is drawn over itself on a terminal while something lasts, on standard error; nothing
-// where that is no terminal. Ends with its destructor.
+// Draws a progress bar on standard error while a long command runs. Draws nothing when standard
+// error is not a terminal. The destructor erases the bar.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what) : what_(std::move(what)) {}
@@ -82,9 +98,9 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-// The rows, by file.
-std::vector<Command> server_commands();
-std::vector<Command> data_commands();
-std::vector<Command> doctor_commands();
+// The tables of commands, by file.
+std::span<const Command> server_commands();
+std::span<const Command> data_commands();
+std::span<const Command> doctor_commands();
 
 }  // namespace pawl::cli

@@ -17,7 +17,7 @@ namespace pawl::cli {
 
 namespace fs = std::filesystem;
 
-static constexpr Flag kData{"data", "DIR", "the data directory (default ./data)"};
+static constexpr Flag kData{"data", v::path("DIR"), "the data directory (default ./data)"};
 
 static std::string data_of(const Args& args) { return args.get("data", "./data"); }
 
@@ -36,11 +36,8 @@ static std::string readable(BytesView bytes, size_t max = 400) {
 }
 
 static Result<Seq> seq_of(const std::string& text) {
-  Seq out = 0;
-  auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (err != std::errc() || end != text.data() + text.size())
-    return fail(Code::invalid, "BAD_USE", fmt::format("'{}' is not the number of a frame", text));
-  return out;
+  if (auto seq = server::parse_whole_number(text)) return static_cast<Seq>(*seq);
+  return fail(Code::invalid, kBadUsage, fmt::format("'{}' is not the number of a frame", text));
 }
 
 static json::Value frame_json(const Frame& frame, bool whole) {
@@ -110,8 +107,8 @@ static Result<int> journal_ls(const Args& args) {
 }
 
 static Result<int> journal_show(const Args& args) {
-  if (args.words.size() != 1)
-    return fail(Code::invalid, "BAD_USE", "name one frame: pawl journal show SEQ");
+  if (args.words.empty())
+    return fail(Code::invalid, kBadUsage, "name a frame: pawl journal show SEQ");
   TRY(Seq seq, seq_of(args.words[0]));
   TRY(auto journal, open_data_journal(data_of(args)));
   TRY(Bytes entry, journal->get(seq));
@@ -122,7 +119,7 @@ static Result<int> journal_show(const Args& args) {
 }
 
 static Result<int> journal_tail(const Args& args) {
-  TRY(Seq count, seq_of(args.get("limit", "20")));
+  const Seq count = static_cast<Seq>(args.number("limit", 20));
   TRY(auto journal, open_data_journal(data_of(args)));
   Seq from = journal->last() > count ? journal->last() - count + 1 : 1;
   TRY_OK(journal->read(std::max(from, journal->first()),
@@ -135,9 +132,11 @@ static Result<int> journal_tail(const Args& args) {
 }
 
 static Result<int> journal_cut(const Args& args) {
-  TRY(Seq at, seq_of(args.get("at", "")));
+  if (!args.has("at"))
+    return fail(Code::invalid, kBadUsage, "name the last frame to keep with --at SEQ");
+  const Seq at = static_cast<Seq>(args.number("at", 0));
   if (!args.has("yes"))
-    return fail(Code::invalid, "BAD_USE",
+    return fail(Code::invalid, kBadUsage,
                 fmt::format("this gives up every frame after {}, acknowledged or not, for ever: "
                             "say --yes if a backup cannot help",
                             at));
@@ -186,7 +185,7 @@ static Result<int> run_verify(const Args& args) {
 
 static Result<void> want_new(const std::string& folder) {
   std::error_code ec;
-  if (folder.empty()) return fail(Code::invalid, "BAD_USE", "name the new folder with --to DIR");
+  if (folder.empty()) return fail(Code::invalid, kBadUsage, "name the new folder with --to DIR");
   if (fs::exists(folder, ec) && !fs::is_empty(folder, ec))
     return fail(Code::conflict, "EXISTS",
                 fmt::format("{} is there and not empty: name a new folder", folder));
@@ -213,7 +212,7 @@ static Result<int> run_backup(const Args& args) {
 }
 
 static Result<int> run_restore(const Args& args) {
-  if (!args.has("from")) return fail(Code::invalid, "BAD_USE", "name the backup with --from DIR");
+  if (!args.has("from")) return fail(Code::invalid, kBadUsage, "name the backup with --from DIR");
   return copy(args, args.get("from"), data_of(args), "restored into");
 }
 
@@ -234,47 +233,43 @@ static Result<int> run_checkpoint(const Args& args) {
   return kDone;
 }
 
-std::vector<Command> data_commands() {
-  return {
-      {"journal ls", "", "what the journal holds", {kData}, journal_ls},
-      {"journal show",
-       "SEQ",
-       "one frame: its inputs, its writes, its notes",
-       {kData},
-       journal_show},
-      {"journal tail",
-       "",
-       "the newest frames, a line each",
-       {kData, {"limit", "N", "how many (default 20)"}},
-       journal_tail},
-      {"journal cut",
-       "",
-       "give up every frame after SEQ: the last remedy for a damaged journal",
-       {kData,
-        {"at", "SEQ", "the last frame to keep"},
-        {"yes", "", "I know that this loses what was acknowledged"}},
-       journal_cut},
-      {"verify",
-       "",
-       "check every link, run every frame again and compare; exit 6 when one differs",
-       {kData},
-       run_verify},
-      {"checkpoint",
-       "",
-       "copy the rows, so that a later start need not replay",
-       {kData},
-       run_checkpoint},
-      {"backup",
-       "",
-       "copy the journal into a new directory that pawl can serve",
-       {kData, {"to", "DIR", "the new directory"}},
-       run_backup},
-      {"restore",
-       "",
-       "make a data directory from a backup",
-       {kData, {"from", "DIR", "the backup"}},
-       run_restore},
-  };
-}
+static constexpr Command kDataCommands[] = {
+    {"journal ls", "", "what the journal holds", {kData}, journal_ls},
+    {"journal show", "SEQ", "one frame: its inputs, its writes, its notes", {kData}, journal_show},
+    {"journal tail",
+     "",
+     "the newest frames, a line each",
+     {kData, {"limit", v::number("N"), "how many (default 20)"}},
+     journal_tail},
+    {"journal cut",
+     "",
+     "give up every frame after SEQ: the last remedy for a damaged journal",
+     {kData,
+      {"at", v::number("SEQ"), "the last frame to keep"},
+      {"yes", v::none(), "I know that this loses what was acknowledged"}},
+     journal_cut},
+    {"verify",
+     "",
+     "check every link, run every frame again and compare; exit 6 when one differs",
+     {kData},
+     run_verify},
+    {"checkpoint",
+     "",
+     "copy the rows, so that a later start need not replay",
+     {kData},
+     run_checkpoint},
+    {"backup",
+     "",
+     "copy the journal into a new directory that pawl can serve",
+     {kData, {"to", v::path("DIR"), "the new directory"}},
+     run_backup},
+    {"restore",
+     "",
+     "make a data directory from a backup",
+     {kData, {"from", v::path("DIR"), "the backup"}},
+     run_restore},
+};
+
+std::span<const Command> data_commands() { return kDataCommands; }
 
 }  // namespace pawl::cli

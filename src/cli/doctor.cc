@@ -142,15 +142,16 @@ Result<int> run(const Args& args) {
 
 }  // namespace
 
-std::vector<Command> doctor_commands() {
-  return {{"doctor",
-           "",
-           "look at disk, sync speed, memory, clock, limits and ports",
-           {{"data", "DIR", "where the data is or will be"},
-            {"http", "ADDR", "address to try"},
-            {"grpc", "ADDR", "address to try"},
-            {"admin", "ADDR", "address to try"}},
-           run}};
-}
+static constexpr Command kDoctorCommands[] = {
+    {"doctor",
+     "",
+     "look at disk, sync speed, memory, clock, limits and ports",
+     {{"data", v::path("DIR"), "where the data is or will be"},
+      {"http", v::address(), "address to try"},
+      {"grpc", v::address(), "address to try"},
+      {"admin", v::address(), "address to try"}},
+     run}};
+
+std::span<const Command> doctor_commands() { return kDoctorCommands; }
 
 }  // namespace pawl::cli

@@ -167,7 +167,7 @@ Result<std::string> draw(const Graph& graph, std::string_view format) {
       {"svg", to_svg}, {"mermaid", to_mermaid}, {"dot", to_dot}};
   for (auto [name, function] : formats)
     if (name == format) return function(graph);
-  return fail(Code::invalid, "BAD_USE",
+  return fail(Code::invalid, kBadUsage,
               fmt::format("there is no picture format '{}': choose svg, mermaid or dot", format));
 }
 

@@ -24,12 +24,21 @@ Result<std::unique_ptr<Host>> Host::start(const server::Config& config) {
   std::unique_ptr<Host> host(new Host(config));
   TRY_OK(host->open());
   TRY_OK(host->listen());
+  host->start_housekeeping();
   host->started_ = true;
-  host->house_thread_ = std::thread([h = host.get()] { h->keep_house(); });
   return host;
 }
 
 Host::~Host() { stop(); }
+
+void Host::start_housekeeping() {
+  constexpr Time kInterval = 600 * kSecond;
+  // The loop calls at once; the first work is due an interval later.
+  housekeeping_ = background_.loop("housekeeping", [this, due = false]() mutable {
+    if (std::exchange(due, true)) shard_->forget_old_answers();
+    return background_.steady_now() + kInterval;
+  });
+}
 
 static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const server::Config& c) {
   server::AuthOptions options;
@@ -42,39 +51,40 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
   if (const std::string& path = c.text("jwt-jwks"); !path.empty()) {
     options.jwks = read_file(path).value_or(std::string());
     if (options.jwks.empty())
-      return fail(Code::invalid, "BAD_USE", fmt::format("cannot read the JWKS file {}", path));
+      return fail(Code::invalid, kBadUsage, fmt::format("cannot read the JWKS file {}", path));
   }
   return server::Authenticator::make(std::move(options), system_now);
 }
 
-Result<void> Host::open() {
-  TRY(authenticator_, authenticator_of(config_));
+Result<void> Host::check_exposure() {
   std::vector<Address> listeners;
   for (auto flag : {"http", "grpc", "admin"}) {
     TRY(Address address, server::parse_address(config_.text(flag)));
     listeners.push_back(address);
   }
-  TRY_OK(server::check_exposure(authenticator_->mode(), config_.boolean("insecure"), listeners));
+  return server::check_exposure(authenticator_->mode(), config_.boolean("insecure"), listeners);
+}
+
+size_t Host::mebibytes(std::string_view flag) const {
   constexpr int64_t kMaxMiB = 1 << 20;
-  auto mebibytes = [&](std::string_view flag) {
-    return static_cast<size_t>(std::min(config_.number(flag), kMaxMiB)) << 20;
-  };
-  TRY(Stores opened, open_data(config_.text("data"), {}, {.cache_bytes = mebibytes("rows-cache")}));
-  for (const auto& note : opened.notes)
-    log(Level::warn, note);
-  ShardOptions options;
+  return static_cast<size_t>(std::min(config_.number(flag), kMaxMiB)) << 20;
+}
+
+// The hooks by which the shard reports its turns, its commits and its failure.
+ShardOptions Host::shard_options() {
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");
   auto& frames = metrics_.counter("pawl_frames_total");
-  auto& turns = metrics_.counter("pawl_group_turns_total");
+  auto& group_turns = metrics_.counter("pawl_group_turns_total");
   auto& groups = metrics_.counter("pawl_groups_total");
   auto& publish_seconds = metrics_.histogram("pawl_publish_seconds");
   auto& replies = metrics_.counter("pawl_replies_total");
-  auto& ran = metrics_.counter("pawl_turns_total");
+  auto& turns = metrics_.counter("pawl_turns_total");
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
+  ShardOptions options;
   options.cache_bytes = mebibytes("cell-cache");
   options.family_cells = static_cast<size_t>(config_.number("workflow-cells"));
-  options.drove = [&](double seconds, size_t n) {
-    ran.add(n);
+  options.drove = [&turns, &turn_seconds](double seconds, size_t n) {
+    turns.add(n);
     turn_seconds.observe(static_cast<Time>(seconds * 1e9 / static_cast<double>(n)));
   };
   options.committed = [&](const CommitTimes& t) {
@@ -83,7 +93,7 @@ Result<void> Host::open() {
     commit_seconds.observe(static_cast<Time>(t.append * 1e9));
     publish_seconds.observe(static_cast<Time>(t.apply * 1e9));
     frames.add(t.frames);
-    turns.add(t.frames);
+    group_turns.add(t.frames);
     groups.add();
   };
   options.stopped = [this](const Error& why) {
@@ -94,11 +104,25 @@ Result<void> Host::open() {
   options.progress = [](Seq done, Seq total) {
     log(Level::info, "replaying the journal", {{"frame", done}, {"of", total}});
   };
+  return options;
+}
+
+Result<void> Host::open_shard() {
+  TRY(Stores opened, open_data(config_.text("data"), {}, {.cache_bytes = mebibytes("rows-cache")}));
+  for (const auto& note : opened.notes)
+    log(Level::warn, note);
   TRY(shard_, Shard::open(std::move(opened.journal), std::move(opened.rows), programs_.list(),
-                          std::move(options)));
-  if (shard_->replayed().frames)
-    log(Level::info, "replayed",
-        {{"frames", shard_->replayed().frames}, {"rebuilt", shard_->replayed().rebuilt}});
+                          shard_options()));
+  const auto& replayed = shard_->replayed();
+  if (replayed.frames)
+    log(Level::info, "replayed", {{"frames", replayed.frames}, {"rebuilt", replayed.rebuilt}});
+  return {};
+}
+
+Result<void> Host::open() {
+  TRY(authenticator_, authenticator_of(config_));
+  TRY_OK(check_exposure());
+  TRY_OK(open_shard());
   clock_ = std::make_unique<Clock>(*shard_);
   workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
   faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_);
@@ -110,26 +134,29 @@ Result<void> Host::open() {
   return faces_->start();
 }
 
-Result<void> Host::listen() {
+std::vector<wire::Route> Host::general_routes() {
+  return {{"GET", "/openapi.json",
+           [this](wire::Request, wire::Respond respond) {
+             respond(wire::json_response(200, openapi(router_)));
+           },
+           "This document.", true},
+          {"GET", "/docs",
+           [this](wire::Request, wire::Respond respond) { respond(docs_page(router_)); },
+           "This document as a page.", true},
+          {"GET", "/",
+           [](wire::Request, wire::Respond respond) {
+             respond(wire::json_response(200, "{\"name\":\"pawl\",\"version\":\"" PAWL_VERSION
+                                              "\",\"openapi\":\"/openapi.json\"}"));
+           },
+           "Which server this is.", true}};
+}
+
+Result<void> Host::listen_http() {
   faces_->add_routes(router_);
-  router_.add({{"GET", "/openapi.json",
-                [this](wire::Request, wire::Respond respond) {
-                  respond(wire::json_response(200, openapi(router_)));
-                },
-                "This document.", true},
-               {"GET", "/docs",
-                [this](wire::Request, wire::Respond respond) { respond(docs_page(router_)); },
-                "This document as a page.", true},
-               {"GET", "/",
-                [](wire::Request, wire::Respond respond) {
-                  respond(wire::json_response(200, "{\"name\":\"pawl\",\"version\":\"" PAWL_VERSION
-                                                   "\",\"openapi\":\"/openapi.json\"}"));
-                },
-                "Which server this is.", true}},
-              wire::Dialect{"/", plain_refusal, {}});
-  server::FrontOptions front;
-  front.log_requests = config_.boolean("log-requests");
-  front_ = std::make_unique<server::HttpFront>(router_, *authenticator_, metrics_, front);
+  router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}});
+  front_ = std::make_unique<server::HttpFront>(
+      router_, *authenticator_, metrics_,
+      server::FrontOptions{.log_requests = config_.boolean("log-requests")});
   server::HttpOptions http;
   TRY(http.address, server::parse_address(config_.text("http")));
   http.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
@@ -137,30 +164,46 @@ Result<void> Host::listen() {
   http.connections = static_cast<size_t>(config_.number("connections"));
   http.refuse = front_->refuser();
   TRY(http_, server::HttpServer::start(http, front_->handler()));
+  return {};
+}
 
+Result<void> Host::listen_grpc() {
   server::GrpcOptions grpc;
   TRY(grpc.address, server::parse_address(config_.text("grpc")));
-  grpc.tls = http.tls;
+  grpc.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   grpc.services = faces_->services();
   TRY(grpc_, server::GrpcServer::start(grpc));
+  return {};
+}
 
+Result<void> Host::listen_admin() {
   measure();
-  TRY(nobody_, server::Authenticator::make({}, system_now));
+  TRY(open_authenticator_, server::Authenticator::make({}, system_now));
   admin_router_.add(admin_routes(), wire::Dialect{"/", plain_refusal, {}});
-  admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *nobody_, metrics_);
+  admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *open_authenticator_, metrics_);
   server::HttpOptions admin;
   TRY(admin.address, server::parse_address(config_.text("admin")));
   admin.threads = 1;
   admin.refuse = admin_front_->refuser();
   TRY(admin_, server::HttpServer::start(admin, admin_front_->handler()));
+  return {};
+}
 
-  // Whoever started us with port 0 finds the real ones here.
+// A caller that started the server on port 0 reads the real ports from this file.
+void Host::write_serving_file() {
   std::ofstream out(config_.text("data") + "/serving.json");
   out << json::print(json::object({{"pid", json::Value(static_cast<int64_t>(getpid()))},
-                                   {"http", this->http()},
-                                   {"grpc", this->grpc()},
-                                   {"admin", this->admin()}}))
+                                   {"http", http()},
+                                   {"grpc", grpc()},
+                                   {"admin", admin()}}))
       << "\n";
+}
+
+Result<void> Host::listen() {
+  TRY_OK(listen_http());
+  TRY_OK(listen_grpc());
+  TRY_OK(listen_admin());
+  write_serving_file();
   return {};
 }
 
@@ -203,48 +246,49 @@ std::vector<wire::Route> Host::admin_routes() {
                         return fail(Code::unavailable, "STARTING", "the server is starting");
                       }}};
   std::vector<wire::Route> routes = server::admin_routes(metrics_, std::move(options));
-  // A backup of a running server: the journal up to now, into a new folder on the server's machine.
-  routes.push_back(
-      {"POST", "/backup",
-       [this](wire::Request request, wire::Respond respond) {
-         std::string to = request.query_param("to").value_or("");
-         std::error_code ec;
-         if (to.empty() || std::filesystem::exists(to, ec))
-           return respond(wire::json_response(
-               400, R"({"error":"bad-request","reason":"name a new folder with ?to=DIR"})"));
-         std::thread([this, to, respond = std::move(respond)]() mutable {
-           auto copied = copy_journal(shard_->journal(), to, {});
-           if (!copied)
-             respond(wire::json_response(
-                 500, json::print(json::object({{"error", copied.error().reason},
-                                                {"reason", copied.error().message}}))));
-           else
-             respond(wire::json_response(
-                 200, json::print(json::object(
-                          {{"folder", to},
-                           {"last", json::Value(static_cast<uint64_t>(copied->last))}}))));
-         }).detach();
-       },
-       "Copies the journal into a new folder.", true});
+  // Backs up a running server: copies the journal so far into a new folder on the server's machine.
+  routes.push_back({"POST", "/backup",
+                    [this](wire::Request request, wire::Respond respond) {
+                      back_up(request, std::move(respond));
+                    },
+                    "Copies the journal into a new folder.", true});
   return routes;
 }
 
-// Once in a while: old answers are let go of.
-void Host::keep_house() {
-  std::unique_lock lock(house_mutex_);
-  while (!house_wake_.wait_for(lock, std::chrono::minutes(10), [this] { return ending_; }))
-    shard_->forget_old_answers();
+void Host::back_up(const wire::Request& request, wire::Respond respond) {
+  std::string to = request.query_param("to").value_or("");
+  std::error_code ec;
+  if (to.empty() || std::filesystem::exists(to, ec))
+    return respond(wire::json_response(
+        400, R"({"error":"bad-request","reason":"name a new folder with ?to=DIR"})"));
+  // Shared: a pool that is full or stopping drops the task, and then the refusal answers here.
+  auto answer = std::make_shared<wire::Respond>(std::move(respond));
+  auto copy = [this, to, answer] {
+    auto copied = copy_journal(shard_->journal(), to, {});
+    if (!copied)
+      return (*answer)(wire::json_response(
+          500, json::print(json::object(
+                   {{"error", copied.error().reason}, {"reason", copied.error().message}}))));
+    (*answer)(wire::json_response(
+        200, json::print(json::object(
+                 {{"folder", to}, {"last", json::Value(static_cast<uint64_t>(copied->last))}}))));
+  };
+  std::lock_guard lock(backups_mutex_);
+  if (!backups_ || !backups_->add(std::move(copy)))
+    (*answer)(wire::json_response(
+        503, R"({"error":"unavailable","reason":"too many backups wait, or the server stops"})"));
 }
 
 void Host::stop() {
+  if (std::exchange(stopped_, true)) return;
+  housekeeping_.reset();
+  std::unique_ptr<BackgroundPool> finished_backups;
   {
-    std::lock_guard lock(house_mutex_);
-    if (ending_) return;
-    ending_ = true;
+    std::lock_guard lock(backups_mutex_);
+    finished_backups = std::move(backups_);
   }
-  house_wake_.notify_all();
-  if (house_thread_.joinable()) house_thread_.join();
-  // Long polls first: they would keep the listeners waiting.
+  finished_backups.reset();  // waits for a running backup
+  // Long polls end first: the listeners would wait for them.
   if (workers_) workers_->stop();
   if (faces_) faces_->stop();
   if (http_) http_->stop();

@@ -1,13 +1,14 @@
 #pragma once
-// The host is the whole server, put together: read it to know what the program is made of.
+// The host puts the whole server together and owns its parts. Read it to know what the program is
+// made of.
 
 #include <atomic>
 #include <memory>
-#include <thread>
 
 #include "cli/data_dir.h"
 #include "cli/faces.h"
 #include "cli/programs.h"
+#include "runtime/background.h"
 #include "server/grpc/server.h"
 #include "server/http/front.h"
 #include "server/ops/admin.h"
@@ -17,16 +18,17 @@ namespace pawl::cli {
 
 class Host {
  public:
-  // Opens the data, replays what is missing, listens. On an error nothing is left running.
+  // Opens the data folder, replays the journal where the rows lag behind, and listens. On an error
+  // nothing is left running.
   static Result<std::unique_ptr<Host>> start(const server::Config& config);
   ~Host();
-  // Answers what was accepted, then closes everything in order.
+  // Answers the requests that were accepted, then closes everything in order.
   void stop();
 
   std::string http() const { return http_->address().text(); }
   std::string grpc() const { return grpc_->address().text(); }
   std::string admin() const { return admin_->address().text(); }
-  // True once the journal has failed: the server answers reads and says 503 to the rest.
+  // True once the journal has failed: the server still answers reads, and 503 to everything else.
   bool failed() const { return failed_; }
 
  private:
@@ -35,10 +37,20 @@ class Host {
         programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits")),
                    .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
+  Result<void> check_exposure();
+  Result<void> open_shard();
+  ShardOptions shard_options();
+  size_t mebibytes(std::string_view flag) const;
   Result<void> listen();
+  Result<void> listen_http();
+  Result<void> listen_grpc();
+  Result<void> listen_admin();
+  void write_serving_file();
   void measure();
+  std::vector<wire::Route> general_routes();
   std::vector<wire::Route> admin_routes();
-  void keep_house();
+  void back_up(const wire::Request& request, wire::Respond respond);
+  void start_housekeeping();
 
   server::Config config_;
   Programs programs_;
@@ -50,15 +62,16 @@ class Host {
   std::unique_ptr<Faces> faces_;
   wire::Router router_, admin_router_;
   std::unique_ptr<server::HttpFront> front_, admin_front_;
-  std::unique_ptr<server::Authenticator> nobody_;  // the admin listener asks nobody
+  std::unique_ptr<server::Authenticator> open_authenticator_;  // of the admin listener: no tokens
   std::unique_ptr<server::HttpServer> http_, admin_;
   std::unique_ptr<server::GrpcServer> grpc_;
   std::atomic<bool> failed_{false}, started_{false};
+  bool stopped_ = false;
 
-  std::mutex house_mutex_;
-  std::condition_variable house_wake_;
-  bool ending_ = false;
-  std::thread house_thread_;
+  BackgroundThreads background_;
+  std::unique_ptr<BackgroundLoop> housekeeping_;
+  std::mutex backups_mutex_;  // guards backups_: stop() takes it away while requests still come
+  std::unique_ptr<BackgroundPool> backups_ = background_.pool("backup", 1, 16);
 };
 
 }  // namespace pawl::cli

@@ -56,9 +56,6 @@ static Result<int> list(const Args& args) {
   std::vector<std::pair<std::string, std::string>> match;
   for (const std::string& pair : args.all("match")) {
     size_t equals = pair.find('=');
-    if (equals == std::string::npos)
-      return fail(Code::invalid, "BAD_USE",
-                  fmt::format("--match takes FIELD=VALUE, not '{}'", pair));
     match.emplace_back("match." + pair.substr(0, equals), pair.substr(equals + 1));
   }
   std::vector<std::pair<std::string_view, std::string>> params = {
@@ -103,7 +100,7 @@ static Result<int> patch(const Args& args) {
   TRY(std::string path, instance_path(args));
   TRY(json::Object fields, pairs(args.all("set")));
   if (fields.empty())
-    return fail(Code::invalid, "BAD_USE", "say what to change: --set FIELD=VALUE");
+    return fail(Code::invalid, kBadUsage, "say what to change: --set FIELD=VALUE");
   json::Value body(std::move(fields));
   return print_answer(args, "POST", path + "/state", &body);
 }
@@ -121,51 +118,52 @@ static Result<int> watch(const Args& args) {
   return kDone;
 }
 
-std::vector<Command> lifecycle_commands() {
-  return {
-      {"lifecycle types",
-       "[TYPE]",
-       "all types with their phases and counts; one type's definition, or with --render its "
-       "picture",
-       {kServer, kToken, {"render", "svg|mermaid|dot", "draw the phases of TYPE"}},
-       types},
-      {"lifecycle list",
-       "TYPE",
-       "instances of a type",
-       {kServer,
-        kToken,
-        {"phase", "PHASE", "in this phase"},
-        {"active", "", "not in a terminal phase"},
-        {"match", "FIELD=VALUE", "may be given several times"},
-        {"updated-after", "TIME", "written since, as 2026-01-31T12:00:00Z"},
-        {"limit", "N", "at most so many"},
-        {"offset", "N", "after so many"},
-        {"cursor", "CURSOR", "after the page that ended with it; the filters must be the same"}},
-       list},
-      {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
-      {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
-      {"lifecycle transition",
-       "TYPE ID PHASE",
-       "move along a declared edge",
-       {kServer, kToken, {"note", "TEXT", "why; kept in the history"}},
-       transition},
-      {"lifecycle patch",
-       "TYPE ID",
-       "set operator-writable fields",
-       {kServer,
-        kToken,
-        {"set", "FIELD=VALUE",
-         "JSON when it can be read as that, else text (a text of digits: FIELD='\"7\"'); may be "
-         "given several times"}},
-       patch},
-      {"lifecycle watch",
-       "TYPE",
-       "what is there, then changes as they come, as server-sent events",
-       {kServer,
-        kToken,
-        {"after", "REVISION", "only what came after this revision, the id of an event"}},
-       watch},
-  };
-}
+static constexpr Command kLifecycleCommands[] = {
+    {"lifecycle types",
+     "[TYPE]",
+     "all types with their phases and counts; one type's definition, or with --render its "
+     "picture",
+     {kServer, kToken, {"render", v::one_of("svg|mermaid|dot"), "draw the phases of TYPE"}},
+     types},
+    {"lifecycle list",
+     "TYPE",
+     "instances of a type",
+     {kServer,
+      kToken,
+      {"phase", v::text("PHASE"), "in this phase"},
+      {"active", v::none(), "not in a terminal phase"},
+      {"match", v::pair("FIELD=VALUE"), "may be given several times"},
+      {"updated-after", v::time(), "written since, as 2026-01-31T12:00:00Z"},
+      {"limit", v::number("N"), "at most so many"},
+      {"offset", v::number("N"), "after so many"},
+      {"cursor", v::text("CURSOR"),
+       "after the page that ended with it; the filters must be the same"}},
+     list},
+    {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
+    {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
+    {"lifecycle transition",
+     "TYPE ID PHASE",
+     "move along a declared edge",
+     {kServer, kToken, {"note", v::text("TEXT"), "why; kept in the history"}},
+     transition},
+    {"lifecycle patch",
+     "TYPE ID",
+     "set operator-writable fields",
+     {kServer,
+      kToken,
+      {"set", v::pair("FIELD=VALUE"),
+       "JSON when it can be read as that, else text (a text of digits: FIELD='\"7\"'); may be "
+       "given several times"}},
+     patch},
+    {"lifecycle watch",
+     "TYPE",
+     "what is there, then changes as they come, as server-sent events",
+     {kServer,
+      kToken,
+      {"after", v::text("REVISION"), "only what came after this revision, the id of an event"}},
+     watch},
+};
+
+std::span<const Command> lifecycle_commands() { return kLifecycleCommands; }
 
 }  // namespace pawl::cli

@@ -7,9 +7,9 @@
 
 namespace pawl::cli {
 
-inline constexpr Flag kServer{"server", "HOST:PORT",
+inline constexpr Flag kServer{"server", v::server(),
                               "the server (default PAWL_SERVER, else 127.0.0.1:8080)"};
-inline constexpr Flag kToken{"token-file", "FILE", "a file with the bearer token"};
+inline constexpr Flag kToken{"token-file", v::path("FILE"), "a file with the bearer token"};
 
 Result<std::unique_ptr<Client>> client_of(const Args& args);
 // One request to the server; its answer is printed.
@@ -25,10 +25,12 @@ Result<json::Object> pairs(const std::vector<std::string>& words);
 void print_table(const json::Value& items, const std::vector<std::string_view>& columns);
 std::string query(const std::vector<std::pair<std::string_view, std::string>>& params);
 
-std::vector<Command> process_commands();
-std::vector<Command> worker_commands();
-std::vector<Command> entity_commands();
-std::vector<Command> lifecycle_commands();
-std::vector<Command> world_commands();
+std::span<const Command> process_commands();
+std::span<const Command> operator_commands();
+std::span<const Command> job_commands();
+std::span<const Command> worker_commands();
+std::span<const Command> entity_commands();
+std::span<const Command> lifecycle_commands();
+std::span<const Command> world_commands();
 
 }  // namespace pawl::cli

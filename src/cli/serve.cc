@@ -16,32 +16,26 @@ namespace pawl::cli {
 
 static std::vector<Flag> setting_flags() {
   std::vector<Flag> out;
-  for (const server::Setting& s : server::settings())
-    out.push_back({s.flag, s.kind == server::SettingKind::boolean ? kOnOff : "VALUE", s.doc});
-  out.push_back(
-      {"config", "FILE", "a TOML file with settings; a variable beats it, a flag beats both"});
+  for (const server::Setting& setting : server::settings())
+    out.push_back({setting.flag, setting.type, setting.doc});
+  out.push_back({"config", v::path("FILE"),
+                 "TOML file with settings; a variable wins over it, a flag over both"});
   return out;
 }
 
 static Result<server::Config> load(const Args& args,
-                                   const std::map<std::string, std::string>& default_value) {
-  if (!args.words.empty())
-    return fail(
-        Code::invalid, "BAD_USE",
-        fmt::format(
-            "'{}' belongs to no flag; a flag that is on or off takes its value as --name=false",
-            args.words[0]));
+                                   const std::map<std::string, std::string>& defaults) {
   server::ConfigSources sources;
   sources.variable = server::environment;
   sources.file = args.get("config");
-  sources.flags = default_value;
+  sources.flags = defaults;
   for (const auto& [flag, value] : args.flags())
     for (const server::Setting& s : server::settings())
       if (s.flag == flag) sources.flags[flag] = value;
   return server::Config::load(sources);
 }
 
-// Signals are taken by one thread that waits for them; nobody else sees them.
+// Blocks the signals that stop the server in every thread; wait_for_stop() receives them.
 static sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -67,6 +61,15 @@ static Result<void> set_up_log(const server::Config& config) {
   return {};
 }
 
+// The page to open first. A server that listens on every interface is reached at the loopback one.
+static std::string docs_url(const server::Config& config, std::string address) {
+  for (std::string_view any : {"0.0.0.0:", "[::]:"}) {
+    if (address.starts_with(any)) address = "127.0.0.1:" + address.substr(any.size());
+  }
+  bool tls = !config.text("tls-certificate").empty();
+  return fmt::format("{}://{}/docs", tls ? "https" : "http", address);
+}
+
 static Result<int> serve(const Args& args) {
   TRY(server::Config config, load(args, {}));
   if (args.has("print-config") || args.has("check-config")) {
@@ -79,7 +82,7 @@ static Result<int> serve(const Args& args) {
   TRY_OK(set_up_log(config));
   sigset_t set = block_signals();
   TRY(auto host, Host::start(config));
-  log(Level::info, "serving",
+  log(Level::info, fmt::format("serving: open {} in a browser", docs_url(config, host->http())),
       {{"http", host->http()},
        {"grpc", host->grpc()},
        {"admin", host->admin()},
@@ -88,8 +91,8 @@ static Result<int> serve(const Args& args) {
   log(Level::info, "stopping: no new requests, finishing those accepted");
   host->stop();
   log(Level::info, "stopped");
-  // RocksDB flushes when it is closed and asserts when the disk is full; the rows hold nothing that
-  // the journal cannot give back, so they are left as they are.
+  // RocksDB flushes when it is closed and aborts when the disk is full. The journal can rebuild the
+  // rows, so they are left unflushed after a failure.
   if (host->failed()) std::_Exit(kDone);
   return kDone;
 }
@@ -121,15 +124,17 @@ static Result<int> dev(const Args& args) {
   return kDone;
 }
 
-std::vector<Command> server_commands() {
-  std::vector<Flag> flags = setting_flags(), serve_flags = flags;
-  serve_flags.push_back(
-      {"check-config", "", "read the settings, say whether they are good, and stop"});
-  serve_flags.push_back({"print-config", "", "print every setting with its source, and stop"});
-  return {
-      {"serve", "", "run the server", std::move(serve_flags), serve},
-      {"dev", "", "run a throw-away server with an example loaded", std::move(flags), dev},
-  };
-}
+static constexpr Command kServerCommands[] = {
+    {"serve",
+     "",
+     "run the server",
+     {{"check-config", v::none(), "check the settings and stop"},
+      {"print-config", v::none(), "print every setting with its source and stop"}},
+     serve,
+     setting_flags},
+    {"dev", "", "run a throw-away server with an example loaded", {}, dev, setting_flags},
+};
+
+std::span<const Command> server_commands() { return kServerCommands; }
 
 }  // namespace pawl::cli

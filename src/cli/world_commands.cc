@@ -30,7 +30,7 @@ static Result<int> world_create(const Args& args) {
     TRY(std::string file, word(args, 0, "the file"));
     TRY(json::Value body, read_json(file));
     if (body.is_array())
-      return fail(Code::invalid, "BAD_FLAG",
+      return fail(Code::invalid, kBadFlag,
                   fmt::format("{0} holds definitions: pawl world create WORLD --air {0}", file));
     return print_answer(args, "POST", "/v1/worlds", &body);
   }
@@ -38,12 +38,9 @@ static Result<int> world_create(const Args& args) {
   TRY(json::Value air, read_json(args.get("air")));
   json::Object modules;
   for (const std::string& given : args.all("module")) {
-    const size_t is = given.find('=');
-    if (is == std::string::npos)
-      return fail(Code::invalid, "BAD_FLAG",
-                  "--module wants NAME=FILE, as in shop/order_wasm@1=order.wasm");
-    TRY(Bytes wasm, read_file(given.substr(is + 1)));
-    modules.add(given.substr(0, is), base64(wasm));
+    const size_t equals = given.find('=');
+    TRY(Bytes wasm, read_file(given.substr(equals + 1)));
+    modules.add(given.substr(0, equals), base64(wasm));
   }
   json::Value body = json::object(
       {{"world_id", id}, {"air", std::move(air)}, {"modules", json::Value(std::move(modules))}});
@@ -127,13 +124,7 @@ static Result<int> world_fork(const Args& args) {
   TRY(std::string name, word(args, 1, "the new world"));
   json::Object body;
   body.add("world_id", name);
-  if (args.has("height")) {
-    auto height = json::parse(args.get("height"));
-    if (!height || !height->as_uint64())
-      return fail(Code::invalid, "BAD_FLAG",
-                  fmt::format("--height is a whole number, not '{}'", args.get("height")));
-    body.add("height", std::move(*height));
-  }
+  if (args.has("height")) body.add("height", json::Value(args.number("height", 0)));
   for (const char* name : {"effects", "receipts"})
     if (args.has(name)) body.add(name, args.get(name));
   json::Value request(std::move(body));
@@ -226,105 +217,107 @@ static Result<int> air_hash(const Args& args) {
   return kDone;
 }
 
-std::vector<Command> world_commands() {
-  const Flag key{"key-b64", "KEY", "the cell's key, base64"},
-      named{"key", "VALUE", "the cell's key, JSON or text"}, limit{"limit", "N", "at most so many"};
-  const Flag event{"event", "HASH", "by event"},
-      schema{"schema", "NAME", "the last event of this schema"},
-      by{"by", "PATH", "where a member of it"}, value{"value", "VALUE", "has this value"},
-      workflow{"workflow", "NAME", "a cell's own timeline, with --key"};
-  return {
-      {"world list",
-       "",
-       "worlds by id",
-       {kServer, kToken, limit, {"after", "WORLD", "that follow this one"}},
-       [](const Args& a) {
-         return print_answer(
-             a, "GET",
-             "/v1/worlds" + query({{"limit", a.get("limit")}, {"after", a.get("after")}}));
-       }},
-      {"world create",
-       "FILE|WORLD",
-       "a world from a document, or from definitions and modules",
-       {kServer,
-        kToken,
-        {"air", "FILE", "the definitions"},
-        {"module", "NAME=FILE", "the WASM of a module"}},
-       world_create},
-      {"world show",
-       "WORLD",
-       "manifest, height, snapshot",
-       {kServer, kToken},
-       [](const Args& a) { return world_get(a, ""); }},
-      {"world send",
-       "WORLD FILE|SCHEMA [VALUE]",
-       "send a domain event",
-       {kServer, kToken},
-       world_send},
-      {"world state",
-       "WORLD WORKFLOW",
-       "a cell's state",
-       {kServer, kToken, key, named},
-       [](const Args& a) { return world_state(a, ""); }},
-      {"world cells",
-       "WORLD WORKFLOW",
-       "the cells of a workflow",
-       {kServer,
-        kToken,
-        {"prefix-b64", "PREFIX", "whose keys begin so"},
-        {"after-b64", "KEY", "that follow this one: next_after_b64 of a page"},
-        limit},
-       [](const Args& a) { return world_state(a, "/cells"); }},
-      {"world journal",
-       "WORLD",
-       "its records",
-       {kServer,
-        kToken,
-        {"from", "HEIGHT", "from there"},
-        limit,
-        {"kinds", "A,B", "of these kinds"},
-        {"follow", "", "and those that come, a line each"}},
-       world_journal},
-      {"world trace",
-       "WORLD",
-       "what followed from an event, or a cell's timeline",
-       {kServer, kToken, event, schema, by, value, workflow, key, named, limit},
-       [](const Args& a) { return world_trace(a, "/trace"); }},
-      {"world diagnose",
-       "WORLD",
-       "why it stands where it stands",
-       {kServer, kToken, event, schema, by, value, workflow, key, named},
-       [](const Args& a) { return world_trace(a, "/diagnose"); }},
-      {"world snapshot",
-       "WORLD",
-       "take a snapshot",
-       {kServer, kToken},
-       [](const Args& a) -> Result<int> {
-         TRY(std::string p, world_path(a));
-         json::Value none = json::Object{};
-         return print_answer(a, "POST", p + "/checkpoint", &none);
-       }},
-      {"world fork",
-       "WORLD NEW",
-       "another world as this one was",
-       {kServer,
-        kToken,
-        {"height", "N", "at that height (default now)"},
-        {"receipts", "stub", "answer what is open with what it got later"},
-        {"effects", "live", "let its effects go out"}},
-       world_fork},
-      {"world gov",
-       "WORLD [ACTION] [FILE|PROPOSAL]",
-       "propose, shadow, approve, reject, apply; without an action the proposals",
-       {kServer,
-        kToken,
-        {"mode", "relaxed", "of apply"},
-        {"approver", "NAME", "who approves"},
-        {"reason", "TEXT", "why"}},
-       world_gov},
-      {"air check", "FILE", "check AIR definitions without a server", {}, air_check},
-      {"air hash", "FILE", "the hashes of AIR nodes", {}, air_hash},
-  };
-}
+static constexpr Flag kKeyBase64{"key-b64", v::text("KEY"), "the cell's key, base64"},
+    kKey{"key", v::text("VALUE"), "the cell's key, JSON or text"},
+    kLimit{"limit", v::number("N"), "at most so many"};
+static constexpr Flag kEvent{"event", v::text("HASH"), "by event"},
+    kSchema{"schema", v::text("NAME"), "the last event of this schema"},
+    kBy{"by", v::text("PATH"), "where a member of it"},
+    kValue{"value", v::text("VALUE"), "has this value"},
+    kWorkflow{"workflow", v::text("NAME"), "a cell's own timeline, with --key"};
+
+static constexpr Command kWorldCommands[] = {
+    {"world list",
+     "",
+     "worlds by id",
+     {kServer, kToken, kLimit, {"after", v::text("WORLD"), "that follow this one"}},
+     [](const Args& a) {
+       return print_answer(
+           a, "GET", "/v1/worlds" + query({{"limit", a.get("limit")}, {"after", a.get("after")}}));
+     }},
+    {"world create",
+     "FILE|WORLD",
+     "a world from a document, or from definitions and modules",
+     {kServer,
+      kToken,
+      {"air", v::path("FILE"), "the definitions"},
+      {"module", v::pair("NAME=FILE"), "the WASM of a module"}},
+     world_create},
+    {"world show",
+     "WORLD",
+     "manifest, height, snapshot",
+     {kServer, kToken},
+     [](const Args& a) { return world_get(a, ""); }},
+    {"world send",
+     "WORLD FILE|SCHEMA [VALUE]",
+     "send a domain event",
+     {kServer, kToken},
+     world_send},
+    {"world state",
+     "WORLD WORKFLOW",
+     "a cell's state",
+     {kServer, kToken, kKeyBase64, kKey},
+     [](const Args& a) { return world_state(a, ""); }},
+    {"world cells",
+     "WORLD WORKFLOW",
+     "the cells of a workflow",
+     {kServer,
+      kToken,
+      {"prefix-b64", v::text("PREFIX"), "whose keys begin so"},
+      {"after-b64", v::text("KEY"), "that follow this one: next_after_b64 of a page"},
+      kLimit},
+     [](const Args& a) { return world_state(a, "/cells"); }},
+    {"world journal",
+     "WORLD",
+     "its records",
+     {kServer,
+      kToken,
+      {"from", v::number("HEIGHT"), "from there"},
+      kLimit,
+      {"kinds", v::text("A,B"), "of these kinds"},
+      {"follow", v::none(), "and those that come, a line each"}},
+     world_journal},
+    {"world trace",
+     "WORLD",
+     "what followed from an event, or a cell's timeline",
+     {kServer, kToken, kEvent, kSchema, kBy, kValue, kWorkflow, kKeyBase64, kKey, kLimit},
+     [](const Args& a) { return world_trace(a, "/trace"); }},
+    {"world diagnose",
+     "WORLD",
+     "why it stands where it stands",
+     {kServer, kToken, kEvent, kSchema, kBy, kValue, kWorkflow, kKeyBase64, kKey},
+     [](const Args& a) { return world_trace(a, "/diagnose"); }},
+    {"world snapshot",
+     "WORLD",
+     "take a snapshot",
+     {kServer, kToken},
+     [](const Args& a) -> Result<int> {
+       TRY(std::string p, world_path(a));
+       json::Value none = json::Object{};
+       return print_answer(a, "POST", p + "/checkpoint", &none);
+     }},
+    {"world fork",
+     "WORLD NEW",
+     "another world as this one was",
+     {kServer,
+      kToken,
+      {"height", v::number("N"), "at that height (default now)"},
+      {"receipts", v::one_of("open|stub"), "answer what is open with what it got later"},
+      {"effects", v::one_of("detached|live"), "let its effects go out"}},
+     world_fork},
+    {"world gov",
+     "WORLD [ACTION] [FILE|PROPOSAL]",
+     "propose, shadow, approve, reject, apply; without an action the proposals",
+     {kServer,
+      kToken,
+      {"mode", v::one_of("strict|relaxed"), "of apply"},
+      {"approver", v::text("NAME"), "who approves"},
+      {"reason", v::text("TEXT"), "why"}},
+     world_gov},
+    {"air check", "FILE", "check AIR definitions without a server", {}, air_check},
+    {"air hash", "FILE", "the hashes of AIR nodes", {}, air_hash},
+};
+
+std::span<const Command> world_commands() { return kWorldCommands; }
 
 }  // namespace pawl::cli

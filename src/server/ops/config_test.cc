@@ -87,16 +87,23 @@ TEST_F(ConfigTest, a_bad_value_names_where_it_came_from) {
   EXPECT_NE(refusal().find("true or false"), std::string::npos);
 }
 
-TEST_F(ConfigTest, flags_are_taken_off_the_arguments) {
-  std::vector<std::string> args{"serve",      "--http",     ":1", "--other",
-                                "--insecure", "--auth=jwt", "x"};
-  auto flags = take_flags(args);
-  ASSERT_TRUE(flags);
-  EXPECT_EQ(*flags, (std::map<std::string, std::string>{
-                        {"http", ":1"}, {"insecure", "true"}, {"auth", "jwt"}}));
-  EXPECT_EQ(args, (std::vector<std::string>{"serve", "--other", "x"}));
-  std::vector<std::string> cut{"--http"};
-  EXPECT_FALSE(take_flags(cut));
+TEST_F(ConfigTest, a_value_outside_its_list_is_refused) {
+  for (auto [flag, value, allowed] :
+       {std::tuple("auth", "basic", "none, jwt or mock"),
+        std::tuple("log-level", "loud", "debug, info, warn, error or off"),
+        std::tuple("log-format", "xml", "json, text or auto"),
+        std::tuple("error-mode", "chatty", "sanitized or verbose")}) {
+    sources_.flags = {{flag, value}};
+    EXPECT_EQ(refusal(),
+              std::string(flag) + " (from --" + flag + ") is '" + value + "'; allowed: " + allowed);
+  }
+}
+
+TEST_F(ConfigTest, a_setting_of_a_later_version_is_unknown) {
+  for (const char* flag : {"shards", "journal", "node"}) {
+    sources_.flags = {{flag, "4"}};
+    EXPECT_NE(refusal().find("there is no flag --" + std::string(flag)), std::string::npos);
+  }
 }
 
 TEST_F(ConfigTest, durations_have_units) {
@@ -128,9 +135,10 @@ TEST_F(ConfigTest, every_setting_is_named_once_and_documented) {
     EXPECT_TRUE(seen.insert(setting.flag).second) << setting.flag;
     EXPECT_TRUE(seen.insert(setting.variable).second) << setting.variable;
     EXPECT_FALSE(setting.doc.empty()) << setting.flag;
-    EXPECT_NE(settings_help().find("--" + std::string(setting.flag)), std::string::npos);
+    EXPECT_NE(settings_reference().find("| `--" + std::string(setting.flag)), std::string::npos);
+    EXPECT_TRUE(normal_value(setting.type, setting.default_value)) << setting.flag;
   }
-  // The reference is printed from the table: tests/../docs must not fall behind.
+  // The reference page is printed from the table and must not fall behind.
   std::ifstream page("docs/reference/server.md");
   ASSERT_TRUE(page) << "run from the top of the tree";
   std::string text((std::istreambuf_iterator<char>(page)), {});

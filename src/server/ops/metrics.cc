@@ -45,7 +45,7 @@ std::string label_text(const MetricRow& row, const std::vector<std::string>& val
     append_escaped(out, value);
     out += "\"";
   };
-  for (size_t i = 0; i < row.labels.size(); ++i)
+  for (size_t i = 0; i < values.size(); ++i)
     add(row.labels[i], values[i]);
   if (!more.empty()) add(more, more_value);
   if (!out.empty()) out += "}";
@@ -67,70 +67,42 @@ void print_histogram(std::string& out, const MetricRow& row, const std::vector<s
   out += fmt::format("{}_count{} {}\n", row.name, label_text(row, labels), count);
 }
 
+using enum MetricType;
+
+constexpr MetricRow kMetrics[] = {
+    {"pawl_http_request_seconds",
+     histogram,
+     "Time from a request's last byte to its answer, by route.",
+     {"method", "route"}},
+    {"pawl_http_responses_total", counter, "Answers by class of status.", {"status"}},
+    {"pawl_http_requests_in_flight", gauge, "Requests that have no answer yet."},
+    {"pawl_http_connections", gauge, "Open HTTP connections."},
+    {"pawl_auth_refusals_total", counter, "Requests refused because of their credentials."},
+    {"pawl_turns_total", counter, "Inputs that the kernel has run."},
+    {"pawl_turn_seconds", histogram, "Time of one turn, as the mean of each batch."},
+    {"pawl_frames_total", counter, "Frames written."},
+    {"pawl_commit_seconds", histogram, "Time of one durable append of a group of turns."},
+    {"pawl_publish_seconds", histogram, "Time until the cells of a durable group are visible."},
+    {"pawl_replies_total", counter, "Answers sent after their frames were durable."},
+    {"pawl_group_turns_total", counter,
+     "Turns committed in groups; divided by pawl_groups_total, the mean group size."},
+    {"pawl_groups_total", counter, "Groups appended to the journal."},
+    {"pawl_queued_inputs", gauge, "Inputs that wait for the kernel."},
+    {"pawl_open_turns", gauge, "Turns that wait for a receipt."},
+    {"pawl_open_effects", gauge, "Open effects: timers and jobs together."},
+    {"pawl_workflow_cells", gauge, "Cached clean cells of the workflows of worlds."},
+    {"pawl_packed_cells", gauge, "Cells in the packed second tier of the cache."},
+    {"pawl_ready_jobs", gauge, "Jobs that wait for a worker."},
+    {"pawl_leased_jobs", gauge, "Jobs under a lease."},
+    {"pawl_timers", gauge, "Timers that are not due."},
+    {"pawl_journal_seq", gauge, "The seq of the last durable frame."},
+    {"pawl_start_time_seconds", gauge, "When this process started, in seconds since 1970."},
+    {"pawl_build_info", gauge, "Always 1; the version is the label.", {"version"}},
+};
+
 }  // namespace
 
-const std::vector<MetricRow>& metric_table() {
-  static const std::vector<MetricRow> table = {
-      {"pawl_http_request_seconds",
-       MetricType::histogram,
-       "Time from a request's last byte to its answer, by route.",
-       {"method", "route"}},
-      {"pawl_http_responses_total", MetricType::counter, "Answers by class of status.", {"status"}},
-      {"pawl_http_requests_in_flight",
-       MetricType::gauge,
-       "Requests that wait for their answers.",
-       {}},
-      {"pawl_http_connections", MetricType::gauge, "Open HTTP connections.", {}},
-      {"pawl_auth_refusals_total",
-       MetricType::counter,
-       "Requests refused for their credentials.",
-       {}},
-      {"pawl_turns_total", MetricType::counter, "Inputs that the kernel has run.", {}},
-      {"pawl_turn_seconds",
-       MetricType::histogram,
-       "Time of one turn: the mean of each batch that ran.",
-       {}},
-      {"pawl_frames_total", MetricType::counter, "Frames written.", {}},
-      {"pawl_commit_seconds",
-       MetricType::histogram,
-       "Time of one durable append of a group of turns.",
-       {}},
-      {"pawl_publish_seconds",
-       MetricType::histogram,
-       "Time until the cells of a durable group are visible.",
-       {}},
-      {"pawl_replies_total",
-       MetricType::counter,
-       "Answers that were let go after their frames were durable.",
-       {}},
-      {"pawl_group_turns_total",
-       MetricType::counter,
-       "Turns that were committed in groups; over pawl_groups_total the mean group size.",
-       {}},
-      {"pawl_groups_total", MetricType::counter, "Groups appended to the journal.", {}},
-      {"pawl_queued_inputs", MetricType::gauge, "Inputs that wait for the kernel.", {}},
-      {"pawl_open_turns", MetricType::gauge, "Turns that wait for a receipt.", {}},
-      {"pawl_open_effects", MetricType::gauge, "Open effects: timers and jobs together.", {}},
-      {"pawl_workflow_cells",
-       MetricType::gauge,
-       "Clean cells of the workflows of worlds that are at hand.",
-       {}},
-      {"pawl_packed_cells",
-       MetricType::gauge,
-       "Cells that are in memory as bytes, beside those at hand.",
-       {}},
-      {"pawl_ready_jobs", MetricType::gauge, "Jobs that wait for a worker.", {}},
-      {"pawl_leased_jobs", MetricType::gauge, "Jobs under a lease.", {}},
-      {"pawl_timers", MetricType::gauge, "Timers that are not due.", {}},
-      {"pawl_journal_seq", MetricType::gauge, "The seq of the last durable frame.", {}},
-      {"pawl_start_time_seconds",
-       MetricType::gauge,
-       "When this process started, in seconds since 1970.",
-       {}},
-      {"pawl_build_info", MetricType::gauge, "Always 1; the version is the label.", {"version"}},
-  };
-  return table;
-}
+std::span<const MetricRow> metric_table() { return kMetrics; }
 
 size_t metric_slot() {
   static std::atomic<size_t> next = 0;
@@ -175,7 +147,7 @@ Metrics::Family& Metrics::family(std::string_view name, MetricType type, Labels&
   auto found = families_.find(name);
   CHECK(found != families_.end());  // every metric has a row in the table
   Family& family = found->second;
-  CHECK(family.row.type == type && family.row.labels.size() == labels.size());
+  CHECK(family.row.type == type && family.row.label_count() == labels.size());
   size_t series = family.counters.size() + family.gauges.size() + family.histograms.size();
   bool known = family.counters.contains(labels) || family.gauges.contains(labels) ||
                family.histograms.contains(labels);

@@ -1,7 +1,8 @@
 #pragma once
-// Counters, gauges and histograms, each with labels, printed as Prometheus text. Adding to one is
-// an atomic in a slot of the thread's own; reading adds the slots up.
+// Counters, gauges and histograms with labels, printed as Prometheus text. Each thread adds to a
+// slot of its own with one atomic operation; a reader sums the slots.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -17,7 +18,7 @@
 
 namespace pawl::server {
 
-// Threads share few cells: enough that two busy ones rarely meet.
+// Threads share a few slots: enough that two busy threads rarely use the same one.
 inline constexpr size_t kMetricSlots = 8;
 size_t metric_slot();  // of this thread
 
@@ -50,7 +51,8 @@ class Histogram {
   static std::span<const Time> bounds();
   void observe(Time duration);
   struct Sum {
-    std::array<uint64_t, kBounds + 1> counts{};  // by bucket, not cumulated; the last has no bound
+    std::array<uint64_t, kBounds + 1>
+        counts{};  // by bucket, not cumulative; the last bucket has no bound
     Time total = 0;
   };
   Sum sum() const;
@@ -65,23 +67,27 @@ class Histogram {
 
 enum class MetricType { counter, gauge, histogram };
 
-// One row of the table below: everything that is measured, in one place.
+// A row of the table of metrics. The table holds every metric of the server.
 struct MetricRow {
   std::string_view name;
   MetricType type;
   std::string_view help;
-  std::vector<std::string_view> labels{};
+  std::array<std::string_view, 2> labels{};  // unused places are empty
+  size_t label_count() const {
+    return labels.size() - static_cast<size_t>(std::count(labels.begin(), labels.end(), ""));
+  }
 };
-const std::vector<MetricRow>& metric_table();
+std::span<const MetricRow> metric_table();
 
-// All series. Look a series up once and keep the reference: it lives as long as this does.
+// All series of the server. Callers look a series up once and keep the reference, which stays valid
+// as long as the Metrics object. Thread-safe.
 class Metrics {
  public:
   Metrics();
   Counter& counter(std::string_view name, std::vector<std::string> labels = {});
   Gauge& gauge(std::string_view name, std::vector<std::string> labels = {});
   Histogram& histogram(std::string_view name, std::vector<std::string> labels = {});
-  // A gauge that is asked for its value when someone reads.
+  // Registers a gauge whose value is computed when the metrics are printed.
   void gauge_from(std::string_view name, std::function<int64_t()> value);
   std::string text() const;  // Prometheus exposition format 0.0.4
 

@@ -1,0 +1,130 @@
+// The table of the server's settings. docs/reference/server.md is printed from it.
+
+#include <fmt/format.h>
+
+#include "server/ops/config.h"
+
+namespace pawl::server {
+namespace {
+
+namespace v = values;
+
+// Flag, TOML key, variable, second variable, type, default, documentation.
+constexpr Setting kSettings[] = {
+    {"data", "data", "PAWL_DATA", "", v::path("DIR"), "./data",
+     "folder of the journal and the rows"},
+    {"http", "http", "PAWL_HTTP", "CYODA_HTTP_PORT", v::address(), "127.0.0.1:8080",
+     "address of the HTTP API and the console"},
+    {"grpc", "grpc", "PAWL_GRPC", "CYODA_GRPC_PORT", v::address(), "127.0.0.1:9090",
+     "address of the gRPC API"},
+    {"admin", "admin", "PAWL_ADMIN", "CYODA_ADMIN_PORT", v::address(), "127.0.0.1:9091",
+     "address of health probes and metrics"},
+    {"threads", "threads", "PAWL_THREADS", "", v::number("N"), "2", "I/O threads of the HTTP API"},
+    {"connections", "connections", "PAWL_CONNECTIONS", "", v::number("N"), "10000",
+     "maximum number of open HTTP connections; further ones get 503 with Retry-After"},
+    {"cell-cache", "cell_cache", "PAWL_CELL_CACHE", "", v::number("N"), "0",
+     "memory for cached cells in MiB; 0 means an eighth of the machine's memory, at most 512"},
+    {"rows-cache", "rows_cache", "PAWL_ROWS_CACHE", "", v::number("N"), "64",
+     "memory for cached blocks of the rows in MiB"},
+    {"workflow-cells", "workflow_cells", "PAWL_WORKFLOW_CELLS", "AOS_CELL_CACHE_SIZE",
+     v::number("N"), "4096",
+     "maximum number of cached cells per workflow of a world; 0 means no limit beyond "
+     "--cell-cache"},
+    {"auth", "auth", "PAWL_AUTH", "CYODA_IAM_MODE", v::one_of("none|jwt|mock"), "none",
+     "authentication: `none` trusts every caller, `jwt` requires a bearer token; `mock` is another "
+     "word for `none`"},
+    {"insecure", "insecure", "PAWL_INSECURE", "", v::boolean(), "false",
+     "allow --auth none on addresses that other machines can reach"},
+    {"tenant", "none.tenant", "PAWL_TENANT", "", v::text("TEXT"), "mock-tenant",
+     "tenant of every caller under --auth none"},
+    {"user", "none.user", "PAWL_USER", "", v::text("TEXT"), "mock-user-001",
+     "user id of every caller under --auth none"},
+    {"roles", "none.roles", "PAWL_ROLES", "CYODA_IAM_MOCK_ROLES", v::text("TEXT"),
+     "ROLE_ADMIN,ROLE_M2M", "roles of every caller under --auth none"},
+    {"tls-certificate", "tls.certificate", "PAWL_TLS_CERTIFICATE", "", v::text("FILE"), "",
+     "PEM file with the certificate chain; turns TLS on for HTTP and gRPC"},
+    {"tls-key", "tls.key", "PAWL_TLS_KEY", "", v::text("FILE"), "",
+     "PEM file with the certificate's private key"},
+    {"jwt-key", "jwt.key", "PAWL_JWT_KEY", "CYODA_JWT_SIGNING_KEY", v::secret(), "",
+     "RSA key that signs tokens: PEM, or base64 of PEM"},
+    {"jwt-issuer", "jwt.issuer", "PAWL_JWT_ISSUER", "CYODA_JWT_ISSUER", v::text("TEXT"), "cyoda",
+     "issuer that tokens must name"},
+    {"jwt-audience", "jwt.audience", "PAWL_JWT_AUDIENCE", "CYODA_JWT_AUDIENCE", v::text("TEXT"), "",
+     "audience that tokens must name; empty means any"},
+    {"jwt-expiry", "jwt.expiry", "PAWL_JWT_EXPIRY", "CYODA_JWT_EXPIRY_SECONDS", v::duration(),
+     "3600s", "lifetime of issued tokens"},
+    {"jwt-jwks", "jwt.jwks", "PAWL_JWT_JWKS", "", v::text("FILE"), "",
+     "JWKS file with the public keys of external token issuers"},
+    {"bootstrap-client", "bootstrap.client", "PAWL_BOOTSTRAP_CLIENT_ID",
+     "CYODA_BOOTSTRAP_CLIENT_ID", v::text("TEXT"), "",
+     "id of the bootstrap client, the first machine client; empty means none"},
+    {"bootstrap-secret", "bootstrap.secret", "PAWL_BOOTSTRAP_CLIENT_SECRET",
+     "CYODA_BOOTSTRAP_CLIENT_SECRET", v::secret(), "", "secret of the bootstrap client"},
+    {"bootstrap-tenant", "bootstrap.tenant", "PAWL_BOOTSTRAP_TENANT_ID",
+     "CYODA_BOOTSTRAP_TENANT_ID", v::text("TEXT"), "default-tenant",
+     "tenant of the bootstrap client"},
+    {"bootstrap-user", "bootstrap.user", "PAWL_BOOTSTRAP_USER_ID", "CYODA_BOOTSTRAP_USER_ID",
+     v::text("TEXT"), "admin", "user id of the bootstrap client"},
+    {"bootstrap-roles", "bootstrap.roles", "PAWL_BOOTSTRAP_ROLES", "CYODA_BOOTSTRAP_ROLES",
+     v::text("TEXT"), "ROLE_ADMIN,ROLE_M2M", "roles of the bootstrap client"},
+    {"context-path", "entities.context_path", "PAWL_CONTEXT_PATH", "CYODA_CONTEXT_PATH",
+     v::text("TEXT"), "/api", "path prefix of the entities API"},
+    {"max-state-visits", "entities.max_state_visits", "PAWL_MAX_STATE_VISITS",
+     "CYODA_MAX_STATE_VISITS", v::number("N"), "10",
+     "maximum number of visits to one state in one cascade of transitions"},
+    {"dispatch-wait", "entities.dispatch_wait", "PAWL_DISPATCH_WAIT", "CYODA_DISPATCH_WAIT_TIMEOUT",
+     v::duration(), "0s", "how long a call waits for a compute member to join"},
+    {"keepalive-interval", "entities.keepalive_interval", "PAWL_KEEPALIVE_INTERVAL",
+     "CYODA_KEEPALIVE_INTERVAL", v::duration(), "10s",
+     "interval between keep-alive messages to compute members"},
+    {"keepalive-timeout", "entities.keepalive_timeout", "PAWL_KEEPALIVE_TIMEOUT",
+     "CYODA_KEEPALIVE_TIMEOUT", v::duration(), "30s",
+     "silence after which a compute member counts as gone"},
+    {"lifecycle-websocket", "lifecycle.websocket", "PAWL_LIFECYCLE_WEBSOCKET", "", v::boolean(),
+     "true", "offer watches over WebSocket; Server-Sent Events are always offered"},
+    {"lifecycle-origins", "lifecycle.origins", "PAWL_LIFECYCLE_ORIGINS", "", v::text("TEXT"), "",
+     "origins that may open a watch over WebSocket: a comma list; empty means all"},
+    {"worlds-http-allow", "worlds.http_allow", "PAWL_WORLDS_HTTP_ALLOW", "", v::text("TEXT"), "",
+     "hosts that worlds may reach with sys/http.request: a comma list of host, host:port or "
+     "*.host"},
+    {"worlds-http-timeout", "worlds.http_timeout", "PAWL_WORLDS_HTTP_TIMEOUT", "", v::duration(),
+     "30s", "time limit of one sys/http.request, from its start to the end of the answer"},
+    {"worlds-secret-key", "worlds.secret_key", "PAWL_WORLDS_SECRET_KEY", "", v::secret(), "",
+     "key that encrypts the secrets of worlds: 64 hex digits; empty allows only env: bindings"},
+    {"error-mode", "entities.error_mode", "PAWL_ERROR_MODE", "CYODA_ERROR_RESPONSE_MODE",
+     v::one_of("sanitized|verbose"), "sanitized",
+     "detail in the bodies of 5xx answers: `sanitized` gives a ticket id, `verbose` the cause"},
+    {"cors", "cors.enabled", "PAWL_CORS", "CYODA_CORS_ENABLED", v::boolean(), "true",
+     "answer requests of browsers from other origins"},
+    {"cors-origins", "cors.origins", "PAWL_CORS_ORIGINS", "CYODA_CORS_ALLOWED_ORIGINS",
+     v::text("TEXT"), "",
+     "origins that may call the entities API besides loopback: a comma list, or *"},
+    {"metrics-bearer", "metrics_bearer", "PAWL_METRICS_BEARER", "CYODA_METRICS_BEARER", v::secret(),
+     "", "bearer token that /metrics requires; empty means none"},
+    {"log-level", "log.level", "PAWL_LOG_LEVEL", "CYODA_LOG_LEVEL",
+     v::one_of("debug|info|warn|error|off"), "info",
+     "least severe level that is logged: debug, info, warn, error or off"},
+    {"log-format", "log.format", "PAWL_LOG_FORMAT", "", v::one_of("json|text|auto"), "auto",
+     "format of log lines: json, text, or auto, which is text on a terminal"},
+    {"log-requests", "log.requests", "PAWL_LOG_REQUESTS", "", v::boolean(), "false",
+     "log a line for every HTTP request"},
+};
+
+}  // namespace
+
+std::span<const Setting> settings() { return kSettings; }
+
+std::string settings_reference() {
+  std::string out = "| flag | TOML key | variables | default | meaning |\n|---|---|---|---|---|\n";
+  for (const Setting& setting : settings()) {
+    std::string variables = fmt::format("`{}`", setting.variable);
+    if (!setting.alias.empty()) variables += fmt::format(", `{}`", setting.alias);
+    std::string shown =
+        setting.default_value.empty() ? "" : fmt::format("`{}`", setting.default_value);
+    out += fmt::format("| `--{}` | `{}` | {} | {} | {} |\n", setting.flag, setting.key, variables,
+                       shown, setting.doc);
+  }
+  return out;
+}
+
+}  // namespace pawl::server
