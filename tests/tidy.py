@@ -18,7 +18,7 @@ MAY = {
     'wire': {'base', 'json'},
     'net': {'base', 'wire'},
     'runtime': {'base', 'storage', 'kernel'},
-    'faces/processes': LANGUAGES | {'expr'},
+    'faces/processes': LANGUAGES | {'expr', 'net'},
     'faces/entities': LANGUAGES | {'condition'},
     'faces/lifecycle': LANGUAGES | {'pawl'},
     'faces/worlds': LANGUAGES | {'pawl', 'cbor', 'wasm', 'net'},
