@@ -1,8 +1,8 @@
 #pragma once
 // What an engine is made of: stores, shard, clock, and the lifecycle program over them.
 
-#include "faces/lifecycle/read/watch_hub.h"
 #include "faces/lifecycle/read/reads.h"
+#include "faces/lifecycle/read/watch_hub.h"
 #include "faces/lifecycle/run/program.h"
 #include "pawl/engine.h"
 #include "runtime/clock.h"

@@ -10,7 +10,8 @@ LocalSubscription::LocalSubscription(std::shared_ptr<WatchHub> hub, Reads reads,
     : hub_(std::move(hub)), reads_(reads), tenant_(std::move(tenant)), type_(std::move(type)) {}
 
 Result<void> LocalSubscription::begin(std::optional<Seq> after) {
-  number_ = hub_->add(tenant_, type_->def.name, [this](const InstanceChangePtr& told) { take(told); });
+  number_ =
+      hub_->add(tenant_, type_->def.name, [this](const InstanceChangePtr& told) { take(told); });
   {
     std::lock_guard lock(mutex_);
     upto_ = reads_.kernel().durable();
@@ -30,8 +31,7 @@ Result<void> LocalSubscription::begin(std::optional<Seq> after) {
       early_.push_back(to_change(*told, 0));
     return true;
   });
-  if (!read && read.error().is(kTrimmed))
-    return refuse(errc::revision_gone, read.error().message);
+  if (!read && read.error().is(kTrimmed)) return refuse(errc::revision_gone, read.error().message);
   return read;
 }
 

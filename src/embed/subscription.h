@@ -12,7 +12,8 @@ namespace pawl::lifecycle {
 
 class LocalSubscription final : public subscription {
  public:
-  LocalSubscription(std::shared_ptr<WatchHub> hub, Reads reads, std::string tenant, WorkflowTypePtr type);
+  LocalSubscription(std::shared_ptr<WatchHub> hub, Reads reads, std::string tenant,
+                    WorkflowTypePtr type);
   ~LocalSubscription() override { close(); }
   // Without `after`: the snapshot first. With it: the journal from there.
   Result<void> begin(std::optional<Seq> after);
