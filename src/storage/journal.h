@@ -47,7 +47,6 @@ class Journal {
 inline constexpr Reason kFenced{"FENCED"};
 inline constexpr Reason kTrimmed{"TRIMMED"};
 Error fenced(Seq last, Seq expected_last);
-inline constexpr Reason kTrimmed{"TRIMMED"};
 Error trimmed(Seq from, Seq first);
 
 }  // namespace pawl

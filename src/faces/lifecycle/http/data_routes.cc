@@ -74,14 +74,6 @@ js::Value linked_json(const TypedInstance& one) {
   return out;
 }
 
-Variables variables_of(const js::Value& body) {
-  Variables out;
-  for (auto [name, to] : {std::pair{"message", &out.message}, std::pair{"caller", &out.caller},
-                          std::pair{"schedule", &out.schedule}, std::pair{"state", &out.state}})
-    if (const js::Value* v = body.find(name)) *to = *v;
-  return out;
-}
-
 }  // namespace
 
 void Face::put_type(Request& request, Respond& respond) {
@@ -319,8 +311,10 @@ void Face::substitute(Request& request, Respond& respond) {
   if (!body) return respond(error_response(400, "substitute: " + body.error().message));
   auto given = text_member(*body, "text");
   if (!given) return respond(error_response(400, "substitute: " + given.error().message));
+  Variables variables;
+  set_variables(variables, *body);
   auto text = reads_.substitute(request.caller.tenant, body->string_or("entity_id"), *given,
-                                variables_of(*body));
+                                std::move(variables));
   if (!text) return respond(refusal_response("substitute", text.error()));
   respond(json_answer(200, js::object({{"text", *text}})));
 }

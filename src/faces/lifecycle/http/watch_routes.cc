@@ -211,8 +211,8 @@ class WatchFeed : public std::enable_shared_from_this<WatchFeed> {
   WorkflowTypePtr type_;
   bool events_;  // Server-Sent Events; else WebSocket messages
   std::shared_ptr<wire::Stream> out_;
-  Seq caught_up_to_ =
-      0;  // the snapshot or the journal is written up to here, live changes after it
+  // The snapshot or the journal is written up to here; live changes come after it.
+  Seq caught_up_to_ = 0;
   Step step_ = nullptr;
   std::string cursor_;                                  // of the next page of the snapshot
   std::vector<FoundInstance> page_;                     // the page that a WebSocket gets

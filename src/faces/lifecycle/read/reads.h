@@ -70,7 +70,7 @@ class Reads {
 // Refuses a match on a name that is not a field of the type.
 Result<void> check_match(const WorkflowType& type, const any_query& query);
 
-// Tests encoded instances against a query without allocating memory.
+// Tests encoded instances against a query without decoding their records.
 class Filter {
  public:
   Filter(const WorkflowType& type, const any_query& query);

@@ -22,9 +22,8 @@ Result<Outcome> run_one_action(RuleFiring& firing, const js::Value& action);
 // Runs every action of the rule, even after one has failed, and writes the rule's cell.
 Result<Outcome> fire_rule(RuleFiring& firing, RuleCell& cell);
 
-// How often a rule, or one of its actions, has fired for one instance. See firing_counts.cc.
-// Counts the firing of the rule, for its limit and for $state. Returns false when the rule has
-// reached its limit.
+// Counts a firing of the rule for the instance, for the rule's limit and for $state. Returns false
+// when the rule has reached its limit. The counts are in firing_counts.cc.
 Result<bool> count_rule(RuleFiring& firing, const Rule& rule);
 // Counts the firing of one action. Returns false when the action has reached its own limit.
 Result<bool> count_action(RuleFiring& firing, const Rule& rule, size_t index);

@@ -168,11 +168,7 @@ Result<Outcome> run_action(CommandContext& context) {
                     context.turn.caller().user,
                     0};
   firing.variables.entity_id = context.command.id;
-  for (auto [name, to] : {std::pair{"message", &firing.variables.message},
-                          std::pair{"caller", &firing.variables.caller},
-                          std::pair{"schedule", &firing.variables.schedule},
-                          std::pair{"state", &firing.variables.state}})
-    if (const js::Value* v = body.find(name)) *to = *v;
+  set_variables(firing.variables, body);
   prepare(firing);
   return run_one_action(firing, *action);
 }

@@ -122,6 +122,13 @@ std::optional<js::Value> Variables::resolve(std::string_view path) {
   return std::nullopt;
 }
 
+void set_variables(Variables& variables, const js::Value& body) {
+  for (auto [name, to] :
+       {std::pair{"message", &variables.message}, std::pair{"caller", &variables.caller},
+        std::pair{"schedule", &variables.schedule}, std::pair{"state", &variables.state}})
+    if (const js::Value* v = body.find(name)) *to = *v;
+}
+
 Substituted substitute(std::string_view text, Variables& variables) {
   Substituted out;
   while (true) {

@@ -31,6 +31,9 @@ struct Variables {
   std::shared_ptr<const ManagedEntity> found_;
 };
 
+// Takes the members message, caller, schedule and state of a JSON object, where it has them.
+void set_variables(Variables& variables, const js::Value& body);
+
 struct Substituted {
   std::string text;
   std::string unresolved;  // the first variable that was not resolved; empty when all were

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <mutex>
+#include <thread>
 
 #include <processes/workers.grpc.pb.h>
 #include <processes/workflow.grpc.pb.h>
@@ -15,11 +17,54 @@ namespace {
 
 namespace wf = workflow::v1;
 
+// The queues of the fixture, where a poll without jobs waits until it is cancelled.
+class WaitingPolls final : public WorkQueue {
+ public:
+  explicit WaitingPolls(WorkQueue& queue) : queue_(queue) {}
+  uint64_t poll(Poll poll, Polled done) override {
+    const bool waits = poll.wait > 0;
+    std::vector<Leased> found;
+    queue_.poll(std::move(poll), [&](std::vector<Leased> leased) { found = std::move(leased); });
+    if (!found.empty() || !waits) {
+      done(std::move(found));
+      return 0;
+    }
+    std::lock_guard lock(mutex_);
+    waiting_[++last_] = std::move(done);
+    return last_;
+  }
+  void cancel(uint64_t poll) override {
+    Polled dropped;  // destroyed after the lock is released
+    std::lock_guard lock(mutex_);
+    auto it = waiting_.find(poll);
+    if (it == waiting_.end()) return;
+    dropped = std::move(it->second);
+    waiting_.erase(it);
+  }
+  void give_up(uint64_t poll) override { cancel(poll); }
+  void release(std::string_view effect_id) override { queue_.release(effect_id); }
+  void pause(std::string_view tenant, std::string_view queue, bool paused) override {
+    queue_.pause(tenant, queue, paused);
+  }
+  std::vector<Depth> depths() const override { return queue_.depths(); }
+  size_t waiting() const {
+    std::lock_guard lock(mutex_);
+    return waiting_.size();
+  }
+
+ private:
+  WorkQueue& queue_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Polled> waiting_;
+  uint64_t last_ = 0;
+};
+
 // The fixture runs commands on the calling thread. gRPC has its own threads, but each test makes
 // one call at a time.
 struct Wire {
   FaceFixture fixture;
-  Service service{fixture, fixture};
+  WaitingPolls polls{fixture};
+  Service service{fixture, polls};
   GrpcServices services{service, [](std::string_view authorization) -> Result<Caller> {
                           if (authorization == "bad")
                             return fail(Code::unauthenticated, "NO", "who are you?");
@@ -357,6 +402,26 @@ TEST(processes_grpc, large_jobs_are_split_over_messages) {
   }
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());
+}
+
+// A poll that is answered at once starts the next poll before its own number is known. The number
+// of the later poll must not be lost: its wait would go on after the stream has ended.
+TEST(processes_grpc, the_last_poll_of_a_stream_is_cancelled_at_its_end) {
+  Wire wire;
+  wire.upload();
+  wire.start();
+  Work work(wire, 5);
+  pawl::v1::ToWorker message;
+  ASSERT_TRUE(work.stream->Read(&message));
+  EXPECT_EQ(message.jobs().jobs_size(), 1);
+  for (int tries = 0; wire.polls.waiting() == 0 && tries < 5'000; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(wire.polls.waiting(), 1u) << "the stream has credit for four more jobs";
+  work.stream->WritesDone();
+  while (work.stream->Read(&message))
+    continue;
+  EXPECT_TRUE(work.stream->Finish().ok());
+  EXPECT_EQ(wire.polls.waiting(), 0u);
 }
 
 TEST(processes_grpc, a_stream_begins_with_a_hello) {

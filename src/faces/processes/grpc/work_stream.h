@@ -1,7 +1,7 @@
 #pragma once
-// pawl.v1.Workers/Work: jobs go out within the worker's credit, results come back, each is
-// confirmed once it is durable. When the stream ends, jobs without a result are offered to others
-// at once.
+// The gRPC service pawl.v1.Workers. Its call Work is a stream: jobs go out within the worker's
+// credit, results come back, and each result is confirmed when it is durable. When the stream ends,
+// jobs without a result are offered to other workers at once.
 
 #include <processes/workers.grpc.pb.h>
 #include "faces/processes/grpc/services.h"

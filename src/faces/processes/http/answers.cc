@@ -131,6 +131,16 @@ Result<std::vector<std::string>> texts_member(const json::Value& body, std::stri
   return out;
 }
 
+Result<StartCommand> start_command(json::Value& body) {
+  StartCommand c;
+  TRY(c.definition_id, text_member(body, "definitionId"));
+  TRY(int64_t version, whole_member(body, "definitionVersion", 0));
+  c.version = static_cast<uint32_t>(std::clamp<int64_t>(version, 0, UINT32_MAX));
+  TRY(c.variables, variables_member(body, "variables"));
+  TRY(c.business_key, text_member(body, "businessKey"));
+  return c;
+}
+
 Result<PageRequest> page_of(const wire::Request& request) {
   auto number = [&](std::string_view name, int64_t default_value) {
     auto text = request.query_param(name);

@@ -21,9 +21,12 @@ Result<json::Value> body_object(const wire::Request& request, bool may_be_empty)
 Result<std::string> text_member(const json::Value& body, std::string_view name);
 Result<int64_t> whole_member(const json::Value& body, std::string_view name, int64_t default_value);
 Result<bool> flag_member(const json::Value& body, std::string_view name);
-// Takes the member out of the body.
+// Moves the member out of the body.
 Result<VariablesPtr> variables_member(json::Value& body, std::string_view name);
 Result<std::vector<std::string>> texts_member(const json::Value& body, std::string_view name);
+
+// The command of a body with definitionId, definitionVersion, variables and businessKey.
+Result<StartCommand> start_command(json::Value& body);
 
 struct PageRequest {
   size_t page = 0, size = 20;

@@ -6,49 +6,68 @@ namespace pawl::processes {
 
 namespace {
 
-// Sets one field of a filter from its text.
-Result<void> set_field(InstanceFilter& f, std::string_view name, const std::string& value) {
-  auto time = [&](Time& out) -> Result<void> {
-    auto parsed = parse_rfc3339(value);
-    if (!parsed)
-      return fail(Code::invalid, "BAD_TIME", std::string(name) + ": " + parsed.error().message);
-    out = *parsed;
-    return {};
-  };
-  // Answers show times to the microsecond, so the end of a range includes its whole microsecond.
-  auto end = [&](Time& out) -> Result<void> {
-    TRY_OK(time(out));
-    if (out % kMicrosecond == 0) out += kMicrosecond - 1;
-    return {};
-  };
-  if (value.empty()) return {};
-  if (name == "definitionId") f.definition_id = value;
-  if (name == "businessKey") f.business_key = value;
-  if (name == "step") f.step = value;
-  if (name == "paused") f.paused = value == "true";
-  if (name == "status") {
-    f.status = find_status(value);
-    if (!f.status)
-      return fail(
-          Code::invalid, "BAD_STATUS",
-          "status must be ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED, got \"" + value + "\"");
-  }
-  if (name == "startedFrom") return time(f.started_from);
-  if (name == "startedTo") return end(f.started_to);
-  if (name == "updatedFrom") return time(f.updated_from);
-  if (name == "updatedTo") return end(f.updated_to);
+// Sets one field of a filter from its text, which is not empty. `name` is for errors.
+using SetField = Result<void>(InstanceFilter& f, std::string_view name, const std::string& value);
+
+template <auto Field>
+Result<void> set_text(InstanceFilter& f, std::string_view, const std::string& value) {
+  f.*Field = value;
   return {};
 }
-constexpr std::string_view kFields[] = {"definitionId", "businessKey", "step",
-                                        "paused",       "status",      "startedFrom",
-                                        "startedTo",    "updatedFrom", "updatedTo"};
+
+template <auto Field>
+Result<void> set_time(InstanceFilter& f, std::string_view name, const std::string& value) {
+  auto parsed = parse_rfc3339(value);
+  if (!parsed)
+    return fail(Code::invalid, "BAD_TIME", std::string(name) + ": " + parsed.error().message);
+  f.*Field = *parsed;
+  return {};
+}
+
+// Answers show times to the microsecond, so the end of a range includes its whole microsecond.
+template <auto Field>
+Result<void> set_end(InstanceFilter& f, std::string_view name, const std::string& value) {
+  TRY_OK(set_time<Field>(f, name, value));
+  if (f.*Field % kMicrosecond == 0) f.*Field += kMicrosecond - 1;
+  return {};
+}
+
+Result<void> set_paused(InstanceFilter& f, std::string_view, const std::string& value) {
+  f.paused = value == "true";
+  return {};
+}
+
+Result<void> set_status(InstanceFilter& f, std::string_view, const std::string& value) {
+  f.status = find_status(value);
+  if (f.status) return {};
+  return fail(
+      Code::invalid, "BAD_STATUS",
+      "status must be ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED, got \"" + value + "\"");
+}
+
+struct FilterField {
+  std::string_view name;
+  SetField* set;
+};
+constexpr FilterField kFields[] = {
+    {"definitionId", set_text<&InstanceFilter::definition_id>},
+    {"businessKey", set_text<&InstanceFilter::business_key>},
+    {"step", set_text<&InstanceFilter::step>},
+    {"paused", set_paused},
+    {"status", set_status},
+    {"startedFrom", set_time<&InstanceFilter::started_from>},
+    {"startedTo", set_end<&InstanceFilter::started_to>},
+    {"updatedFrom", set_time<&InstanceFilter::updated_from>},
+    {"updatedTo", set_end<&InstanceFilter::updated_to>},
+};
 
 }  // namespace
 
 Result<InstanceFilter> filter_of_query(const wire::Request& request) {
   InstanceFilter f;
-  for (std::string_view name : kFields)
-    TRY_OK(set_field(f, name, request.query_param(name).value_or("")));
+  for (const FilterField& field : kFields)
+    if (std::string value = request.query_param(field.name).value_or(""); !value.empty())
+      TRY_OK(field.set(f, field.name, value));
   for (const std::string& text : request.query_params("variable")) {
     size_t cut = text.find('=');
     if (cut == std::string::npos)
@@ -69,12 +88,15 @@ Result<InstanceFilter> filter_of_body(const json::Value& filter) {
         f.variables.emplace_back(v.name, v.value);
       continue;
     }
-    if (std::find(std::begin(kFields), std::end(kFields), m.name) == std::end(kFields))
+    auto field = std::find_if(std::begin(kFields), std::end(kFields),
+                              [&](const FilterField& known) { return known.name == m.name; });
+    if (field == std::end(kFields))
       return fail(Code::invalid, "BAD_FILTER", "a filter has no member \"" + m.name + "\"");
     bool flag = m.name == "paused" && m.value.is_bool();
     if (!flag && !m.value.is_string())
       return fail(Code::invalid, "BAD_FILTER", "filter." + m.name + " must be a string");
-    TRY_OK(set_field(f, m.name, flag ? (m.value.boolean() ? "true" : "false") : m.value.string()));
+    std::string value = flag ? (m.value.boolean() ? "true" : "false") : m.value.string();
+    if (!value.empty()) TRY_OK(field->set(f, field->name, value));
   }
   return f;
 }

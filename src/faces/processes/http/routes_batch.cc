@@ -58,17 +58,15 @@ OutcomeCollector::AllDone answer(wire::Respond respond, int status, std::string 
   };
 }
 
-Result<StartCommand> start_command(json::Value& item) {
-  if (!item.is_object())
-    return fail(Code::invalid, "BAD_ITEM",
-                "an item must be an object, got " + std::string(item.kind_name()));
-  StartCommand c;
-  TRY(c.definition_id, text_member(item, "definitionId"));
-  TRY(int64_t version, whole_member(item, "definitionVersion", 0));
-  c.version = static_cast<uint32_t>(std::clamp<int64_t>(version, 0, UINT32_MAX));
-  TRY(c.variables, variables_member(item, "variables"));
-  TRY(c.business_key, text_member(item, "businessKey"));
-  return c;
+Result<void> check_item(const json::Value& item) {
+  if (item.is_object()) return {};
+  return fail(Code::invalid, "BAD_ITEM",
+              "an item must be an object, got " + std::string(item.kind_name()));
+}
+
+Result<StartCommand> start_item(json::Value& item) {
+  TRY_OK(check_item(item));
+  return start_command(item);
 }
 
 void start_batch(Service& service, wire::Request request, wire::Respond respond) {
@@ -81,7 +79,7 @@ void start_batch(Service& service, wire::Request request, wire::Respond respond)
   auto collector = OutcomeCollector::create(
       items.size(), answer(std::move(respond), 201, with_instance ? "instance" : ""));
   for (size_t i = 0; i < items.size(); ++i) {
-    auto command = start_command(items[i]);
+    auto command = start_item(items[i]);
     if (command)
       service.start(submitter_for(submitter, i), std::move(*command),
                     OutcomeCollector::callback(collector, i));
@@ -92,9 +90,7 @@ void start_batch(Service& service, wire::Request request, wire::Respond respond)
 
 // An item with an errorMessage fails its job; any other item completes it.
 Result<void> settle_job(Service& service, Submitter submitter, json::Value& item, Done& done) {
-  if (!item.is_object())
-    return fail(Code::invalid, "BAD_ITEM",
-                "an item must be an object, got " + std::string(item.kind_name()));
+  TRY_OK(check_item(item));
   TRY(std::string id, text_member(item, "jobId"));
   TRY(std::string worker, text_member(item, "workerId"));
   if (id.empty()) return fail(Code::invalid, "NO_JOB_ID", "jobId is required");

@@ -346,7 +346,7 @@ std::vector<wire::Route> incident_routes(Service& s) {
        "Retries, skips, moves, edits variables, pauses, resumes, cancels or migrates an instance."},
       {"POST", p + "/bulk/{operation}",
        [&s](Request r, Respond a) { bulk(s, std::move(r), std::move(a)); },
-       "The same for many instances, by id or filter; preview shows which."},
+       "Runs an operation on many instances, by ids or filter. With preview it only lists them."},
   };
 }
 

@@ -9,19 +9,10 @@ namespace pawl::processes {
 
 namespace {
 
-Result<StartCommand> start_command(const wire::Request& request) {
-  TRY(json::Value body, body_object(request, false));
-  StartCommand c;
-  TRY(c.definition_id, text_member(body, "definitionId"));
-  TRY(int64_t version, whole_member(body, "definitionVersion", 0));
-  c.version = static_cast<uint32_t>(std::clamp<int64_t>(version, 0, UINT32_MAX));
-  TRY(c.variables, variables_member(body, "variables"));
-  TRY(c.business_key, text_member(body, "businessKey"));
-  return c;
-}
-
 void start(Service& service, wire::Request request, wire::Respond respond) {
-  auto command = start_command(request);
+  auto body = body_object(request, false);
+  if (!body) return respond(refusal(body.error()));
+  auto command = start_command(*body);
   if (!command) return respond(refusal(command.error()));
   service.start(submitter_of(request), std::move(*command), reply_with(std::move(respond), 201));
 }
@@ -127,7 +118,7 @@ std::vector<wire::Route> instance_routes(Service& s) {
   return {
       {"POST", "/v1/instances",
        [&s](Request r, Respond a) { start(s, std::move(r), std::move(a)); },
-       "Starts an instance and runs it as far as it goes by itself."},
+       "Starts an instance and runs it until it waits or ends."},
       {"GET", "/v1/instances",
        [&s](Request r, Respond a) { respond_with(a, [&] { return list(s, r); }); },
        "Lists instances, newest first, by definitionId, status and businessKey."},
@@ -139,13 +130,13 @@ std::vector<wire::Route> instance_routes(Service& s) {
        "Lists the step executions of an instance in order."},
       {"POST", "/v1/instances/{id}/cancel",
        [&s](Request r, Respond a) { cancel(s, std::move(r), std::move(a)); },
-       "Cancels an instance that still runs."},
+       "Cancels an instance that is not finished."},
       {"POST", "/v1/instances/{id}/user-tasks/{step}/complete",
        [&s](Request r, Respond a) { complete_task(s, std::move(r), std::move(a)); },
        "Completes an open user task."},
       {"POST", "/v1/instances/{id}/steps/{step}/retry",
        [&s](Request r, Respond a) { retry_step(s, std::move(r), std::move(a)); },
-       "Runs the step again at which the instance failed; variables are merged first."},
+       "Merges variables and runs the step again at which the instance failed."},
       {"POST", "/v1/instances/{id}/signals/{step}",
        [&s](Request r, Respond a) { signal(s, std::move(r), std::move(a)); },
        "Signals a WAIT step; the body is merged into the variables."},

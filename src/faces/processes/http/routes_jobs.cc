@@ -84,13 +84,13 @@ std::vector<wire::Route> job_routes(Service& s) {
   using wire::Request, wire::Respond;
   return {
       {"POST", "/v1/jobs/poll", [&s](Request r, Respond a) { poll(s, std::move(r), std::move(a)); },
-       "Leases jobs of the given types; with maxWaitMs it waits for the first."},
+       "Leases jobs of the given types. With maxWaitMs it waits for the first one."},
       {"POST", "/v1/jobs/{id}/complete",
        [&s](Request r, Respond a) { complete(s, std::move(r), std::move(a)); },
-       "Completes a job; its variables are deep-merged. A settled job: 204 without effect."},
+       "Completes a job and merges its variables deeply. For a settled job it does nothing (204)."},
       {"POST", "/v1/jobs/{id}/fail",
        [&s](Request r, Respond a) { fail_job(s, std::move(r), std::move(a)); },
-       "Fails a job; it is offered again while retryable and retries are left."},
+       "Fails a job. The job is offered again if it is retryable and retries are left."},
   };
 }
 

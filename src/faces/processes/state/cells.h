@@ -1,11 +1,11 @@
 #pragma once
 // The keys of the cells of the processes face and of the rows of its view.
 //
-//   processes\0 tenant \0 d \0 id             head of a definition: its versions
-//   processes\0 tenant \0 v \0 id \0 version  one version: its document
-//   processes\0 tenant \0 i \0 id             an instance
-//   processes\0 tenant \0 w \0 id \0 instance the chain of an ended instance waits for definition
-//   id processes\0 ~paused \0 tenant \0 job type a paused job type
+//   processes\0 tenant \0 d \0 id              head of a definition: its versions
+//   processes\0 tenant \0 v \0 id \0 version   one version: its document
+//   processes\0 tenant \0 i \0 id              an instance
+//   processes\0 tenant \0 w \0 id \0 instance  the chain of this instance waits for definition id
+//   processes\0 ~paused \0 tenant \0 job type  a paused job type
 
 #include "faces/processes/state/instance.h"
 #include "kernel/cell.h"

@@ -27,8 +27,8 @@ struct Fact {
   Execution status = Execution::running;
   Time entered = 0;    // ended: when the execution began
   std::string step{};  // step id
-  std::string
-      text{};  // entered: form of a user task; ended: reason of failure; event: what happened
+  // entered: the form of a user task; ended: the reason of a failure; event: what happened.
+  std::string text{};
   std::string undo{};  // ended: how to undo the variables that the step set; see undo_of
 };
 
