@@ -76,7 +76,10 @@ class TestKernelAccess final : public KernelAccess {
     for (auto& moved : group.moved) {
       if (moved.effect->to == To::clock && moved.opened) timers.push_back(*moved.effect);
       if (moved.effect->to != To::member || !members) continue;
-      moved.opened ? members->opened(moved.effect) : members->closed(*moved.effect);
+      if (moved.opened)
+        members->opened(moved.effect);
+      else
+        members->closed(*moved.effect);
     }
     for (auto& [reply, answer] : group.answers)
       reply(std::move(answer));

@@ -125,16 +125,10 @@ std::string Machine::request_text(const RequestFields& fields, const std::string
   if (!fields.context.empty()) member(out, "parameters", fields.context);
   if (fields.attach) {
     const Entity& e = progress_.entity;
-    EntityView view{e.id,
-                    e.model,
-                    e.state,
-                    transaction_.tx,
-                    {},
-                    e.data,
-                    e.version,
-                    e.created,
-                    e.updated ? e.updated : turn_.now(),
-                    {}};
+    EntityView view = view_of(e);
+    view.tx = transaction_.tx;
+    view.transition = {};
+    if (!e.updated) view.updated = turn_.now();
     out += ",\"payload\":{\"type\":\"JSON\",\"data\":";
     out += e.data;
     out += ",\"meta\":";

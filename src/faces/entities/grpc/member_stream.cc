@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/hash.h"
 #include "base/limits.h"
 #include "faces/entities/store/entity.h"
 #include "json/text.h"
@@ -18,7 +17,7 @@ constexpr size_t kMaxUnsentEvents = 100'000;
 // time.
 class Link final : public MemberStream {
  public:
-  explicit Link(std::string seed) : dice_(seed_of(seed)) {}
+  explicit Link(std::string_view seed) : dice_(dice_from(seed)) {}
 
   void send(MemberEvent event) override {
     std::lock_guard lock(mutex_);
@@ -60,12 +59,6 @@ class Link final : public MemberStream {
   }
 
  private:
-  static std::array<uint64_t, 2> seed_of(const std::string& text) {
-    Digest d = sha256(text);
-    std::array<uint64_t, 2> seed{};
-    std::memcpy(seed.data(), d.data(), sizeof seed);
-    return seed;
-  }
   // Finishes at once, or after the write that is under way.
   void finish(grpc::Status status) {
     if (finishing_ || !reactor_) return;

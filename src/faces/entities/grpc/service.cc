@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/hash.h"
 #include "base/limits.h"
 #include "entities/cloud_events_service.grpc.pb.h"
 #include "faces/entities/grpc/exchange.h"
@@ -30,7 +29,10 @@ class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
     events_ = std::move(events);
     next();
   }
-  void OnWriteDone(bool ok) override { ok ? next() : Finish(grpc::Status::CANCELLED); }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::CANCELLED);
+    next();
+  }
   void OnDone() override { delete this; }
 
  private:
@@ -132,10 +134,8 @@ class CloudEvents final : public GrpcService,
   }
 
   std::string new_id() {
-    Digest d = sha256(fmt::format("{}.{}", face_.service().kernel().now(), count_.fetch_add(1)));
-    std::array<uint64_t, 2> seed{};
-    std::memcpy(seed.data(), d.data(), sizeof seed);
-    return Dice(seed).uuid4();
+    return dice_from(fmt::format("{}.{}", face_.service().kernel().now(), count_.fetch_add(1)))
+        .uuid4();
   }
 
   Face& face_;

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/dice.h"
-#include "base/hash.h"
 #include "base/log.h"
+#include "faces/entities/store/entity.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -93,11 +92,10 @@ Problem by_code(const Error& error) {
 // see.
 std::string ticket_for(const wire::Request& request, const Error& error) {
   static std::atomic<uint64_t> count{0};
-  Digest d = sha256(fmt::format("{}{}{}{}", request.path, error.message, count.fetch_add(1),
-                                reinterpret_cast<uintptr_t>(&request)));
-  std::array<uint64_t, 2> seed{};
-  std::memcpy(seed.data(), d.data(), sizeof seed);
-  std::string ticket = Dice(seed).uuid4();
+  std::string ticket =
+      dice_from(fmt::format("{}{}{}{}", request.path, error.message, count.fetch_add(1),
+                            reinterpret_cast<uintptr_t>(&request)))
+          .uuid4();
   log(Level::error, "entities",
       {{"ticket", ticket},
        {"method", request.method},

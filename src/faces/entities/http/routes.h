@@ -42,7 +42,10 @@ class HttpExchange {
     answer(problem(request, error, face.options().prefix, face.options().verbose_errors));
   }
   void json(std::string body) { answer(wire::json_response(200, std::move(body))); }
-  void reply(Result<Bytes> body) { body ? json(*std::move(body)) : refuse(body.error()); }
+  void reply(Result<Bytes> body) {
+    if (!body) return refuse(body.error());
+    json(*std::move(body));
+  }
 
   // The arguments of the request. Each fails with BAD_REQUEST when it is malformed.
   Result<std::string> uuid(size_t i) const;

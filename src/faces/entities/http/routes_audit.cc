@@ -147,7 +147,8 @@ void with_history(const HttpExchangePtr& http, const std::string& id,
                   std::function<Result<Bytes>(const History&)> show) {
   http->service().history(http->context(), id, std::nullopt,
                           [http, show = std::move(show)](Result<History> history) {
-                            history ? http->reply(show(*history)) : http->refuse(history.error());
+                            if (!history) return http->refuse(history.error());
+                            http->reply(show(*history));
                           });
 }
 

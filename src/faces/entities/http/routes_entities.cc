@@ -103,7 +103,8 @@ Result<void> changes(const HttpExchangePtr& http) {
   TRY(std::string id, http->uuid(0));
   TRY(std::optional<Time> at, http->time("pointInTime"));
   http->service().history(http->context(), id, at, [http, at](Result<History> history) {
-    history ? http->reply(show_changes(*history, at)) : http->refuse(history.error());
+    if (!history) return http->refuse(history.error());
+    http->reply(show_changes(*history, at));
   });
   return {};
 }
@@ -172,7 +173,8 @@ Result<void> list(const HttpExchangePtr& http) {
   query.skip = static_cast<size_t>(size * page);
   if (http->context().reads_in_transaction(at)) {
     http->service().find_in_transaction(http->context(), query, nullptr, [http](Result<Bytes> a) {
-      a ? http->json(array_of_lines(*std::move(a))) : http->refuse(a.error());
+      if (!a) return http->refuse(a.error());
+      http->json(array_of_lines(*std::move(a)));
     });
     return {};
   }

@@ -193,7 +193,8 @@ Result<json::Value> read_trusted(HttpExchange& http) {
 void store_trusted(const HttpExchangePtr& http, json::Value row, wire::Response good) {
   http->service().act(http->context(), "key.put", std::move(row),
                       [http, good = std::move(good)](Result<Bytes> stored) mutable {
-                        stored ? http->answer(std::move(good)) : http->refuse(stored.error());
+                        if (!stored) return http->refuse(stored.error());
+                        http->answer(std::move(good));
                       });
 }
 

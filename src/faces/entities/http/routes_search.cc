@@ -111,7 +111,8 @@ Result<void> find_in_transaction(const HttpExchangePtr& http, const Query& query
   TRY(json::Value condition, http->body());
   http->service().find_in_transaction(http->context(), query, &condition,
                                       [http, answer = std::move(answer)](Result<Bytes> a) {
-                                        a ? answer(*std::move(a)) : http->refuse(a.error());
+                                        if (!a) return http->refuse(a.error());
+                                        answer(*std::move(a));
                                       });
   return {};
 }

@@ -32,10 +32,11 @@ Result<StateFilter> state_filter_of(HttpExchange& http) {
 }
 
 void with_counts(const HttpExchangePtr& http, std::function<json::Value(const StateCounts&)> show) {
-  http->service().counts(
-      http->context(), [http, show = std::move(show)](Result<StateCounts> counts) {
-        counts ? http->json(json::print(show(*counts))) : http->refuse(counts.error());
-      });
+  http->service().counts(http->context(),
+                         [http, show = std::move(show)](Result<StateCounts> counts) {
+                           if (!counts) return http->refuse(counts.error());
+                           http->json(json::print(show(*counts)));
+                         });
 }
 
 Result<void> by_state(const HttpExchangePtr& http) {

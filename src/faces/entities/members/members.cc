@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/dice.h"
-#include "base/hash.h"
 #include "faces/entities/store/entity.h"
 #include "json/text.h"
 
@@ -86,10 +84,7 @@ void Members::wake_loop() {
 }
 
 std::string Members::new_id() {
-  Digest d = sha256(fmt::format("{}.{}.{}", began_, ++id_counter_, kernel_.now()));
-  std::array<uint64_t, 2> seed{};
-  std::memcpy(seed.data(), d.data(), sizeof seed);
-  return Dice(seed).uuid4();
+  return dice_from(fmt::format("{}.{}.{}", began_, ++id_counter_, kernel_.now())).uuid4();
 }
 
 std::string Members::join(std::shared_ptr<MemberStream> stream, std::string tenant,

@@ -76,6 +76,11 @@ TEST(xml, the_declared_encoding_is_ignored) {
   EXPECT_EQ(xml("\xef\xbb\xbf<r>1</r>"), R"({"_value":1})");
 }
 
+TEST(xml, a_comment_ends_only_after_its_begin) {
+  EXPECT_EQ(xml("<r>a<!--> b -->c</r>"), R"({"_value":"ac"})");
+  EXPECT_EQ(xml("<r>a<!---></r>"), "refused");
+}
+
 TEST(xml, line_breaks_in_text_are_kept) {
   EXPECT_EQ(xml("<r>a\r\nb\rc\nd<![CDATA[e\r\nf]]></r>"), R"({"_value":"a\r\nb\rc\nde\r\nf"})");
 }

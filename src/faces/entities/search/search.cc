@@ -289,19 +289,8 @@ Result<Plan> search(const ReadSnapshot& snapshot, const Query& query, const Mode
   sort_entities(found, query.sort);
   plan.matched = 0;
   for (size_t i = query.skip; i < found.size() && plan.matched < query.limit; ++i) {
-    const Entity& e = found[i];
     ++plan.matched;
-    if (!visit({e.id,
-                e.model,
-                e.state,
-                e.tx,
-                e.transition,
-                e.data,
-                e.version,
-                e.created,
-                e.updated,
-                {}}))
-      break;
+    if (!visit(view_of(found[i]))) break;
   }
   return plan;
 }

@@ -16,11 +16,6 @@ constexpr size_t kIndexFillBatch = 500;
 constexpr int64_t kMaxRemovedInOneTurn = 10'000;
 constexpr size_t kRemoveBatch = 1000;
 
-Error search_job_not_found(std::string_view id) {
-  return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id),
-          json::print(json::object({{"snapshotId", id}}))};
-}
-
 RequestContext system_context(const std::string& tenant) {
   return {.caller = {tenant, "system", ""}};
 }

@@ -65,6 +65,14 @@ Entity copy_of(const EntityView& v) {
           std::string(v.data), std::vector<std::string>(v.timers.begin(), v.timers.end())};
 }
 
+EntityView view_of(const Entity& e) {
+  return {e.id,         e.model,
+          e.state,      e.tx,
+          e.transition, e.data,
+          e.version,    e.created,
+          e.updated,    std::vector<std::string_view>(e.timers.begin(), e.timers.end())};
+}
+
 Result<Entity> decode_entity(BytesView bytes) {
   EntityView v;
   if (!view_entity(bytes, v))
@@ -145,6 +153,13 @@ void merge_sorted(json::Value& target, const json::Value& patch) {
   for (; mine != old.end(); ++mine)
     out.add(std::move(mine->name), std::move(mine->value));
   target = std::move(out);
+}
+
+Dice dice_from(std::string_view text) {
+  const Digest digest = sha256(text);
+  std::array<uint64_t, 2> seed{};
+  std::memcpy(seed.data(), digest.data(), sizeof seed);
+  return Dice(seed);
 }
 
 std::string model_digits(std::string_view model, int32_t version) {

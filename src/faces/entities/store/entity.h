@@ -38,6 +38,7 @@ Bytes encode(const Entity& entity);
 Result<Entity> decode_entity(BytesView bytes);
 bool view_entity(BytesView bytes, EntityView& out);
 Entity copy_of(const EntityView& view);
+EntityView view_of(const Entity& entity);
 
 // Appends the envelope that readers get: {"type":"ENTITY","data":...,"meta":{...}}. The document is
 // copied as text and not parsed.
@@ -54,6 +55,8 @@ void merge_sorted(json::Value& target, const json::Value& patch);
 // these digits, so the cells of one model are adjacent although the key depends on the id only.
 std::string new_entity_id(Dice& dice, Time now, size_t nth, std::string_view model,
                           int32_t version);
+// Dice seeded with a hash of the text. For ids that are made outside of turns.
+Dice dice_from(std::string_view text);
 std::string model_digits(std::string_view model, int32_t version);
 
 Key entity_key(std::string_view tenant, std::string_view id);

@@ -56,6 +56,7 @@ Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value
 Result<Bytes> delete_message(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body);
 Error message_not_found(std::string_view id);
+Error search_job_not_found(std::string_view id);
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body);

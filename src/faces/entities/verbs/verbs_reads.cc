@@ -111,10 +111,7 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
        i < found.size() && i < static_cast<size_t>(skip + limit); ++i) {
     const Entity& e = found[i];
     TRY_OK(turn.read(entity_key(tenant, e.id)));
-    append_envelope(
-        out,
-        {e.id, e.model, e.state, e.tx, e.transition, e.data, e.version, e.created, e.updated, {}},
-        with_model);
+    append_envelope(out, view_of(e), with_model);
     out += '\n';
   }
   return out;

@@ -21,11 +21,6 @@ const json::Value& part(const json::Value& body, std::string_view name) {
   return v ? *v : null;
 }
 
-Error search_job_not_found(std::string_view id) {
-  return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id),
-          json::print(json::object({{"snapshotId", id}}))};
-}
-
 uint64_t part_or_zero(const json::Value& job, std::string_view name) {
   return part(job, name).as_uint64().value_or(0);
 }
@@ -73,6 +68,11 @@ Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::V
     deleted.push_back(id);
   }
   return json::print(json::object({{"entityIds", std::move(deleted)}}));
+}
+
+Error search_job_not_found(std::string_view id) {
+  return {Code::not_found, "SEARCH_JOB_NOT_FOUND", fmt::format("cannot find search job id={}", id),
+          json::print(json::object({{"snapshotId", id}}))};
 }
 
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
