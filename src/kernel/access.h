@@ -13,6 +13,8 @@ namespace pawl {
 // Reasons for refusing an input that callers act on.
 inline constexpr Reason kEffectNotOpen{"EFFECT_NOT_OPEN"};
 inline constexpr Reason kIdempotencyKeyReused{"IDEMPOTENCY_KEY_REUSED"};
+inline constexpr Reason kStopping{"STOPPING"};             // the shard takes no more inputs
+inline constexpr Reason kJournalFailed{"JOURNAL_FAILED"};  // the shard has stopped for good
 
 struct Answer {
   Bytes body;

@@ -78,8 +78,8 @@ void Clock::fire(const Entry& entry) {
   kernel_.submit(std::move(input), [this, entry](Result<Answer> answer) {
     std::lock_guard lock(mutex_);
     --in_flight_;
-    if (!answer && answer.error().reason != "EFFECT_NOT_OPEN" &&
-        answer.error().reason != "STOPPING" && answer.error().reason != "JOURNAL_FAILED")
+    if (!answer && !answer.error().is(kEffectNotOpen) && !answer.error().is(kStopping) &&
+        !answer.error().is(kJournalFailed))
       due_.emplace(kernel_.now() + kRetry, entry.second);
     wake_.notify_one();
   });

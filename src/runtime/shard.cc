@@ -159,7 +159,8 @@ void Shard::stop(Time grace) {
     auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(grace);
     while (!drained() && open_turns_ > 0 && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    Error why{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true};
+    Error why{
+        Code::unavailable, std::string(kStopping.name), "the server is stopping: retry", {}, true};
     enqueue({{}, {}, [why](Kernel& kernel) { kernel.abandon_all(why); }});
     auto last = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!drained() && std::chrono::steady_clock::now() < last)
@@ -182,9 +183,12 @@ void Shard::stop(Time grace) {
 bool Shard::accept(Input& input, Reply& reply, bool own) {
   if (!accepting_.load(std::memory_order_relaxed)) {
     auto health = healthy();
-    reply(fail(health
-                   ? Error{Code::unavailable, "STOPPING", "the server is stopping: retry", {}, true}
-                   : health.error()));
+    reply(fail(health ? Error{Code::unavailable,
+                              std::string(kStopping.name),
+                              "the server is stopping: retry",
+                              {},
+                              true}
+                      : health.error()));
     return false;
   }
   if (!own && in_flight_.load(std::memory_order_relaxed) >= limits::kQueuedInputs) {
@@ -477,7 +481,7 @@ void Shard::fail_all(std::span<Group> groups, const Error& why) {
     if (!failed_) {
       first = true;
       failed_ = Error{Code::unavailable,
-                      "JOURNAL_FAILED",
+                      std::string(kJournalFailed.name),
                       "the data directory cannot be written, so nothing is taken any more (" +
                           why.message + "); mend the disk and restart",
                       {},
