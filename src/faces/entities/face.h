@@ -59,6 +59,7 @@ class Face {
   ~Face();
   // Call it after the shard has started.
   Result<void> start();
+  // Ends all background work. Requests that come later get errors for work in the background.
   void stop();
 
   // The outbox for To::member; connect it before the shard starts.

@@ -10,6 +10,7 @@
 
 namespace pawl::entities {
 
+// The steps of the state machine that the audit trail records. The numbers are in journals.
 enum class EventKind : uint8_t {
   start,
   finish,
@@ -29,8 +30,8 @@ enum class EventKind : uint8_t {
   schedule_expire,
   schedule_cancel,
 };
-std::string_view name_of(EventKind kind);
-std::string_view meaning_of(EventKind kind);
+std::string_view name_of(EventKind kind);     // as in the API: "STATE_MACHINE_START"
+std::string_view meaning_of(EventKind kind);  // the default text of the details
 
 struct Event {
   EventKind kind;

@@ -31,22 +31,28 @@ class Machine {
   enum class Step : uint8_t { next, wait, done };
   enum class Match : uint8_t { yes, no, wait };
 
+  // Runs steps until a call is open or the command is done.
   Result<Bytes> drive();
   Result<Step> step();
   // Ends a turn that must not fail: the effect is settled, the audit trail is kept, and the caller
   // gets the error.
   Bytes abort_turn(Error error);
 
+  // Stage `begin`: creates or loads the entity of the item and finds where to continue.
   Result<Step> begin();
   Result<Step> begin_new(const Item& item);
   Result<Step> begin_existing(const Item& item);
   Result<Step> begin_due(const Item& item);
+  // If-Match does not name the latest transaction: fails the command, or only the item when the
+  // command is lenient.
   Result<Step> refuse_stale(const Item& item, const EntityView& stored);
   void note_aborted(const Item& item, const EntityView& stored);
   void load_entity(const EntityView& stored, bool with_data);
   Result<void> set_data(const json::Value& value, std::string data);
+  // Finds the workflow of an existing entity, and the requested transition in it.
   Result<Step> enter_workflow(const Item& item);
   Result<Step> start_transition(const Item& item);
+  // One function for each of the other stages.
   Result<Step> select();
   Result<Step> guard();
   Result<Step> scan();
@@ -54,10 +60,12 @@ class Machine {
   Result<Step> process();
   Result<Step> finish();
   Result<Step> ask_schedules();
+  // Ends an item whose timer has no effect.
   Result<Step> finish_without_write();
   Step finish_deleted();
   Step finish_item();
   Step enter_next_state(const Transition& t);
+  // A joined write never commits by itself: the request that began the transaction does.
   bool commits_before(const Processor& processor) const {
     return processor.mode == Mode::commit_before_dispatch && !transaction_.joined;
   }
@@ -73,13 +81,17 @@ class Machine {
   };
   Mismatch not_matched(std::string what,
                        const std::optional<condition::Condition>& criterion) const;
+  // Evaluates a criterion; `wait` when a member was asked. `what` begins the message of a failure.
   Result<Match> evaluate(const std::optional<condition::Condition>& criterion,
                          std::string_view target, const std::string& what);
+  // Calls a processor in the way of its execution mode.
   Result<void> dispatch(const Processor& processor);
+  // Takes over the document that the processor returned, or fails the transaction.
   Result<void> apply_result(const Processor& processor);
   Result<void> commit_and_dispatch(const Processor& processor);
   Result<void> ask_processor(const Processor& processor, const std::string& request,
                              bool redelivered);
+  // Makes the entity visible to callbacks and sets the savepoint of the call.
   Result<void> begin_call(const std::string& request);
   // Returns true, and undoes the failed attempt, when the retry policy allows another one.
   bool prepare_retry(std::string_view retry_policy);
@@ -103,6 +115,7 @@ class Machine {
                      Call::Kind kind, bool between = false) const;
   void add_warnings();
 
+  // Saves the entity with its unique values, index cell and audit trail.
   Result<void> save();
   // Notes the events of the entity, without a change to it.
   void note_events();

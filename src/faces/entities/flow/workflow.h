@@ -12,19 +12,22 @@
 
 namespace pawl::entities {
 
+// When a processor is called and what becomes of its transaction: `sync` and `async_same_tx` run in
+// the transaction, a failure of `async_new_tx` undoes only the processor's own writes, and
+// `commit_before_dispatch` commits first and continues in a second transaction.
 enum class Mode : uint8_t { sync, async_same_tx, async_new_tx, commit_before_dispatch };
 
 struct Processor {
   std::string name;
   Mode mode = Mode::sync;
-  std::string mode_text;  // as written; an unknown mode runs as SYNC
-  std::string tags;
-  bool attach_entity = false;
-  int64_t timeout_ms = 0;
+  std::string mode_text;       // as written; an unknown mode runs as SYNC
+  std::string tags;            // comma-separated; the member must have all of them
+  bool attach_entity = false;  // the request includes the document
+  int64_t timeout_ms = 0;      // 0: the default
   std::string retry_policy;
-  std::string context;
-  bool start_new_tx = false;
-  bool durable = false;
+  std::string context;        // passed to the member as "parameters"
+  bool start_new_tx = false;  // after the commit, the call has a transaction that callbacks join
+  bool durable = false;       // the call is sent again after a restart of the server
 };
 
 // When a transition fires by itself: after a delay, or at a time that a member chooses.

@@ -3,6 +3,8 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
+// The audit trail of an entity, as pages of events.
+
 namespace pawl::entities {
 
 namespace {

@@ -3,6 +3,8 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
+// Routes about single entities, and the lists and removals of a model.
+
 namespace pawl::entities {
 
 namespace {

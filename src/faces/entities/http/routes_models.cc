@@ -3,6 +3,8 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
+// Routes about models: import, export, lock, change level, indexes, unique keys.
+
 namespace pawl::entities {
 
 namespace {

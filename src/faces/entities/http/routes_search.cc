@@ -5,6 +5,8 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
+// Searches: direct ones, which answer with the entities, and search jobs.
+
 namespace pawl::entities {
 
 namespace {

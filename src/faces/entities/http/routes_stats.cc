@@ -4,6 +4,8 @@
 #include "faces/entities/search/groups.h"
 #include "json/text.h"
 
+// Counts of entities by model and state, and grouped statistics.
+
 namespace pawl::entities {
 
 namespace {

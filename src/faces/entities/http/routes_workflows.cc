@@ -3,6 +3,8 @@
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
+// Import and export of workflows.
+
 namespace pawl::entities {
 
 namespace {

@@ -2,6 +2,8 @@
 
 #include "faces/entities/search/search.h"
 
+// Checks of search conditions against the model.
+
 namespace pawl::entities {
 
 namespace {

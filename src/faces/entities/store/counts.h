@@ -32,6 +32,7 @@ class StateCounts {
   std::map<std::pair<std::string, int32_t>, States> models_;
 };
 
+// The counts of all tenants. Thread-safe.
 class Counts {
  public:
   explicit Counts(KernelAccess& kernel) : kernel_(kernel) {}

@@ -59,6 +59,7 @@ std::string new_entity_id(Dice& dice, Time now, size_t nth, std::string_view mod
 Dice dice_from(std::string_view text);
 std::string model_digits(std::string_view model, int32_t version);
 
+// The keys of the cells. Each begins with the program, the tenant and one letter for the kind.
 Key entity_key(std::string_view tenant, std::string_view id);
 Key entity_prefix(std::string_view tenant, std::string_view model, int32_t version);
 Key entities_prefix(std::string_view tenant);
@@ -71,6 +72,7 @@ Key search_job_page_key(std::string_view tenant, std::string_view id, size_t pag
 // Ids in one stored page of a search job, and how long a job and its pages are kept.
 inline constexpr size_t kSearchJobPageSize = 10'000;
 inline constexpr Time kSearchJobLifetime = 24 * 3600 * kSecond;
+// Machine clients, the key pairs that sign tokens, and the trusted keys of external issuers.
 Key client_key(std::string_view client);
 Key clients_prefix();
 Key key_pair_key(std::string_view kid);

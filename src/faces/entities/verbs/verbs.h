@@ -1,5 +1,6 @@
 #pragma once
-// The short verbs of the program: functions from a JSON body to a JSON answer.
+// The short verbs of the program: functions from a JSON body to a JSON answer. A body names a model
+// by "name" and "version", an entity or a record by "id", and a joined transaction by "tx".
 
 #include "condition/condition.h"
 #include "faces/entities/flow/workflow.h"
@@ -17,16 +18,24 @@ struct VerbRow {
   Verb run;
 };
 
+// Models. import_model merges "sample" into the schema of an unlocked model, or makes a new model;
+// the answer is the model's id.
 Result<Bytes> import_model(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> lock_model(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> unlock_model(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::Value& body);
+// unlock_model and delete_model refuse a model with entities. "count" is their number, for the
+// message.
 Result<Bytes> delete_model(Turn& turn, std::string_view tenant, const json::Value& body);
+// Replaces the indexes by "fields". "fill" in the answer is true when entities must be indexed
+// again: the service then calls fill_indexes with "ids" in batches, and at last with "filled".
 Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Value& body);
+// Replaces the unique keys by "keys" and claims the values of all entities of the model.
 Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> import_flows(Turn& turn, std::string_view tenant, const json::Value& body);
 
+// Reads inside an open transaction.
 Result<Bytes> get_entity(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> list_transitions(Turn& turn, std::string_view tenant, const json::Value& body);
@@ -34,6 +43,7 @@ Result<Bytes> list_transitions(Turn& turn, std::string_view tenant, const json::
 // array. A function criterion cannot be asked here and counts as no match. `flows` may be null.
 Bytes transition_names(const WorkflowSet* flows, const EntityView& entity);
 Result<Bytes> group_entities(Turn& turn, std::string_view tenant, const json::Value& body);
+// The notes of the open transaction: trails of one entity, and state changes of all entities.
 Result<Bytes> own_trail(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> own_state_changes(Turn& turn, std::string_view tenant, const json::Value& body);
 // Visits the entities of a model as the transaction sees them, by id, until `visit` returns false.
@@ -44,6 +54,7 @@ Result<void> for_each_entity(Turn& turn, std::string_view tenant, const json::Va
                              const condition::Condition* condition, const VisitCell& visit);
 // The condition of a body, if it has one.
 Result<std::optional<condition::Condition>> condition_of(const json::Value& body);
+// Removals: one entity, a list of "ids", or those of a model that match "condition".
 Result<Bytes> remove_one(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value& body);
 // Refuses a function condition: a removal cannot ask compute members.
@@ -52,12 +63,14 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
 // `ids` may be null: the ids are not listed then.
 Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids);
 
+// Records: messages, search jobs, machine clients, trusted keys and key pairs.
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_message(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> delete_messages(Turn& turn, std::string_view tenant, const json::Value& body);
 Error message_not_found(std::string_view id);
 Error search_job_not_found(std::string_view id);
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
+// Stores the next page of "ids" that a search job found.
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body);
 // The timer that deletes a search job at the end of its lifetime.

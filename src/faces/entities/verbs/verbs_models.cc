@@ -4,6 +4,8 @@
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
+// Verbs about models and their workflows.
+
 namespace pawl::entities {
 
 namespace {

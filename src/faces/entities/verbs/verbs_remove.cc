@@ -7,6 +7,8 @@
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
+// Verbs that remove entities.
+
 namespace pawl::entities {
 
 // The id of the joined transaction, or a new one.
