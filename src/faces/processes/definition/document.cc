@@ -338,8 +338,9 @@ Value tidy_document(const Value& document) {
     for (const Value& s : m.value.array()) {
       json::Object step;
       for (const json::Member& f : s.object()) {
-        bool meant = f.name == "autoStartNextWorkflow" && f.value.is_bool();
-        if (meant || !is_empty(f.value)) step.add(f.name, f.value);
+        // `false` is not empty here: it overrides the definition's autoStartNextWorkflow.
+        bool overrides = f.name == "autoStartNextWorkflow" && f.value.is_bool();
+        if (overrides || !is_empty(f.value)) step.add(f.name, f.value);
       }
       steps.push_back(Value(std::move(step)));
     }

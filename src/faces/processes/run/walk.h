@@ -8,8 +8,6 @@
 
 namespace pawl::processes {
 
-inline constexpr std::string_view kProgram = "processes";
-
 // Receives the jobs and timers of a walk: the turn, or nothing in a dry run.
 class EffectSink {
  public:

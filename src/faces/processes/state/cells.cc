@@ -1,7 +1,6 @@
 #include "faces/processes/state/cells.h"
 
 #include "base/codec.h"
-#include "faces/processes/run/walk.h"
 
 namespace pawl::processes {
 
@@ -69,7 +68,8 @@ std::string_view instance_of(BytesView row_key) {
   return row_key.size() < kIdBytes ? row_key : row_key.substr(row_key.size() - kIdBytes);
 }
 std::string_view position_of(BytesView row_key) {
-  return row_key.size() < kIdBytes + 8 ? row_key : row_key.substr(row_key.size() - kIdBytes - 8);
+  if (row_key.size() < kPositionBytes) return row_key;
+  return row_key.substr(row_key.size() - kPositionBytes);
 }
 
 Bytes history_prefix(std::string_view tenant, std::string_view instance_id) {

@@ -41,6 +41,7 @@ namespace rows {
 Bytes definition_prefix(std::string_view tenant, std::string_view definition_id, Status status);
 Bytes business_prefix(std::string_view tenant, std::string_view business_key);
 // The part of a row's key after its prefix: when the instance started, and its id.
+inline constexpr size_t kPositionBytes = 8 + 26;
 Bytes position(Time started, std::string_view instance_id);
 std::string_view instance_of(BytesView row_key);
 std::string_view position_of(BytesView row_key);

@@ -1,6 +1,5 @@
 #include "faces/processes/state/counts.h"
 
-#include "faces/processes/run/walk.h"
 #include "faces/processes/state/cells.h"
 #include "faces/processes/state/note.h"
 #include "kernel/frame.h"
@@ -9,14 +8,13 @@ namespace pawl::processes {
 
 InstanceCounts::InstanceCounts(KernelAccess& kernel) : kernel_(kernel) {
   watcher_ = kernel.watch([this](const Frame& frame) { watch(frame); });
-  constexpr size_t position = 8 + 26;
   Bytes last;  // rows of one definition and status are adjacent: their prefix is parsed once
   std::array<int64_t, 6>* counts = nullptr;
   size_t status = 0;
   std::lock_guard lock(mutex_);
   auto scanned = kernel.snapshot().rows(kProgram, prefix({"d"}), [&](BytesView key, BytesView) {
-    if (key.size() <= position) return true;
-    BytesView head = key.substr(0, key.size() - position);
+    if (key.size() <= rows::kPositionBytes) return true;
+    BytesView head = key.substr(0, key.size() - rows::kPositionBytes);
     if (head != last) {
       last = head;
       std::vector<std::string> parts = parts_of(head.substr(0, head.size() - 1));

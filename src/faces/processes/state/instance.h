@@ -14,6 +14,9 @@
 
 namespace pawl::processes {
 
+// The name of the program in inputs, effects and keys.
+inline constexpr std::string_view kProgram = "processes";
+
 enum class Status : uint8_t { active = 1, waiting, completed, failed, cancelled };
 std::string_view status_name(Status status);
 std::optional<Status> find_status(std::string_view name);
