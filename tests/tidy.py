@@ -7,7 +7,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Each folder of src and what it may include besides itself. Tests may include anything.
 LANGUAGES = {'base', 'json', 'wire', 'kernel', 'storage', 'runtime'}
 MAY = {
-    'base': set(),
+    'base': {'pawl'},
     'json': {'base'},
     'cbor': {'base'},
     'wasm': {'base'},

@@ -1,7 +1,7 @@
 // A drone survey, from planning to landing: a struct with phases, kept in ./drone-data (or the
 // folder named on the command line), so that the next run finds what this one left.
 //
-//   g++ -std=c++20 drone.cpp $(pkg-config --cflags --libs --static pawl) -o drone && ./drone
+//   g++ drone.cpp $(pkg-config --cflags --libs pawl-embed) -o drone && ./drone
 
 #include <pawl/lifecycle.h>
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <variant>
 
+#include "pawl/error.h"
+
 namespace pawl::lifecycle {
 
 enum class errc {
@@ -138,6 +140,9 @@ struct error {
   std::string message() const {
     return detail.empty() ? code.message() : code.message() + ": " + detail;
   }
+  // The same failure as the type that the rest of Pawl uses. `reason` is the name of the code.
+  explicit operator pawl::Error() const;
+
   friend bool operator==(const error& a, errc b) {
     return a.code == make_error_code(b) || a.cause == make_error_code(b);
   }

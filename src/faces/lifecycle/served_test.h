@@ -2,7 +2,7 @@
 // An engine in memory with the routes of the lifecycle on a socket in this process, for managers
 // that connect to it.
 
-#include "embed/parts.h"
+#include "embed/engine_parts.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/missions_test.h"
 #include "server/http/server.h"

@@ -12,6 +12,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "base/caller.h"
 #include "server/http/address.h"
 
 namespace pawl::server {
@@ -105,7 +106,7 @@ const std::vector<Setting>& settings() {
        "PAWL_TENANT",
        {},
        text,
-       "mock-tenant",
+       kDefaultTenant,
        "the tenant of everyone under --auth none"},
       {"user",
        "none.user",
