@@ -1,7 +1,7 @@
-// The prize: a manual transition whose SYNC processor runs here.
+// A prize with a manual transition whose SYNC processor runs in this program:
 //   example_member [HTTP_ADDRESS [GRPC_ADDRESS]]
-// registers the model and its workflow, joins with the tag approval-service, creates a prize,
-// approves it and shows what became of it. With --serve it only answers calls, until SIGTERM.
+// The program registers the model and its workflow, joins with the tag approval-service, creates a
+// prize, approves it and prints the result. With --serve it only answers calls, until SIGTERM.
 
 #include <pawl/member.h>
 
@@ -34,7 +34,7 @@ pawl::Member::Processed notify(const pawl::Member::Call& call) {
   return js::serialize(prize);
 }
 
-// A prize in its model, approved as soon as the member has joined.
+// Creates a prize and approves it as soon as the member has joined.
 pawl::Result<std::string> approve_one(pawl::Client& client) {
   auto imported = client.call("POST", "/api/model/import/JSON/SAMPLE_DATA/nobel-prize/1", kPrize);
   const bool locked_already = !imported && imported.error().code == pawl::Code::conflict;

@@ -89,7 +89,7 @@ auto* handler_of(Handlers& handlers, const std::string& name) {
 
 struct Member::Parts {
   MemberOptions options;
-  std::shared_ptr<grpc::Channel> channel;  // shared as grpc wants it
+  std::shared_ptr<grpc::Channel> channel;  // gRPC wants channels shared
   std::map<std::string, Processor> processors;
   std::map<std::string, Criterion> criteria;
   std::map<std::string, Scheduler> schedulers;

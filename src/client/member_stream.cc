@@ -46,7 +46,7 @@ MemberStream::Event unwrap(const CloudEvent& e) {
   return out;
 }
 
-// Which rpc takes which request.
+// The rpc for each type of request.
 enum class Rpc { manage, manage_many, search, search_many, model };
 struct RequestRow {
   std::string_view type;
@@ -79,7 +79,7 @@ constexpr RequestRow kRequests[] = {
     {"EntityModelSetUniqueKeysRequest", Rpc::model},
 };
 
-// An answer that says success:false is a refusal.
+// An answer with "success": false is an error.
 Result<void> accepted(const std::string& text) {
   auto value = json::parse(text, {.max_bytes = 1u << 30});
   const json::Value* success = value ? value->find("success") : nullptr;

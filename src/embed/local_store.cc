@@ -36,8 +36,8 @@ class Pending final : public pending_write {
 
  private:
   Shard& shard_;
-  std::shared_ptr<Slot>
-      slot_;  // shared with the reply, which may still use it when the caller wakes
+  // Shared with the reply, which may still use the slot when the caller wakes.
+  std::shared_ptr<Slot> slot_;
 };
 
 template <class T>

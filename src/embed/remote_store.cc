@@ -28,8 +28,8 @@ std::string below(std::string_view what) { return fmt::format("/pawl/v1/lifecycl
 std::string instances(std::string_view workflow) { return below("instances/") + in_path(workflow); }
 std::string operators(std::string_view workflow) { return "/workflows/" + in_path(workflow); }
 
-// A request about one thing below `head`; an id that none can have is refused here, before it makes
-// another path.
+// A request about the instance or rule `id_text` below the path `head`. A malformed id is refused
+// here, since it could turn the path into another one.
 result<net::HttpRequest> about(std::string method, const std::string& head,
                                std::string_view id_text, std::string_view rest = {},
                                std::string body = {}) {
@@ -46,7 +46,7 @@ revision revision_of(const net::HttpAnswer& answer) {
   return out;
 }
 
-// Why no answer came, in the words of this library.
+// The error of a request that got no answer, from the HTTP client's error.
 error no_answer(const net::HttpClient& http, const Error& why) {
   const std::string& server = http.options().base_url;
   if (why.is(net::kTimedOut))
@@ -127,7 +127,7 @@ error error_of(int status, std::string_view body) {
 
 result<instance> parse_state(const Type& type, const js::Value& state, revision rev) {
   std::string id_text(state.string_or(type.id_field));
-  // Members that this program does not know belong to another version of the type: they are kept.
+  // Members that this program does not know belong to another version of the type. They are kept.
   js::Object listed;
   std::string unlisted;
   if (state.is_object())
@@ -151,12 +151,12 @@ result<instance> parse_state(const Type& type, const js::Value& state, revision 
   out.parent =
       type.parent_field.empty() ? std::string_view() : text_field(kept->record, type.parent_field);
   out.rev = rev;
-  out.stamp = rev;  // over the wire a write is named by its revision
+  out.stamp = rev;  // a server names a write by its revision
   out.keep = std::move(kept);
   return out;
 }
 
-// What JSON cannot carry would arrive as something else.
+// Whether JSON can carry the value unchanged.
 static bool travels(const value& v) {
   switch (record::form_of(v.k)) {
     case record::f_string: return is_utf8(std::get<std::string>(v.v));
@@ -169,7 +169,7 @@ static bool travels(const value& v) {
   }
 }
 
-// A record as the body of a request.
+// The body of a request that writes a record.
 static result<std::string> state_of(const dynamic_type& def, std::string_view bytes) {
   std::string out;
   for (const auto& f : def.fields)
@@ -301,7 +301,7 @@ class RemoteStore final : public store {
     if (!def) return lifecycle::fail(def.error());
     if (auto known_fields = check_match(**def, query); !known_fields)
       return lifecycle::fail(to_error(known_fields.error()));
-    // A value of another kind than its field's equals nothing; the wire would coerce it.
+    // A value of another kind than the field equals no stored value. The server would convert it.
     for (const auto& [name, v] : query.match)
       if ((*def)->def.find(name)->k != v.k) return any_page{};
     auto body = ask_json(net::HttpRequest{"GET", instances(workflow) + query_text(query)});

@@ -1,6 +1,6 @@
-// The C++ programs that run_sdk.py plays with:
-//   sdk_check client HTTP PREFIX        the client's verbs; prints what is compared, as JSON
-//   sdk_check worker HTTP GRPC RECORD   RECORD gets a line as a slow job begins and ends
+// The C++ programs that tests/run_sdk.py runs:
+//   sdk_check client HTTP PREFIX        calls the client's functions and prints the results as JSON
+//   sdk_check worker HTTP GRPC RECORD   writes a line to RECORD when a slow job begins and ends
 //   sdk_check member GRPC TAG
 
 #include <pawl/member.h>
