@@ -1,12 +1,28 @@
 #!/usr/bin/env python3
-"""Installs into a temporary prefix, then builds and runs projects that know Pawl only as installed:
-examples/embedded through CMake's find_package, examples/drone through pkg-config.
+"""Installs into a temporary prefix, moves that prefix elsewhere, then builds and runs programs that know Pawl only as
+installed: one small program for each public header, once through CMake and once through pkg-config, and the examples.
 
 usage: run_install.py BUILD_FOLDER
 """
 import os, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# What the program for a header does, so that it needs the library as well as the header. 0 is success.
+CLIENT = {
+    'client.h': 'pawl::Client c("127.0.0.1:1", {.patience_ms = 0}); return c.get("x").error().retryable ? 0 : 1;',
+    'worker.h': 'pawl::Worker w; return w.run().error().reason == "no-handlers" ? 0 : 1;',
+    'member.h': 'pawl::Member m({.grpc = "127.0.0.1:1"}); m.stop(); return m.run() ? 0 : 1;',
+    'error.h': 'return pawl::name_of(pawl::Code::denied) == "denied" ? 0 : 1;',
+    'result.h': 'pawl::Result<int> r = std::unexpected(pawl::Error{}); return r ? 1 : 0;',
+    'version.h': 'return PAWL_VERSION[0] == \'0\' + PAWL_VERSION_MAJOR ? 0 : 1;',
+}
+EMBED = {
+    'engine.h': 'auto e = pawl::Engine::open(); return e && (*e)->last() == 0 && !(*e)->options().tenant.empty() ? 0 : 1;',
+    'lifecycle.h': 'pawl::lifecycle::manager m; return m.lookup("x").error() == pawl::lifecycle::errc::entity_not_found ? 0 : 1;',
+    'lifecycle/error.h': 'pawl::Error e(pawl::lifecycle::error{pawl::lifecycle::errc::denied, "x"}); '
+                         'return e.code == pawl::Code::denied && e.reason == "denied" ? 0 : 1;',
+}
 
 
 def run(*command, env=None):
@@ -21,6 +37,51 @@ def want(text, part):
         sys.exit(f'install: wanted {part!r} in\n{text}')
 
 
+def public_headers(prefix):
+    top = f'{prefix}/include/pawl'
+    found = sorted(os.path.relpath(os.path.join(folder, name), top) for folder, _, names in os.walk(top) for name in names)
+    for header in [*CLIENT, *EMBED]:
+        if header not in found:
+            sys.exit(f'install: pawl/{header} is not installed')
+    return found
+
+
+def write_programs(work, headers):
+    """One program for each public header; returns (name, source, library) rows."""
+    rows = []
+    os.makedirs(f'{work}/headers')
+    for header in headers:
+        body = CLIENT.get(header) or EMBED.get(header) or 'return 0;'
+        name = header.replace('/', '_').removesuffix('.h')
+        source = f'{work}/headers/{name}.cc'
+        with open(source, 'w') as f:
+            f.write(f'#include <pawl/{header}>\n\nint main() {{ {body} }}\n')
+        rows.append((name, source, 'client' if header in CLIENT else 'embed'))
+    return rows
+
+
+def by_cmake(work, prefix, rows):
+    with open(f'{work}/headers/CMakeLists.txt', 'w') as f:
+        f.write('cmake_minimum_required(VERSION 3.25)\nproject(headers LANGUAGES CXX)\nfind_package(pawl REQUIRED COMPONENTS client embed)\n')
+        for name, source, library in rows:
+            f.write(f'add_executable({name} {source})\ntarget_link_libraries({name} PRIVATE pawl::{library})\n')
+    run('cmake', '-S', f'{work}/headers', '-B', f'{work}/headers-build', f'-DCMAKE_PREFIX_PATH={prefix}')
+    run('cmake', '--build', f'{work}/headers-build', '-j', str(os.cpu_count()))
+    for name, _, _ in rows:
+        run(f'{work}/headers-build/{name}')
+
+
+def pkg_config(prefix, *packages):
+    env = {**os.environ, 'PKG_CONFIG_PATH': f'{prefix}/lib/pkgconfig'}
+    return run('pkg-config', '--cflags', '--libs', *packages, env=env).split()
+
+
+def by_pkg_config(work, prefix, rows):
+    for name, source, library in rows:
+        run('g++', '-Wall', '-Wextra', '-Werror', source, *pkg_config(prefix, f'pawl-{library}'), '-o', f'{work}/{name}')
+        run(f'{work}/{name}')
+
+
 def embedded(work, prefix):
     run('cmake', '-S', os.path.join(ROOT, 'examples/embedded'), '-B', f'{work}/embedded', f'-DCMAKE_PREFIX_PATH={prefix}')
     run('cmake', '--build', f'{work}/embedded')
@@ -31,32 +92,43 @@ def embedded(work, prefix):
 
 
 def drone(work, prefix):
-    env = {**os.environ, 'PKG_CONFIG_PATH': f'{prefix}/lib/pkgconfig'}
-    flags = run('pkg-config', '--cflags', '--libs', 'pawl', env=env).split()
-    run('g++', '-Wall', '-Wextra', '-Werror', os.path.join(ROOT, 'examples/drone/drone.cpp'), *flags, '-o', f'{work}/drone')
+    # Lifecycle programs may also be C++20; the last -std counts.
+    run('g++', '-Wall', '-Wextra', '-Werror', os.path.join(ROOT, 'examples/drone/drone.cpp'),
+        *pkg_config(prefix, 'pawl-embed'), '-std=c++20', '-o', f'{work}/drone')
     out = run(f'{work}/drone', f'{work}/drone-data')
     want(out, 'landing -> completed')
     want(out, 'planning -> flying by operator (cleared by tower)')
     want(out, 'turns verified')
 
 
+def client_and_engine(work, prefix):
+    """A program may use both libraries."""
+    source = f'{work}/both.cc'
+    with open(source, 'w') as f:
+        f.write('#include <pawl/client.h>\n#include <pawl/engine.h>\n\nint main() {\n'
+                '  pawl::Client client("127.0.0.1:1", {.patience_ms = 0});\n'
+                '  auto engine = pawl::Engine::open();\n  return engine && !client.get("x") ? 0 : 1;\n}\n')
+    run('g++', source, *pkg_config(prefix, 'pawl-client', 'pawl-embed'), '-o', f'{work}/both')
+    run(f'{work}/both')
+
+
 def main():
     build = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, 'build')
     work = tempfile.mkdtemp(prefix='pawl-install-')
     try:
-        prefix = f'{work}/prefix'
-        run('cmake', '--install', build, '--component', 'library', '--prefix', prefix)
-        # pkg-config files carry the prefix they were configured for: an own one is told by --define.
-        pc = f'{prefix}/lib/pkgconfig/pawl.pc'
-        with open(pc) as f:
-            lines = f.read().split('\n')
-        with open(pc, 'w') as f:
-            f.write('\n'.join(f'prefix={prefix}' if l.startswith('prefix=') else l for l in lines))
+        run('cmake', '--install', build, '--component', 'library', '--prefix', f'{work}/installed')
+        # The installed tree may be moved.
+        prefix = f'{work}/moved'
+        os.rename(f'{work}/installed', prefix)
+        rows = write_programs(work, public_headers(prefix))
+        by_cmake(work, prefix, rows)
+        by_pkg_config(work, prefix, rows)
+        client_and_engine(work, prefix)
         embedded(work, prefix)
         drone(work, prefix)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    print('install: find_package and pkg-config both build, run and find their data again')
+    print(f'install: {len(rows)} public headers and the examples build and run, by find_package and by pkg-config')
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
-// A drone survey, from planning to landing: a struct with phases, kept in ./drone-data (or the
-// folder named on the command line), so that the next run finds what this one left.
+// A drone survey, from planning to landing: a struct with phases. The instances are stored in
+// ./drone-data, or in the folder named on the command line, and are still there at the next run.
 //
-//   g++ -std=c++20 drone.cpp $(pkg-config --cflags --libs --static pawl) -o drone && ./drone
+//   g++ drone.cpp $(pkg-config --cflags --libs pawl-embed) -o drone && ./drone
 
 #include <pawl/lifecycle.h>
 
@@ -34,7 +34,7 @@ static_assert(lc::participant<Mission>);
 static_assert(Mission::transitions.is_terminal("completed") &&
               Mission::transitions.allows("capturing", "flying"));
 
-// Stops the example with the reason when something that must work does not.
+// Returns the value of a result. If the result is an error, prints it and ends the program.
 template <class T>
 T must(lc::result<T> got) {
   if (got) {
@@ -54,7 +54,7 @@ static void fly(lc::manager& missions, const std::string& id) {
     must(missions.transition_with<Mission>(id, "flying", {lc::source::rule, ""},
                                            [](Mission& m) { ++m.waypoint; }));
   }
-  // A mutator that refuses leaves everything alone, and its own error comes back.
+  // When a mutator returns an error, nothing is written and the caller gets that error.
   auto no =
       missions.transition_with<Mission>(id, "landing", {}, [](Mission& m) -> lc::result<void> {
         if (m.battery > 50) return lc::fail(lc::errc::rejected, "too much battery left");

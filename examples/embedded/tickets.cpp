@@ -1,5 +1,5 @@
-// Support tickets kept by Pawl inside this very program: no server, no sockets. Run it twice: the
-// second run finds the tickets of the first.
+// Support tickets in an embedded engine: no server, no sockets. Run the program twice: the second
+// run finds the tickets of the first.
 
 #include <pawl/lifecycle.h>
 

@@ -1,7 +1,7 @@
-// The prize: a manual transition whose SYNC processor runs here.
+// A prize with a manual transition whose SYNC processor runs in this program:
 //   example_member [HTTP_ADDRESS [GRPC_ADDRESS]]
-// registers the model and its workflow, joins with the tag approval-service, creates a prize,
-// approves it and shows what became of it. With --serve it only answers calls, until SIGTERM.
+// The program registers the model and its workflow, joins with the tag approval-service, creates a
+// prize, approves it and prints the result. With --serve it only answers calls, until SIGTERM.
 
 #include <pawl/member.h>
 
@@ -34,18 +34,18 @@ pawl::Member::Processed notify(const pawl::Member::Call& call) {
   return js::serialize(prize);
 }
 
-// A prize in its model, approved as soon as the member has joined.
-pawl::Reply<std::string> approve_one(pawl::Client& client) {
+// Creates a prize and approves it as soon as the member has joined.
+pawl::Result<std::string> approve_one(pawl::Client& client) {
   auto imported = client.call("POST", "/api/model/import/JSON/SAMPLE_DATA/nobel-prize/1", kPrize);
-  constexpr int kLockedAlready = 409;
-  if (!imported && imported.error().status != kLockedAlready) return imported;
+  const bool locked_already = !imported && imported.error().code == pawl::Code::conflict;
+  if (!imported && !locked_already) return imported;
   auto locked = client.call("PUT", "/api/model/nobel-prize/1/lock");
   auto workflow = client.call("POST", "/api/model/nobel-prize/1/workflow/import", kLifecycle);
   if (!workflow) return workflow;
   auto made = client.call("POST", "/api/entity/JSON/nobel-prize/1", kPrize);
   if (!made) return made;
   std::string id(js::parse(*made).at(0).at("entityIds").at(0).as_string());
-  // 503 while no member has joined: the client tries again by itself.
+  // The server answers 503 until a member has joined; the client tries again by itself.
   auto approved = client.call("PUT", "/api/entity/JSON/" + id + "/APPROVE", kPrize);
   if (!approved) return approved;
   return client.call("GET", "/api/entity/" + id);
@@ -57,7 +57,10 @@ pawl::Member* answering = nullptr;
 
 int main(int count, char** words) {
   bool serve = count > 1 && std::strcmp(words[1], "--serve") == 0;
-  if (serve) --count, ++words;
+  if (serve) {
+    --count;
+    ++words;
+  }
   pawl::MemberOptions options{.tags = {"approval-service"}};
   std::string http = count > 1 ? words[1] : "127.0.0.1:8080";
   if (count > 2) options.grpc = words[2];

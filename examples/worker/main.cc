@@ -1,6 +1,7 @@
-// An order that is charged and shipped. Deploys it, starts one, works until it is done:
+// An order that is charged and shipped. The program deploys the workflow, starts one order and runs
+// its jobs until the order is done:
 //   example_worker [HTTP_ADDRESS [GRPC_ADDRESS]]
-// With --serve it only works, until SIGTERM.
+// With --serve it only runs jobs, until SIGTERM.
 
 #include <pawl/worker.h>
 
@@ -24,7 +25,7 @@ Outcome charge(const Job& job) {
   boost::json::value variables = boost::json::parse(job.variables);
   if (variables.at("amount").to_number<double>() <= 0)
     return pawl::Worker::fail_for_good("there is nothing to charge");
-  // The job's id as the key: charging again is harmless.
+  // The id of the job is the idempotency key, so that charging twice is harmless.
   return boost::json::serialize(boost::json::object{{"chargeId", "ch-" + job.id}});
 }
 
@@ -32,8 +33,11 @@ Outcome ship(const Job&) { return R"({"parcel": "P-1"})"; }
 
 pawl::Worker* working = nullptr;
 
-int show(const pawl::Reply<pawl::Client::Instance>& order) {
-  if (!order) return std::fprintf(stderr, "%s\n", order.error().message.c_str()), 1;
+int show(const pawl::Result<pawl::Client::Instance>& order) {
+  if (!order) {
+    std::fprintf(stderr, "%s\n", order.error().message.c_str());
+    return 1;
+  }
   std::printf("%s %s\n", order->status.c_str(), order->variables.c_str());
   return order->status == "COMPLETED" ? 0 : 1;
 }
@@ -42,7 +46,10 @@ int show(const pawl::Reply<pawl::Client::Instance>& order) {
 
 int main(int count, char** words) {
   bool serve = count > 1 && std::strcmp(words[1], "--serve") == 0;
-  if (serve) --count, ++words;
+  if (serve) {
+    --count;
+    ++words;
+  }
   pawl::WorkerOptions options;
   if (count > 1) options.http = words[1];
   if (count > 2) options.grpc = words[2];

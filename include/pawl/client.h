@@ -7,41 +7,28 @@
 //   auto order = client.start({.definition = "order", .variables = R"({"amount": 40})"});
 //   auto done = client.wait(order->id);
 
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pawl/result.h"
+
 namespace pawl {
 
-// Why a request did not do what was asked.
-struct Refusal {
-  int status = 0;       // the HTTP status; 0 when no answer came
-  std::string code;     // the server's word for it: "not-found", "conflict"
-  std::string message;  // for people
-  // Nothing is wrong with the request: the same one may succeed later.
-  bool unavailable() const {
-    return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
-  }
-};
-
-template <class T>
-using Reply = std::expected<T, Refusal>;
-
-// Who we are, for a server under --auth jwt: nothing, a fixed token, or one that is asked for
-// whenever it is needed.
+// The caller's identity for a server under --auth jwt: no token, a fixed token, or a function that
+// is called whenever a token is needed. The token also names the tenant.
 class Token {
  public:
-  // `fresh` after the server did not accept the last one. Threads call it.
-  using Source = std::function<Reply<std::string>(bool fresh)>;
+  // `fresh` is true after the server did not accept the last token. Called from several threads.
+  using Source = std::function<Result<std::string>(bool fresh)>;
   Token() = default;
   Token(std::string fixed) : fixed_(std::move(fixed)) {}
   Token(const char* fixed) : fixed_(fixed) {}
   Token(Source source) : source_(std::move(source)) {}
-  Reply<std::string> get(bool fresh = false) const {
-    return source_ ? source_(fresh) : Reply<std::string>(fixed_);
+  Result<std::string> get(bool fresh = false) const {
+    return source_ ? source_(fresh) : Result<std::string>(fixed_);
   }
   bool renewable() const { return source_ != nullptr; }
 
@@ -50,33 +37,34 @@ class Token {
   Source source_;
 };
 
-// The token of a machine client: fetched, kept, renewed before it expires.
+// The token of a machine client. It is fetched from `server`, kept, and renewed before it expires.
 Token credentials(std::string server, std::string client_id, std::string secret);
 
 struct ClientOptions {
   Token token{};
-  int timeout_ms = 60'000;  // for one answer
-  // While no answer comes, a request is repeated with growing, jittered pauses for so long. A
-  // request that changes something carries an Idempotency-Key: repeated, it still takes effect
-  // once.
+  int timeout_ms = 60'000;  // of one attempt
+  // Total time of a call. Until then, a request that fails with a retryable error is repeated with
+  // growing, jittered pauses. A request that changes something carries an Idempotency-Key, so that
+  // it takes effect once even when it is repeated.
   int patience_ms = 60'000;
 };
 
-// Threads may share one.
+// Thread-safe.
 class Client {
  public:
-  // "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example:8443". Of TLS, the system's
-  // certificate authorities are believed; the variable SSL_CERT_FILE names others.
+  // `server` is "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example:8443". For
+  // https, the certificate authorities of the system are trusted, or those in the file that the
+  // environment variable SSL_CERT_FILE names.
   explicit Client(std::string server = "127.0.0.1:8080", ClientOptions options = {});
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // An instance as it stood when the server answered.
+  // The state of an instance when the server answered.
   struct Instance {
     std::string id, definition, status;
     int version = 0;
-    std::vector<std::string> steps;  // where it is
+    std::vector<std::string> steps;  // the active steps
     std::string variables;           // a JSON object
     std::string failure;             // why it is FAILED
     bool finished() const {
@@ -88,30 +76,33 @@ class Client {
     std::string variables = "{}";
     std::string business_key{};
     int version = 0;  // 0: the latest
-    // A name of your own for this start: a second one with the same name, even from another
-    // process, answers with the first one's instance. Empty: made up for this call.
+    // Your own name for this start. A second start with the same name, even from another process,
+    // returns the instance of the first. When empty, a name is made for this call.
     std::string idempotency_key{};
   };
 
-  // Uploads a definition; the answer's JSON. Equal content keeps its version.
-  Reply<std::string> deploy(std::string_view definition);
-  Reply<Instance> start(const Start& start);
-  Reply<Instance> get(std::string_view id);
-  // The instance once it is finished; a Refusal with status 408 when that takes longer.
-  Reply<Instance> wait(std::string_view id, int timeout_ms = 30'000);
-  // Lets a WAIT step go on; the variables are merged into the instance's.
-  Reply<void> signal(std::string_view id, std::string_view step, std::string_view variables = "{}");
-  Reply<void> complete_task(std::string_view id, std::string_view step,
-                            std::string_view variables = "{}");
-  Reply<Instance> cancel(std::string_view id, std::string_view reason = {});
-  Reply<std::string> history(std::string_view id);  // JSON: {"items": [...]}
+  // Uploads a definition and returns the JSON of the answer. Equal content keeps its version.
+  Result<std::string> deploy(std::string_view definition);
+  Result<Instance> start(const Start& start);
+  Result<Instance> get(std::string_view id);
+  // Returns the instance when it is finished. Fails with the reason "timed-out" when that takes
+  // longer than `timeout_ms`.
+  Result<Instance> wait(std::string_view id, int timeout_ms = 30'000);
+  // Completes a WAIT step. The variables are merged into those of the instance.
+  Result<void> signal(std::string_view id, std::string_view step,
+                      std::string_view variables = "{}");
+  Result<void> complete_task(std::string_view id, std::string_view step,
+                             std::string_view variables = "{}");
+  Result<Instance> cancel(std::string_view id, std::string_view reason = {});
+  Result<std::string> history(std::string_view id);  // JSON: {"items": [...]}
 
-  // Any request of the server's API; the answer's body.
-  Reply<std::string> call(std::string_view method, std::string_view path,
-                          std::string_view body = {});
-  // The same with an Idempotency-Key, for a request that changes something. Empty: made up.
-  Reply<std::string> call_once(std::string_view method, std::string_view path,
-                               std::string_view body, std::string key = {});
+  // Sends any request of the server's API and returns the body of the answer.
+  Result<std::string> call(std::string_view method, std::string_view path,
+                           std::string_view body = {});
+  // The same with an Idempotency-Key, for a request that changes something. When `key` is empty,
+  // one is made.
+  Result<std::string> call_once(std::string_view method, std::string_view path,
+                                std::string_view body, std::string key = {});
 
  private:
   struct Parts;

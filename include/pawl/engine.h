@@ -1,6 +1,7 @@
 #pragma once
-// An engine is Pawl in your own process: it opens a data directory, replays what it must and keeps
-// what it has acknowledged. No sockets. One process at a time may have a directory open.
+// An engine is Pawl in your own process. It opens a data directory, replays the journal and keeps
+// every write that it has acknowledged. It opens no sockets. One process at a time may have a
+// directory open.
 
 #include <memory>
 #include <string>
@@ -12,30 +13,31 @@ namespace pawl {
 struct EngineOptions {
   // The data directory; empty keeps everything in memory and forgets it at the end.
   std::string data{};
-  // Whose instances: the default is the tenant of a server that runs without authentication, so
-  // that a directory may be served and embedded in turn.
-  std::string tenant = "mock-tenant";
-  std::string user = "embedded";
+  // Owner of the instances. When empty, the tenant of a server without authentication, so that such
+  // a server and this program may use the directory in turn.
+  std::string tenant{};
+  std::string user = "embedded";  // recorded as the caller of each write
   std::size_t cache_bytes = 64u << 20;
-  bool unflushed = false;  // throw-away data only: nothing survives a power cut
+  bool unflushed = false;  // for throw-away data: writes do not survive a power cut
 };
 
 class Engine {
  public:
   static lifecycle::result<std::unique_ptr<Engine>> open(EngineOptions options = {});
-  // Finishes what was accepted, then closes. Managers on it, and their watches, must be gone
-  // before.
+  // Finishes the writes that were accepted, then closes. Destroy the managers on this engine and
+  // their watches first.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   const EngineOptions& options() const;
-  std::uint64_t last() const;  // the number of the newest durable write
-  // Runs every recorded turn again and compares the bytes: the count, or what differs. A directory
-  // that a server has put other things into is `unsupported`: `pawl verify` knows them all.
+  std::uint64_t last() const;  // number of the newest durable write
+  // Runs every recorded turn again and compares the bytes. Returns the number of turns, or an error
+  // that names the first difference. A directory in which a server has stored other data is
+  // `unsupported`; use `pawl verify` there.
   lifecycle::result<std::size_t> verify() const;
 
-  struct Parts;  // for the library itself
+  struct Parts;  // used by the library itself
   Parts& parts() { return *parts_; }
 
  private:

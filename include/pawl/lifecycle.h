@@ -1,7 +1,6 @@
 #pragma once
-// Phases for C++ structs. Say what a struct keeps and which phases it may go through, once; get
-// durable instances, checked transitions, history, watch and an operator API that denies by
-// default.
+// Phases for C++ structs. A struct declares its fields and its transitions once. It gets durable
+// instances, checked transitions, history, watches, and an operator API that denies by default.
 //
 //   namespace lc = pawl::lifecycle;
 //   lc::manager missions(engine);
@@ -9,7 +8,7 @@
 //   missions.create(Mission{.entity_id = "m1"});
 //   missions.transition<Mission>("m1", "flying", {lc::source::op, "cleared by tower"});
 //
-// docs/guide/lifecycle.md tells the story, docs/reference/lifecycle.md every call.
+// docs/guide/lifecycle.md is the guide, docs/reference/lifecycle.md describes every call.
 
 #include "pawl/engine.h"
 #include "pawl/lifecycle/error.h"

@@ -1,7 +1,7 @@
 #pragma once
-// A worker does the jobs of service tasks: it names the job types it knows, gets jobs pushed over
-// one gRPC stream within its credit, and sends back what its handlers return. Where gRPC is not
-// reachable it polls over HTTP instead.
+// A worker runs the jobs of service tasks. It names the job types that it handles, receives jobs
+// over one gRPC stream, and sends back what its handlers return. When gRPC is not reachable, it
+// polls over HTTP instead.
 //
 //   pawl::Worker worker;
 //   worker.on("charge", [](const pawl::Worker::Job& job) -> pawl::Worker::Outcome {
@@ -9,8 +9,9 @@
 //   });
 //   worker.run();  // until stop()
 //
-// A job is lent, not given: if this process dies, it is offered again. Handlers therefore run at
-// least once, and what they do outside should bear a repetition; job.id is the same every time.
+// A job is leased. When this process dies, the server offers the job to another worker. Handlers
+// therefore run at least once, and what they do outside Pawl must tolerate a repetition; job.id is
+// the same each time.
 
 #include "pawl/client.h"
 
@@ -18,16 +19,16 @@ namespace pawl {
 
 struct WorkerOptions {
   std::string http = "127.0.0.1:8080";
-  // https:// before either address for TLS. gRPC takes other authorities from
-  // GRPC_DEFAULT_SSL_ROOTS_FILE_PATH.
+  // Either address begins with https:// for TLS. gRPC reads certificate authorities from the file
+  // that the environment variable GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names.
   std::string grpc = "127.0.0.1:9090";  // empty: poll over HTTP only
   Token token{};
-  std::string id{};        // empty: made from the host and process
-  int concurrency = 16;    // handlers at once, each on a thread of its own
-  int credit = 0;          // jobs held at once, running or waiting here; 0: as many as concurrency
-  int lease_seconds = 30;  // longer than the slowest handler takes, waiting included
-  int patience_ms = 60'000;  // how long results are kept at the end while the server is away
-  // Gets a line whenever something is worth knowing. Empty: lines go to standard error.
+  std::string id{};          // when empty, made from the host and the process
+  int concurrency = 16;      // handlers that run at the same time, each on its own thread
+  int credit = 0;            // maximum number of jobs held, running or waiting; 0: `concurrency`
+  int lease_seconds = 30;    // must exceed the time of the slowest handler, waiting included
+  int patience_ms = 60'000;  // after stop(): how long to keep trying to deliver results
+  // Receives log lines. When empty, they go to standard error.
   std::function<void(std::string_view)> log{};
 };
 
@@ -38,13 +39,10 @@ class Worker {
     int retries_left = 0;
     std::string variables;  // a JSON object
   };
-  struct Failure {
-    std::string message;
-    bool retryable = true;  // false: the step fails now, whatever retries are left
-  };
-  // A JSON object that is merged into the instance's variables (empty: nothing), or a failure. An
-  // exception that a handler throws is a retryable failure.
-  using Outcome = std::expected<std::string, Failure>;
+  // A JSON object that is merged into the variables of the instance (empty: none), or why the job
+  // failed: see fail() and fail_for_good(). An exception that a handler throws is a retryable
+  // failure.
+  using Outcome = Result<std::string>;
   using Handler = std::function<Outcome(const Job&)>;
 
   explicit Worker(WorkerOptions options = {});
@@ -52,19 +50,22 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Before run(). One handler per type, called from several threads.
+  // Call before run(). There is one handler per type; it is called from several threads.
   void on(std::string type, Handler handler);
-  // Works until stop(), then finishes what runs, hands back what does not, and returns. Joins again
-  // by itself when the server restarts. Returns early only when the server refuses this worker.
-  Reply<void> run();
-  // Begins to drain. Safe from any thread and from a signal handler.
+  // Runs until stop(), then finishes the running jobs, returns the others to the server, and
+  // returns. Reconnects when the server restarts. Returns early only when the server refuses this
+  // worker.
+  Result<void> run();
+  // Begins to stop. Safe from any thread and from a signal handler.
   void stop();
 
-  static std::unexpected<Failure> fail(std::string message) {
-    return std::unexpected(Failure{std::move(message), true});
+  // The attempt failed; the job is tried again while it has retries left.
+  static std::unexpected<Error> fail(std::string message) {
+    return std::unexpected(Error{Code::internal, "JOB_FAILED", std::move(message), {}, true});
   }
-  static std::unexpected<Failure> fail_for_good(std::string message) {
-    return std::unexpected(Failure{std::move(message), false});
+  // The job failed; the step fails now, whatever retries are left.
+  static std::unexpected<Error> fail_for_good(std::string message) {
+    return std::unexpected(Error{Code::internal, "JOB_FAILED", std::move(message), {}, false});
   }
 
  private:

@@ -6,6 +6,10 @@
 
 namespace pawl {
 
+// The tenant of every caller of a server without authentication, and of an embedded engine whose
+// program names none: such a server and such a program may use one data directory in turn.
+inline constexpr char kDefaultTenant[] = "mock-tenant";
+
 struct Caller {
   std::string tenant;
   std::string user;

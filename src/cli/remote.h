@@ -1,6 +1,6 @@
 #pragma once
-// What the commands that talk to a server share: where it is, who calls, files and JSON on the
-// command line, tables on the terminal.
+// Functions that all commands that talk to a server share: its address and token, files and JSON on
+// the command line, tables on the terminal.
 
 #include "cli/client.h"
 #include "cli/command.h"
@@ -12,16 +12,16 @@ inline constexpr Flag kServer{"server", v::server(),
 inline constexpr Flag kToken{"token-file", v::path("FILE"), "a file with the bearer token"};
 
 Result<std::unique_ptr<Client>> client_of(const Args& args);
-// One request to the server; its answer is printed.
+// Sends one request to the server and prints its answer.
 Result<int> print_answer(const Args& args, std::string_view method, const std::string& path,
                          const json::Value* body = nullptr);
 Result<std::string> read_file(const std::string& path);  // "-" is standard input
 Result<json::Value> read_json(const std::string& path);
-// The one word that the command wants.
+// The argument at position `at`; `what` names it in the error when it is missing.
 Result<std::string> word(const Args& args, size_t at, std::string_view what);
-// NAME=VALUE flags as an object; values that are JSON are taken as such, others as text.
+// NAME=VALUE arguments as an object. A value that is JSON is parsed; any other is text.
 Result<json::Object> pairs(const std::vector<std::string>& words);
-// A table: one row an item, the named members as columns.
+// Prints a table with one row for each item and the named members as columns.
 void print_table(const json::Value& items, const std::vector<std::string_view>& columns);
 std::string query(const std::vector<std::pair<std::string_view, std::string>>& params);
 

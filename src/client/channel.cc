@@ -11,7 +11,7 @@ namespace {
 constexpr int kMaxBytes = 64 << 20;
 constexpr int kHandshakeMs = 5'000;
 constexpr int kFirstPauseMs = 100, kMaxPauseMs = 1'000;
-// Finds a peer that vanished. More often than every five minutes is rude to a gRPC server.
+// Pings find a peer that vanished. gRPC servers refuse more than one in five minutes.
 constexpr int kPingMs = 330'000;
 constexpr std::string_view kTls = "https://";
 
@@ -25,8 +25,8 @@ std::shared_ptr<grpc::Channel> open_channel(std::string address) {
   arguments.SetMaxSendMessageSize(kMaxBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstPauseMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-                   kHandshakeMs);  // in truth the limit of one attempt
+  // Despite its name, this is the time limit of one attempt to connect.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxPauseMs);
   auto credentials = secure ? grpc::SslCredentials({}) : grpc::InsecureChannelCredentials();
   return grpc::CreateCustomChannel(address, credentials, arguments);
@@ -37,11 +37,33 @@ bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms) {
                                    std::chrono::milliseconds(ms));
 }
 
-Reply<void> identify(grpc::ClientContext& context, const Token& token, bool fresh) {
+Result<void> identify(grpc::ClientContext& context, const Token& token, bool fresh) {
   auto text = token.get(fresh);
   if (!text) return std::unexpected(text.error());
   if (!text->empty()) context.AddMetadata("authorization", "Bearer " + *text);
   return {};
+}
+
+Error error_of(const grpc::Status& status) {
+  struct Row {
+    grpc::StatusCode grpc;
+    Code code;
+  };
+  static constexpr Row kFinal[] = {{grpc::StatusCode::INVALID_ARGUMENT, Code::invalid},
+                                   {grpc::StatusCode::UNAUTHENTICATED, Code::unauthenticated},
+                                   {grpc::StatusCode::PERMISSION_DENIED, Code::denied},
+                                   {grpc::StatusCode::UNIMPLEMENTED, Code::unsupported}};
+  Error out{Code::unavailable,
+            "GRPC_" + std::to_string(status.error_code()),
+            status.error_message(),
+            {},
+            true};
+  for (const Row& row : kFinal) {
+    if (row.grpc != status.error_code()) continue;
+    out.code = row.code;
+    out.retryable = false;
+  }
+  return out;
 }
 
 }  // namespace pawl::client

@@ -1,5 +1,5 @@
 #pragma once
-// A gRPC channel to the server, and what a call on it carries.
+// The gRPC channel to the server, and what calls on it have in common.
 
 #include <memory>
 #include <string>
@@ -9,15 +9,20 @@
 namespace grpc {
 class Channel;
 class ClientContext;
+class Status;
 }  // namespace grpc
 
 namespace pawl::client {
 
-// "127.0.0.1:9090", or "https://pawl.example:9443" for TLS. Shared as grpc wants it.
+// `address` is "127.0.0.1:9090", or "https://pawl.example:9443" for TLS. gRPC wants channels
+// shared.
 std::shared_ptr<grpc::Channel> open_channel(std::string address);
-// True once there is a connection; waits at most `ms` for one.
+// Waits at most `ms` for a connection and returns whether there is one.
 bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms);
-// Names the caller; fails when there is no token to be had.
-Reply<void> identify(grpc::ClientContext& context, const Token& token, bool fresh = false);
+// Adds the caller's token to a call. Fails when no token can be had. `fresh` asks for a new token,
+// after the server did not accept the last one.
+Result<void> identify(grpc::ClientContext& context, const Token& token, bool fresh = false);
+// The error for a status other than OK. Statuses that may pass by themselves are retryable.
+Error error_of(const grpc::Status& status);
 
 }  // namespace pawl::client

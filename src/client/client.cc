@@ -10,6 +10,7 @@
 #include "client/random.h"
 #include "json/text.h"
 #include "wire/message.h"
+#include "wire/status.h"
 
 namespace pawl {
 
@@ -20,7 +21,6 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr int kFirstPauseMs = 50, kMaxPauseMs = 5'000;
 constexpr int kFirstLookMs = 5, kMaxLookMs = 500;
-constexpr int kTookTooLong = 408;
 constexpr int kMaxRetryAfterS = 60;
 
 // The pause that a busy server asks for.
@@ -31,11 +31,20 @@ int retry_after_s(const net::HttpAnswer& answer) {
   return std::clamp(n, 0, kMaxRetryAfterS);
 }
 
-Refusal refusal_of(const net::HttpAnswer& reply) {
-  Refusal out{.status = reply.status, .code = {}, .message = reply.body.substr(0, 500)};
+// Statuses of a request with which nothing is wrong: the same request may succeed later.
+bool is_passing(int status) {
+  return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+Error error_of(const net::HttpAnswer& reply) {
+  Error out{wire::code_of_http(reply.status),
+            {},
+            reply.body.substr(0, 500),
+            {},
+            is_passing(reply.status)};
   auto value = json::parse(reply.body);
   if (!value) return out;
-  out.code = value->string_or("error");
+  out.reason = value->string_or("error");
   for (const char* member : {"reason", "detail", "title"})
     if (auto text = value->string_or(member); !text.empty()) {
       out.message = text;
@@ -44,20 +53,18 @@ Refusal refusal_of(const net::HttpAnswer& reply) {
   return out;
 }
 
-// 409 only while the first request with our key still runs.
-bool passing(const Refusal& refusal) {
-  return refusal.unavailable() ||
-         (refusal.status == 409 &&
-          refusal.message.find("Idempotency-Key still runs") != std::string::npos);
+// A conflict is repeated only while the first request with the same key still runs.
+bool worth_repeating(const Error& error) {
+  return error.retryable || (error.code == Code::conflict &&
+                             error.message.find("Idempotency-Key still runs") != std::string::npos);
 }
 
-Refusal unreadable(std::string_view what, std::string_view text) {
-  return {.status = 500,
-          .code = "unreadable",
-          .message = fmt::format("the answer is no {}: {}", what, text.substr(0, 200))};
+Error unreadable(std::string_view what, std::string_view text) {
+  return {Code::internal, "unreadable",
+          fmt::format("the answer is no {}: {}", what, text.substr(0, 200))};
 }
 
-Reply<Client::Instance> instance_of(const Reply<std::string>& text) {
+Result<Client::Instance> instance_of(const Result<std::string>& text) {
   if (!text) return std::unexpected(text.error());
   auto value = json::parse(*text, {.max_bytes = 1u << 30});
   if (!value || value->string_or("id").empty())
@@ -77,7 +84,7 @@ Reply<Client::Instance> instance_of(const Reply<std::string>& text) {
   return out;
 }
 
-Reply<void> nothing(const Reply<std::string>& reply) {
+Result<void> nothing(const Result<std::string>& reply) {
   if (!reply) return std::unexpected(reply.error());
   return {};
 }
@@ -92,9 +99,9 @@ struct Client::Parts {
   std::unique_ptr<net::HttpClient> http;
   ClientOptions options;
 
-  // One attempt under the token of now.
-  Reply<std::string> attempt(std::string_view method, std::string_view path, std::string_view body,
-                             std::string_view key, bool fresh_token, int& pause_s) {
+  // Sends the request once, with the current token.
+  Result<std::string> attempt(std::string_view method, std::string_view path, std::string_view body,
+                              std::string_view key, bool fresh_token, int& pause_s) {
     auto token = options.token.get(fresh_token);
     if (!token) return token;
     net::HttpRequest request{std::string(method), std::string(path), {}, std::string(body)};
@@ -103,24 +110,24 @@ struct Client::Parts {
     auto reply = http->send(request);
     if (!reply) return std::unexpected(client::no_answer(*http, reply.error()));
     pause_s = retry_after_s(*reply);
-    if (reply->status >= 400) return std::unexpected(refusal_of(*reply));
+    if (reply->status >= 400) return std::unexpected(error_of(*reply));
     return std::move(reply->body);
   }
 
-  Reply<std::string> call(std::string_view method, std::string_view path, std::string_view body,
-                          std::string_view key) {
+  Result<std::string> call(std::string_view method, std::string_view path, std::string_view body,
+                           std::string_view key) {
     auto until = Clock::now() + Milliseconds(options.patience_ms);
     bool renewed = false, fresh_token = false;
     for (int pause = kFirstPauseMs;; pause = std::min(pause * 2, kMaxPauseMs)) {
       int pause_s = 0;
       auto answer = attempt(method, path, body, key, std::exchange(fresh_token, false), pause_s);
       if (answer) return answer;
-      if (answer.error().status == 401 && options.token.renewable() && !renewed) {
+      if (answer.error().code == Code::unauthenticated && options.token.renewable() && !renewed) {
         renewed = fresh_token = true;
         continue;
       }
       auto sleep = Milliseconds(std::max(client::jittered(pause), pause_s * 1000));
-      if (!passing(answer.error()) || Clock::now() + sleep >= until) return answer;
+      if (!worth_repeating(answer.error()) || Clock::now() + sleep >= until) return answer;
       std::this_thread::sleep_for(sleep);
     }
   }
@@ -130,21 +137,21 @@ Client::Client(std::string server, ClientOptions options)
     : parts_(new Parts{client::open_http(server, options.timeout_ms), options}) {}
 Client::~Client() = default;
 
-Reply<std::string> Client::call(std::string_view method, std::string_view path,
-                                std::string_view body) {
+Result<std::string> Client::call(std::string_view method, std::string_view path,
+                                 std::string_view body) {
   return parts_->call(method, path, body, {});
 }
 
-Reply<std::string> Client::call_once(std::string_view method, std::string_view path,
-                                     std::string_view body, std::string key) {
+Result<std::string> Client::call_once(std::string_view method, std::string_view path,
+                                      std::string_view body, std::string key) {
   return parts_->call(method, path, body, key.empty() ? client::fresh_key() : key);
 }
 
-Reply<std::string> Client::deploy(std::string_view definition) {
+Result<std::string> Client::deploy(std::string_view definition) {
   return call_once("POST", "/v1/definitions", definition);
 }
 
-Reply<Client::Instance> Client::start(const Start& start) {
+Result<Client::Instance> Client::start(const Start& start) {
   std::string body = "{\"definitionId\":" + json::quote(start.definition);
   body += ",\"variables\":" + (start.variables.empty() ? "{}" : start.variables);
   if (start.version) body += ",\"definitionVersion\":" + std::to_string(start.version);
@@ -152,42 +159,42 @@ Reply<Client::Instance> Client::start(const Start& start) {
   return instance_of(call_once("POST", "/v1/instances", body += '}', start.idempotency_key));
 }
 
-Reply<Client::Instance> Client::get(std::string_view id) {
+Result<Client::Instance> Client::get(std::string_view id) {
   return instance_of(call("GET", path_of(id)));
 }
 
-Reply<Client::Instance> Client::wait(std::string_view id, int timeout_ms) {
+Result<Client::Instance> Client::wait(std::string_view id, int timeout_ms) {
   auto until = Clock::now() + Milliseconds(timeout_ms);
   for (int pause = kFirstLookMs;; pause = std::min(pause * 2, kMaxLookMs)) {
     auto instance = get(id);
     if (!instance || instance->finished()) return instance;
     if (Clock::now() + Milliseconds(pause) >= until)
-      return std::unexpected(Refusal{.status = kTookTooLong,
-                                     .code = "timed-out",
-                                     .message = fmt::format("instance {} is still {} after {} ms",
-                                                            id, instance->status, timeout_ms)});
+      return fail(
+          Code::unavailable, "timed-out",
+          fmt::format("instance {} is still {} after {} ms", id, instance->status, timeout_ms));
     std::this_thread::sleep_for(Milliseconds(pause));
   }
 }
 
-Reply<void> Client::signal(std::string_view id, std::string_view step, std::string_view variables) {
+Result<void> Client::signal(std::string_view id, std::string_view step,
+                            std::string_view variables) {
   return nothing(
       call_once("POST", path_of(id, "/signals/" + wire::percent_encode(step)), variables));
 }
 
-Reply<void> Client::complete_task(std::string_view id, std::string_view step,
-                                  std::string_view variables) {
+Result<void> Client::complete_task(std::string_view id, std::string_view step,
+                                   std::string_view variables) {
   return nothing(call_once("POST",
                            path_of(id, "/user-tasks/" + wire::percent_encode(step) + "/complete"),
                            fmt::format("{{\"variables\":{}}}", variables)));
 }
 
-Reply<Client::Instance> Client::cancel(std::string_view id, std::string_view reason) {
+Result<Client::Instance> Client::cancel(std::string_view id, std::string_view reason) {
   return instance_of(call_once("POST", path_of(id, "/cancel"),
                                fmt::format("{{\"reason\":{}}}", json::quote(reason))));
 }
 
-Reply<std::string> Client::history(std::string_view id) {
+Result<std::string> Client::history(std::string_view id) {
   return call("GET", path_of(id, "/history"));
 }
 

@@ -11,7 +11,7 @@ using net::ScriptedServer;
 
 constexpr int kTimeoutMs = 2'000;
 
-TEST(client, repeats_under_one_key_until_the_server_is_well) {
+TEST(client, a_request_is_repeated_under_one_key_until_it_succeeds) {
   const std::string instance =
       R"({"id":"i1","definitionId":"d","definitionVersion":2,"status":"WAITING","currentStepIds":["a"],"variables":{"big":12345678901234567890}})";
   ScriptedServer server({{"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"},
@@ -36,26 +36,26 @@ TEST(client, a_refusal_is_not_repeated) {
   Client client(server.address(), {.timeout_ms = kTimeoutMs});
   auto started = client.start({.definition = "d"});
   ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().status, 404);
-  EXPECT_EQ(started.error().code, "not-found");
+  EXPECT_EQ(started.error().code, Code::not_found);
+  EXPECT_EQ(started.error().reason, "not-found");
   EXPECT_EQ(started.error().message, "no definition d");
-  EXPECT_FALSE(started.error().unavailable());
+  EXPECT_FALSE(started.error().retryable);
 }
 
-TEST(client, patience_ends) {
+TEST(client, a_call_gives_up_after_its_patience) {
   Client client("127.0.0.1:1", {.patience_ms = 0});
   auto got = client.get("x");
   ASSERT_FALSE(got);
-  EXPECT_TRUE(got.error().unavailable());
+  EXPECT_TRUE(got.error().retryable);
   EXPECT_NE(got.error().message.find("pawl serve"), std::string::npos);
 }
 
-TEST(client, a_token_that_is_refused_is_asked_for_once_more) {
+TEST(client, a_refused_token_is_renewed_once) {
   ScriptedServer server({{"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"},
                          {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"}});
   int made = 0;
   Token token(
-      [&](bool fresh) -> Reply<std::string> { return "token" + std::to_string(made += fresh); });
+      [&](bool fresh) -> Result<std::string> { return "token" + std::to_string(made += fresh); });
   Client client(server.address(),
                 {.token = token, .timeout_ms = kTimeoutMs, .patience_ms = kTimeoutMs});
   EXPECT_TRUE(client.call("GET", "/"));

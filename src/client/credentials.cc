@@ -9,6 +9,7 @@
 #include "json/text.h"
 #include "pawl/client.h"
 #include "wire/message.h"
+#include "wire/status.h"
 
 namespace pawl {
 
@@ -19,10 +20,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTimeoutMs = 30'000;
 constexpr int64_t kShortLifeS = 60;
 
-// One machine client's token and how to get the next.
-class Held {
+// The current token of a machine client, renewed when it expires or when the server refuses it.
+class MachineToken {
  public:
-  Held(std::string_view server, const std::string& basic)
+  MachineToken(std::string_view server, const std::string& basic)
       : http_(client::open_http(server, kTimeoutMs)),
         request_{"POST",
                  "/api/oauth/token",
@@ -30,23 +31,21 @@ class Held {
                   {"Content-Type", "application/x-www-form-urlencoded"}},
                  "grant_type=client_credentials"} {}
 
-  Reply<std::string> get(bool fresh) {
+  Result<std::string> get(bool fresh) {
     std::lock_guard lock(mutex_);
     if (!fresh && !token_.empty() && Clock::now() < good_until_) return token_;
     auto reply = http_->send(request_);
     if (!reply) return std::unexpected(client::no_answer(*http_, reply.error()));
     auto value = json::parse(reply->body);
     if (reply->status != 200 || !value)
-      return std::unexpected(
-          Refusal{.status = reply->status,
-                  .code = "no-token",
-                  .message = "the server gives no token: " + reply->body.substr(0, 200)});
+      return fail(wire::code_of_http(reply->status), "no-token",
+                  "the server gives no token: " + reply->body.substr(0, 200));
     token_ = value->string_or("access_token");
     const json::Value* life = value->find("expires_in");
     int64_t life_s =
         life && life->is_number() ? life->as_int64().value_or(kShortLifeS) : kShortLifeS;
-    good_until_ =
-        Clock::now() + std::chrono::milliseconds(life_s * 900);  // a tenth of its life is left
+    // The token is renewed when a tenth of its life is left.
+    good_until_ = Clock::now() + std::chrono::milliseconds(life_s * 900);
     return token_;
   }
 
@@ -62,8 +61,8 @@ class Held {
 
 Token credentials(std::string server, std::string client_id, std::string secret) {
   std::string pair = wire::percent_encode(client_id) + ":" + wire::percent_encode(secret);
-  // Shared by every copy of the token.
-  auto held = std::make_shared<Held>(server, base64(pair));
+  // Every copy of the Token shares the machine token.
+  auto held = std::make_shared<MachineToken>(server, base64(pair));
   return Token([held](bool fresh) { return held->get(fresh); });
 }
 

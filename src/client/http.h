@@ -11,8 +11,8 @@ namespace pawl::client {
 
 // `server` is "127.0.0.1:8080", "http://127.0.0.1:8080" or "https://pawl.example:8443".
 std::unique_ptr<net::HttpClient> open_http(std::string_view server, int timeout_ms);
-// The refusal for a request that got no answer. One without a valid certificate on the other side
-// is not worth repeating; all others are `unavailable()`.
-Refusal no_answer(const net::HttpClient& http, const Error& error);
+// The error of a request that got no answer, from the HTTP client's error. It is retryable, unless
+// the request is malformed or the server has no valid certificate.
+Error no_answer(const net::HttpClient& http, const Error& why);
 
 }  // namespace pawl::client

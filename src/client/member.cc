@@ -41,12 +41,12 @@ Member::Call call_of(const MemberStream::Event& event, const json::Value& body) 
   return call;
 }
 
-// Calls that wait for a thread, each with the stream that it came from.
+// Calls that wait for a thread, each with the stream on which it came.
 class Calls {
  public:
   struct One {
     MemberStream::Event event;
-    std::shared_ptr<MemberStream> from;  // lives on while a call of it is answered
+    std::shared_ptr<MemberStream> from;  // kept alive until the call is answered
   };
   void put(One one) {
     std::lock_guard lock(mutex_);
@@ -74,8 +74,10 @@ class Calls {
   bool closed_ = false;
 };
 
-// The members of an answer after "success", or why it fails.
-using Said = std::expected<std::string, std::string>;
+// The members of an answer that follow "success", or why the call fails.
+using Said = Result<std::string>;
+
+std::unexpected<Error> failed(std::string why) { return Member::fail(std::move(why)); }
 
 template <class Handlers>
 auto* handler_of(Handlers& handlers, const std::string& name) {
@@ -87,13 +89,13 @@ auto* handler_of(Handlers& handlers, const std::string& name) {
 
 struct Member::Parts {
   MemberOptions options;
-  std::shared_ptr<grpc::Channel> channel;  // shared as grpc wants it
+  std::shared_ptr<grpc::Channel> channel;  // gRPC wants channels shared
   std::map<std::string, Processor> processors;
   std::map<std::string, Criterion> criteria;
   std::map<std::string, Scheduler> schedulers;
   client::StopFlag stop;
   std::mutex mutex;
-  std::shared_ptr<MemberStream> current;  // the stream of now, for the one who stops it
+  std::shared_ptr<MemberStream> current;  // the open stream, for leave()
   bool stopping = false;
 
   void say(const std::string& line) const {
@@ -105,18 +107,18 @@ struct Member::Parts {
 
   Said process(const Call& call) const {
     const Processor* handler = handler_of(processors, call.name);
-    if (!handler) return std::unexpected(fmt::format("this member has no processor {}", call.name));
+    if (!handler) return failed("this member has no processor " + call.name);
     Processed data = (*handler)(call);
     if (!data) return std::unexpected(data.error());
     if (data->empty()) return std::string();
     if (auto parsed = json::parse(*data); !parsed)
-      return std::unexpected("the processor's data is no JSON: " + parsed.error().message);
+      return failed("the processor's data is not JSON: " + parsed.error().message);
     return R"(,"payload":{"type":"JSON","data":)" + *data + "}";
   }
 
   Said match(const Call& call) const {
     const Criterion* handler = handler_of(criteria, call.name);
-    if (!handler) return std::unexpected(fmt::format("this member has no criterion {}", call.name));
+    if (!handler) return failed("this member has no criterion " + call.name);
     Matched matches = (*handler)(call);
     if (!matches) return std::unexpected(matches.error());
     return std::string(*matches ? R"(,"matches":true)" : R"(,"matches":false)");
@@ -124,7 +126,7 @@ struct Member::Parts {
 
   Said plan(const Call& call) const {
     const Scheduler* handler = handler_of(schedulers, call.name);
-    if (!handler) return std::unexpected(fmt::format("this member has no schedule {}", call.name));
+    if (!handler) return failed("this member has no schedule " + call.name);
     Scheduled when = (*handler)(call);
     if (!when) return std::unexpected(when.error());
     json::Object result;
@@ -136,7 +138,7 @@ struct Member::Parts {
     return R"(,"resultKind":"Schedule","result":)" + json::print(result);
   }
 
-  // By the word in the event's type.
+  // How each kind of call is answered. An event's type begins with the kind.
   struct Kind {
     std::string_view type;
     Said (Parts::*said)(const Call&) const;
@@ -153,11 +155,11 @@ struct Member::Parts {
   }
 
   Said said(const Call& call, const Kind* kind) const {
-    if (!kind) return std::unexpected("this member does not know the kind of the call");
+    if (!kind) return failed("this member does not know the kind of the call");
     try {
       return (this->*kind->said)(call);
     } catch (const std::exception& e) {
-      return std::unexpected(std::string(e.what()));
+      return failed(e.what());
     }
   }
 
@@ -172,16 +174,17 @@ struct Member::Parts {
     if (words) {
       text += ",\"success\":true" + *words + "}";
     } else {
-      say(fmt::format("{} of entity {} failed: {}", call.name, call.entity_id, words.error()));
+      say(fmt::format("{} of entity {} failed: {}", call.name, call.entity_id,
+                      words.error().message));
       text += ",\"success\":false,\"error\":{\"code\":\"FAILED\",\"message\":" +
-              json::quote(words.error()) + "}}";
+              json::quote(words.error().message) + "}}";
     }
     // "…Request" becomes "…Response".
     return {event.type.substr(0, event.type.rfind("Request")) + "Response", std::move(text), {}};
   }
 
-  // Streams one after the other until told to stop, or refused.
-  Reply<void> keep_joined(Calls& calls) {
+  // Opens one stream after the other until told to stop, or until the server refuses the member.
+  Result<void> keep_joined(Calls& calls) {
     bool fresh_token = false;
     for (int pause = kFirstPauseMs;;) {
       auto stream = std::make_shared<MemberStream>();
@@ -199,8 +202,9 @@ struct Member::Parts {
         std::lock_guard lock(mutex);
         if (stopping) return {};
       }
-      // Once more with a token that is sure to be good.
-      fresh_token = end.why.status == 401 && options.token.renewable() && !fresh_token;
+      // An expired token is replaced once.
+      const bool expired = end.why.code == Code::unauthenticated && options.token.renewable();
+      fresh_token = expired && !fresh_token;
       if (end.refused && !fresh_token) return std::unexpected(std::move(end.why));
       say("the stream ended, joining again: " + end.why.message);
       pause = end.joined ? kFirstPauseMs : std::min(pause * 2, kMaxPauseMs);
@@ -238,28 +242,28 @@ void Member::schedule(std::string name, Scheduler scheduler) {
 }
 void Member::stop() { parts_->stop.raise(); }
 
-Reply<void> Member::run() {
+Result<void> Member::run() {
   Parts& p = *parts_;
   Calls calls;
-  std::vector<std::jthread> hands;
+  std::vector<std::jthread> threads;
   for (int i = 0; i < p.options.concurrency; ++i)
-    hands.emplace_back([&] {
+    threads.emplace_back([&] {
       while (auto one = calls.take())
         one->from->answer(p.answer(one->event));
     });
-  // The flag is watched on a thread of its own: stop() may only raise it.
+  // A thread waits for the flag, since stop() may be called by a signal handler and only raises it.
   std::jthread watcher([&] {
     p.stop.wait(-1);
     p.leave();
   });
-  Reply<void> end = p.keep_joined(calls);
+  Result<void> end = p.keep_joined(calls);
   p.stop.raise();
   calls.close();
   return end;
 }
 
-Reply<std::string> Member::ask(std::string_view type, std::string_view payload,
-                               std::string_view tx_token) {
+Result<std::string> Member::ask(std::string_view type, std::string_view payload,
+                                std::string_view tx_token) {
   return client::ask(parts_->channel, parts_->options.token, type, payload, tx_token);
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/result.h"
 #include "client/channel.h"
 #include "client/random.h"
 #include "entities/cloud_events_service.grpc.pb.h"
@@ -45,23 +46,7 @@ MemberStream::Event unwrap(const CloudEvent& e) {
   return out;
 }
 
-Refusal refusal_of(const grpc::Status& status) {
-  struct Row {
-    grpc::StatusCode code;
-    int http;
-  };
-  constexpr Row kRows[] = {{grpc::StatusCode::INVALID_ARGUMENT, 400},
-                           {grpc::StatusCode::UNAUTHENTICATED, 401},
-                           {grpc::StatusCode::PERMISSION_DENIED, 403},
-                           {grpc::StatusCode::UNIMPLEMENTED, 404}};
-  Refusal out{
-      .status = 0, .code = std::to_string(status.error_code()), .message = status.error_message()};
-  for (const Row& row : kRows)
-    if (row.code == status.error_code()) out.status = row.http;
-  return out;
-}
-
-// Which rpc takes which request.
+// The rpc for each type of request.
 enum class Rpc { manage, manage_many, search, search_many, model };
 struct RequestRow {
   std::string_view type;
@@ -94,45 +79,45 @@ constexpr RequestRow kRequests[] = {
     {"EntityModelSetUniqueKeysRequest", Rpc::model},
 };
 
-// An answer that says success:false is a refusal.
-Reply<void> accepted(const std::string& text) {
+// An answer with "success": false is an error.
+Result<void> accepted(const std::string& text) {
   auto value = json::parse(text, {.max_bytes = 1u << 30});
   const json::Value* success = value ? value->find("success") : nullptr;
   if (!success || !success->is_bool() || success->boolean()) return {};
   const json::Value* error = value->find("error");
-  Refusal out{.status = 400, .code = "refused", .message = "the server refused"};
-  if (error)
-    out.code = error->string_or("code", out.code),
+  Error out{Code::invalid, "refused", "the server refused"};
+  if (error) {
+    out.reason = error->string_or("code", out.reason);
     out.message = error->string_or("message", out.message);
+  }
   return std::unexpected(std::move(out));
 }
 
-Reply<std::string> gather(grpc::ClientReader<CloudEvent>& reader) {
+Result<std::string> gather(grpc::ClientReader<CloudEvent>& reader) {
   std::string all = "[";
   CloudEvent e;
-  Reply<void> good;
+  Result<void> good;
   while (reader.Read(&e)) {
     if (all.size() > 1) all += ',';
     all += text_of(e);
     if (good) good = accepted(text_of(e));
   }
   grpc::Status status = reader.Finish();
-  if (!status.ok()) return std::unexpected(refusal_of(status));
+  if (!status.ok()) return std::unexpected(error_of(status));
   if (!good) return std::unexpected(good.error());
   return all += ']';
 }
 
 }  // namespace
 
-Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token,
-                       std::string_view type, std::string_view payload, std::string_view tx_token) {
+Result<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token,
+                        std::string_view type, std::string_view payload,
+                        std::string_view tx_token) {
   const RequestRow* row = std::find_if(std::begin(kRequests), std::end(kRequests),
                                        [&](const RequestRow& r) { return r.type == type; });
   if (row == std::end(kRequests))
-    return std::unexpected(Refusal{
-        .status = 400,
-        .code = "unknown-request",
-        .message = fmt::format("{} is no request: see the table in docs/guide/members.md", type)});
+    return fail(Code::invalid, "unknown-request",
+                fmt::format("{} is no request: see the table in docs/guide/members.md", type));
   auto stub = Service::NewStub(channel);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(kAskMs));
@@ -147,7 +132,7 @@ Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Toke
     case Rpc::search: status = stub->entitySearch(&context, request, &reply); break;
     case Rpc::model: status = stub->entityModelManage(&context, request, &reply); break;
   }
-  if (!status.ok()) return std::unexpected(refusal_of(status));
+  if (!status.ok()) return std::unexpected(error_of(status));
   std::string text = text_of(reply);
   auto good = accepted(text);
   if (!good) return std::unexpected(good.error());
@@ -188,12 +173,15 @@ void MemberStream::take(Event event, const OnCall& on_call) {
     auto body = json::parse(event.text);
     if (!body) return;
     std::lock_guard lock(mutex_);
-    if (event.type == kGreet) member_id_ = body->string_or("memberId"), joined_ = true;
-    // Only the server's own question is answered: an echo of ours has our id.
-    else if (body->string_or("id") == member_id_)
+    if (event.type == kGreet) {
+      member_id_ = body->string_or("memberId");
+      joined_ = true;
+    } else if (body->string_or("id") == member_id_) {
+      // The server's own keep-alive carries the member's id; an echo of ours carries a fresh one.
       out_.push_back({std::string(kAlive),
                       fmt::format(R"({{"id":"{}","memberId":"{}"}})", fresh_key(), member_id_),
                       {}});
+    }
     changed_.notify_all();
     return;
   }
@@ -211,7 +199,7 @@ MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channe
   auto stub = Service::NewStub(channel);
   grpc::ClientContext context;
   if (auto named = identify(context, token, fresh_token); !named)
-    return {named.error(), false, !named.error().unavailable()};
+    return {named.error(), false, !named.error().retryable};
   json::Array names;
   for (const std::string& tag : tags)
     names.emplace_back(tag);
@@ -226,7 +214,7 @@ MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channe
         if (!stream->Write(wrap(event.type, event.text))) return;
       if (stop.stop_requested()) return;
       stream->WritesDone();
-      // A server that does not hear is not waited for.
+      // When the server does not end the stream in time, the call is cancelled.
       std::mutex mutex;
       std::unique_lock lock(mutex);
       std::condition_variable_any ended;
@@ -237,9 +225,11 @@ MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channe
     while (stream->Read(&e))
       take(unwrap(e), on_call);
   }
-  Refusal why = refusal_of(stream->Finish());
+  Error why = error_of(stream->Finish());
   std::lock_guard lock(mutex_);
-  return {why, joined_, why.status == 400 || why.status == 401 || why.status == 403};
+  const bool refused =
+      why.code == Code::invalid || why.code == Code::unauthenticated || why.code == Code::denied;
+  return {why, joined_, refused};
 }
 
 }  // namespace pawl::client

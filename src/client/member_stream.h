@@ -1,7 +1,7 @@
 #pragma once
-// One stream of a compute member, from join to its end: calls come in, answers go out in the order
-// they are ready. Answers of a stream that is over go nowhere, since the server has given up on
-// them.
+// One gRPC stream of a compute member, from join to end. Calls come in; answers go out in the order
+// in which they are ready. Answers to calls of an ended stream are dropped, since the server has
+// given up on those calls.
 
 #include <condition_variable>
 #include <deque>
@@ -25,24 +25,25 @@ class MemberStream : public std::enable_shared_from_this<MemberStream> {
   struct Event {
     std::string type, text, tx_token;
   };
-  // Gets each call, on the reader's thread, and says answer() once for it, from any.
+  // Receives each call on the reader's thread. answer() must be called once for each, from any
+  // thread.
   using OnCall = std::function<void(Event call, std::shared_ptr<MemberStream> from)>;
 
-  // How it ended, and whether the server had greeted before that.
   struct End {
-    Refusal why;
-    bool joined = false, refused = false;
+    Error why;
+    bool joined = false;   // the server had greeted this member
+    bool refused = false;  // the server does not want this member
   };
   End run(const std::shared_ptr<grpc::Channel>& channel, const Token& token, bool fresh_token,
           const std::vector<std::string>& tags, const OnCall& on_call);
   void answer(Event event);
-  // No call is outstanding at the time: the last answers are sent, then the stream ends.
+  // Ends the stream as soon as no call is outstanding and the last answers are sent.
   void leave_when_idle();
 
  private:
   void take(Event event, const OnCall& on_call);
   void send(Event event);
-  bool next(std::stop_token stop, Event& out);  // false: nothing more will come
+  bool next(std::stop_token stop, Event& out);  // false: nothing more is to be sent
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -52,8 +53,8 @@ class MemberStream : public std::enable_shared_from_this<MemberStream> {
   std::string member_id_;
 };
 
-// One request outside the stream, such as EntityCreateRequest.
-Reply<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token,
-                       std::string_view type, std::string_view payload, std::string_view tx_token);
+// Sends one request outside the stream, such as EntityCreateRequest.
+Result<std::string> ask(const std::shared_ptr<grpc::Channel>& channel, const Token& token,
+                        std::string_view type, std::string_view payload, std::string_view tx_token);
 
 }  // namespace pawl::client

@@ -1,5 +1,5 @@
 #pragma once
-// A flag that a signal handler may raise and that others can wait for.
+// A flag that a signal handler may raise and that threads can wait for.
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -20,13 +20,14 @@ class StopFlag {
   StopFlag& operator=(const StopFlag&) = delete;
 
   void raise() {
-    int kept = errno;  // a signal handler leaves it as it was
+    int kept = errno;  // a signal handler must not change errno
     uint64_t one = 1;
-    // It fails only when the counter is full, and then the flag is up.
+    // The write fails only when the counter is full; then the flag is raised already.
     [[maybe_unused]] ssize_t n = write(fd_, &one, sizeof one);
     errno = kept;
   }
-  // True when it is up; waits for that at most `ms`, for ever when negative.
+  // Waits at most `ms` for the flag, without limit when `ms` is negative. Returns whether it is
+  // raised.
   bool wait(int ms) const {
     pollfd p{fd_, POLLIN, 0};
     int n;

@@ -6,23 +6,23 @@
 #include <chrono>
 #include <thread>
 
-#include "client/link.h"
 #include "client/random.h"
 #include "client/stop_flag.h"
+#include "client/transport.h"
 
 namespace pawl {
 
-using client::Desk;
 using client::Ended;
-using client::LinkEnd;
+using client::JobBuffer;
+using client::TransportEnd;
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int kFirstPauseMs = 100, kMaxPauseMs = 2'000;
-// How long to poll over HTTP before the stream is tried again.
-constexpr int kPollTurnMs = 15'000;
+// Time of polling over HTTP before the stream is tried again.
+constexpr int kPollMs = 15'000;
 
 std::string own_name() {
   char host[256] = "worker";
@@ -54,41 +54,40 @@ struct Worker::Parts {
     }
   }
 
-  void work(Desk& desk) const {
-    while (auto job = desk.take()) {
+  void work(JobBuffer& buffer) const {
+    while (auto job = buffer.take()) {
       Outcome outcome = attempt(*job);
       if (!outcome)
         say(fmt::format("job {} ({}) failed{}: {}", job->id, job->type,
                         outcome.error().retryable ? "" : " for good", outcome.error().message));
-      desk.done({job->id, job->retries_left, std::move(outcome)});
+      buffer.done({job->id, job->retries_left, std::move(outcome)});
     }
   }
 
-  // One link after the other until the desk is drained, the server says no or, at the end, patience
-  // runs out.
-  Reply<void> keep_linked(Desk& desk) {
-    client::LinkOptions link{.worker_id = options.id,
-                             .job_types = {},
-                             .lease_seconds = options.lease_seconds,
-                             .token = options.token};
+  // Opens one transport after the other until the buffer is drained or the server refuses the
+  // worker. While draining, it gives up after `patience_ms`.
+  Result<void> keep_connected(JobBuffer& buffer) {
+    client::TransportOptions transport{.worker_id = options.id,
+                                       .job_types = {},
+                                       .lease_seconds = options.lease_seconds,
+                                       .token = options.token};
     for (const auto& [type, handler] : handlers)
-      link.job_types.push_back(type);
+      transport.job_types.push_back(type);
     Client http(options.http, {.token = options.token, .patience_ms = 0});
-    client::PollLink polling(http, link);
-    std::optional<client::StreamLink> stream;
-    if (!options.grpc.empty()) stream.emplace(options.grpc, link);
+    client::PollTransport polling(http, transport);
+    std::optional<client::StreamTransport> stream;
+    if (!options.grpc.empty()) stream.emplace(options.grpc, transport);
     std::optional<Clock::time_point> give_up;
     for (int pause = kFirstPauseMs;;) {
-      LinkEnd end{Ended::unreachable, {}};
-      if (stream) end = stream->run(desk);
-      if (end.how == Ended::unreachable)
-        end = polling.run(desk, stream ? kPollTurnMs : 10 * kPollTurnMs);
-      if (end.how == Ended::drained || (desk.draining() && desk.idle())) return {};
+      TransportEnd end{Ended::unreachable, {}};
+      if (stream) end = stream->run(buffer);
+      if (end.how == Ended::unreachable) end = polling.run(buffer, stream ? kPollMs : 10 * kPollMs);
+      if (end.how == Ended::drained || (buffer.draining() && buffer.idle())) return {};
       if (end.how == Ended::refused) return std::unexpected(std::move(end.why));
       pause = end.how == Ended::broken ? kFirstPauseMs : std::min(pause * 2, kMaxPauseMs);
       if (end.how == Ended::unreachable || !end.why.message.empty())
-        say(fmt::format("no link to the server, trying again: {}", end.why.message));
-      if (desk.draining()) {
+        say(fmt::format("no connection to the server, trying again: {}", end.why.message));
+      if (buffer.draining()) {
         if (!give_up) give_up = Clock::now() + std::chrono::milliseconds(options.patience_ms);
         if (Clock::now() > *give_up) return std::unexpected(std::move(end.why));
         std::this_thread::sleep_for(std::chrono::milliseconds(client::jittered(pause)));
@@ -115,25 +114,24 @@ void Worker::on(std::string type, Handler handler) {
 
 void Worker::stop() { parts_->stop.raise(); }
 
-Reply<void> Worker::run() {
+Result<void> Worker::run() {
   Parts& p = *parts_;
   if (p.handlers.empty())
-    return std::unexpected(Refusal{
-        .status = 400,
-        .code = "no-handlers",
-        .message = "a worker without handlers has nothing to do: name one with on(type, handler)"});
-  Desk desk(static_cast<size_t>(p.options.credit));
-  std::vector<std::jthread> hands;
+    return pawl::fail(
+        Code::invalid, "no-handlers",
+        "a worker without handlers has nothing to do: name one with on(type, handler)");
+  JobBuffer buffer(static_cast<size_t>(p.options.credit));
+  std::vector<std::jthread> threads;
   for (int i = 0; i < p.options.concurrency; ++i)
-    hands.emplace_back([&] { p.work(desk); });
-  // The flag is watched on a thread of its own: stop() may only raise it.
+    threads.emplace_back([&] { p.work(buffer); });
+  // A thread waits for the flag, since stop() may be called by a signal handler and only raises it.
   std::jthread watcher([&] {
     p.stop.wait(-1);
-    desk.drain();
+    buffer.drain();
   });
-  Reply<void> end = p.keep_linked(desk);
+  Result<void> end = p.keep_connected(buffer);
   p.stop.raise();
-  desk.close();
+  buffer.close();
   return end;
 }
 

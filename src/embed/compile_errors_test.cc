@@ -1,4 +1,4 @@
-// Structs that contradict themselves do not compile, and the compiler says why in words.
+// A struct that contradicts itself does not compile, and the compiler's message names the reason.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace pawl::lifecycle {
 
-// The headers, compiled once: every struct below needs them.
+// The headers, precompiled once for all structs below.
 static const std::string& compiled_headers() {
   static const std::string header = [] {
     std::string path = testing::TempDir() + "/pawl-compile-" + std::to_string(getpid()) + ".h";
@@ -29,7 +29,7 @@ struct Headers : testing::Environment {
 };
 static testing::Environment* const headers = testing::AddGlobalTestEnvironment(new Headers);
 
-// What the compiler says of a struct with these fields and this table; empty when it compiles.
+// The compiler's message for a struct with these fields and this table; empty when it compiles.
 static std::string compile(std::string_view members, std::string_view fields,
                            std::string_view table, std::string_view use = "m.register_type<S>()") {
   std::string path = testing::TempDir() + "/pawl-compile-" + std::to_string(getpid()) + ".cc";
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
             "not in the struct's lc::fields list", "m.list(lc::query<S>().where<&S::x>(\"v\"))"}),
     [](const auto& one) { return std::string(one.param.name); });
 
-TEST(compile_error, a_sound_struct_has_none) {
+TEST(compile_error, a_correct_struct_compiles) {
   EXPECT_EQ(compile("", ID ", " PHASE, kGoodTable), "");
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "embed/parts.h"
+#include "embed/engine_parts.h"
 #include "faces/lifecycle/run/refuse.h"
 #include "kernel/once.h"
 #include "kernel/verify.h"
@@ -29,6 +29,7 @@ Result<std::unique_ptr<Engine::Parts>> open_parts(EngineOptions options) {
   ShardOptions shard;
   shard.cache_bytes = options.cache_bytes;
   parts->options = std::move(options);
+  if (parts->options.tenant.empty()) parts->options.tenant = kDefaultTenant;
   TRY(parts->shard, Shard::open(std::move(stores.journal), std::move(stores.rows),
                                 {&parts->program}, std::move(shard)));
   parts->clock = std::make_unique<Clock>(*parts->shard);

@@ -21,7 +21,8 @@ std::shared_ptr<const warn_function> log_or_stderr(warn_function log) {
 failure reentrant(std::string_view workflow, std::string_view id_text) {
   return lifecycle::fail(
       errc::reentrant_update,
-      fmt::format("{} '{}' is being mutated by this very thread", workflow, id_text));
+      fmt::format("a mutator of {} '{}' runs on this thread and may not write it again", workflow,
+                  id_text));
 }
 
 }  // namespace
@@ -52,21 +53,21 @@ void manager::core::check_drift(const dynamic_type& type, std::string_view id_te
   if (auto warning = drifts.warn_once(type, id_text, phase_name)) (*log)(*warning);
 }
 
-// Of a snapshot, whose type may be registered elsewhere.
+// The type of a snapshot may be registered with another manager only.
 void manager::core::check_drift(const snapshot& one) {
   if (auto known = type(one.workflow)) check_drift(**known, one.id, one.phase);
 }
 
 manager::manager() : log_(log_or_stderr({})), core_(std::make_unique<core>()) {
   auto engine = Engine::open();
-  core_->own = *std::move(engine);  // in memory: nothing to fail but memory itself
-  core_->on = std::make_shared<LocalStore>(core_->own->parts());
+  core_->own = *std::move(engine);  // an engine in memory cannot fail to open
+  core_->on = open_local_store(core_->own->parts());
   core_->stamped = true;
   core_->log = log_;
 }
 
 manager::manager(Engine& engine, manager_options options)
-    : manager(std::make_shared<LocalStore>(engine.parts()), std::move(options)) {
+    : manager(open_local_store(engine.parts()), std::move(options)) {
   core_->stamped = true;
 }
 
@@ -77,7 +78,7 @@ manager::manager(std::shared_ptr<store> on, manager_options options)
 }
 
 result<manager> manager::connect(std::string_view address, remote_options options) {
-  auto on = RemoteStore::connect(address, options);
+  auto on = connect_remote_store(address, options);
   if (!on) return lifecycle::fail(on.error());
   return manager(*std::move(on), manager_options{std::move(options.log)});
 }
@@ -152,8 +153,8 @@ result<revision> manager::write(std::string_view workflow, std::string_view id_t
     return lifecycle::fail(errc::invalid_transition,
                            fmt::format("'{}' is not a phase of {}", to, workflow));
   if (mutating(core_.get(), workflow, id_text)) return reentrant(workflow, id_text);
-  auto done = tries > 0 ? core_->write_bare(**type, id_text, to, why, f, tries, options)
-                        : core_->write_in_line(**type, id_text, to, why, f, options);
+  const Update update{**type, id_text, to, why, f, options};
+  auto done = tries > 0 ? core_->write_directly(update, tries) : core_->write_in_turn(update);
   if (done) wrote(workflow, id_text);
   return done;
 }
@@ -188,7 +189,8 @@ result<revision> manager::swap_record(std::string_view workflow, std::string_vie
 
 namespace {
 
-// What every other write has in common: not cancelled, registered here, not inside its own mutator.
+// What all writes without a mutator have in common: the call is still wanted, the type is
+// registered here, and this thread is not inside a mutator of the instance.
 template <class Core, class Call>
 result<revision> guarded(Core& core, std::string_view workflow, std::string_view id_text,
                          const call_options& options, Call&& call) {

@@ -4,6 +4,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <shared_mutex>
 
 #include "base/utf8.h"
 #include "embed/local_store.h"
@@ -26,8 +28,8 @@ std::string below(std::string_view what) { return fmt::format("/pawl/v1/lifecycl
 std::string instances(std::string_view workflow) { return below("instances/") + in_path(workflow); }
 std::string operators(std::string_view workflow) { return "/workflows/" + in_path(workflow); }
 
-// A request about one thing below `head`; an id that none can have is refused here, before it makes
-// another path.
+// A request about the instance or rule `id_text` below the path `head`. A malformed id is refused
+// here, since it could turn the path into another one.
 result<net::HttpRequest> about(std::string method, const std::string& head,
                                std::string_view id_text, std::string_view rest = {},
                                std::string body = {}) {
@@ -44,7 +46,7 @@ revision revision_of(const net::HttpAnswer& answer) {
   return out;
 }
 
-// Why no answer came, in the words of this library.
+// The error of a request that got no answer, from the HTTP client's error.
 error no_answer(const net::HttpClient& http, const Error& why) {
   const std::string& server = http.options().base_url;
   if (why.is(net::kTimedOut))
@@ -125,7 +127,7 @@ error error_of(int status, std::string_view body) {
 
 result<instance> parse_state(const WorkflowType& type, const js::Value& state, revision rev) {
   std::string id_text(state.string_or(type.id_field));
-  // Members that this program does not know belong to another version of the type: they are kept.
+  // Members that this program does not know belong to another version of the type. They are kept.
   js::Object listed;
   std::string unlisted;
   if (state.is_object())
@@ -149,110 +151,12 @@ result<instance> parse_state(const WorkflowType& type, const js::Value& state, r
   out.parent =
       type.parent_field.empty() ? std::string_view() : text_field(kept->record, type.parent_field);
   out.rev = rev;
-  out.stamp = rev;  // over the wire a write is named by its revision
+  out.stamp = rev;  // a server names a write by its revision
   out.keep = std::move(kept);
   return out;
 }
 
-result<std::shared_ptr<store>> RemoteStore::connect(std::string_view address,
-                                                    const remote_options& options) {
-  while (address.ends_with('/'))
-    address.remove_suffix(1);
-  auto url = net::parse_url(address);
-  if (!url || url->target != "/")
-    return lifecycle::fail(
-        errc::storage, fmt::format("'{}' must be http://host:port or https://host:port", address));
-  net::HttpClientOptions server{.base_url = url->origin(),
-                                .media_type = "application/json",
-                                .timeout = options.timeout,
-                                .ca_file = options.ca_file,
-                                .max_answer_bytes = kMaxAnswerBytes};
-  if (!options.token.empty())
-    server.headers.emplace_back("Authorization", "Bearer " + options.token);
-  auto out = std::make_shared<RemoteStore>(std::move(server));
-  if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
-  return std::shared_ptr<store>(std::move(out));
-}
-
-result<net::HttpAnswer> RemoteStore::ask(result<net::HttpRequest> what, deadline until) {
-  if (!what) return lifecycle::fail(what.error());
-  auto answer = http_->send(*what, {.deadline = until.at()});
-  if (!answer) return lifecycle::fail(no_answer(*http_, answer.error()));
-  if (answer->status / 100 != 2) return lifecycle::fail(error_of(answer->status, answer->body));
-  return *std::move(answer);
-}
-
-result<js::Value> RemoteStore::ask_json(result<net::HttpRequest> what, net::HttpAnswer* whole,
-                                        deadline until) {
-  auto answer = ask(std::move(what), until);
-  if (!answer) return lifecycle::fail(answer.error());
-  auto parsed = js::parse(answer->body);
-  if (!parsed)
-    return lifecycle::fail(errc::storage,
-                           "the server's answer is not JSON: " + parsed.error().message);
-  if (whole) *whole = *std::move(answer);
-  return *std::move(parsed);
-}
-
-result<written> RemoteStore::write(result<net::HttpRequest> what, deadline until) {
-  net::HttpAnswer whole;
-  auto body = ask_json(std::move(what), &whole, until);
-  if (!body) return lifecycle::fail(body.error());
-  return written{revision_of(whole), std::string(body->string_or("phase")),
-                 std::string(body->string_or("warning"))};
-}
-
-result<WorkflowTypePtr> RemoteStore::known(std::string_view workflow) {
-  {
-    std::shared_lock lock(types_mutex_);
-    if (auto it = types_.find(workflow); it != types_.end()) return it->second;
-  }
-  auto def = type(workflow);
-  if (!def) return lifecycle::fail(def.error());
-  auto made = std::make_shared<const WorkflowType>(make_type(*std::move(def)));
-  std::unique_lock lock(types_mutex_);
-  return types_.insert_or_assign(std::string(workflow), made).first->second;
-}
-
-result<void> RemoteStore::put_type(const dynamic_type& def) {
-  auto done = ask(net::HttpRequest{"PUT",
-                                   below("types/") + in_path(def.name),
-                                   {{"X-Pawl-Definition", "code"}},
-                                   js::print(type_json(def))});
-  if (!done) return lifecycle::fail(done.error());
-  std::unique_lock lock(types_mutex_);
-  types_.insert_or_assign(def.name, std::make_shared<const WorkflowType>(make_type(def)));
-  return {};
-}
-
-result<dynamic_type> RemoteStore::type(std::string_view workflow) {
-  auto body = ask_json(net::HttpRequest{"GET", below("types/") + in_path(workflow)});
-  if (!body) return lifecycle::fail(body.error());
-  auto def = parse_type(workflow, *body);
-  if (!def) return lifecycle::fail(to_error(def.error()));
-  return *std::move(def);
-}
-
-result<std::vector<dynamic_type>> RemoteStore::types() {
-  auto body = ask_json(net::HttpRequest{"GET", below("types")});
-  if (!body) return lifecycle::fail(body.error());
-  std::vector<dynamic_type> out;
-  if (body->is_array())
-    for (const js::Value& one : body->array())
-      if (auto def = parse_type(one.string_or("workflow"), one)) out.push_back(*std::move(def));
-  return out;
-}
-
-result<instance> RemoteStore::get(std::string_view workflow, std::string_view id_text) {
-  auto def = known(workflow);
-  if (!def) return lifecycle::fail(def.error());
-  net::HttpAnswer whole;
-  auto body = ask_json(about("GET", operators(workflow), id_text), &whole);
-  if (!body) return lifecycle::fail(body.error());
-  return parse_state(**def, *body, revision_of(whole));
-}
-
-// What JSON cannot carry would arrive as something else.
+// Whether JSON can carry the value unchanged.
 static bool travels(const value& v) {
   switch (record::form_of(v.k)) {
     case record::f_string: return is_utf8(std::get<std::string>(v.v));
@@ -265,7 +169,7 @@ static bool travels(const value& v) {
   }
 }
 
-// A record as the body of a request.
+// The body of a request that writes a record.
 static result<std::string> state_of(const dynamic_type& def, std::string_view bytes) {
   std::string out;
   for (const auto& f : def.fields)
@@ -287,192 +191,302 @@ static result<std::string> state_of(const dynamic_type& def, std::string_view by
   return out;
 }
 
-result<written> RemoteStore::create(std::string_view workflow, std::string_view id_text,
-                                    std::string bytes, deadline until) {
-  auto def = known(workflow);
-  if (!def) return lifecycle::fail(def.error());
-  auto body = state_of((*def)->def, bytes);
-  if (!body) return lifecycle::fail(body.error());
-  return write(about("POST", instances(workflow), id_text, {}, *std::move(body)), until);
-}
+class RemoteStore final : public store {
+ public:
+  explicit RemoteStore(net::HttpClientOptions server)
+      : http_(std::make_shared<net::HttpClient>(std::move(server))) {}
 
-std::unique_ptr<pending_write> RemoteStore::replace(replace_request r) {
-  auto def = known(r.workflow);
-  if (!def) return std::make_unique<Settled>(lifecycle::fail(def.error()));
-  auto body = state_of((*def)->def, r.record);
-  if (!body) return std::make_unique<Settled>(lifecycle::fail(body.error()));
-  revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
-  std::string query = fmt::format("?source={}&to={}&note={}", name_of(r.why.triggered),
-                                  in_path(r.to), in_path(r.why.note));
-  auto what = about("PUT", instances(r.workflow), r.id, query, *std::move(body));
-  if (what) what->headers.emplace_back("If-Match", fmt::format("\"{}\"", expected));
-  return std::make_unique<Settled>(write(std::move(what), r.until));
-}
+  result<void> put_type(const dynamic_type& def) override {
+    auto done = ask(net::HttpRequest{"PUT",
+                                     below("types/") + in_path(def.name),
+                                     {{"X-Pawl-Definition", "code"}},
+                                     js::print(type_json(def))});
+    if (!done) return lifecycle::fail(done.error());
+    std::unique_lock lock(types_mutex_);
+    types_.insert_or_assign(def.name, std::make_shared<const WorkflowType>(make_type(def)));
+    return {};
+  }
 
-result<written> RemoteStore::transition(std::string_view workflow, std::string_view id_text,
-                                        std::string_view to, const how& why, deadline until) {
-  if (to.find_first_not_of(" \t\r\n") == std::string_view::npos)
-    return lifecycle::fail(errc::invalid_transition,
-                           fmt::format("'{}' is not a phase of {}", to, workflow));
-  std::string rest = fmt::format("/transition?source={}", name_of(why.triggered));
-  return write(about("POST", instances(workflow), id_text, rest,
-                     js::print(js::object({{"phase", to}, {"note", why.note}}))),
-               until);
-}
+  result<dynamic_type> type(std::string_view workflow) override {
+    auto body = ask_json(net::HttpRequest{"GET", below("types/") + in_path(workflow)});
+    if (!body) return lifecycle::fail(body.error());
+    auto def = parse_type(workflow, *body);
+    if (!def) return lifecycle::fail(to_error(def.error()));
+    return *std::move(def);
+  }
 
-result<written> RemoteStore::complete(std::string_view workflow, std::string_view id_text,
-                                      std::string_view target, deadline until) {
-  return write(about("POST", instances(workflow), id_text, "/complete",
-                     js::print(js::object({{"target", target}}))),
-               until);
-}
+  result<std::vector<dynamic_type>> types() override {
+    auto body = ask_json(net::HttpRequest{"GET", below("types")});
+    if (!body) return lifecycle::fail(body.error());
+    std::vector<dynamic_type> out;
+    if (body->is_array())
+      for (const js::Value& one : body->array())
+        if (auto def = parse_type(one.string_or("workflow"), one)) out.push_back(*std::move(def));
+    return out;
+  }
 
-result<written> RemoteStore::mark_failed(std::string_view workflow, std::string_view id_text,
-                                         std::string_view reason, deadline until) {
-  return write(about("POST", instances(workflow), id_text, "/fail",
-                     js::print(js::object({{"reason", reason}}))),
-               until);
-}
+  result<instance> get(std::string_view workflow, std::string_view id_text) override {
+    auto def = known(workflow);
+    if (!def) return lifecycle::fail(def.error());
+    net::HttpAnswer whole;
+    auto body = ask_json(about("GET", operators(workflow), id_text), &whole);
+    if (!body) return lifecycle::fail(body.error());
+    return parse_state(**def, *body, revision_of(whole));
+  }
 
-result<written> RemoteStore::remove(std::string_view workflow, std::string_view id_text,
-                                    deadline until) {
-  return write(about("DELETE", instances(workflow), id_text, "?source=component"), until);
-}
+  result<written> create(std::string_view workflow, std::string_view id_text, std::string bytes,
+                         deadline until) override {
+    auto def = known(workflow);
+    if (!def) return lifecycle::fail(def.error());
+    auto body = state_of((*def)->def, bytes);
+    if (!body) return lifecycle::fail(body.error());
+    return write(about("POST", instances(workflow), id_text, {}, *std::move(body)), until);
+  }
 
-result<written> RemoteStore::patch(std::string_view workflow, std::string_view id_text,
-                                   std::string_view json_object, deadline until) {
-  auto fields = parse_or(errc::type_mismatch, json_object);
-  if (!fields) return lifecycle::fail(to_error(fields.error()));
-  if (!fields->is_object() && !fields->is_null())
-    return lifecycle::fail(errc::type_mismatch, "a patch must be an object of fields");
-  return write(about("POST", operators(workflow), id_text, "/state", std::string(json_object)),
-               until);
-}
+  std::unique_ptr<pending_write> replace(replace_request r) override {
+    auto def = known(r.workflow);
+    if (!def) return std::make_unique<Settled>(lifecycle::fail(def.error()));
+    auto body = state_of((*def)->def, r.record);
+    if (!body) return std::make_unique<Settled>(lifecycle::fail(body.error()));
+    revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
+    std::string query = fmt::format("?source={}&to={}&note={}", name_of(r.why.triggered),
+                                    in_path(r.to), in_path(r.why.note));
+    auto what = about("PUT", instances(r.workflow), r.id, query, *std::move(body));
+    if (what) what->headers.emplace_back("If-Match", fmt::format("\"{}\"", expected));
+    return std::make_unique<Settled>(write(std::move(what), r.until));
+  }
 
-result<any_page> RemoteStore::list(std::string_view workflow, const any_query& query) {
-  auto def = known(workflow);
-  if (!def) return lifecycle::fail(def.error());
-  if (auto known_fields = check_match(**def, query); !known_fields)
-    return lifecycle::fail(to_error(known_fields.error()));
-  // A value of another kind than its field's equals nothing; the wire would coerce it.
-  for (const auto& [name, v] : query.match)
-    if ((*def)->def.find(name)->k != v.k) return any_page{};
-  auto body = ask_json(net::HttpRequest{"GET", instances(workflow) + query_text(query)});
-  if (!body) return lifecycle::fail(body.error());
-  any_page out;
-  const js::Value* list = body->find("instances");
-  if (!list || !list->is_array())
-    return lifecycle::fail(errc::storage, "the server's answer has no \"instances\"");
-  for (const js::Value& one : list->array()) {
-    const js::Value* state = one.find("state");
-    auto made = parse_state(**def, state ? *state : js::Value(), uint_member(one, "revision"));
-    if (!made) {
-      ++out.skipped;
-      continue;
+  result<written> transition(std::string_view workflow, std::string_view id_text,
+                             std::string_view to, const how& why, deadline until) override {
+    if (to.find_first_not_of(" \t\r\n") == std::string_view::npos)
+      return lifecycle::fail(errc::invalid_transition,
+                             fmt::format("'{}' is not a phase of {}", to, workflow));
+    std::string rest = fmt::format("/transition?source={}", name_of(why.triggered));
+    return write(about("POST", instances(workflow), id_text, rest,
+                       js::print(js::object({{"phase", to}, {"note", why.note}}))),
+                 until);
+  }
+
+  result<written> complete(std::string_view workflow, std::string_view id_text,
+                           std::string_view target, deadline until) override {
+    return write(about("POST", instances(workflow), id_text, "/complete",
+                       js::print(js::object({{"target", target}}))),
+                 until);
+  }
+
+  result<written> mark_failed(std::string_view workflow, std::string_view id_text,
+                              std::string_view reason, deadline until) override {
+    return write(about("POST", instances(workflow), id_text, "/fail",
+                       js::print(js::object({{"reason", reason}}))),
+                 until);
+  }
+
+  result<written> remove(std::string_view workflow, std::string_view id_text,
+                         deadline until) override {
+    return write(about("DELETE", instances(workflow), id_text, "?source=component"), until);
+  }
+
+  result<written> patch(std::string_view workflow, std::string_view id_text,
+                        std::string_view json_object, deadline until) override {
+    auto fields = parse_or(errc::type_mismatch, json_object);
+    if (!fields) return lifecycle::fail(to_error(fields.error()));
+    if (!fields->is_object() && !fields->is_null())
+      return lifecycle::fail(errc::type_mismatch, "a patch must be an object of fields");
+    return write(about("POST", operators(workflow), id_text, "/state", std::string(json_object)),
+                 until);
+  }
+
+  result<any_page> list(std::string_view workflow, const any_query& query) override {
+    auto def = known(workflow);
+    if (!def) return lifecycle::fail(def.error());
+    if (auto known_fields = check_match(**def, query); !known_fields)
+      return lifecycle::fail(to_error(known_fields.error()));
+    // A value of another kind than the field equals no stored value. The server would convert it.
+    for (const auto& [name, v] : query.match)
+      if ((*def)->def.find(name)->k != v.k) return any_page{};
+    auto body = ask_json(net::HttpRequest{"GET", instances(workflow) + query_text(query)});
+    if (!body) return lifecycle::fail(body.error());
+    any_page out;
+    const js::Value* list = body->find("instances");
+    if (!list || !list->is_array())
+      return lifecycle::fail(errc::storage, "the server's answer has no \"instances\"");
+    for (const js::Value& one : list->array()) {
+      const js::Value* state = one.find("state");
+      auto made = parse_state(**def, state ? *state : js::Value(), uint_member(one, "revision"));
+      if (!made) {
+        ++out.skipped;
+        continue;
+      }
+      made->created_ns = parse_rfc3339(one.string_or("created")).value_or(0);
+      made->updated_ns = parse_rfc3339(one.string_or("updated")).value_or(0);
+      out.items.push_back(*std::move(made));
     }
-    made->created_ns = parse_rfc3339(one.string_or("created")).value_or(0);
-    made->updated_ns = parse_rfc3339(one.string_or("updated")).value_or(0);
-    out.items.push_back(*std::move(made));
+    out.skipped += uint_member(*body, "skipped");
+    out.cursor = body->string_or("cursor");
+    return out;
   }
-  out.skipped += uint_member(*body, "skipped");
-  out.cursor = body->string_or("cursor");
-  return out;
-}
 
-result<history_log> RemoteStore::history(std::string_view workflow, std::string_view id_text) {
-  auto body = ask_json(about("GET", operators(workflow), id_text, "/history"));
-  if (!body) return lifecycle::fail(body.error());
-  history_log out;
-  if (!body->is_array()) return out;
-  for (const js::Value& one : body->array()) {
-    transition_event event;
-    event.from = one.string_or("from");
-    event.to = one.string_or("to");
-    event.note = one.string_or("note");
-    event.caller = one.string_or("caller");
-    if (auto at = parse_rfc3339(one.string_or("at")))
-      event.at = time_point(
-          std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*at)));
-    for (size_t i = 0; i < std::size(kSources); ++i)
-      if (kSources[i] == one.string_or("triggered")) event.triggered = static_cast<source>(i);
-    event.rev = uint_member(one, "revision");
-    out.events.push_back(std::move(event));
+  result<history_log> history(std::string_view workflow, std::string_view id_text) override {
+    auto body = ask_json(about("GET", operators(workflow), id_text, "/history"));
+    if (!body) return lifecycle::fail(body.error());
+    history_log out;
+    if (!body->is_array()) return out;
+    for (const js::Value& one : body->array()) {
+      transition_event event;
+      event.from = one.string_or("from");
+      event.to = one.string_or("to");
+      event.note = one.string_or("note");
+      event.caller = one.string_or("caller");
+      if (auto at = parse_rfc3339(one.string_or("at")))
+        event.at = time_point(
+            std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*at)));
+      for (size_t i = 0; i < std::size(kSources); ++i)
+        if (kSources[i] == one.string_or("triggered")) event.triggered = static_cast<source>(i);
+      event.rev = uint_member(one, "revision");
+      out.events.push_back(std::move(event));
+    }
+    return out;
   }
-  return out;
-}
 
-result<snapshot> RemoteStore::linked(const js::Value& from) {
-  auto def = known(from.string_or("workflow"));
-  if (!def) return lifecycle::fail(def.error());
-  const js::Value* state = from.find("state");
-  if (!state) return lifecycle::fail(errc::corrupt_value, "the server could not read the state");
-  auto one = parse_state(**def, *state, uint_member(from, "revision"));
-  if (!one) return lifecycle::fail(one.error());
-  return to_snapshot((*def)->def, *one);
-}
+  result<std::vector<snapshot>> children(std::string_view id_text) override {
+    auto body = ask_json(net::HttpRequest{
+        "GET", below("children") + (id_text.empty() ? std::string() : "/" + in_path(id_text))});
+    if (!body) return lifecycle::fail(body.error());
+    std::vector<snapshot> out;
+    if (body->is_array())
+      for (const js::Value& one : body->array())
+        if (auto made = linked(one)) out.push_back(*std::move(made));
+    return out;
+  }
 
-result<std::vector<snapshot>> RemoteStore::children(std::string_view id_text) {
-  auto body = ask_json(net::HttpRequest{
-      "GET", below("children") + (id_text.empty() ? std::string() : "/" + in_path(id_text))});
-  if (!body) return lifecycle::fail(body.error());
-  std::vector<snapshot> out;
-  if (body->is_array())
-    for (const js::Value& one : body->array())
-      if (auto made = linked(one)) out.push_back(*std::move(made));
-  return out;
-}
+  result<std::vector<snapshot>> ancestors(std::string_view id_text, std::string& warning) override {
+    net::HttpAnswer whole;
+    auto body = ask_json(about("GET", below("ancestors"), id_text), &whole);
+    if (!body) return lifecycle::fail(body.error());
+    warning = whole.header("Warning");
+    std::vector<snapshot> out;
+    if (body->is_array())
+      for (const js::Value& one : body->array())
+        if (auto made = linked(one)) out.push_back(*std::move(made));
+    return out;
+  }
 
-result<std::vector<snapshot>> RemoteStore::ancestors(std::string_view id_text,
-                                                     std::string& warning) {
-  net::HttpAnswer whole;
-  auto body = ask_json(about("GET", below("ancestors"), id_text), &whole);
-  if (!body) return lifecycle::fail(body.error());
-  warning = whole.header("Warning");
-  std::vector<snapshot> out;
-  if (body->is_array())
-    for (const js::Value& one : body->array())
-      if (auto made = linked(one)) out.push_back(*std::move(made));
-  return out;
-}
+  result<snapshot> lookup(std::string_view id_text) override {
+    auto body = ask_json(about("GET", below("lookup"), id_text));
+    if (!body) return lifecycle::fail(body.error());
+    return linked(*body);
+  }
 
-result<snapshot> RemoteStore::lookup(std::string_view id_text) {
-  auto body = ask_json(about("GET", below("lookup"), id_text));
-  if (!body) return lifecycle::fail(body.error());
-  return linked(*body);
-}
+  result<std::unique_ptr<subscription>> watch(std::string_view workflow,
+                                              std::optional<revision> after) override {
+    auto def = known(workflow);
+    if (!def) return lifecycle::fail(def.error());
+    return std::unique_ptr<subscription>(std::make_unique<RemoteSubscription>(http_, *def, after));
+  }
 
-result<std::unique_ptr<subscription>> RemoteStore::watch(std::string_view workflow,
-                                                         std::optional<revision> after) {
-  auto def = known(workflow);
-  if (!def) return lifecycle::fail(def.error());
-  return std::unique_ptr<subscription>(std::make_unique<RemoteSubscription>(http_, *def, after));
-}
+  result<void> put_rule(std::string_view name, std::string_view json_rule) override {
+    auto rule = parse_or(errc::invalid_rule, json_rule);
+    if (!rule) return lifecycle::fail(to_error(rule.error()));
+    if (!rule->is_object()) return lifecycle::fail(errc::invalid_rule, "a rule must be an object");
+    auto done = ask(about("PUT", below("rules"), name, {}, std::string(json_rule)));
+    if (!done) return lifecycle::fail(done.error());
+    return {};
+  }
 
-result<void> RemoteStore::put_rule(std::string_view name, std::string_view json_rule) {
-  auto rule = parse_or(errc::invalid_rule, json_rule);
-  if (!rule) return lifecycle::fail(to_error(rule.error()));
-  if (!rule->is_object()) return lifecycle::fail(errc::invalid_rule, "a rule must be an object");
-  auto done = ask(about("PUT", below("rules"), name, {}, std::string(json_rule)));
-  if (!done) return lifecycle::fail(done.error());
-  return {};
-}
+  result<written> run_action(std::string_view id_text, std::string_view json_action,
+                             const rule_context& context, deadline until) override {
+    auto action = parse_or(errc::invalid_rule, json_action);
+    if (!action) return lifecycle::fail(to_error(action.error()));
+    js::Value body = context_json(id_text, context);
+    body.object().set("action", *std::move(action));
+    return write(net::HttpRequest{"POST", below("actions"), {}, js::print(body)}, until);
+  }
 
-result<written> RemoteStore::run_action(std::string_view id_text, std::string_view json_action,
-                                        const rule_context& context, deadline until) {
-  auto action = parse_or(errc::invalid_rule, json_action);
-  if (!action) return lifecycle::fail(to_error(action.error()));
-  js::Value body = context_json(id_text, context);
-  body.object().set("action", *std::move(action));
-  return write(net::HttpRequest{"POST", below("actions"), {}, js::print(body)}, until);
-}
+  result<std::string> substitute(std::string_view id_text, std::string_view text,
+                                 const rule_context& context) override {
+    js::Value body = context_json(id_text, context);
+    body.object().set("text", js::Value(text));
+    auto answer = ask_json(net::HttpRequest{"POST", below("substitute"), {}, js::print(body)});
+    if (!answer) return lifecycle::fail(answer.error());
+    return std::string(answer->string_or("text"));
+  }
 
-result<std::string> RemoteStore::substitute(std::string_view id_text, std::string_view text,
-                                            const rule_context& context) {
-  js::Value body = context_json(id_text, context);
-  body.object().set("text", js::Value(text));
-  auto answer = ask_json(net::HttpRequest{"POST", below("substitute"), {}, js::print(body)});
-  if (!answer) return lifecycle::fail(answer.error());
-  return std::string(answer->string_or("text"));
+ private:
+  // Returns a 2xx answer, or the error that another status carries.
+  result<net::HttpAnswer> ask(result<net::HttpRequest> what, deadline until = {}) {
+    if (!what) return lifecycle::fail(what.error());
+    auto answer = http_->send(*what, {.deadline = until.at()});
+    if (!answer) return lifecycle::fail(no_answer(*http_, answer.error()));
+    if (answer->status / 100 != 2) return lifecycle::fail(error_of(answer->status, answer->body));
+    return *std::move(answer);
+  }
+
+  // The same with the answer's JSON. `whole` receives the answer itself, for its headers.
+  result<js::Value> ask_json(result<net::HttpRequest> what, net::HttpAnswer* whole = nullptr,
+                             deadline until = {}) {
+    auto answer = ask(std::move(what), until);
+    if (!answer) return lifecycle::fail(answer.error());
+    auto parsed = js::parse(answer->body);
+    if (!parsed)
+      return lifecycle::fail(errc::storage,
+                             "the server's answer is not JSON: " + parsed.error().message);
+    if (whole) *whole = *std::move(answer);
+    return *std::move(parsed);
+  }
+
+  result<written> write(result<net::HttpRequest> what, deadline until) {
+    net::HttpAnswer whole;
+    auto body = ask_json(std::move(what), &whole, until);
+    if (!body) return lifecycle::fail(body.error());
+    return written{revision_of(whole), std::string(body->string_or("phase")),
+                   std::string(body->string_or("warning"))};
+  }
+
+  result<WorkflowTypePtr> known(std::string_view workflow) {
+    {
+      std::shared_lock lock(types_mutex_);
+      if (auto it = types_.find(workflow); it != types_.end()) return it->second;
+    }
+    auto def = type(workflow);
+    if (!def) return lifecycle::fail(def.error());
+    auto made = std::make_shared<const WorkflowType>(make_type(*std::move(def)));
+    std::unique_lock lock(types_mutex_);
+    return types_.insert_or_assign(std::string(workflow), made).first->second;
+  }
+
+  result<snapshot> linked(const js::Value& from) {
+    auto def = known(from.string_or("workflow"));
+    if (!def) return lifecycle::fail(def.error());
+    const js::Value* state = from.find("state");
+    if (!state) return lifecycle::fail(errc::corrupt_value, "the server could not read the state");
+    auto one = parse_state(**def, *state, uint_member(from, "revision"));
+    if (!one) return lifecycle::fail(one.error());
+    return to_snapshot((*def)->def, *one);
+  }
+
+  std::shared_ptr<net::HttpClient> http_;  // shared with watches, which may outlive the store
+  std::shared_mutex types_mutex_;
+  std::map<std::string, WorkflowTypePtr, std::less<>> types_;
+};
+
+result<std::shared_ptr<store>> connect_remote_store(std::string_view address,
+                                                    const remote_options& options) {
+  while (address.ends_with('/'))
+    address.remove_suffix(1);
+  auto url = net::parse_url(address);
+  if (!url || url->target != "/")
+    return lifecycle::fail(
+        errc::storage, fmt::format("'{}' must be http://host:port or https://host:port", address));
+  net::HttpClientOptions server{.base_url = url->origin(),
+                                .media_type = "application/json",
+                                .timeout = options.timeout,
+                                .ca_file = options.ca_file,
+                                .max_answer_bytes = kMaxAnswerBytes};
+  if (!options.token.empty())
+    server.headers.emplace_back("Authorization", "Bearer " + options.token);
+  auto out = std::make_shared<RemoteStore>(std::move(server));
+  if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
+  return std::shared_ptr<store>(std::move(out));
 }
 
 }  // namespace pawl::lifecycle

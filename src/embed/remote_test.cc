@@ -1,4 +1,4 @@
-// The manager against a server: the same calls over HTTP, on a server in this process.
+// The manager with a remote store: the same calls over HTTP, to a server in this process.
 
 #include <chrono>
 #include <cstdlib>
@@ -66,7 +66,7 @@ TEST_F(remote, writers_on_both_sides_lose_nothing) {
   EXPECT_EQ(m->get<Mission>("m1")->waypoint, 80u);
 }
 
-TEST_F(remote, lists_links_patches_and_rules_work_over_the_wire) {
+TEST_F(remote, lists_links_patches_and_rules_work_over_http) {
   for (int i = 0; i < 5; ++i)
     ASSERT_TRUE(
         m->create(Mission{.entity_id = "m" + std::to_string(i), .owner = i % 2 ? "odd" : "even"}));
@@ -100,7 +100,7 @@ TEST_F(remote, lists_links_patches_and_rules_work_over_the_wire) {
   EXPECT_ERRC(m->get<Mission>("m3"), errc::entity_not_found);
 }
 
-TEST_F(remote, what_json_cannot_carry_is_refused_and_not_changed_on_the_way) {
+TEST_F(remote, values_that_json_cannot_carry_are_refused) {
   auto nan = std::numeric_limits<double>::quiet_NaN();
   for (const Mission& odd :
        {Mission{.entity_id = "m1", .battery = nan}, Mission{.entity_id = "m1", .battery = -1 / 0.0},
@@ -111,13 +111,15 @@ TEST_F(remote, what_json_cannot_carry_is_refused_and_not_changed_on_the_way) {
   EXPECT_ERRC(m->update<Mission>("m1", [&](Mission& x) { x.battery = nan; }), errc::type_mismatch);
   EXPECT_EQ(m->get<Mission>("m1")->battery, 0);
 }
-TEST_F(remote, a_list_by_a_value_of_another_kind_finds_none_and_by_no_field_is_refused) {
+
+TEST_F(remote, a_query_by_a_value_of_another_kind_finds_nothing) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   EXPECT_EQ(m->list(query<Mission>().where("waypoint_index", int64_t{0}))->size(), 0u);
   EXPECT_ERRC(m->list(query<Mission>().where("waypoint_index", int64_t{0}).where("surprise", "x")),
               errc::unknown_field);
 }
-TEST_F(remote, a_list_gives_the_revision_and_the_times_of_each) {
+
+TEST_F(remote, a_list_has_the_revision_of_each_instance) {
   auto one = *m->create(Mission{.entity_id = "m1"});
   auto two = *m->create(Mission{.entity_id = "m2"});
   auto page = *m->list<Mission>();
@@ -127,21 +129,25 @@ TEST_F(remote, a_list_gives_the_revision_and_the_times_of_each) {
   EXPECT_ERRC(m->compare_and_swap(page.states[0], page.revisions[0]), errc::conflict);
 }
 
-TEST_F(remote, writers_of_one_manager_stand_in_its_line) {
+TEST_F(remote, writers_of_one_manager_queue_and_never_conflict) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   std::atomic<int> runs{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 25; ++i)
-        EXPECT_TRUE(m->update<Mission>("m1", [&](Mission& x) { ++runs, ++x.waypoint; }));
+        EXPECT_TRUE(m->update<Mission>("m1", [&](Mission& x) {
+          ++runs;
+          ++x.waypoint;
+        }));
     });
   for (auto& t : threads)
     t.join();
   EXPECT_EQ(m->get<Mission>("m1")->waypoint, 100u);
   EXPECT_EQ(runs, 100);
 }
-TEST_F(remote, what_cannot_be_an_id_or_a_revision_is_said_as_in_process) {
+
+TEST_F(remote, bad_ids_and_revisions_fail_as_they_do_in_process) {
   for (auto bad : {"", "a b", "*"}) {
     EXPECT_ERRC(m->complete<Mission>(bad), errc::bad_id);
     EXPECT_ERRC(m->fail<Mission>(bad, "x"), errc::bad_id);
@@ -172,11 +178,13 @@ TEST_F(remote, what_cannot_be_an_id_or_a_revision_is_said_as_in_process) {
   late.updated_after = time_point::max();
   EXPECT_EQ(m->list(late)->size(), 0u);
 }
-TEST_F(remote, a_watch_that_is_closed_twice_and_elsewhere_tells_nothing_more) {
+
+TEST_F(remote, a_watch_may_be_closed_twice_and_from_other_threads) {
   auto w = *m->watch<Mission>();
   std::thread one([w]() mutable { w.close(); }), two([w]() mutable { w.close(); });
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
-  one.join(), two.join();
+  one.join();
+  two.join();
   EXPECT_FALSE(w.next());
 }
 
@@ -204,7 +212,7 @@ struct RicherCapture : Capture {
 };
 
 // case 50
-TEST_F(remote, members_that_a_program_does_not_know_survive_its_writes) {
+TEST_F(remote, unknown_members_survive_a_write) {
   manager local(*engine);
   ASSERT_TRUE(local.register_type<RicherCapture>());
   RicherCapture rich;
@@ -236,7 +244,7 @@ TEST_F(remote, a_watch_shows_the_snapshot_changes_and_removals) {
   EXPECT_EQ(again.next()->state.phase, "flying");
 }
 
-TEST_F(remote, a_watch_comes_back_to_a_server_that_was_busy) {
+TEST_F(remote, a_watch_retries_while_the_server_is_busy) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   busy = 2;
   auto w = *m->watch<Mission>();
@@ -245,6 +253,7 @@ TEST_F(remote, a_watch_comes_back_to_a_server_that_was_busy) {
   EXPECT_EQ(first->id, "m1");
   EXPECT_EQ(busy, 0);
 }
+
 TEST_F(remote, a_watch_that_is_refused_says_why) {
   roles = "passer-by";
   auto w = *m->watch<Mission>();
@@ -259,6 +268,7 @@ TEST_F(remote, a_watch_that_is_refused_says_why) {
   EXPECT_FALSE(closed.next());
   EXPECT_FALSE(closed.failed());
 }
+
 TEST_F(remote, a_viewer_may_read_and_nothing_else) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   roles = "viewer";
@@ -268,7 +278,8 @@ TEST_F(remote, a_viewer_may_read_and_nothing_else) {
   roles = "passer-by";
   EXPECT_ERRC(m->get<Mission>("m1"), errc::denied);
 }
-TEST_F(remote, an_operator_may_patch_what_is_writable_and_not_write_records) {
+
+TEST_F(remote, an_operator_may_patch_but_not_write_records) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   roles = "operator";
   EXPECT_TRUE(m->operator_patch<Mission>("m1", R"({"note":"x"})"));
@@ -276,13 +287,14 @@ TEST_F(remote, an_operator_may_patch_what_is_writable_and_not_write_records) {
   EXPECT_ERRC(m->create(Mission{.entity_id = "m2"}), errc::denied);
 }
 
-TEST(remote_address, a_server_that_says_nothing_is_left_in_time) {
+TEST(remote_address, a_silent_server_exceeds_the_deadline) {
   net::ScriptedServer silent({{std::nullopt}});
   auto begin = deadline::clock::now();
   EXPECT_ERRC(manager::connect(silent.url(), {.timeout = 50ms}), errc::deadline_exceeded);
   EXPECT_LT(deadline::clock::now() - begin, 10s);
 }
-TEST(remote_address, what_is_not_an_answer_is_an_error_and_never_worse) {
+
+TEST(remote_address, a_malformed_answer_is_an_error) {
   for (std::string says :
        {"no HTTP at all\r\n\r\n", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n\r\n[]",
         "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
@@ -325,7 +337,8 @@ TEST_F(remote_tls, a_mission_is_flown_and_watched) {
   EXPECT_EQ(connected->get<Mission>("m1")->note.size(), 300'000u);
   EXPECT_EQ(w.next(deadline::in(10s))->id, "m1");
 }
-TEST_F(remote_tls, a_certificate_that_nobody_vouches_for_is_refused) {
+
+TEST_F(remote_tls, an_untrusted_certificate_is_refused) {
   auto refused = manager::connect(address);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message().find("certificate"), std::string::npos)
@@ -339,7 +352,7 @@ TEST_F(remote_tls, a_certificate_that_nobody_vouches_for_is_refused) {
   EXPECT_FALSE(manager::connect(plain, {.timeout = 5s}));
 }
 
-TEST(remote_address, nobody_there_is_said) {
+TEST(remote_address, an_unreachable_server_is_named) {
   auto none_there = manager::connect("http://127.0.0.1:1");
   ASSERT_FALSE(none_there);
   EXPECT_NE(none_there.error().message().find("is the server running?"), std::string::npos)

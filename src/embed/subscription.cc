@@ -47,7 +47,7 @@ void LocalSubscription::take(const InstanceChangePtr& told) {
       merge(std::move(next));
     }
   }
-  wake_.notify_all();  // copies of the stream may wait, each until its own deadline
+  wake_.notify_all();  // several copies of the stream may wait, each with its own deadline
 }
 
 void LocalSubscription::merge(Waiting next) {
@@ -60,7 +60,7 @@ void LocalSubscription::merge(Waiting next) {
     queue_.erase(it->second);
     by_id_.erase(it);
   }
-  // Ids that come and go while nobody reads must not pile up.
+  // Instances that are created and deleted while the reader is away must not pile up.
   if (next.unheard && !next.told->value) return;
   queue_.push_back(std::move(next));
   by_id_.insert_or_assign(queue_.back().told->id, std::prev(queue_.end()));
@@ -81,7 +81,7 @@ void LocalSubscription::load_page() {
   query.cursor = *cursor_;
   auto page = reads_.list(tenant_, *type_, query);
   if (!page) {
-    // What is missing from the snapshot would never be told: the watch is over.
+    // The rest of the snapshot would never be reported, so the watch ends.
     {
       std::lock_guard lock(mutex_);
       failed_ = to_error(page.error());
@@ -93,7 +93,7 @@ void LocalSubscription::load_page() {
   else
     cursor_ = page->cursor;
   for (const FoundInstance& found : page->items) {
-    // Written since the watch began: it comes live.
+    // An instance that was written since the watch began is reported by the queue.
     if (found.version > upto_) continue;
     any_change one;
     one.state = to_instance(found);
@@ -102,7 +102,7 @@ void LocalSubscription::load_page() {
   }
 }
 
-// Of what was there, or since the revision; nothing when that is told, or over.
+// The next change from the snapshot or the journal; nothing when there are no more.
 std::optional<any_change> LocalSubscription::next_early(const call_options& options) {
   std::lock_guard reading(reader_);
   while (!options.stop.stop_requested()) {

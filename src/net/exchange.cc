@@ -158,7 +158,6 @@ curl_socket_t Exchange::open_socket(void* self, curlsocktype, curl_sockaddr* add
     exchange.refused_private_ = true;
     return CURL_SOCKET_BAD;
   }
-  exchange.opened_socket_ = true;
   return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 

@@ -66,7 +66,6 @@ class Exchange {
   std::string refusal_;           // why this side ended the exchange, or empty
   bool has_enough_ = false;       // on_piece returned false
   bool refused_private_ = false;  // an address was refused as private
-  bool opened_socket_ = false;
   int times_sent_ = 0;
   std::chrono::steady_clock::time_point last_byte_at_{};
 };

@@ -65,7 +65,7 @@ TEST(fetch, a_private_address_is_refused_unless_allowed) {
   }
 }
 
-TEST(fetch, the_fragment_of_a_url_stays_here) {
+TEST(fetch, the_fragment_of_a_url_is_not_sent) {
   Peer peer;
   EXPECT_EQ(fetch_now({"GET", peer.url("/a#b"), {}, "", true}, 5)->body, "GET /a  ");
   EXPECT_EQ(fetch_now({"GET", peer.url("#b"), {}, "", true}, 5)->body, "GET /  ");
@@ -97,13 +97,13 @@ TEST(fetch, a_certificate_may_name_an_address) {
   EXPECT_FALSE(unknown);
 }
 
-// Takes one connection and does a little with it every 50 ms.
-struct Dripper {
+// A slow peer: it accepts one connection and does a little with it every 50 ms.
+struct SlowPeer {
   std::atomic<bool> over{false};
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   std::string port;
   std::thread thread;
-  explicit Dripper(std::function<ssize_t(int fd)> little) {
+  explicit SlowPeer(std::function<ssize_t(int fd)> little) {
     int small = 4096;
     setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     sockaddr_in address{};
@@ -121,14 +121,14 @@ struct Dripper {
       close(fd);
     });
   }
-  ~Dripper() {
+  ~SlowPeer() {
     over = true;
     thread.join();
     close(listener);
   }
 };
 
-TEST(fetch, the_time_is_for_all_of_it_whatever_the_peer_drips) {
+TEST(fetch, the_time_limit_holds_however_slowly_the_peer_works) {
   auto takes = [](int fd) {
     char some[2048];
     return recv(fd, some, sizeof some, 0);
@@ -152,7 +152,7 @@ TEST(fetch, the_time_is_for_all_of_it_whatever_the_peer_drips) {
   };
   for (Case& c : cases) {
     auto begun = std::chrono::steady_clock::now();
-    Dripper peer(c.little);
+    SlowPeer peer(c.little);
     auto answer =
         fetch_now({"PUT", c.scheme + ("127.0.0.1:" + peer.port) + "/", {}, c.body, true}, 1);
     ASSERT_FALSE(answer);

@@ -1,7 +1,7 @@
 #pragma once
 // HttpClient is the one HTTP/1.1 client of Pawl, built on libcurl. It follows no redirects, uses no
-// proxy, bounds the size of every answer, and never sends a request twice when the server may have
-// carried out the first one.
+// proxy and bounds the size of every answer. It sends a request that changes something (any method
+// but GET and HEAD) at most once.
 //
 // Connections are kept and reused. Thread-safe: calls on several threads use several connections.
 

@@ -1,6 +1,6 @@
 #pragma once
-// TLS over bytes: a session turns ciphertext into plaintext and back through memory; whoever holds
-// the socket moves the bytes.
+// TLS for servers, in memory: a session converts ciphertext to plaintext and back. The owner of the
+// socket moves the bytes.
 
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@ struct ssl_st;
 namespace pawl::server {
 
 struct TlsFiles {
-  std::string certificate;  // PEM chain; both empty: no TLS
+  std::string certificate;  // PEM chain; empty: no TLS
   std::string key;          // PEM
   bool on() const { return !certificate.empty(); }
 };
@@ -25,19 +25,19 @@ class TlsSession {
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // Plaintext is appended to `plain`, what must be sent (handshake, alerts) to `out`. False: the
-  // session is broken or the peer closed it; send `out` and end.
+  // Appends plaintext to `plain`, and bytes that must be sent (handshake, alerts) to `out`. Returns
+  // false when the session is broken or the peer has closed it: send `out` and close the socket.
   bool receive(BytesView cipher, Bytes& plain, Bytes& out);
   bool send(BytesView plain, Bytes& out);
-  bool ready() const;      // the handshake is over
-  void close(Bytes& out);  // the farewell that tells an end from a cut
+  bool ready() const;      // the handshake is complete
+  void close(Bytes& out);  // tells the peer that the end is not a broken connection
 
  private:
   void drain(Bytes& out);
   ssl_st* session_;
 };
 
-// Certificate and key, loaded once; TLS 1.2 and later.
+// A certificate with its key, loaded once. Accepts TLS 1.2 and later.
 class TlsContext {
  public:
   static Result<std::unique_ptr<TlsContext>> load(const TlsFiles& files);

@@ -13,7 +13,7 @@
 namespace pawl::server {
 namespace {
 
-// A certificate for tests, signed by itself, in a folder of its own.
+// A self-signed certificate for tests, in a folder of its own.
 class TlsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -42,7 +42,8 @@ class TlsTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Asks over TLS and gives all that comes until the server ends; empty when the handshake fails.
+  // Sends a request over TLS and returns everything until the server ends the session; empty when
+  // the handshake fails.
   static std::string ask(uint16_t port, std::string_view bytes, int newest = TLS1_3_VERSION) {
     int fd = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in to{};
@@ -62,7 +63,7 @@ class TlsTest : public ::testing::Test {
       int got;
       while ((got = SSL_read(session, buffer, sizeof buffer)) > 0)
         out.append(buffer, static_cast<size_t>(got));
-      // The end was said, not cut.
+      // The server closed the session properly.
       EXPECT_EQ(SSL_get_error(session, got), SSL_ERROR_ZERO_RETURN);
     }
     SSL_free(session);
@@ -102,7 +103,7 @@ TEST_F(TlsTest, requests_and_large_answers_pass_through) {
   (*server)->stop(1000);
 }
 
-TEST_F(TlsTest, a_handshake_that_never_ends_is_cut) {
+TEST_F(TlsTest, a_handshake_has_a_time_limit) {
   HttpOptions options;
   options.address = {"127.0.0.1", 0};
   options.tls = files_;

@@ -1,6 +1,6 @@
-// The C++ programs that run_sdk.py plays with:
-//   sdk_check client HTTP PREFIX        the client's verbs; prints what is compared, as JSON
-//   sdk_check worker HTTP GRPC RECORD   RECORD gets a line as a slow job begins and ends
+// The C++ programs that tests/run_sdk.py runs:
+//   sdk_check client HTTP PREFIX        calls the client's functions and prints the results as JSON
+//   sdk_check worker HTTP GRPC RECORD   writes a line to RECORD when a slow job begins and ends
 //   sdk_check member GRPC TAG
 
 #include <pawl/member.h>
@@ -33,12 +33,12 @@ void stop_on_signals(std::function<void()> how) {
     std::signal(number, [](int) { stop(); });
 }
 
-int ended(const pawl::Reply<void>& end) {
+int ended(const pawl::Result<void>& end) {
   if (!end) std::fprintf(stderr, "%s\n", end.error().message.c_str());
   return end ? 0 : 1;
 }
 
-// Of a machine client, where the server asks for one.
+// The token of a machine client, when the server requires one.
 pawl::Token token() {
   const char* id = std::getenv("PAWL_CLIENT_ID");
   return id ? pawl::credentials(std::getenv("PAWL_URL"), id, std::getenv("PAWL_CLIENT_SECRET"))
@@ -99,15 +99,15 @@ int answer_calls(const Words& words) {
     auto made = member.ask("EntityCreateRequest",
                            js::serialize(js::object{{"dataFormat", "JSON"}, {"payload", payload}}),
                            call.tx_token);
-    if (!made) return std::unexpected(made.error().message);
+    if (!made) return std::unexpected(made.error());
     js::value id = js::parse(*made).at("transactionInfo").at("entityIds").at(0);
     js::object patch{{"entityId", id}, {"data", {{"name", "child"}}}};
     auto patched = member.ask("EntityPatchRequest", js::serialize(js::object{{"payload", patch}}),
                               call.tx_token);
-    if (!patched) return std::unexpected(patched.error().message);
+    if (!patched) return std::unexpected(patched.error());
     auto seen =
         member.ask("EntityGetRequest", js::serialize(js::object{{"entityId", id}}), call.tx_token);
-    if (!seen) return std::unexpected(seen.error().message);
+    if (!seen) return std::unexpected(seen.error());
     return with(call.data, "child", id);
   });
   member.processor("reject",
@@ -117,7 +117,7 @@ int answer_calls(const Words& words) {
   });
   member.schedule("soon", [](const Call& call) -> pawl::Member::Scheduled {
     int64_t ms = js::parse(call.data).at("ms").to_number<int64_t>();
-    if (ms < 0) return std::unexpected("it is too late");
+    if (ms < 0) return pawl::Member::fail("it is too late");
     return pawl::Member::Schedule{.fire_after = ms, .expire_after = 60'000};
   });
   stop_on_signals([&] { member.stop(); });
@@ -133,7 +133,7 @@ int use_client(const Words& words) {
                             .idempotency_key = words.at(1) + "-once"};
   std::string id = client.start(start).value().id;
   bool same = client.start(start).value().id == id;
-  bool late = client.wait(id, 100).error().status == 408;
+  bool late = client.wait(id, 100).error().reason == "timed-out";
   std::string at = client.get(id).value().steps.at(0);
   client.complete_task(id, "approve", R"({"approved":true})").value();
   client.signal(id, "paid", R"({"amount":5})").value();
@@ -145,13 +145,14 @@ int use_client(const Words& words) {
     steps.push_back(step.at("StepID"));
   auto cancelled =
       client.cancel(client.start({.definition = people}).value().id, "changed my mind").value();
-  js::object out{{"same", same},
-                 {"late", late},
-                 {"tasks", js::array{at}},
-                 {"done", js::array{done.status, variables.at("approved"), variables.at("amount")}},
-                 {"history", steps},
-                 {"cancelled", cancelled.status},
-                 {"missing", client.get("01M7AAAAAAAAAAAAAAAAAAAAAA").error().status == 404}};
+  js::object out{
+      {"same", same},
+      {"late", late},
+      {"tasks", js::array{at}},
+      {"done", js::array{done.status, variables.at("approved"), variables.at("amount")}},
+      {"history", steps},
+      {"cancelled", cancelled.status},
+      {"missing", client.get("01M7AAAAAAAAAAAAAAAAAAAAAA").error().code == pawl::Code::not_found}};
   std::printf("%s\n", js::serialize(out).c_str());
   return 0;
 }
@@ -162,7 +163,9 @@ int main(int count, char** given) {
   const std::map<std::string, int (*)(const Words&)> modes{
       {"client", use_client}, {"worker", work}, {"member", answer_calls}};
   auto mode = modes.find(count > 1 ? given[1] : "");
-  if (mode == modes.end())
-    return std::fprintf(stderr, "use: sdk_check client|worker|member ...\n"), 2;
+  if (mode == modes.end()) {
+    std::fprintf(stderr, "use: sdk_check client|worker|member ...\n");
+    return 2;
+  }
   return mode->second(Words(given + 2, given + count));
 }

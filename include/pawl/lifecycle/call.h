@@ -1,15 +1,15 @@
 #pragma once
-// How long a call may take and who may call it off. Every call that can wait takes this last;
-// without it a call waits as long as it takes.
+// Deadlines and stop tokens. Every call that can wait takes them as its last argument; without them
+// it waits without limit.
 
 #include <chrono>
 #include <stop_token>
 
 namespace pawl::lifecycle {
 
-// A moment by which a call is over. What was handed in by then may still happen:
-// `deadline_exceeded` says that the caller stopped waiting, not that nothing was written. Read to
-// know.
+// The time by which a call returns. A write that was submitted before the deadline may still
+// happen: `deadline_exceeded` means that the caller stopped waiting, not that nothing was written.
+// Read the instance to know.
 class deadline {
  public:
   using clock = std::chrono::steady_clock;
@@ -22,7 +22,7 @@ class deadline {
   constexpr bool never() const { return at_ == clock::time_point::max(); }
   bool passed() const { return !never() && clock::now() >= at_; }
   constexpr clock::time_point at() const { return at_; }
-  // The nearer of the two.
+  // The earlier of the two.
   constexpr deadline or_before(deadline other) const {
     return deadline(at_ < other.at_ ? at_ : other.at_);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// How a lifecycle call fails: an error code out of one closed list, and a text that names the
-// thing. The names are those of the wire: what HTTP says in words is here a value to compare with.
+// How a lifecycle call fails: an error code from one closed list, and a text with the details. The
+// codes have the names that the HTTP API uses in its answers.
 
 #include <array>
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+
+#include "pawl/error.h"
 
 namespace pawl::lifecycle {
 
@@ -29,27 +31,27 @@ enum class errc {
   unknown_field,
   type_mismatch,
   reason_required,
-  rejected,  // the mutator said no; its own error is the cause
+  rejected,  // the mutator returned an error, which is the cause
   bad_id,
   corrupt_value,       // stored bytes do not fit the type any more
-  cancelled,           // the stop token was asked before anything was written
+  cancelled,           // the stop token was used before anything was written
   storage,             // the journal, the rows or the connection
-  invalid_definition,  // tags that contradict each other, doubled names, unknown words
+  invalid_definition,  // contradicting tags, duplicate names, unknown words
   definition_differs,  // the name is taken by another definition
   mutator_required,
-  reentrant_update,  // a mutator wrote the very instance it is mutating
-  ambiguous_id,      // the id lives in several types
+  reentrant_update,  // a mutator wrote the instance that it is mutating
+  ambiguous_id,      // instances of several types have the id
   parent_cycle,
   unresolved_template,  // a rule text has a token that nothing resolves
   invalid_rule,
-  conflict,           // explicit compare-and-swap: the revision is not the newest
-  denied,             // the caller has no such role
-  revision_gone,      // the journal no longer reaches back to it
-  unsupported,        // not over this connection
-  deadline_exceeded,  // the caller stopped waiting; what was handed in may still happen
+  conflict,           // compare_and_swap: the revision is not the newest
+  denied,             // the caller lacks the role
+  revision_gone,      // the journal no longer holds the revision
+  unsupported,        // not available here
+  deadline_exceeded,  // the caller stopped waiting; a submitted write may still happen
 };
 
-// One row each: the name, the words that a message begins with, the HTTP status.
+// One row for each code: its name, the words that a message begins with, the HTTP status.
 struct errc_row {
   errc code;
   std::string_view name;
@@ -125,8 +127,8 @@ inline const std::error_category& category() {
 }
 inline std::error_code make_error_code(errc code) { return {static_cast<int>(code), category()}; }
 
-// `code` is what to act on, `detail` what to read. When a mutator refused, `code` is `rejected` and
-// `cause` is the mutator's own code.
+// Programs act on `code`; `detail` is for people. When a mutator returned an error, `code` is
+// `rejected` and `cause` is the mutator's own code.
 struct error {
   std::error_code code;
   std::string detail;
@@ -138,6 +140,9 @@ struct error {
   std::string message() const {
     return detail.empty() ? code.message() : code.message() + ": " + detail;
   }
+  // The same failure as the type that the rest of Pawl uses. `reason` is the name of the code.
+  explicit operator pawl::Error() const;
+
   friend bool operator==(const error& a, errc b) {
     return a.code == make_error_code(b) || a.cause == make_error_code(b);
   }
@@ -146,7 +151,7 @@ struct error {
   }
 };
 
-// What fail() gives; converts to any result.
+// What fail() returns. Converts to any failed result.
 struct failure {
   error what;
 };
@@ -162,8 +167,8 @@ inline failure fail(error what) { return {std::move(what)}; }
   throw std::system_error(what.code, what.detail);
 }
 
-// A value or an error. Reading the value of a failed result throws std::system_error: that is a
-// broken invariant of the caller, not a way to handle errors.
+// A value or an error. Reading the value of a failed result throws std::system_error. That is a bug
+// in the caller and not a way to handle errors.
 template <class T>
 class [[nodiscard]] result {
  public:
@@ -173,10 +178,19 @@ class [[nodiscard]] result {
 
   bool has_value() const { return v_.index() == 0; }
   explicit operator bool() const { return has_value(); }
-  T& value() & { return check(), std::get<0>(v_); }
-  const T& value() const& { return check(), std::get<0>(v_); }
-  // By value, so that `for (auto& e : *m.history<T>(id))` outlives the temporary.
-  T value() && { return check(), std::get<0>(std::move(v_)); }
+  T& value() & {
+    check();
+    return std::get<0>(v_);
+  }
+  const T& value() const& {
+    check();
+    return std::get<0>(v_);
+  }
+  // Returns by value, so that `for (auto& e : *m.history<T>(id))` does not use a dead temporary.
+  T value() && {
+    check();
+    return std::get<0>(std::move(v_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T operator*() && { return std::move(*this).value(); }

@@ -1,6 +1,6 @@
 #pragma once
-// The field list of a struct: which members are kept, under which name, with which tags. Checked
-// while the program is compiled; the same list turns the struct into a record and back.
+// The field list of a struct: which members are stored, under which names, with which tags. The
+// list is checked at compile time. The same list converts the struct to a record and back.
 
 #include <array>
 #include <concepts>
@@ -14,15 +14,15 @@
 
 namespace pawl::lifecycle {
 
-// Tags are a set: lc::operator_writable | lc::indexable.
+// Tags form a set: lc::operator_writable | lc::indexable.
 enum class tags : std::uint16_t {};
 inline constexpr tags none{0};
-inline constexpr tags id{1};        // the instance's name; one a struct, a string, never changed
-inline constexpr tags phase{2};     // where the instance stands; one a struct, a string
+inline constexpr tags id{1};        // the id of the instance: one string member, never changed
+inline constexpr tags phase{2};     // the current phase: one string member
 inline constexpr tags readonly{4};  // never writable by operators or rules
 inline constexpr tags operator_writable{8};  // operators and rules may set it
 inline constexpr tags indexable{16};         // a filter on it uses an index
-inline constexpr tags omitempty{32};         // left out of the JSON when it is at its zero
+inline constexpr tags omitempty{32};         // left out of the JSON when it has its zero value
 inline constexpr tags parent{64};            // holds the id of the parent instance
 constexpr tags operator|(tags a, tags b) { return tags(std::uint16_t(a) | std::uint16_t(b)); }
 constexpr bool has(tags set, tags one) { return (std::uint16_t(set) & std::uint16_t(one)) != 0; }
@@ -120,7 +120,7 @@ class field_list {
     std::size_t i = place(one);
     return i < count ? rows_[i].name : std::string_view();
   }
-  // The name under which a member is kept.
+  // The name under which a member is stored.
   template <auto Member>
   constexpr std::string_view name() const {
     std::string_view found;
@@ -193,8 +193,8 @@ inline constexpr bool is_table = false;
 template <std::size_t P, std::size_t E>
 inline constexpr bool is_table<transitions_table<P, E>> = true;
 
-// A participant is a plain struct that says its workflow, bucket, fields and transitions. Optional:
-// static std::string kv_key(std::string_view id), default the bare id.
+// A participant is a plain struct that declares its workflow, bucket, fields and transitions. It
+// may also have static std::string kv_key(std::string_view id); the default key is the id.
 template <class T>
 concept participant = std::default_initializable<T> && std::copyable<T> && requires {
   { T::workflow } -> std::convertible_to<std::string_view>;
@@ -220,7 +220,7 @@ void put_member(std::string& out, std::string_view name, const M& m) {
     record::put(out, name, m);
 }
 
-// False when the stored value does not fit the member.
+// Returns false when the stored value does not fit the member.
 template <class M>
 bool take_member(const record::walk& at, M& m) {
   constexpr kind k = kind_of<M>();
@@ -287,7 +287,7 @@ std::string to_record(const T& state, std::string_view before = {}) {
   return out;
 }
 
-// Members that the record does not have keep the struct's own defaults.
+// Members that the record does not have keep the defaults of the struct.
 template <participant T>
 result<T> from_record(std::string_view bytes) {
   T out{};

@@ -1,7 +1,7 @@
 #pragma once
 // The manager is what an application calls: durable instances of its structs, checked transitions,
-// history, watch, links between instances, and writes by operators that are denied by default.
-// Safe from any thread.
+// history, watches, links between instances, and operator writes, which are denied by default.
+// Thread-safe.
 
 #include <iterator>
 
@@ -15,27 +15,27 @@ struct manager_options {
 };
 
 struct remote_options {
-  std::string token{};  // bearer token of somebody with the role `program`; empty for a server
-                        // without authentication
+  // Bearer token of a caller with the role `program`; empty for a server without authentication.
+  std::string token{};
   warn_function log{};
-  // A call that has no deadline of its own ends after this.
+  // Time limit of a call without a deadline.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  // For https://: certificates to trust, PEM; empty for those of the system.
+  // PEM file with the trusted certificate authorities, for https. When empty, those of the system.
   std::string ca_file{};
 };
 
 class manager {
  public:
-  manager();  // on an engine of its own, in memory
+  manager();  // with an engine of its own, in memory
   explicit manager(Engine& engine, manager_options options = {});
   explicit manager(std::shared_ptr<store> on, manager_options options = {});
-  // Against a server: "http://127.0.0.1:8080", "https://pawl.example:8443".
+  // Connects to a server: "http://127.0.0.1:8080" or "https://pawl.example:8443".
   static result<manager> connect(std::string_view address, remote_options options = {});
   ~manager();
   manager(manager&&) noexcept;
   manager& operator=(manager&&) noexcept;
 
-  // Types. Register before use; once a manager.
+  // Types. Register each type once with a manager before its first use.
   template <class T>
   result<void> register_type() {
     static_assert(participant<T>,
@@ -62,7 +62,7 @@ class manager {
     if (!found) return lifecycle::fail(found.error());
     return from_record<T>(found->record);
   }
-  // The state and the revision it has, for compare_and_swap.
+  // The state and its revision, for compare_and_swap.
   template <participant T>
   result<std::pair<T, revision>> get_with_revision(std::string_view id) const {
     auto found = get_record(name<T>(), id);
@@ -76,18 +76,21 @@ class manager {
     return remove_record(name<T>(), id, options);
   }
 
-  // Writes. The mutator gets a copy: void f(T&) or result<void> f(T&). Writers of one instance
-  // queue, so nobody sees a conflict; the mutator may run again when a writer elsewhere came first.
+  // Writes. The mutator, void f(T&) or result<void> f(T&), changes a copy. Writers of one instance
+  // queue, so they do not conflict with each other. The mutator runs again when another process or
+  // manager wrote first.
   template <participant T, class F>
   result<revision> update(std::string_view id, F&& f, const call_options& options = {}) {
     return write(name<T>(), id, {}, {}, mutator<T>(f), 0, options);
   }
-  // The same by bare compare-and-swap: five tries, then update_retries_exhausted.
+  // The same by compare-and-swap without the queue. Fails with update_retries_exhausted after five
+  // tries.
   template <participant T, class F>
   result<revision> update_cas(std::string_view id, F&& f, const call_options& options = {}) {
     return write(name<T>(), id, {}, {}, mutator<T>(f), kTries, options);
   }
-  // Writes the whole state if `expected` is still its newest revision, else `conflict`.
+  // Writes the whole state if `expected` is still the newest revision; fails with `conflict` if
+  // not.
   template <participant T>
   result<revision> compare_and_swap(const T& state, revision expected,
                                     const call_options& options = {}) {
@@ -98,14 +101,15 @@ class manager {
                               const call_options& options = {}) {
     return transition_record(name<T>(), id, to, why, options);
   }
-  // The mutator's changes and the phase go in one write; the phase named here wins.
+  // The mutator's changes and the transition are one write. `to` overrides the phase that the
+  // mutator sets.
   template <participant T, class F>
   result<revision> transition_with(std::string_view id, std::string_view to, how why, F&& f,
                                    const call_options& options = {}) {
     return write(name<T>(), id, to, std::move(why), mutator<T>(f), 0, options);
   }
-  // To the first terminal phase that the current one leads to (one marked success is preferred), or
-  // to `target`, which must be terminal.
+  // Moves to the first terminal phase that the current phase leads to, preferably one marked as
+  // success, or to `target`, which must be terminal.
   template <participant T>
   result<revision> complete(std::string_view id, std::string_view target = {},
                             const call_options& options = {}) {
@@ -116,14 +120,14 @@ class manager {
                         const call_options& options = {}) {
     return fail_record(name<T>(), id, reason, options);
   }
-  // A JSON object of fields; each must be operator_writable. null resets a field to its zero.
+  // Sets the fields of a JSON object; each must be operator_writable. null sets the zero value.
   template <participant T>
   result<revision> operator_patch(std::string_view id, std::string_view json_object,
                                   const call_options& options = {}) {
     return patch_record(name<T>(), id, json_object, options);
   }
 
-  // Reads over many.
+  // Reads of many instances.
   template <participant T>
   result<page<T>> list(const query<T>& ask = {}) const {
     auto found = list_records(name<T>(), ask);
@@ -148,14 +152,15 @@ class manager {
   result<history_log> history(std::string_view id) const {
     return history_of(name<T>(), id);
   }
-  // Snapshot, then live; with `after`, only what came after that revision.
+  // Reports the existing instances, then each change. With `after`, only the changes after that
+  // revision.
   template <participant T>
   result<watch_stream<T>> watch(std::optional<revision> after = {}) const {
     auto from = watch_records(name<T>(), after);
     if (!from) return lifecycle::fail(from.error());
     return watch_stream<T>(std::shared_ptr<subscription>(*std::move(from)), log_);
   }
-  // Calls f for every change until the stop or the deadline.
+  // Calls f for every change until the stop token is used or the deadline passes.
   template <participant T, class F>
   requires std::invocable < F&, const change<T>
   & > result<void> watch(F&& f, const call_options& options) const {
@@ -167,12 +172,12 @@ class manager {
     return {};
   }
 
-  // Links and lookups cross types.
+  // Links and lookups, over all types.
   result<std::vector<snapshot>> children(std::string_view id) const;
   result<std::vector<snapshot>> ancestors(std::string_view id) const;  // parent first, root last
   result<snapshot> lookup(std::string_view id) const;
 
-  // The same by name, with JSON: for types that exist only as data.
+  // The same calls by name and with JSON, for types that are not C++ structs.
   result<revision> create_json(std::string_view workflow, std::string_view id,
                                std::string_view json_object, const call_options& options = {});
   result<snapshot> get_json(std::string_view workflow, std::string_view id) const;
@@ -195,7 +200,7 @@ class manager {
     return history_of(workflow, id);
   }
 
-  // Rules: stored ones fire by themselves; run_action runs one action now.
+  // Rules. A stored rule fires by itself; run_action runs one action now.
   result<void> put_rule(std::string_view rule_name, std::string_view json_rule);
   result<revision> run_action(std::string_view id, std::string_view json_action,
                               const rule_context& context = {}, const call_options& options = {});
@@ -246,7 +251,7 @@ class manager {
   result<instance> get_record(std::string_view workflow, std::string_view id) const;
   result<revision> remove_record(std::string_view workflow, std::string_view id,
                                  const call_options& options);
-  // `tries` 0: queue with the other writers and never give up on a conflict.
+  // With `tries` 0, the write queues with the other writers and never gives up on a conflict.
   result<revision> write(std::string_view workflow, std::string_view id, std::string_view to,
                          how why, const record_mutator& f, int tries, const call_options& options);
   result<revision> swap_record(std::string_view workflow, std::string_view id, std::string bytes,

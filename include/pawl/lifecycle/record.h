@@ -1,7 +1,7 @@
 #pragma once
-// A record is the stored form of an instance's fields: name, form and value, one after the other.
-// It describes itself, so a struct that has gained or lost a field still reads what was written
-// before, and members it does not know survive its writes.
+// A record is the stored form of an instance: name, form and value of each field, one after the
+// other. A record describes itself: a struct that has gained or lost a field still reads old
+// records, and writes keep the fields that it does not know.
 
 #include <bit>
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace pawl::lifecycle {
 
-// JSON text kept as it is: for fields whose shape is the application's business.
+// JSON text stored as it is, for fields whose structure only the application knows.
 struct json {
   std::string text = "null";
   bool operator==(const json&) const = default;
 };
 
-// What a field may be, by its name in definitions.
+// The kind of a field, as definitions name it.
 enum class kind : std::uint8_t {
   string,
   boolean,
@@ -61,7 +61,7 @@ inline constexpr kind_row kKinds[] = {
 };
 constexpr const kind_row& row_of(kind k) { return kKinds[static_cast<std::size_t>(k)]; }
 
-// A field's value with its kind: int 3 and uint32 3 are not the same.
+// The value of a field with its kind: int 3 and uint32 3 are different values.
 struct value {
   kind k = kind::string;
   std::variant<std::string, bool, std::int64_t, std::uint64_t, double, std::vector<std::string>,
@@ -92,7 +92,7 @@ struct value {
 
 namespace record {
 
-// The form of the stored bytes; several kinds share one.
+// The form of the stored bytes. Several kinds share one form.
 enum form : std::uint8_t { f_string = 1, f_bool, f_signed, f_unsigned, f_real, f_list, f_json };
 
 constexpr form form_of(kind k) {
@@ -163,7 +163,7 @@ inline void put(std::string& out, std::string_view name, const value& v) {
       v.v);
 }
 
-// Walks the entries. bad() after the walk: the bytes are not a record.
+// Iterates over the entries. When bad() is true after the walk, the bytes are not a record.
 class walk {
  public:
   explicit walk(std::string_view bytes) : in_(bytes) {}
@@ -184,10 +184,10 @@ class walk {
   }
   bool bad() const { return bad_; }
 
-  std::string_view name;  // of the entry at hand
+  std::string_view name;  // of the current entry
   form f = f_string;
-  std::string_view payload;  // its value's bytes
-  std::string_view entry;    // all of it, to copy
+  std::string_view payload;  // the bytes of its value
+  std::string_view entry;    // the whole entry, to copy
 
   std::string_view as_text() const {
     walk inner(payload);
@@ -263,7 +263,7 @@ class walk {
   bool bad_ = false;
 };
 
-// Whether the entry holds exactly this value.
+// Returns whether the entry holds exactly this value.
 inline bool holds(const walk& at, const value& v) {
   if (at.f != form_of(v.k)) return false;
   switch (at.f) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where instances live: the engine in this process, or a server. A manager speaks to one of these;
+// A store keeps instances: in the engine of this process, or on a server. Managers use stores;
 // applications do not.
 
 #include "pawl/lifecycle/call.h"
@@ -7,10 +7,10 @@
 
 namespace pawl::lifecycle {
 
-// One change as a watcher sees it.
+// One change that a watch reports.
 struct any_change {
-  instance state;         // of a deletion: id and revision only
-  bool snapshot = false;  // part of what was there when the watch began
+  instance state;         // for a deletion, id and revision only
+  bool snapshot = false;  // the instance existed when the watch began
   bool deleted = false;
   std::uint64_t skipped = 0;  // older changes of this instance that a slow reader did not see
 };
@@ -18,28 +18,28 @@ struct any_change {
 class subscription {
  public:
   virtual ~subscription() = default;
-  // Waits for the next change. Nothing: stopped, closed, or the deadline has passed.
+  // Waits for the next change. Returns nothing when stopped or closed, or when the deadline passes.
   virtual std::optional<any_change> next(const call_options& options) = 0;
   virtual void close() = 0;
-  // Why it ended by itself. Nothing: it goes on, or it was stopped or closed.
+  // Why the subscription ended by itself; nothing while it goes on or after it was closed.
   virtual std::optional<error> failed() { return std::nullopt; }
 };
 
-// A write that has been handed in and not yet answered.
+// A write that was submitted and is not answered yet.
 class pending_write {
  public:
   virtual ~pending_write() = default;
   virtual result<written> wait(deadline until) = 0;
 };
 
-// A whole new state for an instance, valid only on top of the write named by `expected`.
+// A new state of an instance, to be written only on top of the expected write.
 struct replace_request {
   std::string_view workflow, id;
-  std::uint64_t expected_stamp = 0;  // of the state it was made from; 0: expected_rev counts
+  std::uint64_t expected_stamp = 0;  // of the state it was made from; 0: expected_rev is compared
   revision expected_rev = 0;
-  std::uint64_t stamp = 0;  // its own
+  std::uint64_t stamp = 0;  // of this write
   std::string record;
-  std::string to{};  // the phase to move to by a declared edge; empty: no transition
+  std::string to{};  // the phase to move to by a declared transition; empty: none
   how why{};
   deadline until{};
 };
@@ -72,7 +72,7 @@ class store {
   virtual result<std::vector<snapshot>> children(std::string_view id) = 0;
   virtual result<std::vector<snapshot>> ancestors(std::string_view id, std::string& warning) = 0;
   virtual result<snapshot> lookup(std::string_view id) = 0;
-  // From `after` on without a snapshot when it is given.
+  // With `after`, reports the changes after that revision and no snapshot.
   virtual result<std::unique_ptr<subscription>> watch(std::string_view workflow,
                                                       std::optional<revision> after) = 0;
 

@@ -1,7 +1,7 @@
 #pragma once
-// The transitions table of a struct: its phases and where each may go. Built and checked while the
-// program is compiled; a table that contradicts itself does not compile, and the compiler names the
-// function below that says why.
+// The transitions table of a struct: its phases and the phases that each may move to. The table is
+// built and checked at compile time. A table that contradicts itself does not compile; the compiler
+// then names one of the functions below, whose name says why.
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace pawl::lifecycle {
 
-// Each is declared and never defined: reaching one while compiling is the error message.
+// These are declared and never defined: a call at compile time is an error that shows the name.
 namespace compile_error {
 void invalid_transitions_table_it_declares_no_phase();
 void invalid_transitions_table_a_phase_has_an_empty_name();
@@ -23,7 +23,7 @@ void invalid_transitions_table_a_target_is_named_twice_from_one_phase();
 void invalid_transitions_table_a_success_phase_is_not_terminal();
 }  // namespace compile_error
 
-// One line of the table: a phase and where it may go.
+// One row of the table: a phase and the phases it may move to.
 template <std::size_t N>
 struct edges {
   std::string_view phase;
@@ -36,7 +36,7 @@ consteval edges<sizeof...(To)> from(std::string_view phase, To... to) {
   return {phase, {std::string_view(to)...}, false};
 }
 consteval edges<0> terminal(std::string_view phase) { return {phase, {}, false}; }
-// A terminal phase that means the work is done well: complete() prefers it.
+// A terminal phase that means success. complete() prefers it.
 consteval edges<0> success(std::string_view phase) { return {phase, {}, true}; }
 
 template <std::size_t Phases, std::size_t Edges>
@@ -44,7 +44,7 @@ class transitions_table {
  public:
   struct line {
     std::string_view phase;
-    std::size_t first = 0, last = 0;  // its targets among targets_
+    std::size_t first = 0, last = 0;  // range of its targets in targets_
     bool success = false;
   };
 
@@ -64,7 +64,7 @@ class transitions_table {
   }
 
   constexpr bool declares(std::string_view phase) const { return place(phase) < Phases; }
-  // An undeclared phase is terminal: a misconfigured instance cannot move.
+  // An undeclared phase counts as terminal, so that a misconfigured instance cannot move.
   constexpr bool is_terminal(std::string_view phase) const {
     std::size_t at = place(phase);
     return at == Phases || lines_[at].first == lines_[at].last;
@@ -76,7 +76,7 @@ class transitions_table {
       if (targets_[i] == to) return true;
     return false;
   }
-  // Sorted by name; with `terminal_only` those without targets.
+  // Sorted by name. With `terminal_only`, only the phases without targets.
   std::vector<std::string> phases(bool terminal_only = false) const {
     std::vector<std::string> out;
     for (const line& l : lines_)
@@ -88,8 +88,8 @@ class transitions_table {
   constexpr std::string_view target(std::size_t i) const { return targets_[i]; }
 
  private:
-  // Where the phase stands; Phases when it does not. Not a pointer: comparing one while compiling
-  // is more than some compilers can with sanitizers on.
+  // The index of the phase, or Phases when it is not declared. The function does not return a
+  // pointer, since some compilers cannot compare pointers at compile time with sanitizers on.
   constexpr std::size_t place(std::string_view phase) const {
     std::size_t i = 0;
     while (i < Phases && lines_[i].phase != phase)

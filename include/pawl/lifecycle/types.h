@@ -1,6 +1,6 @@
 #pragma once
-// The values that lifecycle calls take and give: how and why a phase changed, what a definition
-// says, what a query asks, what a page, an event or a snapshot holds.
+// The values that lifecycle calls take and return: definitions, queries, pages, history events and
+// snapshots.
 
 #include <chrono>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace pawl::lifecycle {
 
-using revision = std::uint64_t;  // the journal's number of the write; grows with every write
+using revision = std::uint64_t;  // number of the write in the journal; grows with every write
 using time_point = std::chrono::system_clock::time_point;
 
 // What caused a change. The set is closed.
@@ -27,8 +27,8 @@ struct how {
   std::string note{};
 };
 
-// A workflow type as data: what lc::fields and lc::table say of a struct, or what a server was
-// told. Instances of a type that exists only as data are JSON objects.
+// A workflow type as data: the field list and transitions of a struct, or a definition from a
+// server. Instances of a type without a struct are JSON objects.
 struct dynamic_type {
   struct field_def {
     std::string name;
@@ -132,16 +132,16 @@ struct history_log {
   const transition_event& operator[](std::size_t i) const { return events[i]; }
 };
 
-// An instance as stored. The views live as long as `keep`.
+// An instance as it is stored. The views are valid as long as `keep` lives.
 struct instance {
   std::shared_ptr<const void> keep;
   std::string_view id, phase, parent, record;
   revision rev = 0;
-  std::uint64_t stamp = 0;  // names the write that made it, durable or not yet
+  std::uint64_t stamp = 0;  // names the write that made this state, durable or not
   std::int64_t created_ns = 0, updated_ns = 0;
 };
 
-// An instance whose type is not known while compiling.
+// An instance whose type is not known at compile time.
 struct snapshot {
   std::string workflow, id, phase;
   bool terminal = false;
@@ -157,19 +157,20 @@ struct snapshot {
   }
 };
 
-// What list() asks. Filters first, then offset, then limit; zero or less means none.
+// A query for list(). Filters apply first, then the offset, then the limit. An offset or limit of
+// zero or less means none.
 struct any_query {
   std::string phase{};
   bool active = false;  // leaves terminal instances out
   std::vector<std::pair<std::string, value>> match{};
   std::optional<time_point> updated_after{};
   std::int64_t limit = 0, offset = 0;
-  std::string cursor{};  // of the page before: go on after its last
+  std::string cursor{};  // of the previous page; the list goes on after it
 };
 
 template <participant T>
 struct query : any_query {
-  // Typed: the member names the field, and the value has the member's type.
+  // The member names the field, and the value has the type of the member.
   template <auto Member>
   query& where(member_type<Member> v) {
     static_assert(std::remove_cvref_t<decltype(T::fields)>::template lists<Member>(),
@@ -202,14 +203,14 @@ struct page {
   const T& operator[](std::size_t i) const { return states[i]; }
 };
 
-// What a write left behind.
+// The outcome of a write.
 struct written {
   revision rev = 0;
   std::string phase{};
   std::string warning{};
 };
 
-// Where a rule's variables come from, besides the entity itself. Each is JSON text of an object.
+// The variables of a rule, besides those of the entity itself. Each is a JSON object as text.
 struct rule_context {
   std::string message = "{}";   // $message.path
   std::string caller = "{}";    // $caller.id, $caller.role, $caller.org

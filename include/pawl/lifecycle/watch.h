@@ -1,7 +1,7 @@
 #pragma once
-// A watch gives the instances that are there and then every change, in commit order. A reader that
-// falls behind gets each instance's newest state and a count of what it missed, never a growing
-// queue.
+// A watch reports the instances that exist and then every change, in commit order. A slow reader
+// gets the newest state of each instance and the number of changes it missed; the queue does not
+// grow.
 
 #include "pawl/lifecycle/store.h"
 
@@ -9,7 +9,7 @@ namespace pawl::lifecycle {
 
 template <class T>
 struct change {
-  T state{};  // of a deletion: the id only
+  T state{};  // for a deletion, the id only
   std::string id;
   revision rev = 0;
   bool snapshot = false;
@@ -19,15 +19,15 @@ struct change {
 
 using warn_function = std::function<void(std::string_view)>;
 
-// Copies share one watch; it ends with the last of them, or with close().
+// Copies share one watch. It ends with the last copy, or with close().
 template <participant T>
 class watch_stream {
  public:
   watch_stream(std::shared_ptr<subscription> from, std::shared_ptr<const warn_function> warn)
       : from_(std::move(from)), warn_(std::move(warn)) {}
 
-  // Waits. Nothing: stopped, closed, or past the deadline. A state that does not fit the struct is
-  // warned of and skipped.
+  // Waits for the next change. Returns nothing when stopped or closed, or when the deadline passes.
+  // A state that does not fit the struct is skipped with a warning.
   std::optional<change<T>> next(const call_options& options = {}) {
     while (auto got = from_->next(options)) {
       change<T> out;
@@ -52,8 +52,8 @@ class watch_stream {
     return std::nullopt;
   }
   void close() { from_->close(); }
-  // Why it ended by itself: storage trouble, a server that refuses it. Nothing: it goes on, or it
-  // was stopped or closed.
+  // Why the watch ended by itself: a storage failure, or a server that refused it. Nothing while it
+  // goes on or after it was stopped or closed.
   std::optional<error> failed() const { return from_->failed(); }
 
   class iterator {

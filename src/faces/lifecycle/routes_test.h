@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "embed/parts.h"
+#include "embed/engine_parts.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/missions_test.h"
 #include "json/text.h"

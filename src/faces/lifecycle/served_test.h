@@ -1,7 +1,7 @@
 #pragma once
 // An engine in memory and its lifecycle routes on a local HTTP server, for managers that connect.
 
-#include "embed/parts.h"
+#include "embed/engine_parts.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/missions_test.h"
 #include "server/http/server.h"

@@ -17,7 +17,7 @@ Result<AuthMode> parse_auth_mode(std::string_view text);  // "none" ("mock"), "j
 
 struct AuthOptions {
   AuthMode mode = AuthMode::none;
-  Caller nobody{"mock-tenant", "mock-user-001",
+  Caller nobody{kDefaultTenant, "mock-user-001",
                 "ROLE_ADMIN,ROLE_M2M"};  // who everyone is in mode none
   std::string signing_key{};  // PEM or base64 of it; empty: tokens are verified, not issued
   std::string issuer = "cyoda";

@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-#include "embed/parts.h"
+#include "embed/engine_parts.h"
 #include "faces/lifecycle/limits.h"
 #include "faces/lifecycle/missions_test.h"
 

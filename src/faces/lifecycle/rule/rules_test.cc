@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "embed/parts.h"
+#include "embed/engine_parts.h"
 #include "faces/lifecycle/limits.h"
 #include "faces/lifecycle/missions_test.h"
 #include "faces/lifecycle/rule/cron.h"

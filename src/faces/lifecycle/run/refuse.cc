@@ -12,7 +12,8 @@ static Code code_of_status(int status) {
     case 409: return Code::conflict;
     case 500: return Code::corrupt;
     case 501: return Code::unsupported;
-    case 503: return Code::unavailable;
+    case 503:
+    case 504: return Code::unavailable;
     default: return Code::invalid;
   }
 }
@@ -34,6 +35,8 @@ errc errc_of(const Error& error) {
   if (const errc_row* row = find_errc(error.reason)) return row->code;
   return errc::storage;
 }
+
+error::operator Error() const { return refusal(kind(), detail); }
 
 error to_error(const Error& from) {
   const errc_row* row = find_errc(from.reason);

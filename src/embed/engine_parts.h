@@ -1,5 +1,5 @@
 #pragma once
-// What an engine is made of: stores, shard, clock, and the lifecycle program over them.
+// The parts of an engine: shard, clock, and the lifecycle program that runs on them.
 
 #include "faces/lifecycle/read/reads.h"
 #include "faces/lifecycle/read/watch_hub.h"
@@ -15,7 +15,7 @@ struct Engine::Parts {
   lifecycle::Program program;
   std::unique_ptr<Shard> shard;
   std::unique_ptr<Clock> clock;
-  // Shared with subscriptions, which may be let go of after the engine.
+  // Shared with subscriptions, which may outlive the engine.
   std::shared_ptr<lifecycle::WatchHub> hub;
 
   ~Parts();

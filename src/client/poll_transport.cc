@@ -1,7 +1,7 @@
 #include <chrono>
 #include <thread>
 
-#include "client/link.h"
+#include "client/transport.h"
 #include "json/text.h"
 
 namespace pawl::client {
@@ -14,7 +14,7 @@ constexpr int kWaitMs = 5'000;
 constexpr int kNoRoomMs = 200;
 constexpr size_t kResultsInOneRequest = 500;
 
-void append_result(std::string& out, const std::string& worker, const Done& done) {
+void append_result(std::string& out, const std::string& worker, const JobResult& done) {
   out += "{\"jobId\":" + json::quote(done.job_id) + ",\"workerId\":" + json::quote(worker);
   if (done.outcome)
     out += ",\"variables\":" + (done.outcome->empty() ? "{}" : *done.outcome) + "}";
@@ -25,7 +25,7 @@ void append_result(std::string& out, const std::string& worker, const Done& done
 
 }  // namespace
 
-Reply<void> PollLink::poll(Desk& desk, size_t max, int wait_ms) {
+Result<void> PollTransport::poll(JobBuffer& buffer, size_t max, int wait_ms) {
   json::Array types;
   for (const std::string& type : options_.job_types)
     types.emplace_back(type);
@@ -42,26 +42,26 @@ Reply<void> PollLink::poll(Desk& desk, size_t max, int wait_ms) {
   for (const json::Value& j : jobs->array()) {
     const json::Value* variables = j.find("variables");
     const json::Value* left = j.find("retriesRemaining");
-    desk.put({.id = std::string(j.string_or("id")),
-              .type = std::string(j.string_or("jobType")),
-              .instance_id = std::string(j.string_or("instanceId")),
-              .step_id = std::string(j.string_or("stepId")),
-              .retries_left =
-                  left && left->is_number() ? static_cast<int>(left->as_int64().value_or(0)) : 0,
-              .variables = variables ? json::print(*variables) : "{}"});
+    buffer.put({.id = std::string(j.string_or("id")),
+                .type = std::string(j.string_or("jobType")),
+                .instance_id = std::string(j.string_or("instanceId")),
+                .step_id = std::string(j.string_or("stepId")),
+                .retries_left =
+                    left && left->is_number() ? static_cast<int>(left->as_int64().value_or(0)) : 0,
+                .variables = variables ? json::print(*variables) : "{}"});
   }
   return {};
 }
 
-Reply<void> PollLink::send(Desk& desk, const std::vector<Done>& results) {
+Result<void> PollTransport::send(JobBuffer& buffer, const std::vector<JobResult>& results) {
   std::string body = "{\"items\":[";
-  std::vector<const Done*> sent;
-  for (const Done& done : results) {
-    // One that is no JSON would spoil the whole batch.
+  std::vector<const JobResult*> sent;
+  for (const JobResult& done : results) {
+    // A result that is not JSON would make the server refuse the whole batch.
     if (done.outcome && !done.outcome->empty()) {
       auto parsed = json::parse(*done.outcome);
       if (!parsed || !parsed->is_object()) {
-        desk.refuse(done.job_id, "it is no JSON object");
+        buffer.refuse(done.job_id, "it is not a JSON object");
         continue;
       }
     }
@@ -79,42 +79,41 @@ Reply<void> PollLink::send(Desk& desk, const std::vector<Done>& results) {
         items && items->is_array() && i < items->array().size() ? &items->array()[i] : nullptr;
     std::string_view error = item ? item->string_or("error") : "no outcome";
     if (error.empty())
-      desk.confirm(sent[i]->job_id);
+      buffer.confirm(sent[i]->job_id);
     else
-      desk.refuse(sent[i]->job_id,
-                  std::string(error) + ": " + std::string(item ? item->string_or("reason") : ""));
+      buffer.refuse(sent[i]->job_id,
+                    std::string(error) + ": " + std::string(item ? item->string_or("reason") : ""));
   }
   return {};
 }
 
-LinkEnd PollLink::run(Desk& desk, int turn_ms) {
-  auto until = Clock::now() + std::chrono::milliseconds(turn_ms);
-  LinkEnd end{Ended::broken, {}};
+TransportEnd PollTransport::run(JobBuffer& buffer, int max_ms) {
+  auto until = Clock::now() + std::chrono::milliseconds(max_ms);
+  TransportEnd end{Ended::broken, {}};
   {
     std::jthread sender([&](std::stop_token stop) {
       while (!stop.stop_requested()) {
-        auto results = desk.results(stop, kResultsInOneRequest);
+        auto results = buffer.results(stop, kResultsInOneRequest);
         if (results.empty()) return;
-        if (!send(desk, results)) return desk.lost();
+        if (!send(buffer, results)) return buffer.connection_lost();
       }
     });
-    while (!desk.draining() && Clock::now() < until) {
-      size_t room = desk.wait_for_room({}, kNoRoomMs);
-      if (room == 0 || desk.draining()) continue;
+    while (!buffer.draining() && Clock::now() < until) {
+      size_t room = buffer.wait_for_room({}, kNoRoomMs);
+      if (room == 0 || buffer.draining()) continue;
       auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      auto polled = poll(desk, room, static_cast<int>(std::clamp<int64_t>(left, 0, kWaitMs)));
+      auto polled = poll(buffer, room, static_cast<int>(std::clamp<int64_t>(left, 0, kWaitMs)));
       if (polled) continue;
-      Ended how = polled.error().unavailable() ? Ended::unreachable : Ended::refused;
+      Ended how = polled.error().retryable ? Ended::unreachable : Ended::refused;
       end = {how, polled.error()};
       break;
     }
-    // While draining, leased jobs are done and their results sent; a sender that gave up ends the
-    // turn.
-    if (desk.draining() && end.how == Ended::broken) desk.wait_while_working({}, turn_ms);
+    // While draining, leased jobs still run and their results are sent.
+    if (buffer.draining() && end.how == Ended::broken) buffer.wait_while_working({}, max_ms);
   }
-  desk.lost();
-  if (desk.draining() && desk.idle()) return {Ended::drained, {}};
+  buffer.connection_lost();
+  if (buffer.draining() && buffer.idle()) return {Ended::drained, {}};
   return end;
 }
 
