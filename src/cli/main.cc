@@ -1,4 +1,4 @@
-// pawl: one binary for the server and its commands.
+// `pawl` is one binary for the server and its commands.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Where the values of settings come from: flags, variables, the file, the defaults.
+// Loads the settings from flags, variables, the file and the defaults.
 
 #include "server/ops/config.h"
 
@@ -28,7 +28,7 @@ std::string_view nearest(std::string_view name, std::string_view Setting::*colum
   return nearest_name(name, names);
 }
 
-// The value in its normal form; a refusal names where the value came from.
+// Returns the value in its normal form. A refusal names the source of the value.
 Result<std::string> checked(const Setting& setting, const std::string& text,
                             std::string_view source) {
   if (auto value = normal_value(setting.type, text)) return *std::move(value);
