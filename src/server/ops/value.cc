@@ -51,6 +51,13 @@ bool is_server(std::string_view text) {
   return port && *port > 0 && *port <= 65535;
 }
 
+// The form is checked and not the range: the server decides about years that it cannot represent.
+// In place of the year stands a leap year, which has every day.
+bool is_time(std::string_view text) {
+  if (text.size() < 4 || !all_digits(text.substr(0, 4))) return false;
+  return parse_rfc3339("2000" + std::string(text.substr(4))).has_value();
+}
+
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
@@ -120,7 +127,7 @@ std::optional<std::string> normal_value(const ValueType& type, std::string_view 
     case ValueKind::seconds: return when(parse_seconds(text).has_value());
     case ValueKind::duration: return when(parse_setting_duration(text).has_value());
     case ValueKind::server: return when(is_server(text));
-    case ValueKind::time: return when(parse_rfc3339(text).has_value());
+    case ValueKind::time: return when(is_time(text));
     case ValueKind::pair: return when(text.find('=') != text.npos && !text.starts_with('='));
     case ValueKind::address:
       if (parse_whole_number(text)) value = "127.0.0.1:" + value;
