@@ -242,7 +242,7 @@ def bad_flags():
         refused('serve', '--check-config', f'--{flag}', '4', says=[f'there is no flag --{flag}'])
     refused('serve', '--htpp', ':1', says=['did you mean --http?'])
     refused('instance', 'list', '--defnition', 'x', says=['did you mean --definition?'])
-    refused('instances', says=["did you mean 'instance"])
+    refused('instances', says=['did you mean instance?'])
     for words in (('cancel', 'id', 'extra'), ('instance', 'list', 'extra'), ('verify', 'extra'), ('version', 'extra'), ('doctor', 'extra'),
                   ('task', 'complete', 'id', 'step', 'extra')):
         refused(*words, says=["the word 'extra' is not used"])

@@ -62,8 +62,8 @@ static Result<Flag> known_flag(std::string_view name, const std::vector<Flag>& f
     names.push_back(flag.name);
   }
   return fail(Code::invalid, kUnknownFlag,
-              fmt::format("there is no flag --{}; did you mean --{}? See --help", name,
-                          server::nearest_name(name, names)));
+              fmt::format("there is no flag --{}{} (--help lists the flags)", name,
+                          server::suggestion(name, names, "--")));
 }
 
 // Reads the value of a flag. `given` is the text after "=", `next` the following word; null when

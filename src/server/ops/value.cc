@@ -171,11 +171,14 @@ std::string allowed_values(const ValueType& type) {
   return out;
 }
 
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names) {
+std::string suggestion(std::string_view name, std::span<const std::string_view> names,
+                       std::string_view mark) {
   auto best = std::min_element(names.begin(), names.end(), [&](auto a, auto b) {
     return edit_distance(name, a) < edit_distance(name, b);
   });
-  return best == names.end() ? std::string_view() : *best;
+  const size_t max_distance = name.size() / 3 + 1;
+  if (best == names.end() || edit_distance(name, *best) > max_distance) return {};
+  return "; did you mean " + std::string(mark) + std::string(*best) + "?";
 }
 
 }  // namespace pawl::server

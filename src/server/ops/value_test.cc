@@ -48,8 +48,10 @@ TEST(value, values_have_one_normal_form) {
 
 TEST(value, the_nearest_name_is_suggested) {
   const std::string_view names[] = {"limit", "server", "definition"};
-  EXPECT_EQ(nearest_name("sever", names), "server");
-  EXPECT_EQ(nearest_name("x", {}), "");
+  EXPECT_EQ(suggestion("sever", names), "; did you mean server?");
+  EXPECT_EQ(suggestion("limt", names, "--"), "; did you mean --limit?");
+  EXPECT_EQ(suggestion("shards", names), "");
+  EXPECT_EQ(suggestion("x", {}), "");
 }
 
 }  // namespace
