@@ -1,5 +1,5 @@
-// The entities face: create with two automated transitions, manual transitions, gets, searches,
-// calls to a compute member, and what a transition costs when there is much of everything.
+// The entities face: creation with two automated transitions, manual transitions, reads, searches,
+// calls to a compute member, and the cost of a transition in a large data set.
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ void must_be_good(size_t, int status, std::string_view body) {
   CHECK(status == 200);
 }
 
-// A site with the model and its workflow, and the ids of what was created.
+// A server with the model and its workflow, and the ids of the entities.
 struct Customers {
   explicit Customers(const std::string& name) : site(name) {
     site.call("POST", "/api/model/import/JSON/SAMPLE_DATA/bench/1", sample(1));
@@ -52,7 +52,7 @@ struct Customers {
                 }})
         .rps;
   }
-  // In large pieces, not measured.
+  // Filling uses large batches and is not measured.
   void grow_to(size_t count) {
     while (ids.size() < count) {
       std::string all = "[";
@@ -100,8 +100,8 @@ struct Customers {
   size_t next = 0;
 };
 
-// Processor time of the whole process for each transition, in microseconds: what it costs, whoever
-// else is using the machine.
+// Processor time of the whole process for each transition, in microseconds. Other load on the
+// machine does not change it much.
 template <class Run>
 double cost_us(Run&& run) {
   double before = cpu_seconds();
@@ -148,8 +148,8 @@ static std::unique_ptr<server::GrpcServer> serve(grpc::Service* service) {
   return *server::GrpcServer::start(options);
 }
 
-// A bare stream with as many requests under way as there are connections, then the same member on
-// the face's.
+// First a bare stream with as many requests in flight as there are connections, then the same
+// member on the stream of the face.
 void bench_member(Report& report, Facts&) {
   constexpr size_t kWindow = 64;
   Customers customers("entities-member");
@@ -179,7 +179,7 @@ void bench_member(Report& report, Facts&) {
                    [&](size_t) { return customers.transition(next++, "call"); }, must_be_good})
                   .rps /
               3;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the calls that are still out
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // wait for the calls in flight
   }
   report.line("bare gRPC stream, window 64, round trips", alone, "/s");
   report.line("SYNC processor, one member, 64 connections", called, "/s");
@@ -193,7 +193,7 @@ void bench_growth(Report& report, Facts&) {
   customers.grow_to(1000);
   customers.toggle_any(0.5);
   double few = cost_us([&] { return customers.toggle_any(2); });
-  // One entity after ten revisions, many times over; then one after ten thousand.
+  // Many entities with ten revisions each, then one entity with ten thousand.
   double young = cost_us([&] {
     size_t at = 0;
     return run({customers.site.address(), 1, 1.5,

@@ -1,4 +1,5 @@
-// From an HTTP request to its durable answer, beside the bare server that answers a constant.
+// The time from an HTTP request to its durable answer, compared with a bare server that answers a
+// constant.
 
 #include <fmt/format.h>
 
@@ -34,8 +35,10 @@ std::unique_ptr<server::HttpServer> bare_server() {
 Loaded bare_load(size_t connections, double for_seconds, double pause_seconds) {
   auto bare = bare_server();
   std::string text = request("POST", "/put/1", std::string(300, 'x'));
-  Loaded out = run({bare->address().text(), connections, for_seconds,
-                    [&](size_t) { return pause(pause_seconds), text; }});
+  Loaded out = run({bare->address().text(), connections, for_seconds, [&](size_t) {
+                      pause(pause_seconds);
+                      return text;
+                    }});
   bare->stop(100);
   return out;
 }

@@ -1,4 +1,4 @@
-// The limits below and the kernel on them: raw grouped appends, kernel turns, recovery, memory.
+// Raw grouped appends to the journal, and on them kernel turns, recovery and memory.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 namespace pawl::bench {
 
-// Writes its body into the cell named by the caller: the smallest honest turn.
+// A program that writes its body into the cell that the caller names: the smallest real turn.
 class Put final : public Program {
  public:
   std::string_view name() const override { return "put"; }
@@ -27,7 +27,7 @@ static constexpr size_t kRecord = 300;
 static double raw_appends(double for_seconds) {
   Folder folder("raw");
   auto journal = *open_journal({.backend = "file", .folder = folder.path()});
-  std::string entry(kRecord + 90, 'e');  // what a frame of that record weighs
+  std::string entry(kRecord + 90, 'e');  // the size of a frame with that record
   std::vector<BytesView> group(64, entry);
   double begin = seconds(), now = begin;
   Seq last = 0;
@@ -70,7 +70,7 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> next{0}, done{0};
   std::atomic<size_t> running{submitters};
-  // A submitter is a chain: the next input goes when the answer has come.
+  // Each submitter sends its next input when the answer to the last one has come.
   struct Chain {
     static void go(Shard& shard, std::function<Input(uint64_t)>& make, std::atomic<bool>& stop,
                    std::atomic<uint64_t>& next, std::atomic<uint64_t>& done,
@@ -103,7 +103,7 @@ void bench_recovery(Report& report, Facts&) {
   Folder folder("cells");
   size_t before = 0;
   {
-    // A cache that half of them fill: what is measured is the rest.
+    // Half of the cells fill the cache; the memory of the rest is measured.
     auto shard = open_shard(folder.path(), {&put}, 128u << 20);
     CHECK(shard->start());
     auto make = [](uint64_t i) {
@@ -112,7 +112,7 @@ void bench_recovery(Report& report, Facts&) {
                    .body = std::string(100, 'v'),
                    .caller = {"t", "cell" + std::to_string(i), ""}};
     };
-    // A fixed start: caches and memtables full.
+    // The measurement starts with full caches and memtables.
     std::atomic<uint64_t> left{0};
     auto fill = [&](uint64_t from, uint64_t to) {
       for (uint64_t i = from; i < to; ++i) {
@@ -159,7 +159,7 @@ void bench_kernel(Report& report, Facts& facts) {
                  .body = std::string(kRecord, 'v'),
                  .caller = {"t", "c" + std::to_string(i % 64), ""}};
   };
-  // Alternating, because the disk's speed moves from minute to minute.
+  // The runs alternate, because the speed of the disk changes from minute to minute.
   double raw = 0, turns = 0;
   for (int round = 0; round < 3; ++round) {
     raw += raw_appends(1.5) / 3;

@@ -1,5 +1,5 @@
-// The lifecycle library in process, durable: how much of the kernel's own speed it keeps, and what
-// reads, lists and watches cost.
+// The lifecycle library in process, with a durable journal: its speed compared with the bare
+// kernel, and the cost of reads, lists and watches.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ class Small final : public Program {
   }
 };
 
-// Threads that each call `step` until the time is over: calls a second.
+// Runs threads that call `step` until the time is over. Returns calls per second.
 static double calls_per_second(size_t threads, double for_seconds,
                                const std::function<void(size_t)>& step) {
   std::atomic<bool> stop{false};
@@ -43,7 +43,7 @@ static double calls_per_second(size_t threads, double for_seconds,
   for (size_t t = 0; t < threads; ++t)
     all.emplace_back([&, t] {
       uint64_t n = 0;
-      // Once at least: a step may be all there is to do.
+      // The step runs at least once.
       do
         step(t), ++n;
       while (!stop);
@@ -65,7 +65,7 @@ static Input small_input(uint64_t i) {
 
 static void bench_writes(Report& report, lc::manager& m) {
   double kernel = 0, moves = 0, updates = 0;
-  // CPU of one call, all threads: says more than rates on a busy machine.
+  // Processor time of one call over all threads; more reliable than rates on a busy machine.
   double kernel_us = 0, moves_us = 0, updates_us = 0;
   auto costed = [](double& us, double rate, double cpu_before) {
     us += (cpu_seconds() - cpu_before) * 1e6 / rate / 3;
@@ -76,13 +76,13 @@ static void bench_writes(Report& report, lc::manager& m) {
     CHECK(m.create(Unit{.id = "w" + std::to_string(t)}));
   CHECK(m.create(Unit{.id = "one"}));
   std::atomic<uint64_t> refused{0};
-  // Open as long as the engine is: a new journal is busy with its first segment.
+  // The journal stays open as long as the engine: a new journal first allocates its segment.
   Folder folder("lc-kernel");
   Small put;
   auto shard = open_shard(folder.path(), {&put});
   CHECK(shard->start());
   turns_per_second(*shard, small_input, 16, 1);
-  // Alternating, because the disk's speed moves from minute to minute.
+  // The runs alternate, because the speed of the disk changes from minute to minute.
   for (int round = 0; round < 3; ++round) {
     double cpu = cpu_seconds();
     kernel += costed(kernel_us, turns_per_second(*shard, small_input, 16, 1), cpu);
@@ -192,7 +192,7 @@ void bench_lifecycle(Report& report, Facts&) {
   CHECK(m.register_type<Unit>());
   bench_writes(report, m);
   bench_watch(report, m);
-  // Reads do not ask how their data was flushed; filling 100,000 need not wait for the disk.
+  // Reads do not depend on how the data was flushed, so filling 100,000 instances skips fdatasync.
   auto filled = *Engine::open({.data = folder.path() + "/filled", .unflushed = true});
   lc::manager readers(*filled);
   CHECK(readers.register_type<Unit>());

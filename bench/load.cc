@@ -42,7 +42,7 @@ int connect_to(const std::string& address) {
   return fd;
 }
 
-// Takes one whole answer off the front; false when it is not there yet.
+// Removes one complete answer from the front; false while it is incomplete.
 bool take(std::string& in, int& status, std::string& body) {
   size_t head = in.find("\r\n\r\n");
   if (head == std::string::npos) return false;

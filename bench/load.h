@@ -1,6 +1,6 @@
 #pragma once
-// A load generator: N connections to a server on loopback, each sending its next request when the
-// answer to the last has come. One thread; the same for every scenario, so ratios are fair.
+// A load generator: N connections to a server on loopback. Each sends its next request when the
+// answer to the last one has come. It uses one thread in every scenario, so that ratios are fair.
 
 #include <functional>
 #include <string>
@@ -13,11 +13,11 @@ struct Load {
   std::string address;  // 127.0.0.1:PORT
   size_t connections = 64;
   double seconds = 2;
-  // The next request of a connection, whole; empty: none now, asked again soon.
+  // Returns the next request of a connection; empty: none now, it is asked again soon.
   std::function<std::string(size_t connection)> next;
   // Called with each answer's status and body; may be empty.
   std::function<void(size_t connection, int status, std::string_view body)> got{};
-  std::function<bool()> until{};  // ends earlier when it says so
+  std::function<bool()> until{};  // ends the run early when it returns true
 };
 
 struct Loaded {

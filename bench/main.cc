@@ -1,5 +1,5 @@
-// bench [NAME...]: the scenarios, all or those named; `processes` is all of `processes.*`. Every
-// bar is a ratio within this run.
+// bench [NAME...] runs all scenarios or the named ones; `processes` means all of `processes.*`.
+// Each bar is a ratio of two measurements of the same run.
 
 #include <fmt/format.h>
 

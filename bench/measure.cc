@@ -31,8 +31,8 @@ double cpu_seconds() {
   return of(r.ru_utime) + of(r.ru_stime);
 }
 
-// Processor time that threads waited for: on a busy machine little use of it does not mean little
-// to do.
+// Time that threads waited for a processor: on a busy machine a low processor time alone says
+// little.
 static double waited_seconds() {
   double ns = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

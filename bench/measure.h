@@ -1,5 +1,5 @@
 #pragma once
-// What every scenario needs: a clock, percentiles, a folder of its own, a table of bars.
+// Tools of every scenario: clocks, percentiles, a temporary folder, a table of bars.
 
 #include <chrono>
 #include <string>
@@ -10,7 +10,7 @@ namespace pawl::bench {
 double seconds();                // steady
 void pause(double for_seconds);  // sleeps; 0: not at all
 double cpu_seconds();            // of this process, all threads
-// Until the rows have put in order what was loaded: that is the cost of loading.
+// Waits until the rows have compacted the loaded data, which is part of the cost of loading.
 void let_settle();
 
 struct Latencies {
@@ -18,7 +18,7 @@ struct Latencies {
   double p(double percent);
 };
 
-// A folder under the current directory (the disk that matters), removed with the object.
+// A folder in the current directory, on the disk to be measured. The destructor removes it.
 class Folder {
  public:
   explicit Folder(const std::string& name);
@@ -29,7 +29,7 @@ class Folder {
   std::string path_;
 };
 
-// A line of the report: what was measured, against what, and the bar it must reach.
+// A line of the report: a measurement and the bar that it must reach.
 struct Bar {
   std::string what;
   double value;  // ratio or amount

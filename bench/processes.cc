@@ -1,5 +1,5 @@
-// The processes face: three service tasks over REST, workflows without jobs, pickup, timers,
-// memory.
+// The processes face: three service tasks over REST, workflows without jobs, the pickup time of a
+// job, timers and memory.
 
 #include <fmt/format.h>
 
@@ -23,14 +23,14 @@ static constexpr std::string_view kQuick = R"({"id":"quick","name":"Quick","step
 static constexpr std::string_view kTask = R"({"id":"task","name":"Task","steps":[
   {"id":"u","name":"U","type":"USER_TASK","nextStep":"end"},{"id":"end","name":"End","type":"END"}]})";
 
-// Ids of the jobs of a poll's answer, without parsing the rest.
+// The job ids in the answer to a poll, without parsing the rest.
 static void each_job(std::string_view body, const std::function<void(std::string)>& got) {
   for (size_t at = body.find("{\"id\":\""); at != std::string_view::npos;
        at = body.find("{\"id\":\"", at + 1))
     got(std::string(body.substr(at + 7, body.find('"', at + 7) - at - 7)));
 }
 
-// A worker: one connection polls batches, the others complete what it brought.
+// A worker: one connection polls batches of jobs, the others complete them.
 static double linear(Site& site, double for_seconds) {
   std::mutex mutex;
   std::deque<std::string> jobs;
@@ -75,7 +75,7 @@ static double linear(Site& site, double for_seconds) {
   return rate;
 }
 
-// Completes what a run left open, so that the next begins with no jobs.
+// Completes the jobs that a run left open, so that the next run starts with none.
 static void drain(Site& site) {
   std::vector<std::string> ids{""};
   while (!ids.empty()) {
@@ -92,7 +92,7 @@ static void drain(Site& site) {
   }
 }
 
-// How long everything was quiet before a request of an idle server.
+// How long the server is idle before each request.
 static constexpr double kIdle = 2e-3;
 
 static double pickup_us(Site& site) {
@@ -135,7 +135,7 @@ static double pickup_us(Site& site) {
                   return {};
                 }
                 if (polls == answered || left == 0) return {};
-                pause(kIdle);  // the poll has arrived by then, and everything sleeps
+                pause(kIdle);  // by then the poll has arrived and all threads sleep
                 sent = seconds();
                 return text;
               }};
@@ -146,7 +146,7 @@ static double pickup_us(Site& site) {
   return l.p(50);
 }
 
-// 100,000 timers that are due at one moment: how long after it the last has fired.
+// 100,000 timers are due at one moment. Measures how long after it the last one has fired.
 static double timers(Site& site, Report& report) {
   static constexpr size_t kTimers = 100'000, kBatch = 1000;
   double due = seconds() + 25;
@@ -171,7 +171,7 @@ static double timers(Site& site, Report& report) {
         ->as_int64()
         .value_or(-1);
   };
-  CHECK(waiting() == static_cast<int64_t>(kTimers));  // none early
+  CHECK(waiting() == static_cast<int64_t>(kTimers));  // none fired early
   while (waiting() != 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   return seconds() - due;
@@ -184,7 +184,7 @@ void bench_flow(Report& report, Facts&) {
   double bare = 0, three = 0, streamed = 0, quick = 0;
   for (int round = 0; round < 3; ++round) {
     bare += bare_load(64, 1).rps / 3;
-    let_settle();  // none pays for what the one before has left behind
+    let_settle();  // a run must not pay for the work that the run before left
     three += linear(site, 2) / 3;
     drain(site);
     let_settle();
@@ -203,7 +203,7 @@ void bench_flow(Report& report, Facts&) {
   report.bar({"workflows without jobs / bare", quick / bare, 0.30, true, ""});
 }
 
-// The stream alone, for a profile.
+// The stream alone, for profiling.
 void bench_stream(Report& report, Facts&) {
   Site site("stream");
   site.call("POST", "/v1/definitions", kLinear);
@@ -221,7 +221,7 @@ void bench_pickup(Report& report, Facts& facts) {
       R"({"id":"pick","name":"Pick","steps":[{"id":"a","name":"A","type":"SERVICE_TASK","jobType":"pick","nextStep":"e"},{"id":"e","name":"E","type":"END"}]})");
   double us = pickup_us(site);
   report.line("job creation to a waiting worker, p50", us, "us");
-  // The same idleness on both sides: what waking a sleeping core costs is the machine's.
+  // Both sides are idle for the same time, so the cost of waking a core cancels out.
   double append = raw_append_us(kIdle), round_trip = bare_load(1, 0.6, kIdle).p50_us;
   report.line("one append and one bare round trip, as idle", append + round_trip, "us");
   if (facts.append_us == 0) facts.append_us = raw_append_us();

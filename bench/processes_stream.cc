@@ -1,6 +1,5 @@
-// Three service tasks as one worker process and batched starts see them: jobs pushed over
-// pawl.v1.Workers/Work, results back on the same stream, instances started a hundred at a
-// time.
+// Three service tasks with one streaming worker and batched starts: jobs are pushed over
+// pawl.v1.Workers/Work, results return on the same stream, and instances start a hundred at a time.
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -15,7 +14,7 @@ namespace pawl::bench {
 
 namespace {
 
-// Does every job at once; all jobs of one message go back as one message.
+// A worker that completes every job at once, all jobs of a message in one message.
 class StreamWorker {
  public:
   StreamWorker(const std::string& address, int credit)
@@ -52,7 +51,7 @@ class StreamWorker {
       }
       if (!stream_->Write(out)) break;
     }
-    // It was cancelled: that is how it ends.
+    // The stream was cancelled, which is how the worker ends.
     (void)stream_->Finish().ok();
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The scenarios and what later ones need of earlier ones, all measured in one run.
+// The scenarios, and the results of earlier scenarios that later ones compare with.
 
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@ struct Facts {
 std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs,
                                   size_t cache_bytes = 0,
                                   size_t family_cells = ShardOptions().family_cells);
-// Each submitter sends its next input when the answer to the last has come.
+// Each submitter sends its next input when the answer to the last one has come.
 double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters,
                         double for_seconds);
 

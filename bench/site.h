@@ -1,6 +1,6 @@
 #pragma once
 // A whole server in this process for the scenarios of the faces: shard, clock, workers, faces and
-// the listeners, put together as the host does.
+// listeners, put together as in cli/host.cc.
 
 #include "bench/load.h"
 #include "bench/scenario.h"
@@ -22,7 +22,7 @@ class Site {
   ~Site();
   std::string address() const { return http_->address().text(); }
   std::string grpc() const { return grpc_->address().text(); }
-  // One request, answered; a status of 400 and above ends the run.
+  // Sends one request. A status of 400 or above ends the run.
   json::Value call(std::string_view method, std::string_view path, std::string_view body = {});
   Shard& shard() { return *shard_; }
   entities::Face& entities() { return *entities_; }
@@ -46,10 +46,10 @@ class Site {
   std::unique_ptr<server::GrpcServer> grpc_;
 };
 
-// Completed instances a second of the definition `linear`, by stream and batches.
+// Completed instances per second of the definition `linear`, with the stream and batches.
 double linear_by_stream(Site& site, double for_seconds);
 
-// With a pause before each request the server is idle when it comes.
+// A pause before each request makes the server idle when it comes.
 Loaded bare_load(size_t connections, double for_seconds, double pause_seconds = 0);
 
 }  // namespace pawl::bench

@@ -17,7 +17,7 @@ namespace {
 using Event = io::cloudevents::v1::CloudEvent;
 using Api = org::cyoda::cloud::api::grpc::CloudEventsService;
 
-// The text of a member that is a string and needs no unescaping.
+// The text of a string member that holds no escapes.
 std::string_view text_member(const std::string& json, std::string_view name) {
   size_t at = json.find(name);
   if (at == std::string::npos) return {};
@@ -84,7 +84,7 @@ struct BareStream::Bare final : Api::CallbackService {
     void OnReadDone(bool ok) override {
       if (!ok) return Finish(grpc::Status::OK);
       std::unique_lock lock(mutex_);
-      // The first is the greeting; each later one frees a place in the window.
+      // The first message is the greeting; each later one frees a place in the window.
       size_t fresh = std::exchange(greeted_, true) ? 1 : bare_.window + 1;
       bare_.count += fresh == 1;
       waiting_ += fresh;

@@ -1,6 +1,6 @@
 #pragma once
-// A compute member and the stream it hangs on: the entities face's, or a bare one that only sends
-// and counts, so that the two can be compared.
+// A compute member and its stream: that of the entities face, or a bare one that only sends and
+// counts, for comparison.
 
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ class EchoMember {
   std::unique_ptr<Running> running_;
 };
 
-// A service whose stream keeps `window` requests under way and does nothing else.
+// A service whose stream keeps `window` requests in flight and does nothing else.
 class BareStream {
  public:
   BareStream(size_t window, std::string payload);

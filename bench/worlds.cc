@@ -1,5 +1,5 @@
-// Worlds in process, durable: what of the kernel's own speed an event keeps, and what does not grow
-// with the number of cells.
+// Worlds in process, with a durable journal: the speed of events compared with the bare kernel, and
+// costs that must not grow with the number of cells.
 
 #include "faces/worlds/program.h"
 
@@ -28,11 +28,12 @@ namespace {
 using namespace worlds;
 
 constexpr size_t kSubmitters = 64;
-// Scenarios of 10,000 cells keep them all in memory, as a server with --workflow-cells 16384 does:
-// they ask what an event costs. The default, 4,096, is that of the scenario of 1,000,000 cells.
+// Scenarios with 10,000 cells keep all of them in memory, like a server with --workflow-cells
+// 16384: they measure the cost of an event. The scenario with 1,000,000 cells uses the default of
+// 4,096.
 constexpr size_t kWorkflowCells = 16'384;
 
-// Counts by `inc`: what the module counter.wasm does, in C++.
+// Adds `inc` to a counter, like the module counter.wasm, but in C++.
 class Counter final : public NativeModule {
  public:
   Result<Bytes> step(std::string_view, BytesView input) const override {
@@ -95,7 +96,7 @@ class Bed {
             .body = std::move(body),
             .caller = {"t", "u", ""}};
   }
-  // Whoever waits here sleeps: processor time is what is measured.
+  // Waiting sleeps, because processor time is measured.
   Answer say(std::string verb, Bytes body) {
     auto done = std::make_shared<std::promise<Answer>>();
     shard_->submit(input(std::move(verb), std::move(body)), [done](Result<Answer> a) {
@@ -104,7 +105,7 @@ class Bed {
     });
     return done->get_future().get();
   }
-  // Events to `cells` cells in an order without pattern, which goes on from one call to the next.
+  // Sends events to `cells` cells in pseudo-random order. The next call continues the order.
   double events_per_second(uint64_t cells, double for_seconds) {
     const uint64_t from = sent_;
     return turns_per_second(
@@ -116,7 +117,7 @@ class Bed {
         },
         kSubmitters, for_seconds);
   }
-  // Each of these cells once, in batches.
+  // Sends one event to each of these cells, in batches.
   void touch(uint64_t from, uint64_t to) {
     constexpr std::ptrdiff_t kAhead = 16;
     std::counting_semaphore<kAhead> room(kAhead);
@@ -133,7 +134,7 @@ class Bed {
     for (std::ptrdiff_t i = 0; i < kAhead; ++i)
       room.acquire();
   }
-  // Of processor time.
+  // Processor time of a snapshot.
   double snapshot_seconds() {
     const double begin = cpu_seconds();
     say("snapshot", "w");
@@ -162,7 +163,8 @@ Rate measured(Bed& bed, uint64_t cells, double for_seconds) {
   return {rate, (cpu_seconds() - cpu) * 1e6 / (rate * for_seconds)};
 }
 
-// What the journal of a stopped bed gives again: rows from outcomes, then every step anew.
+// Replays the journal of a stopped world: first the recorded outcomes into rows, then every step
+// again.
 struct Again {
   Rate replayed, rerun;
 };
@@ -209,7 +211,7 @@ void bench_native(Report& report, const Facts& facts) {
   report_again(report, again(folder.path(), bed.program()), live);
 }
 
-// Worlds are made of WASM modules, so what replay and re-execution must reach is asked of one.
+// The bars for replay and re-execution apply to a WASM module, because worlds are made of those.
 void bench_wasm(Report& report) {
   wasm::Host host({wasm::usual_libraries(), {}});
   std::ifstream in("tests/vectors/worlds/modules/counter.wasm", std::ios::binary);
@@ -248,13 +250,13 @@ void bench_worlds(Report& report, Facts& facts) {
   bench_wasm(report);
 }
 
-// Both worlds have taken 1,000,000 events, so that their journals and rows are as long; they differ
-// in how many cells those events went to.
+// Both worlds get 1,000,000 events, so that their journals and rows are equally long. They differ
+// in the number of cells.
 void bench_world_cells(Report& report, Facts&) {
   constexpr uint64_t kEvents = 1'000'000, kFew = 1000;
   auto steps = [](Bed& bed, uint64_t cells) {
     let_settle();
-    bed.events_per_second(cells, 2);  // caches and rows are those of a world at work
+    bed.events_per_second(cells, 2);  // warms caches and rows
     return measured(bed, cells, 4);
   };
   double one = 0, ten = 0;

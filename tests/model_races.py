@@ -1,4 +1,4 @@
-"""Calls that arrive together: what the server makes of them must be what the model makes of them in one order or another."""
+"""Concurrent calls: the result on the server must equal the result of the model for one of the possible orders."""
 import copy, itertools, threading
 
 import model_definitions

@@ -1,4 +1,4 @@
-"""The calls of the processes face as run_processes_model.py makes them: over REST, gRPC and batches, each with the HTTP status that its answer stands for."""
+"""The calls that run_processes_model.py makes, over REST, gRPC and batches. Each returns an HTTP status, or the status that matches it."""
 import calendar, os, time
 
 import live

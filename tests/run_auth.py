@@ -38,7 +38,7 @@ def kids(base):
 
 
 def check_key_pairs(server, client, auth, other):
-    """Rotation: a new pair signs, the old ones verify, what is invalidated does neither, and a restart forgets nothing."""
+    """Key rotation: a new pair signs, older pairs still verify, an invalidated pair does neither, and all of it survives a restart."""
     keys = '/api/oauth/keys/keypair'
     status, first = live.call(server.base, 'GET', keys + '/current', headers=auth)
     check(f'the configured key is the current one: {status} {first}', status == 200 and first['active'])
@@ -72,7 +72,7 @@ def check_key_pairs(server, client, auth, other):
 
 
 def check_exchange(server, folder, client, auth, other):
-    """A token of somebody we trust becomes a token of ours, for the same tenant only; by itself it opens nothing."""
+    """Token exchange: a token of a trusted external issuer is exchanged for one of ours, in the same tenant. It gives no access by itself."""
     path, trusted, now = os.path.join(folder, 'partner.pem'), '/api/oauth/keys/trusted', int(time.time())
     jwk = new_key(path)
     claims = {'iss': 'partner', 'sub': 'ann', 'caas_org_id': 'acme', 'user_roles': ['ROLE_USER'], 'iat': now, 'exp': now + 60}

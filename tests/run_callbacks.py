@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Callbacks within callbacks, at once and failing by dice: each leaves everything or nothing.
+"""Nested and concurrent callbacks that fail at random: each transaction is kept whole or not at all.
 
 A processor's handler creates several entities inside its transaction at the same time; some of these call a
 processor of their own, whose handler creates one more and then fails now and then, with retries. Some
@@ -36,7 +36,7 @@ class Play:
             assert status == 200, answer
 
     def inner(self, call):
-        """Creates a leaf, then fails or not."""
+        """Creates a leaf, then fails at random."""
         entity = call.request['entityId']
         with self.lock:
             made = self.leaves.setdefault(entity, [])

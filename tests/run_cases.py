@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every behaviour that tests/cases lists by number is named by at least one test: `// case N` stands right above it."""
+"""Checks that every numbered behaviour in tests/cases has a test, marked with `// case N` right above it."""
 import os, re, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -17,7 +17,7 @@ def numbers(path):
 
 
 def named(folders):
-    """(file, number) of every case that a test names; a mark with no test below it does not count."""
+    """Yields (file, number) for every mark that stands above a test."""
     for folder in folders:
         for base, _, names in os.walk(os.path.join(ROOT, folder)):
             for name in sorted(names):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line as a person uses it, against a real server: what it prints and how it ends."""
+"""The command line against a real server: output and exit codes."""
 import json, os, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -54,7 +54,7 @@ def processes(s, folder):
 
 
 def shell_worker(s, folder):
-    """pawl worker exec bears what workers bear: SIGTERM in the middle of a job, a result that is refused."""
+    """pawl worker exec handles SIGTERM in the middle of a job and a result that the server refuses."""
     task = lambda kind: write(folder, f'{kind}.json', {'id': kind, 'name': kind, 'steps': [
         {'id': 'a', 'name': 'a', 'type': 'SERVICE_TASK', 'jobType': kind, 'nextStep': 'end'}, {'id': 'end', 'name': 'e', 'type': 'END'}]})
     told = lambda *words: json.loads(pawl(*words, '--json', server=s)[0])
@@ -178,7 +178,7 @@ def offline(server, folder):
     first, second = pawl('journal', 'ls', *data, '--json')[0], pawl('journal', 'ls', '--data', restored, '--json')[0]
     check('the backup has every frame', json.loads(first)['last'] == json.loads(second)['last'])
     check('the restored journal verifies', 'no difference' in pawl('verify', '--data', restored)[0])
-    # A byte in the middle of the journal: refused, with file and offset.
+    # A changed byte in the middle of the journal is reported with its file and offset.
     segments = os.path.join(restored, 'journal')
     victim = os.path.join(segments, sorted(n for n in os.listdir(segments) if n.endswith('seg'))[0])
     with open(victim, 'r+b') as f:
@@ -191,7 +191,7 @@ def offline(server, folder):
 
 
 def secure(folder):
-    """https with an authority of one's own; a server that nobody vouches for is refused."""
+    """TLS with a private certificate authority; a server with an unknown certificate is refused."""
     key, certificate = live.make_certificate(folder)
     with live.Server('--tls-certificate', certificate, '--tls-key', key) as s:
         _, err = pawl('instance', 'list', code=5, server='https://' + s.http)
@@ -216,7 +216,7 @@ def without_a_server():
 
 
 def bad_flags():
-    """A command line that is wrong is refused before anything is done; the refusal names the flag, the value and what is allowed."""
+    """A wrong command line is refused before anything is done. The refusal names the flag, the value and what is allowed."""
     def refused(*words, says):
         _, err = pawl(*words, code=2, server='127.0.0.1:1')
         for part in says:
@@ -242,7 +242,7 @@ def bad_flags():
         refused('serve', '--check-config', f'--{flag}', '4', says=[f'there is no flag --{flag}'])
     refused('serve', '--htpp', ':1', says=['did you mean --http?'])
     refused('instance', 'list', '--defnition', 'x', says=['did you mean --definition?'])
-    refused('instances', says=["did you mean 'instance"])
+    refused('instances', says=['did you mean instance?'])
     for words in (('cancel', 'id', 'extra'), ('instance', 'list', 'extra'), ('verify', 'extra'), ('version', 'extra'), ('doctor', 'extra'),
                   ('task', 'complete', 'id', 'step', 'extra')):
         refused(*words, says=["the word 'extra' is not used"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kill -9 of a server under HTTP load, again and again: whatever was acknowledged is there afterwards."""
+"""Kills a server with kill -9 under HTTP load, several times. Every acknowledged change must survive."""
 import http.client, json, os, random, sys, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -79,7 +79,7 @@ def main():
                 t.join()
             server.start()
             wrong += check(server.base, told)
-        # Open jobs are offered again and due timers fire: everything comes to its end.
+        # Open jobs are offered again and due timers fire, so every instance must end.
         until = time.monotonic() + 60
         while time.monotonic() < until:
             _, polled = live.call(server.base, 'POST', '/v1/jobs/poll', {'workerId': 'last', 'jobTypes': ['work'], 'maxJobs': 100})

@@ -32,7 +32,7 @@ def fire(server, entity):
     try:
         live.call(server.base, 'PUT', f'/api/entity/JSON/{entity}/go', {'k': 'b', 'n': 2})
     except OSError:
-        pass  # the server was killed under it
+        pass  # the server was killed during the request
 
 
 def play(server, durable, fresh):

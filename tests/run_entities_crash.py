@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""kill -9 under load, three times: no torn transaction, no acknowledged write lost, no audit event without its write."""
+"""Kills a server with kill -9 under load, three times. No transaction may be torn, no acknowledged write lost, and every audit event
+must belong to a write."""
 import http.client, os, sys, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -30,7 +31,7 @@ def set_up(base):
 
 
 class Load:
-    """Threads that write until the server dies, and remember what it acknowledged."""
+    """Threads that write until the server dies, and record the acknowledged writes."""
 
     def __init__(self, server, round, pair):
         self.base, self.round, self.pair = server.base, round, pair
@@ -55,7 +56,7 @@ class Load:
             self.created[name] = got[0]['entityIds']
 
     def move(self, _, nth):
-        """The two of a pair are written by one transaction and always hold the same number."""
+        """Both entities of a pair are written by one transaction and must always hold the same number."""
         n = self.round * 1000000 + nth
         payload = '{"batch":"pair","n":%d}' % n
         status, _ = live.call(self.base, 'PUT', '/api/entity/JSON', [{'id': id, 'payload': payload, 'transition': 'toggle'} for id in self.pair])
@@ -131,7 +132,7 @@ def check(base, load, pair, problems):
 
 
 def check_trail(base, id, entity, problems):
-    """Each change in the trail is a version that can be read, each version is in the trail, and each ends in a finish."""
+    """Every change in the audit trail is a readable version, every version is in the trail, and each ends with a finish event."""
     items, cursor = [], 0
     while True:
         page = ok(base, 'GET', f'/audit/entity/{id}?limit=1000&cursor={cursor}')

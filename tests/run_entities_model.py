@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The entities face beside a model of it that was written from the contract (additions from the reference): random conversations by seed, every answer compared,
-the server ended and killed in between, its journal run again at the end.
+"""Compares the entities face with a model that was written from the contract. Random conversations by seed: every answer is compared,
+the server is stopped and killed in between, and its journal is verified at the end.
 
   run_entities_model.py                       the seeds of `make test`
   run_entities_model.py --seed 7 --steps 400  one seed
@@ -14,7 +14,7 @@ import live, run_members
 from inside import Inside
 from talk import Differs
 
-# How often each is done, in proportion.
+# The relative frequency of each step.
 STEPS = {
     'create': 20, 'create_xml': 3, 'create_many': 4, 'create_mixed': 2, 'update': 25, 'patch': 8, 'update_many': 4, 'delete': 3, 'delete_some': 2,
     'change_level': 1, 'import_workflows': 2, 'set_indexes': 2, 'set_unique_keys': 1, 'lock_again': 1, 'validate': 3,

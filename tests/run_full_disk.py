@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A disk that fills up under a real server: it says so, loses nothing acknowledged, ends with 0, starts again.
+"""The disk fills up under a real server. The server reports it, loses nothing acknowledged, exits with 0 and starts again.
 
-Wants to mount a small tmpfs; where that is not allowed nothing is tested, and it says so.
+The test mounts a small tmpfs. Where that is not allowed, it prints so and tests nothing.
 """
 import json, os, subprocess, sys, tempfile, urllib.error, urllib.request
 
@@ -14,7 +14,7 @@ DEFINITION = {'id': 'big', 'name': 'Big', 'steps': [
 
 
 def fill(server):
-    """Starts instances until one is refused; gives the acknowledged ids and the refusal."""
+    """Starts instances until one is refused. Returns the acknowledged ids and the refusal."""
     told = []
     for _ in range(5000):
         status, body = live.call(server.base, 'POST', '/v1/instances', {'definitionId': 'big', 'variables': {'x': 'y' * 40000}})

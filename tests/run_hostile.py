@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Recorded conversations with requests broken by a seed among them: no answer may be the server's own failure, every
-error has a body that a person can read, and the journal verifies afterwards.
+"""Plays recorded conversations with randomly broken requests among them. No answer may be an internal error of the server,
+every error must have a readable body, and the journal must verify afterwards.
 
     tests/run_hostile.py [--seed N] [--seconds S] [FACE ...]
 """
@@ -62,7 +62,7 @@ class Breaker:
             elif act == 2 and isinstance(at, list):
                 at.insert(last, copy.deepcopy(at[last]))
             elif act == 3 and isinstance(at, dict):
-                at[last] = copy.deepcopy(dice.choice(list(at.values())))  # a neighbour's
+                at[last] = copy.deepcopy(dice.choice(list(at.values())))  # the value of another member
             elif act == 4 and isinstance(at[last], str):
                 at[last] = self.text(at[last])
             else:
@@ -154,12 +154,12 @@ class Line:
 
 
 def judge(method, status, text):
-    """What is wrong with an answer; empty when nothing is."""
+    """Returns what is wrong with an answer, or an empty text."""
     later = b'"retryable":true' in text or b'"code":"unavailable"' in text
     if status >= 500 and status != 501 and not (status == 503 and later):
         return 'the server failed'
     if status >= 400 and method != 'HEAD':
-        if not text.strip() and status != 405:  # its Allow header says it all
+        if not text.strip() and status != 405:  # the Allow header is the explanation
             return 'an error without a word'
         try:
             text.decode()
@@ -169,7 +169,7 @@ def judge(method, status, text):
 
 
 def worlds_steps():
-    """A small world is made and used: there are no recordings of this face."""
+    """Creates and uses a small world, because there are no recordings of this face."""
     world, cell = '/v1/worlds/w-{{$run}}', 'key_b64=' + run_worlds.key_b64('a')
     with open(os.path.join(live.ROOT, 'tests/vectors/worlds/modules/script.wasm'), 'rb') as f:
         script = run_worlds.b64(f.read())
@@ -200,7 +200,7 @@ def conversations(face):
     for path in files_of(os.path.join(live.ROOT, 'tests', 'vectors', face)):
         with open(path) as f:
             steps = json.load(f)['steps']
-        # Conversations that wait are for the clock's tests.
+        # Conversations that wait for timers would be too slow here.
         if sum(s.get('sleep_s', 0) for s in steps) <= 0.5:
             out.append(steps)
     return out
@@ -233,7 +233,7 @@ def fuzz(server, face, seed, seconds):
                 if wrong:
                     found.append((wrong, request, text))
             try:
-                # Of the right request, which is sent last, and of it only what it really gave.
+                # Values are captured from the unbroken request, which is sent last, if it succeeded.
                 for name, where in step.get('capture', {}).items() if status < 300 else ():
                     env[name] = play.dig(json.loads(text), where)
             except (ValueError, KeyError, IndexError, TypeError):

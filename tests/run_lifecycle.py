@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The operator API of a real server over real sockets: watches by WebSocket and Server-Sent Events, frames that
-break the rules, readers that stop reading, roles, and input that means harm."""
+"""The operator API over real sockets: watches by WebSocket and Server-Sent Events, invalid frames, readers that stop
+reading, roles, and hostile input."""
 import base64, hashlib, http.client, json, os, socket, struct, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -39,7 +39,7 @@ class Api:
         return live.call(self.server.base, method, path, body, self.headers)
 
     def raw(self, method, path, body=b'', headers=None):
-        """(status, headers, text) of one request whose path is sent as it stands."""
+        """Sends one request with the path unchanged. Returns (status, headers, text)."""
         host, port = self.server.http.rsplit(':', 1)
         connection = http.client.HTTPConnection(host, int(port), timeout=30)
         connection.putrequest(method, path, skip_accept_encoding=True)
@@ -285,7 +285,7 @@ def watch_by_events(server, api):
     check('an id from the future begins now', future.next()[2]['phase'] == 'flying')
     future.end()
     check('an unknown type is 404', Events(server, '/workflows/ghost?stream=true').status == 404)
-    # Through a kill: what was acknowledged is told to who resumes.
+    # Acknowledged changes reach a reader that resumes after a kill.
     e = Events(server)
     while True:
         kind, last, state = e.next()
@@ -316,7 +316,7 @@ def readers_that_stop(server, api):
         check(f'a patch beside stuck readers: {status}', status == 200)
         check('the fast reader gets it', fast.state()['retries'] == 1)
     check(f'a stuck reader holds nobody up ({time.monotonic() - began:.1f} s)', time.monotonic() - began < 20)
-    # It is told the rest of the snapshot as it reads, then what changed since.
+    # A slow reader gets the rest of the snapshot as it reads, then the changes since.
     patched = set()
     while len(patched) < 40:
         state = slow.state()
@@ -416,7 +416,7 @@ def types_that_mean_harm(server, api):
 
 
 def a_struct_that_has_changed(server, api):
-    """A program that registers its struct is the newest word on it: what was stored before may not fit any more."""
+    """A program registers a changed struct. Instances that were stored before may no longer fit it."""
     def field(kind):
         return {**DRONE, 'parent_field': '', 'fields': DRONE['fields'][:2] + [{'name': 'size', 'type': kind, 'tags': ['operator_writable']}]}
     check('a type', api('PUT', TYPES + 'moult', field('string'))[0] == 201)
@@ -464,7 +464,7 @@ def rules_that_mean_harm(server, api):
 
 
 def a_schedule_over_many(server, api):
-    """More instances than one turn looks at; a kill in the middle loses none and repeats none."""
+    """A schedule runs over more instances than one turn handles. A kill in the middle loses none and repeats none."""
     many = 700
     for i in range(many):
         api.make(f's{i}', 'capturing')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Long polls over real sockets: a worker that left gets no job, one that half-closed gets an empty answer."""
+"""Long polls over real sockets: a worker that disconnected gets no job, and one that half-closed gets an empty answer."""
 import json, socket, sys, time
 
 import live
@@ -10,7 +10,7 @@ DEFINITION = {'id': 'p', 'name': 'P', 'steps': [{'id': 'a', 'name': 'A', 'type':
 
 
 def ask(server, wait_ms, worker):
-    """A poll that is under way: the socket it was sent on."""
+    """Sends a poll and returns its socket."""
     host, port = server.http.rsplit(':', 1)
     s = socket.create_connection((host, int(port)), timeout=10)
     body = json.dumps({'workerId': worker, 'jobTypes': ['j'], 'maxWaitMs': wait_ms})
@@ -30,7 +30,7 @@ def answer(s):
 
 
 def job_after(server, leave):
-    """Seconds until a second worker has the job that appeared after the first one left."""
+    """Returns the seconds until a second worker has a job that appeared after the first worker left; None if it gets none."""
     first = ask(server, 20000, 'gone')
     time.sleep(0.2)
     leave(first)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kill -9 under load, five times: what was acknowledged is there, open jobs are offered again, due timers fire once."""
+"""Kills a server with kill -9 under load, five times. Acknowledged changes survive, open jobs are offered again, due timers fire once."""
 import http.client, os, sys, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -17,7 +17,7 @@ TIMERS = {'id': 'timers', 'name': 't', 'steps': [
 
 
 class Load:
-    """Threads that start and complete until the server dies, and remember what it acknowledged."""
+    """Threads that start instances and complete jobs until the server dies, and record what was acknowledged."""
 
     def __init__(self, base):
         self.base, self.started, self.completed, self.timers = base, set(), {}, set()
@@ -68,7 +68,7 @@ def check(base, load, problems):
 
 
 def drain(base):
-    """Completes everything that is open; every job must be offered again."""
+    """Completes all open jobs; every one must be offered again."""
     while True:
         _, got = live.call(base, 'POST', '/v1/jobs/poll', {'workerId': 'd', 'jobTypes': ['crash-a', 'crash-b'], 'maxJobs': 100, 'maxWaitMs': 300})
         if not got['jobs']:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random definitions and random work on them, on a real server and on the model of model_processes.py: every answer, state, variable
-and history must agree; through restarts, and the journal must verify.
+"""Runs random definitions and random work on a real server and on the model in model_processes.py. Every answer, state, variable and
+history must agree, also after restarts, and the journal must verify.
 
 --seed N plays that seed only, --seconds S plays seeds from there on until the time is up."""
 import argparse, calendar, datetime, os, random, re, sys, tempfile, time
@@ -13,12 +13,12 @@ from model_wire import Wire, as_doubles, as_grpc, micros, prepare
 from model_processes import FINAL, same
 
 JOB_TYPES = ['red', 'green', 'blue']
-NEAR_S = 0.15   # Closer to a timer than this nothing is done: which came first would be a guess.
+NEAR_S = 0.15   # No call is made this close to a timer, because the order of the two would be unknown.
 AFTER_S = 0.15  # By then a due timer has fired.
 
 
 def due_after(start, duration):
-    """When a timer of an ISO 8601 duration is due that was set at `start`."""
+    """The due time of a timer that was set at `start` with an ISO 8601 duration."""
     y, mo, w, d, h, mi, s = re.fullmatch(r'P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?', duration).groups()
     at = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=start)
     months = at.year * 12 + at.month - 1 + int(y or 0) * 12 + int(mo or 0)
@@ -28,7 +28,7 @@ def due_after(start, duration):
 
 
 def differences(model, got, history):
-    """What the server shows otherwise than the model."""
+    """The differences between the server's answer and the model."""
     want = {'definitionId': model.definition.id, 'definitionVersion': model.definition.version, 'status': model.status, 'currentStepIds': model.current(),
             'variables': model.variables, 'businessKey': model.business_key or None, 'nextInstanceId': model.next and model.next.id,
             'previousInstanceId': model.previous and model.previous.id, 'paused': model.paused or None}
@@ -57,16 +57,16 @@ def wrong_timers(model, shown):
 
 
 class Play(Operators, Races):
-    """One seed: a few definitions, some dozen instances, everything that may happen to them in any order."""
+    """Plays one seed: a few definitions, some dozen instances, and random calls in random order."""
 
     def __init__(self, server, seed, problems):
         self.server, self.seed, self.problems = server, seed, problems
         self.rng, self.wire = random.Random(seed), Wire(server)
-        self.eyes = random.Random(seed)  # of its own: how often one looks depends on the time, what is done does not
+        self.eyes = random.Random(seed)  # a generator of its own: how often the state is compared depends on time, the calls must not
         self.engine, self.lost, self.asked = model_processes.Engine(), set(), 0
         self.types = [f'{t}-{seed}' for t in JOB_TYPES]
         self.remembered = []  # (instance, event, what was shown then)
-        self.polled = []  # jobs that somebody was handed, done with or not
+        self.polled = []  # jobs that were handed out, settled or not
 
     differences = staticmethod(differences)
 
@@ -98,7 +98,7 @@ class Play(Operators, Races):
         return made
 
     def broken(self):
-        """Every rule that is broken is named in one answer, with its step; nothing is stored."""
+        """One answer names every broken rule with its step, and nothing is stored."""
         document, wanted = model_definitions.broken(self.rng, f'broken-{self.seed}')
         for path in ('/v1/definitions', '/pawl/v1/processes/validate'):
             status, got = self.wire.rest('POST', path, document)
@@ -133,7 +133,7 @@ class Play(Operators, Races):
     # -- Agreement.
 
     def sync(self, instance):
-        """Fires in the model what has fired on the server, then compares; and so the instances that were chained."""
+        """Fires in the model the timers that fired on the server, then compares the instance and those chained to it."""
         if instance in self.lost:
             return
         while True:
@@ -170,7 +170,7 @@ class Play(Operators, Races):
         return (lambda d: (d[0], d[2]))(min(due)) if due and not instance.quiet() else None
 
     def time_timers(self, instance, shown):
-        """A timer is due its duration after its step began; while the instance is quiet what is left of it stands still."""
+        """A timer is due its duration after its step began. While the instance does not run, the remaining time stays the same."""
         updated = micros(shown['updatedAt'])
         for timer in instance.timers():
             if timer.due is None and timer.left is None and timer.token.execution.started:
@@ -181,7 +181,7 @@ class Play(Operators, Races):
                 timer.left, timer.due = None, updated + timer.left
 
     def calm(self):
-        """No timer is near: what is asked now comes before or after each of them for certain."""
+        """Waits until no timer is near, so that the order of the next call and every timer is certain."""
         while True:
             near = [i for i in self.engine.instances if i.id and i not in self.lost and (n := self.next_timer(i)) and n[0] < time.time() + NEAR_S]
             if not near:
@@ -190,7 +190,7 @@ class Play(Operators, Races):
                 self.sync(instance)
 
     def crossed(self, began):
-        """The machine was so slow that a timer fell into the call: nobody knows which came first."""
+        """A slow machine let a timer fall into the call: the order of the two is unknown."""
         late = [i for i in self.engine.instances if i not in self.lost and (n := self.next_timer(i)) and began < n[0] < time.time() + 0.02]
         self.lost.update(late)
         return late
@@ -210,12 +210,12 @@ class Play(Operators, Races):
         return self.rng.choice(living if living and self.rng.random() < 0.85 else known) if known else None
 
     def poll(self):
-        """The oldest of each type, fairly between the types, with the variables of when they were made."""
+        """Offered are the oldest jobs, fairly between types, with the variables of when they were created."""
         way, count, kinds = self.rng.choice(['rest', 'grpc']), self.rng.randint(1, 5), self.rng.sample(self.types, self.rng.choice([1, 1, 2, 3]))
         lost = {e.id for i in self.lost for e in i.history}
         lease = self.rng.choice([1, 30, 30, 30])
         while any(abs(j.free_at - time.time()) < 0.1 for j in self.engine.open_jobs()):
-            time.sleep(0.02)  # a lease or a wait is about to end: before or after it, not on it
+            time.sleep(0.02)  # a lease or a backoff is about to end: poll before or after that moment
         began = time.time()
         open = sorted((j for j in self.engine.open_jobs() if j.type in kinds and j.free_at < began), key=lambda j: (j.token.execution.started or 0, j.token.execution.id or ''))
         got = self.wire.poll(way, kinds, 100 if self.lost else count, lease)
@@ -263,7 +263,7 @@ class Play(Operators, Races):
             self.sync(self.owner(job))
 
     def complete_many(self):
-        """A batch takes its items in their order; each has its own outcome."""
+        """A batch handles its items in order; each has its own outcome."""
         jobs = [j for j in self.polled if self.owner(j) not in self.lost]
         if not jobs:
             return
@@ -309,7 +309,7 @@ class Play(Operators, Races):
             self.sync(instance)
 
     def nonsense(self):
-        """What nobody has or nobody may: an error, and nothing changes."""
+        """Unknown ids and invalid requests give an error and change nothing."""
         gone, rest = '01NOSUCHTHING0000000000000', self.wire.rest
         instance = self.some_instance()
         id = instance.id if instance else gone
@@ -329,7 +329,7 @@ class Play(Operators, Races):
         self.server.start()
         self.wire.open()
         for job in self.engine.jobs:
-            job.free_at, job.leased = 0 if job.leased else job.free_at, False  # a lease ends with the server, a wait after a failure does not
+            job.free_at, job.leased = 0 if job.leased else job.free_at, False  # a lease ends with the server, a backoff after a failure does not
         for instance in list(self.engine.instances):
             if instance.id:
                 self.sync(instance)

@@ -14,7 +14,7 @@ SDK = os.path.join(ROOT, 'sdk', 'python')
 TESTS = os.path.join(ROOT, 'tests', 'sdk')
 CHECK = os.path.join(BUILD, 'sdk_check')
 ENV = {**os.environ, 'PYTHONPATH': SDK}
-# Far below the lease of 30 s: a job that had to wait for its lease would be late.
+# Far below the lease of 30 s, so that a job that waits for its lease to expire fails the test.
 SOON_S = 15
 
 sys.path.insert(0, SDK)
@@ -44,7 +44,7 @@ WORKERS = {
     'py': lambda e, record: [sys.executable, os.path.join(TESTS, 'worker.py'), e.url, grpc_of(e), record],
     'js': lambda e, record: ['node', os.path.join(TESTS, 'worker.mjs'), e.url, grpc_of(e), record],
     'cc': lambda e, record: [CHECK, 'worker', e.url, grpc_of(e), record],
-    # Nobody listens there: it polls over HTTP.
+    # Nothing listens on that port, so the worker polls over HTTP.
     'cc-poll': lambda e, record: [CHECK, 'worker', e.url, '127.0.0.1:1', record],
 }
 MEMBERS = {
@@ -74,7 +74,7 @@ def deploy(client, lang):
 
 @contextlib.contextmanager
 def running(command, stop_s=30):
-    """A program that ends at SIGTERM with 0."""
+    """Runs a program that must exit with 0 at SIGTERM."""
     process = subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     said = []
     reader = threading.Thread(target=lambda: said.append(process.stdout.read()))
@@ -102,7 +102,7 @@ def lines_of(record):
 # ------------------------------------------------------------------ workers
 
 def attempts_are_counted(engine, lang, start):
-    """Two failed attempts, then success; a failure for good and a senseless result end the instance at once."""
+    """A job succeeds after two failed attempts. A final failure and an invalid result end the instance at once."""
     c = engine.client
     with running(start(engine, os.devnull)):
         retried, hopeless, odd = (c.start(f'{lang}-{name}').id for name in ('retried', 'hopeless', 'odd'))
@@ -111,7 +111,7 @@ def attempts_are_counted(engine, lang, start):
         failed = c.wait(hopeless, SOON_S)
         assert failed.status == 'FAILED' and 'no further attempt helps' in failed.failure_reason, failed
         assert c.wait(odd, SOON_S).status == 'FAILED'
-        if lang != 'cc':  # the desk's own test says it for C++
+        if lang != 'cc':  # C++ has a unit test for this
             refused = c.wait(c.start(f'{lang}-huge').id, SOON_S)
             assert refused.status == 'FAILED' and 'the result was refused' in refused.failure_reason, refused
 
@@ -127,13 +127,13 @@ def many_at_once(engine, lang, start):
 
 
 def survives_kill_9(engine, lang, start):
-    """The server dies while handlers run and comes back: every instance ends well and soon."""
+    """The server is killed while handlers run and starts again. Every instance completes soon."""
     c = engine.client
     with running(start(engine, os.devnull)):
         ids = [c.start(f'{lang}-slow', {'ms': 400}).id for _ in range(12)]
         time.sleep(0.6)
         engine.kill()
-        time.sleep(0.5)  # handlers end while nobody hears them
+        time.sleep(0.5)  # handlers finish while the server is down
         engine.start()
         for id in ids:
             done = c.wait(id, SOON_S)
@@ -141,7 +141,7 @@ def survives_kill_9(engine, lang, start):
 
 
 def drains_at_sigterm(engine, lang, start):
-    """What was begun is finished and reported; what was not is there for the next worker without waiting for a lease."""
+    """At SIGTERM a worker finishes and reports the jobs it has begun. The others go to the next worker without waiting for a lease."""
     c = engine.client
     with tempfile.NamedTemporaryFile(prefix='pawl-record-') as record:
         with running(start(engine, record.name)):
@@ -217,7 +217,7 @@ def cc_client(engine):
 
 
 def a_client_waits_out_a_restart(engine):
-    """A start that is asked for while the server is down is done once, when it is back."""
+    """A start that is requested while the server is down happens once, when it is back."""
     c = engine.client
     before = len(list(c.search(definitionId='py-people')))
     engine.kill()
@@ -257,7 +257,7 @@ class Model:
         return self.engine.client.http.call(method, '/api' + path, body)
 
     def create(self, **more):
-        """Waits for the member: creation asks the criterion. 503 while none has joined is repeated by the client."""
+        """Creates an entity. Creation evaluates the criterion, so the client retries 503 until the member has joined."""
         return self.call('POST', f'/entity/JSON/{self.name}/1', self.data(**more))[0]['entityIds'][0]
 
     def fire(self, id, transition):
@@ -291,7 +291,7 @@ def member_answers(engine, lang, start):
 
 
 def member_stays_joined(engine, lang, start):
-    """Longer than the server's patience with silent members, then over a kill -9."""
+    """The member stays joined for longer than the keep-alive timeout, and over a kill -9."""
     m = Model(engine, lang)
     with running(start(engine, m.tag)):
         first, second = m.create(), m.create()
@@ -315,7 +315,7 @@ def member_drains(engine, lang, start):
 
 
 def member_says_when(engine, lang, start):
-    """Its schedule function makes a transition due, or refuses the write."""
+    """The schedule function of a member sets when a transition is due, or refuses the write."""
     import pawl
     call, model, tag = lambda method, path, body=None: engine.client.http.call(method, '/api' + path, body), f'when-{lang}', f'when-{lang}'
     call('POST', f'/model/import/JSON/SAMPLE_DATA/{model}/1', {'ms': 1})

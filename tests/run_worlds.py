@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Worlds on a real server: requests to a real loopback server, executors, workspaces, and kill -9 between any two records."""
+"""Worlds on a real server: HTTP requests to a loopback server, executors, workspaces, and kill -9 between records."""
 import base64, hashlib, http.client, http.server, json, os, re, subprocess, sys, threading, time, urllib.parse, urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -7,7 +7,7 @@ import live
 from live import check
 
 
-# CBOR, as much of it as the scripts need.
+# The part of CBOR that the scripts need.
 def head(major, n):
     for info, size in ((None, 24), (24, 1 << 8), (25, 1 << 16), (26, 1 << 32), (27, 1 << 64)):
         if n < size:
@@ -65,7 +65,7 @@ class World:
         return live.call(self.s.base, method, self.path + path, body)
 
     def tell(self, cell, effects=(), state=b'.'):
-        """A step whose output is exactly this."""
+        """Sends an event whose step returns exactly this output."""
         out = cbor({'state': state, 'effects': [{'kind': name, 'params_cbor': cbor(params)} for name, params in effects]})
         return self.call('POST', '/events', {'schema': 'w/Do@1', 'value': {'id': cell, 'out': b64(out)}})
 
@@ -90,7 +90,7 @@ class World:
 
 
 class Peer(http.server.BaseHTTPRequestHandler):
-    """What worlds ask for; remembers the requests."""
+    """The HTTP server that worlds call. It records the requests."""
     seen, hold = [], threading.Event()
     protocol_version = 'HTTP/1.1'
 
@@ -104,7 +104,7 @@ class Peer(http.server.BaseHTTPRequestHandler):
         body = b'b' * 3_000_000 if self.path == '/big' else b'hello'
         self.send_response(302 if self.path == '/redirect' else 200)
         if self.path == '/latin':
-            self.send_header('X-Name', 'caf\xe9')  # as Latin-1, which is no UTF-8
+            self.send_header('X-Name', 'caf\xe9')  # in Latin-1, which is not UTF-8
             self.send_header('x-name', 'tea')
         if self.path == '/redirect':
             self.send_header('Location', '/elsewhere')
@@ -222,7 +222,7 @@ def workspaces(s):
     check('nothing is committed yet', w.call('GET', '/workspace/resolve?workspace=main')[1]['exists'] is False)
     commit(first)
     commit(second, 1)
-    commit(first, 1)  # behind: fails its step
+    commit(first, 1)  # an old head: the step fails
     got = w.call('GET', '/workspace/resolve?workspace=main')[1]
     check(f'the newest version: {got}', (got['head'], got['root_hash']) == (2, second))
     check('an older one', w.call('GET', '/workspace/resolve?workspace=main&version=1')[1]['root_hash'] == first)
@@ -264,7 +264,7 @@ def commands(s):
         done = subprocess.run([live.PAWL, *words, *(['--server', s.http] if words[0] == 'world' else [])], capture_output=True, text=True)
         check(f'pawl {words} says what is wrong: {done}', done.returncode in (1, 2, 3) and said in done.stderr)
 
-    # The manifest as the world has it, by the hash that the world gives it.
+    # `pawl air hash` gives the manifest the same hash as the world.
     manifest = live.call(s.base, 'GET', '/v1/worlds/cli/manifest')[1]
     with open(air, 'w') as f:
         json.dump(manifest['manifest'], f)
@@ -279,7 +279,7 @@ def commands(s):
 
 
 def following(s):
-    """The next records when they come: a long poll, Server-Sent Events, the command."""
+    """New records arrive by long poll, by Server-Sent Events and with `pawl world journal --follow`."""
     w = World(s, 'followed')
     status, found = w.call('GET', '/journal/wait?from=0&timeout_ms=1&limit=10')
     check(f'what is there is given at once: {found}', status == 200 and [e['kind'] for e in found['entries']] == ['manifest', 'snapshot'] and not found['timed_out'] and found['next_from'] == 2)
@@ -327,7 +327,7 @@ def following(s):
     follow.kill()
     follow.wait()
     check(f'pawl world journal --follow: {seen}', seen == list(range(7)))
-    # Who waits does not hold up the stop.
+    # Waiting requests do not delay the stop.
     last = threading.Thread(target=lambda: told.append(w.call('GET', '/journal/wait?timeout_ms=60000')[1]))
     last.start()
     time.sleep(0.2)
@@ -338,7 +338,7 @@ def following(s):
 
 
 def killed_between_records():
-    """Writers and executors go on until the server dies; what was acknowledged is there, and the journal is whole."""
+    """Writers and executors run until the server is killed. Acknowledged changes survive, and the journal verifies."""
     said, settled, lost = {}, set(), []
     with live.Server(env={'WORLD_TOKEN': 't0ken'}) as s:
         w = World(s, 'k')
@@ -403,10 +403,10 @@ def killed_between_records():
 
 
 def killed_inside_a_snapshot():
-    """A snapshot of many turns is asked for and the server dies: it goes on by itself, and the world is whole. Meanwhile others
-    read, write, fork and collect garbage."""
+    """The server is killed during a snapshot that takes many turns. After the restart the snapshot continues by itself, while other
+    requests read, write, fork and collect garbage."""
     cells, finished_alone = 9000, 0
-    # Little memory for cells: nearly all of them are read from the rows again.
+    # A small cache: nearly all cells are read from the rows again.
     with live.Server('--cell-cache', '1') as s:
         w = World(s, 'snap')
         taken = lambda: len(w.journal('snapshot'))
@@ -434,7 +434,7 @@ def killed_inside_a_snapshot():
             if answers:
                 check(f'an answered snapshot is there: {answers}', answers == [200] and taken() > before)
                 continue
-            # Without a word from anybody; one whose first turn was not durable never was.
+            # It continues without a request. A snapshot whose first turn was not durable is lost, and that is allowed.
             until = time.monotonic() + 20
             while taken() == before and time.monotonic() < until:
                 if live.call(s.base, 'POST', '/v1/cas/gc', {'grace_seconds': 0})[0] != 200:
@@ -473,14 +473,14 @@ def killed_inside_a_snapshot():
 
 
 def few_cells_in_memory():
-    """A workflow keeps as many clean cells in memory as it may; the others are read again, as they were."""
+    """A workflow keeps at most --workflow-cells clean cells in memory; the others are read from the rows again."""
     refused = subprocess.run([live.PAWL, 'serve', '--data', '/nonexistent', '--workflow-cells', 'many'], capture_output=True, text=True)
     check(f'a setting that is no number is refused: {refused.stderr}', refused.returncode != 0 and 'workflow-cells' in refused.stderr)
     with live.Server('--workflow-cells', '8', '--rows-cache', '1') as s:
         w = World(s, 'few')
 
         def held():
-            listed = w.call('GET', '/state/w/main@1/cells?limit=1000')[1]['cells']  # brings up the rows
+            listed = w.call('GET', '/state/w/main@1/cells?limit=1000')[1]['cells']  # waits until the rows are applied
             with urllib.request.urlopen(f'http://{s.admin}/metrics') as reply:
                 return len(listed), int(re.search(r'^pawl_workflow_cells (\d+)$', reply.read().decode(), re.M).group(1))
 
@@ -497,7 +497,7 @@ def few_cells_in_memory():
 
 
 def every_case_is_named():
-    """The behaviours of the list, 1 to 210: each names the test that would fail without it."""
+    """Every behaviour of the list, 1 to 210, is named by a test."""
     named = set()
     for folder in ('src/faces/worlds', 'src/wasm', 'src/cbor', 'tests'):
         for where, _, files in os.walk(os.path.join(live.ROOT, folder)):

@@ -74,7 +74,7 @@ Result<void> Client::stream(std::string_view path,
     return more;
   };
   auto answer = http_->stream({"GET", std::string(path), {{"Accept", "text/event-stream"}}}, {},
-                              std::chrono::seconds(limits::kSilenceSeconds), visit_lines);
+                              std::chrono::seconds(limits::kClientSilenceSeconds), visit_lines);
   if (!answer) return fail(no_answer(answer.error()));
   if (answer->status != 200) return refused(answer->status, answer->body);
   return {};

@@ -62,8 +62,19 @@ static Result<Flag> known_flag(std::string_view name, const std::vector<Flag>& f
     names.push_back(flag.name);
   }
   return fail(Code::invalid, kUnknownFlag,
-              fmt::format("there is no flag --{}; did you mean --{}? See --help", name,
-                          server::nearest_name(name, names)));
+              fmt::format("there is no flag --{}{} (--help lists the flags)", name,
+                          server::suggestion(name, names, "--")));
+}
+
+// A flag stands at the end of the line, or before a word that looks like another flag.
+static Error no_value(const Flag& flag, const std::string* next) {
+  std::string message = fmt::format("--{} needs a value", flag.name);
+  if (flag.type.kind != ValueKind::one_of) message += fmt::format(", {}", flag.type.shown);
+  message += fmt::format("; allowed: {}", server::allowed_values(flag.type));
+  if (next)
+    message +=
+        fmt::format(" (a value that begins with dashes is written --{}={})", flag.name, *next);
+  return {Code::invalid, std::string(kBadFlag.name), std::move(message)};
 }
 
 // Reads the value of a flag. `given` is the text after "=", `next` the following word; null when
@@ -76,17 +87,8 @@ static Result<std::string> flag_value(const Flag& flag, const std::string* given
   }
   // A boolean flag alone means true, so the following word is not its value.
   if (flag.type.kind == ValueKind::boolean && !given) return std::string("true");
-  if (!given) {
-    used_next = next && !next->starts_with("--");
-    if (!used_next)
-      return fail(Code::invalid, kBadFlag,
-                  fmt::format("--{0} needs a value, {1}; allowed: {2}{3}", flag.name,
-                              flag.type.shown, server::allowed_values(flag.type),
-                              next ? fmt::format(" (a value that begins with dashes is written "
-                                                 "--{}={})",
-                                                 flag.name, *next)
-                                   : std::string()));
-  }
+  used_next = !given && next && !next->starts_with("--");
+  if (!given && !used_next) return fail(no_value(flag, next));
   const std::string& text = given ? *given : *next;
   if (auto value = server::normal_value(flag.type, text)) return *std::move(value);
   return fail(Code::invalid, kBadFlag,

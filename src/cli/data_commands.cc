@@ -1,5 +1,5 @@
-// Commands that work on a data directory while no server has it: journal, verify, backup, restore,
-// checkpoint.
+// Commands that work on a data folder while no server uses it: journal, verify, checkpoint, backup,
+// restore.
 
 #include <fmt/format.h>
 
@@ -17,11 +17,11 @@ namespace pawl::cli {
 
 namespace fs = std::filesystem;
 
-static constexpr Flag kData{"data", v::path("DIR"), "the data directory (default ./data)"};
+static constexpr Flag kData{"data", v::path("DIR"), "the data folder (default ./data)"};
 
 static std::string data_of(const Args& args) { return args.get("data", "./data"); }
 
-// Bytes for a person: text as it is, the rest escaped, cut when long.
+// Bytes as readable text: other bytes are escaped, long values are cut.
 static std::string readable(BytesView bytes, size_t max = 400) {
   std::string out;
   for (unsigned char c : bytes.substr(0, max)) {
@@ -137,8 +137,8 @@ static Result<int> journal_cut(const Args& args) {
   const Seq at = static_cast<Seq>(args.number("at", 0));
   if (!args.has("yes"))
     return fail(Code::invalid, kBadUsage,
-                fmt::format("this gives up every frame after {}, acknowledged or not, for ever: "
-                            "say --yes if a backup cannot help",
+                fmt::format("this drops every frame after {} for good, acknowledged or not: "
+                            "confirm with --yes if no backup can help",
                             at));
   FileJournalOptions options;
   options.folder = journal_folder(data_of(args));
@@ -172,11 +172,14 @@ static Result<int> run_verify(const Args& args) {
       fmt::print("{} frames: checksums and links hold, {} run again, no difference\n",
                  verified->frames, verified->rerun);
       if (verified->rerun < verified->frames)
-        fmt::print("the journal's beginning was let go of, so frames were not run again\n");
+        fmt::print(
+            "the beginning of the journal was removed by retention, so frames were not run "
+            "again\n");
     } else {
       fmt::print(
-          "{}\n{} frames before it agree. A program has changed its mind or the journal was "
-          "changed: keep the directory and compare with a backup.\n",
+          "{}\n{} frames before it agree. A program now computes another result, or the journal "
+          "was "
+          "changed: keep the folder and compare it with a backup.\n",
           verified->difference, verified->rerun);
     }
   });
@@ -188,7 +191,7 @@ static Result<void> want_new(const std::string& folder) {
   if (folder.empty()) return fail(Code::invalid, kBadUsage, "name the new folder with --to DIR");
   if (fs::exists(folder, ec) && !fs::is_empty(folder, ec))
     return fail(Code::conflict, "EXISTS",
-                fmt::format("{} is there and not empty: name a new folder", folder));
+                fmt::format("{} exists and is not empty: name a new folder", folder));
   return {};
 }
 
@@ -234,38 +237,46 @@ static Result<int> run_checkpoint(const Args& args) {
 }
 
 static constexpr Command kDataCommands[] = {
-    {"journal ls", "", "what the journal holds", {kData}, journal_ls},
-    {"journal show", "SEQ", "one frame: its inputs, its writes, its notes", {kData}, journal_show},
+    {"journal ls",
+     "",
+     "print the first and last frame of the journal and its size",
+     {kData},
+     journal_ls},
+    {"journal show",
+     "SEQ",
+     "print one frame with its inputs, writes and notes",
+     {kData},
+     journal_show},
     {"journal tail",
      "",
-     "the newest frames, a line each",
+     "print the newest frames, one a line",
      {kData, {"limit", v::number("N"), "how many (default 20)"}},
      journal_tail},
     {"journal cut",
      "",
-     "give up every frame after SEQ: the last remedy for a damaged journal",
+     "drop every frame after SEQ: the last resort for a damaged journal",
      {kData,
       {"at", v::number("SEQ"), "the last frame to keep"},
-      {"yes", v::none(), "I know that this loses what was acknowledged"}},
+      {"yes", v::none(), "confirm that acknowledged changes are lost"}},
      journal_cut},
     {"verify",
      "",
-     "check every link, run every frame again and compare; exit 6 when one differs",
+     "check the journal and run every frame again; exit 6 when a result differs",
      {kData},
      run_verify},
     {"checkpoint",
      "",
-     "copy the rows, so that a later start need not replay",
+     "copy the rows, so that a later start needs no replay",
      {kData},
      run_checkpoint},
     {"backup",
      "",
-     "copy the journal into a new directory that pawl can serve",
-     {kData, {"to", v::path("DIR"), "the new directory"}},
+     "copy the journal into a new folder that pawl can serve",
+     {kData, {"to", v::path("DIR"), "the new folder"}},
      run_backup},
     {"restore",
      "",
-     "make a data directory from a backup",
+     "make a data folder from a backup",
      {kData, {"from", v::path("DIR"), "the backup"}},
      run_restore},
 };

@@ -1,12 +1,13 @@
 #pragma once
-// Copies of data directories: backup and restore.
+// Copies data folders, for backup and restore.
 
 #include "kernel/verify.h"
 #include "storage/data_folder.h"
 
 namespace pawl::cli {
 
-// Copies a journal into a new directory that `pawl serve` can open; the rows come from it.
+// Copies a journal into a new folder that `pawl serve` can open. The server rebuilds the rows from
+// it.
 struct Copied {
   Seq last = 0;
   uint64_t bytes = 0;

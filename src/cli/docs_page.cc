@@ -19,7 +19,7 @@ std::string group_of(std::string_view pattern) {
 
 }  // namespace
 
-// Whole in itself: no script, nothing fetched.
+// The page is self-contained: it has no script and loads nothing.
 wire::Response docs_page(const wire::Router& router) {
   std::string out =
       "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "

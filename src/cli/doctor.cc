@@ -1,5 +1,5 @@
-// pawl doctor: what on this machine would make pawl slow, unsafe or unable to start; each finding
-// with its remedy.
+// `pawl doctor` looks for things on this machine that make pawl slow, unsafe or unable to start.
+// Each finding comes with its remedy.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ struct Finding {
 Finding disk_space(const std::string& folder) {
   struct statvfs s {};
   if (statvfs(folder.c_str(), &s) != 0)
-    return {"disk space", false, fmt::format("cannot look at {}", folder),
+    return {"disk space", false, fmt::format("cannot read the file system of {}", folder),
             "name an existing folder with --data"};
   double free_gib = static_cast<double>(s.f_bavail) * static_cast<double>(s.f_frsize) / (1 << 30);
   return {"disk space", free_gib > 2, fmt::format("{:.1f} GiB free", free_gib),
@@ -43,7 +43,7 @@ Finding sync_speed(const std::string& folder) {
   int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   if (fd < 0)
     return {"disk sync", false, fmt::format("cannot write in {}", folder),
-            "mend the folder's permissions or choose another --data"};
+            "correct the folder's permissions or choose another --data"};
   std::string block(4096, 'x');
   std::vector<double> ms;
   for (int i = 0; i < 60; ++i) {
@@ -57,8 +57,8 @@ Finding sync_speed(const std::string& folder) {
   close(fd);
   unlink(path.c_str());
   if (ms.empty())
-    return {"disk sync", false, "the disk refused a sync",
-            "look at the system's log: the disk may be failing or full"};
+    return {"disk sync", false, "fdatasync failed",
+            "read the system log: the disk may be failing or full"};
   std::sort(ms.begin(), ms.end());
   double p50 = ms[ms.size() / 2], p99 = ms[ms.size() * 99 / 100];
   return {"disk sync", p50 < 5, fmt::format("p50 {:.2f} ms, p99 {:.2f} ms", p50, p99),
@@ -88,7 +88,7 @@ Finding memory() {
       break;
     }
   return {"memory", kib > 512 * 1024, fmt::format("{} MiB available", kib / 1024),
-          "pawl wants half a gigabyte free for caches"};
+          "pawl needs half a gigabyte for its caches"};
 }
 
 Finding port_free(std::string_view check, const std::string& text) {
@@ -105,7 +105,7 @@ Finding port_free(std::string_view check, const std::string& text) {
   bool ok = bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) == 0;
   close(fd);
   return {check, ok, ok ? text + " is free" : text + " is taken",
-          "stop what listens there, or choose another with the flag of that name"};
+          "stop the program that listens there, or choose another address"};
 }
 
 Result<int> run(const Args& args) {
@@ -145,11 +145,11 @@ Result<int> run(const Args& args) {
 static constexpr Command kDoctorCommands[] = {
     {"doctor",
      "",
-     "look at disk, sync speed, memory, clock, limits and ports",
-     {{"data", v::path("DIR"), "where the data is or will be"},
-      {"http", v::address(), "address to try"},
-      {"grpc", v::address(), "address to try"},
-      {"admin", v::address(), "address to try"}},
+     "check disk, sync speed, memory, clock, limits and ports",
+     {{"data", v::path("DIR"), "the data folder (default ./data)"},
+      {"http", v::address(), "address that must be free"},
+      {"grpc", v::address(), "address that must be free"},
+      {"admin", v::address(), "address that must be free"}},
      run}};
 
 std::span<const Command> doctor_commands() { return kDoctorCommands; }

@@ -10,7 +10,7 @@ namespace pawl::cli {
 
 using wire::percent_encode;
 
-// "order.1" or "order 1": the name and version of a model.
+// Reads the name and version of a model from NAME.VERSION, as in "order.1".
 static Result<std::string> model_path(const Args& args, size_t at) {
   TRY(std::string name, word(args, at, "the model as NAME.VERSION"));
   size_t dot = name.rfind('.');
@@ -116,7 +116,7 @@ static Result<int> entity_put(const Args& args) {
   return print_answer(args, "POST", "/api/entity/JSON/" + model, &data);
 }
 
-// Fires a transition with the entity's data as it is, unless a file brings other data.
+// Fires a transition. The data stays as it is unless --data names a file.
 static Result<int> entity_transition(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(std::string id, word(args, 0, "the entity"));
@@ -161,7 +161,8 @@ static Result<int> entity_search(const Args& args) {
   return kDone;
 }
 
-static constexpr Flag kAt{"at", v::time(), "as it was then, as 2026-01-31T12:00:00Z"};
+static constexpr Flag kAt{"at", v::time(),
+                          "the state at that time, for example 2026-01-31T12:00:00Z"};
 
 static constexpr Command kEntityCommands[] = {
     {"model import",
@@ -171,43 +172,47 @@ static constexpr Command kEntityCommands[] = {
      model_import},
     {"model export",
      "NAME.VERSION",
-     "show a model",
+     "print a model",
      {kServer,
       kToken,
-      {"as", v::one_of("SIMPLE_VIEW|JSON_SCHEMA"), "the form (default SIMPLE_VIEW)"}},
+      {"as", v::one_of("SIMPLE_VIEW|JSON_SCHEMA"), "format of the output (default SIMPLE_VIEW)"}},
      model_export},
     {"model lock",
      "NAME.VERSION",
-     "let entities be made of it",
+     "lock a model, so that entities can be created",
      {kServer, kToken},
      [](const Args& a) { return model_lock(a, "lock"); }},
     {"model unlock",
      "NAME.VERSION",
-     "let it be changed again",
+     "unlock a model, so that it can be changed",
      {kServer, kToken},
      [](const Args& a) { return model_lock(a, "unlock"); }},
-    {"model list", "", "all models", {kServer, kToken}, model_list},
+    {"model list", "", "list all models", {kServer, kToken}, model_list},
     {"workflow import",
      "NAME.VERSION FILE",
-     "give a model its workflows",
+     "import the workflows of a model",
      {kServer, kToken},
      workflow_import},
-    {"workflow export", "NAME.VERSION", "show them", {kServer, kToken}, workflow_export},
+    {"workflow export",
+     "NAME.VERSION",
+     "print the workflows of a model",
+     {kServer, kToken},
+     workflow_export},
     {"workflow render",
      "NAME.VERSION",
-     "draw them; manual transitions are dashed",
+     "draw the workflows of a model; manual transitions are dashed",
      {kServer,
       kToken,
-      {"format", v::one_of("svg|mermaid|dot"), "the kind of picture (default svg)"}},
+      {"format", v::one_of("svg|mermaid|dot"), "format of the picture (default svg)"}},
      workflow_render},
     {"entity get",
      "ID",
-     "one entity",
-     {kServer, kToken, kAt, {"transaction", v::text("ID"), "as that transaction left it"}},
+     "print an entity",
+     {kServer, kToken, kAt, {"transaction", v::text("ID"), "the state after that transaction"}},
      entity_get},
     {"entity put",
      "NAME.VERSION|ID FILE",
-     "create an entity, or update one",
+     "create or update an entity",
      {kServer, kToken},
      entity_put},
     {"entity transition",
@@ -217,13 +222,13 @@ static constexpr Command kEntityCommands[] = {
      entity_transition},
     {"entity history",
      "ID",
-     "its changes",
-     {kServer, kToken, {"audit", v::none(), "every audit event instead"}},
+     "list the changes of an entity",
+     {kServer, kToken, {"audit", v::none(), "list all audit events instead"}},
      entity_history},
     {"entity search",
      "NAME.VERSION FILE",
-     "entities that match a condition, a line each",
-     {kServer, kToken, kAt, {"limit", v::number("N"), "at most so many"}},
+     "list entities that match a condition, one a line",
+     {kServer, kToken, kAt, {"limit", v::number("N"), "maximum number of entities"}},
      entity_search},
 };
 

@@ -12,7 +12,7 @@
 
 namespace pawl::cli {
 
-// Effects to members go to the face whose program opened them.
+// Routes the effects for compute members and executors to the face whose program opened them.
 class ByProgram final : public Outbox {
  public:
   void add(std::string program, Outbox& outbox) { to_[std::move(program)] = &outbox; }
@@ -31,7 +31,7 @@ class ByProgram final : public Outbox {
   std::map<std::string, Outbox*> to_;
 };
 
-// What worlds ask of the outside, sent by the server's fetcher.
+// Sends the HTTP requests of worlds.
 class Outgoing final : public worlds::HttpClient {
  public:
   explicit Outgoing(int timeout_seconds) : fetcher_(4, timeout_seconds) {}

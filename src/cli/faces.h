@@ -1,6 +1,6 @@
 #pragma once
-// The faces of this binary over one door: their routes, their gRPC services, their outboxes. One
-// place to add a face.
+// The faces of the server over one shard: their routes, their gRPC services and their outboxes. A
+// new face is added here.
 
 #include <memory>
 #include <vector>
@@ -27,7 +27,7 @@ class Faces {
   void add_routes(wire::Router& router);
   std::vector<grpc::Service*> services();
   Result<void> start();  // after the shard has started
-  void stop();           // before the shard stops: long polls and members are let go
+  void stop();           // before the shard stops: ends long polls and disconnects members
 
  private:
   struct All;

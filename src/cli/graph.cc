@@ -61,8 +61,8 @@ struct Placed {
   double x = 0, y = 0;
 };
 
-// Rows by the longest way from the first node, back edges left out; order within a row by the mean
-// of the row above.
+// Assigns each node a row: the length of the longest path from the first node, without back edges.
+// The order within a row follows the mean position of the predecessors.
 std::map<std::string, Placed> place(const Graph& g) {
   std::map<std::string, Placed> at;
   std::map<std::string, size_t> order;
@@ -70,7 +70,7 @@ std::map<std::string, Placed> place(const Graph& g) {
     order[n.id] = at.size();
     at[n.id];
   }
-  // A node may sink only as deep as there are nodes, which also ends the walk in a loop.
+  // A row is at most the number of nodes, which also ends the walk through a cycle.
   bool moved = true;
   for (size_t round = 0; moved && round < g.nodes.size(); ++round) {
     moved = false;
@@ -121,8 +121,11 @@ std::string shape_of(const Graph::Node& n, double x, double y) {
 std::string to_svg(const Graph& g) {
   auto at = place(g);
   double left = 0, right = 0, bottom = 0;
-  for (auto& [id, p] : at)
-    left = std::min(left, p.x), right = std::max(right, p.x), bottom = std::max(bottom, p.y);
+  for (auto& [id, p] : at) {
+    left = std::min(left, p.x);
+    right = std::max(right, p.x);
+    bottom = std::max(bottom, p.y);
+  }
   double dx = 130 - left, dy = 60;
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
@@ -137,7 +140,7 @@ std::string to_svg(const Graph& g) {
     bool down = b.row > a.row;
     double x1 = a.x + dx, y1 = a.y + dy + (down ? 24 : -24), x2 = b.x + dx,
            y2 = b.y + dy + (down ? -24 : 24);
-    double side = down ? 0 : 110;  // back edges and loops go around
+    double side = down ? 0 : 110;  // back edges and loops go around the side
     out += fmt::format(
         "<path d=\"M{} {} C{} {} {} {} {} {}\" fill=\"none\" stroke=\"#555\"{} "
         "marker-end=\"url(#a)\"/>\n",

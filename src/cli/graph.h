@@ -1,6 +1,6 @@
 #pragma once
-// A picture of a graph: steps of a process, states of a workflow, phases of a lifecycle. Three ways
-// to draw it: SVG with a layout of our own, Mermaid and DOT for the tools of others.
+// Draws a graph: the steps of a process, the states of a workflow or the phases of a lifecycle. SVG
+// has a layout of our own; Mermaid and DOT are for other tools.
 
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ struct Graph {
 std::string to_mermaid(const Graph& graph);
 std::string to_dot(const Graph& graph);
 std::string to_svg(const Graph& graph);
-// By name: svg, mermaid, dot.
+// `format` is svg, mermaid or dot.
 Result<std::string> draw(const Graph& graph, std::string_view format);
 
 }  // namespace pawl::cli

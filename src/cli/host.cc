@@ -43,7 +43,7 @@ void Host::start_housekeeping() {
 static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const server::Config& c) {
   server::AuthOptions options;
   TRY(options.mode, server::parse_auth_mode(c.text("auth")));
-  options.nobody = {c.text("tenant"), c.text("user"), c.text("roles")};
+  options.default_caller = {c.text("tenant"), c.text("user"), c.text("roles")};
   options.signing_key = c.text("jwt-key");
   options.issuer = c.text("jwt-issuer");
   options.audience = c.text("jwt-audience");

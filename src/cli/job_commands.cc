@@ -1,4 +1,4 @@
-// Commands of the processes face for the work itself: user tasks and jobs.
+// Commands of the processes face for user tasks and jobs.
 
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ static Result<int> job_fail(const Args& args) {
 }
 
 static constexpr Command kJobCommands[] = {
-    {"task list", "", "open user tasks, oldest first", {kServer, kToken}, task_list},
+    {"task list", "", "list open user tasks, oldest first", {kServer, kToken}, task_list},
     {"task complete",
      "INSTANCE STEP",
      "complete a user task",
@@ -78,8 +78,8 @@ static constexpr Command kJobCommands[] = {
      {kServer,
       kToken,
       kWorker,
-      {"limit", v::number("N"), "how many (default 1)"},
-      {"wait", v::seconds(), "for the first one"}},
+      {"limit", v::number("N"), "maximum number of jobs (default 1)"},
+      {"wait", v::seconds(), "how long to wait for a first job"}},
      job_poll},
     {"job complete",
      "JOB",
@@ -93,7 +93,7 @@ static constexpr Command kJobCommands[] = {
       kToken,
       kWorker,
       {"error", v::text("TEXT"), "what went wrong"},
-      {"retryable", v::none(), "offer it again"}},
+      {"retryable", v::none(), "let the job be retried"}},
      job_fail},
 };
 

@@ -71,7 +71,7 @@ static Result<int> list(const Args& args) {
   TRY(json::Value states, client->call("GET", "/workflows/" + percent_encode(type) + query(params),
                                        nullptr, {}, &answered));
   show(args, states, [&] { fmt::print("{}\n", json::print_pretty(states)); });
-  // Beside the list, which others may read.
+  // The hint goes to standard error, so that scripts can read the list.
   if (const std::string* next = wire::find_header(answered, "X-Pawl-Cursor");
       next && !args.has("quiet"))
     fmt::print(stderr, "there are more: --cursor {}\n", *next);
@@ -111,7 +111,7 @@ static Result<int> watch(const Args& args) {
   std::string after = args.has("after") ? "&after=" + percent_encode(args.get("after")) : "";
   TRY_OK(client->stream("/workflows/" + percent_encode(type) + "?stream=true" + after,
                         [](std::string_view piece) {
-                          if (piece == ":\n") return true;  // a sign of life
+                          if (piece == ":\n") return true;  // a keep-alive
                           fmt::print("{}", piece);
                           return fflush(stdout) == 0;
                         }));
@@ -121,46 +121,50 @@ static Result<int> watch(const Args& args) {
 static constexpr Command kLifecycleCommands[] = {
     {"lifecycle types",
      "[TYPE]",
-     "all types with their phases and counts; one type's definition, or with --render its "
-     "picture",
+     "list all types with counts by phase, or print or draw one type",
      {kServer, kToken, {"render", v::one_of("svg|mermaid|dot"), "draw the phases of TYPE"}},
      types},
     {"lifecycle list",
      "TYPE",
-     "instances of a type",
+     "list the instances of a type",
      {kServer,
       kToken,
-      {"phase", v::text("PHASE"), "in this phase"},
-      {"active", v::none(), "not in a terminal phase"},
-      {"match", v::pair("FIELD=VALUE"), "may be given several times"},
-      {"updated-after", v::time(), "written since, as 2026-01-31T12:00:00Z"},
-      {"limit", v::number("N"), "at most so many"},
-      {"offset", v::number("N"), "after so many"},
-      {"cursor", v::text("CURSOR"),
-       "after the page that ended with it; the filters must be the same"}},
+      {"phase", v::text("PHASE"), "only instances in this phase"},
+      {"active", v::none(), "only instances that are not in a terminal phase"},
+      {"match", v::pair("FIELD=VALUE"),
+       "only instances with this value; may be given several times"},
+      {"updated-after", v::time(),
+       "only instances changed after that time, for example 2026-01-31T12:00:00Z"},
+      {"limit", v::number("N"), "maximum number of instances"},
+      {"offset", v::number("N"), "number of instances to skip"},
+      {"cursor", v::text("CURSOR"), "continue after a page; the filters must be the same"}},
      list},
-    {"lifecycle show", "TYPE ID", "one instance", {kServer, kToken}, show_one},
-    {"lifecycle history", "TYPE ID", "every phase change", {kServer, kToken}, history},
+    {"lifecycle show", "TYPE ID", "print an instance", {kServer, kToken}, show_one},
+    {"lifecycle history",
+     "TYPE ID",
+     "list the phase changes of an instance",
+     {kServer, kToken},
+     history},
     {"lifecycle transition",
      "TYPE ID PHASE",
-     "move along a declared edge",
+     "move an instance to another phase",
      {kServer, kToken, {"note", v::text("TEXT"), "why; kept in the history"}},
      transition},
     {"lifecycle patch",
      "TYPE ID",
-     "set operator-writable fields",
+     "set operator-writable fields of an instance",
      {kServer,
       kToken,
       {"set", v::pair("FIELD=VALUE"),
-       "JSON when it can be read as that, else text (a text of digits: FIELD='\"7\"'); may be "
-       "given several times"}},
+       "a value, JSON or else text (digits as text: FIELD='\"7\"'); may be given several times"}},
      patch},
     {"lifecycle watch",
      "TYPE",
-     "what is there, then changes as they come, as server-sent events",
+     "print the instances, then their changes, as Server-Sent Events",
      {kServer,
       kToken,
-      {"after", v::text("REVISION"), "only what came after this revision, the id of an event"}},
+      {"after", v::text("REVISION"),
+       "only changes after this revision, which is the id of an event"}},
      watch},
 };
 

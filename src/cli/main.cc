@@ -1,4 +1,4 @@
-// pawl: one binary for the server and its commands.
+// `pawl` is one binary for the server and its commands.
 
 #include <fmt/format.h>
 
@@ -72,11 +72,9 @@ static int print_unknown(std::span<const std::string> words, const std::vector<C
   if (!group) {
     std::vector<std::string_view> names;
     for (const Command& c : all)
-      names.push_back(c.name);
-    fmt::print(
-        stderr,
-        "pawl: there is no command '{}'; did you mean '{}'? `pawl help` lists all commands\n",
-        first, server::nearest_name(first, names));
+      names.push_back(c.name.substr(0, c.name.find(' ')));
+    fmt::print(stderr, "pawl: there is no command '{}'{} (`pawl help` lists all commands)\n", first,
+               server::suggestion(first, names));
     return kBadUse;
   }
   if (words.size() > 1 && !words[1].starts_with("-"))

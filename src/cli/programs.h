@@ -1,6 +1,5 @@
 #pragma once
-// Every program that this binary has, constructed once: the server, verify and checkpoint use the
-// same list.
+// The programs of this binary. The server, `pawl verify` and `pawl checkpoint` use the same list.
 
 #include <memory>
 #include <span>
@@ -19,12 +18,12 @@ class WorldsProgram;
 
 namespace pawl::cli {
 
-// Settings that decide what programs do; verify must be given those that the server had.
+// Settings that change what programs do. `pawl verify` needs the same values as the server had.
 struct ProgramSettings {
   int max_state_visits = 10;
-  std::string wasm_cache{};  // where compiled modules are kept; empty: nowhere
+  std::string wasm_cache{};  // folder of compiled modules; empty: they are not kept
 };
-// As the server would find them: variables, then defaults.
+// The values that a server without flags would use: from variables, else the defaults.
 ProgramSettings program_settings();
 
 class Programs {

@@ -1,4 +1,4 @@
-// pawl serve and pawl dev.
+// `pawl serve` and `pawl dev`.
 
 #include <fmt/format.h>
 #include <pthread.h>

@@ -63,7 +63,7 @@ Result<std::string> work(Client& client, const json::Value& job,
     if (parsed && parsed->is_object())
       result = std::move(*parsed);
     else
-      wrong = fmt::format("{} printed something that is no JSON object", command[0]);
+      wrong = fmt::format("{} printed something that is not a JSON object", command[0]);
   }
   if (!wrong.empty()) {
     TRY_OK(report_failure(client, job, worker, wrong, true));
@@ -132,12 +132,12 @@ Result<int> worker_exec(const Args& args) {
 static constexpr Command kWorkerCommands[] = {
     {"worker exec",
      "-- PROGRAM [ARGUMENT...]",
-     "run any program as a worker: variables in as JSON, a JSON object out",
+     "run any program as a worker: JSON variables in, a JSON object out",
      {kServer,
       kToken,
       {"type", v::text("TYPE"), "a job type; may be given several times"},
-      {"worker", v::text("ID"), "the worker's name"},
-      {"count", v::number("N"), "stop after so many jobs"}},
+      {"worker", v::text("ID"), "name of the worker"},
+      {"count", v::number("N"), "stop after this number of jobs"}},
      worker_exec}};
 
 std::span<const Command> worker_commands() { return kWorkerCommands; }

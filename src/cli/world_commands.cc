@@ -17,14 +17,15 @@ static Result<std::string> world_path(const Args& args) {
   return "/v1/worlds/" + percent_encode(id);
 }
 
-// A document from a file, sent as it is.
+// Sends the JSON document of a file.
 static Result<int> send_file(const Args& args, const std::string& path, size_t at) {
   TRY(std::string file, word(args, at, "the file"));
   TRY(json::Value body, read_json(file));
   return print_answer(args, "POST", path, &body);
 }
 
-// A document as it is; or, with --air, definitions and the WASM of their modules.
+// Sends a document as it is, or with --air builds one from definitions and the WASM of their
+// modules.
 static Result<int> world_create(const Args& args) {
   if (!args.has("air")) {
     TRY(std::string file, word(args, 0, "the file"));
@@ -47,7 +48,7 @@ static Result<int> world_create(const Args& args) {
   return print_answer(args, "POST", "/v1/worlds", &body);
 }
 
-// A file with the whole event, or its schema and its value.
+// Sends an event: from a file, or from its schema and its value.
 static Result<int> world_send(const Args& args) {
   TRY(std::string path, world_path(args));
   if (args.words.size() < 3) return send_file(args, path + "/events", 1);
@@ -56,7 +57,7 @@ static Result<int> world_send(const Args& args) {
   return print_answer(args, "POST", path + "/events", &body);
 }
 
-// The cell's key as bytes, or as a value: JSON, or else the text itself.
+// The key of a cell in base64, from --key-b64 or from --key, whose value is JSON or else text.
 static std::string key_of(const Args& args) {
   if (!args.has("key")) return args.get("key-b64");
   auto value = json::parse(args.get("key"));
@@ -79,7 +80,7 @@ static Result<int> world_state(const Args& args, std::string_view end) {
                                          {"limit", args.get("limit")}})));
 }
 
-// A record a line, those that come too, until it is stopped.
+// Prints one record a line, and new records as they come, until it is stopped.
 static Result<int> follow_journal(const Args& args, const std::string& path) {
   TRY(auto client, client_of(args));
   std::string from = args.get("from");
@@ -131,7 +132,7 @@ static Result<int> world_fork(const Args& args) {
   return print_answer(args, "POST", path + "/fork", &request);
 }
 
-// A command that came to nothing is an answer to the server and a failure to whoever ran it.
+// Sends a governance command. The server answers 200 to a command that failed; the exit code is 1.
 static Result<int> govern(const Args& args, const std::string& path, const json::Value& body) {
   TRY(auto client, client_of(args));
   TRY(json::Value answer, client->call("POST", path, &body));
@@ -158,8 +159,8 @@ static Result<int> world_gov(const Args& args) {
   return govern(args, path, json::Value(std::move(body)));
 }
 
-// A list of nodes with its manifest, or one node. A manifest as a world shows it does not say its
-// kind.
+// Reads a list of AIR nodes with its manifest, or one node. A manifest that was copied from a world
+// has no $kind; it is added.
 static Result<json::Value> read_air(const std::string& path) {
   TRY(json::Value document, read_json(path));
   if (document.is_object() && document.find("air_version") && !document.find("$kind"))
@@ -187,7 +188,8 @@ static Result<int> air_check(const Args& args) {
   return kDone;
 }
 
-// A manifest is known by another hash than a definition; in a list its refs are filled in first.
+// Prints the hashes of AIR nodes. A manifest has a hash of its own kind; in a list its references
+// are filled in first.
 static Result<int> air_hash(const Args& args) {
   TRY(std::string path, word(args, 0, "the file"));
   TRY(json::Value document, read_air(path));
@@ -209,7 +211,7 @@ static Result<int> air_hash(const Args& args) {
                                  {"hash", std::move(hash)}}));
   }
   json::Value all(std::move(rows));
-  show(args, all, [&] {  // whole hashes: a table would shorten them
+  show(args, all, [&] {  // not a table: a table would cut the hashes
     for (const json::Value& row : all.array())
       fmt::print("{}  {:<11}  {}\n", row.string_or("hash"), row.string_or("kind"),
                  row.string_or("name"));
@@ -217,35 +219,36 @@ static Result<int> air_hash(const Args& args) {
   return kDone;
 }
 
-static constexpr Flag kKeyBase64{"key-b64", v::text("KEY"), "the cell's key, base64"},
-    kKey{"key", v::text("VALUE"), "the cell's key, JSON or text"},
-    kLimit{"limit", v::number("N"), "at most so many"};
-static constexpr Flag kEvent{"event", v::text("HASH"), "by event"},
-    kSchema{"schema", v::text("NAME"), "the last event of this schema"},
-    kBy{"by", v::text("PATH"), "where a member of it"},
-    kValue{"value", v::text("VALUE"), "has this value"},
-    kWorkflow{"workflow", v::text("NAME"), "a cell's own timeline, with --key"};
+static constexpr Flag kKeyBase64{"key-b64", v::text("KEY"), "key of the cell in base64"},
+    kKey{"key", v::text("VALUE"), "key of the cell, JSON or else text"},
+    kLimit{"limit", v::number("N"), "maximum number of results"};
+static constexpr Flag kEvent{"event", v::text("HASH"), "start at the event with this hash"},
+    kSchema{"schema", v::text("NAME"), "start at the last event of this schema"},
+    kBy{"by", v::text("PATH"), "path of a member of that event; with --value"},
+    kValue{"value", v::text("VALUE"), "the value that the member --by must have"},
+    kWorkflow{"workflow", v::text("NAME"), "the timeline of a cell of this workflow; with --key"};
 
 static constexpr Command kWorldCommands[] = {
     {"world list",
      "",
-     "worlds by id",
-     {kServer, kToken, kLimit, {"after", v::text("WORLD"), "that follow this one"}},
+     "list worlds by id",
+     {kServer, kToken, kLimit, {"after", v::text("WORLD"), "only worlds after this id"}},
      [](const Args& a) {
        return print_answer(
            a, "GET", "/v1/worlds" + query({{"limit", a.get("limit")}, {"after", a.get("after")}}));
      }},
     {"world create",
      "FILE|WORLD",
-     "a world from a document, or from definitions and modules",
+     "create a world from a document, or from definitions and modules",
      {kServer,
       kToken,
-      {"air", v::path("FILE"), "the definitions"},
-      {"module", v::pair("NAME=FILE"), "the WASM of a module"}},
+      {"air", v::path("FILE"), "file with the definitions"},
+      {"module", v::pair("NAME=FILE"),
+       "file with the WASM of a module; may be given several times"}},
      world_create},
     {"world show",
      "WORLD",
-     "manifest, height, snapshot",
+     "print manifest, height and snapshot of a world",
      {kServer, kToken},
      [](const Args& a) { return world_get(a, ""); }},
     {"world send",
@@ -255,36 +258,36 @@ static constexpr Command kWorldCommands[] = {
      world_send},
     {"world state",
      "WORLD WORKFLOW",
-     "a cell's state",
+     "print the state of a cell",
      {kServer, kToken, kKeyBase64, kKey},
      [](const Args& a) { return world_state(a, ""); }},
     {"world cells",
      "WORLD WORKFLOW",
-     "the cells of a workflow",
+     "list the cells of a workflow",
      {kServer,
       kToken,
-      {"prefix-b64", v::text("PREFIX"), "whose keys begin so"},
-      {"after-b64", v::text("KEY"), "that follow this one: next_after_b64 of a page"},
+      {"prefix-b64", v::text("PREFIX"), "only keys with this prefix"},
+      {"after-b64", v::text("KEY"), "only keys after this one: next_after_b64 of a page"},
       kLimit},
      [](const Args& a) { return world_state(a, "/cells"); }},
     {"world journal",
      "WORLD",
-     "its records",
+     "list the records of a world",
      {kServer,
       kToken,
-      {"from", v::number("HEIGHT"), "from there"},
+      {"from", v::number("HEIGHT"), "start at this height"},
       kLimit,
-      {"kinds", v::text("A,B"), "of these kinds"},
-      {"follow", v::none(), "and those that come, a line each"}},
+      {"kinds", v::text("A,B"), "only records of these kinds"},
+      {"follow", v::none(), "print new records too as they come, one a line"}},
      world_journal},
     {"world trace",
      "WORLD",
-     "what followed from an event, or a cell's timeline",
+     "print what followed from an event, or the timeline of a cell",
      {kServer, kToken, kEvent, kSchema, kBy, kValue, kWorkflow, kKeyBase64, kKey, kLimit},
      [](const Args& a) { return world_trace(a, "/trace"); }},
     {"world diagnose",
      "WORLD",
-     "why it stands where it stands",
+     "explain what an event or a cell waits for",
      {kServer, kToken, kEvent, kSchema, kBy, kValue, kWorkflow, kKeyBase64, kKey},
      [](const Args& a) { return world_trace(a, "/diagnose"); }},
     {"world snapshot",
@@ -298,24 +301,25 @@ static constexpr Command kWorldCommands[] = {
      }},
     {"world fork",
      "WORLD NEW",
-     "another world as this one was",
+     "create a world from the state of another",
      {kServer,
       kToken,
-      {"height", v::number("N"), "at that height (default now)"},
-      {"receipts", v::one_of("open|stub"), "answer what is open with what it got later"},
-      {"effects", v::one_of("detached|live"), "let its effects go out"}},
+      {"height", v::number("N"), "the height to fork at (default the newest)"},
+      {"receipts", v::one_of("open|stub"), "stub answers open effects with their later receipts"},
+      {"effects", v::one_of("detached|live"), "live sends the effects of the new world"}},
      world_fork},
     {"world gov",
      "WORLD [ACTION] [FILE|PROPOSAL]",
-     "propose, shadow, approve, reject, apply; without an action the proposals",
+     "propose, shadow, approve, reject or apply a change; without an action, list the proposals",
      {kServer,
       kToken,
-      {"mode", v::one_of("strict|relaxed"), "of apply"},
-      {"approver", v::text("NAME"), "who approves"},
+      {"mode", v::one_of("strict|relaxed"),
+       "whether running instances block an apply (default strict)"},
+      {"approver", v::text("NAME"), "name of the approver"},
       {"reason", v::text("TEXT"), "why"}},
      world_gov},
     {"air check", "FILE", "check AIR definitions without a server", {}, air_check},
-    {"air hash", "FILE", "the hashes of AIR nodes", {}, air_hash},
+    {"air hash", "FILE", "print the hashes of AIR nodes", {}, air_hash},
 };
 
 std::span<const Command> world_commands() { return kWorldCommands; }

@@ -1,4 +1,4 @@
-// Authentication.
+// Verifies and issues tokens, and keeps the key pairs.
 
 #include "server/auth/auth.h"
 
@@ -21,7 +21,7 @@ Result<AuthMode> parse_auth_mode(std::string_view text) {
   if (text == "none" || text == "mock") return AuthMode::none;
   if (text == "jwt") return AuthMode::jwt;
   return fail(Code::invalid, "BAD_AUTH",
-              "'" + std::string(text) + "' is no way to authenticate; known: none, jwt");
+              "'" + std::string(text) + "' is not an authentication mode; allowed: none, jwt");
 }
 
 Authenticator::Authenticator(AuthOptions options, std::function<Time()> now)
@@ -49,7 +49,7 @@ Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
 }
 
 Result<Caller> Authenticator::caller(std::string_view authorization) {
-  if (options_.mode == AuthMode::none) return options_.nobody;
+  if (options_.mode == AuthMode::none) return options_.default_caller;
   constexpr std::string_view kScheme = "Bearer ";
   if (authorization.size() <= kScheme.size() ||
       !wire::same_name(authorization.substr(0, kScheme.size()), kScheme))
@@ -133,8 +133,8 @@ void Authenticator::put_key_pair(KeyPair pair) {
   CHECK(pair.key.is_private());
   std::unique_lock lock(mutex_);
   std::erase_if(pairs_, [&](const KeyPair& old) { return old.kid == pair.kid; });
-  // The configured one counts as the oldest, whenever the server was started: what was issued since
-  // goes before it.
+  // The configured key counts as the oldest, whenever the server was started, so that an issued key
+  // always signs before it.
   auto later = std::find_if(pairs_.begin(), pairs_.end(), [&](const KeyPair& old) {
     return pair.kid == configured_kid_ ||
            (old.kid != configured_kid_ && old.created > pair.created);
@@ -177,7 +177,7 @@ Result<void> Authenticator::use_pair(const json::Value& row) {
     put_key_pair(*std::move(known));
     return {};
   }
-  if (!row.find("pem")) return {};  // of a key that the server was once started with
+  if (!row.find("pem")) return {};  // the row of an earlier configured key
   auto key = RsaKey::from_pem(row.string_or("pem"), seal_);
   if (!key || !key->is_private())
     return fail(Code::invalid, "BAD_KEY",
@@ -230,7 +230,7 @@ Result<void> Authenticator::trust_jwks(std::string_view document) {
   if (!keys || !keys->is_array())
     return fail(Code::invalid, "BAD_JWKS", "a JWKS document is {\"keys\": [...]}");
   for (const json::Value& jwk : keys->array()) {
-    // Documents of others hold keys for other uses too.
+    // A JWKS document may also hold keys for other uses; those are skipped.
     std::string_view use = jwk.string_or("use", "sig");
     if (jwk.string_or("kty") != "RSA" || use != "sig") continue;
     TRY(RsaKey key, RsaKey::from_jwk(jwk));
@@ -246,8 +246,8 @@ Result<void> check_exposure(AuthMode mode, bool insecure, const std::vector<Addr
     if (address.is_loopback()) continue;
     return fail(Code::invalid, "EXPOSED",
                 address.text() +
-                    " can be reached from other machines and nobody would be asked who they are; "
-                    "choose --auth jwt, listen on 127.0.0.1, or say --insecure");
+                    " can be reached from other machines, and --auth none accepts every caller; "
+                    "choose --auth jwt, listen on 127.0.0.1, or allow it with --insecure");
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Who is calling: everyone the same (mode none), or whoever a signed token names (mode jwt).
+// The authenticator tells who calls. In mode none every caller is the same; in mode jwt a signed
+// token names the caller.
 
 #include <functional>
 #include <map>
@@ -17,18 +18,18 @@ Result<AuthMode> parse_auth_mode(std::string_view text);  // "none" ("mock"), "j
 
 struct AuthOptions {
   AuthMode mode = AuthMode::none;
-  Caller nobody{kDefaultTenant, "mock-user-001",
-                "ROLE_ADMIN,ROLE_M2M"};  // who everyone is in mode none
-  std::string signing_key{};  // PEM or base64 of it; empty: tokens are verified, not issued
+  Caller default_caller{kDefaultTenant, "mock-user-001",
+                        "ROLE_ADMIN,ROLE_M2M"};  // the caller of every request in mode none
+  std::string signing_key{};  // PEM, or base64 of PEM; empty: no tokens are issued
   std::string issuer = "cyoda";
   std::string audience{};
   int64_t expiry_seconds = 3600;
-  std::string jwks{};  // the text of a JWKS document whose keys are trusted
+  std::string jwks{};  // the text of a JWKS document with trusted public keys
   size_t remembered = limits::kVerifiedTokens;
 };
 
-// A pair that signs tokens and verifies them. One that belongs to a tenant is for the tokens of
-// that tenant alone; one that belongs to nobody is for all.
+// A key pair that signs and verifies tokens. A pair with a tenant serves the tokens of that tenant
+// only; a pair without one serves all tenants.
 struct KeyPair {
   std::string kid;
   std::string tenant{};
@@ -37,41 +38,44 @@ struct KeyPair {
   RsaKey key;
 };
 
-// Safe from any thread.
+// Thread-safe.
 class Authenticator {
  public:
   static Result<std::unique_ptr<Authenticator>> make(AuthOptions options,
                                                      std::function<Time()> now);
 
-  // From the Authorization header. The error never says why; the log does, at debug.
+  // The caller that the Authorization header names. The error never tells why a token was refused;
+  // the log does, at level debug.
   Result<Caller> caller(std::string_view authorization);
   AuthMode mode() const { return options_.mode; }
-  size_t remembered() const;  // verified tokens in memory
+  size_t remembered() const;  // number of verified tokens in the cache
 
-  // Tokens of our own. `claims` get iss, iat and exp; the rest is the caller's.
+  // Issues a token with these claims, and adds iss, iat and exp.
   Result<std::string> issue(json::Value claims);
   int64_t expiry_seconds() const { return options_.expiry_seconds; }
   const std::string& issuer() const { return options_.issuer; }
-  std::string jwks() const;  // of the pairs that are active
+  std::string jwks() const;  // the public halves of the active pairs
 
-  // The newest active pair signs, the tenant's own before that of all; every active one verifies.
-  void put_key_pair(KeyPair pair);  // instead of one with the same kid
+  // The newest active pair signs; a pair of the tenant goes before a pair of all tenants. Every
+  // active pair verifies.
+  void put_key_pair(KeyPair pair);  // replaces the pair with the same kid
   bool remove_key_pair(std::string_view kid);
   std::optional<KeyPair> key_pair(std::string_view kid) const;
   std::optional<KeyPair> signing_pair(std::string_view tenant) const;
-  // Pairs as rows that outlive the process: kid, tenantId, createdAt, active, and pem, the private
-  // half encrypted under the configured signing key. The configured key's own row has no pem.
-  Result<json::Value> make_pair() const;  // kid and pem of a new one
+  // Key pairs are stored as rows: kid, tenantId, createdAt, active and pem. The pem is the private
+  // half, encrypted with the configured signing key. The row of the configured key itself has no
+  // pem.
+  Result<json::Value> make_pair() const;  // kid and pem of a new pair
   Result<void> use_pair(const json::Value& row);
-  // Of the configured signing key; empty when there is none.
+  // The kid of the configured signing key; empty when there is none.
   const std::string& configured_kid() const { return configured_kid_; }
 
-  // The claims of somebody else's token: signed by the key that `jwk_of` gives for its kid, times
-  // hold.
+  // The claims of a token of another issuer, once its signature and its times are verified.
+  // `jwk_of` returns the key for the token's kid.
   Result<json::Value> read_foreign(
       std::string_view token,
       const std::function<Result<json::Value>(std::string_view kid)>& jwk_of) const;
-  // Keys of others, whose tokens are believed whatever tenant they name.
+  // Public keys of external issuers. Their tokens may name any tenant.
   void trust(std::string kid, RsaKey key);
   bool distrust(std::string_view kid);
   Result<void> trust_jwks(std::string_view document);
@@ -79,7 +83,7 @@ class Authenticator {
  private:
   Authenticator(AuthOptions options, std::function<Time()> now);
   Result<Identity> verify(std::string_view token) const;
-  void forget();  // verified tokens, when keys change
+  void forget();  // empties the cache of verified tokens, when keys change
 
   const AuthOptions options_;
   const std::function<Time()> now_;
@@ -87,12 +91,12 @@ class Authenticator {
   std::string configured_kid_, seal_;
   std::vector<KeyPair> pairs_;  // oldest first
   std::map<std::string, RsaKey, std::less<>> trusted_;
-  // Tokens already verified, by their SHA-256: a repeated token costs no RSA.
+  // The cache of verified tokens, by SHA-256 of the token: a repeated token needs no RSA.
   std::unordered_map<Bytes, Identity> verified_;
 };
 
-// No authentication is for the machine itself: refuses to start on other addresses unless the
-// operator said so.
+// Refuses mode none on addresses that other machines can reach, unless the operator allows it with
+// --insecure.
 Result<void> check_exposure(AuthMode mode, bool insecure, const std::vector<Address>& listeners);
 
 }  // namespace pawl::server

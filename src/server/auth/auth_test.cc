@@ -65,7 +65,7 @@ TEST_F(AuthTest, a_good_token_names_tenant_user_and_roles) {
   EXPECT_EQ(auth->caller(bearer(scoped))->roles, "ROLE_M2M");
 }
 
-TEST_F(AuthTest, the_claims_must_hold_within_the_leeway) {
+TEST_F(AuthTest, claims_are_checked_within_the_leeway) {
   auto auth = make();
   EXPECT_TRUE(auth->caller(bearer(with("exp", now_ - 29))));
   EXPECT_TRUE(auth->caller(bearer(with("iat", now_ + 29))));
@@ -88,7 +88,7 @@ TEST_F(AuthTest, the_audience_counts_only_when_configured) {
   EXPECT_TRUE(auth->caller(bearer(with("aud", json::Array{"else", "pawl"}))));
 }
 
-TEST_F(AuthTest, forged_tokens_are_refused_and_never_told_why) {
+TEST_F(AuthTest, forged_tokens_are_refused_without_a_reason) {
   auto auth = make();
   std::string good = bearer(claims());
   auto handmade = [&](std::string_view head) {
@@ -128,7 +128,7 @@ TEST_F(AuthTest, forged_tokens_are_refused_and_never_told_why) {
   EXPECT_TRUE(auth->caller(handmade(R"({"alg":"RS256","kid":")" + kid + "\"}")));
 }
 
-TEST_F(AuthTest, a_remembered_token_still_expires) {
+TEST_F(AuthTest, a_cached_token_still_expires) {
   auto auth = make();
   std::string token = bearer(claims());
   EXPECT_TRUE(auth->caller(token));
@@ -138,19 +138,19 @@ TEST_F(AuthTest, a_remembered_token_still_expires) {
   EXPECT_FALSE(auth->caller(token));
 }
 
-TEST_F(AuthTest, remembered_tokens_are_bounded) {
+TEST_F(AuthTest, cached_tokens_are_bounded) {
   auto auth = make([](AuthOptions& options) { options.remembered = 4; });
   for (int i = 0; i < 3; ++i)
     EXPECT_TRUE(auth->caller(bearer(with("jti", i))));
   EXPECT_FALSE(auth->caller(bearer(without("exp"))));
-  EXPECT_EQ(auth->remembered(), 3u);  // what is refused is not remembered
+  EXPECT_EQ(auth->remembered(), 3u);  // refused tokens are not cached
   for (int i = 0; i < 9; ++i) {
     EXPECT_TRUE(auth->caller(bearer(with("jti", 100 + i))));
     EXPECT_LE(auth->remembered(), 4u);
   }
 }
 
-TEST_F(AuthTest, tokens_of_trusted_keys_are_believed_until_distrusted) {
+TEST_F(AuthTest, tokens_of_trusted_keys_are_accepted_until_the_key_is_removed) {
   auto auth = make();
   std::string token = "Bearer " + sign_token(other_key(), "partner", claims());
   EXPECT_FALSE(auth->caller(token));
@@ -184,7 +184,7 @@ TEST_F(AuthTest, key_pairs_rotate_and_belong_to_their_tenant) {
   EXPECT_EQ(auth->signing_pair("other")->kid, our_key().kid());
   std::string fresh = token("acme");
   EXPECT_TRUE(auth->caller(old) && auth->caller(fresh));
-  // The pair of one tenant says nothing about another.
+  // A pair of one tenant does not verify tokens of another.
   json::Value forged = claims();
   forged.object().set("caas_org_id", "other");
   auto pair = auth->key_pair(made.string_or("kid"));
@@ -195,7 +195,7 @@ TEST_F(AuthTest, key_pairs_rotate_and_belong_to_their_tenant) {
   EXPECT_EQ(json::parse(auth->jwks())->find("keys")->array().size(), 1u);
   ASSERT_TRUE(auth->use_pair(row(made, "acme", true)));
   EXPECT_TRUE(auth->caller(fresh));
-  // After a restart; under another signing key it cannot be opened.
+  // The row works after a restart; under another signing key it cannot be decrypted.
   EXPECT_TRUE(make()->use_pair(row(made, "acme", true)));
   auto stranger =
       make([](AuthOptions& options) { options.signing_key = other_key().private_pem(); });
@@ -206,7 +206,7 @@ TEST_F(AuthTest, key_pairs_rotate_and_belong_to_their_tenant) {
   EXPECT_FALSE(auth->issue(claims_of("other")));
 }
 
-TEST_F(AuthTest, our_key_document_is_enough_to_verify_us) {
+TEST_F(AuthTest, our_jwks_document_verifies_our_tokens) {
   auto issuer = make();
   std::string token =
       "Bearer " + *issuer->issue(json::object({{"caas_org_id", "acme"}, {"sub", "x"}}));
@@ -224,7 +224,7 @@ TEST_F(AuthTest, our_key_document_is_enough_to_verify_us) {
   EXPECT_FALSE(verifier->issue(json::object({})));
 }
 
-TEST_F(AuthTest, keys_come_as_pem_or_base64_of_it) {
+TEST_F(AuthTest, keys_are_read_from_pem_or_base64_of_pem) {
   EXPECT_EQ(RsaKey::from_pem(base64(our_key().private_pem()))->kid(), our_key().kid());
   EXPECT_FALSE(RsaKey::from_pem("nonsense!"));
   EXPECT_FALSE(RsaKey::from_pem("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"));
@@ -235,7 +235,7 @@ TEST_F(AuthTest, keys_come_as_pem_or_base64_of_it) {
   EXPECT_NE(made.error().message.find("--jwt-key"), std::string::npos);
 }
 
-TEST(exposure, no_authentication_is_for_this_machine_only) {
+TEST(exposure, mode_none_is_refused_on_open_addresses) {
   std::vector<Address> local{*parse_address("127.0.0.1:1"), *parse_address("[::1]:2")};
   std::vector<Address> open{*parse_address("127.0.0.1:1"), *parse_address(":2")};
   EXPECT_TRUE(check_exposure(AuthMode::none, false, local));

@@ -1,4 +1,4 @@
-// RS256 by OpenSSL.
+// RS256 with OpenSSL.
 
 #include "server/auth/jwt.h"
 
@@ -17,7 +17,7 @@
 namespace pawl::server {
 namespace {
 
-// Below this RSA no longer protects.
+// Shorter RSA keys are not secure.
 constexpr int kMinBits = 2048;
 
 template <class T, void (*Free)(T*)>
@@ -89,7 +89,7 @@ std::string joined_roles(const json::Value& claims) {
   std::string out;
   if (!roles || !roles->is_array()) return out;
   for (const json::Value& role : roles->array()) {
-    // A comma would smuggle a second role into the joined list.
+    // Roles are joined with commas, so a comma inside one would add a second role.
     if (!role.is_string() || role.string().empty() || role.string().find(',') != std::string::npos)
       continue;
     if (!out.empty()) out += ',';
@@ -129,7 +129,7 @@ Result<RsaKey> RsaKey::from_pem(std::string_view text, const std::string& passwo
     text = decoded;
   }
   OwnedBio bio = bio_of(text);
-  // Without a callback and with a text (empty too), OpenSSL asks nobody at the terminal.
+  // OpenSSL asks for a password at the terminal unless it gets a text, which may be empty.
   if (EVP_PKEY* key =
           PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, const_cast<char*>(password.c_str())))
     return wrap(key, true);
@@ -144,7 +144,7 @@ Result<RsaKey> RsaKey::from_jwk(const json::Value& jwk) {
   auto e = unbase64(jwk.string_or("e"));
   if (jwk.string_or("kty") != "RSA" || !n || !e || n->empty() || e->empty() || n->size() > 2048 ||
       e->size() > 8) {
-    return fail(Code::invalid, "BAD_KEY", "a JSON Web Key of ours has kty RSA, n and e");
+    return fail(Code::invalid, "BAD_KEY", "a JSON Web Key must have kty RSA, n and e");
   }
   auto number = [](const Bytes& bytes) {
     return OwnedNumber(BN_bin2bn(reinterpret_cast<const unsigned char*>(bytes.data()),

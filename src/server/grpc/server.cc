@@ -1,4 +1,4 @@
-// grpc++ behind a small door.
+// The only file that configures grpc++.
 
 #include "server/grpc/server.h"
 
@@ -32,7 +32,7 @@ Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const TlsFiles& 
   return grpc::SslServerCredentials(options);
 }
 
-// The library's own complaints become log lines like ours.
+// The messages of the gRPC library go to our log.
 void log_for_grpc(gpr_log_func_args* args) {
   static constexpr Level kLevels[] = {Level::debug, Level::debug,
                                       Level::warn};  // debug, info, error
@@ -43,9 +43,9 @@ void set_arguments(grpc::ServerBuilder& builder) {
   int size = static_cast<int>(limits::kGrpcMessageBytes);
   builder.SetMaxReceiveMessageSize(size);
   builder.SetMaxSendMessageSize(size);
-  // Without this a second server on the same port starts and takes half of the calls.
+  // gRPC shares ports by default: a second server on the same port would take half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Members keep quiet streams open and ping often.
+  // Compute members keep idle streams open and send keep-alive pings often.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
@@ -62,7 +62,7 @@ GrpcServer::GrpcServer(std::unique_ptr<Running> running, Address address)
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options) {
   TRY(std::shared_ptr<grpc::ServerCredentials> credentials, credentials_of(options.tls));
-  // Process-wide switches of the library; setting them again changes nothing.
+  // These are process-wide switches of the library. Setting them twice is harmless.
   gpr_set_log_function(log_for_grpc);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

@@ -1,6 +1,6 @@
 #pragma once
-// The gRPC listener: services of the faces, health and reflection on one address. The heavy headers
-// stay in grpc.cc.
+// The gRPC listener serves the faces' services, health and reflection on one address. Only
+// server.cc includes the headers of grpc++.
 
 #include <memory>
 #include <vector>
@@ -28,9 +28,9 @@ class GrpcServer {
   ~GrpcServer();
 
   const Address& address() const { return address_; }  // with the real port
-  // Health answers SERVING from the start; false makes it NOT_SERVING.
+  // The health service answers SERVING from the start, and NOT_SERVING after set_healthy(false).
   void set_healthy(bool healthy);
-  // No new calls; calls under way may end until the deadline, then they are cancelled.
+  // Refuses new calls. Running calls may finish until the deadline; then they are cancelled.
   void stop(int64_t deadline_ms = limits::kStopSeconds * 1000);
 
  private:
@@ -40,9 +40,9 @@ class GrpcServer {
   const Address address_;
 };
 
-// Who calls, from the metadata `authorization`.
+// The caller named by the metadata `authorization`.
 Result<Caller> grpc_caller(const grpc::ServerContextBase& context, Authenticator& authenticator);
-// The first value of a metadata key; nothing when absent.
+// The first value of a metadata key, or nothing when the key is absent.
 std::optional<std::string> grpc_metadata(const grpc::ServerContextBase& context,
                                          std::string_view key);
 

@@ -13,7 +13,7 @@ grpc::ByteBuffer buffer_of(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// Answers who calls, as a generated service would.
+// A service that answers with the name of its caller.
 class WhoService : public grpc::Service {
  public:
   explicit WhoService(Authenticator& authenticator) {
@@ -34,7 +34,7 @@ class WhoService : public grpc::Service {
   }
 };
 
-// One call with raw bytes; the answer's bytes, or nothing.
+// Makes one call with raw bytes. Returns the bytes of the answer, or nothing.
 std::optional<std::string> call(uint16_t port, const std::string& method,
                                 const std::string& request, const std::string& authorization = {}) {
   auto channel =
@@ -74,7 +74,7 @@ TEST(grpc_server, health_answers_on_the_port_it_reports) {
   (*server)->stop(1000);
 }
 
-TEST(grpc_server, the_metadata_says_who_calls) {
+TEST(grpc_server, the_metadata_names_the_caller) {
   AuthOptions options;
   options.mode = AuthMode::jwt;
   options.signing_key = RsaKey::generate().private_pem();

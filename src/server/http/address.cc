@@ -1,4 +1,4 @@
-// Addresses as text, and listening sockets made from them.
+// Parses addresses and opens listening sockets.
 
 #include "server/http/address.h"
 

@@ -1,5 +1,6 @@
 #pragma once
-// Where to listen: "127.0.0.1:8080", ":8080" (all interfaces), "localhost:0" (any free port),
+// An address to listen on: "127.0.0.1:8080", ":8080" (all interfaces), "localhost:0" (any free
+// port),
 // "[::1]:8080".
 
 #include <string>
@@ -18,7 +19,7 @@ struct Address {
 
 Result<Address> parse_address(std::string_view text);
 
-// A non-blocking listening socket and the address it got. Errors name the address and what to do.
+// A non-blocking listening socket and its real address. Errors name the address and the remedy.
 struct Listener {
   int fd = -1;
   Address address;

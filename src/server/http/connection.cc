@@ -1,4 +1,4 @@
-// The life of a connection: reading and answering. Streams and WebSockets are in http_upgrade.cc.
+// Reads requests and writes answers. Streams and WebSockets are in upgrade.cc.
 
 #include "server/http/connection.h"
 
@@ -14,7 +14,7 @@
 namespace pawl::server {
 namespace {
 
-// Bodies above this go out from where they are; smaller ones are copied behind their head.
+// Larger bodies are sent from where they are; smaller ones are copied behind their head.
 constexpr size_t kCopyBytes = 16 * 1024;
 
 wire::Response unanswered() {
@@ -22,7 +22,8 @@ wire::Response unanswered() {
                              R"({"error":"NO_ANSWER","message":"the handler gave no answer"})");
 }
 
-// The one right to answer a request. Dropped without an answer, it answers 500: no client hangs.
+// The right to answer one request. When it is dropped unused, the destructor answers 500, so that
+// no client hangs.
 class Answer {
  public:
   Answer(std::shared_ptr<Mailbox> mailbox, Ticket ticket)
@@ -40,8 +41,8 @@ class Answer {
   void give(wire::Response response) {
     auto mailbox = std::exchange(mailbox_, nullptr);
     Letter letter{Letter::Kind::answer, ticket_, std::move(response)};
-    // On the loop's own thread there is nothing to post. The mailbox tells which loop it is: held
-    // here, its address cannot have become another's.
+    // On the loop's own thread the answer needs no mailbox. The mailbox identifies the loop: this
+    // object holds it, so its address cannot be reused.
     HttpLoop* here = HttpLoop::current();
     if (here && here->mailbox() == mailbox) return here->deliver(std::move(letter));
     mailbox->post(std::move(letter));
@@ -61,7 +62,7 @@ wire::Response plain_refusal(const HttpFault& fault) {
 HttpConnection::HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_ptr<TlsSession> tls)
     : loop_(loop), fd_(fd), id_(id), tls_(std::move(tls)), parser_(loop.options().limits) {
   active_ms_ = sent_ms_ = loop.now_ms();
-  // A handshake that never ends is a request that never ends.
+  // The time limit of a request also covers the TLS handshake.
   if (tls_) request_since_ms_ = loop.now_ms();
   set_interest();
 }
@@ -81,7 +82,7 @@ void HttpConnection::set_interest() {
   bool reading = !peer_ended_ && (mode_ == Mode::lingering || (!closing_ && held_.empty()));
   uint32_t events = 0;
   if (reading) events |= EPOLLIN;
-  // A stream whose reader has gone must notice although it does not read.
+  // A stream must notice that its reader has gone, although it reads nothing from it.
   if (!peer_ended_ && (reading || mode_ == Mode::streaming)) events |= EPOLLRDHUP;
   if (out_bytes_ > 0) events |= EPOLLOUT;
   if (watched_ && events == interest_) return;
@@ -104,7 +105,8 @@ void HttpConnection::read() {
   if (got < 0) return die();
   peer_ended_ = true;
   tell_left();
-  // A half-closed client still gets what it asked for; a reader that closed its stream does not.
+  // A half-closed client still gets its answers; the reader of a stream that closed gets nothing
+  // more.
   bool owed = mode_ == Mode::http && (!slots_.empty() || out_bytes_ > 0);
   if (!owed) die();
 }
@@ -118,7 +120,7 @@ void HttpConnection::received(std::string_view bytes) {
     out_bytes_ += cipher.size();
     out_.push_back(std::move(cipher));
   }
-  // The handshake is over: from here on the connection may idle.
+  // The handshake is over; from here on the connection may be idle.
   if (tls_->ready() && parser_.idle()) request_since_ms_ = 0;
   if (!plain.empty()) consume(plain);
   if (!ok) peer_ended_ = true;
@@ -231,7 +233,7 @@ void HttpConnection::write_answer(Slot& slot) {
   bool body = !slot.head_only && response.status != 204 && response.status != 304;
   Bytes head;
   bool direct = !tls_ && !out_.empty() && out_.back().size() < kCopyBytes;
-  // Plain answers are written behind one another; one send takes them all.
+  // Plain answers are gathered, so that one send writes them all.
   Bytes& into = direct ? out_.back() : head;
   size_t had = into.size();
   append_head(into, response, options);
@@ -302,7 +304,7 @@ bool HttpConnection::write_some() {
   msghdr message{};
   message.msg_iov = pieces;
   message.msg_iovlen = count;
-  // One piece is the common case, and send() is the cheaper call.
+  // One piece is the common case, and send() is cheaper than sendmsg().
   ssize_t sent = count == 1 ? ::send(fd_, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL)
                             : ::sendmsg(fd_, &message, MSG_NOSIGNAL);
   if (sent < 0) {
@@ -324,7 +326,7 @@ void HttpConnection::finish() {
   if (tls_) {
     Bytes farewell;
     tls_->close(farewell);
-    // Best effort: a peer whose buffer is full learns of the end from the socket.
+    // Best effort: a peer whose buffer is full sees the end of the connection instead.
     if (::send(fd_, farewell.data(), farewell.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
       return die();
   }
@@ -342,8 +344,8 @@ void HttpConnection::sweep() {
     return;
   }
   if (out_bytes_ > 0 && now - sent_ms_ > times.stalled_ms) return die();
-  if (stream_ && !sign_of_life_.empty() && out_bytes_ == 0 && now - sent_ms_ >= times.sign_ms) {
-    put(sign_of_life_);
+  if (stream_ && !keepalive_.empty() && out_bytes_ == 0 && now - sent_ms_ >= times.keepalive_ms) {
+    put(keepalive_);
     loop_.mark(*this);
   }
   if (request_since_ms_ != 0 && held_.empty() && now - request_since_ms_ > times.request_ms) {

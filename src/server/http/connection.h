@@ -1,6 +1,6 @@
 #pragma once
-// One connection: bytes in, requests to the handler, answers out in order. Lives on one I/O thread
-// and is touched by no other.
+// One connection: it parses requests, calls the handler and sends the answers in order. Only its
+// I/O thread touches it.
 
 #include <deque>
 
@@ -21,11 +21,12 @@ class HttpConnection final : public wire::Peer {
   void handle(uint32_t events);
   void answer(uint64_t request, wire::Response response);
   void on_leave(std::function<void()> left) override;  // of the request that is being handled
-  void flush();  // moves on everything that can move: answers, stream pieces, bytes
-  void sweep();  // once a second: whoever is too slow goes
+  void flush();  // sends every answer and stream piece that is ready
+  void sweep();  // runs a few times a second: closes a connection whose peer is too slow
   void refuse(const HttpFault& fault);
   void begin_stop();
-  void cut_if_unfinished();  // at stop, when the grace of streams and half requests is over
+  void
+  cut_if_unfinished();  // at stop, after the grace period: cuts streams and incomplete requests
 
   bool dead() const { return dead_; }
   bool marked = false;  // in the loop's list
@@ -33,22 +34,22 @@ class HttpConnection final : public wire::Peer {
   int fd() const { return fd_; }
 
  private:
-  // One request in flight; slots stand in the order of the requests.
+  // A request in flight. Slots are in the order of the requests.
   struct Slot {
     bool ready = false;
     bool keep_alive = true;
     bool http10 = false;
     bool head_only = false;
     bool upgrade = false;  // the request asked for a WebSocket
-    std::string accept{};  // the handshake's answer, when it was well asked
+    std::string accept{};  // the handshake's answer, when the request was valid
     wire::Response response{};
     std::function<void()> left{};
   };
   enum class Mode {
     http,
-    streaming,  // the front slot's body is under way
+    streaming,  // the body of the front slot is being sent
     websocket,
-    lingering,  // refused: what still comes is thrown away until the peer ends
+    lingering,  // refused: further bytes are dropped until the peer closes
   };
 
   void read();
@@ -57,8 +58,8 @@ class HttpConnection final : public wire::Peer {
   void consume_frames(std::string_view in);
   void begin(wire::Request request);
   void tell_left();
-  bool blocked() const;  // no further request is looked at for now
-  bool advance();        // writes the front slot if it is ready; false when nothing moved
+  bool blocked() const;  // no further request is parsed for now
+  bool advance();        // writes the front slot if it is ready; false when it is not
   void write_answer(Slot& slot);
   void start_stream(Slot& slot, bool keep);
   void start_websocket(Slot& slot);
@@ -69,7 +70,7 @@ class HttpConnection final : public wire::Peer {
   void put_owned(Bytes bytes);
   void send();
   bool write_some();
-  void finish();  // all was sent and nothing more will be
+  void finish();  // everything was sent and nothing more will be
   void die();
   void set_interest();
 
@@ -82,22 +83,22 @@ class HttpConnection final : public wire::Peer {
   Mode mode_ = Mode::http;
   std::deque<Slot> slots_;
   uint64_t first_request_ = 0;  // the number of the front slot
-  std::string held_;            // read and not yet looked at: blocked
-  std::deque<Bytes> out_;       // as it goes on the wire
-  size_t out_offset_ = 0;       // of the front, already sent
+  std::string held_;            // bytes that were read while blocked
+  std::deque<Bytes> out_;       // bytes to send
+  size_t out_offset_ = 0;       // bytes of the front that were sent
   size_t out_bytes_ = 0;
-  // Shared with the writers of the stream, who may outlive the connection.
+  // Shared with the writers of the stream, which may outlive the connection.
   std::shared_ptr<HttpStream> stream_;
-  Bytes sign_of_life_;  // what the stream says when it has nothing to say; empty: nothing
+  Bytes keepalive_;  // the keep-alive message of the stream; empty: none
   bool stream_keeps_alive_ = false;
   bool owes_continue_ = false;
   bool peer_ended_ = false;  // no more bytes will come
-  bool closing_ = false;     // no more requests are taken; end when all is sent
+  bool closing_ = false;     // no more requests are parsed; close when everything is sent
   bool linger_ = false;
   bool dead_ = false;
   uint32_t interest_ = 0;
   bool watched_ = false;
-  int64_t request_since_ms_ = 0;  // first byte of the request under way; 0: none
+  int64_t request_since_ms_ = 0;  // when the first byte of the incomplete request came; 0: none
   int64_t active_ms_ = 0;
   int64_t sent_ms_ = 0;
   int64_t linger_since_ms_ = 0;

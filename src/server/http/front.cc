@@ -1,4 +1,4 @@
-// One request's way in and its answer's way out.
+// The path of a request to its route, and of its answer back.
 
 #include "server/http/front.h"
 
@@ -22,7 +22,7 @@ Time steady_now() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-// Tickets are drawn here and not from an input's dice: they name a failure, not a fact.
+// A ticket names a failure in the log. It is random and never stored, so it needs no input's dice.
 std::string new_ticket() {
   thread_local Dice dice = [] {
     std::random_device device;
@@ -55,7 +55,7 @@ wire::Response preflight(const wire::Cors& cors) {
 
 }  // namespace
 
-// What is remembered of a request until its answer leaves.
+// What is kept of a request until its answer is sent.
 struct HttpFront::Trace {
   Time began = 0;
   Histogram* duration = nullptr;
@@ -65,7 +65,7 @@ struct HttpFront::Trace {
   std::optional<wire::Cors> cors;
 };
 
-// The answer's way back. Dropped unused, it answers for the handler that forgot.
+// Sends the answer. When the handler drops it without answering, the destructor answers 500.
 class HttpFront::Back {
  public:
   Back(HttpFront& front, Trace trace, wire::Respond respond)
@@ -118,8 +118,8 @@ wire::Handler HttpFront::handler() {
 std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront::refuser() {
   return [this](const wire::Request& request, const HttpFault& fault) {
     wire::Response response = router_.refuse(request, fault.error);
-    // The corner words it; the status is the protocol's, but for a body that is too large: a corner
-    // may have promised another.
+    // The dialect of the path words the refusal. It may also choose another status for a body that
+    // is too large.
     if (fault.error.code != Code::too_large || response.status < 400)
       response.status = fault.status;
     if (auto cors = router_.cors(request)) apply_cors(response, *cors);
@@ -157,7 +157,8 @@ void HttpFront::handle(wire::Request request, wire::Respond respond) {
   try {
     match.route->handle(std::move(request), std::move(back));
   } catch (const std::exception& thrown) {
-    // Ours do not throw; the standard library may (out of memory). The answer's owner said 500.
+    // Our handlers do not throw, but the standard library may, for example out of memory. The
+    // dropped answer has sent 500.
     log(Level::error, "a handler threw",
         {{"what", thrown.what()}, {"route", match.route->pattern}});
   }
@@ -175,7 +176,7 @@ void HttpFront::finish(Trace& trace, wire::Response& response) {
     const std::string* given = wire::find_header(response.headers, "Pawl-Ticket");
     std::string ticket = given ? *given : new_ticket();
     if (!given) response.headers.emplace_back("Pawl-Ticket", ticket);
-    // To be told to come again later is no failure: under load there are many, and none is news.
+    // A 503 is not logged as a failure: under load there are many of them.
     if (response.status == 503) {
       log(Level::info, "request put off",
           {{"ticket", ticket},

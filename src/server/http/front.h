@@ -1,7 +1,7 @@
 #pragma once
-// The front is what every API request passes between the socket and its route: CORS, who is
-// calling, the route's own handler, and on the way back the ticket of a failure, the request id and
-// the measures.
+// The front stands between the sockets and the routes. For each request it answers CORS, names the
+// caller and runs the route's handler. To each answer it adds the request id and, after a failure,
+// a ticket; then it records the metrics.
 
 #include "server/auth/auth.h"
 #include "server/http/server.h"
@@ -10,17 +10,17 @@
 namespace pawl::server {
 
 struct FrontOptions {
-  bool log_requests = false;  // one line a request at level info; failures are always logged
+  bool log_requests = false;  // log every request at level info; failures are always logged
 };
 
-// All three must outlive the front.
+// The router, the authenticator and the metrics must outlive the front.
 class HttpFront {
  public:
   HttpFront(const wire::Router& router, Authenticator& authenticator, Metrics& metrics,
             FrontOptions options = {});
 
   wire::Handler handler();
-  // For HttpOptions::refuse: the corner's own words, with CORS.
+  // For HttpOptions::refuse: words a refusal in the dialect of its path, with CORS headers.
   std::function<wire::Response(const wire::Request&, const HttpFault&)> refuser();
 
  private:
@@ -34,7 +34,7 @@ class HttpFront {
   const FrontOptions options_;
   std::map<const wire::Route*, Histogram*> durations_;
   Histogram& unmatched_;
-  std::array<Counter*, 6> by_class_{};  // of status: 1xx to 5xx
+  std::array<Counter*, 6> by_class_{};  // by class of status, 1xx to 5xx
   Counter& refusals_;
   Gauge& in_flight_;
 };

@@ -90,12 +90,12 @@ class FrontTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(FrontTest, without_authentication_everyone_is_the_configured_caller) {
+TEST_F(FrontTest, in_mode_none_every_caller_is_the_configured_one) {
   start();
   EXPECT_EQ(get("/v1/hello/you").body, "mock-tenant you");
 }
 
-TEST_F(FrontTest, without_a_token_a_closed_route_is_401_in_its_own_dialect) {
+TEST_F(FrontTest, a_missing_token_is_401_in_the_dialect_of_the_route) {
   AuthOptions auth;
   auth.mode = AuthMode::jwt;
   RsaKey key = RsaKey::generate();
@@ -111,7 +111,7 @@ TEST_F(FrontTest, without_a_token_a_closed_route_is_401_in_its_own_dialect) {
   EXPECT_EQ(get("/v1/hello/you", "Authorization: Bearer " + token + "\r\n").body, "acme you");
 }
 
-TEST_F(FrontTest, cors_is_each_corners_own) {
+TEST_F(FrontTest, each_dialect_has_its_own_cors) {
   start();
   Got plain = options("/v1/hello/you", "http://anywhere");
   EXPECT_EQ(plain.status, 200);
@@ -131,7 +131,7 @@ TEST_F(FrontTest, cors_is_each_corners_own) {
   EXPECT_EQ(options("/workflows/x", "http://localhost").status, 405);
 }
 
-TEST_F(FrontTest, to_come_again_later_is_not_logged_as_a_failure) {
+TEST_F(FrontTest, a_503_is_not_logged_as_a_failure) {
   start();
   log_level(Level::info);
   ::testing::internal::CaptureStderr();
@@ -158,7 +158,7 @@ TEST_F(FrontTest, the_request_id_comes_back) {
   EXPECT_EQ(get("/v1/hello/x", "X-Request-Id: abc-1\r\n").header("X-Request-Id"), "abc-1");
 }
 
-TEST_F(FrontTest, a_body_too_large_is_refused_in_the_corners_dialect) {
+TEST_F(FrontTest, a_body_over_the_limit_is_refused_in_the_dialect_of_its_path) {
   start();
   Client client(server_->address().port);
   Got got = client.ask("POST /v1/hello/x HTTP/1.1\r\nHost: t\r\nContent-Length: 20000000\r\n\r\n");
@@ -167,7 +167,7 @@ TEST_F(FrontTest, a_body_too_large_is_refused_in_the_corners_dialect) {
   EXPECT_EQ(got.header("Access-Control-Allow-Origin"), "*");
 }
 
-TEST_F(FrontTest, durations_are_counted_by_the_routes_pattern) {
+TEST_F(FrontTest, durations_are_counted_by_route_pattern) {
   start();
   get("/v1/hello/a");
   get("/v1/hello/b");
@@ -236,7 +236,7 @@ std::string ask_admin(const wire::Router& router, std::string path, std::string 
   return body;
 }
 
-TEST(admin, ready_only_when_every_part_is) {
+TEST(admin, the_server_is_ready_when_every_check_passes) {
   Metrics metrics;
   bool journal = false;
   AdminOptions options;

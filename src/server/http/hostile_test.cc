@@ -1,4 +1,4 @@
-// Clients that mean harm or know no better. The server answers what it can name and stays up.
+// Hostile and broken clients. The server refuses them with a status where it can, and stays up.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class HostileTest : public ::testing::Test {
     if (server_) server_->stop(1000);
   }
   uint16_t port() const { return server_->address().port; }
-  // The status of the answer to these bytes, after which the connection must end.
+  // Sends the bytes. Returns the status of the answer; the connection must end after it.
   int refused(std::string_view bytes) {
     Client client(port());
     client.send(bytes);
@@ -131,7 +131,7 @@ TEST_F(HostileTest, a_body_that_is_broken_or_too_large_is_refused) {
   still_serves();
 }
 
-TEST_F(HostileTest, a_refusal_comes_after_the_answers_before_it) {
+TEST_F(HostileTest, a_refusal_follows_the_earlier_answers) {
   start();
   Client client(port());
   client.send(
@@ -144,7 +144,7 @@ TEST_F(HostileTest, a_refusal_comes_after_the_answers_before_it) {
   EXPECT_EQ(handled_, 1);
 }
 
-TEST_F(HostileTest, a_large_upload_reads_its_refusal_although_it_is_still_sending) {
+TEST_F(HostileTest, a_large_upload_gets_its_refusal_while_sending) {
   start();
   Client client(port());
   client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 20000000\r\n\r\n");
@@ -152,7 +152,7 @@ TEST_F(HostileTest, a_large_upload_reads_its_refusal_although_it_is_still_sendin
   EXPECT_EQ(client.answer().status, 413);
 }
 
-TEST_F(HostileTest, the_largest_body_is_taken) {
+TEST_F(HostileTest, a_body_at_the_limit_is_accepted) {
   start();
   Client client(port());
   std::string body(limits::kBodyBytes, 'x');
@@ -161,7 +161,7 @@ TEST_F(HostileTest, the_largest_body_is_taken) {
   EXPECT_EQ(client.answer().body.size(), body.size());
 }
 
-TEST_F(HostileTest, a_slow_loris_is_told_408) {
+TEST_F(HostileTest, a_slow_request_gets_408) {
   HttpOptions options;
   options.times.request_ms = 300;
   start(options);
@@ -169,7 +169,7 @@ TEST_F(HostileTest, a_slow_loris_is_told_408) {
        {"GET / HT", "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\nab"}) {
     Client client(port());
     client.send(start);
-    // A byte now and then does not help.
+    // A byte now and then does not extend the time limit.
     for (int i = 0; i < 4; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       client.send("x");
@@ -201,11 +201,11 @@ TEST_F(HostileTest, a_client_that_does_not_read_its_answers_is_closed) {
   for (int i = 0; i < 300 && server_->connections() > 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(server_->connections(), 0u);
-  // It was not read ahead either: most answers were never made.
+  // The server did not read ahead either: most requests were never handled.
   EXPECT_LT(handled_, 20);
 }
 
-TEST_F(HostileTest, too_many_connections_are_told_to_come_back) {
+TEST_F(HostileTest, connections_over_the_limit_get_503) {
   HttpOptions options;
   options.connections = 3;
   start(options);
@@ -224,7 +224,7 @@ TEST_F(HostileTest, too_many_connections_are_told_to_come_back) {
   still_serves();
 }
 
-TEST_F(HostileTest, half_requests_and_hang_ups_leave_nothing_behind) {
+TEST_F(HostileTest, half_requests_and_hang_ups_leak_nothing) {
   start();
   for (int i = 0; i < 200; ++i) {
     Client client(port());
@@ -277,7 +277,7 @@ std::string garbage(std::mt19937& dice) {
   return out;
 }
 
-TEST_F(HostileTest, random_bytes_never_harm) {
+TEST_F(HostileTest, random_bytes_do_no_harm) {
   start();
   std::mt19937 dice(20261115);
   for (int i = 0; i < 3000; ++i) {

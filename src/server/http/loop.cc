@@ -1,4 +1,4 @@
-// Waiting, accepting, sweeping.
+// Waits for events, accepts connections and closes slow ones.
 
 #include "server/http/loop.h"
 
@@ -17,14 +17,14 @@
 namespace pawl::server {
 namespace {
 
-// Keys of what is not a connection. A connection's key is its id and descriptor.
-constexpr uint64_t kBellKey = ~0ull;
+// The epoll keys of the listener and the mailbox. The key of a connection is its id and descriptor.
+constexpr uint64_t kMailboxKey = ~0ull;
 constexpr uint64_t kListenerKey = ~0ull - 1;
 constexpr int kDescriptorBits = 24;
 constexpr uint64_t kDescriptorMask = (1ull << kDescriptorBits) - 1;
 constexpr int kEvents = 256;
 constexpr int64_t kSweepMs = 250;
-// Refused connections that are told so; beyond it they are just closed.
+// The number of refused connections that get an answer; further ones are only closed.
 constexpr size_t kRefusedConnections = 100;
 
 thread_local HttpLoop* t_loop = nullptr;
@@ -38,7 +38,7 @@ int64_t clock_ms(clockid_t id) {
 void tune(int fd) {
   int one = 1, idle = 60, interval = 10, count = 3;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  // A reader that vanished without a word must not hold its stream for ever.
+  // TCP keep-alive finds readers that vanished without closing, so that their streams end.
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -63,7 +63,7 @@ HttpLoop::HttpLoop(HttpServer& server, int listener)
       listener_(listener),
       scratch_(std::make_unique<char[]>(kScratchBytes)) {
   CHECK(epoll_ >= 0);
-  add_to(epoll_, mailbox_->bell(), kBellKey);
+  add_to(epoll_, mailbox_->wake_fd(), kMailboxKey);
   if (listener_ >= 0) {
     add_to(epoll_, listener_, kListenerKey);
     accepting_ = true;
@@ -117,7 +117,7 @@ void HttpLoop::turn() {
   if (letters_.empty()) mailbox_->awake(letters_);
   tick();
   {
-    BatchScope run_batch;  // requests that came together run together
+    BatchScope run_batch;  // requests that arrived together run as one batch
     for (Letter& letter : letters_)
       deliver(std::move(letter));
     letters_.clear();
@@ -139,10 +139,10 @@ HttpConnection* HttpLoop::find(int fd, uint64_t id) const {
 
 void HttpLoop::handle_event(uint64_t key, uint32_t events) {
   if (key == kListenerKey) return accept_some();
-  if (key == kBellKey) {
-    uint64_t rings = 0;
-    // Only the fact of ringing matters; a bell that was already silenced reads nothing.
-    [[maybe_unused]] ssize_t got = ::read(mailbox_->bell(), &rings, sizeof rings);
+  if (key == kMailboxKey) {
+    uint64_t count = 0;
+    // The value read does not matter; the descriptor may already have been drained.
+    [[maybe_unused]] ssize_t got = ::read(mailbox_->wake_fd(), &count, sizeof count);
     return;
   }
   if (auto* connection = find(static_cast<int>(key & kDescriptorMask), key >> kDescriptorBits))
@@ -173,19 +173,20 @@ void HttpLoop::deliver(Letter letter) {
 
 void HttpLoop::mark(HttpConnection& connection) {
   if (std::exchange(connection.marked, true)) return;
-  // The id names it: by the time of the flush the pointer may be another's.
+  // The list holds ids: by the time of the flush a pointer may belong to another connection.
   marked_.emplace_back(connection.fd(), connection.id());
 }
 
 void HttpLoop::flush_marked() {
-  // Flushing runs callbacks that may mark further connections, so the list grows while we walk it.
+  // Flushing runs callbacks that may mark further connections, so the list may grow during the
+  // walk.
   for (size_t i = 0; i < marked_.size(); ++i) {
     auto& slot = connections_[static_cast<size_t>(marked_[i].first)];
     if (!slot || slot->id() != marked_[i].second) continue;
     slot->marked = false;
     if (!slot->dead()) slot->flush();
     if (!slot->dead()) continue;
-    // Out of the table before it is destroyed: its last words may reach this loop again.
+    // It leaves the table before it is destroyed, because its destructor may call this loop again.
     auto gone = std::move(slot);
     gone.reset();
     --open_;
@@ -199,7 +200,7 @@ void HttpLoop::accept_some() {
     int fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-      // Out of descriptors: look away until the next sweep instead of spinning.
+      // Out of descriptors: stop accepting until the next sweep instead of spinning.
       if (full && epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr) == 0) accepting_ = false;
       return;
     }

@@ -1,5 +1,6 @@
 #pragma once
-// A loop is one I/O thread: it waits for its sockets and its mailbox, and owns its connections.
+// A loop is one I/O thread. It owns its connections and waits for their sockets and for its
+// mailbox.
 
 #include <memory>
 #include <thread>
@@ -14,7 +15,7 @@ class HttpConnection;
 
 class HttpLoop {
  public:
-  // `listener` of the accepting loop, which hands sockets round to `peers`; -1 elsewhere.
+  // One loop accepts: it has the listener and distributes sockets to `peers`. The others have -1.
   HttpLoop(HttpServer& server, int listener);
   ~HttpLoop();
   HttpLoop(const HttpLoop&) = delete;
@@ -24,17 +25,17 @@ class HttpLoop {
   void join();
   const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
 
-  // For answers that come on the loop's own thread: no letter, no bell.
+  // Delivers an answer that is given on the loop's own thread, without the mailbox.
   static HttpLoop* current();
   void deliver(Letter letter);
 
-  // For its connections.
+  // Called by its connections.
   const HttpOptions& options() const { return server_.options_; }
   const wire::Handler& handler() const { return server_.handler_; }
   int64_t now_ms() const { return now_ms_; }
   std::string_view date() const { return date_; }
   bool stopping() const { return stopping_; }
-  bool watch(int fd, uint64_t id, uint32_t events, bool added);  // false: the kernel has no room
+  bool watch(int fd, uint64_t id, uint32_t events, bool added);  // false: the kernel refused it
   void mark(HttpConnection& connection);                         // flush it before the next wait
   char* scratch() { return scratch_.get(); }
   static constexpr size_t kScratchBytes = 64 * 1024;
@@ -54,7 +55,7 @@ class HttpLoop {
   HttpConnection* find(int fd, uint64_t id) const;
 
   HttpServer& server_;
-  // Shared with answers under way, which may outlive the loop.
+  // Shared with pending answers, which may outlive the loop.
   const std::shared_ptr<Mailbox> mailbox_;
   int epoll_ = -1;
   int listener_ = -1;

@@ -1,4 +1,4 @@
-// Letters under a lock, and an eventfd as the bell.
+// A queue under a lock, and an eventfd that wakes the owner.
 
 #include "server/http/mailbox.h"
 
@@ -7,21 +7,21 @@
 
 namespace pawl::server {
 
-Mailbox::Mailbox() : bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { CHECK(bell_ >= 0); }
+Mailbox::Mailbox() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { CHECK(wake_fd_ >= 0); }
 
-Mailbox::~Mailbox() { ::close(bell_); }
+Mailbox::~Mailbox() { ::close(wake_fd_); }
 
 bool Mailbox::post(Letter letter) {
-  bool ring = false;
+  bool wake = false;
   {
     std::lock_guard lock(mutex_);
     if (closed_) return false;
     letters_.push_back(std::move(letter));
-    ring = std::exchange(sleeping_, false);
+    wake = std::exchange(sleeping_, false);
   }
-  if (ring) {
-    // Cannot fail: the counter is one at most, and the descriptor lives as long as we do.
-    CHECK(eventfd_write(bell_, 1) == 0);
+  if (wake) {
+    // The write cannot fail: the counter is at most one, and this object owns the descriptor.
+    CHECK(eventfd_write(wake_fd_, 1) == 0);
   }
   return true;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A mailbox is how other threads reach the I/O thread that owns a connection. Many letters cost one
-// wake-up: the bell rings only when the owner sleeps.
+// A mailbox carries messages from other threads to the I/O thread that owns a connection. Many
+// letters cost one wake-up: post() wakes the owner only when it sleeps.
 
 #include <mutex>
 #include <thread>
@@ -10,8 +10,8 @@
 
 namespace pawl::server {
 
-// Which request of which connection; a connection that is gone is told by its id, as the descriptor
-// is used again.
+// Names a request of a connection. The id tells a closed connection from a newer one with the same
+// descriptor.
 struct Ticket {
   int fd = -1;
   uint64_t connection = 0;
@@ -24,8 +24,7 @@ struct Letter {
   wire::Response response{};
 };
 
-// Shared by the loop and everyone who may still answer: an answer may come after the server is
-// gone.
+// Shared by the loop and all pending answers: an answer may come after the server is gone.
 class Mailbox {
  public:
   Mailbox();
@@ -34,20 +33,20 @@ class Mailbox {
   Mailbox& operator=(const Mailbox&) = delete;
 
   bool post(Letter letter);  // false when the loop has ended; the letter is dropped
-  // For the owner.
-  int bell() const { return bell_; }
-  // Takes what is there; when nothing is, promises to sleep: the next letter rings.
+  // Called by the owner.
+  int wake_fd() const { return wake_fd_; }
+  // Takes all letters. When there are none, the owner must sleep: the next letter wakes it.
   void take_or_sleep(std::vector<Letter>& into);
-  // Stops the bell, whether it rang or not, and takes what came meanwhile.
+  // Ends the sleep, whether a letter came or not, and takes all letters.
   void awake(std::vector<Letter>& into);
-  std::vector<Letter> close();  // what was posted and not taken
+  std::vector<Letter> close();  // returns the letters that were not taken
 
  private:
   std::mutex mutex_;
   std::vector<Letter> letters_;
   bool sleeping_ = false;
   bool closed_ = false;
-  int bell_ = -1;
+  int wake_fd_ = -1;
 };
 
 }  // namespace pawl::server

@@ -1,4 +1,4 @@
-// The request grammar of RFC 9112, as far as a server of ours takes it.
+// The request grammar of RFC 9112, without its obsolete forms.
 
 #include "server/http/parser.h"
 
@@ -31,7 +31,7 @@ bool is_token(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return kTokenChars[c]; });
 }
-// A value may hold tabs and anything from space on but DEL; never NUL, CR or LF.
+// A value may hold tabs and every byte from space on except DEL; never NUL, CR or LF.
 bool is_value(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return (c >= 0x20 && c != 0x7f) || c == '\t'; });
@@ -75,7 +75,7 @@ HttpParser::State HttpParser::feed(std::string_view& in) {
 }
 
 HttpParser::State HttpParser::head(std::string_view& in) {
-  // RFC 9112, 2.2: empty lines before a request are passed over, also when they come in two pieces.
+  // RFC 9112, 2.2: empty lines before a request are ignored, even when one arrives in two pieces.
   if (held_ == "\r" && in.starts_with('\n')) {
     held_.clear();
     in.remove_prefix(1);
@@ -83,7 +83,7 @@ HttpParser::State HttpParser::head(std::string_view& in) {
   if (held_.empty()) {
     while (in.starts_with("\r\n"))
       in.remove_prefix(2);
-    // The common case: the whole head is in one read and is never copied.
+    // In the common case the whole head arrives in one read, and is parsed without a copy.
     size_t end = in.find("\r\n\r\n");
     if (end != std::string_view::npos && end + 4 <= limits_.head_bytes) {
       std::string_view text = in.substr(0, end + 2);
@@ -140,7 +140,7 @@ bool HttpParser::request_line(std::string_view line) {
   if (version != "HTTP/1.1" && version != "HTTP/1.0") {
     bool http = version.starts_with("HTTP/");
     fail(http ? 505 : 400, http ? Code::unsupported : Code::invalid, "BAD_VERSION",
-         "only HTTP/1.1 and HTTP/1.0 are spoken here");
+         "only HTTP/1.1 and HTTP/1.0 are supported");
     return false;
   }
   http10_ = version == "HTTP/1.0";
@@ -153,7 +153,7 @@ bool HttpParser::target(std::string_view target) {
     bad("the path holds a space or a control character; percent-encode it");
     return false;
   }
-  // The absolute form, which clients send to proxies: its path is what counts.
+  // Clients send the absolute form to proxies. Only its path is used.
   for (std::string_view scheme : {"http://", "https://"}) {
     if (target.size() < scheme.size() || !same_name(target.substr(0, scheme.size()), scheme))
       continue;
@@ -170,12 +170,13 @@ bool HttpParser::target(std::string_view target) {
   }
   if (size_t hash = target.find('#'); hash != std::string_view::npos)
     target = target.substr(0, hash);
-  // Faces keep names as JSON: one that is no text could be written and never be read again.
+  // Faces store names as JSON, which must be UTF-8: other bytes could be written but not read
+  // again.
   bool text = target.find('%') == std::string_view::npos
                   ? is_utf8(target)
                   : is_utf8(wire::percent_decode(target, false));
   if (!text) {
-    bad("the path is not UTF-8 when its percent signs are undone");
+    bad("the path is not UTF-8 after percent-decoding");
     return false;
   }
   size_t question = target.find('?');
@@ -204,13 +205,13 @@ bool HttpParser::header_line(std::string_view line) {
          "more than " + std::to_string(limits::kHeaderCount) + " headers");
     return false;
   }
-  // Any bytes may stand here; what is made of them is text.
+  // The header may hold any bytes; the value that is kept must be text.
   request_.headers.emplace_back(line.substr(0, colon), as_utf8(value));
   return true;
 }
 
 bool HttpParser::content_length(std::string_view value, std::optional<uint64_t>& length) {
-  // "5, 5" is the same as two equal headers; each part must agree with what was said before.
+  // "5, 5" is the same as two equal headers. Each part must agree with the length so far.
   while (true) {
     size_t comma = value.find(',');
     std::string_view part = wire::trimmed(value.substr(0, comma));
@@ -235,13 +236,13 @@ bool HttpParser::meaning() {
   bool chunked = false, close = false, keep = false;
   int hosts = 0;
   for (const auto& [name, value] : request_.headers) {
-    // Told apart by length first: nearly no header is any of these.
+    // Comparing the length first is fast: almost no header is one of these.
     if (name.size() == 14 && same_name(name, "Content-Length")) {
       if (!content_length(value, length)) return false;
     } else if (name.size() == 17 && same_name(name, "Transfer-Encoding")) {
       if (chunked || !same_name(value, "chunked")) {
         fail(501, Code::unsupported, "BAD_TRANSFER_ENCODING",
-             "the only transfer coding is 'chunked', once");
+             "the only supported transfer coding is 'chunked', given once");
         return false;
       }
       chunked = true;
@@ -255,11 +256,11 @@ bool HttpParser::meaning() {
     }
   }
   if (hosts > 1 || (hosts == 0 && !http10_)) {
-    bad("exactly one Host header is wanted");
+    bad("exactly one Host header is required");
     return false;
   }
   if (chunked && (length || http10_)) {
-    bad("Transfer-Encoding with Content-Length or HTTP/1.0 leaves the end of the body in doubt");
+    bad("Transfer-Encoding with Content-Length or HTTP/1.0 makes the end of the body ambiguous");
     return false;
   }
   keep_alive_ = http10_ ? keep && !close : !close;
@@ -281,7 +282,7 @@ bool HttpParser::take_continue() {
 }
 
 HttpParser::State HttpParser::fixed(std::string_view& in) {
-  // Space is taken as bytes come, not as the header promises.
+  // Memory grows with the bytes that arrive, not with the length that the header claims.
   size_t part = std::min<uint64_t>(left_, in.size());
   if (request_.body.empty()) request_.body.reserve(std::min<uint64_t>(left_, 64 * 1024));
   request_.body.append(in.substr(0, part));
@@ -348,7 +349,7 @@ HttpParser::State HttpParser::trailers(std::string_view& in) {
   if (!text) return phase_ == Phase::failed ? State::failed : State::more;
   trailer_bytes_ += text->size();
   if (trailer_bytes_ > limits::kChunkLineBytes) return bad("the trailers are too long");
-  // Trailers are read and forgotten: nothing here may be said after the body.
+  // Trailers are read and ignored.
   if (text->empty()) phase_ = Phase::done;
   return State::more;
 }

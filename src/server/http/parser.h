@@ -1,8 +1,8 @@
 #pragma once
-// Bytes of HTTP/1.x become requests. Strict where laxness lets a proxy and us disagree about where
-// a request ends: both lengths at once, differing lengths, folded lines, spaces before the colon,
-// unknown transfer codings and bare line feeds are refused. (Boost.Beast's parser unfolds lines and
-// passes over unknown codings, so it is not used.)
+// Parses HTTP/1.x requests from bytes. The parser is strict wherever a proxy and this server could
+// disagree about where a request ends: it refuses both lengths at once, differing lengths, folded
+// lines, spaces before the colon, unknown transfer codings and bare line feeds. (The parser of
+// Boost.Beast unfolds lines and ignores unknown codings, so it is not used.)
 
 #include <optional>
 
@@ -11,7 +11,7 @@
 
 namespace pawl::server {
 
-// Why a request cannot be answered by a handler, and with which status.
+// The reason why a request is refused before it reaches a handler, and the status of the refusal.
 struct HttpFault {
   int status = 400;
   Error error;
@@ -27,24 +27,24 @@ class HttpParser {
   explicit HttpParser(HttpLimits limits) : limits_(limits) {}
 
   enum class State {
-    more,    // everything given was used; the request is not whole yet
-    done,    // take() it; bytes after it were left
-    failed,  // see fault(); the connection cannot go on
+    more,    // all bytes were consumed; the request is not complete yet
+    done,    // the request is complete: take() it; bytes after it were not consumed
+    failed,  // see fault(); the connection must be closed
   };
-  // Takes from the front of `in` what belongs to the current request.
+  // Consumes bytes of the current request from the front of `in`.
   State feed(std::string_view& in);
 
-  // The request that is done; the parser begins anew.
+  // Returns the complete request and starts over.
   wire::Request take();
-  const wire::Request& request() const { return request_; }  // as far as it is known
+  const wire::Request& request() const { return request_; }  // the part that was parsed so far
   const HttpFault& fault() const { return fault_; }
 
   bool idle() const {
     return phase_ == Phase::head && held_.empty();
-  }  // no byte of a request was seen
-  // True once, when the head is there, a body is expected, and the client waits for "100 Continue".
+  }  // no byte of a request has come
+  // True once for each request that waits for "100 Continue" before it sends its body.
   bool take_continue();
-  bool keep_alive() const { return keep_alive_; }  // of the request that is done, until take()
+  bool keep_alive() const { return keep_alive_; }  // of the complete request, until take()
   bool http10() const { return http10_; }
 
  private:
@@ -66,9 +66,9 @@ class HttpParser {
   bool request_line(std::string_view line);
   bool target(std::string_view target);
   bool header_line(std::string_view line);
-  bool meaning();  // of the headers together: body, connection, expectation
+  bool meaning();  // interprets the headers: body length, connection, expectation
   bool content_length(std::string_view value, std::optional<uint64_t>& length);
-  // A line up to CRLF, gathered across feeds; nothing while it is not whole. Longer than `limit`
+  // Returns the next line up to CRLF, or nothing while it is incomplete. A line longer than `limit`
   // fails.
   std::optional<std::string> line(std::string_view& in, size_t limit);
 
@@ -77,8 +77,8 @@ class HttpParser {
   wire::Request request_;
   HttpFault fault_;
   std::string held_;    // bytes of an incomplete head or line
-  size_t scanned_ = 0;  // of held_, already searched for the end of the head
-  uint64_t left_ = 0;   // of the body or of the current chunk
+  size_t scanned_ = 0;  // bytes of held_ that were searched for the end of the head
+  uint64_t left_ = 0;   // bytes left of the body or of the current chunk
   size_t trailer_bytes_ = 0;
   bool keep_alive_ = true;
   bool http10_ = false;

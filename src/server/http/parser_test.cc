@@ -9,7 +9,7 @@
 namespace pawl::server {
 namespace {
 
-// Everything the parser made of the bytes, given in pieces of the sizes that `piece` draws.
+// The parser's output for these bytes, fed in pieces whose sizes `piece` returns.
 template <class Piece>
 std::string transcript(std::string_view bytes, const Piece& piece) {
   HttpParser parser({2048, 4096});
@@ -63,7 +63,7 @@ std::string random_bytes(std::mt19937& dice) {
   return out;
 }
 
-TEST(parser, the_pieces_that_bytes_come_in_do_not_matter) {
+TEST(parser, the_sizes_of_the_pieces_do_not_matter) {
   std::mt19937 dice(7);
   int whole_requests = 0, failures = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -97,7 +97,7 @@ TEST(parser, targets_are_split_and_the_absolute_form_is_understood) {
     EXPECT_EQ(all("GET " + no_text + " HTTP/1.1\r\nHost: h\r\n\r\n"), "failed 400");
 }
 
-TEST(writer, dates_are_those_of_the_standard) {
+TEST(writer, dates_have_the_standard_format) {
   EXPECT_EQ(http_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(http_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
 }

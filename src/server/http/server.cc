@@ -1,4 +1,4 @@
-// Starting and stopping the loops of a server.
+// Starts and stops the loops of a server.
 
 #include "server/http/server.h"
 

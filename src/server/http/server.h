@@ -1,10 +1,10 @@
 #pragma once
-// An HTTP/1.1 server: sockets on one side, wire::Request and wire::Response on the other. Knows
-// nothing of routes or callers; see http_front.h for those.
+// An HTTP/1.1 server: sockets on one side, wire::Request and wire::Response on the other. It knows
+// neither routes nor callers; see front.h for those.
 //
-// A few I/O threads, each connection pinned to one. The handler runs on that thread and must not
-// block; its answer may come later and from any thread. Answers of one connection leave in the
-// order of its requests.
+// The server has a few I/O threads; each connection belongs to one. The handler runs on that thread
+// and must not block. Its answer may come later and from any thread. The answers of a connection
+// are sent in the order of its requests.
 
 #include <atomic>
 
@@ -19,7 +19,7 @@ struct HttpTimes {
   int64_t request_ms = limits::kRequestSeconds * 1000;
   int64_t idle_ms = limits::kIdleSeconds * 1000;
   int64_t stalled_ms = limits::kStalledSeconds * 1000;
-  int64_t sign_ms = limits::kKeepaliveSeconds * 1000;
+  int64_t keepalive_ms = limits::kKeepaliveSeconds * 1000;
   int64_t linger_ms = limits::kLingerSeconds * 1000;
   int64_t stop_stream_ms = limits::kStopStreamSeconds * 1000;
 };
@@ -31,8 +31,8 @@ struct HttpOptions {
   size_t connections = limits::kConnections;
   HttpLimits limits{};
   HttpTimes times{};
-  // Words a refusal for a request that never reached the handler (too large, malformed, too slow);
-  // the request holds what was understood of it. Unset: a small JSON body.
+  // Words the refusal of a request that never reaches the handler: too large, malformed, too slow.
+  // The request holds the part that was parsed. When unset, the refusal is a small JSON body.
   std::function<wire::Response(const wire::Request&, const HttpFault&)> refuse{};
 };
 
@@ -45,8 +45,8 @@ class HttpServer {
 
   const Address& address() const { return address_; }  // with the real port
   size_t connections() const { return open_; }
-  // Stops accepting, answers what was accepted, closes the rest; returns when all is done or after
-  // `deadline_ms`, when what is left is cut.
+  // Stops accepting, answers the accepted requests and closes idle connections. Connections that
+  // are left after `deadline_ms` are cut.
   void stop(int64_t deadline_ms = limits::kStopSeconds * 1000);
 
  private:

@@ -9,7 +9,7 @@ namespace {
 using testing::Client;
 using testing::Got;
 
-// Answers on another thread, in the order of the wait that the path names: "/after/20".
+// Answers on another thread after the milliseconds that the path names: "/after/20".
 class Later {
  public:
   ~Later() {
@@ -157,7 +157,7 @@ TEST_F(HttpTest, a_client_that_expects_100_gets_it_before_the_body) {
   EXPECT_EQ(client.ask("ok").body, "POST /e? ok");
 }
 
-TEST_F(HttpTest, old_and_closing_clients_see_the_connection_end) {
+TEST_F(HttpTest, http_1_0_and_close_end_the_connection) {
   start();
   Client old(port());
   EXPECT_EQ(old.ask("GET /old HTTP/1.0\r\n\r\n").header("Connection"), "close");
@@ -184,7 +184,7 @@ TEST_F(HttpTest, a_half_closed_client_still_gets_its_answer) {
 TEST_F(HttpTest, a_half_closed_pipeline_is_answered_whole) {
   start();
   Client client(port());
-  // Past the limit of requests in flight, so that some wait unread when the end comes.
+  // More requests than may be in flight, so that some are unparsed when the client half-closes.
   std::string bytes = "GET /after/100 HTTP/1.1\r\nHost: t\r\n\r\n";
   for (int i = 0; i < 600; ++i)
     bytes += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: t\r\n\r\n";
@@ -214,7 +214,7 @@ TEST_F(HttpTest, large_answers_arrive_whole) {
   EXPECT_EQ(client.get("/large").body.size(), 3'000'000u);
 }
 
-TEST_F(HttpTest, a_forgotten_answer_is_a_500) {
+TEST_F(HttpTest, a_dropped_answer_is_a_500) {
   start();
   Client client(port());
   EXPECT_EQ(client.get("/drop").status, 500);
@@ -228,7 +228,7 @@ TEST_F(HttpTest, a_header_value_cannot_begin_another_header) {
   EXPECT_EQ(got.head.find("Set-Cookie"), std::string::npos);
 }
 
-TEST_F(HttpTest, a_stream_is_chunked_and_then_the_connection_goes_on) {
+TEST_F(HttpTest, a_connection_is_kept_after_a_chunked_stream) {
   start();
   Client client(port());
   client.send("GET /stream HTTP/1.1\r\nHost: t\r\n\r\nGET /after HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -243,9 +243,9 @@ TEST_F(HttpTest, a_stream_is_chunked_and_then_the_connection_goes_on) {
   EXPECT_TRUE(soon([&] { return closed_ == 1; }));
 }
 
-TEST_F(HttpTest, a_stream_of_events_gives_signs_of_life) {
+TEST_F(HttpTest, an_idle_stream_sends_keep_alives) {
   HttpOptions options;
-  options.times.sign_ms = 500;
+  options.times.keepalive_ms = 500;
   start(options);
   Client events(port()), old(port()), plain(port()), socket(port());
   plain.send("GET /stream HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -279,7 +279,7 @@ TEST_F(HttpTest, a_stream_of_events_gives_signs_of_life) {
   EXPECT_TRUE(plain.buffer.ends_with("\r\n\r\n")) << "what is no stream of events is left alone";
 }
 
-TEST_F(HttpTest, a_stream_to_an_old_client_ends_with_the_connection) {
+TEST_F(HttpTest, a_stream_to_http_1_0_ends_with_the_connection) {
   start();
   Client client(port());
   client.send("GET /stream HTTP/1.0\r\n\r\n");
@@ -290,7 +290,7 @@ TEST_F(HttpTest, a_stream_to_an_old_client_ends_with_the_connection) {
   EXPECT_TRUE(client.until_end().ends_with("\r\n\r\none"));
 }
 
-TEST_F(HttpTest, a_stream_learns_that_its_reader_has_gone) {
+TEST_F(HttpTest, a_stream_notices_that_its_reader_left) {
   start();
   Client client(port());
   client.send("GET /stream HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -316,7 +316,7 @@ TEST_F(HttpTest, a_reader_that_stops_reading_is_cut) {
   EXPECT_TRUE(soon([&] { return closed_ == 1; }));
 }
 
-TEST_F(HttpTest, stop_answers_what_was_accepted) {
+TEST_F(HttpTest, stop_answers_accepted_requests) {
   start();
   Client busy(port()), idle(port());
   EXPECT_EQ(idle.get("/x").status, 200);
@@ -332,7 +332,7 @@ TEST_F(HttpTest, stop_answers_what_was_accepted) {
   EXPECT_FALSE(Client(port()).connected());
 }
 
-TEST_F(HttpTest, stop_cuts_what_does_not_end) {
+TEST_F(HttpTest, stop_cuts_requests_after_the_deadline) {
   HttpOptions options;
   options.times.stop_stream_ms = 100;
   start(options);
@@ -346,7 +346,7 @@ TEST_F(HttpTest, stop_cuts_what_does_not_end) {
   EXPECT_EQ(closed_, 1);
 }
 
-TEST_F(HttpTest, answers_of_many_threads_find_their_requests) {
+TEST_F(HttpTest, answers_from_many_threads_reach_their_requests) {
   start();
   std::vector<std::thread> clients;
   std::atomic<int> wrong = 0;
@@ -373,7 +373,7 @@ TEST_F(HttpTest, an_answer_after_the_end_is_dropped) {
   server_.reset();
 }
 
-TEST(address, texts_are_read_and_bad_ones_explained) {
+TEST(address, addresses_are_parsed_and_bad_ones_explained) {
   EXPECT_EQ(parse_address("127.0.0.1:8080")->text(), "127.0.0.1:8080");
   EXPECT_EQ(parse_address(":8080")->text(), "0.0.0.0:8080");
   EXPECT_EQ(parse_address("[::1]:0")->text(), "[::1]:0");
@@ -388,12 +388,12 @@ TEST(address, texts_are_read_and_bad_ones_explained) {
   }
 }
 
-TEST(address, the_newer_protocol_listens_too) {
+TEST(address, ipv6_addresses_work) {
   HttpOptions options;
   options.address = *parse_address("[::1]:0");
   auto server =
       HttpServer::start(options, [](wire::Request, wire::Respond respond) { respond({}); });
-  // A machine without IPv6 cannot, and says so.
+  // A machine without IPv6 refuses, and the error says so.
   if (server) {
     EXPECT_NE((*server)->address().port, 0);
   } else {

@@ -1,4 +1,4 @@
-// Pieces are framed where they are written; the I/O thread only moves bytes.
+// Writers frame the pieces; the I/O thread only sends bytes.
 
 #include "server/http/stream.h"
 
@@ -32,7 +32,7 @@ bool HttpStream::write(BytesView piece) {
   {
     std::lock_guard lock(mutex_);
     if (ended_ || overrun_ || over_) return false;
-    // What is behind counts, not what comes: one large piece is not a slow reader.
+    // Only the backlog before this piece counts: one large piece does not make a slow reader.
     overrun_ = pending_.size() + unsent_ > limits::kStreamBytes;
     if (!overrun_) frame(piece);
     if (std::exchange(noticed_, true)) return !overrun_;

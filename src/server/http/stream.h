@@ -1,6 +1,6 @@
 #pragma once
-// The writer's end of a streamed answer or a WebSocket. Writers on any thread add to it; the
-// connection's I/O thread empties it.
+// The writer's end of a streamed answer or a WebSocket. Writers add pieces from any thread; the I/O
+// thread of the connection takes them out.
 
 #include <atomic>
 
@@ -19,7 +19,7 @@ class HttpStream final : public wire::Socket {
   void on_close(std::function<void()> closed) override;
   void on_message(std::function<void(std::string)> text) override;
 
-  // The rest is for the connection.
+  // The rest is called by the connection.
   struct Taken {
     Bytes bytes;           // framed
     bool ended = false;    // nothing follows
@@ -28,7 +28,7 @@ class HttpStream final : public wire::Socket {
   Taken take();
   void set_unsent(size_t bytes) { unsent_ = bytes; }
   void message(std::string text);
-  void over();  // the connection is done with it: tells whoever asked with on_close, once
+  void over();  // called when the connection is done: runs the on_close callback, once
 
  private:
   void frame(BytesView piece);
@@ -37,10 +37,10 @@ class HttpStream final : public wire::Socket {
   const Kind kind_;
   const Ticket ticket_;
   const std::shared_ptr<Mailbox> mailbox_;
-  std::atomic<size_t> unsent_ = 0;  // taken and not yet sent
+  std::atomic<size_t> unsent_ = 0;  // bytes taken and not yet sent
   mutable std::mutex mutex_;
   Bytes pending_;
-  bool noticed_ = false;  // a letter about pending_ is under way
+  bool noticed_ = false;  // the loop was told about pending_
   bool ended_ = false;
   bool overrun_ = false;
   bool over_ = false;

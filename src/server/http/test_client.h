@@ -1,5 +1,5 @@
 #pragma once
-// A blunt HTTP client for tests: sends bytes exactly as told, reads until enough came.
+// An HTTP client for tests. It sends exactly the bytes that it is given.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -56,7 +56,7 @@ class Client {
     return true;
   }
 
-  // One more piece into the buffer; false at the end or after `wait_ms` of silence.
+  // Reads one more piece into the buffer; false at the end, or after `wait_ms` without bytes.
   bool receive(int wait_ms = 5000) {
     pollfd waiting{fd_, POLLIN, 0};
     if (::poll(&waiting, 1, wait_ms) <= 0) return false;
@@ -83,7 +83,7 @@ class Client {
     return out;
   }
 
-  // The next answer; status 0 when none came. `head_only`: it has no body although it has a length.
+  // The next answer; status 0 when none came. `head_only`: the answer has a length but no body.
   Got answer(bool head_only = false) {
     Got got;
     size_t end;
@@ -101,7 +101,7 @@ class Client {
     }
     return got;
   }
-  // The next chunk; empty for the last one or when the connection ended before.
+  // The next chunk; empty for the last chunk, or when the connection ended early.
   std::string chunk() {
     size_t end;
     while ((end = buffer.find("\r\n")) == std::string::npos) {

@@ -1,4 +1,4 @@
-// Connections that have left the rhythm of request and answer: streamed bodies and WebSockets.
+// Connections that carry a stream: streamed bodies and WebSockets.
 
 #include "server/http/connection.h"
 
@@ -17,18 +17,18 @@ void HttpConnection::start_stream(Slot& slot, bool keep) {
   stream_keeps_alive_ = keep;
   stream_ =
       std::make_shared<HttpStream>(kind, Ticket{fd_, id_, first_request_ - 1}, loop_.mailbox());
-  sign_of_life_.clear();
-  // A comment: readers of events pass over it.
+  keepalive_.clear();
+  // A comment line, which readers of Server-Sent Events ignore.
   const std::string* type = wire::find_header(slot.response.headers, "Content-Type");
   if (type && type->starts_with("text/event-stream")) {
     if (slot.http10)
-      sign_of_life_ = kEventComment;
+      keepalive_ = kEventComment;
     else
-      append_chunk(sign_of_life_, kEventComment);
+      append_chunk(keepalive_, kEventComment);
   }
   if (!slot.response.body.empty()) stream_->write(slot.response.body);
   slot.response.stream(stream_);
-  // What was written at once leaves with the head.
+  // Pieces that were written at once are sent with the head.
   pump_stream();
 }
 
@@ -54,8 +54,8 @@ void HttpConnection::start_websocket(Slot& slot) {
   mode_ = Mode::websocket;
   stream_ = std::make_shared<HttpStream>(HttpStream::Kind::websocket,
                                          Ticket{fd_, id_, first_request_ - 1}, loop_.mailbox());
-  sign_of_life_.clear();
-  append_frame(sign_of_life_, Opcode::ping, {});
+  keepalive_.clear();
+  append_frame(keepalive_, Opcode::ping, {});
   socket(stream_);
   pump_stream();
   if (loop_.stopping()) close_websocket(kGoingAway, "the server stops");
@@ -85,7 +85,7 @@ void HttpConnection::consume_frames(std::string_view in) {
     switch (event->kind) {
       case Kind::message: stream_->message(std::move(event->payload)); break;
       case Kind::ping: {
-        // A peer that pings and does not read is a slow reader like any other.
+        // A peer that pings but does not read the pongs is treated as a slow reader.
         if (out_bytes_ > limits::kUnsentBytes) return die();
         Bytes pong;
         append_frame(pong, Opcode::pong, event->payload);

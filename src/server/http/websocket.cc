@@ -15,7 +15,7 @@ constexpr std::string_view kGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 bool is_control(Opcode opcode) { return static_cast<uint8_t>(opcode) >= 8; }
 
-// 1005, 1006 and 1015 may not travel; the rest of 1000-1014 and 3000-4999 may.
+// RFC 6455: 1005, 1006 and 1015 may not be sent; the rest of 1000-1014 and 3000-4999 may.
 bool is_close_code(uint16_t code) {
   if (code >= 3000 && code <= 4999) return true;
   return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006;
@@ -35,7 +35,7 @@ Result<std::string> websocket_accept(const wire::Request& request) {
   }
   if (request.method != "GET" || request.header("Sec-WebSocket-Version") != "13") {
     return fail(Code::invalid, "BAD_WEBSOCKET",
-                "only GET with Sec-WebSocket-Version 13 is understood");
+                "only GET with Sec-WebSocket-Version 13 is supported");
   }
   std::string key(request.header("Sec-WebSocket-Key"));
   auto raw = unbase64(key);
@@ -103,7 +103,7 @@ std::optional<FrameReader::Event> FrameReader::next(std::string_view& in) {
     if ((first & 0x0f) > 10 || ((first & 0x0f) > 2 && !is_control(opcode)))
       return failed(kProtocolError, "unknown opcode");
     if (is_control(opcode) && (length > 125 || !(first & 0x80)))
-      return failed(kProtocolError, "control frames are short and whole");
+      return failed(kProtocolError, "control frames must be at most 125 bytes and not fragmented");
     if (length > limits::kWebSocketMessageBytes ||
         message_.size() + length > limits::kWebSocketMessageBytes) {
       return failed(kTooBig, "the message is over " +
@@ -136,7 +136,8 @@ std::optional<FrameReader::Event> FrameReader::control(Opcode opcode, Bytes payl
 std::optional<FrameReader::Event> FrameReader::data(Opcode opcode, bool last, Bytes payload) {
   bool continues = opcode == Opcode::continuation;
   bool under_way = opcode_ != Opcode::continuation;
-  if (continues && !under_way) return failed(kProtocolError, "a continuation of nothing");
+  if (continues && !under_way)
+    return failed(kProtocolError, "a continuation frame has no message to continue");
   if (!continues && under_way) return failed(kProtocolError, "a message began inside another");
   if (!continues) opcode_ = opcode;
   message_ += payload;

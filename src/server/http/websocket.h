@@ -1,5 +1,5 @@
 #pragma once
-// The bytes of RFC 6455: the handshake's answer, frames out, frames in. No socket here.
+// The protocol of RFC 6455 without sockets: the handshake, outgoing frames, incoming frames.
 
 #include <optional>
 
@@ -8,7 +8,7 @@
 
 namespace pawl::server {
 
-// Whether the request asks for an upgrade that we can give; the error names what is wrong with it.
+// Checks that the request asks for a WebSocket upgrade that we support. The error names the fault.
 bool wants_websocket(const wire::Request& request);
 Result<std::string> websocket_accept(
     const wire::Request& request);  // the Sec-WebSocket-Accept value
@@ -32,27 +32,28 @@ enum CloseCode : uint16_t {
 void append_frame(Bytes& out, Opcode opcode, BytesView payload);
 Bytes close_payload(uint16_t code, std::string_view reason);
 
-// Client frames become messages. Control frames may stand between the fragments of a message.
+// Joins client frames into messages. Control frames may come between the fragments of a message.
 class FrameReader {
  public:
   struct Event {
     enum class Kind { message, ping, closed, failed } kind;
-    Bytes payload;      // of a message or ping
-    uint16_t code = 0;  // of closed or failed: what to answer
+    Bytes payload;      // of a message or a ping
+    uint16_t code = 0;  // of closed and failed: the close code to answer with
     std::string reason{};
   };
-  // Takes bytes; nothing when no whole event is there yet. After closed or failed, stop.
+  // Consumes bytes and returns the next event, or nothing while it is incomplete. Nothing may
+  // follow closed or failed.
   std::optional<Event> next(std::string_view& in);
 
  private:
   std::optional<Event> control(Opcode opcode, Bytes payload);
   std::optional<Event> data(Opcode opcode, bool last, Bytes payload);
   std::optional<Event> failed(uint16_t code, std::string reason);
-  size_t wanted() const;  // bytes that held_ needs before anything can be decided
+  size_t wanted() const;  // bytes that held_ needs before the next decision
 
-  Bytes held_;                            // the frame under way
-  Bytes message_;                         // fragments so far
-  Opcode opcode_ = Opcode::continuation;  // of the message under way
+  Bytes held_;                            // the incomplete frame
+  Bytes message_;                         // the fragments so far
+  Opcode opcode_ = Opcode::continuation;  // of the incomplete message
 };
 
 }  // namespace pawl::server

@@ -115,7 +115,7 @@ TEST_F(SocketTest, fragments_join_and_pings_may_stand_between) {
   EXPECT_EQ(next(*client), "echo abc");
 }
 
-TEST_F(SocketTest, a_close_is_answered_and_told) {
+TEST_F(SocketTest, a_close_is_answered_and_reported) {
   auto client = open();
   client->send(client_frame(0x88, close_payload(1000, "done")));
   EXPECT_EQ(next(*client), "close 1000");
@@ -162,7 +162,7 @@ TEST_F(SocketTest, bad_frames_are_closed_with_the_right_code) {
   }
 }
 
-TEST_F(SocketTest, a_plain_request_is_told_to_upgrade) {
+TEST_F(SocketTest, a_plain_request_gets_426) {
   Client client(server_->address().port);
   Got got = client.get("/ws");
   EXPECT_EQ(got.status, 426);
@@ -173,7 +173,7 @@ TEST_F(SocketTest, a_plain_request_is_told_to_upgrade) {
       426);
 }
 
-TEST_F(SocketTest, stop_says_going_away) {
+TEST_F(SocketTest, stop_closes_with_going_away) {
   auto client = open();
   std::thread stopper([&] { server_->stop(3000); });
   EXPECT_EQ(next(*client), "close 1001");

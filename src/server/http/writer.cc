@@ -1,4 +1,4 @@
-// Writing heads and chunks.
+// Writes heads and chunks.
 
 #include "server/http/writer.h"
 
@@ -62,7 +62,7 @@ void append_head(Bytes& out, const wire::Response& response, const HeadOptions& 
     out += "\r\n";
   }
   if (!upgrade) {
-    // 204 and 304 have no body by definition, and a length there confuses some clients.
+    // 204 and 304 never have a body, and a Content-Length confuses some clients.
     bool bodiless = response.status == 204 || response.status == 304;
     bool streamed = response.stream != nullptr;
     if (options.framing == Framing::chunked ||

@@ -1,12 +1,12 @@
 #pragma once
-// The routes of the admin listener: is it alive, is it ready, what does it measure.
+// The routes of the admin listener: liveness, readiness and metrics.
 
 #include "server/ops/metrics.h"
 #include "wire/route.h"
 
 namespace pawl::server {
 
-// A check answers whether one part can do its work now; it must not block.
+// A check tells whether one part of the server works now. It must not block.
 struct AdminCheck {
   std::string name;
   std::function<Result<void>()> check;
@@ -15,7 +15,7 @@ struct AdminCheck {
 struct AdminOptions {
   std::vector<AdminCheck> ready;    // all must pass for /readyz
   std::vector<AdminCheck> started;  // all must pass for /startupz
-  std::string metrics_bearer{};     // when set, /metrics wants it
+  std::string metrics_bearer{};     // the bearer token that /metrics requires; empty: none
 };
 
 // `metrics` must outlive the routes.

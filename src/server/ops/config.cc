@@ -1,4 +1,4 @@
-// Where the values of settings come from: flags, variables, the file, the defaults.
+// Loads the settings from flags, variables, the file and the defaults.
 
 #include "server/ops/config.h"
 
@@ -21,14 +21,14 @@ const Setting* find_setting(std::string_view name, std::string_view Setting::*co
   return nullptr;
 }
 
-std::string_view nearest(std::string_view name, std::string_view Setting::*column) {
+std::vector<std::string_view> names_of_settings(std::string_view Setting::*column) {
   std::vector<std::string_view> names;
   for (const Setting& setting : settings())
     names.push_back(setting.*column);
-  return nearest_name(name, names);
+  return names;
 }
 
-// The value in its normal form; a refusal names where the value came from.
+// Returns the value in its normal form. A refusal names the source of the value.
 Result<std::string> checked(const Setting& setting, const std::string& text,
                             std::string_view source) {
   if (auto value = normal_value(setting.type, text)) return *std::move(value);
@@ -101,8 +101,8 @@ Result<void> gather(const toml::table& table, const std::string& prefix,
     }
     if (!find_setting(key, &Setting::key)) {
       return fail(Code::invalid, "UNKNOWN_SETTING",
-                  fmt::format("the configuration file has no key '{}'; did you mean '{}'?", key,
-                              nearest(key, &Setting::key)));
+                  fmt::format("the configuration file has an unknown key '{}'{}", key,
+                              suggestion(key, names_of_settings(&Setting::key))));
     }
     TRY(out[key], toml_text(node, key));
   }
@@ -129,8 +129,8 @@ Result<Config> Config::load(const ConfigSources& sources) {
   for (const auto& [flag, text] : sources.flags) {
     if (find_setting(flag, &Setting::flag)) continue;
     return fail(Code::invalid, "UNKNOWN_SETTING",
-                fmt::format("there is no flag --{}; did you mean --{}?", flag,
-                            nearest(flag, &Setting::flag)));
+                fmt::format("there is no flag --{}{}", flag,
+                            suggestion(flag, names_of_settings(&Setting::flag), "--")));
   }
   Config config;
   for (const Setting& setting : settings()) {

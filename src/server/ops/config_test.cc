@@ -67,7 +67,7 @@ TEST_F(ConfigTest, secrets_may_come_from_files_and_are_not_shown) {
 
 TEST_F(ConfigTest, an_unknown_key_is_answered_with_the_nearest) {
   sources_.file = file("pawl.toml", "[log]\nlevl = \"debug\"\n");
-  EXPECT_NE(refusal().find("did you mean 'log.level'?"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("did you mean log.level?"), std::string::npos) << refusal();
   sources_.file = file("bad.toml", "http = \n");
   EXPECT_NE(refusal().find("bad.toml:1"), std::string::npos) << refusal();
   sources_.file.clear();

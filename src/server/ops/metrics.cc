@@ -1,4 +1,4 @@
-// The table of everything measured, and its text.
+// The table of metrics, and how they are printed.
 
 #include "server/ops/metrics.h"
 
@@ -34,7 +34,7 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
-// {a="x",b="y"} with one more pair at the end when it has a name; nothing when there are no labels.
+// Prints labels as {a="x",b="y"}, with one more pair when `more` is given; empty without labels.
 std::string label_text(const MetricRow& row, const std::vector<std::string>& values,
                        std::string_view more = {}, std::string_view more_value = {}) {
   std::string out;

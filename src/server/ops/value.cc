@@ -51,6 +51,13 @@ bool is_server(std::string_view text) {
   return port && *port > 0 && *port <= 65535;
 }
 
+// The form is checked and not the range: the server decides about years that it cannot represent.
+// In place of the year stands a leap year, which has every day.
+bool is_time(std::string_view text) {
+  if (text.size() < 4 || !all_digits(text.substr(0, 4))) return false;
+  return parse_rfc3339("2000" + std::string(text.substr(4))).has_value();
+}
+
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
@@ -120,7 +127,7 @@ std::optional<std::string> normal_value(const ValueType& type, std::string_view 
     case ValueKind::seconds: return when(parse_seconds(text).has_value());
     case ValueKind::duration: return when(parse_setting_duration(text).has_value());
     case ValueKind::server: return when(is_server(text));
-    case ValueKind::time: return when(parse_rfc3339(text).has_value());
+    case ValueKind::time: return when(is_time(text));
     case ValueKind::pair: return when(text.find('=') != text.npos && !text.starts_with('='));
     case ValueKind::address:
       if (parse_whole_number(text)) value = "127.0.0.1:" + value;
@@ -164,11 +171,14 @@ std::string allowed_values(const ValueType& type) {
   return out;
 }
 
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names) {
+std::string suggestion(std::string_view name, std::span<const std::string_view> names,
+                       std::string_view mark) {
   auto best = std::min_element(names.begin(), names.end(), [&](auto a, auto b) {
     return edit_distance(name, a) < edit_distance(name, b);
   });
-  return best == names.end() ? std::string_view() : *best;
+  const size_t max_distance = name.size() / 3 + 1;
+  if (best == names.end() || edit_distance(name, *best) > max_distance) return {};
+  return "; did you mean " + std::string(mark) + std::string(*best) + "?";
 }
 
 }  // namespace pawl::server

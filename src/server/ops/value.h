@@ -60,7 +60,9 @@ std::optional<int64_t> parse_whole_number(std::string_view text);
 std::optional<double> parse_seconds(std::string_view text);
 Result<Time> parse_setting_duration(std::string_view text);
 
-// The name that differs from `name` in the fewest letters; empty when there are no names.
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names);
+// "; did you mean --X?", where X is the name that differs from `name` in the fewest letters and
+// "--" is `mark`. Empty when all names are very different.
+std::string suggestion(std::string_view name, std::span<const std::string_view> names,
+                       std::string_view mark = {});
 
 }  // namespace pawl::server

@@ -39,14 +39,19 @@ TEST(value, values_have_one_normal_form) {
   EXPECT_EQ(normal_value({address}, "8080"), "127.0.0.1:8080");
   EXPECT_EQ(normal_value({pair, "NAME=VALUE"}, "a="), "a=");
   EXPECT_FALSE(normal_value({pair, "NAME=VALUE"}, "=a"));
-  EXPECT_FALSE(normal_value({time, "TIME"}, "yesterday"));
+  for (const char* good : {"2026-01-31T12:00:00Z", "2999-12-31T23:59:59.5+01:00"})
+    EXPECT_EQ(normal_value({time, "TIME"}, good), good);
+  for (const char* bad : {"yesterday", "", "2026-01-31", "2026-13-01T00:00:00Z"})
+    EXPECT_FALSE(normal_value({time, "TIME"}, bad)) << bad;
   EXPECT_FALSE(normal_value({path, "FILE"}, ""));
 }
 
 TEST(value, the_nearest_name_is_suggested) {
   const std::string_view names[] = {"limit", "server", "definition"};
-  EXPECT_EQ(nearest_name("sever", names), "server");
-  EXPECT_EQ(nearest_name("x", {}), "");
+  EXPECT_EQ(suggestion("sever", names), "; did you mean server?");
+  EXPECT_EQ(suggestion("limt", names, "--"), "; did you mean --limit?");
+  EXPECT_EQ(suggestion("shards", names), "");
+  EXPECT_EQ(suggestion("x", {}), "");
 }
 
 }  // namespace
