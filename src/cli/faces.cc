@@ -57,6 +57,7 @@ struct Faces::All {
   std::unique_ptr<entities::Face> entities;
   std::unique_ptr<entities::GrpcService> entities_grpc;
   std::unique_ptr<lifecycle::Face> lifecycle;
+  BackgroundThreads background;
   std::unique_ptr<worlds::Face> worlds;
   std::unique_ptr<worlds::GrpcExecutors> worlds_grpc;
   ByProgram members;
@@ -148,7 +149,7 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
                              list_of(config.text("lifecycle-origins"))});
   all_->outgoing = std::make_unique<Outgoing>(
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
-  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(),
+  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), all_->background,
                                                 world_options(config), all_->outgoing.get());
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
@@ -158,7 +159,7 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   };
   all_->processes_grpc = std::make_unique<processes::GrpcServices>(all_->processes->service(), who);
   all_->entities_grpc = entities::make_grpc_service(*all_->entities, who);
-  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->routes(), who);
+  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->service(), who);
 }
 
 Faces::~Faces() = default;

@@ -1,4 +1,4 @@
-// Behaviours of the list that no other test would miss: mailboxes, cells, snapshots, the journal.
+// Cases of the list of behaviours that no other test covers: mailboxes, cells, snapshots, journal.
 
 #include "faces/worlds/cases_test.h"
 
@@ -18,13 +18,13 @@ TEST_F(Case, a_flooded_cell_does_not_starve_another) {
   const auto records = stage.records("w");
   for (size_t i = 9; i < records.size(); ++i)
     emitted.emplace_back(records[i].text_or("schema"));
-  // In the second place: after one step of the flood, not after five.
+  // Second in line: after one step of the flooded cell, not after five.
   EXPECT_EQ(emitted, (Words{"t/Lonely@1", "t/Tell@1", "t/Lonely@1", "t/Lonely@1", "t/Lonely@1",
                             "t/Lonely@1"}));
 }
 
 // case 164
-TEST_F(Case, what_a_cell_says_to_itself_comes_after_what_is_queued) {
+TEST_F(Case, an_event_to_itself_runs_after_queued_events) {
   make();
   auto word = [](const std::string& w) {
     return Event{"t/Half@1", cbor::encode(cbor::Map{{"id", "x"}, {"word", w}}), {}};
@@ -37,7 +37,7 @@ TEST_F(Case, what_a_cell_says_to_itself_comes_after_what_is_queued) {
 }
 
 // case 162, case 161: a batch is two inputs at once.
-TEST_F(Case, inputs_that_come_together_run_again_in_the_same_order) {
+TEST_F(Case, inputs_of_one_group_rerun_in_the_same_order) {
   make();
   const StepOutput noisy = output({"n"}, {timer(5)}, {event_to("t/Tell@1", "x")});
   ASSERT_TRUE(stage.say(
@@ -49,7 +49,7 @@ TEST_F(Case, inputs_that_come_together_run_again_in_the_same_order) {
 }
 
 // case 165, case 166, case 177
-TEST_F(Case, the_root_stands_still_until_a_snapshot_and_reads_do_not) {
+TEST_F(Case, the_index_root_changes_at_snapshots_and_reads_at_once) {
   make();
   ASSERT_TRUE(go("a"));
   ASSERT_TRUE(stage.say("snapshot", "w"));
@@ -76,11 +76,11 @@ TEST_F(Case, the_root_stands_still_until_a_snapshot_and_reads_do_not) {
 }
 
 // case 172
-TEST_F(Case, a_workflow_keeps_so_many_clean_cells_in_memory) {
+TEST_F(Case, the_cache_limits_clean_cells_per_workflow) {
   make();
   for (int i = 0; i < 300; ++i)
     ASSERT_TRUE(go("c" + std::to_string(i)));
-  EXPECT_EQ(stage.cache.in_families(), 0u);  // they wait for the rows
+  EXPECT_EQ(stage.cache.in_families(), 0u);  // the rows do not hold them yet
   CHECK(stage.committer->apply());
   EXPECT_EQ(stage.cache.in_families(), Stage::kWorkflowCells);
   for (int i = 0; i < 300; ++i) {
@@ -102,7 +102,7 @@ TEST(keys, the_cells_of_a_workflow_of_a_world_are_one_family) {
                            dirty_key(world_id, 1, "t/main@1", "k"), pending_key(world_id, "i"),
                            blob_key("t", "h"), Key()})
     EXPECT_EQ(cell_family(other), "");
-  // Of a world all is packed but what a snapshot leaves by the million.
+  // All cells of a world are packed, except the blobs and marks of snapshots.
   for (const Key& packed : {world_key(world_id), head_key(world_id),
                             cell_key(world_id, "t/main@1", "k"), pending_key(world_id, "i"), Key()})
     EXPECT_TRUE(is_read_again(packed));
@@ -113,9 +113,9 @@ TEST(keys, the_cells_of_a_workflow_of_a_world_are_one_family) {
 
 // case 167, case 174: the cache is the kernel's and bounded by bytes, too; what falls out is in the
 // rows.
-TEST_F(Case, cells_that_fell_out_of_the_cache_are_read_again) {
+TEST_F(Case, evicted_cells_are_read_again) {
   make();
-  // Seen through pointers that keep nothing: what is still there is what memory holds.
+  // Weak pointers show which cells are still in memory.
   std::vector<std::weak_ptr<const Stored>> cells;
   for (int i = 0; i < 600; ++i) {
     const std::string id = "c" + std::to_string(i);
@@ -125,7 +125,10 @@ TEST_F(Case, cells_that_fell_out_of_the_cache_are_read_again) {
   }
   size_t held = 0, there = 0;
   for (const auto& cell : cells)
-    if (auto stored = cell.lock()) ++there, held += stored->bytes.size();
+    if (auto stored = cell.lock()) {
+      ++there;
+      held += stored->bytes.size();
+    }
   EXPECT_GT(there, 10u);
   EXPECT_LE(held, Stage::kCacheBytes);
   EXPECT_GT(600 * 20'000u, 2 * Stage::kCacheBytes);
@@ -151,7 +154,7 @@ TEST_F(Case, the_largest_state_is_kept_read_and_put_into_a_snapshot) {
 }
 
 // case 179, case 207
-TEST_F(Case, from_a_snapshot_or_from_the_beginning_the_roots_are_the_same) {
+TEST_F(Case, replay_from_a_snapshot_or_the_beginning_gives_the_same_roots) {
   make();
   for (int i = 0; i < 100; ++i)
     ASSERT_TRUE(go("c" + std::to_string(i)));
@@ -173,7 +176,7 @@ TEST_F(Case, from_a_snapshot_or_from_the_beginning_the_roots_are_the_same) {
 }
 
 // case 181, case 182
-TEST_F(Case, a_snapshot_that_is_not_whole_or_of_another_manifest_is_refused) {
+TEST_F(Case, an_incomplete_snapshot_is_refused) {
   make();
   ASSERT_TRUE(go("a"));
   auto snapshot = stage.say("snapshot", "w");
@@ -208,7 +211,7 @@ TEST_F(Case, a_snapshot_that_is_not_whole_or_of_another_manifest_is_refused) {
 }
 
 // case 189
-TEST_F(Case, large_params_are_in_the_store_and_a_replay_without_them_is_refused) {
+TEST_F(Case, a_replay_without_the_blob_of_large_params_is_refused) {
   make();
   ASSERT_TRUE(go("a", output({"s"}, {{"sys/blob.put@1",
                                       cbor::encode(cbor::Map{{"bytes", cbor::octets("hello")}}),
@@ -229,7 +232,7 @@ TEST_F(Case, large_params_are_in_the_store_and_a_replay_without_them_is_refused)
     turn.erase(blob_key("t", view(sha256("hello"))));
     return gone;
   }));
-  // The step writes it again; what nobody wrote is missed.
+  // The step writes its blob again. A blob that no step writes is missing.
   EXPECT_EQ(fork("again").status, 201);
   auto missing =
       lab([&](Turn& turn) -> Result<Bytes> { return Blobs(turn, "t").get(view(sha256("never"))); });

@@ -1,5 +1,5 @@
-// Behaviours of the list that no other test would miss: steps, effects, receipts, governance. The
-// numbers are those of the list; a check in tests/run_worlds.py sees that each is named somewhere.
+// Cases of the list of behaviours that no other test covers: steps, effects, receipts, governance.
+// The numbers are those of the list; tests/run_worlds.py checks that each is named in some test.
 
 #include "faces/worlds/cases_test.h"
 
@@ -41,7 +41,7 @@ TEST_F(Case, effects_emitted_must_be_there_and_may_be_empty) {
 }
 
 // case 44, case 69, case 73, case 75
-TEST_F(Case, the_envelope_says_where_the_effect_came_from_and_what_came_of_it) {
+TEST_F(Case, the_receipt_envelope_names_origin_and_outcome) {
   stage.modules.add("t/scripted@1", std::make_unique<Echo>());
   make();
   ASSERT_TRUE(go("a", output({}, {charge(5)})));
@@ -81,14 +81,16 @@ TEST_F(Case, a_requested_key_of_any_length_makes_another_intent) {
   ASSERT_TRUE(go("a", output({}, {timer(5), timer(5, Bytes()), timer(5, Bytes("x")),
                                   timer(5, Bytes(1000, 'y'))})));
   std::set<Bytes> intents, keys;
-  for (const PendingIntent& p : stage.pending("w"))
-    intents.insert(p.intent), keys.insert(p.requested_key);
+  for (const PendingIntent& p : stage.pending("w")) {
+    intents.insert(p.intent);
+    keys.insert(p.requested_key);
+  }
   EXPECT_EQ(intents.size(), 4u);
   EXPECT_EQ(keys.size(), 3u);
 }
 
 // case 48
-TEST_F(Case, nobody_but_a_workflow_opens_an_effect) {
+TEST_F(Case, only_workflows_open_effects) {
   make();
   for (const char* verb : {"effect", "intent", "open", "emit"})
     EXPECT_EQ(stage.say(verb, "w").error().code, Code::unsupported) << verb;
@@ -98,7 +100,7 @@ TEST_F(Case, nobody_but_a_workflow_opens_an_effect) {
 }
 
 // case 52, case 54
-TEST_F(Case, maps_in_any_order_are_one_intent_and_one_receipt) {
+TEST_F(Case, the_order_of_map_entries_does_not_change_an_intent) {
   json::Value air = test_air();
   node(air, "t/ChargeReceipt@1")
       .object()
@@ -197,7 +199,7 @@ TEST_F(Case, a_receipt_of_an_effect_that_changed_since_is_a_fault) {
 }
 
 // case 64, case 67
-TEST_F(Case, a_receipt_is_known_again_after_any_number_of_others) {
+TEST_F(Case, a_duplicate_receipt_is_recognised_later) {
   make();
   ASSERT_TRUE(go("first", output({}, {timer(5)})));
   const Bytes intent = stage.pending("w")[0].intent;
@@ -241,7 +243,7 @@ TEST_F(Case, an_unkeyed_workflow_is_one_cell_and_may_take_the_envelope_itself) {
   auto cells = json::parse(stage.http("GET", "/v1/worlds/w/state/t/teller@1/cells").body);
   ASSERT_EQ(cells->find("cells")->array().size(), 1u);
   EXPECT_EQ(cells->find("cells")->array()[0].string_or("key_b64"), "");
-  // Its own schema is the envelope: delivered without wrapping.
+  // The event schema of this workflow is the envelope itself, so it is delivered unwrapped.
   ASSERT_TRUE(lab([&](Turn& turn) -> Result<Bytes> {
     p.workflow = "t/bare@1";
     turn.write(pending_key({"t", "w"}, p.intent), encode(p));
@@ -268,7 +270,7 @@ TEST_F(Case, error_and_timeout_are_delivered_with_their_status) {
 }
 
 // case 76
-TEST_F(Case, a_rejected_event_says_what_was_wrong_with_which_bytes) {
+TEST_F(Case, a_rejected_event_names_the_error_and_the_payload_hash) {
   stage.modules.add("t/scripted@1", std::make_unique<Echo>());
   make();
   ASSERT_TRUE(go("a", output({}, {charge(1)})));
@@ -281,7 +283,7 @@ TEST_F(Case, a_rejected_event_says_what_was_wrong_with_which_bytes) {
 }
 
 // case 78
-TEST_F(Case, a_receipt_of_what_a_fault_dropped_is_ignored) {
+TEST_F(Case, a_receipt_of_a_dropped_intent_is_ignored) {
   make();
   ASSERT_TRUE(go("a", output({"s"}, {timer(5), charge(1)}), "t/Half@1"));
   Bytes bad, dropped;
@@ -297,7 +299,7 @@ TEST_F(Case, a_receipt_of_what_a_fault_dropped_is_ignored) {
 }
 
 // case 85
-TEST_F(Case, a_cell_that_ends_settles_what_it_waits_for) {
+TEST_F(Case, a_cell_that_ends_drops_its_open_intents) {
   make();
   ASSERT_TRUE(go("a", output({}, {timer(5), charge(1)})));
   StepOutput gone;
@@ -314,8 +316,10 @@ TEST_F(Case, a_module_in_python_loads_and_its_steps_fail) {
       R"({"kind":"python","python":"3.12","artifact":{"kind":"python_bundle","root_hash":")" +
       std::string(kNoHash) + R"("}})");
   for (json::Value& node : air.array()) {
-    if (node.string_or("$kind") == "defmodule")
-      node.object().set("runtime", runtime), node.object().set("name", "t/snake@1");
+    if (node.string_or("$kind") == "defmodule") {
+      node.object().set("runtime", runtime);
+      node.object().set("name", "t/snake@1");
+    }
     if (json::Value* impl = node.find("impl"); impl && impl->string_or("module") == "t/scripted@1")
       *impl->find("module") = "t/snake@1";
     if (json::Value* modules = node.find("modules"))
@@ -350,16 +354,20 @@ TEST_F(Case, an_effect_of_the_last_step_still_goes_out) {
 }
 
 // case 87, case 92, case 178, case 200
-TEST_F(Case, cursors_and_open_intents_come_back_from_a_snapshot_and_settled_ones_do_not) {
+TEST_F(Case, a_snapshot_keeps_cursors_and_open_intents) {
   make();
   ASSERT_TRUE(go("a", output({"s"}, {timer(5), timer(6)})));
   const auto pending = stage.pending("w");
   auto frame = [&](const std::string& world, uint64_t seq) {
     StreamFrame f;
-    f.intent = pending[0].intent, f.origin_module_id = pending[0].workflow,
+    f.intent = pending[0].intent;
+    f.origin_module_id = pending[0].workflow;
     f.origin_instance_key = pending[0].key;
-    f.identity.effect = pending[0].identity.effect, f.emitted_at_seq = pending[0].emitted_at_seq,
-    f.seq = seq, f.kind = "p", f.payload = "\xa0";
+    f.identity.effect = pending[0].identity.effect;
+    f.emitted_at_seq = pending[0].emitted_at_seq;
+    f.seq = seq;
+    f.kind = "p";
+    f.payload = "\xa0";
     return stage.say("frame", encode(SendFrame{world, f}));
   };
   ASSERT_TRUE(frame("w", 1));
@@ -425,7 +433,7 @@ TEST_F(Case, a_shadow_run_needs_no_secrets) {
 }
 
 // case 115
-TEST_F(Case, a_stored_patch_that_is_not_the_proposed_one_is_a_mismatch) {
+TEST_F(Case, a_changed_stored_patch_is_refused) {
   make();
   const std::string base(
       json::parse(stage.http("GET", "/v1/worlds/w/manifest").body)->string_or("manifest_hash"));
@@ -442,7 +450,7 @@ TEST_F(Case, a_stored_patch_that_is_not_the_proposed_one_is_a_mismatch) {
 }
 
 // case 124
-TEST_F(Case, what_was_not_flushed_never_happened) {
+TEST_F(Case, an_unflushed_turn_is_lost_as_a_whole) {
   make();
   ASSERT_TRUE(go("a"));
   const Bytes before = stage.dump("w");
@@ -467,11 +475,11 @@ TEST_F(Case, what_was_not_flushed_never_happened) {
 }
 
 // case 128, case 156: no context for who declares none; no key and no cell mode for who has none.
-TEST_F(Case, context_is_given_to_who_declares_it_and_says_whether_there_is_a_key) {
+TEST_F(Case, only_workflows_that_declare_a_context_get_one) {
   json::Value air = test_air();
   make(air);
   ASSERT_TRUE(stage.send("w", "t/Tell@1", Value(cbor::Map{{"id", "x"}, {"word", "ctx"}})));
-  EXPECT_EQ(stage.log("w", "t/teller@1", ""), Words{"ctx"});  // nothing to show
+  EXPECT_EQ(stage.log("w", "t/teller@1", ""), Words{"ctx"});  // it has no context
   node(air, "t/teller@1").object().set("context", "sys/WorkflowContext@1");
   ASSERT_TRUE(stage.create("v", air));
   ASSERT_TRUE(stage.send("v", "t/Tell@1", Value(cbor::Map{{"id", "x"}, {"word", "ctx"}})));
@@ -493,7 +501,7 @@ TEST_F(Case, entropy_of_another_length_is_refused) {
 }
 
 // case 143, case 144
-TEST_F(Case, an_event_of_the_workflows_own_schema_is_not_wrapped_and_an_arms_is) {
+TEST_F(Case, only_events_of_an_arm_are_wrapped) {
   stage.modules.add("t/scripted@1", std::make_unique<Echo>());
   json::Value air = test_air();
   node(air, "t/boom@1").find("impl")->object().set("entrypoint", "step");
@@ -506,7 +514,7 @@ TEST_F(Case, an_event_of_the_workflows_own_schema_is_not_wrapped_and_an_arms_is)
 }
 
 // case 150, case 151, case 158
-TEST_F(Case, a_key_is_read_through_nested_records_and_must_have_its_form) {
+TEST_F(Case, a_key_is_read_through_nested_records) {
   json::Value air = test_air();
   node(air, "t/Id@1").object().set("type", *json::parse(R"({"uuid":{}})"));
   node(air, "t/Boom@1")

@@ -7,13 +7,16 @@
 namespace pawl::worlds {
 namespace {
 
+// The HTTP client's refusal when no answer came in time.
+constexpr Reason kTimeout{"TIMEOUT"};
+
 std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
 }
 
-// The host (and port) of an http or https url; empty when it is neither. User names are not taken.
+// The host (and port) of an http or https url; empty for other urls and for urls with a user name.
 std::string host_of(std::string_view url) {
   const size_t at = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
   if (at == 0) return {};
@@ -37,7 +40,7 @@ bool is_literal(std::string_view name) {
 
 }  // namespace
 
-// What goes out is one request: nothing in it may begin another, or say how long it is.
+// Refuses a method or header that could start a second request or set the length of the body.
 static Result<void> check_request(const HttpCall& call) {
   auto bad = [](std::string why) { return fail(Code::invalid, "http.invalid", std::move(why)); };
   if (call.method.empty() || call.method.size() > 16 ||
@@ -56,7 +59,7 @@ static Result<void> check_request(const HttpCall& call) {
   return {};
 }
 
-Allowed allowed(std::string_view url, const std::vector<std::string>& allow) {
+UrlPermission permission_for(std::string_view url, const std::vector<std::string>& allow) {
   const std::string host = host_of(url);
   if (host.empty()) return {};
   const std::string name = without_port(host);
@@ -80,7 +83,7 @@ Result<HttpCall> Executors::plan(const Effect& effect, const PendingIntent& inte
   HttpCall call;
   call.method = params.text_or("method");
   call.url = params.text_or("url");
-  const Allowed may = allowed(call.url, service_.options().http_allow);
+  const UrlPermission may = permission_for(call.url, service_.options().http_allow);
   if (!may.yes)
     return fail(
         Code::denied, "http.denied",
@@ -117,8 +120,8 @@ void Executors::opened(const EffectPtr& effect) {
                 });
 }
 
-// Names in lower case, because a module looks them up; the values of one that comes twice, joined
-// as HTTP does.
+// Names are in lower case, so that modules can look them up. Values of a repeated header are joined
+// with commas, as HTTP does.
 static cbor::Value headers_value(const wire::Headers& headers) {
   std::map<std::string, std::string> joined;
   for (const auto& [key, value] : headers) {
@@ -135,11 +138,10 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
                        Result<HttpReply> reply) {
   auto name = parse_effect_id(effect.id);
   CHECK(name.has_value());
-  IntentReceipt receipt{intent, "ok", {}, {}, Bytes(64, '\0')};
+  IntentReceipt receipt{intent, "ok", {}, {}, no_signature()};
   if (!reply) {
-    receipt.status = reply.error().code == Code::exhausted || reply.error().reason == "TIMEOUT"
-                         ? "timeout"
-                         : "error";
+    receipt.status =
+        reply.error().code == Code::exhausted || reply.error().is(kTimeout) ? "timeout" : "error";
     receipt.payload = cbor::canonical(
         cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
     return settle(effect.id, name->world_id, std::move(receipt));
@@ -165,15 +167,16 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
   service_.kernel().submit(
       std::move(input), [this, id = effect.id, world_id = name->world_id,
                          receipt = std::move(receipt)](Result<Answer> put) mutable {
-        if (!put)
-          receipt.status = "error",
+        if (!put) {
+          receipt.status = "error";
           receipt.payload = cbor::canonical(
               cbor::Map{{"code", put.error().reason}, {"message", put.error().message}});
+        }
         settle(id, world_id, std::move(receipt));
       });
 }
 
-// A world that is busy takes the receipt on the next try; everything else was settled meanwhile.
+// Retries while the world is busy. After any other refusal the effect is settled already.
 void Executors::settle(const std::string& id, const WorldId& world_id, IntentReceipt receipt) {
   Input input;
   input.program = kProgram;
@@ -184,7 +187,7 @@ void Executors::settle(const std::string& id, const WorldId& world_id, IntentRec
   input.settles = id;
   service_.kernel().submit(std::move(input), [this, id, world_id, receipt = std::move(receipt)](
                                                  Result<Answer> answer) mutable {
-    if (!answer && answer.error().reason == "busy") settle(id, world_id, std::move(receipt));
+    if (!answer && answer.error().is(kWorldBusy)) settle(id, world_id, std::move(receipt));
   });
 }
 

@@ -1,8 +1,9 @@
 #pragma once
-// The executors of this process: sys/http.request, with an allowlist. Whoever owns sockets gives
-// the client; this file decides what it may ask for and turns what comes back into a receipt.
+// The executors of this process: sys/http.request, with an allowlist. The composition provides the
+// HTTP client; this file decides which requests it may send and turns its replies into receipts.
 
-#include "faces/worlds/service.h"
+#include "faces/worlds/service/service.h"
+#include "wire/message.h"
 
 namespace pawl::worlds {
 
@@ -10,7 +11,7 @@ struct HttpCall {
   std::string method, url;
   wire::Headers headers;
   Bytes body;
-  // False: the client must refuse addresses that are loopback, private or link-local once resolved.
+  // False: the client must refuse hosts that resolve to loopback, private or link-local addresses.
   bool allow_private = false;
 };
 struct HttpReply {
@@ -21,16 +22,16 @@ struct HttpReply {
 class HttpClient {
  public:
   virtual ~HttpClient() = default;
-  // Returns at once; `done` comes later, from any thread.
+  // Returns at once. `done` is called later, from any thread.
   virtual void send(HttpCall call, std::move_only_function<void(Result<HttpReply>)> done) = 0;
 };
 
-// Whether a url may be reached, and whether at a private address. `allow` as
+// Whether a url may be requested, and whether at a private address. `allow` is
 // FaceOptions::http_allow.
-struct Allowed {
+struct UrlPermission {
   bool yes = false, at_private = false;
 };
-Allowed allowed(std::string_view url, const std::vector<std::string>& allow);
+UrlPermission permission_for(std::string_view url, const std::vector<std::string>& allow);
 
 class Executors final : public Outbox {
  public:

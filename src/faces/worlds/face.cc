@@ -9,9 +9,11 @@ std::vector<wire::Dialect> Face::dialects() const {
     wire::Dialect dialect;
     dialect.prefix = prefix;
     dialect.refuse = [](const wire::Request&, const Error& error, std::string_view allow) {
-      wire::Response response = Service::refuse(error);
-      if (!allow.empty())
-        response.status = 405, response.headers.emplace_back("Allow", std::string(allow));
+      wire::Response response = HttpRoutes::refuse(error);
+      if (!allow.empty()) {
+        response.status = 405;
+        response.headers.emplace_back("Allow", std::string(allow));
+      }
       return response;
     };
     out.push_back(std::move(dialect));

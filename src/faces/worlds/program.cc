@@ -28,7 +28,7 @@ void WorldsProgram::view(const Committed& frame, ViewRows& rows) const {
     put_rows(note, rows);
 }
 
-// Receipts come under the tenant of their effect, whoever brings them.
+// A receipt belongs to the tenant of its effect, whoever the caller is.
 static WorldId world_of(const Input& input, std::string world) {
   if (auto effect = parse_effect_id(input.settles)) return effect->world_id;
   return {input.caller.tenant, std::move(world)};
@@ -133,14 +133,14 @@ Result<Bytes> WorldsProgram::drain(Turn& turn, const Input& input) const {
   return Bytes();
 }
 
-// Over several turns when much has changed; the caller's answer comes from the turn that takes it.
+// Takes several turns when many cells have changed. The last of them answers the caller.
 Result<Bytes> WorldsProgram::snapshot(Turn& turn, const Input& input) const {
   const bool goes_on = !input.settles.empty();
   const Turn::Mark mark = turn.mark();
   auto taken = goes_on ? take_snapshot(turn, world_of(input, {}), BytesView(input.body))
                        : take_snapshot(turn, {input.caller.tenant, input.body}, {});
   if (taken || !goes_on) return taken;
-  // Nobody would send this input again, and the caller still waits.
+  // This input is not sent again, and the caller still waits: answer with the error.
   turn.rewind(mark);
   turn.refuse(std::move(taken.error()));
   return Bytes();
@@ -195,8 +195,8 @@ struct Outcome {
   cbor::Value receipt;
 };
 
-// Records of a flood and those of governance do not mix: a replay works the flood off at once.
-// Apply says in words of its own what it waits for.
+// Governance is refused while deliveries wait: a replay works them off at once, so their records
+// and those of governance must not interleave. Apply refuses in its own words.
 static Result<Outcome> act(WorldSession& session, const Govern& v) {
   if (v.action != "apply") TRY_OK(session.turn.refuse_while_busy());
   if (v.action == "propose") {
@@ -219,7 +219,7 @@ static Result<Outcome> act(WorldSession& session, const Govern& v) {
   return Outcome{proposal_json(p), applied_receipt(p)};
 }
 
-// A command that fails leaves nothing but its outcome, for whoever polls.
+// A command that fails leaves only its outcome.
 Result<Bytes> WorldsProgram::govern(Turn& turn, const Input& input) const {
   TRY(Govern v, decode_govern(input.body));
   const WorldId world_id{input.caller.tenant, v.world};
@@ -271,7 +271,7 @@ Result<Bytes> WorldsProgram::fork(Turn& turn, const Input& input) const {
     TRY_OK(session.stepper.drain_fully());
     if (settled)
       ++stubbed;
-    else if (settled.error().reason != "receipt.unknown")
+    else if (!settled.error().is(kUnknownReceipt))
       return fail(std::move(settled.error()));
   }
   const uint64_t height = session.turn.head.height;
@@ -311,14 +311,14 @@ Result<Bytes> WorldsProgram::put_secret(Turn& turn, const Input& input) const {
     TRY(secret, decode_secret(cell.value()));
     if (!v.info.empty()) secret.info = v.info;
   }
-  if (!v.value.empty()) secret.versions.emplace_back(turn.now(), v.value);
+  if (!v.value.empty()) secret.versions.push_back({turn.now(), v.value});
   turn.write(where, encode(secret));
   return json::print(json::object({{"binding_id", v.binding},
                                    {"version", uint64_t{secret.versions.size()}},
                                    {"created_at_ns", static_cast<int64_t>(turn.now())}}));
 }
 
-// Operations one after the other on a root; without one, a new empty root.
+// Applies operations to a root, one after the other. Without a root it makes an empty one.
 Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
   static constexpr struct {
     std::string_view op, params;
@@ -338,7 +338,7 @@ Result<Bytes> WorldsProgram::workspace(Turn& turn, const Input& input) const {
     return json::print(json::object({{"root_hash", hash_text(root)}}));
   }
   TRY(Bytes digest, parse_hash(base));
-  TRY_OK(blobs.get(digest));  // a root that is not there has no next one
+  TRY_OK(blobs.get(digest));  // the root must exist
   std::string root = base;
   const json::Value* list = order.find("operations");
   if (!list || !list->is_array())

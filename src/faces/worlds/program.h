@@ -1,31 +1,31 @@
 #pragma once
-// The program named "worlds": what each verb does in one turn. A turn is one input to one world,
-// with everything that follows from it.
+// The program "worlds": what each verb does in one turn. A turn is one input to one world, with
+// everything that follows from it. Verbs answer with JSON, except `govern`, which answers with an
+// encoded GovernanceCommand.
 
 #include "faces/worlds/session.h"
 #include "kernel/program.h"
 
 namespace pawl::worlds {
 
-// Bodies of inputs. Each names its world first; bytes are as Writer writes them.
+// Bodies of inputs (verbs.cc has their fields). Each names its world first.
 struct CreateWorld {
   std::string world;
   Bytes bundle;  // manifest and nodes, as encode_bundle() writes them
   wasm::Limits limits{};
   bool check_state = true;
-  std::string
-      engine{};  // that the service found; recorded, so that a rerun needs no engine to agree
+  std::string engine{};  // version of the WASM engine; recorded, so that a rerun without one agrees
 };
 struct SendEvent {
   std::string world;
   Event event;
   uint64_t expected_epoch = 0;  // 0: any
 };
-struct SendEvents {  // in this order; all or none
+struct SendEvents {  // all of them, in this order, or none
   std::string world;
   std::vector<Event> events;
 };
-inline constexpr size_t kBatchEvents = 1000;  // one turn
+inline constexpr size_t kBatchEvents = 1000;  // events of one batch, which is one turn
 struct SendReceipt {
   std::string world;
   IntentReceipt receipt;
@@ -35,10 +35,10 @@ struct SendFrame {
   StreamFrame frame;
 };
 struct Govern {
-  std::string world, command;  // command: the id under which the outcome is kept
+  std::string world, command;  // `command` is the id under which the outcome is kept
   std::string action;          // propose, shadow, approve, reject, apply
   uint64_t proposal = 0;
-  Bytes patch{};  // JSON of a patch document, or of a compiled patch
+  Bytes patch{};  // JSON of a patch document or of a compiled patch
   std::optional<std::string> description{};
   std::string approver{};
   bool strict = true;
@@ -48,12 +48,12 @@ struct ForkWorld {
   std::string world, source, snapshot_ref;
   uint64_t until = 0;                  // height
   RecordedJournal recorded{};          // from the snapshot's record on
-  std::vector<IntentReceipt> stubs{};  // receipts that the source got later, for what is still open
-  bool live = false;                   // true: effects go out as those of any world
+  std::vector<IntentReceipt> stubs{};  // later receipts of the source, for intents that are open
+  bool live = false;                   // true: effects go out
 };
 struct PutSecret {
   std::string binding;
-  Bytes value;  // as it is kept: sealed by the service
+  Bytes value;  // sealed by the service
   bool erase = false;
   std::string info{};  // JSON: kind, created by
 };
@@ -75,11 +75,15 @@ Result<Govern> decode_govern(BytesView in);
 Result<ForkWorld> decode_fork(BytesView in);
 Result<PutSecret> decode_put_secret(BytesView in);
 
-// A binding's versions, oldest first.
+struct SecretVersion {
+  Time made = 0;
+  Bytes sealed;  // empty: forgotten
+};
+// A secret binding with its versions, oldest first.
 struct SecretBinding {
   std::string binding;
   std::string info{};
-  std::vector<std::pair<Time, Bytes>> versions{};  // sealed; empty bytes: forgotten
+  std::vector<SecretVersion> versions{};
 };
 Bytes encode(const SecretBinding& v);
 Result<SecretBinding> decode_secret(BytesView in);
@@ -91,9 +95,8 @@ class WorldsProgram final : public Program {
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override;
   uint32_t view_version() const override { return 3; }
-  BytesView family(BytesView key) const override {
-    return cell_family(key);
-  }  // a workflow of a world
+  // The cells of one workflow of a world are a family.
+  BytesView family(BytesView key) const override { return cell_family(key); }
   bool worth_packing(BytesView key) const override { return is_read_again(key); }
   const Builtins& builtins() const { return builtins_; }
   const WorldRuntime& runtime() const { return runtime_; }
@@ -128,14 +131,14 @@ class WorldsProgram final : public Program {
   WorldRuntime runtime_;
 };
 
-// Erases blobs that no world's snapshot, definitions or proposals lead to; the numbers.
+// Erases the blobs that nothing refers to and that are older than `grace`. Returns the counts.
 struct GarbageCounts {
   size_t kept = 0, erased = 0, young = 0;
 };
 Result<GarbageCounts> collect_garbage(Turn& turn, const std::string& tenant,
                                       const Builtins& builtins, Time grace);
 
-// The JSON of a governance action's outcome.
+// The JSON of a proposal, which is the outcome of most governance actions.
 json::Value proposal_json(const Proposal& proposal);
 
 }  // namespace pawl::worlds

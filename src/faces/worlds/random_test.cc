@@ -1,6 +1,6 @@
-// Worlds at random, from a seed: any mix of events, chains, receipts good and bad, late and twice,
-// frames, failures, snapshots. Whatever came out, a rerun of the journal agrees, the counts agree
-// with the cells, and a fork from snapshot and tail is the live world.
+// Random worlds from a seed: any mix of events, chains, frames, failures, snapshots, and receipts
+// that are good, bad, late or sent twice. Afterwards a rerun of the journal agrees, the counts
+// match the cells, and a fork equals the live world.
 
 #include <gtest/gtest.h>
 
@@ -121,7 +121,7 @@ void counts_agree(const Stage& stage) {
   EXPECT_EQ(stage.records("w").size(), head.height);
 }
 
-TEST(random_worlds, agree_with_their_rerun_their_counts_and_their_forks) {
+TEST(random_worlds, random_worlds_agree_with_rerun_and_forks) {
   const char* more = std::getenv("PAWL_SEEDS");  // for a long search
   const uint64_t seeds = more ? std::strtoull(more, nullptr, 10) : 12;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -147,7 +147,7 @@ TEST(random_worlds, agree_with_their_rerun_their_counts_and_their_forks) {
   }
 }
 
-// Bytes that are no input of ours must be refused, whatever they are.
+// Bytes that are not a valid input must be refused.
 TEST(random_worlds, hostile_bodies_are_refused_and_change_nothing) {
   Stage stage;
   ASSERT_TRUE(stage.create("w", test_air()));

@@ -60,7 +60,7 @@ Stage::Stage(wasm::Runner* runner, bool scripts) : modules(runner) {
   kernel = std::make_unique<Kernel>(
       cache, [this] { return snapshot(); }, std::vector<const Program*>{program.get()}, 0);
   committer = std::make_unique<Committer>(journal, rows, cache, Digest{});
-  face = std::make_unique<Face>(*this, *this, program->worlds);
+  face = std::make_unique<Face>(*this, *this, program->worlds, background);
 }
 
 void Stage::submit(Input input, Reply reply) {
@@ -262,14 +262,18 @@ Bytes Stage::dump(const std::string& world) const {
   CHECK(now.scan(cells_prefix(world_id), [&](BytesView at, const Cell& cell) {
     Instance i = *decode_instance(cell.value());
     const CellAt where = cell_at(world_id, at);
-    w.str(where.workflow), w.str(where.key), w.boolean(i.state.has_value()),
-        w.str(i.state.value_or("")), w.str(encode_for_snapshot(i));
+    w.str(where.workflow);
+    w.str(where.key);
+    w.boolean(i.state.has_value());
+    w.str(i.state.value_or(""));
+    w.str(encode_for_snapshot(i));
     return true;
   }));
   for (const Key& lead :
        {pending_prefix(world_id), proposals_prefix(world_id), queued_prefix(world_id)}) {
     CHECK(now.scan(lead, [&](BytesView at, const Cell& cell) {
-      w.str(at.substr(lead.size())), w.str(cell.value());
+      w.str(at.substr(lead.size()));
+      w.str(cell.value());
       return true;
     }));
   }

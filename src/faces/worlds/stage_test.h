@@ -9,6 +9,7 @@
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/face.h"
+#include "faces/worlds/store/world_journal.h"
 #include "json/text.h"
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
@@ -109,6 +110,7 @@ struct Stage final : KernelAccess, WorkQueue {
                   {kPackedBytes, [](BytesView key) { return !is_read_again(key); }}};
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Committer> committer;
+  BackgroundThreads background;
   std::unique_ptr<Face> face;
   std::map<std::string, EffectPtr> open;  // not to cells
   std::map<std::string, Time> leases;     // until when

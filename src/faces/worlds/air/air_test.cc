@@ -26,7 +26,7 @@ const Builtins& builtins() {
   return all;
 }
 
-// Where we are stricter than the producer of the vectors, and mean it.
+// Cases where we are stricter than the producer of the vectors, on purpose.
 bool stricter(const std::string& name) {
   static const std::set<std::string> kNames{
       "int: 18446744073709551615", "-2^64 int",
@@ -72,9 +72,9 @@ TEST(air, values_are_normalised_as_in_the_vectors) {
   }
 }
 
-// The quick look must say of any bytes what the whole way says: those of the vectors, and those
-// with bits turned.
-TEST(air, bytes_are_normal_exactly_when_normalising_leaves_them_as_they_are) {
+// The check in place must agree with full normalisation for all bytes: those of the vectors, and
+// those with flipped bits.
+TEST(air, bytes_are_normal_exactly_when_normalising_keeps_them) {
   const json::Value all = vectors("typed_normalize.json");
   Schemas schemas(&builtins().schemas());
   for (const json::Value& s : all.find("schemas")->array())
@@ -140,7 +140,7 @@ TEST(air, numbers_hashes_and_uuids_are_checked_and_have_one_form) {
     EXPECT_FALSE(normal_decimal(bad)) << bad;
 }
 
-TEST(air, json_at_the_edge_is_led_by_the_schema) {
+TEST(air, json_is_read_by_its_schema) {
   Schemas schemas;
   TypePtr type = *parse_type(*json::parse(
       R"({"record":{"b":{"bytes":{}},"m":{"map":{"key":{"nat":{}},"value":{"text":{}}}},"d":{"dec128":{}},"o":{"option":{"bytes":{}}}}})"));
@@ -220,7 +220,7 @@ Result<LoadedManifest> load_air(const json::Value& nodes, LoadOptions options = 
 }
 
 // case 25, case 26, case 27, case 30, case 36, case 146, case 147, case 149
-TEST(air, manifests_are_refused_in_the_words_of_the_vectors) {
+TEST(air, bad_manifests_are_refused_with_the_errors_of_the_vectors) {
   const json::Value all = vectors("manifest_validation.json");
   for (const json::Value& v : all.find("vectors")->array()) {
     const std::string name(v.string_or("name"));
@@ -289,7 +289,7 @@ TEST(air, recursive_schemas_are_refused_and_alias_chains_resolve) {
   EXPECT_FALSE(normalize_named(7, "a/A@1", schemas));
 }
 
-TEST(air, schemas_that_meet_in_many_ways_are_walked_once_and_deep_ones_refused) {
+TEST(air, shared_schemas_are_visited_once_and_deep_ones_refused) {
   // Each holds the next twice: 2^40 ways from the first to the last.
   auto chain = [](size_t length, const std::string& space) {
     json::Value nodes = sample();
@@ -299,7 +299,7 @@ TEST(air, schemas_that_meet_in_many_ways_are_walked_once_and_deep_ones_refused) 
       const std::string type = i + 1 == length
                                    ? R"({"nat":{}})"
                                    : R"({"record":{"a":)" + next + R"(,"b":)" + next + "}}";
-      // From the last to the first: no walk begins at the top.
+      // Added from the last to the first, so that no check starts at the top.
       json::Array& listed = nodes.array().back().find("schemas")->array();
       listed.insert(listed.begin(), json::object({{"name", name}}));
       nodes.array().insert(nodes.array().begin(), *json::parse(R"({"$kind":"defschema","name":")" +
@@ -323,7 +323,7 @@ TEST(air, schemas_that_meet_in_many_ways_are_walked_once_and_deep_ones_refused) 
   EXPECT_TRUE(same_type(*schemas.find("a/L0@1"), *schemas.find("a/R0@1"), schemas));
 }
 
-TEST(air, an_executors_key_that_is_none_is_refused_and_not_passed_over) {
+TEST(air, an_invalid_executor_key_is_refused) {
   for (const char* keys : {R"("x")", R"([])", R"({"w/e@1":5})", R"({"w/e@1":"aGk="})",
                            R"({"e":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})"}) {
     json::Value nodes = sample();
@@ -342,7 +342,7 @@ TEST(air, a_listed_name_without_definition_or_hash_is_named) {
   EXPECT_NE(load_air(nodes).error().message.find("'w/Gone@1'"), std::string::npos);
 }
 
-TEST(air, what_the_vectors_leave_out_has_the_words_of_the_original) {
+TEST(air, further_refusals_have_the_words_of_the_original) {
   json::Value nodes = sample();
   for (json::Value& node : nodes.array())
     if (node.string_or("name") == "w/main@1") node.object().erase("key_schema");
@@ -358,7 +358,7 @@ TEST(air, what_the_vectors_leave_out_has_the_words_of_the_original) {
             "invalid: event family must be a ref, variant of refs, or record");
 }
 
-TEST(air, authors_leave_hashes_open_and_say_each_definition_once) {
+TEST(air, authoring_fills_in_hashes_and_refuses_duplicates) {
   const std::string whole = manifest_hash(author(sample(), builtins())->manifest);
   const std::string none(kNoHash);
   for (const json::Value& open :
@@ -392,7 +392,7 @@ TEST(air, authors_leave_hashes_open_and_say_each_definition_once) {
   EXPECT_FALSE(load_air(routed));
 }
 
-TEST(normal, decimals_reach_as_far_as_128_bits_do) {
+TEST(normal, decimals_have_the_range_of_128_bits) {
   EXPECT_EQ(*normal_decimal("1e-6176"), "1E-6176");
   EXPECT_EQ(*normal_decimal("10e-6177"), "1E-6176");
   EXPECT_FALSE(normal_decimal("1e-6177"));
@@ -417,7 +417,7 @@ TEST(air, a_value_path_reaches_the_key_through_the_variant) {
 }
 
 // case 28
-TEST(air, a_definition_of_the_system_cannot_be_brought_in) {
+TEST(air, a_manifest_cannot_redefine_a_builtin) {
   json::Value nodes = sample();
   nodes.array().insert(
       nodes.array().begin(),
@@ -426,7 +426,7 @@ TEST(air, a_definition_of_the_system_cannot_be_brought_in) {
 }
 
 // case 116, case 117
-TEST(patch, each_step_leads_to_the_new_hashes_and_wrong_ones_are_refused_by_name) {
+TEST(patch, each_patch_operation_is_applied_and_bad_ones_are_refused_by_name) {
   auto air = author(sample(), builtins());
   ASSERT_TRUE(air);
   const std::string base = manifest_hash(air->manifest);

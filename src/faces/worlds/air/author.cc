@@ -1,5 +1,5 @@
-// From the authoring form to hashes: nodes are hashed, refs are filled in, modules get the hash of
-// the bytes that were built.
+// Turns the authoring form into a manifest: nodes are hashed, references are filled in, and modules
+// get the hash of their built bytes.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// The schemas that every world has without listing them, as AIR text: their hashes are part of the
+// The schemas that every world has without listing them, as AIR text. Their hashes are part of the
 // contract.
 
 #include "faces/worlds/air/builtins.h"

@@ -1,6 +1,6 @@
 #pragma once
-// The built-in catalogue: the sys/* definitions, there for every world. A manifest may list one
-// with exactly its hash, and may leave it out.
+// The built-in sys/* definitions, which every world has. A manifest may leave them out, or list
+// them with exactly their hash.
 
 #include <map>
 
@@ -15,7 +15,7 @@ extern const char* const kBuiltinDefs[];
 struct Builtin {
   Node node;
   std::string node_hash;  // with $kind: what intents carry
-  std::string ref_hash;   // without: what a manifest says
+  std::string ref_hash;   // without $kind: what a manifest refers to
 };
 
 class Builtins {

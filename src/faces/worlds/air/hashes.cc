@@ -19,8 +19,10 @@ void each_hash(const cbor::Value& value, const Type& type, const Schemas& schema
   }
   if (!value.is_map()) return;
   for (const auto& [key, item] : value.map()) {
-    if (t.form == Form::map)
-      each_hash(key, *t.key, schemas, visit), each_hash(item, *t.item, schemas, visit);
+    if (t.form == Form::map) {
+      each_hash(key, *t.key, schemas, visit);
+      each_hash(item, *t.item, schemas, visit);
+    }
     const Field* field = t.form == Form::record && key.is_text() ? t.find(key.text()) : nullptr;
     if (field) each_hash(item, *field->type, schemas, visit);
   }

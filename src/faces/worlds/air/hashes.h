@@ -1,5 +1,5 @@
 #pragma once
-// What a value refers to: the hashes in it, where its type says that they are some.
+// Visits the hashes in a value: the places where its type says `hash`.
 
 #include <functional>
 

@@ -1,4 +1,4 @@
-// JSON on its way in and out of worlds, led by the schema.
+// JSON to CBOR and back. On the way in the schema decides what a JSON value becomes.
 
 #include <charconv>
 
@@ -10,14 +10,14 @@ namespace {
 
 using cbor::Value;
 
-// A number's text as a CBOR integer when it is one that fits, else as a float.
+// A CBOR integer when the number is one that fits in 64 bits, else a float.
 Value number(const json::Value& v) {
   if (auto n = v.as_uint64()) return Value(*n);
   if (auto n = v.as_int64()) return Value(*n);
   return Value(v.as_double());
 }
 
-// JSON integers keep their kind even when written 1.0; floats without a schema stay floats.
+// Without a schema, a number that is written with a point or an exponent is a float.
 Value untyped_number(const json::Value& v) {
   const std::string& text = v.number_text();
   if (text.find_first_of(".eE") != std::string::npos) return Value(v.as_double());
@@ -31,7 +31,7 @@ Result<Value> map_key(const std::string& name, const Type& type) {
   const char* first = name.data() + (negative ? 1 : 0);
   auto [end, bad] = std::from_chars(first, name.data() + name.size(), n);
   if (bad != std::errc() || end != name.data() + name.size() || first == end)
-    return fail(Code::invalid, "SCHEMA_MISMATCH",
+    return fail(Code::invalid, kSchemaMismatch,
                 "value does not conform to schema: map key '" + name + "' is no integer");
   if (!negative) return Value(n);
   return n == 0 ? Value(uint64_t{0}) : Value(cbor::Int{true, n - 1});
@@ -42,7 +42,7 @@ Result<Value> fields_from(const json::Value& value, const Type& t, const Schemas
   for (const auto& [name, item] : value.object()) {
     const Field* f = t.find(name);
     if (!f) {
-      out.emplace_back(name, to_cbor(item));  // normalising names it
+      out.emplace_back(name, to_cbor(item));  // normalising refuses it by name
       continue;
     }
     TRY(Value inner, from_json(item, *f->type, schemas));
@@ -79,7 +79,7 @@ Result<Value> from_json(const json::Value& value, const Type& type, const Schema
       if (!value.is_string()) return to_cbor(value);
       auto bytes = unbase64(value.string());
       if (!bytes)
-        return fail(Code::invalid, "SCHEMA_MISMATCH",
+        return fail(Code::invalid, kSchemaMismatch,
                     "value does not conform to schema: expected bytes as base64");
       return Value(cbor::Octets{std::move(*bytes)});
     }
@@ -142,7 +142,7 @@ Value to_cbor(const json::Value& value) {
 static json::Value json_int(cbor::Int n) {
   if (!n.negative) return json::Value(n.magnitude);
   if (!(n.magnitude >> 63)) return json::Value(-1 - static_cast<int64_t>(n.magnitude));
-  // -1 - magnitude, below what 64 bits hold
+  // a negative number that 64 bits do not hold: -1 - magnitude
   if (n.magnitude == ~uint64_t{0}) return json::Value(json::Number{"-18446744073709551616"});
   return json::Value(json::Number{"-" + std::to_string(n.magnitude + 1)});
 }

@@ -84,7 +84,7 @@ class Loader {
     return {};
   }
 
-  // A sys/* ref carries exactly the catalogue's hash; secrets of that name do not exist.
+  // A sys/* reference has exactly the hash of the built-in definition. There are no sys/* secrets.
   template <class Def>
   Result<void> check_system(const Ref& ref) {
     const Builtin* builtin = builtins_.find(ref.name);
@@ -229,7 +229,8 @@ class Loader {
                      "' does not match '" + found + "'");
   }
 
-  // Through records by field; through a variant by `$value`, in every arm that outsiders may send.
+  // The path goes through records by field and through a variant by `$value`. It must exist in
+  // every arm that callers may send.
   bool path_fits(const Type& type, const std::vector<std::string>& path, size_t at, const Type& key,
                  std::string& found) const {
     auto resolved = out_.schemas.resolve(type);

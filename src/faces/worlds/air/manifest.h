@@ -1,6 +1,6 @@
 #pragma once
-// A loaded manifest: every definition a world runs by, checked against each other, with the routes
-// worked out. Built once for a manifest and never changed.
+// A loaded manifest holds every definition that a world uses, checked against each other, and the
+// routes of its events. It is built once per manifest and never changes.
 
 #include <functional>
 #include <map>
@@ -27,7 +27,7 @@ struct DeclaredEffect {
   std::string hash;
 };
 
-// One way that an event of some schema reaches a workflow.
+// One route of an event to a workflow.
 struct Binding {
   const Workflow* workflow;
   std::string arm;                      // wrapped as this arm; empty: delivered as it is
@@ -52,26 +52,26 @@ struct LoadedManifest {
   const DeclaredEffect* effect(std::string_view name) const;
 };
 
-// Finds a node by its hash: in the document at hand, or in the content-addressed store.
+// Finds a node by its hash, in a document or in the content-addressed store.
 using FindNode = std::function<Result<Node>(const std::string& hash)>;
 
 struct LoadOptions {
   bool secrets_can_be_resolved = true;
 };
-// Errors: manifest.error for what cannot be loaded, manifest.validation for what does not fit,
-// secret.resolver_missing.
+// Errors: manifest.error when a definition cannot be loaded, manifest.validation when definitions
+// contradict each other, secret.resolver_missing.
 Result<LoadedManifest> load(Manifest manifest, const FindNode& find, const Builtins& builtins,
                             const LoadOptions& options = {});
 
-// The authoring form is a list of nodes with one manifest among them, hashes left out where wanted.
+// The authoring form is a list of nodes with one manifest among them. Hashes may be left out.
 struct Authored {
   Manifest manifest;
   std::vector<Node> nodes;
 };
 struct AuthorOptions {
-  // Module name -> hash of its bytes, for modules that do not say.
+  // Module name -> hash of its bytes, for modules without an artifact hash.
   std::map<std::string, std::string> artifacts{};
-  // Lists every schema that a listed definition refers to, as the author tool does.
+  // Adds every schema that a listed definition refers to, as the author tool does.
   bool close_over_schemas = false;
 };
 Result<Authored> author(const json::Value& nodes, const Builtins& builtins,

@@ -13,11 +13,12 @@ bool is_name(std::string_view text);
 bool is_hash(std::string_view text);
 inline bool is_system(std::string_view name) { return name.starts_with("sys/"); }
 
-std::string hash_text(BytesView digest);  // of 32 bytes
+std::string hash_text(BytesView digest);  // "sha256:hex" of 32 bytes
 inline std::string hash_text(const Digest& d) { return hash_text(view(d)); }
-Result<Bytes> parse_hash(std::string_view text);  // the 32 bytes again
+Result<Bytes> parse_hash(std::string_view text);  // the 32 bytes
 
-// The arm of {"$tag": arm, ...} in the schema's spelling: PatchBlobRef and patch_blob_ref are one.
+// The arm of {"$tag": arm, ...} in the spelling of the schema: PatchBlobRef becomes
+// patch_blob_ref.
 std::string arm_of(std::string_view tag);
 
 // The hash of a module that is not built yet.

@@ -64,7 +64,7 @@ Result<std::string> hash_field(const json::Value& node, std::string_view field) 
   return hash;
 }
 
-// Authors write a hash that is still to be worked out as null, as nothing, or as its beginning.
+// In authoring form a hash that is not known yet is null, empty, or "sha256:" alone.
 bool is_given(const json::Value* hash) {
   if (!hash || hash->is_null()) return false;
   return !hash->is_string() ||
@@ -199,7 +199,7 @@ Result<void> routing(Manifest& out, const json::Value& value) {
   return {};
 }
 
-// What does not name a key must not pass for "no key": receipts would go unchecked.
+// An entry without a valid key is refused. If it counted as "no key", receipts would go unchecked.
 Result<void> executor_keys(Manifest& out, const json::Value& keys) {
   auto wrong = [] {
     return bad("executor_keys maps effect names to Ed25519 public keys, 32 bytes in base64");

@@ -1,7 +1,7 @@
 #pragma once
 // An AIR node is one definition: a schema, a module, a workflow, an effect, a secret, or the
-// manifest that lists them. Its hash is the hash of its canonical CBOR, with what is default left
-// out.
+// manifest that lists them. Its hash is the hash of its canonical CBOR, without members that have
+// their default value.
 
 #include <optional>
 #include <variant>
@@ -18,7 +18,7 @@ struct SchemaDef {
 struct ModuleDef {
   std::string name;
   std::string runtime;     // wasm, builtin, python
-  cbor::Value body;        // the runtime as it is hashed
+  cbor::Value body;        // the runtime, in the form that is hashed
   std::string artifact{};  // wasm: the hash of the module's bytes; kNoHash until it is built
 };
 struct Impl {
@@ -50,8 +50,8 @@ struct Manifest {
   std::vector<Ref> schemas{}, modules{}, workflows{}, effects{}, secrets{};
   bool has_routing = false;
   std::vector<Subscription> subscriptions{};
-  // The executors whose receipts are signed: effect name -> Ed25519 public key. Not part of AIR v2;
-  // left out of the hash when there are none.
+  // Executors whose receipts must be signed: effect name -> Ed25519 public key. This is not part of
+  // AIR v2, so it is left out of the hash when it is empty.
   std::vector<std::pair<std::string, std::string>> executor_keys{};
 };
 using Node = std::variant<SchemaDef, ModuleDef, WorkflowDef, EffectDef, SecretDef, Manifest>;
@@ -68,7 +68,7 @@ cbor::Value to_value(const Manifest& manifest, bool with_kind);
 cbor::Value subscriptions_value(const Manifest& manifest);
 
 std::string node_hash(const Node& node);  // with $kind
-std::string bare_hash(const Node& node);  // without: what manifests say of sys/* definitions
+std::string bare_hash(const Node& node);  // without $kind: how manifests refer to sys/* definitions
 std::string manifest_hash(const Manifest& manifest);  // without $kind
 
 }  // namespace pawl::worlds

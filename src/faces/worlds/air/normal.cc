@@ -1,5 +1,5 @@
-// Whether bytes already are what normalising would make of them. Modules and clients mostly send
-// canonical values; finding that out where they lie costs a fraction of building them anew.
+// Checks in place whether bytes are already canonical. Most values from modules and clients are,
+// and the check costs a fraction of decoding and encoding them again.
 
 #include "base/dice.h"
 #include "base/utf8.h"
@@ -32,7 +32,7 @@ bool scalar(In& in, Form form) {
   switch (form) {
     case Form::boolean: return in.take("\xf4") || in.take("\xf5");
     case Form::unit: return in.take_null();
-    case Form::bytes: return in.run(2), in.ok();
+    case Form::bytes: in.run(2); return in.ok();
     case Form::text:
     case Form::hash:
     case Form::uuid:

@@ -12,7 +12,7 @@ namespace {
 using cbor::Value;
 
 std::unexpected<Error> mismatch(std::string what) {
-  return fail(Code::invalid, "SCHEMA_MISMATCH",
+  return fail(Code::invalid, kSchemaMismatch,
               "value does not conform to schema: " + std::move(what));
 }
 
@@ -166,8 +166,7 @@ Result<Value> normalize(const Value& value, const Type& type, const Schemas& sch
 Result<Value> normalize_named(const Value& value, std::string_view schema, const Schemas& schemas) {
   TypePtr type = schemas.find(schema);
   if (!type)
-    return fail(Code::invalid, "SCHEMA_NOT_FOUND",
-                "schema '" + std::string(schema) + "' not found");
+    return fail(Code::invalid, kSchemaNotFound, "schema '" + std::string(schema) + "' not found");
   return normalize(value, *type, schemas);
 }
 
@@ -181,8 +180,7 @@ Result<Bytes> normalize_bytes(BytesView bytes, const Type& type, const Schemas& 
 Result<Bytes> normalize_bytes(BytesView bytes, std::string_view schema, const Schemas& schemas) {
   TypePtr type = schemas.find(schema);
   if (!type)
-    return fail(Code::invalid, "SCHEMA_NOT_FOUND",
-                "schema '" + std::string(schema) + "' not found");
+    return fail(Code::invalid, kSchemaNotFound, "schema '" + std::string(schema) + "' not found");
   return normalize_bytes(bytes, *type, schemas);
 }
 
@@ -220,8 +218,10 @@ Result<std::string> normal_decimal(std::string_view text) {
     exponent += down ? -e : e;
   }
   digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
-  while (!digits.empty() && digits.back() == '0')
-    digits.pop_back(), ++exponent;
+  while (!digits.empty() && digits.back() == '0') {
+    digits.pop_back();
+    ++exponent;
+  }
   if (digits.empty()) return std::string("0");
   const int64_t size = static_cast<int64_t>(digits.size());
   const int64_t adjusted = exponent + size - 1;

@@ -1,6 +1,7 @@
 #pragma once
-// Normalisation makes a value what its schema says: sugar is written out, missing options become
-// null, sets are sorted, numbers and texts of a form are checked. Equal values end as equal bytes.
+// Normalisation brings a value into the one form that its schema allows: short forms are expanded,
+// missing options become null, sets are sorted, numbers and formatted texts are checked. Equal
+// values become equal bytes.
 
 #include "faces/worlds/air/type.h"
 
@@ -13,17 +14,17 @@ Result<Bytes> normalize_bytes(BytesView cbor, const Type& type, const Schemas& s
 Result<Bytes> normalize_bytes(BytesView cbor, std::string_view schema, const Schemas& schemas);
 Result<cbor::Value> normalize_named(const cbor::Value& value, std::string_view schema,
                                     const Schemas& schemas);
-// True when normalising would give these very bytes.
+// True when the bytes are already normal.
 bool is_normal(BytesView bytes, const Type& type, const Schemas& schemas);
 // The item at a path of record fields in a canonical value, as it is encoded; empty when there is
 // none.
 BytesView follow(BytesView canonical, const std::vector<std::string>& path);
 
-// JSON at the edge is schema-directed: bytes are base64, map keys that are numbers are their
-// digits. The result still wants normalising.
+// Reads JSON by its schema: bytes are base64, and numeric map keys are digits. The result is not
+// normalised yet.
 Result<cbor::Value> from_json(const json::Value& value, const Type& type, const Schemas& schemas);
 
-// One to one. On the way out bytes become base64, so it serves values with a schema as well.
+// Conversion without a schema. Bytes become base64 in JSON.
 cbor::Value to_cbor(const json::Value& value);
 using ShowBytes = json::Value (*)(BytesView bytes);
 json::Value plain_json(
@@ -32,7 +33,7 @@ json::Value plain_json(
 json::Value octets_json(BytesView bytes);                  // a list of numbers
 std::optional<Bytes> octets_of(const cbor::Value& value);  // a byte string, or such a list
 
-// "1.50" -> "1.5", "1e3" -> "1000": equal amounts have one text. At most 34 digits.
+// "1.50" -> "1.5", "1e3" -> "1000": equal numbers get equal texts. At most 34 digits.
 Result<std::string> normal_decimal(std::string_view text);
 
 }  // namespace pawl::worlds

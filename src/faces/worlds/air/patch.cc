@@ -144,7 +144,7 @@ class Compiler {
     TRY_OK(refuse_system(name));
     TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
     Ref* ref = find(*refs, name);
-    if (!ref && is_name(name)) return {};  // what is not there is gone
+    if (!ref && is_name(name)) return {};  // already absent
     TRY_OK(check_pre_hash(ref, body, name));
     refs->erase(refs->begin() + (ref - refs->data()));
     return {};

@@ -11,7 +11,7 @@
 namespace pawl::worlds {
 namespace {
 
-// Types nest in each other only so far: a document of types cannot end the stack.
+// The depth of nested types is limited, so that a document cannot overflow the stack.
 constexpr size_t kTypeDepth = 64;
 
 struct Row {
@@ -165,7 +165,7 @@ Result<const Type*> Schemas::resolve(const Type& type) const {
     if (hops > kTypeDepth)
       return fail(Code::invalid, "SCHEMA_CYCLE", "schema '" + type.ref + "' refers to itself");
     TypePtr next = find(at->ref);
-    if (!next) return fail(Code::invalid, "SCHEMA_NOT_FOUND", "schema '" + at->ref + "' not found");
+    if (!next) return fail(Code::invalid, kSchemaNotFound, "schema '" + at->ref + "' not found");
     at = next.get();  // owned by the table
   }
   return at;
@@ -180,7 +180,7 @@ Result<void> Schemas::refuse_recursion(std::string_view name, Depths& known) con
   return {};
 }
 
-// Each named type is walked once, however many ways lead to it.
+// Each named type is visited once, however many paths lead to it.
 Result<size_t> Schemas::depth_of(const Type& type, std::vector<std::string>& path,
                                  Depths& known) const {
   if (type.form == Form::ref) {
@@ -215,7 +215,7 @@ Result<size_t> Schemas::depth_of(const Type& type, std::vector<std::string>& pat
   return deepest;
 }
 
-// Each named type is walked once here, too.
+// Each named type is visited once.
 bool Schemas::leads_to_hash(const Type& type, Known& known) const {
   if (type.form == Form::hash) return true;
   if (type.form == Form::ref) {
@@ -243,14 +243,14 @@ bool Schemas::can_hold_hash(std::string_view name) const {
   return below_ && below_->can_hold_hash(name);
 }
 
-// `known` holds the pairs that were found equal: types may meet in many ways.
+// `known` holds the pairs that were found equal, because the same pair may come up many times.
 using Pairs = std::set<std::pair<const Type*, const Type*>>;
 static bool same(const Type& a, const Schemas& of_a, const Type& b, const Schemas& of_b,
                  Pairs& known) {
   auto left = of_a.resolve(a), right = of_b.resolve(b);
   if (!left || !right || (*left)->form != (*right)->form) return false;
   const Type &x = **left, &y = **right;
-  // Manifests share types, and what those refer to may still differ.
+  // Two manifests may share a type object whose references lead to different types.
   if ((&x == &y && &of_a == &of_b) || known.contains({&x, &y})) return true;
   if (x.fields.size() != y.fields.size()) return false;
   for (size_t i = 0; i < x.fields.size(); ++i)

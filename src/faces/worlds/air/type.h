@@ -1,6 +1,6 @@
 #pragma once
-// The type language: what a value may be. A type is a JSON object with exactly one key; `$comment`
-// may stand beside it and is dropped. There is no float, and no type that holds itself.
+// The type language of AIR. A type is a JSON object with exactly one key; `$comment` may stand
+// beside the key and is dropped. There are no floats and no recursive types.
 
 #include <map>
 #include <memory>
@@ -13,6 +13,11 @@
 #include "json/value.h"
 
 namespace pawl::worlds {
+
+// A value does not fit its schema.
+inline constexpr Reason kSchemaMismatch{"SCHEMA_MISMATCH"};
+// A schema is not among the named types.
+inline constexpr Reason kSchemaNotFound{"SCHEMA_NOT_FOUND"};
 
 enum class Form : uint8_t {
   boolean,
@@ -47,8 +52,8 @@ struct Field {
 
 struct Type {
   Form form = Form::unit;
-  std::vector<Field> fields{};        // of a record its fields, of a variant its arms, by name
-  std::vector<uint32_t> canonical{};  // places in `fields`, in the order of canonical CBOR
+  std::vector<Field> fields{};        // fields of a record or arms of a variant, by name
+  std::vector<uint32_t> canonical{};  // indexes into `fields`, in the order of canonical CBOR
   TypePtr key{};                      // of a map
   TypePtr item{};                     // of a list, set, option or map
   std::string ref{};                  // of a ref
@@ -57,23 +62,23 @@ struct Type {
 };
 
 Result<TypePtr> parse_type(const json::Value& type);
-// As it is hashed.
+// The form that is hashed.
 cbor::Value to_value(const Type& type);
 
-// Named types, with those of the system below.
+// Named types. Names that are not found are looked up in `below`: the built-in types.
 class Schemas {
  public:
   explicit Schemas(const Schemas* below = nullptr) : below_(below) {}
   void add(std::string name, TypePtr type) { types_[std::move(name)] = {std::move(type)}; }
   TypePtr find(std::string_view name) const;
-  // Follows refs until something else; SCHEMA_NOT_FOUND, or SCHEMA_CYCLE when they go round.
+  // Follows references to the type they end in. Fails with SCHEMA_NOT_FOUND, or with SCHEMA_CYCLE
+  // when they lead back to themselves.
   Result<const Type*> resolve(const Type& type) const;
-  // How many schemas deep a named type leads. Refused: one that holds itself, however far away, or
-  // leads too deep.
-  using Depths = std::map<std::string, size_t, std::less<>>;  // of those that were asked for before
+  // Refuses a named type that holds itself, directly or not, or that nests too deep. `known` has
+  // the depths of the types that were checked before.
+  using Depths = std::map<std::string, size_t, std::less<>>;
   Result<void> refuse_recursion(std::string_view name, Depths& known) const;
-  // Finds out which of the types added here can hold a hash; those below have been asked. Nothing
-  // is added afterwards.
+  // Works out which of the types added here can hold a hash. Call it after the last add().
   void find_hashes();
   bool can_hold_hash(std::string_view name) const;
 
@@ -87,15 +92,15 @@ class Schemas {
   bool leads_to_hash(const Type& type, Known& known) const;
   struct NamedType {
     TypePtr type;
-    bool hashes = false;  // it can hold one
+    bool hashes = false;  // a value of it can hold a hash
   };
   std::unordered_map<std::string, NamedType, Hash, std::equal_to<>> types_;
   const Schemas* below_;
 };
 
-// Equal after following refs on both sides, all the way down.
+// True when both types are equal after all references are followed.
 bool same_type(const Type& a, const Type& b, const Schemas& schemas);
-// Each by its own table: of two manifests.
+// The same for types of two manifests.
 bool same_type(const Type& a, const Schemas& of_a, const Type& b, const Schemas& of_b);
 
 }  // namespace pawl::worlds

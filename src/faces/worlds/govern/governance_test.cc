@@ -7,12 +7,12 @@ namespace {
 
 using cbor::Value;
 
-struct Governance : testing::Test {
-  Governance() {
+struct GovernanceTest : testing::Test {
+  GovernanceTest() {
     auto made = stage.create("w", test_air());
     if (!made) ADD_FAILURE() << made.error().message;
   }
-  ~Governance() override { EXPECT_EQ(stage.verify_all().difference, ""); }
+  ~GovernanceTest() override { EXPECT_EQ(stage.verify_all().difference, ""); }
   Result<json::Value> go(const std::string& id, const std::optional<StepOutput>& out = {},
                          const std::string& schema = "t/Do@1") {
     return stage.send("w", schema, tell(id, out));
@@ -37,7 +37,7 @@ struct Governance : testing::Test {
 };
 
 // case 99, case 103, case 104, case 105, case 107, case 108, case 110
-TEST_F(Governance, goes_from_propose_over_shadow_and_approve_to_apply) {
+TEST_F(GovernanceTest, a_proposal_is_shadowed_approved_and_applied) {
   ASSERT_TRUE(propose(add));
   EXPECT_EQ(act("approve", 0).error().message,
             "proposal 0 is in state Submitted, expected shadowed");
@@ -60,7 +60,7 @@ TEST_F(Governance, goes_from_propose_over_shadow_and_approve_to_apply) {
 }
 
 // case 106, case 109
-TEST_F(Governance, a_rejected_proposal_cannot_be_applied_and_equal_patches_have_equal_hashes) {
+TEST_F(GovernanceTest, a_rejected_proposal_cannot_be_applied_and_equal_patches_have_equal_hashes) {
   auto one = propose(add), two = propose(add);
   EXPECT_EQ(one->string_or("patch_hash"), two->string_or("patch_hash"));
   EXPECT_EQ(two->find("proposal_id")->as_int64(), 1);
@@ -69,7 +69,7 @@ TEST_F(Governance, a_rejected_proposal_cannot_be_applied_and_equal_patches_have_
   EXPECT_EQ(act("apply", 1).error().message, "proposal 1 is in state Rejected, expected approved");
 }
 
-TEST_F(Governance, what_a_proposal_would_run_by_is_no_garbage) {
+TEST_F(GovernanceTest, the_definitions_and_modules_of_a_proposal_are_kept) {
   auto put = [&](const Bytes& bytes) {
     return std::string(stage.say("put_blob", bytes)->string_or("hash"));
   };
@@ -103,7 +103,7 @@ TEST_F(Governance, what_a_proposal_would_run_by_is_no_garbage) {
   EXPECT_FALSE(kept(given));
 }
 
-TEST_F(Governance, a_patch_is_validated_as_a_whole) {
+TEST_F(GovernanceTest, a_patch_is_validated_as_a_whole) {
   auto bad = propose(
       R"({"add_def":{"kind":"defworkflow","node":{"$kind":"defworkflow","name":"t/x@1","state":"t/None@1","event":"t/Do@1","effects_emitted":[],"impl":{"module":"t/scripted@1","entrypoint":"step"}}}})");
   ASSERT_FALSE(bad);
@@ -111,7 +111,7 @@ TEST_F(Governance, a_patch_is_validated_as_a_whole) {
 }
 
 // case 93, case 97, case 98, case 100, case 101, case 102, case 209
-TEST_F(Governance, apply_waits_for_what_is_in_flight_and_says_what_blocks) {
+TEST_F(GovernanceTest, apply_is_refused_while_work_is_in_flight) {
   ASSERT_TRUE(go("a", output({"1"}, {timer(5)})));
   ASSERT_TRUE(propose(add));
   ASSERT_TRUE(act("shadow", 0));
@@ -136,7 +136,7 @@ TEST_F(Governance, apply_waits_for_what_is_in_flight_and_says_what_blocks) {
 }
 
 // case 111, case 112, case 113, case 119, case 120
-TEST_F(Governance, a_shadow_run_sees_the_live_world_and_leaves_it_alone) {
+TEST_F(GovernanceTest, a_shadow_run_sees_the_live_world_and_leaves_it_alone) {
   ASSERT_TRUE(go("a", output({"1"})));
   ASSERT_TRUE(propose(add));
   const size_t open = stage.open.size();
@@ -164,7 +164,7 @@ TEST_F(Governance, a_shadow_run_sees_the_live_world_and_leaves_it_alone) {
 }
 
 // case 118
-TEST_F(Governance, proposals_outlive_snapshots_and_forks_follow_an_apply) {
+TEST_F(GovernanceTest, proposals_are_in_snapshots_and_forks_replay_an_apply) {
   ASSERT_TRUE(propose(add));
   ASSERT_TRUE(stage.say("snapshot", "w"));
   ASSERT_TRUE(act("shadow", 0));
@@ -176,8 +176,7 @@ TEST_F(Governance, proposals_outlive_snapshots_and_forks_follow_an_apply) {
   EXPECT_EQ(stage.dump("f"), stage.dump("w"));
 }
 
-TEST_F(Governance,
-       a_fork_before_or_over_an_apply_finds_its_definitions_after_garbage_is_collected) {
+TEST_F(GovernanceTest, a_fork_across_an_apply_finds_its_definitions_after_collection) {
   const uint64_t before = stage.head("w").height;
   ASSERT_TRUE(propose(add));
   ASSERT_TRUE(act("shadow", 0));
@@ -203,7 +202,7 @@ TEST_F(Governance,
   }
 }
 
-// A state schema that grows a field, with and without a module that knows how.
+// A state schema gets another field, with and without a module that migrates.
 struct Migrating final : NativeModule {
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override {
     if (entrypoint != "migrate") return Scripted().step(entrypoint, input);
@@ -220,7 +219,7 @@ struct Migrating final : NativeModule {
   bool migrates() const override { return true; }
 };
 
-TEST_F(Governance, states_are_migrated_by_the_module_or_the_apply_is_refused) {
+TEST_F(GovernanceTest, states_are_migrated_by_the_module_or_the_apply_is_refused) {
   ASSERT_TRUE(go("a"));
   ASSERT_TRUE(go("a"));
   stage.modules.add("t/next@1", std::make_unique<Migrating>());
@@ -264,7 +263,7 @@ TEST_F(Governance, states_are_migrated_by_the_module_or_the_apply_is_refused) {
       cbor::canonical(cbor::Map{{"log", cbor::Array{Value("Do"), Value("Do")}}, {"count", 2}}));
 }
 
-// Each way that a migration may go wrong is named in the report, and nothing of it is applied.
+// The report names each failed migration, and none is applied.
 struct Migrates final : NativeModule {
   explicit Migrates(StepOutput out) : output(std::move(out)) {}
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override {
@@ -277,7 +276,7 @@ struct Migrates final : NativeModule {
   bool garbage = false;
 };
 
-struct Migration : Governance {
+struct MigrationTest : GovernanceTest {
   json::Value document() { return *json::parse(stage.http("GET", "/v1/worlds/w/manifest").body); }
   std::string hash(std::string_view list, std::string_view name) {
     const json::Value all = document();
@@ -302,7 +301,7 @@ struct Migration : Governance {
   std::string replace_schema(const std::string& name, const std::string& type) {
     return replace("defschema", "schemas", name, schema(name, type));
   }
-  // The words of the report on the only cell, and of the apply that is refused for it.
+  // The error of the only cell in the report, and that of the refused apply.
   std::string why_not(const std::string& steps) {
     auto proposed = propose(steps);
     if (!proposed) return proposed.error().message;
@@ -334,7 +333,7 @@ struct Migration : Governance {
   int modules = 0;
 };
 
-TEST_F(Migration, gives_a_state_that_fits_and_nothing_else) {
+TEST_F(MigrationTest, migrate_must_give_a_state_that_fits_and_nothing_else) {
   ASSERT_TRUE(go("a"));
   const Bytes fits = state_of({"new"});
   auto garbage = std::make_unique<Migrates>(StepOutput{});
@@ -358,7 +357,7 @@ TEST_F(Migration, gives_a_state_that_fits_and_nothing_else) {
   EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), std::vector<std::string>{"new"});
 }
 
-TEST_F(Migration, a_state_must_fit_what_its_schema_refers_to_as_well) {
+TEST_F(MigrationTest, a_state_must_fit_referenced_schemas_too) {
   ASSERT_EQ(why_not(R"({"add_def":{"kind":"defschema","node":)" +
                     json::print(schema("t/Words@1", R"({"list":{"text":{}}})")) + "}}," +
                     replace_schema("t/State@1", R"({"record":{"log":{"ref":"t/Words@1"}}})")),
@@ -369,7 +368,7 @@ TEST_F(Migration, a_state_must_fit_what_its_schema_refers_to_as_well) {
   EXPECT_EQ(why_not(replace_schema("t/Words@1", R"({"set":{"text":{}}})")), "applied");
 }
 
-TEST_F(Migration, a_cell_keeps_a_key_that_reaches_it) {
+TEST_F(MigrationTest, a_cell_whose_key_no_longer_fits_blocks_the_apply) {
   ASSERT_TRUE(go("a"));
   EXPECT_EQ(why_not(replace_schema("t/Id@1", R"({"uuid":{}})")),
             "value does not conform to schema: expected uuid text 8-4-4-4-12");
@@ -382,7 +381,7 @@ TEST_F(Migration, a_cell_keeps_a_key_that_reaches_it) {
             "the workflow is unkeyed now, and the cell has a key");
 }
 
-TEST_F(Migration, a_workflow_that_comes_again_finds_its_cells_and_they_must_fit) {
+TEST_F(MigrationTest, cells_of_a_workflow_that_comes_back_are_migrated) {
   ASSERT_TRUE(go("a"));
   const std::string routing =
       document().find("manifest")->find("routing")
@@ -407,8 +406,8 @@ TEST_F(Migration, a_workflow_that_comes_again_finds_its_cells_and_they_must_fit)
   EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")).size(), 2u);
 }
 
-// Governance and the records of a replay.
-struct Replayed : Governance {
+// Governance under replay.
+struct Replayed : GovernanceTest {
   int fork(const std::string& id, uint64_t height, const std::string& more = {}) {
     auto r = stage.http(
         "POST", "/v1/worlds/w/fork",
@@ -426,7 +425,7 @@ struct Replayed : Governance {
   }
 };
 
-TEST_F(Replayed, a_shadow_run_that_a_workflow_asked_for_is_not_made_again) {
+TEST_F(Replayed, a_replay_takes_the_recorded_shadow_report) {
   ASSERT_TRUE(
       go("x", output({"1"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}})));
   ASSERT_TRUE(go(
@@ -457,11 +456,13 @@ struct Picky final : NativeModule {
   bool migrates() const override { return true; }
 };
 
-TEST_F(Replayed, an_apply_that_a_workflow_asks_for_in_vain_leaves_nothing_and_forks_follow) {
-  json::Value air = test_air(), next = Migration::node("t/main@1");
+TEST_F(Replayed, a_refused_apply_of_a_workflow_leaves_no_trace) {
+  json::Value air = test_air(), next = MigrationTest::node("t/main@1");
   for (json::Value& n : air.array())
-    if (n.string_or("name") == "t/main@1")
-      n.find("effects_emitted")->array().push_back(json::Value("sys/governance.apply@1")), next = n;
+    if (n.string_or("name") == "t/main@1") {
+      n.find("effects_emitted")->array().push_back(json::Value("sys/governance.apply@1"));
+      next = n;
+    }
   stage.modules.add("t/picky@1", std::make_unique<Picky>());
   ASSERT_TRUE(stage.create("v", air));
   auto tells = [&](const std::string& id, StepOutput out, bool done = true) {
@@ -491,7 +492,7 @@ TEST_F(Replayed, an_apply_that_a_workflow_asks_for_in_vain_leaves_nothing_and_fo
   for (const char* action : {"propose", "shadow", "approve"})
     ASSERT_TRUE(stage.govern("v", {.action = action, .patch = document, .approver = "me"}));
   const EmittedEffect apply = emit("sys/governance.apply@1", cbor::Map{{"proposal_id", 0}});
-  tells("z", output({}, {apply}), false);  // it runs itself
+  tells("z", output({}, {apply}), false);  // the workflow that asks is running
   tells("z", output({}));
   tells("c", output({"x"}, {emit("sys/governance.apply@1", cbor::Map{{"proposal_id", 9}}), apply}));
   tells("c", output({"x"}));
@@ -514,8 +515,8 @@ TEST_F(Replayed, an_apply_that_a_workflow_asks_for_in_vain_leaves_nothing_and_fo
   EXPECT_EQ(stage.dump("v" + std::to_string(stage.head("v").height)), stage.dump("v"));
 }
 
-TEST_F(Replayed, governance_waits_while_a_flood_is_worked_off) {
-  // One cell emits to many, again and again: records come in every turn of it.
+TEST_F(Replayed, governance_is_refused_while_deliveries_wait) {
+  // One cell emits to many, again and again, so that every turn makes records.
   std::vector<Event> many;
   for (int i = 0; i < 200; ++i)
     many.push_back(event_to("t/Deaf@1", std::to_string(i)));
@@ -540,7 +541,7 @@ TEST_F(Replayed, governance_waits_while_a_flood_is_worked_off) {
   EXPECT_EQ(stage.dump("f"), stage.dump("w"));
 }
 
-TEST_F(Replayed, a_fork_may_ask_for_any_height_and_is_in_the_epoch_of_its_own) {
+TEST_F(Replayed, a_fork_at_any_height_has_the_epoch_of_that_height) {
   ASSERT_TRUE(propose(add));
   ASSERT_TRUE(act("shadow", 0));
   ASSERT_TRUE(act("approve", 0));
@@ -558,7 +559,7 @@ TEST_F(Replayed, a_fork_may_ask_for_any_height_and_is_in_the_epoch_of_its_own) {
   EXPECT_EQ(epoch("ff"), 2u);
 }
 
-TEST_F(Replayed, a_fork_takes_more_stubs_than_a_turn_has_steps) {
+TEST_F(Replayed, a_fork_takes_more_stubs_than_the_step_limit_of_a_turn) {
   const std::vector<EmittedEffect> full(
       kMaxEffects, {"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}});
   for (size_t i = 0; i * kMaxEffects <= kMaxStepsPerTurn; ++i)
@@ -571,7 +572,7 @@ TEST_F(Replayed, a_fork_takes_more_stubs_than_a_turn_has_steps) {
   EXPECT_EQ(stage.head("f").queued, 0u);
 }
 
-TEST_F(Replayed, a_shadow_run_works_off_what_its_seeds_set_going) {
+TEST_F(Replayed, a_shadow_run_drains_the_events_of_its_seeds) {
   ASSERT_TRUE(
       go("x", output({"1"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}), {}, {}}})));
   ASSERT_TRUE(propose(add));

@@ -1,32 +1,27 @@
 #pragma once
-// Between the messages of Executors and the JSON of the routes.
+// Between the messages of Executors and the arguments of the service's verbs.
 
 #include <grpcpp/grpcpp.h>
 
 #include <worlds/executors.pb.h>
-#include "json/value.h"
-#include "wire/message.h"
+#include "faces/worlds/service/service.h"
 
 namespace pawl::worlds {
 
 namespace v1 = pawl::v1;
 
-// A request's path and body.
-struct Said {
-  std::string route;  // as the table of routes has it
-  std::string world{};
-  json::Object body{};
+inline constexpr uint32_t kDefaultLeaseMs = 30'000;
+WorkRequest work_request(const v1::PollEffects& in);
+Result<StreamFrame> stream_frame(const v1::EffectFrame& in);
+// A receipt without its intent and payload, and the payload as it was given.
+struct GivenReceipt {
+  IntentReceipt receipt;
+  GivenValue payload;
 };
-inline constexpr uint32_t kLeaseMs = 30'000;  // of who does not say
-Said say(const v1::PollEffects& in);
-Said say(const v1::EffectName& in);
-Result<Said> say(const v1::EffectFrame& in);
-Result<Said> say(const v1::EffectReceipt& in);
+Result<GivenReceipt> given_receipt(const v1::EffectReceipt& in);
 
-// The body of an answer below 400; else its error, with the code of the routes as reason.
-Result<json::Value> heard(const wire::Response& response);
+v1::OpenWork open_work_message(const std::vector<OpenWork>& work);
+// The reason goes into the error details.
 grpc::Status status_of(const Error& error);
-
-void fill(v1::OpenWork* out, const json::Value& answer);
 
 }  // namespace pawl::worlds

@@ -3,86 +3,145 @@
 #include "faces/worlds/grpc/work_stream.h"
 
 namespace pawl::worlds {
+namespace {
 
-void Verbs::post(const Caller& caller, Said said, Heard done) const {
-  for (const wire::Route& route : routes) {
-    if (route.method != "POST" || route.pattern != said.route) continue;
-    wire::Request request;
-    request.method = route.method;
-    request.path = said.route;
-    request.caller = caller;
-    request.body = json::print(json::Value(std::move(said.body)));
-    if (!said.world.empty())
-      request.params.push_back(std::move(said.world));
-    else if (route.pattern.find('{') != std::string::npos)
-      return done(fail(Code::invalid, "invalid_request", "world_id is required"));
-    return route.handle(
-        std::move(request),
-        [done = std::move(done)](wire::Response response) mutable { done(heard(response)); });
-  }
-  done(fail(Code::unsupported, "not_implemented", "this server has no route " + said.route));
+Error named(Error error) {
+  error.reason = std::string(error_name(error));
+  return error;
 }
 
-Result<Caller> Verbs::caller_of(const grpc::ServerContextBase& context) const {
-  auto it = context.client_metadata().find("authorization");
-  return authenticate(it == context.client_metadata().end()
-                          ? std::string_view()
-                          : std::string_view(it->second.data(), it->second.size()));
+template <class T>
+Result<T> named(Result<T> result) {
+  if (!result) return fail(named(std::move(result.error())));
+  return result;
 }
 
-// What came of a frame or a receipt.
+Result<WorldId> world_of(const Caller& caller, const std::string& world) {
+  if (world.empty()) return fail(Code::invalid, "invalid_request", "world_id is required");
+  return WorldId{caller.tenant, world};
+}
+
 template <class Out>
-static auto outcome(Out* out) {
-  return [out](const json::Value& answer) {
-    out->set_status(std::string(answer.string_or("status")));
-    out->set_height(height_of(answer));
+auto outcome_into(Out* out) {
+  return [out](const InputOutcome& outcome) {
+    out->set_status(outcome.status);
+    out->set_height(outcome.height);
   };
+}
+
+}  // namespace
+
+Result<Caller> ExecutorVerbs::caller_of(const grpc::ServerContextBase& context) const {
+  auto it = context.client_metadata().find("authorization");
+  return authenticate_(it == context.client_metadata().end()
+                           ? std::string_view()
+                           : std::string_view(it->second.data(), it->second.size()));
+}
+
+void ExecutorVerbs::poll(const Caller& caller, const v1::PollEffects& in,
+                         Done<v1::OpenWork> done) const {
+  // A refusal comes from the call itself, an answer later: only one of them is given.
+  auto shared = std::make_shared<Done<v1::OpenWork>>(std::move(done));
+  auto waiting = service_.poll(caller, work_request(in), [shared](std::vector<OpenWork> work) {
+    (*shared)(open_work_message(work));
+  });
+  if (!waiting) (*shared)(fail(named(std::move(waiting.error()))));
+}
+
+void ExecutorVerbs::send_frame(const Caller& caller, const v1::EffectFrame& in,
+                               Done<InputOutcome> done) const {
+  auto frame = [&]() -> Result<SendFrame> {
+    TRY(WorldId world_id, world_of(caller, in.world_id()));
+    TRY_OK(service_.world_ref(world_id));
+    TRY(StreamFrame out, stream_frame(in));
+    return SendFrame{world_id.world, std::move(out)};
+  }();
+  if (!frame) return done(fail(named(std::move(frame.error()))));
+  service_.send_frame(caller, *frame,
+                      [done = std::move(done)](Result<InputOutcome> outcome) mutable {
+                        done(named(std::move(outcome)));
+                      });
+}
+
+void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
+                           Done<InputOutcome> done) const {
+  auto given = given_receipt(in);
+  auto world_id = given ? world_of(caller, in.world_id()) : Result<WorldId>(fail(given.error()));
+  auto world = world_id ? service_.world_ref(*world_id) : Result<WorldRef>(fail(world_id.error()));
+  auto intent = world ? parse_intent(in.intent_hash()) : Result<Bytes>(fail(world.error()));
+  auto open = intent ? service_.find_intent(*world, *intent)
+                     : Result<std::optional<PendingIntent>>(fail(intent.error()));
+  if (!open) return done(fail(named(std::move(open.error()))));
+  if (!*open) return done(named(service_.settled_before(*world_id, *intent)));
+  auto payload = service_.receipt_payload(*world, **open, given->payload);
+  if (!payload) return done(fail(named(std::move(payload.error()))));
+  given->receipt.intent = *intent;
+  given->receipt.payload = std::move(*payload);
+  service_.settle(caller, *world, std::move(given->receipt),
+                  [done = std::move(done)](Result<InputOutcome> outcome) mutable {
+                    done(named(std::move(outcome)));
+                  });
+}
+
+Result<void> ExecutorVerbs::release(const Caller& caller, const v1::EffectName& in) const {
+  auto intent = parse_hash(in.intent_hash());
+  if (!intent) return fail(named(std::move(intent.error())));
+  service_.release({caller.tenant, in.world_id()}, *intent);
+  return {};
 }
 
 class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
  public:
-  Calls(std::vector<wire::Route> routes, Authenticate authenticate)
-      : verbs_{std::move(routes), std::move(authenticate)} {}
+  Calls(worlds::Service& service, Authenticate authenticate)
+      : verbs_(service, std::move(authenticate)) {}
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
   Reactor* Poll(Context* context, const v1::PollEffects* in, v1::OpenWork* out) override {
-    return call(context, say(*in), [out](const json::Value& answer) { fill(out, answer); });
+    return call<v1::OpenWork>(context, &ExecutorVerbs::poll, *in,
+                              [out](v1::OpenWork& work) { out->Swap(&work); });
   }
   Reactor* SendFrame(Context* context, const v1::EffectFrame* in, v1::FrameTaken* out) override {
-    return call(context, say(*in), outcome(out));
+    return call<InputOutcome>(context, &ExecutorVerbs::send_frame, *in, outcome_into(out));
   }
   Reactor* Settle(Context* context, const v1::EffectReceipt* in, v1::EffectSettled* out) override {
-    return call(context, say(*in), outcome(out));
+    return call<InputOutcome>(context, &ExecutorVerbs::settle, *in, outcome_into(out));
   }
   Reactor* Release(Context* context, const v1::EffectName* in, v1::EffectReleased*) override {
-    return call(context, say(*in), [](const json::Value&) {});
+    Reactor* reactor = context->DefaultReactor();
+    auto caller = verbs_.caller_of(*context);
+    auto released = caller ? verbs_.release(*caller, *in) : Result<void>(fail(caller.error()));
+    reactor->Finish(released ? grpc::Status::OK : status_of(released.error()));
+    return reactor;
   }
   grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* Work(Context* context) override {
     return open_stream(verbs_, *context);
   }
 
  private:
-  template <class Filled>
-  Reactor* call(Context* context, Result<Said> said, Filled filled) {
+  template <class Outcome, class In, class Fill>
+  Reactor* call(Context* context,
+                void (ExecutorVerbs::*verb)(const Caller&, const In&, ExecutorVerbs::Done<Outcome>)
+                    const,
+                const In& in, Fill fill) {
     Reactor* reactor = context->DefaultReactor();
-    auto caller = said ? verbs_.caller_of(*context) : Result<Caller>(fail(said.error()));
+    auto caller = verbs_.caller_of(*context);
     if (!caller) {
       reactor->Finish(status_of(caller.error()));
       return reactor;
     }
-    verbs_.post(*caller, std::move(*said), [reactor, filled](Result<json::Value> answer) {
-      if (answer) filled(*answer);
+    (verbs_.*verb)(*caller, in, [reactor, fill](Result<Outcome> answer) {
+      if (answer) fill(*answer);
       reactor->Finish(answer ? grpc::Status::OK : status_of(answer.error()));
     });
     return reactor;
   }
 
-  const Verbs verbs_;
+  const ExecutorVerbs verbs_;
 };
 
-GrpcExecutors::GrpcExecutors(std::vector<wire::Route> routes, Authenticate authenticate)
-    : calls_(std::make_unique<Calls>(std::move(routes), std::move(authenticate))) {}
+GrpcExecutors::GrpcExecutors(Service& service, Authenticate authenticate)
+    : calls_(std::make_unique<Calls>(service, std::move(authenticate))) {}
 GrpcExecutors::~GrpcExecutors() = default;
 grpc::Service* GrpcExecutors::service() { return calls_.get(); }
 

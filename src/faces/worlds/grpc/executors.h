@@ -1,12 +1,12 @@
 #pragma once
-// pawl.v1.Executors: open work, frames and receipts over gRPC. Each call is the HTTP route of the
-// same name with other clothes, so that both always mean the same.
+// pawl.v1.Executors: open work, frames and receipts over gRPC. Each call is a verb of the service,
+// as the HTTP route of the same name is, so that both always mean the same.
 
 #include <functional>
 #include <memory>
-#include <vector>
 
-#include "wire/route.h"
+#include "base/caller.h"
+#include "base/result.h"
 
 namespace grpc {
 class Service;
@@ -14,13 +14,14 @@ class Service;
 
 namespace pawl::worlds {
 
-// Who calls, from the value of the metadata `authorization` (empty when absent).
+class Service;
+
+// The caller, from the value of the metadata `authorization` (empty when absent).
 using Authenticate = std::function<Result<Caller>(std::string_view authorization)>;
 
 class GrpcExecutors {
  public:
-  // `routes`: those of the face.
-  GrpcExecutors(std::vector<wire::Route> routes, Authenticate authenticate);
+  GrpcExecutors(Service& service, Authenticate authenticate);
   ~GrpcExecutors();
   grpc::Service* service();
 

@@ -10,10 +10,10 @@
 namespace pawl::worlds {
 namespace {
 
-// gRPC calls come from its own threads, one at a time here.
+// gRPC calls come from threads of gRPC, here one at a time.
 struct Wire : testing::Test {
   Stage stage;
-  GrpcExecutors executors{stage.face->routes(),
+  GrpcExecutors executors{stage.face->service(),
                           [](std::string_view authorization) -> Result<Caller> {
                             if (authorization == "bad")
                               return fail(Code::unauthenticated, "NO", "who are you?");
@@ -53,17 +53,24 @@ struct Wire : testing::Test {
   }
   static v1::EffectFrame frame_of(const v1::OpenEffect& e, uint64_t seq) {
     v1::EffectFrame f;
-    f.set_world_id(e.world_id()), f.set_intent_hash(e.intent_hash()), f.set_seq(seq),
-        f.set_kind("progress"), f.set_payload_json("50");
-    f.set_origin_module_id(e.origin_module_id()),
-        f.set_origin_instance_key(e.origin_instance_key()), f.set_effect(e.effect());
-    f.set_effect_hash(e.effect_hash()), f.set_emitted_at_seq(e.emitted_at_seq());
+    f.set_world_id(e.world_id());
+    f.set_intent_hash(e.intent_hash());
+    f.set_seq(seq);
+    f.set_kind("progress");
+    f.set_payload_json("50");
+    f.set_origin_module_id(e.origin_module_id());
+    f.set_origin_instance_key(e.origin_instance_key());
+    f.set_effect(e.effect());
+    f.set_effect_hash(e.effect_hash());
+    f.set_emitted_at_seq(e.emitted_at_seq());
     return f;
   }
   static v1::EffectReceipt receipt_of(const v1::OpenEffect& e, const std::string& json) {
     v1::EffectReceipt r;
-    r.set_world_id(e.world_id()), r.set_intent_hash(e.intent_hash()), r.set_payload_json(json),
-        r.set_cost_cents(3);
+    r.set_world_id(e.world_id());
+    r.set_intent_hash(e.intent_hash());
+    r.set_payload_json(json);
+    r.set_cost_cents(3);
     return r;
   }
 };
@@ -96,7 +103,7 @@ TEST_F(Wire, an_executor_polls_sends_frames_and_settles_once) {
   EXPECT_EQ(stage.verify_all().difference, "");
 }
 
-TEST_F(Wire, refusals_have_the_codes_of_grpc_and_the_words_of_the_routes) {
+TEST_F(Wire, refusals_have_grpc_codes_and_the_reasons_of_the_routes) {
   v1::EffectSettled settled;
   v1::EffectReceipt receipt;
   auto code = [&](auto... metadata) {
@@ -105,7 +112,8 @@ TEST_F(Wire, refusals_have_the_codes_of_grpc_and_the_words_of_the_routes) {
     return stub->Settle(&context, receipt, &settled).error_code();
   };
   EXPECT_EQ(code(), grpc::INVALID_ARGUMENT);  // no world
-  receipt.set_world_id("nowhere"), receipt.set_intent_hash("sha256:" + std::string(64, '0'));
+  receipt.set_world_id("nowhere");
+  receipt.set_intent_hash("sha256:" + std::string(64, '0'));
   EXPECT_EQ(code(), grpc::NOT_FOUND);
   receipt.set_world_id("w");
   EXPECT_EQ(code(), grpc::NOT_FOUND);
@@ -118,13 +126,16 @@ TEST_F(Wire, refusals_have_the_codes_of_grpc_and_the_words_of_the_routes) {
   EXPECT_EQ(stub->Poll(&context, nothing, &work).error_code(), grpc::INVALID_ARGUMENT);
 }
 
-TEST_F(Wire, work_is_pushed_within_the_credit_and_each_receipt_gives_it_back) {
-  charge("a", 1), charge("b", 2);
+TEST_F(Wire, work_is_pushed_within_the_credit) {
+  charge("a", 1);
+  charge("b", 2);
   grpc::ClientContext context;
   auto stream = stub->Work(&context);
   v1::FromExecutor say;
   auto* hello = say.mutable_hello();
-  hello->set_worker("x"), hello->add_effects("t/charge@1"), hello->set_credit(1);
+  hello->set_worker("x");
+  hello->add_effects("t/charge@1");
+  hello->set_credit(1);
   ASSERT_TRUE(stream->Write(say));
   v1::ToExecutor heard;
   ASSERT_TRUE(stream->Read(&heard));
@@ -161,27 +172,31 @@ TEST_F(Wire, work_is_pushed_within_the_credit_and_each_receipt_gives_it_back) {
   EXPECT_EQ(stage.head("w").inflight, 0u);
 }
 
-TEST_F(Wire, work_whose_lease_was_over_comes_again_and_takes_no_second_credit) {
+TEST_F(Wire, work_offered_again_takes_no_second_credit) {
   charge("a", 1);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
   auto stream = stub->Work(&context);
   v1::FromExecutor say;
   auto* hello = say.mutable_hello();
-  hello->set_worker("x"), hello->add_effects("t/charge@1"), hello->set_credit(2),
-      hello->set_lease_ms(1000);
+  hello->set_worker("x");
+  hello->add_effects("t/charge@1");
+  hello->set_credit(2);
+  hello->set_lease_ms(1000);
   ASSERT_TRUE(stream->Write(say));
   v1::ToExecutor heard;
   ASSERT_TRUE(stream->Read(&heard));
   ASSERT_EQ(heard.work().work_size(), 1);
   const v1::OpenEffect first = heard.work().work(0);
   stage.clock += 2 * kSecond;
-  say.set_credit(0);  // nothing more, but somebody looks
+  say.set_credit(0);  // asks for no more work, but makes the stream poll
   ASSERT_TRUE(stream->Write(say));
   ASSERT_TRUE(stream->Read(&heard));
   ASSERT_EQ(heard.work().work_size(), 1);
   EXPECT_EQ(heard.work().work(0).intent_hash(), first.intent_hash());
-  charge("b", 2), charge("c", 3), charge("d", 4);
+  charge("b", 2);
+  charge("c", 3);
+  charge("d", 4);
   *say.mutable_receipt() = receipt_of(first, R"({"code":0})");
   ASSERT_TRUE(stream->Write(say));
   int pushed = 0;

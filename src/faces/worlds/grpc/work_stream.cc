@@ -8,11 +8,11 @@
 namespace pawl::worlds {
 namespace {
 
-// Credit that an executor may hold; more would only fill its memory.
+// Credit that an executor may hold. More would only fill its memory.
 constexpr uint64_t kMaxCredit = 10'000;
 constexpr uint64_t kMaxPolled = 100;
-// One poll waits this long, then the next is made; work that comes for a stream that has ended
-// meanwhile is given back at once.
+// One poll waits this long, then the next one is made. Work that comes for a stream that has ended
+// is given back at once.
 constexpr std::chrono::milliseconds kWait{2000};
 
 using Clock = std::chrono::steady_clock;
@@ -21,7 +21,7 @@ using Name = std::pair<std::string, std::string>;  // world, intent
 class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>,
                      public std::enable_shared_from_this<Stream> {
  public:
-  Stream(const Verbs& verbs, Caller caller) : verbs_(verbs), caller_(std::move(caller)) {}
+  Stream(const ExecutorVerbs& verbs, Caller caller) : verbs_(verbs), caller_(std::move(caller)) {}
 
   void begin(std::shared_ptr<Stream> self) {
     self_ = std::move(self);
@@ -70,13 +70,15 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
           return fail(Code::invalid, "invalid_request",
                       "hello wants the names of the effects that this executor does");
         hello_ = m.hello();
-        return give_credit(hello_.credit()), Result<void>();
-      case Kind::kCredit: return give_credit(m.credit()), Result<void>();
-      case Kind::kFrame: return forward(m.frame(), m.frame().seq(), true), Result<void>();
-      case Kind::kReceipt: return forward(m.receipt(), 0, false), Result<void>();
-      case Kind::kRelease: return give_back(m.release()), Result<void>();
-      default: return {};
+        give_credit(hello_.credit());
+        break;
+      case Kind::kCredit: give_credit(m.credit()); break;
+      case Kind::kFrame: forward_frame(m.frame()); break;
+      case Kind::kReceipt: forward_receipt(m.receipt()); break;
+      case Kind::kRelease: give_back(m.release()); break;
+      default: break;
     }
+    return {};
   }
 
   void give_credit(uint64_t more) {
@@ -93,7 +95,7 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
       if (leased_.erase({name.world_id(), name.intent_hash()}))
         credit_ = std::min(credit_ + 1, kMaxCredit);
     }
-    verbs_.post(caller_, say(name), [](Result<json::Value>) {});
+    release(name);
     ask();
   }
 
@@ -111,14 +113,14 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
     *poll.mutable_effects() = hello_.effects();
     poll.set_lease_ms(hello_.lease_ms());
     poll.set_wait_ms(static_cast<uint32_t>(kWait.count()));
-    verbs_.post(caller_, say(poll), [self = shared_from_this()](Result<json::Value> answer) {
+    verbs_.poll(caller_, poll, [self = shared_from_this()](Result<v1::OpenWork> answer) {
       self->polled(std::move(answer));
     });
   }
 
-  void polled(Result<json::Value> answer) {
+  void polled(Result<v1::OpenWork> answer) {
     v1::OpenWork work;
-    if (answer) fill(&work, *answer);
+    if (answer) work.Swap(&*answer);
     {
       std::unique_lock lock(mutex_);
       polling_ = false;
@@ -128,10 +130,10 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
         lock.lock();
         return end_if_idle(lock);
       }
-      // Counted from before the poll, so that it is never thought to last longer than it does.
-      const auto until =
-          asked_ + std::chrono::milliseconds(hello_.lease_ms() ? hello_.lease_ms() : kLeaseMs);
-      // What comes again, because its lease was over, has taken its credit before.
+      // Counted from before the poll, so that a lease is never taken to last longer than it does.
+      const auto until = asked_ + std::chrono::milliseconds(hello_.lease_ms() ? hello_.lease_ms()
+                                                                              : kDefaultLeaseMs);
+      // Work that comes again, because its lease had ended, has taken its credit before.
       for (const v1::OpenEffect& e : work.work())
         if (leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until).second && credit_ > 0)
           --credit_;
@@ -139,43 +141,47 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
         out_.emplace_back().mutable_work()->Swap(&work);
         write_next();
       } else if (!answer || Clock::now() - asked_ < kWait / 2) {
-        return;  // nothing, long before the wait is over: the server is stopping
+        return;  // no work long before the wait is over: the server is stopping
       }
     }
     ask();
   }
 
-  template <class Message>
-  void forward(const Message& message, uint64_t seq, bool is_frame) {
+  void forward_frame(const v1::EffectFrame& frame) {
+    v1::EffectDone done = begin_forward(frame.world_id(), frame.intent_hash());
+    done.set_is_frame(true);
+    done.set_seq(frame.seq());
+    verbs_.send_frame(caller_, frame, answer_to(std::move(done)));
+  }
+  void forward_receipt(const v1::EffectReceipt& receipt) {
+    v1::EffectDone done = begin_forward(receipt.world_id(), receipt.intent_hash());
+    verbs_.settle(caller_, receipt, answer_to(std::move(done)));
+  }
+  v1::EffectDone begin_forward(const std::string& world, const std::string& intent) {
     v1::EffectDone done;
-    done.set_world_id(message.world_id());
-    done.set_intent_hash(message.intent_hash());
-    done.set_is_frame(is_frame);
-    done.set_seq(seq);
-    {
-      std::lock_guard lock(mutex_);
-      ++forwarded_;
-    }
-    auto answered = [self = shared_from_this(), done](Result<json::Value> answer) mutable {
-      self->answered(std::move(done), answer);
-    };
-    auto said = say(message);
-    if (!said) return answered(fail(said.error()));
-    verbs_.post(caller_, std::move(*said), std::move(answered));
+    done.set_world_id(world);
+    done.set_intent_hash(intent);
+    std::lock_guard lock(mutex_);
+    ++forwarded_;
+    return done;
+  }
+  ExecutorVerbs::Done<InputOutcome> answer_to(v1::EffectDone done) {
+    return [self = shared_from_this(), done = std::move(done)](
+               Result<InputOutcome> outcome) mutable { self->answered(std::move(done), outcome); };
   }
 
-  void answered(v1::EffectDone done, const Result<json::Value>& answer) {
+  void answered(v1::EffectDone done, const Result<InputOutcome>& outcome) {
     {
       std::unique_lock lock(mutex_);
       --forwarded_;
-      if (answer) {
-        done.set_status(std::string(answer->string_or("status")));
-        done.set_height(height_of(*answer));
+      if (outcome) {
+        done.set_status(outcome->status);
+        done.set_height(outcome->height);
         if (!done.is_frame() && leased_.erase({done.world_id(), done.intent_hash()}))
           credit_ = std::min(credit_ + 1, kMaxCredit);
       } else {
-        done.set_error(answer.error().reason);
-        done.set_message(answer.error().message);
+        done.set_error(outcome.error().reason);
+        done.set_message(outcome.error().message);
       }
       if (over_) return;
       out_.emplace_back().mutable_done()->Swap(&done);
@@ -207,7 +213,7 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
       over_ = true;
       leased.swap(leased_);
     }
-    // A lease that is over may be another executor's by now.
+    // Work whose lease has ended may be leased to another executor by now.
     for (const auto& [name, until] : leased)
       if (until > Clock::now()) release(name.first, name.second);
     Finish(status);
@@ -221,10 +227,12 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
     v1::EffectName name;
     name.set_world_id(world);
     name.set_intent_hash(intent);
-    verbs_.post(caller_, say(name), [](Result<json::Value>) {});
+    release(name);
   }
+  // What cannot be given back is offered again when its lease ends.
+  void release(const v1::EffectName& name) { (void)verbs_.release(caller_, name).has_value(); }
 
-  const Verbs& verbs_;
+  const ExecutorVerbs& verbs_;
   const Caller caller_;
   v1::ExecutorHello hello_;
   v1::FromExecutor in_;
@@ -243,7 +251,7 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
 }  // namespace
 
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
-    const Verbs& verbs, const grpc::ServerContextBase& context) {
+    const ExecutorVerbs& verbs, const grpc::ServerContextBase& context) {
   auto caller = verbs.caller_of(context);
   auto stream = std::make_shared<Stream>(verbs, caller ? *caller : Caller{});
   if (caller)

@@ -1,29 +1,34 @@
 #pragma once
 // pawl.v1.Executors/Work: open work goes out within the executor's credit, frames and receipts come
-// back, each is answered once it is durable.
+// back. Each frame and receipt is answered once it is durable.
 
 #include <worlds/executors.grpc.pb.h>
 #include "faces/worlds/grpc/convert.h"
 #include "faces/worlds/grpc/executors.h"
-#include "json/text.h"
 
 namespace pawl::worlds {
 
-// The routes, said in messages.
-struct Verbs {
-  std::vector<wire::Route> routes;
-  Authenticate authenticate;
-  using Heard = std::move_only_function<void(Result<json::Value>)>;
-  void post(const Caller& caller, Said said, Heard done) const;
+// The service's verbs for executors, in messages. Errors carry the names that the wire has for
+// them.
+class ExecutorVerbs {
+ public:
+  ExecutorVerbs(Service& service, Authenticate authenticate)
+      : service_(service), authenticate_(std::move(authenticate)) {}
+  template <class T>
+  using Done = std::move_only_function<void(Result<T>)>;
+
   Result<Caller> caller_of(const grpc::ServerContextBase& context) const;
+  void poll(const Caller& caller, const v1::PollEffects& in, Done<v1::OpenWork> done) const;
+  void send_frame(const Caller& caller, const v1::EffectFrame& in, Done<InputOutcome> done) const;
+  void settle(const Caller& caller, const v1::EffectReceipt& in, Done<InputOutcome> done) const;
+  Result<void> release(const Caller& caller, const v1::EffectName& in) const;
+
+ private:
+  Service& service_;
+  Authenticate authenticate_;
 };
 
-inline uint64_t height_of(const json::Value& answer) {
-  const json::Value* height = answer.find("height");
-  return height ? height->as_uint64().value_or(0) : 0;
-}
-
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
-    const Verbs& verbs, const grpc::ServerContextBase& context);
+    const ExecutorVerbs& verbs, const grpc::ServerContextBase& context);
 
 }  // namespace pawl::worlds

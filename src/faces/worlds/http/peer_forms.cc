@@ -1,51 +1,11 @@
 #include "faces/worlds/http/peer_forms.h"
 
-#include <algorithm>
-
 #include "faces/worlds/air/normalize.h"
-#include "faces/worlds/service.h"
+#include "faces/worlds/http/pages.h"
 #include "faces/worlds/store/records.h"
+#include "faces/worlds/store/world_journal.h"
 
 namespace pawl::worlds {
-namespace {
-
-std::unexpected<Error> bad(std::string why) {
-  return fail(Code::invalid, "invalid_request", std::move(why));
-}
-
-}  // namespace
-
-Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_view name) {
-  const json::Value* v = body.find(name);
-  if (!v || v->is_null()) return std::optional<Bytes>();
-  if (v->is_string()) {
-    TRY(Bytes bytes, unbase64(v->string()));
-    return std::optional<Bytes>(std::move(bytes));
-  }
-  auto bytes = octets_of(to_cbor(*v));
-  if (!bytes)
-    return bad("'" + std::string(name) + "' is base64 text, or a list of numbers from 0 to 255");
-  return bytes;
-}
-
-bool is_payload_envelope(const json::Value& value) {
-  if (!value.is_object() || !(value.find("inline_cbor") || value.find("cbor_ref"))) return false;
-  return std::all_of(value.object().begin(), value.object().end(), [](const json::Member& m) {
-    return m.name == "inline_cbor" || m.name == "cbor_ref" || m.name == "cbor_size" ||
-           m.name == "cbor_sha256";
-  });
-}
-
-Result<Bytes> open_payload(const json::Value& envelope, const FindBlob& blob) {
-  TRY(std::optional<Bytes> given, bytes_field(envelope, "inline_cbor"));
-  TRY(std::string ref, text_field(envelope, "cbor_ref"));
-  if (given.has_value() != ref.empty())
-    return bad("a payload has inline_cbor, or cbor_ref with cbor_size and cbor_sha256");
-  if (given) return *std::move(given);
-  TRY(Bytes digest, parse_hash(ref));
-  return blob(digest);
-}
-
 json::Value payload_envelope(BytesView cbor) {
   return json::object({{"inline_cbor", octets_json(cbor)}});
 }

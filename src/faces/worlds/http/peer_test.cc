@@ -1,4 +1,4 @@
-// A world through the eyes of the peer's own client: what it sends, and the members that it reads.
+// Requests as the peer's own client sends them, and the members that it reads.
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,7 @@ struct Peer : Served {
     EXPECT_EQ(call("PUT", "/v1/cas/blobs/" + hash, bytes, 201).string_or("hash"), hash);
     return hash;
   }
-  // Definitions and manifest go into the store, each under its hash; the world comes by that of the
-  // manifest.
+  // Puts definitions and manifest into the store and creates the world by the manifest's hash.
   std::string upload() {
     auto authored = author(test_air(), stage.program->worlds.builtins(), {});
     EXPECT_TRUE(authored);
@@ -30,7 +29,7 @@ struct Peer : Served {
       out.push_back(static_cast<char>(n.as_uint64().value()));
     return out;
   }
-  // A command as its poller sees it, with the receipt inside.
+  // A command as a poll returns it, with the receipt inside.
   cbor::Value command(const std::string& action, const std::string& body) {
     auto sent = post("/v1/worlds/w/governance/" + action, body, 200);
     auto record = get(std::string(sent.string_or("poll_url")));
@@ -42,7 +41,7 @@ struct Peer : Served {
   }
 };
 
-TEST_F(Peer, makes_a_world_from_the_store_and_reads_its_pages) {
+TEST_F(Peer, creates_a_world_from_the_store_and_reads_it) {
   const std::string hash = upload();
   auto made = post(
       "/v1/worlds",
@@ -166,7 +165,7 @@ TEST_F(Peer, a_page_of_large_records_ends_early_and_says_where_to_go_on) {
     auto trace = get("/v1/worlds/w/trace?window_limit=10000&" + by);
     ASSERT_TRUE(trace.find("journal_window")) << by;
     const json::Array& shown = trace.find("journal_window")->find("entries")->array();
-    // What follows from an event begins with it; a cell's timeline ends with the newest record.
+    // The trace of an event begins with the event; that of a cell ends with the newest record.
     const auto begins = *shown.front().find("seq")->as_int64(),
                at = *first.find("entries")->array()[0].find("seq")->as_int64();
     if (by.starts_with("workflow")) {
@@ -225,7 +224,7 @@ TEST_F(Peer, settles_an_intent_by_lists_of_numbers) {
             intents[0].find("record")->string_or("intent_id"));
 }
 
-TEST_F(Peer, changes_the_rules_by_a_patch_in_the_store) {
+TEST_F(Peer, applies_a_patch_from_the_store) {
   make();
   const std::string base(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
   const std::string document =
@@ -277,8 +276,8 @@ TEST_F(Peer, changes_the_rules_by_a_patch_in_the_store) {
   EXPECT_EQ(failed.find("error")->string_or("code"), "governance.proposal_missing");
 }
 
-// Every member of `wanted` is in `got`, with a value of the same kind where both have one; of lists
-// the first items are compared.
+// Every member of `wanted` is in `got`, with a value of the same kind. Of lists the first items are
+// compared.
 void expect_members(const json::Value& wanted, const json::Value& got, const std::string& at) {
   if (wanted.is_object()) {
     ASSERT_TRUE(got.is_object()) << at;
@@ -331,9 +330,9 @@ TEST_F(Peer, forks_from_a_snapshot) {
   EXPECT_EQ(fork(R"({"kind":"newest"})", 400).string_or("code"), "invalid_request");
 }
 
-TEST_F(Peer, keeps_secrets_in_step) {
+TEST_F(Peer, manages_secret_bindings) {
   stage.face = std::make_unique<Face>(
-      stage, stage, stage.program->worlds,
+      stage, stage, stage.program->worlds, stage.background,
       FaceOptions{.secret_key = Bytes(32, 'k'), .environment = [](const std::string& n) {
                     return n == "TOKEN" ? std::optional<std::string>("t0ken") : std::nullopt;
                   }});

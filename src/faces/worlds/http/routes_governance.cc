@@ -1,15 +1,13 @@
-// How a world's rules are changed over HTTP: commands, each with an outcome that is kept.
+// Governance over HTTP: commands, whose outcomes are kept.
 
 #include "faces/worlds/air/normalize.h"
+#include "faces/worlds/http/fields.h"
+#include "faces/worlds/http/http_routes.h"
+#include "faces/worlds/http/pages.h"
 #include "faces/worlds/http/peer_forms.h"
-#include "faces/worlds/service.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
-
-static std::unexpected<Error> bad(std::string why) {
-  return fail(Code::invalid, "invalid_request", std::move(why));
-}
 
 static json::Value command_json(const std::string& world, const GovernanceCommand& c) {
   json::Object out;
@@ -35,109 +33,103 @@ static json::Value command_json(const std::string& world, const GovernanceComman
   return json::Value(std::move(out));
 }
 
-// The same world under the manifest that a proposal brings: seed events are of its schemas.
-Result<Service::WorldRef> Service::proposed(WorldRef at, uint64_t proposal) const {
-  TRY(Cell cell, kernel_.read(proposal_key(at.world_id, proposal)));
-  if (!cell.exists()) return at;  // the program says so
-  TRY(Proposal p, decode_proposal(cell.value()));
-  TRY(Bytes digest, parse_hash(p.patch_hash));
-  auto stored = stored_blob(at.world_id.tenant, digest);
-  if (!stored && stored.error().code == Code::not_found) return at;
-  if (!stored) return fail(std::move(stored.error()));
-  TRY(cbor::Value patch, cbor::decode(*stored));
-  TRY(LoadedManifest next, load_stored(at.world_id.tenant, plain_json(patch)));
-  at.loaded = std::make_shared<const LoadedManifest>(std::move(next));
-  return at;
-}
-
 // A patch in JSON, or one arm of sys/GovPatchInput@1.
-Result<Bytes> Service::patch_text(const std::string& tenant, const json::Value& patch) const {
+Result<Bytes> HttpRoutes::patch_text(const std::string& tenant, const json::Value& patch) const {
   if (!patch.find("$tag")) return json::print(patch);
   TRY(PatchInput given,
-      open_patch(to_cbor(patch), [&](BytesView digest) { return stored_blob(tenant, digest); }));
+      open_patch(to_cbor(patch), [&](BytesView digest) { return service_.blob(tenant, digest); }));
   if (given.document) return std::move(given.bytes);
   TRY(cbor::Value compiled, cbor::decode(given.bytes));
   return json::print(plain_json(compiled));
 }
 
-Result<Govern> Service::parse_govern(const WorldRef& s, const Request& request,
-                                     const json::Value& body) {
-  Govern out;
-  out.world = s.world_id.world;
-  out.action = request.params.at(1);
+// `mode` of the query, else of the body.
+static Result<bool> parse_strict(const wire::Request& request, const json::Value& body) {
+  auto query = request.query_param("mode");
+  TRY(std::string mode,
+      choice_field(query ? json::object({{"mode", *query}}) : body, "mode", {"strict", "relaxed"}));
+  return mode == "strict";
+}
+
+// `decision` as text, or as the arm {"$tag": ...} of the effect's schema.
+static Result<std::string> parse_decision(const json::Value& body) {
+  const json::Value* given = body.find("decision");
+  if (given && given->is_object())
+    return choice_field(json::object({{"decision", arm_of(given->string_or("$tag"))}}), "decision",
+                        {"approve", "reject"});
+  return choice_field(body, "decision", {"approve", "reject"});
+}
+
+Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& request,
+                                        const json::Value& body) const {
   static constexpr std::string_view kActions[] = {"propose", "shadow", "approve", "reject",
                                                   "apply"};
+  Govern out;
+  out.world = world.world_id.world;
+  out.action = request.params.at(1);
   if (std::find(std::begin(kActions), std::end(kActions), out.action) == std::end(kActions))
     return fail(
         Code::not_found, "not_found",
         "governance has propose, shadow, approve, reject and apply, not '" + out.action + "'");
   TRY(out.command, text_field(body, "command_id"));
-  if (out.command.empty()) out.command = fresh_id("command");
+  if (out.command.empty()) out.command = service_.new_id("command");
   TRY(std::optional<uint64_t> proposal, number_field(body, "proposal_id"));
   if (!proposal && out.action != "propose")
-    return bad(out.action + " wants {\"proposal_id\": number}");
+    return bad_request(out.action + " wants {\"proposal_id\": number}");
   out.proposal = proposal.value_or(0);
   TRY(out.approver, text_field(body, "approver", request.caller.user));
-  json::Object query;
-  if (auto mode = request.query_param("mode")) query.add("mode", *mode);
-  TRY(std::string mode,
-      choice_field(query.find("mode") ? json::Value(query) : body, "mode", {"strict", "relaxed"}));
-  out.strict = mode == "strict";
-  const json::Value* tagged = body.find("decision");
-  const json::Value said = tagged && tagged->is_object()
-                               ? json::object({{"decision", arm_of(tagged->string_or("$tag"))}})
-                               : json::Value();
-  TRY(std::string decision,
-      choice_field(said.is_object() ? said : body, "decision", {"approve", "reject"}));
+  TRY(out.strict, parse_strict(request, body));
+  TRY(std::string decision, parse_decision(body));
   if (out.action == "approve") out.action = decision;
   if (const json::Value* d = body.find("description"); d && !d->is_null()) {
     TRY(out.description, text_field(body, "description"));
   }
   if (const json::Value* patch = body.find("patch")) {
-    TRY(out.patch, patch_text(s.world_id.tenant, *patch));
+    TRY(out.patch, patch_text(world.world_id.tenant, *patch));
   }
   if (out.action == "propose" && out.patch.empty())
-    return bad("propose wants {\"patch\": a patch document, or {manifest, nodes}}");
-  const json::Value* seeds = body.find("seed_events");
-  if (!seeds || seeds->is_null() || out.action != "shadow") return out;
-  if (!seeds->is_array()) return bad("'seed_events' is a list of events");
-  TRY(WorldRef next, proposed(s, out.proposal));
-  TRY(SendEvents all, parse_events(next, seeds->array()));
-  out.seeds = std::move(all.events);
+    return bad_request("propose wants {\"patch\": a patch document, or {manifest, nodes}}");
+  if (out.action == "shadow") {
+    TRY(out.seeds, parse_seeds(world, out.proposal, body));
+  }
   return out;
 }
 
-void Service::govern(Request request, Respond respond) {
-  auto s = world_ref(request);
-  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
-  auto out = body ? parse_govern(*s, request, *body) : Result<Govern>(fail(body.error()));
-  if (!out) return respond(refuse(out.error()));
-  submit(request, "govern", encode(*out),
-         [world = out->world, respond = std::move(respond)](Result<Answer> answer) mutable {
-           auto command = answer ? decode_command(answer->body)
-                                 : Result<GovernanceCommand>(fail(answer.error()));
-           if (!command) return respond(refuse(command.error()));
-           respond(wire::json_response(200, json::print(command_json(world, *command))));
-         });
+Result<std::vector<Event>> HttpRoutes::parse_seeds(const WorldRef& world, uint64_t proposal,
+                                                   const json::Value& body) const {
+  const json::Value* seeds = body.find("seed_events");
+  if (!seeds || seeds->is_null()) return std::vector<Event>();
+  if (!seeds->is_array()) return bad_request("'seed_events' is a list of events");
+  TRY(WorldRef next, service_.under_proposal(world, proposal));
+  TRY(SendEvents all, parse_events(next, seeds->array()));
+  return std::move(all.events);
 }
 
-Result<json::Value> Service::get_command(const Request& request) {
-  TRY(WorldSnapshot s, open_snapshot(request));
-  TRY(Cell cell, s.snapshot.read(command_key(s.world_id, request.params.at(1))));
-  if (!cell.exists())
-    return fail(Code::not_found, "not_found",
-                "world '" + s.world.id + "' knows no command '" + request.params.at(1) + "'");
-  TRY(GovernanceCommand command, decode_command(cell.value()));
-  return command_json(s.world.id, command);
+void HttpRoutes::govern(Request request, Respond respond) {
+  auto world = world_of(request);
+  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
+  auto action = body ? parse_govern(*world, request, *body) : Result<Govern>(fail(body.error()));
+  if (!action) return respond(refuse(action.error()));
+  const std::string name = action->world;
+  service_.govern(request.caller, std::move(*action),
+                  [name, respond = std::move(respond)](Result<GovernanceCommand> command) mutable {
+                    if (!command) return respond(refuse(command.error()));
+                    respond(wire::json_response(200, json::print(command_json(name, *command))));
+                  });
 }
 
-Result<json::Value> Service::list_proposals(const Request& request) {
-  TRY(WorldSnapshot s, open_snapshot(request));
+Result<json::Value> HttpRoutes::get_command(const Request& request) {
+  const WorldId world_id{request.caller.tenant, request.params.at(0)};
+  TRY(GovernanceCommand command, service_.command(world_id, request.params.at(1)));
+  return command_json(world_id.world, command);
+}
+
+Result<json::Value> HttpRoutes::list_proposals(const Request& request) {
+  TRY(std::vector<Proposal> proposals,
+      service_.proposals({request.caller.tenant, request.params.at(0)}));
   json::Array list;
-  TRY_OK(s.snapshot.scan(proposals_prefix(s.world_id), [&](BytesView, const Cell& cell) {
-    if (auto p = decode_proposal(cell.value())) list.push_back(proposal_json(*p));
-    return list.size() < 1000;
-  }));
+  for (const Proposal& p : proposals)
+    list.push_back(proposal_json(p));
   return json::object({{"proposals", json::Value(std::move(list))}});
 }
 

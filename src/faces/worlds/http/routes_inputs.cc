@@ -1,238 +1,212 @@
-// What goes into a world: events, receipts, frames.
+// What goes into a world over HTTP: events, receipts, stream frames.
 
-#include "faces/worlds/air/normalize.h"
-#include "faces/worlds/http/peer_forms.h"
-#include "faces/worlds/service.h"
+#include <algorithm>
+
+#include "faces/worlds/http/fields.h"
+#include "faces/worlds/http/http_routes.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
 namespace {
 
-std::unexpected<Error> bad(std::string why) {
-  return fail(Code::invalid, "invalid_request", std::move(why));
-}
+// The kernel's refusal of an idempotency key that came with another body.
+constexpr Reason kKeyReused{"IDEMPOTENCY_KEY_REUSED"};
 
-// A value in JSON led by its schema (`value` or `value_json`), or CBOR in base64 (`value_b64`).
-Result<Bytes> value_of(const json::Value& body, std::string_view name, std::string_view schema,
-                       const Schemas& schemas) {
-  for (std::string_view word : {"_b64", "_cbor_b64", "_cbor"}) {
-    TRY(std::optional<Bytes> cbor, bytes_field(body, std::string(name) + std::string(word)));
-    if (cbor) return std::move(*cbor);
+// A value in JSON (`value` or `value_json`), or in CBOR (`value_b64`, `value_cbor_b64`,
+// `value_cbor`); nothing when the body has none of them.
+Result<std::optional<GivenValue>> find_value(const json::Value& body, const std::string& name) {
+  using Found = std::optional<GivenValue>;
+  for (const char* suffix : {"_b64", "_cbor_b64", "_cbor"}) {
+    TRY(std::optional<Bytes> cbor, bytes_field(body, name + suffix));
+    if (cbor) return Found(GivenValue{std::move(cbor), {}});
   }
-  const json::Value* value = body.find(std::string(name) + "_json");
+  const json::Value* value = body.find(name + "_json");
   if (const json::Value* plain = body.find(name); plain && (!value || value->is_null()))
     value = plain;
-  if (!value)
-    return bad("the body lacks '" + std::string(name) + "', '" + std::string(name) + "_json' or '" +
-               std::string(name) + "_b64'");
-  TypePtr type = schemas.find(schema);
-  if (!type) return cbor::encode(to_cbor(*value));  // the engine names the missing schema
-  TRY(cbor::Value converted, from_json(*value, *type, schemas));
-  return cbor::encode(converted);
+  if (!value) return Found();
+  return Found(GivenValue{{}, *value});
+}
+
+Result<GivenValue> value_of(const json::Value& body, const std::string& name) {
+  TRY(std::optional<GivenValue> found, find_value(body, name));
+  if (!found)
+    return bad_request("the body lacks '" + name + "', '" + name + "_json' or '" + name + "_b64'");
+  return *std::move(found);
 }
 
 // The intent as "sha256:hex", as the bare hex, or as a list of its bytes.
 Result<Bytes> intent_of(const json::Value& body) {
   if (const json::Value* listed = body.find("intent_hash"); listed && listed->is_array()) {
     TRY(std::optional<Bytes> digest, bytes_field(body, "intent_hash"));
-    if (digest->size() != 32) return bad("'intent_hash' has 32 bytes");
+    if (digest->size() != 32) return bad_request("'intent_hash' has 32 bytes");
     return *std::move(digest);
   }
-  const std::string text(body.string_or("intent_hash", body.string_or("intent_id")));
-  if (text.empty()) return bad("the body lacks 'intent_hash'");
-  return parse_hash(text.starts_with("sha256:") ? text : "sha256:" + text);
+  return parse_intent(body.string_or("intent_hash", body.string_or("intent_id")));
 }
 
-// Of something accepted by this world.
+// Only a receipt that went well must have a payload.
+Result<GivenValue> payload_of(const json::Value& body, const std::string& status) {
+  const bool mentioned =
+      std::any_of(body.object().begin(), body.object().end(),
+                  [](const json::Member& m) { return m.name.starts_with("payload"); });
+  if (status != "ok" && !mentioned) return GivenValue{cbor::encode(cbor::Value()), {}};
+  return value_of(body, "payload");
+}
+
+// Members of an answer about something that this world accepted.
 std::string accepted_members(const World& world, const std::string& correlation) {
   std::string out = ",\"world_epoch\":" + std::to_string(world.epoch);
   if (!correlation.empty()) out += ",\"correlation_id\":" + json::quote(correlation);
   return out;
 }
 
+std::string open_outcome(const InputOutcome& outcome) {
+  return "{\"status\":\"" + outcome.status + "\",\"height\":" + std::to_string(outcome.height);
+}
+
+Result<IntentIdentity> parse_identity(const json::Value& body) {
+  IntentIdentity out;
+  TRY(out.effect, text_field(body, "effect"));
+  TRY(out.effect_hash, text_field(body, "effect_hash"));
+  TRY(out.executor_module, text_field(body, "executor_module"));
+  TRY(out.executor_module_hash, text_field(body, "executor_module_hash"));
+  TRY(out.executor_entrypoint, text_field(body, "executor_entrypoint"));
+  return out;
+}
+
+Result<StreamFrame> parse_frame(const json::Value& body) {
+  StreamFrame out;
+  TRY(out.intent, intent_of(body));
+  TRY(GivenValue payload, value_of(body, "payload"));
+  out.payload = frame_payload(payload);
+  TRY(out.origin_instance_key, bytes_field(body, "origin_instance_key_b64"));
+  TRY(std::optional<Bytes> signature, bytes_field(body, "signature_b64"));
+  out.signature = signature ? *std::move(signature) : no_signature();
+  TRY(std::optional<uint64_t> seq, number_field(body, "seq"));
+  TRY(std::optional<uint64_t> emitted, number_field(body, "emitted_at_seq"));
+  if (!seq) return bad_request("the body lacks 'seq': frames count from 1");
+  out.seq = *seq;
+  out.emitted_at_seq = emitted.value_or(0);
+  TRY(out.origin_module_id, text_field(body, "origin_module_id"));
+  TRY(out.origin_workflow_hash, text_field(body, "origin_workflow_hash"));
+  TRY(out.identity, parse_identity(body));
+  TRY(out.kind, text_field(body, "kind"));
+  TRY(out.payload_ref, text_field(body, "payload_ref"));
+  TRY_OK(check_payload_ref(out));
+  return out;
+}
+
 }  // namespace
 
-Result<SendEvent> Service::parse_event(const WorldRef& s, const json::Value& body) const {
+Result<SendEvent> HttpRoutes::parse_event(const WorldRef& world, const json::Value& body) const {
   SendEvent out;
-  out.world = s.world_id.world;
+  out.world = world.world_id.world;
   out.event.schema = std::string(body.string_or("schema"));
-  if (out.event.schema.empty()) return bad("an event is {\"schema\": name, \"value\": ...}");
-  auto value = value_of(body, "value", out.event.schema, s.loaded->schemas);
-  if (!value &&
-      (value.error().reason == "SCHEMA_MISMATCH" || value.error().reason == "SCHEMA_NOT_FOUND"))
-    return fail(Code::invalid, "manifest.error",
-                "manifest loader error: event '" + out.event.schema +
-                    "' payload failed validation: " + value.error().message);
-  if (!value) return fail(std::move(value.error()));
-  out.event.value = std::move(*value);
+  if (out.event.schema.empty())
+    return bad_request("an event is {\"schema\": name, \"value\": ...}");
+  TRY(GivenValue value, value_of(body, "value"));
+  TRY(out.event.value, service_.event_value(world, out.event.schema, value));
   TRY(out.event.key, bytes_field(body, "key_b64"));
   TRY(std::optional<uint64_t> epoch, number_field(body, "expected_world_epoch"));
   out.expected_epoch = epoch.value_or(0);
   return out;
 }
 
-Result<SendEvents> Service::parse_events(const WorldRef& s, const json::Array& list) const {
-  SendEvents out{s.world_id.world, {}};
+Result<SendEvents> HttpRoutes::parse_events(const WorldRef& world, const json::Array& list) const {
+  SendEvents out{world.world_id.world, {}};
   for (const json::Value& item : list) {
-    TRY(SendEvent one, parse_event(s, item));
+    TRY(SendEvent one, parse_event(world, item));
     out.events.push_back(std::move(one.event));
   }
   return out;
 }
 
-void Service::send_event(Request request, Respond respond) {
-  auto s = world_ref(request);
-  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
-  const json::Value* batch = body ? body->find("events") : nullptr;
-  if (batch && batch->is_array()) {
-    auto all = parse_events(*s, batch->array());
-    if (!all) return respond(refuse(all.error()));
-    return submit(
-        request, "events", encode(*all),
-        [this, respond = std::move(respond)](Result<Answer> answer) mutable {
-          answer_json(std::move(respond), 202, std::move(answer));
-        },
-        {}, std::string(request.header("Idempotency-Key")));
-  }
-  auto event = body ? parse_event(*s, *body) : Result<SendEvent>(fail(body.error()));
+void HttpRoutes::send_event(Request request, Respond respond) {
+  auto world = world_of(request);
+  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
+  if (!body) return respond(refuse(body.error()));
+  const json::Value* batch = body->find("events");
+  if (!batch || !batch->is_array())
+    return send_one(std::move(request), std::move(respond), *world, *body);
+  auto events = parse_events(*world, batch->array());
+  if (!events) return respond(refuse(events.error()));
+  service_.send_events(request.caller, *events, std::string(request.header("Idempotency-Key")),
+                       answer_json(std::move(respond), 202));
+}
+
+void HttpRoutes::send_one(Request request, Respond respond, const WorldRef& world,
+                          const json::Value& body) {
+  auto event = parse_event(world, body);
   if (!event) return respond(refuse(event.error()));
-  auto submitted = text_field(*body, "submission_id"),
-       correlation = text_field(*body, "correlation_id");
-  if (!submitted || !correlation)
-    return respond(refuse(submitted ? correlation.error() : submitted.error()));
-  const std::string submission = std::move(*submitted);
-  const std::string once = submission.empty() ? std::string(request.header("Idempotency-Key"))
-                                              : "worlds/" + event->world + "/" + submission;
-  submit(
-      request, "event", encode(*event),
-      [this, submission,
-       more = ",\"status\":\"accepted\"" + accepted_members(*s->world, *correlation),
-       respond = std::move(respond)](Result<Answer> answer) mutable {
-        if (!answer && !submission.empty() && answer.error().reason == "IDEMPOTENCY_KEY_REUSED")
-          return respond(refuse(
-              {Code::conflict, "conflict",
-               "submission '" + submission + "' was another event: use a new submission_id"}));
-        answer_accepted(std::move(respond), 202, std::move(answer), submission, more);
-      },
-      {}, once);
+  auto submission = text_field(body, "submission_id");
+  if (!submission) return respond(refuse(submission.error()));
+  auto correlation = text_field(body, "correlation_id");
+  if (!correlation) return respond(refuse(correlation.error()));
+  std::string once = submission->empty() ? std::string(request.header("Idempotency-Key"))
+                                         : "worlds/" + event->world + "/" + *submission;
+  Reply accepted =
+      answer_accepted(std::move(respond), 202, *submission,
+                      ",\"status\":\"accepted\"" + accepted_members(*world.world, *correlation));
+  service_.send_event(
+      request.caller, *event, std::move(once),
+      [submission = *submission, accepted = std::move(accepted)](Result<Answer> answer) mutable {
+        if (!answer && !submission.empty() && answer.error().is(kKeyReused))
+          answer =
+              fail(Code::conflict, "conflict",
+                   "submission '" + submission + "' was another event: use a new submission_id");
+        accepted(std::move(answer));
+      });
 }
 
-bool Service::once_known(const WorldId& world_id, BytesView intent) const {
-  bool known = false;
-  auto scanned = scan_pointers(kernel_.snapshot(), world_id, "i", intent, [&](uint64_t) {
-    known = true;
-    return false;
-  });
-  return scanned && known;
+Result<IntentReceipt> HttpRoutes::parse_receipt(const WorldRef& world, const PendingIntent& intent,
+                                                const json::Value& body) const {
+  IntentReceipt out;
+  out.intent = intent.intent;
+  TRY(out.status, text_field(body, "status", "ok"));
+  TRY(out.cost_cents, number_field(body, "cost_cents"));
+  TRY(GivenValue payload, payload_of(body, out.status));
+  TRY(out.payload, service_.receipt_payload(world, intent, payload));
+  TRY(std::optional<Bytes> signature,
+      bytes_field(body, body.find("signature") ? "signature" : "signature_b64"));
+  out.signature = signature ? *std::move(signature) : no_signature();
+  return out;
 }
 
-void Service::send_receipt(Request request, Respond respond) {
-  auto s = world_ref(request);
-  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
+void HttpRoutes::send_receipt(Request request, Respond respond) {
+  auto world = world_of(request);
+  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
   auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
-  auto unknown = [this, world_id = s->world_id, digest = *intent](Respond to) {
-    if (once_known(world_id, digest))
-      return to(wire::json_response(
-          200, "{\"status\":\"ignored\",\"reason\":\"the intent was settled before\"}"));
-    to(refuse(
-        {Code::not_found, "receipt.unknown", "unknown effect receipt for " + hash_text(digest)}));
-  };
-  auto cell = kernel_.read(pending_key(s->world_id, *intent));
-  if (!cell) return respond(refuse(cell.error()));
-  if (!cell->exists()) return unknown(std::move(respond));
-  auto pending = decode_pending(cell->value());
-  if (!pending) return respond(refuse(pending.error()));
-  const DeclaredEffect* effect = s->loaded->effect(pending->identity.effect);
-  auto status = text_field(*body, "status", "ok");
-  auto cost = number_field(*body, "cost_cents");
   auto correlation = text_field(*body, "correlation_id");
-  if (!status || !cost || !correlation)
-    return respond(refuse(!status ? status.error() : !cost ? cost.error() : correlation.error()));
-  auto payload =
-      value_of(*body, "payload", effect ? effect->def.receipt : std::string(), s->loaded->schemas);
-  // Only what went well must have an answer.
-  if (!payload && *status != "ok" &&
-      std::none_of(body->object().begin(), body->object().end(),
-                   [](const json::Member& m) { return m.name.starts_with("payload"); }))
-    payload = cbor::encode(cbor::Value());
-  // A payload that does not fit is a fault of the receipt, not of the request: it goes in as it is.
-  if (!payload && payload.error().reason == "SCHEMA_MISMATCH") {
-    const json::Value* raw =
-        body->find("payload") ? body->find("payload") : body->find("payload_json");
-    payload = cbor::encode(to_cbor(*raw));
-  }
-  // The peer's envelope around it, unless the effect's own answers look like one.
-  if (const json::Value* raw = body->find("payload");
-      payload && raw && is_payload_envelope(*raw) &&
-      !(effect && normalize_bytes(*payload, effect->def.receipt, s->loaded->schemas)))
-    payload = open_payload(
-        *raw, [&](BytesView digest) { return stored_blob(s->world_id.tenant, digest); });
-  if (!payload) return respond(refuse(payload.error()));
-  auto signature = bytes_field(*body, body->find("signature") ? "signature" : "signature_b64");
-  if (!signature) return respond(refuse(signature.error()));
-  SendReceipt out{s->world_id.world,
-                  {*intent, std::move(*status), std::move(*payload), *cost,
-                   signature->value_or(Bytes(64, '\0'))}};
-  const std::string settles =
-      s->world->detached ? std::string() : effect_id(s->world_id, hex(*intent));
-  submit(
-      request, "receipt", encode(out),
-      [this, unknown, more = accepted_members(*s->world, *correlation),
-       respond = std::move(respond)](Result<Answer> answer) mutable {
-        if (!answer && (answer.error().reason == "EFFECT_NOT_OPEN" ||
-                        answer.error().reason == "receipt.unknown"))
-          return unknown(std::move(respond));
-        answer_accepted(std::move(respond), 202, std::move(answer), {}, more);
-      },
-      settles);
+  auto answer = [respond = std::move(respond),
+                 more = accepted_members(*world->world, correlation.value_or(std::string()))](
+                    Result<InputOutcome> outcome) mutable {
+    if (!outcome) return respond(refuse(outcome.error()));
+    if (outcome->status == "ignored")
+      return respond(wire::json_response(
+          200, "{\"status\":\"ignored\",\"reason\":\"the intent was settled before\"}"));
+    respond(
+        wire::json_response(202, accepted_json(open_outcome(*outcome), outcome->seq, {}, more)));
+  };
+  auto open = service_.find_intent(*world, *intent);
+  if (!open) return answer(fail(open.error()));
+  if (!*open) return answer(service_.settled_before(world->world_id, *intent));
+  auto receipt = correlation ? parse_receipt(*world, **open, *body)
+                             : Result<IntentReceipt>(fail(correlation.error()));
+  if (!receipt) return answer(fail(receipt.error()));
+  service_.settle(request.caller, *world, std::move(*receipt), std::move(answer));
 }
 
-void Service::send_frame(Request request, Respond respond) {
-  auto s = world_ref(request);
-  auto body = s ? body_of(request) : Result<json::Value>(fail(s.error()));
-  auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
-  auto payload = intent ? value_of(*body, "payload", {}, s->loaded->schemas)
-                        : Result<Bytes>(fail(intent.error()));
-  auto key = payload ? bytes_field(*body, "origin_instance_key_b64")
-                     : Result<std::optional<Bytes>>(fail(payload.error()));
-  auto signature =
-      key ? bytes_field(*body, "signature_b64") : Result<std::optional<Bytes>>(fail(key.error()));
-  auto seq = signature ? number_field(*body, "seq")
-                       : Result<std::optional<uint64_t>>(fail(signature.error()));
-  auto emitted = seq ? number_field(*body, "emitted_at_seq")
-                     : Result<std::optional<uint64_t>>(fail(seq.error()));
-  if (emitted && !*seq) emitted = bad("the body lacks 'seq': frames count from 1");
-  if (!emitted) return respond(refuse(emitted.error()));
-  SendFrame out;
-  out.world = s->world_id.world;
-  StreamFrame& f = out.frame;
-  std::optional<Error> wrong;
-  auto text = [&](std::string_view name) {
-    auto found = text_field(*body, name);
-    if (!found) wrong = found.error();
-    return found ? std::move(*found) : std::string();
-  };
-  f.intent = *intent;
-  f.origin_module_id = text("origin_module_id");
-  f.origin_workflow_hash = text("origin_workflow_hash");
-  f.origin_instance_key = *key;
-  f.identity = {text("effect"), text("effect_hash"), text("executor_module"),
-                text("executor_module_hash"), text("executor_entrypoint")};
-  f.emitted_at_seq = emitted->value_or(0);
-  f.seq = **seq;
-  f.kind = text("kind");
-  f.payload = std::move(*payload);
-  f.payload_ref = text("payload_ref");
-  if (wrong) return respond(refuse(*wrong));
-  if (!f.payload_ref.empty() && !is_hash(f.payload_ref))
-    return respond(refuse({Code::invalid, "invalid_request",
-                           "'payload_ref' is sha256: and 64 lower-case hex digits"}));
-  f.signature = signature->value_or(Bytes(64, '\0'));
-  submit(request, "frame", encode(out),
-         [this, respond = std::move(respond)](Result<Answer> answer) mutable {
-           answer_json(std::move(respond), 202, std::move(answer));
-         });
+void HttpRoutes::send_frame(Request request, Respond respond) {
+  auto world = world_of(request);
+  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
+  auto frame = body ? parse_frame(*body) : Result<StreamFrame>(fail(body.error()));
+  if (!frame) return respond(refuse(frame.error()));
+  service_.send_frame(request.caller, {world->world_id.world, std::move(*frame)},
+                      [respond = std::move(respond)](Result<InputOutcome> outcome) mutable {
+                        if (!outcome) return respond(refuse(outcome.error()));
+                        respond(wire::json_response(202, open_outcome(*outcome) + "}"));
+                      });
 }
 
 }  // namespace pawl::worlds

@@ -1,21 +1,20 @@
-// A world's records: a page of them, the next ones when they come, or all from now on as
+// A world's records over HTTP: a page, the next ones when they come, or all from now on as
 // Server-Sent Events.
 
-#include "faces/worlds/service.h"
+#include "faces/worlds/http/fields.h"
+#include "faces/worlds/http/http_routes.h"
+#include "faces/worlds/http/pages.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
 namespace {
 
-using Clock = Followers::Clock;
-
-constexpr uint64_t kPage = 1000;
-constexpr uint64_t kLooked = 10'000;  // records that one page looks at, whatever it is asked for
-constexpr uint64_t kMaxWait = 60'000;
-constexpr std::chrono::seconds kSignOfLife{15};
-// A reader this far behind is told no more until it has read.
-constexpr size_t kBehind = 256 * 1024;
-constexpr std::chrono::milliseconds kComeBack{20};
+constexpr uint64_t kMaxPage = 1000;
+constexpr uint64_t kMaxWaitMs = 60'000;
+constexpr Time kKeepalive = 15 * kSecond;
+// A stream with this many unsent bytes gets no more until its reader has caught up.
+constexpr size_t kMaxBuffered = 256 * 1024;
+constexpr Time kRetry = 20 * kMillisecond;
 
 std::string sse(std::string_view event, std::optional<uint64_t> id, const json::Value& data) {
   std::string out = "event: " + std::string(event) + "\n";
@@ -25,10 +24,10 @@ std::string sse(std::string_view event, std::optional<uint64_t> id, const json::
 
 }  // namespace
 
-Result<Service::RecordQuery> Service::asked_of(const Request& request) const {
+static Result<RecordQuery> query_of(const wire::Request& request) {
   RecordQuery out;
   out.world_id = {request.caller.tenant, request.params.at(0)};
-  TRY(out.limit, query_number(request, "limit", 100, kPage));
+  TRY(out.limit, query_number(request, "limit", 100, kMaxPage));
   out.limit = std::max<uint64_t>(1, out.limit);
   out.kinds = kinds_of(request);
   if (request.query_param("from")) {
@@ -37,39 +36,16 @@ Result<Service::RecordQuery> Service::asked_of(const Request& request) const {
   return out;
 }
 
-Result<Service::RecordPage> Service::records_from(const RecordQuery& asked) const {
-  TRY(WorldSnapshot s, open_snapshot(asked.world_id));
-  RecordPage out;
-  out.head = s.head.height;
-  out.retained_from = s.world.retained_from;
-  out.gap = asked.from && *asked.from < out.retained_from;
-  out.next = out.from = std::max(asked.from.value_or(out.head), out.retained_from);
-  uint64_t looked = 0;
-  size_t bytes = 0;
-  auto wanted = [&](BytesView payload) {
-    if (asked.kinds.empty()) return true;
-    auto record = cbor::decode(payload);
-    return record && std::find(asked.kinds.begin(), asked.kinds.end(), record_kind(*record)) !=
-                         asked.kinds.end();
-  };
-  TRY_OK(scan_records(s.snapshot, s.world_id, out.from, [&](uint64_t seq, BytesView payload) {
-    if (wanted(payload)) out.entries.emplace_back(seq, payload), bytes += payload.size();
-    out.next = seq + 1;
-    return out.entries.size() < asked.limit && bytes < kShownBytes && ++looked < kLooked;
-  }));
-  return out;
-}
-
-json::Value Service::RecordPage::json() const {
+static json::Value entries_json(const RecordPage& page) {
   json::Array out;
-  for (const auto& [seq, payload] : entries)
+  for (const auto& [seq, payload] : page.entries)
     out.push_back(record_json(seq, payload));
   return json::Value(std::move(out));
 }
 
-// As the peer gives it to whoever accepts application/cbor: each entry as bytes that hold seq, kind
+// The peer's form for callers that accept application/cbor: each entry as bytes that hold seq, kind
 // and payload.
-static Bytes page_cbor(const Service::RecordPage& found) {
+static Bytes page_cbor(const RecordPage& found) {
   Bytes page;
   cbor::Out out(page);
   out.map(4)
@@ -96,10 +72,10 @@ static Bytes page_cbor(const Service::RecordPage& found) {
   return page;
 }
 
-void Service::journal(Request request, Respond respond) {
-  auto asked = asked_of(request);
-  if (asked && !asked->from) asked->from = 0;
-  auto found = asked ? records_from(*asked) : Result<RecordPage>(fail(asked.error()));
+void HttpRoutes::journal(Request request, Respond respond) {
+  auto query = query_of(request);
+  if (query && !query->from) query->from = 0;
+  auto found = query ? service_.records(*query) : Result<RecordPage>(fail(query.error()));
   if (!found) return respond(refuse(found.error()));
   if (request.header("Accept").find("application/cbor") != std::string_view::npos) {
     wire::Response out;
@@ -113,55 +89,54 @@ void Service::journal(Request request, Respond respond) {
                                                          {"next_seq", found->next},
                                                          {"head", found->head},
                                                          {"retained_from", found->retained_from},
-                                                         {"entries", found->json()}}))));
+                                                         {"entries", entries_json(*found)}}))));
 }
 
-// Answers when there are records, or when the time is over.
-void Service::journal_wait(Request request, Respond respond) {
-  auto asked = asked_of(request);
-  auto timeout = asked ? query_number(request, "timeout_ms", 30'000, kMaxWait)
-                       : Result<uint64_t>(fail(asked.error()));
-  auto now =
-      timeout ? open_snapshot(asked->world_id) : Result<WorldSnapshot>(fail(timeout.error()));
-  if (!now) return respond(refuse(now.error()));
-  const auto until = Clock::now() + std::chrono::milliseconds(*timeout);
-  const std::optional<uint64_t> requested = asked->from;
-  if (!requested) asked->from = now->head.height;
-  const uint64_t began = std::max(*asked->from, now->world.retained_from);
-  followers_.add(
-      asked->world_id,
-      [this, asked = *asked, requested, began, until,
-       respond = std::move(respond)](bool over) mutable -> std::optional<Clock::time_point> {
-        auto found = records_from(asked);
-        if (!found) return respond(refuse(found.error())), std::nullopt;
-        const bool late = over || Clock::now() >= until, gap = found->gap;
-        if (found->entries.empty() && !gap && !late) {
-          // What was looked at and is of other kinds need not be looked at again.
-          asked.from = found->next;
-          return found->next < found->head ? Clock::now() : until;
-        }
-        respond(wire::json_response(
-            200, json::print(json::object(
-                     {{"world_id", asked.world_id.world},
-                      {"requested_from", requested ? json::Value(*requested) : json::Value()},
-                      {"from", began},
-                      {"next_from", found->next},
-                      {"head", found->head},
-                      {"retained_from", found->retained_from},
-                      {"gap", gap},
-                      {"timed_out", found->entries.empty() && !gap},
-                      {"entries", found->json()}}))));
-        return std::nullopt;
-      });
-}
+namespace {
 
-static std::string told(const std::string& world, const Service::RecordQuery& asked,
-                        const Service::RecordPage& found) {
+// A long poll: answers when there are records, or when its time is over.
+struct RecordWait {
+  Service& service;
+  RecordQuery query;
+  std::optional<uint64_t> requested;  // as the caller gave it
+  uint64_t began;
+  Time until;
+  wire::Respond respond;
+
+  std::optional<Time> operator()(bool stopping) {
+    auto found = service.records(query);
+    if (!found) {
+      respond(HttpRoutes::refuse(found.error()));
+      return std::nullopt;
+    }
+    const Time now = service.followers().now();
+    if (found->entries.empty() && !found->gap && !stopping && now < until) {
+      // Records of other kinds need not be read again.
+      query.from = found->next;
+      return found->next < found->head ? now : until;
+    }
+    respond(wire::json_response(
+        200, json::print(json::object(
+                 {{"world_id", query.world_id.world},
+                  {"requested_from", requested ? json::Value(*requested) : json::Value()},
+                  {"from", began},
+                  {"next_from", found->next},
+                  {"head", found->head},
+                  {"retained_from", found->retained_from},
+                  {"gap", found->gap},
+                  {"timed_out", found->entries.empty() && !found->gap},
+                  {"entries", entries_json(*found)}}))));
+    return std::nullopt;
+  }
+};
+
+std::string events_text(const RecordQuery& query, const RecordPage& found) {
+  const std::string& world = query.world_id.world;
   std::string out;
   if (found.gap)
     out += sse("gap", {},
                json::object({{"world_id", world},
-                             {"requested_from", *asked.from},
+                             {"requested_from", *query.from},
                              {"retained_from", found.retained_from},
                              {"next_from", found.next}}));
   for (const auto& [seq, payload] : found.entries) {
@@ -182,39 +157,75 @@ static std::string told(const std::string& world, const Service::RecordQuery& as
   return out;
 }
 
-void Service::journal_stream(Request request, Respond respond) {
-  auto asked = asked_of(request);
+// Sends all records from query.from on as Server-Sent Events.
+struct RecordStream {
+  Service& service;
+  RecordQuery query;
+  std::shared_ptr<wire::Stream> stream;
+  Time keepalive;  // when to say something at the latest
+
+  std::optional<Time> operator()(bool stopping) {
+    if (stopping) return end();
+    const Time now = service.followers().now();
+    if (stream->buffered() > kMaxBuffered) return now + kRetry;
+    auto found = service.records(query);
+    std::string text = found ? events_text(query, *found)
+                             : sse("error", {}, json::object({{"message", found.error().message}}));
+    if (text.empty() && now >= keepalive) text = ": keepalive\n\n";
+    if (!text.empty()) {
+      keepalive = now + kKeepalive;
+      if (!stream->write(text)) return std::nullopt;
+    }
+    if (!found) return end();
+    query.from = found->next;
+    return found->next < found->head ? now : keepalive;
+  }
+
+ private:
+  std::optional<Time> end() {
+    stream->end();
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+void HttpRoutes::journal_wait(Request request, Respond respond) {
+  auto query = query_of(request);
+  auto timeout = query ? query_number(request, "timeout_ms", 30'000, kMaxWaitMs)
+                       : Result<uint64_t>(fail(query.error()));
+  auto now = timeout ? service_.open_snapshot(query->world_id)
+                     : Result<WorldSnapshot>(fail(timeout.error()));
+  if (!now) return respond(refuse(now.error()));
+  const std::optional<uint64_t> requested = query->from;
+  if (!requested) query->from = now->head.height;
+  const Time until = service_.followers().now() + static_cast<Time>(*timeout) * kMillisecond;
+  const WorldId world_id = query->world_id;
+  const uint64_t began = std::max(*query->from, now->world.retained_from);
+  service_.followers().add(world_id, RecordWait{service_, std::move(*query), requested, began,
+                                                until, std::move(respond)});
+}
+
+void HttpRoutes::journal_stream(Request request, Respond respond) {
+  auto query = query_of(request);
   if (const std::string_view last = request.header("Last-Event-ID");
-      asked && !asked->from && !last.empty()) {
+      query && !query->from && !last.empty()) {
     auto id = whole_number(last);
     if (!id)
-      return respond(refuse({Code::invalid, "invalid_request",
-                             "Last-Event-ID is the id of an event, a whole number"}));
-    asked->from = *id + 1;
+      return respond(
+          refuse(bad_request("Last-Event-ID is the id of an event, a whole number").error()));
+    query->from = *id + 1;
   }
-  auto now = asked ? open_snapshot(asked->world_id) : Result<WorldSnapshot>(fail(asked.error()));
+  auto now =
+      query ? service_.open_snapshot(query->world_id) : Result<WorldSnapshot>(fail(query.error()));
   if (!now) return respond(refuse(now.error()));
-  if (!asked->from) asked->from = now->head.height;
+  if (!query->from) query->from = now->head.height;
   wire::Response out;
   out.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
-  out.stream = [this, asked = *asked](std::shared_ptr<wire::Stream> stream) {
-    followers_.add(asked.world_id,
-                   [this, asked, stream = std::move(stream), quiet = Clock::now() + kSignOfLife](
-                       bool over) mutable -> std::optional<Clock::time_point> {
-                     if (over) return stream->end(), std::nullopt;
-                     if (stream->buffered() > kBehind) return Clock::now() + kComeBack;
-                     auto found = records_from(asked);
-                     std::string text =
-                         found
-                             ? told(asked.world_id.world, asked, *found)
-                             : sse("error", {}, json::object({{"message", found.error().message}}));
-                     if (text.empty() && Clock::now() >= quiet) text = ": keepalive\n\n";
-                     if (!text.empty()) quiet = Clock::now() + kSignOfLife;
-                     if (!text.empty() && !stream->write(text)) return std::nullopt;
-                     if (!found) return stream->end(), std::nullopt;
-                     asked.from = found->next;
-                     return found->next < found->head ? Clock::now() : quiet;
-                   });
+  out.stream = [this, query = *query](std::shared_ptr<wire::Stream> stream) {
+    const Time keepalive = service_.followers().now() + kKeepalive;
+    service_.followers().add(query.world_id,
+                             RecordStream{service_, query, std::move(stream), keepalive});
   };
   respond(std::move(out));
 }

@@ -1,16 +1,19 @@
-// What a world is now, and what it was: cells, states, records.
+// Cells and states of a world over HTTP, at the head or at a snapshot.
 
 #include "faces/worlds/air/normalize.h"
+#include "faces/worlds/http/fields.h"
+#include "faces/worlds/http/http_routes.h"
+#include "faces/worlds/http/pages.h"
 #include "faces/worlds/http/peer_forms.h"
-#include "faces/worlds/service.h"
+#include "faces/worlds/store/world_journal.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
 namespace {
 
-constexpr uint64_t kPage = 1000;
+constexpr uint64_t kMaxPage = 1000;
 
-// A look as an index store: for reading only.
+// The snapshot as a read-only index store.
 IndexStore reading(const ReadSnapshot& snapshot, const std::string& tenant) {
   return {[&snapshot, tenant](BytesView digest) -> Result<Bytes> {
             TRY(Cell cell, snapshot.read(blob_key(tenant, digest)));
@@ -45,8 +48,8 @@ static Result<std::optional<Bytes>> state_at(const ReadSnapshot& snapshot, const
                            workflow, key);
 }
 
-Result<json::Value> Service::get_state(const Request& request) {
-  TRY(WorldSnapshot s, open_snapshot(request));
+Result<json::Value> HttpRoutes::get_state(const Request& request) {
+  TRY(WorldSnapshot s, snapshot_of(request));
   std::string workflow = request.params.at(1);
   if (workflow.ends_with("/cells"))
     return list_cells(s, request, workflow.substr(0, workflow.size() - 6));
@@ -84,12 +87,12 @@ Result<json::Value> Service::get_state(const Request& request) {
   return json::Value(std::move(out));
 }
 
-Result<json::Value> Service::list_cells(const WorldSnapshot& s, const Request& request,
-                                        const std::string& workflow) {
+Result<json::Value> HttpRoutes::list_cells(const WorldSnapshot& s, const Request& request,
+                                           const std::string& workflow) {
   if (!s.loaded->workflow(workflow))
     return fail(Code::not_found, "not_found",
                 "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
-  TRY(uint64_t limit, query_number(request, "limit", 100, kPage));
+  TRY(uint64_t limit, query_number(request, "limit", 100, kMaxPage));
   limit = std::max<uint64_t>(1, limit);
   TRY(Bytes lead, unbase64(request.query_param("prefix_b64").value_or("")));
   TRY(Bytes after, unbase64(request.query_param("after_b64").value_or("")));
@@ -122,8 +125,8 @@ Result<json::Value> Service::list_cells(const WorldSnapshot& s, const Request& r
   return json::Value(std::move(out));
 }
 
-Result<json::Value> Service::journal_head(const Request& request) {
-  TRY(WorldSnapshot s, open_snapshot(request));
+Result<json::Value> HttpRoutes::journal_head(const Request& request) {
+  TRY(WorldSnapshot s, snapshot_of(request));
   return json::object({{"journal_head", s.head.height},
                        {"next_seq", s.head.height},
                        {"retained_from", s.world.retained_from},

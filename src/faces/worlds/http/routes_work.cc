@@ -1,91 +1,92 @@
-// Open work for executors of any kind: poll it, send frames, settle it. A lease is a promise in
-// memory; after it, or after a restart, the work is offered again.
+// Open work for executors over HTTP: poll, and give back.
 
 #include "faces/worlds/air/normalize.h"
-#include "faces/worlds/service.h"
+#include "faces/worlds/http/fields.h"
+#include "faces/worlds/http/http_routes.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
+namespace {
 
-// The executor's copy: params in JSON and in CBOR, with secrets in their place, and every word it
-// needs to send frames and the receipt.
-json::Value Service::work_json(const Leased& leased) const {
+// The params come in JSON and in CBOR, beside everything that frames and the receipt must repeat.
+json::Value work_json(const OpenWork& work) {
+  const PendingIntent& intent = work.intent;
   json::Object out;
-  auto name = parse_effect_id(leased.effect->id);
-  auto intent = decode_pending(leased.effect->body);
-  if (!name || !intent) return json::Value(std::move(out));
-  out.add("world_id", name->world_id.world);
-  out.add("intent_hash", hash_text(intent->intent));
-  out.add("effect", intent->identity.effect);
-  out.add("effect_hash", intent->identity.effect_hash);
-  out.add("executor_module", intent->identity.executor_module);
-  out.add("executor_module_hash", intent->identity.executor_module_hash);
-  out.add("executor_entrypoint", intent->identity.executor_entrypoint);
-  out.add("origin_module_id", intent->workflow);
-  out.add("origin_workflow_hash", intent->workflow_hash);
-  if (intent->keyed) out.add("origin_instance_key_b64", base64(intent->key));
-  out.add("emitted_at_seq", intent->emitted_at_seq);
-  out.add("idempotency_key_b64", base64(intent->idempotency_key));
-  if (!intent->requested_key.empty())
-    out.add("requested_idempotency_key_b64", base64(intent->requested_key));
-  if (intent->issuer_ref) out.add("issuer_ref", *intent->issuer_ref);
-  out.add("leased_until_ns", static_cast<int64_t>(leased.until));
-  auto params = cbor::decode(intent->params);
-  auto defs = loaded(name->world_id);
-  auto filled =
-      params && defs && *defs
-          ? inject_secrets(name->world_id, **defs, *params)
-          : Result<cbor::Value>(fail(Code::corrupt, "store.error", "the params are damaged"));
-  if (!filled) {
-    out.add("error",
-            json::object({{"code", filled.error().reason}, {"message", filled.error().message}}));
+  out.add("world_id", work.world);
+  out.add("intent_hash", hash_text(intent.intent));
+  out.add("effect", intent.identity.effect);
+  out.add("effect_hash", intent.identity.effect_hash);
+  out.add("executor_module", intent.identity.executor_module);
+  out.add("executor_module_hash", intent.identity.executor_module_hash);
+  out.add("executor_entrypoint", intent.identity.executor_entrypoint);
+  out.add("origin_module_id", intent.workflow);
+  out.add("origin_workflow_hash", intent.workflow_hash);
+  if (intent.keyed) out.add("origin_instance_key_b64", base64(intent.key));
+  out.add("emitted_at_seq", intent.emitted_at_seq);
+  out.add("idempotency_key_b64", base64(intent.idempotency_key));
+  if (!intent.requested_key.empty())
+    out.add("requested_idempotency_key_b64", base64(intent.requested_key));
+  if (intent.issuer_ref) out.add("issuer_ref", *intent.issuer_ref);
+  out.add("leased_until_ns", static_cast<int64_t>(work.leased_until));
+  if (!work.params) {
+    const Error& error = work.params.error();
+    out.add("error", json::object({{"code", error.reason}, {"message", error.message}}));
     return json::Value(std::move(out));
   }
-  out.add("params", plain_json(*filled));
-  out.add("params_cbor_b64", base64(cbor::canonical(*filled)));
+  out.add("params", plain_json(*work.params));
+  out.add("params_cbor_b64", base64(cbor::canonical(*work.params)));
   return json::Value(std::move(out));
 }
 
-void Service::poll(Request request, Respond respond) {
-  auto body = body_of(request);
-  if (!body) return respond(refuse(body.error()));
-  Poll poll;
-  poll.tenant = request.caller.tenant;
-  poll.worker = std::string(body->string_or("worker", request.caller.user));
-  bool plain = true;
-  if (const json::Value* effects = body->find("effects"); effects && effects->is_array())
-    for (const json::Value& effect : effects->array())
-      effect.is_string() ? poll.queues.push_back(effect.string()) : void(plain = false);
-  auto number = [&](std::string_view name, uint64_t default_value, uint64_t max) {
-    auto n = number_field(*body, name);
-    if (!n) plain = false;
-    return std::min(n ? n->value_or(default_value) : default_value, max);
+// A body whose members have the wrong types is read as one that names no effects: the service says
+// what it wants.
+Result<WorkRequest> parse_poll(const json::Value& body) {
+  WorkRequest out;
+  out.worker = std::string(body.string_or("worker"));
+  auto number = [&](std::string_view name, uint64_t& into) {
+    auto n = number_field(body, name);
+    if (n && *n) into = **n;
+    return n.has_value();
   };
-  poll.limit = std::max<uint64_t>(1, number("limit", 1, 1000));
-  poll.lease = static_cast<Time>(number("lease_ms", 30'000, 3'600'000)) * kMillisecond;
-  poll.wait = static_cast<Time>(number("wait_ms", 0, 60'000)) * kMillisecond;
-  if (poll.queues.empty() || !plain)
-    return respond(refuse(
-        {Code::invalid, "invalid_request",
-         "poll wants {\"effects\": [names], \"limit\": n, \"lease_ms\": n, \"wait_ms\": n}"}));
-  uint64_t waiting = work_.poll(
-      std::move(poll), [this, respond = std::move(respond)](std::vector<Leased> found) mutable {
-        json::Array work;
-        for (const Leased& leased : found)
-          work.push_back(work_json(leased));
-        respond(wire::json_response(
-            200, json::print(json::object({{"work", json::Value(std::move(work))}}))));
-      });
-  if (waiting && request.peer) request.peer->on_leave([this, waiting] { work_.give_up(waiting); });
+  if (!number("limit", out.limit) || !number("lease_ms", out.lease_ms) ||
+      !number("wait_ms", out.wait_ms))
+    return WorkRequest{};
+  const json::Value* effects = body.find("effects");
+  if (!effects || !effects->is_array()) return out;
+  for (const json::Value& effect : effects->array()) {
+    if (!effect.is_string()) return WorkRequest{};
+    out.effects.push_back(effect.string());
+  }
+  return out;
 }
 
-void Service::release(Request request, Respond respond) {
+}  // namespace
+
+void HttpRoutes::poll(Request request, Respond respond) {
+  auto body = body_of(request);
+  auto wanted = body ? parse_poll(*body) : Result<WorkRequest>(fail(body.error()));
+  if (!wanted) return respond(refuse(wanted.error()));
+  // A refusal comes from the call itself, an answer from `done`: only one of them responds.
+  auto shared = std::make_shared<Respond>(std::move(respond));
+  auto waiting = service_.poll(
+      request.caller, std::move(*wanted), [shared](std::vector<OpenWork> found) mutable {
+        json::Array work;
+        for (const OpenWork& item : found)
+          work.push_back(work_json(item));
+        (*shared)(wire::json_response(
+            200, json::print(json::object({{"work", json::Value(std::move(work))}}))));
+      });
+  if (!waiting) return (*shared)(refuse(waiting.error()));
+  if (*waiting && request.peer)
+    request.peer->on_leave([this, poll = *waiting] { service_.give_up(poll); });
+}
+
+void HttpRoutes::release(Request request, Respond respond) {
   auto body = body_of(request);
   auto intent =
       body ? parse_hash(body->string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
-  work_.release(
-      effect_id({request.caller.tenant, std::string(body->string_or("world_id"))}, hex(*intent)));
+  service_.release({request.caller.tenant, std::string(body->string_or("world_id"))}, *intent);
   respond(wire::json_response(200, "{\"status\":\"released\"}"));
 }
 

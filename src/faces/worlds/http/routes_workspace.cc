@@ -1,14 +1,16 @@
-// Workspaces over HTTP: trees by their root, and the roots that a world has made versions.
+// Workspaces over HTTP: trees by root, and the versions that a world has committed.
 
 #include "faces/worlds/air/normalize.h"
-#include "faces/worlds/service.h"
+#include "faces/worlds/http/fields.h"
+#include "faces/worlds/http/http_routes.h"
+#include "faces/worlds/http/pages.h"
 #include "faces/worlds/store/workspace.h"
 #include "json/text.h"
 
 namespace pawl::worlds {
 namespace {
 
-// The query's words as the params of an effect.
+// Parameters of the query as the params of an effect.
 cbor::Value params_of(const wire::Request& request, std::initializer_list<std::string_view> words) {
   cbor::Map out{{"root_hash", request.params.empty() ? std::string() : request.params[0]}};
   for (std::string_view word : words)
@@ -24,22 +26,8 @@ Result<std::optional<uint64_t>> some_number(const wire::Request& request, std::s
 
 }  // namespace
 
-IndexStore Service::store_of(const std::string& tenant) const {
-  return {[this, tenant](BytesView digest) -> Result<Bytes> {
-            TRY(Cell cell, kernel_.read(blob_key(tenant, digest)));
-            if (!cell.exists())
-              return fail(Code::not_found, "store.error",
-                          "blob " + hash_text(digest) + " is not in the store");
-            TRY(Blob blob, decode_blob(digest, cell.value()));
-            return std::move(blob.bytes);
-          },
-          [](BytesView) -> Result<Bytes> {
-            return fail(Code::internal, "store.error", "this store is read only");
-          }};
-}
-
-Result<json::Value> Service::workspace_resolve(const Request& request) {
-  TRY(WorldSnapshot s, open_snapshot(request));
+Result<json::Value> HttpRoutes::workspace_resolve(const Request& request) {
+  TRY(WorldSnapshot s, snapshot_of(request));
   const std::string name = request.query_param("workspace").value_or("");
   TRY_OK(check_workspace_name(name));
   TRY(Cell cell, s.snapshot.read(
@@ -58,8 +46,8 @@ Result<json::Value> Service::workspace_resolve(const Request& request) {
   return json::Value(std::move(out));
 }
 
-Result<json::Value> Service::workspace_entries(const Request& request) {
-  const IndexStore store = store_of(request.caller.tenant);
+Result<json::Value> HttpRoutes::workspace_entries(const Request& request) {
+  const IndexStore store = service_.read_store(request.caller.tenant);
   cbor::Value params = params_of(request, {"path", "scope", "cursor"});
   TRY(uint64_t limit, query_number(request, "limit", 1000, 10'000));
   params.map().emplace_back("limit", limit);
@@ -67,8 +55,8 @@ Result<json::Value> Service::workspace_entries(const Request& request) {
   return plain_json(entries);
 }
 
-Result<json::Value> Service::workspace_entry(const Request& request) {
-  const IndexStore store = store_of(request.caller.tenant);
+Result<json::Value> HttpRoutes::workspace_entry(const Request& request) {
+  const IndexStore store = service_.read_store(request.caller.tenant);
   TRY(cbor::Value entry, Workspace(store).read_ref(params_of(request, {"path"})));
   if (entry.is_null())
     return fail(Code::not_found, "not_found",
@@ -76,19 +64,18 @@ Result<json::Value> Service::workspace_entry(const Request& request) {
   return plain_json(entry);
 }
 
-Result<Bytes> Service::file_bytes(const Request& request) const {
-  const IndexStore store = store_of(request.caller.tenant);
+Result<Bytes> HttpRoutes::file_bytes(const Request& request) const {
+  const IndexStore store = service_.read_store(request.caller.tenant);
   cbor::Value params = params_of(request, {"path"});
   TRY(std::optional<uint64_t> start, some_number(request, "start"));
   TRY(std::optional<uint64_t> end, some_number(request, "end"));
-  if (start.has_value() != end.has_value())
-    return fail(Code::invalid, "invalid_request", "a range wants both start and end");
+  if (start.has_value() != end.has_value()) return bad_request("a range wants both start and end");
   if (start) params.map().emplace_back("range", cbor::Map{{"start", *start}, {"end", *end}});
   TRY(cbor::Value bytes, Workspace(store).read_bytes(params));
   return bytes.bytes();
 }
 
-void Service::workspace_bytes(Request request, Respond respond) {
+void HttpRoutes::workspace_bytes(Request request, Respond respond) {
   auto bytes = file_bytes(request);
   if (!bytes) return respond(refuse(bytes.error()));
   wire::Response out;
@@ -97,21 +84,21 @@ void Service::workspace_bytes(Request request, Respond respond) {
   respond(std::move(out));
 }
 
-Result<json::Value> Service::workspace_annotations(const Request& request) {
-  const IndexStore store = store_of(request.caller.tenant);
+Result<json::Value> HttpRoutes::workspace_annotations(const Request& request) {
+  const IndexStore store = service_.read_store(request.caller.tenant);
   TRY(cbor::Value annotations, Workspace(store).annotations_get(params_of(request, {"path"})));
   return plain_json(annotations);
 }
 
-Result<json::Value> Service::workspace_diff(const Request& request) {
+Result<json::Value> HttpRoutes::workspace_diff(const Request& request) {
   TRY(json::Value body, body_of(request));
-  const IndexStore store = store_of(request.caller.tenant);
+  const IndexStore store = service_.read_store(request.caller.tenant);
   TRY(cbor::Value changes, Workspace(store).diff(to_cbor(body)));
   return plain_json(changes);
 }
 
-// Roots are made by the program: what is put into the store goes through a turn.
-void Service::workspace_apply(Request request, Respond respond) {
+// The program makes the roots, because writes to the store go through a turn.
+void HttpRoutes::workspace_apply(Request request, Respond respond) {
   auto body = body_of(request);
   if (!body) return respond(refuse(body.error()));
   const bool fresh = request.params.empty();
@@ -121,13 +108,11 @@ void Service::workspace_apply(Request request, Respond respond) {
     order.add("operations", *list);
   else if (!fresh)
     return respond(
-        refuse({Code::invalid, "invalid_request",
-                "apply wants {\"operations\": [{\"op\": "
-                "\"write_bytes\"|\"write_ref\"|\"remove\"|\"set_annotations\", ...}]}"}));
-  submit(request, "workspace", json::print(json::Value(std::move(order))),
-         [this, fresh, respond = std::move(respond)](Result<Answer> answer) mutable {
-           answer_json(std::move(respond), fresh ? 201 : 200, std::move(answer));
-         });
+        refuse(bad_request("apply wants {\"operations\": [{\"op\": "
+                           "\"write_bytes\"|\"write_ref\"|\"remove\"|\"set_annotations\", ...}]}")
+                   .error()));
+  service_.edit_workspace(request.caller, json::Value(std::move(order)),
+                          answer_json(std::move(respond), fresh ? 201 : 200));
 }
 
 }  // namespace pawl::worlds

@@ -1,4 +1,4 @@
-// The routes, as a client sees them.
+// The HTTP routes, as a client sees them.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using cbor::Value;
 
 using Http = Served;
 
-TEST_F(Http, a_world_is_made_listed_and_looked_at) {
+TEST_F(Http, a_world_is_created_listed_and_read) {
   make();
   EXPECT_EQ(get("/v1/worlds").array().size(), 1u);
   EXPECT_EQ(get("/v1/worlds/w").find("height")->as_int64(), 2);
@@ -35,7 +35,7 @@ TEST_F(Http, a_world_is_made_listed_and_looked_at) {
   EXPECT_EQ(get("/v1/worlds/w/defs/defschema/sys%2FTimerFired@1").string_or("kind"), "defschema");
 }
 
-TEST_F(Http, modules_are_those_that_the_manifest_lists_with_the_bytes_it_names) {
+TEST_F(Http, modules_must_match_the_manifest) {
   json::Value air = test_air();
   auto made = [&](const std::string& name, int status) {
     return post("/v1/worlds",
@@ -56,7 +56,7 @@ TEST_F(Http, modules_are_those_that_the_manifest_lists_with_the_bytes_it_names) 
   made("t/scripted@1", 201);
 }
 
-TEST_F(Http, a_world_may_come_by_the_hash_of_its_manifest) {
+TEST_F(Http, a_world_is_created_by_manifest_hash) {
   make();
   const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
   post("/v1/worlds", R"({"world_id":"v","manifest_hash":")" + hash + "\"}", 201);
@@ -67,7 +67,7 @@ TEST_F(Http, a_world_may_come_by_the_hash_of_its_manifest) {
        R"({"world_id":"u","source":{"kind":"manifest","manifest_hash":")" + hash + "\"}}", 201);
 }
 
-TEST_F(Http, an_event_in_json_reaches_its_cell_and_is_seen_at_once) {
+TEST_F(Http, an_event_in_json_reaches_its_cell) {
   make();
   auto sent = event("a", R"(,"word":"hi")");
   EXPECT_EQ(sent.find("seq")->as_int64(), 2);
@@ -128,7 +128,7 @@ TEST_F(Http, bad_events_are_refused_and_leave_no_record) {
   EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 2);
 }
 
-TEST_F(Http, a_member_of_the_wrong_type_is_refused_and_never_passed_over) {
+TEST_F(Http, a_member_of_the_wrong_type_is_refused) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}}));
   const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash")),
@@ -175,7 +175,7 @@ TEST_F(Http, a_member_of_the_wrong_type_is_refused_and_never_passed_over) {
   EXPECT_EQ(get("/v1/worlds").array().size(), 1u);
 }
 
-TEST_F(Http, an_error_receipt_may_say_nothing_and_a_submission_is_one_event) {
+TEST_F(Http, an_error_receipt_needs_no_payload) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), {}, {}}}));
   const std::string intent = R"({"intent_hash":")" + hash_text(stage.pending("w")[0].intent) + "\"";
@@ -189,7 +189,7 @@ TEST_F(Http, an_error_receipt_may_say_nothing_and_a_submission_is_one_event) {
             "conflict");
 }
 
-TEST_F(Http, a_cells_timeline_is_judged_by_that_cell) {
+TEST_F(Http, the_trace_of_a_cell_ends_in_the_state_of_that_cell) {
   make();
   event("a");
   event_with("b", output({"s"}, {timer(5)}));
@@ -225,7 +225,7 @@ TEST_F(Http, a_cells_timeline_is_judged_by_that_cell) {
       "waiting_receipt");
 }
 
-TEST_F(Http, seed_events_are_of_the_schemas_that_a_proposal_brings) {
+TEST_F(Http, seed_events_are_read_by_the_proposals_schemas) {
   make();
   const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
   const std::string type = R"({"record":{"raw":{"bytes":{}}}})";
@@ -246,7 +246,7 @@ TEST_F(Http, seed_events_are_of_the_schemas_that_a_proposal_brings) {
   EXPECT_EQ(shadowed.find("result")->find("seed_errors"), nullptr);
 }
 
-TEST_F(Http, a_batch_of_events_is_taken_in_order_or_not_at_all) {
+TEST_F(Http, a_batch_of_events_is_all_or_nothing) {
   make();
   auto sent = post(
       "/v1/worlds/w/events",
@@ -273,7 +273,7 @@ TEST_F(Http, a_submission_runs_once) {
 }
 
 // case 202
-TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_ignored) {
+TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_once) {
   make();
   event_with("a", output({"s"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 7}}), "pay",
                                   Bytes("order-1")}}));
@@ -314,7 +314,7 @@ TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_and_late_receipts_are_i
 }
 
 // case 190, case 191, case 192, case 193, case 201
-TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cell) {
+TEST_F(Http, the_journal_is_paged_and_traced) {
   make();
   auto sent = event_with("a", output({"s"}, {timer(5)}));
   event("b");
@@ -325,7 +325,7 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   auto trace =
       get("/v1/worlds/w/trace?event_hash=" + wire::percent_encode(sent.string_or("event_hash")));
   EXPECT_EQ(trace.string_or("terminal_state"), "waiting_receipt");
-  // A hash that begins alike is another's.
+  // A hash with the same beginning is another event.
   std::string other(sent.string_or("event_hash"));
   other.back() = other.back() == '0' ? '1' : '0';
   EXPECT_EQ(
@@ -374,7 +374,7 @@ TEST_F(Http, the_journal_is_read_in_pages_and_traced_by_hash_by_value_and_by_cel
   EXPECT_EQ(get("/v1/worlds/w/runtime").find("workflows")->find("running")->as_int64(), 2);
 }
 
-TEST_F(Http, a_cells_timeline_is_the_newest_of_what_is_kept) {
+TEST_F(Http, the_trace_of_a_cell_shows_its_newest_records) {
   make();
   for (int i = 0; i < 6; ++i)
     event("a");
@@ -399,7 +399,7 @@ TEST_F(Http, a_cells_timeline_is_the_newest_of_what_is_kept) {
 }
 
 // case 194
-TEST_F(Http, states_are_read_exactly_at_a_snapshot) {
+TEST_F(Http, states_are_read_at_the_height_of_a_snapshot) {
   make();
   event("a");
   post("/v1/worlds/w/checkpoint", "", 200);
@@ -444,18 +444,18 @@ TEST_F(Http, blobs_are_stored_under_their_hash_and_nothing_else) {
   EXPECT_EQ(get("/v1/cas/blobs/zz", 400).string_or("code"), "invalid_request");
 }
 
-TEST_F(Http, what_is_no_utf8_is_not_sent_back_as_it_is) {
+TEST_F(Http, invalid_utf8_is_replaced_in_errors) {
   EXPECT_EQ(get("/v1/worlds/%ff", 404).string_or("message").find("world '\xef\xbf\xbd'"), 0u);
   EXPECT_EQ(call("PUT", "/v1/secrets/bindings/%ff", "{}", 400).string_or("code"),
             "invalid_request");
 }
 
-TEST_F(Http, secrets_rest_sealed_and_only_an_executor_sees_them) {
+TEST_F(Http, secrets_are_sealed_and_only_executors_see_them) {
   EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 503)
                 .string_or("code"),
             "secret.resolver_missing");
   stage.face = std::make_unique<Face>(
-      stage, stage, stage.program->worlds,
+      stage, stage, stage.program->worlds, stage.background,
       FaceOptions{.secret_key = Bytes(32, 'k'), .environment = [](const std::string& n) {
                     return n == "TOKEN" ? std::optional<std::string>("t0ken") : std::nullopt;
                   }});
@@ -494,9 +494,9 @@ struct Canned final : HttpClient {
   std::vector<HttpCall> calls;
 };
 
-TEST_F(Http, requests_go_out_only_to_listed_hosts_and_come_back_as_receipts) {
+TEST_F(Http, http_requests_go_only_to_allowed_hosts) {
   Canned client;
-  stage.face = std::make_unique<Face>(stage, stage, stage.program->worlds,
+  stage.face = std::make_unique<Face>(stage, stage, stage.program->worlds, stage.background,
                                       FaceOptions{.http_allow = {"example.com"}}, &client);
   make();
   auto request = [](const char* url) {
@@ -521,20 +521,20 @@ TEST_F(Http, requests_go_out_only_to_listed_hosts_and_come_back_as_receipts) {
   EXPECT_TRUE(stage.read(blob_key("t", view(sha256("the body"))))->exists());
 }
 
-TEST(allowlist, takes_hosts_ports_and_subdomains_and_private_addresses_only_by_name) {
+TEST(allowlist, allows_hosts_ports_subdomains_and_listed_private_addresses) {
   const std::vector<std::string> list{"example.com", "*.pay.io", "127.0.0.1:8080", "Api.X:99"};
-  EXPECT_TRUE(allowed("https://example.com/a?b", list).yes);
-  EXPECT_TRUE(allowed("HTTPS://x", list).yes == false);
-  EXPECT_TRUE(allowed("https://eu.pay.io", list).yes);
-  EXPECT_FALSE(allowed("https://evilpay.io", list).yes);
-  EXPECT_FALSE(allowed("https://example.com.evil", list).yes);
-  EXPECT_FALSE(allowed("https://user@example.com/", list).yes);
-  EXPECT_TRUE(allowed("http://127.0.0.1:8080/", list).at_private);
-  EXPECT_FALSE(allowed("http://127.0.0.1:8081/", list).yes);
-  EXPECT_FALSE(allowed("http://localhost/", list).yes);
-  EXPECT_TRUE(allowed("http://api.x:99/", list).yes);
-  EXPECT_FALSE(allowed("http://api.x/", list).yes);
-  EXPECT_FALSE(allowed("file:///etc/passwd", list).yes);
+  EXPECT_TRUE(permission_for("https://example.com/a?b", list).yes);
+  EXPECT_TRUE(permission_for("HTTPS://x", list).yes == false);
+  EXPECT_TRUE(permission_for("https://eu.pay.io", list).yes);
+  EXPECT_FALSE(permission_for("https://evilpay.io", list).yes);
+  EXPECT_FALSE(permission_for("https://example.com.evil", list).yes);
+  EXPECT_FALSE(permission_for("https://user@example.com/", list).yes);
+  EXPECT_TRUE(permission_for("http://127.0.0.1:8080/", list).at_private);
+  EXPECT_FALSE(permission_for("http://127.0.0.1:8081/", list).yes);
+  EXPECT_FALSE(permission_for("http://localhost/", list).yes);
+  EXPECT_TRUE(permission_for("http://api.x:99/", list).yes);
+  EXPECT_FALSE(permission_for("http://api.x/", list).yes);
+  EXPECT_FALSE(permission_for("file:///etc/passwd", list).yes);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::unexpected<Error> damaged(BytesView digest) {
               "cell index node sha256:" + hex(digest) + " is damaged");
 }
 
-// Where an entry stands.
+// The key hash of an entry.
 Bytes world_of(cbor::In entry) {
   for (uint64_t n = entry.count(5); n > 0 && entry.ok(); --n) {
     if (entry.run(3) == "key_hash") return entry.bytes_of_array(32);
@@ -53,8 +53,8 @@ class Tree {
   size_t taken() const { return taken_; }
   size_t written() const { return written_; }
 
-  // {"c": [...], "t": "Leaf" or "Branch"}: read where it lies, because most of a node stays as it
-  // is, and once: its end says what it is.
+  // {"c": [...], "t": "Leaf" or "Branch"}. It is read in place and in one pass, because most of a
+  // node stays as it is.
   Result<IndexNode> read(BytesView digest) const {
     IndexNode node;
     if (digest.empty()) return node;
@@ -92,7 +92,7 @@ class Tree {
     return write(node += kLeafEnd);
   }
 
-  // The node of a set that stands at this depth.
+  // Writes the node of a set at this depth.
   Result<Bytes> build(std::span<const Entry> entries, size_t depth) {
     if (entries.empty()) return Bytes();
     if (entries.size() <= kLeafEntries || depth >= 32) return write_leaf(entries);
@@ -117,7 +117,7 @@ class Tree {
     return write(node += kBranchEnd);
   }
 
-  // Both are in order; of two changes of one place the later holds.
+  // Both lists are sorted. Of two changes with one key hash the later one holds.
   static Entries changed(Entries entries, Span changes) {
     Entries out;
     out.reserve(entries.size() + changes.size());
@@ -154,7 +154,7 @@ class Tree {
     return write_branch(node.children);
   }
 
-  // A branch that holds no more than a leaf may is a leaf.
+  // A branch with no more entries than a leaf may have becomes a leaf.
   Result<Bytes> merge(const IndexNode& node) {
     Entries all;
     for (const auto& [byte, digest] : node.children) {

@@ -1,6 +1,6 @@
-// Garbage collection walks from what worlds stand on: definitions, proposals, open work, and the
-// snapshots that are kept with their indexes and states. Inside values it follows typed hashes and
-// blob edges, never bytes that merely look like one.
+// Garbage collection marks every blob that a world can reach, and erases the others. The roots are
+// definitions, proposals, open intents, and the kept snapshots with their indexes and states.
+// Inside values it follows hashes by type and blob edges, never bytes that only look like a hash.
 
 #include <unordered_set>
 
@@ -29,12 +29,12 @@ class Marker {
     manifests_[loaded->hash] = loaded;
     TRY(Bytes newest, parse_hash(world.snapshot_ref));
     TRY_OK(snapshot(newest));
-    // Those run ahead while another snapshot is made.
+    // These roots are ahead of the newest snapshot while another one is prepared.
     for (const auto& [name, roots] : world.roots) {
       TRY_OK(cells(*loaded, name, roots.cells));
       TRY_OK(instances(roots.instances));
     }
-    // What changed since the snapshot refers to blobs as well.
+    // Cells that changed since the snapshot refer to blobs as well.
     TRY_OK(turn_.scan(cells_prefix(world_id), [&](BytesView at, const Cell& cell) {
       auto instance = decode_instance(cell.value());
       if (instance && instance->state)
@@ -42,7 +42,8 @@ class Marker {
       return true;
     }));
     TRY_OK(turn_.scan(pending_prefix(world_id), [&](BytesView, const Cell& cell) {
-      return pending(*loaded, cell.value()), true;
+      pending(*loaded, cell.value());
+      return true;
     }));
     std::vector<Proposal> proposals;
     TRY_OK(turn_.scan(proposals_prefix(world_id), [&](BytesView, const Cell& cell) {
@@ -54,7 +55,7 @@ class Marker {
     return records(world_id);
   }
 
-  // Edges lead on to what their blobs refer to.
+  // Marks what the marked blobs refer to, through edges and trees.
   Result<void> follow_edges() {
     while (!fresh_.empty()) {
       Bytes digest = std::move(fresh_.back());
@@ -75,17 +76,18 @@ class Marker {
   }
 
  private:
-  // What the records that are kept need to be run again from: older snapshots, and what effects
-  // read.
+  // Marks what kept records need to be replayed: older snapshots, and the blobs that records refer
+  // to.
   Result<void> records(const WorldId& world_id) {
     std::vector<Bytes> snapshots;
     TRY_OK(turn_.scan(snapshots_prefix(world_id), [&](BytesView, const Cell& cell) {
-      return snapshots.emplace_back(cell.value()), true;
+      snapshots.emplace_back(cell.value());
+      return true;
     }));
     for (const Bytes& digest : snapshots) {
       auto whole = snapshot(digest);
-      // One that no fork can begin from any more, because a blob was lost or its manifest cannot be
-      // loaded, is no reason to keep everything else.
+      // A snapshot whose blob is missing or whose manifest cannot be loaded cannot be forked from.
+      // It does not stop the collection.
       if (!whole && whole.error().code != Code::not_found && whole.error().code != Code::invalid)
         return whole;
     }
@@ -113,7 +115,10 @@ class Marker {
     auto part = [&](BytesView at) { seen_.emplace(at); };
     TRY_OK(walk_list(
         store_, blob, "pending_workflow_receipts",
-        [&](BytesView item) -> Result<void> { return pending(*loaded, item), Result<void>(); },
+        [&](BytesView item) -> Result<void> {
+          pending(*loaded, item);
+          return {};
+        },
         part));
     return walk_list(
         store_, blob, "proposals", [](BytesView) -> Result<void> { return {}; }, part);
@@ -132,7 +137,7 @@ class Marker {
     return out;
   }
 
-  // A manifest that a snapshot names, from the store.
+  // Loads the manifest of a snapshot from the store.
   Result<std::shared_ptr<const LoadedManifest>> loaded_by(const std::string& hash) {
     auto& known = manifests_[hash];
     if (known) return known;
@@ -162,7 +167,7 @@ class Marker {
       mark_text(module.def.artifact);
   }
 
-  // Snapshots share most of their nodes: each is walked once for a definition of its workflow.
+  // Snapshots share most of their nodes, so a node is visited once per definition of its workflow.
   Result<void> cells(const LoadedManifest& loaded, const std::string& name, BytesView root) {
     const Workflow* workflow = loaded.workflow(name);
     auto enter = [&](BytesView digest) {
@@ -204,9 +209,8 @@ class Marker {
     if (type && value) hashes(*value, *type, loaded);
   }
 
-  // What may still be applied keeps what it would run by: definitions, given or in the store, and
-  // modules. So does what was applied while its records are kept, and of what was rejected then its
-  // definitions.
+  // A proposal that may still be applied keeps its definitions and modules. So does an applied one
+  // while its records are kept. A rejected one keeps its definitions for that time.
   void proposal(const Proposal& p, const World& world) {
     mark_text(p.patch_hash);
     const bool over = p.state == ProposalState::applied || p.state == ProposalState::rejected;
@@ -240,13 +244,16 @@ class Marker {
     if (seen_.insert(digest).second) fresh_.push_back(std::move(digest));
   }
 
-  // A workspace's tree leads to its files, directories and annotations.
+  // Marks the files, directories and annotations of a workspace tree; false when it is not a tree.
   bool mark_tree(const Value& value) {
     const Value* entries = value.find("entries");
     if (!entries || !entries->is_array()) return false;
     mark_text(value.text_or("annotations_hash"));
-    for (const Value& e : entries->array())
-      if (e.is_map()) mark_text(e.text_or("hash")), mark_text(e.text_or("annotations_hash"));
+    for (const Value& e : entries->array()) {
+      if (!e.is_map()) continue;
+      mark_text(e.text_or("hash"));
+      mark_text(e.text_or("annotations_hash"));
+    }
     return true;
   }
 
@@ -260,9 +267,9 @@ class Marker {
   const IndexStore store_{[this](BytesView digest) { return blobs_.get(digest); },
                           [](BytesView) -> Result<Bytes> { return Bytes(); }};
   std::map<std::string, std::shared_ptr<const LoadedManifest>> manifests_;
-  std::unordered_set<Bytes> seen_;    // is kept
-  std::unordered_set<Bytes> walked_;  // snapshots and nodes, each for a definition
-  std::vector<Bytes> fresh_;          // is kept, and was not looked into yet
+  std::unordered_set<Bytes> seen_;    // marked digests
+  std::unordered_set<Bytes> walked_;  // snapshots and index nodes that were visited, per definition
+  std::vector<Bytes> fresh_;          // marked, but not followed yet
 };
 
 }  // namespace

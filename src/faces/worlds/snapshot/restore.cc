@@ -1,4 +1,4 @@
-// The other way: a world from its snapshot.
+// Restores a world from a snapshot.
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/snapshot/snapshots.h"

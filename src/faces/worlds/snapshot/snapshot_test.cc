@@ -1,5 +1,5 @@
-// Snapshots of many changed cells: several turns, each bounded, every node written about once, and
-// the bytes those of a snapshot that was taken at once.
+// Snapshots of many changed cells take several bounded turns, write every node about once, and have
+// the bytes of a snapshot that was taken in one turn.
 
 #include "faces/worlds/cases_test.h"
 #include "kernel/frame.h"
@@ -7,8 +7,8 @@
 namespace pawl::worlds {
 namespace {
 
-struct Snapshots : CaseTest {
-  // These cells, once each.
+struct SnapshotsTest : CaseTest {
+  // Changes each of these cells once.
   void touch(int from, int to) {
     for (int i = from; i < to; i += 500) {
       SendEvents batch{"w", {}};
@@ -21,7 +21,7 @@ struct Snapshots : CaseTest {
   struct Written {
     size_t turns = 0, blobs = 0, bytes = 0, largest = 0;
   };
-  // What frames after `from` put into the store.
+  // Counts what the frames after `from` put into the store.
   Written written(Seq from) {
     Written out;
     CHECK(stage.journal.read(from + 1, [&](Seq seq, BytesView entry) -> Result<bool> {
@@ -44,7 +44,7 @@ struct Snapshots : CaseTest {
                                 [&](BytesView, const Cell&) { return ++n > 0; }));
     return n;
   }
-  // Nodes of both indexes of the world as it stands.
+  // Counts the nodes of both indexes of the world.
   size_t nodes(const std::string& world) {
     size_t n = 0;
     auto counted = lab([&](Turn& turn) -> Result<Bytes> {
@@ -56,7 +56,10 @@ struct Snapshots : CaseTest {
         for (const Bytes& root : {roots.cells, roots.instances})
           TRY_OK(walk_index(
               store, root, [](const Value&) -> Result<bool> { return true; },
-              [&](BytesView) { return ++n, true; }));
+              [&](BytesView) {
+                ++n;
+                return true;
+              }));
       return Bytes();
     });
     CHECK(counted);
@@ -65,14 +68,17 @@ struct Snapshots : CaseTest {
   void ask_for_snapshot() {
     heard.reset();
     Input input;
-    input.program = kProgram, input.verb = "snapshot", input.body = "w", input.caller.tenant = "t";
+    input.program = kProgram;
+    input.verb = "snapshot";
+    input.body = "w";
+    input.caller.tenant = "t";
     stage.submit(std::move(input), [this](Result<Answer> a) { heard.emplace(std::move(a)); });
   }
   std::string ref() const {
     return heard && *heard ? std::string(json::parse((*heard)->body)->string_or("snapshot_ref"))
                            : std::string();
   }
-  // The world as its newest snapshot and the records after it make it.
+  // The world, restored from its newest snapshot and the records after it.
   void expect_whole() {
     ASSERT_EQ(fork("again").status, 201);
     EXPECT_EQ(stage.dump("again"), stage.dump("w"));
@@ -87,7 +93,7 @@ struct Snapshots : CaseTest {
   std::optional<Result<Answer>> heard;
 };
 
-TEST_F(Snapshots, many_changed_cells_take_several_turns_write_each_node_once_and_give_the_same) {
+TEST_F(SnapshotsTest, a_large_snapshot_over_several_turns_equals_one_taken_at_once) {
   make();
   const int many = 5 * static_cast<int>(kMaxCellsPerTurn) + 500;
   touch(0, many);
@@ -110,7 +116,7 @@ TEST_F(Snapshots, many_changed_cells_take_several_turns_write_each_node_once_and
   // Beside the nodes of the end: two roots and two branches a turn, the state they all share, the
   // snapshot.
   EXPECT_LE(all.blobs, nodes("w") + 4 * all.turns + 2);
-  auto same = lab([&](Turn& turn) -> Result<Bytes> {  // at once, in the other world
+  auto same = lab([&](Turn& turn) -> Result<Bytes> {  // in one turn, in the other world
     WorldSession session(turn, {"t", "f"}, stage.program->worlds.runtime());
     TRY_OK(session.turn.open());
     return session.snapshots.take();
@@ -118,7 +124,7 @@ TEST_F(Snapshots, many_changed_cells_take_several_turns_write_each_node_once_and
   EXPECT_EQ(snapshot->string_or("snapshot_ref"), *same);
 }
 
-TEST_F(Snapshots, a_turn_is_bounded_by_bytes_too) {
+TEST_F(SnapshotsTest, a_turn_is_bounded_by_bytes_too) {
   make();
   for (int i = 0; i < 200; ++i)
     ASSERT_TRUE(
@@ -132,7 +138,7 @@ TEST_F(Snapshots, a_turn_is_bounded_by_bytes_too) {
   expect_whole();
 }
 
-TEST_F(Snapshots, changed_cells_that_lie_far_apart_are_bounded_by_the_nodes_they_rewrite) {
+TEST_F(SnapshotsTest, a_turn_is_bounded_by_index_nodes_too) {
   make();
   touch(0, 12'000);
   ASSERT_TRUE(stage.say("snapshot", "w"));
@@ -144,7 +150,7 @@ TEST_F(Snapshots, changed_cells_that_lie_far_apart_are_bounded_by_the_nodes_they
   expect_whole();
 }
 
-TEST_F(Snapshots, what_changes_while_one_is_taken_is_in_it) {
+TEST_F(SnapshotsTest, changes_during_a_snapshot_are_in_it) {
   make();
   touch(0, 2 * static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
@@ -152,7 +158,7 @@ TEST_F(Snapshots, what_changes_while_one_is_taken_is_in_it) {
   for (int round = 0; !heard; ++round) {
     ASSERT_LT(round, 10);
     ASSERT_EQ(stage.held.size(), 1u);
-    if (round < 2) touch(100 * round, 100 * round + 200);  // some of them taken already, some not
+    if (round < 2) touch(100 * round, 100 * round + 200);  // some of them are in the index already
     StepOutput gone;
     if (round < 2) {
       ASSERT_TRUE(go("c" + std::to_string(3000 + round), gone));
@@ -170,7 +176,7 @@ TEST_F(Snapshots, what_changes_while_one_is_taken_is_in_it) {
   EXPECT_EQ(stage.dump("meanwhile").size() > 0, true);
 }
 
-TEST_F(Snapshots, cells_that_change_faster_than_a_turn_takes_them_do_not_keep_one_from_its_end) {
+TEST_F(SnapshotsTest, a_snapshot_ends_however_fast_cells_change) {
   make();
   const int many = static_cast<int>(kMaxCellsPerTurn) + 1000;
   touch(0, many);
@@ -186,7 +192,7 @@ TEST_F(Snapshots, cells_that_change_faster_than_a_turn_takes_them_do_not_keep_on
   expect_whole();
 }
 
-TEST_F(Snapshots, garbage_collected_while_one_is_taken_is_none_of_its_nodes) {
+TEST_F(SnapshotsTest, garbage_collection_keeps_the_nodes_of_an_unfinished_snapshot) {
   make();
   touch(0, 2 * static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
@@ -203,12 +209,12 @@ TEST_F(Snapshots, garbage_collected_while_one_is_taken_is_none_of_its_nodes) {
   auto collected = stage.say("collect", no_grace);
   ASSERT_TRUE(collected);
   EXPECT_LT(*collected->find("erased")->as_int64(),
-            10);  // what the last turn left behind: the rest went in between
+            10);  // what the last turn left; the rest was collected in between
   stage.holds = false;
   expect_whole();
 }
 
-TEST_F(Snapshots, one_that_meets_a_busy_world_is_taken_after_it) {
+TEST_F(SnapshotsTest, a_snapshot_of_a_busy_world_waits) {
   make();
   touch(0, static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
@@ -230,7 +236,7 @@ TEST_F(Snapshots, one_that_meets_a_busy_world_is_taken_after_it) {
   expect_whole();
 }
 
-TEST_F(Snapshots, one_that_cannot_go_on_says_so_and_another_may_follow) {
+TEST_F(SnapshotsTest, a_failed_snapshot_is_reported_and_can_be_retried) {
   make();
   touch(0, static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;
@@ -254,7 +260,7 @@ TEST_F(Snapshots, one_that_cannot_go_on_says_so_and_another_may_follow) {
   expect_whole();
 }
 
-TEST_F(Snapshots, an_upgrade_while_one_is_taken_goes_first) {
+TEST_F(SnapshotsTest, an_apply_during_a_snapshot_goes_first) {
   make();
   touch(0, static_cast<int>(kMaxCellsPerTurn) + 100);
   stage.holds = true;

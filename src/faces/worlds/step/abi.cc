@@ -68,7 +68,7 @@ Result<EmittedEffect> effect_of(const Value& v) {
   return out;
 }
 
-// The common output, a state and nothing else, read where it lies; false when there is more to it.
+// Fast path for the common output: a state and nothing else. False when there is more.
 bool read_plain(BytesView bytes, StepOutput& out) {
   cbor::In in(bytes);
   bool state = false;

@@ -1,13 +1,13 @@
 #pragma once
-// The envelopes that modules get and give, and the hashes that name events and intents. Envelopes
-// are plain CBOR maps in the order written here; contexts and what is hashed are canonical.
+// The envelopes that modules receive and return, and the hashes that name events and intents.
+// Envelopes are CBOR maps in the order written here; contexts and hashed values are canonical.
 
 #include "cbor/cbor.h"
 #include "faces/worlds/air/name.h"
 
 namespace pawl::worlds {
 
-// An event on its way: `value` is canonical CBOR.
+// An event. `value` is canonical CBOR once the event is accepted.
 struct Event {
   std::string schema;
   Bytes value;
@@ -16,12 +16,13 @@ struct Event {
 Digest event_digest(const Event& event);
 std::string event_hash(const Event& event);
 
-// When and where an input came in. Goes into its record, so that replay sees the same.
+// When and at which height an input came in. It is part of the record, so that a replay sees the
+// same.
 struct Moment {
   uint64_t now_ns = 0;
   uint64_t logical_now_ns = 0;
   uint64_t height = 0;
-  Bytes chance{};  // 64 bytes of entropy, or the 16 that they are drawn from
+  Bytes chance{};  // 64 bytes of entropy, or the 16-byte seed that they are derived from
   std::string manifest_hash{};
 };
 Bytes entropy_of(const Moment& moment);  // the 64 bytes
@@ -29,7 +30,7 @@ Bytes entropy_of(const Moment& moment);  // the 64 bytes
 struct Context {
   Moment moment;
   std::string event_hash, workflow, workflow_hash;
-  std::optional<Bytes> key{};  // cell mode when there
+  std::optional<Bytes> key{};  // present for keyed workflows
 };
 Bytes encode_context(const Context& context);
 
@@ -65,7 +66,7 @@ Bytes encode_output(const StepOutput& output);
 Result<void> check_limits(const StepOutput& output);
 inline constexpr size_t kMaxEffects = 64, kMaxEvents = 256, kMaxOutputBytes = 1'048'576;
 
-// Where an effect comes from; gives the key that makes the emission unique.
+// The origin of an effect. It is part of the key that makes the emission unique.
 struct Origin {
   std::string workflow, workflow_hash;
   Bytes key;  // empty when unkeyed

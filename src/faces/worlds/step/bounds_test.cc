@@ -1,4 +1,4 @@
-// What one turn, one cell and one blob can hold, and that a world which reaches it goes on.
+// Limits of a turn, a cell and a blob. A world that reaches one goes on.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using cbor::Value;
 
-// Told to go, it emits an event of a megabyte; told anything else, nothing.
+// Emits an event of one megabyte when it is told to go.
 struct Flooding final : NativeModule {
   Result<Bytes> step(std::string_view, BytesView input) const override {
     TRY(StepInput in, decode_input(input));
@@ -59,7 +59,7 @@ struct Bounds : testing::Test {
   Stage stage;
 };
 
-TEST_F(Bounds, a_key_that_is_too_long_is_refused_and_from_a_workflow_fails_the_step) {
+TEST_F(Bounds, a_key_that_is_too_long_is_refused) {
   const std::string max(kMaxCellNameBytes - std::string("t/main@1").size() - 6, 'k');
   ASSERT_TRUE(go(max));
   EXPECT_EQ(stage.log("w", "t/main@1", key_of(max)).size(), 1u);
@@ -72,7 +72,7 @@ TEST_F(Bounds, a_key_that_is_too_long_is_refused_and_from_a_workflow_fails_the_s
   fork_is_equal();
 }
 
-TEST_F(Bounds, events_that_would_wait_in_more_than_a_frame_can_hold_fail_their_step) {
+TEST_F(Bounds, a_step_with_too_many_waiting_bytes_fails) {
   std::vector<Event> all;
   for (int i = 0; i < 100; ++i)
     all.push_back(
@@ -86,7 +86,7 @@ TEST_F(Bounds, events_that_would_wait_in_more_than_a_frame_can_hold_fail_their_s
   ASSERT_TRUE(go("b"));
 }
 
-TEST_F(Bounds, so_do_answers) {
+TEST_F(Bounds, an_internal_answer_with_too_many_waiting_bytes_fails) {
   std::vector<EmittedEffect> gets;
   for (char c = 'a'; c < 'j'; ++c)
     gets.push_back(
@@ -105,7 +105,7 @@ TEST_F(Bounds, so_do_answers) {
   EXPECT_EQ(stage.head("w").queued, 0u);
 }
 
-TEST_F(Bounds, a_snapshot_holds_more_open_work_than_a_blob_does) {
+TEST_F(Bounds, a_snapshot_holds_more_open_intents_than_fit_in_a_blob) {
   const EmittedEffect large{"sys/http.request@1",
                             cbor::encode(cbor::Map{{"method", "GET"},
                                                    {"url", std::string(900'000, 'u')},
@@ -125,7 +125,7 @@ TEST_F(Bounds, a_snapshot_holds_more_open_work_than_a_blob_does) {
   EXPECT_EQ(stage.pending("f").size(), 20u);
 }
 
-TEST_F(Bounds, a_shadow_report_names_large_states_by_their_hash_and_ends_in_time) {
+TEST_F(Bounds, a_shadow_report_is_bounded) {
   auto proposed = stage.govern(
       "w", {.action = "propose",
             .patch = R"({"base_manifest_hash":")" +

@@ -1,6 +1,6 @@
 #pragma once
-// Deliveries that wait for their step. Each cell has a mailbox; cells with mail stand in a ring and
-// take one delivery each in turn, so that nobody starves and each cell keeps its order.
+// Mailboxes hold the deliveries that wait for their step. Each cell has a mailbox. Cells with mail
+// take turns, one delivery each (round robin), so no cell starves and each keeps its order.
 
 #include <deque>
 #include <map>
@@ -11,14 +11,14 @@
 
 namespace pawl::worlds {
 
-// About what it takes to write a delivery down for a further turn.
+// About the bytes that a delivery takes when it is stored for a further turn.
 inline size_t waiting_bytes(const Workflow& workflow, const Event& event) {
   return 256 + workflow.def.name.size() + event.schema.size() + event.value.size() +
          (event.key ? 2 * event.key->size() : 0);
 }
 
 struct Delivery {
-  const Workflow* workflow;  // of the manifest at hand
+  const Workflow* workflow;  // in the current manifest
   Event event;               // with its key when the workflow is keyed
   Moment moment;
   BytesView key() const { return event.key ? BytesView(*event.key) : BytesView(); }
@@ -47,7 +47,7 @@ class Mailboxes {
     }
     file(std::move(delivery));
   }
-  // The delivery whose turn it is. Not when empty.
+  // The next delivery. There must be one.
   Delivery pop() {
     Delivery out = take();
     bytes_ -= out.bytes();
@@ -73,7 +73,7 @@ class Mailboxes {
       ring_.push_back(std::move(slot));
     return out;
   }
-  // A cell takes its place in the ring when its mailbox gets its first delivery.
+  // A cell joins the ring when its mailbox gets its first delivery.
   void file(Delivery delivery) {
     Slot slot{delivery.workflow, Bytes(delivery.key())};
     auto& box = boxes_[slot];
@@ -81,7 +81,7 @@ class Mailboxes {
     box.push_back(std::move(delivery));
   }
 
-  std::optional<Delivery> only_;  // most inputs reach one cell: no ring then
+  std::optional<Delivery> only_;  // fast path: most inputs reach one cell
   std::deque<Slot> ring_;
   std::map<Slot, std::deque<Delivery>> boxes_;
   size_t bytes_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Modules are what workflows run: WASM by the hash of its bytes, or C++ registered under the
-// module's name. Both get an envelope and give one back, and may know nothing else.
+// Modules hold the code of workflows: WASM by the hash of its bytes, or C++ registered under the
+// module's name. Both receive an envelope and return one, and have no other input.
 
 #include <map>
 #include <memory>
@@ -10,9 +10,8 @@
 
 namespace pawl::worlds {
 
-// A workflow in C++ under the rules of WASM: a pure function from input envelope to output envelope
-// (abi.h reads and writes both). An error is recorded as the step's failure, so it must depend on
-// the input alone.
+// A workflow in C++: a pure function from input envelope to output envelope (abi.h reads and writes
+// both). An error is recorded as the failure of the step, so it must depend on the input alone.
 class NativeModule {
  public:
   virtual ~NativeModule() = default;
@@ -29,7 +28,7 @@ struct ModuleResult {
 class Modules {
  public:
   explicit Modules(wasm::Runner* runner = nullptr);  // knows sys/builtin_workspaces@1
-  // Before any world runs.
+  // Call it before any world runs.
   void add(std::string module, std::unique_ptr<NativeModule> native) {
     natives_[std::move(module)] = std::move(native);
   }
@@ -37,10 +36,9 @@ class Modules {
   Result<ModuleResult> run(const Module& module, std::string_view entrypoint, BytesView input,
                            const wasm::Limits& limits, const wasm::Fetch& fetch) const;
   Result<bool> migrates(const Module& module, const wasm::Fetch& fetch) const;
-  // What an instance was last stepped by: the artifact's hash, or the definition's for C++.
+  // The version that instances record: the artifact's hash, or for C++ the definition's hash.
   const std::string& version_of(const Module& module) const;
-  // Compiles ahead, off the kernel's thread. A module that cannot be compiled says so when it is
-  // run.
+  // Compiles a module ahead, outside the kernel's thread. Errors show when the module is run.
   void warm(BytesView wasm) const;
   std::string engine() const { return runner_ ? runner_->version() : std::string(); }
 

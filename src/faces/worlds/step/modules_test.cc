@@ -22,7 +22,8 @@ Bytes slurp(const std::string& path) {
   return text.str();
 }
 
-// Built once a run; empty when there is no compiler. A module that does not compile is a failure.
+// Built once per run; empty when there is no compiler. A module that does not compile fails the
+// test.
 Bytes built(const std::string& source) {
   static std::map<std::string, Bytes> all;
   auto [it, fresh] = all.emplace(source, Bytes());
@@ -82,7 +83,7 @@ struct Sample : testing::Test {
   std::unique_ptr<Stage> stage_;
 };
 
-// The same in each language.
+// The same tests for each language.
 struct Module : Sample, testing::WithParamInterface<const char*> {
   Module() { language = GetParam(); }
 };
@@ -107,7 +108,8 @@ TEST_P(Module, an_order_is_charged_retried_with_backoff_and_closed) {
   settle(R"({"code":0,"charge_id":"c"})");
   EXPECT_NE(state(w, "o1").find("Done"), std::string::npos);
   EXPECT_EQ(stage().kinds("w").back(), "domain_event");
-  send("shop/OrderCreated@1", R"({"order_id":"o1","amount_cents":900})");  // the fence
+  send("shop/OrderCreated@1",
+       R"({"order_id":"o1","amount_cents":900})");  // a second order under the same id is ignored
   EXPECT_NE(state(w, "o1").find("500"), std::string::npos);
   send("shop/OrderCancelled@1", R"({"order_id":"o1"})");
   EXPECT_EQ(state(w, "o1"), "null");
@@ -162,7 +164,7 @@ TEST_P(Module, one_event_fans_out_in_manifest_order_and_emitted_ones_come_after)
   EXPECT_EQ(stage().dump("f"), stage().dump("w"));
 }
 
-// What of a world its module decides: the cells, what they wait for, what was recorded.
+// The parts of a world that its module decides: cells, open intents and records.
 std::string made_of(Stage& stage, const std::string& workflow) {
   std::string all;
   auto cells =
@@ -255,7 +257,7 @@ TEST_F(Sample, the_world_of_the_vectors_runs_on_its_own_module) {
             "sha256:251a7d2b75cbb51b7f61db2d81ccbfb6257d303f36127a0c74b7413c0b9488f8");
 }
 
-TEST_F(Sample, a_module_whose_bytes_are_missing_fails_its_step_even_when_it_was_compiled_before) {
+TEST_F(Sample, a_module_whose_bytes_are_missing_fails_its_step) {
   make("notes", "notes/wasm@1", "notes");
   send("notes/Created@1", R"({"note_id":"n","title":"t","body":"b"})");
   Stage other(&host);  // the same host, another store

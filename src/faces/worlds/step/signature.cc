@@ -1,4 +1,4 @@
-// Ed25519 by OpenSSL: whether a receipt's signature is that of the executor the manifest names.
+// Checks Ed25519 signatures with OpenSSL.
 
 #include <openssl/evp.h>
 

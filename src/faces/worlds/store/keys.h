@@ -1,6 +1,5 @@
 #pragma once
-// Where the cells of worlds stand, and the ids of their effects. All keys of one world share a
-// prefix.
+// Keys of the cells of worlds, and ids of their effects. All keys of one world share a prefix.
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +11,7 @@ namespace pawl::worlds {
 
 inline constexpr std::string_view kProgram = "worlds";
 
-// One world's address.
+// Identifies one world.
 struct WorldId {
   std::string tenant, world;
 };
@@ -22,7 +21,7 @@ inline Key worlds_prefix(std::string_view tenant) { return prefix({kProgram, ten
 inline Key air_key(const WorldId& p) { return key({kProgram, p.tenant, "at", p.world, "air"}); }
 inline Key head_key(const WorldId& p) { return key({kProgram, p.tenant, "at", p.world, "head"}); }
 
-// What is binary stands at the end and as it is, so that keys sort as their bytes do.
+// Binary parts stand unescaped at the end of a key, so that keys sort like their bytes.
 inline Key cells_prefix(const WorldId& p) {
   return prefix({kProgram, p.tenant, "at", p.world, "c"});
 }
@@ -32,8 +31,8 @@ inline Key cells_prefix(const WorldId& p, std::string_view workflow) {
 inline Key cell_key(const WorldId& p, std::string_view workflow, BytesView k) {
   return cells_prefix(p, workflow).append(k);
 }
-// The lead of a key that has these parts, as prefix() makes it; an empty one is whatever it is.
-// Nothing when it has not.
+// The beginning of a key that has these parts, as prefix() makes it. An empty part stands for any.
+// Returns an empty view when the key does not match.
 inline BytesView lead_of(BytesView key, std::initializer_list<std::string_view> parts) {
   size_t at = 0;
   for (std::string_view part : parts) {
@@ -43,14 +42,14 @@ inline BytesView lead_of(BytesView key, std::initializer_list<std::string_view> 
   }
   return key.substr(0, at);
 }
-// Of a cell's key what comes before `k`; of any other nothing.
+// The part of a cell's key before `k`; empty for other keys.
 inline BytesView cell_family(BytesView key) {
   return lead_of(key, {kProgram, "", "at", "", "c", ""});
 }
-// Marks of changed cells, by epoch: a snapshot takes those of one that is over, and never looks
-// again where it erased them. In an epoch they stand in the order of the index, which goes by the
-// key's hash: what a snapshot takes together lies together there. Eight bytes of the hash are order
-// enough.
+// Marks of changed cells, by epoch. A snapshot takes the marks of epochs that have ended and never
+// scans again where it erased them. Within an epoch the marks stand in the order of the index, by
+// the hash of the key, so that cells taken together lie together in the index. Eight bytes of the
+// hash are enough for that.
 inline Key dirty_prefix(const WorldId& p) {
   return prefix({kProgram, p.tenant, "at", p.world, "d"});
 }
@@ -85,8 +84,7 @@ inline Key snapshots_prefix(const WorldId& p) {
 inline Key snapshot_key(const WorldId& p, uint64_t height) {
   return snapshots_prefix(p).append(ordered64(height));
 }
-// Blobs that a record speaks of, an event, an intent, a receipt or a frame, by its height: their
-// digests, one after the other.
+// Digests of the blobs that the record at a height refers to, one after the other.
 inline Key reads_prefix(const WorldId& p) {
   return prefix({kProgram, p.tenant, "at", p.world, "r"});
 }
@@ -100,7 +98,7 @@ inline Key proposal_key(const WorldId& p, uint64_t id) {
   return proposals_prefix(p).append(ordered64(id));
 }
 
-// Of a key below cells_prefix(place), or of a mark: whose cell it is.
+// The cell of a key under cells_prefix(), or of a mark.
 struct CellAt {
   std::string workflow;
   Bytes key;
@@ -125,7 +123,7 @@ inline Key blobs_prefix(std::string_view tenant) { return prefix({kProgram, tena
 inline Key blob_key(std::string_view tenant, BytesView hash) {
   return blobs_prefix(tenant).append(hash);
 }
-// Blobs and marks come by the million with a snapshot, and are hardly read.
+// False for blobs and marks: a snapshot writes millions of them, and they are hardly ever read.
 inline bool is_read_again(BytesView key) {
   return lead_of(key, {kProgram, "", "cas"}).empty() &&
          lead_of(key, {kProgram, "", "at", "", "d"}).empty();
@@ -135,8 +133,8 @@ inline Key secret_key(std::string_view tenant, std::string_view binding) {
 }
 inline Key secrets_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "secret"}); }
 
-// Effects are named across all worlds: "worlds|tenant|world|hex". Equal worlds make equal intents,
-// so the intent alone would not do.
+// Effect ids are unique across all worlds: "worlds|tenant|world|hex". Equal worlds make equal
+// intents, so the hash of the intent alone would not do.
 inline std::string effect_id(const WorldId& p, std::string_view what) {
   return std::string(kProgram) + "|" + p.tenant + "|" + p.world + "|" + std::string(what);
 }

@@ -20,10 +20,10 @@ struct World {
   std::string manifest_hash{};
   std::string engine{};  // of the WASM calls, as recorded at creation
   wasm::Limits limits{};
-  bool check_state = true;  // states must fit their schema; off only for worlds of older hosts
+  bool check_state = true;  // states must fit their schema; false only for worlds of older hosts
   std::string parent{};     // the world it was forked from
   uint64_t parent_height = 0;
-  bool detached = false;       // a fork whose effects nobody outside may see
+  bool detached = false;       // a fork whose effects do not go out
   uint64_t epoch = 1;          // grows with every applied manifest
   uint64_t retained_from = 0;  // records before it are compacted away
   std::string snapshot_ref{};  // newest snapshot
@@ -35,7 +35,7 @@ struct World {
   std::map<std::string, Roots> roots{};  // by workflow
 };
 
-// What moves with every turn: kept small.
+// The part of a world that changes with every turn. It is kept small.
 struct WorldHead {
   uint64_t height = 0;  // seq of the next record
   uint64_t logical_now = 0;
@@ -51,8 +51,8 @@ struct WorldHead {
   uint64_t steps = 0, steps_failed = 0;
   uint64_t proposed = 0, shadowed = 0, approved = 0, applied = 0;
 
-  // Beside the decoded cell and not in it: whoever changes the world or its manifest writes the
-  // head in the same turn, so what the head was written with is what they are.
+  // Not encoded: kept beside the decoded cell, to save reading two more cells. A turn that changes
+  // the world or its manifest also writes the head, so these are never stale.
   std::shared_ptr<const World> world{};
   std::shared_ptr<const LoadedManifest> loaded{};
 };
@@ -68,7 +68,7 @@ struct InflightIntent {
   bool operator==(const InflightIntent&) const = default;
 };
 
-// A cell of a workflow: its state and what the runtime knows of it. An unkeyed workflow has one,
+// A cell of a workflow: its state and the status of its instance. An unkeyed workflow has one cell,
 // with an empty key.
 struct Instance {
   std::optional<Bytes> state{};
@@ -80,7 +80,7 @@ struct Instance {
   uint64_t dirty = 0;  // Head::marks when it was marked for the next snapshot, plus one
 };
 
-// Open work: an intent whose receipt has not come.
+// An intent whose receipt has not come yet.
 struct PendingIntent {
   Bytes intent;
   std::string workflow, workflow_hash;
@@ -103,7 +103,7 @@ struct Proposal {
   std::string patch_hash, description;
   bool described = false;
   std::string approver{};
-  std::string manifest_hash{};  // of the manifest it leads to
+  std::string manifest_hash{};  // of the manifest that it leads to
   Bytes report{};               // of its last shadow, canonical CBOR
   uint64_t height = 0;          // of its newest record
 };
@@ -116,14 +116,14 @@ struct QueuedDelivery {
   Moment moment;
 };
 
-// What a governance command came to, for whoever polls.
+// The outcome of a governance command, for callers that poll it.
 struct GovernanceCommand {
   std::string id, kind;
   bool done = false;
   std::string code{}, message{};  // of a failure
   Bytes result{};                 // JSON
   Time at = 0;
-  Bytes receipt{};  // the outcome as its effect would have it, CBOR
+  Bytes receipt{};  // the outcome in the form of the effect's receipt, CBOR
   uint64_t height = 0;
   std::string manifest_hash{};
 };

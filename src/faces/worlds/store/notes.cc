@@ -8,11 +8,14 @@ constexpr char kRecord = 'r', kEvent = 'e', kCompaction = 'c';
 Writer begin(Bytes& out, char kind, const WorldId& world_id, uint64_t seq) {
   Writer w(out);
   w.u8(static_cast<uint8_t>(kind));
-  w.str(world_id.tenant), w.str(world_id.world), w.uint(seq);
+  w.str(world_id.tenant);
+  w.str(world_id.world);
+  w.uint(seq);
   return w;
 }
 
-// Hashes are kept as bytes; what is none (a world of older hosts) as it is.
+// Hashes are kept as bytes. Text that is not a hash (worlds of older hosts have such) is kept as it
+// is.
 void put_hash(Writer& w, std::string_view text) {
   auto digest = parse_hash(text);
   w.str(digest ? BytesView(*digest) : BytesView(text));
@@ -22,7 +25,7 @@ std::string get_hash(Reader& r) {
   return bytes.size() == sizeof(Digest) ? hash_text(bytes) : std::string(bytes);
 }
 
-// Of an event's note, what comes after its seq.
+// The part of an event's note after its seq.
 struct EventFields {
   Event event;
   Moment moment;
@@ -42,9 +45,13 @@ EventFields get_event(Reader& r) {
 }
 
 void skip_event(Reader& r, BytesView& key, BytesView& digest) {
-  r.str(), r.str();
+  r.str();
+  r.str();
   if (r.boolean()) key = r.str();
-  r.uint(), r.uint(), r.str(), r.str();
+  r.uint();
+  r.uint();
+  r.str();
+  r.str();
   digest = r.str();
 }
 
@@ -55,9 +62,12 @@ Bytes encode_note(const WorldId& world_id, uint64_t seq, BytesView record,
   Bytes out;
   out.reserve(record.size() + 160);
   Writer w = begin(out, kRecord, world_id, seq);
-  w.str(record), w.uint(pointers.size());
-  for (const auto& [kind, what] : pointers)
-    w.str(kind), w.str(what);
+  w.str(record);
+  w.uint(pointers.size());
+  for (const auto& [kind, what] : pointers) {
+    w.str(kind);
+    w.str(what);
+  }
   return out;
 }
 
@@ -65,14 +75,20 @@ Bytes encode_note(const WorldId& world_id, const EventNote& n) {
   Bytes out;
   out.reserve(n.event.value.size() + 320);
   Writer w = begin(out, kEvent, world_id, n.moment.height);
-  w.str(n.event.schema), w.str(n.event.value), w.boolean(n.event.key.has_value());
+  w.str(n.event.schema);
+  w.str(n.event.value);
+  w.boolean(n.event.key.has_value());
   if (n.event.key) w.str(*n.event.key);
-  w.uint(n.moment.now_ns), w.uint(n.moment.logical_now_ns), w.str(n.moment.chance);
+  w.uint(n.moment.now_ns);
+  w.uint(n.moment.logical_now_ns);
+  w.str(n.moment.chance);
   put_hash(w, n.moment.manifest_hash);
-  w.str(n.digest), w.uint(n.cells.size());
+  w.str(n.digest);
+  w.uint(n.cells.size());
   for (const auto& [workflow, key] : n.cells) {
     const bool own = n.event.key && key == *n.event.key;
-    w.str(workflow), w.boolean(own);
+    w.str(workflow);
+    w.boolean(own);
     if (!own) w.str(key);
   }
   return out;
@@ -99,7 +115,7 @@ void put_rows(BytesView note, ViewRows& rows) {
   if (!r.ok()) return;
   const Bytes at = ordered64(seq);
   rows.put(prefix({"j", tenant, world}).append(at), note);
-  // As index_prefix() makes them, in one buffer.
+  // The same keys as index_prefix() makes, built in one buffer.
   Bytes pointer = prefix({"x", tenant, world});
   const size_t lead = pointer.size();
   auto point = [&](BytesView kind, BytesView what, BytesView further = {}) {
@@ -126,7 +142,8 @@ void put_rows(BytesView note, ViewRows& rows) {
 Result<Bytes> record_of(BytesView row) {
   Reader r(row);
   const char form = static_cast<char>(r.u8());
-  r.str(), r.str();
+  r.str();
+  r.str();
   const uint64_t seq = r.uint();
   if (form == kRecord) {
     Bytes record(r.str());

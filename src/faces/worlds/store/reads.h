@@ -1,6 +1,6 @@
 #pragma once
-// Which moment of a world a read is of: the head, exactly a height, or no height before one. An
-// exact read serves the head and the heights of snapshots, whose indexes hold every state.
+// Consistency of a read: the head, exactly one height, or at least a height. An exact read can
+// serve the head and the heights of snapshots, whose indexes hold every state.
 
 #include "faces/worlds/snapshot/cell_index.h"
 
@@ -12,16 +12,16 @@ struct Consistency {
 };
 // "head", "exact:HEIGHT" or "at_least:HEIGHT"; empty text is the head.
 Result<Consistency> parse_consistency(std::string_view text);
-// Refuses a head that is not there yet; true when the head serves it, false when only a snapshot
-// can.
+// True when the head serves the read, false when only a snapshot can. Refuses a height that the
+// world has not reached.
 Result<bool> head_serves(const Consistency& wanted, std::string_view world, uint64_t height);
 std::unexpected<Error> no_such_height(uint64_t height);
 
-// A cell's state as a snapshot has it; nothing when it has no such cell.
+// A cell's state in a snapshot; nothing when the snapshot has no such cell.
 Result<std::optional<Bytes>> state_in_snapshot(const IndexStore& store, std::string_view ref,
                                                std::string_view workflow, BytesView key);
 
-// Digits and nothing else.
+// A number written with digits only.
 std::optional<uint64_t> whole_number(std::string_view text);
 
 }  // namespace pawl::worlds

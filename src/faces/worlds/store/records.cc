@@ -13,20 +13,36 @@ namespace {
 using cbor::octets;
 using cbor::Value;
 
-// Counts the entries while they are written, then puts the head before them.
+// Counts the entries while they are written, then inserts the map header before them.
 class Record {
  public:
   explicit Record(std::string_view kind) { text("record_kind", kind); }
-  Record& text(std::string_view name, std::string_view v) { return key(name).text(v), *this; }
+  Record& text(std::string_view name, std::string_view v) {
+    key(name).text(v);
+    return *this;
+  }
   Record& some_text(std::string_view name, std::string_view v) {
     return v.empty() ? *this : text(name, v);
   }
-  Record& bytes(std::string_view name, BytesView v) { return key(name).bytes(v), *this; }
-  Record& uint(std::string_view name, uint64_t v) { return key(name).uint(v), *this; }
-  Record& boolean(std::string_view name, bool v) { return key(name).boolean(v), *this; }
-  Record& digest(std::string_view name, BytesView v) { return key(name).digest_array(v), *this; }
+  Record& bytes(std::string_view name, BytesView v) {
+    key(name).bytes(v);
+    return *this;
+  }
+  Record& uint(std::string_view name, uint64_t v) {
+    key(name).uint(v);
+    return *this;
+  }
+  Record& boolean(std::string_view name, bool v) {
+    key(name).boolean(v);
+    return *this;
+  }
+  Record& digest(std::string_view name, BytesView v) {
+    key(name).digest_array(v);
+    return *this;
+  }
   Record& value(std::string_view name, const Value& v) {
-    return key(name).raw(cbor::encode(v)), *this;
+    key(name).raw(cbor::encode(v));
+    return *this;
   }
   Record& identity(const IntentIdentity& i) {
     text("effect", i.effect)
@@ -210,7 +226,7 @@ Result<StreamFrame> frame_of(const Value& r) {
 
 std::string_view record_kind(const Value& record) { return record.text_or("record_kind"); }
 
-// Bytes that hold a value are shown decoded as well, under the same name with `_json`.
+// Bytes that hold CBOR are shown decoded as well, as NAME_json.
 json::Value record_json(uint64_t seq, BytesView payload) {
   json::Object entry;
   entry.add("seq", seq);

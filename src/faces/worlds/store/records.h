@@ -1,6 +1,6 @@
 #pragma once
-// The world's journal as the wire shows it: records with a height, each a plain CBOR map that
-// begins with `record_kind`. They are notes of frames; the view puts them into rows.
+// The records of a world's journal. Each is a CBOR map that begins with `record_kind`. Records are
+// notes of kernel frames; the view puts them into rows.
 
 #include "faces/worlds/store/keys.h"
 #include "faces/worlds/store/model.h"
@@ -10,7 +10,7 @@ namespace pawl::worlds {
 
 Bytes domain_event_record(const Event& event, const Moment& moment, std::string_view hash);
 
-// Large params and payloads live in the store; the record then says where.
+// Large params and payloads lie in the store; the record then names their blob.
 struct StoredBytes {
   std::string ref;  // hash text; empty: the bytes are in the record
   uint64_t size = 0;
@@ -59,16 +59,16 @@ struct StepFailure {
 };
 Bytes step_failed_record(const StepFailure& failure);
 
-// The other way, for replay.
+// From records back to inputs, for replay.
 Result<Moment> moment_of(const cbor::Value& record);
 Result<IntentReceipt> receipt_of(const cbor::Value& record);
 Result<StreamFrame> frame_of(const cbor::Value& record);
 
-// As the wire shows it: bytes are lists of numbers; what is CBOR in them stands beside, as
-// NAME_json.
+// The JSON of a record: bytes are lists of numbers, and bytes that hold CBOR are also shown
+// decoded, as NAME_json.
 json::Value record_json(uint64_t seq, BytesView payload);
-// An answer that shows records ends behind so many bytes of them, however many it was asked for:
-// shown, each byte takes forty.
+// An answer with records ends after this many bytes of them, however many were asked for. In JSON
+// each byte takes up to forty.
 inline constexpr size_t kShownBytes = 1024 * 1024;
 std::string_view record_kind(const cbor::Value& record);
 

@@ -1,12 +1,10 @@
-// Secrets rest sealed and are opened for an executor only. The seal is AES-256-GCM; its nonce is a
-// hash of key, name and text, so that sealing needs no random source and never repeats a nonce for
-// two texts.
+#include "faces/worlds/store/secrets.h"
 
 #include <openssl/evp.h>
 
-#include "base/utf8.h"
-#include "faces/worlds/service.h"
-#include "json/text.h"
+#include <memory>
+
+#include "base/hash.h"
 
 namespace pawl::worlds {
 namespace {
@@ -30,7 +28,10 @@ Result<Bytes> seal_secret(BytesView key, BytesView name, BytesView plain) {
   TRY_OK(check_key(key));
   Bytes mixed(key);
   Writer w(mixed);
-  w.str(name), w.str(plain);
+  w.str(name);
+  w.str(plain);
+  // A hash of key, name and text: sealing needs no random source, and no nonce is used for two
+  // texts.
   Bytes nonce = Bytes(view(sha256(mixed))).substr(0, kNonce);
   Cipher c(EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
   Bytes text(plain.size(), '\0'), tag(kTag, '\0');
@@ -68,80 +69,6 @@ Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed) {
       EVP_DecryptFinal_ex(c.get(), raw(plain) + n, &n) == 1;
   if (!ok) return bad();
   return plain;
-}
-
-Result<Bytes> Service::reveal(const std::string& tenant, const SecretDef& secret,
-                              uint64_t version) const {
-  auto from_environment = [&](const std::string& variable) -> Result<Bytes> {
-    auto found = options_.environment ? options_.environment(variable) : std::nullopt;
-    if (!found)
-      return fail(
-          Code::not_found, "secret.resolve_error",
-          "secret '" + secret.name + "' is bound to env:" + variable + ", which is not set");
-    return *found;
-  };
-  Bytes value;
-  if (secret.binding_id.starts_with("env:")) {
-    TRY(value, from_environment(secret.binding_id.substr(4)));
-  } else {
-    TRY(Cell cell, kernel_.read(secret_key(tenant, secret.binding_id)));
-    if (!cell.exists())
-      return fail(Code::not_found, "secret.resolve_error",
-                  "secret '" + secret.name + "' is bound to '" + secret.binding_id +
-                      "', which has no value: POST it to /v1/secrets/bindings/" +
-                      wire::percent_encode(secret.binding_id) + "/versions");
-    TRY(SecretBinding stored, decode_secret(cell.value()));
-    auto info = json::parse(stored.info.empty() ? BytesView("{}") : BytesView(stored.info));
-    if (info && info->string_or("status") == "disabled")
-      return fail(Code::conflict, "secret.resolve_error",
-                  "secret '" + secret.name + "' is bound to '" + secret.binding_id +
-                      "', which is disabled");
-    if (info && info->string_or("source_kind") == "worker_env") {
-      TRY(value, from_environment(std::string(info->string_or("env_var"))));
-    } else {
-      const size_t at = version == 0 ? stored.versions.size() : version;
-      if (at == 0 || at > stored.versions.size())
-        return fail(Code::not_found, "secret.resolve_error",
-                    "secret '" + secret.name + "' has no version " + std::to_string(version));
-      TRY(value,
-          open_secret(options_.secret_key, secret.binding_id, stored.versions[at - 1].second));
-    }
-  }
-  if (!secret.expected_digest.empty() && hash_text(sha256(value)) != secret.expected_digest)
-    return fail(
-        Code::conflict, "secret.resolve_error",
-        "the value of secret '" + secret.name + "' has not the digest that the manifest expects");
-  return value;
-}
-
-// {"$tag": "secret", "$value": {alias, version}} becomes the literal that it stands for.
-Result<cbor::Value> Service::inject_secrets(const WorldId& world_id, const LoadedManifest& loaded,
-                                            cbor::Value params) const {
-  if (params.is_array()) {
-    for (cbor::Value& item : params.array()) {
-      TRY(item, inject_secrets(world_id, loaded, item));
-    }
-    return params;
-  }
-  if (!params.is_map()) return params;
-  const cbor::Value* inner = params.find("$value");
-  if (params.text_or("$tag") == "secret" && inner && inner->find("alias")) {
-    const std::string alias(inner->text_or("alias"));
-    const cbor::Value* version = inner->find("version");
-    const uint64_t number = version ? version->as_uint64().value_or(0) : 0;
-    auto def = loaded.secrets.find(alias + "@" + std::to_string(number));
-    if (def == loaded.secrets.end()) def = loaded.secrets.find(alias);
-    if (def == loaded.secrets.end())
-      return fail(Code::not_found, "secret.resolve_error",
-                  "the manifest has no secret '" + alias + "@" + std::to_string(number) + "'");
-    TRY(Bytes value, reveal(world_id.tenant, def->second, 0));
-    return is_utf8(value) ? cbor::Value(std::move(value))
-                          : cbor::Value(cbor::Octets{std::move(value)});
-  }
-  for (auto& [key, item] : params.map()) {
-    TRY(item, inject_secrets(world_id, loaded, item));
-  }
-  return params;
 }
 
 }  // namespace pawl::worlds

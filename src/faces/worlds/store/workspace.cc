@@ -10,8 +10,8 @@ namespace {
 using cbor::Value;
 
 constexpr uint64_t kFileMode = 0644, kRunnableMode = 0755, kDirMode = 0755;
-constexpr size_t kPathParts = 64;         // trees deeper than this are nobody's
-constexpr size_t kTreeEntries = 100'000;  // of a listing or a comparison
+constexpr size_t kPathParts = 64;         // maximum depth of a path
+constexpr size_t kTreeEntries = 100'000;  // maximum entries of a listing or a comparison
 
 std::unexpected<Error> wrong(std::string why) {
   return fail(Code::invalid, "query.error", "query error: " + std::move(why));
@@ -44,7 +44,7 @@ Result<std::vector<std::string>> parts_of(std::string_view path) {
   return out;
 }
 
-// The path of a field that may be left out.
+// The path in an optional field.
 Result<std::vector<std::string>> some_parts(const Value& params, std::string_view field) {
   const std::string_view path = params.text_or(field);
   if (path.empty()) return std::vector<std::string>();
@@ -253,7 +253,9 @@ Result<Value> Workspace::write(const Value& params, BytesView blob, uint64_t siz
         auto [it, fresh] = holder.entries.emplace(name, Entry{});
         Entry& e = it->second;
         if (!fresh && e.dir) return wrong("path is a directory");
-        e.hash = blob, e.size = size, e.mode = mode.value_or(e.mode);
+        e.hash = blob;
+        e.size = size;
+        e.mode = mode.value_or(e.mode);
         return {};
       }));
   return Value(cbor::Map{{"new_root_hash", hash_text(next)}, {"blob_hash", hash_text(blob)}});
@@ -289,7 +291,7 @@ Result<Value> Workspace::remove(const Value& params) const {
   return root_receipt(next);
 }
 
-// What stands at or below a prefix.
+// The entries at or below a prefix.
 Result<Workspace::Entries> Workspace::below(BytesView root, const Path& prefix, bool& found) const {
   Entries out;
   if (prefix.empty()) {
@@ -380,7 +382,7 @@ Result<Bytes> Workspace::patched(const std::optional<Bytes>& annotations,
   return store_.put(cbor::canonical(Value(std::move(out))));
 }
 
-// A file's annotations stand beside its name, a directory's in its own tree.
+// Annotations of a file are kept in its entry, those of a directory in its own tree.
 Result<Value> Workspace::annotations_set(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, some_parts(params, "path"));

@@ -1,20 +1,20 @@
 #pragma once
-// A workspace is a versioned tree of files. A tree is a blob that lists its entries by name: files
-// are blobs, directories are trees. Nothing is changed in place: a write gives a new root, and a
-// commit to the workflow sys/Workspace@1 makes that root a version.
+// A workspace is a versioned tree of files. A tree is a blob that lists its entries by name; files
+// are blobs and directories are trees. A write never changes a tree: it returns a new root. A
+// commit to the workflow sys/Workspace@1 makes a root a version.
 
 #include "faces/worlds/snapshot/cell_index.h"
 #include "faces/worlds/step/modules.h"
 
 namespace pawl::worlds {
 
-// Errors: query.error, with what is wrong with the path; store.error for what is not in the store.
+// Errors: query.error for a bad path, store.error for a blob that is not in the store.
 class Workspace {
  public:
   explicit Workspace(const IndexStore& store) : store_(store) {}
 
   Result<Bytes> empty_root() const;
-  // The values are those of the effects' schemas, normalised; answers are their receipts.
+  // Params are normalised values of the effects' schemas; the results are their receipts.
   Result<cbor::Value> list(const cbor::Value& params) const;
   Result<cbor::Value> read_ref(const cbor::Value& params) const;  // null: nothing there
   Result<cbor::Value> read_bytes(const cbor::Value& params) const;
@@ -35,8 +35,8 @@ class Workspace {
   Result<std::optional<Entry>> find(BytesView root, const Path& path) const;
   Result<void> collect(BytesView tree, const std::string& base, bool deep, Entries& out) const;
   Result<Entries> below(BytesView root, const Path& prefix, bool& found) const;
-  // The root with what `edit` does to the directory that holds the last part of the path;
-  // directories on the way are made when `make` says so.
+  // The new root after `edit` has changed the directory that holds the last part of the path. With
+  // `make`, missing directories on the way are created.
   using Edit = std::function<Result<void>(Tree& holder, const std::string& name)>;
   Result<Bytes> change(BytesView root, std::span<const std::string> path, bool make,
                        const Edit& edit) const;
@@ -47,12 +47,12 @@ class Workspace {
 };
 
 inline constexpr std::string_view kWorkspaceWorkflow = "sys/Workspace@1";
-// What sys/Workspace@1 remembers: {exists, resolved_version, head, root_hash}.
+// {exists, resolved_version, head, root_hash} from the history that sys/Workspace@1 keeps.
 Result<cbor::Value> resolve_workspace(const std::optional<Bytes>& history,
                                       std::optional<uint64_t> version);
 Result<void> check_workspace_name(std::string_view name);
 
-// sys/builtin_workspaces@1: takes commits, keeps the history.
+// The module sys/builtin_workspaces@1: takes commits and keeps the history.
 class WorkspaceModule final : public NativeModule {
  public:
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override;

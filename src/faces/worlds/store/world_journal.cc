@@ -1,15 +1,13 @@
-// A world's journal as rows have it, read for the routes.
+#include "faces/worlds/store/world_journal.h"
 
-#include "faces/worlds/service.h"
+#include "faces/worlds/store/notes.h"
 
 namespace pawl::worlds {
 namespace {
 
-using Visit = std::function<bool(uint64_t seq, BytesView record)>;
-
 uint64_t seq_of(BytesView key) { return read_ordered64(key.substr(key.size() - 8)); }
 
-Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const Visit& visit,
+Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const VisitRecord& visit,
                   BytesView from, bool back) {
   Result<void> bad;
   TRY_OK(snapshot.rows(
@@ -26,12 +24,12 @@ Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const V
 }  // namespace
 
 Result<void> scan_records(const ReadSnapshot& snapshot, const WorldId& world_id, uint64_t from,
-                          const Visit& visit) {
+                          const VisitRecord& visit) {
   return scan(snapshot, world_id, visit, record_row(world_id, from), false);
 }
 
 Result<void> scan_records_back(const ReadSnapshot& snapshot, const WorldId& world_id,
-                               const Visit& visit) {
+                               const VisitRecord& visit) {
   return scan(snapshot, world_id, visit, {}, true);
 }
 
@@ -43,8 +41,8 @@ Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const World
   return std::optional<Bytes>(std::move(record));
 }
 
-static Result<void> point(const ReadSnapshot& snapshot, const Bytes& lead,
-                          const std::function<bool(uint64_t seq)>& visit, bool back) {
+static Result<void> scan_seqs(const ReadSnapshot& snapshot, const Bytes& lead,
+                              const VisitSeq& visit, bool back) {
   return snapshot.rows(
       kProgram, lead,
       [&](BytesView key, BytesView) { return key.size() != lead.size() + 8 || visit(seq_of(key)); },
@@ -52,15 +50,13 @@ static Result<void> point(const ReadSnapshot& snapshot, const Bytes& lead,
 }
 
 Result<void> scan_pointers(const ReadSnapshot& snapshot, const WorldId& world_id,
-                           std::string_view kind, BytesView what,
-                           const std::function<bool(uint64_t seq)>& visit) {
-  return point(snapshot, index_prefix(world_id, kind, what), visit, false);
+                           std::string_view kind, BytesView what, const VisitSeq& visit) {
+  return scan_seqs(snapshot, index_prefix(world_id, kind, what), visit, false);
 }
 
 Result<void> scan_pointers_back(const ReadSnapshot& snapshot, const WorldId& world_id,
-                                std::string_view kind, BytesView what,
-                                const std::function<bool(uint64_t seq)>& visit) {
-  return point(snapshot, index_prefix(world_id, kind, what), visit, true);
+                                std::string_view kind, BytesView what, const VisitSeq& visit) {
+  return scan_seqs(snapshot, index_prefix(world_id, kind, what), visit, true);
 }
 
 }  // namespace pawl::worlds

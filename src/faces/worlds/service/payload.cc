@@ -1,0 +1,28 @@
+// Payloads in the envelope of the peer.
+
+#include <algorithm>
+
+#include "faces/worlds/service/json_fields.h"
+#include "faces/worlds/service/service.h"
+
+namespace pawl::worlds {
+
+bool is_payload_envelope(const json::Value& value) {
+  if (!value.is_object() || !(value.find("inline_cbor") || value.find("cbor_ref"))) return false;
+  return std::all_of(value.object().begin(), value.object().end(), [](const json::Member& m) {
+    return m.name == "inline_cbor" || m.name == "cbor_ref" || m.name == "cbor_size" ||
+           m.name == "cbor_sha256";
+  });
+}
+
+Result<Bytes> open_payload(const json::Value& envelope, const FindBlob& blob) {
+  TRY(std::optional<Bytes> given, bytes_field(envelope, "inline_cbor"));
+  TRY(std::string ref, text_field(envelope, "cbor_ref"));
+  if (given.has_value() != ref.empty())
+    return bad_request("a payload has inline_cbor, or cbor_ref with cbor_size and cbor_sha256");
+  if (given) return *std::move(given);
+  TRY(Bytes digest, parse_hash(ref));
+  return blob(digest);
+}
+
+}  // namespace pawl::worlds

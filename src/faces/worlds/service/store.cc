@@ -1,0 +1,46 @@
+// The content-addressed store: blobs and workspace trees.
+
+#include "faces/worlds/service/service.h"
+#include "json/text.h"
+
+namespace pawl::worlds {
+
+void Service::put_blob(const Caller& caller, Bytes bytes, Reply done) {
+  submit(caller, "put_blob", std::move(bytes), std::move(done));
+}
+
+Result<Bytes> Service::blob(const std::string& tenant, BytesView digest) const {
+  TRY(Cell cell, kernel_.read(blob_key(tenant, digest)));
+  if (!cell.exists())
+    return fail(
+        Code::not_found, "not_found",
+        "blob " + hash_text(digest) + " is not in the store: PUT it to /v1/cas/blobs first");
+  TRY(Blob blob, decode_blob(digest, cell.value()));
+  return std::move(blob.bytes);
+}
+
+IndexStore Service::read_store(const std::string& tenant) const {
+  return {[this, tenant](BytesView digest) -> Result<Bytes> {
+            TRY(Cell cell, kernel_.read(blob_key(tenant, digest)));
+            if (!cell.exists())
+              return fail(Code::not_found, "store.error",
+                          "blob " + hash_text(digest) + " is not in the store");
+            TRY(Blob blob, decode_blob(digest, cell.value()));
+            return std::move(blob.bytes);
+          },
+          [](BytesView) -> Result<Bytes> {
+            return fail(Code::internal, "store.error", "this store is read only");
+          }};
+}
+
+void Service::collect_garbage(const Caller& caller, std::optional<Time> grace, Reply done) {
+  Bytes body;
+  if (grace) Writer(body).sint(*grace);
+  submit(caller, "collect", std::move(body), std::move(done));
+}
+
+void Service::edit_workspace(const Caller& caller, const json::Value& order, Reply done) {
+  submit(caller, "workspace", json::print(order), std::move(done));
+}
+
+}  // namespace pawl::worlds
