@@ -39,9 +39,9 @@ void RemoteSubscription::read_once(const std::stop_token& stop) {
                            {}};
   if (last_) request.headers.emplace_back("Last-Event-ID", std::to_string(*last_));
   buffer_.clear();
-  auto answer =
-      http_->stream(request, {.stop = stop}, std::chrono::seconds(pawl::limits::kClientSilenceSeconds),
-                    [&](std::string_view piece) { return take_piece(piece, stop); });
+  auto answer = http_->stream(request, {.stop = stop},
+                              std::chrono::seconds(pawl::limits::kClientSilenceSeconds),
+                              [&](std::string_view piece) { return take_piece(piece, stop); });
   // A refusal is final. A broken connection or a busy server (429, 503) is tried again.
   const int status = answer ? answer->status : 0;
   if (status / 100 == 4 && status != 429) end_with(error_of(status, answer->body));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/caller.h"
 #include "server/ops/config.h"
 
 namespace pawl::server {
@@ -35,7 +36,7 @@ constexpr Setting kSettings[] = {
      "word for `none`"},
     {"insecure", "insecure", "PAWL_INSECURE", "", v::boolean(), "false",
      "allow --auth none on addresses that other machines can reach"},
-    {"tenant", "none.tenant", "PAWL_TENANT", "", v::text("TEXT"), "mock-tenant",
+    {"tenant", "none.tenant", "PAWL_TENANT", "", v::text("TEXT"), kDefaultTenant,
      "tenant of every caller under --auth none"},
     {"user", "none.user", "PAWL_USER", "", v::text("TEXT"), "mock-user-001",
      "user id of every caller under --auth none"},

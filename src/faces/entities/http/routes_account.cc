@@ -37,7 +37,7 @@ Result<Bytes> account(HttpExchange& http) {
   json::Array roles;
   for (const json::Value& r : split_roles(caller.roles))
     roles.push_back(json::object({{"id", r}}));
-  std::string legal = caller.tenant == "mock-tenant" ? "Mock Tenant" : caller.tenant;
+  std::string legal = caller.tenant == kDefaultTenant ? "Mock Tenant" : caller.tenant;
   return json::print(
       json::object({{"userAccountInfo",
                      json::object({

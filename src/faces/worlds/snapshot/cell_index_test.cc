@@ -28,9 +28,10 @@ struct Store {
 IndexChange entry(int i, bool there = true) {
   Bytes at(view(sha256("key" + std::to_string(i))));
   IndexChange out{at, {}};
-  if (there)
-    out.entry.emplace(),
-        cbor::append_canonical(*out.entry, cbor::Map{{"key_hash", digest_array(at)}, {"n", i}});
+  if (there) {
+    out.entry.emplace();
+    cbor::append_canonical(*out.entry, cbor::Map{{"key_hash", digest_array(at)}, {"n", i}});
+  }
   return out;
 }
 
