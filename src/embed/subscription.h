@@ -4,6 +4,7 @@
 // merged: a slow reader gets each instance once, with its newest state.
 
 #include <condition_variable>
+#include <deque>
 #include <list>
 
 #include "faces/lifecycle/read/watch_hub.h"
