@@ -1,5 +1,6 @@
 #pragma once
-// A world for one behaviour of the list: tell its cells what to do, and look at what came of it.
+// A world for the cases of the list of behaviours: tells its cells what to do and reads the
+// outcome.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@ namespace pawl::worlds {
 using cbor::Value;
 using Words = std::vector<std::string>;
 
-// Puts the event it got, as hex, at the end of the state's log; does as it is told when it is told.
+// Appends each event, as hex, to the log in the state. An event with an output is answered with it.
 class Echo final : public NativeModule {
  public:
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override {
@@ -62,7 +63,7 @@ struct CaseTest : testing::Test {
     return {"t/charge@1", cbor::encode(cbor::Map{{"amount", amount}}), "payments", Bytes("k")};
   }
   const Value fired = cbor::Map{{"delivered_at_ns", 9}};
-  // What is done by hand inside a turn cannot be run again.
+  // Code of a test that runs inside a turn cannot be run again.
   Result<Bytes> lab(std::function<Result<Bytes>(Turn&)> experiment) {
     rerun = false;
     return stage.lab(std::move(experiment));

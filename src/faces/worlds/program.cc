@@ -28,7 +28,7 @@ void WorldsProgram::view(const Committed& frame, ViewRows& rows) const {
     put_rows(note, rows);
 }
 
-// A receipt belongs to the tenant of its effect, whoever the caller is.
+// A receipt belongs to the tenant of its effect, whatever tenant its caller has.
 static WorldId world_of(const Input& input, std::string world) {
   if (auto effect = parse_effect_id(input.settles)) return effect->world_id;
   return {input.caller.tenant, std::move(world)};

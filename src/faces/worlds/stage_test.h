@@ -1,6 +1,6 @@
 #pragma once
-// A world driven by hand: a kernel on memory stores, the worlds program with scripted native
-// modules, and a door that answers at once. Effects are collected; those to cells are delivered.
+// A stage for worlds: a kernel on memory stores and the worlds program with scripted native
+// modules. Inputs are answered at once. Effects are collected; those to cells are delivered.
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@
 
 namespace pawl::worlds {
 
-// Does what the event says: bytes in `out` are its output, verbatim; otherwise its `word`, or the
-// event's tag, is put at the end of the state's log. The word "ctx" puts the context there.
+// Does what the event says. Bytes in `out` become its output as they are. Without them, the event's
+// `word` or its tag is appended to the log in the state; the word "ctx" appends the context.
 class Scripted final : public NativeModule {
  public:
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override;
@@ -33,7 +33,7 @@ class VectorScript final : public NativeModule {
   Result<Bytes> step(std::string_view entrypoint, BytesView input) const override;
 };
 
-// The program, with one more verb: whatever a test wants to do inside a turn.
+// The program with one more verb, "lab": code of a test that runs inside a turn.
 class Lab final : public Program {
  public:
   explicit Lab(const Modules& modules) : worlds(modules) {}
@@ -47,7 +47,7 @@ class Lab final : public Program {
 };
 
 struct Stage final : KernelAccess, WorkQueue {
-  // Without scripts every module is WASM.
+  // With `scripts` false every module is WASM.
   explicit Stage(wasm::Runner* runner = nullptr, bool scripts = true);
 
   // KernelAccess
@@ -64,7 +64,7 @@ struct Stage final : KernelAccess, WorkQueue {
   uint64_t watch(Watcher) override { return 0; }
   void unwatch(uint64_t) override {}
   Time now() const override { return clock; }
-  // WorkQueue: everything open on the queues that is not leased, at once.
+  // WorkQueue: answers at once with all open work of the queues that is not leased.
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t) override {}
   void give_up(uint64_t) override {}
@@ -72,7 +72,7 @@ struct Stage final : KernelAccess, WorkQueue {
   void pause(std::string_view, std::string_view, bool) override {}
   std::vector<Depth> depths() const override { return {}; }
 
-  // Verbs, as the routes would send them; the answer as JSON.
+  // Sends verbs as the service does; returns the answer as JSON.
   Result<json::Value> say(std::string verb, Bytes body, std::string settles = {});
   Result<json::Value> create(const std::string& world, const json::Value& air,
                              AuthorOptions options = {}, bool check_state = true);
@@ -81,7 +81,7 @@ struct Stage final : KernelAccess, WorkQueue {
   Result<json::Value> settle(const std::string& world, BytesView intent, const cbor::Value& payload,
                              std::string status = "ok");
   Result<json::Value> govern(const std::string& world, Govern g);
-  // Over the routes.
+  // Calls an HTTP route.
   wire::Response http(std::string method, std::string path, std::string body = {},
                       wire::Headers headers = {});
   Result<Bytes> lab(std::function<Result<Bytes>(Turn&)> experiment);
@@ -93,9 +93,9 @@ struct Stage final : KernelAccess, WorkQueue {
   std::vector<cbor::Value> records(const std::string& world) const;
   std::vector<std::string> kinds(const std::string& world) const;
   std::vector<PendingIntent> pending(const std::string& world) const;
-  // Everything that a world is, apart from marks for the next snapshot: equal worlds, equal bytes.
+  // All cells of a world, without the marks for the next snapshot. Equal worlds give equal bytes.
   Bytes dump(const std::string& world) const;
-  // The journal run again from its beginning, on other rows: must agree.
+  // Runs the journal again from its beginning, on other rows. Both runs must agree.
   Verified verify_all() const;
 
   MemoryJournal journal;
@@ -116,8 +116,8 @@ struct Stage final : KernelAccess, WorkQueue {
   std::map<std::string, Time> leases;     // until when
   Time clock = 1'000 * kSecond;
   uint64_t dice = 1;
-  // What turns left for further turns: delivered at once, or kept for deliver_next() to send the
-  // oldest.
+  // Effects to cells. With `holds` they are kept in `held`, and deliver_next() sends the oldest
+  // one; otherwise they are delivered at once.
   bool holds = false;
   std::deque<std::string> held;
   void deliver_next();
@@ -126,14 +126,14 @@ struct Stage final : KernelAccess, WorkQueue {
   void flush();
   void run_held();
   std::recursive_mutex
-      mutex_;  // gRPC's threads come in as well; what a turn answers may submit the next
+      mutex_;  // threads of gRPC call as well, and an answer may submit the next input
 };
 
 json::Value vector_file(const std::string& name);
 json::Value test_air();
 // Canonical {log: [...]}.
 Bytes state_of(std::vector<std::string> log);
-// A value of t/Do@1 and its like: the cell's id, and what the step should give.
+// A value of t/Do@1 and similar schemas: the cell's id, and the output that its step gives.
 cbor::Value tell(const std::string& id, const std::optional<StepOutput>& out = {});
 Bytes key_of(const std::string& id);
 StepOutput output(std::vector<std::string> log, std::vector<EmittedEffect> effects = {},
@@ -142,7 +142,7 @@ EmittedEffect timer(uint64_t at, std::optional<Bytes> key = {});
 Event event_to(const std::string& schema, const std::string& id,
                const std::optional<StepOutput>& out = {});
 
-// The routes of a world, as a client has them.
+// Calls the HTTP routes as a client does.
 struct Served : testing::Test {
   json::Value get(const std::string& path, int status = 200) {
     return call("GET", path, {}, status);

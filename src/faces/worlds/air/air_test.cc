@@ -425,16 +425,18 @@ TEST(air, a_manifest_cannot_redefine_a_builtin) {
   EXPECT_FALSE(load_air(nodes));
 }
 
-// case 116, case 117
-TEST(patch, each_patch_operation_is_applied_and_bad_ones_are_refused_by_name) {
-  auto air = author(sample(), builtins());
-  ASSERT_TRUE(air);
-  const std::string base = manifest_hash(air->manifest);
-  auto compile = [&](std::string patches, std::string on) {
+struct PatchTest : testing::Test {
+  Result<Patch> compile(const std::string& patches, const std::string& on) {
     return compile_patch(
         *json::parse("{\"base_manifest_hash\":\"" + on + "\",\"patches\":[" + patches + "]}"),
         air->manifest);
-  };
+  }
+  const Result<Authored> air = author(sample(), builtins());
+  const std::string base = manifest_hash(air->manifest);
+};
+
+// case 116, case 117
+TEST_F(PatchTest, definitions_are_added_replaced_and_removed) {
   const std::string add =
       R"({"add_def":{"kind":"defschema","node":{"$kind":"defschema","name":"w/New@1","type":{"nat":{}}}}})";
   auto added = compile(add, base);
@@ -470,6 +472,9 @@ TEST(patch, each_patch_operation_is_applied_and_bad_ones_are_refused_by_name) {
                 .error()
                 .message.find("sys/*"),
             std::string::npos);
+}
+
+TEST_F(PatchTest, subscriptions_and_references_are_set_and_bad_operations_refused_by_name) {
   const std::string routes = hash_text(cbor::hash_of(subscriptions_value(air->manifest)));
   auto routed = compile(
       R"({"set_routing_subscriptions":{"pre_hash":")" + routes + R"(","subscriptions":[]}})", base);

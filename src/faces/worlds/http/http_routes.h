@@ -20,6 +20,10 @@ class HttpRoutes {
   using Read = Result<json::Value> (HttpRoutes::*)(const Request&);
   wire::Handler bind(Handle handle);
   wire::Handler bind(Read read);
+  std::vector<wire::Route> world_routes();
+  std::vector<wire::Route> read_routes();
+  std::vector<wire::Route> input_routes();
+  std::vector<wire::Route> store_routes();
   Result<WorldSnapshot> snapshot_of(const Request& request) const;
   Result<WorldRef> world_of(const Request& request) const;
 

@@ -1,12 +1,13 @@
 // The table of routes: each row is a method, a path, a handler and a sentence for the reference.
 
-#include "faces/worlds/http/fields.h"
+#include <iterator>
+
 #include "faces/worlds/http/http_routes.h"
-#include "faces/worlds/http/pages.h"
 
 namespace pawl::worlds {
 
-std::vector<wire::Route> HttpRoutes::routes() {
+// Worlds as a whole.
+std::vector<wire::Route> HttpRoutes::world_routes() {
   auto on = [this](auto what) { return bind(what); };
   return {
       {"GET", "/v1/health", on(&HttpRoutes::health), "Whether worlds are served.", true},
@@ -20,6 +21,13 @@ std::vector<wire::Route> HttpRoutes::routes() {
        "Forgets records up to a height before the newest snapshot."},
       {"POST", "/v1/worlds/{id}/fork", on(&HttpRoutes::fork_world),
        "Makes another world that is as this one was at a height."},
+  };
+}
+
+// What a world is, and its records.
+std::vector<wire::Route> HttpRoutes::read_routes() {
+  auto on = [this](auto what) { return bind(what); };
+  return {
       {"GET", "/v1/worlds/{id}/manifest", on(&HttpRoutes::get_manifest),
        "The manifest and its hash."},
       {"GET", "/v1/worlds/{id}/defs", on(&HttpRoutes::list_defs),
@@ -46,6 +54,13 @@ std::vector<wire::Route> HttpRoutes::routes() {
        "A cell's state by key_b64; with /cells at the end, the cells."},
       {"GET", "/v1/worlds/{id}/workspace/resolve", on(&HttpRoutes::workspace_resolve),
        "The root of a workspace's newest version, or of one by number."},
+  };
+}
+
+// Inputs of a world, governance, and work for executors.
+std::vector<wire::Route> HttpRoutes::input_routes() {
+  auto on = [this](auto what) { return bind(what); };
+  return {
       {"POST", "/v1/worlds/{id}/events", on(&HttpRoutes::send_event), "Sends a domain event."},
       {"POST", "/v1/worlds/{id}/receipts", on(&HttpRoutes::send_receipt), "Settles an intent."},
       {"POST", "/v1/worlds/{id}/frames", on(&HttpRoutes::send_frame),
@@ -57,6 +72,13 @@ std::vector<wire::Route> HttpRoutes::routes() {
       {"POST", "/v1/effects/poll", on(&HttpRoutes::poll),
        "Open work for an executor, under a lease."},
       {"POST", "/v1/effects/release", on(&HttpRoutes::release), "Gives leased work back at once."},
+  };
+}
+
+// Secrets, workspaces and blobs.
+std::vector<wire::Route> HttpRoutes::store_routes() {
+  auto on = [this](auto what) { return bind(what); };
+  return {
       {"GET", "/v1/secrets/bindings", on(&HttpRoutes::list_secrets),
        "Secret bindings, without values."},
       {"POST", "/v1/secrets/bindings", on(&HttpRoutes::put_secret), "Makes a secret binding."},
@@ -90,6 +112,14 @@ std::vector<wire::Route> HttpRoutes::routes() {
       {"GET", "/v1/cas/blobs/{sha}", on(&HttpRoutes::get_blob), "The bytes again."},
       {"POST", "/v1/cas/gc", on(&HttpRoutes::collect), "Erases blobs that nothing leads to."},
   };
+}
+
+std::vector<wire::Route> HttpRoutes::routes() {
+  std::vector<wire::Route> out;
+  for (auto rows : {world_routes(), read_routes(), input_routes(), store_routes()})
+    out.insert(out.end(), std::make_move_iterator(rows.begin()),
+               std::make_move_iterator(rows.end()));
+  return out;
 }
 
 }  // namespace pawl::worlds

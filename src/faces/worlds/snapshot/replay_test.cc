@@ -99,59 +99,65 @@ TEST_F(ReplayTest, intents_and_contexts_have_the_bytes_of_the_vectors) {
 }
 
 // A world with chains, faults, streams, failures, snapshots and governance.
+struct BusyWorld : ReplayTest {
+  std::vector<std::function<void()>> life() {
+    return {
+        [this] {
+          ASSERT_TRUE(go("a", output({"1"}, {timer(5), timer(6)},
+                                     {event_to("t/Tell@1", "x"),
+                                      event_to("t/Half@1", "h", output({"h"}, {timer(9)}))})));
+        },
+        [this] {
+          ASSERT_TRUE(go("b", output({"1"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}),
+                                              "p", Bytes("k")}})));
+        },
+        [this] {
+          settle_first(Value(cbor::Map{{"delivered_at_ns", 9}}));
+        },
+        [this] {
+          settle_first(Value(cbor::Map{{"bad", 9}}));
+        },
+        [this] { ASSERT_TRUE(stage.say("snapshot", "w")); },
+        [this] { ASSERT_TRUE(stage.send("w", "t/Boom@1", tell("z"))); },
+        [this] {
+          ASSERT_TRUE(
+              go("a", output({"2"}, {{"sys/blob.put@1",
+                                      cbor::encode(cbor::Map{{"bytes", cbor::octets("blob")}}),
+                                      {},
+                                      {}}})));
+        },
+        [this] { settle_first(Value("no"), "error"); },
+        [this] {
+          StepOutput gone;
+          ASSERT_TRUE(go("a", gone));
+        },
+        [this] { ASSERT_TRUE(stage.send("w", "t/Lonely@1", Value(cbor::Map{}))); },
+        [this] { ASSERT_TRUE(stage.say("snapshot", "w")); },
+        [this] {
+          ASSERT_TRUE(stage.send("w", "t/Do@1", Value(cbor::Map{{"id", "c"}, {"word", "ctx"}})));
+        },
+        [this] {
+          ASSERT_TRUE(go(
+              "e",
+              output(
+                  {}, {timer(1)},
+                  {Event{"t/Do@1", cbor::encode(cbor::Map{{"id", "g"}, {"word", "ctx"}}), {}}})));
+        },
+        [this] {
+          ASSERT_TRUE(
+              go("d", output({"d"}, {}, std::vector<Event>(40, event_to("t/Deaf@1", "sink")))));
+        },
+    };
+  }
+};
+
 // case 81, case 86, case 90, case 130, case 131
-TEST_F(ReplayTest, at_every_record_boundary_snapshot_and_tail_equal_the_live_world) {
+TEST_F(BusyWorld, at_every_record_boundary_snapshot_and_tail_equal_the_live_world) {
   ASSERT_TRUE(stage.create("w", test_air()));
   std::map<uint64_t, Bytes> live;
   auto mark = [&] { live[stage.head("w").height] = stage.dump("w"); };
   mark();
-  const std::vector<std::function<void()>> life{
-      [&] {
-        ASSERT_TRUE(go("a", output({"1"}, {timer(5), timer(6)},
-                                   {event_to("t/Tell@1", "x"),
-                                    event_to("t/Half@1", "h", output({"h"}, {timer(9)}))})));
-      },
-      [&] {
-        ASSERT_TRUE(go("b", output({"1"}, {{"t/charge@1", cbor::encode(cbor::Map{{"amount", 1}}),
-                                            "p", Bytes("k")}})));
-      },
-      [&] {
-        settle_first(Value(cbor::Map{{"delivered_at_ns", 9}}));
-      },
-      [&] {
-        settle_first(Value(cbor::Map{{"bad", 9}}));
-      },
-      [&] { ASSERT_TRUE(stage.say("snapshot", "w")); },
-      [&] { ASSERT_TRUE(stage.send("w", "t/Boom@1", tell("z"))); },
-      [&] {
-        ASSERT_TRUE(
-            go("a", output({"2"}, {{"sys/blob.put@1",
-                                    cbor::encode(cbor::Map{{"bytes", cbor::octets("blob")}}),
-                                    {},
-                                    {}}})));
-      },
-      [&] { settle_first(Value("no"), "error"); },
-      [&] {
-        StepOutput gone;
-        ASSERT_TRUE(go("a", gone));
-      },
-      [&] { ASSERT_TRUE(stage.send("w", "t/Lonely@1", Value(cbor::Map{}))); },
-      [&] { ASSERT_TRUE(stage.say("snapshot", "w")); },
-      [&] {
-        ASSERT_TRUE(stage.send("w", "t/Do@1", Value(cbor::Map{{"id", "c"}, {"word", "ctx"}})));
-      },
-      [&] {
-        ASSERT_TRUE(go(
-            "e",
-            output({}, {timer(1)},
-                   {Event{"t/Do@1", cbor::encode(cbor::Map{{"id", "g"}, {"word", "ctx"}}), {}}})));
-      },
-      [&] {
-        ASSERT_TRUE(
-            go("d", output({"d"}, {}, std::vector<Event>(40, event_to("t/Deaf@1", "sink")))));
-      },
-  };
-  for (const auto& step : life) {
+  for (const auto& step : life()) {
     step();
     mark();
   }
