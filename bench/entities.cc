@@ -204,7 +204,8 @@ void bench_growth(Report& report, Facts&) {
     Load load{customers.site.address(), 1, for_seconds,
               [&](size_t) { return customers.transition(0, "toggle"); },
               [&](size_t c, int status, std::string_view body) {
-                must_be_good(c, status, body), ++done;
+                must_be_good(c, status, body);
+                ++done;
               }};
     load.until = [&] { return done >= until; };
     return run(load);

@@ -44,9 +44,10 @@ static double calls_per_second(size_t threads, double for_seconds,
     all.emplace_back([&, t] {
       uint64_t n = 0;
       // The step runs at least once.
-      do
-        step(t), ++n;
-      while (!stop);
+      do {
+        step(t);
+        ++n;
+      } while (!stop);
       done += n;
     });
   std::this_thread::sleep_for(std::chrono::duration<double>(for_seconds));

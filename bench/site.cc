@@ -49,7 +49,10 @@ json::Value Site::call(std::string_view method, std::string_view path, std::stri
             [&](size_t) {
               return std::exchange(sent, true) ? std::string() : request(method, path, body);
             },
-            [&](size_t, int s, std::string_view text) { status = s, answer = text; }};
+            [&](size_t, int s, std::string_view text) {
+              status = s;
+              answer = text;
+            }};
   load.until = [&] { return status != 0; };
   run(load);
   if (status >= 400) {

@@ -57,7 +57,6 @@ struct Faces::All {
   std::unique_ptr<entities::Face> entities;
   std::unique_ptr<entities::GrpcService> entities_grpc;
   std::unique_ptr<lifecycle::Face> lifecycle;
-  BackgroundThreads background;
   std::unique_ptr<worlds::Face> worlds;
   std::unique_ptr<worlds::GrpcExecutors> worlds_grpc;
   ByProgram members;

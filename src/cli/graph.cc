@@ -90,7 +90,10 @@ std::map<std::string, Placed> place(const Graph& g) {
     for (const auto& id : ids) {
       double sum = 0, count = 0;
       for (const auto& e : g.edges)
-        if (e.to == id && at.contains(e.from) && at[e.from].row < row) sum += at[e.from].x, ++count;
+        if (e.to == id && at.contains(e.from) && at[e.from].row < row) {
+          sum += at[e.from].x;
+          ++count;
+        }
       mean[id] = count ? sum / count : 0;
     }
     std::stable_sort(ids.begin(), ids.end(),

@@ -125,17 +125,20 @@ inline void put_name(std::string& out, std::string_view name, form f) {
 }
 
 inline void put(std::string& out, std::string_view name, std::string_view v) {
-  put_name(out, name, f_string), put_text(out, v);
+  put_name(out, name, f_string);
+  put_text(out, v);
 }
 inline void put(std::string& out, std::string_view name, bool v) {
-  put_name(out, name, f_bool), out.push_back(v ? 1 : 0);
+  put_name(out, name, f_bool);
+  out.push_back(v ? 1 : 0);
 }
 inline void put(std::string& out, std::string_view name, std::int64_t v) {
   put_name(out, name, f_signed);
   put_uint(out, (static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63));
 }
 inline void put(std::string& out, std::string_view name, std::uint64_t v) {
-  put_name(out, name, f_unsigned), put_uint(out, v);
+  put_name(out, name, f_unsigned);
+  put_uint(out, v);
 }
 inline void put(std::string& out, std::string_view name, double v) {
   put_name(out, name, f_real);
@@ -150,7 +153,8 @@ inline void put(std::string& out, std::string_view name, const std::vector<std::
     put_text(out, s);
 }
 inline void put(std::string& out, std::string_view name, const json& v) {
-  put_name(out, name, f_json), put_text(out, v.text);
+  put_name(out, name, f_json);
+  put_text(out, v.text);
 }
 inline void put(std::string& out, std::string_view name, const value& v) {
   std::visit(
@@ -172,7 +176,10 @@ class walk {
     if (in_.empty() || bad_) return false;
     const char* begin = in_.data();
     name = text();
-    if (in_.empty()) return bad_ = true, false;
+    if (in_.empty()) {
+      bad_ = true;
+      return false;
+    }
     f = static_cast<form>(in_[0]);
     in_.remove_prefix(1);
     const char* start = in_.data();
@@ -221,17 +228,24 @@ class walk {
   std::uint64_t uint() {
     std::uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-      if (in_.empty()) return bad_ = true, 0;
+      if (in_.empty()) {
+        bad_ = true;
+        return 0;
+      }
       auto b = static_cast<std::uint8_t>(in_[0]);
       in_.remove_prefix(1);
       v |= static_cast<std::uint64_t>(b & 0x7f) << shift;
       if (!(b & 0x80)) return v;
     }
-    return bad_ = true, 0;
+    bad_ = true;
+    return 0;
   }
   std::string_view text() {
     std::uint64_t n = uint();
-    if (n > in_.size()) return bad_ = true, std::string_view();
+    if (n > in_.size()) {
+      bad_ = true;
+      return {};
+    }
     std::string_view v = in_.substr(0, n);
     in_.remove_prefix(n);
     return v;

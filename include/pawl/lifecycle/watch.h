@@ -63,7 +63,10 @@ class watch_stream {
     explicit iterator(watch_stream* of) : of_(of) { ++*this; }
     const change<T>& operator*() const { return *at_; }
     const change<T>* operator->() const { return &*at_; }
-    iterator& operator++() { return at_ = of_->next(), *this; }
+    iterator& operator++() {
+      at_ = of_->next();
+      return *this;
+    }
     void operator++(int) { ++*this; }
     bool operator==(std::default_sentinel_t) const { return !at_; }
 

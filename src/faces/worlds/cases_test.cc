@@ -455,7 +455,9 @@ TEST_F(Case, an_unflushed_turn_is_lost_as_a_whole) {
   ASSERT_TRUE(go("a"));
   const Bytes before = stage.dump("w");
   Input input;
-  input.program = kProgram, input.verb = "event", input.caller.tenant = "t",
+  input.program = kProgram;
+  input.verb = "event";
+  input.caller.tenant = "t";
   input.stamp.dice = {99, 7};
   input.body = encode(
       SendEvent{"w", {"t/Do@1", cbor::encode(tell("a", output({"lost"}, {timer(5)}))), {}}, 0});

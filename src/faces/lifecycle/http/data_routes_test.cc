@@ -233,8 +233,11 @@ TEST_F(data_routes, counts_of_a_removed_rule_are_erased) {
   };
   auto counts = [&] {
     size_t found = 0;
-    EXPECT_TRUE(shard->snapshot().scan(prefix({"lifecycle", "t", "c"}),
-                                       [&](BytesView, const Cell&) { return ++found, true; }));
+    EXPECT_TRUE(
+        shard->snapshot().scan(prefix({"lifecycle", "t", "c"}), [&](BytesView, const Cell&) {
+          ++found;
+          return true;
+        }));
     return found;
   };
   auto left = [&](size_t max) {

@@ -240,8 +240,12 @@ TEST_F(watching, a_callback_is_called_until_the_stop) {
   make("a");
   std::stop_source stop;
   int calls = 0;
-  ASSERT_TRUE(m.watch<Mission>([&](const change<Mission>&) { ++calls, stop.request_stop(); },
-                               stop.get_token()));
+  ASSERT_TRUE(m.watch<Mission>(
+      [&](const change<Mission>&) {
+        ++calls;
+        stop.request_stop();
+      },
+      stop.get_token()));
   EXPECT_EQ(calls, 1);
 }
 TEST_F(watching, a_watch_is_a_range) {

@@ -39,8 +39,11 @@ TEST_F(updates, a_rejected_update_stores_nothing_and_keeps_its_error) {
 // case 62
 TEST_F(updates, an_exception_reaches_the_caller_and_stores_nothing) {
   EXPECT_THROW((void)m
-                   .update<Mission>(
-                       "m1", [](Mission& x) { x.owner = "lost", throw std::runtime_error("boom"); })
+                   .update<Mission>("m1",
+                                    [](Mission& x) {
+                                      x.owner = "lost";
+                                      throw std::runtime_error("boom");
+                                    })
                    .has_value(),
                std::runtime_error);
   EXPECT_EQ(m.get<Mission>("m1")->owner, "acme");
@@ -411,8 +414,8 @@ TEST_F(updates, a_transition_and_its_changes_are_one_revision) {
 TEST_F(updates, a_failed_mutator_leaves_phase_and_fields) {
   EXPECT_ERRC(m.transition_with<Mission>("m1", "flying", {},
                                          [](Mission& x) -> result<void> {
-                                           return x.owner = "no",
-                                                  lifecycle::fail(errc::rejected, "no");
+                                           x.owner = "no";
+                                           return lifecycle::fail(errc::rejected, "no");
                                          }),
               errc::rejected);
   EXPECT_EQ(phase_of("m1"), "planning");

@@ -1,77 +1,42 @@
 #include "faces/worlds/grpc/work_stream.h"
 
-#include <chrono>
 #include <deque>
 #include <map>
-#include <mutex>
+
+#include "net/work_stream.h"
 
 namespace pawl::worlds {
 namespace {
 
 // Credit that an executor may hold. More would only fill its memory.
-constexpr uint64_t kMaxCredit = 10'000;
-constexpr uint64_t kMaxPolled = 100;
-// One poll waits this long, then the next one is made. Work that comes for a stream that has ended
-// is given back at once.
-constexpr std::chrono::milliseconds kWait{2000};
+constexpr int64_t kMaxCredit = 10'000;
+constexpr int64_t kMaxPolled = 100;
+// How long one poll waits before the stream starts the next one. Work that arrives after the stream
+// has ended is released at once.
+constexpr int64_t kWaitMs = 2000;
 
-using Clock = std::chrono::steady_clock;
-using Name = std::pair<std::string, std::string>;  // world, intent
+using EffectKey = std::pair<std::string, std::string>;  // world, intent
 
-class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>,
-                     public std::enable_shared_from_this<Stream> {
+// An ExecutorStream keeps the leases of one executor's stream and turns open work, frames and
+// receipts into messages.
+class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExecutor> {
  public:
-  Stream(const ExecutorVerbs& verbs, Caller caller) : verbs_(verbs), caller_(std::move(caller)) {}
-
-  void begin(std::shared_ptr<Stream> self) {
-    self_ = std::move(self);
-    StartRead(&in_);
-  }
-  void refuse(std::shared_ptr<Stream> self, const Error& error) {
-    self_ = std::move(self);
-    over_ = true;
-    Finish(status_of(error));
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) {
-      std::unique_lock lock(mutex_);
-      half_closed_ = true;
-      return end_if_idle(lock);
-    }
-    const v1::FromExecutor message = std::move(in_);
-    in_.Clear();
-    auto taken = take(message);
-    if (!taken) return stop(status_of(taken.error()));
-    std::lock_guard lock(mutex_);
-    if (!over_) StartRead(&in_);
-  }
-  void OnWriteDone(bool ok) override {
-    if (!ok) return stop(grpc::Status::CANCELLED);
-    std::unique_lock lock(mutex_);
-    writing_ = false;
-    write_next();
-    end_if_idle(lock);
-  }
-  void OnCancel() override { stop(grpc::Status::CANCELLED); }
-  void OnDone() override { self_.reset(); }
+  ExecutorStream(const ExecutorVerbs& verbs, Caller caller)
+      : WorkStream(kMaxCredit), verbs_(verbs), caller_(std::move(caller)) {}
 
  private:
-  Result<void> take(const v1::FromExecutor& m) {
+  grpc::Status take(const v1::FromExecutor& message) override {
+    Result<void> done = handle(message);
+    return done ? grpc::Status::OK : status_of(done.error());
+  }
+
+  Result<void> handle(const v1::FromExecutor& m) {
     using Kind = v1::FromExecutor;
     if (hello_.effects().empty() && m.message_case() != Kind::kHello)
       return fail(Code::invalid, "invalid_request",
                   "the first message must be a hello that names effects");
     switch (m.message_case()) {
-      case Kind::kHello:
-        if (!hello_.effects().empty())
-          return fail(Code::invalid, "invalid_request", "a stream begins with one hello");
-        if (m.hello().effects().empty())
-          return fail(Code::invalid, "invalid_request",
-                      "hello wants the names of the effects that this executor does");
-        hello_ = m.hello();
-        give_credit(hello_.credit());
-        break;
+      case Kind::kHello: return greet(m.hello());
       case Kind::kCredit: give_credit(m.credit()); break;
       case Kind::kFrame: forward_frame(m.frame()); break;
       case Kind::kReceipt: forward_receipt(m.receipt()); break;
@@ -81,70 +46,78 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
     return {};
   }
 
+  Result<void> greet(const v1::ExecutorHello& hello) {
+    if (!hello_.effects().empty())
+      return fail(Code::invalid, "invalid_request", "a stream begins with one hello");
+    if (hello.effects().empty())
+      return fail(Code::invalid, "invalid_request",
+                  "hello wants the names of the effects that this executor does");
+    hello_ = hello;
+    give_credit(hello_.credit());
+    return {};
+  }
+
   void give_credit(uint64_t more) {
-    {
-      std::lock_guard lock(mutex_);
-      credit_ = std::min(credit_ + more, kMaxCredit);
-    }
-    ask();
+    grant(static_cast<int64_t>(std::min<uint64_t>(more, kMaxCredit)));
   }
 
   void give_back(const v1::EffectName& name) {
     {
-      std::lock_guard lock(mutex_);
-      if (leased_.erase({name.world_id(), name.intent_hash()}))
-        credit_ = std::min(credit_ + 1, kMaxCredit);
+      Lock lock(mutex());
+      if (leased_.erase({name.world_id(), name.intent_hash()})) add_credit_locked(1);
     }
     release(name);
-    ask();
+    ask_for_work();
   }
 
-  // One poll at a time, for as much as there is credit.
-  void ask() {
-    v1::PollEffects poll;
+  uint64_t start_poll(int64_t limit) override {
     {
-      std::lock_guard lock(mutex_);
-      if (over_ || polling_ || half_closed_ || credit_ == 0) return;
-      polling_ = true;
-      asked_ = Clock::now();
-      poll.set_limit(static_cast<uint32_t>(std::min(credit_, kMaxPolled)));
+      Lock lock(mutex());
+      poll_started_ = verbs_.now();
     }
+    v1::PollEffects poll;
+    poll.set_limit(static_cast<uint32_t>(std::min(limit, kMaxPolled)));
     poll.set_worker(hello_.worker());
     *poll.mutable_effects() = hello_.effects();
     poll.set_lease_ms(hello_.lease_ms());
-    poll.set_wait_ms(static_cast<uint32_t>(kWait.count()));
-    verbs_.poll(caller_, poll, [self = shared_from_this()](Result<v1::OpenWork> answer) {
-      self->polled(std::move(answer));
+    poll.set_wait_ms(static_cast<uint32_t>(kWaitMs));
+    verbs_.poll(caller_, poll, [keep = shared_from_this(), this](Result<v1::OpenWork> answer) {
+      push(std::move(answer));
     });
+    return 0;  // the poll cannot be cancelled: it ends after kWaitMs
   }
 
-  void polled(Result<v1::OpenWork> answer) {
+  void push(Result<v1::OpenWork> answer) {
     v1::OpenWork work;
     if (answer) work.Swap(&*answer);
     {
-      std::unique_lock lock(mutex_);
-      polling_ = false;
-      if (over_ || half_closed_) {
+      Lock lock(mutex());
+      if (!finish_poll_locked()) {
         lock.unlock();
         release(work);
         lock.lock();
         return end_if_idle(lock);
       }
-      // Counted from before the poll, so that a lease is never taken to last longer than it does.
-      const auto until = asked_ + std::chrono::milliseconds(hello_.lease_ms() ? hello_.lease_ms()
-                                                                              : kDefaultLeaseMs);
-      // Work that comes again, because its lease had ended, has taken its credit before.
-      for (const v1::OpenEffect& e : work.work())
-        if (leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until).second && credit_ > 0)
-          --credit_;
+      add_leases_locked(work);
       if (work.work_size()) {
         out_.emplace_back().mutable_work()->Swap(&work);
-        write_next();
-      } else if (!answer || Clock::now() - asked_ < kWait / 2) {
+        write_next_locked();
+      } else if (!answer || verbs_.now() - poll_started_ < kWaitMs * kMillisecond / 2) {
         return;  // no work long before the wait is over: the server is stopping
       }
     }
-    ask();
+    ask_for_work();
+  }
+
+  void add_leases_locked(const v1::OpenWork& work) {
+    // Counted from the start of the poll, so that a lease is never taken to last longer than it
+    // does.
+    const int64_t lease_ms = hello_.lease_ms() ? hello_.lease_ms() : kDefaultLeaseMs;
+    const Time until = poll_started_ + lease_ms * kMillisecond;
+    // Work that comes again, because its lease had ended, has taken its credit before.
+    for (const v1::OpenEffect& e : work.work())
+      if (leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until).second)
+        add_credit_locked(-1);
   }
 
   void forward_frame(const v1::EffectFrame& frame) {
@@ -161,62 +134,52 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
     v1::EffectDone done;
     done.set_world_id(world);
     done.set_intent_hash(intent);
-    std::lock_guard lock(mutex_);
-    ++forwarded_;
+    Lock lock(mutex());
+    begin_result_locked();
     return done;
   }
   ExecutorVerbs::Done<InputOutcome> answer_to(v1::EffectDone done) {
-    return [self = shared_from_this(), done = std::move(done)](
-               Result<InputOutcome> outcome) mutable { self->answered(std::move(done), outcome); };
+    return [keep = shared_from_this(), this, done = std::move(done)](
+               Result<InputOutcome> outcome) mutable { confirm(std::move(done), outcome); };
   }
 
-  void answered(v1::EffectDone done, const Result<InputOutcome>& outcome) {
+  void confirm(v1::EffectDone done, const Result<InputOutcome>& outcome) {
     {
-      std::unique_lock lock(mutex_);
-      --forwarded_;
+      Lock lock(mutex());
+      finish_result_locked();
       if (outcome) {
         done.set_status(outcome->status);
         done.set_height(outcome->height);
         if (!done.is_frame() && leased_.erase({done.world_id(), done.intent_hash()}))
-          credit_ = std::min(credit_ + 1, kMaxCredit);
+          add_credit_locked(1);
       } else {
         done.set_error(outcome.error().reason);
         done.set_message(outcome.error().message);
       }
-      if (over_) return;
+      if (ended_locked()) return;
       out_.emplace_back().mutable_done()->Swap(&done);
-      write_next();
+      write_next_locked();
     }
-    ask();
+    ask_for_work();
   }
 
-  // With the lock held.
-  void write_next() {
-    if (writing_ || over_ || out_.empty()) return;
-    writing_ = true;
-    current_ = std::move(out_.front());
+  bool next_message_locked(v1::ToExecutor& out) override {
+    if (out_.empty()) return false;
+    out = std::move(out_.front());
     out_.pop_front();
-    StartWrite(&current_);
+    return true;
   }
 
-  void end_if_idle(std::unique_lock<std::mutex>& lock) {
-    if (!half_closed_ || over_ || writing_ || forwarded_ || !out_.empty()) return;
-    lock.unlock();
-    stop(grpc::Status::OK);
-  }
-
-  void stop(const grpc::Status& status) {
-    std::map<Name, Clock::time_point> leased;
+  void release_work() override {
+    std::map<EffectKey, Time> leased;
     {
-      std::lock_guard lock(mutex_);
-      if (over_) return;
-      over_ = true;
+      Lock lock(mutex());
       leased.swap(leased_);
     }
     // Work whose lease has ended may be leased to another executor by now.
-    for (const auto& [name, until] : leased)
-      if (until > Clock::now()) release(name.first, name.second);
-    Finish(status);
+    const Time now = verbs_.now();
+    for (const auto& [key, until] : leased)
+      if (until > now) release(key.first, key.second);
   }
 
   void release(const v1::OpenWork& work) {
@@ -229,23 +192,17 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
     name.set_intent_hash(intent);
     release(name);
   }
-  // What cannot be given back is offered again when its lease ends.
+  // Work that cannot be released is offered again when its lease ends.
   void release(const v1::EffectName& name) { (void)verbs_.release(caller_, name).has_value(); }
 
   const ExecutorVerbs& verbs_;
   const Caller caller_;
   v1::ExecutorHello hello_;
-  v1::FromExecutor in_;
-  std::shared_ptr<Stream> self_;  // until grpc is done with it
 
-  std::mutex mutex_;
-  v1::ToExecutor current_;
+  // Guarded by mutex().
   std::deque<v1::ToExecutor> out_;
-  std::map<Name, Clock::time_point> leased_;  // until when
-  uint64_t credit_ = 0;
-  size_t forwarded_ = 0;
-  Clock::time_point asked_;
-  bool polling_ = false, writing_ = false, half_closed_ = false, over_ = false;
+  std::map<EffectKey, Time> leased_;  // end of each lease
+  Time poll_started_ = 0;
 };
 
 }  // namespace
@@ -253,11 +210,11 @@ class Stream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExec
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
     const ExecutorVerbs& verbs, const grpc::ServerContextBase& context) {
   auto caller = verbs.caller_of(context);
-  auto stream = std::make_shared<Stream>(verbs, caller ? *caller : Caller{});
+  auto stream = std::make_shared<ExecutorStream>(verbs, caller ? *caller : Caller{});
   if (caller)
-    stream->begin(stream);
+    stream->begin();
   else
-    stream->refuse(stream, caller.error());
+    stream->refuse(status_of(caller.error()));
   return stream.get();
 }
 

@@ -17,6 +17,7 @@ class ExecutorVerbs {
   template <class T>
   using Done = std::move_only_function<void(Result<T>)>;
 
+  Time now() const { return service_.kernel().now(); }
   Result<Caller> caller_of(const grpc::ServerContextBase& context) const;
   void poll(const Caller& caller, const v1::PollEffects& in, Done<v1::OpenWork> done) const;
   void send_frame(const Caller& caller, const v1::EffectFrame& in, Done<InputOutcome> done) const;
