@@ -4,31 +4,28 @@ import glob, os, sys, tarfile, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
+from live import check
 
 
-def problems_of(archive):
+def open_journal(archive):
     with tempfile.TemporaryDirectory(prefix='pawl-journal-') as folder:
         with tarfile.open(archive) as tar:
             tar.extractall(folder)
         server = live.Server(data=folder)
         code, text = server.verify()
-        if code:
-            return [f'verify ended with {code}: {text}']
-        frames = int(text.split()[0])
-        if frames == 0:
-            return ['the journal has no frames']
+        if not check(f'verify ended with {code}: {text}', code == 0):
+            return
+        check(f'the journal has frames: {text}', int(text.split()[0]) > 0)
         server.start()
         ended = server.stop()
-        return [f'the server ended with {ended}: {server.tail()}'] if ended else []
+        check(f'the server ended with {ended}: {server.tail()}', ended == 0)
 
 
 def main():
     archives = sorted(glob.glob(os.path.join(live.ROOT, 'tests/vectors/journals/*/*.tar.xz')))
-    problems = [] if archives else ['no journal was found']
-    for archive in archives:
-        name = os.path.relpath(archive, live.ROOT)
-        problems += [f'{name}: {p}' for p in problems_of(archive)]
-    return live.report(problems, f'{len(archives)} journals')
+    check('there are journals to open', archives)
+    live.run_parts([(os.path.relpath(archive, live.ROOT), lambda archive=archive: open_journal(archive)) for archive in archives])
+    return live.report()
 
 
 if __name__ == '__main__':
