@@ -59,7 +59,7 @@ class Stream {
   // stream.
   virtual bool write(BytesView piece) = 0;
   virtual void end() = 0;
-  virtual size_t buffered() const = 0;  // bytes accepted and not yet sent
+  virtual size_t buffered() const = 0;  // bytes not yet sent; 0 once the peer has disconnected
   // Sets a function that an I/O thread calls once when the stream is over, on either side.
   virtual void on_close(std::function<void()> closed) = 0;
 };

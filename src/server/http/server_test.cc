@@ -316,6 +316,22 @@ TEST_F(HttpTest, a_reader_that_stops_reading_is_cut) {
   EXPECT_TRUE(soon([&] { return closed_ == 1; }));
 }
 
+// A writer that waits for room must not wait for a reader that has left.
+TEST_F(HttpTest, a_stream_with_a_backlog_has_nothing_buffered_once_its_reader_left) {
+  start();
+  Client client(port(), 4096);
+  client.send("GET /stream HTTP/1.1\r\nHost: t\r\n\r\n");
+  auto out = stream();
+  ASSERT_TRUE(out);
+  const std::string piece(64 * 1024, 'x');
+  while (out->buffered() < limits::kStreamBytes / 2)
+    ASSERT_TRUE(out->write(piece));
+  client.close();
+  EXPECT_TRUE(soon([&] { return closed_ == 1; }));
+  EXPECT_EQ(out->buffered(), 0u);
+  EXPECT_FALSE(out->write("x"));
+}
+
 TEST_F(HttpTest, stop_answers_accepted_requests) {
   start();
   Client busy(port()), idle(port());

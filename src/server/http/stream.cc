@@ -56,7 +56,7 @@ void HttpStream::end() {
 
 size_t HttpStream::buffered() const {
   std::lock_guard lock(mutex_);
-  return pending_.size() + unsent_;
+  return over_ ? 0 : pending_.size() + unsent_;
 }
 
 void HttpStream::on_close(std::function<void()> closed) {
@@ -96,6 +96,7 @@ void HttpStream::over() {
   {
     std::lock_guard lock(mutex_);
     over_ = true;
+    pending_ = {};
     closed = std::exchange(closed_, nullptr);
     text_ = nullptr;
   }
