@@ -13,7 +13,7 @@ Error failed(const std::string& url, const Error& why) {
   if (why.code == Code::invalid) return why;
   const bool late = why.is(net::kTimedOut);
   return {Code::unavailable,
-          late ? "TIMEOUT" : "FETCH_FAILED",
+          late ? std::string(net::kTimedOut.name) : "FETCH_FAILED",
           fmt::format("{}: {}", url.substr(0, 200), late ? "no answer in time" : why.message),
           {},
           true};

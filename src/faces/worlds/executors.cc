@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "net/http_client.h"
 
 namespace pawl::worlds {
 namespace {
-
-// The HTTP client's refusal when no answer came in time.
-constexpr Reason kTimeout{"TIMEOUT"};
 
 std::string lower(std::string text) {
   for (char& c : text)
@@ -140,8 +138,9 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
   CHECK(name.has_value());
   IntentReceipt receipt{intent, "ok", {}, {}, no_signature()};
   if (!reply) {
-    receipt.status =
-        reply.error().code == Code::exhausted || reply.error().is(kTimeout) ? "timeout" : "error";
+    receipt.status = reply.error().code == Code::exhausted || reply.error().is(net::kTimedOut)
+                         ? "timeout"
+                         : "error";
     receipt.payload = cbor::canonical(
         cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
     return settle(effect.id, name->world_id, std::move(receipt));

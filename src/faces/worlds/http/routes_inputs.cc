@@ -9,9 +9,6 @@
 namespace pawl::worlds {
 namespace {
 
-// The kernel's refusal of an idempotency key that came with another body.
-constexpr Reason kKeyReused{"IDEMPOTENCY_KEY_REUSED"};
-
 // A value in JSON (`value` or `value_json`), or in CBOR (`value_b64`, `value_cbor_b64`,
 // `value_cbor`); nothing when the body has none of them.
 Result<std::optional<GivenValue>> find_value(const json::Value& body, const std::string& name) {
@@ -150,7 +147,7 @@ void HttpRoutes::send_one(Request request, Respond respond, const WorldRef& worl
   service_.send_event(
       request.caller, *event, std::move(once),
       [submission = *submission, accepted = std::move(accepted)](Result<Answer> answer) mutable {
-        if (!answer && !submission.empty() && answer.error().is(kKeyReused))
+        if (!answer && !submission.empty() && answer.error().is(kIdempotencyKeyReused))
           answer =
               fail(Code::conflict, "conflict",
                    "submission '" + submission + "' was another event: use a new submission_id");

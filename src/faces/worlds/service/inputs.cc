@@ -9,9 +9,6 @@
 namespace pawl::worlds {
 namespace {
 
-// The kernel's refusal of a receipt whose effect is not open.
-constexpr Reason kEffectNotOpen{"EFFECT_NOT_OPEN"};
-
 // JSON as CBOR of the schema. Without such a schema it is taken as it is: the program names the
 // missing schema.
 Result<Bytes> encoded(const GivenValue& value, std::string_view schema, const Schemas& schemas) {
