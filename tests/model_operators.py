@@ -273,5 +273,5 @@ class Operators:
     def recall(self):
         for instance, event, shown in self.remembered:
             _, then = self.wire.rest('GET', f'{PATH}/instances/{instance.id}/events/{event}')
-            # Who was chained or began again from it is known to it only later.
+            # The instance learns later which instances were chained or restarted from it.
             self.expect(f'{instance.id} as of {event}', {k: v for k, v in then.items()}, shown)

@@ -8,7 +8,7 @@ import os, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# What the program for a header does, so that it needs the library as well as the header. 0 is success.
+# The body of the program for each header: it calls into the library, so that linking is tested too. 0 is success.
 CLIENT = {
     'client.h': 'pawl::Client c("127.0.0.1:1", {.patience_ms = 0}); return c.get("x").error().retryable ? 0 : 1;',
     'worker.h': 'pawl::Worker w; return w.run().error().reason == "no-handlers" ? 0 : 1;',

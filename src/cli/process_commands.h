@@ -1,5 +1,5 @@
 #pragma once
-// What the commands of the processes face share.
+// Functions that the commands of the processes face share.
 
 #include "cli/remote.h"
 

@@ -18,7 +18,7 @@
 
 namespace pawl::client {
 
-// What a handler returned for a job.
+// The outcome of a job: the handler's return value.
 struct JobResult {
   std::string job_id;
   int retries_left = 0;

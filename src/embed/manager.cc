@@ -189,7 +189,7 @@ result<revision> manager::swap_record(std::string_view workflow, std::string_vie
 
 namespace {
 
-// What all writes without a mutator have in common: the call is still wanted, the type is
+// The checks of every write without a mutator: the call is still wanted, the type is
 // registered here, and this thread is not inside a mutator of the instance.
 template <class Core, class Call>
 result<revision> guarded(Core& core, std::string_view workflow, std::string_view id_text,

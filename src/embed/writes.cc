@@ -51,7 +51,7 @@ bool wait_turn(std::unique_lock<std::timed_mutex>& queue, deadline until) {
   return true;
 }
 
-// What a mutator made.
+// The instance that a mutator made.
 struct Made {
   std::string after;
   bool wrote_itself;  // the mutator has written the instance itself, and so will conflict

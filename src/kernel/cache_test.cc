@@ -46,7 +46,7 @@ struct Family : testing::Test {
     batch.put(layout::cell_row(key), layout::cell_head(seq) + key);
     CHECK(rows.apply(batch, seq));
   }
-  // What memory holds, seen through pointers that keep nothing.
+  // The contents of the cache, seen through weak pointers.
   std::weak_ptr<const Stored> read(CellCache& cache, const std::string& key) {
     Cell cell = *cache.read(key);
     EXPECT_EQ(cell.value(), key);

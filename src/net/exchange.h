@@ -29,7 +29,7 @@ class Exchange {
   std::chrono::steady_clock::time_point last_byte_at() const { return last_byte_at_; }
 
  private:
-  // What libcurl calls. `self` is the exchange.
+  // Callbacks of libcurl. `self` is the exchange.
   static size_t on_head(char* data, size_t, size_t size, void* self);
   static size_t on_body(char* data, size_t, size_t size, void* self);
   static int before_sending(void* self, char*, char*, int, int);

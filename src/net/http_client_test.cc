@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 const std::string kHello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-// What a client makes of one answer: "STATUS body", or why it is refused.
+// The client's reading of one answer: "STATUS body", or why it is refused.
 struct Reading {
   std::string method = "GET";
   size_t step = 0;

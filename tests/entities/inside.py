@@ -6,7 +6,7 @@ from reads import Reads
 from talk import Differs
 from writes import Writes
 
-# What is done inside, in proportion. Each entity is written once in a transaction.
+# The operations inside a transaction, with their weights. Each entity is written once in a transaction.
 STEPS = {'create': 6, 'create_xml': 1, 'create_many': 2, 'create_mixed': 1, 'update': 8, 'patch': 3, 'update_many': 2, 'delete': 3,
          'read_history': 6, 'read_transitions': 3, 'read_list': 4, 'read_stats': 5, 'search': 8, 'read_groups': 5}
 OUTSIDE = ['read_list', 'read_stats', 'search', 'read_groups']

@@ -151,7 +151,7 @@ struct error {
   }
 };
 
-// What fail() returns. Converts to any failed result.
+// The value that fail() returns. It converts to any failed result.
 struct failure {
   error what;
 };

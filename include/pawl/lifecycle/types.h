@@ -17,7 +17,7 @@ namespace pawl::lifecycle {
 using revision = std::uint64_t;  // number of the write in the journal; grows with every write
 using time_point = std::chrono::system_clock::time_point;
 
-// What caused a change. The set is closed.
+// The cause of a change. The set is closed.
 enum class source : std::uint8_t { framework, rule, op, component };
 inline constexpr std::string_view kSources[] = {"framework", "rule", "operator", "component"};
 constexpr std::string_view name_of(source s) { return kSources[static_cast<std::size_t>(s)]; }

@@ -42,7 +42,7 @@ _HANDSHAKE_MS = 5000  # grpc calls it a backoff; it limits one attempt to connec
 _CONNECT_S = 0.5
 _LONGEST_MESSAGE = 4000
 
-# What a stream may end with that no second try changes.
+# The status codes after which the member does not connect again: a retry would fail alike.
 _REFUSED = {grpc.StatusCode.INVALID_ARGUMENT: (400, 'INVALID_ARGUMENT'), grpc.StatusCode.UNAUTHENTICATED: (401, 'UNAUTHENTICATED'),
             grpc.StatusCode.PERMISSION_DENIED: (403, 'PERMISSION_DENIED')}
 

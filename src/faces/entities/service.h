@@ -21,7 +21,7 @@ namespace pawl::entities {
 inline constexpr size_t kDefaultWindow = 100;
 inline constexpr size_t kMaxWindow = 1000;
 
-// What a request says about itself, apart from its arguments.
+// The caller of a request, the open transaction that it joins, and its idempotency key.
 struct RequestContext {
   Caller caller;
   std::string token{};            // of the open transaction that the request joins

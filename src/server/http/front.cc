@@ -55,7 +55,7 @@ wire::Response preflight(const wire::Cors& cors) {
 
 }  // namespace
 
-// What is kept of a request until its answer is sent.
+// The part of a request that is kept until its answer is sent.
 struct HttpFront::Trace {
   Time began = 0;
   Histogram* duration = nullptr;

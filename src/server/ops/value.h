@@ -52,7 +52,7 @@ constexpr ValueType one_of(std::string_view shown) { return {ValueKind::one_of, 
 
 // The value in its normal form, or nothing when the type does not allow it.
 std::optional<std::string> normal_value(const ValueType& type, std::string_view text);
-// What the type allows, for a refusal: "a whole number", "svg, mermaid or dot".
+// The values that the type allows, for a refusal: "a whole number", "svg, mermaid or dot".
 std::string allowed_values(const ValueType& type);
 
 // Values in their normal form, as numbers.

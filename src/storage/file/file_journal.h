@@ -41,7 +41,7 @@ struct FileJournalOptions {
   Disk* disk = nullptr;
 };
 
-// What opening dropped: the bytes of a last append that was interrupted and never acknowledged.
+// The bytes that opening dropped: a last append that was interrupted and never acknowledged.
 struct RecoveryReport {
   std::string path;
   uint64_t offset = 0;

@@ -117,7 +117,7 @@ class GroupCursor {
   const GroupHeader& header() const { return header_; }
   bool header_valid() const { return header_valid_; }  // of the last group that was looked for
   uint64_t offset() const { return offset_; }
-  // What was found in place of a valid group or entry, for error messages.
+  // The finding in place of a valid group or entry, for error messages.
   const std::string& problem() const { return problem_; }
 
  private:

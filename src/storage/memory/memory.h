@@ -15,7 +15,7 @@
 
 namespace pawl {
 
-// What an append that fails leaves behind. In both cases the caller gets JOURNAL_WRITE and the
+// The state that a failed append leaves behind. In both cases the caller gets JOURNAL_WRITE and the
 // journal refuses appends until reopen(), as FileJournal does after a failed flush.
 enum class AppendFault {
   nothing_written,

@@ -1,5 +1,5 @@
 #pragma once
-// What all route files use: the arguments of a request, the forms of an answer, and the table of
+// Shared by all route files: the arguments of a request, the forms of an answer, and the table of
 // routes.
 
 #include <charconv>

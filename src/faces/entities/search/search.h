@@ -41,7 +41,7 @@ struct Query {
   std::string request_digest{};
 };
 
-// What the search did: shown when the caller asks for `explain`.
+// The plan and the counts of a search, shown when the caller asks for `explain`.
 struct Plan {
   std::string index;  // the path of the index; empty: all entities of the model were read
   uint64_t rows_read = 0;

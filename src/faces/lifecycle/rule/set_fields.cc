@@ -1,4 +1,4 @@
-// What the "set" of an action does to the fields of an instance.
+// The "set" of an action: it changes the fields of an instance.
 
 #include "faces/lifecycle/rule/rules.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the verbs of the lifecycle program share: loading a type or an instance, checking a
+// Shared by the verbs of the lifecycle program: loading a type or an instance, checking a
 // transition, and writing an instance.
 
 #include "faces/lifecycle/rule/rules.h"
@@ -35,7 +35,7 @@ Result<void> check_target(const WorkflowType& type, std::string_view to);
 Result<void> check_edge(const dynamic_type& def, std::string_view id, std::string_view from,
                         std::string_view to);
 
-// Who writes an instance, and why.
+// The author of a write to an instance, and the reason.
 struct WriteCause {
   source triggered = source::framework;
   std::string_view note{};

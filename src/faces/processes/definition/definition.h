@@ -112,7 +112,7 @@ using Problems = std::vector<std::string>;
 Definition read_definition(const json::Value& document, Problems& problems, Problems& broken);
 // Checks every rule of the format and resolves the references. Needs a document without `problems`.
 void validate(Definition& definition, Problems& problems);
-// What is valid but probably a mistake.
+// Warnings: parts of the definition that are valid but probably a mistake.
 std::vector<std::string> warnings(const Definition& definition);
 
 // Reads and validates a document. The error lists every problem.

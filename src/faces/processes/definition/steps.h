@@ -6,7 +6,7 @@
 
 namespace pawl::processes {
 
-// What happens after a step was entered.
+// The way a step goes on after the token entered it.
 struct Next {
   enum class What : uint8_t {
     park,    // the token stays at this step

@@ -1,5 +1,5 @@
 #pragma once
-// What the operator routes share: filters from queries and bodies, and tokens as JSON.
+// Shared by the operator routes: filters from queries and bodies, and tokens as JSON.
 
 #include "faces/processes/service.h"
 #include "wire/message.h"

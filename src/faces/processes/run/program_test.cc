@@ -1,4 +1,4 @@
-// What instances do, step type by step type.
+// The behaviour of instances, step type by step type.
 
 #include "faces/processes/face_fixture_test.h"
 

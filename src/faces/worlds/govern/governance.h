@@ -6,7 +6,7 @@
 
 namespace pawl::worlds {
 
-// What stands in the way of an apply.
+// The reasons that block an apply.
 struct Quiescence {
   uint64_t non_terminal = 0, waiting = 0, inflight = 0, queued = 0, timers = 0;
   bool strict_ok() const { return non_terminal == 0 && inflight == 0 && queued == 0; }

@@ -184,7 +184,7 @@ Result<void> Shadow::answer_with_stubs() {
   return {};
 }
 
-// What the world waits for after the seed events, before any stub is answered.
+// The effects that the world waits for after the seed events, before any stub is answered.
 Result<void> Shadow::list_waiting(Report& report) {
   cbor::Array pending, instances, allowlists;
   TRY_OK(turn_.kernel.scan(pending_prefix(turn_.id), [&](BytesView, const Cell& cell) {

@@ -24,7 +24,7 @@ std::vector<wire::Route> HttpRoutes::world_routes() {
   };
 }
 
-// What a world is, and its records.
+// Routes of a world and of its records.
 std::vector<wire::Route> HttpRoutes::read_routes() {
   auto on = [this](auto what) { return bind(what); };
   return {

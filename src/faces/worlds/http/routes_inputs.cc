@@ -1,4 +1,4 @@
-// What goes into a world over HTTP: events, receipts, stream frames.
+// The inputs of a world over HTTP: events, receipts, stream frames.
 
 #include <algorithm>
 

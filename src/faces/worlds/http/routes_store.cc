@@ -121,7 +121,7 @@ static bool adds_version(const wire::Request& request) {
   return request.path.ends_with("/versions");
 }
 
-// What a binding is, as it is kept: JSON.
+// The stored form of a binding: JSON.
 static Result<std::string> parse_info(const json::Value& body) {
   TRY(std::string source, choice_field(body, "source_kind", {"node_secret_store", "worker_env"}));
   TRY(std::string variable, text_field(body, "env_var"));

@@ -1,4 +1,4 @@
-// What goes into a world: events, receipts, stream frames, governance.
+// The inputs of a world: events, receipts, stream frames, governance.
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/service/json_fields.h"

@@ -33,7 +33,7 @@ struct WorldSnapshot {
   std::shared_ptr<const LoadedManifest> loaded;
 };
 
-// What an input needs to know of its world. It is read by key, without a snapshot of the rows, and
+// The part of a world that an input needs. It is read by key, without a snapshot of the rows, and
 // is never stale.
 struct WorldRef {
   WorldId world_id;
@@ -77,7 +77,7 @@ struct NewSecret {
   std::optional<Bytes> plain{};  // a new version
 };
 
-// What an executor asks for.
+// The request of an executor that polls.
 struct WorkRequest {
   std::string worker{};  // empty: the caller's user
   std::vector<std::string> effects{};

@@ -9,7 +9,7 @@
 
 namespace pawl::worlds {
 
-// What one turn of a snapshot brings into the index: changed cells, and about as many bytes of
+// One turn of a snapshot brings this much into the index: changed cells, and about as many bytes of
 // states and nodes. The rest waits for further turns, so that other inputs have theirs in between.
 inline constexpr size_t kMaxCellsPerTurn = 2'000;
 inline constexpr size_t kMaxIndexBytesPerTurn = 8 * 1024 * 1024;

@@ -33,7 +33,7 @@ cbor::Map intent_envelope(const PendingIntent& intent);
 std::optional<Event> fit_event(const LoadedManifest& loaded, const Workflow& workflow,
                                std::string_view schema, const cbor::Value& value);
 
-// What a receipt's signature covers: SHA-256 of the canonical {intent_hash, status, payload}.
+// The signature of a receipt covers this: SHA-256 of the canonical {intent_hash, status, payload}.
 Bytes signed_bytes(const IntentReceipt& receipt);
 bool verify_ed25519(BytesView public_key, BytesView message, BytesView signature);
 

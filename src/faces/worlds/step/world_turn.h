@@ -17,7 +17,7 @@ namespace pawl::worlds {
 // The world still works off deliveries of a former input: retry.
 inline constexpr Reason kWorldBusy{"busy"};
 
-// What every world of this process runs with.
+// The parts that every world of this process shares.
 struct WorldRuntime {
   const Builtins& builtins;
   const Modules& modules;
@@ -45,7 +45,7 @@ inline constexpr uint64_t kMaxStepsPerInput = 100'000;
 // names of tenant and world.
 inline constexpr size_t kMaxCellNameBytes = 3600;
 
-// What the steps of this turn have used so far.
+// The resources that the steps of this turn have used so far.
 struct TurnBudget {
   size_t steps = 0;
   uint64_t fuel = 0;
@@ -61,7 +61,7 @@ struct CellEdit {
 
 using CellName = std::pair<std::string, Bytes>;  // workflow, key
 
-// What a shadow run saw.
+// The observations of a shadow run.
 struct ShadowLog {
   std::map<CellName, std::optional<Bytes>> touched{};  // cells written, with their new state
   std::vector<PendingIntent> predicted{};              // effects opened

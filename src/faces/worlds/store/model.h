@@ -1,5 +1,5 @@
 #pragma once
-// What a world keeps in cells. Each struct is one kind of cell; keys.h says where it stands.
+// The stored state of a world. Each struct is one kind of cell; keys.h says where it stands.
 
 #include <map>
 #include <memory>
@@ -13,7 +13,7 @@ namespace pawl::worlds {
 
 struct LoadedManifest;
 
-// What a world is: changed by creation, apply and snapshots only.
+// The head of a world: changed by creation, apply and snapshots only.
 struct World {
   std::string id;
   Time created = 0;
