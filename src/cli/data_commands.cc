@@ -131,6 +131,32 @@ static Result<int> journal_tail(const Args& args) {
   return kDone;
 }
 
+// A line for the file LOSS, which stays with the journal.
+static std::string loss_mark(std::string_view command, std::string_view kept) {
+  return fmt::format("{} at {}: everything after {} was given up", command,
+                     rfc3339(system_now(), 0), kept);
+}
+
+static Result<int> journal_accept_loss(const Args& args) {
+  const std::string data = data_of(args);
+  if (!args.has("yes"))
+    return fail(Code::invalid, kBadUsage,
+                "this gives up the frames that the journal has lost, acknowledged or not: confirm "
+                "with --yes if no backup can help");
+  TRY_OK(check_data_folder(data));
+  FileJournalOptions options;
+  options.folder = journal_folder(data);
+  TRY(Seq last, accept_loss(options, loss_mark("journal accept-loss", "the last valid frame")));
+  std::error_code ec;
+  fs::remove_all(rows_folder(data), ec);
+  show(args, json::object({{"last", json::Value(static_cast<uint64_t>(last))}}), [&] {
+    fmt::print(
+        "the journal ends at frame {}; rows will be rebuilt, and {} keeps a mark of the loss\n",
+        last, options.folder + "/" + kLossName);
+  });
+  return kDone;
+}
+
 static Result<int> journal_cut(const Args& args) {
   if (!args.has("at"))
     return fail(Code::invalid, kBadUsage, "name the last frame to keep with --at SEQ");
@@ -142,7 +168,7 @@ static Result<int> journal_cut(const Args& args) {
                             at));
   FileJournalOptions options;
   options.folder = journal_folder(data_of(args));
-  TRY_OK(cut_journal(options, at));
+  TRY_OK(cut_journal(options, at, loss_mark("journal cut", fmt::format("frame {}", at))));
   std::error_code ec;
   fs::remove_all(rows_folder(data_of(args)), ec);
   show(args, json::object({{"last", json::Value(static_cast<uint64_t>(at))}}),
@@ -259,6 +285,11 @@ static constexpr Command kDataCommands[] = {
       {"at", v::number("SEQ"), "the last frame to keep"},
       {"yes", v::none(), "confirm that acknowledged changes are lost"}},
      journal_cut},
+    {"journal accept-loss",
+     "",
+     "keep what is left of a journal that lost its end, and mark the loss",
+     {kData, {"yes", v::none(), "confirm that acknowledged changes are lost"}},
+     journal_accept_loss},
     {"verify",
      "",
      "check the journal and run every frame again; exit 6 when a result differs",

@@ -43,15 +43,18 @@ void Committer::publish(std::span<Group> groups) {
 
 Result<void> Committer::apply() {
   std::lock_guard applying(applying_);
-  // The two batches swap their memory: a tail grows to megabytes quickly, and fresh memory would
-  // fault in every page again.
-  if (taken_.bytes() > kKeptBytes) taken_ = {};
-  taken_.clear();
   Seq last;
   {
     std::lock_guard lock(tail_mutex_);
-    if (tail_.empty()) return {};
-    std::swap(taken_, tail_);
+    if (taken_.empty()) {
+      if (tail_.empty()) return {};
+      std::swap(taken_, tail_);
+    } else {
+      // The apply before this one failed. Its batch stays in front: without it the rows would claim
+      // to hold frames that they do not hold.
+      taken_.append(tail_);
+      tail_.clear();
+    }
     last = published_.load();
     waiting_bytes_.store(0, std::memory_order_relaxed);
   }
@@ -59,6 +62,11 @@ Result<void> Committer::apply() {
   cache_.begin();
   Result<void> done = rows_.apply_changes(sorted, last);
   cache_.end(done ? last : rows_.applied());
+  if (!done) return done;
+  // The two batches swap their memory: a tail grows to megabytes quickly, and fresh memory would
+  // fault in every page again.
+  if (taken_.bytes() > kKeptBytes) taken_ = {};
+  taken_.clear();
   return done;
 }
 

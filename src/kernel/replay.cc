@@ -222,7 +222,13 @@ Result<Replayed> replay(const Journal& journal, Rows& rows,
   Bytes views = views_of(programs);
   TRY(auto known, rows.get(kViewsRow));
   bool stale = rows.applied() > 0 && (!known || *known != views);
-  if (stale || rows.applied() > out.last) {
+  // Rows hold only what the journal had made durable before.
+  if (rows.applied() > out.last)
+    return fail(Code::corrupt, "JOURNAL_LOST",
+                fmt::format("the rows hold the frames up to {} and the journal ends at {}: it has "
+                            "lost acknowledged frames. {}",
+                            rows.applied(), out.last, kLossRemedy));
+  if (stale) {
     TRY_OK(rows.reset());
     out.rebuilt = true;
     known.reset();
@@ -262,6 +268,12 @@ Result<Replayed> replay(const Journal& journal, Rows& rows,
   TRY_OK(tail.flush());
   TRY_OK(tail.wait());
   if (link) out.link = *link;
+  if (out.last > 0) {
+    TRY(Bytes entry, journal.get(out.last));
+    TRY(Sealed sealed, unseal(entry));
+    TRY(Frame newest, decode_frame(out.last, sealed.body));
+    out.last_time = newest.now();
+  }
   return out;
 }
 

@@ -12,9 +12,9 @@ namespace pawl {
 struct Replayed {
   Seq last = 0;          // seq of the journal's newest frame
   Digest link{};         // its link, for the next frame
+  Time last_time = 0;    // its time
   size_t frames = 0;     // number of frames replayed
-  bool rebuilt = false;  // the rows were deleted first: a view version changed, or the rows were
-                         // ahead of the journal
+  bool rebuilt = false;  // the rows were deleted first: the version of a view changed
 };
 
 // Called now and then with frames done and in total. May be empty.

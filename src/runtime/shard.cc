@@ -30,12 +30,6 @@ static constexpr std::chrono::milliseconds kRedeliver{500};
 static constexpr double kQuickAppend = 250e-6;
 static constexpr double kAloneAppend = 1.5e-3;
 
-Time system_now() {
-  timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return t.tv_sec * kSecond + t.tv_nsec;
-}
-
 std::array<uint64_t, 2> system_dice() {
   // One system call fetches dice for many inputs.
   thread_local std::array<uint64_t, 512> pool;
@@ -90,7 +84,6 @@ Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal,
                                            std::unique_ptr<Rows> rows,
                                            std::vector<const Program*> programs,
                                            ShardOptions options) {
-  if (!options.clock) options.clock = system_now;
   if (!options.dice) options.dice = system_dice;
   if (options.cache_bytes == 0) options.cache_bytes = default_cache_bytes();
   Beside beside = [](Task work) {
@@ -99,6 +92,12 @@ Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal,
     return Task([running] { return running->get(); });
   };
   TRY(Replayed replayed, replay(*journal, *rows, programs, options.progress, beside));
+  if (!options.clock) {
+    auto clock = std::make_shared<WallClock>();
+    clock->not_before(replayed.last_time);
+    options.clock = [clock] { return clock->now(); };
+    options.clock_behind = [clock] { return clock->behind(); };
+  }
   return std::unique_ptr<Shard>(new Shard(std::move(journal), std::move(rows), std::move(programs),
                                           std::move(options), replayed));
 }
@@ -116,7 +115,9 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
       kernel_(
           cache_, [this] { return snapshot(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
-      durable_(replayed.last) {}
+      durable_(replayed.last) {
+  kernel_.tick(replayed.last_time);  // time never goes back, not even over a restart
+}
 
 Shard::~Shard() { stop(0); }
 

@@ -15,6 +15,7 @@
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
 #include "kernel/replay.h"
+#include "runtime/wall_clock.h"
 
 namespace pawl {
 
@@ -23,7 +24,8 @@ struct ShardOptions {
   size_t cache_bytes = 0;
   // Maximum number of clean cells of one family in the first tier. 0: no limit but cache_bytes.
   size_t family_cells = 4096;
-  std::function<Time()> clock{};                        // default: the system clock
+  std::function<Time()> clock{};                        // default: a WallClock
+  std::function<Time()> clock_behind{};                 // set together with the default clock
   std::function<std::array<uint64_t, 2>()> dice{};      // default: the system's random source
   Progress progress{};                                  // progress of the replay at start
   std::function<void(const CommitTimes&)> committed{};  // after each flush, for metrics
@@ -156,8 +158,7 @@ class Shard final : public KernelAccess {
   std::thread committer_thread_, driver_thread_, applier_thread_;
 };
 
-// The system clock and random source, for code that constructs shards.
-Time system_now();
+// The system's random source, for code that constructs shards.
 std::array<uint64_t, 2> system_dice();
 
 }  // namespace pawl

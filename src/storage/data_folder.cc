@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "storage/file/disk.h"
+#include "storage/file/journal_folder.h"
 
 namespace pawl {
 
@@ -43,6 +44,30 @@ Result<void> check_format(const std::string& data) {
                           data, line, kFormat));
 }
 
+// Opening would create a journal that is missing. Rows are created after the journal, so rows
+// without a journal mean that the journal was lost.
+Result<void> check_journal_is_there(const std::string& data, const JournalOptions& journal,
+                                    const RowsOptions& rows) {
+  std::error_code ec;
+  if (journal.backend != "file" || rows.backend == "memory") return {};
+  if (fs::exists(journal_folder(data), ec) || !fs::exists(rows_folder(data), ec)) return {};
+  return fail(Code::corrupt, "JOURNAL_LOST",
+              fmt::format("{} is gone and the rows are there: everything acknowledged is lost "
+                          "from the journal. {}",
+                          journal_folder(data), kLossRemedy));
+}
+
+// Makes the directory readable by its owner only: it holds everything that callers stored.
+void close_to_others(const std::string& data, std::vector<std::string>& notes) {
+  std::error_code ec;
+  const fs::perms others = fs::perms::group_all | fs::perms::others_all;
+  if ((fs::status(data, ec).permissions() & others) == fs::perms::none) return;
+  fs::permissions(data, fs::perms::owner_all, ec);
+  notes.push_back(
+      ec ? fmt::format("other users may read {} and that cannot be changed: {}", data, ec.message())
+         : fmt::format("{} is now readable by its owner only", data));
+}
+
 Result<std::unique_ptr<Rows>> open_or_drop_rows(const RowsOptions& options,
                                                 std::vector<std::string>& notes) {
   auto rows = open_rows(options);
@@ -68,6 +93,7 @@ Result<void> write_format(const std::string& data) {
         Code::unavailable, "DATA_DIR",
         fmt::format("cannot make {}: {}; choose another data directory or change its permissions",
                     data, ec.message()));
+  fs::permissions(data, fs::perms::owner_all, ec);
   Disk disk;
   auto written = replace_file(disk, data, kFormatFile, std::string(kFormat) + "\n");
   if (!written)
@@ -86,21 +112,29 @@ Result<Stores> open_data(const std::string& data, JournalOptions journal, RowsOp
     TRY_OK(write_format(data));
   }
   TRY_OK(check_format(data));
+  TRY_OK(check_journal_is_there(data, journal, rows));
   Stores out;
+  close_to_others(data, out.notes);
   OpenNote note;
   journal.folder = journal_folder(data);
   TRY(out.journal, open_journal(journal, &note));
   if (!note.empty()) out.notes.push_back(note);
+  for (const std::string& mark : read_loss_marks(journal.folder))
+    out.notes.push_back("the journal is not complete: " + mark);
   rows.folder = rows_folder(data);
   TRY(out.rows, open_or_drop_rows(rows, out.notes));
   return out;
 }
 
-Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data) {
+Result<void> check_data_folder(const std::string& data) {
   if (!has_format(data))
     return fail(Code::not_found, "NO_DATA_DIR",
                 fmt::format("{} is not a data directory of pawl; name one with --data DIR", data));
-  TRY_OK(check_format(data));
+  return check_format(data);
+}
+
+Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data) {
+  TRY_OK(check_data_folder(data));
   return open_journal({.folder = journal_folder(data)});
 }
 

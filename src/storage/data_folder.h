@@ -22,6 +22,8 @@ struct Stores {
 // a note: they are rebuilt from the journal. The folders in both options are set here.
 Result<Stores> open_data(const std::string& data, JournalOptions journal = {},
                          RowsOptions rows = {});
+// Fails when the directory is not a data directory of this version.
+Result<void> check_data_folder(const std::string& data);
 // Opens only the journal of a directory that exists.
 Result<std::unique_ptr<Journal>> open_data_journal(const std::string& data);
 // Creates the directory and writes its FORMAT file.

@@ -43,6 +43,10 @@ class Journal {
   virtual uint64_t bytes() const = 0;  // size on disk, for metrics
 };
 
+// The last sentence of each error that says that acknowledged entries are missing.
+inline constexpr std::string_view kLossRemedy =
+    "Restore a backup with `pawl restore`, or keep what is left with `pawl journal accept-loss`";
+
 // Errors that every backend returns in the same words, and their reasons.
 inline constexpr Reason kFenced{"FENCED"};
 inline constexpr Reason kTrimmed{"TRIMMED"};

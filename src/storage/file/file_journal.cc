@@ -73,6 +73,8 @@ Result<void> FileJournal::write_group(std::span<const BytesView> entries, uint64
   if (end_offset_ + padded_size > last_segment_->size) TRY_OK(start_next_segment(padded_size));
   Segment& segment = *last_segment_;
   encode_group(entries, last_ + 1, segment.header.salt, buffer_);
+  // The list may make the group longer than the room that is left. Then the file grows.
+  if (segment.header.version > 1) add_zero_list(buffer_, end_offset_, segment.header.salt);
   TRY_OK(write_all(disk_, segment.file->fd(), segment.path, buffer_, end_offset_));
   TRY_OK(flush_file(disk_, segment.file->fd(), segment.path));
   {
@@ -122,6 +124,7 @@ Result<void> FileJournal::add_segment(SegmentHeader header, uint64_t size) {
   // Held until the rename: the spare file has the same name each time.
   std::lock_guard taking_spare(spare_mutex_);
   TRY(File file, take_spare_file(size));
+  header.file_bytes = static_cast<uint64_t>(::lseek(file.fd(), 0, SEEK_END));
   std::string spare_path = options_.folder + "/" + kSpareName;
   TRY_OK(write_all(disk_, file.fd(), spare_path, encode(header), 0));
   TRY_OK(flush_file(disk_, file.fd(), spare_path));
@@ -130,7 +133,7 @@ Result<void> FileJournal::add_segment(SegmentHeader header, uint64_t size) {
   auto segment = std::make_shared<Segment>();
   segment->header = header;
   segment->path = path_of(header.first, kPlainSuffix);
-  segment->size = static_cast<uint64_t>(::lseek(file.fd(), 0, SEEK_END));
+  segment->size = header.file_bytes;
   segment->index_loaded = true;
   segment->file = std::make_shared<File>(std::move(file));
   last_segment_ = segment;

@@ -151,7 +151,13 @@ class FileJournal final : public Journal {
 };
 
 // Removes every entry after `last` for good: the remedy for damage when there is no backup. The
-// entries that stay are checked first. The journal must not be open.
-Result<void> cut_journal(const FileJournalOptions& options, Seq last);
+// entries that stay are checked first. The journal must not be open. `mark` is kept in the folder
+// (journal_folder.h).
+Result<void> cut_journal(const FileJournalOptions& options, Seq last, const std::string& mark);
+
+// Keeps the valid entries of a journal whose end was lost, and returns the last one. An empty
+// journal is made when the whole folder is gone. Damage before the last segment is left to
+// cut_journal.
+Result<Seq> accept_loss(const FileJournalOptions& options, const std::string& mark);
 
 }  // namespace pawl

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "storage/file/file_journal.h"
+#include "storage/file/zero_sectors.h"
 
 namespace pawl {
 
@@ -145,6 +146,12 @@ Result<void> FileJournal::scan_last_segment() {
   segment.index_loaded = true;
   PlainSegment reader(segment.file->fd(), segment.path);
   last_ = segment.header.first - 1;
+  if (segment.size < segment.header.file_bytes) {
+    return fail(Code::corrupt, "JOURNAL_CORRUPT",
+                fmt::format("{} has {} bytes and was made with {}: its end was cut off, and "
+                            "acknowledged entries with it. {}",
+                            segment.path, segment.size, segment.header.file_bytes, kLossRemedy));
+  }
   GroupCursor cursor(reader, segment.header.salt, kSegmentHeaderBytes);
   uint64_t last_group = kSegmentHeaderBytes;
   for (;;) {
@@ -170,24 +177,18 @@ Result<void> FileJournal::rewrite_last_group(uint64_t offset) {
   return flush_folder(disk_, options_.folder);
 }
 
-// True when the write of these bytes was interrupted. Segments are filled with zeros, so an
-// interrupted write leaves zeros at the end or in some sector, or the file ends. A group of which
-// every sector was written and that is invalid was complete once and is damaged now; it may have
-// been acknowledged.
-static Result<bool> was_torn(SegmentReader& reader, uint64_t from, uint64_t to) {
-  constexpr uint64_t kSector = 512;
-  constexpr uint64_t kFewZeros = 16;  // an intact entry may end in fewer zeros than this
-  TRY(Bytes group, reader.at(from, to - from));
-  if (group.size() < to - from) return true;
-  for (uint64_t at = from; at < to;) {
-    uint64_t next = std::min(to, (at / kSector + 1) * kSector);
-    BytesView sector = BytesView(group).substr(at - from, next - at);
-    bool zero = sector.find_first_not_of('\0') == BytesView::npos;
-    if (zero && sector.size() >= kFewZeros) return true;
-    at = next;
-  }
-  size_t last = group.find_last_not_of('\0');
-  return last == Bytes::npos || group.size() - last > kFewZeros;
+// True when the write of the group was interrupted: some part of it is zeros, or the file ends. A
+// group of which every sector was written and that is invalid was complete once and is damaged
+// now; it may have been acknowledged. `header` is null when the header itself is invalid: then only
+// the bytes of the header are judged.
+static Result<bool> was_torn(SegmentReader& reader, uint64_t from, const GroupHeader* header,
+                             uint32_t salt) {
+  const uint64_t size = header ? header->size() : kGroupHeaderBytes;
+  TRY(Bytes group, reader.at(from, size));
+  if (group.size() < size || ends_in_zeros(group)) return true;
+  if (!header || !header->has_zero_list) return !zero_sectors(group, from).empty();
+  group.resize(kGroupHeaderBytes + header->length);
+  return has_unlisted_zeros(group, from, salt);
 }
 
 // The valid groups end at end_offset_. What follows is zeros, an interrupted write, which is
@@ -209,8 +210,8 @@ Result<void> FileJournal::drop_torn_tail(SegmentReader& reader, const GroupCurso
                         last_));
   }
   uint64_t header_end = end_offset_ + kGroupHeaderBytes;
-  TRY(bool torn,
-      was_torn(reader, end_offset_, header_trusted ? end_offset_ + group_size : header_end));
+  TRY(bool torn, was_torn(reader, end_offset_, header_trusted ? &cursor.header() : nullptr,
+                          last_segment_->header.salt));
   bool nothing_after_header = nonzero_end <= header_end;
   if (!torn && !nothing_after_header)
     return fail(

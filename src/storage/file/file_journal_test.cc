@@ -133,8 +133,8 @@ TEST_F(FileJournalFault, an_interrupted_last_group_is_dropped_as_a_whole) {
   std::string name = segment_name(1) + kPlainSuffix;
   uint64_t end = whole.at(name).find_last_not_of('\0') + 1;
   ASSERT_GT(end, start + 100);
-  enum Tear { tail_lost, head_lost, file_short };
-  for (Tear tear : {tail_lost, head_lost, file_short}) {
+  enum Tear { tail_lost, head_lost };
+  for (Tear tear : {tail_lost, head_lost}) {
     for (uint64_t at = start; at < end; ++at) {
       // A disk writes a sector as a whole, so a header and the last few bytes are there or not.
       if (tear == head_lost && at + 1 < start + kGroupHeaderBytes) continue;
@@ -143,7 +143,6 @@ TEST_F(FileJournalFault, an_interrupted_last_group_is_dropped_as_a_whole) {
       Bytes& bytes = torn[name];
       if (tear == tail_lost) std::fill(bytes.begin() + at, bytes.end(), '\0');
       if (tear == head_lost) std::fill(bytes.begin() + start, bytes.begin() + at + 1, '\0');
-      if (tear == file_short) bytes.resize(at);
       bool anything =
           bytes.find_last_not_of('\0') >= start && bytes.find_last_not_of('\0') != Bytes::npos;
       write_image(path(), torn);
@@ -216,6 +215,10 @@ TEST_F(FileJournalFault, a_flipped_bit_in_a_compressed_segment_is_found) {
   std::string active = names(kPlainSuffix).back();
   Bytes& bytes = whole[active];
   bytes.resize(bytes.find_last_not_of('\0') + 1);
+  // The header of a file of this size.
+  SegmentHeader header = decode_segment_header(bytes).value();
+  header.file_bytes = 0;
+  bytes.replace(0, kSegmentHeaderBytes, encode(header));
   expect_flips_are_found(path(), whole, options(true), last, 3);
 }
 
@@ -265,6 +268,93 @@ TEST_F(FileJournalFault, a_completely_written_but_invalid_last_group_is_corrupt)
   bytes[bytes.find_last_not_of('\0') / 2] ^= 1;
   write_image(path(), image);
   EXPECT_EQ(open_error().code, Code::corrupt);
+}
+
+// Segments never shrink while they are in use, so a shorter file was cut by something else.
+TEST_F(FileJournalFault, a_last_segment_that_was_cut_is_corrupt_until_the_loss_is_accepted) {
+  {
+    auto journal = open();
+    for (int i = 0; i < 5; ++i)
+      ASSERT_TRUE(append(*journal, 2));
+  }
+  const Image whole = read_image(path());
+  const std::string name = segment_name(1) + kPlainSuffix;
+  Seq most = 0;
+  for (size_t size = kSegmentHeaderBytes; size < whole.at(name).size(); size += 29) {
+    Image cut = whole;
+    cut[name].resize(size);
+    write_image(path(), cut);
+    Error error = open_error();
+    ASSERT_EQ(error.code, Code::corrupt) << size;
+    ASSERT_NE(error.message.find("pawl journal accept-loss"), std::string::npos) << error.message;
+    auto kept = accept_loss(options(), "given up");
+    ASSERT_TRUE(kept) << kept.error().message;
+    most = std::max(most, *kept);
+    auto journal = open();
+    ASSERT_EQ(journal->last(), *kept);
+    ASSERT_EQ(journal->last() % 2, 0u);
+    ASSERT_TRUE(append(*journal, 3));
+    ASSERT_EQ(read_all(*journal).last, *kept + 3);
+    ASSERT_EQ(read_loss_marks(path()), std::vector<std::string>{"given up"});
+  }
+  EXPECT_EQ(most, 10u);
+}
+
+TEST_F(FileJournalFault, a_lost_folder_is_empty_after_its_loss_is_accepted) {
+  ASSERT_EQ(accept_loss(options(), "one").value(), 0u);
+  ASSERT_TRUE(append(*open(), 3));
+  Image image = read_image(path());
+  image.erase(segment_name(1) + kPlainSuffix);
+  write_image(path(), image);
+  EXPECT_EQ(open_error().code, Code::corrupt);
+  ASSERT_EQ(accept_loss(options(), "two").value(), 0u);
+  EXPECT_EQ(read_loss_marks(path()), (std::vector<std::string>{"one", "two"}));
+  EXPECT_TRUE(append(*open(), 1));
+}
+
+// The last group holds sectors of zeros and ends in zeros: its own content looks like an
+// interrupted write. A flip anywhere in it is damage; a sector that is missing is an interrupted
+// write.
+TEST_F(FileJournalFault, damage_in_a_group_with_zero_sectors_is_not_taken_for_a_torn_write) {
+  FileJournalOptions large = options();
+  large.first_segment_bytes = large.segment_bytes = 1 << 16;
+  Bytes zeros = Bytes(700, 'a') + Bytes(3000, '\0') + Bytes(900, 'b') + Bytes(600, '\0');
+  std::vector<BytesView> entries{zeros, "short", zeros};
+  uint64_t start = 0;
+  {
+    auto journal = FileJournal::open(large).value();
+    ASSERT_TRUE(append(*journal, 1));
+    start = read_image(path())[segment_name(1) + kPlainSuffix].find_last_not_of('\0') + 1;
+    start = (start + 7) & ~uint64_t{7};
+    ASSERT_TRUE(journal->append(entries, 1));
+    EXPECT_EQ(journal->get(2).value(), zeros);
+  }
+  const Image whole = read_image(path());
+  const std::string name = segment_name(1) + kPlainSuffix;
+  const uint64_t end = whole.at(name).find_last_not_of('\0') + 1;
+  EXPECT_EQ(FileJournal::open(large).value()->get(4).value(), zeros);
+  for (uint64_t at = start; at < end; at += 11) {
+    Image flipped = whole;
+    flipped[name][at] ^= 0x10;
+    write_image(path(), flipped);
+    auto journal = FileJournal::open(large);
+    ASSERT_FALSE(journal) << "a flip at " << at << " dropped an acknowledged group";
+    ASSERT_EQ(journal.error().code, Code::corrupt);
+  }
+  size_t torn = 0;
+  for (uint64_t sector = start / 512 + 1; sector <= end / 512; ++sector) {
+    Image lost = whole;
+    Bytes& bytes = lost[name];
+    auto from = bytes.begin() + static_cast<std::ptrdiff_t>(sector * 512);
+    std::fill(from, from + 512, '\0');
+    if (bytes == whole.at(name)) continue;
+    write_image(path(), lost);
+    auto journal = FileJournal::open(large);
+    ASSERT_TRUE(journal) << journal.error().message;
+    ASSERT_EQ((*journal)->last(), 1u);
+    ++torn;
+  }
+  EXPECT_GT(torn, 5u);
 }
 
 TEST_F(FileJournalFault, a_missing_segment_is_corrupt) {
@@ -458,7 +548,7 @@ TEST_F(FileJournalFault, a_cut_removes_exactly_the_entries_after_it) {
     const Image whole = read_image(path());
     for (Seq at = 0; at <= last; ++at) {
       write_image(path(), whole);
-      auto cut = cut_journal(options(), at);
+      auto cut = cut_journal(options(), at, "a test");
       if (!cut) {
         ASSERT_EQ(cut.error().reason, "CUT_INSIDE_GROUP") << cut.error().message;
         continue;
@@ -472,7 +562,7 @@ TEST_F(FileJournalFault, a_cut_removes_exactly_the_entries_after_it) {
       ASSERT_EQ(read_all(*open(compress)).last, at + 90);
     }
     write_image(path(), whole);
-    EXPECT_EQ(cut_journal(options(), last + 1).error().code, Code::corrupt);
+    EXPECT_EQ(cut_journal(options(), last + 1, "a test").error().code, Code::corrupt);
   }
 }
 
@@ -484,7 +574,8 @@ TEST_F(FileJournalFault, a_cut_repairs_a_damaged_journal) {
   write_image(path(), image);
   EXPECT_TRUE(read_all(*open()).error);
   Seq keep = std::stoull(middle.substr(0, 20)) - 1;
-  ASSERT_TRUE(cut_journal(options(), keep));
+  ASSERT_TRUE(cut_journal(options(), keep, "a test"));
+  EXPECT_EQ(read_loss_marks(path()), std::vector<std::string>{"a test"});
   Reading reading = read_all(*open());
   EXPECT_FALSE(reading.error);
   EXPECT_EQ(reading.last, keep);
@@ -502,8 +593,8 @@ TEST_F(FileJournalFault, a_group_over_the_limit_is_refused_and_appends_continue)
 TEST_F(FileJournalFault, a_newer_version_is_unsupported_and_not_corrupt) {
   { auto journal = open(); }
   Image image = read_image(path());
-  image[segment_name(1) + kPlainSuffix].replace(0, kSegmentHeaderBytes,
-                                                encode(SegmentHeader{1, 0, 5, 2}));
+  image[segment_name(1) + kPlainSuffix].replace(
+      0, kSegmentHeaderBytes, encode(SegmentHeader{1, 0, 5, kSegmentVersion + 1}));
   write_image(path(), image);
   Error error = open_error();
   EXPECT_EQ(error.code, Code::unsupported);

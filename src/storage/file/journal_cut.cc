@@ -1,8 +1,11 @@
-// cut_journal() removes every entry after a given one, for `pawl journal cut`.
+// cut_journal() removes every entry after a given one, for `pawl journal cut`. accept_loss() finds
+// the last valid entry by itself, for `pawl journal accept-loss`.
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "storage/file/compressed_segment.h"
 #include "storage/file/file_journal.h"
@@ -42,8 +45,14 @@ Result<void> end_segment(Disk& disk, const std::string& folder, SegmentReader& r
                          uint64_t end) {
   std::string name = segment_name(first);
   TRY(Bytes kept, reader.at(0, end));
+  // The padding of the last group may be missing.
+  if (kept.size() < end && kept.size() + kGroupAlignment > end) kept.resize(end, '\0');
   if (kept.size() != end)
     return fail(damaged(reader.path(), kept.size(), "the end of the file", first - 1));
+  std::optional<SegmentHeader> header = decode_segment_header(kept);
+  CHECK(header);  // the caller has read it
+  header->file_bytes = end;
+  kept.replace(0, kSegmentHeaderBytes, encode(*header));
   TRY_OK(replace_file(disk, folder, name + kPlainSuffix, kept));
   return remove_files(disk, folder, {name + kCompressedSuffix});
 }
@@ -59,7 +68,7 @@ Result<std::unique_ptr<SegmentReader>> open_segment(const std::string& folder,
 
 }  // namespace
 
-Result<void> cut_journal(const FileJournalOptions& options, Seq last) {
+Result<void> cut_journal(const FileJournalOptions& options, Seq last, const std::string& mark) {
   Disk real_disk;
   Disk& disk = options.disk ? *options.disk : real_disk;
   const std::string& folder = options.folder;
@@ -84,6 +93,7 @@ Result<void> cut_journal(const FileJournalOptions& options, Seq last) {
 
   // Segments are removed from the end backwards. An interrupted cut then leaves a journal that was
   // cut later, or one that opening refuses until the cut is repeated.
+  TRY_OK(add_loss_mark(disk, folder, mark));
   for (size_t i = segments.size(); i-- > kept;) {
     std::vector<std::string> names;
     add_segment_files(names, segments[i].first);
@@ -91,6 +101,34 @@ Result<void> cut_journal(const FileJournalOptions& options, Seq last) {
   }
   TRY_OK(remove_files(disk, folder, {segment_name(last_kept.first) + kIndexSuffix}));
   return end_segment(disk, folder, *reader, last_kept.first, cut.end);
+}
+
+Result<Seq> accept_loss(const FileJournalOptions& options, const std::string& mark) {
+  Disk real_disk;
+  Disk& disk = options.disk ? *options.disk : real_disk;
+  const std::string& folder = options.folder;
+  std::error_code error;
+  if (std::filesystem::exists(folder, error)) {
+    TRY(File lock, lock_folder(folder));
+    TRY(FolderListing listing, list_folder(folder));
+    if (listing.segments.empty()) TRY_OK(remove_files(disk, folder, {kFirstSeqName}));
+    if (!listing.segments.empty() && listing.segments.back().plain) {
+      const SegmentFiles& last = listing.segments.back();
+      TRY(SegmentHeader header, read_segment_header(folder, last));
+      TRY(std::unique_ptr<SegmentReader> reader, open_segment(folder, last));
+      GroupCursor cursor(*reader, header.salt, kSegmentHeaderBytes);
+      Seq kept = header.first - 1;
+      for (;;) {
+        TRY(bool valid, cursor.next_checked(kept + 1));
+        if (!valid) break;
+        kept = cursor.header().last();
+      }
+      TRY_OK(end_segment(disk, folder, *reader, last.first, cursor.offset()));
+    }
+  }
+  TRY(std::unique_ptr<FileJournal> journal, FileJournal::open(options));
+  TRY_OK(add_loss_mark(disk, folder, mark));
+  return journal->last();
 }
 
 }  // namespace pawl

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/hash.h"
 
@@ -122,6 +123,21 @@ Result<void> write_first_seq(Disk& disk, const std::string& folder, Seq first) {
   return replace_file(disk, folder, kFirstSeqName, out);
 }
 
+std::vector<std::string> read_loss_marks(const std::string& folder) {
+  std::ifstream in(folder + "/" + kLossName);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+Result<void> add_loss_mark(Disk& disk, const std::string& folder, const std::string& line) {
+  std::string text;
+  for (const std::string& before : read_loss_marks(folder))
+    text += before + "\n";
+  return replace_file(disk, folder, kLossName, text + line + "\n");
+}
+
 Result<SegmentHeader> read_segment_header(const std::string& folder, const SegmentFiles& files) {
   std::string path =
       folder + "/" + segment_name(files.first) + (files.plain ? kPlainSuffix : kCompressedSuffix);
@@ -129,12 +145,11 @@ Result<SegmentHeader> read_segment_header(const std::string& folder, const Segme
   TRY(Bytes bytes, read_at(file.fd(), path, 0, kSegmentHeaderBytes));
   auto head = decode_segment_header(bytes);
   if (!head) return fail(damaged(path, 0, "a segment header that does not check", files.first - 1));
-  if (head->version != 1) {
+  if (head->version == 0 || head->version > kSegmentVersion) {
     return fail(Code::unsupported, "JOURNAL_VERSION",
-                fmt::format("{} has version {} and this binary knows version 1: it was written by "
-                            "a newer pawl; run "
-                            "that one",
-                            path, head->version));
+                fmt::format("{} has version {} and this binary knows versions up to {}: it was "
+                            "written by a newer pawl; run that one",
+                            path, head->version, kSegmentVersion));
   }
   if (head->first != files.first) {
     return fail(damaged(path, 0,

@@ -16,6 +16,7 @@ inline constexpr char kCompressedSuffix[] = ".zseg";
 inline constexpr char kIndexSuffix[] = ".idx";
 inline constexpr char kSpareName[] = "next.tmp";
 inline constexpr char kFirstSeqName[] = "FIRST";
+inline constexpr char kLossName[] = "LOSS";
 
 // The name of a segment's files without suffix: 20 digits.
 std::string segment_name(Seq first);
@@ -45,6 +46,11 @@ Result<void> write_first_seq(Disk& disk, const std::string& folder, Seq first);
 
 // Reads the header of a segment and checks that it belongs to the file's name.
 Result<SegmentHeader> read_segment_header(const std::string& folder, const SegmentFiles& files);
+
+// The mark of a loss that the operator accepted: one line of text for each, the oldest first. A
+// mark stays for good, so that nobody takes the journal for complete later.
+std::vector<std::string> read_loss_marks(const std::string& folder);
+Result<void> add_loss_mark(Disk& disk, const std::string& folder, const std::string& line);
 
 // Removes the files that exist among `names` and flushes the folder.
 Result<void> remove_files(Disk& disk, const std::string& folder,

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "storage/file/zero_sectors.h"
 
 namespace pawl {
 namespace {
 
 constexpr BytesView kSegmentMagic = "PAWLSEG\n";
 constexpr BytesView kIndexMagic = "PAWLIDX\n";
-constexpr uint32_t kVersion = 1;
-constexpr char kGroupMagic[] = {'P', 'G', 'R', 'P'};
+constexpr uint32_t kIndexVersion = 1;
+constexpr BytesView kGroupMagic = "PGRP";
+constexpr BytesView kGroupWithZeroListMagic = "PGRZ";
+constexpr uint64_t kSizeUnit = 4096;  // of SegmentHeader::file_bytes on disk
 // How much a scan through a segment reads at once.
 constexpr size_t kScanBytes = 1 << 20;
 
@@ -37,6 +40,24 @@ uint32_t entry_crc(Seq seq, BytesView entry, uint32_t salt) {
 
 bool all_zero(BytesView bytes) { return bytes.find_first_not_of('\0') == BytesView::npos; }
 
+// Writes the header of a group to the front of `group`.
+void store_group_header(Bytes& group, const GroupHeader& header, uint32_t salt) {
+  BytesView magic = header.has_zero_list ? kGroupWithZeroListMagic : kGroupMagic;
+  char* p = group.data();
+  std::memcpy(p, magic.data(), magic.size());
+  p = store(p + magic.size(), header.length);
+  p = store(p, header.first);
+  p = store(p, header.count);
+  store(p, crc32c({group.data(), 20}, salt));
+}
+
+// The last word of a header of version 2: 24 bits of size and 8 bits that check them. The checksum
+// before it covers the same bytes as in version 1, so that older binaries read the version number.
+uint32_t size_word(BytesView header, uint64_t file_bytes) {
+  auto units = static_cast<uint32_t>(std::min<uint64_t>(file_bytes / kSizeUnit, 0xffffff));
+  return units | (crc32c(header.substr(0, 36), units) << 24);
+}
+
 }  // namespace
 
 Bytes encode(const SegmentHeader& header) {
@@ -47,7 +68,7 @@ Bytes encode(const SegmentHeader& header) {
   writer.fixed64(header.first);
   writer.fixed64(header.previous);
   writer.fixed32(crc32c(out));
-  writer.fixed32(0);
+  writer.fixed32(header.version == 1 ? 0 : size_word(out, header.file_bytes));
   return out;
 }
 
@@ -60,16 +81,21 @@ std::optional<SegmentHeader> decode_segment_header(BytesView bytes) {
   header.first = reader.fixed64();
   header.previous = reader.fixed64();
   if (reader.fixed32() != crc32c(bytes.substr(0, 32))) return std::nullopt;
+  const uint32_t word = reader.fixed32();
+  if (header.version != kSegmentVersion) return header;
+  header.file_bytes = (word & 0xffffff) * kSizeUnit;
+  if (word != size_word(bytes, header.file_bytes)) return std::nullopt;
   return header;
 }
 
 std::optional<GroupHeader> decode_group_header(BytesView bytes, uint32_t salt) {
   if (bytes.size() < kGroupHeaderBytes) return std::nullopt;
-  if (std::memcmp(bytes.data(), kGroupMagic, 4) != 0) return std::nullopt;
+  const bool has_zero_list = bytes.starts_with(kGroupWithZeroListMagic);
+  if (!has_zero_list && !bytes.starts_with(kGroupMagic)) return std::nullopt;
   if (load<uint32_t>(bytes.data() + 20) != crc32c(bytes.substr(0, 20), salt)) return std::nullopt;
   GroupHeader header{load<uint32_t>(bytes.data() + 4), load<uint64_t>(bytes.data() + 8),
-                     load<uint32_t>(bytes.data() + 16)};
-  if (header.count == 0 || header.length > kMaxGroupBytes) return std::nullopt;
+                     load<uint32_t>(bytes.data() + 16), has_zero_list};
+  if (header.count == 0 || header.length > kMaxGroupLength) return std::nullopt;
   return header;
 }
 
@@ -85,12 +111,8 @@ void encode_group(std::span<const BytesView> entries, Seq first, uint32_t salt, 
   CHECK(length <= kMaxGroupBytes);
   GroupHeader header{static_cast<uint32_t>(length), first, static_cast<uint32_t>(entries.size())};
   out.resize(header.size());
-  char* p = out.data();
-  std::memcpy(p, kGroupMagic, 4);
-  p = store(p + 4, header.length);
-  p = store(p, header.first);
-  p = store(p, header.count);
-  p = store(p, crc32c({out.data(), 20}, salt));
+  store_group_header(out, header, salt);
+  char* p = out.data() + kGroupHeaderBytes;
   Seq seq = first;
   for (BytesView entry : entries) {
     p = store(p, static_cast<uint32_t>(entry.size()));
@@ -100,6 +122,20 @@ void encode_group(std::span<const BytesView> entries, Seq first, uint32_t salt, 
     ++seq;
   }
   std::memset(p, 0, static_cast<size_t>(out.data() + out.size() - p));
+}
+
+void add_zero_list(Bytes& group, uint64_t offset, uint32_t salt) {
+  std::vector<SectorRun> runs = zero_sectors(group, offset);
+  if (runs.empty() && !ends_in_zeros(group)) return;
+  std::optional<GroupHeader> header = decode_group_header(group, salt);
+  CHECK(header);
+  Bytes list = encode_zero_list(runs, salt);
+  group.resize(kGroupHeaderBytes + header->length);
+  group += list;
+  header->length += static_cast<uint32_t>(list.size());
+  header->has_zero_list = true;
+  group.resize(header->size());
+  store_group_header(group, *header, salt);
 }
 
 void add_position(std::vector<GroupPosition>& positions, GroupPosition position) {
@@ -117,7 +153,7 @@ GroupPosition position_before(const std::vector<GroupPosition>& positions, Seq s
 Bytes encode(const SegmentIndex& index) {
   Bytes out(kIndexMagic);
   Writer writer(out);
-  writer.fixed32(kVersion);
+  writer.fixed32(kIndexVersion);
   writer.fixed32(static_cast<uint32_t>(index.positions.size()));
   writer.fixed64(index.first);
   writer.fixed64(index.last);
@@ -142,7 +178,7 @@ std::optional<SegmentIndex> decode_segment_index(BytesView bytes) {
   index.first = reader.fixed64();
   index.last = reader.fixed64();
   index.end = reader.fixed64();
-  if (version != kVersion || reader.rest().size() != size_t{count} * 16) return std::nullopt;
+  if (version != kIndexVersion || reader.rest().size() != size_t{count} * 16) return std::nullopt;
   index.positions.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     Seq seq = reader.fixed64();
@@ -198,6 +234,14 @@ Result<bool> GroupCursor::next_checked(Seq expected) {
 Result<GroupCursor::Visited> GroupCursor::visit_entries(const Journal::Visit& visit) {
   TRY(BytesView whole, window(offset_, kGroupHeaderBytes + header_.length));
   BytesView rest = whole.substr(kGroupHeaderBytes);
+  if (header_.has_zero_list) {
+    std::optional<ZeroList> list = decode_zero_list(rest, salt_);
+    if (!list) {
+      problem_ = "a list of zero sectors with a wrong checksum";
+      return Visited::invalid;
+    }
+    rest.remove_suffix(list->bytes);
+  }
   for (Seq seq = header_.first; seq <= header_.last(); ++seq) {
     uint32_t length = rest.size() < kEntryHeaderBytes ? 0 : load<uint32_t>(rest.data());
     if (rest.size() < kEntryHeaderBytes + size_t{length}) {

@@ -21,25 +21,34 @@ inline constexpr uint64_t kGroupAlignment = 8;
 // Size of one group. Its length has 32 bits and it is assembled in memory. A larger append is
 // refused.
 inline constexpr size_t kMaxGroupBytes = 1u << 30;
+// A zero list adds at most 8 bytes for each 1 KiB of its group, and 8.
+inline constexpr size_t kMaxGroupLength = kMaxGroupBytes + kMaxGroupBytes / 64;
 // The index of a segment holds one position for about this many bytes. It is also what a read of
 // one entry scans to find it.
 inline constexpr uint64_t kIndexEvery = 16 * 1024;
+
+// Version 1 has no file_bytes, and its groups never list zero sectors. New segments have version 2.
+inline constexpr uint32_t kSegmentVersion = 2;
 
 struct SegmentHeader {
   Seq first = 0;
   Seq previous = 0;   // first seq of the segment before; 0 in the first segment ever
   uint32_t salt = 0;  // random; it seeds every checksum of the segment's groups
-  uint32_t version = 1;
+  uint32_t version = kSegmentVersion;
+  // The size that the file was made with, rounded down to 4 KiB; 0 when it is unknown. A plain
+  // segment file that is smaller was cut by something else than Pawl.
+  uint64_t file_bytes = 0;
 };
 Bytes encode(const SegmentHeader& header);
 // Decodes a header of any version; the caller refuses versions that it does not know.
 std::optional<SegmentHeader> decode_segment_header(BytesView bytes);
 
 struct GroupHeader {
-  uint32_t length = 0;  // of the entries with their headers, without padding
+  uint32_t length = 0;  // of the entries with their headers and the zero list, without padding
   Seq first = 0;
   uint32_t count = 0;
-  uint64_t size() const {  // of the whole group with header and padding
+  bool has_zero_list = false;  // see zero_sectors.h
+  uint64_t size() const {      // of the whole group with header and padding
     return (kGroupHeaderBytes + length + kGroupAlignment - 1) & ~(kGroupAlignment - 1);
   }
   Seq last() const { return first + count - 1; }
@@ -48,6 +57,9 @@ std::optional<GroupHeader> decode_group_header(BytesView bytes, uint32_t salt);
 uint64_t group_bytes(std::span<const BytesView> entries);  // with headers, without padding
 // Replaces `out` with the encoded group, padding included.
 void encode_group(std::span<const BytesView> entries, Seq first, uint32_t salt, Bytes& out);
+// Adds the list of zero sectors to an encoded group that needs one. `offset` is where the group
+// goes in its segment.
+void add_zero_list(Bytes& group, uint64_t offset, uint32_t salt);
 
 // The offset of the group that begins with entry `seq`.
 struct GroupPosition {

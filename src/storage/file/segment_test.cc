@@ -1,4 +1,4 @@
-// The bytes of version 1, which existing journals have: a change here needs a version 2.
+// The bytes of versions 1 and 2, which existing journals have: a change here needs a version 3.
 
 #include "storage/file/segment.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kSalt = 0x01020304;
 
 TEST(segment, version_1_headers_groups_and_indexes_keep_their_bytes) {
-  EXPECT_EQ(hex(encode(SegmentHeader{7, 3, kSalt})),
+  EXPECT_EQ(hex(encode(SegmentHeader{7, 3, kSalt, 1})),
             "5041574c5345470a010000000403020107000000000000000300000000000000cde6db7700000000");
   std::vector<BytesView> entries{"one", "", "three"};
   Bytes group;
@@ -30,6 +30,19 @@ TEST(segment, version_1_headers_groups_and_indexes_keep_their_bytes) {
             "6800000000000000070000000000000028000000000000006fd30bd6");
 }
 
+TEST(segment, version_2_headers_and_groups_keep_their_bytes) {
+  EXPECT_EQ(hex(encode(SegmentHeader{7, 3, kSalt, 2, 1 << 20})),
+            "5041574c5345470a020000000403020107000000000000000300000000000000aed7e7bc000100e4");
+  Bytes zeros(1000, '\0');
+  BytesView entry = zeros;
+  Bytes group;
+  encode_group({&entry, 1}, 7, kSalt, group);
+  add_zero_list(group, 40, kSalt);
+  EXPECT_EQ(hex(BytesView(group).substr(0, 32)),
+            "5047525a000400000700000000000000010000004329f56de8030000fee33b46");
+  EXPECT_EQ(hex(BytesView(group).substr(1032)), "0100000002000000010000001a58eb4b");
+}
+
 TEST(journal_folder, version_1_of_the_first_file_keeps_its_bytes) {
   TestFolder folder;
   Disk disk;
@@ -41,8 +54,9 @@ TEST(journal_folder, version_1_of_the_first_file_keeps_its_bytes) {
 }
 
 TEST(segment, headers_and_indexes_decode_as_encoded) {
-  auto head = decode_segment_header(encode(SegmentHeader{7, 3, kSalt}));
+  auto head = decode_segment_header(encode(SegmentHeader{7, 3, kSalt, 2, 1 << 20}));
   ASSERT_TRUE(head);
+  EXPECT_EQ(head->file_bytes, 1u << 20);
   EXPECT_EQ(head->first, 7u);
   EXPECT_EQ(head->previous, 3u);
   EXPECT_EQ(head->salt, kSalt);
