@@ -11,6 +11,7 @@ namespace {
 
 using cbor::Value;
 
+// In the order of the variant Node, because kind_of() indexes it.
 constexpr std::array<std::string_view, 6> kKinds{"defschema", "defmodule", "defworkflow",
                                                  "defeffect", "defsecret", "manifest"};
 
@@ -71,6 +72,7 @@ bool is_given(const json::Value* hash) {
          !(hash->string().empty() || hash->string() == "sha256" || hash->string() == "sha256:");
 }
 
+// Parsed so that manifests of the original load and hash alike. Running such a module fails.
 Result<Value> python_runtime(const json::Value& runtime) {
   TRY(std::string version, text_of(runtime, "python"));
   const json::Value* artifact = runtime.find("artifact");
@@ -227,6 +229,7 @@ constexpr std::array<ListField, 5> kLists{{
 }};
 
 using Parse = Result<Node> (*)(const json::Value&);
+// In the order of kKinds; the manifest, which is last there, has its own function.
 constexpr std::array<Parse, 5> kParsers{schema, module, workflow, effect, secret};
 
 Value refs_value(const std::vector<Ref>& refs) {
@@ -240,6 +243,8 @@ Value impl_value(const Impl& impl) {
   return cbor::Map{{"module", impl.module}, {"entrypoint", impl.entrypoint}};
 }
 
+// Members with their default value are left out: a node that says it and one that does not have the
+// same hash, which is the original's.
 struct ToMap {
   cbor::Map operator()(const SchemaDef& d) const {
     return {{"name", d.name}, {"type", to_value(*d.type)}};
@@ -272,6 +277,7 @@ struct ToMap {
   cbor::Map operator()(const Manifest& m) const {
     cbor::Map out{{"air_version", "2"}};
     for (const ListField& f : kLists)
+      // An empty optional list is left out. An empty required list is written.
       if (f.required || !(m.*f.list).empty()) out.emplace_back(f.name, refs_value(m.*f.list));
     if (m.has_routing) {
       cbor::Map routing;
@@ -303,6 +309,7 @@ std::string_view node_name(const Node& node) {
       node);
 }
 
+// Strict, unlike definitions: an unknown field would silently not be hashed.
 Result<Manifest> parse_manifest(const json::Value& node) {
   if (!node.is_object()) return bad("a manifest is an object");
   if (node.find("ops")) return bad("manifest.ops is not part of AIR v2; use workflows/effects");
@@ -346,6 +353,7 @@ Result<Node> parse_node(const json::Value& node) {
   for (size_t i = 0; i < kParsers.size(); ++i) {
     if (kKinds[i] != kind) continue;
     auto parsed = kParsers[i](node);
+    // Name the definition: a manifest holds hundreds.
     if (!parsed && node.find("name"))
       return bad(kind + " '" + std::string(node.string_or("name")) +
                  "': " + parsed.error().message);

@@ -26,6 +26,8 @@ constexpr std::array<ListOf, 5> kLists{{
     {"defsecret", &Manifest::secrets},
 }};
 
+// Applies the changes of one document to a copy of the base manifest, in the order of the document.
+// Changes see those before them: a pre_hash is that of the definition as it stands then.
 class Compiler {
  public:
   explicit Compiler(const Manifest& base) { out_.manifest = base; }
@@ -37,6 +39,7 @@ class Compiler {
       return bad("unsupported patch document version: " +
                  (version->is_string() ? version->string() : json::print(*version)) +
                  " (supported: \"2\")");
+    // A document made for another manifest would undo what changed in between.
     const std::string base(document.string_or("base_manifest_hash"));
     const std::string now = manifest_hash(out_.manifest);
     if (base != now)
@@ -158,6 +161,8 @@ class Compiler {
       if (list && !list->is_array())
         return bad(
             "set_manifest_refs takes {\"add\": [{kind, name, hash}], \"remove\": [{kind, name}]}");
+    // Removals first, so that one step may replace a ref. Removing an absent ref is no error, as in
+    // the original.
     for (const json::Value& item : (remove ? *remove : none).array()) {
       const std::string_view name = item.string_or("name");
       TRY_OK(refuse_system(name));
@@ -185,6 +190,8 @@ class Compiler {
     json::Object routing;
     const json::Value* list = body.find("subscriptions");
     routing.set("subscriptions", list ? *list : json::Value(json::Array{}));
+    // An otherwise empty manifest around the list, so that parse_manifest() is the only parser of
+    // routes.
     json::Object shell;
     shell.set("air_version", "2");
     for (std::string_view name : {"schemas", "modules", "workflows", "effects"})
@@ -235,6 +242,8 @@ Result<Patch> compile_patch(const json::Value& document, const Manifest& base) {
 }
 
 Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob) {
+  // hash: a compiled patch in the store. patch_cbor: the same inline. patch_doc_json: a document
+  // inline. patch_blob_ref: either of them in the store, as its `format` says.
   const std::string arm = arm_of(input.text_or("$tag"));
   const cbor::Value* value = input.find("$value");
   if (value && (arm == "hash" || arm == "patch_blob_ref")) {
