@@ -112,8 +112,8 @@ class Author {
   }
 
   // Visits every node of the document, listed or not, so one pass closes over all references.
-  // Built-in schemas are not listed: every world has them. The order is by name, because the hash of
-  // the manifest depends on it.
+  // Built-in schemas are not listed: every world has them. The order is by name, because the hash
+  // of the manifest depends on it.
   void close() {
     std::vector<std::string> wanted;
     for (const Node& node : out_.nodes)

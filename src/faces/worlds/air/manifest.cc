@@ -217,8 +217,8 @@ class Loader {
     }
     out_.routes[s.event].push_back({&w, {}, s.event, path});
     if (w.event->form == Form::ref) out_.routes[w.event->ref].push_back({&w, {}, s.event, path});
-    // Typed receipts of older modules. They lack the workflow's key, so a keyed workflow gets no such
-    // route; a receipt reaches its cell by the key of the intent instead.
+    // Typed receipts of older modules. They lack the workflow's key, so a keyed workflow gets no
+    // such route; a receipt reaches its cell by the key of the intent instead.
     static constexpr std::string_view kTyped[] = {"sys/TimerFired@1", "sys/BlobPutResult@1",
                                                   "sys/BlobGetResult@1"};
     for (const auto& [schema, tag] : w.arms) {

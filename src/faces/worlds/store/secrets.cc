@@ -10,6 +10,7 @@ namespace pawl::worlds {
 namespace {
 
 using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
+// The sealed form is nonce, tag, text.
 constexpr size_t kNonce = 12, kTag = 16;
 
 unsigned char* raw(Bytes& b) { return reinterpret_cast<unsigned char*>(b.data()); }

@@ -9,6 +9,7 @@ namespace {
 
 using cbor::Value;
 
+// The only modes there are. They are stored, so that a tree's hash is the original's.
 constexpr uint64_t kFileMode = 0644, kRunnableMode = 0755, kDirMode = 0755;
 constexpr size_t kPathParts = 64;         // maximum depth of a path
 constexpr size_t kTreeEntries = 100'000;  // maximum entries of a listing or a comparison
@@ -21,6 +22,7 @@ std::unexpected<Error> missing(const std::string& path) {
   return fail(Code::not_found, "query.error", "query error: path not found: " + path);
 }
 
+// Characters that need no escape in a URL or a path. "." and ".." would lead out of the tree.
 bool is_plain(std::string_view part) {
   return !part.empty() && part != "." && part != ".." &&
          std::all_of(part.begin(), part.end(), [](char c) {
@@ -79,6 +81,7 @@ struct Workspace::Entry {
   uint64_t size = 0, mode = kFileMode;
   std::optional<Bytes> annotations{};
   std::string_view kind() const { return dir ? "dir" : "file"; }
+  // Size follows from the hash. The mode is not compared: a diff shows contents.
   bool same(const Entry& o) const {
     return dir == o.dir && hash == o.hash && annotations == o.annotations;
   }
@@ -105,6 +108,7 @@ Result<Workspace::Tree> Workspace::load(BytesView digest) const {
   for (const Value& item : list->array()) {
     const std::string name(item.text_or("name"));
     const std::string_view kind = item.text_or("kind");
+    // Sorted names make one tree one blob. A blob that someone else put may not be a tree at all.
     if (!is_plain(name) || name <= before) return damaged("its names are not plain and in order");
     Entry e{kind == "dir", {}, number(item, "size"), number(item, "mode")};
     TRY(e.hash, parse_hash(item.text_or("hash")));
@@ -183,6 +187,7 @@ Result<Value> Workspace::list(const Value& params) const {
   cbor::Array entries;
   Value next;
   for (auto it = cursor.empty() ? all.begin() : all.upper_bound(cursor); it != all.end(); ++it) {
+    // The cursor is the last path that was listed; the next page starts behind it.
     if (limit != 0 && entries.size() == limit) {
       next = std::prev(it)->first;
       break;
@@ -221,6 +226,7 @@ Result<Value> Workspace::read_bytes(const Value& params) const {
   return cbor::octets(BytesView(bytes).substr(start, end - start));
 }
 
+// Copies the path from the root to the changed directory; all other directories are shared by hash.
 Result<Bytes> Workspace::change(BytesView root, std::span<const std::string> path, bool make,
                                 const Edit& edit) const {
   TRY(Tree tree, load(root));
@@ -255,6 +261,7 @@ Result<Value> Workspace::write(const Value& params, BytesView blob, uint64_t siz
         if (!fresh && e.dir) return wrong("path is a directory");
         e.hash = blob;
         e.size = size;
+        // Without a mode a new file is 0644 and an existing one keeps its own.
         e.mode = mode.value_or(e.mode);
         return {};
       }));
@@ -270,6 +277,7 @@ Result<Value> Workspace::write_bytes(const Value& params) const {
 
 Result<Value> Workspace::write_ref(const Value& params) const {
   TRY(Bytes blob, root_of(params, "blob_hash"));
+  // Read for its size, which the entry holds, and to be sure that the blob exists.
   TRY(Bytes bytes, store_.get(blob));
   return write(params, blob, bytes.size());
 }
@@ -282,6 +290,7 @@ Result<Value> Workspace::remove(const Value& params) const {
         auto it = holder.entries.find(name);
         if (it == holder.entries.end()) return missing(joined(path));
         if (it->second.dir) {
+          // Only empty directories are removed, as rmdir does.
           TRY(Tree inside, load(it->second.hash));
           if (!inside.entries.empty()) return wrong("directory not empty");
         }
@@ -317,6 +326,7 @@ Result<Value> Workspace::diff(const Value& params) const {
   TRY(Entries old, below(root_a, prefix, found));
   TRY(Entries now, below(root_b, prefix, found));
   if (!found) return missing(joined(prefix));
+  // By path: the entry before and after; null where it is not.
   std::map<std::string, std::pair<const Entry*, const Entry*>> both;
   for (const auto& [path, e] : old)
     both[path].first = &e;
@@ -343,6 +353,7 @@ Result<Value> Workspace::annotations_get(const Value& params) const {
     TRY(std::optional<Entry> entry, find(root, path));
     if (!entry) return missing(joined(path));
     at = entry->annotations;
+    // A directory's annotations are in its own tree, which is loaded below.
     if (entry->dir)
       root = entry->hash;
     else if (!at)
@@ -371,6 +382,7 @@ Result<Bytes> Workspace::patched(const std::optional<Bytes>& annotations,
   if (patch.is_map())
     for (const auto& [key, value] : patch.map()) {
       if (!key.is_text()) continue;
+      // A null value removes the annotation.
       if (value.is_null())
         all.erase(key.text());
       else
@@ -452,8 +464,10 @@ Result<Bytes> WorkspaceModule::step(std::string_view, BytesView input) const {
   }
   const uint64_t head = number(state, "latest");
   const Value* expected = commit.find("expected_head");
+  // The commit was made on another head: refusing it is what makes commits safe against each other.
   if (expected && !expected->is_null() && expected->as_uint64() != head)
     return refused("workspace head mismatch: it stands at " + std::to_string(head));
+  // `versions` and `meta` are there: state and event were normalised by their schemas before.
   cbor::Map versions = state.find("versions")->map();
   versions.emplace_back(Value(head + 1), *commit.find("meta"));
   return encode_output(

@@ -5,6 +5,7 @@
 namespace pawl::worlds {
 namespace {
 
+// Both records and pointers end with the seq.
 uint64_t seq_of(BytesView key) { return read_ordered64(key.substr(key.size() - 8)); }
 
 Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const VisitRecord& visit,
@@ -43,6 +44,7 @@ Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const World
 
 static Result<void> scan_seqs(const ReadSnapshot& snapshot, const Bytes& lead,
                               const VisitSeq& visit, bool back) {
+  // A longer key is a row of a longer `what` that begins alike, for example of another cell.
   return snapshot.rows(
       kProgram, lead,
       [&](BytesView key, BytesView) { return key.size() != lead.size() + 8 || visit(seq_of(key)); },
