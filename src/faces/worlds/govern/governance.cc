@@ -8,8 +8,11 @@ namespace {
 
 using cbor::Value;
 
+// The refusal counts all blockers and names the first of them.
 constexpr size_t kMaxNamedBlockers = 20;
 
+// The original's two texts word for word, with its fields that have no meaning here as 0 or false:
+// tools match on them.
 std::string blocked_text(const std::string& world, const Quiescence& q, bool strict) {
   auto n = [](uint64_t v) { return std::to_string(v); };
   const std::string pending = q.queued ? "true" : "false";
@@ -145,6 +148,7 @@ Result<void> Governance::refuse_unless_quiescent(bool strict) const {
 Result<Proposal> Governance::apply(uint64_t id, bool strict) {
   TRY(Proposal p, proposal(id));
   if (p.state != ProposalState::approved) return wrong_state(p, "approved");
+  // Before the patch is loaded: the cheap refusal first.
   TRY_OK(refuse_unless_quiescent(strict));
   TRY(Patch patch, stored_patch(p));
   TRY(LoadedManifest next, turn_.load_manifest(patch.manifest, patch.nodes));
@@ -155,6 +159,7 @@ Result<Proposal> Governance::apply(uint64_t id, bool strict) {
     return fail(std::move(migrated.error()));
   }
   TRY_OK(turn_.use_manifest(std::move(next)));
+  // Callers that sent an expected epoch are refused from now on.
   ++turn_.edit_world().epoch;
   p.state = ProposalState::applied;
   p.manifest_hash = turn_.world().manifest_hash;

@@ -110,6 +110,7 @@ Result<std::vector<std::pair<World, WorldHead>>> Service::list_worlds(const std:
   Result<void> bad;
   auto add = [&](const Cell& cell) -> Result<void> {
     TRY(World world, decode_world(cell.value()));
+    // The scan begins at `after` itself.
     if (world.id <= after) return {};
     TRY(Cell head_cell, snapshot.read(head_key({tenant, world.id})));
     TRY(WorldHead head, decode_head(head_cell.value()));
@@ -149,6 +150,7 @@ Result<RecordPage> Service::records(const RecordQuery& query) const {
       out.entries.emplace_back(seq, payload);
       bytes += payload.size();
     }
+    // Counts skipped records too, so that a caller who filters by kind still makes progress.
     out.next = seq + 1;
     return out.entries.size() < query.limit && bytes < kShownBytes && ++read < kMaxRecordsRead;
   }));

@@ -29,6 +29,8 @@ bool path_is(const json::Value& value, const std::vector<std::string>& path,
   return json::print(*at) == wanted;
 }
 
+// Pointers hold eight bytes of the digest, so the records decide. Pointers before `from` lead to
+// records that were compacted away.
 Result<std::optional<uint64_t>> first_event(const ReadSnapshot& snapshot, const WorldId& world_id,
                                             std::string_view hash, uint64_t from) {
   std::vector<uint64_t> seqs;
