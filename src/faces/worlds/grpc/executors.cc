@@ -5,6 +5,7 @@
 namespace pawl::worlds {
 namespace {
 
+// The reason becomes the wire's name of the error, as the HTTP routes say it.
 Error named(Error error) {
   error.reason = std::string(error_name(error));
   return error;
@@ -21,6 +22,7 @@ Result<WorldId> world_of(const Caller& caller, const std::string& world) {
   return WorldId{caller.tenant, world};
 }
 
+// FrameTaken and EffectSettled have the same two fields.
 template <class Out>
 auto outcome_into(Out* out) {
   return [out](const InputOutcome& outcome) {
@@ -65,6 +67,7 @@ void ExecutorVerbs::send_frame(const Caller& caller, const v1::EffectFrame& in,
 
 void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
                            Done<InputOutcome> done) const {
+  // Each line runs only if the one before succeeded; `open` has the first error.
   auto given = given_receipt(in);
   auto world_id = given ? world_of(caller, in.world_id()) : Result<WorldId>(fail(given.error()));
   auto world = world_id ? service_.world_ref(*world_id) : Result<WorldRef>(fail(world_id.error()));
@@ -83,6 +86,7 @@ void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
                   });
 }
 
+// The intent must be written with its "sha256:", unlike in receipts and frames.
 Result<void> ExecutorVerbs::release(const Caller& caller, const v1::EffectName& in) const {
   auto intent = parse_hash(in.intent_hash());
   if (!intent) return fail(named(std::move(intent.error())));
@@ -120,6 +124,7 @@ class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
 
  private:
   template <class Outcome, class In, class Fill>
+  // `in` and the fields that `fill` writes belong to gRPC and live until Finish().
   Reactor* call(Context* context,
                 void (ExecutorVerbs::*verb)(const Caller&, const In&, ExecutorVerbs::Done<Outcome>)
                     const,
