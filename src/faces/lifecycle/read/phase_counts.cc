@@ -67,10 +67,12 @@ Result<bool> PhaseCounts::apply_frames(const ReadSnapshot& snapshot) {
         if (split_instance(write.key, name)) changed[write.key] = write.value;
     return true;
   });
+  // The journal may have been trimmed: count the rows.
   if (!read) return false;
   for (const auto& [key, value] : changed) {
     InstanceName name;
     CHECK(split_instance(key, name));
+    // Instances keep every version, so the value before these frames can still be read.
     TRY(Cell before, snapshot.read_at(key, counted_to_));
     TypeCounts& counts = counts_[counts_key(name)];
     adjust(counts, before, false);

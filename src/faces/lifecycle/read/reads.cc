@@ -66,6 +66,8 @@ Filter::Filter(const WorkflowType& type, const any_query& query) : type_(type), 
     match.zero = parsed->is_null();
     match.tree = *std::move(parsed);
   }
+  // One search over the bytes of a record rejects most of them without reading entry by entry. It
+  // may hit by chance inside another value; the entries decide then.
   for (const Match& match : matches_)
     if (!match.zero && match.possible && !match.tree) {
       record::put(needle_, match.name, *match.v);
@@ -95,6 +97,7 @@ Filter::Verdict Filter::test(BytesView bytes, StoredInstance& out) const {
   if (!needle_.empty() &&
       !memmem(out.record.data(), out.record.size(), needle_.data(), needle_.size()))
     return Verdict::no;
+  // One bit per match: hence the limit of 64.
   uint64_t seen = 0;
   record::walk at(out.record);
   while (at.next())
@@ -105,6 +108,7 @@ Filter::Verdict Filter::test(BytesView bytes, StoredInstance& out) const {
       }
   if (at.bad()) return Verdict::unreadable;
   for (size_t i = 0; i < matches_.size(); ++i)
+    // A field that the record lacks has its zero value.
     if (!(seen >> i & 1) && !matches_[i].zero) return Verdict::no;
   return Verdict::yes;
 }
@@ -159,6 +163,7 @@ class PageScan {
       case Filter::Verdict::no: return true;
       case Filter::Verdict::yes: break;
     }
+    // The row's bytes are gone after this call, so a matching instance is copied. Others are not.
     if (!read->owner) {
       read->owner = std::make_shared<const Stored>(Bytes(read->bytes));
       auto stored = decode_instance(read->owner->bytes);

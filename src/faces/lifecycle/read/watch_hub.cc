@@ -34,6 +34,7 @@ WatchHub::WatchHub(KernelAccess& kernel) : kernel_(kernel) {
 WatchHub::~WatchHub() { detach(); }
 
 void WatchHub::detach() {
+  // Before the lock: unwatch() waits for a running notify(), which takes it.
   if (uint64_t number = std::exchange(kernel_watch_, 0)) kernel_.unwatch(number);
   std::vector<Watcher> dropped;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
@@ -66,6 +67,8 @@ void WatchHub::notify(const Frame& frame) {
       if (!BytesView(write.key).starts_with(w.prefix)) continue;
       if (!change) change = change_of(frame, write);
       if (!change) break;
+      // Under the lock: this is what makes remove() wait for a running sink. A sink must not call
+      // the hub.
       w.sink(change);
     }
   }

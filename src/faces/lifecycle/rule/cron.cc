@@ -58,6 +58,7 @@ Result<uint64_t> parse_part(const CronField& f, std::string_view part) {
   if (part != "*" && part != "?") {
     size_t dash = part.find('-');
     TRY(from, number(f, part.substr(0, dash)));
+    // "10/5" means from 10 on, every 5.
     to = dash == std::string_view::npos && step == 1 ? from : f.max;
     if (dash != std::string_view::npos) {
       TRY(to, number(f, part.substr(dash + 1)));
@@ -125,6 +126,9 @@ std::optional<Time> next_after(const Cron& cron, Time t) {
   Civil c = civil(t + kSecond);
   c.nanos = 0;
   int64_t last_year = c.year + 8;  // the longest wait for 29 February
+  // Each round either finds the time or moves to the next value of the largest field that does not
+  // fit, with all smaller fields at their start. from_civil() and civil() carry over: month 13 is
+  // January.
   while (c.year <= last_year) {
     Time at = from_civil(c);
     c = civil(at);

@@ -35,6 +35,7 @@ Outcome unchanged(const LoadedInstance& loaded, std::string result) {
           .result = std::move(result)};
 }
 
+// The action's own workflow wins, then the rule's, then the type that has an instance of this id.
 Result<WorkflowTypePtr> type_of(RuleFiring& firing, const js::Value& action) {
   std::string_view named = action.string_or("workflow");
   if (!named.empty()) {
@@ -53,6 +54,7 @@ Result<Outcome> act_transition(RuleFiring& firing, const js::Value& action) {
   TRY(WorkflowTypePtr type, type_of(firing, action));
   const js::Value* set = action.find("set");
   if (set && set->is_object())
+    // Before the instance is read: a protected field is reported even for a missing instance.
     for (const auto& [field_name, unused] : set->object()) {
       TRY_OK(check_rule_writable(*type, field_name));
     }
@@ -149,6 +151,7 @@ Result<Outcome> fire_rule(RuleFiring& firing, RuleCell& cell) {
       load_instance(firing.turn, firing.tenant, type, firing.variables.entity_id));
   TRY(bool fits, holds(rule.when, type.get(), loaded.stored.record, firing.variables));
   if (!fits) return unchanged(loaded, "not_met");
+  // Only firings whose conditions hold are counted.
   TRY(bool may_fire, count_rule(firing, rule));
   if (!may_fire) return unchanged(loaded, "exhausted");
   firing.caller = "rule:" + rule.name;

@@ -101,6 +101,7 @@ Result<std::vector<Condition>> parse_when(const js::Value& value) {
   if (!value.is_object())
     return bad_rule("\"when\" must be an object of field -> value, or a list of conditions");
   const js::Value* match = value.find("match");
+  // {"match": {...}} is the form of list queries; a field may also be called "match".
   const js::Value& fields =
       match && match->is_object() && value.object().size() == 1 ? *match : value;
   for (const auto& [field_name, wanted] : fields.object())
@@ -176,6 +177,7 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   for (const js::Value& action : out.then) {
     TRY_OK(check_action(action));
   }
+  // A text search is enough: a false hit only counts firings that nobody asks for.
   out.counted =
       out.max_iterations > 0 || js::print(js::Value(out.then)).find("$state.") != std::string::npos;
   return out;
@@ -271,6 +273,7 @@ Result<bool> holds(const std::vector<Condition>& when, const WorkflowType* type,
                     fmt::format("the condition on '{}' is required, and '{}' {}", c.field,
                                 variables.entity_id, why));
     }
+    // A condition on null means that the field has its zero value.
     bool same = js::equivalent(*got, c.wanted) ||
                 (c.wanted.is_null() && type && type->def.find(c.field) &&
                  js::equivalent(*got, to_json(zero(type->def.find(c.field)->k))));

@@ -28,6 +28,8 @@ Result<value> step_by(const dynamic_type::field_def& f, value v, bool up) {
   if (row.is_unsigned) {
     uint64_t n = std::get<uint64_t>(v.v);
     if (up && n >= row.max) return over();
+    // A decrement stops at 0, as in the original. An increment at the top is refused; there it
+    // wrapped.
     v.v = up ? n + 1 : n == 0 ? 0 : n - 1;
     return v;
   }
@@ -82,6 +84,7 @@ Result<FieldValues> apply_set(const js::Value& set, const WorkflowType& type,
   FieldValues out;
   if (set.is_null()) return out;
   if (!set.is_object()) return bad_rule("\"set\" must be an object of fields");
+  // All names are checked before any value is resolved.
   for (const auto& [field_name, given] : set.object()) {
     TRY_OK(check_rule_writable(type, field_name));
   }

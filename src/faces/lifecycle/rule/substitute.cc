@@ -10,9 +10,12 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// "related" is a root of the original that has no values here: such a variable is left and
+// reported, not taken for plain text.
 constexpr std::string_view kRoots[] = {"entity",   "related", "state",
                                        "schedule", "caller",  "message"};
 constexpr std::string_view kWords[] = {"now", "cron_fire_time_unix"};
+// Names of the six parts of an id such as acme.main.drones.fleet.mission.m1.
 constexpr std::string_view kIdParts[] = {"org", "platform", "domain", "system", "type", "instance"};
 
 bool is_name(char c) {
@@ -41,6 +44,7 @@ std::string_view token_at(std::string_view text) {
   return dots ? text.substr(1, end - 1) : std::string_view();
 }
 
+// A number is an index into a list.
 std::optional<js::Value> dig(const js::Value& from, std::string_view path) {
   const js::Value* at = &from;
   while (true) {
@@ -81,6 +85,7 @@ std::string text_of(const js::Value& value) {
 }
 
 // Resolves the longest prefix of the token that ends at a dot and can be resolved.
+// "Saved as $message.name.txt": the rest of the token, ".txt", is then plain text.
 std::optional<std::pair<js::Value, size_t>> resolve_longest(std::string_view token,
                                                             Variables& variables) {
   for (std::string_view head = token;;) {

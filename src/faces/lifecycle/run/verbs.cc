@@ -78,6 +78,7 @@ Outcome save(Turn& turn, const LoadedInstance& loaded, std::string_view bytes,
              const WriteCause& cause) {
   const WorkflowType& type = *loaded.type;
   StoredInstance stored;
+  // Never 0, which means "none".
   stored.stamp = cause.stamp ? cause.stamp : turn.dice().next() | 1;
   stored.created = loaded.cell.exists() ? loaded.stored.created : turn.now();
   stored.updated = turn.now();
@@ -87,9 +88,12 @@ Outcome save(Turn& turn, const LoadedInstance& loaded, std::string_view bytes,
   stored.caller = cause.caller;
   stored.phase = text_field(bytes, type.phase_field);
   if (!type.parent_field.empty()) stored.parent = text_field(bytes, type.parent_field);
+  // Kept with the instance: the view must erase the rows that it made, whatever the type says
+  // later.
   stored.index_names = type.index_names;
   stored.record = bytes;
   turn.write(loaded.key, encode(stored));
+  // A self-edge enters its phase again.
   bool entered = cause.event || !loaded.cell.exists() || loaded.stored.phase != stored.phase;
   if (entered && !type.rules_by_phase.empty()) deliver_rules(turn, loaded, stored.phase, cause);
   return {.phase = std::string(stored.phase)};
@@ -113,6 +117,7 @@ Result<TerminalChoice> choose_terminal_phase(const WorkflowType& type, std::stri
     return refuse(errc::invalid_transition,
                   fmt::format("{} '{}' has no edge from '{}' to a terminal phase", type.def.name,
                               id_text, from));
+  // The first by name, as in the original; a phase marked as success is preferred.
   std::sort(candidates.begin(), candidates.end());
   for (const std::string& to : candidates)
     if (std::find(type.def.success.begin(), type.def.success.end(), to) != type.def.success.end())

@@ -14,6 +14,7 @@ static std::unexpected<Error> mismatch(std::string_view field, kind k, std::stri
   const kind_row& row = row_of(k);
   std::string range =
       row.is_signed || row.is_unsigned ? fmt::format(" from {} to {}", row.min, row.max) : "";
+  // The caller's value may be a megabyte.
   std::string shown(got.substr(0, 60));
   return refuse(errc::type_mismatch,
                 fmt::format("field '{}' takes a {}{}, not {}", field, row.name, range, shown));
@@ -53,6 +54,7 @@ Result<value> coerce(std::string_view field, kind k, const js::Value& from) {
   out.k = k;
   if (row.is_signed) {
     auto n = from.is_number() ? from.as_int64() : std::nullopt;
+    // `max` is unsigned, because one table serves signed and unsigned kinds.
     if (!n || *n < row.min || (*n > 0 && static_cast<uint64_t>(*n) > row.max))
       return mismatch(field, k, js::print(from));
     out.v = *n;
@@ -81,6 +83,7 @@ Result<value> coerce(std::string_view field, kind k, const js::Value& from) {
 }
 
 Result<value> coerce_text(std::string_view field, kind k, std::string_view text) {
+  // Before the parse: match.name=5 on a string field means the text "5".
   if (k == kind::string) return value(text);
   if (text.empty()) return zero(k);
   auto parsed = js::parse(text);
@@ -163,6 +166,7 @@ std::string with_fields(std::string_view bytes, const FieldValues& sets) {
       out.append(at.entry);
       continue;
     }
+    // A field keeps its place in the record. A repeated entry, which no writer makes, is dropped.
     if (!done[i]) record::put(out, at.name, sets[i].second);
     done[i] = true;
   }
@@ -182,6 +186,8 @@ std::string with_unlisted(std::string_view bytes, std::string_view before,
   };
   record::walk at(before);
   for (size_t i = 0; at.next(); ++i) {
+    // Records have their fields in the order of the type, so this saves the search for nearly all
+    // of them.
     bool in_place = i < def.fields.size() && def.fields[i].name == at.name;
     if (!in_place && !def.find(at.name) && !has_entry(at.name)) out.append(at.entry);
   }
@@ -198,6 +204,7 @@ Result<std::string> record_of(const WorkflowType& type, std::string_view id_text
   std::string out;
   for (const auto& f : type.def.fields) {
     const js::Value* member = body.find(f.name);
+    // A missing member is null, which is the zero value: every field is in the record.
     TRY(value v, coerce(f.name, f.k, member ? *member : js::Value()));
     if (f.name == type.id_field) {
       if (member && !member->is_null() && std::get<std::string>(v.v) != id_text)
@@ -211,6 +218,8 @@ Result<std::string> record_of(const WorkflowType& type, std::string_view id_text
 }
 
 bool append_state(std::string& out, const dynamic_type& def, std::string_view bytes) {
+  // Positions inside `bytes`, one per entry: fields are shown in the order of the type, and are
+  // nearly always stored in that order too.
   std::vector<record::walk> entries;
   entries.reserve(def.fields.size());
   record::walk at(bytes);

@@ -14,6 +14,8 @@ struct TagWord {
   std::string_view word;
   tags t;
 };
+// omitempty and parent are members of their own in the JSON; as tags they are accepted, not
+// printed.
 constexpr TagWord kTags[] = {
     {"id", id},
     {"phase", phase},
@@ -112,6 +114,7 @@ Result<dynamic_type::field_def> parse_field(const js::Value& value) {
           fmt::format("field '{}' has the unknown or mistyped member \"{}\"", out.name, name));
     }
   }
+  // Type and tags are read after the loop: their errors name the field, whose name may come last.
   std::string_view type = value.string_or("type");
   if (type.empty())
     return refuse(errc::invalid_definition, fmt::format("field '{}' has no \"type\"", out.name));
@@ -210,6 +213,7 @@ Result<void> validate_fields(const dynamic_type& def) {
                                     f.name, word));
     }
   }
+  // Last, as the original does: a wrong tag is reported before a missing one.
   if (!def.tagged(id)) return refuse(errc::missing_id_field, "tag one string field with \"id\"");
   if (!def.tagged(phase))
     return refuse(errc::missing_phase_field, "tag one string field with \"phase\"");
@@ -308,6 +312,7 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
       TRY_OK(parse_success(value, out));
     } else if (member == "fields" && value.is_array())
       fields = &value;
+    // type_json() writes the name, so a definition that was read back can be sent again.
     else if (member == "workflow" || member == "name") {
       if (!value.is_string() || value.string() != name)
         return refuse(errc::workflow_not_registered,
@@ -426,6 +431,7 @@ Bytes encode(const WorkflowType& type) {
   Writer w(out);
   w.u8(1);
   w.str(type.def.name);
+  // As JSON: a later version may add members without another format.
   w.str(js::print(type_json(type.def)));
   w.uint(type.indexed.size());
   for (const std::string& name : type.indexed)
