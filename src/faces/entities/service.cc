@@ -83,6 +83,7 @@ void Service::write(const RequestContext& context, Command command, Done done) {
     command.tx = joined->tx;
   }
   input.body = encode(command);
+  // The program takes this instead of decoding the body, which only the journal needs.
   input.decoded = std::make_shared<const Command>(std::move(command));
   submit(context, std::move(input), std::move(done));
 }
@@ -151,6 +152,7 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
     command.items.push_back(std::move(c->items[c->at]));
   RequestContext context = c->context;
   if (!context.idempotency_key.empty() && c->index)
+    // Each chunk is an input of its own and needs a key of its own.
     context.idempotency_key += fmt::format("#{}", c->index);
   write(context, std::move(command), [this, c](Result<Bytes> answer) mutable {
     if (!answer && c->index == 0) return c->done(fail(std::move(answer.error())));
@@ -240,6 +242,7 @@ void Service::history(const RequestContext& context, const std::string& id,
 
 void Service::counts(const RequestContext& context,
                      std::move_only_function<void(Result<StateCounts>)> done) {
+  // Taken before the notes, as in history().
   StateCounts counts = counts_.of(context.caller.tenant);
   if (!context.reads_in_transaction(std::nullopt)) return done(std::move(counts));
   own_notes(context, "moves", json::object({}),
@@ -264,6 +267,7 @@ Result<StoredEntity> Service::find(std::string_view tenant, std::string_view id,
     TRY(Seq seq, snapshot.seq_at(*as_of.time));
     TRY(found.cell, snapshot.read_at(key, seq));
   } else if (!as_of.tx.empty()) {
+    // Newest first: of two versions by one transaction the last one counts.
     TRY_OK(kernel_.snapshot().history(key, [&](BytesView, const Cell& cell) {
       EntityView e;
       if (!view_entity(cell.value(), e) || e.tx != as_of.tx) return true;

@@ -31,6 +31,7 @@ Result<json::Value> data_of(const GrpcExchange& e, const json::Value& from) {
 
 void reply_transaction(const GrpcExchangePtr& e, Result<Bytes> answer) {
   if (!answer) return e->refuse(answer.error());
+  // Our own verb's JSON: it always parses.
   auto parsed = json::parse(*answer);
   json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")},
                                    {"entityIds", inner(*parsed, "entityIds")}});

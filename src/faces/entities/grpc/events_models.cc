@@ -22,6 +22,7 @@ json::Value counted_body(GrpcExchange& e, const std::pair<std::string, int32_t>&
   return body;
 }
 
+// The id follows from name and version: no read is needed.
 std::string id_of(const std::pair<std::string, int32_t>& model) {
   Model m;
   m.name = model.first;

@@ -52,6 +52,7 @@ class Link final : public MemberStream {
     if (line_.size() > 1) how.set_buffer_hint();
     reactor_->StartWrite(&line_.front(), how);
   }
+  // Before the stream is shared, so without the lock.
   void attach(MemberReactor* reactor) { reactor_ = reactor; }
   void detach() {
     std::lock_guard lock(mutex_);
@@ -68,6 +69,7 @@ class Link final : public MemberStream {
   }
   std::mutex mutex_;
   MemberReactor* reactor_ = nullptr;
+  // The front is being written when it is not empty; gRPC reads it until OnWriteDone.
   std::deque<CloudEvent> line_;
   bool finishing_ = false;
   grpc::Status status_;
@@ -128,6 +130,7 @@ class Stream final : public MemberReactor {
       : face_(face),
         caller_(std::move(caller)),
         link_(std::make_shared<Link>(
+            // A seed for event ids that no other open stream has.
             fmt::format("{}.{}", face.service().kernel().now(), static_cast<const void*>(this)))) {
     link_->attach(this);
     StartRead(&incoming_);
@@ -144,6 +147,7 @@ class Stream final : public MemberReactor {
   }
   void OnWriteDone(bool ok) override { link_->written(ok); }
   void OnCancel() override { over(); }
+  // detach() comes first: after it no thread touches this reactor through the link.
   void OnDone() override {
     link_->detach();
     leave();
@@ -189,6 +193,7 @@ class Stream final : public MemberReactor {
 
   void take() {
     auto body = payload_of(incoming_);
+    // An event without readable JSON is ignored; the call that it may answer then times out.
     if (!body) return;
     const std::string& type = incoming_.type();
     for (const AnswerKind& kind : kAnswers)
@@ -197,6 +202,7 @@ class Stream final : public MemberReactor {
                                         kind.kind, call_result_of(*body, kind));
     if (type == "CalculationMemberKeepAliveEvent") {
       face_.members().alive(member_);
+      // The echo carries the id of the incoming event, by which a member recognises it.
       std::string id(body->string_or("id", incoming_.id()));
       link_->send(
           {"CalculationMemberKeepAliveEvent",

@@ -85,6 +85,8 @@ class CloudEvents final : public GrpcService,
 
  private:
   // Starts the exchange, or returns the reason why it cannot start.
+  // Refusals here are gRPC statuses; everything later is an event with success false, as in the
+  // original.
   grpc::Status begin(GrpcMethod call, const grpc::CallbackServerContext& context,
                      const CloudEvent& in, GrpcExchange::Finished finished) {
     auto caller = authenticate_(metadata(context, "authorization"));
@@ -96,6 +98,7 @@ class CloudEvents final : public GrpcService,
     if (!payload) return invalid(payload.error().message);
     if (!payload->is_object()) return invalid("the payload must be a JSON object");
     const json::Value* list = payload->find("payloads");
+    // Empty collections are INVALID_ARGUMENT in the original, before the event is handled.
     if (in.type().ends_with("CollectionRequest") &&
         (!list || !list->is_array() || list->array().empty()))
       return invalid("the array of 'payloads' is empty");
@@ -111,6 +114,7 @@ class CloudEvents final : public GrpcService,
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     grpc::Status status =
         begin(call, *context, *in, [this, reactor, out](std::vector<ReplyEvent> replies) {
+          // Unary events add exactly one reply.
           fill_event(*out, new_id(), std::move(replies.front().type),
                      std::move(replies.front().payload));
           reactor->Finish(grpc::Status::OK);

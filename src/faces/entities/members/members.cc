@@ -83,6 +83,7 @@ void Members::wake_loop() {
   if (loop_) loop_->wake();
 }
 
+// Unique in this process; `began_` makes ids of two runs differ.
 std::string Members::new_id() {
   return dice_from(fmt::format("{}.{}.{}", began_, ++id_counter_, kernel_.now())).uuid4();
 }
@@ -161,9 +162,12 @@ void Members::opened(const EffectPtr& effect) {
   if (!call)
     return settle(effect->id, effect->tenant,
                   {.kind = CallResult::failed, .message = call.error().message});
+  // A call inside an open turn cannot be from before a restart: open turns do not survive one.
   const bool recovered = call->opened_at < began_ && call->turn == 0;
+  // The client's request ended with the old process: nobody waits for this call.
   if (recovered && !call->durable)
     return settle(effect->id, effect->tenant, {.kind = CallResult::dropped});
+  // Never sent: its result only starts the second transaction (see Call).
   if (call->starts_transaction)
     return settle(effect->id, effect->tenant, {.redelivered = recovered});
   Actions actions;
@@ -177,6 +181,8 @@ void Members::opened(const EffectPtr& effect) {
     if (!pending.call.token.empty()) tokens_[pending.call.token] = effect->id;
     auto [at, inserted] = calls_.insert_or_assign(effect->id, std::move(pending));
     const Call& c = at->second.call;
+    // The machine repeats a call inside a transaction; the pause before the repetition is made
+    // here.
     auto delay = c.attempt > 1 ? retry_delay(c.retry_policy, c.attempt - 1) : std::nullopt;
     at->second.waits_for_retry = delay.has_value();
     if (delay)
@@ -218,6 +224,7 @@ Members::Member* Members::choose_member(const PendingCall& call, std::string& id
   const size_t count = members_.size();
   const size_t first = count ? next_choice_++ % count : 0;
   for (auto& [name, member] : members_) {
+    // Among equally busy members the first one from position `first` on is taken.
     const bool earlier = nth++ < first;
     if (member.tenant != call.tenant) continue;
     if (!std::all_of(call.tags.begin(), call.tags.end(),
@@ -288,6 +295,7 @@ void Members::settle(const std::string& request, const std::string& tenant,
   input.caller.user = "system";
   input.settles = request;
   const bool last = result.kind == CallResult::lost;
+  // Members must outlive the kernel's open inputs: the callback refers to it.
   kernel_.submit(std::move(input), [this, request, tenant, last](Result<Answer> answer) {
     // The second transaction conflicted with another write. Its dispatch is settled all the same.
     if (!answer && answer.error().code == Code::conflict && !last)
@@ -344,6 +352,7 @@ void Members::send_keepalives(Time now, Actions& actions) {
   for (auto& [id, member] : members_) {
     if (now >= after(member.last_alive, options_.keepalive_timeout)) {
       actions.ended.push_back(member.stream);
+      // The stream ends soon and calls leave(). Until then it is not ended twice.
       member.last_alive = now;
     }
     if (now >= member.next_keepalive) {

@@ -7,6 +7,7 @@
 namespace pawl::entities {
 
 Shape::Shape(const Shape& other) { *this = other; }
+// A deep copy: `element` is a pointer only because a struct cannot hold itself.
 Shape& Shape::operator=(const Shape& other) {
   scalars = other.scalars;
   is_object = other.is_object;
@@ -96,12 +97,14 @@ std::string path_of(const PathStep* at) {
   if (!at) return {};
   std::string out = path_of(at->above);
   if (at->element == PathStep::kEach) return out + "[*]";
+  // A default view has no data. A member may have the empty name, whose view does.
   if (at->name.data() == nullptr) return fmt::format("{}[{}]", out, at->element);
   if (!out.empty()) out += '.';
   return out += at->name;
 }
 
 Result<void> check(const Shape& shape, const json::Value& v, const PathStep* at) {
+  // Null fits everywhere but at the root: see the public check().
   if (v.is_null()) return {};
   if (v.is_object()) {
     if (!shape.is_object) return incompatible(shape, v, path_of(at));
@@ -266,6 +269,7 @@ const Shape* shape_at(const Shape& root, std::string_view path) {
     size_t dot = path.find('.');
     std::string_view part = path.substr(0, dot);
     path = dot == path.npos ? std::string_view() : path.substr(dot + 1);
+    // "a[*][*]" is an array of arrays.
     size_t eaches = 0;
     while (part.ends_with("[*]")) {
       part.remove_suffix(3);

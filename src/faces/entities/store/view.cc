@@ -67,6 +67,7 @@ Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t 
 }
 
 void Program::view(const Committed& frame, ViewRows& rows) const {
+  // Entities that this frame wrote: their trails are found through the versions of their cells.
   std::set<BytesView> written;
   for (const Change& change : frame.changes)
     if (is_entity_key(change.key)) written.insert(change.key);

@@ -10,6 +10,7 @@ namespace pawl::entities {
 
 namespace {
 
+// A copy: the cached model is shared and must not change.
 Result<Model> known(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(ModelPtr model, find_model(turn, tenant, model_name(body), model_version(body)));
   if (!model) return fail(model_not_found(model_name(body), model_version(body)));
@@ -89,6 +90,7 @@ Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value&
 Result<std::string> scalar_path(const Model& model, const json::Value& given) {
   const json::Value* path = &given;
   if (given.is_object())
+    // Clients write a field as "$.a" or as an object with one of these members.
     for (std::string_view name : {"path", "jsonPath", "field"})
       if (const json::Value* inner = given.find(name)) path = inner;
   if (!path->is_string())
@@ -185,6 +187,7 @@ Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value
   if (!fields || !fields->is_array())
     return fail(Code::invalid, "BAD_REQUEST",
                 "give an array of field paths, for example [\"$.name\"]");
+  // Each index adds a row to every write of an entity.
   if (fields->array().size() > 64)
     return fail(Code::invalid, "BAD_REQUEST", "a model may have 64 indexes");
   std::vector<Index> wanted;
@@ -240,6 +243,8 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
   if (!keys || !keys->is_array())
     return fail(Code::invalid, "BAD_REQUEST",
                 "give an array of unique keys: [{\"id\":\"by-email\",\"fields\":[\"$.email\"]}]");
+  // All claims are dropped and made anew in this turn: a model has few unique keys, and a conflict
+  // takes the whole turn back.
   std::vector<Key> held;
   TRY_OK(
       turn.scan(unique_prefix(tenant, model.name, model.version), [&](BytesView key, const Cell&) {
@@ -253,6 +258,7 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
     TRY(UniqueKey key, unique_key_of(model, given));
     model.unique_keys.push_back(std::move(key));
   }
+  // Collected first, because claim_unique() writes to the turn that is scanned.
   std::vector<Entity> all;
   TRY_OK(visit_entities(turn, tenant, model, [&](const EntityView& e) -> Result<void> {
     all.push_back(copy_of(e));

@@ -9,6 +9,7 @@ namespace pawl::entities {
 
 namespace {
 
+// Null when there is no such cell.
 Result<json::Value> stored(Turn& turn, BytesView key) {
   TRY(Cell cell, turn.read(key));
   if (!cell.exists()) return json::Value();
@@ -38,6 +39,7 @@ Result<void> still_running(const json::Value& job, std::string_view id) {
 
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string id = turn.dice().uuid1(turn.now());
+  // Messages are not in transactions; the original's answer has an id, so one is drawn.
   std::string tx = turn.dice().uuid1(turn.now());
   turn.write(message_key(tenant, id), json::print(part(body, "message")));
   return json::print(
@@ -94,6 +96,7 @@ Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Va
 
 Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
   timer.remove_prefix(kSearchJobTimer.size());
+  // From the end: a tenant may contain the separator, a UUID cannot.
   size_t part = timer.rfind('\x1f');
   const std::string_view tenant = timer.substr(0, part);
   const std::string_view id = timer.substr(part + 1);
@@ -106,6 +109,8 @@ Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
   return Bytes();
 }
 
+// The search runs outside the turn. When the job was cancelled meanwhile, this refuses and it
+// stops.
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
   TRY(json::Value job, stored(turn, search_job_key(tenant, id)));
@@ -129,6 +134,7 @@ Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Va
   return Bytes("{}");
 }
 
+// Clients, key pairs and trusted keys are checked by the service; the verb stores them as they are.
 Result<Bytes> put_client(Turn& turn, std::string_view, const json::Value& body) {
   turn.write(client_key(body.string_or("clientId")), json::print(body));
   return Bytes("{}");
