@@ -31,6 +31,8 @@ WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context,
     return reactor;
   }
   send(Submitter{std::move(*caller), metadata(*context, "idempotency-key")},
+       // `out` of the callers stays valid until Finish(), as gRPC promises, also when the answer
+       // comes later.
        Done([reactor, filled](Result<Bytes> answer) mutable {
          if (answer) {
            Result<void> done = filled(*answer);
@@ -44,6 +46,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context,
 
 namespace {
 
+// For calls whose response has no fields.
 Result<void> nothing(const Bytes&) { return {}; }
 
 std::unexpected<Error> no_id(std::string what) {
@@ -56,6 +59,7 @@ struct PageRequest {
 Result<PageRequest> page_of(int32_t page, int32_t size) {
   if (page < 0) return fail(Code::invalid, "BAD_PAGE", "page must not be negative");
   return PageRequest{static_cast<size_t>(page),
+                     // 20 is the default, as over HTTP; larger pages are cut to kMaxPage.
                      size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMaxPage)};
 }
 
@@ -195,6 +199,7 @@ class PollReactor final : public grpc::ServerUnaryReactor {
   void begin(Verbs& verbs, Poll poll, wf::PollJobsResponse* out) {
     auto self = self_;
     uint64_t id = verbs.poll(std::move(poll), [self, &verbs, out](std::vector<PolledJob> jobs) {
+      // Whoever sets `over_` first finishes the call; Finish() may be called only once.
       if (self->over_.exchange(true)) {
         for (const PolledJob& job : jobs)
           verbs.release(job.effect_id);
@@ -206,6 +211,7 @@ class PollReactor final : public grpc::ServerUnaryReactor {
     });
     verbs_ = &verbs;
     id_ = id;
+    // OnCancel() may have come before the poll had a number.
     if (cancelled_) give_up();
   }
   void refuse(const Error& error) {

@@ -5,7 +5,9 @@
 namespace pawl::processes {
 
 namespace {
+// Characters of a ULID.
 constexpr size_t kIdBytes = 26;
+// Ten digits, so that versions sort by number.
 std::string padded(uint32_t version) {
   std::string s = std::to_string(version);
   return std::string(10 - s.size(), '0') + s;
@@ -28,6 +30,7 @@ Key awaited_key(std::string_view tenant, std::string_view id, std::string_view i
 Key awaited_prefix(std::string_view tenant, std::string_view id) {
   return prefix({kProgram, tenant, "w", id});
 }
+// Not below the tenant: the start of the server reads the pauses of all tenants in one scan.
 Key paused_type_key(std::string_view tenant, std::string_view job_type) {
   return key({kProgram, "~paused", tenant, job_type});
 }

@@ -37,6 +37,7 @@ void InstanceCounts::watch(const Frame& frame) {
     if (!note || note->before == static_cast<uint8_t>(note->after)) continue;
     std::lock_guard lock(mutex_);
     auto& counts = counts_[{std::string(note->tenant), std::string(note->definition_id)}];
+    // 0: the instance is new.
     if (note->before) --counts[note->before];
     ++counts[static_cast<size_t>(note->after)];
   }

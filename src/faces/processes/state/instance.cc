@@ -8,6 +8,7 @@ namespace pawl::processes {
 namespace {
 constexpr std::string_view kStatusNames[] = {"",          "ACTIVE", "WAITING",
                                              "COMPLETED", "FAILED", "CANCELLED"};
+// Crockford's base 32, the alphabet of ULIDs: no I, L, O, U.
 constexpr std::string_view kDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 constexpr size_t kIdBytes = 26, kOrdinalBytes = 4;
 constexpr uint8_t kFormat = 1;
@@ -25,6 +26,7 @@ VariablesPtr make_variables(json::Object object) {
   auto out = std::make_shared<Variables>();
   json::Value whole(std::move(object));
   out->text = json::print(whole);
+  // The object goes into the value for printing and comes back without a copy.
   out->object = std::move(whole.object());
   return out;
 }
@@ -114,6 +116,7 @@ Bytes encode(const Instance& i) {
   w.u8(static_cast<uint8_t>(i.paused | i.suspended << 1));
   w.sint(i.started);
   w.sint(i.updated - i.started);
+  // One more than the distance, because 0 means not completed.
   w.sint(i.completed ? i.completed - i.started + 1 : 0);
   w.str(i.business_key);
   w.str(i.failure);
@@ -170,12 +173,14 @@ Result<Instance> decode_instance(BytesView bytes) {
     return fail(Code::corrupt, "BAD_INSTANCE_CELL", "a stored instance cannot be read");
   TRY(json::Value variables, json::parse(text, {.max_bytes = text.size() + 1}));
   auto kept = std::make_shared<Variables>();
+  // The stored text is kept as it is: printing the object again would cost as much as parsing it.
   kept->text = text;
   kept->object = std::move(variables.object());
   i.variables = std::move(kept);
   return i;
 }
 
+// Four digits of five bits: kMaxOrdinals is 2^20.
 std::string ordinal_id(std::string_view instance_id, uint32_t ordinal) {
   std::string out(instance_id);
   for (size_t k = 0; k < kOrdinalBytes; ++k, ordinal >>= 5)
@@ -233,6 +238,7 @@ std::string instance_json(const Instance& i, const Definition& d) {
   out += "],\"variables\":" + i.variables->text + ",\"startedAt\":";
   append_time(out, i.started);
   if (i.completed) append_time(out += ",\"completedAt\":", i.completed);
+  // Also when empty: a cancel without a reason shows "".
   if (i.status == Status::failed || i.status == Status::cancelled)
     json::append_string(out += ",\"failureReason\":", i.failure);
   if (!i.business_key.empty()) json::append_string(out += ",\"businessKey\":", i.business_key);
