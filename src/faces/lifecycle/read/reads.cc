@@ -55,6 +55,7 @@ Result<void> check_match(const WorkflowType& type, const any_query& query) {
   return {};
 }
 
+// `possible` is false for a value of another kind: int 3 does not match a uint32 field.
 Filter::Filter(const WorkflowType& type, const any_query& query) : type_(type), query_(query) {
   for (const auto& [name, v] : query.match) {
     const auto* f = type.def.find(name);

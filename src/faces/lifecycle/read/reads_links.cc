@@ -34,6 +34,7 @@ static transition_event removal(const KernelAccess& kernel, Seq seq) {
   return out;
 }
 
+// `from` of the first event is "", of an instance that was created again the name of the removal.
 Result<history_log> Reads::history(std::string_view tenant, const WorkflowType& type,
                                    std::string_view id_text) const {
   TRY_OK(check_id(id_text));

@@ -2,6 +2,7 @@
 
 namespace pawl::lifecycle {
 
+// Null for cells that are no instances. `stored` points into `value`, which the change keeps alive.
 static InstanceChangePtr change_of(const Frame& frame, const Frame::Write& write) {
   InstanceName name;
   if (!split_instance(write.key, name)) return nullptr;
@@ -9,6 +10,7 @@ static InstanceChangePtr change_of(const Frame& frame, const Frame::Write& write
   out->id = unescaped(name.id);
   out->version = frame.seq;
   out->value = write.value;
+  // `before` is the version that the write replaced; 0: there was none.
   out->created = write.value && write.before == 0;
   if (write.value)
     if (auto stored = decode_instance(write.value->bytes)) {

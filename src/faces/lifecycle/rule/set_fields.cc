@@ -1,4 +1,6 @@
-// The "set" of an action: it changes the fields of an instance.
+// The "set" of an action changes fields in the same write as the phase: {"note": "landed",
+// "retries": {"op": "increment"}, "drone_id": "$message.drone", "owner": null}. Null sets the zero
+// value.
 
 #include "faces/lifecycle/rule/rules.h"
 
@@ -12,6 +14,7 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// increment and decrement, always by one.
 Result<value> step_by(const dynamic_type::field_def& f, value v, bool up) {
   const kind_row& row = row_of(f.k);
   auto over = [&] {

@@ -23,6 +23,7 @@ bool is_name(char c) {
          c == '-';
 }
 
+// The end of the name that begins at `at`.
 size_t name_end(std::string_view text, size_t at) {
   while (at < text.size() && is_name(text[at]))
     ++at;
@@ -134,6 +135,7 @@ void set_variables(Variables& variables, const js::Value& body) {
     if (const js::Value* v = body.find(name)) *to = *v;
 }
 
+// Values are inserted as text and not substituted again: a caller's value cannot name variables.
 Substituted substitute(std::string_view text, Variables& variables) {
   Substituted out;
   while (true) {
@@ -171,6 +173,7 @@ Result<js::Value> resolved_value(std::string_view what, const js::Value& value,
                                  Variables& variables) {
   if (value.is_string()) {
     const std::string& text = value.string();
+    // The whole text is one variable.
     if (text.starts_with('$') && token_at(text).size() + 1 == text.size())
       if (auto found = variables.resolve(std::string_view(text).substr(1)))
         return std::move(*found);

@@ -121,6 +121,7 @@ Result<Outcome> transition(CommandContext& context) {
   return move(context.turn, loaded, context.command.to, {}, cause_of(context, true));
 }
 
+// `to` names the terminal phase; without it choose_terminal_phase() decides.
 Result<Outcome> complete(CommandContext& context) {
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
   std::string_view target = context.command.to;
@@ -141,6 +142,7 @@ Result<Outcome> complete(CommandContext& context) {
   return out;
 }
 
+// The reason is checked before the type, as in the original.
 Result<Outcome> fail_instance(CommandContext& context) {
   if (context.command.note.empty()) return refuse(errc::reason_required, "say why it failed");
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
@@ -151,6 +153,7 @@ Result<Outcome> fail_instance(CommandContext& context) {
   return transition(context);
 }
 
+// The history stays: every version of an instance is kept, and a new one may take the id.
 Result<Outcome> remove(CommandContext& context) {
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
   TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, context.command.id));

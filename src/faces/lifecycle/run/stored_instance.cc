@@ -2,6 +2,7 @@
 
 namespace pawl::lifecycle {
 
+// The record is last and has no length: it ends with the cell.
 Bytes encode(const StoredInstance& stored) {
   Bytes out;
   out.reserve(64 + stored.note.size() + stored.caller.size() + stored.record.size());

@@ -5,6 +5,7 @@
 
 namespace pawl::lifecycle {
 
+// The cell cache keeps the decoded type, so most turns parse nothing.
 Result<WorkflowTypePtr> load_type(Turn& turn, std::string_view tenant, std::string_view name) {
   TRY(WorkflowTypePtr type, turn.read_as<WorkflowType>(type_key(tenant, name), decode_type));
   if (!type) return refuse(errc::workflow_not_registered, fmt::format("'{}'", name));
@@ -36,6 +37,7 @@ static std::string terminal_message(const dynamic_type& def, std::string_view id
                      def.declares(from) ? "" : ", which is not declared any more");
 }
 
+// A phase that the type does not declare counts as terminal.
 Result<void> check_edge(const dynamic_type& def, std::string_view id_text, std::string_view from,
                         std::string_view to) {
   if (def.is_terminal(from))
@@ -99,6 +101,7 @@ Outcome save(Turn& turn, const LoadedInstance& loaded, std::string_view bytes,
   return {.phase = std::string(stored.phase)};
 }
 
+// The phase comes last, so that `sets` cannot override it.
 Outcome move(Turn& turn, const LoadedInstance& loaded, std::string_view to, FieldValues sets,
              const WriteCause& cause) {
   sets.emplace_back(loaded.type->phase_field, value(to));

@@ -10,6 +10,7 @@
 
 namespace pawl::lifecycle {
 
+// "field 'n' takes a uint8 from 0 to 255, not 300"
 static std::unexpected<Error> mismatch(std::string_view field, kind k, std::string_view got) {
   const kind_row& row = row_of(k);
   std::string range =
@@ -35,6 +36,7 @@ value zero(kind k) {
   return out;
 }
 
+// Zero values of omitempty fields are not shown.
 static bool is_zero(const value& v) { return v == zero(v.k); }
 
 static Result<value> coerce_list(std::string_view field, const js::Value& from) {
@@ -112,6 +114,7 @@ js::Value to_json(const value& v) {
   return {};
 }
 
+// A value may have been stored by an earlier version of the type, with another kind or range.
 std::optional<value> read_entry(const record::walk& at, kind k) {
   if (at.f != record::form_of(k)) return std::nullopt;
   const kind_row& row = row_of(k);

@@ -36,6 +36,7 @@ constexpr KindWord kAliases[] = {{"int", kind::int64},
                                  {"float", kind::real},
                                  {"boolean", kind::boolean}};
 
+// The error lists every known type, from the table of the public header.
 Result<kind> parse_kind(std::string_view field, std::string_view word) {
   std::string known;
   for (const kind_row& row : kKinds) {
@@ -94,6 +95,8 @@ Result<tags> parse_tags(std::string_view field, const js::Value& value) {
   return out;
 }
 
+// {"name": "drone_id", "type": "string", "tags": ["operator_writable", "indexable"], "omitempty":
+// true} "doc" is accepted and dropped.
 Result<dynamic_type::field_def> parse_field(const js::Value& value) {
   if (!value.is_object())
     return refuse(errc::invalid_definition,
@@ -126,6 +129,8 @@ Result<dynamic_type::field_def> parse_field(const js::Value& value) {
   return out;
 }
 
+// {"planning": ["flying", "aborted"], "flying": ["landing"], "aborted": []}: a phase without
+// targets is terminal.
 Result<void> parse_transitions(const js::Value& value, dynamic_type& out) {
   if (!value.is_object())
     return refuse(errc::invalid_transitions_table,
@@ -145,6 +150,7 @@ Result<void> parse_transitions(const js::Value& value, dynamic_type& out) {
   return {};
 }
 
+// "completed" or ["completed", "landed"]: the phases that `complete` without a target prefers.
 Result<void> parse_success(const js::Value& value, dynamic_type& out) {
   if (value.is_string()) {
     out.success.push_back(value.string());
@@ -161,6 +167,8 @@ Result<void> parse_success(const js::Value& value, dynamic_type& out) {
   return {};
 }
 
+// Contradictions of tags. Id and phase have one writer, the engine: an operator could otherwise
+// move an instance past the table or lose it.
 Result<void> validate_field(const dynamic_type::field_def& f) {
   if (f.name.empty()) return refuse(errc::invalid_definition, "a field has an empty name");
   if (f.name.size() > limits::kNameBytes)
@@ -193,6 +201,7 @@ Result<void> validate_field(const dynamic_type::field_def& f) {
   return {};
 }
 
+// Each field alone, then against those before it. kFields bounds the quadratic comparison.
 Result<void> validate_fields(const dynamic_type& def) {
   if (def.fields.size() > limits::kFields)
     return refuse(errc::invalid_definition,
@@ -222,6 +231,8 @@ Result<void> validate_fields(const dynamic_type& def) {
 
 }  // namespace
 
+// Allowed, as in the original: cycles, edges from a phase to itself, several entry phases, phases
+// that nothing leads to, and no terminal phase at all.
 Result<void> validate_table(const dynamic_type& def) {
   auto bad = [](std::string text) {
     return refuse(errc::invalid_transitions_table, std::move(text));
@@ -254,6 +265,7 @@ Result<void> validate_table(const dynamic_type& def) {
   return {};
 }
 
+// The order is the original's: with several mistakes the first one in it is reported.
 Result<void> validate(const dynamic_type& def) {
   if (def.name.empty())
     return refuse(errc::workflow_not_registered, "the workflow's name is empty");
@@ -266,6 +278,7 @@ Result<void> validate(const dynamic_type& def) {
   return {};
 }
 
+// The name is part of keys, paths and log lines.
 Result<void> check_name(std::string_view name) {
   if (name.size() > limits::kNameBytes)
     return refuse(errc::invalid_definition,
@@ -291,6 +304,8 @@ Result<void> check_id(std::string_view text) {
   return {};
 }
 
+// {"bucket", "key_prefix"?, "parent_field"?, "fields": [...], "transitions": {...}, "success"?}.
+// Only the table is validated here; validate() checks the rest.
 Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
   if (!body.is_object())
     return refuse(errc::invalid_definition,
@@ -342,6 +357,7 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
   return out;
 }
 
+// Brings two definitions that mean the same into the same form.
 static void normalise(dynamic_type& def) {
   for (auto& f : def.fields)
     if (has(f.t, id) || has(f.t, phase)) f.t = f.t | readonly;
@@ -368,6 +384,7 @@ js::Value transitions_json(const dynamic_type& def) {
   return out;
 }
 
+// parse_type() reads it back to an equal definition.
 js::Value type_json(const dynamic_type& def) {
   js::Object out;
   out.add("workflow", def.name);
@@ -412,6 +429,7 @@ Key type_key(std::string_view tenant, std::string_view name) {
 }
 Key type_prefix(std::string_view tenant) { return prefix({"lifecycle", tenant, "t"}); }
 
+// Names of the tagged fields, so that a turn does not search for them.
 WorkflowType make_type(dynamic_type def) {
   WorkflowType out;
   out.def = std::move(def);

@@ -120,6 +120,8 @@ class Loader {
     return type;
   }
 
+  // Resolves the names of a workflow and keeps what steps need: its module, its types, the effects
+  // that it may emit.
   Result<void> check(Workflow& w) {
     const WorkflowDef& d = w.def;
     auto module = out_.modules.find(d.impl.module);
@@ -168,6 +170,7 @@ class Loader {
     return {};
   }
 
+  // Whether an executor does this effect is not known here: executors poll for it by name.
   Result<void> check(const EffectDef& d) const {
     if (!out_.modules.contains(d.impl.module))
       return not_valid("definition '" + d.name + "' implementation references inactive module '" +
@@ -179,6 +182,8 @@ class Loader {
     return {};
   }
 
+  // The subscribed schema is the workflow's own event schema, the schema that it is an alias of, or
+  // one arm of its variant.
   Result<void> route(const Subscription& s) {
     TRY(TypePtr event, schema(s.event));
     auto it = out_.workflows.find(s.workflow);
@@ -191,6 +196,7 @@ class Loader {
     if (!own && !alias && arm == w.arms.end())
       return not_valid("route to workflow '" + s.workflow + "' uses schema '" + s.event +
                        "' but workflow event schema is '" + w.def.event + "'");
+    // Keyed workflows need a key_field and others must not have one.
     std::vector<std::string> path;
     if (w.def.keyed()) {
       if (!s.key_field)

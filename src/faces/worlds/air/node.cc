@@ -15,6 +15,8 @@ using cbor::Value;
 constexpr std::array<std::string_view, 6> kKinds{"defschema", "defmodule", "defworkflow",
                                                  "defeffect", "defsecret", "manifest"};
 
+// Readers of JSON nodes, one per `$kind`, and the way back to the CBOR that is hashed. Each reader
+// takes the whole node and ignores members that it does not know.
 std::unexpected<Error> bad(std::string why) {
   return fail(Code::invalid, "manifest.error", std::move(why));
 }
@@ -32,6 +34,7 @@ Result<std::string> name_field(const json::Value& node, std::string_view field) 
   return name;
 }
 
+// Empty when the member is absent or null: no name is empty.
 Result<std::string> optional_name(const json::Value& node, std::string_view field) {
   const json::Value* v = node.find(field);
   if (!v || v->is_null()) return std::string();
@@ -47,6 +50,7 @@ Result<Impl> impl_of(const json::Value& node) {
   return out;
 }
 
+// {"name": "shop/Order@1", "type": {"record": {"id": {"text": {}}}}}
 Result<Node> schema(const json::Value& node) {
   SchemaDef out;
   TRY(out.name, name_field(node, "name"));
@@ -89,6 +93,9 @@ Result<Value> python_runtime(const json::Value& runtime) {
       cbor::Map{{"kind", "python"}, {"python", version}, {"artifact", Value(std::move(body))}});
 }
 
+// {"name": "shop/m@1", "runtime": {"kind": "wasm", "artifact": {"kind": "wasm_module", "hash":
+// "sha256:..."}}} `body` is rebuilt from what was read, so that members of the document that are
+// ignored are not hashed.
 Result<Node> module(const json::Value& node) {
   ModuleDef out;
   TRY(out.name, name_field(node, "name"));
@@ -118,6 +125,8 @@ Result<Node> module(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// {"name", "state", "event", "context"?, "annotations"?, "key_schema"?, "effects_emitted": [names],
+// "determinism"?, "impl": {"module", "entrypoint"}}. Names only: load() looks them up.
 Result<Node> workflow(const json::Value& node) {
   WorkflowDef out;
   TRY(out.name, name_field(node, "name"));
@@ -144,6 +153,7 @@ Result<Node> workflow(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// {"name", "params": schema, "receipt": schema, "impl": {"module", "entrypoint"}}
 Result<Node> effect(const json::Value& node) {
   EffectDef out;
   TRY(out.name, name_field(node, "name"));
@@ -153,6 +163,8 @@ Result<Node> effect(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// {"name": "llm/openai_api@1", "binding_id": "env:OPENAI_API_KEY", "expected_digest"?:
+// "sha256:..."}
 Result<Node> secret(const json::Value& node) {
   SecretDef out;
   TRY(out.name, name_field(node, "name"));
@@ -163,6 +175,7 @@ Result<Node> secret(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// [{"name": "shop/Order@1", "hash"?: "sha256:..."}]
 Result<std::vector<Ref>> refs(const json::Value& list, std::string_view field) {
   if (!list.is_array()) return bad("field `" + std::string(field) + "` must be a list of refs");
   std::vector<Ref> out;
@@ -177,6 +190,7 @@ Result<std::vector<Ref>> refs(const json::Value& list, std::string_view field) {
   return out;
 }
 
+// {"subscriptions": [{"event": schema, "workflow": name, "key_field"?: "order.id"}]}
 Result<void> routing(Manifest& out, const json::Value& value) {
   if (value.is_null()) return {};
   if (!value.is_object()) return bad("field `routing` is {\"subscriptions\": [...]}");
@@ -215,6 +229,7 @@ Result<void> executor_keys(Manifest& out, const json::Value& keys) {
   return {};
 }
 
+// The lists of references in a manifest. `secrets` is optional and not hashed when it is empty.
 struct ListField {
   std::string_view name;
   std::vector<Ref> Manifest::*list;
@@ -375,6 +390,7 @@ Value to_value(const Manifest& manifest, bool with_kind) {
   return Value(std::move(out));
 }
 
+// Also hashed alone: a patch names this hash to say which routing it replaces.
 Value subscriptions_value(const Manifest& manifest) {
   cbor::Array out;
   for (const Subscription& s : manifest.subscriptions) {

@@ -11,6 +11,7 @@ namespace {
 
 using cbor::Value;
 
+// The texts after the colon are the original's.
 std::unexpected<Error> mismatch(std::string what) {
   return fail(Code::invalid, kSchemaMismatch,
               "value does not conform to schema: " + std::move(what));
@@ -68,6 +69,8 @@ Result<Value> scalar(const Value& v, Form form) {
   }
 }
 
+// Fields come out in the order of the type. A missing field is null if its type is an option, else
+// an error; a field that the type does not have is an error.
 Result<Value> record(const Value& v, const Type& type, const Schemas& schemas) {
   if (!v.is_map()) return mismatch("expected record/map");
   cbor::Map out;
@@ -116,6 +119,7 @@ Result<Value> variant(const Value& v, const Type& type, const Schemas& schemas) 
   return Value(std::move(out));
 }
 
+// Lists keep their order. Sets are sorted by encoded bytes and hold each element once.
 Result<Value> items(const Value& v, const Type& type, const Schemas& schemas) {
   if (!v.is_array())
     return mismatch(type.form == Form::set ? "expected set array" : "expected list array");

@@ -99,6 +99,7 @@ class Compiler {
     return it == refs.end() ? nullptr : &*it;
   }
 
+  // The kind is said twice, beside the node and inside it; they must agree.
   Result<Node> node_of(const json::Value& body, std::string_view field) {
     const json::Value* value = body.find(field);
     if (!value) return bad("missing field `" + std::string(field) + "`");
@@ -110,6 +111,7 @@ class Compiler {
     return node;
   }
 
+  // {"kind": "defschema", "node": {...}}. The definition must be new.
   Result<void> add_def(const json::Value& body) {
     TRY(Node node, node_of(body, "node"));
     TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
@@ -121,6 +123,7 @@ class Compiler {
     return {};
   }
 
+  // The hash of the definition that the author saw: it guards against changes by others in between.
   Result<void> check_pre_hash(const Ref* ref, const json::Value& body, std::string_view name) {
     if (!ref) return bad("'" + std::string(name) + "' is not in the manifest");
     if (ref->hash != body.string_or("pre_hash"))
@@ -128,6 +131,7 @@ class Compiler {
     return {};
   }
 
+  // {"kind", "name", "new_node": {...}, "pre_hash"}. The name stays the same.
   Result<void> replace_def(const json::Value& body) {
     TRY(Node node, node_of(body, "new_node"));
     TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
@@ -142,6 +146,7 @@ class Compiler {
     return {};
   }
 
+  // {"kind", "name", "pre_hash"}. Removing what is not there succeeds, as in the original.
   Result<void> remove_def(const json::Value& body) {
     const std::string name(body.string_or("name"));
     TRY_OK(refuse_system(name));
@@ -153,6 +158,8 @@ class Compiler {
     return {};
   }
 
+  // {"add": [{"kind", "name", "hash"}], "remove": [{"kind", "name"}]}: references to definitions
+  // that the store has already.
   Result<void> set_refs(const json::Value& body) {
     static const json::Value none{json::Array{}};
     const json::Value* add = body.find("add");
@@ -183,6 +190,7 @@ class Compiler {
     return {};
   }
 
+  // {"pre_hash", "subscriptions": [...]}: replaces all subscriptions.
   Result<void> set_routing(const json::Value& body) {
     const std::string now = hash_text(cbor::hash_of(subscriptions_value(out_.manifest)));
     if (body.string_or("pre_hash") != now)

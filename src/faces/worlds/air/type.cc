@@ -85,6 +85,7 @@ Result<void> parse_map(Type& out, const json::Value& body, size_t depth) {
   }
 }
 
+// `depth` counts nested objects in this text. References are counted later, by refuse_recursion().
 Result<TypePtr> parse(const json::Value& type, size_t depth) {
   if (depth > kTypeDepth) return bad("nested deeper than " + std::to_string(kTypeDepth));
   if (!type.is_object()) return bad("a type is an object with one key");
@@ -137,6 +138,7 @@ const Field* Type::find(std::string_view name) const {
 
 Result<TypePtr> parse_type(const json::Value& type) { return parse(type, 0); }
 
+// The inverse of parse(), without comments.
 cbor::Value to_value(const Type& type) {
   cbor::Value body{cbor::Map{}};
   switch (type.form) {

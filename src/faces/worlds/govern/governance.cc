@@ -104,6 +104,7 @@ Result<Patch> Governance::stored_patch(const Proposal& p) const {
   return patch;
 }
 
+// A rejected proposal stays rejected. An approved one may be decided again until it is applied.
 Result<Proposal> Governance::decide(uint64_t id, std::string approver, bool approve) {
   TRY(Proposal p, proposal(id));
   if (p.state != ProposalState::shadowed && p.state != ProposalState::approved)
@@ -145,6 +146,8 @@ Result<void> Governance::refuse_unless_quiescent(bool strict) const {
               json::print(detail));
 }
 
+// Either everything happens in this turn, or nothing: the cells are migrated, the manifest is
+// replaced, and both records are written.
 Result<Proposal> Governance::apply(uint64_t id, bool strict) {
   TRY(Proposal p, proposal(id));
   if (p.state != ProposalState::approved) return wrong_state(p, "approved");

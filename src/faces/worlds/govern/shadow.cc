@@ -168,6 +168,8 @@ Result<void> Shadow::send_seeds(const std::vector<Event>& seeds, Report& report)
   return {};
 }
 
+// Answers all open intents again and again, until none is left or the rounds are over. A workflow
+// that asks for ever would otherwise never end.
 Result<void> Shadow::answer_with_stubs() {
   for (size_t round = 0; round < kMaxStubRounds; ++round) {
     TRY(std::vector<PendingIntent> open, turn_.all_pending(kMaxListed));
@@ -227,6 +229,7 @@ Result<void> Shadow::list_waiting(Report& report) {
   return {};
 }
 
+// Effects of the whole run, also those that were answered with stubs.
 void Shadow::list_predicted(Report& report) {
   cbor::Array predicted;
   for (const PendingIntent& i : turn_.shadow->predicted) {

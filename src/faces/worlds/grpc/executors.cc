@@ -17,6 +17,7 @@ Result<T> named(Result<T> result) {
   return result;
 }
 
+// Worlds are looked up in the caller's tenant only.
 Result<WorldId> world_of(const Caller& caller, const std::string& world) {
   if (world.empty()) return fail(Code::invalid, "invalid_request", "world_id is required");
   return WorldId{caller.tenant, world};

@@ -48,6 +48,7 @@ Result<std::optional<uint64_t>> first_event(const ReadSnapshot& snapshot, const 
 }
 
 // The last event of the schema whose value has `wanted` at the path.
+// Reads backwards and decodes every record, because values have no index: hence the limit.
 Result<std::optional<uint64_t>> correlated(const ReadSnapshot& snapshot, const WorldId& world_id,
                                            const std::string& schema, const std::string& path,
                                            const std::string& wanted) {
@@ -67,6 +68,7 @@ Result<std::optional<uint64_t>> correlated(const ReadSnapshot& snapshot, const W
   return seq;
 }
 
+// Everything that the world recorded from the root on, also what other inputs caused meanwhile.
 Result<void> fill_from_root(const ReadSnapshot& snapshot, const WorldId& world_id,
                             TraceWindow& window, uint64_t limit) {
   return scan_records(snapshot, world_id, *window.root, [&](uint64_t seq, BytesView payload) {

@@ -138,6 +138,7 @@ class Tree {
     return out;
   }
 
+  // `changes` are sorted and share the first `depth` bytes of their key hashes.
   Result<Bytes> update(BytesView root, Span changes, size_t depth) {
     TRY(IndexNode node, read(root));
     if (node.leaf) {

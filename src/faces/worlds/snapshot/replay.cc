@@ -32,6 +32,7 @@ Result<void> Replay::run(uint64_t until) {
   return {};
 }
 
+// Kinds that are missing here (effect_intent, step_failed) follow from inputs and never begin one.
 Result<void> Replay::replay_input(const Value& record) {
   const std::string_view kind = record_kind(record);
   const uint64_t before = turn_.head.height;

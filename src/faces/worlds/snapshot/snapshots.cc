@@ -210,6 +210,8 @@ Result<std::optional<Key>> Snapshots::prepare(std::optional<BytesView> from) {
   return next;
 }
 
+// Plain CBOR in the peer's order of fields, with `workflow_instance_roots`, `proposals` and `head`
+// as Pawl's additions (docs/formats/worlds.md).
 Result<Bytes> Snapshots::snapshot_blob() {
   cbor::Array cell_roots, instance_roots;
   for (const auto& [workflow, roots] : turn_.world().roots) {

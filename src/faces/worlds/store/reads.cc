@@ -41,6 +41,7 @@ std::unexpected<Error> no_such_height(uint64_t height) {
                   " is neither");
 }
 
+// The roots of a snapshot are a list of [workflow, digest as 32 integers].
 Result<std::optional<Bytes>> state_in_snapshot(const IndexStore& store, std::string_view ref,
                                                std::string_view workflow, BytesView key) {
   TRY(Bytes digest, parse_hash(ref));

@@ -1,3 +1,7 @@
+// Writes the records of a world's journal and reads back the ones that replay needs. Field names
+// and their order are the original's (contract A17), because its tools read them; `step_failed` is
+// Pawl's own.
+
 #include "faces/worlds/store/records.h"
 
 #include <algorithm>

@@ -92,6 +92,9 @@ struct Workspace::Tree {
   std::optional<Bytes> annotations{};
 };
 
+// A tree blob is canonical CBOR: {"entries": [{name, kind: "file" | "dir", hash, size, mode,
+// annotations_hash?}], "annotations_hash"?}, sorted by name. The mode of a directory is 0755 and
+// its size 0.
 Result<Workspace::Tree> Workspace::load(BytesView digest) const {
   TRY(Bytes bytes, store_.get(digest));
   auto damaged = [&](std::string_view why) {
@@ -142,6 +145,8 @@ Result<Bytes> Workspace::save(const Tree& tree) const {
 
 Result<Bytes> Workspace::empty_root() const { return save({}); }
 
+// Nothing when the path leads nowhere, and for the empty path, because the root has no entry. An
+// error when a file stands where a directory is needed.
 Result<std::optional<Workspace::Entry>> Workspace::find(BytesView root, const Path& path) const {
   Bytes at(root);
   for (size_t i = 0; i < path.size(); ++i) {
@@ -168,6 +173,7 @@ Result<void> Workspace::collect(BytesView digest, const std::string& base, bool 
   return {};
 }
 
+// {root_hash, path?, scope?: "dir" | "subtree", cursor?, limit?} -> {entries, next_cursor}
 Result<Value> Workspace::list(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, some_parts(params, "path"));
@@ -202,6 +208,7 @@ Result<Value> Workspace::list(const Value& params) const {
   return Value(cbor::Map{{"entries", Value(std::move(entries))}, {"next_cursor", std::move(next)}});
 }
 
+// {root_hash, path} -> {kind, hash, size, mode} or null
 Result<Value> Workspace::read_ref(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -211,6 +218,7 @@ Result<Value> Workspace::read_ref(const Value& params) const {
       {"kind", e->kind()}, {"hash", hash_text(e->hash)}, {"size", e->size}, {"mode", e->mode}});
 }
 
+// {root_hash, path, range?: {start, end}} -> bytes; `end` is exclusive.
 Result<Value> Workspace::read_bytes(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -245,6 +253,7 @@ Result<Bytes> Workspace::change(BytesView root, std::span<const std::string> pat
   return save(tree);
 }
 
+// {root_hash, path, mode?} -> {new_root_hash, blob_hash}. Creates missing directories.
 Result<Value> Workspace::write(const Value& params, BytesView blob, uint64_t size) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -282,6 +291,7 @@ Result<Value> Workspace::write_ref(const Value& params) const {
   return write(params, blob, bytes.size());
 }
 
+// {root_hash, path} -> {new_root_hash}
 Result<Value> Workspace::remove(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -318,6 +328,8 @@ Result<Workspace::Entries> Workspace::below(BytesView root, const Path& prefix, 
   return out;
 }
 
+// {root_a, root_b, prefix?} -> {changes: [{path, kind, old_hash, new_hash}]}; null for an absent
+// side. Directories that differ are listed too.
 Result<Value> Workspace::diff(const Value& params) const {
   TRY(Bytes root_a, root_of(params, "root_a"));
   TRY(Bytes root_b, root_of(params, "root_b"));
@@ -345,6 +357,7 @@ Result<Value> Workspace::diff(const Value& params) const {
   return Value(cbor::Map{{"changes", Value(std::move(changes))}});
 }
 
+// {root_hash, path?} -> {annotations: map or null}. Without a path: those of the root.
 Result<Value> Workspace::annotations_get(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, some_parts(params, "path"));
@@ -450,6 +463,8 @@ Result<Value> resolve_workspace(const std::optional<Bytes>& history,
   return absent;
 }
 
+// The event is a sys/WorkspaceCommit@1 {workspace, expected_head?, meta}; the state is {latest,
+// versions: {number: meta}}. It keeps every version.
 Result<Bytes> WorkspaceModule::step(std::string_view, BytesView input) const {
   TRY(StepInput in, decode_input(input));
   TRY(Value commit, cbor::decode(in.event.value));
