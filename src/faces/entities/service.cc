@@ -97,6 +97,8 @@ static bool joins_transaction(std::string_view verb) {
   return std::find(std::begin(kJoining), std::end(kJoining), verb) != std::end(kJoining);
 }
 
+// A verb outside the list runs in a transaction of its own, but the token must be valid all the
+// same.
 void Service::act(const RequestContext& context, std::string verb, json::Value body, Done done) {
   Input input;
   input.verb = std::move(verb);
@@ -113,6 +115,7 @@ void Service::act(const RequestContext& context, std::string verb, json::Value b
   submit(context, std::move(input), std::move(done));
 }
 
+// Blocks this thread. The promise lives on the stack, so it must not return before the answer.
 Result<Bytes> Service::act_and_wait(const RequestContext& context, std::string verb,
                                     json::Value body) {
   std::promise<Result<Bytes>> promise;
@@ -122,6 +125,8 @@ Result<Bytes> Service::act_and_wait(const RequestContext& context, std::string v
   return future.get();
 }
 
+// A collection that is being written. Shared by the callbacks of its chunks, of which one runs at a
+// time.
 struct Service::Chunks {
   RequestContext context;
   std::vector<Item> items;
@@ -143,6 +148,7 @@ void Service::write_chunks(const RequestContext& context, std::vector<Item> item
   next_chunk(std::move(chunks));
 }
 
+// Writes the next chunk and calls itself from its answer.
 void Service::next_chunk(std::shared_ptr<Chunks> c) {
   Command command;
   command.lenient = c->lenient;

@@ -50,6 +50,7 @@ Result<std::vector<Bytes>> newest_positions(const ReadSnapshot& snapshot,
   return out;
 }
 
+// "customer.address.city"
 const json::Value* find_path(const json::Object& variables, std::string_view path) {
   size_t dot = path.find('.');
   const json::Value* at = variables.find(path.substr(0, dot));
@@ -63,6 +64,7 @@ const json::Value* find_path(const json::Object& variables, std::string_view pat
 
 }  // namespace
 
+// Reads all heads of the tenant: their number is that of definitions, not of instances.
 Result<std::pair<std::vector<Service::DefinitionSummary>, size_t>> Service::definitions(
     std::string_view tenant, std::string_view keyword, size_t page, size_t size) const {
   std::vector<DefinitionSummary> out;
@@ -113,6 +115,7 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
   return std::find(steps.begin(), steps.end(), f.step) != steps.end();
 }
 
+// By page number, for the public API. Newest first.
 Result<InstancePage> Service::instances(std::string_view tenant, const InstanceFilter& filter,
                                         size_t page, size_t size) const {
   InstancePage out;
@@ -145,6 +148,8 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   return out;
 }
 
+// By cursor, for operators, with filters that no index serves. Stops after kMaxVisited instances:
+// the cursor then goes on from there, and the page may be short.
 Result<Service::FoundInstances> Service::find(std::string_view tenant, const InstanceFilter& filter,
                                               std::string_view cursor, size_t limit) const {
   // Rows per read; the filter is tested on each instance.
@@ -205,6 +210,7 @@ Result<std::vector<Event>> Service::events(std::string_view tenant,
   return out;
 }
 
+// Executions in the order in which they began. An end without its beginning is ignored.
 Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant,
                                                    std::string_view instance_id) const {
   TRY(std::vector<Event> events, this->events(tenant, instance_id));

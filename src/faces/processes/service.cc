@@ -21,6 +21,7 @@ void Service::restore_pauses() {
   CHECK(done);
 }
 
+// `decoded` is the body as the program takes it; the bytes are for the journal. It may be null.
 void Service::send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded,
                    Done done) {
   Input input;
@@ -134,6 +135,7 @@ void Service::pause_type(Submitter submitter, const std::string& job_type, bool 
        });
 }
 
+// A job whose body cannot be read is left out; it is offered again when its lease ends.
 uint64_t Service::poll(Poll poll, JobsDone done) {
   Time lease = poll.lease;
   return work_.poll(std::move(poll), [lease,
@@ -192,6 +194,7 @@ Result<std::shared_ptr<const Instance>> Service::instance(std::string_view tenan
               "instance \"" + std::string(id.substr(0, 64)) + "\" not found");
 }
 
+// Steps are stored as indexes, so their names come from the definition.
 Result<std::string> Service::instance_text(std::string_view tenant,
                                            const Instance& instance) const {
   TRY(auto definition, this->definition(tenant, instance.definition_id, instance.version));

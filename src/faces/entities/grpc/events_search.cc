@@ -79,6 +79,7 @@ Result<std::vector<std::string>> order_of(const GrpcExchange& e) {
   return out;
 }
 
+// {"model", "condition"?, "orderBy"?, "pointInTime"?}
 Result<Query> query_of(const GrpcExchange& e, Service& service) {
   TRY(auto model, e.model(e.payload));
   Query query{.tenant = e.tenant(), .model = model.first, .version = model.second};
@@ -106,6 +107,7 @@ std::string status_text(std::string_view id, const json::Value& job) {
 
 }  // namespace
 
+// {"entityId", "pointInTime"?} -> {"payload": {"type": "JSON", "data", "meta"}}
 Result<void> get_entity_event(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   AsOf as_of;
@@ -146,6 +148,8 @@ Result<void> search_entities(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model"?} -> one reply per model: {"modelName", "modelVersion", "count"}. Without a model also
+// those without entities.
 Result<void> entity_stats(const GrpcExchangePtr& e) {
   std::vector<std::pair<std::string, int32_t>> models;
   if (e->has("model")) {
@@ -166,11 +170,13 @@ Result<void> entity_stats(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model"?, "states"?} -> one reply per model and state that has entities.
 Result<void> entity_stats_by_state(const GrpcExchangePtr& e) {
   std::optional<std::pair<std::string, int32_t>> only;
   if (e->has("model")) {
     TRY(only, e->model(e->payload));
   }
+  // `states` points into the payload, which the exchange keeps until it finishes.
   auto wanted = [only, states = e->payload.find("states")](const StateCounts::Row& r) {
     if (only && (r.model != only->first || r.version != only->second)) return false;
     if (!states || !states->is_array() || states->array().empty()) return true;
@@ -189,6 +195,7 @@ Result<void> entity_stats_by_state(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"entityId", "pointInTime"?} -> one reply per change, newest first: {"changeMeta": {...}}
 Result<void> entity_changes(const GrpcExchangePtr& e) {
   // gRPC says CREATE where HTTP says CREATED.
   static constexpr std::string_view kShort[] = {"", "CREATE", "UPDATE", "DELETE"};
@@ -210,6 +217,7 @@ Result<void> entity_changes(const GrpcExchangePtr& e) {
   return {};
 }
 
+// Snapshots are search jobs: -> {"status": {"snapshotId", "status", "entitiesCount"}}
 Result<void> snapshot_search(const GrpcExchangePtr& e) {
   TRY(Query query, query_of(*e, e->service()));
   e->service().start_search_job(e->context, std::move(query), [e](Result<Bytes> a) {
@@ -240,6 +248,7 @@ Result<void> snapshot_cancel(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"snapshotId", "pageSize"?, "pageNumber"?} -> one reply per entity, as of the snapshot.
 Result<void> snapshot_get(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
   int64_t size = e->number("pageSize", 1000);

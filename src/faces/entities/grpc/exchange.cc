@@ -29,6 +29,8 @@ constexpr std::string_view kNoModelState =
     R"(,"modelId":"00000000-0000-0000-0000-000000000000","state":"")";
 constexpr std::string_view kNoModels = R"(,"models":[])";
 
+// One row per request event. Clients of the original send them by type; the method must be the
+// right one too.
 constexpr EventRow kEvents[] = {
     {GrpcMethod::manage, "EntityCreateRequest", "EntityTransactionResponse", create_entity, kNoIds},
     {GrpcMethod::manage, "EntityUpdateRequest", "EntityTransactionResponse", update_entity, kNoIds},

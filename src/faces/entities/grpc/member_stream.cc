@@ -124,6 +124,7 @@ CallResult call_result_of(const json::Value& answer, const AnswerKind& kind) {
                                  v.data.size(), limits::kBodyBytes)};
 }
 
+// The reactor of one stream. gRPC calls its On... functions; it deletes itself in OnDone().
 class Stream final : public MemberReactor {
  public:
   Stream(Face& face, Caller caller)
@@ -155,6 +156,7 @@ class Stream final : public MemberReactor {
   }
 
  private:
+  // The member ended the stream or the connection broke.
   void over() {
     leave();
     link_->end(grpc::Status::OK);
@@ -172,6 +174,7 @@ class Stream final : public MemberReactor {
     return false;
   }
 
+  // The first event. Returns false when the stream was refused.
   bool join() {
     auto body = payload_of(incoming_);
     if (incoming_.type() != "CalculationMemberJoinEvent" || !body)

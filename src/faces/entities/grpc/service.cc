@@ -11,6 +11,7 @@ namespace pawl::entities {
 
 namespace {
 
+// Empty when absent.
 std::string metadata(const grpc::CallbackServerContext& context, const char* key) {
   auto it = context.client_metadata().find(key);
   return it == context.client_metadata().end() ? std::string()
@@ -44,6 +45,7 @@ class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
   size_t at_ = 0;
 };
 
+// Every method carries CloudEvents; the type of the event says what it asks for (see exchange.cc).
 class CloudEvents final : public GrpcService,
                           public org::cyoda::cloud::api::grpc::CloudEventsService::CallbackService {
  public:

@@ -17,6 +17,7 @@ Time after(Time now, std::chrono::milliseconds wait) {
   return now + std::min(wait, kMaxWait).count() * kMillisecond;
 }
 
+// "a, b" -> a and b. Empty tags are dropped; no tags at all match every member of the tenant.
 std::vector<std::string> split_tags(std::string_view tags) {
   std::vector<std::string> out;
   while (!tags.empty()) {
@@ -48,6 +49,7 @@ MemberEvent greeting(const std::string& id, const std::string& tenant) {
           {}};
 }
 
+// The attributes tell the member who the caller is, and the token how to join the transaction.
 MemberEvent request_event(const Call& call) {
   const bool service = call.roles.find("ROLE_M2M") != std::string::npos;
   MemberEvent event{kRequests[call.kind], call.payload, {}};
@@ -102,6 +104,7 @@ std::string Members::join(std::shared_ptr<MemberStream> stream, std::string tena
     member.last_alive = background_.steady_now();
     member.next_keepalive = after(member.last_alive, options_.keepalive_interval);
     actions.events.emplace_back(member.stream, greeting(id, member.tenant));
+    // Calls that wait for a member may go to this one. assign() may erase the call.
     for (auto call = calls_.begin(); call != calls_.end();) {
       auto next = std::next(call);
       if (call->second.member.empty() && !call->second.waits_for_retry) assign(call, actions);
@@ -239,6 +242,7 @@ Members::Member* Members::choose_member(const PendingCall& call, std::string& id
   return best;
 }
 
+// Sends the call to a member, or lets it wait, or ends it with no_member.
 void Members::assign(Calls::iterator call, Actions& actions) {
   PendingCall& p = call->second;
   std::string id;
@@ -259,6 +263,7 @@ void Members::assign(Calls::iterator call, Actions& actions) {
   actions.events.emplace_back(member->stream, request_event(p.call));
 }
 
+// Ends the attempt: the call is repeated by its retry policy, or its result goes to the kernel.
 void Members::finish_call(Calls::iterator call, CallResult result, Actions& actions) {
   PendingCall& p = call->second;
   detach(call);
@@ -276,6 +281,7 @@ void Members::finish_call(Calls::iterator call, CallResult result, Actions& acti
   calls_.erase(call);
 }
 
+// Outside the lock: streams and the kernel take locks of their own and may call back.
 void Members::carry_out(Actions actions) {
   for (auto& [stream, event] : actions.events)
     stream->send(std::move(event));

@@ -133,6 +133,7 @@ Bytes index_text(std::string_view text) {
   return out;
 }
 
+// Booleans are indexed as the texts true and false.
 static void add_value(std::vector<Bytes>& out, const condition::Field& field) {
   double number;
   std::string room;

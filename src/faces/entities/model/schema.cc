@@ -57,6 +57,7 @@ std::string_view kind_of(const json::Value& v) {
   return v.is_object() ? "OBJECT" : v.is_array() ? "ARRAY" : name_of(type_of(v));
 }
 
+// For the error's detail, which clients show.
 std::vector<std::string_view> expected(const Shape& shape) {
   std::vector<std::string_view> out;
   for (Type t : shape.scalars.list())
@@ -139,6 +140,8 @@ std::unexpected<Error> not_allowed(std::string_view what, const std::string& pat
                           shown(path), name_of(needs), name_of(has)));
 }
 
+// Compares a document with the shape and grows the shape where the change level allows it. On an
+// error the shape may be partly grown: the caller drops it.
 struct Extender {
   ChangeLevel level;
   bool grew = false;
@@ -239,6 +242,7 @@ Result<void> check(const Shape& shape, const json::Value& value) {
   return check(shape, value, nullptr);
 }
 
+// The common case, without building a path or an error.
 bool fits(const Shape& shape, const json::Value& v) {
   if (v.is_null()) return true;
   if (v.is_object()) {

@@ -20,6 +20,7 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
 }
 }  // namespace
 
+// The layout is in docs/formats/entities.md. view_entity() reads it in the same order.
 Bytes encode(const Entity& e) {
   Bytes out;
   out.reserve(e.data.size() + e.model.size() + e.state.size() + 120);
@@ -82,6 +83,7 @@ Result<Entity> decode_entity(BytesView bytes) {
   return copy_of(v);
 }
 
+// Written by hand, member by member: lists print many thousands of these.
 void append_meta(std::string& out, const EntityView& e, bool with_model) {
   out += '{';
   append_field(out, "id", e.id);

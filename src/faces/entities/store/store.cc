@@ -87,6 +87,7 @@ UniqueChange unique_change(const UniqueKey& key, std::string_view data, std::str
 
 }  // namespace
 
+// For each key the old values are released, then the new ones are claimed.
 Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model,
                           std::string_view id, std::string_view data, std::string_view old_data,
                           ClaimedValues claimed) {
@@ -156,6 +157,7 @@ Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entit
   return {};
 }
 
+// Claims first, so that a violation is found before the entity is written.
 Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model,
                          const Entity& entity, std::string_view old_data, ClaimedValues claimed,
                          StoredBefore stored_before) {
@@ -166,6 +168,7 @@ Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model
   return {};
 }
 
+// Everything that belongs to the entity goes with it; its versions and trails stay readable.
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model,
                            const EntityView& entity, std::string_view tx) {
   for (const UniqueKey& key : model.unique_keys)

@@ -31,6 +31,7 @@ std::set<Bytes> index_rows(std::string_view tenant, std::string_view id, const C
   return rows;
 }
 
+// Index rows follow the cell `k`, which holds the values that the entity is indexed under.
 void view_indexed(const Change& change, ViewRows& rows) {
   std::string tenant = tenant_of(change.key);
   std::string_view id = last_part(change.key);
@@ -42,6 +43,7 @@ void view_indexed(const Change& change, ViewRows& rows) {
     if (!before.contains(row)) rows.put(row, {});
 }
 
+// The cell of a removed entity is erased; searches at an earlier time find its id in this row.
 void view_removed(const Change& change, ViewRows& rows) {
   EntityView entity;
   if (!view_entity(change.before.value(), entity)) return;

@@ -28,6 +28,7 @@ std::unexpected<Error> wrong_state(const Model& model, std::string_view reason,
                                         {"actualState", model.state()}})));
 }
 
+// Cells of another model with the same digits are skipped.
 Result<void> visit_entities(Turn& turn, std::string_view tenant, const Model& model,
                             const std::function<Result<void>(const EntityView&)>& visit) {
   Result<void> good;
@@ -64,6 +65,7 @@ Result<void> no_entities(Turn& turn, std::string_view tenant, const Model& model
           {{"entityName", model.name}, {"entityVersion", model.version}, {"entityCount", count}})));
 }
 
+// The answer of the verbs that change a model, as the contract has it.
 Bytes acted(const Model& model, std::string message) {
   return json::print(json::object({
       {"success", true},
@@ -73,6 +75,7 @@ Bytes acted(const Model& model, std::string message) {
   }));
 }
 
+// Entities exist only under a locked model, so only unlocking has to look for them.
 Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value& body,
                          bool locked) {
   TRY(Model model, known(turn, tenant, body));
@@ -87,6 +90,7 @@ Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value&
   return answer;
 }
 
+// The path of a scalar field in the form "$.a.b". Paths into arrays are refused.
 Result<std::string> scalar_path(const Model& model, const json::Value& given) {
   const json::Value* path = &given;
   if (given.is_object())
@@ -171,6 +175,7 @@ Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::
   return answer;
 }
 
+// Its workflows go with it.
 Result<Bytes> delete_model(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
   TRY_OK(no_entities(turn, tenant, model, body));
@@ -214,6 +219,7 @@ Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value
   return json::print(json::object({{"indexes", std::move(list)}, {"fill", fresh || dropped}}));
 }
 
+// One batch: entities that are gone or belong to another model by now are skipped.
 Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
   const json::Value* ids = body.find("ids");

@@ -26,6 +26,7 @@ uint64_t part_or_zero(const json::Value& job, std::string_view name) {
   return part(job, name).as_uint64().value_or(0);
 }
 
+// A job ends once: a cancel that comes after the end is refused, and so is a page after a cancel.
 Result<void> still_running(const json::Value& job, std::string_view id) {
   if (!job.is_object()) return fail(search_job_not_found(id));
   std::string_view status = job.string_or("status");
@@ -77,6 +78,7 @@ Error search_job_not_found(std::string_view id) {
           json::print(json::object({{"snapshotId", id}}))};
 }
 
+// {"job": {...}} -> the id. The job is deleted by a timer at the end of its lifetime.
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string id = turn.dice().uuid1(turn.now());
   json::Value job = part(body, "job");
@@ -122,6 +124,7 @@ Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::V
   return Bytes("{}");
 }
 
+// {"id", "status", "count"?, "seq"?}
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
   TRY(json::Value job, stored(turn, search_job_key(tenant, id)));

@@ -88,6 +88,7 @@ Result<json::Value> sum_of(const std::string& column, const json::Array& values)
   return json::Value(sum);
 }
 
+// `sign` 1 finds the largest, -1 the smallest. The value keeps its digits.
 json::Value extreme_of(const json::Array& values, int sign) {
   const json::Value* best = &values[0];
   for (const json::Value& v : values)
@@ -109,6 +110,7 @@ Result<json::Value> aggregate(HitPolicy policy, const std::string& column, json:
   return extreme_of(values, policy == HitPolicy::max ? 1 : -1);
 }
 
+// Hit policy A: an output that only some rules have is taken from those.
 Result<json::Object> merge_agreeing(std::vector<json::Object> rows) {
   for (size_t i = 1; i < rows.size(); ++i)
     for (const json::Member& m : rows[i]) {
@@ -124,6 +126,7 @@ Result<json::Object> merge_agreeing(std::vector<json::Object> rows) {
 
 }  // namespace
 
+// 16 bytes for the value itself, as an estimate of its node.
 size_t value_bytes(const json::Value& v) {
   size_t sum = 16;
   if (v.is_string()) sum += v.string().size();

@@ -16,6 +16,7 @@ namespace {
 
 using json::Value;
 
+// A member that an object may have. `wants` completes the sentence "NAME must be ...".
 struct Field {
   std::string_view name;
   bool (*fits)(const Value& v);
@@ -46,6 +47,7 @@ bool is_map_of_cells(const Value& v) {
          });
 }
 
+// The definition itself.
 constexpr Field kTop[] = {
     {"id", is_text, "a string"},
     {"version", is_whole, "an integer"},
@@ -56,6 +58,7 @@ constexpr Field kTop[] = {
     {"steps", is_list, "an array"},
     {"metadata", is_map, "an object"},
 };
+// All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
     {"id", is_text, "a string"},
     {"name", is_text, "a string"},
@@ -94,6 +97,7 @@ const Value* member(const Value& object, std::string_view name) {
   return v && !v->is_null() ? v : nullptr;
 }
 
+// Adds a problem for each unknown member and each wrong type. Null counts as absent.
 bool check(const Value& v, std::span<const Field> fields, const std::string& where,
            Problems& problems) {
   if (!v.is_object()) {
@@ -131,6 +135,8 @@ std::vector<Output> read_outputs(const Value* map) {
   return out;
 }
 
+// {"rules": [{"when": {"column": "expression"}, "outputs": {"name": value or "${expression}"}}]}.
+// Blank cells of `when` match always and are dropped here.
 void read_table(const Value& table, Step& step, const std::string& where, Problems& problems,
                 Problems& broken) {
   if (!check(table, kTable, where + " decisionTable", problems)) return;
@@ -160,6 +166,7 @@ void read_table(const Value& table, Step& step, const std::string& where, Proble
   }
 }
 
+// {"initial": "PT1S", "multiplier": 2, "max": "PT1M"}
 void read_backoff(const Value& v, Step& step, const std::string& where, Problems& problems,
                   Problems& broken) {
   if (!check(v, kBackoff, where + " retryBackoff", problems)) return;
@@ -179,6 +186,8 @@ void read_backoff(const Value& v, Step& step, const std::string& where, Problems
   step.backoff = b;
 }
 
+// [{"type": "TIMER", "duration": "PT30S", "interrupting": false, "targetStepId": "escalate"}].
+// Durations are parsed in validate(), whose messages name the step.
 void read_timers(const Value& events, Step& step, const std::string& where, Problems& problems) {
   for (size_t i = 0; i < events.array().size(); ++i) {
     const Value& e = events.array()[i];
@@ -194,6 +203,7 @@ void read_timers(const Value& events, Step& step, const std::string& where, Prob
   }
 }
 
+// A step that cannot be read keeps its place, so that the positions in later messages are right.
 Step read_step(const Value& v, size_t index, Problems& problems, Problems& broken) {
   Step s;
   std::string where = "step[" + std::to_string(index) + "]";
@@ -333,6 +343,7 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
   return d;
 }
 
+// Only the definition and its steps are tidied: values inside metadata, outputs and the like stay.
 Value tidy_document(const Value& document) {
   json::Object out;
   for (const json::Member& m : document.object()) {
@@ -363,6 +374,7 @@ std::string content_digest(const Value& document) {
   return std::string(view(sha256(text)).substr(0, 16));
 }
 
+// The cell is the document; everything else in Definition is compiled from it again.
 Bytes encode_version(uint32_t version, Time uploaded, const Value& document) {
   Bytes out;
   Writer w(out);

@@ -40,6 +40,7 @@ void validate_decision(Step& s, Problems& out) {
       out.push_back(where(s) + "conditionalNextSteps \"" + b.when.text() + "\" names no step");
 }
 
+// A shallow merge: each output replaces the variable of its name.
 Result<Next> merged(Walk& walk, const json::Object& outputs, const Step& step) {
   walk.set(outputs);
   return Next{Next::What::go, step.next};

@@ -61,6 +61,8 @@ void check_timers(Step& s, Problems& out) {
   }
 }
 
+// The checks of every step, then those of its type, then the references, which get their index
+// here.
 void check_step(Step& s, size_t index, const Definition& d, Problems& out) {
   std::string where = "step " + quoted(s.id);
   if (s.id.empty())
@@ -88,6 +90,7 @@ void check_step(Step& s, size_t index, const Definition& d, Problems& out) {
 }
 
 template <class Visit>
+// All references, whether or not the step's type follows them. Invalid ones are kNoStep.
 void each_successor(const Step& s, Visit&& visit) {
   visit(s.next);
   for (const Branch& b : s.branches)

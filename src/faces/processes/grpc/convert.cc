@@ -194,6 +194,7 @@ void to_struct(const json::Object& in, pb::Struct* out) {
     to_value(m.value, &(*out->mutable_fields())[m.name]);
 }
 
+// Times before 1970 do not occur: they come from the server's clock.
 void to_timestamp(Time t, pb::Timestamp* out) {
   out->set_seconds(t / kSecond);
   out->set_nanos(static_cast<int32_t>(t % kSecond));
@@ -218,6 +219,7 @@ json::Value to_document(const wf::WorkflowDefinition& in) {
   return json::Value(std::move(out));
 }
 
+// A map has no order, so a client cannot see the order of the branches here.
 void fill(wf::WorkflowDefinition* out, const Definition& d) {
   out->set_id(d.id);
   out->set_version(static_cast<int32_t>(d.version));
@@ -232,6 +234,7 @@ void fill(wf::WorkflowDefinition* out, const Definition& d) {
     to_struct(metadata->object(), out->mutable_metadata());
 }
 
+// Commands answer with this JSON, so that HTTP needs no second form; gRPC reads it back.
 Result<void> fill(wf::WorkflowInstance* out, std::string_view text) {
   TRY(json::Value in, json::parse(text, {.max_bytes = text.size() + 1}));
   out->set_id(std::string(in.string_or("id")));

@@ -49,6 +49,7 @@ namespace {
 // For calls whose response has no fields.
 Result<void> nothing(const Bytes&) { return {}; }
 
+// The HTTP routes have ids in their paths; here they may be missing.
 std::unexpected<Error> no_id(std::string what) {
   return fail(Code::invalid, "NO_ID", std::move(what));
 }
@@ -75,6 +76,7 @@ Result<VariablesPtr> variables_of(const google::protobuf::Struct& in) {
 
 }  // namespace
 
+// The answer's warnings have no field in the response and are dropped.
 WorkflowEngineService::Reactor* WorkflowEngineService::UploadDefinition(
     Context* context, const wf::UploadDefinitionRequest* in, wf::UploadDefinitionResponse* out) {
   return command(
@@ -232,6 +234,7 @@ class PollReactor final : public grpc::ServerUnaryReactor {
     verbs_.load()->cancel_poll(id_);
     Finish(grpc::Status::CANCELLED);
   }
+  // OnCancel() and the answer of the poll run on different threads.
   std::atomic<bool> over_{false}, cancelled_{false};
   std::atomic<uint64_t> id_{0};
   std::atomic<Verbs*> verbs_{nullptr};
@@ -239,6 +242,8 @@ class PollReactor final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
+// Defaults: one job, a lease of 30 s, no wait. Leases are cut to a day and waits to kMaxWaitMs.
+// Without job types the answer is empty.
 WorkflowEngineService::Reactor* WorkflowEngineService::PollJobs(Context* context,
                                                                 const wf::PollJobsRequest* in,
                                                                 wf::PollJobsResponse* out) {

@@ -31,6 +31,7 @@ VariablesPtr make_variables(json::Object object) {
   return out;
 }
 
+// Kept sorted by step, so that equal instances have equal bytes.
 uint32_t Instance::enter_count(uint32_t step) {
   auto it = std::lower_bound(entries.begin(), entries.end(), std::pair(step, 0u));
   if (it == entries.end() || it->first != step) it = entries.insert(it, {step, 0});
@@ -45,6 +46,7 @@ Scope* Instance::scope(uint32_t id) {
 
 namespace {
 
+// Times are written relative to the start of the instance, which makes them short.
 void write_token(Writer& w, const Token& t, Time base) {
   w.uint(t.step);
   w.u8(static_cast<uint8_t>(t.state));
@@ -223,6 +225,7 @@ void append_time(std::string& out, Time t) {
   out += '"';
 }
 
+// Members that are not set are left out; `currentStepIds` and `variables` are always there.
 std::string instance_json(const Instance& i, const Definition& d) {
   std::string out;
   out.reserve(256 + i.variables->text.size());

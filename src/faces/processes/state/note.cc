@@ -156,6 +156,7 @@ Result<Note> decode_note_tail(BytesView tail) {
   return n;
 }
 
+// Like decode_note_tail(), one fact at a time: the view runs it for every frame.
 bool each_fact(BytesView tail, const std::function<void(const Fact&)>& visit) {
   Reader r(tail);
   Note n;
