@@ -44,7 +44,7 @@ struct InstanceFilter {
 
 struct InstancePage {
   std::vector<std::shared_ptr<const Instance>> items;
-  // Of all pages.
+  // Matches on all pages.
   size_t total = 0;
 };
 

@@ -61,7 +61,7 @@ Result<bool> History::each(const Visit& visit) const {
   TRY_OK(snapshot_.history(entity_key(tenant_, id_), [&](BytesView, const Cell& cell) {
     return reader.version(cell.version);
   }));
-  // Trails from before the first version: a create that failed leaves only these.
+  // Trails from before the first version.
   if (reader.good && reader.going) reader.read_detached(0);
   TRY_OK(reader.good);
   return reader.known || !own_.empty();

@@ -167,7 +167,7 @@ void Members::opened(const EffectPtr& effect) {
                   {.kind = CallResult::failed, .message = call.error().message});
   // A call inside an open turn cannot be from before a restart: open turns do not survive one.
   const bool recovered = call->opened_at < began_ && call->turn == 0;
-  // The client's request ended with the old process: nobody waits for this call.
+  // The client's request ended with the old process, so no client waits for this call.
   if (recovered && !call->durable)
     return settle(effect->id, effect->tenant, {.kind = CallResult::dropped});
   // Never sent: its result only starts the second transaction (see Call).

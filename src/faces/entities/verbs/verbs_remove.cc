@@ -75,7 +75,7 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
   std::vector<StoredEntity> all;
   TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
                          [&](BytesView key, const Cell& cell, const EntityView& e) {
-                           // What is removed must still match when the turn commits.
+                           // A removed entity must still match the condition when the turn commits.
                            turn.validate_at_commit(key, cell);
                            all.push_back({cell, e});
                            return true;

@@ -34,7 +34,7 @@ static transition_event removal(const KernelAccess& kernel, Seq seq) {
   return out;
 }
 
-// `from` of the first event is "", of an instance that was created again the name of the removal.
+// `from` of the first event is empty. After a removal it is kDeleted, when the id is created again.
 Result<history_log> Reads::history(std::string_view tenant, const WorkflowType& type,
                                    std::string_view id_text) const {
   TRY_OK(check_id(id_text));

@@ -18,7 +18,7 @@ namespace {
 
 bool blank(std::string_view text) { return trimmed(text).empty(); }
 
-// What each action needs to be meant seriously. Values are checked against the type in
+// Members without which an action makes no sense. Values are checked against the type in
 // check_rule.cc.
 Result<void> check_transition(const js::Value& action) {
   if (blank(action.string_or("phase"))) return bad_rule("lifecycle_transition needs a \"phase\"");
@@ -184,7 +184,7 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   for (const js::Value& action : out.then) {
     TRY_OK(check_action(action));
   }
-  // A text search is enough: a false hit only counts firings that nobody asks for.
+  // A text search is enough: a false hit only counts firings without need.
   out.counted =
       out.max_iterations > 0 || js::print(js::Value(out.then)).find("$state.") != std::string::npos;
   return out;

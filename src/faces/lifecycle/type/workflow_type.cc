@@ -95,8 +95,8 @@ Result<tags> parse_tags(std::string_view field, const js::Value& value) {
   return out;
 }
 
-// {"name": "drone_id", "type": "string", "tags": ["operator_writable", "indexable"], "omitempty":
-// true} "doc" is accepted and dropped.
+// {"name": "drone_id", "type": "string", "tags": ["operator_writable"], "omitempty": true}
+// "doc" is accepted and dropped.
 Result<dynamic_type::field_def> parse_field(const js::Value& value) {
   if (!value.is_object())
     return refuse(errc::invalid_definition,

@@ -104,7 +104,7 @@ struct Definition {
   bool chains = false;
   std::string next_workflow;
   std::vector<Step> steps;
-  // Of two steps with one id the first; check_step() reports the second.
+  // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;
   // As tidy_document() leaves it. `version` and `uploaded` are set when it is stored.
   json::Value document;

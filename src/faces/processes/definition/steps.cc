@@ -58,7 +58,7 @@ void validate_table(Step& s, Problems& out) {
   else
     out.push_back(where(s) + "hitPolicy \"" + s.hit_policy_text + "\" is unknown; one of " +
                   hit_policy_codes() + " (an aggregator is valid on C only)");
-  // Other step types keep such members without effect; the document forbids them here by name.
+  // Other step types accept members that they do not use; the document forbids these here by name.
   const std::pair<std::string_view, bool> foreign[] = {
       {"conditionalNextSteps", !s.branches.empty()},
       {"transformations", !s.outputs.empty()},

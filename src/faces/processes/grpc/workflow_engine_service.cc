@@ -201,7 +201,7 @@ class PollReactor final : public grpc::ServerUnaryReactor {
   void begin(Verbs& verbs, Poll poll, wf::PollJobsResponse* out) {
     auto self = self_;
     uint64_t id = verbs.poll(std::move(poll), [self, &verbs, out](std::vector<PolledJob> jobs) {
-      // Whoever sets `over_` first finishes the call; Finish() may be called only once.
+      // The thread that sets `over_` first finishes the call: Finish() may be called only once.
       if (self->over_.exchange(true)) {
         for (const PolledJob& job : jobs)
           verbs.release(job.effect_id);

@@ -46,7 +46,8 @@ struct LoadedManifest {
   std::map<std::string, Module, std::less<>> modules;
   std::map<std::string, DeclaredEffect, std::less<>> effects;
   std::map<std::string, SecretDef, std::less<>> secrets;
-  // Event schema -> its routes, in the order of the manifest's subscriptions. Deliveries keep it.
+  // Event schema -> its routes. Events are delivered in this order, which is that of the
+  // subscriptions.
   std::map<std::string, std::vector<Binding>, std::less<>> routes;
 
   // `builtins` must outlive it.

@@ -93,9 +93,9 @@ Result<Value> python_runtime(const json::Value& runtime) {
       cbor::Map{{"kind", "python"}, {"python", version}, {"artifact", Value(std::move(body))}});
 }
 
-// {"name": "shop/m@1", "runtime": {"kind": "wasm", "artifact": {"kind": "wasm_module", "hash":
-// "sha256:..."}}} `body` is rebuilt from what was read, so that members of the document that are
-// ignored are not hashed.
+// {"name": "shop/m@1",
+// "runtime": {"kind": "wasm", "artifact": {"kind": "wasm_module", "hash": "sha256:..."}}}
+// `body` is rebuilt from what was read, so that ignored members of the document are not hashed.
 Result<Node> module(const json::Value& node) {
   ModuleDef out;
   TRY(out.name, name_field(node, "name"));
@@ -163,8 +163,8 @@ Result<Node> effect(const json::Value& node) {
   return Node(std::move(out));
 }
 
-// {"name": "llm/openai_api@1", "binding_id": "env:OPENAI_API_KEY", "expected_digest"?:
-// "sha256:..."}
+// {"name": "llm/openai_api@1", "binding_id": "env:OPENAI_API_KEY",
+// "expected_digest"?: "sha256:..."}
 Result<Node> secret(const json::Value& node) {
   SecretDef out;
   TRY(out.name, name_field(node, "name"));

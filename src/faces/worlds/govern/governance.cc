@@ -162,7 +162,7 @@ Result<Proposal> Governance::apply(uint64_t id, bool strict) {
     return fail(std::move(migrated.error()));
   }
   TRY_OK(turn_.use_manifest(std::move(next)));
-  // Callers that sent an expected epoch are refused from now on.
+  // Events that expect the former epoch are refused from now on.
   ++turn_.edit_world().epoch;
   p.state = ProposalState::applied;
   p.manifest_hash = turn_.world().manifest_hash;

@@ -175,7 +175,8 @@ Result<void> Shadow::answer_with_stubs() {
     TRY(std::vector<PendingIntent> open, turn_.all_pending(kMaxListed));
     if (open.empty()) return {};
     for (const PendingIntent& intent : open) {
-      // An earlier stub of this round may have settled it, by failing its instance.
+      // An earlier stub of this round may have ended its instance, which settles all of its
+      // intents.
       TRY(auto still_open, turn_.pending(intent.intent));
       const LoadedManifest& loaded = turn_.loaded();
       const DeclaredEffect* effect = loaded.effect(intent.identity.effect);

@@ -27,7 +27,7 @@ void Followers::add(const WorldId& world_id, Step step) {
 }
 
 // The order matters: end the loop, so that no step runs; stop the watch, so that no frame wakes it;
-// then answer the followers without the lock, because a step may call back.
+// then answer the followers, without the lock as in step_due().
 void Followers::stop() {
   std::unique_ptr<BackgroundLoop> loop;
   {
@@ -70,8 +70,8 @@ Time Followers::step_due() {
     if (it->moved || it->due <= now()) {
       it->moved = false;
       lock.unlock();
-      // Without the lock: the step reads rows and may take long. `it` stays valid, because nobody
-      // else erases.
+      // Without the lock: the step reads rows and may take long. `it` stays valid, because only
+      // this loop erases.
       auto again = it->step(false);
       lock.lock();
       if (!again) {
