@@ -13,7 +13,8 @@ namespace pawl::processes {
 
 class InstanceCounts {
  public:
-  // Reads all status rows. Construct it before requests are served.
+  // Reads all status rows. Construct it before the shard starts: a frame between the watch and the
+  // scan would be counted twice.
   explicit InstanceCounts(KernelAccess& kernel);
   ~InstanceCounts();
   // An empty definition means all definitions; no status means every status.
