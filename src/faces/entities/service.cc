@@ -335,6 +335,7 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
   return std::make_shared<const condition::Condition>(std::move(compiled));
 }
 
+// The condition travels as text, because the input is recorded and read again by `pawl verify`.
 void Service::find_in_transaction(const RequestContext& context, const Query& query,
                                   const json::Value* condition, Done done) {
   json::Value body = json::object({{"name", query.model},
@@ -352,6 +353,7 @@ void Service::find_in_transaction(const RequestContext& context, const Query& qu
   act(context, "find", std::move(body), std::move(done));
 }
 
+// The whole answer in memory: the query's limit bounds it.
 Result<SearchAnswer> Service::run_search(const Query& query) const {
   SearchAnswer answer;
   TRY(ModelPtr known, model(query.tenant, query.model, query.version));

@@ -90,6 +90,8 @@ class Service {
 
   // Jobs. Returns the number that cancels a waiting poll.
   uint64_t poll(Poll poll, JobsDone done);
+  // A waiting poll is dropped and its callback is not called. give_up_poll() below answers it with
+  // no jobs instead. Both ignore a poll that was answered already.
   void cancel_poll(uint64_t id) { work_.cancel(id); }
   // Merges the variables and runs the failed step again.
   void retry_step(Submitter submitter, std::string_view id, std::string_view step,

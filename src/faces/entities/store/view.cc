@@ -83,6 +83,7 @@ void Program::view(const Committed& frame, ViewRows& rows) const {
     Bytes row = written.contains(entity_key(tenant, entity))
                     ? trail_row_prefix(frame.seq, entity)
                     : detached_trail_row_prefix(tenant, entity) + ordered64(frame.seq);
+    // The place of the note among the trails of this frame, so that they keep their order.
     row += static_cast<char>(nth >> 8);
     row += static_cast<char>(nth & 255);
     ++nth;

@@ -190,6 +190,7 @@ class PageScan {
     StoredPtr owner{};  // of the bytes; null when they belong to the row
   };
 
+  // Behind the eight bytes of the creation time; still escaped.
   static std::string_view id_of(BytesView position) { return position.substr(8); }
 
   Result<Candidate> read_candidate(BytesView position, BytesView value) const {
@@ -239,8 +240,11 @@ Result<InstanceList> Reads::list(std::string_view tenant, const WorkflowType& ty
   Bytes from;
   if (!query.cursor.empty()) {
     auto position = unhex(query.cursor);
+    // Eight bytes of creation time and at least one of an id. All indexes end with this position,
+    // so a cursor stays valid when the filter changes.
     if (!position || position->size() < 9)
       return refuse(errc::type_mismatch, "the cursor is not one that a page gave");
+    // The smallest key behind the last item of the former page.
     from = plan.prefix + *position + '\0';
   }
   ReadSnapshot snapshot = kernel_.snapshot();

@@ -29,6 +29,7 @@ json::Value from_value(const pb::Value& v) {
   }
 }
 
+// Numbers become doubles: protobuf has no other number in a Value.
 void to_value(const json::Value& in, pb::Value* out) {
   if (in.is_bool())
     out->set_bool_value(in.boolean());

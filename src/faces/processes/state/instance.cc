@@ -190,6 +190,8 @@ std::string ordinal_id(std::string_view instance_id, uint32_t ordinal) {
   return out;
 }
 
+// Any id of 26 characters whose last four are digits of base 32. Whether it exists is not known
+// here.
 std::optional<OrdinalId> parse_ordinal_id(std::string_view id) {
   if (id.size() != kIdBytes) return std::nullopt;
   OrdinalId out{std::string(id), 0};

@@ -76,6 +76,7 @@ void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
   auto open = intent ? service_.find_intent(*world, *intent)
                      : Result<std::optional<PendingIntent>>(fail(intent.error()));
   if (!open) return done(fail(named(std::move(open.error()))));
+  // A repeated receipt needs no turn.
   if (!*open) return done(named(service_.settled_before(*world_id, *intent)));
   auto payload = service_.receipt_payload(*world, **open, given->payload);
   if (!payload) return done(fail(named(std::move(payload.error()))));

@@ -105,6 +105,7 @@ Result<TraceWindow> window_of_event(const WorldSnapshot& world, const TraceQuery
   return out;
 }
 
+// The newest records of the cell, in the order in which they were made.
 Result<TraceWindow> window_of_cell(const WorldSnapshot& world, const TraceQuery& query) {
   TraceWindow out;
   TRY_OK(fill_from_cell(world.snapshot, world.world_id, cell_name(*query.workflow, query.key),
@@ -161,6 +162,7 @@ TraceFailures failures_in(const TraceWindow& window) {
 Result<std::string_view> terminal_state(const WorldSnapshot& world, const TraceWindow& window,
                                         const TraceFailures& found) {
   if (found.error || found.timeout || found.failed_step || found.fault) return "failed";
+  // For an event the whole world decides: other cells may still work on what it started.
   uint64_t inflight = world.head.inflight, open = world.head.running + world.head.waiting;
   if (window.cell) {
     TRY(Cell cell, world.snapshot.read(*window.cell));

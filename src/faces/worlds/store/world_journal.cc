@@ -15,6 +15,7 @@ Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const V
       kProgram, records_prefix(world_id),
       [&](BytesView key, BytesView row) {
         auto record = record_of(row);
+        // `rows` knows nothing of records, so the error leaves the visit through `bad`.
         if (!record) bad = fail(std::move(record.error()));
         return record && visit(seq_of(key), *record);
       },
