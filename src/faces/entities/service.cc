@@ -83,6 +83,7 @@ void Service::write(const RequestContext& context, Command command, Done done) {
     command.tx = joined->tx;
   }
   input.body = encode(command);
+  // The program takes this instead of decoding the body, which only the journal needs.
   input.decoded = std::make_shared<const Command>(std::move(command));
   submit(context, std::move(input), std::move(done));
 }
@@ -96,6 +97,8 @@ static bool joins_transaction(std::string_view verb) {
   return std::find(std::begin(kJoining), std::end(kJoining), verb) != std::end(kJoining);
 }
 
+// A verb outside the list runs in a transaction of its own, but the token must be valid all the
+// same.
 void Service::act(const RequestContext& context, std::string verb, json::Value body, Done done) {
   Input input;
   input.verb = std::move(verb);
@@ -112,6 +115,7 @@ void Service::act(const RequestContext& context, std::string verb, json::Value b
   submit(context, std::move(input), std::move(done));
 }
 
+// Blocks this thread. The promise lives on the stack, so it must not return before the answer.
 Result<Bytes> Service::act_and_wait(const RequestContext& context, std::string verb,
                                     json::Value body) {
   std::promise<Result<Bytes>> promise;
@@ -121,6 +125,8 @@ Result<Bytes> Service::act_and_wait(const RequestContext& context, std::string v
   return future.get();
 }
 
+// A collection that is being written. Shared by the callbacks of its chunks, of which one runs at a
+// time.
 struct Service::Chunks {
   RequestContext context;
   std::vector<Item> items;
@@ -142,6 +148,7 @@ void Service::write_chunks(const RequestContext& context, std::vector<Item> item
   next_chunk(std::move(chunks));
 }
 
+// Writes the next chunk and calls itself from its answer.
 void Service::next_chunk(std::shared_ptr<Chunks> c) {
   Command command;
   command.lenient = c->lenient;
@@ -151,6 +158,7 @@ void Service::next_chunk(std::shared_ptr<Chunks> c) {
     command.items.push_back(std::move(c->items[c->at]));
   RequestContext context = c->context;
   if (!context.idempotency_key.empty() && c->index)
+    // Each chunk is an input of its own and needs a key of its own.
     context.idempotency_key += fmt::format("#{}", c->index);
   write(context, std::move(command), [this, c](Result<Bytes> answer) mutable {
     if (!answer && c->index == 0) return c->done(fail(std::move(answer.error())));
@@ -240,6 +248,7 @@ void Service::history(const RequestContext& context, const std::string& id,
 
 void Service::counts(const RequestContext& context,
                      std::move_only_function<void(Result<StateCounts>)> done) {
+  // Taken before the notes, as in history().
   StateCounts counts = counts_.of(context.caller.tenant);
   if (!context.reads_in_transaction(std::nullopt)) return done(std::move(counts));
   own_notes(context, "moves", json::object({}),
@@ -264,6 +273,7 @@ Result<StoredEntity> Service::find(std::string_view tenant, std::string_view id,
     TRY(Seq seq, snapshot.seq_at(*as_of.time));
     TRY(found.cell, snapshot.read_at(key, seq));
   } else if (!as_of.tx.empty()) {
+    // Newest first: of two versions by one transaction the last one counts.
     TRY_OK(kernel_.snapshot().history(key, [&](BytesView, const Cell& cell) {
       EntityView e;
       if (!view_entity(cell.value(), e) || e.tx != as_of.tx) return true;
@@ -325,6 +335,7 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
   return std::make_shared<const condition::Condition>(std::move(compiled));
 }
 
+// The condition travels as text, because the input is recorded and read again by `pawl verify`.
 void Service::find_in_transaction(const RequestContext& context, const Query& query,
                                   const json::Value* condition, Done done) {
   json::Value body = json::object({{"name", query.model},
@@ -342,6 +353,7 @@ void Service::find_in_transaction(const RequestContext& context, const Query& qu
   act(context, "find", std::move(body), std::move(done));
 }
 
+// The whole answer in memory: the query's limit bounds it.
 Result<SearchAnswer> Service::run_search(const Query& query) const {
   SearchAnswer answer;
   TRY(ModelPtr known, model(query.tenant, query.model, query.version));

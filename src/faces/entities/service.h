@@ -56,6 +56,7 @@ class Service {
   void stop();
 
   using Done = std::move_only_function<void(Result<Bytes>)>;
+  // `done` is called once: at once for a refusal, else when the write is durable, from any thread.
   void write(const RequestContext& context, Command command, Done done);
   // Writes the items in chunks, each in a transaction of its own; the answer is the array of their
   // answers. An error in the first chunk is the answer; an error in a later chunk is the last
@@ -84,6 +85,7 @@ class Service {
                std::move_only_function<void(Result<History>)> done);
   void counts(const RequestContext& context,
               std::move_only_function<void(Result<StateCounts>)> done);
+  // Committed state only. Fails with ENTITY_NOT_FOUND also when the entity had no such version.
   Result<StoredEntity> find(std::string_view tenant, std::string_view id, const AsOf& as_of) const;
   // Null when there is no such model.
   Result<ModelPtr> model(std::string_view tenant, std::string_view name, int32_t version) const;
@@ -160,6 +162,7 @@ class Service {
   Members& members_;
   Counts& counts_;
   mutable std::mutex search_jobs_mutex_;
+  // Jobs of this process: one that is RUNNING in its cell and not here was cut off by a restart.
   std::set<std::string, std::less<>> running_search_jobs_;
   std::atomic<bool> stopping_ = false;
   std::mutex pool_mutex_;

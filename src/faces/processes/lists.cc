@@ -35,6 +35,8 @@ Result<std::vector<Bytes>> newest_positions(const ReadSnapshot& snapshot,
   for (const Bytes& prefix : prefixes) {
     size_t taken = 0;
     Bytes from = below.empty() ? Bytes() : prefix + Bytes(below);
+    // Each prefix may hold all of the newest rows, so each is read to the limit before they are
+    // merged.
     TRY_OK(snapshot.rows(
         kProgram, prefix,
         [&](BytesView key, BytesView) {
@@ -48,6 +50,7 @@ Result<std::vector<Bytes>> newest_positions(const ReadSnapshot& snapshot,
   return out;
 }
 
+// "customer.address.city"
 const json::Value* find_path(const json::Object& variables, std::string_view path) {
   size_t dot = path.find('.');
   const json::Value* at = variables.find(path.substr(0, dot));
@@ -61,11 +64,13 @@ const json::Value* find_path(const json::Object& variables, std::string_view pat
 
 }  // namespace
 
+// Reads all heads of the tenant: their number is that of definitions, not of instances.
 Result<std::pair<std::vector<Service::DefinitionSummary>, size_t>> Service::definitions(
     std::string_view tenant, std::string_view keyword, size_t page, size_t size) const {
   std::vector<DefinitionSummary> out;
   size_t total = 0;
   Result<void> decoded;
+  // The product cannot overflow.
   size_t skip = page > kMaxVisited ? SIZE_MAX : page * size;
   std::string wanted = lower_case(keyword);
   TRY_OK(kernel_.snapshot().scan(head_prefix(tenant), [&](BytesView key, const Cell& cell) {
@@ -110,9 +115,11 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
   return std::find(steps.begin(), steps.end(), f.step) != steps.end();
 }
 
+// By page number, for the public API. Newest first.
 Result<InstancePage> Service::instances(std::string_view tenant, const InstanceFilter& filter,
                                         size_t page, size_t size) const {
   InstancePage out;
+  // Definition and status have totals in memory; a business key has not.
   bool counted = filter.business_key.empty();
   if (counted) out.total = counts_.total(tenant, filter.definition_id, filter.status);
   size_t skip = page * size;
@@ -121,6 +128,7 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   // A business key has few instances: all of them are read and counted.
   TRY(std::vector<Bytes> found, newest_positions(snapshot, sources(tenant, filter, counts_), {},
                                                  counted ? skip + size : kMaxVisited));
+  // Nothing is left to test: instances before the page need not be read.
   bool all_fit = counted || (filter.definition_id.empty() && !filter.status);
   if (all_fit && !counted) out.total = found.size();
   size_t seen = 0;
@@ -140,13 +148,17 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   return out;
 }
 
+// By cursor, for operators, with filters that no index serves. Stops after kMaxVisited instances:
+// the cursor then goes on from there, and the page may be short.
 Result<Service::FoundInstances> Service::find(std::string_view tenant, const InstanceFilter& filter,
                                               std::string_view cursor, size_t limit) const {
+  // Rows per read; the filter is tested on each instance.
   constexpr size_t chunk = 512;
   FoundInstances out;
   ReadSnapshot snapshot = kernel_.snapshot();
   std::vector<Bytes> prefixes = sources(tenant, filter, counts_);
   Bytes below(cursor);
+  // Rows are ordered by the start, so the scan begins there and ends at started_from.
   if (below.empty() && filter.started_to != INT64_MAX)
     below = ordered64(static_cast<uint64_t>(filter.started_to) + 1);
   for (size_t visited = 0; visited < kMaxVisited;) {
@@ -174,6 +186,7 @@ Result<Service::FoundInstances> Service::find(std::string_view tenant, const Ins
 
 Result<std::vector<Event>> Service::events(std::string_view tenant,
                                            std::string_view instance_id) const {
+  // Tells an unknown instance (404) from one without events.
   TRY_OK(instance(tenant, instance_id));
   std::vector<Event> out;
   Result<void> decoded;
@@ -197,6 +210,7 @@ Result<std::vector<Event>> Service::events(std::string_view tenant,
   return out;
 }
 
+// Executions in the order in which they began. An end without its beginning is ignored.
 Result<std::vector<ExecutionRow>> Service::history(std::string_view tenant,
                                                    std::string_view instance_id) const {
   TRY(std::vector<Event> events, this->events(tenant, instance_id));
@@ -222,6 +236,7 @@ Result<Instance> Service::state_at(std::string_view tenant, std::string_view ins
                                    Seq seq) const {
   Key key = instance_key(tenant, instance_id);
   std::optional<Result<Instance>> found;
+  // One frame is visited: the one of this seq.
   TRY_OK(kernel_.frames(seq, [&](const Frame& frame) -> Result<bool> {
     if (frame.seq == seq)
       for (const Frame::Write& w : frame.writes)

@@ -21,6 +21,7 @@ void Service::restore_pauses() {
   CHECK(done);
 }
 
+// `decoded` is the body as the program takes it; the bytes are for the journal. It may be null.
 void Service::send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded,
                    Done done) {
   Input input;
@@ -46,6 +47,8 @@ void Service::submit(Submitter submitter, std::string_view verb, Command command
 }
 
 void Service::upload(Submitter submitter, json::Value document, Done done) {
+  // Compiled here and not in the turn: the kernel's thread takes the result as `decoded`. Only a
+  // replay compiles it again.
   auto made = make_definition(document);
   if (!made) return done(fail(std::move(made.error())));
   std::vector<std::string> warned = warnings(*made);
@@ -59,6 +62,8 @@ void Service::upload(Submitter submitter, json::Value document, Done done) {
            json::Array list;
            for (std::string& w : warned)
              list.push_back(json::Value(std::move(w)));
+           // Inserts "warnings" into the verb's answer, before its last brace. Warnings are not
+           // stored.
            answer->pop_back();
            json::append(*answer += ",\"warnings\":", json::Value(std::move(list)));
            *answer += '}';
@@ -124,11 +129,13 @@ void Service::pause_type(Submitter submitter, const std::string& job_type, bool 
   send(std::move(submitter), verb::pause_type,
        json::print(json::object({{"jobType", job_type}, {"paused", paused}, {"reason", reason}})),
        {}, [this, tenant, job_type, paused, done = std::move(done)](Result<Bytes> answer) mutable {
+         // After the frame is durable: the cell is the truth, and the queue follows it.
          if (answer) work_.pause(tenant, job_type, paused);
          done(std::move(answer));
        });
 }
 
+// A job whose body cannot be read is left out; it is offered again when its lease ends.
 uint64_t Service::poll(Poll poll, JobsDone done) {
   Time lease = poll.lease;
   return work_.poll(std::move(poll), [lease,
@@ -178,6 +185,7 @@ Result<std::shared_ptr<const Definition>> Service::definition(std::string_view t
 
 Result<std::shared_ptr<const Instance>> Service::instance(std::string_view tenant,
                                                           std::string_view id) const {
+  // A longer id cannot exist and must not become a key.
   if (id.size() <= kNameBytes) {
     TRY(auto found, read_as<Instance>(kernel_, instance_key(tenant, id), decode_instance));
     if (found) return found;
@@ -186,6 +194,7 @@ Result<std::shared_ptr<const Instance>> Service::instance(std::string_view tenan
               "instance \"" + std::string(id.substr(0, 64)) + "\" not found");
 }
 
+// Steps are stored as indexes, so their names come from the definition.
 Result<std::string> Service::instance_text(std::string_view tenant,
                                            const Instance& instance) const {
   TRY(auto definition, this->definition(tenant, instance.definition_id, instance.version));

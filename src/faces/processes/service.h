@@ -21,6 +21,7 @@ struct Submitter {
 };
 using Done = std::move_only_function<void(Result<Bytes>)>;
 
+// A job under a lease. `effect_id` is what release() takes.
 struct PolledJob {
   Job job;
   std::string type;
@@ -29,6 +30,7 @@ struct PolledJob {
 };
 using JobsDone = std::move_only_function<void(std::vector<PolledJob>)>;
 
+// Empty members do not filter.
 struct InstanceFilter {
   std::string definition_id;
   std::optional<Status> status;
@@ -42,9 +44,11 @@ struct InstanceFilter {
 
 struct InstancePage {
   std::vector<std::shared_ptr<const Instance>> items;
+  // Matches on all pages.
   size_t total = 0;
 };
 
+// One entry of a token into a step. `ended` is 0 while it runs.
 struct ExecutionRow {
   uint32_t ordinal = 0;
   std::string step;
@@ -67,6 +71,8 @@ class Service {
   Service(KernelAccess& kernel, WorkQueue& work);
 
   // Commands.
+  // Each calls `done` once: at once for a refusal, else when the frame is durable, from any thread.
+  // Answers are the JSON of the HTTP API.
   void upload(Submitter submitter, json::Value document, Done done);
   void start(Submitter submitter, StartCommand command, Done done);
   void complete(Submitter submitter, ResultCommand command, Done done);
@@ -74,6 +80,8 @@ class Service {
   void complete_task(Submitter submitter, ResultCommand command, Done done);
   void signal(Submitter submitter, ResultCommand command, Done done);
   void cancel(Submitter submitter, CancelCommand command, Done done);
+  // An operator's order: {"operation", "instanceId", "stepId"?, "reason"?, ...}, as run/operate.cc
+  // reads it.
   void operate(Submitter submitter, const json::Value& order, Done done);
   void pause_definition(Submitter submitter, const std::string& id, bool paused,
                         const std::string& reason, Done done);
@@ -82,6 +90,8 @@ class Service {
 
   // Jobs. Returns the number that cancels a waiting poll.
   uint64_t poll(Poll poll, JobsDone done);
+  // A waiting poll is dropped and its callback is not called. give_up_poll() below answers it with
+  // no jobs instead. Both ignore a poll that was answered already.
   void cancel_poll(uint64_t id) { work_.cancel(id); }
   // Merges the variables and runs the failed step again.
   void retry_step(Submitter submitter, std::string_view id, std::string_view step,
@@ -120,7 +130,8 @@ class Service {
   Result<std::vector<ExecutionRow>> history(std::string_view tenant,
                                             std::string_view instance_id) const;
   Result<std::vector<Event>> events(std::string_view tenant, std::string_view instance_id) const;
-  // The instance as it was after the event.
+  // The instance as it was after the event with this seq, from the journal. NO_EVENT when that
+  // frame did not write the instance.
   Result<Instance> state_at(std::string_view tenant, std::string_view instance_id, Seq seq) const;
   // Open user tasks, oldest first. A task must have the definition, business key and form of `like`
   // where those are not empty.

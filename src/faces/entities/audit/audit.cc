@@ -56,6 +56,7 @@ void fields(F& f, T& trail) {
   // An empty change_tx stands for the same transaction as tx.
   std::string change_tx = trail.change_tx == trail.tx ? std::string() : trail.change_tx;
   f(change_tx);
+  // Only while decoding: T is const for the encoder.
   if constexpr (!std::is_const_v<T>) trail.change_tx = change_tx.empty() ? trail.tx : change_tx;
   f(trail.user);
   f(trail.events);

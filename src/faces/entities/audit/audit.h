@@ -33,6 +33,7 @@ enum class EventKind : uint8_t {
 std::string_view name_of(EventKind kind);     // as in the API: "STATE_MACHINE_START"
 std::string_view meaning_of(EventKind kind);  // the default text of the details
 
+// One step of the state machine.
 struct Event {
   EventKind kind;
   std::string state;    // the state before the step; empty: none

@@ -34,9 +34,13 @@ struct History::Reader {
         [&](BytesView key, BytesView value) {
           return read_ordered64(key.substr(detached.size(), 8)) > above && take(value);
         },
+        // Backwards from the last place: rows at or above `below` were visited with a newer
+        // version.
         detached + ordered64(below), true);
     if (good && !done) good = std::move(done);
   }
+  // Detached trails that are newer than this version come first, then the trails of the version
+  // itself.
   bool version(Seq seq) {
     known = true;
     read_detached(seq);
@@ -57,6 +61,7 @@ Result<bool> History::each(const Visit& visit) const {
   TRY_OK(snapshot_.history(entity_key(tenant_, id_), [&](BytesView, const Cell& cell) {
     return reader.version(cell.version);
   }));
+  // Trails from before the first version.
   if (reader.good && reader.going) reader.read_detached(0);
   TRY_OK(reader.good);
   return reader.known || !own_.empty();

@@ -11,12 +11,14 @@ namespace pawl::entities {
 
 namespace {
 
+// A member, or null. The reference is valid as long as `from`.
 const json::Value& inner(const json::Value& from, std::string_view name) {
   static const json::Value null;
   const json::Value* v = from.find(name);
   return v ? *v : null;
 }
 
+// "dataFormat" is a member of the request, not of each payload.
 Result<json::Value> data_of(const GrpcExchange& e, const json::Value& from) {
   const json::Value& data = inner(from, "data");
   std::string_view format = e.payload.string_or("dataFormat", "JSON");
@@ -31,6 +33,7 @@ Result<json::Value> data_of(const GrpcExchange& e, const json::Value& from) {
 
 void reply_transaction(const GrpcExchangePtr& e, Result<Bytes> answer) {
   if (!answer) return e->refuse(answer.error());
+  // Our own verb's JSON: it always parses.
   auto parsed = json::parse(*answer);
   json::Value info = json::object({{"transactionId", inner(*parsed, "transactionId")},
                                    {"entityIds", inner(*parsed, "entityIds")}});
@@ -40,6 +43,7 @@ void reply_transaction(const GrpcExchangePtr& e, Result<Bytes> answer) {
   e->finish();
 }
 
+// {"model": {"name", "version"}, "data"}
 Result<Item> create_item(const GrpcExchange& e, const json::Value& from) {
   TRY(auto model, e.model(from));
   TRY(json::Value data, data_of(e, from));
@@ -49,6 +53,7 @@ Result<Item> create_item(const GrpcExchange& e, const json::Value& from) {
   return item;
 }
 
+// {"entityId", "data", "transition"?}. There is no If-Match over gRPC.
 Result<Item> change_item(const GrpcExchange& e, const json::Value& from, Item::Op op) {
   TRY(std::string id, e.uuid(from, "entityId"));
   TRY(json::Value data, data_of(e, from));
@@ -61,6 +66,7 @@ Result<Item> change_item(const GrpcExchange& e, const json::Value& from, Item::O
   return item;
 }
 
+// All items in one transaction.
 void write(const GrpcExchangePtr& e, std::vector<Item> items) {
   Command command;
   command.items = std::move(items);
@@ -69,6 +75,7 @@ void write(const GrpcExchangePtr& e, std::vector<Item> items) {
                      [e](Result<Bytes> a) { reply_transaction(e, std::move(a)); });
 }
 
+// The collection of a request: 1 to kMaxWindow payloads.
 Result<const json::Array*> payloads(const GrpcExchange& e) {
   if (e.has("transactionWindow") && !e.context.token.empty())
     return fail(window_in_joined_transaction());
@@ -90,6 +97,7 @@ Result<void> change(const GrpcExchangePtr& e, Item::Op op) {
 
 }  // namespace
 
+// {"payload": {"model", "data"}} -> {"transactionInfo": {"transactionId", "entityIds"}}
 Result<void> create_entity(const GrpcExchangePtr& e) {
   TRY(Item item, create_item(*e, inner(e->payload, "payload")));
   std::vector<Item> items;
@@ -112,6 +120,7 @@ Result<void> create_entity(const GrpcExchangePtr& e) {
 Result<void> update_entity(const GrpcExchangePtr& e) { return change(e, Item::update); }
 Result<void> patch_entity(const GrpcExchangePtr& e) { return change(e, Item::patch); }
 
+// {"entityId", "transition"}: fires it with the current data; the reply says success only.
 Result<void> fire_transition(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   std::string transition(e->payload.string_or("transition"));
@@ -133,6 +142,7 @@ Result<void> fire_transition(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"entityId"} -> {"entityId", "model", "transactionId"}. The id is repeated in a failed reply too.
 Result<void> delete_entity(const GrpcExchangePtr& e) {
   e->required_members +=
       fmt::format(",\"entityId\":{}", json::quote(e->payload.string_or("entityId")));
@@ -148,6 +158,7 @@ Result<void> delete_entity(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"payloads": [{"model", "data"}]}: one transaction.
 Result<void> create_collection(const GrpcExchangePtr& e) {
   TRY(const json::Array* list, payloads(*e));
   std::vector<Item> items;
@@ -196,6 +207,8 @@ Result<void> update_collection(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model"} -> {"entityIds": [], "modelId", "numDeleted"}. The ids are never listed, as in the
+// original.
 Result<void> delete_all_entities(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   e->service().remove_all(e->context, model.first, model.second, {}, [e](Result<Bytes> a) {

@@ -22,6 +22,7 @@ json::Value counted_body(GrpcExchange& e, const std::pair<std::string, int32_t>&
   return body;
 }
 
+// The id follows from name and version: no read is needed.
 std::string id_of(const std::pair<std::string, int32_t>& model) {
   Model m;
   m.name = model.first;
@@ -31,6 +32,7 @@ std::string id_of(const std::pair<std::string, int32_t>& model) {
 
 }  // namespace
 
+// {"dataFormat"?, "converter"?, "model", "payload": a sample} -> {"modelId"}
 Result<void> model_import(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view format = e->payload.string_or("dataFormat", "JSON"),
@@ -55,6 +57,7 @@ Result<void> model_import(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model", "converter"?} -> {"modelId", "model", "payload": {"currentState", "model"}}
 Result<void> model_export(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view converter = e->payload.string_or("converter", "JSON_SCHEMA");
@@ -73,6 +76,7 @@ Result<void> model_export(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model", "transition": "LOCK" | "UNLOCK"} -> {"modelId", "state"}
 Result<void> model_transition(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   std::string_view transition = e->payload.string_or("transition");
@@ -89,6 +93,7 @@ Result<void> model_transition(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model"} -> {"modelId"}
 Result<void> model_delete(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   e->service().act(e->context, "model.delete", counted_body(*e, model),
@@ -100,6 +105,7 @@ Result<void> model_delete(const GrpcExchangePtr& e) {
   return {};
 }
 
+// -> {"models": [{"id", "name", "version", "state"}]}
 Result<void> model_get_all(const GrpcExchangePtr& e) {
   TRY(std::vector<Model> all, e->service().models(e->tenant()));
   json::Array out;
@@ -111,6 +117,7 @@ Result<void> model_get_all(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model", "uniqueKeys": [...]} -> {"modelId"}
 Result<void> model_unique_keys(const GrpcExchangePtr& e) {
   TRY(auto model, e->model(e->payload));
   const json::Value* keys = e->payload.find("uniqueKeys");

@@ -26,6 +26,7 @@ std::string payload_of(std::string_view envelope) {
   return out;
 }
 
+// find_in_transaction() answers with one envelope a line.
 void reply_lines(GrpcExchange& e, std::string_view lines) {
   while (!lines.empty()) {
     size_t end = lines.find('\n');
@@ -34,6 +35,7 @@ void reply_lines(GrpcExchange& e, std::string_view lines) {
   }
 }
 
+// All replies are collected before the first is sent: the limit of 10,000 entities bounds them.
 void run(const GrpcExchangePtr& e, const Query& query) {
   auto known = e->service().model(query.tenant, query.model, query.version);
   auto plan = search(e->service().kernel().snapshot(), query, known ? known->get() : nullptr,
@@ -70,12 +72,14 @@ Result<std::vector<std::string>> order_of(const GrpcExchange& e) {
     std::string_view path = key.string_or("path");
     if (path.empty()) return bad_request("each element of 'orderBy' needs a 'path'");
     const json::Value* desc = key.find("desc");
+    // The text form of a sort key, as the HTTP parameter `sort` has it: "@" for metadata, ":desc".
     out.push_back(fmt::format("{}{}{}", key.string_or("source") == "meta" ? "@" : "", path,
                               desc && desc->is_bool() && desc->boolean() ? ":desc" : ""));
   }
   return out;
 }
 
+// {"model", "condition"?, "orderBy"?, "pointInTime"?}
 Result<Query> query_of(const GrpcExchange& e, Service& service) {
   TRY(auto model, e.model(e.payload));
   Query query{.tenant = e.tenant(), .model = model.first, .version = model.second};
@@ -83,6 +87,8 @@ Result<Query> query_of(const GrpcExchange& e, Service& service) {
   const json::Value* condition = e.payload.find("condition");
   if (condition && !condition->is_null()) {
     TRY(query.condition,
+        // Not strict: over gRPC the original checks the paths, but neither operators nor value
+        // types.
         service.condition(query.tenant, query.model, query.version, *condition, false));
   }
   TRY(query.sort_text, order_of(e));
@@ -101,6 +107,7 @@ std::string status_text(std::string_view id, const json::Value& job) {
 
 }  // namespace
 
+// {"entityId", "pointInTime"?} -> {"payload": {"type": "JSON", "data", "meta"}}
 Result<void> get_entity_event(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   AsOf as_of;
@@ -119,6 +126,7 @@ Result<void> get_all_entities(const GrpcExchangePtr& e) {
   int64_t size = e->number("pageSize", 0);
   const int64_t page = e->number("pageNumber", 0);
   if (size <= 0) size = 20;
+  // The same limits as HTTP: 214748 pages of 10000 stay within 2^31 entities.
   if (size > 10'000 || page < 0 || page > 214'748)
     return bad_request("pageSize must be at most 10000 and pageNumber from 0 to 214748");
   query.limit = static_cast<size_t>(size);
@@ -140,6 +148,8 @@ Result<void> search_entities(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model"?} -> one reply per model: {"modelName", "modelVersion", "count"}. Without a model also
+// those without entities.
 Result<void> entity_stats(const GrpcExchangePtr& e) {
   std::vector<std::pair<std::string, int32_t>> models;
   if (e->has("model")) {
@@ -160,11 +170,13 @@ Result<void> entity_stats(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"model"?, "states"?} -> one reply per model and state that has entities.
 Result<void> entity_stats_by_state(const GrpcExchangePtr& e) {
   std::optional<std::pair<std::string, int32_t>> only;
   if (e->has("model")) {
     TRY(only, e->model(e->payload));
   }
+  // `states` points into the payload, which the exchange keeps until it finishes.
   auto wanted = [only, states = e->payload.find("states")](const StateCounts::Row& r) {
     if (only && (r.model != only->first || r.version != only->second)) return false;
     if (!states || !states->is_array() || states->array().empty()) return true;
@@ -183,7 +195,9 @@ Result<void> entity_stats_by_state(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"entityId", "pointInTime"?} -> one reply per change, newest first: {"changeMeta": {...}}
 Result<void> entity_changes(const GrpcExchangePtr& e) {
+  // gRPC says CREATE where HTTP says CREATED.
   static constexpr std::string_view kShort[] = {"", "CREATE", "UPDATE", "DELETE"};
   TRY(std::string id, e->uuid(e->payload, "entityId"));
   TRY(auto at, e->time("pointInTime"));
@@ -203,6 +217,7 @@ Result<void> entity_changes(const GrpcExchangePtr& e) {
   return {};
 }
 
+// Snapshots are search jobs: -> {"status": {"snapshotId", "status", "entitiesCount"}}
 Result<void> snapshot_search(const GrpcExchangePtr& e) {
   TRY(Query query, query_of(*e, e->service()));
   e->service().start_search_job(e->context, std::move(query), [e](Result<Bytes> a) {
@@ -233,6 +248,7 @@ Result<void> snapshot_cancel(const GrpcExchangePtr& e) {
   return {};
 }
 
+// {"snapshotId", "pageSize"?, "pageNumber"?} -> one reply per entity, as of the snapshot.
 Result<void> snapshot_get(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
   int64_t size = e->number("pageSize", 1000);

@@ -29,6 +29,8 @@ constexpr std::string_view kNoModelState =
     R"(,"modelId":"00000000-0000-0000-0000-000000000000","state":"")";
 constexpr std::string_view kNoModels = R"(,"models":[])";
 
+// One row per request event. Clients of the original send them by type; the method must be the
+// right one too.
 constexpr EventRow kEvents[] = {
     {GrpcMethod::manage, "EntityCreateRequest", "EntityTransactionResponse", create_entity, kNoIds},
     {GrpcMethod::manage, "EntityUpdateRequest", "EntityTransactionResponse", update_entity, kNoIds},
@@ -92,6 +94,7 @@ const EventRow* find_event(GrpcMethod call, std::string_view type) {
 void run_event(const EventRow& row, GrpcExchangePtr exchange) {
   exchange->reply_type = row.reply;
   exchange->required_members = row.required_members;
+  // Before the handler, so that a stale token is refused also by events that do not use it.
   auto begun = exchange->service().may_join(exchange->context);
   if (begun) begun = row.handle(exchange);
   if (!begun) exchange->refuse(begun.error());
@@ -118,7 +121,10 @@ void GrpcExchange::finish() { finished_(std::move(replies_)); }
 void GrpcExchange::refuse(const Error& error) {
   Problem p = problem_of(error);
   json::Object shown;
+  // A 503 (no member has the tags, or it left) is CLIENT_ERROR with retryable: the client tries
+  // again.
   shown.add("code", p.status >= 500 && p.status != 503 ? "SERVER_ERROR" : "CLIENT_ERROR");
+  // The cause of an internal error is not shown.
   shown.add("message", p.status == 500 ? fmt::format("{}: internal error", p.code)
                                        : fmt::format("{}: {}", p.code, error.message));
   if (p.retryable) shown.add("retryable", true);

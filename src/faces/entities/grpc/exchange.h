@@ -45,7 +45,9 @@ class GrpcExchange : public std::enable_shared_from_this<GrpcExchange> {
   // Adds a successful reply. `more` is JSON text for the members besides id, requestId and success;
   // it is empty or begins with a comma.
   void reply(std::string_view more);
+  // Adds the member "warnings" of a verb's answer, if it has one.
   void append_warnings(const json::Value& answer, std::string& more) const;
+  // Call it once, after the last reply. refuse() adds a failed reply and calls it.
   void finish();
   void refuse(const Error& error);
 
@@ -67,6 +69,8 @@ struct EventRow {
   GrpcMethod call;
   std::string_view request;
   std::string_view reply;
+  // A handler that returns an error has not finished the exchange: run_event() then refuses it. A
+  // handler that returns success finishes it itself, now or in a callback.
   Result<void> (*handle)(const GrpcExchangePtr&);
   std::string_view required_members;  // see GrpcExchange
 };

@@ -52,6 +52,7 @@ class Link final : public MemberStream {
     if (line_.size() > 1) how.set_buffer_hint();
     reactor_->StartWrite(&line_.front(), how);
   }
+  // Before the stream is shared, so without the lock.
   void attach(MemberReactor* reactor) { reactor_ = reactor; }
   void detach() {
     std::lock_guard lock(mutex_);
@@ -68,6 +69,7 @@ class Link final : public MemberStream {
   }
   std::mutex mutex_;
   MemberReactor* reactor_ = nullptr;
+  // The front is being written when it is not empty; gRPC reads it until OnWriteDone.
   std::deque<CloudEvent> line_;
   bool finishing_ = false;
   grpc::Status status_;
@@ -122,12 +124,14 @@ CallResult call_result_of(const json::Value& answer, const AnswerKind& kind) {
                                  v.data.size(), limits::kBodyBytes)};
 }
 
+// The reactor of one stream. gRPC calls its On... functions; it deletes itself in OnDone().
 class Stream final : public MemberReactor {
  public:
   Stream(Face& face, Caller caller)
       : face_(face),
         caller_(std::move(caller)),
         link_(std::make_shared<Link>(
+            // A seed for event ids that no other open stream has.
             fmt::format("{}.{}", face.service().kernel().now(), static_cast<const void*>(this)))) {
     link_->attach(this);
     StartRead(&incoming_);
@@ -144,6 +148,7 @@ class Stream final : public MemberReactor {
   }
   void OnWriteDone(bool ok) override { link_->written(ok); }
   void OnCancel() override { over(); }
+  // detach() comes first: after it no thread touches this reactor through the link.
   void OnDone() override {
     link_->detach();
     leave();
@@ -151,6 +156,7 @@ class Stream final : public MemberReactor {
   }
 
  private:
+  // The member ended the stream or the connection broke.
   void over() {
     leave();
     link_->end(grpc::Status::OK);
@@ -168,6 +174,7 @@ class Stream final : public MemberReactor {
     return false;
   }
 
+  // The first event. Returns false when the stream was refused.
   bool join() {
     auto body = payload_of(incoming_);
     if (incoming_.type() != "CalculationMemberJoinEvent" || !body)
@@ -189,6 +196,7 @@ class Stream final : public MemberReactor {
 
   void take() {
     auto body = payload_of(incoming_);
+    // An event without readable JSON is ignored; the call that it may answer then times out.
     if (!body) return;
     const std::string& type = incoming_.type();
     for (const AnswerKind& kind : kAnswers)
@@ -197,6 +205,7 @@ class Stream final : public MemberReactor {
                                         kind.kind, call_result_of(*body, kind));
     if (type == "CalculationMemberKeepAliveEvent") {
       face_.members().alive(member_);
+      // The echo carries the id of the incoming event, by which a member recognises it.
       std::string id(body->string_or("id", incoming_.id()));
       link_->send(
           {"CalculationMemberKeepAliveEvent",

@@ -11,6 +11,7 @@ namespace pawl::entities {
 
 namespace {
 
+// Empty when absent.
 std::string metadata(const grpc::CallbackServerContext& context, const char* key) {
   auto it = context.client_metadata().find(key);
   return it == context.client_metadata().end() ? std::string()
@@ -44,6 +45,7 @@ class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
   size_t at_ = 0;
 };
 
+// Every method carries CloudEvents; the type of the event says what it asks for (see exchange.cc).
 class CloudEvents final : public GrpcService,
                           public org::cyoda::cloud::api::grpc::CloudEventsService::CallbackService {
  public:
@@ -85,6 +87,8 @@ class CloudEvents final : public GrpcService,
 
  private:
   // Starts the exchange, or returns the reason why it cannot start.
+  // Refusals here are gRPC statuses; everything later is an event with success false, as in the
+  // original.
   grpc::Status begin(GrpcMethod call, const grpc::CallbackServerContext& context,
                      const CloudEvent& in, GrpcExchange::Finished finished) {
     auto caller = authenticate_(metadata(context, "authorization"));
@@ -96,6 +100,7 @@ class CloudEvents final : public GrpcService,
     if (!payload) return invalid(payload.error().message);
     if (!payload->is_object()) return invalid("the payload must be a JSON object");
     const json::Value* list = payload->find("payloads");
+    // Empty collections are INVALID_ARGUMENT in the original, before the event is handled.
     if (in.type().ends_with("CollectionRequest") &&
         (!list || !list->is_array() || list->array().empty()))
       return invalid("the array of 'payloads' is empty");
@@ -111,6 +116,7 @@ class CloudEvents final : public GrpcService,
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     grpc::Status status =
         begin(call, *context, *in, [this, reactor, out](std::vector<ReplyEvent> replies) {
+          // Unary events add exactly one reply.
           fill_event(*out, new_id(), std::move(replies.front().type),
                      std::move(replies.front().payload));
           reactor->Finish(grpc::Status::OK);

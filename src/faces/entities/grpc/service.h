@@ -20,6 +20,7 @@ class GrpcService {
 
 // Finds the caller from the metadata `authorization`, which may be empty.
 using Authenticate = std::function<Result<Caller>(const std::string& authorization)>;
+// `face` must outlive the service.
 std::unique_ptr<GrpcService> make_grpc_service(Face& face, Authenticate authenticate);
 
 }  // namespace pawl::entities

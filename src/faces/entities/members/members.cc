@@ -17,6 +17,7 @@ Time after(Time now, std::chrono::milliseconds wait) {
   return now + std::min(wait, kMaxWait).count() * kMillisecond;
 }
 
+// "a, b" -> a and b. Empty tags are dropped; no tags at all match every member of the tenant.
 std::vector<std::string> split_tags(std::string_view tags) {
   std::vector<std::string> out;
   while (!tags.empty()) {
@@ -48,6 +49,7 @@ MemberEvent greeting(const std::string& id, const std::string& tenant) {
           {}};
 }
 
+// The attributes tell the member who the caller is, and the token how to join the transaction.
 MemberEvent request_event(const Call& call) {
   const bool service = call.roles.find("ROLE_M2M") != std::string::npos;
   MemberEvent event{kRequests[call.kind], call.payload, {}};
@@ -83,6 +85,7 @@ void Members::wake_loop() {
   if (loop_) loop_->wake();
 }
 
+// Unique in this process; `began_` makes ids of two runs differ.
 std::string Members::new_id() {
   return dice_from(fmt::format("{}.{}.{}", began_, ++id_counter_, kernel_.now())).uuid4();
 }
@@ -101,6 +104,7 @@ std::string Members::join(std::shared_ptr<MemberStream> stream, std::string tena
     member.last_alive = background_.steady_now();
     member.next_keepalive = after(member.last_alive, options_.keepalive_interval);
     actions.events.emplace_back(member.stream, greeting(id, member.tenant));
+    // Calls that wait for a member may go to this one. assign() may erase the call.
     for (auto call = calls_.begin(); call != calls_.end();) {
       auto next = std::next(call);
       if (call->second.member.empty() && !call->second.waits_for_retry) assign(call, actions);
@@ -161,9 +165,12 @@ void Members::opened(const EffectPtr& effect) {
   if (!call)
     return settle(effect->id, effect->tenant,
                   {.kind = CallResult::failed, .message = call.error().message});
+  // A call inside an open turn cannot be from before a restart: open turns do not survive one.
   const bool recovered = call->opened_at < began_ && call->turn == 0;
+  // The client's request ended with the old process, so no client waits for this call.
   if (recovered && !call->durable)
     return settle(effect->id, effect->tenant, {.kind = CallResult::dropped});
+  // Never sent: its result only starts the second transaction (see Call).
   if (call->starts_transaction)
     return settle(effect->id, effect->tenant, {.redelivered = recovered});
   Actions actions;
@@ -177,6 +184,8 @@ void Members::opened(const EffectPtr& effect) {
     if (!pending.call.token.empty()) tokens_[pending.call.token] = effect->id;
     auto [at, inserted] = calls_.insert_or_assign(effect->id, std::move(pending));
     const Call& c = at->second.call;
+    // The machine repeats a call inside a transaction; the pause before the repetition is made
+    // here.
     auto delay = c.attempt > 1 ? retry_delay(c.retry_policy, c.attempt - 1) : std::nullopt;
     at->second.waits_for_retry = delay.has_value();
     if (delay)
@@ -218,6 +227,7 @@ Members::Member* Members::choose_member(const PendingCall& call, std::string& id
   const size_t count = members_.size();
   const size_t first = count ? next_choice_++ % count : 0;
   for (auto& [name, member] : members_) {
+    // Among equally busy members the first one from position `first` on is taken.
     const bool earlier = nth++ < first;
     if (member.tenant != call.tenant) continue;
     if (!std::all_of(call.tags.begin(), call.tags.end(),
@@ -232,6 +242,7 @@ Members::Member* Members::choose_member(const PendingCall& call, std::string& id
   return best;
 }
 
+// Sends the call to a member, or lets it wait, or ends it with no_member.
 void Members::assign(Calls::iterator call, Actions& actions) {
   PendingCall& p = call->second;
   std::string id;
@@ -252,6 +263,7 @@ void Members::assign(Calls::iterator call, Actions& actions) {
   actions.events.emplace_back(member->stream, request_event(p.call));
 }
 
+// Ends the attempt: the call is repeated by its retry policy, or its result goes to the kernel.
 void Members::finish_call(Calls::iterator call, CallResult result, Actions& actions) {
   PendingCall& p = call->second;
   detach(call);
@@ -269,6 +281,7 @@ void Members::finish_call(Calls::iterator call, CallResult result, Actions& acti
   calls_.erase(call);
 }
 
+// Outside the lock: streams and the kernel take locks of their own and may call back.
 void Members::carry_out(Actions actions) {
   for (auto& [stream, event] : actions.events)
     stream->send(std::move(event));
@@ -288,6 +301,7 @@ void Members::settle(const std::string& request, const std::string& tenant,
   input.caller.user = "system";
   input.settles = request;
   const bool last = result.kind == CallResult::lost;
+  // Members must outlive the kernel's open inputs: the callback refers to it.
   kernel_.submit(std::move(input), [this, request, tenant, last](Result<Answer> answer) {
     // The second transaction conflicted with another write. Its dispatch is settled all the same.
     if (!answer && answer.error().code == Code::conflict && !last)
@@ -344,6 +358,7 @@ void Members::send_keepalives(Time now, Actions& actions) {
   for (auto& [id, member] : members_) {
     if (now >= after(member.last_alive, options_.keepalive_timeout)) {
       actions.ended.push_back(member.stream);
+      // The stream ends soon and calls leave(). Until then it is not ended twice.
       member.last_alive = now;
     }
     if (now >= member.next_keepalive) {

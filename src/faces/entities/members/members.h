@@ -1,7 +1,8 @@
 #pragma once
 // The connected compute members and the open calls to them. Members chooses a member by its tags,
 // sends it keepalives and calls, and takes its answers. Every call ends with exactly one
-// CallResult: when no answer comes, Members makes one.
+// CallResult: when no answer comes, Members makes one. Members are in memory only: after a restart
+// they join again. Thread-safe.
 
 #include <chrono>
 #include <map>
@@ -48,7 +49,10 @@ class Members final : public Outbox {
   // Returns the id of the new member. The stream is shared with its owner until leave().
   std::string join(std::shared_ptr<MemberStream> stream, std::string tenant,
                    std::vector<std::string> tags);
+  // The member's open calls end as disconnected, or are retried by their policy. Unknown ids are
+  // ignored.
   void leave(const std::string& member);
+  // The member sent a sign of life. Answers to calls do not count as one, as in the original.
   void alive(const std::string& member);
   // Takes an answer from the member's stream. An answer to an unknown call, to the call of another
   // member or to a call of another kind is ignored.
@@ -63,7 +67,10 @@ class Members final : public Outbox {
   };
   std::optional<Joined> find_token(std::string_view token, std::string_view tenant) const;
 
+  // From the kernel, after the frame that opened the effect is durable; for asked effects at once.
+  // After a restart it is called again for each call that is still open.
   void opened(const EffectPtr& effect) override;
+  // The kernel needs the call no more (its turn ended): an answer that comes later is ignored.
   void closed(const Effect& effect) override;
 
   struct MemberSummary {
@@ -81,6 +88,7 @@ class Members final : public Outbox {
     std::set<std::string, std::less<>> tags;
     Time last_alive = 0;
     Time next_keepalive = 0;
+    // Calls that it has not answered.
     std::set<std::string> requests;
   };
   struct PendingCall {
@@ -88,6 +96,7 @@ class Members final : public Outbox {
     Call call;
     std::vector<std::string> tags;
     std::string member;  // empty while the call waits for a member
+    // Attempts that Members made itself; Call::attempt counts those of the machine.
     int attempt = 1;
     bool waits_for_retry = false;
     bool waits_forever = false;  // waits for a member without a limit

@@ -1,3 +1,5 @@
+// Compute members: keepalives, timeouts, retries, late answers and lost connections.
+
 #include <fmt/format.h>
 
 #include "faces/entities/face_fixture_test.h"

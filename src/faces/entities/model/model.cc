@@ -13,6 +13,7 @@ namespace pawl::entities {
 
 std::string Model::id() const { return uuid5(kUrlSpace, fmt::format("{}.{}", name, version)); }
 
+// As JSON, unlike entities: models are few, and a member may be added later without another format.
 Bytes encode(const Model& model) {
   json::Array indexes, unique;
   for (const Index& i : model.indexes)
@@ -36,6 +37,8 @@ Bytes encode(const Model& model) {
 }
 
 bool only_grew(const Model& before, const Model& after) {
+  // Everything but shape, level, time and indexes must be byte for byte the same. The shape only
+  // grew when merging the old one into it changes nothing.
   Model same = after;
   same.shape = before.shape;
   same.updated = before.updated;
@@ -116,6 +119,8 @@ Error model_not_found(std::string_view name, int32_t version, bool with_properti
 Bytes index_number(double number) {
   if (number == 0) number = 0;  // -0 becomes 0
   auto bits = std::bit_cast<uint64_t>(number);
+  // Maps doubles to integers of the same order: negative numbers are complemented, positive ones
+  // get the top bit.
   bits = bits >> 63 ? ~bits : bits | 1ull << 63;
   return "n" + ordered64(bits);
 }
@@ -128,11 +133,14 @@ Bytes index_text(std::string_view text) {
   return out;
 }
 
+// Booleans are indexed as the texts true and false.
 static void add_value(std::vector<Bytes>& out, const condition::Field& field) {
   double number;
   std::string room;
   if (field.is_null()) return;
   if (field.kind == condition::Field::number && condition::read_number(field.text, number))
+    // Numbers that a double cannot tell apart share a value; the search evaluates the condition
+    // again.
     out.push_back(index_number(number));
   else
     out.push_back(index_text(condition::text_of(field, room)));
@@ -148,6 +156,7 @@ std::vector<Bytes> index_values(const condition::Path& path, std::string_view da
     });
   else
     add_value(out, field);
+  // An array may hold a value twice; one row per value and entity is enough.
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

@@ -37,6 +37,7 @@ struct Model {
   std::vector<Index> indexes;
   std::vector<UniqueKey> unique_keys;
 
+  // A UUIDv5 of name and version: the same in every tenant and on every server.
   std::string id() const;
   std::string_view state() const { return locked ? "LOCKED" : "UNLOCKED"; }
 };
@@ -46,13 +47,17 @@ struct Model {
 bool only_grew(const Model& before, const Model& after);
 
 Bytes encode(const Model& model);
+// Error: corrupt BAD_MODEL.
 Result<Model> decode_model(BytesView bytes);
 
 using ModelPtr = std::shared_ptr<const Model>;  // shared with the cell's cache
 // Null when there is no such model.
 Result<ModelPtr> find_model(Turn& turn, std::string_view tenant, std::string_view name,
                             int32_t version);
+// Sets `updated` to the time of the turn.
 void write_model(Turn& turn, std::string_view tenant, Model model);
+// `with_properties` is false on a create, whose 404 has no entityName and entityVersion in the
+// original.
 Error model_not_found(std::string_view name, int32_t version, bool with_properties = true);
 
 // The value of a field in index rows. Rows sort numbers by amount, then texts by their bytes.

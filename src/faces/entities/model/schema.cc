@@ -7,6 +7,7 @@
 namespace pawl::entities {
 
 Shape::Shape(const Shape& other) { *this = other; }
+// A deep copy: `element` is a pointer only because a struct cannot hold itself.
 Shape& Shape::operator=(const Shape& other) {
   scalars = other.scalars;
   is_object = other.is_object;
@@ -56,6 +57,7 @@ std::string_view kind_of(const json::Value& v) {
   return v.is_object() ? "OBJECT" : v.is_array() ? "ARRAY" : name_of(type_of(v));
 }
 
+// For the error's detail, which clients show.
 std::vector<std::string_view> expected(const Shape& shape) {
   std::vector<std::string_view> out;
   for (Type t : shape.scalars.list())
@@ -96,12 +98,14 @@ std::string path_of(const PathStep* at) {
   if (!at) return {};
   std::string out = path_of(at->above);
   if (at->element == PathStep::kEach) return out + "[*]";
+  // A default view has no data. A member may have the empty name, whose view does.
   if (at->name.data() == nullptr) return fmt::format("{}[{}]", out, at->element);
   if (!out.empty()) out += '.';
   return out += at->name;
 }
 
 Result<void> check(const Shape& shape, const json::Value& v, const PathStep* at) {
+  // Null fits everywhere but at the root: see the public check().
   if (v.is_null()) return {};
   if (v.is_object()) {
     if (!shape.is_object) return incompatible(shape, v, path_of(at));
@@ -136,6 +140,8 @@ std::unexpected<Error> not_allowed(std::string_view what, const std::string& pat
                           shown(path), name_of(needs), name_of(has)));
 }
 
+// Compares a document with the shape and grows the shape where the change level allows it. On an
+// error the shape may be partly grown: the caller drops it.
 struct Extender {
   ChangeLevel level;
   bool grew = false;
@@ -236,6 +242,7 @@ Result<void> check(const Shape& shape, const json::Value& value) {
   return check(shape, value, nullptr);
 }
 
+// The common case, without building a path or an error.
 bool fits(const Shape& shape, const json::Value& v) {
   if (v.is_null()) return true;
   if (v.is_object()) {
@@ -266,6 +273,7 @@ const Shape* shape_at(const Shape& root, std::string_view path) {
     size_t dot = path.find('.');
     std::string_view part = path.substr(0, dot);
     path = dot == path.npos ? std::string_view() : path.substr(dot + 1);
+    // "a[*][*]" is an array of arrays.
     size_t eaches = 0;
     while (part.ends_with("[*]")) {
       part.remove_suffix(3);

@@ -31,6 +31,7 @@ std::string_view name_of(Type type);
 bool is_numeric(Type type);
 // True when each value of `from` is also one of `to`.
 bool widens(Type from, Type to);
+// By value, not by spelling: 1.0 and 1e3 are INTEGER.
 Type type_of_number(std::string_view digits);
 Type type_of(const json::Value& scalar);
 // The normal form of a number: "1" for 1.0, 1 and 10e-1.
@@ -55,6 +56,8 @@ class TypeSet {
   uint32_t bits_ = 0;
 };
 
+// One place in the documents of a model. A place may have been a scalar in one sample and an object
+// or an array in another, so all three can be set.
 struct Shape {
   TypeSet scalars;
   bool is_object = false;
@@ -73,7 +76,9 @@ struct Shape {
   Shape& operator=(Shape&&) = default;
 };
 
+// The shape of one document. An empty array has an element of type NULL.
 Shape infer(const json::Value& sample);
+// Afterwards `into` accepts all that either accepted.
 void merge(Shape& into, const Shape& from);
 
 // How much an entity write may change the schema.

@@ -1,3 +1,6 @@
+// Schemas: inference from samples, types of numbers, merging, the two exports, the strict check and
+// the change levels.
+
 #include "faces/entities/model/schema.h"
 
 #include <gtest/gtest.h>

@@ -14,6 +14,7 @@ std::string_view schema_type(Type t) {
   return t == Type::string ? "string" : t == Type::boolean ? "boolean" : "null";
 }
 
+// "[INTEGER, STRING]": clients of the original compare this text.
 std::string list_of(const TypeSet& types) {
   std::vector<Type> all = types.list();
   if (all.empty()) return "NULL";
@@ -53,6 +54,8 @@ struct SimpleView {
   static void lines(Lines& out, const std::string& name, const Shape& field) {
     if (field.is_object || (field.is_array() && field.element->is_object))
       out.emplace("#." + name, "OBJECT");
+    // The rules for mixed kinds are those of the original; its recorded exports are in
+    // tests/vectors.
     if (field.is_array() && (!field.element->is_object || !field.element->scalars.empty()))
       out.emplace("." + name + "[*]",
                   field.element->is_array() ? "NULL" : list_of(field.element->scalars));
@@ -94,6 +97,8 @@ json::Value simple_view(const Shape& shape) {
   return SimpleView::as_object(std::move(view.sections));
 }
 
+// Short names, because a schema may have thousands of fields: t types, o fields of an object, e
+// element and w width of an array. Types are stored by their number.
 json::Value to_json(const Shape& shape) {
   json::Object out;
   if (!shape.scalars.empty()) {
@@ -115,6 +120,7 @@ json::Value to_json(const Shape& shape) {
   return out;
 }
 
+// Members that it does not understand are skipped.
 Shape shape_from(const json::Value& stored) {
   Shape shape;
   if (const json::Value* types = stored.find("t"); types && types->is_array())

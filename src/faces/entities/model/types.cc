@@ -18,6 +18,7 @@ constexpr uint32_t bit(Type t) { return 1u << static_cast<int>(t); }
 constexpr uint32_t kUnbound = bit(Type::unbound_integer) | bit(Type::unbound_decimal);
 
 // To which other types each type widens.
+// In the order of Type. LONG does not widen to DOUBLE, which cannot hold every 64-bit integer.
 constexpr uint32_t kWidens[kTypes] = {
     bit(Type::long_integer) | bit(Type::double_decimal) | bit(Type::big_integer) |
         bit(Type::big_decimal) | kUnbound,
@@ -60,11 +61,13 @@ Decimal to_decimal(std::string_view t) {
     bool minus = i < t.size() && t[i] == '-';
     if (i < t.size() && (t[i] == '-' || t[i] == '+')) ++i;
     int64_t e = 0;
+    // The limit keeps `e` from overflowing; no document holds a number of that size written out.
     for (; i < t.size() && e < 1'000'000'000; ++i)
       e = e * 10 + (t[i] - '0');
     d.scale -= minus ? -e : e;
   }
   size_t lead = d.digits.find_first_not_of('0');
+  // Zero, whatever its sign and exponent: no digits.
   if (lead == std::string::npos) return {};
   d.digits.erase(0, lead);
   while (d.digits.back() == '0') {
@@ -86,6 +89,7 @@ bool fits_128(const Decimal& d, int64_t zeros) {
 
 Type integer_type(const Decimal& d) {
   int64_t zeros = -d.scale;
+  // An int64 has at most 19 digits. The check comes first, because `zeros` may be a billion.
   if (static_cast<int64_t>(d.digits.size()) + zeros <= 19) {
     std::string whole =
         (d.negative ? "-" : "") + d.digits + std::string(static_cast<size_t>(zeros), '0');
@@ -111,6 +115,8 @@ Type type_of_number(std::string_view text) {
   if (d.digits.empty()) return Type::integer;
   if (d.scale <= 0) return integer_type(d);
   auto precision = static_cast<int64_t>(d.digits.size());
+  // These limits are the original's: DOUBLE by precision and scale; BIG_DECIMAL when the value at
+  // scale 18 fits a signed 128-bit integer.
   if (precision <= 15 && d.scale <= 292) return Type::double_decimal;
   int64_t whole = precision - d.scale;
   if (d.scale <= 18 && ((precision <= 38 && whole <= 20) ||
@@ -142,6 +148,7 @@ std::string plain_number(std::string_view text) {
 bool TypeSet::accepts(Type t) const {
   return (bits_ & (kWidens[static_cast<size_t>(t)] | bit(t))) != 0;
 }
+// Types before `string` are the numeric ones.
 bool TypeSet::any_numeric() const { return (bits_ & (bit(Type::string) - 1)) != 0; }
 
 void TypeSet::settle(bool beside_structure) {

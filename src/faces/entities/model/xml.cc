@@ -26,6 +26,7 @@ json::Value scalar(std::string_view text) {
     if (text == word) return true;
   for (std::string_view word : {"false", "False", "FALSE"})
     if (text == word) return false;
+  // The first character is tested so that only numbers are parsed: "null" and "[1]" stay texts.
   if (!text.empty() && (text[0] == '-' || isdigit(static_cast<unsigned char>(text[0]))))
     if (auto number = json::parse(text); number && number->is_number()) return *std::move(number);
   return text;
@@ -83,6 +84,7 @@ struct Element {
 // Builds the JSON value from the events of expat.
 class Reader {
  public:
+  // Expat calls back with a plain pointer, so the Reader must not move while it parses.
   explicit Reader(std::string_view document)
       : document_(document), parser_(XML_ParserCreate("UTF-8"), XML_ParserFree) {
     CHECK(parser_);
@@ -121,6 +123,7 @@ class Reader {
   }
 
   void begin(const char* name, const char** attributes) {
+    // Events that arrive after a refusal do no harm: read() returns the error.
     if (open_.size() > limits::kJsonDepth)
       return refuse(fmt::format("more than {} levels of elements", limits::kJsonDepth));
     if (!open_.empty()) open_.back().end_piece();

@@ -1,3 +1,5 @@
+// XML documents as JSON: the mapping, and documents that are malformed or hostile.
+
 #include "faces/entities/model/xml.h"
 
 #include <gtest/gtest.h>

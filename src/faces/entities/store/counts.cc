@@ -58,6 +58,7 @@ void Counts::stop() {
 void Counts::take(const Frame& frame) {
   if (frame.program != kProgram || frame.notes.empty()) return;
   std::lock_guard lock(mutex_);
+  // Already in the cells that start() counted.
   if (frame.seq <= counted_) return;
   for (const Bytes& note : frame.notes) {
     if (note.empty() || note[0] != kStateChangeNote) continue;

@@ -37,9 +37,11 @@ class Counts {
  public:
   explicit Counts(KernelAccess& kernel) : kernel_(kernel) {}
   ~Counts() { stop(); }
+  // Reads every entity once. Call it before requests are served.
   Result<void> start();
   void stop();
 
+  // A copy, so that a reader inside a transaction can add that transaction's own changes.
   StateCounts of(std::string_view tenant) const;
   int64_t total(std::string_view tenant, std::string_view model, int32_t version) const;
 

@@ -8,6 +8,7 @@
 namespace pawl::entities {
 
 namespace {
+// The first byte of an entity's cell (docs/formats/entities.md).
 constexpr uint8_t kFormat = 1;
 constexpr std::string_view kEntityPart = "e";
 
@@ -19,6 +20,7 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
 }
 }  // namespace
 
+// The layout is in docs/formats/entities.md. view_entity() reads it in the same order.
 Bytes encode(const Entity& e) {
   Bytes out;
   out.reserve(e.data.size() + e.model.size() + e.state.size() + 120);
@@ -54,6 +56,7 @@ bool view_entity(BytesView bytes, EntityView& e) {
   for (size_t n = r.count(); n > 0 && r.ok(); --n)
     e.timers.push_back(r.str());
   e.data = r.rest();
+  // The document is never empty: even {} has two bytes.
   return r.ok() && !e.data.empty();
 }
 
@@ -80,6 +83,7 @@ Result<Entity> decode_entity(BytesView bytes) {
   return copy_of(v);
 }
 
+// Written by hand, member by member: lists print many thousands of these.
 void append_meta(std::string& out, const EntityView& e, bool with_model) {
   out += '{';
   append_field(out, "id", e.id);
@@ -122,6 +126,7 @@ void sort_names(json::Value& value) {
     json::Object& o = value.object();
     for (json::Member& m : o)
       sort_names(m.value);
+    // Documents that were read from the store are sorted already.
     if (!std::is_sorted(o.begin(), o.end(), less)) std::sort(o.begin(), o.end(), less);
   }
 }
@@ -131,6 +136,7 @@ std::string canonical(json::Value value) {
   return json::print(value);
 }
 
+// Both sides have sorted names, so they are merged like two sorted lists.
 void merge_sorted(json::Value& target, const json::Value& patch) {
   if (!patch.is_object()) {
     target = patch;
@@ -146,6 +152,7 @@ void merge_sorted(json::Value& target, const json::Value& patch) {
       out.add(std::move(mine->name), std::move(mine->value));
     json::Value value;
     if (mine != old.end() && mine->name == change.name) value = std::move(mine++->value);
+    // Null removes the member.
     if (change.value.is_null()) continue;
     merge_sorted(value, change.value);
     out.add(change.name, std::move(value));
@@ -176,6 +183,7 @@ std::string new_entity_id(Dice& dice, Time now, size_t nth, std::string_view mod
                           int32_t version) {
   // One tick of a time-based UUID is 100 ns: ids of one turn come out in order.
   std::string id = dice.uuid1(now + static_cast<Time>(nth) * 100);
+  // The last six of the 36 characters, part of the node field, which is random in these UUIDs.
   id.replace(30, 6, model_digits(model, version));
   return id;
 }
@@ -188,6 +196,7 @@ Key entity_key(std::string_view tenant, std::string_view id) {
   return key({kProgram, tenant, kEntityPart, last});
 }
 
+// key() and not prefix(): the id follows the digits without a zero byte between them.
 Key entity_prefix(std::string_view tenant, std::string_view model, int32_t version) {
   return key({kProgram, tenant, kEntityPart, model_digits(model, version)});
 }
@@ -250,6 +259,7 @@ bool is_flows_key(BytesView key) { return has_kind(key, 'w'); }
 bool is_indexed_key(BytesView key) { return has_kind(key, 'k'); }
 
 std::string_view id_at_end(BytesView key) {
+  // A UUID has 36 characters.
   return key.size() < 36 ? key : key.substr(key.size() - 36);
 }
 

@@ -35,7 +35,9 @@ struct EntityView {
 };
 
 Bytes encode(const Entity& entity);
+// Error: corrupt BAD_ENTITY.
 Result<Entity> decode_entity(BytesView bytes);
+// False when the bytes are no entity. The view is valid as long as the bytes.
 bool view_entity(BytesView bytes, EntityView& out);
 Entity copy_of(const EntityView& view);
 EntityView view_of(const Entity& entity);
@@ -47,6 +49,7 @@ void append_meta(std::string& out, const EntityView& entity, bool with_model);
 
 // Sorts the member names at every level. Documents are stored and shown like that.
 void sort_names(json::Value& value);
+// Compact JSON with sorted names.
 std::string canonical(json::Value value);
 // An RFC 7386 merge patch of two documents with sorted names, in linear time.
 void merge_sorted(json::Value& target, const json::Value& patch);
@@ -61,6 +64,7 @@ std::string model_digits(std::string_view model, int32_t version);
 
 // The keys of the cells. Each begins with the program, the tenant and one letter for the kind.
 Key entity_key(std::string_view tenant, std::string_view id);
+// Two models may share their digits: a scan below it must compare model and version.
 Key entity_prefix(std::string_view tenant, std::string_view model, int32_t version);
 Key entities_prefix(std::string_view tenant);
 Key model_key(std::string_view tenant, std::string_view name, int32_t version);

@@ -1,3 +1,5 @@
+// Entities through the HTTP face: stored form, merge patches, ids, large removals and counts.
+
 #include "faces/entities/face_fixture_test.h"
 
 namespace pawl::entities {

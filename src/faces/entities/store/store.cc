@@ -8,12 +8,14 @@ namespace pawl::entities {
 
 namespace {
 
+// The values of one unique key in one document.
 struct UniqueValues {
   std::string bytes;
   std::string missing;  // a path without a value
   size_t found = 0;
   // An entity without a value for one of the paths is not compared with others.
   bool whole() const { return missing.empty(); }
+  // Incomplete values equal nothing, not even themselves.
   bool operator==(const UniqueValues& other) const {
     return whole() && other.whole() && bytes == other.bytes;
   }
@@ -30,9 +32,11 @@ UniqueValues unique_values(const UniqueKey& key, std::string_view data) {
     ++out.found;
     Bytes part;
     Writer w(part);
+    // The kind keeps the number 1 and the text "1" apart.
     w.u8(field.kind);
     std::string room;
     if (field.kind == condition::Field::number)
+      // 1.0 and 1 are the same value.
       w.str(plain_number(field.text));
     else
       w.str(condition::text_of(field, room));
@@ -83,6 +87,7 @@ UniqueChange unique_change(const UniqueKey& key, std::string_view data, std::str
 
 }  // namespace
 
+// For each key the old values are released, then the new ones are claimed.
 Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& model,
                           std::string_view id, std::string_view data, std::string_view old_data,
                           ClaimedValues claimed) {
@@ -96,6 +101,7 @@ Result<void> claim_unique(Turn& turn, std::string_view tenant, const Model& mode
           Code::unprocessable, "INVALID_UNIQUE_KEY", model, key,
           fmt::format("'{}' has no value; give all of its fields or none", now.missing));
     if (before.whole() && before != now) TRY_OK(release(turn, cell_key(key, before), id));
+    // Unchanged values are held already, unless claim_free() had to leave one to another entity.
     if (!now.whole() || (before == now && claimed == ClaimedValues::all)) continue;
     Key holder_key = cell_key(key, now);
     TRY(Cell holder, turn.read(holder_key));
@@ -151,6 +157,7 @@ Result<void> put_entity(Turn& turn, std::string_view tenant, const Entity& entit
   return {};
 }
 
+// Claims first, so that a violation is found before the entity is written.
 Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model,
                          const Entity& entity, std::string_view old_data, ClaimedValues claimed,
                          StoredBefore stored_before) {
@@ -161,6 +168,7 @@ Result<void> save_entity(Turn& turn, std::string_view tenant, const Model& model
   return {};
 }
 
+// Everything that belongs to the entity goes with it; its versions and trails stay readable.
 Result<void> remove_entity(Turn& turn, std::string_view tenant, const Model& model,
                            const EntityView& entity, std::string_view tx) {
   for (const UniqueKey& key : model.unique_keys)

@@ -1,3 +1,5 @@
+// Unique keys: equal numbers in other spellings, and claims while a transaction waits for a member.
+
 #include <fmt/format.h>
 
 #include "faces/entities/face_fixture_test.h"

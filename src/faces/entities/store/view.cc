@@ -31,6 +31,7 @@ std::set<Bytes> index_rows(std::string_view tenant, std::string_view id, const C
   return rows;
 }
 
+// Index rows follow the cell `k`, which holds the values that the entity is indexed under.
 void view_indexed(const Change& change, ViewRows& rows) {
   std::string tenant = tenant_of(change.key);
   std::string_view id = last_part(change.key);
@@ -42,6 +43,7 @@ void view_indexed(const Change& change, ViewRows& rows) {
     if (!before.contains(row)) rows.put(row, {});
 }
 
+// The cell of a removed entity is erased; searches at an earlier time find its id in this row.
 void view_removed(const Change& change, ViewRows& rows) {
   EntityView entity;
   if (!view_entity(change.before.value(), entity)) return;
@@ -67,6 +69,7 @@ Bytes index_row_prefix(std::string_view tenant, std::string_view model, int32_t 
 }
 
 void Program::view(const Committed& frame, ViewRows& rows) const {
+  // Entities that this frame wrote: their trails are found through the versions of their cells.
   std::set<BytesView> written;
   for (const Change& change : frame.changes)
     if (is_entity_key(change.key)) written.insert(change.key);
@@ -80,6 +83,7 @@ void Program::view(const Committed& frame, ViewRows& rows) const {
     Bytes row = written.contains(entity_key(tenant, entity))
                     ? trail_row_prefix(frame.seq, entity)
                     : detached_trail_row_prefix(tenant, entity) + ordered64(frame.seq);
+    // The place of the note among the trails of this frame, so that they keep their order.
     row += static_cast<char>(nth >> 8);
     row += static_cast<char>(nth & 255);
     ++nth;

@@ -10,6 +10,7 @@ namespace pawl::entities {
 
 namespace {
 
+// A copy: the cached model is shared and must not change.
 Result<Model> known(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(ModelPtr model, find_model(turn, tenant, model_name(body), model_version(body)));
   if (!model) return fail(model_not_found(model_name(body), model_version(body)));
@@ -27,6 +28,7 @@ std::unexpected<Error> wrong_state(const Model& model, std::string_view reason,
                                         {"actualState", model.state()}})));
 }
 
+// Cells of another model with the same digits are skipped.
 Result<void> visit_entities(Turn& turn, std::string_view tenant, const Model& model,
                             const std::function<Result<void>(const EntityView&)>& visit) {
   Result<void> good;
@@ -63,6 +65,7 @@ Result<void> no_entities(Turn& turn, std::string_view tenant, const Model& model
           {{"entityName", model.name}, {"entityVersion", model.version}, {"entityCount", count}})));
 }
 
+// The answer of the verbs that change a model, as the contract has it.
 Bytes acted(const Model& model, std::string message) {
   return json::print(json::object({
       {"success", true},
@@ -72,6 +75,7 @@ Bytes acted(const Model& model, std::string message) {
   }));
 }
 
+// Entities exist only under a locked model, so only unlocking has to look for them.
 Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value& body,
                          bool locked) {
   TRY(Model model, known(turn, tenant, body));
@@ -86,9 +90,11 @@ Result<Bytes> set_locked(Turn& turn, std::string_view tenant, const json::Value&
   return answer;
 }
 
+// The path of a scalar field in the form "$.a.b". Paths into arrays are refused.
 Result<std::string> scalar_path(const Model& model, const json::Value& given) {
   const json::Value* path = &given;
   if (given.is_object())
+    // Clients write a field as "$.a" or as an object with one of these members.
     for (std::string_view name : {"path", "jsonPath", "field"})
       if (const json::Value* inner = given.find(name)) path = inner;
   if (!path->is_string())
@@ -169,6 +175,7 @@ Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::
   return answer;
 }
 
+// Its workflows go with it.
 Result<Bytes> delete_model(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
   TRY_OK(no_entities(turn, tenant, model, body));
@@ -185,6 +192,7 @@ Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value
   if (!fields || !fields->is_array())
     return fail(Code::invalid, "BAD_REQUEST",
                 "give an array of field paths, for example [\"$.name\"]");
+  // Each index adds a row to every write of an entity.
   if (fields->array().size() > 64)
     return fail(Code::invalid, "BAD_REQUEST", "a model may have 64 indexes");
   std::vector<Index> wanted;
@@ -211,6 +219,7 @@ Result<Bytes> set_indexes(Turn& turn, std::string_view tenant, const json::Value
   return json::print(json::object({{"indexes", std::move(list)}, {"fill", fresh || dropped}}));
 }
 
+// One batch: entities that are gone or belong to another model by now are skipped.
 Result<Bytes> fill_indexes(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
   const json::Value* ids = body.find("ids");
@@ -240,6 +249,8 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
   if (!keys || !keys->is_array())
     return fail(Code::invalid, "BAD_REQUEST",
                 "give an array of unique keys: [{\"id\":\"by-email\",\"fields\":[\"$.email\"]}]");
+  // All claims are dropped and made anew in this turn: a model has few unique keys, and a conflict
+  // takes the whole turn back.
   std::vector<Key> held;
   TRY_OK(
       turn.scan(unique_prefix(tenant, model.name, model.version), [&](BytesView key, const Cell&) {
@@ -253,6 +264,7 @@ Result<Bytes> set_unique_keys(Turn& turn, std::string_view tenant, const json::V
     TRY(UniqueKey key, unique_key_of(model, given));
     model.unique_keys.push_back(std::move(key));
   }
+  // Collected first, because claim_unique() writes to the turn that is scanned.
   std::vector<Entity> all;
   TRY_OK(visit_entities(turn, tenant, model, [&](const EntityView& e) -> Result<void> {
     all.push_back(copy_of(e));

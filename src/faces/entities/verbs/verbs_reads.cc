@@ -98,6 +98,7 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
   const int64_t skip = number("skip", 0);
   const int64_t limit = number("limit", 1000);
   std::vector<Entity> found;
+  // A sorted answer needs all matches before it can cut.
   size_t enough = sort.empty() ? static_cast<size_t>(skip + limit) : ~size_t{0};
   TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
                          [&](BytesView, const Cell&, const EntityView& e) {
@@ -110,6 +111,8 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
   for (size_t i = static_cast<size_t>(skip);
        i < found.size() && i < static_cast<size_t>(skip + limit); ++i) {
     const Entity& e = found[i];
+    // Read again for its effect: an entity that is shown is validated at commit; those that were
+    // only scanned are not.
     TRY_OK(turn.read(entity_key(tenant, e.id)));
     append_envelope(out, view_of(e), with_model);
     out += '\n';

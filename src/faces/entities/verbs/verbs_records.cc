@@ -9,6 +9,7 @@ namespace pawl::entities {
 
 namespace {
 
+// Null when there is no such cell.
 Result<json::Value> stored(Turn& turn, BytesView key) {
   TRY(Cell cell, turn.read(key));
   if (!cell.exists()) return json::Value();
@@ -25,6 +26,7 @@ uint64_t part_or_zero(const json::Value& job, std::string_view name) {
   return part(job, name).as_uint64().value_or(0);
 }
 
+// A job ends once: a cancel that comes after the end is refused, and so is a page after a cancel.
 Result<void> still_running(const json::Value& job, std::string_view id) {
   if (!job.is_object()) return fail(search_job_not_found(id));
   std::string_view status = job.string_or("status");
@@ -38,6 +40,7 @@ Result<void> still_running(const json::Value& job, std::string_view id) {
 
 Result<Bytes> new_message(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string id = turn.dice().uuid1(turn.now());
+  // Messages are not in transactions; the original's answer has an id, so one is drawn.
   std::string tx = turn.dice().uuid1(turn.now());
   turn.write(message_key(tenant, id), json::print(part(body, "message")));
   return json::print(
@@ -75,6 +78,7 @@ Error search_job_not_found(std::string_view id) {
           json::print(json::object({{"snapshotId", id}}))};
 }
 
+// {"job": {...}} -> the id. The job is deleted by a timer at the end of its lifetime.
 Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string id = turn.dice().uuid1(turn.now());
   json::Value job = part(body, "job");
@@ -94,6 +98,7 @@ Result<Bytes> new_search_job(Turn& turn, std::string_view tenant, const json::Va
 
 Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
   timer.remove_prefix(kSearchJobTimer.size());
+  // From the end: a tenant may contain the separator, a UUID cannot.
   size_t part = timer.rfind('\x1f');
   const std::string_view tenant = timer.substr(0, part);
   const std::string_view id = timer.substr(part + 1);
@@ -106,6 +111,8 @@ Result<Bytes> expire_search_job(Turn& turn, std::string_view timer) {
   return Bytes();
 }
 
+// The search runs outside the turn. When the job was cancelled meanwhile, this refuses and it
+// stops.
 Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
   TRY(json::Value job, stored(turn, search_job_key(tenant, id)));
@@ -117,6 +124,7 @@ Result<Bytes> add_search_page(Turn& turn, std::string_view tenant, const json::V
   return Bytes("{}");
 }
 
+// {"id", "status", "count"?, "seq"?}
 Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Value& body) {
   std::string_view id = body.string_or("id");
   TRY(json::Value job, stored(turn, search_job_key(tenant, id)));
@@ -129,6 +137,7 @@ Result<Bytes> end_search_job(Turn& turn, std::string_view tenant, const json::Va
   return Bytes("{}");
 }
 
+// Clients, key pairs and trusted keys are checked by the service; the verb stores them as they are.
 Result<Bytes> put_client(Turn& turn, std::string_view, const json::Value& body) {
   turn.write(client_key(body.string_or("clientId")), json::print(body));
   return Bytes("{}");

@@ -54,6 +54,7 @@ Result<Bytes> remove_some(Turn& turn, std::string_view tenant, const json::Value
 Bytes removal_answer(const Model& model, uint64_t count, const json::Array* ids) {
   json::Value out = json::object({
       {"entityModelClassId", model.id()},
+      // The spelling is the original's.
       {"deleteResult", json::object({{"numberOfEntitites", count},
                                      {"numberOfEntititesRemoved", count},
                                      {"idToError", json::Object()}})},
@@ -74,6 +75,7 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
   std::vector<StoredEntity> all;
   TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
                          [&](BytesView key, const Cell& cell, const EntityView& e) {
+                           // A removed entity must still match the condition when the turn commits.
                            turn.validate_at_commit(key, cell);
                            all.push_back({cell, e});
                            return true;

@@ -16,6 +16,7 @@ std::string counts_key(const InstanceName& name) {
   return std::string(name.tenant) + '\0' + std::string(name.type);
 }
 
+// Adds the instance of the cell to the counts, or takes it out.
 void adjust(TypeCounts& into, const Cell& cell, bool in) {
   if (!cell.exists()) return;
   auto stored = decode_instance(cell.value());
@@ -59,6 +60,7 @@ Result<bool> PhaseCounts::apply_frames(const ReadSnapshot& snapshot) {
       (now - counted_to_) * kRowsPerFrame > total_ + kMinFrames * kRowsPerFrame)
     return false;
   std::map<Key, StoredPtr> changed;  // the newest value of each instance that was written
+  // Collected first and counted afterwards: an instance may be written many times.
   auto read = kernel_.frames(counted_to_ + 1, [&](const Frame& frame) -> Result<bool> {
     if (frame.seq > now) return false;
     InstanceName name;
@@ -67,10 +69,12 @@ Result<bool> PhaseCounts::apply_frames(const ReadSnapshot& snapshot) {
         if (split_instance(write.key, name)) changed[write.key] = write.value;
     return true;
   });
+  // The journal may have been trimmed: count the rows.
   if (!read) return false;
   for (const auto& [key, value] : changed) {
     InstanceName name;
     CHECK(split_instance(key, name));
+    // Instances keep every version, so the value before these frames can still be read.
     TRY(Cell before, snapshot.read_at(key, counted_to_));
     TypeCounts& counts = counts_[counts_key(name)];
     adjust(counts, before, false);

@@ -18,6 +18,7 @@ struct TypeCounts {
 class PhaseCounts {
  public:
   explicit PhaseCounts(const KernelAccess& kernel) : kernel_(kernel) {}
+  // Thread-safe; callers wait for one another while one of them counts.
   Result<TypeCounts> of(std::string_view tenant, std::string_view type);
   // How often all rows were counted, for tests.
   size_t recounts() const { return recounts_; }

@@ -55,6 +55,7 @@ Result<void> check_match(const WorkflowType& type, const any_query& query) {
   return {};
 }
 
+// `possible` is false for a value of another kind: int 3 does not match a uint32 field.
 Filter::Filter(const WorkflowType& type, const any_query& query) : type_(type), query_(query) {
   for (const auto& [name, v] : query.match) {
     const auto* f = type.def.find(name);
@@ -66,6 +67,8 @@ Filter::Filter(const WorkflowType& type, const any_query& query) : type_(type), 
     match.zero = parsed->is_null();
     match.tree = *std::move(parsed);
   }
+  // One search over the bytes of a record rejects most of them without reading entry by entry. It
+  // may hit by chance inside another value; the entries decide then.
   for (const Match& match : matches_)
     if (!match.zero && match.possible && !match.tree) {
       record::put(needle_, match.name, *match.v);
@@ -95,6 +98,7 @@ Filter::Verdict Filter::test(BytesView bytes, StoredInstance& out) const {
   if (!needle_.empty() &&
       !memmem(out.record.data(), out.record.size(), needle_.data(), needle_.size()))
     return Verdict::no;
+  // One bit per match: hence the limit of 64.
   uint64_t seen = 0;
   record::walk at(out.record);
   while (at.next())
@@ -105,6 +109,7 @@ Filter::Verdict Filter::test(BytesView bytes, StoredInstance& out) const {
       }
   if (at.bad()) return Verdict::unreadable;
   for (size_t i = 0; i < matches_.size(); ++i)
+    // A field that the record lacks has its zero value.
     if (!(seen >> i & 1) && !matches_[i].zero) return Verdict::no;
   return Verdict::yes;
 }
@@ -159,6 +164,7 @@ class PageScan {
       case Filter::Verdict::no: return true;
       case Filter::Verdict::yes: break;
     }
+    // The row's bytes are gone after this call, so a matching instance is copied. Others are not.
     if (!read->owner) {
       read->owner = std::make_shared<const Stored>(Bytes(read->bytes));
       auto stored = decode_instance(read->owner->bytes);
@@ -184,6 +190,7 @@ class PageScan {
     StoredPtr owner{};  // of the bytes; null when they belong to the row
   };
 
+  // Behind the eight bytes of the creation time; still escaped.
   static std::string_view id_of(BytesView position) { return position.substr(8); }
 
   Result<Candidate> read_candidate(BytesView position, BytesView value) const {
@@ -233,8 +240,11 @@ Result<InstanceList> Reads::list(std::string_view tenant, const WorkflowType& ty
   Bytes from;
   if (!query.cursor.empty()) {
     auto position = unhex(query.cursor);
+    // Eight bytes of creation time and at least one of an id. All indexes end with this position,
+    // so a cursor stays valid when the filter changes.
     if (!position || position->size() < 9)
       return refuse(errc::type_mismatch, "the cursor is not one that a page gave");
+    // The smallest key behind the last item of the former page.
     from = plan.prefix + *position + '\0';
   }
   ReadSnapshot snapshot = kernel_.snapshot();

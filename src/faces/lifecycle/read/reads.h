@@ -44,6 +44,7 @@ class Reads {
   Result<InstanceList> list(std::string_view tenant, const WorkflowType& type,
                             const any_query& query) const;
 
+  // Oldest first. Also for an instance that was removed; entity_not_found when it never existed.
   Result<history_log> history(std::string_view tenant, const WorkflowType& type,
                               std::string_view id) const;
 
@@ -54,7 +55,9 @@ class Reads {
   // Parent first, root last. When a parent does not exist, the list ends there with a warning.
   Result<std::vector<TypedInstance>> ancestors(std::string_view tenant, std::string_view id,
                                                std::string& warning) const;
+  // The one instance of this id in any type; ambiguous_id when several types have one.
   Result<TypedInstance> lookup(std::string_view tenant, std::string_view id) const;
+  // Unlike in rules, a variable that cannot be resolved stays in the text without an error.
   Result<std::string> substitute(std::string_view tenant, std::string_view id,
                                  std::string_view text, Variables variables) const;
 
@@ -73,6 +76,7 @@ Result<void> check_match(const WorkflowType& type, const any_query& query);
 // Tests encoded instances against a query without decoding their records.
 class Filter {
  public:
+  // Both must outlive the filter.
   Filter(const WorkflowType& type, const any_query& query);
   enum class Verdict { yes, no, unreadable };
   // `bytes` is the value of a cell. Fills `out` unless it cannot be decoded.

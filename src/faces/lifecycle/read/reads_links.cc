@@ -34,6 +34,7 @@ static transition_event removal(const KernelAccess& kernel, Seq seq) {
   return out;
 }
 
+// `from` of the first event is empty. After a removal it is kDeleted, when the id is created again.
 Result<history_log> Reads::history(std::string_view tenant, const WorkflowType& type,
                                    std::string_view id_text) const {
   TRY_OK(check_id(id_text));
@@ -47,6 +48,7 @@ Result<history_log> Reads::history(std::string_view tenant, const WorkflowType& 
     return refuse(errc::entity_not_found, fmt::format("{} '{}'", type.def.name, id_text));
   history_log out;
   std::string last;
+  // The kernel gives the newest version first.
   for (auto cell = versions.rbegin(); cell != versions.rend(); ++cell) {
     transition_event event;
     if (!cell->stored) {
@@ -54,6 +56,7 @@ Result<history_log> Reads::history(std::string_view tenant, const WorkflowType& 
     } else {
       auto stored = decode_instance(cell->value());
       if (!stored) continue;
+      // An update of fields is no event. An update that changed the phase is.
       if (!stored->event && stored->phase == last) continue;
       event = {{},
                std::string(stored->phase),

@@ -27,6 +27,7 @@ Bytes unreadable_prefix(std::string_view tenant, std::string_view type) {
 // reader compares the record again. JSON has no index rows: equal JSON has many spellings.
 static Bytes index_value(record::form f, std::string_view payload) {
   static const std::string kMinusZero("\0\0\0\0\0\0\0\x80", 8), kZero(8, '\0');
+  // 0.0 equals -0.0, so both must have one index row.
   if (f == record::f_real && payload == kMinusZero) payload = kZero;
   Bytes out(1, static_cast<char>('0' + f));
   if (payload.size() <= limits::kIndexedBytes) return out.append(payload);
@@ -87,6 +88,8 @@ std::vector<Bytes> unreadable_keys(const InstanceName& name, const std::vector<B
 
 }  // namespace
 
+// Writes only the rows that differ between the two versions. The list row holds the value and is
+// always written.
 void view_instance(const Change& change, Seq seq, ViewRows& rows) {
   InstanceName name;
   if (!split_instance(change.key, name)) return;

@@ -2,6 +2,7 @@
 
 namespace pawl::lifecycle {
 
+// Null for cells that are no instances. `stored` points into `value`, which the change keeps alive.
 static InstanceChangePtr change_of(const Frame& frame, const Frame::Write& write) {
   InstanceName name;
   if (!split_instance(write.key, name)) return nullptr;
@@ -9,6 +10,7 @@ static InstanceChangePtr change_of(const Frame& frame, const Frame::Write& write
   out->id = unescaped(name.id);
   out->version = frame.seq;
   out->value = write.value;
+  // `before` is the version that the write replaced; 0: there was none.
   out->created = write.value && write.before == 0;
   if (write.value)
     if (auto stored = decode_instance(write.value->bytes)) {
@@ -34,6 +36,7 @@ WatchHub::WatchHub(KernelAccess& kernel) : kernel_(kernel) {
 WatchHub::~WatchHub() { detach(); }
 
 void WatchHub::detach() {
+  // Before the lock: unwatch() waits for a running notify(), which takes it.
   if (uint64_t number = std::exchange(kernel_watch_, 0)) kernel_.unwatch(number);
   std::vector<Watcher> dropped;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
@@ -66,6 +69,8 @@ void WatchHub::notify(const Frame& frame) {
       if (!BytesView(write.key).starts_with(w.prefix)) continue;
       if (!change) change = change_of(frame, write);
       if (!change) break;
+      // Under the lock: this is what makes remove() wait for a running sink. A sink must not call
+      // the hub.
       w.sink(change);
     }
   }

@@ -34,6 +34,7 @@ Result<void> check_conditions(const std::vector<Condition>& when, const Workflow
     if (!f)
       return refuse(errc::unknown_field,
                     fmt::format("'{}' in \"when\" is not a field of {}", c.field, type.def.name));
+    // A condition that no value of the field can meet is a mistake of the author.
     TRY_OK(coerce(c.field, f->k, c.wanted));
   }
   return {};
@@ -51,6 +52,7 @@ Result<void> check_set(const js::Value& set, const WorkflowType& type) {
   return {};
 }
 
+// A text with '$' is only known when the rule fires, and is checked then.
 Result<void> check_in_type(const js::Value& action, const Rule& rule, const WorkflowType& type) {
   if (const js::Value* guard = action.find("when")) {
     TRY(std::vector<Condition> when, parse_when(*guard));

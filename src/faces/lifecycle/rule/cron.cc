@@ -29,6 +29,7 @@ std::unexpected<Error> bad(const CronField& f, std::string_view text) {
                 fmt::format("cron: '{}' is not a {} from {} to {}", text, f.name, f.min, f.max));
 }
 
+// A number in the field's range, or a name such as "mon" in any case.
 Result<int> number(const CronField& f, std::string_view text) {
   int n = 0;
   auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -40,10 +41,12 @@ Result<int> number(const CronField& f, std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
   size_t at = lower.size() == 3 ? f.words.find(lower) : std::string_view::npos;
+  // at % 3: "unm" is inside "sunmon", but no name begins there.
   if (at == std::string_view::npos || at % 3) return bad(f, text);
   return f.min + static_cast<int>(at / 3);
 }
 
+// One element of a list: VALUE, FROM-TO, * or ?, each with an optional /STEP.
 Result<uint64_t> parse_part(const CronField& f, std::string_view part) {
   int step = 1;
   if (size_t slash = part.find('/'); slash != std::string_view::npos) {
@@ -58,6 +61,7 @@ Result<uint64_t> parse_part(const CronField& f, std::string_view part) {
   if (part != "*" && part != "?") {
     size_t dash = part.find('-');
     TRY(from, number(f, part.substr(0, dash)));
+    // "10/5" means from 10 on, every 5.
     to = dash == std::string_view::npos && step == 1 ? from : f.max;
     if (dash != std::string_view::npos) {
       TRY(to, number(f, part.substr(dash + 1)));
@@ -81,6 +85,7 @@ Result<uint64_t> parse_field(const CronField& f, std::string_view text) {
   }
 }
 
+// "*/2" is a restriction, "*" is not: see next_after().
 bool is_any(std::string_view text) { return text == "*" || text == "?"; }
 
 int weekday_of(Time t) {
@@ -122,9 +127,13 @@ Result<Cron> parse_cron(std::string_view line) {
 }
 
 std::optional<Time> next_after(const Cron& cron, Time t) {
+  // Strictly after `t`, to the second.
   Civil c = civil(t + kSecond);
   c.nanos = 0;
   int64_t last_year = c.year + 8;  // the longest wait for 29 February
+  // Each round either finds the time or moves to the next value of the largest field that does not
+  // fit, with all smaller fields at their start. from_civil() and civil() carry over: month 13 is
+  // January.
   while (c.year <= last_year) {
     Time at = from_civil(c);
     c = civil(at);

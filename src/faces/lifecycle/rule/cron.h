@@ -12,6 +12,8 @@ struct Cron {
   bool any_day = true, any_weekday = true;
 };
 
+// Each field is *, ?, a value, a range, a step (*/5, 10/5, 1-30/2), or a list of these. Months and
+// weekdays may be names of three letters. Weekday 0 and 7 are Sunday. Error: invalid_rule.
 Result<Cron> parse_cron(std::string_view line);
 // The first time after `t` that matches; nothing when none does within eight years.
 std::optional<Time> next_after(const Cron& cron, Time t);

@@ -40,6 +40,7 @@ Count count_in(const Cell& cell) {
   Reader r(cell.value());
   Count out;
   if (cell.exists()) out.times = r.uint();
+  // Cells of generation 0 do not write it.
   if (!r.rest().empty()) out.generation = r.uint();
   return out;
 }
@@ -119,6 +120,7 @@ Result<Outcome> forget(CommandContext& context) {
         if (count_in(cell).generation != generation) invalid.push_back(last);
         return true;
       },
+      // The next page begins behind the last key: a zero byte makes the smallest key after it.
       context.command.id.empty() ? Key() : lead + Key(context.command.id) + '\0'));
   for (const Key& one : invalid)
     context.turn.erase(one);

@@ -29,12 +29,14 @@ Result<WorkflowTypePtr> find_type_of(Turn& turn, std::string_view tenant,
   return found;
 }
 
+// Nothing was written: the answer names the version that the instance has.
 Outcome unchanged(const LoadedInstance& loaded, std::string result) {
   return {.version = loaded.cell.version,
           .phase = std::string(loaded.stored.phase),
           .result = std::move(result)};
 }
 
+// The action's own workflow wins, then the rule's, then the type that has an instance of this id.
 Result<WorkflowTypePtr> type_of(RuleFiring& firing, const js::Value& action) {
   std::string_view named = action.string_or("workflow");
   if (!named.empty()) {
@@ -45,6 +47,8 @@ Result<WorkflowTypePtr> type_of(RuleFiring& firing, const js::Value& action) {
   return find_type_of(firing.turn, firing.tenant, firing.variables.entity_id);
 }
 
+// The order of the checks is the original's: texts, workflow, names in `set`, target, instance,
+// edge, and the values of `set` last.
 Result<Outcome> act_transition(RuleFiring& firing, const js::Value& action) {
   TRY(std::string to, resolved_text("phase", action.string_or("phase"), firing.variables));
   std::string_view target = trimmed(to);
@@ -53,6 +57,7 @@ Result<Outcome> act_transition(RuleFiring& firing, const js::Value& action) {
   TRY(WorkflowTypePtr type, type_of(firing, action));
   const js::Value* set = action.find("set");
   if (set && set->is_object())
+    // Before the instance is read: a protected field is reported even for a missing instance.
     for (const auto& [field_name, unused] : set->object()) {
       TRY_OK(check_rule_writable(*type, field_name));
     }
@@ -77,6 +82,7 @@ Result<Outcome> act_complete(RuleFiring& firing, const js::Value& action) {
   return out;
 }
 
+// The phase must be called "failed"; it need not be terminal.
 Result<Outcome> act_fail(RuleFiring& firing, const js::Value& action) {
   TRY(std::string reason, resolved_text("reason", action.string_or("reason"), firing.variables));
   if (trimmed(reason).empty())
@@ -92,6 +98,7 @@ Result<Outcome> act_fail(RuleFiring& firing, const js::Value& action) {
               {source::rule, reason, firing.caller, true, 0, firing.depth});
 }
 
+// Names as in rules.cc.
 struct Action {
   std::string_view name;
   Result<Outcome> (*act)(RuleFiring&, const js::Value&);
@@ -149,6 +156,7 @@ Result<Outcome> fire_rule(RuleFiring& firing, RuleCell& cell) {
       load_instance(firing.turn, firing.tenant, type, firing.variables.entity_id));
   TRY(bool fits, holds(rule.when, type.get(), loaded.stored.record, firing.variables));
   if (!fits) return unchanged(loaded, "not_met");
+  // Only firings whose conditions hold are counted.
   TRY(bool may_fire, count_rule(firing, rule));
   if (!may_fire) return unchanged(loaded, "exhausted");
   firing.caller = "rule:" + rule.name;
@@ -179,6 +187,7 @@ Result<Outcome> fire_rule(RuleFiring& firing, RuleCell& cell) {
   return last;
 }
 
+// Parses the rule's JSON on every read: rules fire rarely, compared with writes.
 Result<std::optional<RuleCell>> read_rule(Turn& turn, std::string_view tenant,
                                           std::string_view name) {
   TRY(Cell cell, turn.read(rule_key(tenant, name)));

@@ -15,11 +15,14 @@ struct RuleFiring {
   uint64_t depth = 0;    // how many rules triggered one another before this one
 };
 
-// Sets the variables that are read from the turn. `firing` must stay where it is afterwards.
+// Sets the variables that are read from the turn. The lookup that it stores refers to `firing`,
+// which must stay where it is and outlive its variables.
 void prepare(RuleFiring& firing);
 
 Result<Outcome> run_one_action(RuleFiring& firing, const js::Value& action);
-// Runs every action of the rule, even after one has failed, and writes the rule's cell.
+// Checks the conditions and limits, runs every action even after one has failed, and writes the
+// rule's cell. A failed action is taken back alone. Fails itself only when the type or the instance
+// cannot be loaded or a required condition cannot be evaluated.
 Result<Outcome> fire_rule(RuleFiring& firing, RuleCell& cell);
 
 // Counts a firing of the rule for the instance, for the rule's limit and for $state. Returns false

@@ -10,10 +10,13 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// The due time is part of the id: a rule that was changed has another timer, and the late receipt
+// of the old one matches no cell (see timer()).
 std::string timer_id(std::string_view tenant, std::string_view rule, Time due) {
   return key({"lifecycle", tenant, "rule", rule, std::to_string(due)});
 }
 
+// Sets `cell.next`; the caller writes the cell.
 void open_timer(Turn& turn, std::string_view tenant, RuleCell& cell) {
   auto next = next_firing(cell.rule, turn.now());
   cell.next = next.value_or(0);
@@ -43,6 +46,7 @@ void close_timer(Turn& turn, std::string_view tenant, const RuleCell& cell) {
 }
 
 // Adds the rule's name to its phase in the cell of its type, or removes it.
+// Rules of a phase are listed in the type, so that a write reads no other cell to find them.
 Result<void> set_phase_rule(Turn& turn, std::string_view tenant, const Rule& rule, bool on) {
   if (rule.on != Rule::On::phase) return {};
   Key at = type_key(tenant, rule.workflow);
@@ -128,6 +132,7 @@ Result<Outcome> put_rule(CommandContext& context) {
   TRY(auto before, read_rule(context.turn, context.tenant, name));
   RuleCell cell;
   if (before) {
+    // Putting the same rule again keeps its timer running.
     if (js::equivalent(before->rule.body, body))
       return Outcome{.version = before->version, .result = "same"};
     close_timer(context.turn, context.tenant, *before);
@@ -173,6 +178,7 @@ Result<Outcome> run_action(CommandContext& context) {
   return run_one_action(firing, *action);
 }
 
+// `command.note` is the rule's name and `command.text` the JSON of $message.
 Result<Outcome> run_rule(CommandContext& context) {
   TRY(auto cell, read_rule(context.turn, context.tenant, context.command.note));
   if (!cell)
@@ -193,6 +199,8 @@ Result<Outcome> run_rule(CommandContext& context) {
 // A delivered firing always succeeds as a command: the rule's cell records what went wrong.
 Result<Outcome> fire(CommandContext& context) {
   TRY(auto cell, read_rule(context.turn, context.tenant, context.command.note));
+  // In this verb `expected_version` is the depth of the chain of rules, `note` the rule's name,
+  // `to` the phase that was entered, and `stamp` the time of the schedule.
   if (!cell || !cell->rule.enabled || context.command.expected_version > limits::kRuleDepth)
     return Outcome{.result = "over"};
   RuleFiring firing{context.turn, context.tenant, {}, {}, {}, context.command.expected_version};
@@ -240,6 +248,7 @@ Result<Outcome> sweep(CommandContext& context) {
     fire.type = type->def.name;
     fire.id = entity;
     fire.note = cell->rule.name;
+    // The depth: a schedule begins a chain.
     fire.expected_version = 1;
     fire.stamp = c.stamp;
     deliver(context.turn, context.tenant, "fire", fire);

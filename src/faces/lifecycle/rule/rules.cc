@@ -18,6 +18,8 @@ namespace {
 
 bool blank(std::string_view text) { return trimmed(text).empty(); }
 
+// Members without which an action makes no sense. Values are checked against the type in
+// check_rule.cc.
 Result<void> check_transition(const js::Value& action) {
   if (blank(action.string_or("phase"))) return bad_rule("lifecycle_transition needs a \"phase\"");
   const js::Value* set = action.find("set");
@@ -32,6 +34,7 @@ Result<void> check_fail(const js::Value& action) {
   return {};
 }
 
+// The actions themselves are in rule_firing.cc, in a table with the same names.
 struct ActionType {
   std::string_view name;
   Result<void> (*check)(const js::Value&);
@@ -45,6 +48,7 @@ constexpr ActionType kActions[] = {
 constexpr std::string_view kMembers[] = {"type",   "workflow", "phase", "set",
                                          "reason", "when",     "id",    "max_iterations"};
 
+// {"field": "battery_pct", "operator"?: "eq" | "ne", "value": 5, "required"?: true}
 Result<Condition> parse_condition(const js::Value& value) {
   if (!value.is_object() || value.string_or("field").empty())
     return bad_rule("each condition of \"when\" needs a \"field\" and a \"value\"");
@@ -61,6 +65,7 @@ Result<Condition> parse_condition(const js::Value& value) {
   return out;
 }
 
+// {"phase": "landing"}, {"cron": "0 5 * * *"} or {"every": "PT5M"}
 Result<void> parse_on(const js::Value& value, Rule& out) {
   static constexpr std::pair<std::string_view, Rule::On> kinds[] = {
       {"phase", Rule::On::phase}, {"cron", Rule::On::cron}, {"every", Rule::On::every}};
@@ -88,6 +93,7 @@ Result<void> parse_on(const js::Value& value, Rule& out) {
 
 }  // namespace
 
+// A list of conditions, an object of field -> value, or {"match": that object}. All must hold.
 Result<std::vector<Condition>> parse_when(const js::Value& value) {
   std::vector<Condition> out;
   if (value.is_null()) return out;
@@ -101,6 +107,7 @@ Result<std::vector<Condition>> parse_when(const js::Value& value) {
   if (!value.is_object())
     return bad_rule("\"when\" must be an object of field -> value, or a list of conditions");
   const js::Value* match = value.find("match");
+  // {"match": {...}} is the form of list queries; a field may also be called "match".
   const js::Value& fields =
       match && match->is_object() && value.object().size() == 1 ? *match : value;
   for (const auto& [field_name, wanted] : fields.object())
@@ -141,6 +148,7 @@ Result<void> check_texts(const js::Value& action) {
   return {};
 }
 
+// {"workflow", "on", "when"?, "then": [actions], "max_iterations"?, "enabled"?}
 Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   if (!body.is_object())
     return bad_rule("the body must be an object with \"workflow\", \"on\" and \"then\"");
@@ -176,6 +184,7 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   for (const js::Value& action : out.then) {
     TRY_OK(check_action(action));
   }
+  // A text search is enough: a false hit only counts firings without need.
   out.counted =
       out.max_iterations > 0 || js::print(js::Value(out.then)).find("$state.") != std::string::npos;
   return out;
@@ -194,6 +203,7 @@ Key rule_key(std::string_view tenant, std::string_view name) {
 }
 Key rule_prefix(std::string_view tenant) { return prefix({"lifecycle", tenant, "r"}); }
 
+// The rule as JSON, then its record of firings: docs/formats/lifecycle.md.
 Bytes encode(const RuleCell& cell) {
   Bytes out;
   Writer w(out);
@@ -224,6 +234,7 @@ Result<RuleCell> decode_rule(BytesView bytes) {
   return out;
 }
 
+// The rule as it was sent, with "status" added.
 js::Value rule_json(const RuleCell& cell) {
   js::Object out;
   out.add("name", cell.rule.name);
@@ -239,6 +250,7 @@ js::Value rule_json(const RuleCell& cell) {
   return out;
 }
 
+// An interval counts from `now`, when the last round ended, so a long round delays the next one.
 std::optional<Time> next_firing(const Rule& rule, Time now) {
   if (!rule.enabled || rule.on == Rule::On::phase) return std::nullopt;
   if (rule.on == Rule::On::every) {
@@ -251,6 +263,7 @@ std::optional<Time> next_firing(const Rule& rule, Time now) {
   return next_after(*cron, now);
 }
 
+// A condition that cannot be evaluated does not hold; if it is required, it is an error.
 Result<bool> holds(const std::vector<Condition>& when, const WorkflowType* type,
                    std::string_view bytes, Variables& variables) {
   for (const Condition& c : when) {
@@ -271,6 +284,7 @@ Result<bool> holds(const std::vector<Condition>& when, const WorkflowType* type,
                     fmt::format("the condition on '{}' is required, and '{}' {}", c.field,
                                 variables.entity_id, why));
     }
+    // A condition on null means that the field has its zero value.
     bool same = js::equivalent(*got, c.wanted) ||
                 (c.wanted.is_null() && type && type->def.find(c.field) &&
                  js::equivalent(*got, to_json(zero(type->def.find(c.field)->k))));

@@ -1,7 +1,8 @@
 #pragma once
 // A rule runs actions when an instance enters a phase or a schedule is due, and its conditions
 // hold. Rules have no more rights than operators: the fields that they set must be
-// operator_writable.
+// operator_writable. Parsing (parse_rule) accepts all that was ever stored; checking (check_rule)
+// is for new rules only.
 
 #include "faces/lifecycle/rule/cron.h"
 #include "faces/lifecycle/rule/substitute.h"
@@ -22,6 +23,7 @@ struct Rule {
   On on = On::phase;
   std::string on_text;  // the phase, the cron line, the interval
   std::vector<Condition> when;
+  // The actions as JSON. Their texts hold variables, so they are read when the rule fires.
   js::Array then;
   uint64_t max_iterations = 0;  // maximum number of firings for one instance; 0: no limit
   bool enabled = true;
@@ -35,6 +37,7 @@ struct RuleCell {
   Rule rule;
   Seq version = 0;  // of the cell it was read from
   Time next = 0;    // when the schedule is due; 0: there is no schedule
+  // `fired`: its conditions held. `failed`: an action failed, or the firing could not run at all.
   uint64_t fired = 0, failed = 0;
   Time last_fired = 0;
   std::string last_error;
@@ -65,6 +68,7 @@ js::Value rule_json(const RuleCell& cell);
 // Returns the text without the white space around it.
 std::string_view trimmed(std::string_view text);
 
+// Nothing for rules that wait for a phase, are disabled, or whose time never comes.
 std::optional<Time> next_firing(const Rule& rule, Time now);
 
 // Whether every condition holds for this record. `type` is null when no workflow manages the

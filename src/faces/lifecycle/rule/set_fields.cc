@@ -1,4 +1,6 @@
-// The "set" of an action: it changes the fields of an instance.
+// The "set" of an action changes fields in the same write as the phase: {"note": "landed",
+// "retries": {"op": "increment"}, "drone_id": "$message.drone", "owner": null}. Null sets the zero
+// value.
 
 #include "faces/lifecycle/rule/rules.h"
 
@@ -12,6 +14,7 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// increment and decrement, always by one.
 Result<value> step_by(const dynamic_type::field_def& f, value v, bool up) {
   const kind_row& row = row_of(f.k);
   auto over = [&] {
@@ -28,6 +31,8 @@ Result<value> step_by(const dynamic_type::field_def& f, value v, bool up) {
   if (row.is_unsigned) {
     uint64_t n = std::get<uint64_t>(v.v);
     if (up && n >= row.max) return over();
+    // A decrement stops at 0, as in the original. An increment at the top is refused; there it
+    // wrapped.
     v.v = up ? n + 1 : n == 0 ? 0 : n - 1;
     return v;
   }
@@ -82,6 +87,7 @@ Result<FieldValues> apply_set(const js::Value& set, const WorkflowType& type,
   FieldValues out;
   if (set.is_null()) return out;
   if (!set.is_object()) return bad_rule("\"set\" must be an object of fields");
+  // All names are checked before any value is resolved.
   for (const auto& [field_name, given] : set.object()) {
     TRY_OK(check_rule_writable(type, field_name));
   }

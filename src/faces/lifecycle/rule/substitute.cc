@@ -10,9 +10,12 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// "related" is a root of the original that has no values here: such a variable is left and
+// reported, not taken for plain text.
 constexpr std::string_view kRoots[] = {"entity",   "related", "state",
                                        "schedule", "caller",  "message"};
 constexpr std::string_view kWords[] = {"now", "cron_fire_time_unix"};
+// Names of the six parts of an id such as acme.main.drones.fleet.mission.m1.
 constexpr std::string_view kIdParts[] = {"org", "platform", "domain", "system", "type", "instance"};
 
 bool is_name(char c) {
@@ -20,6 +23,7 @@ bool is_name(char c) {
          c == '-';
 }
 
+// The end of the name that begins at `at`.
 size_t name_end(std::string_view text, size_t at) {
   while (at < text.size() && is_name(text[at]))
     ++at;
@@ -41,6 +45,7 @@ std::string_view token_at(std::string_view text) {
   return dots ? text.substr(1, end - 1) : std::string_view();
 }
 
+// A number is an index into a list.
 std::optional<js::Value> dig(const js::Value& from, std::string_view path) {
   const js::Value* at = &from;
   while (true) {
@@ -81,6 +86,7 @@ std::string text_of(const js::Value& value) {
 }
 
 // Resolves the longest prefix of the token that ends at a dot and can be resolved.
+// "Saved as $message.name.txt": the rest of the token, ".txt", is then plain text.
 std::optional<std::pair<js::Value, size_t>> resolve_longest(std::string_view token,
                                                             Variables& variables) {
   for (std::string_view head = token;;) {
@@ -129,6 +135,7 @@ void set_variables(Variables& variables, const js::Value& body) {
     if (const js::Value* v = body.find(name)) *to = *v;
 }
 
+// Values are inserted as text and not substituted again: a caller's value cannot name variables.
 Substituted substitute(std::string_view text, Variables& variables) {
   Substituted out;
   while (true) {
@@ -166,6 +173,7 @@ Result<js::Value> resolved_value(std::string_view what, const js::Value& value,
                                  Variables& variables) {
   if (value.is_string()) {
     const std::string& text = value.string();
+    // The whole text is one variable.
     if (text.starts_with('$') && token_at(text).size() + 1 == text.size())
       if (auto found = variables.resolve(std::string_view(text).substr(1)))
         return std::move(*found);

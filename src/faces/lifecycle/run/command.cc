@@ -4,6 +4,7 @@
 
 namespace pawl::lifecycle {
 
+// The order is the recorded format of inputs: `pawl verify` reads those of earlier builds.
 template <class F, FieldsOf<Command> T>
 void fields(F& f, T& c) {
   f(c.type);
@@ -27,6 +28,7 @@ void fields(F& f, T& outcome) {
 }
 
 Bytes encode(const Command& c) {
+  // 48 bytes cover the lengths and numbers, so that the buffer is allocated once.
   return encode_fields(c, 48 + c.type.size() + c.id.size() + c.to.size() + c.note.size() +
                               c.record.size() + c.text.size());
 }
@@ -36,6 +38,7 @@ Result<Command> decode_command(BytesView bytes) {
   Command c;
   fields(reader, c);
   if (!reader.complete()) return refuse(errc::storage, "a command's bytes cannot be read");
+  // The byte comes from a caller.
   if (c.triggered > source::component)
     return refuse(errc::invalid_transition,
                   "the source must be framework, rule, operator or component");

@@ -1,6 +1,6 @@
 #pragma once
 // The input of the lifecycle program as bytes. All verbs use one struct and leave unused members
-// empty.
+// empty. Some verbs of rules use a member for another purpose; they say so where they read it.
 
 #include "faces/lifecycle/run/refuse.h"
 #include "kernel/access.h"
@@ -15,6 +15,8 @@ struct Command {
   std::string_view record;
   std::string_view text;  // JSON
   source triggered = source::framework;
+  // `stamp` names this write (0: the program draws one). A replacement names the stamp or, when
+  // that is 0, the version that it is based on.
   uint64_t stamp = 0, expected_stamp = 0, expected_version = 0;
 };
 

@@ -13,6 +13,7 @@ std::optional<std::string> DriftWarnings::warn_once(const dynamic_type& type,
   if (type.declares(phase_name)) return std::nullopt;
   {
     std::lock_guard lock(mutex_);
+    // Bounded memory is worth a repeated warning.
     if (warned_.size() >= limits::kRememberedDrifts) warned_.clear();
     if (!warned_.insert(fmt::format("{}\n{}\n{}", type.name, id_text, phase_name)).second)
       return std::nullopt;

@@ -62,6 +62,7 @@ Result<Outcome> put_type(CommandContext& context) {
   return Outcome{.result = before ? "changed" : "created"};
 }
 
+// The phase is checked before the existence of the instance, as in the original.
 Result<Outcome> create(CommandContext& context) {
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
   TRY_OK(check_id(context.command.id));
@@ -86,6 +87,8 @@ Result<Outcome> create(CommandContext& context) {
   return save(context.turn, loaded, bytes, cause_of(context, true));
 }
 
+// An optimistic write: the whole record, based on a version that must still be current. With `to`
+// it is a transition as well, and the phase in the record is overwritten.
 Result<Outcome> replace(CommandContext& context) {
   const Command& c = context.command;
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, c.type));
@@ -93,6 +96,8 @@ Result<Outcome> replace(CommandContext& context) {
     TRY_OK(check_target(*type, c.to));
   }
   TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, c.id));
+  // A caller that has just written knows its stamp, but not yet the version that the frame will
+  // get.
   bool current = c.expected_stamp ? loaded.stored.stamp == c.expected_stamp
                                   : loaded.cell.version == c.expected_version;
   if (!current)
@@ -116,6 +121,7 @@ Result<Outcome> transition(CommandContext& context) {
   return move(context.turn, loaded, context.command.to, {}, cause_of(context, true));
 }
 
+// `to` names the terminal phase; without it choose_terminal_phase() decides.
 Result<Outcome> complete(CommandContext& context) {
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
   std::string_view target = context.command.to;
@@ -136,6 +142,7 @@ Result<Outcome> complete(CommandContext& context) {
   return out;
 }
 
+// The reason is checked before the type, as in the original.
 Result<Outcome> fail_instance(CommandContext& context) {
   if (context.command.note.empty()) return refuse(errc::reason_required, "say why it failed");
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
@@ -146,6 +153,7 @@ Result<Outcome> fail_instance(CommandContext& context) {
   return transition(context);
 }
 
+// The history stays: every version of an instance is kept, and a new one may take the id.
 Result<Outcome> remove(CommandContext& context) {
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
   TRY(LoadedInstance loaded, load_instance(context.turn, context.tenant, type, context.command.id));
@@ -153,6 +161,8 @@ Result<Outcome> remove(CommandContext& context) {
   return Outcome{.phase = std::string(kDeleted)};
 }
 
+// All names are checked before the instance is read, and nothing is written when one is refused. An
+// empty patch succeeds without a write.
 Result<Outcome> patch(CommandContext& context) {
   TRY(WorkflowTypePtr type, load_type(context.turn, context.tenant, context.command.type));
   TRY(js::Value body, parse_or(errc::type_mismatch, context.command.text));
@@ -206,6 +216,7 @@ constexpr Verb kVerbs[] = {
 }  // namespace
 
 Result<Bytes> Program::run(Turn& turn, const Input& input) const {
+  // The clock's receipt has no command: the effect's id says which rule is due.
   if (input.verb == "timer") return timer(turn, input.settles);
   for (const Verb& verb : kVerbs) {
     if (verb.name != input.verb) continue;

@@ -4,6 +4,7 @@
 
 namespace pawl::lifecycle {
 
+// The table of errc has HTTP statuses; the kernel and gRPC want a Code.
 static Code code_of_status(int status) {
   switch (status) {
     case 403: return Code::denied;
@@ -36,12 +37,14 @@ errc errc_of(const Error& error) {
   return errc::storage;
 }
 
+// Declared in the public header: lets the library return its own errors through Result.
 error::operator Error() const { return refusal(kind(), detail); }
 
 error to_error(const Error& from) {
   const errc_row* row = find_errc(from.reason);
   if (!row) return error{make_error_code(errc::storage), from.reason + ": " + from.message};
   std::string_view detail = from.message;
+  // refusal() put these words in front; the library adds them again from the code.
   std::string head = "lifecycle: " + std::string(row->words);
   if (detail.starts_with(head)) detail.remove_prefix(head.size());
   if (detail.starts_with(": ")) detail.remove_prefix(2);

@@ -2,6 +2,7 @@
 
 namespace pawl::lifecycle {
 
+// The record is last and has no length: it ends with the cell.
 Bytes encode(const StoredInstance& stored) {
   Bytes out;
   out.reserve(64 + stored.note.size() + stored.caller.size() + stored.record.size());
@@ -23,6 +24,7 @@ Bytes encode(const StoredInstance& stored) {
 Result<StoredInstance> decode_instance(BytesView bytes) {
   Reader r(bytes);
   StoredInstance out;
+  // The format byte.
   bool known = r.u8() == 1;
   out.stamp = r.fixed64();
   out.created = static_cast<Time>(r.fixed64());
@@ -49,6 +51,7 @@ Key instance_prefix(std::string_view tenant, std::string_view type) {
   return prefix({"lifecycle", tenant, "i", type});
 }
 
+// By hand and without copies: it runs for every write of every frame.
 bool split_instance(BytesView key, InstanceName& out) {
   std::string_view parts[5];
   for (int i = 0; i < 4; ++i) {
@@ -63,6 +66,7 @@ bool split_instance(BytesView key, InstanceName& out) {
 }
 
 std::string unescaped(std::string_view part) {
+  // 0x01 is the escape byte of keys (kernel/cell.h). Few parts have one.
   if (part.find('\x01') == std::string_view::npos) return std::string(part);
   return parts_of(part)[0];
 }

@@ -5,6 +5,7 @@
 
 namespace pawl::lifecycle {
 
+// The cell cache keeps the decoded type, so most turns parse nothing.
 Result<WorkflowTypePtr> load_type(Turn& turn, std::string_view tenant, std::string_view name) {
   TRY(WorkflowTypePtr type, turn.read_as<WorkflowType>(type_key(tenant, name), decode_type));
   if (!type) return refuse(errc::workflow_not_registered, fmt::format("'{}'", name));
@@ -36,6 +37,7 @@ static std::string terminal_message(const dynamic_type& def, std::string_view id
                      def.declares(from) ? "" : ", which is not declared any more");
 }
 
+// A phase that the type does not declare counts as terminal.
 Result<void> check_edge(const dynamic_type& def, std::string_view id_text, std::string_view from,
                         std::string_view to) {
   if (def.is_terminal(from))
@@ -78,6 +80,7 @@ Outcome save(Turn& turn, const LoadedInstance& loaded, std::string_view bytes,
              const WriteCause& cause) {
   const WorkflowType& type = *loaded.type;
   StoredInstance stored;
+  // Never 0, which means "none".
   stored.stamp = cause.stamp ? cause.stamp : turn.dice().next() | 1;
   stored.created = loaded.cell.exists() ? loaded.stored.created : turn.now();
   stored.updated = turn.now();
@@ -87,14 +90,18 @@ Outcome save(Turn& turn, const LoadedInstance& loaded, std::string_view bytes,
   stored.caller = cause.caller;
   stored.phase = text_field(bytes, type.phase_field);
   if (!type.parent_field.empty()) stored.parent = text_field(bytes, type.parent_field);
+  // Kept with the instance: the view must erase the rows that it made, whatever the type says
+  // later.
   stored.index_names = type.index_names;
   stored.record = bytes;
   turn.write(loaded.key, encode(stored));
+  // A self-edge enters its phase again.
   bool entered = cause.event || !loaded.cell.exists() || loaded.stored.phase != stored.phase;
   if (entered && !type.rules_by_phase.empty()) deliver_rules(turn, loaded, stored.phase, cause);
   return {.phase = std::string(stored.phase)};
 }
 
+// The phase comes last, so that `sets` cannot override it.
 Outcome move(Turn& turn, const LoadedInstance& loaded, std::string_view to, FieldValues sets,
              const WriteCause& cause) {
   sets.emplace_back(loaded.type->phase_field, value(to));
@@ -113,6 +120,7 @@ Result<TerminalChoice> choose_terminal_phase(const WorkflowType& type, std::stri
     return refuse(errc::invalid_transition,
                   fmt::format("{} '{}' has no edge from '{}' to a terminal phase", type.def.name,
                               id_text, from));
+  // The first by name, as in the original; a phase marked as success is preferred.
   std::sort(candidates.begin(), candidates.end());
   for (const std::string& to : candidates)
     if (std::find(type.def.success.begin(), type.def.success.end(), to) != type.def.success.end())

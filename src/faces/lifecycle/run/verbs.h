@@ -25,6 +25,7 @@ struct LoadedInstance {
   Cell cell;
   StoredInstance stored;  // points into `cell`
 };
+// Errors: bad_id, entity_not_found, corrupt_value.
 Result<LoadedInstance> load_instance(Turn& turn, std::string_view tenant, WorkflowTypePtr type,
                                      std::string_view id);
 
@@ -70,6 +71,7 @@ Result<Outcome> run_rule(CommandContext& context);  // for one instance, now
 Result<Outcome> fire(CommandContext& context);      // delivered by save() or sweep()
 Result<Outcome> sweep(CommandContext& context);     // one page of a schedule's instances
 Result<Outcome> forget(CommandContext& context);    // one page of a removed rule's counts
+// A schedule is due; `effect_id` is that of its timer.
 Result<Bytes> timer(Turn& turn, std::string_view effect_id);
 
 }  // namespace pawl::lifecycle

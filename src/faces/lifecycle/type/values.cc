@@ -10,10 +10,12 @@
 
 namespace pawl::lifecycle {
 
+// "field 'n' takes a uint8 from 0 to 255, not 300"
 static std::unexpected<Error> mismatch(std::string_view field, kind k, std::string_view got) {
   const kind_row& row = row_of(k);
   std::string range =
       row.is_signed || row.is_unsigned ? fmt::format(" from {} to {}", row.min, row.max) : "";
+  // The caller's value may be a megabyte.
   std::string shown(got.substr(0, 60));
   return refuse(errc::type_mismatch,
                 fmt::format("field '{}' takes a {}{}, not {}", field, row.name, range, shown));
@@ -34,6 +36,7 @@ value zero(kind k) {
   return out;
 }
 
+// Zero values of omitempty fields are not shown.
 static bool is_zero(const value& v) { return v == zero(v.k); }
 
 static Result<value> coerce_list(std::string_view field, const js::Value& from) {
@@ -53,6 +56,7 @@ Result<value> coerce(std::string_view field, kind k, const js::Value& from) {
   out.k = k;
   if (row.is_signed) {
     auto n = from.is_number() ? from.as_int64() : std::nullopt;
+    // `max` is unsigned, because one table serves signed and unsigned kinds.
     if (!n || *n < row.min || (*n > 0 && static_cast<uint64_t>(*n) > row.max))
       return mismatch(field, k, js::print(from));
     out.v = *n;
@@ -81,6 +85,7 @@ Result<value> coerce(std::string_view field, kind k, const js::Value& from) {
 }
 
 Result<value> coerce_text(std::string_view field, kind k, std::string_view text) {
+  // Before the parse: match.name=5 on a string field means the text "5".
   if (k == kind::string) return value(text);
   if (text.empty()) return zero(k);
   auto parsed = js::parse(text);
@@ -109,6 +114,7 @@ js::Value to_json(const value& v) {
   return {};
 }
 
+// A value may have been stored by an earlier version of the type, with another kind or range.
 std::optional<value> read_entry(const record::walk& at, kind k) {
   if (at.f != record::form_of(k)) return std::nullopt;
   const kind_row& row = row_of(k);
@@ -163,6 +169,7 @@ std::string with_fields(std::string_view bytes, const FieldValues& sets) {
       out.append(at.entry);
       continue;
     }
+    // A field keeps its place in the record. A repeated entry, which no writer makes, is dropped.
     if (!done[i]) record::put(out, at.name, sets[i].second);
     done[i] = true;
   }
@@ -182,6 +189,8 @@ std::string with_unlisted(std::string_view bytes, std::string_view before,
   };
   record::walk at(before);
   for (size_t i = 0; at.next(); ++i) {
+    // Records have their fields in the order of the type, so this saves the search for nearly all
+    // of them.
     bool in_place = i < def.fields.size() && def.fields[i].name == at.name;
     if (!in_place && !def.find(at.name) && !has_entry(at.name)) out.append(at.entry);
   }
@@ -198,6 +207,7 @@ Result<std::string> record_of(const WorkflowType& type, std::string_view id_text
   std::string out;
   for (const auto& f : type.def.fields) {
     const js::Value* member = body.find(f.name);
+    // A missing member is null, which is the zero value: every field is in the record.
     TRY(value v, coerce(f.name, f.k, member ? *member : js::Value()));
     if (f.name == type.id_field) {
       if (member && !member->is_null() && std::get<std::string>(v.v) != id_text)
@@ -211,6 +221,8 @@ Result<std::string> record_of(const WorkflowType& type, std::string_view id_text
 }
 
 bool append_state(std::string& out, const dynamic_type& def, std::string_view bytes) {
+  // Positions inside `bytes`, one per entry: fields are shown in the order of the type, and are
+  // nearly always stored in that order too.
   std::vector<record::walk> entries;
   entries.reserve(def.fields.size());
   record::walk at(bytes);

@@ -14,6 +14,8 @@ struct TagWord {
   std::string_view word;
   tags t;
 };
+// omitempty and parent are members of their own in the JSON; as tags they are accepted, not
+// printed.
 constexpr TagWord kTags[] = {
     {"id", id},
     {"phase", phase},
@@ -34,6 +36,7 @@ constexpr KindWord kAliases[] = {{"int", kind::int64},
                                  {"float", kind::real},
                                  {"boolean", kind::boolean}};
 
+// The error lists every known type, from the table of the public header.
 Result<kind> parse_kind(std::string_view field, std::string_view word) {
   std::string known;
   for (const kind_row& row : kKinds) {
@@ -92,6 +95,8 @@ Result<tags> parse_tags(std::string_view field, const js::Value& value) {
   return out;
 }
 
+// {"name": "drone_id", "type": "string", "tags": ["operator_writable"], "omitempty": true}
+// "doc" is accepted and dropped.
 Result<dynamic_type::field_def> parse_field(const js::Value& value) {
   if (!value.is_object())
     return refuse(errc::invalid_definition,
@@ -112,6 +117,7 @@ Result<dynamic_type::field_def> parse_field(const js::Value& value) {
           fmt::format("field '{}' has the unknown or mistyped member \"{}\"", out.name, name));
     }
   }
+  // Type and tags are read after the loop: their errors name the field, whose name may come last.
   std::string_view type = value.string_or("type");
   if (type.empty())
     return refuse(errc::invalid_definition, fmt::format("field '{}' has no \"type\"", out.name));
@@ -123,6 +129,8 @@ Result<dynamic_type::field_def> parse_field(const js::Value& value) {
   return out;
 }
 
+// {"planning": ["flying", "aborted"], "flying": ["landing"], "aborted": []}: a phase without
+// targets is terminal.
 Result<void> parse_transitions(const js::Value& value, dynamic_type& out) {
   if (!value.is_object())
     return refuse(errc::invalid_transitions_table,
@@ -142,6 +150,7 @@ Result<void> parse_transitions(const js::Value& value, dynamic_type& out) {
   return {};
 }
 
+// "completed" or ["completed", "landed"]: the phases that `complete` without a target prefers.
 Result<void> parse_success(const js::Value& value, dynamic_type& out) {
   if (value.is_string()) {
     out.success.push_back(value.string());
@@ -158,6 +167,8 @@ Result<void> parse_success(const js::Value& value, dynamic_type& out) {
   return {};
 }
 
+// Contradictions of tags. Id and phase have one writer, the engine: an operator could otherwise
+// move an instance past the table or lose it.
 Result<void> validate_field(const dynamic_type::field_def& f) {
   if (f.name.empty()) return refuse(errc::invalid_definition, "a field has an empty name");
   if (f.name.size() > limits::kNameBytes)
@@ -190,6 +201,7 @@ Result<void> validate_field(const dynamic_type::field_def& f) {
   return {};
 }
 
+// Each field alone, then against those before it. kFields bounds the quadratic comparison.
 Result<void> validate_fields(const dynamic_type& def) {
   if (def.fields.size() > limits::kFields)
     return refuse(errc::invalid_definition,
@@ -210,6 +222,7 @@ Result<void> validate_fields(const dynamic_type& def) {
                                     f.name, word));
     }
   }
+  // Last, as the original does: a wrong tag is reported before a missing one.
   if (!def.tagged(id)) return refuse(errc::missing_id_field, "tag one string field with \"id\"");
   if (!def.tagged(phase))
     return refuse(errc::missing_phase_field, "tag one string field with \"phase\"");
@@ -218,6 +231,8 @@ Result<void> validate_fields(const dynamic_type& def) {
 
 }  // namespace
 
+// Allowed, as in the original: cycles, edges from a phase to itself, several entry phases, phases
+// that nothing leads to, and no terminal phase at all.
 Result<void> validate_table(const dynamic_type& def) {
   auto bad = [](std::string text) {
     return refuse(errc::invalid_transitions_table, std::move(text));
@@ -250,6 +265,7 @@ Result<void> validate_table(const dynamic_type& def) {
   return {};
 }
 
+// The order is the original's: with several mistakes the first one in it is reported.
 Result<void> validate(const dynamic_type& def) {
   if (def.name.empty())
     return refuse(errc::workflow_not_registered, "the workflow's name is empty");
@@ -262,6 +278,7 @@ Result<void> validate(const dynamic_type& def) {
   return {};
 }
 
+// The name is part of keys, paths and log lines.
 Result<void> check_name(std::string_view name) {
   if (name.size() > limits::kNameBytes)
     return refuse(errc::invalid_definition,
@@ -287,6 +304,8 @@ Result<void> check_id(std::string_view text) {
   return {};
 }
 
+// {"bucket", "key_prefix"?, "parent_field"?, "fields": [...], "transitions": {...}, "success"?}.
+// Only the table is validated here; validate() checks the rest.
 Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
   if (!body.is_object())
     return refuse(errc::invalid_definition,
@@ -308,6 +327,7 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
       TRY_OK(parse_success(value, out));
     } else if (member == "fields" && value.is_array())
       fields = &value;
+    // type_json() writes the name, so a definition that was read back can be sent again.
     else if (member == "workflow" || member == "name") {
       if (!value.is_string() || value.string() != name)
         return refuse(errc::workflow_not_registered,
@@ -337,6 +357,7 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
   return out;
 }
 
+// Brings two definitions that mean the same into the same form.
 static void normalise(dynamic_type& def) {
   for (auto& f : def.fields)
     if (has(f.t, id) || has(f.t, phase)) f.t = f.t | readonly;
@@ -363,6 +384,7 @@ js::Value transitions_json(const dynamic_type& def) {
   return out;
 }
 
+// parse_type() reads it back to an equal definition.
 js::Value type_json(const dynamic_type& def) {
   js::Object out;
   out.add("workflow", def.name);
@@ -407,6 +429,7 @@ Key type_key(std::string_view tenant, std::string_view name) {
 }
 Key type_prefix(std::string_view tenant) { return prefix({"lifecycle", tenant, "t"}); }
 
+// Names of the tagged fields, so that a turn does not search for them.
 WorkflowType make_type(dynamic_type def) {
   WorkflowType out;
   out.def = std::move(def);
@@ -426,6 +449,7 @@ Bytes encode(const WorkflowType& type) {
   Writer w(out);
   w.u8(1);
   w.str(type.def.name);
+  // As JSON: a later version may add members without another format.
   w.str(js::print(type_json(type.def)));
   w.uint(type.indexed.size());
   for (const std::string& name : type.indexed)

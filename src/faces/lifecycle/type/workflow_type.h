@@ -18,7 +18,7 @@ struct WorkflowType {
   // Phase -> names of the rules that fire when an instance enters the phase.
   std::map<std::string, std::vector<std::string>> rules_by_phase;
 
-  // Derived from the definition by make_type().
+  // Derived from the definition by make_type() and not stored.
   std::string id_field, phase_field, parent_field;
   Bytes index_names;  // names of the indexable fields, encoded as in StoredInstance
 };
@@ -27,6 +27,7 @@ using WorkflowTypePtr = std::shared_ptr<const WorkflowType>;
 Key type_key(std::string_view tenant, std::string_view name);
 Key type_prefix(std::string_view tenant);
 Bytes encode(const WorkflowType& type);
+// Parses the stored JSON with parse_type(): what that refuses does not decode.
 Result<WorkflowType> decode_type(BytesView bytes);
 
 // Fills the derived members.
@@ -48,6 +49,8 @@ js::Value transitions_json(const dynamic_type& def);
 // The JSON of the rule variable workflow_def and of the library's definition().
 js::Value definition_json(const dynamic_type& def);
 
+// An id is 1 to kIdBytes bytes of UTF-8 without blanks, control characters, '*' and '>' (the
+// original's store reads those two as wildcards). Error: bad_id.
 Result<void> check_id(std::string_view id);
 Result<void> check_name(std::string_view name);
 

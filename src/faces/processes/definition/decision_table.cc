@@ -17,6 +17,7 @@ constexpr PolicyRow kPolicies[] = {
     {"R", HitPolicy::rule_order}, {"C", HitPolicy::collect}, {"C+", HitPolicy::sum},
     {"C#", HitPolicy::count},     {"C>", HitPolicy::max},    {"C<", HitPolicy::min}};
 
+// The name begins the message too: clients look for it in the instance's failureReason.
 std::unexpected<Error> failed(std::string name, const std::string& what) {
   return fail(Code::invalid, name, name + ": " + what);
 }
@@ -24,6 +25,7 @@ std::unexpected<Error> failed(std::string name, const std::string& what) {
 Result<bool> matches(const Rule& rule, size_t index, const json::Object& variables, Time now,
                      size_t& work) {
   for (const Rule::Column& column : rule.when) {
+    // Even an empty test costs: a table may have a million cells.
     work += 8;
     auto held = column.when.test(variables, now, &work);
     if (!held)
@@ -43,6 +45,7 @@ Result<std::vector<json::Object>> matching_outputs(const Step& table, const json
     TRY(bool hit, matches(table.rules[i], i, variables, now, work));
     if (!hit) continue;
     hits.push_back(i);
+    // Later rules are not evaluated, so their errors do not show.
     if (table.hit_policy == HitPolicy::first) break;
   }
   if (hits.empty())
@@ -53,6 +56,7 @@ Result<std::vector<json::Object>> matching_outputs(const Step& table, const json
     return failed("DecisionTableUniqueViolation", "rules " + std::to_string(hits[0]) + " and " +
                                                       std::to_string(hits[1]) +
                                                       " both match under hit policy U");
+  // Every output sees the variables from before the step, not those of other rules.
   for (size_t i : hits) {
     json::Object row;
     for (const Output& o : table.rules[i].outputs) {
@@ -74,6 +78,7 @@ Result<json::Value> sum_of(const std::string& column, const json::Array& values)
   for (const json::Value& v : values) {
     sum += v.as_double();
     auto i = v.as_int64();
+    // Integers are summed exactly while they fit 64 bits; the double is the fallback.
     if (!i || __builtin_add_overflow(exact, *i, &exact)) whole = false;
   }
   if (whole) return json::Value(exact);
@@ -83,6 +88,7 @@ Result<json::Value> sum_of(const std::string& column, const json::Array& values)
   return json::Value(sum);
 }
 
+// `sign` 1 finds the largest, -1 the smallest. The value keeps its digits.
 json::Value extreme_of(const json::Array& values, int sign) {
   const json::Value* best = &values[0];
   for (const json::Value& v : values)
@@ -104,6 +110,7 @@ Result<json::Value> aggregate(HitPolicy policy, const std::string& column, json:
   return extreme_of(values, policy == HitPolicy::max ? 1 : -1);
 }
 
+// Hit policy A: an output that only some rules have is taken from those.
 Result<json::Object> merge_agreeing(std::vector<json::Object> rows) {
   for (size_t i = 1; i < rows.size(); ++i)
     for (const json::Member& m : rows[i]) {
@@ -119,6 +126,7 @@ Result<json::Object> merge_agreeing(std::vector<json::Object> rows) {
 
 }  // namespace
 
+// 16 bytes for the value itself, as an estimate of its node.
 size_t value_bytes(const json::Value& v) {
   size_t sum = 16;
   if (v.is_string()) sum += v.string().size();
@@ -136,6 +144,7 @@ Output make_output(const std::string& name, const json::Value& value) {
   if (!value.is_string()) return out;
   std::string_view text = value.string();
   if (!text.starts_with("${") || !text.ends_with("}")) return out;
+  // Without "${" and "}". The contract takes the whole text between them as one expression.
   text = text.substr(2, text.size() - 3);
   size_t begin = text.find_first_not_of(" \t\r\n");
   text = begin == std::string_view::npos
@@ -187,6 +196,8 @@ Result<json::Object> decide(const Step& table, const json::Object& variables, Ti
   json::Object out;
   for (const json::Object& row : rows)
     for (const json::Member& m : row) {
+      // Columns come out in the order in which rules first name them; a rule without the column
+      // gives null.
       if (out.has(m.name)) continue;
       json::Array column;
       for (const json::Object& r : rows) {

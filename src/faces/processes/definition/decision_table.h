@@ -6,7 +6,9 @@
 namespace pawl::processes {
 
 // A string of the form `${...}` is an expression; any other value is a literal.
+// Never fails: a bad expression is a warning at upload and an error when it runs.
 Output make_output(const std::string& name, const json::Value& value);
+// Adds to `work` what the evaluation cost, in bytes made; the caller compares it with kWorkPerTurn.
 Result<json::Value> evaluate(const Output& output, const json::Object& variables, Time now,
                              size_t& work);
 

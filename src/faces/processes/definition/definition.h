@@ -15,6 +15,7 @@
 
 namespace pawl::processes {
 
+// The order is that of `kTypes` in steps.cc, and the numbers are stored in notes: append only.
 enum class Kind : uint8_t {
   service_task,
   user_task,
@@ -30,6 +31,7 @@ inline constexpr size_t kKinds = 9;
 
 inline constexpr uint32_t kNoStep = ~0u;
 
+// One member of conditionalNextSteps. The branches keep the order of the document.
 struct Branch {
   expr::Expression when;
   std::string target_id;
@@ -46,6 +48,7 @@ struct Output {
 
 enum class HitPolicy : uint8_t { unique, first, any, rule_order, collect, sum, count, max, min };
 
+// One row of a decision table.
 struct Rule {
   struct Column {
     std::string name;
@@ -55,6 +58,8 @@ struct Rule {
   std::vector<Output> outputs;
 };
 
+// A boundary event. `target_id` is as written, `target` its index once validate() has run; so with
+// all pairs of an id and an index below.
 struct Timer {
   std::string type, duration_text, target_id;
   Duration duration;
@@ -65,6 +70,7 @@ struct Timer {
 // How long a failed job waits before it is offered again.
 struct Backoff {
   Duration initial;
+  // An integer, so that the wait is the same on every machine.
   int64_t multiplier_thousandths = 1000;
   std::optional<Duration> max;
 };
@@ -98,7 +104,9 @@ struct Definition {
   bool chains = false;
   std::string next_workflow;
   std::vector<Step> steps;
+  // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;
+  // As tidy_document() leaves it. `version` and `uploaded` are set when it is stored.
   json::Value document;
 
   uint32_t find(std::string_view step_id) const;  // kNoStep when there is none
@@ -126,6 +134,7 @@ json::Value tidy_document(const json::Value& document);
 
 // The cell of one version: its number, the time of its upload, and its document.
 Bytes encode_version(uint32_t version, Time uploaded, const json::Value& document);
+// Error: corrupt BAD_DEFINITION_CELL.
 Result<Definition> decode_version(BytesView bytes);
 // The document with `version` as its second member.
 std::string document_text(const Definition& definition);

@@ -1,5 +1,6 @@
 // Reads the document of a definition: the members that each object may have, their JSON types, and
-// what they become.
+// what they become. One table per kind of object lists its members; anything else is an unknown
+// field. Reading goes on after a problem, so that an upload reports all of them.
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -15,6 +16,7 @@ namespace {
 
 using json::Value;
 
+// A member that an object may have. `wants` completes the sentence "NAME must be ...".
 struct Field {
   std::string_view name;
   bool (*fits)(const Value& v);
@@ -27,6 +29,7 @@ bool is_map(const Value& v) { return v.is_object(); }
 bool is_list(const Value& v) { return v.is_array(); }
 bool is_any(const Value&) { return true; }
 bool is_number(const Value& v) { return v.is_number(); }
+// By spelling: 1.0 and 1e0 are refused for an integer, as in the original.
 bool is_whole(const Value& v) {
   return v.is_number() && v.as_int64() && v.number_text().find_first_of(".eE") == std::string::npos;
 }
@@ -44,6 +47,7 @@ bool is_map_of_cells(const Value& v) {
          });
 }
 
+// The definition itself.
 constexpr Field kTop[] = {
     {"id", is_text, "a string"},
     {"version", is_whole, "an integer"},
@@ -54,6 +58,7 @@ constexpr Field kTop[] = {
     {"steps", is_list, "an array"},
     {"metadata", is_map, "an object"},
 };
+// All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
     {"id", is_text, "a string"},
     {"name", is_text, "a string"},
@@ -77,6 +82,7 @@ constexpr Field kBoundary[] = {{"type", is_text, "a string"},
                                {"duration", is_text, "a string"},
                                {"interrupting", is_flag, "a boolean"},
                                {"targetStepId", is_text, "a string"}};
+// defaultNextStep and then (kRule) are listed so that their own message explains the migration.
 constexpr Field kTable[] = {{"rules", is_list, "an array"}, {"defaultNextStep", is_any, ""}};
 constexpr Field kRule[] = {{"when", is_map_of_cells, "an object of strings"},
                            {"outputs", is_map, "an object"},
@@ -91,6 +97,7 @@ const Value* member(const Value& object, std::string_view name) {
   return v && !v->is_null() ? v : nullptr;
 }
 
+// Adds a problem for each unknown member and each wrong type. Null counts as absent.
 bool check(const Value& v, std::span<const Field> fields, const std::string& where,
            Problems& problems) {
   if (!v.is_object()) {
@@ -128,6 +135,8 @@ std::vector<Output> read_outputs(const Value* map) {
   return out;
 }
 
+// {"rules": [{"when": {"column": "expression"}, "outputs": {"name": value or "${expression}"}}]}.
+// Blank cells of `when` match always and are dropped here.
 void read_table(const Value& table, Step& step, const std::string& where, Problems& problems,
                 Problems& broken) {
   if (!check(table, kTable, where + " decisionTable", problems)) return;
@@ -157,6 +166,7 @@ void read_table(const Value& table, Step& step, const std::string& where, Proble
   }
 }
 
+// {"initial": "PT1S", "multiplier": 2, "max": "PT1M"}
 void read_backoff(const Value& v, Step& step, const std::string& where, Problems& problems,
                   Problems& broken) {
   if (!check(v, kBackoff, where + " retryBackoff", problems)) return;
@@ -176,6 +186,8 @@ void read_backoff(const Value& v, Step& step, const std::string& where, Problems
   step.backoff = b;
 }
 
+// [{"type": "TIMER", "duration": "PT30S", "interrupting": false, "targetStepId": "escalate"}].
+// Durations are parsed in validate(), whose messages name the step.
 void read_timers(const Value& events, Step& step, const std::string& where, Problems& problems) {
   for (size_t i = 0; i < events.array().size(); ++i) {
     const Value& e = events.array()[i];
@@ -191,6 +203,7 @@ void read_timers(const Value& events, Step& step, const std::string& where, Prob
   }
 }
 
+// A step that cannot be read keeps its place, so that the positions in later messages are right.
 Step read_step(const Value& v, size_t index, Problems& problems, Problems& broken) {
   Step s;
   std::string where = "step[" + std::to_string(index) + "]";
@@ -206,6 +219,7 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   s.delegate_class = v.string_or("delegateClass");
   if (const StepType* type = find_step_type(s.type)) s.kind = type->kind;
   if (const Value* n = member(v, "retryCount")) {
+    // A negative count means none.
     s.retries = static_cast<uint32_t>(std::clamp<int64_t>(*n->as_int64(), 0, 1'000'000));
     s.names_retries = *n->as_int64() != 0;
   }
@@ -230,6 +244,7 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   return s;
 }
 
+// Values that the original leaves out when it shows a definition.
 bool is_empty(const Value& v) {
   if (v.is_null()) return true;
   if (v.is_bool()) return !v.boolean();
@@ -263,6 +278,7 @@ std::string plain_number(const std::string& text) {
   return (text[0] == '-' ? "-" : "") + digits.substr(lead) + "e" + std::to_string(exponent);
 }
 
+// `keep_order` for the members of conditionalNextSteps, whose order is part of the meaning.
 void canonical(std::string& out, const Value& v, bool keep_order) {
   if (v.is_number()) {
     out += plain_number(v.number_text());
@@ -310,6 +326,7 @@ uint32_t Definition::find(std::string_view step_id) const {
 
 Definition read_definition(const Value& document, Problems& problems, Problems& broken) {
   Definition d;
+  // With problems the reading goes on, unless there is no object to read.
   if (!check(document, kTop, "definition", problems) && !document.is_object()) return d;
   d.id = document.string_or("id");
   d.name = document.string_or("name");
@@ -326,6 +343,7 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
   return d;
 }
 
+// Only the definition and its steps are tidied: values inside metadata, outputs and the like stay.
 Value tidy_document(const Value& document) {
   json::Object out;
   for (const json::Member& m : document.object()) {
@@ -352,9 +370,11 @@ Value tidy_document(const Value& document) {
 std::string content_digest(const Value& document) {
   std::string text;
   canonical(text, tidy_document(document), false);
+  // 16 of 32 bytes: enough to compare the versions of one definition, whose heads keep them all.
   return std::string(view(sha256(text)).substr(0, 16));
 }
 
+// The cell is the document; everything else in Definition is compiled from it again.
 Bytes encode_version(uint32_t version, Time uploaded, const Value& document) {
   Bytes out;
   Writer w(out);
@@ -373,6 +393,7 @@ Result<Definition> decode_version(BytesView bytes) {
   BytesView text = r.str();
   if (!r.ok() || format != 1)
     return fail(Code::corrupt, "BAD_DEFINITION_CELL", "a stored definition cannot be read");
+  // The limit of requests does not apply to what was accepted before.
   TRY(Value document, json::parse(text, {.max_bytes = text.size() + 1}));
   Problems ignored;  // there are none: the document was accepted
   Definition d = read_definition(document, ignored, ignored);

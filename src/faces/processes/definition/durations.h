@@ -1,5 +1,6 @@
 #pragma once
-// Parses the durations of a definition.
+// Parses the durations of a definition: ISO 8601, such as PT30S or P7D. Shared by the reader of the
+// document and the validator, which read durations at different places.
 
 #include "faces/processes/definition/definition.h"
 

@@ -21,6 +21,7 @@ void validate_service(Step& s, Problems& out) {
   if (s.job_type.empty()) out.push_back(where(s) + "jobType is required");
 }
 
+// For USER_TASK and WAIT: nothing is asked for; a person or a signal completes the step.
 Result<Next> enter_parked(Walk& walk, Token& token, const Step& step) {
   walk.arm_timers(token, step);
   return Next{};
@@ -39,6 +40,7 @@ void validate_decision(Step& s, Problems& out) {
       out.push_back(where(s) + "conditionalNextSteps \"" + b.when.text() + "\" names no step");
 }
 
+// A shallow merge: each output replaces the variable of its name.
 Result<Next> merged(Walk& walk, const json::Object& outputs, const Step& step) {
   walk.set(outputs);
   return Next{Next::What::go, step.next};
@@ -56,6 +58,7 @@ void validate_table(Step& s, Problems& out) {
   else
     out.push_back(where(s) + "hitPolicy \"" + s.hit_policy_text + "\" is unknown; one of " +
                   hit_policy_codes() + " (an aggregator is valid on C only)");
+  // Other step types accept members that they do not use; the document forbids these here by name.
   const std::pair<std::string_view, bool> foreign[] = {
       {"conditionalNextSteps", !s.branches.empty()},
       {"transformations", !s.outputs.empty()},
@@ -72,6 +75,8 @@ void validate_table(Step& s, Problems& out) {
 Result<Next> enter_transformation(Walk& walk, Token&, const Step& step) {
   json::Object outputs;
   for (const Output& o : step.outputs) {
+    // Tested between outputs: one output cannot be stopped, but it cannot exceed kVariablesBytes
+    // either.
     if (walk.work() > kWorkPerTurn)
       return fail(Code::invalid, "WorkLimitReached",
                   "WorkLimitReached: the expressions of one request may make " +

@@ -24,6 +24,8 @@ struct StepType {
   Kind kind;
   // An error fails the instance with its message as the reason.
   Result<Next> (*enter)(Walk& walk, Token& token, const Step& step);
+  // Adds what is wrong with the members of the step. References are checked elsewhere. It may set
+  // members that follow from texts (the hit policy).
   void (*validate)(Step& step, Problems& problems);
   bool waits;  // the instance is WAITING while a token is at this step
   std::string_view doc;
@@ -33,6 +35,7 @@ struct StepType {
 Result<uint32_t> branch_of(Walk& walk, const Step& step);
 
 std::span<const StepType> step_types();
+// Null when there is no such type. Names are case-sensitive.
 const StepType* find_step_type(std::string_view name);
 const StepType& type_of(Kind kind);
 std::string step_type_names();

@@ -1,4 +1,5 @@
-// The rules of the definition format, and the warnings.
+// The rules of the definition format, and the warnings. A problem refuses the upload; a warning is
+// returned with it. Texts of problems begin as the original's do: clients match on them.
 
 #include "faces/processes/definition/definition.h"
 #include "faces/processes/definition/durations.h"
@@ -60,6 +61,8 @@ void check_timers(Step& s, Problems& out) {
   }
 }
 
+// The checks of every step, then those of its type, then the references, which get their index
+// here.
 void check_step(Step& s, size_t index, const Definition& d, Problems& out) {
   std::string where = "step " + quoted(s.id);
   if (s.id.empty())
@@ -87,6 +90,7 @@ void check_step(Step& s, size_t index, const Definition& d, Problems& out) {
 }
 
 template <class Visit>
+// All references, whether or not the step's type follows them. Invalid ones are kNoStep.
 void each_successor(const Step& s, Visit&& visit) {
   visit(s.next);
   for (const Branch& b : s.branches)
@@ -98,6 +102,7 @@ void each_successor(const Step& s, Visit&& visit) {
     visit(t.target);
 }
 
+// A definition starts at its first step. Boundary targets and joins count as reachable.
 void check_reach(const Definition& d, Problems& out) {
   std::vector<bool> seen(d.steps.size());
   std::vector<uint32_t> todo{0};
@@ -229,7 +234,9 @@ Result<Definition> make_definition(const json::Value& document) {
   bool whole = problems.empty();
   problems.insert(problems.end(), std::make_move_iterator(broken.begin()),
                   std::make_move_iterator(broken.end()));
+  // Before validate() adds its own: the message tells parse errors from validation errors.
   bool parsed = problems.empty();
+  // A document with unreadable parts would give problems that follow from them only.
   if (whole) validate(d, problems);
   auto listed = [&](std::string head) {
     for (const std::string& p : problems)

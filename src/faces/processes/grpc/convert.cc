@@ -29,6 +29,7 @@ json::Value from_value(const pb::Value& v) {
   }
 }
 
+// Numbers become doubles: protobuf has no other number in a Value.
 void to_value(const json::Value& in, pb::Value* out) {
   if (in.is_bool())
     out->set_bool_value(in.boolean());
@@ -62,6 +63,7 @@ constexpr TypeRow kTypes[] = {
     {wf::STEP_TYPE_DECISION_TABLE, Kind::decision_table},
 };
 
+// An unknown number gives "", which validation refuses as an unsupported type.
 std::string_view name_of_type(wf::StepType type) {
   for (const TypeRow& row : kTypes)
     if (row.type == type) return type_of(row.kind).name;
@@ -88,6 +90,7 @@ void add_text(json::Object& out, std::string_view name, const std::string& text)
   if (!text.empty()) out.add(std::string(name), json::Value(text));
 }
 
+// Empty fields are left out, because protobuf cannot tell empty from absent.
 json::Value step_document(const wf::WorkflowStep& in) {
   json::Object out;
   add_text(out, "id", in.id());
@@ -123,6 +126,7 @@ json::Value step_document(const wf::WorkflowStep& in) {
   return json::Value(std::move(out));
 }
 
+// `in` is the step's document, for members that Step does not keep as they were written.
 void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
   out->set_id(step.id);
   out->set_name(step.name);
@@ -191,6 +195,7 @@ void to_struct(const json::Object& in, pb::Struct* out) {
     to_value(m.value, &(*out->mutable_fields())[m.name]);
 }
 
+// Times before 1970 do not occur: they come from the server's clock.
 void to_timestamp(Time t, pb::Timestamp* out) {
   out->set_seconds(t / kSecond);
   out->set_nanos(static_cast<int32_t>(t % kSecond));
@@ -215,6 +220,7 @@ json::Value to_document(const wf::WorkflowDefinition& in) {
   return json::Value(std::move(out));
 }
 
+// A map has no order, so a client cannot see the order of the branches here.
 void fill(wf::WorkflowDefinition* out, const Definition& d) {
   out->set_id(d.id);
   out->set_version(static_cast<int32_t>(d.version));
@@ -229,6 +235,7 @@ void fill(wf::WorkflowDefinition* out, const Definition& d) {
     to_struct(metadata->object(), out->mutable_metadata());
 }
 
+// Commands answer with this JSON, so that HTTP needs no second form; gRPC reads it back.
 Result<void> fill(wf::WorkflowInstance* out, std::string_view text) {
   TRY(json::Value in, json::parse(text, {.max_bytes = text.size() + 1}));
   out->set_id(std::string(in.string_or("id")));
@@ -236,6 +243,7 @@ Result<void> fill(wf::WorkflowInstance* out, std::string_view text) {
   if (const json::Value* v = in.find("definitionVersion"))
     out->set_definition_version(static_cast<int32_t>(v->as_int64().value_or(0)));
   if (auto status = find_status(in.string_or("status")))
+    // The numbers of Status and of the gRPC enum are the same.
     out->set_status(static_cast<wf::InstanceStatus>(*status));
   if (const json::Value* steps = in.find("currentStepIds"))
     for (const json::Value& s : steps->array())
@@ -270,6 +278,7 @@ void fill(wf::Job* out, const PolledJob& p) {
   out->set_step_id(p.job.step_id);
   out->set_step_execution_id(p.job.execution_id);
   out->set_retries_remaining(static_cast<int32_t>(p.job.retries_left));
+  // Variables travel as a Struct, whose numbers are doubles: large integers lose digits here.
   if (auto variables = json::parse(p.job.variables, {.max_bytes = p.job.variables.size() + 1}))
     to_struct(variables->object(), out->mutable_variables());
   to_timestamp(p.until, out->mutable_lock_expires_at());

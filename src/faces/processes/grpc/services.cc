@@ -5,6 +5,7 @@
 
 namespace pawl::processes {
 
+// Hidden here, so that only this folder includes the generated headers.
 struct GrpcServices::Services {
   WorkflowEngineService engine;
   WorkersService workers;

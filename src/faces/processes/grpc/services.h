@@ -22,8 +22,10 @@ using Authenticate = std::function<Result<Caller>(std::string_view authorization
 
 class GrpcServices {
  public:
+  // `verbs` must outlive it.
   GrpcServices(Verbs& verbs, Authenticate authenticate);
   ~GrpcServices();
+  // To register with the gRPC server; owned by this object, which must outlive that server.
   std::vector<grpc::Service*> all();
 
  private:

@@ -44,6 +44,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
     if (m.has_credit()) grant(m.credit().more());
     if (m.has_result()) settle(m.result());
     if (m.has_results()) {
+      // The results of one message are submitted together, so that they share a commit.
       BatchScope run_batch;
       for (const pawl::v1::Result& r : m.results().results())
         settle(r);
@@ -58,6 +59,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
       return fail(Code::invalid, "NO_JOB_TYPES", "job_types must name at least one job type");
     worker_ = hello.worker_id();
     types_.assign(hello.job_types().begin(), hello.job_types().end());
+    // 30 s by default, at most a day.
     lease_ =
         (hello.lease_seconds() <= 0 ? 30 : std::min(hello.lease_seconds(), 24 * 3600)) * kSecond;
     greeted_ = true;

@@ -31,6 +31,8 @@ WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context,
     return reactor;
   }
   send(Submitter{std::move(*caller), metadata(*context, "idempotency-key")},
+       // `out` of the callers stays valid until Finish(), as gRPC promises, also when the answer
+       // comes later.
        Done([reactor, filled](Result<Bytes> answer) mutable {
          if (answer) {
            Result<void> done = filled(*answer);
@@ -44,8 +46,10 @@ WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context,
 
 namespace {
 
+// For calls whose response has no fields.
 Result<void> nothing(const Bytes&) { return {}; }
 
+// The HTTP routes have ids in their paths; here they may be missing.
 std::unexpected<Error> no_id(std::string what) {
   return fail(Code::invalid, "NO_ID", std::move(what));
 }
@@ -56,6 +60,7 @@ struct PageRequest {
 Result<PageRequest> page_of(int32_t page, int32_t size) {
   if (page < 0) return fail(Code::invalid, "BAD_PAGE", "page must not be negative");
   return PageRequest{static_cast<size_t>(page),
+                     // 20 is the default, as over HTTP; larger pages are cut to kMaxPage.
                      size <= 0 ? 20 : std::min<size_t>(static_cast<size_t>(size), kMaxPage)};
 }
 
@@ -71,6 +76,7 @@ Result<VariablesPtr> variables_of(const google::protobuf::Struct& in) {
 
 }  // namespace
 
+// The answer's warnings have no field in the response and are dropped.
 WorkflowEngineService::Reactor* WorkflowEngineService::UploadDefinition(
     Context* context, const wf::UploadDefinitionRequest* in, wf::UploadDefinitionResponse* out) {
   return command(
@@ -195,6 +201,7 @@ class PollReactor final : public grpc::ServerUnaryReactor {
   void begin(Verbs& verbs, Poll poll, wf::PollJobsResponse* out) {
     auto self = self_;
     uint64_t id = verbs.poll(std::move(poll), [self, &verbs, out](std::vector<PolledJob> jobs) {
+      // The thread that sets `over_` first finishes the call: Finish() may be called only once.
       if (self->over_.exchange(true)) {
         for (const PolledJob& job : jobs)
           verbs.release(job.effect_id);
@@ -206,6 +213,7 @@ class PollReactor final : public grpc::ServerUnaryReactor {
     });
     verbs_ = &verbs;
     id_ = id;
+    // OnCancel() may have come before the poll had a number.
     if (cancelled_) give_up();
   }
   void refuse(const Error& error) {
@@ -226,6 +234,7 @@ class PollReactor final : public grpc::ServerUnaryReactor {
     verbs_.load()->cancel_poll(id_);
     Finish(grpc::Status::CANCELLED);
   }
+  // OnCancel() and the answer of the poll run on different threads.
   std::atomic<bool> over_{false}, cancelled_{false};
   std::atomic<uint64_t> id_{0};
   std::atomic<Verbs*> verbs_{nullptr};
@@ -233,6 +242,8 @@ class PollReactor final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
+// Defaults: one job, a lease of 30 s, no wait. Leases are cut to a day and waits to kMaxWaitMs.
+// Without job types the answer is empty.
 WorkflowEngineService::Reactor* WorkflowEngineService::PollJobs(Context* context,
                                                                 const wf::PollJobsRequest* in,
                                                                 wf::PollJobsResponse* out) {

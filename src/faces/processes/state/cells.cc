@@ -5,7 +5,9 @@
 namespace pawl::processes {
 
 namespace {
+// Characters of a ULID.
 constexpr size_t kIdBytes = 26;
+// Ten digits, so that versions sort by number.
 std::string padded(uint32_t version) {
   std::string s = std::to_string(version);
   return std::string(10 - s.size(), '0') + s;
@@ -28,6 +30,7 @@ Key awaited_key(std::string_view tenant, std::string_view id, std::string_view i
 Key awaited_prefix(std::string_view tenant, std::string_view id) {
   return prefix({kProgram, tenant, "w", id});
 }
+// Not below the tenant: the start of the server reads the pauses of all tenants in one scan.
 Key paused_type_key(std::string_view tenant, std::string_view job_type) {
   return key({kProgram, "~paused", tenant, job_type});
 }
@@ -64,6 +67,7 @@ Bytes business_prefix(std::string_view tenant, std::string_view business_key) {
 Bytes position(Time started, std::string_view instance_id) {
   return ordered64(static_cast<uint64_t>(started)).append(instance_id);
 }
+// The rows of lists end with the id, which has a fixed length.
 std::string_view instance_of(BytesView row_key) {
   return row_key.size() < kIdBytes ? row_key : row_key.substr(row_key.size() - kIdBytes);
 }
@@ -83,6 +87,8 @@ Seq history_seq(BytesView row_key) {
 }
 
 Bytes task_prefix(std::string_view tenant) { return prefix({"u", tenant}); }
+// Oldest first; the id is that of the execution, because an instance may have several tasks at
+// once.
 Bytes task(std::string_view tenant, Time entered, std::string_view instance_id, uint32_t ordinal) {
   return task_prefix(tenant)
       .append(ordered64(static_cast<uint64_t>(entered)))

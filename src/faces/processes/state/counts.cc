@@ -12,6 +12,7 @@ InstanceCounts::InstanceCounts(KernelAccess& kernel) : kernel_(kernel) {
   std::array<int64_t, 6>* counts = nullptr;
   size_t status = 0;
   std::lock_guard lock(mutex_);
+  // The rows `d` are below tenant, definition and status (docs/formats/processes.md).
   auto scanned = kernel.snapshot().rows(kProgram, prefix({"d"}), [&](BytesView key, BytesView) {
     if (key.size() <= rows::kPositionBytes) return true;
     BytesView head = key.substr(0, key.size() - rows::kPositionBytes);
@@ -37,11 +38,13 @@ void InstanceCounts::watch(const Frame& frame) {
     if (!note || note->before == static_cast<uint8_t>(note->after)) continue;
     std::lock_guard lock(mutex_);
     auto& counts = counts_[{std::string(note->tenant), std::string(note->definition_id)}];
+    // 0: the instance is new.
     if (note->before) --counts[note->before];
     ++counts[static_cast<size_t>(note->after)];
   }
 }
 
+// The map is sorted by tenant and definition, so one tenant is one range.
 size_t InstanceCounts::total(std::string_view tenant, std::string_view definition_id,
                              std::optional<Status> status) const {
   std::lock_guard lock(mutex_);

@@ -13,6 +13,8 @@ namespace pawl::processes {
 
 class InstanceCounts {
  public:
+  // Reads all status rows. Construct it before the shard starts: a frame between the watch and the
+  // scan would be counted twice.
   explicit InstanceCounts(KernelAccess& kernel);
   ~InstanceCounts();
   // An empty definition means all definitions; no status means every status.
@@ -20,6 +22,7 @@ class InstanceCounts {
                std::optional<Status> status) const;
   struct DefinitionCounts {
     std::string definition_id;
+    // Indexed by Status, which begins at 1; element 0 is unused.
     std::array<size_t, 6> by_status{};
   };
   std::vector<DefinitionCounts> by_definition(std::string_view tenant) const;

@@ -8,6 +8,7 @@ namespace pawl::processes {
 namespace {
 constexpr std::string_view kStatusNames[] = {"",          "ACTIVE", "WAITING",
                                              "COMPLETED", "FAILED", "CANCELLED"};
+// Crockford's base 32, the alphabet of ULIDs: no I, L, O, U.
 constexpr std::string_view kDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 constexpr size_t kIdBytes = 26, kOrdinalBytes = 4;
 constexpr uint8_t kFormat = 1;
@@ -25,10 +26,12 @@ VariablesPtr make_variables(json::Object object) {
   auto out = std::make_shared<Variables>();
   json::Value whole(std::move(object));
   out->text = json::print(whole);
+  // The object goes into the value for printing and comes back without a copy.
   out->object = std::move(whole.object());
   return out;
 }
 
+// Kept sorted by step, so that equal instances have equal bytes.
 uint32_t Instance::enter_count(uint32_t step) {
   auto it = std::lower_bound(entries.begin(), entries.end(), std::pair(step, 0u));
   if (it == entries.end() || it->first != step) it = entries.insert(it, {step, 0});
@@ -43,6 +46,7 @@ Scope* Instance::scope(uint32_t id) {
 
 namespace {
 
+// Times are written relative to the start of the instance, which makes them short.
 void write_token(Writer& w, const Token& t, Time base) {
   w.uint(t.step);
   w.u8(static_cast<uint8_t>(t.state));
@@ -114,6 +118,7 @@ Bytes encode(const Instance& i) {
   w.u8(static_cast<uint8_t>(i.paused | i.suspended << 1));
   w.sint(i.started);
   w.sint(i.updated - i.started);
+  // One more than the distance, because 0 means not completed.
   w.sint(i.completed ? i.completed - i.started + 1 : 0);
   w.str(i.business_key);
   w.str(i.failure);
@@ -170,12 +175,14 @@ Result<Instance> decode_instance(BytesView bytes) {
     return fail(Code::corrupt, "BAD_INSTANCE_CELL", "a stored instance cannot be read");
   TRY(json::Value variables, json::parse(text, {.max_bytes = text.size() + 1}));
   auto kept = std::make_shared<Variables>();
+  // The stored text is kept as it is: printing the object again would cost as much as parsing it.
   kept->text = text;
   kept->object = std::move(variables.object());
   i.variables = std::move(kept);
   return i;
 }
 
+// Four digits of five bits: kMaxOrdinals is 2^20.
 std::string ordinal_id(std::string_view instance_id, uint32_t ordinal) {
   std::string out(instance_id);
   for (size_t k = 0; k < kOrdinalBytes; ++k, ordinal >>= 5)
@@ -183,6 +190,8 @@ std::string ordinal_id(std::string_view instance_id, uint32_t ordinal) {
   return out;
 }
 
+// Any id of 26 characters whose last four are digits of base 32. Whether it exists is not known
+// here.
 std::optional<OrdinalId> parse_ordinal_id(std::string_view id) {
   if (id.size() != kIdBytes) return std::nullopt;
   OrdinalId out{std::string(id), 0};
@@ -218,6 +227,7 @@ void append_time(std::string& out, Time t) {
   out += '"';
 }
 
+// Members that are not set are left out; `currentStepIds` and `variables` are always there.
 std::string instance_json(const Instance& i, const Definition& d) {
   std::string out;
   out.reserve(256 + i.variables->text.size());
@@ -233,6 +243,7 @@ std::string instance_json(const Instance& i, const Definition& d) {
   out += "],\"variables\":" + i.variables->text + ",\"startedAt\":";
   append_time(out, i.started);
   if (i.completed) append_time(out += ",\"completedAt\":", i.completed);
+  // Also when empty: a cancel without a reason shows "".
   if (i.status == Status::failed || i.status == Status::cancelled)
     json::append_string(out += ",\"failureReason\":", i.failure);
   if (!i.business_key.empty()) json::append_string(out += ",\"businessKey\":", i.business_key);

@@ -17,6 +17,7 @@ namespace pawl::processes {
 // The name of the program in inputs, effects and keys.
 inline constexpr std::string_view kProgram = "processes";
 
+// The numbers are stored and equal those of the gRPC enum.
 enum class Status : uint8_t { active = 1, waiting, completed, failed, cancelled };
 std::string_view status_name(Status status);
 std::optional<Status> find_status(std::string_view name);
@@ -75,6 +76,7 @@ struct Instance {
   bool paused = false;
   bool suspended = false;  // jobs and timers are withdrawn, because it is paused or has failed
   Time started = 0, updated = 0, completed = 0;
+  // `failure` is the reason of FAILED or CANCELLED; next_id and previous_id link chained instances.
   std::string business_key, failure, next_id, previous_id;
   uint32_t ordinals = 0;  // the last ordinal of an execution or job
   uint32_t scope_ids = 0;
@@ -93,6 +95,7 @@ inline Time time_after(Time from, int64_t distance) {
   return static_cast<Time>(static_cast<uint64_t>(from) + static_cast<uint64_t>(distance));
 }
 Bytes encode(const Instance& instance);
+// Error: corrupt BAD_INSTANCE_CELL.
 Result<Instance> decode_instance(BytesView bytes);
 
 // The id of an execution or job: the instance's id with the ordinal in its last four characters.

@@ -22,6 +22,7 @@ Result<Job> decode_job(BytesView bytes) { return decode_fields<Job>(bytes, "a st
 Time created_at(const Effect& job) {
   Reader r(job.body);
   if (r.u8() != 1) return 0;
+  // id, instance, execution, step; then the retries. The order is that of fields() above.
   for (int texts = 0; texts < 4; ++texts)
     r.str();
   r.uint();
@@ -40,6 +41,7 @@ std::string timer_effect_id(std::string_view tenant, std::string_view execution_
 }
 
 Result<TimerId> parse_timer_effect_id(std::string_view id) {
+  // From the front: execution ids have no colon, a tenant may.
   size_t first = id.find(':'),
          second = first == std::string_view::npos ? first : id.find(':', first + 1);
   if (second == std::string_view::npos)

@@ -6,6 +6,7 @@ namespace pawl::processes {
 
 namespace {
 
+// Format 1 had no undo.
 constexpr uint8_t kFormat = 2;
 constexpr std::string_view kExecutionNames[] = {"", "RUNNING", "COMPLETED", "FAILED", "SKIPPED"};
 
@@ -34,6 +35,7 @@ Fact read_fact(Reader& r, uint8_t format, Time started) {
   f.step = r.str();
   f.text = r.str();
   if (f.kind == Fact::Kind::event) return f;
+  // Damaged or newer bytes must not index past the tables of names.
   f.step_kind = static_cast<Kind>(std::min<uint8_t>(r.u8(), kKinds - 1));
   f.attempt = static_cast<uint32_t>(r.uint());
   if (f.kind == Fact::Kind::entered) return f;
@@ -75,6 +77,7 @@ std::string undo_of(const json::Object& variables, const json::Object& outputs) 
       json::Value(json::Array{json::Value(std::move(were)), json::Value(std::move(absent))}));
 }
 
+// A text that is not an undo (empty for most steps) changes nothing.
 void undo(json::Object& variables, std::string_view text) {
   auto both =
       json::parse(text, {.max_depth = 2 * limits::kJsonDepth, .max_bytes = limits::kFrameBytes});
@@ -153,6 +156,7 @@ Result<Note> decode_note_tail(BytesView tail) {
   return n;
 }
 
+// Like decode_note_tail(), one fact at a time: the view runs it for every frame.
 bool each_fact(BytesView tail, const std::function<void(const Fact&)>& visit) {
   Reader r(tail);
   Note n;

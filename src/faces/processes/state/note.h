@@ -37,6 +37,8 @@ struct Fact {
 std::string undo_of(const json::Object& variables, const json::Object& outputs);
 void undo(json::Object& variables, std::string_view text);
 
+// Head and tail carry the start and both statuses: the rows of lists need only the head, and a
+// history row only the tail.
 struct Note {
   std::string tenant;
   std::string instance_id;

@@ -1,3 +1,6 @@
+// AIR: types, normal values, nodes, manifests, authoring and patches, against the recorded bytes,
+// hashes and errors in tests/vectors/worlds.
+
 #include <gtest/gtest.h>
 
 #include <fstream>

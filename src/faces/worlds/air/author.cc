@@ -12,6 +12,7 @@ std::unexpected<Error> bad(std::string why) {
   return fail(Code::invalid, "manifest.error", std::move(why));
 }
 
+// Map keys are not visited: they are int, nat, text, uuid or hash, never a ref (type.cc).
 void collect_refs(const Type& type, std::vector<std::string>& out) {
   if (type.form == Form::ref) out.push_back(type.ref);
   for (const Field& f : type.fields)
@@ -19,6 +20,8 @@ void collect_refs(const Type& type, std::vector<std::string>& out) {
   if (type.item) collect_refs(*type.item, out);
 }
 
+// Schema names that a definition refers to directly. Empty names (options not given) match no
+// definition in close() and fall out there.
 struct Mentioned {
   std::vector<std::string> operator()(const SchemaDef& d) const {
     std::vector<std::string> out;
@@ -35,6 +38,8 @@ struct Mentioned {
   }
 };
 
+// One call of author(). Unlike Loader it checks no definition against another: its result goes
+// through load(), which does.
 class Author {
  public:
   Author(const Builtins& builtins, const AuthorOptions& options)
@@ -68,6 +73,7 @@ class Author {
   }
 
  private:
+  // Repeating a built-in definition is allowed when it is the same one: tools print them along.
   Result<void> keep(Node node) {
     std::string name(node_name(node));
     if (is_system(name)) {
@@ -76,6 +82,7 @@ class Author {
       return bad("reserved sys/* name '" + name + "' is not allowed for " +
                  std::string(kind_of(node)));
     }
+    // `body` is what is hashed, so it is rebuilt together with the artifact.
     if (auto* module = std::get_if<ModuleDef>(&node); module && module->artifact == kNoHash) {
       auto built = options_.artifacts.find(name);
       if (built != options_.artifacts.end()) {
@@ -94,6 +101,8 @@ class Author {
     return {};
   }
 
+  // A hash that the author wrote is kept. A name that is not found stays without a hash, and load()
+  // reports it.
   void fill(std::string_view kind, Ref& ref) const {
     if (!ref.hash.empty() && ref.hash != kNoHash) return;
     if (const Builtin* builtin = builtins_.find(ref.name))
@@ -102,6 +111,9 @@ class Author {
       ref.hash = it->second;
   }
 
+  // Visits every node of the document, listed or not, so one pass closes over all references.
+  // Built-in schemas are not listed: every world has them. The order is by name, because the hash
+  // of the manifest depends on it.
   void close() {
     std::vector<std::string> wanted;
     for (const Node& node : out_.nodes)
@@ -120,6 +132,7 @@ class Author {
   const Builtins& builtins_;
   const AuthorOptions& options_;
   Authored out_;
+  // The `$kind` of schemas, which close() needs as a key of `hashes_`.
   static constexpr std::string_view kSchema = "defschema";
   std::map<std::pair<std::string, std::string>, std::string> hashes_;  // by kind and name
 };

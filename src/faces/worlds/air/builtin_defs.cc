@@ -1,4 +1,5 @@
-// The effects, modules and workflows that every world has without listing them.
+// The effects, modules and workflows that every world has without listing them, as AIR text. Their
+// hashes are part of the contract: intents carry the hash of their effect's definition.
 
 #include "faces/worlds/air/builtins.h"
 

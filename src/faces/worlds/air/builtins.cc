@@ -20,6 +20,7 @@ Builtins::Builtins() {
       all_.emplace(std::move(name), std::move(row));
     }
   }
+  // Types refer to types that stand later in the list, so this runs after all are added.
   schemas_.find_hashes();
 }
 

@@ -20,6 +20,7 @@ void each_hash(const cbor::Value& value, const Type& type, const Schemas& schema
   if (!value.is_map()) return;
   for (const auto& [key, item] : value.map()) {
     if (t.form == Form::map) {
+      // A hash may be the key of a map.
       each_hash(key, *t.key, schemas, visit);
       each_hash(item, *t.item, schemas, visit);
     }

@@ -1,5 +1,7 @@
 #pragma once
-// Visits the hashes in a value: the places where its type says `hash`.
+// Visits the hashes in a value: the places where its type says `hash`. Garbage collection follows
+// these to find the blobs that a state or an event refers to. Text that merely looks like a hash is
+// not visited, and a part of the value that does not fit its type is skipped.
 
 #include <functional>
 

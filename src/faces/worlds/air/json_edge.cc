@@ -1,4 +1,6 @@
-// JSON to CBOR and back. On the way in the schema decides what a JSON value becomes.
+// JSON to CBOR and back. On the way in the schema decides what a JSON value becomes. A value that
+// has the wrong shape for its schema is converted without it: normalize() follows and says what is
+// wrong, so this file refuses only what it cannot convert.
 
 #include <charconv>
 
@@ -24,6 +26,7 @@ Value untyped_number(const json::Value& v) {
   return number(v);
 }
 
+// JSON has text keys only. Keys of text, uuid and hash maps stay text.
 Result<Value> map_key(const std::string& name, const Type& type) {
   if (type.form != Form::integer && type.form != Form::nat) return Value(name);
   const bool negative = !name.empty() && name[0] == '-';
@@ -53,6 +56,7 @@ Result<Value> fields_from(const json::Value& value, const Type& t, const Schemas
 
 Result<Value> variant_from(const json::Value& value, const Type& t, const Schemas& schemas) {
   const json::Value* tag = value.find("$tag");
+  // The short form {Arm: value}: arms are found like fields.
   if (!tag) return fields_from(value, t, schemas);
   cbor::Map out{{"$tag", to_cbor(*tag)}};
   const Field* arm = tag->is_string() ? t.find(tag->string()) : nullptr;
@@ -84,6 +88,7 @@ Result<Value> from_json(const json::Value& value, const Type& type, const Schema
       return Value(cbor::Octets{std::move(*bytes)});
     }
     case Form::dec128:
+      // The digits as they were written: a double would change them.
       if (value.is_number()) return Value(value.number_text());
       return to_cbor(value);
     case Form::integer:
@@ -147,6 +152,7 @@ static json::Value json_int(cbor::Int n) {
   return json::Value(json::Number{"-" + std::to_string(n.magnitude + 1)});
 }
 
+// A key that is neither text nor integer has no JSON form of its own; base64 keeps keys distinct.
 static std::string json_key(const Value& key) {
   if (key.is_text()) return key.text();
   if (key.is_int()) return json_int(key.integer()).number_text();

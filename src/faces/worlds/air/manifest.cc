@@ -15,6 +15,8 @@ std::unexpected<Error> not_valid(std::string why) {
   return fail(Code::invalid, "manifest.validation", "manifest validation error: " + std::move(why));
 }
 
+// One call of load(). The order matters: all definitions are collected first, then each is checked
+// against the others, and routes come last because they need the arms that check_family() finds.
 class Loader {
  public:
   Loader(Manifest manifest, const FindNode& find, const Builtins& builtins)
@@ -43,6 +45,7 @@ class Loader {
       std::string name = d.name;
       out_.secrets[name] = std::move(d);
     }));
+    // After the manifest's own: no definition of it can have a sys/* name (load_all, check_system).
     add_builtins();
     Schemas::Depths known;
     for (const Ref& ref : out_.manifest.schemas)
@@ -54,6 +57,7 @@ class Loader {
       TRY_OK(check(effect.def));
     for (const Subscription& s : out_.manifest.subscriptions)
       TRY_OK(route(s));
+    // Last, so that a manifest with other defects says those first.
     if (!out_.secrets.empty() && !options.secrets_can_be_resolved)
       return fail(Code::invalid, "secret.resolver_missing",
                   "secret resolver missing for manifest containing secrets");
@@ -62,6 +66,7 @@ class Loader {
 
  private:
   template <class Def, class Keep>
+  // The node under the hash must be of the listed kind and name: a hash alone could name anything.
   Result<void> load_all(const std::vector<Ref>& refs, Keep keep) {
     for (const Ref& ref : refs) {
       if (is_system(ref.name)) {
@@ -115,6 +120,8 @@ class Loader {
     return type;
   }
 
+  // Resolves the names of a workflow and keeps what steps need: its module, its types, the effects
+  // that it may emit.
   Result<void> check(Workflow& w) {
     const WorkflowDef& d = w.def;
     auto module = out_.modules.find(d.impl.module);
@@ -163,6 +170,7 @@ class Loader {
     return {};
   }
 
+  // Whether an executor does this effect is not known here: executors poll for it by name.
   Result<void> check(const EffectDef& d) const {
     if (!out_.modules.contains(d.impl.module))
       return not_valid("definition '" + d.name + "' implementation references inactive module '" +
@@ -174,6 +182,8 @@ class Loader {
     return {};
   }
 
+  // The subscribed schema is the workflow's own event schema, the schema that it is an alias of, or
+  // one arm of its variant.
   Result<void> route(const Subscription& s) {
     TRY(TypePtr event, schema(s.event));
     auto it = out_.workflows.find(s.workflow);
@@ -186,6 +196,7 @@ class Loader {
     if (!own && !alias && arm == w.arms.end())
       return not_valid("route to workflow '" + s.workflow + "' uses schema '" + s.event +
                        "' but workflow event schema is '" + w.def.event + "'");
+    // Keyed workflows need a key_field and others must not have one.
     std::vector<std::string> path;
     if (w.def.keyed()) {
       if (!s.key_field)
@@ -200,6 +211,8 @@ class Loader {
     return {};
   }
 
+  // A subscription to the workflow's own event schema also subscribes to each arm of the variant,
+  // so that a caller may send the arm's schema directly. The event is then wrapped as that arm.
   void bind(const Subscription& s, const Workflow& w, bool own,
             const std::vector<std::string>& path) {
     auto arm = w.arms.find(s.event);
@@ -210,6 +223,8 @@ class Loader {
     }
     out_.routes[s.event].push_back({&w, {}, s.event, path});
     if (w.event->form == Form::ref) out_.routes[w.event->ref].push_back({&w, {}, s.event, path});
+    // Typed receipts of older modules. They lack the workflow's key, so a keyed workflow gets no
+    // such route; a receipt reaches its cell by the key of the intent instead.
     static constexpr std::string_view kTyped[] = {"sys/TimerFired@1", "sys/BlobPutResult@1",
                                                   "sys/BlobGetResult@1"};
     for (const auto& [schema, tag] : w.arms) {
@@ -247,6 +262,7 @@ class Loader {
       return f && path_fits(*f->type, path, at + 1, key, found);
     }
     if (t.form != Form::variant || path[at] != "$value") return false;
+    // Arms of sys/* schemas (receipts) are not sent by callers and need no key.
     bool any = false;
     for (const Field& arm : t.fields) {
       if (arm.type->form == Form::ref && is_system(arm.type->ref)) continue;

@@ -35,6 +35,8 @@ struct Binding {
   std::vector<std::string> key_path{};  // empty: unkeyed
 };
 
+// Workflows point into `modules`, and bindings into `workflows`. Moving the object keeps these
+// addresses, because maps keep their nodes. A copy would point into the original: share it instead.
 struct LoadedManifest {
   Manifest manifest;
   std::string hash;
@@ -44,9 +46,13 @@ struct LoadedManifest {
   std::map<std::string, Module, std::less<>> modules;
   std::map<std::string, DeclaredEffect, std::less<>> effects;
   std::map<std::string, SecretDef, std::less<>> secrets;
+  // Event schema -> its routes. Events are delivered in this order, which is that of the
+  // subscriptions.
   std::map<std::string, std::vector<Binding>, std::less<>> routes;
 
+  // `builtins` must outlive it.
   explicit LoadedManifest(const Builtins& builtins) : schemas(&builtins.schemas()) {}
+  // Null when there is none. The built-in sys/* definitions are found as well.
   const Workflow* workflow(std::string_view name) const;
   const Module* module(std::string_view name) const;
   const DeclaredEffect* effect(std::string_view name) const;
@@ -56,6 +62,7 @@ struct LoadedManifest {
 using FindNode = std::function<Result<Node>(const std::string& hash)>;
 
 struct LoadOptions {
+  // False: a manifest that lists secrets is refused with secret.resolver_missing.
   bool secrets_can_be_resolved = true;
 };
 // Errors: manifest.error when a definition cannot be loaded, manifest.validation when definitions
@@ -76,6 +83,7 @@ struct AuthorOptions {
 };
 Result<Authored> author(const json::Value& nodes, const Builtins& builtins,
                         const AuthorOptions& options = {});
+// Looks nodes up by their hash in `nodes`, which must outlive the result: it holds pointers.
 FindNode finder(const std::vector<Node>& nodes);
 
 // A path such as "order_id" or "$value.note_id" in parts; empty parts are skipped.

@@ -10,6 +10,8 @@ bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_letter(char c) { return is_lower(c) || (c >= 'A' && c <= 'Z'); }
 bool is_mark(char c) { return c == '.' || c == '_' || c == '-'; }
 
+// True when `text` begins with a `first` and all further characters are a `rest`. Empty text is
+// false.
 template <class First, class Rest>
 bool all(std::string_view text, First first, Rest rest) {
   return !text.empty() && first(text[0]) && std::all_of(text.begin() + 1, text.end(), rest);
@@ -23,6 +25,8 @@ bool is_name(std::string_view text) {
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos) return false;
   const std::string_view space = text.substr(0, slash), rest = text.substr(slash + 1);
+  // Names are split at the first '/' and the first '@': a second one is then no letter, digit or
+  // mark.
   const size_t at = rest.find('@');
   if (at == std::string_view::npos) return false;
   return all(space, is_lower, [](char c) { return is_lower(c) || is_digit(c) || is_mark(c); }) &&
@@ -33,6 +37,7 @@ bool is_name(std::string_view text) {
 }
 
 bool is_hash(std::string_view text) {
+  // 7 for "sha256:" and 64 hex digits. Upper case is refused, so that a hash has one spelling.
   if (text.size() != 71 || !text.starts_with("sha256:")) return false;
   return std::all_of(text.begin() + 7, text.end(),
                      [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); });

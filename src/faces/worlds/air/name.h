@@ -22,6 +22,7 @@ Result<Bytes> parse_hash(std::string_view text);  // the 32 bytes
 std::string arm_of(std::string_view tag);
 
 // The hash of a module that is not built yet.
+// All digits zero. It is hashed like a real one, so a definition's hash changes when it is built.
 extern const std::string kNoHash;
 
 }  // namespace pawl::worlds

@@ -11,9 +11,12 @@ namespace {
 
 using cbor::Value;
 
+// In the order of the variant Node, because kind_of() indexes it.
 constexpr std::array<std::string_view, 6> kKinds{"defschema", "defmodule", "defworkflow",
                                                  "defeffect", "defsecret", "manifest"};
 
+// Readers of JSON nodes, one per `$kind`, and the way back to the CBOR that is hashed. Each reader
+// takes the whole node and ignores members that it does not know.
 std::unexpected<Error> bad(std::string why) {
   return fail(Code::invalid, "manifest.error", std::move(why));
 }
@@ -31,6 +34,7 @@ Result<std::string> name_field(const json::Value& node, std::string_view field) 
   return name;
 }
 
+// Empty when the member is absent or null: no name is empty.
 Result<std::string> optional_name(const json::Value& node, std::string_view field) {
   const json::Value* v = node.find(field);
   if (!v || v->is_null()) return std::string();
@@ -46,6 +50,7 @@ Result<Impl> impl_of(const json::Value& node) {
   return out;
 }
 
+// {"name": "shop/Order@1", "type": {"record": {"id": {"text": {}}}}}
 Result<Node> schema(const json::Value& node) {
   SchemaDef out;
   TRY(out.name, name_field(node, "name"));
@@ -71,6 +76,7 @@ bool is_given(const json::Value* hash) {
          !(hash->string().empty() || hash->string() == "sha256" || hash->string() == "sha256:");
 }
 
+// Parsed so that manifests of the original load and hash alike. Running such a module fails.
 Result<Value> python_runtime(const json::Value& runtime) {
   TRY(std::string version, text_of(runtime, "python"));
   const json::Value* artifact = runtime.find("artifact");
@@ -87,6 +93,9 @@ Result<Value> python_runtime(const json::Value& runtime) {
       cbor::Map{{"kind", "python"}, {"python", version}, {"artifact", Value(std::move(body))}});
 }
 
+// {"name": "shop/m@1",
+// "runtime": {"kind": "wasm", "artifact": {"kind": "wasm_module", "hash": "sha256:..."}}}
+// `body` is rebuilt from what was read, so that ignored members of the document are not hashed.
 Result<Node> module(const json::Value& node) {
   ModuleDef out;
   TRY(out.name, name_field(node, "name"));
@@ -116,6 +125,8 @@ Result<Node> module(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// {"name", "state", "event", "context"?, "annotations"?, "key_schema"?, "effects_emitted": [names],
+// "determinism"?, "impl": {"module", "entrypoint"}}. Names only: load() looks them up.
 Result<Node> workflow(const json::Value& node) {
   WorkflowDef out;
   TRY(out.name, name_field(node, "name"));
@@ -142,6 +153,7 @@ Result<Node> workflow(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// {"name", "params": schema, "receipt": schema, "impl": {"module", "entrypoint"}}
 Result<Node> effect(const json::Value& node) {
   EffectDef out;
   TRY(out.name, name_field(node, "name"));
@@ -151,6 +163,8 @@ Result<Node> effect(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// {"name": "llm/openai_api@1", "binding_id": "env:OPENAI_API_KEY",
+// "expected_digest"?: "sha256:..."}
 Result<Node> secret(const json::Value& node) {
   SecretDef out;
   TRY(out.name, name_field(node, "name"));
@@ -161,6 +175,7 @@ Result<Node> secret(const json::Value& node) {
   return Node(std::move(out));
 }
 
+// [{"name": "shop/Order@1", "hash"?: "sha256:..."}]
 Result<std::vector<Ref>> refs(const json::Value& list, std::string_view field) {
   if (!list.is_array()) return bad("field `" + std::string(field) + "` must be a list of refs");
   std::vector<Ref> out;
@@ -175,6 +190,7 @@ Result<std::vector<Ref>> refs(const json::Value& list, std::string_view field) {
   return out;
 }
 
+// {"subscriptions": [{"event": schema, "workflow": name, "key_field"?: "order.id"}]}
 Result<void> routing(Manifest& out, const json::Value& value) {
   if (value.is_null()) return {};
   if (!value.is_object()) return bad("field `routing` is {\"subscriptions\": [...]}");
@@ -213,6 +229,7 @@ Result<void> executor_keys(Manifest& out, const json::Value& keys) {
   return {};
 }
 
+// The lists of references in a manifest. `secrets` is optional and not hashed when it is empty.
 struct ListField {
   std::string_view name;
   std::vector<Ref> Manifest::*list;
@@ -227,6 +244,7 @@ constexpr std::array<ListField, 5> kLists{{
 }};
 
 using Parse = Result<Node> (*)(const json::Value&);
+// In the order of kKinds; the manifest, which is last there, has its own function.
 constexpr std::array<Parse, 5> kParsers{schema, module, workflow, effect, secret};
 
 Value refs_value(const std::vector<Ref>& refs) {
@@ -240,6 +258,8 @@ Value impl_value(const Impl& impl) {
   return cbor::Map{{"module", impl.module}, {"entrypoint", impl.entrypoint}};
 }
 
+// Members with their default value are left out: a node that says it and one that does not have the
+// same hash, which is the original's.
 struct ToMap {
   cbor::Map operator()(const SchemaDef& d) const {
     return {{"name", d.name}, {"type", to_value(*d.type)}};
@@ -272,6 +292,7 @@ struct ToMap {
   cbor::Map operator()(const Manifest& m) const {
     cbor::Map out{{"air_version", "2"}};
     for (const ListField& f : kLists)
+      // An empty optional list is left out. An empty required list is written.
       if (f.required || !(m.*f.list).empty()) out.emplace_back(f.name, refs_value(m.*f.list));
     if (m.has_routing) {
       cbor::Map routing;
@@ -303,6 +324,7 @@ std::string_view node_name(const Node& node) {
       node);
 }
 
+// Strict, unlike definitions: an unknown field would silently not be hashed.
 Result<Manifest> parse_manifest(const json::Value& node) {
   if (!node.is_object()) return bad("a manifest is an object");
   if (node.find("ops")) return bad("manifest.ops is not part of AIR v2; use workflows/effects");
@@ -346,6 +368,7 @@ Result<Node> parse_node(const json::Value& node) {
   for (size_t i = 0; i < kParsers.size(); ++i) {
     if (kKinds[i] != kind) continue;
     auto parsed = kParsers[i](node);
+    // Name the definition: a manifest holds hundreds.
     if (!parsed && node.find("name"))
       return bad(kind + " '" + std::string(node.string_or("name")) +
                  "': " + parsed.error().message);
@@ -367,6 +390,7 @@ Value to_value(const Manifest& manifest, bool with_kind) {
   return Value(std::move(out));
 }
 
+// Also hashed alone: a patch names this hash to say which routing it replaces.
 Value subscriptions_value(const Manifest& manifest) {
   cbor::Array out;
   for (const Subscription& s : manifest.subscriptions) {

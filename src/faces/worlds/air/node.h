@@ -15,12 +15,14 @@ struct SchemaDef {
   std::string name;
   TypePtr type;
 };
+// A module runs where its runtime says. `python` parses and is hashed, but no world can run it.
 struct ModuleDef {
   std::string name;
   std::string runtime;     // wasm, builtin, python
   cbor::Value body;        // the runtime, in the form that is hashed
   std::string artifact{};  // wasm: the hash of the module's bytes; kNoHash until it is built
 };
+// The export of a module that runs a workflow, or the executor's name for an effect.
 struct Impl {
   std::string module, entrypoint;
 };
@@ -28,6 +30,7 @@ struct WorkflowDef {
   std::string name, state, event;
   std::string context{}, annotations{}, key_schema{};  // empty: not given
   std::vector<std::string> effects_emitted{};
+  // strict, checked or decision_log; only strict has a behaviour of its own.
   std::string determinism = "strict";
   Impl impl{};
   bool keyed() const { return !key_schema.empty(); }
@@ -36,6 +39,7 @@ struct EffectDef {
   std::string name, params, receipt;
   Impl impl;
 };
+// `binding_id` names a stored secret or env:NAME. `expected_digest` is empty when none is given.
 struct SecretDef {
   std::string name, binding_id, expected_digest;
 };
@@ -48,6 +52,7 @@ struct Subscription {
 };
 struct Manifest {
   std::vector<Ref> schemas{}, modules{}, workflows{}, effects{}, secrets{};
+  // `routing` was written, even if empty: it is then part of the hash.
   bool has_routing = false;
   std::vector<Subscription> subscriptions{};
   // Executors whose receipts must be signed: effect name -> Ed25519 public key. This is not part of
@@ -60,9 +65,11 @@ using Node = std::variant<SchemaDef, ModuleDef, WorkflowDef, EffectDef, SecretDe
 std::string_view kind_of(const Node& node);
 std::string_view node_name(const Node& node);  // empty for a manifest
 
+// Error: manifest.error. Unknown members are ignored in definitions and refused in manifests.
 Result<Node> parse_node(const json::Value& node);
 Result<Manifest> parse_manifest(const json::Value& node);
 
+// The form that is hashed and stored. Members are in any order: canonical encoding sorts them.
 cbor::Value to_value(const Node& node, bool with_kind);
 cbor::Value to_value(const Manifest& manifest, bool with_kind);
 cbor::Value subscriptions_value(const Manifest& manifest);

@@ -1,5 +1,7 @@
-// Checks in place whether bytes are already canonical. Most values from modules and clients are,
-// and the check costs a fraction of decoding and encoding them again.
+// Checks in place whether bytes are already in the form that normalize() would give them. Most
+// values from modules and clients are, and the check costs a fraction of decoding and encoding them
+// again. A `false` is always safe: the caller then normalises. So each function here may be
+// stricter than its namesake in normalize.cc, and must never be laxer.
 
 #include "base/dice.h"
 #include "base/utf8.h"
@@ -12,10 +14,12 @@ namespace {
 
 using cbor::In;
 
+// CBOR holds a negative number as -1 - n, so `n` has this limit for both signs of an i64.
 constexpr uint64_t kInt64Most = INT64_MAX;
 
 bool normal(In& in, const Type& type, const Schemas& schemas);
 
+// Hash, uuid and decimal have one normal spelling each; these three are ASCII, so UTF-8 is implied.
 bool is_text_of(BytesView text, Form form) {
   switch (form) {
     case Form::hash: return is_hash(text);
@@ -43,10 +47,13 @@ bool scalar(In& in, Form form) {
     default: break;
   }
   const In::Head h = in.head();
+  // Major 0 is a number from 0 up, major 1 a negative one. time and duration take any u64, int an
+  // i64.
   if (h.major > 1 || (h.major == 1 && (form == Form::nat || h.n > kInt64Most))) return false;
   return form != Form::integer || h.n <= kInt64Most;
 }
 
+// Every field is present in normal form (a missing option is null), in canonical order.
 bool record(In& in, const Type& type, const Schemas& schemas) {
   if (in.count(5) != type.fields.size()) return false;
   for (uint32_t i : type.canonical) {
@@ -56,6 +63,7 @@ bool record(In& in, const Type& type, const Schemas& schemas) {
   return true;
 }
 
+// {"$tag": arm} or {"$tag": arm, "$value": ...}; "\x64" and "\x66" are the heads of these texts.
 bool variant(In& in, const Type& type, const Schemas& schemas) {
   const uint64_t entries = in.count(5);
   if (!in.take(BytesView("\x64$tag", 5))) return false;
@@ -70,6 +78,7 @@ bool items(In& in, const Type& type, const Schemas& schemas) {
     const BytesView from = in.rest();
     if (!normal(in, *type.item, schemas)) return false;
     const BytesView item = from.substr(0, from.size() - in.rest().size());
+    // A set is sorted by encoded bytes and holds no element twice.
     if (type.form == Form::set && i > 0 && item <= before) return false;
     before = item;
   }
@@ -114,6 +123,7 @@ bool is_normal(BytesView bytes, const Type& type, const Schemas& schemas) {
   return normal(in, type, schemas) && in.done();
 }
 
+// A key that is missing leaves `found` empty; reading an empty In then gives an empty item.
 BytesView follow(BytesView canonical, const std::vector<std::string>& path) {
   In in(canonical.substr(std::min(cbor::kSelfDescribed.size(), canonical.size())));
   for (const std::string& part : path) {

@@ -11,11 +11,14 @@ namespace {
 
 using cbor::Value;
 
+// The texts after the colon are the original's.
 std::unexpected<Error> mismatch(std::string what) {
   return fail(Code::invalid, kSchemaMismatch,
               "value does not conform to schema: " + std::move(what));
 }
 
+// Accepts what the original accepts, which is why "true" is a bool and a text is bytes, and adds
+// the range and spelling checks that the original only promises (contract A2).
 Result<Value> scalar(const Value& v, Form form) {
   switch (form) {
     case Form::boolean:
@@ -44,6 +47,7 @@ Result<Value> scalar(const Value& v, Form form) {
       return v;
     case Form::time:
     case Form::duration:
+      // Nanoseconds. From -2^63 to 2^64-1: times before 1970 and the whole range of nat.
       if (!v.is_int() || (v.integer().negative && !v.as_int64()))
         return mismatch(form == Form::time ? "expected time_ns as integer"
                                            : "expected duration_ns as integer");
@@ -65,6 +69,8 @@ Result<Value> scalar(const Value& v, Form form) {
   }
 }
 
+// Fields come out in the order of the type. A missing field is null if its type is an option, else
+// an error; a field that the type does not have is an error.
 Result<Value> record(const Value& v, const Type& type, const Schemas& schemas) {
   if (!v.is_map()) return mismatch("expected record/map");
   cbor::Map out;
@@ -80,6 +86,7 @@ Result<Value> record(const Value& v, const Type& type, const Schemas& schemas) {
     TRY(Value inner, normalize(*given, *f.type, schemas));
     out.emplace_back(f.name, std::move(inner));
   }
+  // Keys that are not text are dropped in silence, as the original does.
   for (const auto& [key, item] : v.map())
     if (key.is_text() && !type.find(key.text()))
       return mismatch("unknown record field '" + key.text() + "'");
@@ -94,6 +101,7 @@ Result<Value> variant(const Value& v, const Type& type, const Schemas& schemas) 
   if (tag) {
     if (!tag->is_text()) return mismatch("variant $tag must be text");
     name = tag->text();
+    // The short form {Arm: value}.
   } else if (v.map().size() == 1 && v.map()[0].first.is_text()) {
     name = v.map()[0].first.text();
     value = &v.map()[0].second;
@@ -103,6 +111,7 @@ Result<Value> variant(const Value& v, const Type& type, const Schemas& schemas) 
   const Field* arm = type.find(name);
   if (!arm) return mismatch("unknown variant tag '" + name + "'");
   cbor::Map out{{"$tag", Value(name)}};
+  // A missing $value stays missing, also for an arm that is not unit: two forms, two hashes.
   if (value) {
     TRY(Value inner, normalize(*value, *arm->type, schemas));
     out.emplace_back("$value", std::move(inner));
@@ -110,6 +119,7 @@ Result<Value> variant(const Value& v, const Type& type, const Schemas& schemas) 
   return Value(std::move(out));
 }
 
+// Lists keep their order. Sets are sorted by encoded bytes and hold each element once.
 Result<Value> items(const Value& v, const Type& type, const Schemas& schemas) {
   if (!v.is_array())
     return mismatch(type.form == Form::set ? "expected set array" : "expected list array");
@@ -120,6 +130,7 @@ Result<Value> items(const Value& v, const Type& type, const Schemas& schemas) {
     out.push_back(std::move(inner));
   }
   if (type.form == Form::list) return Value(std::move(out));
+  // A set: sorted by canonical bytes, duplicates dropped.
   std::vector<std::pair<Bytes, size_t>> order;
   for (size_t i = 0; i < out.size(); ++i) {
     Bytes bytes;
@@ -134,6 +145,7 @@ Result<Value> items(const Value& v, const Type& type, const Schemas& schemas) {
   return Value(std::move(sorted));
 }
 
+// Two keys can become equal here (uuids in other case). The canonical encoding keeps the last.
 Result<Value> entries(const Value& v, const Type& type, const Schemas& schemas) {
   if (!v.is_map()) return mismatch("expected map");
   cbor::Map out;
@@ -184,6 +196,8 @@ Result<Bytes> normalize_bytes(BytesView bytes, std::string_view schema, const Sc
   return normalize_bytes(bytes, *type, schemas);
 }
 
+// digits * 10^exponent, without zeros at either end. IEEE decimal128 has 34 digits, an exponent of
+// the last digit from -6176, and of the first digit (`adjusted`) up to 6144.
 Result<std::string> normal_decimal(std::string_view text) {
   auto bad = [&] {
     return mismatch("expected dec128 string, a decimal number of at most 34 digits, not '" +
@@ -209,6 +223,7 @@ Result<std::string> normal_decimal(std::string_view text) {
   if (at < text.size()) {
     const bool down = at + 1 < text.size() && text[at + 1] == '-';
     at += at + 1 < text.size() && (text[at + 1] == '-' || text[at + 1] == '+') ? 2 : 1;
+    // Five digits cannot overflow `e`, and no valid exponent has more.
     if (at >= text.size() || text.size() - at > 5) return bad();
     int64_t e = 0;
     for (; at < text.size(); ++at) {
@@ -227,6 +242,7 @@ Result<std::string> normal_decimal(std::string_view text) {
   const int64_t adjusted = exponent + size - 1;
   if (size > 34 || adjusted > 6144 || exponent < -6176) return bad();
   std::string out = negative ? "-" : "";
+  // Written out while 34 digits suffice, and down to six zeros after the point; else as 1.5E+40.
   if (exponent >= 0 && size + exponent <= 34)
     return out + digits + std::string(static_cast<size_t>(exponent), '0');
   if (exponent < 0 && adjusted >= 0)

@@ -26,6 +26,8 @@ constexpr std::array<ListOf, 5> kLists{{
     {"defsecret", &Manifest::secrets},
 }};
 
+// Applies the changes of one document to a copy of the base manifest, in the order of the document.
+// Changes see those before them: a pre_hash is that of the definition as it stands then.
 class Compiler {
  public:
   explicit Compiler(const Manifest& base) { out_.manifest = base; }
@@ -37,6 +39,7 @@ class Compiler {
       return bad("unsupported patch document version: " +
                  (version->is_string() ? version->string() : json::print(*version)) +
                  " (supported: \"2\")");
+    // A document made for another manifest would undo what changed in between.
     const std::string base(document.string_or("base_manifest_hash"));
     const std::string now = manifest_hash(out_.manifest);
     if (base != now)
@@ -96,6 +99,7 @@ class Compiler {
     return it == refs.end() ? nullptr : &*it;
   }
 
+  // The kind is said twice, beside the node and inside it; they must agree.
   Result<Node> node_of(const json::Value& body, std::string_view field) {
     const json::Value* value = body.find(field);
     if (!value) return bad("missing field `" + std::string(field) + "`");
@@ -107,6 +111,7 @@ class Compiler {
     return node;
   }
 
+  // {"kind": "defschema", "node": {...}}. The definition must be new.
   Result<void> add_def(const json::Value& body) {
     TRY(Node node, node_of(body, "node"));
     TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
@@ -118,6 +123,7 @@ class Compiler {
     return {};
   }
 
+  // The hash of the definition that the author saw: it guards against changes by others in between.
   Result<void> check_pre_hash(const Ref* ref, const json::Value& body, std::string_view name) {
     if (!ref) return bad("'" + std::string(name) + "' is not in the manifest");
     if (ref->hash != body.string_or("pre_hash"))
@@ -125,6 +131,7 @@ class Compiler {
     return {};
   }
 
+  // {"kind", "name", "new_node": {...}, "pre_hash"}. The name stays the same.
   Result<void> replace_def(const json::Value& body) {
     TRY(Node node, node_of(body, "new_node"));
     TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
@@ -139,6 +146,7 @@ class Compiler {
     return {};
   }
 
+  // {"kind", "name", "pre_hash"}. Removing what is not there succeeds, as in the original.
   Result<void> remove_def(const json::Value& body) {
     const std::string name(body.string_or("name"));
     TRY_OK(refuse_system(name));
@@ -150,6 +158,8 @@ class Compiler {
     return {};
   }
 
+  // {"add": [{"kind", "name", "hash"}], "remove": [{"kind", "name"}]}: references to definitions
+  // that the store has already.
   Result<void> set_refs(const json::Value& body) {
     static const json::Value none{json::Array{}};
     const json::Value* add = body.find("add");
@@ -158,6 +168,8 @@ class Compiler {
       if (list && !list->is_array())
         return bad(
             "set_manifest_refs takes {\"add\": [{kind, name, hash}], \"remove\": [{kind, name}]}");
+    // Removals first, so that one step may replace a ref. Removing an absent ref is no error, as in
+    // the original.
     for (const json::Value& item : (remove ? *remove : none).array()) {
       const std::string_view name = item.string_or("name");
       TRY_OK(refuse_system(name));
@@ -178,6 +190,7 @@ class Compiler {
     return {};
   }
 
+  // {"pre_hash", "subscriptions": [...]}: replaces all subscriptions.
   Result<void> set_routing(const json::Value& body) {
     const std::string now = hash_text(cbor::hash_of(subscriptions_value(out_.manifest)));
     if (body.string_or("pre_hash") != now)
@@ -185,6 +198,8 @@ class Compiler {
     json::Object routing;
     const json::Value* list = body.find("subscriptions");
     routing.set("subscriptions", list ? *list : json::Value(json::Array{}));
+    // An otherwise empty manifest around the list, so that parse_manifest() is the only parser of
+    // routes.
     json::Object shell;
     shell.set("air_version", "2");
     for (std::string_view name : {"schemas", "modules", "workflows", "effects"})
@@ -235,6 +250,8 @@ Result<Patch> compile_patch(const json::Value& document, const Manifest& base) {
 }
 
 Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob) {
+  // hash: a compiled patch in the store. patch_cbor: the same inline. patch_doc_json: a document
+  // inline. patch_blob_ref: either of them in the store, as its `format` says.
   const std::string arm = arm_of(input.text_or("$tag"));
   const cbor::Value* value = input.find("$value");
   if (value && (arm == "hash" || arm == "patch_blob_ref")) {

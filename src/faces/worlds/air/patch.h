@@ -8,6 +8,7 @@
 
 namespace pawl::worlds {
 
+// `nodes` are the definitions that the store may not have yet; the manifest refers to them by hash.
 struct Patch {
   Manifest manifest;
   std::vector<Node> nodes;
@@ -19,6 +20,7 @@ Result<Patch> parse_patch(const json::Value& value);  // from the compiled form
 
 // `base` is the manifest whose hash the document names. Definitions that the document removes or
 // replaces are checked by their hash.
+// Error: validation_failed. The result is not checked as a whole manifest: load() does that.
 Result<Patch> compile_patch(const json::Value& document, const Manifest& base);
 
 // A blob of the store by its digest.
@@ -29,6 +31,8 @@ struct PatchInput {
   Bytes bytes;
   bool document = false;
 };
+// Errors: effect.manager when the arm has no value, invalid_request for a bad hash, and those of
+// `blob`.
 Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob);
 
 }  // namespace pawl::worlds

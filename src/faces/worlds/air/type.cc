@@ -18,6 +18,7 @@ struct Row {
   std::string_view name;
   Form form;
 };
+// In the order of Form: name_of() indexes it.
 constexpr std::array<Row, 18> kForms{{
     {"bool", Form::boolean},
     {"int", Form::integer},
@@ -49,10 +50,13 @@ Result<void> parse_fields(Type& out, const json::Value& body, size_t depth) {
   if (!body.is_object())
     return bad(std::string(name_of(out.form)) + " wants an object of names and types");
   for (const auto& [name, value] : body.object()) {
+    // A field cannot have this name.
     if (name == "$comment") continue;
     TRY(TypePtr inner, parse(value, depth + 1));
     out.fields.push_back({name, std::move(inner), cbor::encode(cbor::Value(name))});
   }
+  // By name, so that find() can search in halves. Canonical CBOR puts shorter names first, which is
+  // a second order; it is worked out once here and not for every value.
   std::sort(out.fields.begin(), out.fields.end(),
             [](const Field& a, const Field& b) { return a.name < b.name; });
   out.canonical.resize(out.fields.size());
@@ -81,6 +85,7 @@ Result<void> parse_map(Type& out, const json::Value& body, size_t depth) {
   }
 }
 
+// `depth` counts nested objects in this text. References are counted later, by refuse_recursion().
 Result<TypePtr> parse(const json::Value& type, size_t depth) {
   if (depth > kTypeDepth) return bad("nested deeper than " + std::to_string(kTypeDepth));
   if (!type.is_object()) return bad("a type is an object with one key");
@@ -133,6 +138,7 @@ const Field* Type::find(std::string_view name) const {
 
 Result<TypePtr> parse_type(const json::Value& type) { return parse(type, 0); }
 
+// The inverse of parse(), without comments.
 cbor::Value to_value(const Type& type) {
   cbor::Value body{cbor::Map{}};
   switch (type.form) {
@@ -162,6 +168,8 @@ TypePtr Schemas::find(std::string_view name) const {
 Result<const Type*> Schemas::resolve(const Type& type) const {
   const Type* at = &type;
   for (size_t hops = 0; at->form == Form::ref; ++hops) {
+    // Only a chain of aliases can be long here: refuse_recursion() bounds it for loaded manifests,
+    // and this bound serves types that were not checked.
     if (hops > kTypeDepth)
       return fail(Code::invalid, "SCHEMA_CYCLE", "schema '" + type.ref + "' refers to itself");
     TypePtr next = find(at->ref);
@@ -188,6 +196,7 @@ Result<size_t> Schemas::depth_of(const Type& type, std::vector<std::string>& pat
       return fail(Code::invalid, "manifest.validation",
                   "manifest validation error: schema '" + type.ref +
                       "' is recursive: a type may not hold itself");
+    // An unknown name ends the walk: what uses the schema reports it with a better message.
     TypePtr next = find(type.ref);
     if (!next) return size_t{0};
     auto before = known.find(type.ref);
@@ -221,6 +230,7 @@ bool Schemas::leads_to_hash(const Type& type, Known& known) const {
   if (type.form == Form::ref) {
     auto own = types_.find(type.ref);
     if (own == types_.end()) return below_ && below_->can_hold_hash(type.ref);
+    // Inserted as false first, so that a type that refers to itself ends the walk.
     auto [seen, fresh] = known.emplace(type.ref, false);
     if (fresh) seen->second = leads_to_hash(*own->second.type, known);
     return seen->second;

@@ -19,6 +19,7 @@ inline constexpr Reason kSchemaMismatch{"SCHEMA_MISMATCH"};
 // A schema is not among the named types.
 inline constexpr Reason kSchemaNotFound{"SCHEMA_NOT_FOUND"};
 
+// The order is that of `kForms` in type.cc, which names the forms.
 enum class Form : uint8_t {
   boolean,
   integer,
@@ -61,6 +62,7 @@ struct Type {
   const Field* find(std::string_view name) const;
 };
 
+// Error: manifest.error. References are not followed: the named schemas may come later.
 Result<TypePtr> parse_type(const json::Value& type);
 // The form that is hashed.
 cbor::Value to_value(const Type& type);
@@ -70,6 +72,7 @@ class Schemas {
  public:
   explicit Schemas(const Schemas* below = nullptr) : below_(below) {}
   void add(std::string name, TypePtr type) { types_[std::move(name)] = {std::move(type)}; }
+  // Null when neither this table nor `below` has the name.
   TypePtr find(std::string_view name) const;
   // Follows references to the type they end in. Fails with SCHEMA_NOT_FOUND, or with SCHEMA_CYCLE
   // when they lead back to themselves.
@@ -80,6 +83,7 @@ class Schemas {
   Result<void> refuse_recursion(std::string_view name, Depths& known) const;
   // Works out which of the types added here can hold a hash. Call it after the last add().
   void find_hashes();
+  // False for an unknown name. Collectors skip values of a type that cannot hold a hash.
   bool can_hold_hash(std::string_view name) const;
 
  private:
@@ -95,6 +99,7 @@ class Schemas {
     bool hashes = false;  // a value of it can hold a hash
   };
   std::unordered_map<std::string, NamedType, Hash, std::equal_to<>> types_;
+  // Not owned: the built-ins outlive every manifest.
   const Schemas* below_;
 };
 

@@ -8,8 +8,11 @@ namespace {
 
 using cbor::Value;
 
+// The refusal counts all blockers and names the first of them.
 constexpr size_t kMaxNamedBlockers = 20;
 
+// The original's two texts word for word, with its fields that have no meaning here as 0 or false:
+// tools match on them.
 std::string blocked_text(const std::string& world, const Quiescence& q, bool strict) {
   auto n = [](uint64_t v) { return std::to_string(v); };
   const std::string pending = q.queued ? "true" : "false";
@@ -101,6 +104,7 @@ Result<Patch> Governance::stored_patch(const Proposal& p) const {
   return patch;
 }
 
+// A rejected proposal stays rejected. An approved one may be decided again until it is applied.
 Result<Proposal> Governance::decide(uint64_t id, std::string approver, bool approve) {
   TRY(Proposal p, proposal(id));
   if (p.state != ProposalState::shadowed && p.state != ProposalState::approved)
@@ -142,9 +146,12 @@ Result<void> Governance::refuse_unless_quiescent(bool strict) const {
               json::print(detail));
 }
 
+// Either everything happens in this turn, or nothing: the cells are migrated, the manifest is
+// replaced, and both records are written.
 Result<Proposal> Governance::apply(uint64_t id, bool strict) {
   TRY(Proposal p, proposal(id));
   if (p.state != ProposalState::approved) return wrong_state(p, "approved");
+  // Before the patch is loaded: the cheap refusal first.
   TRY_OK(refuse_unless_quiescent(strict));
   TRY(Patch patch, stored_patch(p));
   TRY(LoadedManifest next, turn_.load_manifest(patch.manifest, patch.nodes));
@@ -155,6 +162,7 @@ Result<Proposal> Governance::apply(uint64_t id, bool strict) {
     return fail(std::move(migrated.error()));
   }
   TRY_OK(turn_.use_manifest(std::move(next)));
+  // Events that expect the former epoch are refused from now on.
   ++turn_.edit_world().epoch;
   p.state = ProposalState::applied;
   p.manifest_hash = turn_.world().manifest_hash;

@@ -1,3 +1,7 @@
+// The outcomes of governance in the form of the receipts that sys/governance.* declare, for
+// workflows that drive governance with effects. Field names and shapes are those of the
+// sys/Gov*Receipt@1 schemas.
+
 #include "faces/worlds/govern/governance.h"
 
 namespace pawl::worlds {
@@ -16,6 +20,7 @@ Value shadowed_receipt(uint64_t id, const Value& value) {
     const Value* list = value.find(name);
     out.emplace_back(name, list ? *list : Value(cbor::Array{}));
   }
+  // out[2] is module_effect_allowlists. The report leaves an empty list out; the schema wants it.
   for (Value& item : out[2].second.array())
     if (!item.find("effects_emitted"))
       item.map().emplace_back("effects_emitted", Value(cbor::Array{}));

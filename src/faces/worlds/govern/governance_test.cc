@@ -1,3 +1,6 @@
+// Governance: propose, shadow, approve and apply, and the migration of cells. The case numbers are
+// those of the list of behaviours (see cases_test.cc).
+
 #include <gtest/gtest.h>
 
 #include "faces/worlds/stage_test.h"

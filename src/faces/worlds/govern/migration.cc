@@ -37,6 +37,7 @@ Result<void> Migration::run() {
 Result<std::optional<Migration::Plan>> Migration::plan(const std::string& name,
                                                        const Workflow& now) const {
   const LoadedManifest& loaded = turn_.loaded();
+  // Null for a workflow that the active manifest does not have: all of its cells are checked then.
   const Workflow* old = loaded.workflow(name);
   const bool changed = !old || now.hash != old->hash || now.module->hash != old->module->hash;
   Plan out{now};
@@ -45,6 +46,7 @@ Result<std::optional<Migration::Plan>> Migration::plan(const std::string& name,
   const bool same_types =
       out.same_key && same_type(*old->state, loaded.schemas, *now.state, next_.schemas);
   if (!changed && same_types) return std::optional<Plan>();
+  // Before the module is compiled: most workflows have no cells to migrate.
   TRY(bool any, has_cells(name));
   if (!any) return std::optional<Plan>();
   if (changed) {
@@ -65,9 +67,11 @@ Result<bool> Migration::has_cells(const std::string& workflow) const {
 }
 
 Result<void> Migration::migrate_workflow(const std::string& name, const Plan& plan) {
+  // Collected first, because migrate_cell() writes the cells that the scan visits.
   std::vector<std::pair<Bytes, Instance>> cells;
   TRY_OK(turn_.kernel.scan(cells_prefix(turn_.id, name), [&](BytesView at, const Cell& cell) {
     auto instance = decode_instance(cell.value());
+    // A deleted cell has nothing to migrate.
     if (instance && instance->state)
       cells.emplace_back(cell_at(turn_.id, at).key, std::move(*instance));
     return ++seen_ <= kMaxMigratedCells;
@@ -84,6 +88,7 @@ Result<void> Migration::migrate_workflow(const std::string& name, const Plan& pl
 Result<void> Migration::migrate_cell(const std::string& name, const Plan& plan, const Bytes& key,
                                      const Instance& instance) {
   Result<Bytes> state = migrated_state(plan, key, instance);
+  // Not the cell's fault: the whole turn fails and may be retried.
   if (!state && is_server_error(state.error())) return fail(std::move(state.error()));
   if (!state && report_) {
     report_->push_back(
@@ -118,6 +123,8 @@ Result<Bytes> Migration::call_module(const Workflow& w, const Instance& instance
   auto bad = [](std::string why) {
     return fail(Code::unprocessable, "workflow.output_invalid", std::move(why));
   };
+  // `migrate` gets the old state and a null event, and no context: the result depends on the state
+  // alone.
   const StepInput input{instance.state, {w.def.state, cbor::canonical(Value()), {}}, {}};
   TRY(ModuleResult ran,
       turn_.runtime.modules.run(*w.module, "migrate", encode_input(input), turn_.world().limits,

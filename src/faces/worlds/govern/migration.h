@@ -22,7 +22,9 @@ class Migration {
   // How a workflow differs between the two manifests.
   struct Plan {
     const Workflow& workflow;
+    // The key type did not change, so keys need no check.
     bool same_key = false;
+    // The module exports `migrate`, and it or the workflow's definition changed.
     bool calls_module = false;
   };
   Result<std::optional<Plan>> plan(const std::string& name, const Workflow& workflow) const;

@@ -39,6 +39,7 @@ Value stub_of(const Type& type, const Schemas& schemas, uint64_t now, size_t& le
     case Form::record: {
       cbor::Map out;
       for (const Field& f : t.fields)
+        // The receipt of a timer holds its time as a nat; 0 would be a timer that fired in 1970.
         out.emplace_back(f.name, f.name == "delivered_at_ns"
                                      ? Value(now)
                                      : stub_of(*f.type, schemas, now, left));
@@ -120,6 +121,7 @@ Result<Bytes> Shadow::run_aside(const Proposal& p, LoadedManifest next,
   Report report(
       cbor::Map{{"proposal_id", p.id}, {"patch_hash", p.patch_hash}, {"manifest_hash", next.hash}});
   const WorldTurn::Savepoint before = turn_.savepoint();
+  // The run makes records that no journal has: a replay must not compare them.
   const RecordedJournal* recorded = std::exchange(turn_.recorded, nullptr);
   ShadowLog log;
   turn_.shadow = &log;
@@ -128,9 +130,11 @@ Result<Bytes> Shadow::run_aside(const Proposal& p, LoadedManifest next,
   turn_.recorded = recorded;
   turn_.mail = {};
   turn_.shadow = nullptr;
+  // The turn goes on after the run, with a full budget.
   turn_.budget.steps = 0;
   turn_.budget.fuel = 0;
   TRY_OK(ran);
+  // After the rewind: `before` is read from the live cells, `after` from the log.
   TRY_OK(list_deltas(log, report));
   return std::move(report).encode();
 }
@@ -153,6 +157,7 @@ Result<void> Shadow::try_out(LoadedManifest next, const ShadowOptions& options, 
 Result<void> Shadow::send_seeds(const std::vector<Event>& seeds, Report& report) {
   cbor::Array errors;
   for (const Event& seed : seeds) {
+    // A refused seed is reported and does not end the run.
     auto accepted = ingress_.accept_event(seed);
     TRY_OK(stepper_.drain_fully());
     if (!accepted)
@@ -163,11 +168,15 @@ Result<void> Shadow::send_seeds(const std::vector<Event>& seeds, Report& report)
   return {};
 }
 
+// Answers all open intents again and again, until none is left or the rounds are over. A workflow
+// that asks for ever would otherwise never end.
 Result<void> Shadow::answer_with_stubs() {
   for (size_t round = 0; round < kMaxStubRounds; ++round) {
     TRY(std::vector<PendingIntent> open, turn_.all_pending(kMaxListed));
     if (open.empty()) return {};
     for (const PendingIntent& intent : open) {
+      // An earlier stub of this round may have ended its instance, which settles all of its
+      // intents.
       TRY(auto still_open, turn_.pending(intent.intent));
       const LoadedManifest& loaded = turn_.loaded();
       const DeclaredEffect* effect = loaded.effect(intent.identity.effect);
@@ -221,6 +230,7 @@ Result<void> Shadow::list_waiting(Report& report) {
   return {};
 }
 
+// Effects of the whole run, also those that were answered with stubs.
 void Shadow::list_predicted(Report& report) {
   cbor::Array predicted;
   for (const PendingIntent& i : turn_.shadow->predicted) {

@@ -18,6 +18,7 @@ class Shadow {
       : turn_(turn), governance_(governance), ingress_(ingress), stepper_(stepper) {}
 
   // Returns the report as canonical CBOR.
+  // Refused while deliveries wait, and inside another shadow run.
   Result<Bytes> run(uint64_t proposal, const ShadowOptions& options);
 
  private:

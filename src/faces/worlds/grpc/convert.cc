@@ -37,10 +37,13 @@ void fill(v1::OpenEffect* out, const OpenWork& work) {
   out->set_requested_idempotency_key(intent.requested_key);
   out->set_issuer_ref(intent.issuer_ref.value_or(std::string()));
   out->set_leased_until_ns(work.leased_until);
+  // A secret that cannot be resolved: the executor gets the reason and can settle the intent with
+  // it.
   if (!work.params) {
     out->set_error(work.params.error().message);
     return;
   }
+  // Both forms; JSON shows bytes as base64.
   out->set_params_cbor(cbor::canonical(*work.params));
   out->set_params_json(json::print(plain_json(*work.params)));
 }

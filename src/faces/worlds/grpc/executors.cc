@@ -5,6 +5,7 @@
 namespace pawl::worlds {
 namespace {
 
+// The reason becomes the wire's name of the error, as the HTTP routes say it.
 Error named(Error error) {
   error.reason = std::string(error_name(error));
   return error;
@@ -16,11 +17,13 @@ Result<T> named(Result<T> result) {
   return result;
 }
 
+// Worlds are looked up in the caller's tenant only.
 Result<WorldId> world_of(const Caller& caller, const std::string& world) {
   if (world.empty()) return fail(Code::invalid, "invalid_request", "world_id is required");
   return WorldId{caller.tenant, world};
 }
 
+// FrameTaken and EffectSettled have the same two fields.
 template <class Out>
 auto outcome_into(Out* out) {
   return [out](const InputOutcome& outcome) {
@@ -65,6 +68,7 @@ void ExecutorVerbs::send_frame(const Caller& caller, const v1::EffectFrame& in,
 
 void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
                            Done<InputOutcome> done) const {
+  // Each line runs only if the one before succeeded; `open` has the first error.
   auto given = given_receipt(in);
   auto world_id = given ? world_of(caller, in.world_id()) : Result<WorldId>(fail(given.error()));
   auto world = world_id ? service_.world_ref(*world_id) : Result<WorldRef>(fail(world_id.error()));
@@ -72,6 +76,7 @@ void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
   auto open = intent ? service_.find_intent(*world, *intent)
                      : Result<std::optional<PendingIntent>>(fail(intent.error()));
   if (!open) return done(fail(named(std::move(open.error()))));
+  // A repeated receipt needs no turn.
   if (!*open) return done(named(service_.settled_before(*world_id, *intent)));
   auto payload = service_.receipt_payload(*world, **open, given->payload);
   if (!payload) return done(fail(named(std::move(payload.error()))));
@@ -83,6 +88,7 @@ void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
                   });
 }
 
+// The intent must be written with its "sha256:", unlike in receipts and frames.
 Result<void> ExecutorVerbs::release(const Caller& caller, const v1::EffectName& in) const {
   auto intent = parse_hash(in.intent_hash());
   if (!intent) return fail(named(std::move(intent.error())));
@@ -120,6 +126,7 @@ class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
 
  private:
   template <class Outcome, class In, class Fill>
+  // `in` and the fields that `fill` writes belong to gRPC and live until Finish().
   Reactor* call(Context* context,
                 void (ExecutorVerbs::*verb)(const Caller&, const In&, ExecutorVerbs::Done<Outcome>)
                     const,

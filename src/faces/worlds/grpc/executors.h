@@ -21,8 +21,10 @@ using Authenticate = std::function<Result<Caller>(std::string_view authorization
 
 class GrpcExecutors {
  public:
+  // `service` must outlive it, and the gRPC server must be shut down before it is destroyed.
   GrpcExecutors(Service& service, Authenticate authenticate);
   ~GrpcExecutors();
+  // Owned by this object.
   grpc::Service* service();
 
  private:

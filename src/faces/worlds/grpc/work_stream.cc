@@ -10,11 +10,13 @@ namespace {
 
 // Credit that an executor may hold. More would only fill its memory.
 constexpr int64_t kMaxCredit = 10'000;
+// Work items in one message.
 constexpr int64_t kMaxPolled = 100;
 // How long one poll waits before the stream starts the next one. Work that arrives after the stream
 // has ended is released at once.
 constexpr int64_t kWaitMs = 2000;
 
+// As the messages write them.
 using EffectKey = std::pair<std::string, std::string>;  // world, intent
 
 // An ExecutorStream keeps the leases of one executor's stream and turns open work, frames and
@@ -92,6 +94,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
     if (answer) work.Swap(&*answer);
     {
       Lock lock(mutex());
+      // The stream ended while the poll waited.
       if (!finish_poll_locked()) {
         lock.unlock();
         release(work);

@@ -19,6 +19,7 @@ class ExecutorVerbs {
 
   Time now() const { return service_.kernel().now(); }
   Result<Caller> caller_of(const grpc::ServerContextBase& context) const;
+  // Each calls `done` exactly once, maybe before it returns and from any thread.
   void poll(const Caller& caller, const v1::PollEffects& in, Done<v1::OpenWork> done) const;
   void send_frame(const Caller& caller, const v1::EffectFrame& in, Done<InputOutcome> done) const;
   void settle(const Caller& caller, const v1::EffectReceipt& in, Done<InputOutcome> done) const;
@@ -29,6 +30,7 @@ class ExecutorVerbs {
   Authenticate authenticate_;
 };
 
+// The stream owns itself until gRPC is done with it. `verbs` must outlive it.
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
     const ExecutorVerbs& verbs, const grpc::ServerContextBase& context);
 

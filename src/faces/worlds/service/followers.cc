@@ -26,6 +26,8 @@ void Followers::add(const WorldId& world_id, Step step) {
     loop_ = background_.loop("worlds follow", [this] { return step_due(); });
 }
 
+// The order matters: end the loop, so that no step runs; stop the watch, so that no frame wakes it;
+// then answer the followers, without the lock as in step_due().
 void Followers::stop() {
   std::unique_ptr<BackgroundLoop> loop;
   {
@@ -50,6 +52,7 @@ void Followers::watch_frame(const Frame& frame) {
   std::lock_guard lock(mutex_);
   bool any = false;
   for (Follower& follower : all_) {
+    // The writes of a frame are sorted by key.
     auto at = std::lower_bound(frame.writes.begin(), frame.writes.end(), follower.head,
                                [](const Frame::Write& w, const Key& key) { return w.key < key; });
     if (at == frame.writes.end() || at->key != follower.head) continue;
@@ -67,6 +70,8 @@ Time Followers::step_due() {
     if (it->moved || it->due <= now()) {
       it->moved = false;
       lock.unlock();
+      // Without the lock: the step reads rows and may take long. `it` stays valid, because only
+      // this loop erases.
       auto again = it->step(false);
       lock.lock();
       if (!again) {

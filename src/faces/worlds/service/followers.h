@@ -1,6 +1,7 @@
 #pragma once
 // Followers wait for a world's next records: long polls and streams. One background loop steps all
-// of them, each when its world has a new record or when its time has come.
+// of them, each when its world has a new record or when its time has come. A slow step delays all
+// others. Thread-safe.
 
 #include <atomic>
 #include <list>
@@ -21,6 +22,8 @@ class Followers {
 
   Followers(KernelAccess& kernel, Background& background);
   ~Followers() { stop(); }
+  // Steps it for the first time at once, on the loop's thread; after stop(), on the caller's
+  // thread.
   void add(const WorldId& world_id, Step step);
   void stop();  // each follower is stepped once more, with `stopping` set
   Time now() const { return background_.steady_now(); }
@@ -39,6 +42,7 @@ class Followers {
   Background& background_;
   std::mutex mutex_;
   std::list<Follower> all_;  // only the loop erases from it, until stop()
+  // Lets watch_frame(), which runs for every frame of the server, return without the lock.
   std::atomic<bool> any_{false};
   bool stopping_ = false;
   uint64_t watch_;                        // names our watcher to the kernel; 0: none

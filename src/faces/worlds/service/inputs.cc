@@ -1,4 +1,6 @@
-// The inputs of a world: events, receipts, stream frames, governance.
+// The inputs of a world: events, receipts, stream frames, governance. JSON is turned into CBOR
+// here, before the turn, because that needs only the manifest; the program checks and normalises
+// the CBOR.
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/service/json_fields.h"
@@ -19,6 +21,7 @@ Result<Bytes> encoded(const GivenValue& value, std::string_view schema, const Sc
   return cbor::encode(converted);
 }
 
+// The program's JSON answer ({"status", "height"}) as a struct.
 Result<InputOutcome> outcome_of(Result<Answer> answer) {
   if (!answer) return fail(std::move(answer.error()));
   TRY(json::Value body, json::parse(answer->body));
@@ -96,6 +99,7 @@ void Service::settle(const Caller& caller, const WorldRef& world, IntentReceipt 
       caller, "receipt", encode(SendReceipt{world.world_id.world, std::move(receipt)}),
       [this, world_id = world.world_id, intent,
        done = std::move(done)](Result<Answer> answer) mutable {
+        // The intent is not open: settled_before() tells a repeated receipt from an unknown one.
         if (!answer && (answer.error().is(kEffectNotOpen) || answer.error().is(kUnknownReceipt)))
           return done(settled_before(world_id, intent));
         done(outcome_of(std::move(answer)));
@@ -103,6 +107,8 @@ void Service::settle(const Caller& caller, const WorldRef& world, IntentReceipt 
       settles);
 }
 
+// An intent that this world ever recorded was settled before, so the receipt is a harmless repeat.
+// One that it never recorded is receipt.unknown.
 Result<InputOutcome> Service::settled_before(const WorldId& world_id, BytesView intent) const {
   bool known = false;
   auto scanned = scan_pointers(kernel_.snapshot(), world_id, "i", intent, [&](uint64_t) {
@@ -136,6 +142,7 @@ Result<GovernanceCommand> Service::command(const WorldId& world_id, const std::s
 }
 
 Result<std::vector<Proposal>> Service::proposals(const WorldId& world_id) const {
+  // One answer; the oldest proposals come first.
   constexpr size_t kMaxListedProposals = 1000;
   TRY(WorldSnapshot s, open_snapshot(world_id));
   std::vector<Proposal> out;

@@ -10,6 +10,7 @@ std::unexpected<Error> bad_request(std::string why) {
   return fail(Code::invalid, "invalid_request", std::move(why));
 }
 
+// Null stands for absent: clients in typed languages send null for members that they do not set.
 static const json::Value* given(const json::Value& body, std::string_view name) {
   const json::Value* v = body.find(name);
   return v && !v->is_null() ? v : nullptr;
@@ -42,6 +43,7 @@ Result<std::string> choice_field(const json::Value& body, std::string_view name,
                      "'");
 }
 
+// The peer's clients write bytes as lists of numbers; base64 is Pawl's own form.
 Result<std::optional<Bytes>> bytes_field(const json::Value& body, std::string_view name) {
   const json::Value* v = body.find(name);
   if (!v || v->is_null()) return std::optional<Bytes>();

@@ -1,4 +1,5 @@
-// Secrets as executors see them: from the environment, or opened from the store.
+// Secrets as executors see them: from the environment, or opened from the store. Params carry
+// references to secrets; plain values never reach a turn, a frame or a record.
 
 #include "faces/worlds/store/secrets.h"
 #include "base/utf8.h"
@@ -27,6 +28,8 @@ Result<Bytes> variable(const FaceOptions& options, const SecretDef& secret,
 
 }  // namespace
 
+// Version 0 is the newest. A binding may also say in its `info` that a variable of the environment
+// holds the value (source_kind worker_env), or that it is disabled.
 Result<Bytes> Service::stored_value(const std::string& tenant, const SecretDef& secret,
                                     uint64_t version) const {
   const std::string bound = "secret '" + secret.name + "' is bound to '" + secret.binding_id + "'";
@@ -73,6 +76,7 @@ Result<std::string> Service::secret_digest(const SecretBinding& secret, size_t v
 void Service::put_secret(const Caller& caller, const NewSecret& secret, Done<SecretBinding> done) {
   PutSecret put{secret.binding, {}, false, secret.info};
   if (secret.plain) {
+    // Sealed before it is submitted: the journal only sees the sealed bytes.
     auto sealed = seal_secret(options_.secret_key, secret.binding, *secret.plain);
     if (!sealed) return done(fail(std::move(sealed.error())));
     put.value = std::move(*sealed);
@@ -86,6 +90,7 @@ void Service::put_secret(const Caller& caller, const NewSecret& secret, Done<Sec
 }
 
 void Service::delete_secret(const Caller& caller, const std::string& binding, Reply done) {
+  // `erase` is set.
   submit(caller, "put_secret", encode(PutSecret{binding, {}, true, {}}), std::move(done));
 }
 
@@ -117,6 +122,8 @@ Result<cbor::Value> Service::inject_secrets(const WorldId& world_id, const Loade
     const std::string alias(inner->text_or("alias"));
     const cbor::Value* version = inner->find("version");
     const uint64_t number = version ? version->as_uint64().value_or(0) : 0;
+    // The version belongs to the definition's name (llm/key@1). It does not choose a stored
+    // version: the newest is taken.
     auto def = loaded.secrets.find(alias + "@" + std::to_string(number));
     if (def == loaded.secrets.end()) def = loaded.secrets.find(alias);
     if (def == loaded.secrets.end())

@@ -57,6 +57,8 @@ std::string_view error_name(const Error& error) {
   return "internal_error";
 }
 
+// `settles` is the id of the effect that this input is the receipt of; `once` an idempotency key.
+// Both may be empty.
 void Service::submit(const Caller& caller, std::string verb, Bytes body, Reply done,
                      std::string settles, std::string once) {
   Input input;
@@ -90,6 +92,8 @@ Result<WorldRef> Service::world_ref(const WorldId& world_id) const {
   return out;
 }
 
+// World and head come from the snapshot. The manifest comes from the cell cache, which saves
+// parsing it.
 Result<WorldSnapshot> Service::open_snapshot(const WorldId& world_id) const {
   WorldSnapshot s{kernel_.snapshot(), world_id, {}, {}, {}};
   TRY(Cell world, s.snapshot.read(world_key(world_id)));
@@ -110,6 +114,7 @@ Result<std::vector<std::pair<World, WorldHead>>> Service::list_worlds(const std:
   Result<void> bad;
   auto add = [&](const Cell& cell) -> Result<void> {
     TRY(World world, decode_world(cell.value()));
+    // The scan begins at `after` itself.
     if (world.id <= after) return {};
     TRY(Cell head_cell, snapshot.read(head_key({tenant, world.id})));
     TRY(WorldHead head, decode_head(head_cell.value()));
@@ -128,6 +133,7 @@ Result<std::vector<std::pair<World, WorldHead>>> Service::list_worlds(const std:
   return out;
 }
 
+// Without `from` the page begins at the head and is empty: a caller learns where to follow from.
 Result<RecordPage> Service::records(const RecordQuery& query) const {
   TRY(WorldSnapshot s, open_snapshot(query.world_id));
   RecordPage out;
@@ -149,6 +155,7 @@ Result<RecordPage> Service::records(const RecordQuery& query) const {
       out.entries.emplace_back(seq, payload);
       bytes += payload.size();
     }
+    // Counts skipped records too, so that a caller who filters by kind still makes progress.
     out.next = seq + 1;
     return out.entries.size() < query.limit && bytes < kShownBytes && ++read < kMaxRecordsRead;
   }));

@@ -100,6 +100,7 @@ struct RecordQuery {
   uint64_t limit = 0;
   std::vector<std::string> kinds{};  // empty: all
 };
+// `next` is where the following page begins, also when no record of the wanted kinds was found.
 struct RecordPage {
   uint64_t from = 0, next = 0, head = 0, retained_from = 0;
   bool gap = false;  // the first record that was asked for is compacted away
@@ -114,20 +115,26 @@ class Service {
   using Done = std::move_only_function<void(Result<T>)>;
 
   // Reads.
+  // open_snapshot() pins a snapshot of the rows: drop it soon. It and world_ref() fail with
+  // not_found when there is no such world, and with `corrupt` when its definitions are missing.
   Result<WorldSnapshot> open_snapshot(const WorldId& world_id) const;
   Result<WorldRef> world_ref(const WorldId& world_id) const;
+  // Null when the world has no definitions. Shared with the cell cache, which parses it once.
   Result<std::shared_ptr<const LoadedManifest>> loaded(const WorldId& world_id) const;
   // Worlds of a tenant by id, behind `after`.
   Result<std::vector<std::pair<World, WorldHead>>> list_worlds(const std::string& tenant,
                                                                const std::string& after,
                                                                uint64_t limit) const;
+  // A page ends at `limit` records, at kShownBytes, or after a bounded number of records read.
   Result<RecordPage> records(const RecordQuery& query) const;
   // Loads {"manifest": ...} or {"manifest_hash": ...}; nodes from "nodes", else from the store.
   Result<LoadedManifest> load_stored(const std::string& tenant, const json::Value& source) const;
   // The same world under the manifest that a proposal leads to.
   Result<WorldRef> under_proposal(WorldRef world, uint64_t proposal) const;
+  // The outcome of a govern() call by the id that its caller chose.
   Result<GovernanceCommand> command(const WorldId& world_id, const std::string& id) const;
   Result<std::vector<Proposal>> proposals(const WorldId& world_id) const;
+  // not_found, or `corrupt` when the stored bytes do not have this digest.
   Result<Bytes> blob(const std::string& tenant, BytesView digest) const;
   IndexStore read_store(const std::string& tenant) const;  // read only
   Result<SecretBinding> secret(const std::string& tenant, const std::string& binding) const;
@@ -181,6 +188,7 @@ class Service {
   void give_up(uint64_t poll) { work_.give_up(poll); }
   void release(const WorldId& world_id, BytesView intent);
 
+  // A UUID that is unique in this process; `what` only keeps different uses apart.
   std::string new_id(std::string_view what);
   KernelAccess& kernel() const { return kernel_; }
   const WorldsProgram& program() const { return program_; }

@@ -19,6 +19,7 @@ Result<Bytes> Service::blob(const std::string& tenant, BytesView digest) const {
   return std::move(blob.bytes);
 }
 
+// The same read as blob(), with the reasons of the store instead of those of the HTTP routes.
 IndexStore Service::read_store(const std::string& tenant) const {
   return {[this, tenant](BytesView digest) -> Result<Bytes> {
             TRY(Cell cell, kernel_.read(blob_key(tenant, digest)));
@@ -35,6 +36,7 @@ IndexStore Service::read_store(const std::string& tenant) const {
 
 void Service::collect_garbage(const Caller& caller, std::optional<Time> grace, Reply done) {
   Bytes body;
+  // An empty body stands for the default grace.
   if (grace) Writer(body).sint(*grace);
   submit(caller, "collect", std::move(body), std::move(done));
 }

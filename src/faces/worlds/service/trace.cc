@@ -29,6 +29,8 @@ bool path_is(const json::Value& value, const std::vector<std::string>& path,
   return json::print(*at) == wanted;
 }
 
+// Pointers hold eight bytes of the digest, so the records decide. Pointers before `from` lead to
+// records that were compacted away.
 Result<std::optional<uint64_t>> first_event(const ReadSnapshot& snapshot, const WorldId& world_id,
                                             std::string_view hash, uint64_t from) {
   std::vector<uint64_t> seqs;
@@ -46,6 +48,7 @@ Result<std::optional<uint64_t>> first_event(const ReadSnapshot& snapshot, const 
 }
 
 // The last event of the schema whose value has `wanted` at the path.
+// Reads backwards and decodes every record, because values have no index: hence the limit.
 Result<std::optional<uint64_t>> correlated(const ReadSnapshot& snapshot, const WorldId& world_id,
                                            const std::string& schema, const std::string& path,
                                            const std::string& wanted) {
@@ -65,6 +68,7 @@ Result<std::optional<uint64_t>> correlated(const ReadSnapshot& snapshot, const W
   return seq;
 }
 
+// Everything that the world recorded from the root on, also what other inputs caused meanwhile.
 Result<void> fill_from_root(const ReadSnapshot& snapshot, const WorldId& world_id,
                             TraceWindow& window, uint64_t limit) {
   return scan_records(snapshot, world_id, *window.root, [&](uint64_t seq, BytesView payload) {
@@ -101,6 +105,7 @@ Result<TraceWindow> window_of_event(const WorldSnapshot& world, const TraceQuery
   return out;
 }
 
+// The newest records of the cell, in the order in which they were made.
 Result<TraceWindow> window_of_cell(const WorldSnapshot& world, const TraceQuery& query) {
   TraceWindow out;
   TRY_OK(fill_from_cell(world.snapshot, world.world_id, cell_name(*query.workflow, query.key),
@@ -157,6 +162,7 @@ TraceFailures failures_in(const TraceWindow& window) {
 Result<std::string_view> terminal_state(const WorldSnapshot& world, const TraceWindow& window,
                                         const TraceFailures& found) {
   if (found.error || found.timeout || found.failed_step || found.fault) return "failed";
+  // For an event the whole world decides: other cells may still work on what it started.
   uint64_t inflight = world.head.inflight, open = world.head.running + world.head.waiting;
   if (window.cell) {
     TRY(Cell cell, world.snapshot.read(*window.cell));

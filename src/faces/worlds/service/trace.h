@@ -26,6 +26,7 @@ struct TraceWindow {
   // False when the window is full.
   bool add(uint64_t seq, BytesView payload, uint64_t limit);
 };
+// Errors: invalid_request when the query names none of the three, not_found when nothing matches.
 Result<TraceWindow> find_window(const WorldSnapshot& world, const TraceQuery& query);
 
 // Kinds of failures among the records of a window.
@@ -35,6 +36,7 @@ struct TraceFailures {
 TraceFailures failures_in(const TraceWindow& window);
 
 // The state that a trace ends in: that of the cell for a cell's timeline, else that of the world.
+// failed, waiting_receipt, waiting_event or completed, in this order of precedence.
 Result<std::string_view> terminal_state(const WorldSnapshot& world, const TraceWindow& window,
                                         const TraceFailures& failures);
 

@@ -8,12 +8,15 @@
 namespace pawl::worlds {
 namespace {
 
+// Larger requests are cut to these without an error.
 constexpr uint64_t kMaxPolled = 1000;
 constexpr uint64_t kMaxLeaseMs = 3'600'000;
 constexpr uint64_t kMaxWaitMs = 60'000;
 
 }  // namespace
 
+// Secrets are put in for this answer only. When one cannot be resolved, the work goes out with the
+// error in place of its params, so that the executor can settle it as failed.
 OpenWork Service::open_work(const Leased& leased, WorldId world_id, PendingIntent intent) const {
   auto params = cbor::decode(intent.params);
   auto manifest = loaded(world_id);
@@ -42,6 +45,7 @@ Result<uint64_t> Service::poll(const Caller& caller, WorkRequest request,
         for (const Leased& leased : found) {
           auto name = parse_effect_id(leased.effect->id);
           auto intent = decode_pending(leased.effect->body);
+          // Effects of this queue that are not open intents are left out.
           if (name && intent)
             out.push_back(open_work(leased, std::move(name->world_id), std::move(*intent)));
         }

@@ -55,6 +55,7 @@ Result<uint64_t> snapshot_before(const WorldSnapshot& s, uint64_t height) {
 
 }  // namespace
 
+// Nodes of the request are preferred over those in the store: they may not be stored yet.
 Result<LoadedManifest> Service::load_stored(const std::string& tenant,
                                             const json::Value& source) const {
   auto stored = [&](const std::string& hash) -> Result<json::Value> {
@@ -104,6 +105,7 @@ Result<CreateWorld> Service::plan_world(const std::string& tenant, const NewWorl
   AuthorOptions options;
   for (const auto& [name, wasm] : world.modules) {
     options.artifacts[name] = hash_text(sha256(wasm));
+    // Compiles the module now, so that the first event does not wait for it.
     program_.runtime().modules.warm(wasm);
   }
   auto authored = [&]() -> Result<LoadedManifest> {
@@ -116,6 +118,8 @@ Result<CreateWorld> Service::plan_world(const std::string& tenant, const NewWorl
   return out;
 }
 
+// One turn per blob, one after the other, so that a large upload is not one frame. Blobs of a
+// creation that fails later are garbage, which collect_garbage() erases after their grace.
 void Service::put_all(const Caller& caller, std::vector<Bytes> blobs, Done<void> done) {
   if (blobs.empty()) return done({});
   Bytes blob = std::move(blobs.back());
@@ -220,6 +224,7 @@ Result<ForkWorld> Service::plan_fork(const WorldSnapshot& s, NewFork fork) {
   out.world = fork.id.empty() ? new_id("world") : std::move(fork.id);
   out.until = fork.height.value_or(s.head.height);
   out.live = fork.live;
+  // A world begins with two records, its manifest and its first snapshot, which every fork needs.
   if (out.until < 2 || out.until > s.head.height)
     return bad("height " + std::to_string(out.until) + " is outside the journal of world '" +
                out.source + "', which reaches from 2 to " + std::to_string(s.head.height));

@@ -11,7 +11,10 @@ namespace {
 
 using cbor::Value;
 
+// Part of the format: another number gives other roots for equal worlds.
 constexpr size_t kLeafEntries = 64;
+// Canonical order puts "c" before "t", so a node ends with its type, which is known before it is
+// read.
 constexpr BytesView kLeafEnd =
                         "\x61t\x64"
                         "Leaf",
@@ -30,7 +33,7 @@ std::unexpected<Error> damaged(BytesView digest) {
               "cell index node sha256:" + hex(digest) + " is damaged");
 }
 
-// The key hash of an entry.
+// The key hash of an entry; empty, and `entry` not ok, when it has none.
 Bytes world_of(cbor::In entry) {
   for (uint64_t n = entry.count(5); n > 0 && entry.ok(); --n) {
     if (entry.run(3) == "key_hash") return entry.bytes_of_array(32);
@@ -48,6 +51,7 @@ struct IndexNode {
 
 class Tree {
  public:
+  // An update stops entering further children once it has written `max_bytes`.
   explicit Tree(const IndexStore& store, size_t max_bytes = SIZE_MAX)
       : store_(store), most_bytes_(max_bytes) {}
   size_t taken() const { return taken_; }
@@ -95,6 +99,7 @@ class Tree {
   // Writes the node of a set at this depth.
   Result<Bytes> build(std::span<const Entry> entries, size_t depth) {
     if (entries.empty()) return Bytes();
+    // A key hash has 32 bytes, so there is no byte left to branch on at depth 32.
     if (entries.size() <= kLeafEntries || depth >= 32) return write_leaf(entries);
     std::map<uint8_t, Bytes> children;
     for (size_t from = 0; from < entries.size();) {
@@ -133,6 +138,7 @@ class Tree {
     return out;
   }
 
+  // `changes` are sorted and share the first `depth` bytes of their key hashes.
   Result<Bytes> update(BytesView root, Span changes, size_t depth) {
     TRY(IndexNode node, read(root));
     if (node.leaf) {
@@ -140,6 +146,7 @@ class Tree {
       return build(changed(std::move(node.entries), changes), depth);
     }
     bool removed = false;
+    // One run of changes per child. Whole runs are taken, so the changes taken are the first ones.
     for (size_t from = 0; from < changes.size() && written_ < most_bytes_;) {
       const char byte = changes[from].key_hash[depth];
       size_t to = from;
@@ -150,6 +157,7 @@ class Tree {
       if (child.empty()) node.children.erase(static_cast<uint8_t>(byte));
       from = to;
     }
+    // Only a removal can make a set small enough for a leaf.
     if (removed) return merge(node);
     return write_branch(node.children);
   }
@@ -218,6 +226,7 @@ Result<IndexUpdate> update_index(const IndexStore& store, BytesView root,
   std::stable_sort(changes.begin(), changes.end(), [](const IndexChange& a, const IndexChange& b) {
     return a.key_hash < b.key_hash;
   });
+  // At least 1, so that the first run of changes is always taken and a snapshot makes progress.
   Tree tree(store, std::max<size_t>(max_bytes, 1));
   TRY(Bytes next, tree.update(root, changes, 0));
   return IndexUpdate{std::move(next), tree.taken(), tree.written()};
@@ -233,6 +242,7 @@ Result<std::optional<Value>> find_in_index(const IndexStore& store, BytesView ro
                                            BytesView key_hash) {
   Tree tree(store);
   Bytes at(root);
+  // 32 levels of branches and a leaf: a damaged tree with a cycle ends here.
   for (size_t depth = 0; !at.empty() && depth < 33; ++depth) {
     TRY(IndexNode node, tree.read(at));
     if (node.leaf) {

@@ -12,6 +12,8 @@
 
 namespace pawl::worlds {
 
+// Where nodes lie: `get` fails for an unknown digest, `put` is idempotent. Both may be called many
+// times per update.
 struct IndexStore {
   std::function<Result<Bytes>(BytesView digest)> get;
   std::function<Result<Bytes>(BytesView bytes)> put;  // returns the digest
@@ -34,6 +36,7 @@ struct IndexUpdate {
 };
 Result<IndexUpdate> update_index(const IndexStore& store, BytesView root,
                                  std::vector<IndexChange>& changes, size_t max_bytes);
+// Nothing when the index has no such entry. Reads one node per level.
 Result<std::optional<cbor::Value>> find_in_index(const IndexStore& store, BytesView root,
                                                  BytesView key_hash);
 // Visits all entries by key hash, until `visit` returns false. A node is skipped when `enter` is

@@ -1,6 +1,8 @@
-// Garbage collection marks every blob that a world can reach, and erases the others. The roots are
-// definitions, proposals, open intents, and the kept snapshots with their indexes and states.
-// Inside values it follows hashes by type and blob edges, never bytes that only look like a hash.
+// Garbage collection marks every blob that a world of the tenant can reach, and erases the others.
+// The roots are definitions, proposals, open intents, and the kept snapshots with their indexes and
+// states. Inside values it follows hashes by type and blob edges, never bytes that only look like a
+// hash. It is one turn, so nothing changes meanwhile, and it reads every state of every kept
+// snapshot.
 
 #include <unordered_set>
 
@@ -60,10 +62,15 @@ class Marker {
     while (!fresh_.empty()) {
       Bytes digest = std::move(fresh_.back());
       fresh_.pop_back();
+      // A blob that is missing or damaged leads nowhere. The collection goes on.
       auto bytes = blobs_.get(digest);
       if (!bytes) continue;
       auto value = cbor::decode(*bytes);
+      // Blobs have no type of their own, so trees and edges are known by their form. A file that
+      // looks like one keeps some blobs alive that it need not.
       if (value && value->is_map() && mark_tree(*value)) continue;
+      // An edge is {blob_ref, refs} (sys/BlobEdge@1): the blob that it belongs to, and those that
+      // it needs.
       if (!value || !value->is_map() || value->map().size() != 2 || !value->find("blob_ref") ||
           !value->find("refs"))
         continue;
@@ -100,6 +107,7 @@ class Marker {
   }
 
   Result<void> snapshot(const Bytes& digest) {
+    // Marked without mark(): the snapshot is walked right here and need not be followed later.
     seen_.insert(digest);
     if (!walked_.insert(digest).second) return {};
     TRY(Bytes bytes, blobs_.get(digest));
@@ -265,6 +273,7 @@ class Marker {
   const Builtins& builtins_;
   Blobs blobs_;
   const IndexStore store_{[this](BytesView digest) { return blobs_.get(digest); },
+                          // Marking never writes.
                           [](BytesView) -> Result<Bytes> { return Bytes(); }};
   std::map<std::string, std::shared_ptr<const LoadedManifest>> manifests_;
   std::unordered_set<Bytes> seen_;    // marked digests

@@ -32,6 +32,7 @@ Result<void> Replay::run(uint64_t until) {
   return {};
 }
 
+// Kinds that are missing here (effect_intent, step_failed) follow from inputs and never begin one.
 Result<void> Replay::replay_input(const Value& record) {
   const std::string_view kind = record_kind(record);
   const uint64_t before = turn_.head.height;
@@ -52,6 +53,7 @@ Result<void> Replay::replay_input(const Value& record) {
   } else if (kind == "governance") {
     TRY_OK(replay_governance(record));
   }
+  // A record that no input produces, such as an effect_intent at this place, adds nothing.
   if (turn_.head.height > before) return {};
   return fail(Code::corrupt, "journal.error",
               "journal.error: a record of kind '" + std::string(kind) + "' at height " +
@@ -74,6 +76,7 @@ Result<void> Replay::replay_event(const Value& record) {
 // Custom records come with stream frames. A gap is recorded before the frame that shows it.
 Result<void> Replay::replay_custom(const Value& record) {
   const std::string_view tag = record.text_or("tag");
+  // Recorded as it is: the dropped frame itself is not kept.
   if (tag == "workflow.stream_drop") return turn_.record(*turn_.recorded->at(turn_.head.height));
   if (tag != "workflow.stream_gap") return {};
   TRY(Value next, next_record());
@@ -93,12 +96,14 @@ Result<void> Replay::replay_apply() {
   TRY(Value next, next_record());
   const Value* applied = next.find("Applied");
   if (!applied) return {};
+  // Relaxed: the record does not say which mode was asked for, and strict implies relaxed.
   TRY_OK(governance_.apply(proposal_id(*applied), false));
   return {};
 }
 
 Result<void> Replay::replay_governance(const Value& record) {
   if (const Value* body = record.find("Proposed")) {
+    // Only the hash is needed to find the patch.
     Proposal p;
     p.patch_hash = body->text_or("patch_hash");
     TRY(Patch patch, governance_.stored_patch(p));
@@ -109,6 +114,7 @@ Result<void> Replay::replay_governance(const Value& record) {
     return {};
   }
   if (const Value* body = record.find("ShadowReport")) {
+    // Without seeds: it takes the recorded report.
     TRY_OK(shadow_.run(proposal_id(*body), {}));
     return {};
   }

@@ -1,6 +1,7 @@
 #pragma once
-// Replay runs the recorded journal again, from the world's height on. Every record that it makes
-// must be the one recorded; a world that disagrees does not open.
+// Replay runs the recorded journal again, from the world's height on. Only inputs are run (events,
+// receipts, frames, governance, snapshots); the records that follow from them are made again. Every
+// record that it makes must be the one recorded; a world that disagrees does not open.
 
 #include "faces/worlds/govern/shadow.h"
 #include "faces/worlds/snapshot/snapshots.h"

@@ -1,4 +1,6 @@
-// Restores a world from a snapshot.
+// Restores a world from a snapshot, into a world that has no cells yet (a fork). Blobs are looked
+// up in the same tenant's store. Snapshots of damaged or foreign form are refused with
+// snapshot.decode.
 
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/snapshot/snapshots.h"
@@ -63,6 +65,7 @@ Result<void> Snapshots::restore_cells(const std::string& workflow, const World::
       return bad_snapshot("an instance entry is damaged");
     TRY(Instance instance, decode_instance(stored->bytes()));
     TRY(std::optional<Value> cell, find_in_index(store, roots.cells, view(sha256(key->bytes()))));
+    // A failed instance may have no state, and then no entry in the index of cells.
     if (cell) {
       TRY(Bytes state, parse_digest_array(cell->find("state_hash")));
       TRY(instance.state, turn_.blobs.get(state));
@@ -91,6 +94,7 @@ Result<void> Snapshots::restore(std::string_view ref) {
   TRY(Bytes bytes, turn_.blobs.get(digest));
   TRY(Value blob, cbor::decode(bytes));
   TRY_OK(check_complete(blob));
+  // The head brings all heights and counts, so cells are written below without counting them again.
   TRY(turn_.head, decode_head(blob.find("head")->bytes()));
   TRY_OK(restore_manifest(blob));
   TRY(const auto roots, read_roots(blob));
@@ -98,6 +102,7 @@ Result<void> Snapshots::restore(std::string_view ref) {
   world.roots = roots;
   world.snapshot_ref = ref;
   world.snapshot_height = turn_.head.height;
+  // The epoch begins at 1 and grows with every applied manifest.
   world.epoch = 1 + turn_.head.applied;
   for (const auto& [workflow, of] : roots)
     if (!of.instances.empty()) TRY_OK(restore_cells(workflow, of));

@@ -7,6 +7,7 @@ using cbor::octets;
 using cbor::Value;
 
 // The fields are in canonical order.
+// `last` is a height: the peer calls the field last_active_ns and writes a height as well.
 Bytes cell_entry(BytesView key_hash, BytesView key, BytesView state_hash, size_t size,
                  uint64_t last) {
   Bytes out;
@@ -85,6 +86,7 @@ Result<void> Snapshots::finish_cell(const std::string& workflow, const Marked& m
                                     const Instance* instance) {
   turn_.kernel.erase(marked.mark);
   if (instance && instance->state) TRY_OK(turn_.blobs.put(*instance->state));
+  // Counted in `completed` until now; see is_kept().
   if (!instance || is_kept(instance)) return {};
   turn_.kernel.erase(cell_key(turn_.id, workflow, marked.key));
   --turn_.head.completed;
@@ -102,9 +104,12 @@ Result<size_t> Snapshots::index_cells(const std::string& workflow, std::span<con
   if (auto it = turn_.world().roots.find(workflow); it != turn_.world().roots.end())
     roots = it->second;
   TRY(IndexUpdate updated, update_index(store, roots.cells, changes.states, budget / 4));
+  // Marks are in the order of the index, so sorting did not move them: the first `taken` of both
+  // lists are the same cells.
   changes.records.resize(updated.taken);
   TRY(IndexUpdate beside, update_index(store, roots.instances, changes.records, SIZE_MAX));
   roots = {std::move(updated.root), std::move(beside.root)};
+  // No entry left: a world that deleted all cells equals one that never had any.
   if (roots == World::Roots{})
     turn_.edit_world().roots.erase(workflow);
   else
@@ -125,6 +130,7 @@ Result<std::optional<Key>> Snapshots::take_epoch(uint64_t epoch, BytesView from,
       [&](BytesView at, const Cell&) {
         CellAt where = marked_at(turn_.id, at);
         marked.push_back({Key(at), std::move(where.workflow), std::move(where.key)});
+        // One more than allowed: its mark is the place to go on.
         return marked.size() <= max;
       },
       from));
@@ -141,6 +147,8 @@ Result<std::optional<Key>> Snapshots::take_epoch(uint64_t epoch, BytesView from,
     TRY(size_t taken, index_cells(marked[at].workflow,
                                   std::span<const Marked>(marked).subspan(at, end - at), budget));
     at += taken;
+    // Go on with the next workflow. Otherwise the budget is spent, maybe in the middle of a
+    // workflow.
     if (at == marked.size() || (at == end && budget > 0)) continue;
     next = marked[at].mark;
     break;
@@ -165,6 +173,8 @@ Result<std::optional<Key>> Snapshots::materialize(BytesView from, size_t max, si
   uint64_t epoch = first;
   std::optional<Key> next;
   while (!next) {
+    // This epoch still takes new marks. If it has any, it ends here: later changes go into the next
+    // one.
     if (epoch == turn_.head.marks) {
       TRY(bool any, has_marks(epoch));
       if (!any) break;
@@ -193,12 +203,15 @@ Result<std::optional<Key>> Snapshots::prepare(std::optional<BytesView> from) {
   TRY(std::optional<Key> next, materialize(goes_on ? from->substr(1) : BytesView(),
                                            kMaxCellsPerTurn << std::min<uint64_t>(twice, 5),
                                            kMaxIndexBytesPerTurn << std::min<uint64_t>(twice, 3)));
+  // All cells are in the index, but deliveries wait: come back in another turn (an empty mark).
   if (!next && !turn_.mail.empty()) next.emplace();
   begun = std::min<uint64_t>(begun + turn_.head.marks - before, 255);
   if (next) next->insert(0, 1, static_cast<char>(begun));
   return next;
 }
 
+// Plain CBOR in the peer's order of fields, with `workflow_instance_roots`, `proposals` and `head`
+// as Pawl's additions (docs/formats/worlds.md).
 Result<Bytes> Snapshots::snapshot_blob() {
   cbor::Array cell_roots, instance_roots;
   for (const auto& [workflow, roots] : turn_.world().roots) {
@@ -215,6 +228,8 @@ Result<Bytes> Snapshots::snapshot_blob() {
                                  {"cell_index_roots", cell_roots},
                                  {"workspace_roots", cbor::Array{}},
                                  {"pinned_roots", cbor::Array{}}};
+  // Lists that are always empty are fields of the peer's form that Pawl keeps elsewhere or not at
+  // all.
   cbor::Map out{{"workflow_state", cbor::Array{}},
                 {"workflow_index_roots", Value(cell_roots)},
                 {"workflow_instance_roots", Value(std::move(instance_roots))},
@@ -249,6 +264,7 @@ Result<void> Snapshots::list_cells(cbor::Map& blob, std::string_view name, const
     return bad.has_value();
   }));
   TRY_OK(bad);
+  // A list that began to have parts lies in parts entirely.
   if (!parts.empty()) TRY_OK(put());
   blob.emplace_back(name, Value(std::move(list)));
   if (!parts.empty()) blob.emplace_back(std::string(name) + "_parts", Value(std::move(parts)));
@@ -288,7 +304,9 @@ Result<std::string> Snapshots::take() {
   if (!turn_.mail.empty())
     return fail(Code::exhausted, kWorldBusy,
                 "world '" + turn_.id.world + "' still works off deliveries: retry shortly");
+  // Cells that changed since the last prepare() turn; few, when prepare() came first.
   TRY(std::optional<Key> left, materialize({}, SIZE_MAX, SIZE_MAX));
+  // Without limits materialize() takes everything.
   CHECK(!left);
   TRY(Bytes blob, snapshot_blob());
   TRY(Bytes digest, turn_.blobs.put(blob));

@@ -24,9 +24,10 @@ class Snapshots {
   Result<std::optional<Key>> prepare(std::optional<BytesView> from);
   // Takes the snapshot, with all changed cells that are left. Returns its ref.
   Result<std::string> take();
-  // Makes the world what the snapshot says it was.
+  // Makes the world what the snapshot says it was. The world must have no cells: nothing is erased.
   Result<void> restore(std::string_view ref);
-  // Forgets the records up to and including a height before the newest snapshot.
+  // Forgets the records up to and including a height before the newest snapshot. Their blobs become
+  // garbage; a fork can no longer begin there. `conflict` for a later height.
   Result<void> compact(uint64_t through);
 
  private:

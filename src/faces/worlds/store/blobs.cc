@@ -9,6 +9,7 @@ Bytes encode_blob(Time at, BytesView bytes) {
   return out.append(bytes);
 }
 
+// Hashes the whole blob on every read: a blob that rotted on disk is reported, never handed on.
 Result<Blob> decode_blob(BytesView hash, BytesView cell) {
   Reader r(cell);
   const Time at = static_cast<Time>(r.fixed64());
@@ -22,10 +23,13 @@ Result<Bytes> Blobs::put(BytesView bytes) {
   Bytes digest(view(sha256(bytes)));
   const Key where = blob_key(tenant_, digest);
   TRY(Cell cell, turn_.read(where));
+  // An existing blob is not compared: its hash is its name, and get() checks it.
   if (!cell.exists()) turn_.write(where, encode_blob(turn_.now(), bytes));
   return digest;
 }
 
+// Rewrites the blob only when half of its grace has passed: a blob that is put again and again then
+// costs one write per half hour.
 Result<Bytes> Blobs::put_anew(BytesView bytes) {
   TRY(Bytes digest, put(bytes));
   TRY(Cell cell, turn_.read(blob_key(tenant_, digest)));

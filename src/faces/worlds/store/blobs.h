@@ -27,6 +27,7 @@ class Blobs {
   // The same for a blob that nothing refers to yet. When the blob exists already, its grace period
   // before garbage collection starts anew.
   Result<Bytes> put_anew(BytesView bytes);
+  // not_found with "missing_cas_dependency" in the text, which is the original's word for it.
   Result<Bytes> get(BytesView digest) const;
   Result<bool> has(BytesView digest) const;
   IndexStore index_store();  // refers to these blobs

@@ -1,5 +1,7 @@
 #pragma once
-// Field lists of the structs that both cells and inputs hold.
+// Field lists of the structs that both cells (model.cc) and inputs (verbs.cc) hold. The order is
+// the stored format. These structs lie inside others, so no field can be appended: f.later() works
+// only at the end of a whole value.
 
 #include "base/codec.h"
 #include "faces/worlds/store/records.h"

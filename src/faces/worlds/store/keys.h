@@ -104,12 +104,14 @@ struct CellAt {
   Bytes key;
 };
 inline CellAt parse_cell_at(BytesView named) {
+  // `named` is the workflow, a zero byte and the binary key, which may hold zero bytes itself.
   const size_t zero = std::min(named.find('\0'), named.size() - 1);
   return {std::string(named.substr(0, zero)), Bytes(named.substr(zero + 1))};
 }
 inline CellAt cell_at(const WorldId& p, BytesView at) {
   return parse_cell_at(at.substr(cells_prefix(p).size()));
 }
+// Epochs have a fixed width, so any epoch gives the length of the prefix.
 inline CellAt marked_at(const WorldId& p, BytesView at) {
   CellAt out = parse_cell_at(at.substr(dirty_prefix(p, 0).size()));
   out.key.erase(0, kMarkLead);
@@ -144,6 +146,7 @@ struct EffectName {
 };
 inline std::optional<EffectName> parse_effect_id(std::string_view id) {
   const std::string lead = std::string(kProgram) + "|";
+  // Read from the end: the tenant may contain '|', world ids and hex cannot.
   const size_t last = id.rfind('|');
   if (!id.starts_with(lead) || last == std::string_view::npos) return {};
   const size_t middle = id.rfind('|', last - 1);
@@ -158,12 +161,14 @@ inline Bytes records_prefix(const WorldId& p) { return prefix({"j", p.tenant, p.
 inline Bytes record_row(const WorldId& p, uint64_t seq) {
   return records_prefix(p).append(ordered64(seq));
 }
-// `kind`: e event digest (the lead of it), i intent, c cell, s snapshot (of nothing further). The
-// seq follows, eight bytes; a longer row is of something longer.
+// Rows that point from a thing to the records about it. `kind` is e (event, by the lead of its
+// digest), i (intent), c (cell), or s (snapshot, with an empty `what`). The row's key ends with the
+// seq in eight bytes; a row whose key is longer belongs to a longer `what` with this beginning.
 inline Bytes index_prefix(const WorldId& p, std::string_view kind, BytesView what) {
   return prefix({"x", p.tenant, p.world, kind}).append(what);
 }
-// Enough to find an event by: the record that is found says the whole.
+// Eight bytes of an event's digest. Two events may share them, so a reader compares the whole
+// digest in the record that it finds.
 inline BytesView digest_lead(BytesView digest) { return digest.substr(0, 8); }
 inline Bytes cell_name(std::string_view workflow, BytesView key) {
   return Bytes(workflow).append(1, '\0').append(key);

@@ -14,6 +14,9 @@ void fields(F& f, T& v) {
   f(v.cells);
   f(v.instances);
 }
+// The order of the calls in these lists is the stored format (docs/formats/worlds.md). A new field
+// of a cell goes to the end as f.later(...), so that cells of earlier versions still decode. Roots
+// and InflightIntent lie inside other structs and cannot grow.
 template <class F, FieldsOf<World> T>
 void fields(F& f, T& v) {
   f.format(kFormat);
@@ -156,6 +159,7 @@ constexpr std::array<std::string_view, 5> kProposals{"Submitted", "Shadowed", "A
 }  // namespace
 
 std::string_view name_of(InstanceStatus status) {
+  // A damaged cell may decode to any byte; it must not read past the table.
   return kStatuses[std::min<size_t>(static_cast<size_t>(status), 3)];
 }
 std::string_view name_of(ProposalState state) {
@@ -165,6 +169,8 @@ std::string_view name_of(ProposalState state) {
 Bytes encode(const World& v) { return encode_fields(v); }
 Bytes encode(const WorldHead& v) { return encode_fields(v); }
 Bytes encode(const Instance& v) { return encode_fields(v); }
+// The state has a blob of its own in the index, and the mark says nothing about the world: equal
+// worlds give equal bytes.
 Bytes encode_for_snapshot(const Instance& v) {
   Instance bare = v;
   bare.state.reset();

@@ -38,6 +38,7 @@ struct World {
 // The part of a world that changes with every turn. It is kept small.
 struct WorldHead {
   uint64_t height = 0;  // seq of the next record
+  // Nanoseconds; never goes back, also when the clock does.
   uint64_t logical_now = 0;
   uint64_t marks = 0;  // the epoch of new dirty marks: grows when those of one go into the index
   uint64_t next_proposal = 0;
@@ -64,6 +65,7 @@ struct InflightIntent {
   Bytes intent;  // 32 bytes
   std::string effect;
   uint64_t emitted_at_seq = 0;
+  // Frames up to this one were accepted; a frame must have a higher seq.
   uint64_t last_stream_seq = 0;
   bool operator==(const InflightIntent&) const = default;
 };
@@ -72,6 +74,7 @@ struct InflightIntent {
 // with an empty key.
 struct Instance {
   std::optional<Bytes> state{};
+  // waiting while `inflight` is not empty; completed and failed still take events.
   InstanceStatus status = InstanceStatus::running;
   uint64_t last_seq = 0;  // height of the last event it took
   std::string module_version{};
@@ -88,6 +91,7 @@ struct PendingIntent {
   bool keyed = false;
   IntentIdentity identity{};
   Bytes params{};
+  // The derived key of 32 bytes, and the key that the module asked for (any length, may be empty).
   Bytes idempotency_key{}, requested_key{};
   std::optional<std::string> issuer_ref{};
   uint64_t emitted_at_seq = 0;
@@ -101,6 +105,7 @@ struct Proposal {
   uint64_t id = 0;
   ProposalState state = ProposalState::submitted;
   std::string patch_hash, description;
+  // False: no description was given. An empty one is recorded differently.
   bool described = false;
   std::string approver{};
   std::string manifest_hash{};  // of the manifest that it leads to
@@ -128,6 +133,7 @@ struct GovernanceCommand {
   std::string manifest_hash{};
 };
 
+// Decoders fail with `corrupt` and store.error.
 Bytes encode(const World& v);
 Bytes encode(const WorldHead& v);
 Bytes encode(const Instance& v);

@@ -3,6 +3,7 @@
 namespace pawl::worlds {
 namespace {
 
+// The first byte of a note, which says how to read the rest (docs/formats/worlds.md).
 constexpr char kRecord = 'r', kEvent = 'e', kCompaction = 'c';
 
 Writer begin(Bytes& out, char kind, const WorldId& world_id, uint64_t seq) {
@@ -31,6 +32,7 @@ struct EventFields {
   Moment moment;
   BytesView digest;
 };
+// The order is that of encode_note() for events; skip_event() reads the same fields without copies.
 EventFields get_event(Reader& r) {
   EventFields out;
   out.event.schema = r.str();
@@ -86,6 +88,7 @@ Bytes encode_note(const WorldId& world_id, const EventNote& n) {
   w.str(n.digest);
   w.uint(n.cells.size());
   for (const auto& [workflow, key] : n.cells) {
+    // Most cells have the event's own key, which then is not written again.
     const bool own = n.event.key && key == *n.event.key;
     w.str(workflow);
     w.boolean(own);
@@ -100,11 +103,13 @@ Bytes encode_compaction(const WorldId& world_id, uint64_t from, uint64_t to) {
   return out;
 }
 
+// A note that cannot be read leaves no rows.
 void put_rows(BytesView note, ViewRows& rows) {
   Reader r(note);
   const char form = static_cast<char>(r.u8());
   const BytesView tenant = r.str(), world = r.str();
   const uint64_t seq = r.uint();
+  // Only the records go. Rows that point to them stay, and readers skip them by `retained_from`.
   if (form == kCompaction) {
     const uint64_t to = r.uint();
     const WorldId world_id{std::string(tenant), std::string(world)};

@@ -14,6 +14,7 @@ Bytes encode_note(const WorldId& world_id, uint64_t seq, BytesView record,
                   const Pointers& pointers);
 
 // An event and the cells that it reached. The height of its record is that of the moment.
+// A view for one call: it refers to the caller's event, moment and digest.
 struct EventNote {
   const Event& event;
   const Moment& moment;

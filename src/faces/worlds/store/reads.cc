@@ -26,6 +26,7 @@ Result<Consistency> parse_consistency(std::string_view text) {
   return Consistency{kind == "exact" ? Consistency::exact : Consistency::at_least, *height};
 }
 
+// A read for a height that is still to come is a conflict, so that clients retry it.
 Result<bool> head_serves(const Consistency& wanted, std::string_view world, uint64_t height) {
   if (wanted.kind == Consistency::at_least && height < wanted.height)
     return fail(Code::conflict, "query.error",
@@ -40,6 +41,7 @@ std::unexpected<Error> no_such_height(uint64_t height) {
                   " is neither");
 }
 
+// The roots of a snapshot are a list of [workflow, digest as 32 integers].
 Result<std::optional<Bytes>> state_in_snapshot(const IndexStore& store, std::string_view ref,
                                                std::string_view workflow, BytesView key) {
   TRY(Bytes digest, parse_hash(ref));

@@ -1,3 +1,7 @@
+// Writes the records of a world's journal and reads back the ones that replay needs. Field names
+// and their order are the original's (contract A17), because its tools read them; `step_failed` is
+// Pawl's own.
+
 #include "faces/worlds/store/records.h"
 
 #include <algorithm>
@@ -21,6 +25,8 @@ class Record {
     key(name).text(v);
     return *this;
   }
+  // Absent optionals are left out, not null: peers read the records, and their order of fields is
+  // fixed.
   Record& some_text(std::string_view name, std::string_view v) {
     return v.empty() ? *this : text(name, v);
   }
@@ -36,6 +42,7 @@ class Record {
     key(name).boolean(v);
     return *this;
   }
+  // As an array of 32 integers: the peers' form for hashes in records.
   Record& digest(std::string_view name, BytesView v) {
     key(name).digest_array(v);
     return *this;
@@ -74,6 +81,7 @@ class Record {
   size_t entries_ = 0;
 };
 
+// The peer's fields for bytes that lie in the store: ref and sha256 are the same hash.
 void moved_fields(Record& r, std::string_view what, const StoredBytes& moved) {
   if (moved.ref.empty()) return;
   r.text(std::string(what) + "_ref", moved.ref)
@@ -163,8 +171,10 @@ Bytes snapshot_record(const SnapshotRecord& s) {
   return Record("snapshot")
       .text("snapshot_ref", s.ref)
       .uint("height", s.height)
+      // The peer groups worlds into universes. Pawl has one, whose id is all zeros.
       .bytes("universe_id", Bytes(16, '\0'))
       .uint("logical_time_ns", s.logical_now)
+      // Equal to the height: this tells the peer that the snapshot can be a baseline.
       .uint("receipt_horizon_height", s.height)
       .text("manifest_hash", s.manifest_hash)
       .done();
@@ -193,6 +203,7 @@ Bytes step_failed_record(const StepFailure& f) {
 Result<Moment> moment_of(const Value& r) {
   Moment m{number(r, "now_ns"), number(r, "logical_now_ns"), number(r, "journal_height"),
            bytes_or_none(r, "entropy"), std::string(r.text_or("manifest_hash"))};
+  // A record always has the 64 bytes; only notes have the 16-byte seed.
   if (m.chance.size() != 64) return damaged("entropy");
   return m;
 }
@@ -238,6 +249,7 @@ json::Value record_json(uint64_t seq, BytesView payload) {
     const std::string name = key.is_text() ? key.text() : std::string("?");
     if (name == "intent_hash")
       if (auto digest = parse_digest_array(&value)) record.add("intent_id", hash_text(*digest));
+    // Shown as the uuid that the peer's clients expect.
     if (name == "universe_id") {
       record.add(name, kUniverse);
       continue;

@@ -67,8 +67,8 @@ Result<StreamFrame> frame_of(const cbor::Value& record);
 // The JSON of a record: bytes are lists of numbers, and bytes that hold CBOR are also shown
 // decoded, as NAME_json.
 json::Value record_json(uint64_t seq, BytesView payload);
-// An answer with records ends after this many bytes of them, however many were asked for. In JSON
-// each byte takes up to forty.
+// An answer with records ends after this many bytes of them, however many were asked for. JSON
+// shows bytes as lists of numbers, decoded and in base64, and takes up to forty times as much.
 inline constexpr size_t kShownBytes = 1024 * 1024;
 std::string_view record_kind(const cbor::Value& record);
 

@@ -10,8 +10,10 @@ namespace pawl::worlds {
 namespace {
 
 using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
+// The sealed form is nonce, tag, text.
 constexpr size_t kNonce = 12, kTag = 16;
 
+// OpenSSL takes unsigned bytes.
 unsigned char* raw(Bytes& b) { return reinterpret_cast<unsigned char*>(b.data()); }
 const unsigned char* raw(BytesView b) { return reinterpret_cast<const unsigned char*>(b.data()); }
 

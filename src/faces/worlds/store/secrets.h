@@ -6,6 +6,8 @@
 
 namespace pawl::worlds {
 
+// Equal inputs give equal bytes. Errors: unavailable secret.resolver_missing without a key of 32
+// bytes; corrupt secret.resolver_error when the sealed bytes do not open with this key and name.
 Result<Bytes> seal_secret(BytesView key, BytesView name, BytesView plain);
 Result<Bytes> open_secret(BytesView key, BytesView name, BytesView sealed);
 

@@ -9,6 +9,7 @@ namespace {
 
 using cbor::Value;
 
+// The only modes there are. They are stored, so that a tree's hash is the original's.
 constexpr uint64_t kFileMode = 0644, kRunnableMode = 0755, kDirMode = 0755;
 constexpr size_t kPathParts = 64;         // maximum depth of a path
 constexpr size_t kTreeEntries = 100'000;  // maximum entries of a listing or a comparison
@@ -21,6 +22,7 @@ std::unexpected<Error> missing(const std::string& path) {
   return fail(Code::not_found, "query.error", "query error: path not found: " + path);
 }
 
+// Characters that need no escape in a URL or a path. "." and ".." would lead out of the tree.
 bool is_plain(std::string_view part) {
   return !part.empty() && part != "." && part != ".." &&
          std::all_of(part.begin(), part.end(), [](char c) {
@@ -79,6 +81,7 @@ struct Workspace::Entry {
   uint64_t size = 0, mode = kFileMode;
   std::optional<Bytes> annotations{};
   std::string_view kind() const { return dir ? "dir" : "file"; }
+  // Size follows from the hash. The mode is not compared: a diff shows contents.
   bool same(const Entry& o) const {
     return dir == o.dir && hash == o.hash && annotations == o.annotations;
   }
@@ -89,6 +92,9 @@ struct Workspace::Tree {
   std::optional<Bytes> annotations{};
 };
 
+// A tree blob is canonical CBOR: {"entries": [{name, kind: "file" | "dir", hash, size, mode,
+// annotations_hash?}], "annotations_hash"?}, sorted by name. The mode of a directory is 0755 and
+// its size 0.
 Result<Workspace::Tree> Workspace::load(BytesView digest) const {
   TRY(Bytes bytes, store_.get(digest));
   auto damaged = [&](std::string_view why) {
@@ -105,6 +111,7 @@ Result<Workspace::Tree> Workspace::load(BytesView digest) const {
   for (const Value& item : list->array()) {
     const std::string name(item.text_or("name"));
     const std::string_view kind = item.text_or("kind");
+    // Sorted names make one tree one blob. A blob that someone else put may not be a tree at all.
     if (!is_plain(name) || name <= before) return damaged("its names are not plain and in order");
     Entry e{kind == "dir", {}, number(item, "size"), number(item, "mode")};
     TRY(e.hash, parse_hash(item.text_or("hash")));
@@ -138,6 +145,8 @@ Result<Bytes> Workspace::save(const Tree& tree) const {
 
 Result<Bytes> Workspace::empty_root() const { return save({}); }
 
+// Nothing when the path leads nowhere, and for the empty path, because the root has no entry. An
+// error when a file stands where a directory is needed.
 Result<std::optional<Workspace::Entry>> Workspace::find(BytesView root, const Path& path) const {
   Bytes at(root);
   for (size_t i = 0; i < path.size(); ++i) {
@@ -164,6 +173,7 @@ Result<void> Workspace::collect(BytesView digest, const std::string& base, bool 
   return {};
 }
 
+// {root_hash, path?, scope?: "dir" | "subtree", cursor?, limit?} -> {entries, next_cursor}
 Result<Value> Workspace::list(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, some_parts(params, "path"));
@@ -183,6 +193,7 @@ Result<Value> Workspace::list(const Value& params) const {
   cbor::Array entries;
   Value next;
   for (auto it = cursor.empty() ? all.begin() : all.upper_bound(cursor); it != all.end(); ++it) {
+    // The cursor is the last path that was listed; the next page starts behind it.
     if (limit != 0 && entries.size() == limit) {
       next = std::prev(it)->first;
       break;
@@ -197,6 +208,7 @@ Result<Value> Workspace::list(const Value& params) const {
   return Value(cbor::Map{{"entries", Value(std::move(entries))}, {"next_cursor", std::move(next)}});
 }
 
+// {root_hash, path} -> {kind, hash, size, mode} or null
 Result<Value> Workspace::read_ref(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -206,6 +218,7 @@ Result<Value> Workspace::read_ref(const Value& params) const {
       {"kind", e->kind()}, {"hash", hash_text(e->hash)}, {"size", e->size}, {"mode", e->mode}});
 }
 
+// {root_hash, path, range?: {start, end}} -> bytes; `end` is exclusive.
 Result<Value> Workspace::read_bytes(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -221,6 +234,7 @@ Result<Value> Workspace::read_bytes(const Value& params) const {
   return cbor::octets(BytesView(bytes).substr(start, end - start));
 }
 
+// Copies the path from the root to the changed directory; all other directories are shared by hash.
 Result<Bytes> Workspace::change(BytesView root, std::span<const std::string> path, bool make,
                                 const Edit& edit) const {
   TRY(Tree tree, load(root));
@@ -239,6 +253,7 @@ Result<Bytes> Workspace::change(BytesView root, std::span<const std::string> pat
   return save(tree);
 }
 
+// {root_hash, path, mode?} -> {new_root_hash, blob_hash}. Creates missing directories.
 Result<Value> Workspace::write(const Value& params, BytesView blob, uint64_t size) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -255,6 +270,7 @@ Result<Value> Workspace::write(const Value& params, BytesView blob, uint64_t siz
         if (!fresh && e.dir) return wrong("path is a directory");
         e.hash = blob;
         e.size = size;
+        // Without a mode a new file is 0644 and an existing one keeps its own.
         e.mode = mode.value_or(e.mode);
         return {};
       }));
@@ -270,10 +286,12 @@ Result<Value> Workspace::write_bytes(const Value& params) const {
 
 Result<Value> Workspace::write_ref(const Value& params) const {
   TRY(Bytes blob, root_of(params, "blob_hash"));
+  // Read for its size, which the entry holds, and to be sure that the blob exists.
   TRY(Bytes bytes, store_.get(blob));
   return write(params, blob, bytes.size());
 }
 
+// {root_hash, path} -> {new_root_hash}
 Result<Value> Workspace::remove(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, parts_of(params.text_or("path")));
@@ -282,6 +300,7 @@ Result<Value> Workspace::remove(const Value& params) const {
         auto it = holder.entries.find(name);
         if (it == holder.entries.end()) return missing(joined(path));
         if (it->second.dir) {
+          // Only empty directories are removed, as rmdir does.
           TRY(Tree inside, load(it->second.hash));
           if (!inside.entries.empty()) return wrong("directory not empty");
         }
@@ -309,6 +328,8 @@ Result<Workspace::Entries> Workspace::below(BytesView root, const Path& prefix, 
   return out;
 }
 
+// {root_a, root_b, prefix?} -> {changes: [{path, kind, old_hash, new_hash}]}; null for an absent
+// side. Directories that differ are listed too.
 Result<Value> Workspace::diff(const Value& params) const {
   TRY(Bytes root_a, root_of(params, "root_a"));
   TRY(Bytes root_b, root_of(params, "root_b"));
@@ -317,6 +338,7 @@ Result<Value> Workspace::diff(const Value& params) const {
   TRY(Entries old, below(root_a, prefix, found));
   TRY(Entries now, below(root_b, prefix, found));
   if (!found) return missing(joined(prefix));
+  // By path: the entry before and after; null where it is not.
   std::map<std::string, std::pair<const Entry*, const Entry*>> both;
   for (const auto& [path, e] : old)
     both[path].first = &e;
@@ -335,6 +357,7 @@ Result<Value> Workspace::diff(const Value& params) const {
   return Value(cbor::Map{{"changes", Value(std::move(changes))}});
 }
 
+// {root_hash, path?} -> {annotations: map or null}. Without a path: those of the root.
 Result<Value> Workspace::annotations_get(const Value& params) const {
   TRY(Bytes root, root_of(params));
   TRY(Path path, some_parts(params, "path"));
@@ -343,6 +366,7 @@ Result<Value> Workspace::annotations_get(const Value& params) const {
     TRY(std::optional<Entry> entry, find(root, path));
     if (!entry) return missing(joined(path));
     at = entry->annotations;
+    // A directory's annotations are in its own tree, which is loaded below.
     if (entry->dir)
       root = entry->hash;
     else if (!at)
@@ -371,6 +395,7 @@ Result<Bytes> Workspace::patched(const std::optional<Bytes>& annotations,
   if (patch.is_map())
     for (const auto& [key, value] : patch.map()) {
       if (!key.is_text()) continue;
+      // A null value removes the annotation.
       if (value.is_null())
         all.erase(key.text());
       else
@@ -438,6 +463,8 @@ Result<Value> resolve_workspace(const std::optional<Bytes>& history,
   return absent;
 }
 
+// The event is a sys/WorkspaceCommit@1 {workspace, expected_head?, meta}; the state is {latest,
+// versions: {number: meta}}. It keeps every version.
 Result<Bytes> WorkspaceModule::step(std::string_view, BytesView input) const {
   TRY(StepInput in, decode_input(input));
   TRY(Value commit, cbor::decode(in.event.value));
@@ -452,8 +479,10 @@ Result<Bytes> WorkspaceModule::step(std::string_view, BytesView input) const {
   }
   const uint64_t head = number(state, "latest");
   const Value* expected = commit.find("expected_head");
+  // The commit was made on another head: refusing it is what makes commits safe against each other.
   if (expected && !expected->is_null() && expected->as_uint64() != head)
     return refused("workspace head mismatch: it stands at " + std::to_string(head));
+  // `versions` and `meta` are there: state and event were normalised by their schemas before.
   cbor::Map versions = state.find("versions")->map();
   versions.emplace_back(Value(head + 1), *commit.find("meta"));
   return encode_output(

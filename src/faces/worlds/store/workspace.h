@@ -11,8 +11,10 @@ namespace pawl::worlds {
 // Errors: query.error for a bad path, store.error for a blob that is not in the store.
 class Workspace {
  public:
+  // `store` must outlive it. Trees and files are put through it and hashed there.
   explicit Workspace(const IndexStore& store) : store_(store) {}
 
+  // The digest of a tree without entries, which it puts into the store.
   Result<Bytes> empty_root() const;
   // Params are normalised values of the effects' schemas; the results are their receipts.
   Result<cbor::Value> list(const cbor::Value& params) const;
@@ -33,7 +35,10 @@ class Workspace {
   Result<Tree> load(BytesView digest) const;
   Result<Bytes> save(const Tree& tree) const;
   Result<std::optional<Entry>> find(BytesView root, const Path& path) const;
+  // Adds the entries of a tree to `out`, with `deep` those of its directories too. Paths begin with
+  // `base`. At most kTreeEntries.
   Result<void> collect(BytesView tree, const std::string& base, bool deep, Entries& out) const;
+  // Sets `found` when the root has the prefix, and leaves it alone when not.
   Result<Entries> below(BytesView root, const Path& prefix, bool& found) const;
   // The new root after `edit` has changed the directory that holds the last part of the path. With
   // `make`, missing directories on the way are created.
@@ -47,7 +52,9 @@ class Workspace {
 };
 
 inline constexpr std::string_view kWorkspaceWorkflow = "sys/Workspace@1";
-// {exists, resolved_version, head, root_hash} from the history that sys/Workspace@1 keeps.
+// {exists, resolved_version, head, root_hash} from the history that sys/Workspace@1 keeps as its
+// state. Without a version it resolves the newest. An unknown version is `exists: false`, not an
+// error.
 Result<cbor::Value> resolve_workspace(const std::optional<Bytes>& history,
                                       std::optional<uint64_t> version);
 Result<void> check_workspace_name(std::string_view name);

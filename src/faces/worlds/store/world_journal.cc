@@ -5,6 +5,7 @@
 namespace pawl::worlds {
 namespace {
 
+// Both records and pointers end with the seq.
 uint64_t seq_of(BytesView key) { return read_ordered64(key.substr(key.size() - 8)); }
 
 Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const VisitRecord& visit,
@@ -14,6 +15,7 @@ Result<void> scan(const ReadSnapshot& snapshot, const WorldId& world_id, const V
       kProgram, records_prefix(world_id),
       [&](BytesView key, BytesView row) {
         auto record = record_of(row);
+        // `rows` knows nothing of records, so the error leaves the visit through `bad`.
         if (!record) bad = fail(std::move(record.error()));
         return record && visit(seq_of(key), *record);
       },
@@ -43,6 +45,7 @@ Result<std::optional<Bytes>> record_at(const ReadSnapshot& snapshot, const World
 
 static Result<void> scan_seqs(const ReadSnapshot& snapshot, const Bytes& lead,
                               const VisitSeq& visit, bool back) {
+  // A longer key is a row of a longer `what` that begins alike, for example of another cell.
   return snapshot.rows(
       kProgram, lead,
       [&](BytesView key, BytesView) { return key.size() != lead.size() + 8 || visit(seq_of(key)); },
