@@ -150,6 +150,8 @@ constexpr LetterRange kLower[] = {
     {0x1e900, 0x1e921, 34, 1},
 };
 
+// The ranges are sorted and do not overlap, so the first one that ends at or after `c` is the only
+// candidate.
 uint32_t mapped(std::span<const LetterRange> table, uint32_t c) {
   auto row = std::lower_bound(table.begin(), table.end(), c,
                               [](const LetterRange& r, uint32_t at) { return r.last < at; });

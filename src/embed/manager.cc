@@ -12,12 +12,15 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// Shared, because watches keep the function and may outlive the manager.
 std::shared_ptr<const warn_function> log_or_stderr(warn_function log) {
   if (log) return std::make_shared<const warn_function>(std::move(log));
   return std::make_shared<const warn_function>(
       [](std::string_view text) { fmt::print(stderr, "pawl lifecycle: {}\n", text); });
 }
 
+// A mutator that wrote its own instance would wait for itself: the queue of the instance is locked
+// while the mutator runs.
 failure reentrant(std::string_view workflow, std::string_view id_text) {
   return lifecycle::fail(
       errc::reentrant_update,
@@ -91,6 +94,8 @@ manager& manager::operator=(manager&&) noexcept = default;
 
 result<void> manager::register_type(const dynamic_type& type) {
   if (auto valid = validate(type); !valid) return lifecycle::fail(to_error(valid.error()));
+  // The lock is held over put_type(), so that two threads that register one name cannot both
+  // succeed.
   std::unique_lock lock(core_->types_mutex);
   if (core_->types.contains(type.name))
     return lifecycle::fail(errc::workflow_already_registered, fmt::format("'{}'", type.name));
@@ -142,6 +147,7 @@ result<instance> manager::get_record(std::string_view workflow, std::string_view
 result<revision> manager::write(std::string_view workflow, std::string_view id_text,
                                 std::string_view to, how why, const record_mutator& f, int tries,
                                 const call_options& options) {
+  // A call without a mutator is a plain transition. A call without either is a mistake.
   if (!f && to.empty())
     return lifecycle::fail(errc::mutator_required,
                            "update needs a function that changes the state");
@@ -164,6 +170,8 @@ result<revision> manager::update_record(std::string_view workflow, std::string_v
   return write(workflow, id_text, {}, {}, f, 0, options);
 }
 
+// The expected stamp is 0, so the revision is compared. The write is not queued behind other
+// writers: it must fail if any of them was first.
 result<revision> manager::swap_record(std::string_view workflow, std::string_view id_text,
                                       std::string bytes, revision expected,
                                       const call_options& options) {
@@ -265,6 +273,8 @@ result<revision> manager::operator_patch(std::string_view workflow, std::string_
   return patch_record(workflow, id_text, json_object, options);
 }
 
+// Every read reports drift: an instance may be in a phase that the registered type does not
+// declare.
 result<any_page> manager::list_records(std::string_view workflow, const any_query& ask) const {
   auto type = core_->type(workflow);
   if (!type) return lifecycle::fail(type.error());
@@ -343,6 +353,7 @@ result<void> manager::put_rule(std::string_view rule_name, std::string_view json
   return core_->on->put_rule(rule_name, json_rule);
 }
 
+// The id may be of any type, so the workflow is left empty in the checks.
 result<revision> manager::run_action(std::string_view id_text, std::string_view json_action,
                                      const rule_context& context, const call_options& options) {
   if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
