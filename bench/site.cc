@@ -32,6 +32,7 @@ Site::Site(const std::string& name) : folder_(name) {
       *server::GrpcServer::start({.address = options.address, .services = processes_grpc_->all()});
 }
 
+// Polls and member calls are ended first, or the listeners would wait for them.
 Site::~Site() {
   workers_->stop();
   entities_->stop();
@@ -41,6 +42,7 @@ Site::~Site() {
   shard_->stop();
 }
 
+// Uses the load generator with one connection, which sends one request and ends with its answer.
 json::Value Site::call(std::string_view method, std::string_view path, std::string_view body) {
   std::string answer;
   int status = 0;

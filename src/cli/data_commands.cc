@@ -25,8 +25,8 @@ static std::string data_of(const Args& args) { return args.get("data", "./data")
 static std::string readable(BytesView bytes, size_t max = 400) {
   std::string out;
   for (unsigned char c : bytes.substr(0, max)) {
-    if (c >= 0x20 && c < 0x7f)
-      out.push_back(static_cast<char>(c));
+    if (c >= 0x20 && c < 0x7f) out.push_back(static_cast<char>(c));
+    // Keys of cells separate their parts by a zero byte.
     else if (c == 0)
       out.push_back('/');
     else
@@ -40,6 +40,7 @@ static Result<Seq> seq_of(const std::string& text) {
   return fail(Code::invalid, kBadUsage, fmt::format("'{}' is not the number of a frame", text));
 }
 
+// `whole` adds the bodies of inputs and the values of cells, which may be large.
 static json::Value frame_json(const Frame& frame, bool whole) {
   json::Array inputs, writes, notes;
   for (const Input& in : frame.inputs) {
@@ -142,6 +143,8 @@ static Result<int> journal_cut(const Args& args) {
                             at));
   FileJournalOptions options;
   options.folder = journal_folder(data_of(args));
+  // The rows may hold effects of frames that are gone now, so they are removed; the next start
+  // rebuilds them.
   TRY_OK(cut_journal(options, at));
   std::error_code ec;
   fs::remove_all(rows_folder(data_of(args)), ec);
@@ -154,6 +157,7 @@ static Result<int> run_verify(const Args& args) {
   TRY(auto journal, open_data_journal(data_of(args)));
   Programs programs;
   ProgressLine line("verifying");
+  // Verification replays into memory and touches neither the rows of the folder nor its journal.
   MemoryRows scratch;
   auto verified = verify(*journal, scratch, programs.all(),
                          [&](Seq done, Seq total) { line.update(done, total); });
@@ -195,6 +199,8 @@ static Result<void> want_new(const std::string& folder) {
   return {};
 }
 
+// Backup and restore are the same copy in opposite directions; `done` begins the line that is
+// printed.
 static Result<int> copy(const Args& args, const std::string& from, const std::string& to,
                         std::string_view done) {
   TRY_OK(want_new(to));
@@ -219,6 +225,8 @@ static Result<int> run_restore(const Args& args) {
   return copy(args, args.get("from"), data_of(args), "restored into");
 }
 
+// The rows are brought up to the last frame first. The folder is named by that frame, so a second
+// checkpoint of the same frame is the first one.
 static Result<int> run_checkpoint(const Args& args) {
   Programs programs;
   TRY(Stores opened, open_data(data_of(args)));

@@ -13,6 +13,7 @@ using wire::percent_encode;
 // Reads the name and version of a model from NAME.VERSION, as in "order.1".
 static Result<std::string> model_path(const Args& args, size_t at) {
   TRY(std::string name, word(args, at, "the model as NAME.VERSION"));
+  // The last dot separates the version: a name may hold dots.
   size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot + 1 == name.size())
     return fail(Code::invalid, kBadUsage,
@@ -67,6 +68,8 @@ static Result<int> workflow_export(const Args& args) {
   return kDone;
 }
 
+// All workflows of the model in one picture. Nodes are named "workflow/state", because two
+// workflows may have states of the same name.
 static Result<int> workflow_render(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(json::Value document, exported(args, *client));
@@ -110,6 +113,7 @@ static Result<int> entity_put(const Args& args) {
       word(args, 0, "a model as NAME.VERSION to create one, or an entity's id to update it"));
   TRY(std::string path, word(args, 1, "the file"));
   TRY(json::Value data, read_json(path));
+  // An id is a UUID of 36 characters without a dot; a model always has a dot.
   bool update = target.size() == 36 && target.find('.') == std::string::npos;
   if (update) return print_answer(args, "PUT", "/api/entity/JSON/" + percent_encode(target), &data);
   TRY(std::string model, model_path(args, 0));
@@ -145,6 +149,7 @@ static Result<int> entity_search(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(std::string model, model_path(args, 0));
   TRY(std::string path, word(args, 1, "the file with the condition"));
+  // The answer is not parsed: it has one entity a line and may be large.
   TRY(std::string condition, read_file(path));
   TRY(wire::Response answer,
       client->send("POST",

@@ -16,6 +16,7 @@ static Result<std::string> instance_path(const Args& args) {
   return fmt::format("/workflows/{}/{}", percent_encode(type), percent_encode(id));
 }
 
+// A phase that is only a target has no row of its own, and so it is terminal.
 static Graph phases_of(const json::Value& definition) {
   Graph g;
   const json::Value* table = definition.find("transitions");

@@ -6,6 +6,7 @@
 
 namespace pawl::cli {
 
+// Paths, methods and one sentence each. Bodies are described in the reference, not here.
 std::string openapi(const wire::Router& router) {
   json::Object paths;
   for (const wire::Route* route : router.rows()) {
@@ -13,6 +14,7 @@ std::string openapi(const wire::Router& router) {
     json::Array params;
     for (size_t at = pattern.find('{'); at != std::string::npos; at = pattern.find('{', at + 1)) {
       std::string name = pattern.substr(at + 1, pattern.find('}', at) - at - 1);
+      // "{rest...}" is our own notation; OpenAPI knows only "{rest}".
       if (name.ends_with("...")) {
         name.resize(name.size() - 3);
         pattern.replace(at, name.size() + 5, "{" + name + "}");

@@ -28,6 +28,7 @@ Result<json::Value> read_json(const std::string& path) {
   return value;
 }
 
+// Flags win over environment variables. A token file may end with a line break.
 Result<std::unique_ptr<Client>> client_of(const Args& args) {
   const char* server = std::getenv("PAWL_SERVER");
   std::string token;
@@ -72,6 +73,7 @@ static std::string cell(const json::Value* v) {
   return v->is_string() ? v->string() : json::print(*v);
 }
 
+// Cells are cut at 60 bytes, so that a row stays readable; --json prints them whole.
 void print_table(const json::Value& items, const std::vector<std::string_view>& columns) {
   if (!items.is_array() || items.array().empty()) {
     fmt::print("nothing\n");
@@ -97,6 +99,7 @@ void print_table(const json::Value& items, const std::vector<std::string_view>& 
   }
 }
 
+// Parameters without a value are left out: a flag that was not given becomes an empty text.
 std::string query(const std::vector<std::pair<std::string_view, std::string>>& params) {
   std::string out;
   for (const auto& [name, value] : params)

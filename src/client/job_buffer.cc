@@ -6,6 +6,7 @@ namespace pawl::client {
 
 using std::chrono::milliseconds;
 
+// `held_` bounds nothing by itself: the transport asks for room() before it asks for jobs.
 bool JobBuffer::put(Worker::Job job) {
   std::lock_guard lock(mutex_);
   if (draining_ || !held_.insert(attempt(job.id, job.retries_left)).second) return false;
@@ -52,6 +53,7 @@ void JobBuffer::refuse(const std::string& job_id, const std::string& reason) {
   std::lock_guard lock(mutex_);
   auto sent = sent_.extract(job_id);
   if (!sent) return;
+  // A refused failure: the server knows no such job any more, so nothing is left to report.
   if (!sent.mapped().outcome) return release(sent.mapped());
   unsent_.push_back({job_id, sent.mapped().retries_left,
                      Worker::fail_for_good("the server refused the result: " + reason)});
@@ -62,6 +64,7 @@ void JobBuffer::connection_lost() {
   std::lock_guard lock(mutex_);
   for (auto& [id, done] : sent_) {
     if (done.outcome)
+      // In front, because these results are older than those that were never sent.
       unsent_.push_front(std::move(done));
     else
       release(done);
@@ -70,6 +73,7 @@ void JobBuffer::connection_lost() {
   result_added_.notify_all();
 }
 
+// After close() the waiting jobs are gone, so every handler thread gets an empty answer and ends.
 std::optional<Worker::Job> JobBuffer::take() {
   std::unique_lock lock(mutex_);
   job_added_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
@@ -85,6 +89,7 @@ void JobBuffer::done(JobResult result) {
   result_added_.notify_all();
 }
 
+// The server has these jobs back when the stream ends, so they need no result.
 void JobBuffer::drop_waiting() {
   for (const Worker::Job& job : waiting_)
     held_.erase(attempt(job.id, job.retries_left));

@@ -1,5 +1,5 @@
 // A struct that contradicts itself does not compile, and the compiler's message names the reason.
-// The case numbers are those of the contract of lifecycle.
+// The case numbers are those of tests/cases/lifecycle.md.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
