@@ -8,6 +8,7 @@ from live import check
 
 
 def pawl(*words, code=0, stdin=None, server=None):
+    """Runs a command and checks its exit code. Returns (stdout, stderr)."""
     env = {**os.environ, **({'PAWL_SERVER': server} if server else {})}
     done = subprocess.run([live.PAWL, *words], capture_output=True, text=True, input=stdin, env=env, timeout=120)
     check(f'pawl {" ".join(words)} ends with {code}, not {done.returncode}: {done.stderr}', done.returncode == code)

@@ -9,6 +9,7 @@ from live import check
 
 TYPES = '/pawl/v1/lifecycle/types/'
 INSTANCES = '/pawl/v1/lifecycle/instances/'
+# The constant of RFC 6455 that a WebSocket handshake hashes together with its key.
 GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 DRONE = {
@@ -32,6 +33,7 @@ DRONE = {
 
 
 class Api:
+    """Requests to one server with fixed headers, for example a token. api(method, path, body) returns (status, body)."""
     def __init__(self, server, headers=None):
         self.server, self.headers = server, headers or {}
 
@@ -52,6 +54,7 @@ class Api:
         return reply.status, {k.lower(): v for k, v in reply.getheaders()}, text
 
     def make(self, name, phase='planning', **fields):
+        """Creates an instance and returns its revision."""
         status, body = self('POST', f'{INSTANCES}drone-survey/{name}', {'phase': phase, **fields})
         check(f'{name} is made: {status} {body}', status == 201)
         return body['revision']
@@ -85,6 +88,7 @@ class Socket:
         self.accepted = b'Sec-WebSocket-Accept: ' + want in head
 
     def some(self):
+        """The next bytes from the socket; EOFError at the end."""
         got = self.sock.recv(65536)
         if not got:
             raise EOFError
@@ -114,6 +118,7 @@ class Socket:
         return json.loads(payload)
 
     def quiet(self, seconds=0.3):
+        """The next frame if one comes within that time, else None."""
         self.sock.settimeout(seconds)
         try:
             return self.frame()
@@ -123,6 +128,7 @@ class Socket:
             self.sock.settimeout(20)
 
     def send(self, opcode, payload=b'', last=True, masked=True, reserved=0, size=None):
+        """Sends one frame. The defaults make a valid one; `size` announces another length than that of the payload."""
         head = bytes([(0x80 if last else 0) | reserved << 4 | opcode])
         length, flag = len(payload) if size is None else size, 0x80 if masked else 0
         if length < 126:
@@ -301,6 +307,7 @@ def watch_by_events(server, api):
 
 
 def readers_that_stop(server, api):
+    """A reader that is slow or stuck delays neither writers nor other readers, and a slow one gets every newest state."""
     big = 'x' * 200_000
     for i in range(40):
         api.make(f'big{i}', note=big)
@@ -518,6 +525,7 @@ def the_command_line(server, api):
 
 
 def origins():
+    """The settings that restrict WebSockets: allowed origins, and off altogether."""
     with live.Server('--lifecycle-origins', 'https://ours.example') as server:
         Api(server)('PUT', TYPES + 'drone-survey', DRONE)
         for origin, status in (('https://ours.example', 101), ('https://theirs.example', 403), (None, 403)):
@@ -536,6 +544,7 @@ def token_of(base, client, secret):
 
 
 def roles():
+    """Each role reads, patches and writes as the reference says; another tenant sees nothing."""
     folder = tempfile.mkdtemp(prefix='pawl-lifecycle-')
     key = os.path.join(folder, 'key.pem')
     live.make_rsa_key(key)
