@@ -72,7 +72,6 @@ Loaded run(const Load& load) {
       return;
     }
     all[i].sent = bench::seconds();
-    // A request is far smaller than the socket's buffer, so the write is never short.
     CHECK(write(all[i].fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   };
   for (size_t i = 0; i < all.size(); ++i) {
