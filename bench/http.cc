@@ -77,6 +77,8 @@ void bench_http(Report& report, Facts& facts) {
   options.address = *server::parse_address("127.0.0.1:0");
   auto http = *server::HttpServer::start(options, front.handler());
   std::string text = request("POST", "/put/1", std::string(300, 'x'));
+  // Bare and durable runs alternate, so that both see the same load of the machine. The bars are at
+  // 1 connection (latency) and at 64 (throughput); the other two are for information.
   for (size_t connections : {1, 16, 64, 256}) {
     Loaded bare = bare_load(connections, 1.5, 0);
     Loaded durable =

@@ -12,6 +12,7 @@ Site::Site(const std::string& name) : folder_(name) {
   workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
   processes_ = std::make_unique<processes::Face>(*shard_, *workers_);
   entities_ = std::make_unique<entities::Face>(*shard_, background_, entities::FaceOptions{});
+  // As in cli/host.cc: outboxes first, then the shard, then the threads, then the listeners.
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);
   shard_->connect(To::member, entities_->members());

@@ -66,6 +66,7 @@ EchoMember::EchoMember(const std::string& address, const std::string& tag)
   running_->stream = running_->stub->startStreaming(&running_->context);
   CHECK(running_->stream->Write(
       event("CalculationMemberJoinEvent", "{\"id\":\"x\",\"tags\":[\"" + tag + "\"]}")));
+  // The greeting means that the member is joined and will get calls.
   Event greeted;
   CHECK(running_->stream->Read(&greeted));
   running_->thread = std::thread([this] { running_->loop(); });

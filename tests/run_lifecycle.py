@@ -193,6 +193,7 @@ class Events:
 
 
 def watch_by_socket(server, api):
+    """A watch over a WebSocket: snapshot, changes in commit order, deletions, pings and the close."""
     api.make('ws1')
     api.make('ws2', owner_org_id='acme')
     w = Socket(server)
@@ -227,6 +228,7 @@ def watch_by_socket(server, api):
 
 
 def frames_that_break_the_rules(server, api):
+    """Each violation of RFC 6455 ends the connection with the close code that the RFC names; random bytes must not harm the server."""
     broken = [
         ('an unmasked frame', 1002, lambda w: w.send(1, b'hello', masked=False)),
         ('a reserved bit', 1002, lambda w: w.send(1, b'hello', reserved=4)),
@@ -263,6 +265,7 @@ def frames_that_break_the_rules(server, api):
 
 
 def watch_by_events(server, api):
+    """A watch over Server-Sent Events: kinds, ids, and resuming after an id, also after a crash."""
     api.make('ev1')
     e = Events(server)
     check(f'events are 200: {e.status}', e.status == 200 and e.reply.getheader('Content-Type').startswith('text/event-stream'))
@@ -339,6 +342,7 @@ def readers_that_stop(server, api):
 
 
 def input_that_means_harm(server, api):
+    """Invalid bodies, ids, paths and parameters are refused with a status of 4xx and a readable reason."""
     api.make('h1')
     patch = '/workflows/drone-survey/h1/state'
     for body in ({'waypoint_index': -1}, {'waypoint_index': 1.5}, {'waypoint_index': 2 ** 32}, {'waypoint_index': '3'}, {'retries': 2 ** 63},
@@ -396,6 +400,7 @@ def input_that_means_harm(server, api):
 
 
 def types_that_mean_harm(server, api):
+    """Invalid definitions are refused with the reason, and an existing type cannot be changed by data."""
     def bad(what, words, **changes):
         status, answer = api('PUT', TYPES + 'bad', {**DRONE, **changes})
         check(f'{what} is 400 with {words}: {status} {answer}', status == 400 and words in answer['error'])
@@ -441,6 +446,7 @@ def a_struct_that_has_changed(server, api):
 
 
 def rules_that_mean_harm(server, api):
+    """Invalid rules are refused and not stored; a rule with guards runs only the actions whose guard holds."""
     def rule(**changes):
         return {'workflow': 'drone-survey', 'on': {'phase': 'landing'}, 'then': [{'type': 'lifecycle_complete'}], **changes}
     for changes in ({'on': {}}, {'on': {'phase': 'nowhere'}}, {'on': {'cron': '1-2147483647/2147483647 * * * *'}}, {'on': {'cron': '* * * * * * *'}},
@@ -495,6 +501,7 @@ def a_schedule_over_many(server, api):
 
 
 def the_command_line(server, api):
+    """The commands of `pawl lifecycle`, with their exit codes."""
     def run(*words, timeout=20):
         return subprocess.run([live.PAWL, 'lifecycle', *words, '--server', server.http], capture_output=True, text=True, timeout=timeout)
     api.make('cli1')

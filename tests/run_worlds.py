@@ -130,6 +130,7 @@ def request(url, headers=None):
 
 
 def requests_go_out_and_come_back(peer):
+    """The effect sys/http.request: answers, bodies in the store, redirects, odd headers, denied addresses and timeouts."""
     port = peer.server_address[1]
     with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', '--worlds-http-timeout', '1s', env={'WORLD_TOKEN': 't0ken'}) as s:
         w = World(s, 'http')
@@ -167,6 +168,7 @@ def requests_go_out_and_come_back(peer):
 
 
 def secrets_reach_only_the_executor(s, w):
+    """A secret in the parameters of an effect is filled in for the executor and is never written to the journal."""
     w.tell('pay', [('w/charge@1', {'amount': 5, 'token': {'secret': {'alias': 'w/token', 'version': 1}}})])
     _, got = live.call(s.base, 'POST', '/v1/effects/poll', {'effects': ['w/charge@1'], 'wait_ms': 2000})
     [work] = got['work']
@@ -200,6 +202,7 @@ def open_work_is_offered_again(peer):  # case 125
 
 
 def workspaces(s):
+    """Trees of files by hash: operations, listings, diffs, annotations, versions, and garbage collection."""
     w = World(s, 'files')
     check(f'a world with a route to sys/Workspace@1 loads: {w.made}', w.made[0] == 201)
     status, root = live.call(s.base, 'POST', '/v1/workspace/roots')

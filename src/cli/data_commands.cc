@@ -73,11 +73,13 @@ static json::Value frame_json(const Frame& frame, bool whole) {
                        {"notes", std::move(notes)}});
 }
 
+// An entry of the journal is a sealed frame: the link to the frame before, then the body.
 static Result<Frame> frame_of(Seq seq, BytesView entry) {
   TRY(Sealed sealed, unseal(entry));
   return decode_frame(seq, sealed.body);
 }
 
+// A frame with --json is one line too, so that `journal tail --json` prints one document a line.
 static void print_line(const Args& args, const Frame& f) {
   show(args, frame_json(f, false), [&] {
     size_t bytes = 0;
@@ -120,6 +122,7 @@ static Result<int> journal_show(const Args& args) {
 }
 
 static Result<int> journal_tail(const Args& args) {
+  // Retention may have removed the first frames, so the start is at least first().
   const Seq count = static_cast<Seq>(args.number("limit", 20));
   TRY(auto journal, open_data_journal(data_of(args)));
   Seq from = journal->last() > count ? journal->last() - count + 1 : 1;

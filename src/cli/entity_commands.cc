@@ -129,6 +129,7 @@ static Result<int> entity_transition(const Args& args) {
   if (args.has("data")) {
     TRY(data, read_json(args.get("data")));
   } else {
+    // A transition is a write of the whole entity, so the current data is sent back.
     TRY(json::Value entity, client->call("GET", "/api/entity/" + percent_encode(id)));
     if (const json::Value* d = entity.find("data")) data = *d;
   }
@@ -156,6 +157,7 @@ static Result<int> entity_search(const Args& args) {
                    fmt::format("/api/search/direct/{}", model) +
                        query({{"limit", args.get("limit")}, {"pointInTime", args.get("at")}}),
                    condition));
+  // The answer is a problem document of RFC 7807, whose `detail` is for people.
   if (answer.status >= 400) {
     auto problem = json::parse(answer.body);
     return fail(answer.status == 404 ? Code::not_found : Code::invalid, "REFUSED",

@@ -74,6 +74,7 @@ std::map<std::string, Placed> place(const Graph& g) {
     at[n.id];
   }
   // A row is at most the number of nodes, which also ends the walk through a cycle.
+  // Edges to a node that stands earlier in the list count as back edges.
   bool moved = true;
   for (size_t round = 0; moved && round < g.nodes.size(); ++round) {
     moved = false;
@@ -124,6 +125,7 @@ std::string shape_of(const Graph::Node& n, double x, double y) {
 
 }  // namespace
 
+// Edges are drawn first, so that the shapes cover their ends. Labels that are too long are cut.
 std::string to_svg(const Graph& g) {
   auto at = place(g);
   double left = 0, right = 0, bottom = 0;

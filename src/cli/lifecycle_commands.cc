@@ -54,6 +54,7 @@ static Result<int> types(const Args& args) {
 
 static Result<int> list(const Args& args) {
   TRY(std::string type, word(args, 0, "the type"));
+  // Holds the names that `params` only refers to.
   std::vector<std::pair<std::string, std::string>> match;
   for (const std::string& pair : args.all("match")) {
     size_t equals = pair.find('=');

@@ -43,6 +43,7 @@ std::string openapi(const wire::Router& router) {
                     {"paths", std::move(paths)}}));
 }
 
+// `allow` is set when the path exists with other methods.
 wire::Response plain_refusal(const wire::Request&, const Error& error, std::string_view allow) {
   int status = wire::code_status(error.code).http;
   if (!allow.empty()) status = 405;

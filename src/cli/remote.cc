@@ -13,6 +13,7 @@ namespace pawl::cli {
 
 Result<std::string> read_file(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  // An ifstream opens a folder without an error and reads nothing from it.
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown))
     return fail(Code::not_found, "NO_FILE", fmt::format("cannot read {}: it is a folder", path));

@@ -26,6 +26,7 @@ size_t JobBuffer::wait_for_room(std::stop_token stop, int ms) {
   return room_left();
 }
 
+// A result that is handed out is kept in sent_ until the server has confirmed or refused it.
 std::vector<JobResult> JobBuffer::results(std::stop_token stop, size_t max) {
   std::unique_lock lock(mutex_);
   std::vector<JobResult> out;
@@ -115,6 +116,7 @@ bool JobBuffer::draining() const {
   return draining_;
 }
 
+// held_ covers jobs that wait, jobs that run, and results that are not confirmed.
 bool JobBuffer::idle() const {
   std::lock_guard lock(mutex_);
   return held_.empty();

@@ -16,6 +16,7 @@ constexpr int kWaitMs = 5'000;
 constexpr int kNoRoomMs = 200;
 constexpr size_t kResultsInOneRequest = 500;
 
+// The variables are JSON already, so the item is put together as text.
 void append_result(std::string& out, const std::string& worker, const JobResult& done) {
   out += "{\"jobId\":" + json::quote(done.job_id) + ",\"workerId\":" + json::quote(worker);
   if (done.outcome)

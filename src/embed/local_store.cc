@@ -183,6 +183,7 @@ class LocalStore final : public store {
                until);
   }
 
+  // The type is read first, because the reads need it to interpret filters and records.
   result<any_page> list(std::string_view workflow, const any_query& query) override {
     auto found_type = reads_.type(tenant(), workflow);
     if (!found_type) return failed(found_type);

@@ -61,6 +61,8 @@ void manager::core::check_drift(const snapshot& one) {
   if (auto known = type(one.workflow)) check_drift(**known, one.id, one.phase);
 }
 
+// `stamped` is true for engines in this process only: a server names writes by their revision,
+// which is not known before they are durable.
 manager::manager() : log_(log_or_stderr({})), core_(std::make_unique<core>()) {
   auto engine = Engine::open();
   core_->own = *std::move(engine);  // an engine in memory cannot fail to open
@@ -110,6 +112,7 @@ result<dynamic_type> manager::definition(std::string_view workflow) const {
 
 result<std::vector<dynamic_type>> manager::definitions() const { return core_->on->types(); }
 
+// definition() asks the store, so these also know types that another program has registered.
 result<void> manager::rule_writable(std::string_view workflow, std::string_view field_name) const {
   auto kind_found = field_type(workflow, field_name);
   if (!kind_found) return lifecycle::fail(kind_found.error());
@@ -126,6 +129,7 @@ result<kind> manager::field_type(std::string_view workflow, std::string_view fie
   return f->k;
 }
 
+// A type that was not registered with this manager is refused without a request to the store.
 result<revision> manager::create_record(std::string_view workflow, std::string_view id_text,
                                         std::string bytes, const call_options& options) {
   if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
@@ -144,6 +148,7 @@ result<instance> manager::get_record(std::string_view workflow, std::string_view
   return found;
 }
 
+// Checks from cheap to expensive, so that a call that cannot succeed never runs its mutator.
 result<revision> manager::write(std::string_view workflow, std::string_view id_text,
                                 std::string_view to, how why, const record_mutator& f, int tries,
                                 const call_options& options) {

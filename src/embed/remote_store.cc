@@ -50,6 +50,7 @@ revision revision_of(const net::HttpAnswer& answer) {
 }
 
 // The error of a request that got no answer, from the HTTP client's error.
+// Says for each kind of failure what the caller can do; after a timeout the write may still happen.
 error no_answer(const net::HttpClient& http, const Error& why) {
   const std::string& server = http.options().base_url;
   if (why.is(net::kTimedOut))

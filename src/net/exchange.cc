@@ -71,6 +71,8 @@ void Exchange::suppress_header(const char* name) {
   headers_ = curl_slist_append(headers_, (std::string(name) + ":").c_str());
 }
 
+// Besides checking, this builds the list of headers that prepare() hands to libcurl. A header of
+// the request wins over one of the options with the same name.
 Result<void> Exchange::check() {
   const bool on_base = request_.url.starts_with('/');
   TRY(url_, parse_url(on_base ? options_.base_url + request_.url : request_.url));
@@ -142,6 +144,8 @@ void Exchange::prepare_tls(CURL* easy) {
   set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   set(easy, CURLOPT_SSL_VERIFYPEER, 1L);
   set(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+  // A null file tells libcurl to load no authorities; configure_tls() then loads those of the
+  // system.
   const char* no_file = nullptr;
   set(easy, CURLOPT_CAINFO, options_.ca_file.empty() ? no_file : options_.ca_file.c_str());
   set(easy, CURLOPT_CAPATH, no_file);
@@ -213,6 +217,7 @@ bool Exchange::take_head_line(std::string_view line) {
   return answer_.status == 0 ? take_status_line(line) : take_header(line);
 }
 
+// "HTTP/1.1 200 OK": the status is the three characters at offset 9.
 bool Exchange::take_status_line(std::string_view line) {
   std::optional<size_t> status;
   if (line.starts_with("HTTP/1.") && line.size() >= 12) status = whole_number(line.substr(9, 3));
@@ -253,6 +258,7 @@ bool Exchange::end_head() {
   return true;
 }
 
+// The limit is checked for each piece, because a chunked answer announces no length.
 bool Exchange::take_body(BytesView piece) {
   if (streams_body()) {
     has_enough_ = !(*on_piece_)(piece);

@@ -33,6 +33,7 @@ class ThreadLoop final : public BackgroundLoop {
     changed_.notify_all();
     thread_.join();
   }
+  // The flag is set under the lock, so a wake between the step and the wait is not lost.
   void wake() override {
     {
       std::lock_guard lock(mutex_);
