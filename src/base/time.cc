@@ -178,8 +178,8 @@ bool is_valid(const Civil& c) {
   return date && c.hour <= 23 && c.minute <= 59 && c.second <= 60;  // 60 is a leap second
 }
 
-// More lenient than RFC 3339 in three ways that clients use: a space may separate date and time,
-// the seconds may be missing, and the offset needs no colon.
+// More lenient than RFC 3339 in three ways: a space may separate date and time, the seconds may be
+// missing, and the offset needs no colon.
 Result<ParsedTime> read_rfc3339(std::string_view text) {
   Cursor cursor{text};
   ParsedTime out;

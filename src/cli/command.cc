@@ -196,8 +196,8 @@ void ProgressLine::update(uint64_t done, uint64_t total) {
   if (!begun_ns_) begun_ns_ = steady_ns();
   // A command that ends within a second needs no bar.
   if (steady_ns() - begun_ns_ < 1'000'000'000 || !isatty(STDERR_FILENO)) return;
-  // The bar has 30 places.
   drawn_ = true;
+  // The bar is 30 characters wide.
   size_t filled = total ? static_cast<size_t>(30 * done / total) : 0;
   fmt::print(stderr, "\r{} [{}{}] {} of {} ", what_, std::string(filled, '='),
              std::string(30 - filled, ' '), done, total);

@@ -21,12 +21,13 @@ static constexpr Flag kData{"data", v::path("DIR"), "the data folder (default ./
 
 static std::string data_of(const Args& args) { return args.get("data", "./data"); }
 
-// Bytes as readable text: other bytes are escaped, long values are cut.
+// Bytes as readable text: a zero byte, which separates the parts of a cell's key, becomes a slash;
+// other bytes are escaped; long values are cut.
 static std::string readable(BytesView bytes, size_t max = 400) {
   std::string out;
   for (unsigned char c : bytes.substr(0, max)) {
-    if (c >= 0x20 && c < 0x7f) out.push_back(static_cast<char>(c));
-    // Keys of cells separate their parts by a zero byte.
+    if (c >= 0x20 && c < 0x7f)
+      out.push_back(static_cast<char>(c));
     else if (c == 0)
       out.push_back('/');
     else
@@ -122,9 +123,9 @@ static Result<int> journal_show(const Args& args) {
 }
 
 static Result<int> journal_tail(const Args& args) {
-  // Retention may have removed the first frames, so the start is at least first().
   const Seq count = static_cast<Seq>(args.number("limit", 20));
   TRY(auto journal, open_data_journal(data_of(args)));
+  // Retention may have removed the first frames, so reading starts at first() at the earliest.
   Seq from = journal->last() > count ? journal->last() - count + 1 : 1;
   TRY_OK(journal->read(std::max(from, journal->first()),
                        [&](Seq seq, BytesView entry) -> Result<bool> {
@@ -146,10 +147,9 @@ static Result<int> journal_cut(const Args& args) {
                             at));
   FileJournalOptions options;
   options.folder = journal_folder(data_of(args));
-  // The rows may hold effects of frames that are gone now, so they are removed; the next start
-  // rebuilds them.
   TRY_OK(cut_journal(options, at));
   std::error_code ec;
+  // The rows may hold the results of frames that are gone now. The next start rebuilds them.
   fs::remove_all(rows_folder(data_of(args)), ec);
   show(args, json::object({{"last", json::Value(static_cast<uint64_t>(at))}}),
        [&] { fmt::print("the journal ends at frame {} now; rows will be rebuilt\n", at); });

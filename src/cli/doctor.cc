@@ -116,7 +116,7 @@ Finding port_free(std::string_view check, const std::string& text) {
 Result<int> run(const Args& args) {
   std::string folder = args.get("data", "./data");
   std::error_code ec;
-  // A server that has never run has no data folder yet; its parent is measured instead.
+  // A server that has never run has no data folder yet; the current folder is measured instead.
   if (!std::filesystem::exists(folder, ec)) folder = ".";
   std::vector<Finding> all = {disk_space(folder),
                               sync_speed(folder),

@@ -150,19 +150,19 @@ static Result<int> entity_search(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(std::string model, model_path(args, 0));
   TRY(std::string path, word(args, 1, "the file with the condition"));
-  // The answer is not parsed: it has one entity a line and may be large.
   TRY(std::string condition, read_file(path));
   TRY(wire::Response answer,
       client->send("POST",
                    fmt::format("/api/search/direct/{}", model) +
                        query({{"limit", args.get("limit")}, {"pointInTime", args.get("at")}}),
                    condition));
-  // The answer is a problem document of RFC 7807, whose `detail` is for people.
+  // A refusal is a problem document (RFC 7807), whose `detail` is for people.
   if (answer.status >= 400) {
     auto problem = json::parse(answer.body);
     return fail(answer.status == 404 ? Code::not_found : Code::invalid, "REFUSED",
                 problem ? std::string(problem->string_or("detail", answer.body)) : answer.body);
   }
+  // The answer has one entity a line and is printed as it is.
   fmt::print("{}", answer.body);
   if (!answer.body.ends_with('\n')) fmt::print("\n");
   return kDone;

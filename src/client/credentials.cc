@@ -17,8 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The life of a token whose answer does not say how long it lasts is taken as a minute.
 constexpr int kTimeoutMs = 30'000;
+// Assumed for a token whose answer does not say how long it lasts.
 constexpr int64_t kShortLifeS = 60;
 
 // The current token of a machine client, renewed when it expires or when the server refuses it.

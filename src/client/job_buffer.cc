@@ -6,7 +6,7 @@ namespace pawl::client {
 
 using std::chrono::milliseconds;
 
-// `held_` bounds nothing by itself: the transport asks for room() before it asks for jobs.
+// The limit is not checked here: the transport asks for room() before it asks for jobs.
 bool JobBuffer::put(Worker::Job job) {
   std::lock_guard lock(mutex_);
   if (draining_ || !held_.insert(attempt(job.id, job.retries_left)).second) return false;
@@ -54,7 +54,7 @@ void JobBuffer::refuse(const std::string& job_id, const std::string& reason) {
   std::lock_guard lock(mutex_);
   auto sent = sent_.extract(job_id);
   if (!sent) return;
-  // A refused failure: the server knows no such job any more, so nothing is left to report.
+  // A failure was refused, and there is nothing else to report in its place.
   if (!sent.mapped().outcome) return release(sent.mapped());
   unsent_.push_back({job_id, sent.mapped().retries_left,
                      Worker::fail_for_good("the server refused the result: " + reason)});

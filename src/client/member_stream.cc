@@ -27,7 +27,7 @@ constexpr std::string_view kJoin = "CalculationMemberJoinEvent",
                            kGreet = "CalculationMemberGreetEvent",
                            kAlive = "CalculationMemberKeepAliveEvent";
 
-// The envelope of CloudEvents 1.0. The server reads type and data; `source` is for its log.
+// The envelope of CloudEvents 1.0.
 CloudEvent wrap(std::string_view type, std::string_view text) {
   CloudEvent out;
   out.set_id(fresh_key());
@@ -96,8 +96,8 @@ Result<void> accepted(const std::string& text) {
   return std::unexpected(std::move(out));
 }
 
-// All events of the answer as one JSON array. The reader is drained even after a refusal, because
-// gRPC wants it read to its end.
+// All events of the answer as one JSON array. Reading goes on after a refusal, because the status
+// of the call comes after its last event.
 Result<std::string> gather(grpc::ClientReader<CloudEvent>& reader) {
   std::string all = "[";
   CloudEvent e;

@@ -19,8 +19,8 @@ std::shared_ptr<const warn_function> log_or_stderr(warn_function log) {
       [](std::string_view text) { fmt::print(stderr, "pawl lifecycle: {}\n", text); });
 }
 
-// A mutator that wrote its own instance would wait for itself: the queue of the instance is locked
-// while the mutator runs.
+// The write would replace the state that the running mutator started from, so the mutator's own
+// write would conflict each time it ran.
 failure reentrant(std::string_view workflow, std::string_view id_text) {
   return lifecycle::fail(
       errc::reentrant_update,

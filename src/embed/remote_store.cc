@@ -488,7 +488,6 @@ class RemoteStore final : public store {
 
 result<std::shared_ptr<store>> connect_remote_store(std::string_view address,
                                                     const remote_options& options) {
-  // A first request tells the caller at once when the address or the token is wrong.
   while (address.ends_with('/'))
     address.remove_suffix(1);
   auto url = net::parse_url(address);
@@ -503,6 +502,7 @@ result<std::shared_ptr<store>> connect_remote_store(std::string_view address,
   if (!options.token.empty())
     server.headers.emplace_back("Authorization", "Bearer " + options.token);
   auto out = std::make_shared<RemoteStore>(std::move(server));
+  // A first request, so that a wrong address or token is reported here and not at the first use.
   if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
   return std::shared_ptr<store>(std::move(out));
 }

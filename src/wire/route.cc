@@ -57,7 +57,7 @@ Response plain_refusal(const Error& error, std::string_view allow) {
 
 }  // namespace
 
-// A node of the trie is reached by one sequence of segments.
+// One position in the trie. `here` has the rows whose pattern ends at this node.
 struct Router::Node {
   std::map<std::string, std::unique_ptr<Node>, std::less<>> literals;
   std::unique_ptr<Node> parameter;
