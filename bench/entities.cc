@@ -12,6 +12,8 @@ namespace pawl::bench {
 
 namespace {
 
+// new and checked are left by automated transitions on creation; toggle switches between open and
+// shut; call stays in open and calls a member.
 constexpr std::string_view kWorkflow =
     R"({"workflows":[{"version":"1","name":"w","initialState":"new","states":{
   "new":{"transitions":[{"name":"check","next":"checked","manual":false,"disabled":false}]},
@@ -26,6 +28,7 @@ std::string sample(uint64_t i) {
       i, i / 10, i % 1000, i % 100000);
 }
 
+// Cut out of the text without parsing it, because client and server share the processor.
 std::string first_id(std::string_view body) {
   size_t at = body.find("\"entityIds\":[\"");
   return at == std::string_view::npos ? std::string() : std::string(body.substr(at + 14, 36));
@@ -71,6 +74,7 @@ struct Customers {
   }
   Loaded toggle_any(double for_seconds, size_t connections = 64) {
     return run({site.address(), connections, for_seconds,
+                // A prime step spreads the requests over all entities without a random generator.
                 [&](size_t) { return transition(++next * 7919, "toggle"); }, must_be_good});
   }
   double get_any(double for_seconds) {

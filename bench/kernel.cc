@@ -22,8 +22,10 @@ class Put final : public Program {
   }
 };
 
+// Bytes of the record in each turn.
 static constexpr size_t kRecord = 300;
 
+// Groups of 64, because the turns that are compared come from 64 submitters.
 static double raw_appends(double for_seconds) {
   Folder folder("raw");
   auto journal = *open_journal({.backend = "file", .folder = folder.path()});
@@ -78,6 +80,8 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
       shard.submit(make(next++), [&](Result<Answer> a) {
         CHECK(a);
         ++done;
+        // The chain ends after its last answer, so that no reply uses the counters after this
+        // function.
         if (stop)
           --running;
         else
@@ -97,6 +101,7 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
   return static_cast<double>(count) / took;
 }
 
+// Memory, a start after a clean stop, and a start without rows, on one folder with a million cells.
 void bench_recovery(Report& report, Facts&) {
   Put put;
   static constexpr uint64_t kCells = 1'000'000;

@@ -23,6 +23,7 @@ std::string request(std::string_view method, std::string_view path, std::string_
 
 namespace {
 
+// One request at a time on each connection: `sent` is when it left.
 struct Connection {
   int fd = -1;
   std::string in;
@@ -47,6 +48,8 @@ bool take(std::string& in, int& status, std::string& body) {
   size_t head = in.find("\r\n\r\n");
   if (head == std::string::npos) return false;
   status = std::atoi(in.c_str() + 9);
+  // The servers under test send a Content-Length with every answer, so chunked answers are not
+  // read.
   size_t length = 0;
   if (const char* at = strcasestr(in.c_str(), "content-length:"); at && at < in.c_str() + head)
     length = std::strtoul(at + 15, nullptr, 10);
@@ -85,6 +88,8 @@ Loaded run(const Load& load) {
     send_next(i);
   std::string body;
   while ((now = bench::seconds()) < end && !(load.until && load.until())) {
+    // Asks each parked connection once more; one that still has nothing to send parks again at the
+    // end.
     for (size_t n = parked.size(); n-- > 0;) {
       size_t i = parked.front();
       parked.erase(parked.begin());

@@ -1,5 +1,7 @@
 // bench [NAME...] runs all scenarios or the named ones; `processes` means all of `processes.*`.
-// Each bar is a ratio of two measurements of the same run.
+// Most bars are ratios of two measurements of the same run, so that they hold on fast and slow
+// machines; the disk is measured before and after, because its speed may change. Exits with 1 when
+// a bar is missed.
 
 #include <fmt/format.h>
 

@@ -43,6 +43,8 @@ static double waited_seconds() {
   return ns * 1e-9;
 }
 
+// Settled: less than a tenth of one core is used or waited for during half a second. Gives up after
+// two minutes.
 void let_settle() {
   for (double until = seconds() + 120; seconds() < until;) {
     double before = cpu_seconds() + waited_seconds();
@@ -51,6 +53,7 @@ void let_settle() {
   }
 }
 
+// The nearest rank; sorts the samples in place.
 double Latencies::p(double percent) {
   if (us.empty()) return 0;
   std::sort(us.begin(), us.end());
@@ -94,6 +97,7 @@ double sync_ms(const std::string& folder) {
   Latencies l;
   for (int i = 0; i < 200; ++i) {
     double begin = seconds();
+    // The first 64 writes allocate the blocks of the file and are not counted.
     if (pwrite(fd, block.data(), block.size(), (i % 64) * 4096) < 0 || fdatasync(fd) < 0) break;
     if (i >= 64) l.us.push_back((seconds() - begin) * 1e6);
   }

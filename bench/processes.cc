@@ -11,6 +11,7 @@
 
 namespace pawl::bench {
 
+// linear: three jobs in a row. quick: no job, ends in its first turn. task: waits for a person.
 static constexpr std::string_view kLinear = R"({"id":"linear","name":"Linear","steps":[
   {"id":"a","name":"A","type":"SERVICE_TASK","jobType":"work","nextStep":"b"},
   {"id":"b","name":"B","type":"SERVICE_TASK","jobType":"work","nextStep":"c"},
@@ -65,6 +66,7 @@ static double linear(Site& site, double for_seconds) {
               R"({"definitionId":"linear","variables":{"order":17,"name":"somebody"}})");
   Load clients{
       site.address(), 64, for_seconds,
+      // At most 1,000 instances are in progress, so that starts do not run away from the worker.
       [&](size_t) { return started * 3 < completed + 3000 ? (++started, text) : std::string(); },
       [&](size_t, int status, std::string_view) { CHECK(status == 201); }};
   double begin = seconds();
@@ -95,6 +97,8 @@ static void drain(Site& site) {
 // How long the server is idle before each request.
 static constexpr double kIdle = 2e-3;
 
+// The time from the start of an instance to the job in the hands of a worker that waits in a poll.
+// Both run in this process, so one clock measures it.
 static double pickup_us(Site& site) {
   std::atomic<double> woken{0};
   std::atomic<bool> stop{false};
@@ -148,6 +152,7 @@ static double pickup_us(Site& site) {
 
 // 100,000 timers are due at one moment. Measures how long after it the last one has fired.
 static double timers(Site& site, Report& report) {
+  // Each batch has a definition of its own, whose duration is the time that is left until `due`.
   static constexpr size_t kTimers = 100'000, kBatch = 1000;
   double due = seconds() + 25;
   for (size_t i = 0; i < kTimers; i += kBatch) {
@@ -252,6 +257,7 @@ void bench_waiting(Report& report, Facts&) {
       site.call("POST", "/pawl/v1/processes/start-batch", batch);
     return seconds() - begin;
   };
+  // Warm-up, so that caches and buffers are not counted as memory of instances.
   start(10);
   size_t before = resident_bytes();
   double first = start(kTimed);

@@ -75,6 +75,8 @@ double linear_by_stream(Site& site, double for_seconds) {
   std::atomic<uint64_t> started{0};
   Load clients{site.address(), 4, for_seconds,
                [&](size_t) {
+                 // Three jobs an instance. At most 2,000 instances are in progress, so that starts
+                 // do not run away from the worker.
                  return started * 3 < worker.settled() + 6000 ? (started += kBatch, text)
                                                               : std::string();
                },

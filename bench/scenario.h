@@ -16,6 +16,7 @@ struct Facts {
   double bare_us = 0;       // one bare round trip, 1 connection
 };
 
+// `cache_bytes` 0 is the default of the shard. The caller starts and stops the shard.
 std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Program*> programs,
                                   size_t cache_bytes = 0,
                                   size_t family_cells = ShardOptions().family_cells);
@@ -23,8 +24,12 @@ std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Pro
 double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters,
                         double for_seconds);
 
+// Each scenario prints its lines and bars. One that needs a fact which no earlier scenario has left
+// measures it itself.
 void bench_kernel(Report& report, Facts& facts);
 void bench_recovery(Report& report, Facts& facts);
+// p50 of one append of the size of a small frame, with fdatasync. The pause before each leaves the
+// disk idle.
 double raw_append_us(double pause_seconds = 0);
 void bench_http(Report& report, Facts& facts);
 void bench_flow(Report& report, Facts& facts);

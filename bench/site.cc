@@ -12,6 +12,7 @@ Site::Site(const std::string& name) : folder_(name) {
   workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
   processes_ = std::make_unique<processes::Face>(*shard_, *workers_);
   entities_ = std::make_unique<entities::Face>(*shard_, background_, entities::FaceOptions{});
+  // As in cli/host.cc: outboxes first, then the shard, then the threads, then the listeners.
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);
   shard_->connect(To::member, entities_->members());
@@ -32,6 +33,7 @@ Site::Site(const std::string& name) : folder_(name) {
       *server::GrpcServer::start({.address = options.address, .services = processes_grpc_->all()});
 }
 
+// Polls and member calls are ended first, or the listeners would wait for them.
 Site::~Site() {
   workers_->stop();
   entities_->stop();
@@ -41,6 +43,7 @@ Site::~Site() {
   shard_->stop();
 }
 
+// Uses the load generator with one connection, which sends one request and ends with its answer.
 json::Value Site::call(std::string_view method, std::string_view path, std::string_view body) {
   std::string answer;
   int status = 0;

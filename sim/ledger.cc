@@ -5,6 +5,8 @@ namespace pawl::sim {
 Key account(std::string_view name) { return key({"ledger", "account", name}); }
 Key settled(std::string_view effect) { return key({"ledger", "settled", effect}); }
 
+// The number in a cell; `absent` when the cell does not exist. An account without a cell holds
+// kOpening.
 static Result<int64_t> amount(Turn& turn, BytesView key, int64_t absent) {
   TRY(Cell cell, turn.read(key));
   return cell.exists() ? std::stoll(std::string(cell.value())) : absent;
@@ -23,6 +25,8 @@ static Result<void> move(Turn& turn, std::string_view from, std::string_view to,
 }
 
 namespace {
+// The body of every command. A verb uses what it needs; `withdraw` has the id of an effect in
+// `from`.
 struct Order {  // body: from, to, sum
   std::string from, to;
   int64_t sum;
@@ -37,6 +41,9 @@ Order read_order(BytesView body) {
 }
 }  // namespace
 
+// Counts the receipt. A receipt that is refused still settles its effect, so it counts; one that
+// fails undoes the turn, and does not. The scratch holds the order of an `ask`, whose transfer
+// happens only now.
 static Result<Bytes> take_receipt(Turn& turn, const Input& input) {
   Key counter = settled(input.settles);
   TRY(int64_t n, amount(turn, counter, 0));
@@ -84,6 +91,8 @@ Result<Bytes> Ledger::run(Turn& turn, const Input& input) const {
     TRY(int64_t n, amount(turn, account(order.from), kOpening));
     return std::to_string(n);
   }
+  // Effects that leave after the commit. With "-later" the caller is answered when the effect is
+  // settled.
   static constexpr std::pair<std::string_view, To> kinds[] = {
       {"timer", To::clock}, {"job", To::worker}, {"send", To::cell}};
   for (auto [verb, to] : kinds) {
@@ -105,6 +114,8 @@ bool Ledger::keeps_history(BytesView key) const {
   return key.starts_with(prefix({"ledger", "account"}));
 }
 
+// One row for each cell, by its value, and one for each note: enough to see a row that replay
+// forgets.
 void Ledger::view(const Committed& frame, ViewRows& rows) const {
   for (const Change& c : frame.changes) {
     if (c.before.exists()) rows.erase(Bytes(c.before.value()).append("/").append(c.key));

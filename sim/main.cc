@@ -1,4 +1,4 @@
-// sim --seed N [--steps S]     runs one seed and prints every step
+// sim --seed N [--steps S]     runs one seed and prints its counts and broken promises
 // sim --seeds A-B [--steps S]  runs many seeds twice: the same seed must give the same frames
 
 #include <cstdio>

@@ -10,10 +10,13 @@ namespace pawl::sim {
 
 namespace {
 
+// One run: random steps, then the promises. Each step is a command, a receipt, a stage of the
+// pipeline, a jump of the clock or a crash, so that stages interleave in every order.
 class Life {
  public:
   explicit Life(uint64_t seed) : world_(seed, {&ledger_}) {}
 
+  // Ends early when a promise is broken: the first one is the useful one.
   Outcome live(size_t steps) {
     for (size_t i = 0; i < steps && world_.broken.empty(); ++i)
       step();
@@ -30,6 +33,7 @@ class Life {
   }
 
  private:
+  // A crash comes about once in a hundred steps.
   void step() {
     if (!world_.alive()) return world_.restart();
     switch (world_.roll(16)) {
@@ -75,6 +79,7 @@ class Life {
     w.str(from);
     w.str(some_account());
     w.sint(static_cast<int64_t>(world_.roll(50)));
+    // Few keys, so that Idempotency-Keys repeat.
     if (world_.chance(20)) input.once = "key" + std::to_string(world_.roll(40));
     if (world_.chance(15)) join_some_turn(input);
     say(std::move(input));
@@ -85,6 +90,7 @@ class Life {
     for (const Effect& effect : world_.outside())
       if (effect.to == To::member && world_.chance(30)) {
         input.joins = std::stoull(effect.body);
+        // The kernel does not use the Idempotency-Key of a command that joins a turn.
         input.once.clear();
         return;
       }
@@ -95,6 +101,7 @@ class Life {
     if (outside.empty()) return;
     size_t at = world_.roll(outside.size());
     if (world_.chance(10)) {  // lost
+      // Only a member loses a call for good. Timers and jobs are offered again.
       if (outside[at].to == To::member) outside.erase(outside.begin() + static_cast<ptrdiff_t>(at));
       return;
     }
@@ -113,6 +120,8 @@ class Life {
       std::erase_if(outside, [&](const Effect& e) { return e.id == effect.id; });
   }
 
+  // Remembers each acknowledged frame with its hash. Joined commands are answered before their turn
+  // commits, and answers with seq 0 wrote no frame, so neither is an acknowledgement.
   void say(Input input) {
     bool settles = !input.settles.empty();
     bool joined = input.joins != 0;
@@ -140,6 +149,7 @@ class Life {
     }
   }
 
+  // All rows but "mviews", which records the version of the views and not the state.
   static std::map<Bytes, Bytes> all(const Rows& rows) {
     std::map<Bytes, Bytes> out;
     (void)rows.snapshot()
@@ -163,6 +173,7 @@ class Life {
     if (replayed) out_.link = replayed->link;
   }
 
+  // An account holds kOpening when a transfer first touches it, and transfers keep the sum.
   void check_money() {
     int64_t sum = 0, accounts = 0;
     ReadSnapshot snapshot(world_.rows.snapshot());

@@ -1,5 +1,11 @@
 #pragma once
-// One simulated run from a seed, and the promises that must hold throughout.
+// One simulated run from a seed, and the promises that must hold throughout:
+//   - an acknowledged frame stays in the journal, unchanged;
+//   - answers and effects leave after their frame is durable;
+//   - replay of the journal gives the same rows as the run did;
+//   - money is conserved, so no turn is half done;
+//   - an effect is settled once;
+//   - running every frame again gives the same bytes (verify).
 
 #include <string>
 #include <vector>

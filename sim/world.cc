@@ -11,12 +11,14 @@ void World::expect(bool held, std::string what) {
   if (!held) broken.push_back(std::move(what));
 }
 
+// The kernel gives an input without a time the time of its last tick.
 void World::submit(Input input, Reply reply) {
   input.stamp.now = 0;
   input.stamp.dice = dice();
   queue_.emplace_back(std::move(input), std::move(reply));
 }
 
+// Runs a random number of the queued inputs, so that groups have all sizes.
 void World::drive() {
   if (!kernel_ || queue_.empty()) return;
   kernel_->tick(now);
@@ -38,6 +40,8 @@ void World::append() {
   bool any =
       std::any_of(groups.begin(), groups.end(), [](const Group& g) { return !g.frames.empty(); });
   if (any && chance(disk_fault_percent))
+    // Either the disk took nothing, or it took everything and the answer was lost. The callers
+    // cannot tell.
     journal.fail_next_append(chance(50) ? AppendFault::nothing_written
                                         : AppendFault::everything_written);
   if (auto done = committer_->append(groups); !done) {
@@ -49,6 +53,7 @@ void World::append() {
     durable_.push_back(std::move(group));
 }
 
+// Rows lag behind on purpose, and their flush behind that: a crash then needs a longer replay.
 void World::apply() {
   if (!kernel_ || durable_.empty()) return;
   std::vector<Group> groups;
@@ -65,6 +70,7 @@ void World::sent(const Effect& effect, Seq frame) {
   outside_.push_back(effect);
 }
 
+// A closed effect may still be answered from outside: its cancellation is lost three times in ten.
 void World::release_group() {
   if (!kernel_ || applied_.empty()) return;
   Group group = std::move(applied_.front());
@@ -80,6 +86,7 @@ void World::release_group() {
     reply(std::move(answer));
 }
 
+// Without disk faults, so that it ends.
 void World::settle_all() {
   unsigned faults = std::exchange(disk_fault_percent, 0);
   if (!alive()) restart();
@@ -98,6 +105,8 @@ ReadSnapshot World::snapshot() {
   return ReadSnapshot(rows.snapshot());
 }
 
+// Everything in memory is lost. The journal keeps what it has written; the rows fall back to their
+// last flush.
 void World::crash() {
   ++crashes_;
   kernel_.reset();
@@ -119,6 +128,7 @@ void World::restart() {
   kernel_ = std::make_unique<Kernel>(
       *cache_, [this] { return snapshot(); }, programs, replayed->last);
   committer_ = std::make_unique<Committer>(journal, rows, *cache_, replayed->link);
+  // The open effects leave again, as they do when a server starts.
   ReadSnapshot snapshot(rows.snapshot());
   auto scanned = snapshot.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
     auto effect = decode_effect(cell.value());

@@ -1,4 +1,4 @@
-"""What the test scripts share: a real server on free ports, HTTP calls, and the collection of failed checks.
+"""The functions that all test scripts share: a real server on free ports, HTTP calls, and the collection of failed checks.
 
 Every script starts its servers with `Server` and reports with `check` and `report`, so that scripts may run side by side
 and one failed check does not hide the next.
@@ -30,6 +30,7 @@ class Server:
         self.process = None
 
     def start(self, wait_s=60):
+        # The server writes its addresses to this file when it listens.
         serving = os.path.join(self.folder, 'serving.json')
         until = time.monotonic() + wait_s
         self.launch(serving)
@@ -54,6 +55,7 @@ class Server:
         raise RuntimeError('the server did not get ready:\n' + self.tail())
 
     def launch(self, serving):
+        """Starts the process. The file of an earlier run is removed first, so that its addresses are not taken for new ones."""
         if os.path.exists(serving):
             os.unlink(serving)
         listen = [word for name, address in self.listen.items() for word in ('--' + name, address)]
@@ -77,6 +79,7 @@ class Server:
         return self.process.returncode if self.process else 0
 
     def verify(self):
+        """Runs `pawl verify` on the data folder; the server must not run. Returns (exit code, output)."""
         done = subprocess.run([PAWL, 'verify', '--data', self.folder], capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
@@ -196,6 +199,7 @@ def compile_protos(sources, names, folder):
 
 
 def make_rsa_key(path):
+    """Writes a private key in PEM form, for signing tokens."""
     subprocess.run(['openssl', 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', path],
                    check=True, stderr=subprocess.DEVNULL)
 

@@ -1,15 +1,18 @@
-"""Random workflow definitions and expressions by seed: valid ones that model_processes.py can run, and broken ones with what is wrong."""
+"""Random process definitions and expressions from a seed: valid ones that model_processes.py can run, and broken ones together with the
+messages that the server must give."""
 import random
 
 from model_processes import Rule, same
 
 POLICIES = ['U', 'F', 'A', 'R', 'C', 'C+', 'C#', 'C>', 'C<']
+# Timers that fire during a run, each used once in a definition, and timers that are never due.
 SHORT = ['PT0.3S', 'PT0.35S', 'PT0.4S', 'PT0.45S', 'PT0.5S', 'PT0.55S']
 LONG = ['PT1H', 'P7D', 'P1DT2H', 'P1M', 'P2W', 'P1Y', 'PT90M', 'PT36000S']
 
 
 class Expression:
-    """A text, the variables it names, and its value as the document has it."""
+    """An expression: its text, the variables it uses, and a function that computes its value as the contract defines it. A variable
+    that does not exist is a failure by rule."""
 
     def __init__(self, text, names, run):
         self.text, self.names, self.run = text, names, run
@@ -37,12 +40,14 @@ def compare(op, a, b):
 
 
 class Expressions:
-    """Numbers n0 n1 f0, texts s0 s1, booleans b0 b1, a list l0 and an object o0: what instances usually have."""
+    """Makes random expressions over the variables that instances usually have: numbers n0, n1, f0; texts s0, s1; booleans b0, b1; a list
+    l0; an object o0. `made` keeps every expression by its text."""
 
     def __init__(self, rng):
         self.rng, self.made = rng, {}
 
     def variables(self):
+        """Variables of a new instance. One in fifty is left out, so that expressions sometimes fail."""
         r = self.rng
         whole = {'n0': r.randint(-5, 20), 'n1': r.choice([0, 1, 7, 2**53 + 1]), 'f0': r.randint(-9, 9) / 2, 's0': r.choice('abc'), 's1': 'word',
                  'b0': r.random() < 0.5, 'b1': r.random() < 0.5, 'l0': [r.randint(0, 5) for _ in range(r.randint(0, 4))],
@@ -50,13 +55,14 @@ class Expressions:
         return {k: v for k, v in whole.items() if r.random() < 0.98}
 
     def result(self):
-        """What a worker, a person or a signal brings."""
+        """Variables that a worker, a user task or a signal brings. Repeated names exercise the deep merge of objects."""
         r = self.rng
         return {k: v for k, v in [('n0', r.randint(-5, 20)), ('s0', r.choice('abc')), ('b0', r.random() < 0.5), ('o0', {'k': r.randint(0, 9)}),
                                   ('o0', {'m': {'y': 1}}), ('o0', {'m': {'z': r.randint(0, 9)}, 'k': 3, 'l': [1]}), ('l0', [r.randint(0, 5)]),
                                   ('w0', None), ('w1', {'a': {'b': r.randint(0, 3)}}), ('w1', {'a': {'c': [1, {'d': 2}]}})] if r.random() < 0.2}
 
     def reference(self, name, bare=False):
+        """A variable, in one of the three notations. `bare` allows only the plain name, for use inside "${...}"."""
         text = name if bare else self.rng.choice([name, name, '#' + name, '${' + name + '}'])
         return Expression(text, {name}, lambda v: v[name])
 
@@ -107,7 +113,7 @@ class Expressions:
         return Expression(f'{a.text} {op} {b.text}', a.names | b.names, lambda v: compare(op, a.run(v), b.run(v)))
 
     def condition(self):
-        """A text for a branch or a cell: a boolean, now and then something that fails."""
+        """The text of a branch or of a table's cell: a boolean; one in twenty-five fails (an unknown variable, or a number)."""
         made = self.boolean(self.rng.randint(0, 2))
         kind = self.rng.random()
         if kind < 0.02:
@@ -161,7 +167,8 @@ def among(n, values):
 
 
 class Maker:
-    """Builds a definition from its end: every block is made for the step that it leads to."""
+    """Builds a definition backwards: each block gets the step that follows it and returns its own first step. So every step leads to an
+    END, and every step is reachable."""
 
     def __init__(self, rng, id, job_types, chain=None):
         self.rng, self.id, self.job_types, self.chain = rng, id, job_types, chain
@@ -208,7 +215,7 @@ class Maker:
         return self.add('WAIT', nextStep=next, boundaryEvents=self.timers(next), conditionalNextSteps=self.ways(next))
 
     def ways(self, next):
-        """Branches of a task: a field of another step type, allowed and obeyed."""
+        """conditionalNextSteps on a task. It belongs to DECISION steps, but the contract allows it on tasks, and it wins over nextStep."""
         if next is None or self.rng.random() > 0.1:
             return None
         return {self.x.condition(): self.transformation(next), self.x.always(): next}
@@ -223,7 +230,7 @@ class Maker:
         return made
 
     def handler(self, next):
-        """Where a timer leads: back into the flow, to an END, or to a task that nothing follows."""
+        """The target of a timer: back into the flow, a task before an END, or a task that has no next step."""
         kind = self.rng.random()
         if kind < 0.5:
             return next if self.rng.random() < 0.5 else self.rng.choice([self.service, self.user])(next)
@@ -244,6 +251,7 @@ class Maker:
         return {'k': self.rng.randint(0, 9), 'm': {'z': 2}} if name == 'o0' else self.x.output()
 
     def table(self, next):
+        """A decision table with a random hit policy. Most tables end with a rule that always matches."""
         r, policy = self.rng, self.rng.choice(POLICIES)
         numeric = policy in ('C+', 'C>', 'C<') and r.random() < 0.9
         columns = r.sample(['t0', 't1', 't2'], r.randint(1, 2))
@@ -276,6 +284,7 @@ class Maker:
         return self.add('PARALLEL_GATEWAY', parallelNextSteps=branches, joinStep=join)
 
     def loop(self, next, depth):
+        """A block that runs twice, counted by a variable of its own."""
         name = f'c{len(self.steps)}'
         more, enough = f'{name} < 2', f'{name} >= 2'
         self.x.keep(more, Expression(more, {name}, lambda v: v[name] < 2))
@@ -289,25 +298,25 @@ class Maker:
 
 
 def valid(seed_rng, id, job_types, chain=None):
-    """(document, its expressions by text)."""
+    """Returns (document, its expressions by text)."""
     maker = Maker(seed_rng, id, job_types, chain)
     return maker.document(), maker.x.made
 
 
 def in_map_order(document):
-    """As gRPC carries it: a map has no order of its own, so branches are tried in that of their texts."""
+    """The document as gRPC carries it. A protobuf map has no order, so the server tries branches in the order of their texts."""
     return {**document, 'steps': [{**s, 'conditionalNextSteps': dict(sorted(s['conditionalNextSteps'].items()))} if s.get('conditionalNextSteps') else s for s in document['steps']]}
 
 
 def without_empty(document):
-    """A definition as it is read back: optional members of it and of its steps that say nothing are left out."""
+    """A definition as the server returns it: optional members with an empty value are left out."""
     def says(v):
         return v is not None and v is not False and v not in ('', 0, {}, [])
     return {k: [{name: x for name, x in step.items() if says(x) or name == 'autoStartNextWorkflow'} for step in v] if k == 'steps' else v for k, v in document.items() if says(v)}
 
 
 def whole(id):
-    """A definition with every step type, for breaking."""
+    """A valid definition with every step type; broken() changes it."""
     def step(id, type, **fields):
         return {'id': id, 'name': id.upper(), 'type': type, **fields}
     timer = {'type': 'TIMER', 'duration': 'PT1H', 'interrupting': True, 'targetStepId': 'late'}
@@ -320,7 +329,8 @@ def whole(id):
         step('late', 'SERVICE_TASK', jobType='j', nextStep='end'), step('end', 'END')]}
 
 
-# Each rule of the document's table that can be broken at one place: where, how, and what the answer must say about it.
+# Rules of the contract's validation table that can be broken at one step: (step, change, words that one line of the
+# answer must contain). An entry without a step breaks the definition itself.
 BREAKS = [
     ('', lambda d, s: d.update(id=''), ['id is required']), ('', lambda d, s: d.update(id='my workflow'), ['"my workflow"', '^[A-Za-z0-9_:\\-]+$']),
     ('', lambda d, s: d.update(id='x' * 257), ['256']), ('name', lambda d, s: d.update(name=''), ['name is required']),
@@ -362,7 +372,7 @@ BREAKS = [
 
 
 def broken(rng, id):
-    """(document, [the words that one line of the answer must have])."""
+    """A definition with one to eight broken rules. Returns (document, [words that one line of the answer must contain])."""
     document, wanted, touched = whole(id), [], set()
     for where, how, words in rng.sample(BREAKS, rng.choice([1, 1, 2, 3, 5, 8])):
         if where not in touched:

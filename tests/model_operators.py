@@ -1,5 +1,5 @@
-"""What operators do under /pawl/v1/processes, on a real server and on the model: the part of run_processes_model.py that the contract page does not
-have. docs/reference/processes.md says what each is to do."""
+"""The operator commands under /pawl/v1/processes, on a real server and on the model. They are additions of Pawl: the contract of processes does not
+have them, and docs/reference/processes.md describes them. A part of run_processes_model.py."""
 import copy, time, urllib.parse
 
 import model_definitions, model_processes
@@ -9,7 +9,7 @@ PATH = '/pawl/v1/processes'
 
 
 def renamed(rng, document):
-    """(a new version of the document, what each of its steps is called there): some steps have other names, one has come in between."""
+    """A new version of a document for a migration: some steps are renamed and one step is inserted. Returns (document, new name of each step)."""
     names = {s['id']: s['id'] + ('v' if rng.random() < 0.5 else '') for s in document['steps']}
     made = copy.deepcopy(document)
     for step in made['steps']:
@@ -31,7 +31,7 @@ def renamed(rng, document):
 
 
 class Operators:
-    """Actions of a Play."""
+    """The random actions of a Play (run_processes_model.py) that operators perform. Each calls the server and the model and compares."""
 
     def operate(self):
         verbs = [self.op_retry, self.op_retry, self.op_edit, self.op_skip, self.op_move, self.op_pause, self.op_resume, self.op_cancel, self.op_migrate,
@@ -39,11 +39,13 @@ class Operators:
         self.rng.choice(verbs)()
 
     def command(self, instance, verb, body, model):
+        """Sends an operator's command. `model` applies it to the model and returns the expected status."""
         status, got = self.wire.rest('POST', f'{PATH}/instances/{instance.id}/{verb}', {'reason': 'because', **body})
         self.expect(f'{verb} {body} of {instance.id}', status, model())
         self.sync(instance)
 
     def of_status(self, *wanted):
+        """A random instance, nearly always one with a wanted status; the others test the refusals."""
         known = [i for i in self.engine.instances if i.id and i not in self.lost]
         fitting = [i for i in known if i.status in wanted]
         return self.rng.choice(fitting if fitting and self.rng.random() < 0.9 else known) if known else None
@@ -64,7 +66,7 @@ class Operators:
             self.command(instance, 'variables', {'variables': variables, 'remove': remove}, lambda: instance.edit(variables, remove))
 
     def somewhere(self, instance):
-        """A step where it stands."""
+        """A step at which the instance has a token, or sometimes a step that does not exist."""
         here = [t.step['id'] for t in instance.tokens]
         return self.rng.choice(here) if here and self.rng.random() < 0.9 else 'nowhere'
 
@@ -141,7 +143,7 @@ class Operators:
             self.sync(instance)
 
     def op_list(self):
-        """Each filter alone and with others; a page at a time."""
+        """Lists instances by random combinations of filters, page by page, and compares ids and order."""
         definition, r = self.rng.choice(list(self.engine.definitions)), self.rng
         if any(i.definition.id == definition for i in self.lost) or not all(i.id for i in self.engine.instances):
             return
@@ -166,7 +168,7 @@ class Operators:
             self.expect(f'/v1 list {query}', (page['total'], [i['id'] for i in page['items'] or []]), (len(want), [i['id'] for i in seen]))
 
     def op_counts(self):
-        """What the overviews say: instances by status, open tasks, failures, jobs by type."""
+        """Compares the overviews: instances by status, open user tasks, jobs by type."""
         if self.lost or not all(i.id for i in self.engine.instances):
             return
         mine = {}
@@ -182,11 +184,11 @@ class Operators:
         _, got = self.wire.rest('GET', f'{PATH}/job-types')
         theirs = {j['jobType']: j['offered'] + j['leased'] for j in got['items'] if j['jobType'] in self.types}
         now = time.time()
-        if not any(now - 1 < j.free_at for j in self.engine.open_jobs() if not j.leased):  # one that waits after a failure is neither
+        if not any(now - 1 < j.free_at for j in self.engine.open_jobs() if not j.leased):  # a job in its backoff is neither offered nor leased
             self.expect('/job-types', {k: n for k, n in theirs.items() if n}, {k: n for k in self.types if (n := sum(j.type == k for j in self.engine.open_jobs()))})
 
     def op_hold(self):
-        """A job type or a definition that is paused gives or takes nothing; afterwards it does."""
+        """Pauses a job type, which then offers no jobs, or a definition, which then refuses starts; then resumes it."""
         kind, definition = self.rng.choice(self.types), self.rng.choice(list(self.engine.definitions))
         if self.rng.random() < 0.5:
             self.expect(f'pause of {kind}', self.wire.rest('POST', f'{PATH}/job-types/{kind}/pause', {'reason': 'because'})[0], 200)
@@ -204,6 +206,7 @@ class Operators:
         self.expect(f'dry run of {definition.id}', status, 200)
         if status != 200:
             return
+        # A dry run does not start the next workflow.
         alone = copy.copy(definition)
         alone.document = {**definition.document, 'nextWorkflowId': ''}
         model = model_processes.Engine().start(alone, variables)
@@ -227,7 +230,8 @@ class Operators:
         return made
 
     def play(self, model, script):
-        """The results of a script, each time to the token that stood there first."""
+        """Applies a script to the model as a dry run does: each time the first running token gets the next result of its step. The last result
+        of a step is used for all later visits."""
         visits = {}
         while model.live():
             token = next((t for t in model.tokens if t.state == 'running' and t.step['type'] != 'JOIN_GATEWAY'), None)
@@ -248,7 +252,8 @@ class Operators:
                 model.resume(id, token.step['type'], result.get('variables', {}), None)
 
     def op_remember(self):
-        """What is shown now must be shown later as the state of this event; the events' differences add up to the variables."""
+        """Remembers the shown state of an instance together with its last event, for recall(). Also checks that the changes in all events
+        add up to the variables, and that each change names the value before it."""
         instance = self.some_instance()
         if not instance:
             return
@@ -271,6 +276,7 @@ class Operators:
         self.expect(f'events of {instance.id}', (same(variables, instance.variables), entered), (True, len(instance.history)))
 
     def recall(self):
+        """Reads each remembered instance as of its event. The answer must be what was shown at that time."""
         for instance, event, shown in self.remembered:
             _, then = self.wire.rest('GET', f'{PATH}/instances/{instance.id}/events/{event}')
             # The instance learns later which instances were chained or restarted from it.

@@ -1,18 +1,19 @@
-"""A model of the processes engine, written from the contract page and the format document, not from the server.
+"""A model of the processes engine. It is written from the contract and from the description of definitions, not from the server's code.
 
-It keeps instances, tokens, executions, jobs and timers as plain Python values and applies to them what the document
-says; run_processes_model.py does the same to a real server and compares. It knows no clock: who drives it says which timer
-fired.
+It keeps instances, tokens, executions, jobs and timers as plain Python values and applies the rules of the contract to them.
+run_processes_model.py makes the same calls on a real server and compares. The model has no clock: its driver calls fire() for a timer
+that fired on the server.
 """
 import copy, itertools
 
 FINAL = {'COMPLETED', 'FAILED', 'CANCELLED'}
 PARKED = {'USER_TASK', 'WAIT'}
+# Orders the ends of executions, in place of a clock.
 MOMENTS = itertools.count(1)
 
 
 class Rule(Exception):
-    """A failure by rule: the call succeeds, the instance is FAILED; the words are in its reason."""
+    """A failure of a step: the call that caused it succeeds, and the instance becomes FAILED. The words must be in its failureReason."""
 
     def __init__(self, *words):
         super().__init__(*words)
@@ -35,6 +36,7 @@ def same(a, b):
 
 
 def deep_merge(into, more):
+    """Merges objects recursively; any other value replaces the old one. Results of jobs are merged like this."""
     for key, value in more.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             deep_merge(into[key], value)
@@ -43,7 +45,7 @@ def deep_merge(into, more):
 
 
 class Gateway:
-    """One pass of a PARALLEL_GATEWAY: which of its branches have met the join."""
+    """One pass through a PARALLEL_GATEWAY, with the branches that have arrived at its join. `place` is the token that waits at the join."""
 
     def __init__(self, step):
         self.join, self.branches, self.arrived, self.place, self.fired = step['joinStep'], len(step['parallelNextSteps']), set(), None, False
@@ -53,7 +55,7 @@ class Execution:
     def __init__(self, step, attempt):
         self.step, self.type, self.attempt = step['id'], step['type'], attempt
         self.status, self.words, self.ended = 'RUNNING', (), 0
-        self.id = self.started = None  # as the server says, once it was asked
+        self.id = self.started = None  # the server chooses both; the driver fills them in from an answer
 
     def end(self, status, *words):
         self.status, self.words, self.ended = status, words, next(MOMENTS)
@@ -62,7 +64,8 @@ class Execution:
 class Job:
     def __init__(self, token, step, variables):
         self.token, self.type, self.retries, self.tries = token, step['jobType'], max(0, step.get('retryCount', 0)), 0
-        # When it is offered (again), in seconds, and how long it waits after a failure: the driver knows what time it is.
+        # free_at: when the job is offered (again), in seconds since 1970. wait_s: its backoff after a failure. The
+        # driver, which has the clock, turns wait_s into free_at.
         self.variables, self.id, self.free_at, self.wait_s, self.leased = copy.deepcopy(variables), None, 0, 0, False
 
     def offer(self, variables):
@@ -76,17 +79,17 @@ class Job:
 class Timer:
     def __init__(self, token, event, index):
         self.token, self.event, self.index = token, event, index
-        self.due = self.left = None  # microseconds, as the driver learns them; `left` while the instance is quiet
+        self.due = self.left = None  # microseconds, set by the driver: the due time, or the time left while the instance does not run
 
 
 class Token:
-    """A place of an instance. Its scope: the gateways around it, outermost first, each with the number of the branch
-    that it is, or None when a timer started it beside that branch."""
+    """The place of an instance in its definition. Its scope lists the gateways around it, outermost first, each with the number of
+        the branch that the token is in, or None when a timer started the token beside the branch."""
 
     def __init__(self, step, scope, execution, state='running'):
         self.step, self.scope, self.execution = step, scope, execution
-        self.gateway = None  # that it waits for, at a join
-        self.state, self.job, self.timers = state, None, []  # running, held before its step, failed, or done with nothing to follow
+        self.gateway = None  # the gateway whose branches it waits for; only at a join
+        self.state, self.job, self.timers = state, None, []  # running, held (before its step), failed, or done (no step follows)
 
 
 class Definition:
@@ -104,7 +107,7 @@ class Definition:
             return {'initial': float(given['initial'][2:-1]), 'multiplier': given.get('multiplier', 1), 'max': float(given.get('max', 'PT9999S')[2:-1])}
 
     def __deepcopy__(self, _):
-        return self  # it does not change
+        return self  # definitions never change, so copies of the engine share them
 
 
 class Instance:
@@ -120,9 +123,10 @@ class Instance:
         self.settle()
         return self
 
-    # -- What can be seen.
+    # -- The visible state.
 
     def current(self):
+        """currentStepIds: the steps of all tokens, each once, in the order of the tokens."""
         seen = []
         for token in self.tokens:
             if token.step['id'] not in seen:
@@ -130,10 +134,11 @@ class Instance:
         return seen
 
     def jobs(self):
-        """Those that can be settled; a paused instance does not offer them, and takes the result of one that is under way."""
+        """The jobs that can be completed or failed. A paused instance does not offer its jobs but accepts the result of one that is leased."""
         return [t.job for t in self.tokens if t.job and t.state == 'running'] if self.live() else []
 
     def quiet(self):
+        """True while the instance offers no jobs and its timers stand still."""
         return self.paused or self.status == 'FAILED'
 
     def timers(self):
@@ -146,6 +151,7 @@ class Instance:
         return next((t for t in self.tokens if t.step['id'] == step and t.state == 'running' and t.step['type'] in types), None)
 
     def settle(self):
+        """Sets ACTIVE or WAITING: an instance waits when a token is at a user task or a WAIT step."""
         if self.live():
             parked = any(t.step['type'] in PARKED and t.state == 'running' for t in self.tokens)
             self.status = 'WAITING' if parked else 'ACTIVE'
@@ -156,7 +162,7 @@ class Instance:
         if self.status in ('COMPLETED', 'CANCELLED'):
             return
         step = self.definition.steps[step_id]
-        if self.status == 'FAILED' or self.paused:  # stands before it until somebody lets it go on
+        if self.status == 'FAILED' or self.paused:  # the token stays before the step until an operator continues the instance
             return self.tokens.append(Token(step, scope, None, 'held'))
         if step['type'] == 'JOIN_GATEWAY':
             return self.arrive(step, scope)
@@ -213,7 +219,7 @@ class Instance:
         raise Rule('DecisionNoBranchMatched')
 
     def done(self, token):
-        """A task or a wait is over: branches, if it has any, come before its next step."""
+        """Leaves a task or a WAIT step. conditionalNextSteps, if the step has any, are evaluated before nextStep."""
         try:
             target = self.branch(token.step) if 'conditionalNextSteps' in token.step else token.step.get('nextStep')
         except Rule as failure:
@@ -224,6 +230,7 @@ class Instance:
         token.state, token.job, token.timers = 'done', None, []
 
     def encoded(self, value):
+        """A value of a transformation or table: "${...}" is evaluated, everything else is a literal."""
         expressions = self.definition.expressions
         return expressions[value].value(self.variables) if isinstance(value, str) and value.startswith('${') and value.endswith('}') else value
 
@@ -267,9 +274,10 @@ class Instance:
             self.enter(target, token.scope + ((gateway, branch),))
 
     def arrive(self, step, scope):
-        """Each arrival is an entry of its own. The branch counts once; what a timer started beside it does not count."""
+        """A token arrives at a join. Each arrival is an execution of its own. A branch counts once, and a token that a timer started beside
+        a branch does not count."""
         around = [i for i, (gateway, _) in enumerate(scope) if gateway.join == step['id']]
-        if not around:  # an operator's way: nothing to wait for
+        if not around:  # an operator moved the token here from outside the gateway: there is nothing to wait for
             self.execution(step).end('COMPLETED')
             return self.enter(step['nextStep'], scope)
         depth = around[-1]
@@ -288,7 +296,7 @@ class Instance:
             gateway.fired = True
             gateway.place.execution.end('COMPLETED')
             self.tokens.remove(gateway.place)
-            # A gateway around this one may have the same join: then its branch has arrived, and no more.
+            # An outer gateway may have the same join. Then this arrival completes only a branch of the outer gateway.
             again = any(around.join == step['id'] for around, _ in scope[:depth])
             self.enter(step['id'] if again else step['nextStep'], scope[:depth])
 
@@ -304,13 +312,14 @@ class Instance:
             self.next.start()
 
     def withdraw(self, status):
+        """Ends the instance: all tokens are removed, and executions that run are SKIPPED."""
         self.paused = False
         for token in self.tokens:
             if token.execution and token.execution.status == 'RUNNING':
                 token.execution.end('SKIPPED')
         self.tokens, self.status = [], status
 
-    # -- What comes from outside. Each gives the status of its answer.
+    # -- Calls from outside. Each returns the HTTP status of its answer.
 
     def complete_job(self, job, variables):
         if job not in self.jobs():
@@ -364,6 +373,7 @@ class Instance:
         return 200
 
     def fire(self, timer):
+        """A timer is due. An interrupting one takes the token to its target; another one starts a token beside it."""
         token, event = timer.token, timer.event
         token.timers.remove(timer)
         if event['interrupting']:
@@ -373,10 +383,10 @@ class Instance:
         self.settle()
 
 
-    # -- What operators do.
+    # -- Commands of operators. Each returns the HTTP status of its answer.
 
     def revive(self):
-        """What was withdrawn is offered again, with the variables of now; what was held goes on."""
+        """Continues an instance: jobs are offered again with the current variables, and held tokens enter their steps."""
         if self.paused:
             return
         for job in self.jobs():
@@ -400,6 +410,7 @@ class Instance:
         return 200
 
     def go_on(self):
+        """Continues a FAILED instance: failed tokens enter their steps again."""
         self.status, self.reason = 'ACTIVE', None
         for token in self.tokens:
             if token.state == 'failed':
@@ -414,6 +425,7 @@ class Instance:
         return 200
 
     def meant(self, step_id):
+        """The token that a command is about, or the status that refuses it. Without a step it is the failed one, or the only one."""
         if step_id:
             return next((t for t in self.tokens if t.step['id'] == step_id), 409)
         failed = [t for t in self.tokens if t.state == 'failed']
@@ -436,9 +448,10 @@ class Instance:
         return token if isinstance(token, int) else self.relocate(token, to)
 
     def relocate(self, token, target):
+        """Puts a token before another step and continues the instance."""
         if token.state == 'running':
             token.execution.end('SKIPPED')
-        if token.gateway:  # who leaves a join waits no longer: it has fired
+        if token.gateway:  # the token that waited at a join leaves it, so the join counts as fired and later arrivals end there
             token.gateway.fired = True
         self.tokens[self.tokens.index(token)] = Token(self.definition.steps[target], token.scope, None, 'held')
         if self.status == 'FAILED':
@@ -473,7 +486,7 @@ class Instance:
         return 200
 
     def migrate(self, definition, names):
-        """As another version, whose steps are called as `names` says."""
+        """Moves the instance to another version of its definition. `names` maps each old step id to the new one."""
         if self.status in ('COMPLETED', 'CANCELLED'):
             return 409
         steps = {old: definition.steps[new] for old, new in names.items()}
@@ -492,7 +505,7 @@ class Instance:
 
 
 def collapse(policy, outputs):
-    """The outputs of the matched rules as one map."""
+    """The outputs of the matched rules as one map, by the hit policy. C is collect; C+, C>, C< and C# are its aggregations."""
     if policy in ('U', 'F'):
         return outputs[0]
     columns = list(dict.fromkeys(k for o in outputs for k in o))
@@ -513,7 +526,7 @@ def collapse(policy, outputs):
 
 
 class Engine:
-    """Definitions by id and version, instances in the order they began, every job that was made."""
+    """Definitions by id and version, instances in the order of their starts, and every job."""
 
     def __init__(self):
         self.definitions, self.instances, self.jobs = {}, [], []
@@ -533,4 +546,5 @@ class Engine:
         return instance.start()
 
     def open_jobs(self):
+        """Jobs that are offered or leased."""
         return [j for i in self.instances if not i.quiet() for j in i.jobs()]

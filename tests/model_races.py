@@ -1,11 +1,11 @@
-"""Concurrent calls: the result on the server must equal the result of the model for one of the possible orders."""
+"""Concurrent calls on one instance. The result on the server must equal the result of the model for one of the possible orders."""
 import copy, itertools, threading
 
 import model_definitions
 
 
 class Races:
-    """Actions of a Play."""
+    """The random action of a Play (run_processes_model.py) that makes two or three calls at the same time."""
 
     def race(self):
         instance = self.some_instance()
@@ -27,6 +27,8 @@ class Races:
         _, past = self.wire.rest('GET', f'/v1/instances/{instance.id}/history')
         where = self.engine.instances.index(instance)
         self.asked += 1
+        # Each order is tried on a copy of the model. The first one that explains the answers and the state is then
+        # applied to the model itself.
         for order in itertools.permutations(range(len(chosen))):
             tried = copy.deepcopy(self.engine).instances[where]
             told = {n: chosen[n][3](tried) for n in order}
@@ -40,7 +42,8 @@ class Races:
         self.problem(f'{[c[:3] for c in chosen]} at once gave {heard}, and {got} {[(r["StepID"], r["Status"]) for r in past["items"]]}: the model gives that in no order\n    {instance.definition.document}')
 
     def calls(self, instance):
-        """(what, path, body, what the model does with an instance that is like this one)."""
+        """The calls that may race: (name, path, body, function). The function applies the call to an instance of the model, which may be a
+        copy, so it finds jobs by their place in the history."""
         made, base, ops = [], f'/v1/instances/{instance.id}', f'/pawl/v1/processes/instances/{instance.id}'
 
         def result():
@@ -59,7 +62,7 @@ class Races:
                 made.append(('signal', f'{base}/signals/{step}', r, lambda i, s=step, r=r: i.signal(s, r)))
         if made:
             made.append(('cancel', f'{base}/cancel', {'reason': 'raced'}, lambda i: i.cancel('raced')))
-        if made and not instance.timers():  # what is left of a timer depends on the moment of the pause, which nobody knows afterwards
+        if made and not instance.timers():  # a pause stops timers at a moment that cannot be known afterwards
             made.append(('pause', f'{ops}/pause', {}, lambda i: i.pause()))
             made.append(('resume', f'{ops}/resume', {}, lambda i: i.resume_all()))
         return made

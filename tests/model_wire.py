@@ -1,4 +1,5 @@
-"""The calls that run_processes_model.py makes, over REST, gRPC and batches. Each returns an HTTP status, or the status that matches it."""
+"""The calls that run_processes_model.py makes, over REST, gRPC and batches. Each returns an HTTP status; a gRPC code is translated to
+the status that it stands for."""
 import calendar, os, time
 
 import live
@@ -13,7 +14,7 @@ def micros(text):
 
 
 def as_doubles(v):
-    """Numbers as gRPC carries them."""
+    """The value with all numbers as doubles, which is how gRPC carries them."""
     if isinstance(v, dict):
         return {k: as_doubles(x) for k, x in v.items()}
     if isinstance(v, list):
@@ -22,13 +23,14 @@ def as_doubles(v):
 
 
 class Wire:
-    """The verbs of the contract over REST, gRPC and batches; each gives the HTTP status that its answer stands for."""
+    """The calls of the contract. `way` chooses the wire: 'rest', 'grpc' or 'batch'."""
 
     def __init__(self, server):
         self.server = server
         self.open()
 
     def open(self):
+        """Connects. Called again after a restart, because the server then has other ports."""
         import grpc
         from processes import workflow_pb2, workflow_pb2_grpc
         self.grpc, self.pb = grpc, workflow_pb2
@@ -38,7 +40,7 @@ class Wire:
         return live.call(self.server.base, method, path, body)
 
     def ask(self, method, **fields):
-        """(status, answer) of a gRPC call."""
+        """Makes a gRPC call. Returns (status, answer); the answer of a failed call is its error."""
         try:
             message = getattr(self.pb, method + 'Request')()
             for name, value in fields.items():
@@ -57,6 +59,7 @@ class Wire:
         return (got['items'][0]['status'], got['items'][0]) if status == 200 else (status, got)
 
     def upload(self, document):
+        """Uploads a definition over gRPC, whose enums have prefixes that JSON does not have."""
         from google.protobuf.json_format import ParseDict
         steps = [{**s, 'type': 'STEP_TYPE_' + s['type'], 'boundaryEvents': [{**e, 'type': 'BOUNDARY_EVENT_TYPE_TIMER'} for e in s.get('boundaryEvents', [])]} for s in document['steps']]
         try:
@@ -87,7 +90,7 @@ class Wire:
         return self.rest('POST', f'/v1/instances/{instance}/signals/{step}', variables or None)[0]
 
     def poll(self, way, types, count, lease_s):
-        """[(job id, execution id, step id, retries, variables, when the lease ends in microseconds)]."""
+        """Leases jobs. Returns [(job id, execution id, step id, retries left, variables, end of the lease in microseconds)]."""
         if way == 'grpc':
             status, got = self.ask('PollJobs', worker_id='w', job_types=types, max_jobs=count, lease_seconds=lease_s)
             from google.protobuf.json_format import MessageToDict
@@ -96,7 +99,7 @@ class Wire:
         return [(j['id'], j['stepExecutionId'], j['stepId'], j['retriesRemaining'], j['variables'], micros(j['lockExpiresAt'])) for j in got['jobs'] or []]
 
     def shown(self, instance):
-        """The instance and its history as gRPC has them, with the names of REST; times in microseconds."""
+        """Reads an instance and its history over gRPC. Returns both with the member names of REST and times in microseconds."""
         from google.protobuf.json_format import MessageToDict
         got = MessageToDict(self.ask('GetInstance', id=instance)[1].instance)
         rows = MessageToDict(self.ask('GetInstanceHistory', id=instance)[1]).get('executions', [])
@@ -106,7 +109,7 @@ class Wire:
 
 
 def as_grpc(got, history):
-    """What `shown` should give, from the answers of REST. gRPC has no links, and no number that is not a double."""
+    """The result that shown() should have, made from the answers of REST. gRPC has no links between instances, and all numbers are doubles."""
     kept = {k: v for k, v in got.items() if k in ('id', 'definitionId', 'definitionVersion', 'status', 'currentStepIds', 'startedAt', 'completedAt', 'failureReason', 'businessKey') and v != ''}
     return comparable({**kept, 'variables': as_doubles(got['variables'])}), [
         comparable({'id': r['ID'], 'stepId': r['StepID'], 'type': r['StepType'], 'attempt': r['AttemptNumber'], 'status': r['Status'], 'startedAt': r['StartedAt'], 'endedAt': r['EndedAt'],
@@ -114,10 +117,11 @@ def as_grpc(got, history):
 
 
 def comparable(row):
+    """The row with its times in microseconds: the two wires print them with different precision."""
     return {k: micros(v) if k in ('startedAt', 'completedAt', 'endedAt') and v else v for k, v in row.items()}
 
 
 def prepare(folder):
-    """Makes `from processes import workflow_pb2` work."""
+    """Compiles the .proto file into `folder`, so that `from processes import workflow_pb2` works."""
     sources = os.path.join(live.ROOT, 'proto')
     live.compile_protos(sources, ['processes/workflow.proto'], folder)

@@ -8,6 +8,7 @@ from live import check
 
 
 def token_of(base, client, secret):
+    """Asks for the token of a machine client. Returns (status, body)."""
     basic = base64.b64encode(f'{client}:{secret}'.encode()).decode()
     return live.call(base, 'POST', '/api/oauth/token', b'grant_type=client_credentials',
                      {'Authorization': 'Basic ' + basic, 'Content-Type': 'application/x-www-form-urlencoded'})
@@ -18,12 +19,14 @@ def b64url(data):
 
 
 def new_key(path):
+    """Writes a private key and returns its public part as a JWK. 65537 is AQAB in base64url."""
     live.make_rsa_key(path)
     text = subprocess.run(['openssl', 'rsa', '-in', path, '-noout', '-modulus'], check=True, capture_output=True, text=True).stdout
     return {'kty': 'RSA', 'n': b64url(bytes.fromhex(text.strip().split('=')[1])), 'e': 'AQAB'}
 
 
 def signed(path, kid, claims):
+    """A token with these claims, signed with the key of that file."""
     text = b64url(json.dumps({'alg': 'RS256', 'kid': kid}).encode()) + '.' + b64url(json.dumps(claims).encode())
     return text + '.' + b64url(subprocess.run(['openssl', 'dgst', '-sha256', '-sign', path], input=text.encode(), check=True, capture_output=True).stdout)
 
@@ -34,6 +37,7 @@ def claims_of(token):
 
 
 def kids(base):
+    """The ids of the keys that the server publishes."""
     return {k['kid'] for k in live.call(base, 'GET', '/api/.well-known/jwks.json')[1]['keys']}
 
 
@@ -114,6 +118,7 @@ def check_exchange(server, folder, client, auth, other):
 
 
 def tokens_tenants_and_roles(folder):
+    """One server in mode jwt, from its bootstrap client on; it is killed and started again in between."""
     key = os.path.join(folder, 'key.pem')
     new_key(key)
     env = {'PAWL_JWT_KEY_FILE': key, 'PAWL_BOOTSTRAP_CLIENT_ID': 'boot', 'PAWL_BOOTSTRAP_CLIENT_SECRET': 'first secret',

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Nested and concurrent callbacks that fail at random: each transaction is kept whole or not at all.
+"""Nested and concurrent callbacks that fail at random: each transaction is committed as a whole or not at all.
 
 A processor's handler creates several entities inside its transaction at the same time; some of these call a
 processor of their own, whose handler creates one more and then fails now and then, with retries. Some
-handlers answer before their callbacks are done. Afterwards whatever was answered 200 in a transaction that
-was committed must be there, and nothing else. Argument: the seed.
+handlers answer before their callbacks are done. Afterwards every entity that was answered with 200 in a transaction that
+was committed must exist, and no other. Argument: the seed.
 """
 import os, random, sys, threading, time
 
@@ -21,6 +21,7 @@ def processor(name, mode='SYNC', **config):
 
 class Play:
     def __init__(self, server, seed):
+        """plans: what each outer handler did, by entity. leaves: the attempts of each inner handler, (name, status), by entity."""
         self.server, self.dice, self.lock = server, random.Random(seed), threading.Lock()
         self.plans, self.leaves, self.problems = {}, {}, []
 
@@ -48,6 +49,7 @@ class Play:
         return {'error': 'dice'} if self.dice.random() < 0.45 else {'data': {**call.data, 'n': attempt}}
 
     def outer(self, call):
+        """Creates six entities at the same time inside the transaction. One in four times it answers without waiting for them."""
         entity, token, answers = call.request['entityId'], call.attributes['cyodatxtoken'], []
 
         def create(model, name):
@@ -92,6 +94,7 @@ class Play:
         self.check(results)
 
     def check(self, results):
+        """Compares the entities on the server with what the handlers were told."""
         there = {m: {e['data']['k']: e for e in self.call('GET', f'/entity/{m}/1?pageSize=10000')[1]} for m in ('child', 'leaf')}
 
         def expect(what, held):

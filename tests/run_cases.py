@@ -12,6 +12,7 @@ NAMED = re.compile(r'// cases? ((?:\d+)(?:, \d+)*)\n(?:// .*\n)*TEST(?:_F|_P)?\(
 
 
 def numbers(path):
+    """The numbers of the cases in a list, which is a numbered Markdown list."""
     with open(os.path.join(ROOT, path)) as f:
         return {int(n) for n in re.findall(r'^(\d+)\. ', f.read(), re.M)}
 

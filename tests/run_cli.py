@@ -8,6 +8,7 @@ from live import check
 
 
 def pawl(*words, code=0, stdin=None, server=None):
+    """Runs a command and checks its exit code. Returns (stdout, stderr)."""
     env = {**os.environ, **({'PAWL_SERVER': server} if server else {})}
     done = subprocess.run([live.PAWL, *words], capture_output=True, text=True, input=stdin, env=env, timeout=120)
     check(f'pawl {" ".join(words)} ends with {code}, not {done.returncode}: {done.stderr}', done.returncode == code)
@@ -22,6 +23,7 @@ def write(folder, name, value):
 
 
 def processes(s, folder):
+    """One order from deployment to its end, with one command for each step."""
     definition = write(folder, 'order.json', {'id': 'order', 'name': 'Order', 'steps': [
         {'id': 'charge', 'name': 'Charge', 'type': 'SERVICE_TASK', 'jobType': 'charge', 'nextStep': 'approve'},
         {'id': 'approve', 'name': 'Approve', 'type': 'USER_TASK', 'nextStep': 'wait'},
@@ -79,6 +81,7 @@ def shell_worker(s, folder):
 
 
 def operators(s, definition):
+    """The commands of operators on running, failed and paused instances."""
     def told(*words, code=0):
         return json.loads(pawl(*words, '--json', code=code, server=s)[0])
 
@@ -164,6 +167,7 @@ def online_backup(server, to):
 
 
 def offline(server, folder):
+    """The commands that work on a data folder without a server: journal, verify, checkpoint, backup, restore."""
     data = ('--data', server.folder)
     check('journal ls', 'frames 1 to' in pawl('journal', 'ls', *data)[0])
     check('journal show', '"writes"' in pawl('journal', 'show', '1', *data)[0])

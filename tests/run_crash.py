@@ -14,7 +14,7 @@ DEFINITION = {'id': 'crash', 'name': 'Crash', 'steps': [
 
 
 class Told:
-    """What the server has acknowledged: instances started, jobs completed."""
+    """The acknowledged changes: ids of started instances, and the job that completed each instance."""
 
     def __init__(self):
         self.lock, self.started, self.completed = threading.Lock(), [], {}
@@ -28,6 +28,7 @@ def post(conn, path, body):
 
 
 def load(address, told, stop):
+    """Starts instances and completes jobs until stopped. A broken connection is opened again: the server may be restarting."""
     host, port = address.split(':')
     while not stop.is_set():
         conn = http.client.HTTPConnection(host, int(port), timeout=10)
@@ -50,6 +51,7 @@ def load(address, told, stop):
 
 
 def check(base, told):
+    """Reads up to 300 of the acknowledged instances and completions. Returns what is missing."""
     wrong = []
     for id in random.sample(told.started, min(300, len(told.started))):
         status, instance = live.call(base, 'GET', '/v1/instances/' + id)

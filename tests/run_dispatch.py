@@ -17,6 +17,7 @@ def ok(server, method, path, body=None):
 
 
 def set_up(server, model, durable, fresh):
+    """A model with one entity whose transition `go` calls the processor. Returns the id of the entity."""
     ok(server, 'POST', f'/model/import/JSON/SAMPLE_DATA/{model}/1', {'k': 'a', 'n': 1})
     ok(server, 'PUT', f'/model/{model}/1/lock')
     processor = {'type': 'EXTERNAL', 'name': 'p', 'executionMode': 'COMMIT_BEFORE_DISPATCH',
@@ -36,6 +37,7 @@ def fire(server, entity):
 
 
 def play(server, durable, fresh):
+    """The first member never answers; the server is killed while the call is open; a second member joins after the restart."""
     from member import Member
     model = 'd-' + uuid.uuid4().hex[:8]
     entity = set_up(server, model, durable, fresh)

@@ -91,6 +91,7 @@ def a_member(server):
 
 
 def everything(base):
+    """All entities of the model, page by page."""
     found, page = [], 0
     while True:
         piece = ok(base, 'GET', f'/entity/crash/1?pageSize=10000&pageNumber={page}')
@@ -101,6 +102,8 @@ def everything(base):
 
 
 def check(base, load, pair, problems):
+    """Checks after a crash: batches and pairs are whole, acknowledged writes exist, a parent is bred exactly when its child exists, the
+    counts agree, and the audit trails of the newest entities fit."""
     entities = {e['meta']['id']: e for e in everything(base)}
     batches, children = {}, {}
     for id, e in entities.items():

@@ -36,7 +36,7 @@ class Run(Inside):
 
 
 def play(server, seed, options):
-    """(steps done, problems)."""
+    """Plays one seed. Returns (number of steps done, problems); a problem shows the last requests before the difference."""
     run = Run(server, seed)
     try:
         run.run(options.steps, options.restarts)

@@ -12,6 +12,8 @@ from run_vectors import files_of
 
 FACES = ['processes', 'entities', 'lifecycle', 'worlds']
 
+# Values that sit on borders or mean something to one of the parsers: limits of numbers, control characters, paths,
+# expressions, durations, times, nesting. RAW are whole bodies that are not what they should be.
 ODD = [None, True, False, 0, -1, 1, 0.5, -0.0, 1e308, -1e308, 2**31, 2**53 + 1, 2**63, -2**63, 2**64, 10**40, '', ' ', '0', '-1', 'null', 'true', 'a' * 300,
        'a' * 70000, '\u0000', '\ud83d\ude00', '\u202e', '../..', '%00', '%', '$', '$.', '$[*]', '$..a', '${x}', '#', '{{x}}', "'", '"', '\\', '\n', '*', '(' * 500, '[' * 500,
        'P1D', 'PT0S', 'P-1D', 'PT99999999999999999999S', '9999-12-31T23:59:59Z', '0000-00-00T00:00:00Z', '1969-12-31T23:59:59.999999999Z',
@@ -34,6 +36,7 @@ class Breaker:
         self.dice = random.Random(seed)
 
     def places(self, value, path=()):
+        """The paths of all values inside a body; the empty path is the body itself."""
         yield path
         if len(path) > 40:
             return
@@ -45,6 +48,7 @@ class Breaker:
                 yield from self.places(value[i], path + (i,))
 
     def body(self, body):
+        """Removes, renames, repeats, swaps or replaces values at one to three places."""
         dice, body = self.dice, copy.deepcopy(body)
         for _ in range(dice.choice((1, 1, 1, 2, 3))):
             *path, last = dice.choice(list(self.places(body))) or (None,)
@@ -91,7 +95,7 @@ class Breaker:
         return where + ('?' + query if query else '')
 
     def request(self, request):
-        """method, path, body bytes or None, headers"""
+        """A broken form of a request: (method, path, body bytes or None, headers)."""
         dice = self.dice
         request = dict(request)
         act = dice.randrange(10)
@@ -117,11 +121,12 @@ class Breaker:
 
 
 def quote(text):
+    """Escapes only what http.client would refuse to send; escapes and delimiters in the text stay as they are."""
     return ''.join(c if c.isalnum() and c.isascii() or c in '/-._~%$:@?&=#[]*,;!()' else ''.join(f'%{b:02X}' for b in c.encode('utf-8', 'surrogatepass')) for c in text)
 
 
 class Line:
-    """One connection that is kept as long as the server keeps it."""
+    """One connection, kept until the server closes it. A request on a kept connection that was closed meanwhile is sent once more."""
 
     def __init__(self, address):
         self.address, self.open = address, None
@@ -154,7 +159,7 @@ class Line:
 
 
 def judge(method, status, text):
-    """Returns what is wrong with an answer, or an empty text."""
+    """Returns what is wrong with an answer, or ''. A 503 is accepted only when it says that a retry may help; 501 is accepted."""
     later = b'"retryable":true' in text or b'"code":"unavailable"' in text
     if status >= 500 and status != 501 and not (status == 503 and later):
         return 'the server failed'
@@ -194,6 +199,7 @@ def worlds_steps():
 
 
 def conversations(face):
+    """The steps of each recorded conversation of a face."""
     if face == 'worlds':
         return [worlds_steps()]
     out = []
@@ -207,6 +213,7 @@ def conversations(face):
 
 
 def fuzz(server, face, seed, seconds):
+    """Plays conversations until the time is over, with up to two broken forms before each request. Returns (findings, requests sent)."""
     breaker, line, found, sent = Breaker(seed), Line(server.http), [], 0
     all_steps = conversations(face)
     until = time.monotonic() + seconds

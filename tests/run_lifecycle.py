@@ -9,6 +9,7 @@ from live import check
 
 TYPES = '/pawl/v1/lifecycle/types/'
 INSTANCES = '/pawl/v1/lifecycle/instances/'
+# The constant of RFC 6455 that a WebSocket handshake hashes together with its key.
 GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 DRONE = {
@@ -32,6 +33,7 @@ DRONE = {
 
 
 class Api:
+    """Requests to one server with fixed headers, for example a token. api(method, path, body) returns (status, body)."""
     def __init__(self, server, headers=None):
         self.server, self.headers = server, headers or {}
 
@@ -52,6 +54,7 @@ class Api:
         return reply.status, {k.lower(): v for k, v in reply.getheaders()}, text
 
     def make(self, name, phase='planning', **fields):
+        """Creates an instance and returns its revision."""
         status, body = self('POST', f'{INSTANCES}drone-survey/{name}', {'phase': phase, **fields})
         check(f'{name} is made: {status} {body}', status == 201)
         return body['revision']
@@ -85,6 +88,7 @@ class Socket:
         self.accepted = b'Sec-WebSocket-Accept: ' + want in head
 
     def some(self):
+        """The next bytes from the socket; EOFError at the end."""
         got = self.sock.recv(65536)
         if not got:
             raise EOFError
@@ -114,6 +118,7 @@ class Socket:
         return json.loads(payload)
 
     def quiet(self, seconds=0.3):
+        """The next frame if one comes within that time, else None."""
         self.sock.settimeout(seconds)
         try:
             return self.frame()
@@ -123,6 +128,7 @@ class Socket:
             self.sock.settimeout(20)
 
     def send(self, opcode, payload=b'', last=True, masked=True, reserved=0, size=None):
+        """Sends one frame. The defaults make a valid one; `size` announces another length than that of the payload."""
         head = bytes([(0x80 if last else 0) | reserved << 4 | opcode])
         length, flag = len(payload) if size is None else size, 0x80 if masked else 0
         if length < 126:
@@ -187,6 +193,7 @@ class Events:
 
 
 def watch_by_socket(server, api):
+    """A watch over a WebSocket: snapshot, changes in commit order, deletions, pings and the close."""
     api.make('ws1')
     api.make('ws2', owner_org_id='acme')
     w = Socket(server)
@@ -221,6 +228,7 @@ def watch_by_socket(server, api):
 
 
 def frames_that_break_the_rules(server, api):
+    """Each violation of RFC 6455 ends the connection with the close code that the RFC names; random bytes must not harm the server."""
     broken = [
         ('an unmasked frame', 1002, lambda w: w.send(1, b'hello', masked=False)),
         ('a reserved bit', 1002, lambda w: w.send(1, b'hello', reserved=4)),
@@ -257,6 +265,7 @@ def frames_that_break_the_rules(server, api):
 
 
 def watch_by_events(server, api):
+    """A watch over Server-Sent Events: kinds, ids, and resuming after an id, also after a crash."""
     api.make('ev1')
     e = Events(server)
     check(f'events are 200: {e.status}', e.status == 200 and e.reply.getheader('Content-Type').startswith('text/event-stream'))
@@ -301,6 +310,7 @@ def watch_by_events(server, api):
 
 
 def readers_that_stop(server, api):
+    """A reader that is slow or stuck delays neither writers nor other readers, and a slow one gets every newest state."""
     big = 'x' * 200_000
     for i in range(40):
         api.make(f'big{i}', note=big)
@@ -332,6 +342,7 @@ def readers_that_stop(server, api):
 
 
 def input_that_means_harm(server, api):
+    """Invalid bodies, ids, paths and parameters are refused with a status of 4xx and a readable reason."""
     api.make('h1')
     patch = '/workflows/drone-survey/h1/state'
     for body in ({'waypoint_index': -1}, {'waypoint_index': 1.5}, {'waypoint_index': 2 ** 32}, {'waypoint_index': '3'}, {'retries': 2 ** 63},
@@ -389,6 +400,7 @@ def input_that_means_harm(server, api):
 
 
 def types_that_mean_harm(server, api):
+    """Invalid definitions are refused with the reason, and an existing type cannot be changed by data."""
     def bad(what, words, **changes):
         status, answer = api('PUT', TYPES + 'bad', {**DRONE, **changes})
         check(f'{what} is 400 with {words}: {status} {answer}', status == 400 and words in answer['error'])
@@ -434,6 +446,7 @@ def a_struct_that_has_changed(server, api):
 
 
 def rules_that_mean_harm(server, api):
+    """Invalid rules are refused and not stored; a rule with guards runs only the actions whose guard holds."""
     def rule(**changes):
         return {'workflow': 'drone-survey', 'on': {'phase': 'landing'}, 'then': [{'type': 'lifecycle_complete'}], **changes}
     for changes in ({'on': {}}, {'on': {'phase': 'nowhere'}}, {'on': {'cron': '1-2147483647/2147483647 * * * *'}}, {'on': {'cron': '* * * * * * *'}},
@@ -488,6 +501,7 @@ def a_schedule_over_many(server, api):
 
 
 def the_command_line(server, api):
+    """The commands of `pawl lifecycle`, with their exit codes."""
     def run(*words, timeout=20):
         return subprocess.run([live.PAWL, 'lifecycle', *words, '--server', server.http], capture_output=True, text=True, timeout=timeout)
     api.make('cli1')
@@ -518,6 +532,7 @@ def the_command_line(server, api):
 
 
 def origins():
+    """The settings that restrict WebSockets: allowed origins, and off altogether."""
     with live.Server('--lifecycle-origins', 'https://ours.example') as server:
         Api(server)('PUT', TYPES + 'drone-survey', DRONE)
         for origin, status in (('https://ours.example', 101), ('https://theirs.example', 403), (None, 403)):
@@ -536,6 +551,7 @@ def token_of(base, client, secret):
 
 
 def roles():
+    """Each role reads, patches and writes as the reference says; another tenant sees nothing."""
     folder = tempfile.mkdtemp(prefix='pawl-lifecycle-')
     key = os.path.join(folder, 'key.pem')
     live.make_rsa_key(key)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Plays every compute-member scenario of tests/vectors/entities-grpc against a real server.
 
-The scenarios are written for pytest; what little they use of it is below, so that Debian's own
-python3-grpcio is all that is needed. Arguments: words that a scenario's name must contain.
+The scenarios are written for pytest. This script replaces the few parts of pytest that they use, so that Debian's own
+python3-grpcio is enough. Arguments: words that a scenario's name must contain.
 PAWL_BASE and PAWL_GRPC name a server that already runs; otherwise one is started here.
 """
 import importlib, inspect, os, sys, tempfile, types
@@ -14,6 +14,7 @@ SCENARIOS = os.path.join(live.ROOT, 'tests', 'vectors', 'entities-grpc')
 
 
 class Raises:
+    """pytest.raises."""
     def __init__(self, kind):
         self.kind, self.value = kind, None
 
@@ -27,6 +28,7 @@ class Raises:
 
 
 class Mark:
+    """pytest.mark: parametrize and skipif leave their arguments on the function, and scenarios() reads them."""
     @staticmethod
     def parametrize(name, values):
         def wrap(f):
@@ -48,13 +50,14 @@ def fixture(f):
 
 
 def stand_in():
+    """Puts this replacement where `import pytest` finds it."""
     module = types.ModuleType('pytest')
     module.fixture, module.mark, module.raises = fixture, Mark, Raises
     sys.modules['pytest'] = module
 
 
 def compile_protos(folder):
-    """grpc.protos_and_services needs a newer grpcio-tools than Debian has: protoc does the same."""
+    """Replaces grpc.protos_and_services, which needs a newer grpcio-tools than Debian has, by modules that protoc makes."""
     import grpc
     sources = os.path.join(SCENARIOS, 'proto')
     live.compile_protos(sources, [n for n in os.listdir(sources) if n.endswith('.proto')], folder)

@@ -8,6 +8,7 @@ from live import check
 
 
 def open_journal(archive):
+    """Verifies a copy of the journal first, then starts and stops a server on it."""
     with tempfile.TemporaryDirectory(prefix='pawl-journal-') as folder:
         with tarfile.open(archive) as tar:
             tar.extractall(folder)

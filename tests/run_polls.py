@@ -19,6 +19,7 @@ def ask(server, wait_ms, worker):
 
 
 def answer(s):
+    """Reads one HTTP answer and returns its JSON."""
     data = b''
     while b'\r\n\r\n' not in data:
         data += s.recv(65536) or sys.exit('the connection ended without an answer')
@@ -46,6 +47,7 @@ def job_after(server, leave):
 
 
 def reset(s):
+    """Closes with a TCP reset: SO_LINGER on, with a time of zero."""
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b'\x01\x00\x00\x00\x00\x00\x00\x00')
     s.close()
 

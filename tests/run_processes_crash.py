@@ -9,6 +9,7 @@ TASKS = {'id': 'crash', 'name': 'c', 'steps': [
     {'id': 'a', 'name': 'a', 'type': 'SERVICE_TASK', 'jobType': 'crash-a', 'nextStep': 'b'},
     {'id': 'b', 'name': 'b', 'type': 'SERVICE_TASK', 'jobType': 'crash-b', 'nextStep': 'end'},
     {'id': 'end', 'name': 'e', 'type': 'END'}]}
+# The timer does not interrupt and starts step n, so the history shows how often it fired.
 TIMERS = {'id': 'timers', 'name': 't', 'steps': [
     {'id': 'w', 'name': 'w', 'type': 'WAIT', 'nextStep': 'end',
      'boundaryEvents': [{'type': 'TIMER', 'duration': 'PT1S', 'interrupting': False, 'targetStepId': 'n'}]},
@@ -57,6 +58,7 @@ class Load:
 
 
 def check(base, load, problems):
+    """Every acknowledged start and completion exists after the restart."""
     for instance in load.started:
         status, got = live.call(base, 'GET', f'/v1/instances/{instance}')
         if status != 200:

@@ -28,7 +28,7 @@ def due_after(start, duration):
 
 
 def differences(model, got, history):
-    """The differences between the server's answer and the model."""
+    """The differences between the server's answer and the model, in words; an empty list when they agree."""
     want = {'definitionId': model.definition.id, 'definitionVersion': model.definition.version, 'status': model.status, 'currentStepIds': model.current(),
             'variables': model.variables, 'businessKey': model.business_key or None, 'nextInstanceId': model.next and model.next.id,
             'previousInstanceId': model.previous and model.previous.id, 'paused': model.paused or None}
@@ -48,7 +48,7 @@ def differences(model, got, history):
 
 
 def wrong_timers(model, shown):
-    """The timers that the server has armed, and when they are due."""
+    """Compares the timers that the server has armed with those of the model. Rounding may differ by 2 us, or 1 ms of the time left."""
     mine = sorted((t.token.step['id'], t.index, t.due, t.left and t.left // 1000) for t in model.timers())
     theirs = sorted((token['stepId'], t['index'], micros(t['dueAt']) if 'dueAt' in t else None, t.get('remainingMs')) for token in shown['tokens'] for t in token.get('timers', []))
     def near(a, b):
@@ -63,6 +63,7 @@ class Play(Operators, Races):
         self.server, self.seed, self.problems = server, seed, problems
         self.rng, self.wire = random.Random(seed), Wire(server)
         self.eyes = random.Random(seed)  # a generator of its own: how often the state is compared depends on time, the calls must not
+        # lost: instances whose state the model no longer knows, because they differed once or a timer crossed a call.
         self.engine, self.lost, self.asked = model_processes.Engine(), set(), 0
         self.types = [f'{t}-{seed}' for t in JOB_TYPES]
         self.remembered = []  # (instance, event, what was shown then)
@@ -133,7 +134,8 @@ class Play(Operators, Races):
     # -- Agreement.
 
     def sync(self, instance):
-        """Fires in the model the timers that fired on the server, then compares the instance and those chained to it."""
+        """Fires in the model the timers that fired on the server, then compares the instance and those chained to it. Waits while a timer
+        is near, because nobody can tell whether it has fired yet."""
         if instance in self.lost:
             return
         while True:
@@ -205,12 +207,13 @@ class Play(Operators, Races):
         self.crossed(began)
 
     def some_instance(self):
+        """A random instance, mostly one that has not ended; the others test the refusals."""
         known = [i for i in self.engine.instances if i.id and i not in self.lost]
         living = [i for i in known if i.live()]
         return self.rng.choice(living if living and self.rng.random() < 0.85 else known) if known else None
 
     def poll(self):
-        """Offered are the oldest jobs, fairly between types, with the variables of when they were created."""
+        """Polls for jobs. The server offers the oldest jobs, fairly between types, with the variables of the time when each was created."""
         way, count, kinds = self.rng.choice(['rest', 'grpc']), self.rng.randint(1, 5), self.rng.sample(self.types, self.rng.choice([1, 1, 2, 3]))
         lost = {e.id for i in self.lost for e in i.history}
         lease = self.rng.choice([1, 30, 30, 30])
@@ -238,6 +241,7 @@ class Play(Operators, Races):
                     self.problem(f'{way} job {id}: server {step} {retries} {variables}, model {job.token.step["id"]} {job.retries} {want}')
 
     def some_job(self):
+        """A job that was leased before, mostly one that is still open."""
         jobs = [j for j in self.polled if self.owner(j) not in self.lost]
         fresh = [j for j in jobs if j in self.owner(j).jobs()]
         return self.rng.choice(fresh if fresh and self.rng.random() < 0.9 else jobs) if jobs else None
@@ -287,6 +291,7 @@ class Play(Operators, Races):
             self.sync(instance)
 
     def place(self, instance, type):
+        """A step of this type where the instance has a token; sometimes any other step, or one that does not exist."""
         here = [t.step['id'] for t in instance.tokens if t.step['type'] == type]
         return self.rng.choice(here if here and self.rng.random() < 0.85 else list(instance.definition.steps) + ['nowhere'])
 
@@ -325,6 +330,7 @@ class Play(Operators, Races):
             self.sync(instance)
 
     def restart(self, kill):
+        """Stops or kills the server, starts it again and compares every instance."""
         self.server.kill() if kill else self.server.stop()
         self.server.start()
         self.wire.open()

@@ -58,10 +58,12 @@ def task(id, job_type, next_step, **more):
 
 
 def flow(id, *steps):
+    """A definition with these steps and an END named `end`."""
     return {'id': id, 'name': id, 'steps': [*steps, {'id': 'end', 'name': 'end', 'type': 'END'}]}
 
 
 def deploy(client, lang):
+    """The definitions that the checks of one language use. Their job types begin with the language, so workers do not share jobs."""
     client.deploy(flow(f'{lang}-retried', task('a', f'{lang}-flaky', 'end', retryCount=3)))
     client.deploy(flow(f'{lang}-hopeless', task('a', f'{lang}-final', 'end', retryCount=3)))
     client.deploy(flow(f'{lang}-odd', task('a', f'{lang}-odd', 'end', retryCount=3)))
@@ -167,6 +169,7 @@ def drains_at_sigterm(engine, lang, start):
 
 # ------------------------------------------------------------------ clients
 
+# The results that the client of every language must have; client.mjs and check.cc print theirs as JSON.
 EXPECTED = {'same': True, 'late': True, 'tasks': ['approve'], 'done': ['COMPLETED', True, 5], 'history': ['approve', 'paid', 'end'],
             'cancelled': 'CANCELLED', 'missing': True}
 
@@ -303,6 +306,7 @@ def member_stays_joined(engine, lang, start):
 
 
 def member_drains(engine, lang, start):
+    """A call that runs when the member is told to stop is still answered."""
     m = Model(engine, lang)
     entity = []
     with running(start(engine, m.tag)):

@@ -14,6 +14,7 @@ FACES = [
 
 
 def files_of(folder):
+    """The conversations at or below a folder, sorted, so that every shard sees the same order."""
     return sorted(os.path.join(d, n) for d, _, names in os.walk(folder) for n in names if n.endswith('.json'))
 
 

@@ -7,7 +7,7 @@ import live
 from live import check
 
 
-# The part of CBOR that the scripts need.
+# An encoder for the part of CBOR that these tests need. Members keep the order of the dict.
 def head(major, n):
     for info, size in ((None, 24), (24, 1 << 8), (25, 1 << 16), (26, 1 << 32), (27, 1 << 64)):
         if n < size:
@@ -29,9 +29,12 @@ def b64(data):
 
 
 def key_b64(text):
+    """The key of a cell as a query parameter: canonical CBOR with its self-describing tag, in base64."""
     return urllib.parse.quote(b64(b'\xd9\xd9\xf7' + cbor(text)))
 
 
+# A world with one keyed workflow, whose module script.wasm returns the output that its event carries. So a test decides
+# what a step does.
 AIR = [
     {'$kind': 'defschema', 'name': 'w/Id@1', 'type': {'text': {}}},
     {'$kind': 'defschema', 'name': 'w/State@1', 'type': {'bytes': {}}},
@@ -54,6 +57,7 @@ AIR = [
 
 
 class World:
+    """A world on a server, made from AIR."""
     def __init__(self, server, name):
         self.s, self.path = server, f'/v1/worlds/{name}'
         with open(os.path.join(live.ROOT, 'tests/vectors/worlds/modules/script.wasm'), 'rb') as f:
@@ -70,6 +74,7 @@ class World:
         return self.call('POST', '/events', {'schema': 'w/Do@1', 'value': {'id': cell, 'out': b64(out)}})
 
     def journal(self, kind=None):
+        """All records of the world, or those of one kind."""
         entries, at = [], 0
         while True:
             _, page = self.call('GET', f'/journal?from={at}&limit=1000')
@@ -79,6 +84,7 @@ class World:
             at = page['next_seq']
 
     def wait_receipts(self, count, seconds=15):
+        """Waits until the world has recorded this number of receipts, and returns all of them."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found = self.journal('effect_receipt')
@@ -90,7 +96,7 @@ class World:
 
 
 class Peer(http.server.BaseHTTPRequestHandler):
-    """The HTTP server that worlds call. It records the requests."""
+    """The HTTP server that worlds call. It records the requests. /slow, and the first request to /hang-once, wait for `hold`."""
     seen, hold = [], threading.Event()
     protocol_version = 'HTTP/1.1'
 
@@ -124,6 +130,7 @@ def request(url, headers=None):
 
 
 def requests_go_out_and_come_back(peer):
+    """The effect sys/http.request: answers, bodies in the store, redirects, odd headers, denied addresses and timeouts."""
     port = peer.server_address[1]
     with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', '--worlds-http-timeout', '1s', env={'WORLD_TOKEN': 't0ken'}) as s:
         w = World(s, 'http')
@@ -161,6 +168,7 @@ def requests_go_out_and_come_back(peer):
 
 
 def secrets_reach_only_the_executor(s, w):
+    """A secret in the parameters of an effect is filled in for the executor and is never written to the journal."""
     w.tell('pay', [('w/charge@1', {'amount': 5, 'token': {'secret': {'alias': 'w/token', 'version': 1}}})])
     _, got = live.call(s.base, 'POST', '/v1/effects/poll', {'effects': ['w/charge@1'], 'wait_ms': 2000})
     [work] = got['work']
@@ -172,6 +180,7 @@ def secrets_reach_only_the_executor(s, w):
 
 
 def open_work_is_offered_again(peer):  # case 125
+    """After kill -9 the server makes an open request again, fires an open timer, and offers open work to executors again."""
     port = peer.server_address[1]
     Peer.seen.clear()
     Peer.hold.clear()
@@ -193,6 +202,7 @@ def open_work_is_offered_again(peer):  # case 125
 
 
 def workspaces(s):
+    """Trees of files by hash: operations, listings, diffs, annotations, versions, and garbage collection."""
     w = World(s, 'files')
     check(f'a world with a route to sys/Workspace@1 loads: {w.made}', w.made[0] == 201)
     status, root = live.call(s.base, 'POST', '/v1/workspace/roots')
@@ -236,7 +246,7 @@ def workspaces(s):
 
 
 def commands(s):
-    """The sample of the README, with the counter's module."""
+    """The commands of `pawl world` and `pawl air`, each on a live world."""
     air = os.path.join(s.scratch, 'air.json')
     with open(air, 'w') as f:
         json.dump(AIR, f)

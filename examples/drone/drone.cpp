@@ -10,6 +10,8 @@
 
 namespace lc = pawl::lifecycle;
 
+// The members are plain C++. The field list gives each its stored name and its tags; the table
+// gives the phases and the moves between them. Both are checked when the program is compiled.
 struct Mission {
   std::string entity_id{}, phase = "planning", owner{}, drone{}, parent{};
   std::uint32_t waypoint = 0, waypoints = 0;
@@ -47,6 +49,8 @@ T must(lc::result<T> got) {
   std::exit(1);
 }
 
+// Shows the writes: transitions, a transition with a mutator, a refusal by the mutator, one by the
+// table, and complete().
 static void fly(lc::manager& missions, const std::string& id) {
   must(missions.transition<Mission>(id, "flying", {lc::source::op, "cleared by tower"}));
   for (int i = 0; i < 3; ++i) {
@@ -72,6 +76,7 @@ static void fly(lc::manager& missions, const std::string& id) {
   must(missions.complete<Mission>(id));
 }
 
+// Shows the reads: queries by a member, and the history.
 static void tell(const lc::manager& missions, const std::string& id) {
   lc::query<Mission> ours;
   ours.where<&Mission::owner>("acme").limit = 20;
@@ -88,6 +93,7 @@ int main(int argc, char** argv) {
   lc::manager missions(*engine);
   must(missions.register_type<Mission>());
 
+  // last() grows with every write, so each run gets a new id.
   const std::string id = "acme.fleet.survey.gcs.mission.m" + std::to_string(engine->last());
   must(missions.create(Mission{.entity_id = id, .owner = "acme", .drone = "d7", .waypoints = 3}));
   {

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
     std::cerr << engine.error().message() << '\n';
     return 1;
   }
+  // value() throws when a result is an error; a real program would handle it.
   lc::manager tickets(**engine);
   tickets.register_type<Ticket>().value();
 

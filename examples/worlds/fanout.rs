@@ -1,5 +1,6 @@
-//! One event, three workflows: audit counts it, stock takes it off the shelf of its sku, mail tells
-//! somebody. When the shelf runs low, stock emits an event that reaches mail after the work at hand.
+//! One event for three workflows: audit counts it, stock takes the quantity off the shelf of its sku,
+//! mail sends a message. When the shelf runs low, stock emits a LowStock event, which reaches mail
+//! after the steps that are queued already. The same as fanout.cc.
 
 use pawl_world::step;
 

@@ -1,5 +1,5 @@
-//! Notes: each a cell. Creating one twice does nothing, an edit that expects another revision does
-//! nothing, tags are united, archiving deletes.
+//! Notes, one cell for each. Creating a note twice and editing with an outdated revision change nothing.
+//! Tags are added to the set of tags. Archiving deletes the cell. The same as notes.cc.
 
 use pawl_world::{step, Item, Out};
 

@@ -1,6 +1,6 @@
-// An order: charged at once, again after a backoff when that fails, closed in the end either way.
-// The event that closes it is for whoever listens; what comes after is ignored, so duplicates do
-// nothing.
+// An order is charged at once. A failed charge is repeated after a growing pause, and the third
+// failure closes the order as failed. Closing emits an event for other workflows. Events that come
+// after it are ignored, so duplicates do no harm.
 
 #include "pawl_world.hpp"
 
@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kAttempts = 3;
 constexpr uint64_t kSecond = 1'000'000'000;
 
+// `pc` is the state of the order: Idle, AwaitingCharge, Backoff, Done or Failed.
 struct Order {
   View pc = "Idle";
   uint64_t amount = 0, attempts = 0;
@@ -56,6 +57,7 @@ void charge(const In& in, Out& out, Order& o) {
   o.pc = "AwaitingCharge";
   ++o.attempts;
   const View id = order_id(in);
+  // The idempotency key names the attempt, so that the payment service runs each attempt once.
   const uint8_t digit = static_cast<uint8_t>('0' + o.attempts);
   Writer key;
   key.raw("charge:").raw(id).raw(":").raw({&digit, 1});
@@ -87,6 +89,7 @@ void charged(const In& in, Out& out, Order& o) {
     return close(in, out, o, true);
   if (o.attempts >= kAttempts) return close(in, out, o, false);
   o.pc = "Backoff";
+  // 2 s after the first attempt, 4 s after the second.
   const uint64_t at = in.now_ns() + (kSecond << o.attempts);
   out.effect("sys/timer.set@1", [&](Writer& w) {
     w.map(2).text("deliver_at_ns").number(at).text("key").text(order_id(in));

@@ -1,5 +1,6 @@
-//! An order: charged at once, again after a backoff when that fails, closed in the end either way. The
-//! event that closes it is for whoever listens; what comes after is ignored, so duplicates do nothing.
+//! An order is charged at once. A failed charge is repeated after a growing pause, and the third failure
+//! closes the order as failed. Closing emits an event for other workflows. Events
+//! that come after it are ignored, so duplicates do no harm. The same as order.cc.
 
 use pawl_world::{step, In, Item, Out, Terms};
 

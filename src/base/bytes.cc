@@ -2,6 +2,7 @@
 
 namespace pawl {
 
+// A byte 0xff cannot be increased, so it is dropped and the byte before it is increased instead.
 Bytes after_prefix(BytesView prefix) {
   Bytes out(prefix);
   while (!out.empty()) {
@@ -26,6 +27,7 @@ std::string hex(BytesView bytes) {
   return out;
 }
 
+// The value of a hex digit, or -1.
 static int nibble(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -58,6 +60,7 @@ static std::string encode64(BytesView bytes, const char* alphabet, bool pad) {
     for (int shift = 18; shift >= 0; shift -= 6)
       out.push_back(alphabet[v >> shift & 63]);
   }
+  // One or two bytes are left over. They give two or three digits, with zero bits at the end.
   size_t left = bytes.size() - i;
   if (left) {
     uint32_t v = static_cast<uint8_t>(bytes[i]) << 16;
@@ -77,6 +80,7 @@ std::string base64url(BytesView bytes) {
   return encode64(bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", false);
 }
 
+// Accepts both alphabets: '+' and '-' are 62, '/' and '_' are 63.
 static int digit64(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -103,6 +107,8 @@ Result<Bytes> unbase64(std::string_view text) {
       out.push_back(static_cast<char>(v >> bits & 0xff));
     }
   }
+  // A lone digit at the end holds no whole byte. Bits that are left over must be zero: otherwise
+  // two texts would decode to the same bytes.
   if (bits >= 6 || (v & ((1u << bits) - 1)))
     return fail(Code::invalid, "BAD_BASE64", "base64 text ends in the middle of a byte");
   return out;

@@ -17,6 +17,8 @@ namespace pawl {
 using Bytes = std::string;
 using BytesView = std::string_view;
 
+// Writes fields at the end of `out`, which the caller owns. The fixed widths copy the memory of the
+// number, so this code runs only on little-endian machines.
 class Writer {
  public:
   explicit Writer(Bytes& out) : out_(out) {}
@@ -55,6 +57,8 @@ class Reader {
   }
   uint32_t fixed32() { return fixed<uint32_t>(); }
   uint64_t fixed64() { return fixed<uint64_t>(); }
+  // Seven bits a byte, the lowest first; the high bit says that another byte follows. More than ten
+  // bytes are refused.
   uint64_t uint() {
     uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {

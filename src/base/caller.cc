@@ -2,6 +2,7 @@
 
 namespace pawl {
 
+// Compares whole names, so the role "admin" is not found in "administrator".
 bool Caller::has_role(std::string_view role) const {
   std::string_view left = roles;
   while (!left.empty()) {

@@ -78,7 +78,8 @@ class FieldReader {
  public:
   explicit FieldReader(BytesView in) : r_(in) {}
 
-  // When the version differs, complete() is false.
+  // The version is one byte, by convention the first of the struct. When it differs, complete() is
+  // false.
   void format(uint8_t version) { known_format_ = known_format_ && r_.u8() == version; }
   void fixed64(uint64_t& v) { v = r_.fixed64(); }
   void fixed64(int64_t& v) { v = static_cast<int64_t>(r_.fixed64()); }

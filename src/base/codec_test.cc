@@ -9,6 +9,7 @@ struct Inner {
   std::string name;
   int64_t delta = 0;
 };
+// Members of most kinds that the codec knows, and one that was added later.
 struct Outer {
   Color color = Color::red;
   uint32_t count = 0;
@@ -88,6 +89,7 @@ TEST(codec, a_huge_count_allocates_nothing) {
   w.uint(1);
   w.boolean(false);
   w.boolean(false);
+  // The count of `list`; before it stand format, color, count, flag and the absence of note.
   w.uint(~uint64_t{0});
   EXPECT_FALSE(decode_fields<Outer>(bytes, "an outer"));
 }

@@ -15,6 +15,8 @@ uint64_t Dice::next() {
   return z ^ (z >> 31);
 }
 
+// Hyphens stand before the digits 8, 12, 16 and 20, counted from 0; the string is filled with
+// hyphens in advance.
 static std::string format_uuid(uint64_t hi, uint64_t lo) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string out(36, '-');
@@ -27,6 +29,8 @@ static std::string format_uuid(uint64_t hi, uint64_t lo) {
   return out;
 }
 
+// The two top bits of the lower half are 10 in every UUID of RFC 4122. The version is the digit
+// that the masks 0xf000 and 0x4000, 0x5000, 0x7000 set in the upper half.
 static constexpr uint64_t kVariant = 0x8000000000000000u;
 static constexpr uint64_t kVariantMask = 0x3fffffffffffffffu;
 
@@ -36,6 +40,8 @@ std::string Dice::uuid4() {
   return format_uuid((hi & ~0xf000ull) | 0x4000, (lo & kVariantMask) | kVariant);
 }
 
+// 48 bits of milliseconds, then the fraction of the millisecond in 12 bits: ids of one millisecond
+// sort by time too.
 std::string Dice::uuid7(Time now) {
   uint64_t ms = static_cast<uint64_t>(now / kMillisecond);
   uint64_t sub = static_cast<uint64_t>(now % kMillisecond) * 4096 / kMillisecond;
@@ -51,6 +57,7 @@ std::string Dice::uuid1(Time now) {
   return format_uuid(hi, (next() & kVariantMask) | kVariant | 0x010000000000ull);
 }
 
+// Ten digits of time, then 16 random digits of five bits each: 40 bits of each of two draws.
 std::string Dice::ulid(Time now) {
   static constexpr char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
   uint64_t ms = static_cast<uint64_t>(now / kMillisecond) & 0xffffffffffffull;
@@ -75,6 +82,7 @@ bool is_uuid(std::string_view text) {
   return true;
 }
 
+// A `space` that is not a UUID counts as empty. Callers pass constants.
 std::string uuid5(std::string_view space, std::string_view name) {
   Bytes input;
   std::string digits;

@@ -7,6 +7,7 @@
 
 namespace pawl {
 
+// Bit by bit, with the reflected Castagnoli polynomial. For processors without SSE 4.2.
 static uint32_t crc32c_plain(uint32_t crc, const unsigned char* p, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     crc ^= p[i];
@@ -32,6 +33,8 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse(uint32_t crc, const
 }
 #endif
 
+// The standard inverts the register before and after. A result that is passed as `seed` is inverted
+// back, which continues the computation.
 uint32_t crc32c(BytesView bytes, uint32_t seed) {
   auto p = reinterpret_cast<const unsigned char*>(bytes.data());
 #if defined(__x86_64__)
@@ -57,6 +60,8 @@ Digest sha256(BytesView first, BytesView second) {
 }
 #pragma GCC diagnostic pop
 
+// FNV-1a over words of eight bytes, with a stronger multiplier and shifts that spread the high
+// bits. The last bytes are taken one by one.
 uint64_t quick_hash(BytesView bytes) {
   uint64_t h = 0xcbf29ce484222325u ^ bytes.size();
   const char* p = bytes.data();

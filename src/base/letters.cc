@@ -17,6 +17,7 @@ struct LetterRange {
   int32_t offset;
   uint32_t step;
 };
+// Sorted by code point; mapped() searches by the end of each range.
 constexpr LetterRange kUpper[] = {
     {0xb5, 0xb5, 743, 1},       {0xe0, 0xf6, -32, 1},        {0xf8, 0xfe, -32, 1},
     {0xff, 0xff, 121, 1},       {0x101, 0x12f, -1, 2},       {0x131, 0x131, -232, 1},
@@ -150,6 +151,8 @@ constexpr LetterRange kLower[] = {
     {0x1e900, 0x1e921, 34, 1},
 };
 
+// The ranges are sorted and do not overlap, so the first one that ends at or after `c` is the only
+// candidate.
 uint32_t mapped(std::span<const LetterRange> table, uint32_t c) {
   auto row = std::lower_bound(table.begin(), table.end(), c,
                               [](const LetterRange& r, uint32_t at) { return r.last < at; });

@@ -12,6 +12,7 @@
 namespace pawl {
 namespace {
 
+// The rows are in the order of the enum: name_of_level() uses the level as an index.
 struct LevelName {
   Level level;
   std::string_view name;
@@ -35,6 +36,8 @@ std::atomic<LogFormat> g_format = LogFormat::automatic;
 
 std::string_view name_of_level(Level level) { return kLevels[static_cast<size_t>(level)].name; }
 
+// Appends a JSON string. It stands here because base may not include json; bytes from 0x80 on are
+// written as they are, valid UTF-8 or not.
 void append_quoted(std::string& out, std::string_view text) {
   out.push_back('"');
   for (char c : text) {
@@ -90,6 +93,7 @@ std::string log_line(LogFormat format, int64_t now, Level level, std::string_vie
                    name_of_level(level), message);
     for (const LogField& field : fields)
       fmt::format_to(std::back_inserter(line), " {}={}", field.name, field.value.json());
+    // The message is not quoted, so a line break in it would look like a second log line.
     for (char& c : line) {
       if (c == '\n' || c == '\r') c = ' ';
     }

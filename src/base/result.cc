@@ -21,6 +21,7 @@ std::string_view name_of(Code code) {
   return "internal";
 }
 
+// Bypasses the log, so the message appears at every log level.
 void check_failed(const char* file, int line, const char* what) {
   std::fprintf(stderr, "%s:%d: CHECK failed: %s\n", file, line, what);
   std::abort();

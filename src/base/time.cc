@@ -58,6 +58,8 @@ int64_t seconds_of(const Civil& c) {
   return ((days * 24 + c.hour) * 60 + c.minute) * 60 + c.second;
 }
 
+// The subtraction rounds the division down for times before 1970. Adding 11, which is 4 + 7, keeps
+// the sum positive.
 int weekday_of(int64_t seconds) {
   int64_t days = seconds / 86400 - (seconds % 86400 < 0);
   return static_cast<int>((days % 7 + 11) % 7);  // 1970-01-01 was a Thursday
@@ -123,6 +125,8 @@ struct Cursor {
   // there is no digit.
   std::optional<int64_t> fraction() {
     int64_t billionths = 0;
+    // The value of the next digit. It reaches zero after nine digits, so further digits add
+    // nothing.
     int64_t place = 100'000'000;
     size_t digits = 0;
     for (; digits < in.size() && is_digit(in[digits]); ++digits, place /= 10)
@@ -174,6 +178,8 @@ bool is_valid(const Civil& c) {
   return date && c.hour <= 23 && c.minute <= 59 && c.second <= 60;  // 60 is a leap second
 }
 
+// More lenient than RFC 3339 in three ways: a space may separate date and time, the seconds may be
+// missing, and the offset needs no colon.
 Result<ParsedTime> read_rfc3339(std::string_view text) {
   Cursor cursor{text};
   ParsedTime out;
@@ -312,6 +318,8 @@ Result<Duration> parse_duration(std::string_view text) {
   return out;
 }
 
+// Months are added first, in the calendar; a day that the new month does not have becomes its last
+// day. Then the fixed length is added.
 Time add(Time t, const Duration& d) {
   if (d.months) {
     Civil c = civil(t);

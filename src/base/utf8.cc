@@ -2,6 +2,8 @@
 
 namespace pawl {
 
+// 0xc0, 0xc1 and bytes from 0xf5 on never begin a character. `at` gives 0 past the end, which is no
+// continuation byte, so a truncated character is refused without a check of its own.
 size_t utf8_length(std::string_view text, size_t i) {
   auto at = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   unsigned lead = at(i);
@@ -11,7 +13,8 @@ size_t utf8_length(std::string_view text, size_t i) {
                   : lead >= 0xe0 && lead < 0xf0 ? 3
                   : lead >= 0xf0 && lead < 0xf5 ? 4
                                                 : 0;
-  // Overlong forms, surrogates, and values above U+10FFFF.
+  // The second byte decides about the rest: overlong forms (e0, f0), surrogates (ed), and values
+  // above U+10FFFF (f4).
   if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) ||
       (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f))
     return 0;
@@ -20,6 +23,8 @@ size_t utf8_length(std::string_view text, size_t i) {
   return length;
 }
 
+// The lead byte of a character of n bytes begins with n one bits and a zero, which the mask
+// removes.
 uint32_t character_at(std::string_view text, size_t i, size_t length) {
   auto byte = [&](size_t k) {
     return static_cast<uint32_t>(static_cast<unsigned char>(text[i + k]));

@@ -26,7 +26,7 @@ namespace {
 std::string canon(const Value& v) { return hex(canonical(v)); }
 Value from(std::string_view h) { return *decode(*unhex(h)); }
 
-// The numbers of cases are those of the cases of worlds.
+// The case numbers are those of the list of behaviours of worlds; see faces/worlds/cases_test.cc.
 
 // case 1
 TEST(cbor, canonical_bytes_begin_with_the_tag_and_round_trip) {

@@ -7,6 +7,8 @@
 namespace pawl::cbor {
 namespace {
 
+// Half precision (IEEE 754): 1 sign bit, 5 bits of exponent with a bias of 15, 10 bits of fraction.
+// Exponent 0 is a subnormal number, 31 is infinity or NaN.
 double from_half(uint16_t half) {
   const int exponent = half >> 10 & 0x1f;
   const int fraction = half & 0x3ff;
@@ -21,6 +23,7 @@ double from_half(uint16_t half) {
 // number of items that follow, and every level of nesting may repeat it.
 constexpr uint64_t kMaxReserved = 256;
 
+// Decodes recursively. item() is given the depth of its value and refuses more than kDepth levels.
 class Decoder {
  public:
   explicit Decoder(BytesView in) : in_(in) {}
@@ -48,6 +51,8 @@ class Decoder {
     const uint8_t first = static_cast<uint8_t>(in_[at_++]);
     Head h{static_cast<uint8_t>(first >> 5), static_cast<uint8_t>(first & 31),
            static_cast<uint64_t>(first & 31)};
+    // Below 24 the number is in the first byte. 24 to 27 say that it follows in 1, 2, 4 or 8 bytes;
+    // 28 to 30 are reserved.
     if (h.info < 24 || h.info == 31) return h;
     if (h.info > 27) return bad("unassigned type at offset " + std::to_string(at_));
     const size_t size = size_t{1} << (h.info - 24);
@@ -89,6 +94,7 @@ class Decoder {
   Result<Value> item(size_t depth) {
     if (depth > kDepth) return bad("nested deeper than " + std::to_string(kDepth));
     TRY(Head h, head());
+    // Tags are dropped. They may be stacked, so their number is limited as nesting is.
     for (size_t tags = 0; h.major == 6; ++tags) {
       if (h.indefinite() || tags > kDepth) return bad("bad tag at offset " + std::to_string(at_));
       TRY(h, head());
@@ -109,11 +115,13 @@ class Decoder {
       }
       case 4: return list(h, depth);
       case 5: return map(h, depth);
+      // Major type 7: false, true, null, undefined and floats.
       default: return simple(h);
     }
   }
 
   Result<Value> list(const Head& h, size_t depth) {
+    // Every item has at least one byte, so a count above the remaining bytes is known to be wrong.
     if (!h.indefinite() && h.n > in_.size() - at_) return eof();
     Array out;
     if (!h.indefinite()) out.reserve(std::min(h.n, kMaxReserved));
@@ -140,6 +148,7 @@ class Decoder {
     switch (h.info) {
       case 20: return Value(false);
       case 21: return Value(true);
+      // null, and undefined, which becomes null.
       case 22:
       case 23: return Value();
       case 25: return Value(from_half(static_cast<uint16_t>(h.n)));

@@ -12,6 +12,8 @@ void append_big_endian(Bytes& out, uint64_t v, int bytes) {
     out.push_back(static_cast<char>(v >> (8 * i)));
 }
 
+// The shortest head: below 24 the number is in the first byte, else it follows in 1, 2, 4 or 8
+// bytes.
 void append_head(Bytes& out, uint8_t major, uint64_t n) {
   const char top = static_cast<char>(major << 5);
   if (n < 24) {
@@ -23,7 +25,8 @@ void append_head(Bytes& out, uint8_t major, uint64_t n) {
   append_big_endian(out, n, 1 << log_size);
 }
 
-// The half-precision bits of a float, when half precision holds it exactly.
+// The half-precision bits of a float, when half precision holds it exactly: the 13 bits that a half
+// does not have must be zero.
 std::optional<uint16_t> as_half(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
@@ -69,6 +72,8 @@ void append_real(Bytes& out, double v) {
 
 void append_value(Bytes& out, const Value& value, bool sorted);
 
+// Keys are sorted by their encoded bytes, so each key is encoded once. The sort is stable: equal
+// keys stay in the order of the map, and the last one is found at the end of its run.
 void append_sorted_map(Bytes& out, const Map& map) {
   std::vector<std::pair<Bytes, const Value*>> entries;
   entries.reserve(map.size());
@@ -129,6 +134,8 @@ void append_value(Bytes& out, const Value& value, bool sorted) {
 
 void append(Bytes& out, const Value& value) { append_value(out, value, false); }
 
+// The length is that of the whole encoded key. This is the order of RFC 7049, section 3.9, within
+// one major type; worlds hash these bytes, so it may never change.
 bool key_before(BytesView a, BytesView b) {
   const int major_a = static_cast<uint8_t>(a[0]) >> 5;
   const int major_b = static_cast<uint8_t>(b[0]) >> 5;

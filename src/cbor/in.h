@@ -31,6 +31,8 @@ class In {
     for (size_t i = 0; i < size; ++i)
       h.n = h.n << 8 | static_cast<uint8_t>(in_[i]);
     in_.remove_prefix(size);
+    // The smallest number that needs `size` bytes: 24 for one byte, else 2^(8 * size / 2), since
+    // each width is twice the one before.
     const uint64_t least = info == 24 ? 24 : uint64_t{1} << (4 * size);
     return h.n < least ? bad() : h;
   }
@@ -109,6 +111,8 @@ class In {
     in_.remove_prefix(at);
     return true;
   }
+  // Tags are refused: canonical bytes hold none except the self-describing one, which the caller
+  // takes first.
   void skip(size_t depth) {
     const Head h = head();
     if (depth > kDepth || h.major == 6) return refuse();

@@ -2,6 +2,8 @@
 
 namespace pawl::cbor {
 
+// A magnitude with the top bit set does not fit, negative or not, since -1 - magnitude would be
+// below -2^63.
 std::optional<int64_t> Value::as_int64() const {
   if (!is_int() || integer().magnitude >> 63) return {};
   int64_t m = static_cast<int64_t>(integer().magnitude);

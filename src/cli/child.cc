@@ -37,6 +37,7 @@ struct Pipe {
   Descriptor read_end, write_end;
 };
 
+// Closed on exec: dup2() in the child makes the copies that the program keeps.
 Result<Pipe> make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
@@ -68,6 +69,7 @@ void write_some(Descriptor& to, const std::string& in, size_t& sent) {
   if (refused || sent == in.size()) to.reset();
 }
 
+// Closes the descriptor at the end of the output.
 void read_some(Descriptor& from, std::string& out) {
   char piece[65536];
   ssize_t n = read(from.get(), piece, sizeof piece);
@@ -81,9 +83,12 @@ void read_some(Descriptor& from, std::string& out) {
 void exchange_text(Descriptor to, Descriptor from, Descriptor errors, const std::string& in,
                    ChildResult& result) {
   size_t sent = 0;
+  // Writing must not block: a program that fills its output before it reads its input would wait
+  // for this side, and this side for it.
   fcntl(to.get(), F_SETFL, O_NONBLOCK);
   if (in.empty()) to.reset();
   while (from.is_open() || errors.is_open()) {
+    // A closed descriptor is -1, which poll() ignores.
     pollfd fds[3] = {{to.get(), POLLOUT, 0}, {from.get(), POLLIN, 0}, {errors.get(), POLLIN, 0}};
     if (poll(fds, 3, -1) < 0) {
       if (errno == EINTR) continue;
@@ -112,6 +117,8 @@ Result<ChildResult> run_child(const std::vector<std::string>& command, const std
     dup2(errors.write_end.get(), STDERR_FILENO);
     become(command, env);
   }
+  // The parent's copies of the child's ends are closed, or the end of the output would never be
+  // seen.
   to.read_end.reset();
   from.write_end.reset();
   errors.write_end.reset();

@@ -41,6 +41,7 @@ TEST(child, a_missing_program_ends_with_127_and_a_signal_with_128_and_its_number
   EXPECT_EQ(run_child({"sh", "-c", "kill -9 $$"}, "", {})->code, 128 + SIGKILL);
 }
 
+// Each round leaves room for one more descriptor, so each of the three pipes fails in some round.
 TEST(child, a_failed_pipe_leaks_no_descriptor) {
   const size_t before = open_descriptors();
   rlimit old{};

@@ -11,6 +11,7 @@ namespace pawl::cli {
 
 // A command waits as long as its user does: the user ends it with Ctrl-C.
 static constexpr std::chrono::hours kTimeout{1};
+// Exports and lists may be large; they are printed, not kept.
 static constexpr size_t kMaxAnswerBytes = size_t{1} << 30;
 
 Client::Client(std::string server, std::string token) {
@@ -35,13 +36,14 @@ Error Client::no_answer(const Error& why) const {
           true};
 }
 
+// A body that is not JSON becomes a string, so that commands can print it.
 static json::Value value_of(const std::string& body) {
   if (body.empty()) return {};
   auto parsed = json::parse(body, {.max_bytes = 1u << 30});
   return parsed ? std::move(*parsed) : json::Value(body);
 }
 
-// The error with the server's own message.
+// The error with the server's own message. Each face uses another member for it.
 static std::unexpected<Error> refused(int status, const std::string& body) {
   json::Value value = value_of(body);
   std::string message;
@@ -64,6 +66,7 @@ Result<wire::Response> Client::send(std::string_view method, std::string_view pa
 Result<void> Client::stream(std::string_view path,
                             const std::function<bool(std::string_view)>& visit) {
   std::string buffer;
+  // Cuts the stream into lines: a piece may hold several lines or a part of one.
   auto visit_lines = [&](std::string_view piece) {
     buffer += piece;
     size_t done = 0;

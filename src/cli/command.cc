@@ -33,12 +33,15 @@ std::vector<Flag> Command::all_flags() const {
   return out;
 }
 
+// A multimap keeps equal keys in the order of insertion, so the one before the upper bound was
+// given last.
 std::string Args::get(std::string_view flag, std::string_view default_value) const {
   auto it = flags_.upper_bound(flag);
   if (it == flags_.begin() || std::prev(it)->first != flag) return std::string(default_value);
   return std::prev(it)->second;
 }
 
+// The parser has checked the text, so it is a number.
 int64_t Args::number(std::string_view flag, int64_t default_value) const {
   return has(flag) ? *server::parse_whole_number(get(flag)) : default_value;
 }
@@ -66,7 +69,8 @@ static Result<Flag> known_flag(std::string_view name, const std::vector<Flag>& f
                           server::suggestion(name, names, "--")));
 }
 
-// A flag stands at the end of the line, or before a word that looks like another flag.
+// The error for a flag without a value: it stands at the end of the line, or before a word that
+// looks like another flag.
 static Error no_value(const Flag& flag, const std::string* next) {
   std::string message = fmt::format("--{} needs a value", flag.name);
   if (flag.type.kind != ValueKind::one_of) message += fmt::format(", {}", flag.type.shown);
@@ -193,6 +197,7 @@ void ProgressLine::update(uint64_t done, uint64_t total) {
   // A command that ends within a second needs no bar.
   if (steady_ns() - begun_ns_ < 1'000'000'000 || !isatty(STDERR_FILENO)) return;
   drawn_ = true;
+  // The bar is 30 characters wide.
   size_t filled = total ? static_cast<size_t>(30 * done / total) : 0;
   fmt::print(stderr, "\r{} [{}{}] {} of {} ", what_, std::string(filled, '='),
              std::string(30 - filled, ' '), done, total);

@@ -16,6 +16,7 @@ constexpr Command kSample{"sample",
 
 Result<Args> parse(std::vector<std::string> words) { return Args::parse(kSample, words); }
 
+// The message of the refusal; empty when the words are accepted.
 std::string refusal(std::vector<std::string> words) {
   auto args = parse(std::move(words));
   if (args) return "";

@@ -21,7 +21,8 @@ static constexpr Flag kData{"data", v::path("DIR"), "the data folder (default ./
 
 static std::string data_of(const Args& args) { return args.get("data", "./data"); }
 
-// Bytes as readable text: other bytes are escaped, long values are cut.
+// Bytes as readable text: a zero byte, which separates the parts of a cell's key, becomes a slash;
+// other bytes are escaped; long values are cut.
 static std::string readable(BytesView bytes, size_t max = 400) {
   std::string out;
   for (unsigned char c : bytes.substr(0, max)) {
@@ -40,6 +41,7 @@ static Result<Seq> seq_of(const std::string& text) {
   return fail(Code::invalid, kBadUsage, fmt::format("'{}' is not the number of a frame", text));
 }
 
+// `whole` adds the bodies of inputs and the values of cells, which may be large.
 static json::Value frame_json(const Frame& frame, bool whole) {
   json::Array inputs, writes, notes;
   for (const Input& in : frame.inputs) {
@@ -72,11 +74,13 @@ static json::Value frame_json(const Frame& frame, bool whole) {
                        {"notes", std::move(notes)}});
 }
 
+// An entry of the journal is a sealed frame: the link to the frame before, then the body.
 static Result<Frame> frame_of(Seq seq, BytesView entry) {
   TRY(Sealed sealed, unseal(entry));
   return decode_frame(seq, sealed.body);
 }
 
+// A frame with --json is one line too, so that `journal tail --json` prints one document a line.
 static void print_line(const Args& args, const Frame& f) {
   show(args, frame_json(f, false), [&] {
     size_t bytes = 0;
@@ -121,6 +125,7 @@ static Result<int> journal_show(const Args& args) {
 static Result<int> journal_tail(const Args& args) {
   const Seq count = static_cast<Seq>(args.number("limit", 20));
   TRY(auto journal, open_data_journal(data_of(args)));
+  // Retention may have removed the first frames, so reading starts at first() at the earliest.
   Seq from = journal->last() > count ? journal->last() - count + 1 : 1;
   TRY_OK(journal->read(std::max(from, journal->first()),
                        [&](Seq seq, BytesView entry) -> Result<bool> {
@@ -170,6 +175,7 @@ static Result<int> journal_cut(const Args& args) {
   options.folder = journal_folder(data_of(args));
   TRY_OK(cut_journal(options, at, loss_mark("journal cut", fmt::format("frame {}", at))));
   std::error_code ec;
+  // The rows may hold the results of frames that are gone now. The next start rebuilds them.
   fs::remove_all(rows_folder(data_of(args)), ec);
   show(args, json::object({{"last", json::Value(static_cast<uint64_t>(at))}}),
        [&] { fmt::print("the journal ends at frame {} now; rows will be rebuilt\n", at); });
@@ -180,6 +186,7 @@ static Result<int> run_verify(const Args& args) {
   TRY(auto journal, open_data_journal(data_of(args)));
   Programs programs;
   ProgressLine line("verifying");
+  // Verification replays into memory and touches neither the rows of the folder nor its journal.
   MemoryRows scratch;
   auto verified = verify(*journal, scratch, programs.all(),
                          [&](Seq done, Seq total) { line.update(done, total); });
@@ -221,6 +228,8 @@ static Result<void> want_new(const std::string& folder) {
   return {};
 }
 
+// Backup and restore are the same copy in opposite directions; `done` begins the line that is
+// printed.
 static Result<int> copy(const Args& args, const std::string& from, const std::string& to,
                         std::string_view done) {
   TRY_OK(want_new(to));
@@ -245,6 +254,8 @@ static Result<int> run_restore(const Args& args) {
   return copy(args, args.get("from"), data_of(args), "restored into");
 }
 
+// The rows are brought up to the last frame first. The folder is named by that frame, so a second
+// checkpoint of the same frame is the first one.
 static Result<int> run_checkpoint(const Args& args) {
   Programs programs;
   TRY(Stores opened, open_data(data_of(args)));

@@ -10,12 +10,14 @@ Result<Copied> copy_journal(const Journal& from, const std::string& data,
   FileJournalOptions options;
   options.folder = journal_folder(data);
   TRY(auto to, FileJournal::open(options));
+  // Each append ends with a flush to disk, so entries are copied a mebibyte at a time.
   static constexpr size_t kGroupBytes = 1 << 20;
   std::vector<Bytes> group;
   size_t bytes = 0;
   Copied out;
   auto flush = [&]() -> Result<void> {
     std::vector<BytesView> views(group.begin(), group.end());
+    // The second argument is the last entry before the group; the journal refuses a gap.
     TRY_OK(to->append(views, out.last - group.size()));
     group.clear();
     bytes = 0;
@@ -25,6 +27,8 @@ Result<Copied> copy_journal(const Journal& from, const std::string& data,
     return fail(Code::unsupported, "TRIMMED",
                 "the journal's beginning was let go of: back up its checkpoint together with the "
                 "folder instead");
+  // The journal may grow meanwhile when a running server backs itself up: the copy ends at this
+  // entry.
   Seq last = from.last();
   TRY_OK(from.read(1, [&](Seq seq, BytesView entry) -> Result<bool> {
     if (seq > last) return false;

@@ -21,6 +21,7 @@ namespace pawl::cli {
 
 namespace {
 
+// One row of the report. The remedy is shown only when the check is not good.
 struct Finding {
   std::string_view check;
   bool good;
@@ -46,6 +47,8 @@ Finding sync_speed(const std::string& folder) {
             "correct the folder's permissions or choose another --data"};
   std::string block(4096, 'x');
   std::vector<double> ms;
+  // The same block is written each time: what is measured is the flush, not the allocation of new
+  // blocks.
   for (int i = 0; i < 60; ++i) {
     auto begin = std::chrono::steady_clock::now();
     bool ok = pwrite(fd, block.data(), block.size(), 0) == static_cast<ssize_t>(block.size()) &&
@@ -65,6 +68,7 @@ Finding sync_speed(const std::string& folder) {
           "every acknowledged write waits for one sync: use a local SSD, not a network disk"};
 }
 
+// Only a clock that was never set is noticed; a small error cannot be seen from here.
 Finding clock_sane() {
   Time now = system_now();
   bool sane = now > *parse_rfc3339("2025-01-01T00:00:00Z");
@@ -91,6 +95,7 @@ Finding memory() {
           "pawl needs half a gigabyte for its caches"};
 }
 
+// Tries to bind the port on the loopback address, whatever host the address names.
 Finding port_free(std::string_view check, const std::string& text) {
   auto address = server::parse_address(text);
   if (!address)
@@ -111,6 +116,7 @@ Finding port_free(std::string_view check, const std::string& text) {
 Result<int> run(const Args& args) {
   std::string folder = args.get("data", "./data");
   std::error_code ec;
+  // A server that has never run has no data folder yet; the current folder is measured instead.
   if (!std::filesystem::exists(folder, ec)) folder = ".";
   std::vector<Finding> all = {disk_space(folder),
                               sync_speed(folder),

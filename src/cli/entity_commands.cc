@@ -13,6 +13,7 @@ using wire::percent_encode;
 // Reads the name and version of a model from NAME.VERSION, as in "order.1".
 static Result<std::string> model_path(const Args& args, size_t at) {
   TRY(std::string name, word(args, at, "the model as NAME.VERSION"));
+  // The last dot separates the version: a name may hold dots.
   size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot + 1 == name.size())
     return fail(Code::invalid, kBadUsage,
@@ -67,6 +68,8 @@ static Result<int> workflow_export(const Args& args) {
   return kDone;
 }
 
+// All workflows of the model in one picture. Nodes are named "workflow/state", because two
+// workflows may have states of the same name.
 static Result<int> workflow_render(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(json::Value document, exported(args, *client));
@@ -110,6 +113,7 @@ static Result<int> entity_put(const Args& args) {
       word(args, 0, "a model as NAME.VERSION to create one, or an entity's id to update it"));
   TRY(std::string path, word(args, 1, "the file"));
   TRY(json::Value data, read_json(path));
+  // An id is a UUID of 36 characters without a dot; a model always has a dot.
   bool update = target.size() == 36 && target.find('.') == std::string::npos;
   if (update) return print_answer(args, "PUT", "/api/entity/JSON/" + percent_encode(target), &data);
   TRY(std::string model, model_path(args, 0));
@@ -125,6 +129,7 @@ static Result<int> entity_transition(const Args& args) {
   if (args.has("data")) {
     TRY(data, read_json(args.get("data")));
   } else {
+    // A transition is a write of the whole entity, so the current data is sent back.
     TRY(json::Value entity, client->call("GET", "/api/entity/" + percent_encode(id)));
     if (const json::Value* d = entity.find("data")) data = *d;
   }
@@ -151,11 +156,13 @@ static Result<int> entity_search(const Args& args) {
                    fmt::format("/api/search/direct/{}", model) +
                        query({{"limit", args.get("limit")}, {"pointInTime", args.get("at")}}),
                    condition));
+  // A refusal is a problem document (RFC 7807), whose `detail` is for people.
   if (answer.status >= 400) {
     auto problem = json::parse(answer.body);
     return fail(answer.status == 404 ? Code::not_found : Code::invalid, "REFUSED",
                 problem ? std::string(problem->string_or("detail", answer.body)) : answer.body);
   }
+  // The answer has one entity a line and is printed as it is.
   fmt::print("{}", answer.body);
   if (!answer.body.ends_with('\n')) fmt::print("\n");
   return kDone;

@@ -1,4 +1,5 @@
-// The example that `pawl dev` loads: compiled in from examples/loan.
+// The example that `pawl dev` loads: compiled in from examples/loan. The definitions go through the
+// HTTP API like any other upload.
 
 #include "cli/client.h"
 #include "cli/example_files.h"

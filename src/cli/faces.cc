@@ -62,6 +62,8 @@ struct Faces::All {
   ByProgram members;
 };
 
+// A face may not include the server, so it gets the authenticator as a set of functions. Without
+// authentication the set is empty.
 static entities::Keys keys_of(server::Authenticator& authenticator) {
   if (authenticator.mode() == server::AuthMode::none) return {};
   entities::Keys keys;
@@ -98,6 +100,7 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
   return keys;
 }
 
+// The items of "a,b,c". Empty items are left out.
 static std::vector<std::string> list_of(std::string_view left) {
   std::vector<std::string> out;
   while (!left.empty()) {
@@ -132,6 +135,7 @@ static worlds::FaceOptions world_options(const server::Config& c) {
   o.environment = server::environment;
   o.version = PAWL_VERSION;
   o.http_allow = list_of(c.text("worlds-http-allow"));
+  // A key that is not 32 bytes in hex leaves the secrets of worlds unavailable.
   if (auto key = unhex(c.text("worlds-secret-key")); key && key->size() == 32) o.secret_key = *key;
   return o;
 }
@@ -150,6 +154,8 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), all_->background,
                                                 world_options(config), all_->outgoing.get());
+  // Both faces send effects to members, and a shard has one outbox of each kind, so ByProgram
+  // divides them.
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);

@@ -9,6 +9,7 @@
 
 namespace pawl::cli {
 
+// Replaces each character of `bad` by `with`. Each format has another way to write a quote.
 static std::string quoted(std::string_view text, std::string_view bad, std::string_view with) {
   std::string out;
   for (char c : text) {
@@ -20,6 +21,7 @@ static std::string quoted(std::string_view text, std::string_view bad, std::stri
   return out;
 }
 
+// Ids may hold any characters, so nodes are numbered.
 std::string to_mermaid(const Graph& g) {
   static constexpr std::pair<const char*, const char*> shapes[] = {
       {"[\"", "\"]"}, {"(\"", "\")"}, {"{\"", "\"}"}, {"((\"", "\"))"}};
@@ -56,6 +58,7 @@ std::string to_dot(const Graph& g) {
 
 namespace {
 
+// A node of the SVG: its row, and the middle of its shape in pixels before the picture is shifted.
 struct Placed {
   int row = 0;
   double x = 0, y = 0;
@@ -71,6 +74,7 @@ std::map<std::string, Placed> place(const Graph& g) {
     at[n.id];
   }
   // A row is at most the number of nodes, which also ends the walk through a cycle.
+  // Edges to a node that stands earlier in the list count as back edges.
   bool moved = true;
   for (size_t round = 0; moved && round < g.nodes.size(); ++round) {
     moved = false;
@@ -121,6 +125,7 @@ std::string shape_of(const Graph::Node& n, double x, double y) {
 
 }  // namespace
 
+// Edges are drawn first, so that the shapes cover their ends. Labels that are too long are cut.
 std::string to_svg(const Graph& g) {
   auto at = place(g);
   double left = 0, right = 0, bottom = 0;
@@ -129,6 +134,8 @@ std::string to_svg(const Graph& g) {
     right = std::max(right, p.x);
     bottom = std::max(bottom, p.y);
   }
+  // Columns are 220 and rows 110 pixels apart; this margin keeps shapes and back edges inside the
+  // picture.
   double dx = 130 - left, dy = 60;
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "

@@ -1,4 +1,5 @@
-// Commands of the processes face for user tasks and jobs.
+// Commands of the processes face for user tasks and jobs. A person acts as a worker here: `job
+// poll` leases jobs in the name of --worker, and the same name completes or fails them.
 
 #include <fmt/format.h>
 

@@ -16,6 +16,7 @@ static Result<std::string> instance_path(const Args& args) {
   return fmt::format("/workflows/{}/{}", percent_encode(type), percent_encode(id));
 }
 
+// A phase that is only a target has no row of its own, and so it is terminal.
 static Graph phases_of(const json::Value& definition) {
   Graph g;
   const json::Value* table = definition.find("transitions");
@@ -53,6 +54,7 @@ static Result<int> types(const Args& args) {
 
 static Result<int> list(const Args& args) {
   TRY(std::string type, word(args, 0, "the type"));
+  // Holds the names that `params` only refers to.
   std::vector<std::pair<std::string, std::string>> match;
   for (const std::string& pair : args.all("match")) {
     size_t equals = pair.find('=');

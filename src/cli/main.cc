@@ -1,4 +1,6 @@
-// `pawl` is one binary for the server and its commands.
+// `pawl` is one binary for the server and its commands. The commands come from the tables of the
+// other files; this file finds the one that the words name, and prints help and completions from
+// the same rows.
 
 #include <fmt/format.h>
 
@@ -14,6 +16,7 @@ namespace pawl::cli {
 
 static std::vector<Command> commands();
 
+// `data` and `frame` are the versions of the data folder and of the frame format.
 static Result<int> version(const Args& args) {
   json::Value v = json::object({{"version", PAWL_VERSION}, {"data", 1}, {"frame", 1}});
   show(args, v, [] { fmt::print("pawl {}\n", PAWL_VERSION); });
@@ -55,6 +58,7 @@ static bool print_group(FILE* to, std::string_view word, const std::vector<Comma
   return any;
 }
 
+// Words after "--" belong to another program, whose --help is its own.
 static bool asks_for_help(std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") return false;
@@ -99,6 +103,8 @@ static Result<int> help(const Args& args) {
 struct CompletionScript {
   std::string_view shell, text;
 };
+// Each script calls `pawl completion words`, so that completions come from the installed binary and
+// never lag behind it.
 static constexpr CompletionScript kCompletionScripts[] = {
     {"bash",
      "_pawl() {\n"
@@ -150,6 +156,7 @@ static Result<int> completion(const Args& args) {
   }
   if (shell != "words")
     return fail(Code::invalid, kBadUsage, "name a shell: pawl completion bash|zsh|fish");
+  // The last word is the one being typed; the words before it are complete.
   std::string line;
   for (size_t i = 0; i + 1 < args.rest.size(); ++i)
     line += args.rest[i] + " ";

@@ -2,6 +2,7 @@
 
 namespace pawl::cli {
 
+// The quote is escaped as well, so the result also fits an attribute in double quotes.
 std::string markup_text(std::string_view text) {
   std::string out;
   for (char c : text) {

@@ -6,6 +6,7 @@
 
 namespace pawl::cli {
 
+// Paths, methods and one sentence each. Bodies are described in the reference, not here.
 std::string openapi(const wire::Router& router) {
   json::Object paths;
   for (const wire::Route* route : router.rows()) {
@@ -13,6 +14,7 @@ std::string openapi(const wire::Router& router) {
     json::Array params;
     for (size_t at = pattern.find('{'); at != std::string::npos; at = pattern.find('{', at + 1)) {
       std::string name = pattern.substr(at + 1, pattern.find('}', at) - at - 1);
+      // "{rest...}" is our own notation; OpenAPI knows only "{rest}".
       if (name.ends_with("...")) {
         name.resize(name.size() - 3);
         pattern.replace(at, name.size() + 5, "{" + name + "}");
@@ -41,6 +43,7 @@ std::string openapi(const wire::Router& router) {
                     {"paths", std::move(paths)}}));
 }
 
+// `allow` is set when the path exists with other methods.
 wire::Response plain_refusal(const wire::Request&, const Error& error, std::string_view allow) {
   int status = wire::code_status(error.code).http;
   if (!allow.empty()) status = 405;

@@ -8,7 +8,8 @@ namespace pawl::cli {
 
 using wire::percent_encode;
 
-// The request body of an operator's command: one member for each flag that was given.
+// The request body of an operator's command: one member for each flag that was given. The API calls
+// the step `to` when instances are moved, and `stepId` everywhere else.
 static Result<json::Object> order_of(const Args& args, std::string_view verb) {
   json::Object body;
   body.add("reason", args.get("reason", "from the command line"));
@@ -41,6 +42,7 @@ static Result<int> operate(const Args& args, std::string_view verb) {
                       &request);
 }
 
+// Named instances win over the filter. The verb is not checked here: the server refuses others.
 static Result<int> bulk(const Args& args) {
   TRY(std::string verb, word(args, 0, "the operation, for example retry"));
   TRY(json::Object body, order_of(args, verb));

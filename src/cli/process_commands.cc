@@ -1,4 +1,6 @@
-// Commands of the processes face: definitions and instances.
+// Commands of the processes face: definitions and instances. Each function is the `run` of one row
+// of the table at the end; --json prints the server's answer, and without it the answer is printed
+// for a person.
 
 #include "cli/process_commands.h"
 
@@ -31,6 +33,7 @@ Result<int> post_to(const Args& args, const std::string& path, const json::Value
   return kDone;
 }
 
+// True in the three terminal states of an instance.
 static bool over(const json::Value& instance) {
   std::string_view s = instance.string_or("status");
   return s == "COMPLETED" || s == "FAILED" || s == "CANCELLED";
@@ -51,6 +54,7 @@ static Result<int> deploy(const Args& args) {
   TRY(auto client, client_of(args));
   json::Array done;
   for (const std::string& path : args.words) {
+    // Files before the one that fails stay deployed.
     TRY(json::Value definition, read_json(path));
     auto summary = client->call("POST", "/v1/definitions", &definition);
     if (!summary) {
@@ -74,9 +78,12 @@ static Result<int> validate(const Args& args) {
   TRY(json::Value verdict, client->call("POST", "/pawl/v1/processes/validate", &definition));
   show(args, verdict, [&] { fmt::print("{}\n", json::print_pretty(verdict)); });
   const json::Value* valid = verdict.find("valid");
+  // The server answers 200 to a definition with problems, too.
   return !valid || (valid->is_bool() && valid->boolean()) ? kDone : kFailed;
 }
 
+// Edges come from the four members that name a next step. Timers on the border of a step are
+// dashed.
 static Graph graph_of(const json::Value& definition) {
   Graph g;
   static const json::Array none;
@@ -120,6 +127,7 @@ static Result<int> render(const Args& args) {
   return kDone;
 }
 
+// Polls every 50 ms. The instance goes on after the time is over.
 static Result<json::Value> wait_until_over(Client& client, const std::string& id, double seconds) {
   auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (true) {
@@ -144,6 +152,7 @@ static Result<int> start(const Args& args) {
   if (args.has("variables")) {
     TRY(json::Value file, read_json(args.get("variables")));
     if (!file.is_object()) return fail(Code::invalid, kBadUsage, "variables are a JSON object");
+    // A --var wins over the same name in the file.
     for (const auto& m : variables)
       file.object().set(m.name, m.value);
     variables = std::move(file.object());
@@ -177,6 +186,7 @@ static Result<int> cancel(const Args& args) {
                  "cancelled");
 }
 
+// The flags of time ranges and the parameters of the API that they become.
 constexpr std::pair<std::string_view, std::string_view> kRanges[] = {
     {"started-from", "startedFrom"},
     {"started-to", "startedTo"},
@@ -230,6 +240,7 @@ static Result<int> instance_history(const Args& args) {
   return kDone;
 }
 
+// Polls five times a second and prints the instance when its JSON differs from the last one.
 static Result<int> instance_watch(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(std::string id, word(args, 0, "the instance"));

@@ -9,6 +9,7 @@
 
 namespace pawl::cli {
 
+// A configuration that cannot be read gives the defaults.
 ProgramSettings program_settings() {
   auto config = server::Config::load({.flags = {}, .variable = server::environment, .file = {}});
   if (!config) return {};
@@ -25,6 +26,7 @@ Programs::Programs(ProgramSettings settings) {
       std::make_unique<wasm::Host>(wasm::HostOptions{wasm::usual_libraries(), settings.wasm_cache});
   modules_ = std::make_unique<worlds::Modules>(wasm_.get());
   auto worlds = std::make_unique<worlds::WorldsProgram>(*modules_);
+  // The server needs the program of worlds by its own type; see Programs::worlds().
   worlds_ = worlds.get();
   own_.push_back(std::move(worlds));
   for (const auto& p : own_)

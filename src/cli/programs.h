@@ -35,6 +35,8 @@ class Programs {
   const worlds::WorldsProgram& worlds() const { return *worlds_; }
 
  private:
+  // In the order of their use: modules run on the WASM host, and the program of worlds calls
+  // modules.
   std::unique_ptr<wasm::Host> wasm_;
   std::unique_ptr<worlds::Modules> modules_;
   const worlds::WorldsProgram* worlds_ = nullptr;

@@ -13,6 +13,7 @@ namespace pawl::cli {
 
 Result<std::string> read_file(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  // An ifstream opens a folder without an error and reads nothing from it.
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown))
     return fail(Code::not_found, "NO_FILE", fmt::format("cannot read {}: it is a folder", path));
@@ -28,6 +29,7 @@ Result<json::Value> read_json(const std::string& path) {
   return value;
 }
 
+// Flags win over environment variables. A token file may end with a line break.
 Result<std::unique_ptr<Client>> client_of(const Args& args) {
   const char* server = std::getenv("PAWL_SERVER");
   std::string token;
@@ -72,6 +74,7 @@ static std::string cell(const json::Value* v) {
   return v->is_string() ? v->string() : json::print(*v);
 }
 
+// Cells are cut at 60 bytes, so that a row stays readable; --json prints them whole.
 void print_table(const json::Value& items, const std::vector<std::string_view>& columns) {
   if (!items.is_array() || items.array().empty()) {
     fmt::print("nothing\n");
@@ -97,6 +100,7 @@ void print_table(const json::Value& items, const std::vector<std::string_view>& 
   }
 }
 
+// Parameters without a value are left out: a flag that was not given becomes an empty text.
 std::string query(const std::vector<std::pair<std::string_view, std::string>>& params) {
   std::string out;
   for (const auto& [name, value] : params)

@@ -1,4 +1,5 @@
-// `pawl serve` and `pawl dev`.
+// `pawl serve` and `pawl dev`. Both load the settings, start a Host and wait for a signal; dev uses
+// a temporary folder and loads an example.
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 
 namespace pawl::cli {
 
+// Every setting of the server is a flag of both commands.
 static std::vector<Flag> setting_flags() {
   std::vector<Flag> out;
   for (const server::Setting& setting : server::settings())
@@ -23,6 +25,7 @@ static std::vector<Flag> setting_flags() {
   return out;
 }
 
+// `defaults` count as flags that the user can override: flags are copied over them.
 static Result<server::Config> load(const Args& args,
                                    const std::map<std::string, std::string>& defaults) {
   server::ConfigSources sources;
@@ -46,6 +49,7 @@ static sigset_t block_signals() {
   return set;
 }
 
+// SIGHUP is ignored: a terminal that closes does not stop the server.
 static int wait_for_stop(const sigset_t& set) {
   int got = 0;
   do

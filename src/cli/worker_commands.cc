@@ -14,6 +14,7 @@ namespace pawl::cli {
 
 namespace {
 
+// Set by the signal handler. The running job is finished and reported before the worker ends.
 volatile sig_atomic_t stopping = 0;
 
 // Sends a request and repeats it, with growing pauses, while the server does not answer. After a

@@ -69,6 +69,7 @@ static Result<int> world_get(const Args& args, std::string_view what) {
   return print_answer(args, "GET", path + std::string(what));
 }
 
+// `end` is empty for one cell and "/cells" for the list; parameters without a value are not sent.
 static Result<int> world_state(const Args& args, std::string_view end) {
   TRY(std::string path, world_path(args));
   TRY(std::string workflow, word(args, 1, "the workflow"));
@@ -84,6 +85,8 @@ static Result<int> world_state(const Args& args, std::string_view end) {
 static Result<int> follow_journal(const Args& args, const std::string& path) {
   TRY(auto client, client_of(args));
   std::string from = args.get("from");
+  // /journal/wait answers when there is a record from `from` on, or with an empty page after a
+  // while. next_from continues there.
   while (true) {
     TRY(json::Value page, client->call("GET", path + "/journal/wait" +
                                                   query({{"from", from},

@@ -8,8 +8,10 @@ namespace pawl::client {
 
 namespace {
 
+// The server's own limit on a message (limits::kGrpcMessageBytes).
 constexpr int kMaxBytes = 64 << 20;
 constexpr int kHandshakeMs = 5'000;
+// Pauses between attempts to connect, which gRPC doubles up to the second one.
 constexpr int kFirstPauseMs = 100, kMaxPauseMs = 1'000;
 // Pings find a peer that vanished. gRPC servers refuse more than one in five minutes.
 constexpr int kPingMs = 330'000;
@@ -38,12 +40,15 @@ bool connected(const std::shared_ptr<grpc::Channel>& channel, int ms) {
 }
 
 Result<void> identify(grpc::ClientContext& context, const Token& token, bool fresh) {
+  // A caller without a token sends no header: a server without authentication accepts it.
   auto text = token.get(fresh);
   if (!text) return std::unexpected(text.error());
   if (!text->empty()) context.AddMetadata("authorization", "Bearer " + *text);
   return {};
 }
 
+// Statuses outside the table, such as UNAVAILABLE and the OK of a stream that the server has ended,
+// are `unavailable` and retryable.
 Error error_of(const grpc::Status& status) {
   struct Row {
     grpc::StatusCode grpc;

@@ -19,6 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
+// Pauses between repetitions of a failed request, and between two looks of wait() at an instance.
+// Both double each time. A server's Retry-After is obeyed up to kMaxRetryAfterS.
 constexpr int kFirstPauseMs = 50, kMaxPauseMs = 5'000;
 constexpr int kFirstLookMs = 5, kMaxLookMs = 500;
 constexpr int kMaxRetryAfterS = 60;
@@ -36,6 +38,8 @@ bool is_passing(int status) {
   return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
+// The faces word their errors differently, so the message is the first of three members that is
+// there. A body that is not JSON is itself the message.
 Error error_of(const net::HttpAnswer& reply) {
   Error out{wire::code_of_http(reply.status),
             {},
@@ -64,6 +68,7 @@ Error unreadable(std::string_view what, std::string_view text) {
           fmt::format("the answer is no {}: {}", what, text.substr(0, 200))};
 }
 
+// An answer may be larger than a request body, which is what the parser allows by default.
 Result<Client::Instance> instance_of(const Result<std::string>& text) {
   if (!text) return std::unexpected(text.error());
   auto value = json::parse(*text, {.max_bytes = 1u << 30});
@@ -114,6 +119,8 @@ struct Client::Parts {
     return std::move(reply->body);
   }
 
+  // Repeats the request until it succeeds, fails for good, or the patience is over. A refused token
+  // is renewed once and does not count as an attempt.
   Result<std::string> call(std::string_view method, std::string_view path, std::string_view body,
                            std::string_view key) {
     auto until = Clock::now() + Milliseconds(options.patience_ms);
@@ -163,6 +170,7 @@ Result<Client::Instance> Client::get(std::string_view id) {
   return instance_of(call("GET", path_of(id)));
 }
 
+// Polls with growing pauses.
 Result<Client::Instance> Client::wait(std::string_view id, int timeout_ms) {
   auto until = Clock::now() + Milliseconds(timeout_ms);
   for (int pause = kFirstLookMs;; pause = std::min(pause * 2, kMaxLookMs)) {

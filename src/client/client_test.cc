@@ -11,6 +11,7 @@ using net::ScriptedServer;
 
 constexpr int kTimeoutMs = 2'000;
 
+// The first answer is 503, the second connection closes without an answer, the third succeeds.
 TEST(client, a_request_is_repeated_under_one_key_until_it_succeeds) {
   const std::string instance =
       R"({"id":"i1","definitionId":"d","definitionVersion":2,"status":"WAITING","currentStepIds":["a"],"variables":{"big":12345678901234567890}})";

@@ -18,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTimeoutMs = 30'000;
+// Assumed for a token whose answer does not say how long it lasts.
 constexpr int64_t kShortLifeS = 60;
 
 // The current token of a machine client, renewed when it expires or when the server refuses it.
@@ -31,6 +32,8 @@ class MachineToken {
                   {"Content-Type", "application/x-www-form-urlencoded"}},
                  "grant_type=client_credentials"} {}
 
+  // The lock is held while the token is fetched, so threads that need a new token share one
+  // request.
   Result<std::string> get(bool fresh) {
     std::lock_guard lock(mutex_);
     if (!fresh && !token_.empty() && Clock::now() < good_until_) return token_;
@@ -60,6 +63,7 @@ class MachineToken {
 }  // namespace
 
 Token credentials(std::string server, std::string client_id, std::string secret) {
+  // RFC 6749 wants both form-encoded before they go into the Basic header: either may hold a colon.
   std::string pair = wire::percent_encode(client_id) + ":" + wire::percent_encode(secret);
   // Every copy of the Token shares the machine token.
   auto held = std::make_shared<MachineToken>(server, base64(pair));

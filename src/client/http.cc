@@ -17,6 +17,7 @@ Error no_answer(const net::HttpClient& http, const Error& why) {
     return {Code::denied, "bad-certificate",
             fmt::format("no TLS with {}: {}. Name its certificate authority with SSL_CERT_FILE",
                         server, why.message)};
+  // The request is malformed; repeating it does not help, so the error stays as it is.
   if (why.code == Code::invalid) return why;
   return {
       Code::unavailable,

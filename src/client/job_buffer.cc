@@ -6,6 +6,7 @@ namespace pawl::client {
 
 using std::chrono::milliseconds;
 
+// The limit is not checked here: the transport asks for room() before it asks for jobs.
 bool JobBuffer::put(Worker::Job job) {
   std::lock_guard lock(mutex_);
   if (draining_ || !held_.insert(attempt(job.id, job.retries_left)).second) return false;
@@ -25,6 +26,7 @@ size_t JobBuffer::wait_for_room(std::stop_token stop, int ms) {
   return room_left();
 }
 
+// A result that is handed out is kept in sent_ until the server has confirmed or refused it.
 std::vector<JobResult> JobBuffer::results(std::stop_token stop, size_t max) {
   std::unique_lock lock(mutex_);
   std::vector<JobResult> out;
@@ -52,6 +54,7 @@ void JobBuffer::refuse(const std::string& job_id, const std::string& reason) {
   std::lock_guard lock(mutex_);
   auto sent = sent_.extract(job_id);
   if (!sent) return;
+  // A failure was refused, and there is nothing else to report in its place.
   if (!sent.mapped().outcome) return release(sent.mapped());
   unsent_.push_back({job_id, sent.mapped().retries_left,
                      Worker::fail_for_good("the server refused the result: " + reason)});
@@ -62,6 +65,7 @@ void JobBuffer::connection_lost() {
   std::lock_guard lock(mutex_);
   for (auto& [id, done] : sent_) {
     if (done.outcome)
+      // In front, because these results are older than those that were never sent.
       unsent_.push_front(std::move(done));
     else
       release(done);
@@ -70,6 +74,7 @@ void JobBuffer::connection_lost() {
   result_added_.notify_all();
 }
 
+// After close() the waiting jobs are gone, so every handler thread gets an empty answer and ends.
 std::optional<Worker::Job> JobBuffer::take() {
   std::unique_lock lock(mutex_);
   job_added_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
@@ -85,6 +90,7 @@ void JobBuffer::done(JobResult result) {
   result_added_.notify_all();
 }
 
+// The server has these jobs back when the stream ends, so they need no result.
 void JobBuffer::drop_waiting() {
   for (const Worker::Job& job : waiting_)
     held_.erase(attempt(job.id, job.retries_left));
@@ -110,6 +116,7 @@ bool JobBuffer::draining() const {
   return draining_;
 }
 
+// held_ covers jobs that wait, jobs that run, and results that are not confirmed.
 bool JobBuffer::idle() const {
   std::lock_guard lock(mutex_);
   return held_.empty();

@@ -19,6 +19,7 @@ JobResult good(std::string id, int retries_left = 0) {
 JobResult bad(std::string id, int retries_left = 0) {
   return {std::move(id), retries_left, Worker::fail("no")};
 }
+// More results than any test has, so that results() returns all of them.
 constexpr size_t kMany = 100;
 
 TEST(job_buffer, an_attempt_is_accepted_once) {

@@ -16,6 +16,8 @@ using client::MemberStream;
 
 namespace {
 
+// Pauses between two streams, and the time that one attempt to connect may take before stopping is
+// checked again.
 constexpr int kFirstPauseMs = 100, kMaxPauseMs = 5'000;
 constexpr int kConnectMs = 500;
 
@@ -23,6 +25,7 @@ std::string text_of(const json::Value* value) {
   return value && !value->is_null() ? json::print(*value) : std::string();
 }
 
+// The three kinds of calls name their function in different members.
 Member::Call call_of(const MemberStream::Event& event, const json::Value& body) {
   const json::Value* payload = body.find("payload");
   const json::Value* transition = body.find("transition");
@@ -110,6 +113,7 @@ struct Member::Parts {
     if (!handler) return failed("this member has no processor " + call.name);
     Processed data = (*handler)(call);
     if (!data) return std::unexpected(data.error());
+    // No payload in the answer means that the entity stays as it is.
     if (data->empty()) return std::string();
     if (auto parsed = json::parse(*data); !parsed)
       return failed("the processor's data is not JSON: " + parsed.error().message);
@@ -163,6 +167,8 @@ struct Member::Parts {
     }
   }
 
+  // Every call is answered, also one that this member cannot serve: the server waits for the
+  // answer.
   MemberStream::Event answer(const MemberStream::Event& event) const {
     const Kind* kind = kind_of(event.type);
     auto body = json::parse(event.text, {.max_bytes = 1u << 30});
@@ -202,7 +208,8 @@ struct Member::Parts {
         std::lock_guard lock(mutex);
         if (stopping) return {};
       }
-      // An expired token is replaced once.
+      // An expired token is replaced once. A second refusal in a row, with the fresh token, is
+      // final.
       const bool expired = end.why.code == Code::unauthenticated && options.token.renewable();
       fresh_token = expired && !fresh_token;
       if (end.refused && !fresh_token) return std::unexpected(std::move(end.why));
@@ -212,6 +219,7 @@ struct Member::Parts {
     }
   }
 
+  // Runs on the watcher's thread. keep_joined() sees `stopping` before it opens the next stream.
   void leave() {
     std::lock_guard lock(mutex);
     stopping = true;
@@ -257,6 +265,7 @@ Result<void> Member::run() {
     p.leave();
   });
   Result<void> end = p.keep_joined(calls);
+  // Lets the watcher end when the server has refused the member; jthreads are joined on return.
   p.stop.raise();
   calls.close();
   return end;

@@ -19,12 +19,15 @@ namespace {
 using io::cloudevents::v1::CloudEvent;
 using Service = org::cyoda::cloud::api::grpc::CloudEventsService;
 
+// Time limit of one request outside the stream, and of the server to end a stream that this side
+// has closed.
 constexpr int kAskMs = 30'000;
 constexpr int kLeaveMs = 5'000;
 constexpr std::string_view kJoin = "CalculationMemberJoinEvent",
                            kGreet = "CalculationMemberGreetEvent",
                            kAlive = "CalculationMemberKeepAliveEvent";
 
+// The envelope of CloudEvents 1.0.
 CloudEvent wrap(std::string_view type, std::string_view text) {
   CloudEvent out;
   out.set_id(fresh_key());
@@ -93,6 +96,8 @@ Result<void> accepted(const std::string& text) {
   return std::unexpected(std::move(out));
 }
 
+// All events of the answer as one JSON array. Reading goes on after a refusal, because the status
+// of the call comes after its last event.
 Result<std::string> gather(grpc::ClientReader<CloudEvent>& reader) {
   std::string all = "[";
   CloudEvent e;
@@ -145,6 +150,7 @@ void MemberStream::send(Event event) {
   changed_.notify_all();
 }
 
+// The answer is queued before the call stops being outstanding, so leaving cannot overtake it.
 void MemberStream::answer(Event event) {
   std::lock_guard lock(mutex_);
   out_.push_back(std::move(event));
@@ -158,6 +164,7 @@ void MemberStream::leave_when_idle() {
   changed_.notify_all();
 }
 
+// Runs on the writer's thread. Messages that wait are sent before the stream ends.
 bool MemberStream::next(std::stop_token stop, Event& out) {
   std::unique_lock lock(mutex_);
   bool came =
@@ -185,6 +192,7 @@ void MemberStream::take(Event event, const OnCall& on_call) {
     changed_.notify_all();
     return;
   }
+  // Other events need no answer.
   if (!event.type.ends_with("CalculationRequest")) return;
   {
     std::lock_guard lock(mutex_);
@@ -208,6 +216,8 @@ MemberStream::End MemberStream::run(const std::shared_ptr<grpc::Channel>& channe
         {}});
   auto stream = stub->startStreaming(&context);
   {
+    // gRPC allows one writer and one reader at a time: this thread writes, the calling thread
+    // reads. The stream ends when the reader sees its end.
     std::jthread writer([&](std::stop_token stop) {
       Event event;
       while (next(stop, event))

@@ -10,10 +10,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// How long the server holds a poll that finds no job, and how long this side waits for room before
+// it looks again whether it is draining.
 constexpr int kWaitMs = 5'000;
 constexpr int kNoRoomMs = 200;
 constexpr size_t kResultsInOneRequest = 500;
 
+// The variables are JSON already, so the item is put together as text.
 void append_result(std::string& out, const std::string& worker, const JobResult& done) {
   out += "{\"jobId\":" + json::quote(done.job_id) + ",\"workerId\":" + json::quote(worker);
   if (done.outcome)
@@ -25,6 +28,7 @@ void append_result(std::string& out, const std::string& worker, const JobResult&
 
 }  // namespace
 
+// A job that the buffer does not accept is dropped: its lease ends and the server offers it again.
 Result<void> PollTransport::poll(JobBuffer& buffer, size_t max, int wait_ms) {
   json::Array types;
   for (const std::string& type : options_.job_types)
@@ -77,6 +81,8 @@ Result<void> PollTransport::send(JobBuffer& buffer, const std::vector<JobResult>
   for (size_t i = 0; i < sent.size(); ++i) {
     const json::Value* item =
         items && items->is_array() && i < items->array().size() ? &items->array()[i] : nullptr;
+    // The items of the answer are in the order of the request. An answer that is too short refuses
+    // the rest.
     std::string_view error = item ? item->string_or("error") : "no outcome";
     if (error.empty())
       buffer.confirm(sent[i]->job_id);
@@ -87,6 +93,7 @@ Result<void> PollTransport::send(JobBuffer& buffer, const std::vector<JobResult>
   return {};
 }
 
+// One thread polls for jobs, another sends results, so a long poll does not delay a result.
 TransportEnd PollTransport::run(JobBuffer& buffer, int max_ms) {
   auto until = Clock::now() + std::chrono::milliseconds(max_ms);
   TransportEnd end{Ended::broken, {}};
@@ -95,6 +102,7 @@ TransportEnd PollTransport::run(JobBuffer& buffer, int max_ms) {
       while (!stop.stop_requested()) {
         auto results = buffer.results(stop, kResultsInOneRequest);
         if (results.empty()) return;
+        // The results go back into the buffer; the next transport sends them.
         if (!send(buffer, results)) return buffer.connection_lost();
       }
     });
@@ -105,6 +113,7 @@ TransportEnd PollTransport::run(JobBuffer& buffer, int max_ms) {
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       auto polled = poll(buffer, room, static_cast<int>(std::clamp<int64_t>(left, 0, kWaitMs)));
       if (polled) continue;
+      // A retryable error counts as unreachable, so the worker pauses longer each time.
       Ended how = polled.error().retryable ? Ended::unreachable : Ended::refused;
       end = {how, polled.error()};
       break;

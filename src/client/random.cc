@@ -7,6 +7,8 @@
 
 namespace pawl::client {
 
+// From the system, not from a seed: keys must differ between processes that start at the same
+// moment.
 static uint64_t random_number() {
   uint64_t n = 0;
   CHECK(getrandom(&n, sizeof n, 0) == sizeof n);

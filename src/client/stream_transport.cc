@@ -12,6 +12,8 @@ namespace pawl::client {
 
 namespace {
 
+// Time that one run may take to connect. kLookAgainMs is the longest single wait for the drain; the
+// wait is then repeated.
 constexpr int kConnectMs = 2'000;
 constexpr int kLookAgainMs = 60'000;
 constexpr size_t kResultsInOneMessage = 256;
@@ -27,6 +29,7 @@ void fill(v1::Result* out, const JobResult& done) {
   out->set_retryable(done.outcome.error().retryable);
 }
 
+// A message holds new jobs, confirmations of results, or both.
 void take(JobBuffer& buffer, const v1::ToWorker& message) {
   for (const v1::WorkerJob& j : message.jobs().jobs())
     buffer.put({.id = j.id(),
@@ -54,7 +57,8 @@ void send_results(JobBuffer& buffer, Stream& stream, std::stop_token stop) {
   }
 }
 
-// How a stream ended, from its status.
+// How a stream ended, from its status. A server without this service is `unreachable`, so that the
+// worker polls instead. `stood` says that the hello was written.
 TransportEnd end_of(const grpc::Status& status, bool stood, bool drained) {
   Error why = error_of(status);
   if (why.code == Code::unsupported) return {Ended::unreachable, why};
@@ -78,6 +82,7 @@ struct StreamTransport::Parts {
     for (const std::string& type : options.job_types)
       h->add_job_types(type);
     h->set_lease_seconds(options.lease_seconds);
+    // Each result gives back the credit of its job by itself, so no further credit is sent.
     h->set_credit(buffer.draining() ? 0 : static_cast<int32_t>(buffer.room()));
     return out;
   }

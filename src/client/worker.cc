@@ -20,10 +20,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Pauses between two connections. A connection that was made and broke starts at the first again.
 constexpr int kFirstPauseMs = 100, kMaxPauseMs = 2'000;
 // Time of polling over HTTP before the stream is tried again.
 constexpr int kPollMs = 15'000;
 
+// Host and process for people; the random part keeps two workers of one process apart.
 std::string own_name() {
   char host[256] = "worker";
   gethostname(host, sizeof host - 1);
@@ -44,6 +46,7 @@ struct Worker::Parts {
       fmt::print(stderr, "pawl worker {}: {}\n", options.id, line);
   }
 
+  // An exception that is not a std::exception ends the process.
   Outcome attempt(const Job& job) const {
     auto handler = handlers.find(job.type);
     if (handler == handlers.end()) return fail_for_good("no handler registered for " + job.type);
@@ -73,6 +76,7 @@ struct Worker::Parts {
                                        .token = options.token};
     for (const auto& [type, handler] : handlers)
       transport.job_types.push_back(type);
+    // No patience: this loop repeats failed requests itself.
     Client http(options.http, {.token = options.token, .patience_ms = 0});
     client::PollTransport polling(http, transport);
     std::optional<client::StreamTransport> stream;
@@ -81,6 +85,7 @@ struct Worker::Parts {
     for (int pause = kFirstPauseMs;;) {
       TransportEnd end{Ended::unreachable, {}};
       if (stream) end = stream->run(buffer);
+      // Without gRPC there is no stream to go back to, so polling runs longer at a time.
       if (end.how == Ended::unreachable) end = polling.run(buffer, stream ? kPollMs : 10 * kPollMs);
       if (end.how == Ended::drained || (buffer.draining() && buffer.idle())) return {};
       if (end.how == Ended::refused) return std::unexpected(std::move(end.why));
@@ -92,6 +97,7 @@ struct Worker::Parts {
         if (Clock::now() > *give_up) return std::unexpected(std::move(end.why));
         std::this_thread::sleep_for(std::chrono::milliseconds(client::jittered(pause)));
       } else {
+        // Ends early when the worker is told to stop.
         stop.wait(client::jittered(pause));
       }
     }
@@ -103,6 +109,7 @@ Worker::Worker(WorkerOptions options)
   WorkerOptions& o = parts_->options;
   if (o.id.empty()) o.id = own_name();
   o.concurrency = std::max(1, o.concurrency);
+  // Fewer jobs than threads would leave threads without work.
   o.credit = std::max(o.credit, o.concurrency);
 }
 
@@ -130,6 +137,7 @@ Result<void> Worker::run() {
     buffer.drain();
   });
   Result<void> end = p.keep_connected(buffer);
+  // Lets the watcher end when the server has refused the worker; jthreads are joined on return.
   p.stop.raise();
   buffer.close();
   return end;

@@ -1,4 +1,5 @@
 // A struct that contradicts itself does not compile, and the compiler's message names the reason.
+// The case numbers are those of tests/cases/lifecycle.md.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct Headers : testing::Environment {
 static testing::Environment* const headers = testing::AddGlobalTestEnvironment(new Headers);
 
 // The compiler's message for a struct with these fields and this table; empty when it compiles.
+// `members` are further members of the struct, `use` is the expression that main() evaluates.
 static std::string compile(std::string_view members, std::string_view fields,
                            std::string_view table, std::string_view use = "m.register_type<S>()") {
   std::string path = testing::TempDir() + "/pawl-compile-" + std::to_string(getpid()) + ".cc";

@@ -13,6 +13,7 @@ namespace pawl {
 
 namespace {
 
+// Without a data directory, journal and rows are in memory.
 Result<Stores> open_stores(const EngineOptions& options) {
   Stores out;
   if (options.data.empty()) {
@@ -32,6 +33,8 @@ Result<std::unique_ptr<Engine::Parts>> open_parts(EngineOptions options) {
   if (parts->options.tenant.empty()) parts->options.tenant = kDefaultTenant;
   TRY(parts->shard, Shard::open(std::move(stores.journal), std::move(stores.rows),
                                 {&parts->program}, std::move(shard)));
+  // The outbox and the watch hub are connected before the shard starts: start() reports the effects
+  // that are open from before, and the clock must hear of them.
   parts->clock = std::make_unique<Clock>(*parts->shard);
   parts->shard->connect(To::clock, *parts->clock);
   parts->hub = std::make_shared<lifecycle::WatchHub>(*parts->shard);
@@ -65,6 +68,8 @@ lifecycle::result<std::size_t> Engine::verify() const {
   const Program* programs[] = {&parts_->program};
   auto done = pawl::verify(parts_->shard->journal(), scratch, programs);
   if (!done) return lifecycle::fail(lifecycle::to_error(done.error()));
+  // A server may have used the same directory. Its other programs are not in this library, so their
+  // frames cannot be run again.
   for (const auto& [name, frames] : done->by_program)
     if (name != parts_->program.name() && name != kOwnProgram)
       return lifecycle::fail(

@@ -18,7 +18,9 @@ struct Engine::Parts {
   // Shared with subscriptions, which may outlive the engine.
   std::shared_ptr<lifecycle::WatchHub> hub;
 
+  // Stops the parts in the order in which they feed each other: clock, hub, shard.
   ~Parts();
+  // The application itself is trusted, so its writes have the role of an operator.
   Caller caller() const { return {options.tenant, options.user, "operator"}; }
 };
 

@@ -37,6 +37,7 @@ struct InstanceQueue {
   }
 };
 
+// Thread-safe. The stripes keep writers of different instances from waiting for one mutex.
 class InstanceQueues {
  public:
   // The queue of an instance. It exists while a caller holds it.

@@ -19,6 +19,7 @@ class Pending final : public pending_write {
     ReadySignal answered;
   };
   Pending(Shard& shard, std::shared_ptr<Slot> slot) : shard_(shard), slot_(std::move(slot)) {}
+  // Must be called: without work() the queued write may not run. See Shard::post().
   result<written> wait(deadline until) override {
     // Callers with a deadline never block on fdatasync.
     shard_.work(until.never() ? Shard::Commit::here : Shard::Commit::elsewhere);
@@ -40,6 +41,7 @@ class Pending final : public pending_write {
   std::shared_ptr<Slot> slot_;
 };
 
+// Converts the error of a Result to the error type of the public API.
 template <class T>
 failure failed(const Result<T>& from) {
   return lifecycle::fail(to_error(from.error()));
@@ -52,6 +54,8 @@ js::Value object_or_empty(std::string_view text) {
   return parsed && parsed->is_object() ? std::move(*parsed) : js::Value(js::Object());
 }
 
+// The views of an instance point into bytes that `keep` owns: the cell's value, and a copy of the
+// id.
 instance to_instance(const FoundInstance& found) {
   instance out;
   struct Kept {
@@ -85,6 +89,8 @@ result<snapshot> to_snapshot(const dynamic_type& def, const instance& from) {
   return out;
 }
 
+// An instance that does not fit its type is left out: one damaged instance must not hide the
+// others.
 static result<std::vector<snapshot>> snapshots(const Result<std::vector<TypedInstance>>& linked) {
   if (!linked) return failed(linked);
   std::vector<snapshot> out;
@@ -95,11 +101,14 @@ static result<std::vector<snapshot>> snapshots(const Result<std::vector<TypedIns
   return out;
 }
 
+// Reads use the engine's memory directly. Each write is one input for the program, named by its
+// verb.
 class LocalStore final : public store {
  public:
   explicit LocalStore(Engine::Parts& parts) : parts_(parts), reads_(*parts.shard) {}
 
   result<void> put_type(const dynamic_type& type) override {
+    // `to` says where the definition comes from: "code" is a struct of a program.
     std::string text = js::print(type_json(type));
     auto done = run("put_type", {.type = type.name, .to = "code", .text = text}, {});
     if (!done) return lifecycle::fail(done.error());
@@ -174,6 +183,7 @@ class LocalStore final : public store {
                until);
   }
 
+  // The type is read first, because the reads need it to interpret filters and records.
   result<any_page> list(std::string_view workflow, const any_query& query) override {
     auto found_type = reads_.type(tenant(), workflow);
     if (!found_type) return failed(found_type);
@@ -251,6 +261,7 @@ class LocalStore final : public store {
   }
 
  private:
+  // Queues the input and returns at once. The reply comes on whatever thread commits it.
   std::unique_ptr<pending_write> submit(std::string verb, const Command& command) {
     auto slot = std::make_shared<Pending::Slot>();
     parts_.shard->post(make_input(std::move(verb), command, parts_.caller()),

@@ -12,12 +12,15 @@ namespace pawl::lifecycle {
 
 namespace {
 
+// Shared, because watches keep the function and may outlive the manager.
 std::shared_ptr<const warn_function> log_or_stderr(warn_function log) {
   if (log) return std::make_shared<const warn_function>(std::move(log));
   return std::make_shared<const warn_function>(
       [](std::string_view text) { fmt::print(stderr, "pawl lifecycle: {}\n", text); });
 }
 
+// The write would replace the state that the running mutator started from, so the mutator's own
+// write would conflict each time it ran.
 failure reentrant(std::string_view workflow, std::string_view id_text) {
   return lifecycle::fail(
       errc::reentrant_update,
@@ -58,6 +61,8 @@ void manager::core::check_drift(const snapshot& one) {
   if (auto known = type(one.workflow)) check_drift(**known, one.id, one.phase);
 }
 
+// `stamped` is true for engines in this process only: a server names writes by their revision,
+// which is not known before they are durable.
 manager::manager() : log_(log_or_stderr({})), core_(std::make_unique<core>()) {
   auto engine = Engine::open();
   core_->own = *std::move(engine);  // an engine in memory cannot fail to open
@@ -91,6 +96,8 @@ manager& manager::operator=(manager&&) noexcept = default;
 
 result<void> manager::register_type(const dynamic_type& type) {
   if (auto valid = validate(type); !valid) return lifecycle::fail(to_error(valid.error()));
+  // The lock is held over put_type(), so that two threads that register one name cannot both
+  // succeed.
   std::unique_lock lock(core_->types_mutex);
   if (core_->types.contains(type.name))
     return lifecycle::fail(errc::workflow_already_registered, fmt::format("'{}'", type.name));
@@ -105,6 +112,7 @@ result<dynamic_type> manager::definition(std::string_view workflow) const {
 
 result<std::vector<dynamic_type>> manager::definitions() const { return core_->on->types(); }
 
+// definition() asks the store, so these also know types that another program has registered.
 result<void> manager::rule_writable(std::string_view workflow, std::string_view field_name) const {
   auto kind_found = field_type(workflow, field_name);
   if (!kind_found) return lifecycle::fail(kind_found.error());
@@ -121,6 +129,7 @@ result<kind> manager::field_type(std::string_view workflow, std::string_view fie
   return f->k;
 }
 
+// A type that was not registered with this manager is refused without a request to the store.
 result<revision> manager::create_record(std::string_view workflow, std::string_view id_text,
                                         std::string bytes, const call_options& options) {
   if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());
@@ -139,9 +148,11 @@ result<instance> manager::get_record(std::string_view workflow, std::string_view
   return found;
 }
 
+// Checks from cheap to expensive, so that a call that cannot succeed never runs its mutator.
 result<revision> manager::write(std::string_view workflow, std::string_view id_text,
                                 std::string_view to, how why, const record_mutator& f, int tries,
                                 const call_options& options) {
+  // A call without a mutator is a plain transition. A call without either is a mistake.
   if (!f && to.empty())
     return lifecycle::fail(errc::mutator_required,
                            "update needs a function that changes the state");
@@ -164,6 +175,8 @@ result<revision> manager::update_record(std::string_view workflow, std::string_v
   return write(workflow, id_text, {}, {}, f, 0, options);
 }
 
+// The expected stamp is 0, so the revision is compared. The write is not queued behind other
+// writers: it must fail if any of them was first.
 result<revision> manager::swap_record(std::string_view workflow, std::string_view id_text,
                                       std::string bytes, revision expected,
                                       const call_options& options) {
@@ -265,6 +278,8 @@ result<revision> manager::operator_patch(std::string_view workflow, std::string_
   return patch_record(workflow, id_text, json_object, options);
 }
 
+// Every read reports drift: an instance may be in a phase that the registered type does not
+// declare.
 result<any_page> manager::list_records(std::string_view workflow, const any_query& ask) const {
   auto type = core_->type(workflow);
   if (!type) return lifecycle::fail(type.error());
@@ -343,6 +358,7 @@ result<void> manager::put_rule(std::string_view rule_name, std::string_view json
   return core_->on->put_rule(rule_name, json_rule);
 }
 
+// The id may be of any type, so the workflow is left empty in the checks.
 result<revision> manager::run_action(std::string_view id_text, std::string_view json_action,
                                      const rule_context& context, const call_options& options) {
   if (auto may = still_wanted(options); !may) return lifecycle::fail(may.error());

@@ -54,6 +54,8 @@ struct manager::core {
   // Warns once for each instance and phase that the table does not declare.
   void check_drift(const dynamic_type& type, std::string_view id, std::string_view phase);
   void check_drift(const snapshot& one);
+  // Stamps are odd and therefore never 0, which would mean that no stamp is expected. They begin at
+  // a random number, so two managers do not choose the same one.
   uint64_t new_stamp() { return stamp_base_ + stamps_.fetch_add(2, std::memory_order_relaxed); }
 
   // Queues the update behind other writers of the instance; see instance_queue.h.
@@ -62,6 +64,7 @@ struct manager::core {
   result<revision> write_directly(const Update& update, int tries);
 
  private:
+  // The state from the store, which is the newest durable one.
   result<Base> stored(const Update& update);
   result<Submitted> submit_next(InstanceQueue& queue, const Update& update);
 

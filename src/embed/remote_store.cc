@@ -24,6 +24,8 @@ constexpr size_t kMaxAnswerBytes = size_t{1} << 30;
 
 std::string in_path(std::string_view text) { return wire::percent_encode(text); }
 
+// Reads and operator writes use the operator API (/workflows). Writes that only programs may make
+// use Pawl's own API (/pawl/v1/lifecycle).
 std::string below(std::string_view what) { return fmt::format("/pawl/v1/lifecycle/{}", what); }
 std::string instances(std::string_view workflow) { return below("instances/") + in_path(workflow); }
 std::string operators(std::string_view workflow) { return "/workflows/" + in_path(workflow); }
@@ -38,6 +40,7 @@ result<net::HttpRequest> about(std::string method, const std::string& head,
       std::move(method), fmt::format("{}/{}{}", head, in_path(id_text), rest), {}, std::move(body)};
 }
 
+// The ETag is the revision in quotes. An answer without one gives 0.
 revision revision_of(const net::HttpAnswer& answer) {
   std::string_view tag = answer.header("ETag");
   if (tag.starts_with('"')) tag.remove_prefix(1);
@@ -47,6 +50,7 @@ revision revision_of(const net::HttpAnswer& answer) {
 }
 
 // The error of a request that got no answer, from the HTTP client's error.
+// Says for each kind of failure what the caller can do; after a timeout the write may still happen.
 error no_answer(const net::HttpClient& http, const Error& why) {
   const std::string& server = http.options().base_url;
   if (why.is(net::kTimedOut))
@@ -62,6 +66,7 @@ error no_answer(const net::HttpClient& http, const Error& why) {
   return {make_error_code(errc::storage), fmt::format("{}: {}", server, why.message)};
 }
 
+// A write over HTTP is answered before replace() returns, so nothing is left to wait for.
 class Settled final : public pending_write {
  public:
   explicit Settled(result<written> outcome) : outcome_(std::move(outcome)) {}
@@ -84,6 +89,8 @@ js::Value context_json(std::string_view id_text, const rule_context& context) {
                      {"state", object_or_empty(context.state)}});
 }
 
+// Strings are sent as they are, other values as JSON; the server reads each by the kind of its
+// field.
 std::string query_text(const any_query& query) {
   std::string out = fmt::format("?limit={}&offset={}", std::max<int64_t>(0, query.limit),
                                 std::max<int64_t>(0, query.offset));
@@ -104,6 +111,8 @@ std::string query_text(const any_query& query) {
 
 }  // namespace
 
+// The server's message begins with "lifecycle: " and the fixed words of an errc (see kErrors),
+// which bring the code back. A message without them is judged by its status.
 error error_of(int status, std::string_view body) {
   std::string text(body);
   if (auto parsed = js::parse(body); parsed && parsed->is_object())
@@ -127,7 +136,8 @@ error error_of(int status, std::string_view body) {
 
 result<instance> parse_state(const WorkflowType& type, const js::Value& state, revision rev) {
   std::string id_text(state.string_or(type.id_field));
-  // Members that this program does not know belong to another version of the type. They are kept.
+  // Members that this program does not know belong to another version of the type. They are kept,
+  // and state_of() writes them back.
   js::Object listed;
   std::string unlisted;
   if (state.is_object())
@@ -181,6 +191,8 @@ static result<std::string> state_of(const dynamic_type& def, std::string_view by
   if (!append_state(out, def, bytes))
     return lifecycle::fail(errc::type_mismatch,
                            "the state does not fit the definition of " + def.name);
+  // Adds the members that parse_state() kept: append_state() has written only the fields of the
+  // type. The closing brace is replaced by a comma each time.
   record::walk at(bytes);
   while (at.next()) {
     if (def.find(at.name) || at.f != record::f_json) continue;
@@ -191,6 +203,8 @@ static result<std::string> state_of(const dynamic_type& def, std::string_view by
   return out;
 }
 
+// Types are fetched once and cached, because every state is read and written by its type.
+// register_type() and known() fill the cache.
 class RemoteStore final : public store {
  public:
   explicit RemoteStore(net::HttpClientOptions server)
@@ -248,6 +262,7 @@ class RemoteStore final : public store {
     if (!def) return std::make_unique<Settled>(lifecycle::fail(def.error()));
     auto body = state_of((*def)->def, r.record);
     if (!body) return std::make_unique<Settled>(lifecycle::fail(body.error()));
+    // The stamp of a state from a server is its revision; see parse_state().
     revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
     std::string query = fmt::format("?source={}&to={}&note={}", name_of(r.why.triggered),
                                     in_path(r.to), in_path(r.why.note));
@@ -442,6 +457,7 @@ class RemoteStore final : public store {
                    std::string(body->string_or("warning"))};
   }
 
+  // Two threads may fetch the same type at once; the later one replaces an equal entry.
   result<WorkflowTypePtr> known(std::string_view workflow) {
     {
       std::shared_lock lock(types_mutex_);
@@ -454,6 +470,7 @@ class RemoteStore final : public store {
     return types_.insert_or_assign(std::string(workflow), made).first->second;
   }
 
+  // An instance of any type, as children, ancestors and lookup report it.
   result<snapshot> linked(const js::Value& from) {
     auto def = known(from.string_or("workflow"));
     if (!def) return lifecycle::fail(def.error());
@@ -485,6 +502,7 @@ result<std::shared_ptr<store>> connect_remote_store(std::string_view address,
   if (!options.token.empty())
     server.headers.emplace_back("Authorization", "Bearer " + options.token);
   auto out = std::make_shared<RemoteStore>(std::move(server));
+  // A first request, so that a wrong address or token is reported here and not at the first use.
   if (auto reached = out->types(); !reached) return lifecycle::fail(reached.error());
   return std::shared_ptr<store>(std::move(out));
 }

@@ -12,6 +12,8 @@ namespace pawl::lifecycle {
 
 using namespace std::chrono_literals;
 
+// `Served` runs the lifecycle face on an HTTP server in this process; `engine` is the engine behind
+// it.
 struct remote : testing::Test, Served {
   std::optional<manager> m;
 
@@ -100,6 +102,8 @@ TEST_F(remote, lists_links_patches_and_rules_work_over_http) {
   EXPECT_ERRC(m->get<Mission>("m3"), errc::entity_not_found);
 }
 
+// NaN, infinity and invalid UTF-8 would change on their way through JSON, so they are refused
+// before anything is sent.
 TEST_F(remote, values_that_json_cannot_carry_are_refused) {
   auto nan = std::numeric_limits<double>::quiet_NaN();
   for (const Mission& odd :
@@ -112,6 +116,7 @@ TEST_F(remote, values_that_json_cannot_carry_are_refused) {
   EXPECT_EQ(m->get<Mission>("m1")->battery, 0);
 }
 
+// waypoint_index is a uint32, and a value carries its kind: int64 0 is another value than uint32 0.
 TEST_F(remote, a_query_by_a_value_of_another_kind_finds_nothing) {
   ASSERT_TRUE(m->create(Mission{.entity_id = "m1"}));
   EXPECT_EQ(m->list(query<Mission>().where("waypoint_index", int64_t{0}))->size(), 0u);

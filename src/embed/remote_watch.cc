@@ -25,6 +25,7 @@ void RemoteSubscription::read(std::stop_token stop) {
     read_once(stop);
     if (failed()) break;
     std::unique_lock lock(mutex_);
+    // A pause before the next attempt, which the stop token ends early.
     wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
   }
   std::lock_guard lock(mutex_);
@@ -32,6 +33,7 @@ void RemoteSubscription::read(std::stop_token stop) {
   wake_.notify_all();
 }
 
+// One connection, from the request to its end. The server continues after Last-Event-ID.
 void RemoteSubscription::read_once(const std::stop_token& stop) {
   net::HttpRequest request{"GET",
                            "/workflows/" + wire::percent_encode(type_->def.name) + "?stream=true",
@@ -47,6 +49,7 @@ void RemoteSubscription::read_once(const std::stop_token& stop) {
   if (status / 100 == 4 && status != 429) end_with(error_of(status, answer->body));
 }
 
+// An event ends with an empty line. A piece may hold several events or a part of one.
 bool RemoteSubscription::take_piece(std::string_view piece, const std::stop_token& stop) {
   buffer_ += piece;
   if (buffer_.size() > kMaxEventBytes)
@@ -69,9 +72,11 @@ void RemoteSubscription::take(std::string_view event, const std::stop_token& sto
     else if (line.starts_with("data: "))
       data = line.substr(6);
   }
+  // The server ends a watch for good with an event of the kind "error".
   if (kind_line == "error") return end_with(error_of(503, data));
   revision rev = 0;
   std::from_chars(id_line.data(), id_line.data() + id_line.size(), rev);
+  // A keep-alive has no data and is dropped here.
   auto parsed = js::parse(data);
   if (!parsed || rev <= asked_) return;
   any_change out;
@@ -112,6 +117,7 @@ std::optional<any_change> RemoteSubscription::next(const call_options& options) 
   return out;
 }
 
+// Only records the reason; the reader's thread sees it and ends.
 void RemoteSubscription::end_with(error why) {
   std::lock_guard lock(mutex_);
   failed_ = std::move(why);

@@ -20,6 +20,7 @@ class RemoteSubscription final : public subscription {
   std::optional<error> failed() override;
 
  private:
+  // These run on thread_ only, so buffer_ and last_ need no lock.
   void read(std::stop_token stop);
   void read_once(const std::stop_token& stop);
   bool take_piece(std::string_view piece, const std::stop_token& stop);

@@ -10,11 +10,14 @@ LocalSubscription::LocalSubscription(std::shared_ptr<WatchHub> hub, Reads reads,
     : hub_(std::move(hub)), reads_(reads), tenant_(std::move(tenant)), type_(std::move(type)) {}
 
 Result<void> LocalSubscription::begin(std::optional<Seq> after) {
+  // The sink is added before durable() is read: a change may come twice then, from the hub and from
+  // the snapshot or the journal, but none is missed. next() drops changes up to upto_.
   number_ =
       hub_->add(tenant_, type_->def.name, [this](const InstanceChangePtr& told) { take(told); });
   {
     std::lock_guard lock(mutex_);
     upto_ = reads_.kernel().durable();
+    // The caller is ahead of this engine, or level with it: there is nothing to catch up on.
     if (after && *after >= upto_) {
       upto_ = *after;
       return {};
@@ -39,6 +42,7 @@ void LocalSubscription::take(const InstanceChangePtr& told) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
+    // Before begin() has set upto_, a new instance counts as reported: the snapshot may contain it.
     Waiting next{told, 0, told->created && upto_ && told->version > upto_};
     if (queue_.size() < limits::kWatchQueue) {
       queue_.push_back(std::move(next));
@@ -50,6 +54,8 @@ void LocalSubscription::take(const InstanceChangePtr& told) {
   wake_.notify_all();  // several copies of the stream may wait, each with its own deadline
 }
 
+// Replaces the waiting change of the same instance, and moves it to the end, where its revision
+// belongs.
 void LocalSubscription::merge(Waiting next) {
   if (by_id_.empty())
     for (auto it = queue_.begin(); it != queue_.end(); ++it)
@@ -131,6 +137,7 @@ std::optional<any_change> LocalSubscription::next(const call_options& options) {
     else
       wake_.wait_until(lock, options.stop, options.until.at(), ready);
     if (closed_ || options.stop.stop_requested() || queue_.empty()) return std::nullopt;
+    // The index points at list entries, so an entry that leaves the queue leaves the index too.
     Waiting one = std::move(queue_.front());
     if (auto it = by_id_.find(one.told->id); it != by_id_.end() && it->second == queue_.begin())
       by_id_.erase(it);

@@ -22,6 +22,8 @@ struct Mutating {
   std::string_view workflow, id;
   bool wrote = false;  // the mutator has written the instance itself, through another manager
 };
+// Innermost last: a mutator may update another instance, whose mutator then runs on the same
+// thread.
 thread_local std::vector<Mutating> running;
 
 struct Guard {
@@ -117,6 +119,8 @@ result<Submitted> manager::core::submit_next(InstanceQueue& queue, const Update&
   if (!made) return lifecycle::fail(made.error());
   const std::string& phase_field = update.type.tagged(lifecycle::phase)->name;
   std::string after = std::move(made->after);
+  // The program sets the phase too. It is set here because the next writer in the queue starts from
+  // this state before the program has run.
   if (!update.to.empty()) after = with_fields(after, {{phase_field, value(update.to)}});
   const uint64_t stamp = new_stamp();
   auto pending = on->replace({update.type.name, update.id, base->stamp, 0, stamp, after,

@@ -16,6 +16,8 @@ namespace bj = boost::json;
 // Builds a value from the events of Boost's parser, which names the on_... functions and the
 // max_... constants. Numbers arrive as text and stay text.
 struct Handler {
+  // No limits of Boost's own: parse() limits the size of the whole text, and the depth is an
+  // option.
   static constexpr std::size_t max_object_size = std::size_t(-1);
   static constexpr std::size_t max_array_size = std::size_t(-1);
   static constexpr std::size_t max_key_size = std::size_t(-1);
@@ -35,6 +37,7 @@ struct Handler {
   // take quadratic time in a huge object.
   static constexpr size_t kHashedFrom = 32;
 
+  // Adds a finished value to the array or object that is open, or makes it the result.
   void put(Value v) {
     if (stack.empty()) {
       result = std::move(v);
@@ -50,6 +53,7 @@ struct Handler {
       object.set(std::move(top.name), std::move(v));
       return;
     }
+    // The set is filled when the object reaches the limit; from then on it holds every name.
     if (top.seen.empty()) {
       for (const Member& m : object)
         top.seen.insert(m.name);
@@ -148,6 +152,8 @@ Result<Value> parse(std::string_view text, const ParseOptions& options) {
   settings.max_depth = options.max_depth;
   bj::basic_parser<Handler> parser(settings);
   bj::error_code ec;
+  // The first argument says that no more text follows, so that a number at the end of the text is
+  // complete.
   size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (ec == bj::error::too_deep)
     return fail(Code::invalid, "JSON_TOO_DEEP",

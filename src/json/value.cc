@@ -30,6 +30,8 @@ bool Object::erase(std::string_view name) {
   members_.erase(it);
   return true;
 }
+// Quadratic in the number of members. Each name occurs once, so equal sizes and a match for every
+// member of one side suffice.
 bool Object::operator==(const Object& other) const {
   if (size() != other.size()) return false;
   for (const Member& m : members_) {
@@ -136,6 +138,8 @@ Decimal read_decimal(std::string_view t) {
 // The absolute value, when it is an integer that fits.
 static std::optional<uint64_t> magnitude(const Decimal& d) {
   if (d.digits.empty()) return 0;
+  // Fewer places before the point than digits: there is a fraction. More than 20: above 2^64, which
+  // has 20 digits.
   if (d.exponent < static_cast<int64_t>(d.digits.size()) || d.exponent > 20) return std::nullopt;
   uint64_t v = 0;
   for (int64_t i = 0; i < d.exponent; ++i) {
@@ -151,6 +155,7 @@ std::optional<int64_t> Value::as_int64() const {
   if (!is_number()) return std::nullopt;
   const std::string& t = number_text();
   int64_t v = 0;
+  // The common case: plain digits. Fractions and exponents (1.0, 1e3) take the way through Decimal.
   auto [end, err] = std::from_chars(t.data(), t.data() + t.size(), v);
   if (err == std::errc() && end == t.data() + t.size()) return v;
   Decimal d = read_decimal(t);
@@ -181,6 +186,8 @@ int compare_numbers(std::string_view a, std::string_view b) {
     return x.negative ? -1 : 1;
   }
   if (x.negative != y.negative) return x.negative ? -1 : 1;
+  // Digits are compared as text: both begin right after the point, and a missing digit counts as
+  // smaller than any. The exponent decides before the digits.
   int order = x.digits.compare(y.digits);
   if (x.exponent != y.exponent) order = x.exponent < y.exponent ? -1 : 1;
   return x.negative ? -order : order;

@@ -17,9 +17,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Bounds on an answer's head, which arrives before any limit on the body applies. Interim answers
+// are those with a status below 200.
 constexpr size_t kMaxHeadBytes = 64 * 1024;
 constexpr int kMaxInterimAnswers = 16;
 
+// An option that libcurl refuses is a mistake in this file, or a libcurl that is not built with
+// OpenSSL.
 template <class Value>
 void set(CURL* easy, CURLoption option, Value value) {
   CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK);
@@ -53,7 +57,8 @@ Result<void> Exchange::add_header(const std::string& name, const std::string& va
   if (!is_token(name)) return fail(Code::invalid, kBadHeader, "'" + name + "' is no header name");
   if (value.find_first_of(kForbidden) != std::string::npos)
     return fail(Code::invalid, kBadHeader, "a header may not hold a line break");
-  // libcurl wants a header without a value to end in a semicolon.
+  // libcurl wants a header without a value to end in a semicolon: "Name:" alone takes the header
+  // away, see suppress_header().
   std::string line =
       value.find_first_not_of(" \t") == std::string::npos ? name + ";" : name + ": " + value;
   headers_ = curl_slist_append(headers_, line.c_str());
@@ -66,6 +71,8 @@ void Exchange::suppress_header(const char* name) {
   headers_ = curl_slist_append(headers_, (std::string(name) + ":").c_str());
 }
 
+// Besides checking, this builds the list of headers that prepare() hands to libcurl. A header of
+// the request wins over one of the options with the same name.
 Result<void> Exchange::check() {
   const bool on_base = request_.url.starts_with('/');
   TRY(url_, parse_url(on_base ? options_.base_url + request_.url : request_.url));
@@ -86,6 +93,8 @@ Result<void> Exchange::check() {
   } else if (!typed) {
     suppress_header("Content-Type");
   }
+  // Only headers that were asked for are sent. Without "Expect", libcurl also does not wait for
+  // "100 Continue" before it sends a large body.
   suppress_header("Accept");
   suppress_header("Expect");
   return {};
@@ -95,9 +104,12 @@ void Exchange::prepare(CURL* easy) {
   set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(easy, CURLOPT_PROXY, "");  // not even one that the environment names
+  // libcurl must not install signal handlers: several threads run sessions.
   set(easy, CURLOPT_NOSIGNAL, 1L);
   set(easy, CURLOPT_QUICK_EXIT, 1L);  // an abandoned call does not wait for the name server
   set(easy, CURLOPT_ERRORBUFFER, curl_message_);
+  // The target is given apart from the origin, so that libcurl sends path and query unchanged and
+  // does not remove "..".
   set(easy, CURLOPT_URL, origin_.c_str());
   set(easy, CURLOPT_REQUEST_TARGET, url_.target.c_str());
   set(easy, CURLOPT_HTTPHEADER, headers_);
@@ -119,6 +131,8 @@ void Exchange::prepare_method(CURL* easy) {
   } else if (request_.method == "GET" && request_.body.empty()) {
     set(easy, CURLOPT_HTTPGET, 1L);
   } else {
+    // Every other method: POST gives the request a body with a length, and CUSTOMREQUEST replaces
+    // the word POST.
     set(easy, CURLOPT_POST, 1L);
     set(easy, CURLOPT_POSTFIELDS, request_.body.data());
     set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
@@ -130,6 +144,8 @@ void Exchange::prepare_tls(CURL* easy) {
   set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   set(easy, CURLOPT_SSL_VERIFYPEER, 1L);
   set(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+  // A null file tells libcurl to load no authorities; configure_tls() then loads those of the
+  // system.
   const char* no_file = nullptr;
   set(easy, CURLOPT_CAINFO, options_.ca_file.empty() ? no_file : options_.ca_file.c_str());
   set(easy, CURLOPT_CAPATH, no_file);
@@ -145,6 +161,7 @@ CURLcode Exchange::configure_tls(CURL*, void* context, void* self) {
   if (exchange.options_.ca_file.empty()) SSL_CTX_set_default_verify_paths(tls);
   X509_VERIFY_PARAM* expected = SSL_CTX_get0_param(tls);
   const char* host = exchange.url_.host.c_str();
+  // The first call fails when the host is a name and not an address.
   if (!X509_VERIFY_PARAM_set1_ip_asc(expected, host))
     X509_VERIFY_PARAM_set1_host(expected, host, 0);
   return CURLE_OK;
@@ -171,6 +188,7 @@ int Exchange::before_sending(void* self, char*, char*, int, int) {
   return CURL_PREREQFUNC_ABORT;
 }
 
+// libcurl calls this once for each complete line of the head, with its line break.
 size_t Exchange::on_head(char* data, size_t, size_t size, void* self) {
   std::string_view line(data, size);
   while (line.ends_with('\n') || line.ends_with('\r'))
@@ -199,6 +217,7 @@ bool Exchange::take_head_line(std::string_view line) {
   return answer_.status == 0 ? take_status_line(line) : take_header(line);
 }
 
+// "HTTP/1.1 200 OK": the status is the three characters at offset 9.
 bool Exchange::take_status_line(std::string_view line) {
   std::optional<size_t> status;
   if (line.starts_with("HTTP/1.") && line.size() >= 12) status = whole_number(line.substr(9, 3));
@@ -219,12 +238,14 @@ bool Exchange::take_header(std::string_view line) {
       return refuse("the answer is too large");
     has_length_ = true;
   }
+  // A chunked body says itself where it ends.
   if (wire::same_name(name, "Transfer-Encoding") && wire::lists_token(value, "chunked"))
     has_length_ = true;
   answer_.headers.emplace_back(std::move(name), std::move(value));
   return true;
 }
 
+// An interim answer is forgotten, and the head of the next answer is read.
 bool Exchange::end_head() {
   const bool interim = answer_.status < 200;
   head_complete_ = !interim;
@@ -237,6 +258,7 @@ bool Exchange::end_head() {
   return true;
 }
 
+// The limit is checked for each piece, because a chunked answer announces no length.
 bool Exchange::take_body(BytesView piece) {
   if (streams_body()) {
     has_enough_ = !(*on_piece_)(piece);
@@ -248,6 +270,7 @@ bool Exchange::take_body(BytesView piece) {
   return true;
 }
 
+// A body that ends with its connection may have been cut off: without a length nobody can tell.
 Result<void> Exchange::check_length() const {
   const int status = answer_.status;
   const bool bodiless = request_.method == "HEAD" || status == 204 || status == 304;
@@ -259,10 +282,13 @@ Result<HttpAnswer> Exchange::finish(CURL* easy, CURLcode code) {
   if (code == CURLE_OK) {
     TRY_OK(check_length());
   }
+  // When on_piece asked for the end, libcurl reports a write error; the answer is complete all the
+  // same.
   if (code == CURLE_OK || has_enough_) return std::move(answer_);
   return fail(error_of(easy, code));
 }
 
+// A reason of this side comes first: libcurl only reports that a callback ended the transfer.
 Error Exchange::error_of(CURL* easy, CURLcode code) const {
   if (!refusal_.empty()) return {Code::unavailable, std::string(kBadAnswer.name), refusal_};
   const std::string said = curl_message_[0] ? curl_message_ : curl_easy_strerror(code);
@@ -302,6 +328,8 @@ Error Exchange::error_of(CURL* easy, CURLcode code) const {
 
 CurlSession::CurlSession() : easy_(curl_easy_init()), multi_(curl_multi_init()) {
   CHECK(easy_ && multi_);
+  // One kept connection a session. A multi handle is used for one transfer because, unlike
+  // curl_easy_perform, it can be woken.
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 1L);
 }
 
@@ -312,6 +340,7 @@ CurlSession::~CurlSession() {
 
 Result<HttpAnswer> CurlSession::run(Exchange& exchange, const HttpCall& call,
                                     std::chrono::milliseconds max_silence) {
+  // Forgets the options of the exchange before, and keeps its connection.
   curl_easy_reset(easy_);
   exchange.prepare(easy_);
   CHECK(curl_multi_add_handle(multi_, easy_) == CURLM_OK);
@@ -337,6 +366,8 @@ Result<CURLcode> CurlSession::wait(const Exchange& exchange, const HttpCall& cal
     if (now >= until)
       return fail(Code::unavailable, kTimedOut,
                   "no answer in time; the request may still be carried out");
+    // A far deadline would overflow the int of curl_multi_poll, so the loop waits at most a minute
+    // at a time.
     static constexpr auto kMaxWait = std::chrono::milliseconds(60'000);
     auto left = until - now < kMaxWait ? std::chrono::ceil<std::chrono::milliseconds>(until - now)
                                        : kMaxWait;

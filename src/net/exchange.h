@@ -25,17 +25,20 @@ class Exchange {
   // The answer, after libcurl has ended with `code`.
   Result<HttpAnswer> finish(CURL* easy, CURLcode code);
 
+  // True once the body of a streamed answer has begun. Then `max_silence` replaces the deadline.
   bool streaming() const { return head_complete_ && streams_body(); }
   std::chrono::steady_clock::time_point last_byte_at() const { return last_byte_at_; }
 
  private:
-  // Callbacks of libcurl. `self` is the exchange.
+  // Callbacks of libcurl. `self` is the exchange. The functions that return size_t return `size` to
+  // go on, and anything else to end the transfer.
   static size_t on_head(char* data, size_t, size_t size, void* self);
   static size_t on_body(char* data, size_t, size_t size, void* self);
   static int before_sending(void* self, char*, char*, int, int);
   static curl_socket_t open_socket(void* self, curlsocktype, curl_sockaddr* address);
   static CURLcode configure_tls(CURL*, void* context, void* self);
 
+  // The body of any other status is collected, because it explains the refusal.
   bool streams_body() const { return on_piece_ && answer_.status == 200; }
   void prepare_method(CURL* easy);
   void prepare_tls(CURL* easy);
@@ -78,7 +81,8 @@ class CurlSession {
   CurlSession& operator=(const CurlSession&) = delete;
 
   // Blocks until the exchange has ended, the deadline has passed, the stop token was used, or a
-  // streamed body was silent for `max_silence`.
+  // streamed body was silent for `max_silence`. Not thread-safe: a session belongs to one call at a
+  // time.
   Result<HttpAnswer> run(Exchange& exchange, const HttpCall& call,
                          std::chrono::milliseconds max_silence);
 

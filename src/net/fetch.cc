@@ -9,6 +9,8 @@ namespace pawl::server {
 
 namespace {
 
+// A malformed request keeps its error. Everything else becomes TIMEOUT or FETCH_FAILED with the
+// last field, `retryable`, set.
 Error failed(const std::string& url, const Error& why) {
   if (why.code == Code::invalid) return why;
   const bool late = why.is(net::kTimedOut);
@@ -42,6 +44,7 @@ Fetcher::Fetcher(size_t threads, int timeout_seconds) : timeout_seconds_(timeout
     threads_.emplace_back([this] { loop(); });
 }
 
+// Drops requests that have not begun, without calling `done`, and waits for those that have.
 Fetcher::~Fetcher() {
   {
     std::lock_guard lock(mutex_);

@@ -14,6 +14,7 @@
 
 namespace pawl::server {
 
+// A server that echoes the request, so that a test sees what was sent.
 struct Peer {
   std::unique_ptr<HttpServer> http;
   Peer() {
@@ -56,6 +57,8 @@ TEST(fetch, a_private_address_is_refused_unless_allowed) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("private"), std::string::npos);
   EXPECT_FALSE(fetch_now({"GET", "http://[::1]:1/", {}, "", false}, 5));
+  // Loopback and private addresses in disguise: IPv4 inside IPv6, and numbers that the resolver
+  // reads as addresses.
   for (const char* host :
        {"[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::a00:1]", "[2002:7f00:1::]", "[fec0::1]",
         "[fe80::1]", "[fd00::1]", "2130706433", "0x7f.1", "0177.1", "0"}) {

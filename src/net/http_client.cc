@@ -6,14 +6,18 @@ namespace pawl::net {
 
 namespace {
 
-// More idle sessions are closed.
+// Sessions kept for reuse. A session that comes back when there are this many is closed.
 constexpr size_t kMaxIdleSessions = 64;
 
+// curl_global_init must run before any other function of libcurl. A local static makes that safe
+// when two threads construct their first client at once.
 void init_curl_once() {
   static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
   CHECK(done == CURLE_OK);
 }
 
+// Gives a call without a deadline one after `timeout`. A timeout beyond what the clock can hold
+// leaves the call without one.
 HttpCall with_deadline(HttpCall call, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point now = Clock::now();
@@ -35,6 +39,8 @@ HttpClient::HttpClient(HttpClientOptions options) : options_(std::move(options))
 
 HttpClient::~HttpClient() = default;
 
+// The session used last comes first: its connection is the least likely to have been closed by the
+// server.
 std::unique_ptr<CurlSession> HttpClient::take_session() {
   {
     std::lock_guard lock(mutex_);

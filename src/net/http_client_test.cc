@@ -32,6 +32,8 @@ std::string read(const std::string& answer, const Reading& how = {}) {
   return got ? std::to_string(got->status) + " " + got->body : got.error().message;
 }
 
+// Each answer is also sent one, two and seven bytes at a time, so that every border falls between
+// two reads.
 TEST(http_client, an_answer_is_read_however_its_bytes_arrive) {
   const std::pair<std::string, std::string> cases[] = {
       {kHello, "200 hello"},

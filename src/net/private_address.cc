@@ -11,6 +11,7 @@ namespace pawl::net {
 
 namespace {
 
+// An IPv4 network in host byte order; `bits` is the length of its prefix.
 struct Network {
   uint32_t address;
   int bits;
@@ -33,6 +34,7 @@ bool is_private_v4(uint32_t address) {
   return false;
 }
 
+// The IPv4 address inside an IPv6 address, in host byte order.
 uint32_t v4_at(const in6_addr& address, size_t offset) {
   uint32_t out;
   std::memcpy(&out, address.s6_addr + offset, sizeof out);
@@ -40,10 +42,12 @@ uint32_t v4_at(const in6_addr& address, size_t offset) {
 }
 
 bool is_private_v6(const in6_addr& a) {
+  // 64:ff9b::/96, which routers translate to the IPv4 address in the last four bytes.
   static constexpr uint8_t kNat64[12] = {0x00, 0x64, 0xff, 0x9b};
   const bool nat64 = std::memcmp(a.s6_addr, kNat64, sizeof kNat64) == 0;
   if (IN6_IS_ADDR_V4MAPPED(&a) || IN6_IS_ADDR_V4COMPAT(&a) || nat64)
     return is_private_v4(v4_at(a, 12));
+  // 2002::/16 holds the IPv4 address right after its prefix.
   const bool six_to_four = a.s6_addr[0] == 0x20 && a.s6_addr[1] == 0x02;
   if (six_to_four) return is_private_v4(v4_at(a, 2));
   const bool unique_local = (a.s6_addr[0] & 0xfe) == 0xfc;

@@ -41,6 +41,7 @@ class ScriptedServer {
     });
   }
   ~ScriptedServer() {
+    // Wakes the thread out of accept() and recv(), so that it can be joined.
     shutdown(fd_, SHUT_RDWR);
     {
       std::lock_guard lock(mutex_);
@@ -78,6 +79,8 @@ class ScriptedServer {
       if (!answer) return;
       say(peer, *answer);
     }
+    // Unread bytes are drained before the close: otherwise the kernel sends a reset, and the client
+    // may lose the answer.
     shutdown(peer, SHUT_WR);
     char rest[4096];
     while (recv(peer, rest, sizeof rest, MSG_DONTWAIT) > 0) {}

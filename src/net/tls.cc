@@ -1,4 +1,6 @@
-// OpenSSL with memory BIOs.
+// OpenSSL with memory BIOs: OpenSSL reads ciphertext from one buffer and writes it to another, and
+// never touches a socket. The error queue of OpenSSL is one for each thread, so every call begins
+// by clearing what another session may have left in it.
 
 #include "net/tls.h"
 
@@ -40,6 +42,7 @@ void TlsSession::drain(Bytes& out) {
   }
 }
 
+// A memory BIO takes all bytes. SSL_read is called until it wants more: it also runs the handshake.
 bool TlsSession::receive(BytesView cipher, Bytes& plain, Bytes& out) {
   ERR_clear_error();
   BIO_write(SSL_get_rbio(session_), cipher.data(), static_cast<int>(cipher.size()));
@@ -60,6 +63,7 @@ bool TlsSession::receive(BytesView cipher, Bytes& plain, Bytes& out) {
 bool TlsSession::send(BytesView plain, Bytes& out) {
   ERR_clear_error();
   while (!plain.empty()) {
+    // SSL_write takes an int, so large texts go in parts of 1 MiB.
     int part = static_cast<int>(std::min<size_t>(plain.size(), 1 << 20));
     int took = SSL_write(session_, plain.data(), part);
     if (took <= 0) return false;
@@ -73,6 +77,7 @@ bool TlsSession::ready() const { return SSL_is_init_finished(session_) == 1; }
 
 void TlsSession::close(Bytes& out) {
   ERR_clear_error();
+  // Before the handshake is complete there is no session to end, and OpenSSL would report an error.
   if (ready()) SSL_shutdown(session_);
   drain(out);
 }

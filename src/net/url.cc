@@ -19,6 +19,7 @@ std::unexpected<Error> bad_url(std::string why) {
   return fail(Code::invalid, kBadUrl, std::move(why));
 }
 
+// An IPv6 address gets its brackets back here.
 std::string origin_of(bool tls, const std::string& host, const std::string& port) {
   const bool address_v6 = host.find(':') != std::string::npos;
   return fmt::format("{}{}{}{}:{}", tls ? kHttps : kHttp, address_v6 ? "[" : "", host,
@@ -42,6 +43,7 @@ Result<Url> parse_url(std::string_view url) {
   const size_t authority_end = rest.find_first_of("/?");
   std::string_view authority = rest.substr(0, authority_end);
   out.target = authority_end == std::string_view::npos ? "/" : rest.substr(authority_end);
+  // "http://host?q" has no path, and a request target must begin with one.
   if (out.target[0] == '?') out.target.insert(0, "/");
   if (authority.find('@') != std::string_view::npos)
     return bad_url("a url may not hold a user or password");

@@ -43,6 +43,8 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
       worker_done_ = true;
       return end_if_idle(lock);
     }
+    // The message is moved out and handled without the lock; the next read starts when it is
+    // handled, so messages of one worker are handled in their order.
     const In message = std::move(in_);
     in_.Clear();
     grpc::Status status = take(message);
@@ -92,7 +94,8 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
     credit_ = std::clamp<int64_t>(credit_ + more, 0, max_credit_);
   }
 
-  // Starts a poll if there is credit and no poll waits.
+  // Starts a poll if there is credit and no poll waits. The lock is released around start_poll(),
+  // because a poll may be answered before it returns.
   void ask_for_work() {
     int64_t limit = 0;
     uint64_t turn = 0;

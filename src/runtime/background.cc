@@ -19,6 +19,8 @@ void name_thread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 
+// One thread a loop. `woken_` is cleared before the step runs, so a wake() during the step causes
+// another call.
 class ThreadLoop final : public BackgroundLoop {
  public:
   ThreadLoop(std::string name, Background::Step step)
@@ -31,6 +33,7 @@ class ThreadLoop final : public BackgroundLoop {
     changed_.notify_all();
     thread_.join();
   }
+  // The flag is set under the lock, so a wake between the step and the wait is not lost.
   void wake() override {
     {
       std::lock_guard lock(mutex_);
@@ -52,6 +55,7 @@ class ThreadLoop final : public BackgroundLoop {
       if (due == kNever)
         changed_.wait(lock, ready);
       else
+        // A time that has passed already does not wait at all.
         changed_.wait_until(lock, SteadyClock::time_point(std::chrono::nanoseconds(due)), ready);
     }
   }
@@ -65,6 +69,7 @@ class ThreadLoop final : public BackgroundLoop {
   std::thread thread_;  // last: it uses everything above
 };
 
+// Threads that share one queue. The threads are started last, after the members they use are made.
 class ThreadPool final : public BackgroundPool {
  public:
   ThreadPool(const std::string& name, size_t threads, size_t max_waiting)
@@ -124,6 +129,7 @@ class ThreadPool final : public BackgroundPool {
 
 }  // namespace
 
+// The same clock that ThreadLoop waits on.
 Time BackgroundThreads::steady_now() const {
   return std::chrono::nanoseconds(SteadyClock::now().time_since_epoch()).count();
 }

@@ -8,6 +8,7 @@
 
 namespace pawl {
 
+// Gives up after five seconds; the check that follows then fails.
 static void wait_until(const std::function<bool()>& done) {
   for (int i = 0; i < 5000 && !done(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -42,6 +43,7 @@ TEST(background, a_loop_runs_again_when_its_step_is_due) {
 TEST(background, a_wake_during_the_step_is_not_lost) {
   BackgroundThreads background;
   std::atomic<int> calls{0};
+  // The step uses `loop`, which is assigned only after the first step may have begun.
   std::latch made(1);
   std::unique_ptr<BackgroundLoop> loop;
   loop = background.loop("test", [&] {

@@ -4,6 +4,8 @@
 
 namespace pawl {
 
+// The thread ends leases, offers jobs whose time has come, and ends polls that have waited long
+// enough.
 void Workers::start() {
   thread_ = std::thread([this] { loop(); });
 }
@@ -42,12 +44,14 @@ void Workers::sweep() {
   sweep_at_ = std::max<size_t>(1024, queues_.size() * 2);
 }
 
+// Called without the lock: an answer may poll again at once.
 void Workers::tell(std::vector<Ready>& ready) {
   for (auto& [done, leased] : ready)
     done(std::move(leased));
   ready.clear();
 }
 
+// Marks the queue as touched; the caller wakes its polls later, when the group is complete.
 void Workers::offer(const JobPtr& job) {
   job->state = State::offered;
   Queue& q = *job->queue;
@@ -90,7 +94,8 @@ void Workers::forget(std::string_view id) {
   if (job->state == State::leased) --q.leased;
   if (job->state != State::offered) times_.erase({job->until, job});
   const bool was_offered = std::exchange(job->state, State::gone) == State::offered;
-  // Without polls no one reaches the jobs that are gone, so they are swept here.
+  // Without polls no one reaches the jobs that are gone, so they are swept here once they outnumber
+  // the others. The 64 keeps short lists from being swept again and again.
   if (!was_offered || --q.ready + 64 >= (q.offered.size() + q.older.size()) / 2) return;
   std::erase_if(q.offered, [](const JobPtr& one) { return one->state == State::gone; });
   std::erase_if(q.older, [](const auto& one) { return one.second->state == State::gone; });
@@ -137,6 +142,7 @@ bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out)
   job->until = now + lease;
   out.push_back({job->effect, job->until});
   wake_by(job->until);
+  // Most leases have the same length, so the newest one usually ends last.
   times_.emplace_hint(times_.end(), now + lease, std::move(job));
   --q.ready;
   ++q.leased;
@@ -163,12 +169,16 @@ std::vector<Leased> Workers::take(Waiting& w, Time now) {
   return out;
 }
 
+// Takes the poll out of all its queues and forgets its deadline. The caller removes it from
+// waiting_ and answers it.
 void Workers::settle(Waiting& w) {
   deadlines_.erase({w.until, w.id});
   for (Queue* q : w.queues)
     q->polls.remove_if([&](const auto& p) { return p.get() == &w; });
 }
 
+// Gives jobs to the waiting polls of a queue, the one that has waited longest first. A poll takes
+// from all of its queues, not only from this one.
 void Workers::wake(Queue& q, std::vector<Ready>& ready) {
   while (q.ready > 0 && !q.paused && !q.polls.empty()) {
     std::shared_ptr<Waiting> w = q.polls.front();
@@ -193,6 +203,8 @@ uint64_t Workers::poll(Poll poll, Polled done) {
       if (std::find(w->queues.begin(), w->queues.end(), q) == w->queues.end())
         w->queues.push_back(q);
     }
+    // When something was taken, or the poll does not want to wait, it is answered below without the
+    // lock.
     got = take(*w, now);
     if (got.empty() && w->poll.wait > 0 && !w->queues.empty() && !ending_) {
       w->id = next_poll_++;
@@ -273,6 +285,8 @@ void Workers::wake_by(Time when) {
   wake_up_.notify_one();
 }
 
+// Wakes at the earliest end of a lease, a hold or a poll's wait. After answers were sent without
+// the lock, everything is looked at again.
 void Workers::loop() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
@@ -308,6 +322,8 @@ void Workers::loop() {
     if (next_wake_ == INT64_MAX)
       wake_up_.wait(lock);
     else
+      // The times are of the kernel's clock, which may be set, and this wait is not: so the clock
+      // is read again once a minute.
       wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next_wake_ - now, 60 * kSecond)));
   }
 }

@@ -27,6 +27,7 @@ class Workers final : public WorkQueue, public Outbox {
   void start();
   void stop();  // waiting polls are answered with an empty list
 
+  // See WorkQueue for the contracts. No lock is held while `done` runs, so it may call this object.
   uint64_t poll(Poll poll, Polled done) override;
   void cancel(uint64_t poll) override;
   void give_up(uint64_t poll) override;
@@ -34,6 +35,8 @@ class Workers final : public WorkQueue, public Outbox {
   void pause(std::string_view tenant, std::string_view queue, bool paused) override;
   std::vector<Depth> depths() const override;
 
+  // The shard calls these after the frame is durable, in frame order. Polls are answered in
+  // flushed(), at the end of a group, so that one poll can take all jobs of the group.
   void opened(const EffectPtr& effect) override;
   void closed(const Effect& effect) override;
   void flushed() override;
@@ -42,6 +45,8 @@ class Workers final : public WorkQueue, public Outbox {
 
  private:
   using Name = std::pair<std::string, std::string>;  // tenant, queue
+  // offered: waits for a poll. leased: a worker has it. held: not due yet. gone: settled or
+  // withdrawn, and perhaps still in a queue's list.
   enum class State : uint8_t { offered, leased, held, gone };
   struct Queue;
   struct Job {
@@ -52,6 +57,7 @@ class Workers final : public WorkQueue, public Outbox {
     Time until;  // leased: end of the lease; held back: when it may be offered
   };
   using JobPtr = std::shared_ptr<Job>;
+  // A poll that found no job and waits. It is in the list of each of its queues and in waiting_.
   struct Waiting {
     uint64_t id;
     Poll poll;
@@ -69,8 +75,11 @@ class Workers final : public WorkQueue, public Outbox {
     size_t ready = 0, leased = 0, jobs = 0;  // `jobs` includes those held back
     bool paused = false;
   };
+  // An answer that is sent after the lock is released.
   using Ready = std::pair<Polled, std::vector<Leased>>;
 
+  // These need mutex_, except remove() and loop(), which take it, and tell(), which is called
+  // without it.
   Queue& queue(const std::string& tenant, const std::string& name);
   void sweep();  // drops unused queues once there are many; the caller may hold no Queue*
   void offer(const JobPtr& job);

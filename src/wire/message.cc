@@ -1,4 +1,5 @@
-// Look-ups in a request, status phrases and percent-encoding.
+// Look-ups in a request, status phrases and percent-encoding. Header names are compared in ASCII,
+// because HTTP allows no other letters in them.
 
 #include "wire/message.h"
 #include "wire/text.h"
@@ -14,6 +15,7 @@ int hex_digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+// 413 has its older name, that of RFC 2616.
 struct Phrase {
   int status;
   std::string_view text;
@@ -70,6 +72,7 @@ void each_query_param(std::string_view query, const Visit& visit) {
     size_t end = query.find('&');
     std::string_view pair = query.substr(0, end);
     query = end == std::string_view::npos ? std::string_view{} : query.substr(end + 1);
+    // "a=1&&b=2" has an empty pair, which names nothing. A pair without '=' has an empty value.
     if (pair.empty()) continue;
     size_t equals = pair.find('=');
     std::string_view value =
@@ -164,6 +167,7 @@ std::string percent_decode(std::string_view text, bool plus_is_space) {
       out.push_back(' ');
       continue;
     }
+    // An escape needs two hex digits after the '%'; `low` stays negative when either is missing.
     int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
     int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
     if (low < 0) {

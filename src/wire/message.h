@@ -36,7 +36,7 @@ class Peer {
 
 struct Request {
   std::string method;
-  std::string path;   // percent-decoded per segment by `segments`; raw here, without the query
+  std::string path;   // as sent, without the query; the router decodes its segments into `params`
   std::string query;  // raw, without the question mark
   Headers headers;
   Bytes body;
@@ -48,6 +48,7 @@ struct Request {
   bool has_header(std::string_view name) const;
   // Returns the first query parameter of that name, decoded; nothing when absent.
   std::optional<std::string> query_param(std::string_view name) const;
+  // Returns every value of that name, in order.
   std::vector<std::string> query_params(std::string_view name) const;
 };
 
@@ -81,20 +82,25 @@ struct Response {
   // When set and the request asked for an upgrade, the connection becomes a WebSocket.
   std::function<void(std::shared_ptr<Socket>)> socket{};
 };
+// Answers one request. It is called once, on any thread, also after the handler has returned.
 using Respond = std::move_only_function<void(Response)>;
 
+// Responses with a Content-Type; the body is sent as it is.
 Response json_response(int status, std::string body);
 Response text_response(int status, std::string text);
 std::string_view reason_phrase(int status);
 
 // Decodes %41 to A, and '+' to a space in queries only. Invalid escapes are kept as they are.
 std::string percent_decode(std::string_view text, bool plus_is_space);
+// Encodes everything but letters, digits and "-._~", so the result is safe as one segment of a path
+// or as a value of a query.
 std::string percent_encode(std::string_view text);
 
 // Splits "host:port", "host" or "[::1]:port". Brackets are removed.
 struct HostPort {
   std::string host, port;
 };
+// The port is not checked: it may be empty or no number.
 HostPort host_and_port(std::string_view authority, std::string_view usual_port);
 
 }  // namespace pawl::wire

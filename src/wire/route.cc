@@ -34,6 +34,7 @@ bool is_rest(std::string_view segment) {
 
 // A dialect covers its prefix and the paths below it: "/workflows" covers "/workflows/x", not
 // "/workflowsx".
+// A prefix that ends in a slash also covers the path without it: "/v1/" covers "/v1".
 bool owns(std::string_view prefix, std::string_view path) {
   if (!path.starts_with(prefix)) {
     return prefix.size() == path.size() + 1 && prefix.back() == '/' && prefix.starts_with(path);
@@ -56,10 +57,12 @@ Response plain_refusal(const Error& error, std::string_view allow) {
 
 }  // namespace
 
+// One position in the trie. `here` has the rows whose pattern ends at this node.
 struct Router::Node {
   std::map<std::string, std::unique_ptr<Node>, std::less<>> literals;
   std::unique_ptr<Node> parameter;
   std::map<std::string, const Route*, std::less<>> here;  // by method
+  // By method: rows whose next and last segment is "{rest...}".
   std::map<std::string, const Route*, std::less<>> rest;
 
   Node* step(std::string_view segment) {
@@ -83,6 +86,8 @@ class Search {
   Search(std::string_view method, const Segments& segments)
       : method_(method), segments_(segments) {}
 
+  // True when a row was found below `node` for the segments from `at` on. A row with another method
+  // does not count: the search goes on, since a less specific pattern may have the method.
   bool walk(const Node& node, size_t at) {
     if (at == segments_.size()) return take(node.here);
     // Literals are compared decoded. Most segments have no escape and are not copied.

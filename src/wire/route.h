@@ -32,7 +32,8 @@ struct Cors {
 // handler runs: not found, wrong method, too large, unauthenticated, overload.
 struct Dialect {
   std::string prefix;  // "/api/", "/v1/", "/workflows"
-                       // `allow` lists the methods of the path, for 405.
+  // Makes the answer. `allow` lists the methods of the path for a 405 answer, and is empty
+  // otherwise.
   std::function<Response(const Request&, const Error&, std::string_view allow)> refuse;
   // Returns the CORS policy for an origin (empty when the request names none). Unset: no CORS here.
   std::function<Cors(std::string_view origin)> cors{};
@@ -65,6 +66,7 @@ class Router {
 
  private:
   struct Node;
+  // The dialect of the longest prefix that covers the path; null when none does.
   const Dialect* corner(std::string_view path) const;
   // Shared, because a Router is copied as a value and `Match` points at the rows.
   std::vector<std::shared_ptr<const Route>> routes_;

@@ -19,6 +19,7 @@ static constexpr CodeStatus kCodes[] = {
     {Code::corrupt, 500, 15},          // DATA_LOSS
 };
 
+// The table has one row for each code, so the search always succeeds.
 const CodeStatus& code_status(Code code) {
   for (const CodeStatus& row : kCodes)
     if (row.code == code) return row;

@@ -5,6 +5,7 @@
 namespace pawl::wire {
 namespace {
 
+// Answers with the name of the route and its parameters, so that a test sees which row was chosen.
 Handler echo(std::string name) {
   return [name](Request request, Respond respond) {
     std::string text = name;
@@ -28,6 +29,7 @@ std::string ask(const Router& router, std::string method, std::string path, int*
   return body;
 }
 
+// A dialect whose refusals begin with `accent`.
 Dialect speaking(std::string prefix, std::string accent) {
   return {prefix, [accent](const Request&, const Error& error, std::string_view allow) {
             Response response = text_response(allow.empty() ? code_status(error.code).http : 405,

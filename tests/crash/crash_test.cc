@@ -75,6 +75,8 @@ void child(const std::string& folder, int out) {
                     char line[64];
                     int n =
                         std::snprintf(line, sizeof line, "%d %s\n", chain, answer->body.c_str());
+                    // A write of this size to a pipe is atomic, so lines of several chains do not
+                    // mix.
                     if (write(out, line, static_cast<size_t>(n)) != n) _exit(3);
                     go(chain);
                   });
@@ -107,6 +109,7 @@ Checked check_data(const std::string& folder, const std::map<int, int64_t>& ackn
   ReadSnapshot snapshot = shard->snapshot();
   for (int chain = 0; chain < 8; ++chain) {
     auto cell = snapshot.read(key({"count", "c" + std::to_string(chain)}));
+    // Additions 1, 4, 7 and so on open a timer: n / 3, rounded up.
     if (cell->exists()) opened += (std::stoll(std::string(cell->value())) + 2) / 3;
   }
   auto timers = snapshot.read(key({"count", "timers"}));

@@ -1,16 +1,20 @@
-"""The condition language of the contract: what matches, and which searches are refused. Written from the contract page.
+"""A model of the condition language: which entities a condition matches, and which searches are refused.
 
-The page leaves these open, and they are as the server has them, so that nothing here can find fault with them: an operand's number has an
-exponent only from 1e21 on; two `[*]` in a path make one flat list; a search may have array conditions; IS_NULL and lengths take any value."""
+It is written from the contract, not from the server's code. Where the contract says nothing, the model copies the server and so
+cannot find a fault: a number in an operand is written with an exponent only from 1e21 on; two `[*]` in a path give one flat
+list; a search may have array conditions; IS_NULL, NOT_NULL and lengths accept any operand."""
 import re
 
 from schema import DECIMALS, INTEGERS, Num, class_of, dump, paths, widens
 
+# Stands for a path that leads nowhere. It differs from None, which is a null in the document; most operators treat both
+# alike.
 MISSING = object()
 
 
 def go_number(x):
-    """A double in its shortest form: 1000000, 0.0001, 1.5; an exponent only from 1e21 on, which the contract leaves open."""
+    """The shortest text that reads back as the same double, as Go prints it: 1000000, 0.0001, 1.5. Below 1e-4 and from 1e21 on it
+    has an exponent."""
     for precision in range(18):
         short = f'{x:.{precision}e}'
         if float(short) == x:
@@ -23,7 +27,7 @@ def go_number(x):
 
 
 def number_of(v):
-    """An operand or a text as a double, or None."""
+    """An operand or a text as a double; None when it is not a number."""
     if isinstance(v, bool) or v is None or isinstance(v, (list, dict)):
         return None
     if not isinstance(v, Num) and not re.fullmatch(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', v):
@@ -32,10 +36,12 @@ def number_of(v):
 
 
 def text_of_field(a):
+    """A field of a document as text; numbers keep their digits."""
     return str(a) if isinstance(a, str) else 'true' if a is True else 'false' if a is False else dump(a)
 
 
 def text_of_operand(v):
+    """An operand of a condition as text: its numbers are doubles, and null is Go's '<nil>'."""
     if isinstance(v, Num):
         return go_number(float(v))
     return v if isinstance(v, str) else 'true' if v is True else 'false' if v is False else '<nil>' if v is None else dump(v)
@@ -54,7 +60,7 @@ def equals(a, v):
 
 
 def compare(a, v):
-    """-1, 0, 1, or None when null never compares."""
+    """-1, 0 or 1; None when the field is null or missing, which no comparison matches. Numbers compare by value, all else as bytes."""
     if is_null(a):
         return None
     if isinstance(a, Num) and number_of(v) is not None:
@@ -65,6 +71,7 @@ def compare(a, v):
 
 
 def between(a, v):
+    """Bounds are a list of two or a text "low,high". A field that is not a number counts as 0, and true counts as 1."""
     if is_null(a):
         return False
     low, high = (number_of(e.strip() if not isinstance(e, Num) else e) for e in (v.split(',', 1) if isinstance(v, str) else v))
@@ -73,15 +80,17 @@ def between(a, v):
 
 
 def lower(text):
-    """Letter by letter: a text is never longer or shorter for it."""
+    """Lower case, letter by letter. A letter whose lower case has several letters stays as it is, so the length never changes."""
     return ''.join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def folded(text):
+    """Equal for texts that differ only in case. It goes through upper case, because sigma has two lower-case forms."""
     return lower(''.join(c.upper() if len(c.upper()) == 1 else c for c in text))
 
 
 def on_text(test, fold):
+    """An operator from a test of two texts; with `fold` it ignores case. Null and missing fields never match."""
     def run(a, v):
         if is_null(a):
             return False
@@ -126,7 +135,8 @@ OPERATORS = table()
 
 
 def walk(value, steps):
-    """The value at a path. After a `[*]` it is a list of what the elements have, flat after a second one too; a last `[*]` is the length."""
+    """The value at a path, or MISSING. A `[*]` inside the path gives a flat list of the values of all elements; a `[*]` at its end
+    gives the length of the array."""
     for i, step in enumerate(steps):
         if step == '*':
             if not isinstance(value, list):
@@ -149,13 +159,15 @@ def steps_of(path):
 
 
 def operator_of(c):
+    """Clients use three names for the member."""
     for name in ('operatorType', 'operator', 'operation'):
         if c.get(name):
             return c[name]
 
 
 def matches(c, data, life):
-    """`life`: state, creationDate, previousTransition."""
+    """Whether a condition matches a document. `life` has the lifecycle fields: state, creationDate, previousTransition.
+    On a list of values the condition matches when it matches one of them."""
     if c['type'] == 'group':
         some = (matches(x, data, life) for x in c['conditions'])
         return all(some) if c['operator'] == 'AND' else any(some)
@@ -173,7 +185,7 @@ def matches(c, data, life):
 
 
 def fits(value, types):
-    """Whether an operand may be asked of a field with these types."""
+    """Whether a field with these types may be compared with this operand. Only numbers and booleans are strict."""
     if not any(t in INTEGERS or t in DECIMALS or t == 'BOOLEAN' for t in types) or value is None:
         return True
     if isinstance(value, dict):

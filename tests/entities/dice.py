@@ -1,4 +1,7 @@
-"""Documents, conditions and workflows from a seed, for the comparison of the entities face with its model."""
+"""Random documents, conditions and workflows from a seed, for the comparison of the entities face with its model.
+
+The pools of values are chosen to sit on borders: limits of the numeric types, case folding, texts that look like numbers. The
+first eight values of a pool are drawn more often, so that equal values meet."""
 from xml.sax.saxutils import escape
 
 from conditions import OPERATORS
@@ -15,11 +18,13 @@ DECIMALS = DOUBLES + ['0.1234567890123456', '12345678901234567890.12345678901234
                       '170141183460469231731.687303715884105728', '0.1234567890123456789', '1.5e-300', '12345678901234567890.5']
 STATES = ['A', 'B', 'C', 'D', 'E']
 TRANSITIONS = ['t1', 't2', 't3', 't4']
-# name: how a document fills it
+# The fields of documents, by name: a pool of numbers, or a kind that Dice.value() knows. A model uses some of them.
 FIELDS = {
     'i': INTS, 'l': LONGS, 'g': BIGS, 'd': DOUBLES, 'x': DECIMALS, 's': 'string', 'u': 'string', 'b': 'bool', 'm': 'mixed', 'z': 'null',
     't': 'strings', 'n': 'numbers', 'o': 'object', 'a': 'objects', 'r': 'rows', 'deep': 'deep'}
 SCALARS = ['i', 'l', 'g', 'd', 'x', 's', 'u', 'b', 'm']
+# Paths that a search may name when the model has the field, and further ones that only criteria use: a search by them
+# is refused.
 PATHS = [f'$.{f}' for f in SCALARS] + ['$.z', '$.o.k', '$.o.v', '$.o.p.q', '$.a[*].q', '$.a[*].w', '$.deep[*].xs[*].z', '$.t[*]', '$.a[*]', '$.o', 'i', 's', 'o.k']
 OPEN_PATHS = ['$.t', '$.n', '$.t.0', '$.a.0.q', '$.a.1.w', '$.gone', '$.o.gone', '$.r', '$.a[*].gone', '$.r[*]']
 OPERANDS = STRINGS + [True, False, None]
@@ -29,7 +34,8 @@ XML_STRINGS = ['abc', 'a b', '<&>', 'é', 'x"y', "it's", '007', 'T', 'nan', '1,5
 
 
 def to_xml(document):
-    """Short texts beside the root's name as attributes, the rest as elements; an object without members is an empty one."""
+    """The document as XML: the fields i and s become attributes of the root, the others elements. A list repeats its element, and
+    an empty object is an empty element."""
     def element(name, value):
         if isinstance(value, list):
             return ''.join(element(name, v) for v in value)
@@ -56,7 +62,7 @@ class Dice:
         return Num(self.pick(pool[:8] if self.chance(0.4) else pool))
 
     def value(self, kind):
-        """A value of a kind of FIELDS."""
+        """A random value for a field. `kind` is a value of FIELDS."""
         if isinstance(kind, list):
             return self.number(kind)
         return {
@@ -80,7 +86,7 @@ class Dice:
         return self.some({f: FIELDS[f] for f in fields})
 
     def xml_document(self, fields):
-        """One that XML can say: no empty text, no null, no list of less than two."""
+        """A document that XML can express: no empty text, no null, and no list with fewer than two items."""
         found = {f: self.number(FIELDS[f]) for f in fields if isinstance(FIELDS[f], list)}
         found.update({f: self.pick(XML_STRINGS) for f in fields if f in 'su'})
         found.update({f: [self.pick(XML_STRINGS) for _ in range(self.r.randrange(2, 4))] for f in fields if f == 't'})
@@ -90,7 +96,7 @@ class Dice:
         return {k: {} if k == 'o' and self.chance(0.2) else v for k, v in found.items() if self.chance(0.7)}
 
     def samples(self, fields):
-        """Samples that together name every field with its type."""
+        """Two samples that together contain every field. The field m is a number in one and a text in the other."""
         full = {}
         for f in fields:
             full[f] = {'string': 'a', 'bool': True, 'mixed': Num('1'), 'null': None, 'strings': ['a'], 'numbers': [Num('1'), Num('2')],
@@ -100,7 +106,7 @@ class Dice:
         return [full, first] if self.chance(0.5) else [first, full]
 
     def wrong(self, document):
-        """The same, with something that a strict model of these fields does not know."""
+        """The document with a change that a strict model of its fields usually refuses: an unknown field, or a value of another type."""
         document = dict(document)
         what = self.r.randrange(5)
         if what == 0:
@@ -145,6 +151,7 @@ class Dice:
         return self.leaf(paths)
 
     def positions(self, paths):
+        """An array condition: it compares the items at given positions; None skips a position."""
         return {'type': 'array', 'jsonPath': self.pick(paths), 'values': [self.pick(STRINGS[:4] + [None, Num('1'), Num('2')]) for _ in range(self.r.randrange(3))]}
 
     def criterion(self):

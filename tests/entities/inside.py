@@ -1,4 +1,7 @@
-"""Transactions: a member holds one open while the conversation goes on inside it, and outside beside it."""
+"""Operations inside an open transaction, and others outside of it at the same time.
+
+A compute member holds the transaction open: its processor does not answer until the test says so. Requests that carry the
+transaction's token see its writes; all other requests must see the world as it was before."""
 import copy, queue, threading
 
 import live
@@ -13,7 +16,8 @@ OUTSIDE = ['read_list', 'read_stats', 'search', 'read_groups']
 
 
 class Holder:
-    """The member: each call of its processor waits for the word that ends the transaction."""
+    """A compute member whose processor waits until the test ends the transaction. It has its own model, with one entity whose
+    transition calls the processor."""
 
     def __init__(self, server, member, name):
         self.server, self.name, self.calls = server, name, queue.Queue()
@@ -40,7 +44,8 @@ class Holder:
         return word.get(timeout=120)
 
     def begin(self):
-        """(token, transaction id, end): end(True) commits and end(False) fails; it gives the status of the request that waited."""
+        """Begins a transaction. Returns (token, transaction id, end): end(True) commits and end(False) fails it; both return the
+        (status, body) of the request that waited."""
         outcome = queue.Queue()
         threading.Thread(target=lambda: outcome.put(live.call(self.server.base, 'PUT', f'/api/entity/JSON/{self.anchor}/go', {'k': 1}, timeout=120)), daemon=True).start()
         token, tx, word = self.calls.get(timeout=30)
@@ -52,9 +57,10 @@ class Holder:
 
 
 class Inside(Writes, Reads):
-    members = None  # the module of the members, when there is one
+    members = None  # the module tests/vectors/entities-grpc/member.py; None when gRPC is not available
 
     def transaction(self, _):
+        """Runs random operations inside one transaction, ends it, and compares what is left with the model."""
         holder = Holder(self.server, self.members, f'h{self.seed}-{sum(self.done.values())}')
         before = copy.deepcopy(self.world)
         for model in self.world.models.values():
@@ -75,7 +81,8 @@ class Inside(Writes, Reads):
             status, reply = end(commits)
             holder.member.stop()
         self.trail.append(f'transaction {tx} ends: {status}')
-        # A model that it has grown, and that others changed after it had read it, is the one thing beside entities that it may conflict by.
+        # A transaction that extended a model conflicts when another request changed the same model after the
+        # transaction read it. Nothing else but entities can conflict.
         may_lose = commits and any(m.node.facts() != m.known.facts() for m in self.world.models.values() if m.name in self.declared)
         self.same('the end of the transaction', (status in ((200, 409) if may_lose else (200,) if commits else (400,)), status, reply), (True, status, reply))
         commits = status == 200
@@ -89,7 +96,8 @@ class Inside(Writes, Reads):
             self.read_stats(model)
 
     def beside(self, before):
-        """The same server, as those see it who are not inside. Indexes may be declared; what the transaction saves will be in them."""
+        """Runs one operation outside the transaction: a read, which must see the world before it, or a declaration of indexes, which
+        will also cover what the transaction saves."""
         token, world, touched, self.token, self.world, self.touched = self.token, self.world, self.touched, None, before, None
         model = self.dice.pick(list(before.models.values()))
         if self.dice.chance(0.3):
@@ -101,7 +109,7 @@ class Inside(Writes, Reads):
         self.token, self.world, self.touched = token, world, touched
 
     def learn_times(self, touched):
-        """They all are there from one time on, which is that of the commit."""
+        """Reads the time of every entity that the transaction wrote. It is one time for all of them: that of the commit."""
         times = set()
         for entity in (self.world.entities[id] for id in touched):
             version, entity.now.pending = entity.now, False

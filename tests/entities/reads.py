@@ -1,4 +1,4 @@
-"""Everything that asks: history, lists, counts, searches, groups."""
+"""The operations that read: history, lists, counts, searches, groups. Each compares the answer with the model."""
 import math, time
 from decimal import Decimal
 from functools import cmp_to_key
@@ -11,7 +11,7 @@ from talk import Differs, Talk
 
 
 def compare_fields(a, b, descending):
-    """Numbers by amount, then texts by bytes; nothing comes last either way."""
+    """The order of a sort: numbers by value, then texts by bytes. Missing values come last in both directions."""
     none_a, none_b = a in (None, MISSING), b in (None, MISSING)
     if none_a or none_b:
         return none_a - none_b
@@ -59,7 +59,7 @@ class Reads(Talk):
             self.same(f'as at {when}', self.facts(reply), self.expected(entity, version))
 
     def check_trail(self, entity, version):
-        """What the audit trail says of one transaction: it began, it went where the model went, it finished."""
+        """The audit trail of one transaction: it begins, makes the transitions that the model made, and finishes."""
         items = self.ok('GET', f'/audit/entity/{entity.id}?transactionId={version.tx}&limit=1000')['items']
         machine = [(i['eventType'], i.get('state')) for i in reversed(items) if i['auditEventType'] == 'StateMachine']
         asked = ('TRANSITION_MAKE', 'TRANSITION_NOT_MATCH_CRITERION', 'WORKFLOW_SKIP')
@@ -93,7 +93,7 @@ class Reads(Talk):
                 return
 
     def versions(self, model, when=None):
-        """(entity, version) of those that are there, now or at a time."""
+        """(entity, version) of the entities that exist now, or existed at a time."""
         at = [(e, e.at(when) if when else e.now) for e in self.world.of(model)]
         return [(e, v) for e, v in at if v and not v.deleted]
 
@@ -115,7 +115,7 @@ class Reads(Talk):
     # Search
 
     def some_search(self, model, when=None):
-        """(a condition, the codes that refuse it, id → (entity, version) of what it finds)."""
+        """A random search: (condition, codes that may refuse it, id → (entity, version) of its hits)."""
         paths = [p for p in PATHS if p.replace('$.', '').split('.')[0].split('[')[0] in model.fields] if self.dice.chance(0.9) else PATHS
         condition = self.dice.condition(paths or PATHS)
         codes = refusals(condition, model.known or model.node)
@@ -178,7 +178,7 @@ class Reads(Talk):
         return [(p, self.dice.chance(0.5)) for p in self.dice.r.sample(paths, min(len(paths), self.dice.r.randrange(1, 4)))]
 
     def sorted(self, hits, keys):
-        """Ids in the order of the keys, equals by id."""
+        """Ids in the order of the keys; entities with equal keys are ordered by id."""
         def field(id, path):
             e, v = hits[id]
             return {'@state': v.state, '@id': id, '@previousTransition': v.transition}.get(path) or walk(v.data, steps_of(path))
@@ -218,7 +218,7 @@ class Reads(Talk):
                 self.check_figure(op, field, g['aggregations'][f'f{n}'], some)
 
     def groups(self, by, found):
-        """[(key, versions)], the largest first, then by key, null before any text."""
+        """[(key, versions)] of the groups, the largest first, then by key. Null comes before any text."""
         groups = {}
         for _, v in found.values():
             values = [v.state if p == 'state' else walk(v.data, steps_of(p)) for p in by]
@@ -227,6 +227,7 @@ class Reads(Talk):
         return sorted(groups.items(), key=lambda g: (-len(g[1]), [(k is not None, (k or '').encode()) for k in g[0]]))
 
     def check_figure(self, op, field, got, versions):
+        """One aggregation of a group. Sums of doubles depend on their order, so a small error is allowed."""
         numbers = [float(x) for x in (walk(v.data, steps_of(field)) for v in versions) if isinstance(x, Num)]
         mean = math.fsum(numbers) / len(numbers) if numbers else None
         expected = {'sum': lambda: math.fsum(numbers), 'avg': lambda: mean, 'min': lambda: min(numbers), 'max': lambda: max(numbers),

@@ -1,14 +1,15 @@
-"""What the contract of the entities face says of models: numbers with their digits, types, inference, widening, and what a write may change.
+"""A model of the schemas of the entities face: numbers with their digits, types, inference, widening, change levels.
 
-Written from the contract page as a second opinion of src/faces/entities. The page leaves open, and it is as the server has it, that a type
-which widens to one of the model's, and null, need no change level."""
+It is written from the contract, as a second implementation of what src/faces/entities/model does. The contract does not say, and this model
+copies from the server, that null, and a type which widens to one of the model's types, need no change level."""
 import copy, json
 from decimal import Decimal
 
 INTEGERS = ['INTEGER', 'LONG', 'BIG_INTEGER', 'UNBOUND_INTEGER']
 DECIMALS = ['DOUBLE', 'BIG_DECIMAL', 'UNBOUND_DECIMAL']
-ORDER = INTEGERS + DECIMALS + ['STRING', 'BOOLEAN', 'NULL']  # in which a list of types is shown
+ORDER = INTEGERS + DECIMALS + ['STRING', 'BOOLEAN', 'NULL']  # the order in which a list of types is shown
 UNBOUND = {'UNBOUND_INTEGER', 'UNBOUND_DECIMAL'}
+# A value of the first type fits a field of each of the others without a change of the model.
 WIDENS = {
     'INTEGER': {'LONG', 'DOUBLE', 'BIG_INTEGER', 'BIG_DECIMAL'} | UNBOUND,
     'LONG': {'BIG_INTEGER', 'BIG_DECIMAL'} | UNBOUND,
@@ -17,11 +18,12 @@ WIDENS = {
     'DOUBLE': {'UNBOUND_DECIMAL'},
     'BIG_DECIMAL': {'UNBOUND_DECIMAL'},
 }
+# Change levels, the strictest first: each allows what those before it allow.
 LEVELS = ['ARRAY_LENGTH', 'ARRAY_ELEMENTS', 'TYPE', 'STRUCTURAL']
 
 
 class Num(str):
-    """A JSON number as it is spelled."""
+    """A JSON number as its text. Two numbers are equal when their texts are: 1.0 is not 1."""
 
     def __eq__(self, other):
         return isinstance(other, Num) and str(self) == str(other)
@@ -37,7 +39,7 @@ def parse(text):
 
 
 def dump(value):
-    """Compact, members sorted, numbers as spelled."""
+    """Compact JSON text with sorted members; numbers keep their digits."""
     if isinstance(value, Num):
         return str(value)
     if isinstance(value, dict):
@@ -52,7 +54,7 @@ def num(n):
 
 
 def class_of(value):
-    """The type of a scalar."""
+    """The type that the contract gives a scalar. A number is judged by its value without trailing zeros: 1.0 and 1e3 are integers."""
     if value is None:
         return 'NULL'
     if isinstance(value, bool):
@@ -71,6 +73,7 @@ def class_of(value):
         return 'DOUBLE'
     if scale <= 18:
         whole = precision - scale
+        # BIG_DECIMAL is a 128-bit integer with 18 decimal places.
         at_18 = (-1 if sign else 1) * unscaled * 10 ** (18 - scale)
         if (precision <= 38 and whole <= 20) or (precision <= 39 and whole <= 21 and -2 ** 127 <= at_18 < 2 ** 127):
             return 'BIG_DECIMAL'
@@ -89,7 +92,7 @@ def widens(one, to):
 
 
 def collapse(types):
-    """A set of types as a model keeps it: one numeric type, NULL only when it is alone."""
+    """A set of types as a model keeps it: at most one numeric type, and NULL only when it is the only type."""
     numeric = {t for t in types if t in INTEGERS or t in DECIMALS}
     rest = {t for t in types if t not in numeric}
     if numeric:
@@ -102,7 +105,8 @@ def collapse(types):
 
 
 class Node:
-    """One place of a model. `kind` is 'object', 'array', 'scalar', or 'null' while nothing but null was seen."""
+    """One node of a model. `kind` is 'object', 'array', 'scalar', or 'null' while only null was seen. `width` is the largest
+    length of an array."""
 
     def __init__(self, kind, types=(), fields=None, element=None, width=0):
         self.kind, self.types, self.fields, self.element, self.width = kind, set(types), fields or {}, element, width
@@ -135,7 +139,7 @@ def infer(value):
 
 
 def merge(a, b):
-    """Both samples together. The contract says nothing of kinds that differ; neither does this."""
+    """The model of both samples together. The contract does not say what happens when their kinds differ, so callers avoid it."""
     if a.kind == 'null':
         return b.clone()
     if b.kind == 'null':
@@ -177,7 +181,7 @@ def check_strict(node, value, problems):
 
 
 def needs(node, seen, in_array, found):
-    """Collects what a shape asks of the change level, and POLYMORPHIC_SLOT for a change of kind."""
+    """Collects the change levels that the seen value needs, and POLYMORPHIC_SLOT for a change of kind, which no level allows."""
     if seen.kind == 'null':
         return
     if node.kind == 'null':
@@ -201,7 +205,7 @@ def needs(node, seen, in_array, found):
 
 
 def admit(node, level, value):
-    """The model after this value was written; Refused when it may not be."""
+    """The model after a write of this value. Raises Refused. Without a change level the model is strict and does not change."""
     if not level:
         problems = set()
         check_strict(node, value, problems)

@@ -1,7 +1,8 @@
-"""The entities face in memory: models, workflows, entities with their history. Written from the contract page.
+"""A model of the entities face in memory: models, workflows, and entities with their history.
 
-Unique keys, which are an addition, are as docs/reference/entities.md says. So are sorting and groups in reads.py. What criteria see as the
-previous transition, and that the default workflow counts only where it has the state, the page leaves open: they are as the server has them."""
+It is written from the contract. Unique keys, and sorting and groups in reads.py, are additions of Pawl and follow docs/reference/entities.md.
+Two things are copied from the server, because the contract does not say them: which previous transition a criterion sees, and that the
+default workflow is used only when it has the entity's state."""
 import copy
 from decimal import Decimal
 
@@ -12,11 +13,12 @@ DEFAULT = {'name': 'default', 'initialState': 'NONE', 'active': True, 'states': 
     'NONE': {'transitions': [{'name': 'NEW', 'next': 'CREATED', 'manual': False}]},
     'CREATED': {'transitions': [{'name': 'UPDATE', 'next': 'CREATED', 'manual': True}, {'name': 'DELETE', 'next': 'DELETED', 'manual': True}]},
     'DELETED': {}}}
+# Limits of automated transitions: visits of one state, and transitions in all.
 MAX_VISITS, MAX_ROUNDS = 10, 100
 
 
 class Failed(Exception):
-    """The engine refuses. `code` is what the caller is told."""
+    """The engine refuses the operation with the error code `code`."""
 
     def __init__(self, code):
         super().__init__(code)
@@ -24,7 +26,7 @@ class Failed(Exception):
 
 
 class Version:
-    """One write of one entity. `when` is what the server said its time was; `pending` is it while its transaction is open."""
+    """One write of one entity. `when` is its time, as the server reported it. It is `pending` while its transaction is open."""
 
     pending = False
 
@@ -45,7 +47,7 @@ class Entity:
         return not self.now.deleted
 
     def at(self, when):
-        """The version at a time, inclusive; None before its creation and after its end."""
+        """The version that was current at a time; None before the creation and after the deletion."""
         found = None
         for v in self.versions:
             if v.when <= when and not v.pending:
@@ -57,12 +59,12 @@ class Entity:
 
 
 class Model:
-    """One model with what belongs to it."""
+    """One model with its workflows, unique keys and indexes."""
 
     def __init__(self, name, sample):
         self.name, self.node, self.locked, self.level = name, infer(sample), False, None
         self.workflows, self.unique, self.indexes = [], [], []
-        self.known = None  # inside a transaction: the node that is committed, which questions are checked against
+        self.known = None  # inside a transaction: the committed node, against which searches are checked
 
     def add_sample(self, sample):
         self.node = merge(self.node, infer(sample))
@@ -70,7 +72,7 @@ class Model:
     # Workflows
 
     def import_workflows(self, mode, incoming):
-        """The code of the refusal, or None."""
+        """Replaces, activates or merges workflows. Returns the code of the refusal, or None."""
         incoming = [dict(copy.deepcopy(w), active=True) for w in incoming]
         names = {w['name'] for w in incoming}
         if mode == 'REPLACE':
@@ -106,7 +108,7 @@ class Model:
         return cascade(workflow, data, dict(life, state=workflow['initialState']), events)
 
     def machine_on_update(self, data, life, transition):
-        life = dict(life, previousTransition=transition or '')  # criteria see what is about to be recorded; that nothing was named is recorded last
+        life = dict(life, previousTransition=transition or '')  # criteria see the transition of this write, '' when it names none
         workflow = self.workflow_of_state(life['state'])
         if transition is None:
             return (life['state'], []) if workflow is None else cascade(workflow, data, life, [])
@@ -132,7 +134,7 @@ def holds(criterion, data, life):
 
 
 def cascade(workflow, data, life, events):
-    """The state in which the automated transitions leave an entity."""
+    """Follows automated transitions until none fires. Returns (state, events). Too many rounds or visits fail."""
     life, visits = dict(life), {}
     for _ in range(MAX_ROUNDS):
         state = life['state']
@@ -155,7 +157,7 @@ def cascade(workflow, data, life, events):
 
 
 def loops(workflow):
-    """Whether unguarded automated transitions alone lead round in a circle."""
+    """Whether automated transitions without a criterion form a cycle, which would never end."""
     edges = {s: [t['next'] for t in transitions(workflow, s) if not t.get('manual') and not t.get('disabled') and t.get('criterion') is None]
              for s in workflow['states']}
 
@@ -165,6 +167,7 @@ def loops(workflow):
 
 
 def dangling(workflow):
+    """Whether the workflow names a state that it does not have."""
     names = [workflow['initialState']] + [t['next'] for s in workflow['states'] for t in transitions(workflow, s)]
     return any(n not in workflow['states'] for n in names)
 
@@ -183,7 +186,7 @@ def merge_patch(target, patch):
 
 
 def unique_value(path, data):
-    """What a unique key compares: amounts of numbers, texts, truth; None where there is nothing."""
+    """The value that a unique key compares: a number by its value, else the value with its type; None when it is missing."""
     value = walk(data, steps_of(path))
     if value is MISSING or value is None:
         return None
@@ -203,7 +206,8 @@ class World:
         return [e for e in self.of(model) if e.alive]
 
     def check_unique(self, model, id, data, pending=None):
-        """`pending`: id → document of what the same transaction has written before."""
+        """Raises when the document collides with another entity. `pending` has the documents (by id) that the same request has
+        written before. A key with some of its fields missing is invalid; with all of them missing it does not apply."""
         others = {e.id: e.now.data for e in self.alive(model)}
         others.update(pending or {})
         others.pop(id, None)
@@ -216,11 +220,11 @@ class World:
                 raise Failed('UNIQUE_VIOLATION')
 
     def plan_create(self, model, data, pending=None):
-        """(state, events, the model's node afterwards); raises what refuses it."""
+        """Returns (state, events, the model's node afterwards). Raises Failed or Refused."""
         if not model.locked:
             raise Failed('MODEL_NOT_LOCKED')
         node = admit(model.node, model.level, data)
-        state, events = model.machine_on_create(data, '2026')  # the time is not known before; criteria ask for centuries
+        state, events = model.machine_on_create(data, '2026')  # the time is not known yet; criteria only compare it with 2000 and 2999
         self.check_unique(model, None, data, pending)
         return state, events, node
 

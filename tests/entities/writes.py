@@ -1,4 +1,4 @@
-"""Everything that changes something: models, workflows, entities."""
+"""The operations that change something: models, workflows, entities. Each also checks the answer and changes the model."""
 from urllib.parse import quote
 
 from dice import FIELDS, PATHS, SCALARS, TRANSITIONS, to_xml
@@ -11,6 +11,7 @@ class Writes(Talk):
     # Models
 
     def new_model(self, _=None):
+        """A model from random samples, locked, perhaps with a change level, workflows, indexes and unique keys."""
         name = f'm{self.seed}-{len(self.world.models)}'
         fields = [f for f in FIELDS if self.dice.chance(0.75)]
         first, *rest = self.dice.samples(fields)
@@ -49,7 +50,7 @@ class Writes(Talk):
             self.answer(*self.call('DELETE', f'/model/{model.name}/1'), {'MODEL_HAS_ENTITIES'})
 
     def validate(self, model):
-        """Strict whatever the change level, and nothing is learnt."""
+        """Validation is strict whatever the change level is, and does not change the model."""
         document, problems = self.document(model), set()
         check_strict(model.node, document, problems)
         self.same('validate', self.ok('POST', f'/model/validate/{model.name}/1', document)['success'], not problems)
@@ -105,13 +106,14 @@ class Writes(Talk):
         self.create(model, 'XML')
 
     def learn_created(self, model, id, tx, data, plan):
+        """Adds a created entity to the model. Its time is known only to the server, so it is read back."""
         entity = Entity(id, model, None)
         self.add_version(entity, Version(data, plan[0], 'loopback', tx, plan[1]))
         self.world.entities[id] = entity
         entity.created = self.read_back(entity)['meta']['creationDate']
 
     def read_back(self, entity):
-        """Reads the entity as it was just written, and learns the time."""
+        """Reads an entity that was just written, compares it, and takes over its time, which must grow with every write."""
         got, now = self.ok('GET', f'/entity/{entity.id}'), entity.now
         self.same('entity', self.facts(got), self.expected(entity, now))
         self.same('type and model', (got['type'], got['meta']['modelKey']), ('ENTITY', {'name': entity.model.name, 'version': Num('1')}))
@@ -121,7 +123,7 @@ class Writes(Talk):
         return got
 
     def some_window(self, items):
-        """(how many items are one transaction, the query that says so): inside of one it is all of them, unasked."""
+        """Returns (number of items in one transaction, the query parameter for it). Inside a transaction all items are part of it."""
         if self.token:
             return len(items) or 1, ''
         window = self.dice.r.randrange(1, 4)
@@ -141,7 +143,8 @@ class Writes(Talk):
         self.check_chunks(status, reply, items, window)
 
     def plan_chunk(self, piece):
-        """(codes, plans) of creates in one transaction. Models grow as it goes on, and stay as they were when it is refused."""
+        """Returns (codes, plans) of several creates in one transaction. Each sees the model as extended by those before it; a
+        refusal takes all extensions back."""
         before, plans, codes, pending = {m.name: m.node for m, _ in piece}, [], set(), {}
         for n, (m, d) in enumerate(piece):
             mine = {k: v for k, (of, v) in pending.items() if of is m}
@@ -157,7 +160,7 @@ class Writes(Talk):
         return codes, plans
 
     def check_chunks(self, status, reply, items, window):
-        """Creates in chunks: each is a transaction, the first that is refused ends it."""
+        """Checks a create in chunks. Each chunk is a transaction; the first refused chunk ends the request."""
         if not items:
             self.same('an empty list', (status, [r['entityIds'] for r in reply]), (200, [[]]))
             return
@@ -218,7 +221,7 @@ class Writes(Talk):
         self.update(model, patch=True)
 
     def update_many(self, model):
-        """One chunk: a stale ifMatch fails its item only, anything else the whole of it."""
+        """Updates several entities in one transaction. An outdated ifMatch fails only its item; any other refusal fails all."""
         mine = [e for e in self.world.alive(model) if self.may_write(e)]
         items, plans, codes, before, pending = [], [], set(), model.node, {}
         for entity in self.dice.r.sample(mine, min(len(mine), self.dice.r.randrange(1, 4))):
@@ -266,7 +269,7 @@ class Writes(Talk):
         self.answer(*self.call('GET', f'/entity/{entity.id}'), {'ENTITY_NOT_FOUND'})
 
     def delete_some(self, model):
-        """By a condition; a few at a time, so that there is something left to talk about."""
+        """Deletes by a condition. More than six hits are left alone, so that enough entities remain for other operations."""
         condition, codes, hits = self.some_search(model)
         if len(hits) > 6:
             return
@@ -279,6 +282,7 @@ class Writes(Talk):
             self.learn_deleted(self.world.entities[id])
 
     def restart(self, _):
+        """Kills or stops the server and starts it again; nothing that was answered may be lost."""
         if self.dice.chance(0.5):
             self.server.kill()
         elif self.server.stop() != 0:

@@ -26,6 +26,7 @@ void json_text(BytesView bytes) {
   (void)json::print(merged);
 }
 
+// Decoded CBOR encodes back to an equal value.
 void cbor_bytes(BytesView bytes) {
   auto value = cbor::decode(bytes);
   if (!value) return;
@@ -106,6 +107,7 @@ void condition_path(BytesView bytes) {
   }
 }
 
+// A parsed time prints back to the same time, and no duration overflows when it is added.
 void times(BytesView bytes) {
   if (auto t = parse_rfc3339(bytes)) {
     auto again = parse_rfc3339(rfc3339(*t));

@@ -24,6 +24,8 @@ namespace pawl::fuzz {
 
 namespace {
 
+// Where the decoded value is encoded again, the decoder must accept the result. The other decoders
+// are only run: they must not crash or read past the end.
 void processes_cells(BytesView bytes) {
   if (auto instance = processes::decode_instance(bytes))
     CHECK(processes::decode_instance(processes::encode(*instance)));
@@ -87,6 +89,8 @@ void worlds_cells(BytesView bytes) {
 
 std::vector<Target> cell_targets() {
   using namespace std::string_literals;
+  // A few bytes in the form of Writer: a format byte, strings with their length, counts. The fuzzer
+  // grows from there.
   auto words = [] {
     return std::vector<std::string>{
         "\1\3abc\4\0\0\0\0"s, "\3tid\4name\1{}\2[]\0\1\2"s,

@@ -9,6 +9,8 @@
 namespace pawl::fuzz::coverage {
 
 namespace {
+// An edge is a pair of blocks, hashed into a table of this size. kTouched bounds the edges that one
+// input is remembered by, kValues its constants.
 constexpr size_t kEdges = 1 << 18;
 constexpr size_t kTouched = 1 << 16;
 constexpr size_t kValues = 64;
@@ -35,6 +37,7 @@ UNCOUNTED void clear() {
   previous = 0;
 }
 
+// Also records the new counts, so a second call returns false.
 UNCOUNTED bool grew() {
   bool grown = false;
   for (size_t i = 0; i < touched_count; ++i) {
@@ -64,6 +67,7 @@ UNCOUNTED static void count(uintptr_t block) {
   if (counts[edge] < 255) ++counts[edge];
 }
 
+// Collects constants for Mutator::constant(). 0 and 1 occur everywhere and say nothing.
 UNCOUNTED static void compare(uint64_t constant) {
   if (constant < 2 || values_count == kValues) return;
   for (size_t i = 0; i < values_count; ++i)

@@ -30,6 +30,7 @@ void definition(BytesView bytes) {
   if (path) CHECK(json::parse(*path));
 }
 
+// Imported workflows can be loaded again.
 void workflow(BytesView bytes) {
   auto request = json::parse(bytes);
   if (!request) return;
@@ -69,6 +70,7 @@ void cron(BytesView bytes) {
   if (auto next = lifecycle::next_after(*line, kNow)) CHECK(*next > kNow);
 }
 
+// A valid type survives being stored and being printed as JSON.
 void type(BytesView bytes) {
   auto body = json::parse(bytes);
   if (!body) return;
@@ -93,6 +95,8 @@ void rule(BytesView bytes) {
   CHECK(again && json::print(again->rule.body) == json::print(parsed->body));
 }
 
+// Some values look like variables themselves. The size check finds a text that grows because they
+// are replaced again.
 void substituted(BytesView bytes) {
   lifecycle::Variables variables;
   variables.entity_id = "$entity.id";

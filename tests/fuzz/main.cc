@@ -24,6 +24,7 @@ namespace pawl::fuzz {
 
 namespace {
 
+// Limits of one input, and of the seeds that one call of vectors() returns.
 constexpr size_t kMaxInputBytes = 64 << 10;
 constexpr double kMaxSeconds = 5;  // for one input, with sanitizers
 constexpr size_t kMaxVectors = 400;
@@ -111,6 +112,9 @@ constexpr std::string_view kTokens[] = {"\"",
                                         "\xfb",
                                         "\xbf\xff"};
 
+// Changes inputs at random, from a seed. A change is a flipped bit, another byte, a piece that is
+// removed, repeated, replaced by a token or taken from another input, another number, or a constant
+// that the code compared with.
 class Mutator {
  public:
   explicit Mutator(uint64_t seed) : dice_(seed) {}
@@ -200,6 +204,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Runs one target: first every seed, then mutations. An input that reaches new code joins the
+// corpus, and later inputs are made from it.
 class Campaign {
  public:
   Campaign(const Target& target, const Options& options, LastInput& last)
@@ -232,6 +238,7 @@ class Campaign {
     coverage::clear();
     double begin = now();
     target_.run(input);
+    // A slow input is a bug too: a client could send it.
     CHECK(now() - begin < kMaxSeconds);
     ++runs_;
     return coverage::grew();

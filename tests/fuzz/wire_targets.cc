@@ -79,6 +79,7 @@ void token(BytesView bytes) {
 
 void frame(BytesView bytes) {
   if (auto sealed = unseal(bytes)) (void)decode_frame(1, sealed->body).has_value();
+  // decode_outcome() reads the same bytes as decode_frame() and skips the inputs; both must agree.
   auto decoded = decode_frame(7, bytes);
   static Frame outcome;  // reused from input to input, as a replay does
   auto got = decode_outcome(7, bytes, outcome);
@@ -114,6 +115,7 @@ std::vector<std::string> frame_seeds() {
   return {encode_body(f), encode_entry(f), encode(effect)};
 }
 
+// A segment file whose content is the input.
 class MemorySegment final : public SegmentReader {
  public:
   explicit MemorySegment(BytesView bytes) : bytes_(bytes) {}

@@ -84,6 +84,7 @@ void patch(BytesView bytes) {
   (void)compile_patch(*document, Manifest{}).has_value();
 }
 
+// An accepted output of a module survives being encoded and decoded again.
 void abi(BytesView bytes) {
   if (auto in = decode_input(bytes)) (void)in->event;
   auto out = decode_output(bytes);

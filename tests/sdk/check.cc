@@ -45,6 +45,7 @@ pawl::Token token() {
             : pawl::Token();
 }
 
+// Opened for each line and appended, because several workers write to the same file.
 void note(const std::string& record, const char* word, const Job& job) {
   std::string line = std::string(word) + " " + job.instance_id + " " + job.step_id + "\n";
   int fd = open(record.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
@@ -56,6 +57,7 @@ int work(const Words& words) {
   const std::string record = words.at(2);
   pawl::Worker worker(
       {.http = words.at(0), .grpc = words.at(1), .token = token(), .concurrency = 4, .credit = 8});
+  // Fails until one retry is left: once by an exception, then by a returned failure.
   worker.on("cc-flaky", [](const Job& job) -> pawl::Worker::Outcome {
     if (job.retries_left == 3) throw std::runtime_error("not yet");
     if (job.retries_left > 1) return pawl::Worker::fail("not yet");
@@ -92,6 +94,7 @@ int answer_calls(const Words& words) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     return with(call.data, "marked", true);
   });
+  // Creates, patches and reads another entity inside the transaction of the call.
   member.processor("child", [&](const Call& call) -> Processed {
     js::object payload{
         {"model", js::parse(call.meta).at("modelKey")},

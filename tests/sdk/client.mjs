@@ -1,4 +1,5 @@
-// The client's verbs against a live server: client.mjs URL PREFIX. Prints what run_sdk.py compares, as JSON.
+// client.mjs URL PREFIX calls the functions of the TypeScript client on a live server and prints the results as JSON, which
+// tests/run_sdk.py compares with those of the other languages.
 import { readFileSync } from 'node:fs';
 import * as pawl from '../../sdk/typescript/src/index.js';
 
@@ -18,7 +19,8 @@ const found = await client.findByBusinessKey(`${prefix}-key`);
 const cancelled = await client.cancel((await client.start(`${prefix}-people`)).id, 'changed my mind');
 const batch = await client.startBatch([{ definitionId: `${prefix}-people` }, { definitionId: 'no-such' }]);
 
-// The types say what the code does: every class, and every method of it.
+// Every exported class and method must be declared in index.d.ts; `untyped` lists those that are
+// not.
 const types = readFileSync(new URL('../../sdk/typescript/src/index.d.ts', import.meta.url), 'utf8');
 const untyped = [];
 for (const [name, made] of Object.entries(pawl)) {

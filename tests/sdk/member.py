@@ -1,4 +1,6 @@
-"""The compute member that run_sdk.py plays with: member.py GRPC TAG."""
+"""member.py GRPC TAG is the compute member that tests/run_sdk.py starts. Its handlers have the same names as in check.cc.
+
+PAWL_CLIENT_ID, PAWL_CLIENT_SECRET and PAWL_URL are set when the server requires a token."""
 import logging
 import os
 import sys
@@ -26,6 +28,7 @@ def slow(call):
 
 @member.processor('child')
 def child(call):
+    """Creates, patches and reads another entity inside the transaction of the call."""
     reply = call.ask('EntityCreateRequest', {'dataFormat': 'JSON', 'payload': {
         'model': call.meta['modelKey'], 'data': {'name': 'child', 'good': False, 'marked': False, 'child': ''}}})
     child_id = reply['transactionInfo']['entityIds'][0]

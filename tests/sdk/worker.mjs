@@ -1,4 +1,5 @@
-// The worker that run_sdk.py plays with: worker.mjs URL GRPC RECORD. RECORD gets a line as a slow job begins and ends.
+// worker.mjs URL GRPC RECORD is the worker that tests/run_sdk.py starts. It writes a line to the file RECORD when a slow job
+// begins and ends. GRPC is not used: this SDK polls over HTTP.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { JobFailed, Retry, Worker, credentials } from '../../sdk/typescript/src/index.js';

@@ -1,4 +1,7 @@
-"""The worker that run_sdk.py plays with: worker.py URL GRPC RECORD. RECORD gets a line as a slow job begins and ends."""
+"""worker.py URL GRPC RECORD is the worker that tests/run_sdk.py starts.
+
+It writes a line to the file RECORD when a slow job begins and ends. GRPC is not used: this SDK polls over HTTP.
+PAWL_CLIENT_ID and PAWL_CLIENT_SECRET are set when the server requires a token."""
 import logging
 import os
 import sys
@@ -20,6 +23,7 @@ def note(word, job):
 
 @worker.job('py-flaky')
 def flaky(job):
+    """Fails until one retry is left."""
     if job.retries_left > 1:
         raise Retry('not yet')
     return {'retriesLeft': job.retries_left}
@@ -32,11 +36,13 @@ def final(job):
 
 @worker.job('py-odd')
 def odd(job):
+    """Returns something that is not an object, which fails the job for good."""
     return ['not', 'an', 'object']
 
 
 @worker.job('py-huge')
 def huge(job):
+    """Returns more than an instance may hold: the server refuses the result, and the worker fails the job."""
     return {'more': 'than an instance may hold' * 200_000}
 
 

@@ -103,6 +103,7 @@ inline constexpr std::array kErrors{
     errc_row{errc::deadline_exceeded, "deadline_exceeded", "the deadline has passed", 504},
 };
 
+// A number that is no code is reported as `storage`, whose row has the index 18.
 constexpr const errc_row& row_of(errc code) {
   for (const errc_row& row : kErrors)
     if (row.code == code) return row;
@@ -114,6 +115,7 @@ constexpr const errc_row* find_errc(std::string_view name) {
   return nullptr;
 }
 
+// The codes are std::error_code values, so they can be compared with codes of other libraries.
 class error_category final : public std::error_category {
  public:
   const char* name() const noexcept override { return "pawl.lifecycle"; }
@@ -143,6 +145,7 @@ struct error {
   // The same failure as the type that the rest of Pawl uses. `reason` is the name of the code.
   explicit operator pawl::Error() const;
 
+  // True for the cause as well: `error == my_code` holds for a mutator's own code.
   friend bool operator==(const error& a, errc b) {
     return a.code == make_error_code(b) || a.cause == make_error_code(b);
   }

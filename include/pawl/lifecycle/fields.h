@@ -27,6 +27,8 @@ inline constexpr tags parent{64};            // holds the id of the parent insta
 constexpr tags operator|(tags a, tags b) { return tags(std::uint16_t(a) | std::uint16_t(b)); }
 constexpr bool has(tags set, tags one) { return (std::uint16_t(set) & std::uint16_t(one)) != 0; }
 
+// Declared and never defined, as in table.h: a call at compile time is an error that shows the
+// name.
 namespace compile_error {
 void missing_id_field_tag_one_string_member_with_lc_id();
 void missing_phase_field_tag_one_string_member_with_lc_phase();
@@ -45,6 +47,7 @@ void the_phase_field_is_not_a_std_string();
 void the_parent_field_is_not_a_std_string();
 }  // namespace compile_error
 
+// The kind of a member by its C++ type. char is refused: it is neither a number nor a text.
 template <class M>
 consteval kind kind_of() {
   constexpr bool number = std::integral<M> && !std::same_as<M, bool> && !std::same_as<M, char>;
@@ -74,6 +77,7 @@ consteval kind kind_of() {
   }
 }
 
+// The struct and the type of a pointer to a member.
 template <class T>
 struct member_of;
 template <class C, class M>
@@ -106,11 +110,13 @@ class field_list {
     kind k;
   };
 
+  // Runs at compile time and refuses a list that contradicts itself.
   consteval explicit field_list(Fields... fields)
       : rows_{row{fields.name, fields.t, kind_of<typename Fields::type>()}...} {
     check();
   }
   constexpr const std::array<row, count>& rows() const { return rows_; }
+  // The index of the first field with the tag; `count` when there is none.
   constexpr std::size_t place(tags one) const {
     for (std::size_t i = 0; i < count; ++i)
       if (has(rows_[i].t, one)) return i;
@@ -134,6 +140,7 @@ class field_list {
   }
 
  private:
+  // Pointers to members of different types cannot be compared, so the types are compared first.
   template <auto Member, class Field>
   static consteval bool same() {
     if constexpr (std::same_as<std::remove_const_t<decltype(Field::member)>,
@@ -246,6 +253,7 @@ bool take_member(const record::walk& at, M& m) {
   return true;
 }
 
+// Converts a struct to entries of a record and back, field by field.
 template <class T, class List>
 struct codec;
 template <class T, class... Fields>
@@ -262,6 +270,8 @@ struct codec<T, field_list<Fields...>> {
     std::size_t i = 0;
     (put_member(out, T::fields.rows()[i++].name, from.*Fields::member), ...);
   }
+  // Records usually list fields in the order of the struct, so the position in the record is tried
+  // first. Returns the number of fields when the struct has no such field.
   static std::size_t find(std::string_view name, std::size_t hint) {
     const auto& rows = T::fields.rows();
     if (hint < rows.size() && rows[hint].name == name) return hint;

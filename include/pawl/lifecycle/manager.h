@@ -48,6 +48,7 @@ class manager {
   result<void> register_type(const dynamic_type& type);
   result<dynamic_type> definition(std::string_view workflow) const;
   result<std::vector<dynamic_type>> definitions() const;  // sorted by name
+  // Both fail with field_not_operator_writable when operators and rules may not set the field.
   result<void> rule_writable(std::string_view workflow, std::string_view field) const;
   result<kind> field_type(std::string_view workflow, std::string_view field) const;
 
@@ -217,6 +218,7 @@ class manager {
   }
   template <class T>
   static std::string id_of(const T& state) {
+    // The record names its fields, so the one with the tag `id` is read back from there.
     std::string bytes = to_record(state);
     record::walk at(bytes);
     while (at.next())
@@ -231,6 +233,8 @@ class manager {
     static_assert(std::is_void_v<std::invoke_result_t<F&, T&>> ||
                       std::convertible_to<std::invoke_result_t<F&, T&>, result<void>>,
                   "pawl lifecycle: a mutator returns nothing or result<void>");
+    // An empty std::function or a null pointer gives an empty mutator, which write() refuses or
+    // treats as a plain transition.
     if constexpr (requires { f == nullptr; })
       if (f == nullptr) return {};
     return [&f](std::string_view before, std::string& after) -> result<void> {

@@ -37,6 +37,7 @@ enum class kind : std::uint8_t {
   json_value
 };
 
+// The rows are in the order of the enum. `min` and `max` are set for integers only.
 struct kind_row {
   kind k;
   std::string_view name;
@@ -108,6 +109,8 @@ constexpr form form_of(kind k) {
   }
 }
 
+// The same bytes as base/bytes.h writes, which a public header cannot include.
+// docs/formats/lifecycle.md describes them.
 inline void put_uint(std::string& out, std::uint64_t v) {
   while (v >= 0x80) {
     out.push_back(static_cast<char>(v | 0x80));

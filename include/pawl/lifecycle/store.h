@@ -29,6 +29,8 @@ class subscription {
 class pending_write {
  public:
   virtual ~pending_write() = default;
+  // Waits for the answer. Call it once. At the deadline it fails with `deadline_exceeded`, and the
+  // write may still happen.
   virtual result<written> wait(deadline until) = 0;
 };
 
@@ -44,6 +46,7 @@ struct replace_request {
   deadline until{};
 };
 
+// Thread-safe. Each write returns when it is durable, or fails.
 class store {
  public:
   virtual ~store() = default;

@@ -22,6 +22,7 @@ enum class source : std::uint8_t { framework, rule, op, component };
 inline constexpr std::string_view kSources[] = {"framework", "rule", "operator", "component"};
 constexpr std::string_view name_of(source s) { return kSources[static_cast<std::size_t>(s)]; }
 
+// Who or what caused a write, and a note for the history.
 struct how {
   source triggered = source::component;
   std::string note{};
@@ -37,6 +38,7 @@ struct dynamic_type {
     bool operator==(const field_def&) const = default;
   };
   std::string name;
+  // Shown to operators. Neither it nor the prefix decides where an instance is stored.
   std::string bucket;
   std::string key_prefix{};
   std::vector<field_def> fields;
@@ -61,6 +63,7 @@ struct dynamic_type {
     return nullptr;
   }
   bool declares(std::string_view phase_name) const { return targets(phase_name) != nullptr; }
+  // An undeclared phase counts as terminal, as in transitions_table.
   bool is_terminal(std::string_view phase_name) const {
     const auto* to = targets(phase_name);
     return !to || to->empty();
@@ -89,6 +92,7 @@ struct dynamic_type {
   }
 };
 
+// The definition of a struct, read from its static members.
 template <participant T>
 dynamic_type describe() {
   dynamic_type out;

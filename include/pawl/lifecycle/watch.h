@@ -9,6 +9,7 @@ namespace pawl::lifecycle {
 
 template <class T>
 struct change {
+  // The members have the meanings of any_change in store.h.
   T state{};  // for a deletion, the id only
   std::string id;
   revision rev = 0;
@@ -56,6 +57,8 @@ class watch_stream {
   // goes on or after it was stopped or closed.
   std::optional<error> failed() const { return from_->failed(); }
 
+  // For `for (auto& c : stream)`: waits for each change without a deadline and ends when the watch
+  // does.
   class iterator {
    public:
     using value_type = change<T>;

@@ -1,7 +1,7 @@
-"""The prize: a manual transition whose SYNC processor runs here.
+"""An entity with a manual transition whose SYNC processor runs in this program.
 
 python examples/prize.py [URL [GRPC_ADDRESS]] registers the model and its workflow, joins as a member with the tag
-approval-service, creates a prize, approves it and shows what became of it.
+approval-service, creates a prize, approves it and prints its state and data.
 """
 import json
 import logging
@@ -31,7 +31,7 @@ def register(http: Http) -> None:
         http.call('POST', '/api/model/import/JSON/SAMPLE_DATA/nobel-prize/1', PRIZE)
         http.call('PUT', '/api/model/nobel-prize/1/lock')
     except Conflict:
-        pass  # the model is there and locked already
+        pass  # an earlier run has imported and locked the model
     http.call('POST', '/api/model/nobel-prize/1/workflow/import', {'importMode': 'REPLACE', 'workflows': [LIFECYCLE]})
 
 

@@ -1,4 +1,7 @@
-"""An order that is charged and shipped: python examples/worker.py [URL]. Starts one and waits for its end."""
+"""An order that is charged and shipped: python examples/worker.py [URL].
+
+The program deploys the workflow, starts one order, runs its jobs and waits until it is done.
+"""
 import logging
 import sys
 import threading

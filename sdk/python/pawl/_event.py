@@ -1,4 +1,4 @@
-"""The CloudEvent envelope as protobuf bytes, by hand: five fields are not worth a dependency.
+"""Encodes and decodes the CloudEvent envelope as protobuf bytes, by hand, so that the package needs no protobuf library.
 
 Fields: id=1, source=2, spec_version=3, type=4, attributes=5 (map), binary_data=6, text_data=7. Unknown
 fields are skipped, as protobuf asks.
@@ -10,6 +10,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, Tuple, Union
 
+# Wire types of protobuf: how a field's value is written.
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TEXTS = {1: 'id', 2: 'source', 3: 'spec_version', 4: 'type'}
 _BINARY_DATA, _TEXT_DATA, _ATTRIBUTES = 6, 7, 5
@@ -31,6 +32,7 @@ class Event:
         return value if isinstance(value, dict) else {}
 
 
+# The payload carries an id of its own, and the envelope has the same one.
 def event(type: str, payload: Dict[str, Any]) -> Event:
     payload.setdefault('id', str(uuid.uuid4()))
     return Event(type, json.dumps(payload), payload['id'])
@@ -54,6 +56,8 @@ def decode(data: bytes) -> Event:
         elif number in (_BINARY_DATA, _TEXT_DATA):
             e.text = value.decode()
         elif number == _ATTRIBUTES:
+            # An attribute is a map entry: key = 1, value = 2. The value is a message with one field for each type that
+            # it may have.
             entry = dict(_fields(value))
             for kind, text in _fields(_bytes(entry.get(2, b''))):
                 if kind in _STRING_KINDS:
@@ -66,6 +70,7 @@ def _bytes(value: Union[int, bytes]) -> bytes:
 
 
 def _put(out: bytearray, number: int, data: bytes) -> None:
+    """Appends a field of bytes. An empty value is left out, which is how protobuf writes a default."""
     if data:
         out.append(number << 3 | _BYTES)
         n = len(data)
@@ -77,6 +82,7 @@ def _put(out: bytearray, number: int, data: bytes) -> None:
 
 
 def _fields(data: bytes) -> Iterator[Tuple[int, Union[int, bytes]]]:
+    """Yields (number, value) of each field: an int for a varint, bytes for everything else. Raises ValueError."""
     at = 0
 
     def varint() -> int:

@@ -1,4 +1,8 @@
-"""Tokens for a server under --auth jwt."""
+"""Tokens for a server under --auth jwt.
+
+A token is a string, or a function that returns the current one. When the function has a method forget(), a client calls it
+after the server refused the token, and asks again.
+"""
 from __future__ import annotations
 
 import base64
@@ -13,7 +17,7 @@ Token = Union[str, Callable[[], str]]
 
 
 class Credentials:
-    """token=Credentials(url, client_id, secret): fetches a token, keeps it, renews it before it expires."""
+    """token=Credentials(url, client_id, secret): fetches a token, keeps it and renews it before it expires. Threads may share it."""
 
     def __init__(self, url: str, client_id: str, secret: str, *, path: str = '/api/oauth/token'):
         self._http, self._path = Http(url), path
@@ -29,11 +33,12 @@ class Credentials:
                 asked = time.monotonic()
                 answer = self._http.call('POST', self._path, b'grant_type=client_credentials', headers={
                     'Authorization': self._basic, 'Content-Type': 'application/x-www-form-urlencoded'})
-                # Renewed when a tenth of its life is left.
+                # The token is renewed when a tenth of its life is left. A life that the server does not name is taken
+                # as 60 s.
                 self._token, self._good_until = answer['access_token'], asked + 0.9 * float(answer.get('expires_in', 60))
             return self._token
 
     def forget(self) -> None:
-        """The server did not accept the token: the next one is fetched."""
+        """Drops the token, because the server did not accept it. The next call fetches another."""
         with self._lock:
             self._token = None

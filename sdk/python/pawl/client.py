@@ -1,4 +1,4 @@
-"""The client: definitions, instances, people's tasks and searches of the processes API."""
+"""The client: definitions, instances, user tasks and searches of the processes API. Errors are those of errors.py."""
 from __future__ import annotations
 
 import time
@@ -12,6 +12,7 @@ from .http import Http, quoted
 
 Json = Dict[str, Any]
 FINISHED = ('COMPLETED', 'FAILED', 'CANCELLED')
+# The longest pause between two polls of wait().
 _LONGEST_LOOK_S = 1.0
 
 
@@ -92,7 +93,7 @@ class Client:
             pause = min(pause * 1.5, _LONGEST_LOOK_S)
 
     def signal(self, id: str, step_id: str, variables: Optional[Mapping[str, Any]] = None) -> None:
-        """Lets a WAIT step go on; the variables are merged into the instance's."""
+        """Completes a WAIT step. The variables are merged into those of the instance."""
         self.http.call('POST', f'/v1/instances/{quoted(id)}/signals/{quoted(step_id)}', dict(variables or {}), once='')
 
     def complete_task(self, id: str, step_id: str, variables: Optional[Mapping[str, Any]] = None, *, user: str = '') -> None:
@@ -103,10 +104,10 @@ class Client:
         return Instance.of(self.http.call('POST', f'/v1/instances/{quoted(id)}/cancel', {'reason': reason}, once=''))
 
     def operate(self, id: str, operation: str, **body: Any) -> Any:
-        """An operator's verb: retry, skip, move, variables, pause, resume, cancel, migrate, restart."""
+        """Calls an operator's verb: retry, skip, move, variables, pause, resume, cancel, migrate, restart. `body` is its JSON body."""
         return self.http.call('POST', f'/pawl/v1/processes/instances/{quoted(id)}/{quoted(operation)}', body, once='')
 
-    # Looking.
+    # Reads.
 
     def history(self, id: str) -> List[Json]:
         """The step executions in the order they happened."""

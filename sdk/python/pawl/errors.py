@@ -1,4 +1,4 @@
-"""What can go wrong. A caller acts on the class; the text is for people."""
+"""The errors of this package. A caller acts on the class; the text is for people."""
 from __future__ import annotations
 
 from typing import Type
@@ -13,11 +13,11 @@ class Unavailable(PawlError):
 
 
 class TimedOut(PawlError):
-    """What was waited for did not happen in time. It may still happen."""
+    """The awaited thing did not happen in time. It may still happen."""
 
 
 class Refused(PawlError):
-    """The server answered no. `status` is the HTTP status, `code` the server's word for it."""
+    """The server refused the request. `status` is the HTTP status, `code` the server's name for the refusal."""
 
     def __init__(self, status: int, code: str, reason: str):
         super().__init__(f'{status} {code}: {reason}')
@@ -44,6 +44,7 @@ class JobFailed(PawlError):
     """Raised by a handler: no further attempt helps. The step fails now, whatever retries are left."""
 
 
+# Every other status of 400 and above is a plain Refused.
 _BY_STATUS = {400: Invalid, 404: NotFound, 409: Conflict, 422: Invalid}
 
 

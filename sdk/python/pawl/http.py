@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 from .errors import PawlError, Unavailable, refused
 
+# Pauses between repetitions; each is twice the one before.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 
 
@@ -58,9 +59,10 @@ class Http:
                 if not _passing(status, text):
                     return _answer(status, text)
                 why = f'it answered {status}: {text[:200]}'
-            except ssl.SSLCertVerificationError as err:  # not a matter of time
+            except ssl.SSLCertVerificationError as err:  # waiting does not help
                 raise Unavailable(f'no TLS with {self.host}:{self.port}: {err}. Name its certificate authority with SSL_CERT_FILE') from err
             except (OSError, http.client.HTTPException) as err:
+                # The connection is in an unknown state, so the next attempt opens a new one.
                 self.close()
                 why, wait_s = f'{type(err).__name__}: {err}', 0.0
             sleep_s = max(wait_s, pause * random.uniform(0.5, 1.5))
@@ -81,6 +83,7 @@ class Http:
         if self.token:
             head['Authorization'] = 'Bearer ' + (self.token if isinstance(self.token, str) else self.token())
         connection = getattr(self._local, 'connection', None) or self._connect(timeout_s)
+        # http.client has closed the socket when the server ended the connection; it then connects again by itself.
         if connection.sock is not None:
             connection.sock.settimeout(timeout_s)
         connection.request(method, self.prefix + path, data, head)
@@ -101,11 +104,12 @@ class Http:
 
 
 def _passing(status: int, text: str) -> bool:
-    """Answers that another try may change. 409 only while the first request with our key still runs."""
+    """True for answers that a repetition may change. A 409 counts only while the first request with our key still runs."""
     return status in (429, 502, 503, 504) or (status == 409 and 'Idempotency-Key still runs' in text)
 
 
 def _answer(status: int, text: str) -> Any:
+    """The JSON of an answer. Raises Refused with the words of the face that answered: the faces name these members differently."""
     try:
         value = json.loads(text) if text else None
     except ValueError:
@@ -119,5 +123,5 @@ def _answer(status: int, text: str) -> Any:
 
 
 def quoted(text: str) -> str:
-    """One path segment."""
+    """The text as one segment of a path."""
     return urllib.parse.quote(text, safe='')

@@ -8,8 +8,8 @@
 
     member.run()
 
-A call may be made again after a lost connection (a durable processor keeps its request id), so what a
-processor does outside should bear a repetition.
+A call may be made again after a lost connection (a durable processor keeps its request id), so a processor's effects
+outside Pawl must tolerate a repetition.
 """
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ _JOIN, _GREET, _ALIVE = (f'CalculationMember{word}Event' for word in ('Join', 'G
 _PROCESSOR, _CRITERION, _FUNCTION = (f'Entity{word}Calculation' for word in ('Processor', 'Criteria', 'Function'))
 _REQUESTS = {kind + 'Request': kind for kind in (_PROCESSOR, _CRITERION, _FUNCTION)}
 _MOST_BYTES = 64 << 20
-_HANDSHAKE_MS = 5000  # grpc calls it a backoff; it limits one attempt to connect
+_HANDSHAKE_MS = 5000  # gRPC's min_reconnect_backoff_ms, which is the time limit of one attempt to connect
+# How long one look for a connection takes before stop() is checked again.
 _CONNECT_S = 0.5
 _LONGEST_MESSAGE = 4000
 
-# The status codes after which the member does not connect again: a retry would fail alike.
+# Status codes after which the member does not connect again, because a retry would be refused too.
 _REFUSED = {grpc.StatusCode.INVALID_ARGUMENT: (400, 'INVALID_ARGUMENT'), grpc.StatusCode.UNAUTHENTICATED: (401, 'UNAUTHENTICATED'),
             grpc.StatusCode.PERMISSION_DENIED: (403, 'PERMISSION_DENIED')}
 
-# Which rpc takes which event. Those of the collections answer with several events.
+# The rpc for each type of request. The rpcs of collections answer with several events.
 _RPC = {
     **{f'Entity{word}Request': 'entityManage' for word in ('Create', 'Update', 'Patch', 'Transition', 'Delete')},
     **{f'Entity{word}Request': 'entityManageCollection' for word in ('CreateCollection', 'UpdateCollection', 'DeleteAll')},
@@ -73,7 +74,7 @@ class Call:
     member: 'Member' = field(repr=False)
 
     def ask(self, type: str, payload: Dict[str, Any]) -> Any:
-        """A request to the server inside the call's transaction: seen by it, committed or rolled back with it."""
+        """Sends a request inside the call's transaction: it sees the writes of the transaction and is committed or rolled back with it."""
         return self.member.ask(type, payload, tx_token=self.tx_token)
 
     @property
@@ -88,12 +89,12 @@ Schedule = Callable[[Call], Mapping[str, int]]
 
 
 class Member:
-    """Threads may share one. Registration comes before run()."""
+    """Thread-safe. Register all handlers before run()."""
 
     def __init__(self, address: str = '127.0.0.1:9090', *, tags: Sequence[str] = (), token: Optional[Token] = None, concurrency: int = 16,
                  credentials: Optional['grpc.ChannelCredentials'] = None):
-        """tags: those of a workflow's calculationNodesTags must all be among them. credentials: of TLS; an address that begins
-        with https:// takes the usual ones."""
+        """tags: a call comes to this member when they include all calculationNodesTags of its workflow. credentials: for TLS; an
+                address that begins with https:// uses the system's certificate authorities."""
         if address.startswith('https://'):
             address, credentials = address[len('https://'):], credentials or grpc.ssl_channel_credentials()
         self.address, self.tags, self.concurrency = address, list(tags), max(1, concurrency)
@@ -136,7 +137,8 @@ class Member:
             while not self._stopping.is_set():
                 if not self._connected():
                     continue
-                # On a thread of its own: a signal is only seen by a main thread that is not inside grpc.
+                # The stream runs on its own thread, because Python delivers signals only to a main thread that is not
+                # blocked inside grpc.
                 session = threading.Thread(target=self._session, args=(threads,))
                 session.start()
                 while session.is_alive():
@@ -152,7 +154,7 @@ class Member:
         self._channel.close()
 
     def stop(self) -> None:
-        """Answers what is being worked on, then leaves. Safe in a signal handler and from any thread."""
+        """Answers the calls that run, then leaves. Safe in a signal handler and from any thread."""
         self._stopping.set()
 
     def wait_joined(self, timeout_s: float = 10.0) -> bool:
@@ -160,7 +162,7 @@ class Member:
         return self._joined.wait(timeout_s)
 
     def ask(self, type: str, payload: Dict[str, Any], *, tx_token: str = '', timeout_s: float = 30.0) -> Any:
-        """A request such as EntityCreateRequest. Its answer's body, or a list of bodies where several come."""
+        """Sends a request such as EntityCreateRequest. Returns the body of its answer, or a list of bodies for a collection."""
         if type not in _RPC:
             raise PawlError(f'{type!r} is no request; known ones: {", ".join(sorted(_RPC))}')
         rpc = _RPC[type]
@@ -205,7 +207,8 @@ class Member:
                     self._joined.set()
                     log.info('joined %s as %s', self.address, member_id)
                 elif e.type == _ALIVE and e.body.get('id') == member_id:
-                    # Only the server's own question is answered: an echo of ours has our id.
+                    # The server's own keep-alive carries the member's id. An echo of ours carries another id and is not
+                    # answered.
                     out.put(_event.event(_ALIVE, {'memberId': member_id}))
                 elif e.type in _REQUESTS:
                     with self._idle:
@@ -230,7 +233,8 @@ class Member:
             return
         with self._idle:
             self._idle.wait_for(lambda: self._running == 0)
-        # Half-closing sends what is queued first; a server that does not hear is not waited for.
+        # None ends the iterator of requests, so that gRPC sends the queued answers and half-closes the stream. A server
+        # that does not end it within 5 s is not waited for.
         self._out.put(None)
         late = threading.Timer(5.0, self._stream.cancel)
         late.daemon = True
@@ -255,7 +259,7 @@ class Member:
                 self._idle.notify_all()
 
     def _made(self, kind: str, call: Call) -> Dict[str, Any]:
-        """What the handler's result adds to the answer."""
+        """The members that the handler's result adds to the answer."""
         handlers, word = {_PROCESSOR: (self._processors, 'processor'), _CRITERION: (self._criteria, 'criterion'), _FUNCTION: (self._schedules, 'schedule')}[kind]
         handler = handlers.get(call.name)
         if handler is None:
@@ -286,6 +290,7 @@ def _call(member: Member, e: _event.Event) -> Call:
 
 
 def _accepted(body: Dict[str, Any]) -> Dict[str, Any]:
+    """The body, unless it says "success": false. Raises Refused."""
     if body.get('success', True):
         return body
     error = body.get('error') or {}

@@ -1,4 +1,4 @@
-"""A real server for tests: free ports, a temporary folder, gone afterwards.
+"""A real server for tests, on free ports and in a temporary folder that is removed afterwards.
 
     with Engine() as engine:
         engine.client.deploy(definition)
@@ -47,6 +47,7 @@ class Engine:
                 [self.binary, 'serve', '--data', os.path.join(self.folder, 'data'), '--http', self.http, '--grpc', self.grpc,
                  '--admin', self.admin, *self.flags], stderr=log, env=self.env)
         until = time.monotonic() + wait_s
+        # /readyz answers 200 once the server takes requests.
         while time.monotonic() < until:
             if self.process.poll() is not None:
                 raise PawlError(f'the server ended with {self.process.returncode}:\n{self.log()}')
@@ -64,7 +65,7 @@ class Engine:
             self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Sends SIGTERM and returns the exit code."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(60)
@@ -75,7 +76,7 @@ class Engine:
             return f.read()[-4000:]
 
     def call(self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None) -> Any:
-        """Any request, for instance to /api of the entities."""
+        """Sends any request, for example to the entities face below /api."""
         return self.client.http.call(method, path, body, headers=headers)
 
     @contextlib.contextmanager
@@ -98,7 +99,7 @@ class Engine:
 
 
 def _free_addresses(count: int) -> 'list[str]':
-    """Ports that were free a moment ago; all held open together so that they differ."""
+    """Addresses with free ports. All sockets are open together, so the ports differ; another process may take one later."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for s in sockets:

@@ -1,8 +1,8 @@
 """The worker: asks for jobs, runs their handlers on threads, reports what they return.
 
-A job is handed out under a lease. If this process dies, the lease runs out and the job is offered
-again: handlers run at least once, so what they do outside should bear a repetition. `job.id` stays
-the same on every repetition and makes a good key.
+A job is handed out under a lease. If this process dies, the lease expires and the job is offered
+again. Handlers therefore run at least once, and their effects outside Pawl must tolerate a repetition. `job.id` stays
+the same on every repetition and makes a good idempotency key.
 """
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from .http import quoted
 
 log = logging.getLogger('pawl.worker')
 
+# Error messages are cut at this length before they are sent.
 _LONGEST_MESSAGE = 4000
 
 
@@ -106,6 +107,8 @@ class Worker:
             if not free:
                 continue
             try:
+                # A worker asks only for as many jobs as it has free threads, so a lease does not expire while its job
+                # waits here.
                 jobs = self._poll(free)
                 pause = 0.1
             except (Unavailable, Refused) as err:
@@ -118,7 +121,7 @@ class Worker:
 
     def _wait_for_room(self) -> int:
         with self._changed:
-            # A short wait, since a signal cannot notify a condition.
+            # The wait is short, because stop() may be called in a signal handler, which cannot notify a condition.
             self._changed.wait_for(lambda: len(self._running) < self.concurrency, 0.2)
             return max(0, self.concurrency - len(self._running))
 
@@ -163,18 +166,20 @@ class Worker:
     def _report(self, job: Job, word: str, body: Json) -> None:
         path = f'/v1/jobs/{quoted(job.id)}/'
         try:
-            # A failure that arrives twice would cost two retries: it carries a key.
+            # A failure that arrived twice would use up two retries, so it carries an Idempotency-Key. A repeated
+            # completion is harmless.
             self.client.http.call('POST', path + word, body, once='' if word == 'fail' else None)
-        except (TypeError, ValueError) as err:  # what was returned has no JSON form
+        except (TypeError, ValueError) as err:  # the returned value cannot be written as JSON
             self._give_up(path, f'the result is not JSON: {err}')
         except Refused as err:
-            # Said again it would be refused again, and the job would come back for ever.
+            # The same result would be refused again, and the job would be offered again for ever.
             if word == 'fail' or err.status not in (400, 413, 422):
                 raise
             log.warning('job %s (%s): the result was refused: %s', job.id, job.type, err)
             self._give_up(path, f'the result was refused: {err.reason}')
 
     def _give_up(self, path: str, why: str) -> None:
+        """Fails the job for good: no retry would change the handler's result."""
         self.client.http.call('POST', path + 'fail', {'workerId': self.id, 'errorMessage': why[:_LONGEST_MESSAGE], 'retryable': False}, once='')
 
 

@@ -1,4 +1,5 @@
-// An order that is charged and shipped: node examples/worker.mjs [URL]. Starts one and waits for its end.
+// An order that is charged and shipped: node examples/worker.mjs [URL].
+// The program deploys the workflow, starts one order, runs its jobs and waits until it is done.
 import { Client, JobFailed, Worker } from '../src/index.js';
 
 const ORDER = {

@@ -1,4 +1,5 @@
-// Tokens for a server under --auth jwt.
+// Tokens for a server under --auth jwt. A token is a string, or a function that returns the current one and may have a
+// method forget(), which Http calls after the server refused the token.
 import { Http } from './http.js';
 
 /** The option `token`: fetches a token, keeps it, renews it before it expires. */
@@ -10,7 +11,8 @@ export function credentials(url, clientId, secret, { path = '/api/oauth/token' }
   const fetchOne = async () => {
     const asked = performance.now();
     const answer = await http.call('POST', path, 'grant_type=client_credentials', { headers });
-    // Renewed when a tenth of its life is left.
+    // The token is renewed when a tenth of its life is left. A life that the server does not name
+    // is taken as 60 s.
     return { token: answer.access_token, until: asked + 900 * (answer.expires_in ?? 60) };
   };
   const source = async () => {

@@ -1,9 +1,11 @@
-// The client: definitions, instances, people's tasks and searches of the processes API.
+// The client: definitions, instances, user tasks and searches of the processes API. The methods are described in
+// index.d.ts. `once` is the Idempotency-Key of a request that changes something; '' makes a fresh one (http.js).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TimedOut } from './errors.js';
 import { Http } from './http.js';
 
 const FINISHED = new Set(['COMPLETED', 'FAILED', 'CANCELLED']);
+// Pauses between two polls of wait(), and the size of a page of search().
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 1000;
 const PAGE = 200;
@@ -70,7 +72,7 @@ export class Client {
     return this.http.call('POST', `/pawl/v1/processes/instances/${segment(id)}/${segment(operation)}`, body, { once: '' });
   }
 
-  // Looking.
+  // Reads.
 
   async history(id) {
     return (await this.http.call('GET', `/v1/instances/${segment(id)}/history`)).items ?? [];

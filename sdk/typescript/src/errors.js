@@ -1,4 +1,4 @@
-// What can go wrong. A caller acts on the class; the text is for people.
+// The errors of this package. A caller acts on the class; the text is for people.
 
 /** The root of every error of this package. */
 export class PawlError extends Error {
@@ -11,10 +11,10 @@ export class PawlError extends Error {
 /** No answer came, or only 429 and 503, until the patience was used up. Trying later may help. */
 export class Unavailable extends PawlError {}
 
-/** What was waited for did not happen in time. It may still happen. */
+/** The awaited thing did not happen in time. It may still happen. */
 export class TimedOut extends PawlError {}
 
-/** The server answered no. */
+/** The server refused the request. `status` is the HTTP status, `code` the server's name for the refusal. */
 export class Refused extends PawlError {
   constructor(status, code, reason) {
     super(`${status} ${code}: ${reason}`);
@@ -37,6 +37,7 @@ export class Retry extends PawlError {}
 /** Thrown by a handler: no further attempt helps. The step fails now, whatever retries are left. */
 export class JobFailed extends PawlError {}
 
+// Every other status of 400 and above is a plain Refused.
 const BY_STATUS = new Map([[400, Invalid], [404, NotFound], [409, Conflict], [422, Invalid]]);
 
 export function refused(status, code, reason) {

@@ -6,6 +6,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PawlError, Unavailable, refused } from './errors.js';
 
+// Pauses between repetitions; each is twice the one before. PASSING are statuses that a repetition
+// may change.
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5000;
 const PASSING = new Set([429, 502, 503, 504]);
@@ -18,7 +20,11 @@ export class Http {
     Object.assign(this, { token, timeoutMs, patienceMs });
   }
 
-  /** The answer's JSON, undefined when empty. `once`: the Idempotency-Key; '' makes a fresh one. A body that is text goes as it is. */
+  /**
+   * Returns the JSON of the answer, undefined when it is empty. Throws Refused or Unavailable.
+   * `once` is the Idempotency-Key of a request that changes something; '' makes a fresh one. A body that is a string is
+   * sent as it is. `patienceMs` is how long to repeat the request while no answer comes; 0 tries once.
+   */
   async call(method, path, body, { once, headers = {}, patienceMs = this.patienceMs } = {}) {
     const head = { 'Content-Type': 'application/json', ...headers };
     if (once !== undefined) head['Idempotency-Key'] = once || randomUUID();
@@ -28,6 +34,7 @@ export class Http {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       if (this.token) head.Authorization = `Bearer ${typeof this.token === 'function' ? await this.token() : this.token}`;
       const { reply, text, why } = await this.#once(path, request);
+      // A refused token is dropped and fetched again, once for each call.
       if (reply?.status === 401 && renew) {
         renew();
         renew = undefined;
@@ -47,22 +54,24 @@ export class Http {
       const reply = await fetch(this.base + path, { ...request, signal: AbortSignal.timeout(this.timeoutMs) });
       return { reply, text: await reply.text() };
     } catch (err) {
-      // fetch says "fetch failed" and hides why in its cause.
+      // The message of fetch is only "fetch failed"; the reason is in its cause.
       return { why: err.cause?.message || err.cause?.code || err.message };
     }
   }
 }
 
-/** From half to one and a half: so that many who were cut off together do not come back together. */
+/** A random time from half of `ms` to one and a half. Clients that were cut off together then do not reconnect together. */
 export function jittered(ms) {
   return ms * (0.5 + Math.random());
 }
 
-// Answers that another try may change. 409 only while the first request with our key still runs.
+// True for answers that a repetition may change. A 409 counts only while the first request with our
+// key still runs.
 function passing(status, text) {
   return PASSING.has(status) || (status === 409 && text.includes('Idempotency-Key still runs'));
 }
 
+// The faces name the members of an error differently.
 function answer(status, text) {
   let value;
   try {

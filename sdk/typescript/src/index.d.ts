@@ -6,9 +6,9 @@ export type Variables = { [name: string]: Json };
 export class PawlError extends Error {}
 /** No answer came until the patience was used up. Trying later may help. */
 export class Unavailable extends PawlError {}
-/** What was waited for did not happen in time. It may still happen. */
+/** The awaited thing did not happen in time. It may still happen. */
 export class TimedOut extends PawlError {}
-/** The server answered no. */
+/** The server refused the request. */
 export class Refused extends PawlError {
   constructor(status: number, code: string, reason: string);
   readonly status: number;
@@ -23,14 +23,14 @@ export class Retry extends PawlError {}
 /** Thrown by a handler: no further attempt helps. */
 export class JobFailed extends PawlError {}
 
-/** A token, or whoever can say the one of now; `forget` is called when the server did not accept it. */
+/** A token, or a function that returns the current one; `forget` is called when the server did not accept it. */
 export type Token = string | ((() => string | Promise<string>) & { forget?: () => void });
 /** Fetches a token for a machine client, keeps it, renews it before it expires. */
 export function credentials(url: string, clientId: string, secret: string, options?: { path?: string }): Token;
 
 export interface ClientOptions {
   token?: Token;
-  /** For one answer; default 60,000. */
+  /** Time limit of one attempt; default 60,000. */
   timeoutMs?: number;
   /** How long a request is repeated while no answer comes; default 60,000. */
   patienceMs?: number;
@@ -80,7 +80,7 @@ export interface DefinitionSummary {
 export interface StartOptions {
   version?: number;
   businessKey?: string;
-  /** A name of your own for this start: a second one with the same name answers with the first one's instance. */
+  /** Your own name for this start. A second start with the same name returns the instance of the first. */
   idempotencyKey?: string;
 }
 
@@ -113,11 +113,11 @@ export class Client {
   get<V = Variables>(id: string): Promise<Instance<V>>;
   /** The instance once it is finished. Throws TimedOut. */
   wait<V = Variables>(id: string, timeoutMs?: number): Promise<Instance<V>>;
-  /** Lets a WAIT step go on; the variables are merged into the instance's. */
+  /** Completes a WAIT step. The variables are merged into those of the instance. */
   signal(id: string, stepId: string, variables?: Variables): Promise<void>;
   completeTask(id: string, stepId: string, variables?: Variables, options?: { user?: string }): Promise<void>;
   cancel(id: string, reason?: string): Promise<Instance>;
-  /** An operator's verb: retry, skip, move, variables, pause, resume, cancel, migrate, restart. */
+  /** Calls an operator's verb: retry, skip, move, variables, pause, resume, cancel, migrate, restart. */
   operate(id: string, operation: string, body?: Variables): Promise<Json>;
   /** The step executions in the order they happened. */
   history(id: string): Promise<Variables[]>;
@@ -145,15 +145,15 @@ export type Handler<V = any> = (job: Job<V>) => Variables | void | null | Promis
 export interface WorkerOptions {
   token?: Token;
   id?: string;
-  /** Handlers at once; default 8. */
+  /** Handlers that run at the same time; default 8. */
   concurrency?: number;
-  /** Longer than the slowest handler; default 30. */
+  /** Must exceed the time of the slowest handler; default 30. */
   leaseSeconds?: number;
   /** How long a poll waits on the server, and so how long an idle worker takes to stop; default 5,000. */
   maxWaitMs?: number;
   /** How long a result is kept while the server is away; default 300,000. */
   patienceMs?: number;
-  /** Gets a line whenever something is worth knowing; default console.error. */
+  /** Receives log lines; default console.error. */
   log?: (line: string) => void;
 }
 
@@ -162,10 +162,10 @@ export class Worker {
   constructor(url?: string, options?: WorkerOptions);
   readonly client: Client;
   readonly id: string;
-  /** The handler does the jobs of this type. */
+  /** Registers the handler of a job type. Throws when the type has one already. */
   job<V = Variables>(type: string, handler: Handler<V>): this;
   /** Works until stop(), SIGTERM or SIGINT; then takes no new jobs, finishes the ones it has and returns. */
   run(options?: { signals?: boolean }): Promise<void>;
-  /** Begins to drain. */
+  /** Begins to stop: no new jobs are taken, and run() returns when the running ones are reported. */
   stop(): void;
 }

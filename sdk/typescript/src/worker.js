@@ -1,8 +1,8 @@
-// The worker: asks for jobs, runs their handlers side by side, reports what they return.
+// The worker: asks for jobs, runs their handlers concurrently, reports what they return.
 //
-// A job is handed out under a lease. If this process dies, the lease runs out and the job is offered
-// again: handlers run at least once, so what they do outside should bear a repetition. `job.id` stays the
-// same on every repetition and makes a good key.
+// A job is handed out under a lease. If this process dies, the lease expires and the job is offered
+// again. Handlers therefore run at least once, and their effects outside Pawl must tolerate a
+// repetition. `job.id` stays the same on every repetition and makes a good idempotency key.
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from './client.js';
@@ -11,12 +11,15 @@ import { jittered } from './http.js';
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
+// Error messages are cut at this length before they are sent.
 const LONGEST_MESSAGE = 4000;
 
 export class Worker {
   #handlers = new Map();
-  #running = new Map(); // attempt to the promise of its end
+  #running = new Map(); // from an attempt to the promise that settles when it is over
   #stopping = false;
+  // Ends the pause after a failed poll early. A poll that waits on the server is not ended: stop()
+  // takes up to maxWaitMs.
   #wake = new AbortController();
 
   constructor(url = 'http://127.0.0.1:8080', { token, id, concurrency = 8, leaseSeconds = 30, maxWaitMs = 5000, patienceMs = 300_000, log = console.error } = {}) {
@@ -96,10 +99,11 @@ export class Worker {
 
   async #report(job, word, body) {
     try {
-      // A failure that arrives twice would cost two retries: it carries a key.
+      // A failure that arrived twice would use up two retries, so it carries an Idempotency-Key. A
+      // repeated completion is harmless.
       await this.client.http.call('POST', `/v1/jobs/${encodeURIComponent(job.id)}/${word}`, body, word === 'fail' ? { once: '' } : {});
     } catch (err) {
-      // Said again it would be refused again, and the job would come back for ever.
+      // The same result would be refused again, and the job would be offered again for ever.
       if (word === 'fail' || !(err instanceof Refused) || ![400, 413, 422].includes(err.status)) throw err;
       await this.#report(job, 'fail', { workerId: this.id, errorMessage: `the result was refused: ${err.message}`.slice(0, LONGEST_MESSAGE), retryable: false });
     }
@@ -110,7 +114,7 @@ export class Worker {
       const variables = (await this.#handlers.get(job.type)(job)) ?? {};
       if (typeof variables !== 'object' || Array.isArray(variables)) throw new JobFailed(`the handler of '${job.type}' returned no object: return variables or nothing`);
       const body = { workerId: this.id, variables };
-      JSON.stringify(body); // what has no JSON form is the job's failure, not the worker's
+      JSON.stringify(body); // throws here, so that a value without a JSON form fails the job and not the worker
       return { word: 'complete', body };
     } catch (err) {
       const final = err instanceof JobFailed;
