@@ -49,6 +49,8 @@ struct Request {
   // Returns the first query parameter of that name, decoded; nothing when absent.
   std::optional<std::string> query_param(std::string_view name) const;
   std::vector<std::string> query_params(std::string_view name) const;
+  // The same for a body of the type application/x-www-form-urlencoded.
+  std::optional<std::string> form_param(std::string_view name) const;
 };
 
 // A response body that is written piece by piece: NDJSON or Server-Sent Events. Thread-safe.

@@ -133,6 +133,15 @@ TEST(message, headers_ignore_case_and_absence_differs_from_empty) {
   EXPECT_FALSE(lists_token("upgraded", "upgrade"));
 }
 
+TEST(message, form_parameters_are_decoded) {
+  Request request;
+  request.body = "grant_type=client+credentials&scope=a%26b&empty";
+  EXPECT_EQ(request.form_param("grant_type"), "client credentials");
+  EXPECT_EQ(request.form_param("scope"), "a&b");
+  EXPECT_EQ(request.form_param("empty"), "");
+  EXPECT_EQ(request.form_param("b"), std::nullopt);
+}
+
 TEST(message, query_parameters_are_decoded) {
   Request request;
   request.query = "a=1&b=x%20y+z&a=2&flag&&=odd";
