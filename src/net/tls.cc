@@ -5,7 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-namespace pawl::server {
+namespace pawl::net {
 namespace {
 
 std::string last_openssl_error() {
@@ -108,4 +108,4 @@ std::unique_ptr<TlsSession> TlsContext::accept() const {
   return std::make_unique<TlsSession>(session);
 }
 
-}  // namespace pawl::server
+}  // namespace pawl::net
