@@ -9,6 +9,7 @@
 #include "faces/worlds/grpc/executors.h"
 #include "json/text.h"
 #include "net/fetch.h"
+#include "pawl/version.h"
 
 namespace pawl::cli {
 
