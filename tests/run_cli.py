@@ -230,6 +230,8 @@ def bad_flags():
     refused('instance', 'list', '--server', says=['--server needs a value', 'HOST:PORT'])
     for server in ('24180', ':8080', 'host:0', 'host:port'):
         refused('instance', 'list', '--server', server, says=[f"--server is '{server}'", '127.0.0.1:8080'])
+        _, err = pawl('instance', 'list', code=2, server=server)
+        check(f'PAWL_SERVER={server} is refused like the flag: {err}', f"PAWL_SERVER is '{server}'" in err and '127.0.0.1:8080' in err)
     for limit in ('abc', '-1', '1.5', ''):
         refused('instance', 'list', f'--limit={limit}', says=[f"--limit is '{limit}'", 'a whole number'])
     refused('instance', 'list', '--status', 'active', says=["--status is 'active'", 'ACTIVE, WAITING'])

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/markup.h"
+#include "pawl/version.h"
 
 namespace pawl::cli {
 

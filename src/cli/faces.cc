@@ -9,6 +9,7 @@
 #include "faces/worlds/grpc/executors.h"
 #include "json/text.h"
 #include "net/fetch.h"
+#include "pawl/version.h"
 
 namespace pawl::cli {
 
@@ -37,8 +38,8 @@ class Outgoing final : public worlds::HttpClient {
   explicit Outgoing(int timeout_seconds) : fetcher_(4, timeout_seconds) {}
   void send(worlds::HttpCall call,
             std::move_only_function<void(Result<worlds::HttpReply>)> done) override {
-    server::Fetch fetch{std::move(call.method), std::move(call.url), std::move(call.headers),
-                        std::move(call.body), call.allow_private};
+    net::Fetch fetch{std::move(call.method), std::move(call.url), std::move(call.headers),
+                     std::move(call.body), call.allow_private};
     fetcher_.send(std::move(fetch), [done = std::move(done)](Result<wire::Response> r) mutable {
       if (!r) return done(fail(std::move(r.error())));
       done(worlds::HttpReply{r->status, std::move(r->headers), std::move(r->body)});
@@ -46,7 +47,7 @@ class Outgoing final : public worlds::HttpClient {
   }
 
  private:
-  server::Fetcher fetcher_;
+  net::Fetcher fetcher_;
 };
 
 struct Faces::All {

@@ -11,10 +11,7 @@
 #include "cli/remote.h"
 #include "faces/processes/state/job.h"
 #include "json/text.h"
-
-#ifndef PAWL_VERSION
-#define PAWL_VERSION "0"
-#endif
+#include "pawl/version.h"
 
 namespace pawl::cli {
 

@@ -7,10 +7,7 @@
 #include "cli/command.h"
 #include "cli/remote.h"
 #include "json/text.h"
-
-#ifndef PAWL_VERSION
-#define PAWL_VERSION "0"
-#endif
+#include "pawl/version.h"
 
 namespace pawl::cli {
 

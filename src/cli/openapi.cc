@@ -3,6 +3,7 @@
 #include <map>
 
 #include "json/text.h"
+#include "pawl/version.h"
 
 namespace pawl::cli {
 

@@ -29,9 +29,20 @@ Result<json::Value> read_json(const std::string& path) {
   return value;
 }
 
+// The address from --server, else from PAWL_SERVER, else the default. The parser has checked the
+// flag; the variable is checked here in the same way.
+static Result<std::string> server_of(const Args& args) {
+  const char* given = std::getenv("PAWL_SERVER");
+  if (args.has(kServer.name) || !given || !*given) return args.get(kServer.name, "127.0.0.1:8080");
+  if (auto address = server::normal_value(kServer.type, given)) return *std::move(address);
+  return fail(Code::invalid, kBadUsage,
+              fmt::format("the environment variable PAWL_SERVER is '{}'; allowed: {}", given,
+                          server::allowed_values(kServer.type)));
+}
+
 // Flags win over environment variables. A token file may end with a line break.
 Result<std::unique_ptr<Client>> client_of(const Args& args) {
-  const char* server = std::getenv("PAWL_SERVER");
+  TRY(std::string server, server_of(args));
   std::string token;
   if (args.has("token-file")) {
     TRY(token, read_file(args.get("token-file")));
@@ -40,8 +51,7 @@ Result<std::unique_ptr<Client>> client_of(const Args& args) {
   } else if (const char* t = std::getenv("PAWL_TOKEN")) {
     token = t;
   }
-  return std::make_unique<Client>(args.get("server", server ? server : "127.0.0.1:8080"),
-                                  std::move(token));
+  return std::make_unique<Client>(std::move(server), std::move(token));
 }
 
 Result<int> print_answer(const Args& args, std::string_view method, const std::string& path,
@@ -54,7 +64,7 @@ Result<int> print_answer(const Args& args, std::string_view method, const std::s
 
 Result<std::string> word(const Args& args, size_t at, std::string_view what) {
   if (at < args.words.size()) return args.words[at];
-  return fail(Code::invalid, "BAD_USE", fmt::format("name {}; see --help", what));
+  return fail(Code::invalid, kBadUsage, fmt::format("name {}; see --help", what));
 }
 
 Result<json::Object> pairs(const std::vector<std::string>& words) {
@@ -62,7 +72,7 @@ Result<json::Object> pairs(const std::vector<std::string>& words) {
   for (const std::string& w : words) {
     size_t equals = w.find('=');
     if (equals == std::string::npos || equals == 0)
-      return fail(Code::invalid, "BAD_USE", fmt::format("'{}' is not NAME=VALUE", w));
+      return fail(Code::invalid, kBadUsage, fmt::format("'{}' is not NAME=VALUE", w));
     auto value = json::parse(w.substr(equals + 1));
     out.set(w.substr(0, equals), value ? std::move(*value) : json::Value(w.substr(equals + 1)));
   }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "expr/expression.h"
+#include "expr/functions.h"
 #include "expr/zones.h"
 #include "json/text.h"
 
@@ -255,6 +256,20 @@ TEST(expr, a_result_is_always_valid_json_text) {
     ASSERT_TRUE(got) << text;
     EXPECT_TRUE(json::parse(json::print(*got))) << text;
   }
+}
+
+// The reference page repeats the table of functions and must not fall behind.
+TEST(expr, every_function_is_in_the_reference) {
+  std::string table = "| function | |\n|---|---|\n";
+  for (const Function& function : functions())
+    table += "| `" + std::string(function.name) + "` | " + std::string(function.doc) + " |\n";
+  std::ifstream page("docs/reference/processes.md");
+  ASSERT_TRUE(page) << "run from the top of the tree";
+  std::string text((std::istreambuf_iterator<char>(page)), {});
+  // The page has these rows and no others.
+  const size_t at = text.find(table);
+  ASSERT_NE(at, std::string::npos) << "docs/reference/processes.md must hold:\n" << table;
+  EXPECT_FALSE(text.substr(at + table.size()).starts_with("|"));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "net/http_client.h"
 
-namespace pawl::server {
+namespace pawl::net {
 
 namespace {
 
@@ -13,9 +13,9 @@ namespace {
 // last field, `retryable`, set.
 Error failed(const std::string& url, const Error& why) {
   if (why.code == Code::invalid) return why;
-  const bool late = why.is(net::kTimedOut);
+  const bool late = why.is(kTimedOut);
   return {Code::unavailable,
-          late ? std::string(net::kTimedOut.name) : "FETCH_FAILED",
+          late ? std::string(kTimedOut.name) : "FETCH_FAILED",
           fmt::format("{}: {}", url.substr(0, 200), late ? "no answer in time" : why.message),
           {},
           true};
@@ -26,11 +26,11 @@ Error failed(const std::string& url, const Error& why) {
 // Each request has a client and a connection of its own, so that a connection to a private address
 // is never reused by a request that may not go there.
 Result<wire::Response> fetch_now(const Fetch& fetch, int timeout_seconds) {
-  net::HttpClient client({.timeout = std::chrono::seconds(timeout_seconds),
-                          .max_answer_bytes = limits::kBodyBytes,
-                          .public_addresses_only = !fetch.allow_private,
-                          .allow_unknown_length = true});
-  net::HttpRequest request{fetch.method, fetch.url, fetch.headers, fetch.body};
+  HttpClient client({.timeout = std::chrono::seconds(timeout_seconds),
+                     .max_answer_bytes = limits::kBodyBytes,
+                     .public_addresses_only = !fetch.allow_private,
+                     .allow_unknown_length = true});
+  HttpRequest request{fetch.method, fetch.url, fetch.headers, fetch.body};
   request.headers.emplace_back("Connection", "close");
   auto answer = client.send(request);
   if (!answer) return fail(failed(fetch.url, answer.error()));
@@ -78,4 +78,4 @@ void Fetcher::loop() {
   }
 }
 
-}  // namespace pawl::server
+}  // namespace pawl::net

@@ -10,7 +10,7 @@
 
 #include "wire/message.h"
 
-namespace pawl::server {
+namespace pawl::net {
 
 struct Fetch {
   std::string method, url;
@@ -43,4 +43,4 @@ class Fetcher {
 // The time limit is for the whole call, however slowly the peer sends or receives.
 Result<wire::Response> fetch_now(const Fetch& fetch, int timeout_seconds);
 
-}  // namespace pawl::server
+}  // namespace pawl::net

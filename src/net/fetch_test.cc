@@ -12,15 +12,15 @@
 #include "base/limits.h"
 #include "server/http/server.h"
 
-namespace pawl::server {
+namespace pawl::net {
 
 // A server that echoes the request, so that a test sees what was sent.
 struct Peer {
-  std::unique_ptr<HttpServer> http;
+  std::unique_ptr<server::HttpServer> http;
   Peer() {
-    HttpOptions options;
-    options.address = *parse_address("127.0.0.1:0");
-    http = *HttpServer::start(options, [](wire::Request request, wire::Respond respond) {
+    server::HttpOptions options;
+    options.address = *server::parse_address("127.0.0.1:0");
+    http = *server::HttpServer::start(options, [](wire::Request request, wire::Respond respond) {
       if (request.path == "/stream") {
         wire::Response r;
         r.stream = [](std::shared_ptr<wire::Stream> s) {
@@ -81,10 +81,10 @@ TEST(fetch, a_certificate_may_name_an_address) {
                      "-addext subjectAltName=IP:127.0.0.1 -keyout " +
                      folder + "/key.pem -out " + folder + "/certificate.pem 2> /dev/null";
   ASSERT_EQ(std::system(made.c_str()), 0);
-  HttpOptions options;
-  options.address = *parse_address("127.0.0.1:0");
+  server::HttpOptions options;
+  options.address = *server::parse_address("127.0.0.1:0");
   options.tls = {folder + "/certificate.pem", folder + "/key.pem"};
-  auto http = *HttpServer::start(options, [](wire::Request, wire::Respond respond) {
+  auto http = *server::HttpServer::start(options, [](wire::Request, wire::Respond respond) {
     respond(wire::text_response(200, "safe"));
   });
   std::string port = http->address().text().substr(10);
@@ -172,4 +172,4 @@ TEST(fetch, bad_urls_and_headers_are_refused) {
   EXPECT_FALSE(fetch_now({"GET", peer.url("/"), {{"A", "b\r\nC: d"}}, "", true}, 1));
 }
 
-}  // namespace pawl::server
+}  // namespace pawl::net

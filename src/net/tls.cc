@@ -7,7 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-namespace pawl::server {
+namespace pawl::net {
 namespace {
 
 std::string last_openssl_error() {
@@ -113,4 +113,4 @@ std::unique_ptr<TlsSession> TlsContext::accept() const {
   return std::make_unique<TlsSession>(session);
 }
 
-}  // namespace pawl::server
+}  // namespace pawl::net

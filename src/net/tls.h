@@ -10,7 +10,7 @@
 struct ssl_ctx_st;
 struct ssl_st;
 
-namespace pawl::server {
+namespace pawl::net {
 
 struct TlsFiles {
   std::string certificate;  // PEM chain; empty: no TLS
@@ -51,4 +51,4 @@ class TlsContext {
   ssl_ctx_st* context_;
 };
 
-}  // namespace pawl::server
+}  // namespace pawl::net

@@ -10,7 +10,7 @@
 #include "server/http/server.h"
 #include "server/http/test_client.h"
 
-namespace pawl::server {
+namespace pawl::net {
 namespace {
 
 // A self-signed certificate for tests, in a folder of its own.
@@ -76,12 +76,13 @@ class TlsTest : public ::testing::Test {
 };
 
 TEST_F(TlsTest, requests_and_large_answers_pass_through) {
-  HttpOptions options;
+  server::HttpOptions options;
   options.address = {"127.0.0.1", 0};
   options.tls = files_;
-  auto server = HttpServer::start(options, [](wire::Request request, wire::Respond respond) {
-    respond(wire::text_response(200, request.path + std::string(2'000'000, 'x')));
-  });
+  auto server =
+      server::HttpServer::start(options, [](wire::Request request, wire::Respond respond) {
+        respond(wire::text_response(200, request.path + std::string(2'000'000, 'x')));
+      });
   ASSERT_TRUE(server) << server.error().message;
   uint16_t port = (*server)->address().port;
   std::string both = ask(
@@ -94,7 +95,7 @@ TEST_F(TlsTest, requests_and_large_answers_pass_through) {
       2'000'000u);
   EXPECT_EQ(ask(port, "GET /1 HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", TLS1_1_VERSION),
             "");
-  testing::Client plain(port);
+  server::testing::Client plain(port);
   plain.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
   plain.until_end();
   EXPECT_TRUE(plain.ended());
@@ -104,15 +105,15 @@ TEST_F(TlsTest, requests_and_large_answers_pass_through) {
 }
 
 TEST_F(TlsTest, a_handshake_has_a_time_limit) {
-  HttpOptions options;
+  server::HttpOptions options;
   options.address = {"127.0.0.1", 0};
   options.tls = files_;
   options.times.request_ms = 200;
   options.times.linger_ms = 100;
   auto server =
-      HttpServer::start(options, [](wire::Request, wire::Respond respond) { respond({}); });
+      server::HttpServer::start(options, [](wire::Request, wire::Respond respond) { respond({}); });
   ASSERT_TRUE(server);
-  testing::Client silent((*server)->address().port);
+  server::testing::Client silent((*server)->address().port);
   silent.until_end();
   EXPECT_TRUE(silent.ended());
 }
@@ -125,4 +126,4 @@ TEST_F(TlsTest, bad_files_are_named) {
 }
 
 }  // namespace
-}  // namespace pawl::server
+}  // namespace pawl::net

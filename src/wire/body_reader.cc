@@ -26,29 +26,10 @@ std::unexpected<Error> refusal(const BodyRules& rules, std::string message) {
 
 }  // namespace
 
-Result<BodyReader> BodyReader::of(const Request& request, const BodyRules& rules) {
-  const bool blank = request.body.find_first_not_of(" \t\r\n") == std::string::npos;
-  if (blank && rules.empty_is_object) return BodyReader(json::Value(json::Object{}), rules);
-  if (blank) return refusal(rules, "the body must be a JSON object, but it is empty");
-  Result<json::Value> parsed = json::parse(request.body, {.prefix = rules.ignores_trailing});
-  if (!parsed) return refusal(rules, "the body is not JSON: " + parsed.error().message);
-  if (parsed->is_null() && rules.null_is_object)
-    return BodyReader(json::Value(json::Object{}), rules);
-  if (!parsed->is_object())
-    return refusal(rules,
-                   fmt::format("the body must be a JSON object, not {}", with_article(*parsed)));
-  return BodyReader(std::move(*parsed), rules);
-}
-
-BodyReader::BodyReader(json::Value object, const BodyRules& rules)
-    : object_(std::move(object)), rules_(rules) {
-  CHECK(object_.is_object());
-}
-
-const json::Value* BodyReader::find(std::string_view name) const {
-  const json::Value* found = object_.find(name);
-  if (!found && rules_.ignores_name_case) {
-    for (const json::Member& member : object_.object()) {
+const json::Value* MemberReader::find(std::string_view name) const {
+  const json::Value* found = object_->find(name);
+  if (!found && rules_.ignores_name_case && object_->is_object()) {
+    for (const json::Member& member : object_->object()) {
       if (!same_name(member.name, name)) continue;
       found = &member.value;
       break;
@@ -57,29 +38,31 @@ const json::Value* BodyReader::find(std::string_view name) const {
   return found && !found->is_null() ? found : nullptr;
 }
 
-std::unexpected<Error> BodyReader::refuse(std::string message) const {
+std::unexpected<Error> MemberReader::refuse(std::string message) const {
   return refusal(rules_, std::move(message));
 }
 
-std::unexpected<Error> BodyReader::wrong_type(std::string_view name, std::string_view wants,
-                                              const json::Value& got) const {
+std::unexpected<Error> MemberReader::wrong_type(std::string_view name, std::string_view wants,
+                                                const json::Value& got) const {
   return refuse(fmt::format("'{}' must be {}, not {}", name, wants, with_article(got)));
 }
 
-Result<std::string> BodyReader::text(std::string_view name, std::string_view default_value) const {
+Result<std::string> MemberReader::text(std::string_view name,
+                                       std::string_view default_value) const {
   const json::Value* v = find(name);
   if (!v) return std::string(default_value);
-  if (!v->is_string()) return wrong_type(name, "a string", *v);
-  return v->string();
+  if (v->is_string()) return v->string();
+  if (!rules_.not_text.empty()) return refuse(fmt::format("'{}' {}", name, rules_.not_text));
+  return wrong_type(name, "a string", *v);
 }
 
-Result<std::string> BodyReader::required_text(std::string_view name) const {
+Result<std::string> MemberReader::required_text(std::string_view name) const {
   TRY(std::string found, text(name));
   if (found.empty()) return refuse(fmt::format("'{}' is missing: give a string", name));
   return found;
 }
 
-Result<int64_t> BodyReader::integer(std::string_view name, int64_t default_value) const {
+Result<int64_t> MemberReader::integer(std::string_view name, int64_t default_value) const {
   const json::Value* v = find(name);
   if (!v) return default_value;
   const std::optional<int64_t> number = v->is_number() ? v->as_int64() : std::nullopt;
@@ -87,7 +70,7 @@ Result<int64_t> BodyReader::integer(std::string_view name, int64_t default_value
   return *number;
 }
 
-Result<std::optional<uint64_t>> BodyReader::count(std::string_view name) const {
+Result<std::optional<uint64_t>> MemberReader::count(std::string_view name) const {
   const json::Value* v = find(name);
   if (!v) return std::optional<uint64_t>();
   const std::optional<uint64_t> number = v->is_number() ? v->as_uint64() : std::nullopt;
@@ -95,14 +78,14 @@ Result<std::optional<uint64_t>> BodyReader::count(std::string_view name) const {
   return number;
 }
 
-Result<bool> BodyReader::flag(std::string_view name, bool default_value) const {
+Result<bool> MemberReader::flag(std::string_view name, bool default_value) const {
   const json::Value* v = find(name);
   if (!v) return default_value;
   if (!v->is_bool()) return wrong_type(name, "a boolean", *v);
   return v->boolean();
 }
 
-Result<std::vector<std::string>> BodyReader::texts(std::string_view name) const {
+Result<std::vector<std::string>> MemberReader::texts(std::string_view name) const {
   const json::Value* v = find(name);
   std::vector<std::string> out;
   if (!v) return out;
@@ -116,8 +99,8 @@ Result<std::vector<std::string>> BodyReader::texts(std::string_view name) const 
   return out;
 }
 
-Result<std::string> BodyReader::choice(std::string_view name,
-                                       std::initializer_list<std::string_view> choices) const {
+Result<std::string> MemberReader::choice(std::string_view name,
+                                         std::initializer_list<std::string_view> choices) const {
   TRY(std::string found, text(name, *choices.begin()));
   if (std::find(choices.begin(), choices.end(), found) != choices.end()) return found;
   std::string all;
@@ -126,11 +109,55 @@ Result<std::string> BodyReader::choice(std::string_view name,
   return refuse(fmt::format("'{}' must be {}, not '{}'", name, all, found.substr(0, kShownBytes)));
 }
 
-Result<json::Object> BodyReader::take_object(std::string_view name) {
+Result<const json::Value*> MemberReader::object(std::string_view name) const {
   const json::Value* v = find(name);
-  if (!v) return json::Object{};
-  if (!v->is_object()) return wrong_type(name, "an object", *v);
-  return std::move(const_cast<json::Value*>(v)->object());
+  if (v && !v->is_object()) return wrong_type(name, "an object", *v);
+  return v;
+}
+
+static bool is_empty(const Request& request, const BodyRules& rules) {
+  if (!rules.blank_is_empty) return request.body.empty();
+  return request.body.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+Result<json::Value> BodyReader::value_of(const Request& request, const BodyRules& rules) {
+  if (request.body.size() > rules.max_bytes)
+    return fail(Code::too_large, std::string(rules.reason),
+                fmt::format("{}the body has {} bytes; {} are allowed", rules.lead,
+                            request.body.size(), rules.max_bytes));
+  if (rules.empty_is_object && is_empty(request, rules)) return json::Value(json::Object{});
+  Result<json::Value> parsed = json::parse(request.body, {.prefix = rules.ignores_trailing});
+  if (!parsed)
+    return fail(Code::invalid, std::string(rules.reason),
+                std::string(rules.not_json) + parsed.error().message);
+  if (parsed->is_null() && rules.null_is_object) return json::Value(json::Object{});
+  return parsed;
+}
+
+Result<BodyReader> BodyReader::of(const Request& request, const BodyRules& rules) {
+  if (!rules.empty_is_object && is_empty(request, rules))
+    return refusal(rules, "the body must be a JSON object, but it is empty");
+  TRY(json::Value value, value_of(request, rules));
+  if (!value.is_object())
+    return refusal(rules,
+                   fmt::format("the body must be a JSON object, not {}", with_article(value)));
+  return BodyReader(std::move(value), rules);
+}
+
+// The base keeps the address of `owned_`, so it may be given before `owned_` is made.
+BodyReader::BodyReader(json::Value object, const BodyRules& rules)
+    : MemberReader(owned_, rules), owned_(std::move(object)) {
+  CHECK(owned_.is_object());
+}
+
+BodyReader::BodyReader(BodyReader&& other) noexcept
+    : MemberReader(owned_, other.rules()), owned_(std::move(other.owned_)) {}
+
+Result<json::Object> BodyReader::take_object(std::string_view name) {
+  TRY(const json::Value* found, object(name));
+  if (!found) return json::Object{};
+  // The object belongs to this reader, which is not const here.
+  return std::move(const_cast<json::Value*>(found)->object());
 }
 
 }  // namespace pawl::wire

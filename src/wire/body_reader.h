@@ -1,11 +1,13 @@
 #pragma once
-// BodyReader reads the JSON object in a request's body, member by member. A member that is absent
+// The one reader of request bodies. BodyReader::value_of turns the bytes of a request into JSON;
+// BodyReader::of reads a body that must be a JSON object, member by member. A member that is absent
 // or null has its default; a member of another type is refused with a message that names it:
 //
 //   TRY(BodyReader body, BodyReader::of(request, {.reason = "BAD_REQUEST"}));
 //   TRY(std::string worker, body.text("workerId"));
 //   TRY(int64_t max, body.integer("maxJobs", 10));
 
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -20,19 +22,26 @@ namespace pawl::wire {
 
 // How a face reads bodies, where the contracts of the faces differ.
 struct BodyRules {
-  std::string_view reason;         // Error::reason of every refusal
-  std::string_view lead = {};      // put before every message
-  bool empty_is_object = true;     // a blank body reads as {}
+  std::string_view reason;     // Error::reason of every refusal
+  std::string_view lead = {};  // put before every message, except that of a body that is not JSON
+  std::string_view not_json = "the body is not JSON: ";  // put before the parser's message
+  // Said after the name of a member that should be a string. When empty, the message says what the
+  // member is instead.
+  std::string_view not_text = {};
+  size_t max_bytes = SIZE_MAX;     // a larger body is refused with Code::too_large
+  bool empty_is_object = true;     // a body without bytes reads as {}
+  bool blank_is_empty = true;      // a body of white space reads as one without bytes
   bool null_is_object = false;     // the body `null` reads as {}
   bool ignores_trailing = false;   // bytes after the first JSON value are ignored
   bool ignores_name_case = false;  // "workerid" also matches "workerId"
 };
 
-class BodyReader {
+// Reads the members of a JSON object that somebody else owns, for example an object nested in a
+// body. A value that is not an object has no members.
+class MemberReader {
  public:
-  static Result<BodyReader> of(const Request& request, const BodyRules& rules);
-  // Reads the members of an object that is nested in a body.
-  BodyReader(json::Value object, const BodyRules& rules);
+  MemberReader(const json::Value& object, const BodyRules& rules)
+      : object_(&object), rules_(rules) {}
 
   // The member when it is there and not null.
   const json::Value* find(std::string_view name) const;
@@ -47,20 +56,42 @@ class BodyReader {
   // One of the choices. The first choice is the default.
   Result<std::string> choice(std::string_view name,
                              std::initializer_list<std::string_view> choices) const;
-  // An object, moved out of the body; empty when absent.
-  Result<json::Object> take_object(std::string_view name);
+  // An object; null when absent.
+  Result<const json::Value*> object(std::string_view name) const;
 
-  const json::Value& value() const { return object_; }
-  json::Value take() && { return std::move(object_); }
+  const json::Value& value() const { return *object_; }
   // A refusal in this body's words.
   std::unexpected<Error> refuse(std::string message) const;
+
+ protected:
+  const BodyRules& rules() const { return rules_; }
 
  private:
   std::unexpected<Error> wrong_type(std::string_view name, std::string_view wants,
                                     const json::Value& got) const;
 
-  json::Value object_;
+  const json::Value* object_;
   BodyRules rules_;
+};
+
+// A MemberReader that owns its object and can give parts of it away.
+class BodyReader : public MemberReader {
+ public:
+  // The body as any JSON value.
+  static Result<json::Value> value_of(const Request& request, const BodyRules& rules);
+  // The body as a JSON object.
+  static Result<BodyReader> of(const Request& request, const BodyRules& rules);
+  // Requires an object.
+  BodyReader(json::Value object, const BodyRules& rules);
+  BodyReader(BodyReader&& other) noexcept;
+
+  // Moves an object out of the body; empty when absent.
+  Result<json::Object> take_object(std::string_view name);
+  // Moves the whole object out.
+  json::Value take() && { return std::move(owned_); }
+
+ private:
+  json::Value owned_;
 };
 
 }  // namespace pawl::wire

@@ -20,6 +20,7 @@ TEST(body_reader, absent_and_null_members_have_their_defaults) {
     EXPECT_TRUE(*body->flag("a", true));
     EXPECT_TRUE(body->texts("a")->empty());
     EXPECT_EQ(*body->choice("a", {"one", "two"}), "one");
+    EXPECT_EQ(*body->object("a"), nullptr);
     EXPECT_TRUE(body->take_object("a")->empty());
   }
 }
@@ -46,6 +47,7 @@ TEST(body_reader, another_type_is_refused_by_name) {
             "op: 'l' must be an array of strings, but it holds a number");
   EXPECT_EQ(body->choice("s", {"a", "b"}).error().message, "op: 's' must be a or b, not 'x'");
   EXPECT_EQ(body->take_object("s").error().message, "op: 's' must be an object, not a string");
+  EXPECT_EQ(body->object("s").error().message, "op: 's' must be an object, not a string");
   EXPECT_EQ(body->required_text("gone").error().message, "op: 'gone' is missing: give a string");
   EXPECT_EQ(body->text("n").error().reason, "BAD");
 }
@@ -59,6 +61,57 @@ TEST(body_reader, a_body_that_is_no_object_is_refused) {
   EXPECT_TRUE(read("{} x", {.reason = "BAD", .ignores_trailing = true}));
   EXPECT_EQ(read("", {.reason = "BAD", .empty_is_object = false}).error().message,
             "the body must be a JSON object, but it is empty");
+  EXPECT_EQ(read(" ", {.reason = "BAD", .empty_is_object = false}).error().message,
+            "the body must be a JSON object, but it is empty");
+  EXPECT_TRUE(read("", {.reason = "BAD", .blank_is_empty = false}));
+  EXPECT_FALSE(read(" ", {.reason = "BAD", .blank_is_empty = false}));
+}
+
+TEST(body_reader, the_words_of_a_face_are_used) {
+  BodyRules rules{
+      .reason = "BAD", .lead = "op: ", .not_json = "malformed: ", .not_text = "is text"};
+  EXPECT_TRUE(read("{", rules).error().message.starts_with("malformed: invalid JSON at line 1"));
+  EXPECT_EQ(read("7", rules).error().message, "op: the body must be a JSON object, not a number");
+  EXPECT_EQ(read(R"({"a":1})", rules)->text("a").error().message, "op: 'a' is text");
+}
+
+TEST(body_reader, a_body_over_the_limit_is_too_large) {
+  BodyRules rules{.reason = "BAD", .max_bytes = 4};
+  EXPECT_TRUE(read("{  }", rules));
+  Result<BodyReader> large = read("{   }", rules);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, Code::too_large);
+  EXPECT_EQ(large.error().message, "the body has 5 bytes; 4 are allowed");
+}
+
+TEST(body_reader, a_body_can_be_any_json_value) {
+  Request request;
+  request.body = "[1]";
+  EXPECT_TRUE(BodyReader::value_of(request, {.reason = "BAD"})->is_array());
+  request.body = "null";
+  EXPECT_TRUE(BodyReader::value_of(request, {.reason = "BAD"})->is_null());
+  request.body = "";
+  EXPECT_TRUE(BodyReader::value_of(request, {.reason = "BAD"})->is_object());
+  Result<json::Value> empty =
+      BodyReader::value_of(request, {.reason = "BAD", .empty_is_object = false});
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().reason, "BAD");
+}
+
+TEST(body_reader, a_moved_reader_reads_its_own_object) {
+  auto first = std::make_unique<BodyReader>(*read(R"({"t":"x","o":{"k":1}})"));
+  BodyReader moved = std::move(*first);
+  first.reset();
+  EXPECT_EQ(*moved.text("t"), "x");
+  EXPECT_EQ(moved.take_object("o")->size(), 1u);
+  EXPECT_EQ(std::move(moved).take().string_or("t"), "x");
+}
+
+TEST(body_reader, nested_objects_are_read_where_they_are) {
+  const json::Value nested = json::object({{"n", 3}});
+  EXPECT_EQ(*MemberReader(nested, {.reason = "BAD"}).count("n"), 3u);
+  const json::Value list = json::Array{json::Value(1)};
+  EXPECT_FALSE(MemberReader(list, {.reason = "BAD", .ignores_name_case = true}).has("n"));
 }
 
 TEST(body_reader, names_can_be_matched_without_case) {

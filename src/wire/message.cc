@@ -65,9 +65,10 @@ constexpr Phrase kPhrases[] = {
     {505, "HTTP Version Not Supported"},
 };
 
-// Calls `visit(name, value)`, both decoded, for each pair of the query until it returns false.
+// Calls `visit(name, value)`, both decoded, for each pair of a query or form until it returns
+// false.
 template <class Visit>
-void each_query_param(std::string_view query, const Visit& visit) {
+void each_param(std::string_view query, const Visit& visit) {
   while (!query.empty()) {
     size_t end = query.find('&');
     std::string_view pair = query.substr(0, end);
@@ -125,9 +126,9 @@ bool Request::has_header(std::string_view name) const {
   return find_header(headers, name) != nullptr;
 }
 
-std::optional<std::string> Request::query_param(std::string_view name) const {
+static std::optional<std::string> first_param(std::string_view text, std::string_view name) {
   std::optional<std::string> found;
-  each_query_param(query, [&](const std::string& key, std::string value) {
+  each_param(text, [&](const std::string& key, std::string value) {
     if (key != name) return true;
     found = std::move(value);
     return false;
@@ -135,9 +136,17 @@ std::optional<std::string> Request::query_param(std::string_view name) const {
   return found;
 }
 
+std::optional<std::string> Request::query_param(std::string_view name) const {
+  return first_param(query, name);
+}
+
+std::optional<std::string> Request::form_param(std::string_view name) const {
+  return first_param(body, name);
+}
+
 std::vector<std::string> Request::query_params(std::string_view name) const {
   std::vector<std::string> found;
-  each_query_param(query, [&](const std::string& key, std::string value) {
+  each_param(query, [&](const std::string& key, std::string value) {
     if (key == name) found.push_back(std::move(value));
     return true;
   });

@@ -50,6 +50,8 @@ struct Request {
   std::optional<std::string> query_param(std::string_view name) const;
   // Returns every value of that name, in order.
   std::vector<std::string> query_params(std::string_view name) const;
+  // The same for a body of the type application/x-www-form-urlencoded.
+  std::optional<std::string> form_param(std::string_view name) const;
 };
 
 // A response body that is written piece by piece: NDJSON or Server-Sent Events. Thread-safe.

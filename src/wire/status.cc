@@ -27,6 +27,8 @@ const CodeStatus& code_status(Code code) {
 }
 
 Code code_of_http(int status) {
+  if (status == 410) return Code::not_found;                     // it was there once
+  if (status == 502 || status == 504) return Code::unavailable;  // a proxy, or a deadline
   for (const CodeStatus& row : kCodes)
     if (row.http == status) return row.code;
   return status >= 500 ? Code::internal : Code::invalid;

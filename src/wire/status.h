@@ -13,8 +13,8 @@ struct CodeStatus {
 };
 
 const CodeStatus& code_status(Code code);
-// Returns the code that a client reads an HTTP status as. A status without a row is `invalid` below
-// 500 and `internal` from 500 on.
+// Returns the code that an HTTP status is read as. 410 (gone) is read as 404, and 502 and 504 as
+// 503. Any other status without a row is `invalid` below 500 and `internal` from 500 on.
 Code code_of_http(int status);
 
 }  // namespace pawl::wire

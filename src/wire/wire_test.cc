@@ -135,6 +135,26 @@ TEST(message, headers_ignore_case_and_absence_differs_from_empty) {
   EXPECT_FALSE(lists_token("upgraded", "upgrade"));
 }
 
+TEST(status, a_client_reads_every_status_as_a_code) {
+  EXPECT_EQ(code_of_http(404), Code::not_found);
+  EXPECT_EQ(code_of_http(410), Code::not_found);
+  EXPECT_EQ(code_of_http(418), Code::invalid);
+  EXPECT_EQ(code_of_http(500), Code::internal);
+  EXPECT_EQ(code_of_http(502), Code::unavailable);
+  EXPECT_EQ(code_of_http(503), Code::unavailable);
+  EXPECT_EQ(code_of_http(504), Code::unavailable);
+  EXPECT_EQ(code_of_http(507), Code::internal);
+}
+
+TEST(message, form_parameters_are_decoded) {
+  Request request;
+  request.body = "grant_type=client+credentials&scope=a%26b&empty";
+  EXPECT_EQ(request.form_param("grant_type"), "client credentials");
+  EXPECT_EQ(request.form_param("scope"), "a&b");
+  EXPECT_EQ(request.form_param("empty"), "");
+  EXPECT_EQ(request.form_param("b"), std::nullopt);
+}
+
 TEST(message, query_parameters_are_decoded) {
   Request request;
   request.query = "a=1&b=x%20y+z&a=2&flag&&=odd";

@@ -23,7 +23,7 @@ Result<std::string> read_pem(const std::string& path) {
   return text.str();
 }
 
-Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const TlsFiles& tls) {
+Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const net::TlsFiles& tls) {
   if (!tls.on()) return grpc::InsecureServerCredentials();
   TRY(std::string certificate, read_pem(tls.certificate));
   TRY(std::string key, read_pem(tls.key));

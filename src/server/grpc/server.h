@@ -18,7 +18,7 @@ namespace pawl::server {
 
 struct GrpcOptions {
   Address address;
-  TlsFiles tls{};
+  net::TlsFiles tls{};
   std::vector<grpc::Service*> services{};  // must outlive the server
 };
 

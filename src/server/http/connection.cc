@@ -59,7 +59,8 @@ wire::Response plain_refusal(const HttpFault& fault) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_ptr<TlsSession> tls)
+HttpConnection::HttpConnection(HttpLoop& loop, int fd, uint64_t id,
+                               std::unique_ptr<net::TlsSession> tls)
     : loop_(loop), fd_(fd), id_(id), tls_(std::move(tls)), parser_(loop.options().limits) {
   active_ms_ = sent_ms_ = loop.now_ms();
   // The time limit of a request also covers the TLS handshake.

@@ -13,7 +13,7 @@ namespace pawl::server {
 
 class HttpConnection final : public wire::Peer {
  public:
-  HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_ptr<TlsSession> tls);
+  HttpConnection(HttpLoop& loop, int fd, uint64_t id, std::unique_ptr<net::TlsSession> tls);
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -77,7 +77,7 @@ class HttpConnection final : public wire::Peer {
   HttpLoop& loop_;
   const int fd_;
   const uint64_t id_;
-  std::unique_ptr<TlsSession> tls_;
+  std::unique_ptr<net::TlsSession> tls_;
   HttpParser parser_;
   FrameReader frames_;
   Mode mode_ = Mode::http;

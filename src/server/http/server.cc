@@ -13,9 +13,9 @@ HttpServer::HttpServer(HttpOptions options, wire::Handler handler, Address addre
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, wire::Handler handler) {
   CHECK(options.threads > 0);
-  std::unique_ptr<TlsContext> tls;
+  std::unique_ptr<net::TlsContext> tls;
   if (options.tls.on()) {
-    TRY(tls, TlsContext::load(options.tls));
+    TRY(tls, net::TlsContext::load(options.tls));
   }
   TRY(Listener listener, listen_on(options.address));
   std::unique_ptr<HttpServer> server(

@@ -26,7 +26,7 @@ struct HttpTimes {
 
 struct HttpOptions {
   Address address;
-  TlsFiles tls{};
+  net::TlsFiles tls{};
   int threads = 2;
   size_t connections = limits::kConnections;
   HttpLimits limits{};
@@ -56,7 +56,7 @@ class HttpServer {
   const HttpOptions options_;
   const wire::Handler handler_;
   const Address address_;
-  std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<net::TlsContext> tls_;
   std::atomic<size_t> open_ = 0;
   std::atomic<int64_t> stop_deadline_ms_ = 0;
   std::vector<std::unique_ptr<HttpLoop>> loops_;

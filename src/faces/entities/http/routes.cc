@@ -66,10 +66,15 @@ Result<AsOf> HttpExchange::as_of() const {
   return as_of;
 }
 
+static constexpr wire::BodyRules kBody{
+    .reason = "BAD_REQUEST", .not_json = "malformed JSON: ", .empty_is_object = false};
+
 Result<json::Value> HttpExchange::body() const {
-  auto value = json::parse(request.body);
-  if (!value) return bad_request(fmt::format("malformed JSON: {}", value.error().message));
-  return *std::move(value);
+  return wire::BodyReader::value_of(request, kBody);
+}
+
+Result<wire::BodyReader> HttpExchange::body_object() const {
+  return wire::BodyReader::of(request, kBody);
 }
 
 Result<void> known_format(std::string_view format) {

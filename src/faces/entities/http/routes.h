@@ -7,6 +7,7 @@
 #include "faces/entities/face.h"
 #include "faces/entities/http/problem.h"
 #include "faces/entities/store/store.h"
+#include "wire/body_reader.h"
 
 namespace pawl::entities {
 
@@ -53,7 +54,8 @@ class HttpExchange {
   Result<int64_t> number(std::string_view name, int64_t default_value) const;
   Result<std::optional<Time>> time(std::string_view name) const;
   Result<AsOf> as_of() const;
-  Result<json::Value> body() const;  // as JSON
+  Result<json::Value> body() const;              // as any JSON value
+  Result<wire::BodyReader> body_object() const;  // as a JSON object
   // The body as JSON or XML, as the path parameter with this index says.
   Result<json::Value> document(size_t format) const;
   // Fails with FORBIDDEN when the caller lacks the role.

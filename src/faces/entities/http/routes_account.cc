@@ -67,11 +67,11 @@ Result<Bytes> get_log_level(HttpExchange& http) {
 
 Result<Bytes> set_log_level(HttpExchange& http) {
   TRY_OK(http.role("ROLE_ADMIN"));
-  TRY(json::Value body, http.body());
-  auto level = parse_level(body.string_or("level"));
+  TRY(wire::BodyReader body, http.body_object());
+  TRY(std::string given, body.text("level"));
+  auto level = parse_level(given);
   if (!level)
-    return bad_request(fmt::format("'level' is '{}'; use debug, info, warn, error or off",
-                                   body.string_or("level")));
+    return bad_request(fmt::format("'level' is '{}'; use debug, info, warn, error or off", given));
   std::string_view previous = level_now();
   pawl::log_level(*level);
   return json::print(json::object({{"level", level_now()}, {"previous", previous}}));
@@ -117,13 +117,14 @@ void store_client(const HttpExchangePtr& http, json::Value client, int status) {
 
 Result<void> new_client(const HttpExchangePtr& http) {
   TRY_OK(http->jwt_admin());
-  TRY(json::Value body, http->body());
-  std::string tenant(body.string_or("tenantId", http->tenant())), user(body.string_or("userId"));
+  TRY(wire::BodyReader body, http->body_object());
+  std::string tenant(body.value().string_or("tenantId", http->tenant()));
   // The operator may create the first client of another tenant.
   if (tenant != http->tenant() && !http->is_operator())
     return fail(Code::denied, "FORBIDDEN", "clients can be made for your own tenant only");
+  TRY(std::string user, body.text("userId"));
   if (user.empty()) return bad_request("'userId' is required");
-  TRY(std::string roles, join_roles(body.find("roles")));
+  TRY(std::string roles, join_roles(body.value().find("roles")));
   std::string id = random_uuid(http->face.options().keys);
   store_client(
       http,

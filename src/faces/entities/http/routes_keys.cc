@@ -161,17 +161,17 @@ bool is_kid(std::string_view kid) {
   return !kid.empty() && kid.size() <= kKidBytes && std::all_of(kid.begin(), kid.end(), fine);
 }
 
-Result<std::string> time_member(const json::Value& body, std::string_view name) {
-  const json::Value* value = body.find(name);
-  if (!value || value->is_null()) return std::string();
-  if (!value->is_string() || !parse_rfc3339(value->string()))
+Result<std::string> time_member(const wire::MemberReader& body, std::string_view name) {
+  TRY(std::string text, body.text(name));
+  if (body.has(name) && !parse_rfc3339(text))
     return bad_request(fmt::format("invalid {}: expected an RFC 3339 time", name));
-  return value->string();
+  return text;
 }
 
 Result<json::Value> read_trusted(HttpExchange& http) {
-  TRY(json::Value body, http.body());
-  std::string kid(body.string_or("keyId", body.string_or("kid")));
+  TRY(wire::BodyReader body, http.body_object());
+  const json::Value& given = body.value();
+  std::string kid(given.string_or("keyId", given.string_or("kid")));
   if (!is_kid(kid))
     return bad_request("invalid keyId: letters, digits, '.', '_' and '-', at most 256 of them");
   const json::Value* jwk = body.find("jwk");
@@ -180,10 +180,10 @@ Result<json::Value> read_trusted(HttpExchange& http) {
   TRY(std::string from, time_member(body, "validFrom"));
   TRY(std::string to, time_member(body, "validTo"));
   json::Value row = json::object(
-      {{"kid", kid}, {"jwk", *jwk}, {"audience", body.string_or("audience")}, {"active", true}});
+      {{"kid", kid}, {"jwk", *jwk}, {"audience", given.string_or("audience")}, {"active", true}});
   row.object().add("validFrom", from.empty() ? rfc3339(http.service().kernel().now()) : from);
   if (!to.empty()) row.object().add("validTo", to);
-  if (const json::Value* issuers = body.find("issuers"); issuers && !issuers->is_null()) {
+  if (const json::Value* issuers = body.find("issuers")) {
     if (!issuers->is_array()) return bad_request("'issuers' must be an array of strings");
     row.object().add("issuers", *issuers);
   }

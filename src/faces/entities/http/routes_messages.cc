@@ -24,13 +24,11 @@ Result<json::Value> message_of(HttpExchange& http) {
   const wire::Request& r = http.request;
   if (!r.has_header("Content-Type")) return bad_request("the header Content-Type is required");
   if (!r.has_header("Content-Length")) return bad_request("the header Content-Length is required");
-  TRY(json::Value body, http.body());
-  if (!body.is_object() || !body.find("payload"))
-    return bad_request("the body must be an object with a 'payload'");
-  const json::Value* meta = body.find("meta-data");
-  if (!meta) meta = body.find("metaData");
-  if (meta && !meta->is_null() && !meta->is_object())
-    return bad_request("'meta-data' must be an object");
+  TRY(wire::BodyReader body, http.body_object());
+  const json::Value* payload = body.value().find("payload");
+  if (!payload) return bad_request("the body must be an object with a 'payload'");
+  TRY(const json::Value* meta,
+      body.object(body.value().find("meta-data") ? "meta-data" : "metaData"));
   json::Object header;
   header.add("subject", http.param(0));
   header.add("contentType", r.header("Content-Type"));
@@ -41,15 +39,14 @@ Result<json::Value> message_of(HttpExchange& http) {
     if (std::string_view v = r.header(f.header); !v.empty()) header.add(std::string(f.name), v);
   json::Object indexed;
   indexed.add("typeReferences", json::Object());
-  if (meta && meta->is_object())
+  if (meta)
     for (const json::Member& m : meta->object())
       indexed.set(m.name, m.value);
   json::Value metadata =
       json::object({{"values", json::object({{"typeReferences", json::Object()}})},
                     {"indexedValues", std::move(indexed)}});
-  return json::object({{"header", std::move(header)},
-                       {"metaData", std::move(metadata)},
-                       {"content", *body.find("payload")}});
+  return json::object(
+      {{"header", std::move(header)}, {"metaData", std::move(metadata)}, {"content", *payload}});
 }
 
 Result<void> create(const HttpExchangePtr& http) {

@@ -98,7 +98,7 @@ Result<json::Value> listed(HttpExchange& http, std::initializer_list<std::string
   TRY(json::Value body, http.body());
   if (body.is_array()) return body;
   for (std::string_view name : names)
-    if (const json::Value* inner = body.find(name); inner && inner->is_array()) return *inner;
+    if (json::Value* inner = body.find(name); inner && inner->is_array()) return std::move(*inner);
   return bad_request(
       fmt::format("give an array, or an object with the array '{}'", *names.begin()));
 }

@@ -40,18 +40,6 @@ std::pair<std::string, std::string> basic(const HttpExchange& http) {
           wire::percent_decode(text->substr(colon + 1), true)};
 }
 
-std::string form_field(std::string_view body, std::string_view name) {
-  while (!body.empty()) {
-    size_t amp = body.find('&');
-    std::string_view pair = body.substr(0, amp);
-    body = amp == body.npos ? std::string_view() : body.substr(amp + 1);
-    size_t eq = pair.find('=');
-    if (eq != pair.npos && wire::percent_decode(pair.substr(0, eq), true) == name)
-      return wire::percent_decode(pair.substr(eq + 1), true);
-  }
-  return {};
-}
-
 void give_token(HttpExchange& http, json::Value claims, std::string_view issued_type = {}) {
   const Keys& keys = http.face.options().keys;
   claims.object().set("caas_tier", "unlimited");
@@ -105,7 +93,8 @@ Result<json::Value> subject_claims(HttpExchange& http, std::string_view tenant) 
       return fail(Code::invalid, "invalid_grant", std::string(why));
     return *key.find("jwk");
   };
-  TRY(json::Value claims, keys.read_token(form_field(http.request.body, "subject_token"), jwk_of));
+  TRY(json::Value claims,
+      keys.read_token(http.request.form_param("subject_token").value_or(""), jwk_of));
   if (!names_issuer(key, claims.string_or("iss")))
     return fail(Code::invalid, "invalid_grant", "untrusted token issuer");
   if (claims.string_or("sub").empty())
@@ -114,7 +103,7 @@ Result<json::Value> subject_claims(HttpExchange& http, std::string_view tenant) 
 }
 
 void exchange(HttpExchange& http, const json::Value& client) {
-  if (form_field(http.request.body, "subject_token_type") != kJwtType)
+  if (http.request.form_param("subject_token_type") != kJwtType)
     return oauth_error(http, 400, "invalid_grant", "unsupported subject_token_type");
   std::string_view tenant = client.string_or("tenantId");
   auto subject = subject_claims(http, tenant);
@@ -139,7 +128,7 @@ Result<void> token(const HttpExchangePtr& http) {
   auto [id, secret] = basic(*http);
   TRY(json::Value client, http->service().cell_json(client_key(id)));
   bool good = same_secret(hex(view(sha256(secret))), client.string_or("secretHash"));
-  std::string grant = form_field(http->request.body, "grant_type");
+  std::string grant = http->request.form_param("grant_type").value_or("");
   if (id.empty() || !client.is_object() || !good)
     oauth_error(*http, 401, "invalid_client");
   else if (grant == "client_credentials")

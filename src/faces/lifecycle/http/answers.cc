@@ -24,6 +24,11 @@ wire::Response refusal_response(std::string_view operation, const Error& error) 
   return out;
 }
 
+wire::Response body_refusal(const Error& error, std::string_view operation) {
+  const std::string lead = operation.empty() ? std::string() : std::string(operation) + ": ";
+  return error_response(wire::code_status(error.code).http, lead + error.message);
+}
+
 wire::Response json_answer(int status, const js::Value& body) {
   return wire::json_response(status, js::print(body));
 }

@@ -16,17 +16,6 @@ using wire::Response;
 
 namespace {
 
-Result<js::Value> object_body(const Request& request) {
-  if (request.body.empty()) return js::Value(js::Object());
-  auto parsed = js::parse(request.body);
-  if (!parsed)
-    return fail(Code::invalid, "BAD_JSON", "invalid JSON body: " + parsed.error().message);
-  if (!parsed->is_object())
-    return fail(Code::invalid, "BAD_JSON",
-                fmt::format("invalid JSON body: want an object, got {}", parsed->kind_name()));
-  return parsed;
-}
-
 Response written_response(int status, const Outcome& outcome, Seq version) {
   js::Object body;
   body.add("ok", true);
@@ -37,17 +26,6 @@ Response written_response(int status, const Outcome& outcome, Seq version) {
   Response out = json_answer(status, js::Value(std::move(body)));
   out.headers.emplace_back("ETag", "\"" + std::to_string(version) + "\"");
   return out;
-}
-
-// An optional text member; empty when it is absent or null.
-Result<std::string> text_member(const js::Value& body, std::string_view name) {
-  const js::Value* member = body.find(name);
-  if (!member || member->is_null()) return std::string();
-  if (!member->is_string())
-    return fail(Code::invalid, "BAD_JSON",
-                fmt::format("invalid JSON body: \"{}\" must be a string, not a {}", name,
-                            member->kind_name()));
-  return member->string();
 }
 
 // The source of a change: the query parameter `source`, or the default.
@@ -77,16 +55,16 @@ js::Value linked_json(const TypedInstance& one) {
 }  // namespace
 
 void Face::put_type(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "register: " + body.error().message));
-  auto def = parse_type(request.params[0], *body);
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "register"));
+  auto def = parse_type(request.params[0], body->value());
   Result<void> valid = def ? validate(*def) : Result<void>(fail(def.error()));
   if (!valid) {
     Response out = refusal_response("register", valid.error());
     out.status = 400;
     return respond(std::move(out));
   }
-  std::string text = js::print(*body);
+  std::string text = js::print(body->value());
   bool code = request.header("X-Pawl-Definition") == "code";
   Command command{.type = request.params[0], .to = code ? "code" : "data", .text = text};
   submit("register", "put_type", command, request, respond,
@@ -139,11 +117,11 @@ void Face::transition_as(Request& request, Respond& respond) {
 }
 
 void Face::create(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "create: " + body.error().message));
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "create"));
   auto type = reads_.type(request.caller.tenant, request.params[0]);
   if (!type) return respond(refusal_response("create", type.error()));
-  auto bytes = record_of(**type, request.params[1], *body);
+  auto bytes = record_of(**type, request.params[1], body->value());
   if (!bytes) return respond(refusal_response("create", bytes.error()));
   Command command{.type = request.params[0], .id = request.params[1], .record = *bytes};
   submit("create", "create", command, request, respond,
@@ -153,8 +131,8 @@ void Face::create(Request& request, Respond& respond) {
 // Replaces the whole state if its revision is the one in If-Match. ?to=PHASE also moves the
 // instance.
 void Face::replace(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "replace: " + body.error().message));
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "replace"));
   std::string_view tag = request.header("If-Match");
   while (!tag.empty() && (tag.front() == '"' || tag.front() == ' '))
     tag.remove_prefix(1);
@@ -166,7 +144,7 @@ void Face::replace(Request& request, Respond& respond) {
         error_response(400, "replace: If-Match must carry the revision that GET gave as ETag"));
   auto type = reads_.type(request.caller.tenant, request.params[0]);
   if (!type) return respond(refusal_response("replace", type.error()));
-  auto bytes = record_of(**type, request.params[1], *body);
+  auto bytes = record_of(**type, request.params[1], body->value());
   if (!bytes) return respond(refusal_response("replace", bytes.error()));
   std::string to = request.query_param("to").value_or(""),
               note = request.query_param("note").value_or("");
@@ -192,20 +170,20 @@ void Face::remove(Request& request, Respond& respond) {
 }
 
 void Face::complete(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "complete: " + body.error().message));
-  auto target = text_member(*body, body->find("target") ? "target" : "phase");
-  if (!target) return respond(error_response(400, "complete: " + target.error().message));
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "complete"));
+  auto target = body->text(body->value().find("target") ? "target" : "phase");
+  if (!target) return respond(body_refusal(target.error(), "complete"));
   Command command{.type = request.params[0], .id = request.params[1], .to = *target};
   submit("complete", "complete", command, request, respond,
          [](const Outcome& o, Seq v) { return written_response(200, o, v); });
 }
 
 void Face::fail_instance(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "fail: " + body.error().message));
-  auto reason = text_member(*body, "reason");
-  if (!reason) return respond(error_response(400, "fail: " + reason.error().message));
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "fail"));
+  auto reason = body->text("reason");
+  if (!reason) return respond(body_refusal(reason.error(), "fail"));
   Command command{.type = request.params[0], .id = request.params[1], .note = *reason};
   submit("fail", "fail", command, request, respond,
          [](const Outcome& o, Seq v) { return written_response(200, o, v); });
@@ -248,9 +226,9 @@ void Face::lookup(Request& request, Respond& respond) {
 }
 
 void Face::put_rule(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "rule: " + body.error().message));
-  std::string text = js::print(*body);
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "rule"));
+  std::string text = js::print(body->value());
   Command command{.id = request.params[0], .text = text};
   submit("rule", "put_rule", command, request, respond, [](const Outcome& o, Seq v) {
     return written_response(o.result == "created" ? 201 : 200, o, v);
@@ -286,10 +264,10 @@ void Face::remove_rule(Request& request, Respond& respond) {
 }
 
 void Face::run_rule(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "rule: " + body.error().message));
-  std::string entity(body->string_or("entity_id"));
-  const js::Value* message = body->find("message");
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "rule"));
+  std::string entity(body->value().string_or("entity_id"));
+  const js::Value* message = body->value().find("message");
   std::string text = message ? js::print(*message) : "{}";
   Command command{.id = entity, .note = request.params[0], .text = text};
   submit("rule", "run_rule", command, request, respond,
@@ -297,23 +275,23 @@ void Face::run_rule(Request& request, Respond& respond) {
 }
 
 void Face::action(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "action: " + body.error().message));
-  std::string entity(body->string_or("entity_id"));
-  std::string text = js::print(*body);
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "action"));
+  std::string entity(body->value().string_or("entity_id"));
+  std::string text = js::print(body->value());
   Command command{.id = entity, .text = text};
   submit("action", "action", command, request, respond,
          [](const Outcome& o, Seq v) { return written_response(200, o, v); });
 }
 
 void Face::substitute(Request& request, Respond& respond) {
-  auto body = object_body(request);
-  if (!body) return respond(error_response(400, "substitute: " + body.error().message));
-  auto given = text_member(*body, "text");
-  if (!given) return respond(error_response(400, "substitute: " + given.error().message));
+  auto body = wire::BodyReader::of(request, kDataBody);
+  if (!body) return respond(body_refusal(body.error(), "substitute"));
+  auto given = body->text("text");
+  if (!given) return respond(body_refusal(given.error(), "substitute"));
   Variables variables;
-  set_variables(variables, *body);
-  auto text = reads_.substitute(request.caller.tenant, body->string_or("entity_id"), *given,
+  set_variables(variables, body->value());
+  auto text = reads_.substitute(request.caller.tenant, body->value().string_or("entity_id"), *given,
                                 std::move(variables));
   if (!text) return respond(refusal_response("substitute", text.error()));
   respond(json_answer(200, js::object({{"text", *text}})));

@@ -204,29 +204,12 @@ void Face::children(Request& request, Respond& respond) {
   respond(states_response(states, skipped));
 }
 
-static std::optional<Response> too_large(std::string_view operation, const Request& request) {
-  if (request.body.size() <= limits::kOperatorBodyBytes) return std::nullopt;
-  return error_response(413, fmt::format("{}: the body has {} bytes; {} are allowed", operation,
-                                         request.body.size(), limits::kOperatorBodyBytes));
-}
-
-// The first JSON value of the body. The rest is ignored, as in the original API.
-static Result<js::Value> body_of(const Request& request) {
-  auto parsed = js::parse(request.body, {.prefix = true});
-  if (!parsed)
-    return fail(Code::invalid, "BAD_JSON", "invalid JSON body: " + parsed.error().message);
-  return parsed;
-}
-
 void Face::patch(Request& request, Respond& respond) {
-  if (auto large = too_large("state_patch", request)) return respond(std::move(*large));
-  auto body = body_of(request);
-  if (!body) return respond(error_response(400, body.error().message));
-  if (!body->is_object() && !body->is_null())
-    return respond(error_response(
-        400,
-        fmt::format("invalid JSON body: want an object of fields, got {}", body->kind_name())));
-  std::string text = js::print(*body);
+  wire::BodyRules rules = kOperatorBody;
+  rules.null_is_object = true;  // as in the original API: a patch of nothing
+  auto body = wire::BodyReader::of(request, rules);
+  if (!body) return respond(body_refusal(body.error()));
+  std::string text = js::print(body->value());
   Command command{
       .type = request.params[0], .id = request.params[1], .text = text, .triggered = source::op};
   submit("state_patch", "patch", command, request, respond, [](const Outcome&, Seq version) {
@@ -236,38 +219,22 @@ void Face::patch(Request& request, Respond& respond) {
   });
 }
 
-// Member names match without regard to case, as in the original API.
-static const js::Value* find_any_case(const js::Value& object, std::string_view name) {
-  if (const js::Value* exact = object.find(name)) return exact;
-  for (const auto& [member, value] : object.object())
-    if (wire::same_name(member, name)) return &value;
-  return nullptr;
-}
-
 void Face::transition(Request& request, Respond& respond) { move(request, respond, source::op); }
 
 void Face::move(Request& request, Respond& respond, source by) {
-  if (auto large = too_large("transition", request)) return respond(std::move(*large));
-  auto body = body_of(request);
-  if (!body) return respond(error_response(400, body.error().message));
-  if (!body->is_object())
-    return respond(
-        error_response(400, fmt::format("invalid JSON body: want an object with \"phase\", got {}",
-                                        body->kind_name())));
-  std::string to, note;
-  for (auto [name, into] : {std::pair{"phase", &to}, std::pair{"note", &note}}) {
-    const js::Value* member = find_any_case(*body, name);
-    if (!member || member->is_null()) continue;
-    if (!member->is_string())
-      return respond(
-          error_response(400, fmt::format("invalid JSON body: \"{}\" must be a string, not a {}",
-                                          name, member->kind_name())));
-    *into = member->string();
-  }
-  if (to.find_first_not_of(" \t\r\n") == std::string::npos)
+  auto body = wire::BodyReader::of(request, kOperatorBody);
+  if (!body) return respond(body_refusal(body.error()));
+  auto phase = body->text("phase");
+  if (!phase) return respond(body_refusal(phase.error()));
+  auto note = body->text("note");
+  if (!note) return respond(body_refusal(note.error()));
+  if (phase->find_first_not_of(" \t\r\n") == std::string::npos)
     return respond(error_response(400, "phase is required"));
-  Command command{
-      .type = request.params[0], .id = request.params[1], .to = to, .note = note, .triggered = by};
+  Command command{.type = request.params[0],
+                  .id = request.params[1],
+                  .to = *phase,
+                  .note = *note,
+                  .triggered = by};
   submit("transition", "transition", command, request, respond,
          [](const Outcome& outcome, Seq version) {
            Response out =

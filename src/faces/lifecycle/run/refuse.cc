@@ -1,29 +1,20 @@
 #include "faces/lifecycle/run/refuse.h"
 
 #include "json/text.h"
+#include "wire/status.h"
 
 namespace pawl::lifecycle {
 
-// The table of errc has HTTP statuses; the kernel and gRPC want a Code.
-static Code code_of_status(int status) {
-  switch (status) {
-    case 403: return Code::denied;
-    case 404:
-    case 410: return Code::not_found;
-    case 409: return Code::conflict;
-    case 500: return Code::corrupt;
-    case 501: return Code::unsupported;
-    case 503:
-    case 504: return Code::unavailable;
-    default: return Code::invalid;
-  }
+static Code code_of(const errc_row& row) {
+  // The status of a corrupt value is 500, which alone would read as a fault of the program.
+  return row.code == errc::corrupt_value ? Code::corrupt : wire::code_of_http(row.status);
 }
 
 Error refusal(errc code, std::string detail) {
   const errc_row& row = row_of(code);
   std::string message = "lifecycle: " + std::string(row.words);
   if (!detail.empty()) message += ": " + detail;
-  return Error{code_of_status(row.status), std::string(row.name), std::move(message), {}};
+  return Error{code_of(row), std::string(row.name), std::move(message), {}};
 }
 
 Result<js::Value> parse_or(errc code, std::string_view text) {

@@ -1,9 +1,9 @@
 #pragma once
-// The answers of the processes routes: a line of JSON, or {"error","reason"} for a failure. And
-// their request bodies: the first JSON value counts, the rest is ignored.
+// The answers of the processes routes: a line of JSON, or {"error","reason"} for a failure. And the
+// rules of their request bodies: the first JSON value counts, the rest is ignored.
 
 #include "faces/processes/service.h"
-#include "wire/message.h"
+#include "wire/body_reader.h"
 
 namespace pawl::processes {
 
@@ -14,19 +14,18 @@ wire::Response no_content();
 
 Submitter submitter_of(const wire::Request& request);
 
-// The body as a JSON object. When `may_be_empty`, an empty body is {}.
-Result<json::Value> body_object(const wire::Request& request, bool may_be_empty);
+// How bodies are read: a body that must be there, and one that may be empty.
+inline constexpr wire::BodyRules kBody{.reason = "BAD_REQUEST",
+                                       .empty_is_object = false,
+                                       .null_is_object = true,  // some clients send it for {}
+                                       .ignores_trailing = true};
+inline constexpr wire::BodyRules kOptionalBody{
+    .reason = "BAD_REQUEST", .null_is_object = true, .ignores_trailing = true};
 
-// Members of a body. Null counts as absent. A member of another type is refused by name.
-Result<std::string> text_member(const json::Value& body, std::string_view name);
-Result<int64_t> whole_member(const json::Value& body, std::string_view name, int64_t default_value);
-Result<bool> flag_member(const json::Value& body, std::string_view name);
-// Moves the member out of the body.
-Result<VariablesPtr> variables_member(json::Value& body, std::string_view name);
-Result<std::vector<std::string>> texts_member(const json::Value& body, std::string_view name);
-
+// Moves the member "variables" out of the body.
+Result<VariablesPtr> take_variables(wire::BodyReader& body);
 // The command of a body with definitionId, definitionVersion, variables and businessKey.
-Result<StartCommand> start_command(json::Value& body);
+Result<StartCommand> start_command(wire::BodyReader& body);
 
 struct PageRequest {
   size_t page = 0, size = 20;

@@ -9,15 +9,16 @@ namespace pawl::processes {
 
 namespace {
 
-Result<json::Value> items_of(const wire::Request& request) {
-  TRY(json::Value body, body_object(request, false));
+// The body of a batch, whose member "items" is an array.
+Result<json::Value> batch_of(const wire::Request& request) {
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   const json::Value* items = body.find("items");
   if (!items || !items->is_array() || items->array().empty())
     return fail(Code::invalid, "NO_ITEMS", "items must be an array with at least one item");
   if (items->array().size() > kBatchItems)
     return fail(Code::too_large, "TOO_MANY_ITEMS",
                 "a batch may have " + std::to_string(kBatchItems) + " items: send several");
-  return body;
+  return std::move(body).take();
 }
 
 // Each item gets its own idempotency key, so that a repeated batch repeats nothing.
@@ -58,19 +59,19 @@ OutcomeCollector::AllDone answer(wire::Respond respond, int status, std::string 
   };
 }
 
-Result<void> check_item(const json::Value& item) {
-  if (item.is_object()) return {};
+Result<wire::BodyReader> item_reader(json::Value item) {
+  if (item.is_object()) return wire::BodyReader(std::move(item), kBody);
   return fail(Code::invalid, "BAD_ITEM",
               "an item must be an object, got " + std::string(item.kind_name()));
 }
 
-Result<StartCommand> start_item(json::Value& item) {
-  TRY_OK(check_item(item));
+Result<StartCommand> start_item(json::Value given) {
+  TRY(wire::BodyReader item, item_reader(std::move(given)));
   return start_command(item);
 }
 
 void start_batch(Service& service, wire::Request request, wire::Respond respond) {
-  auto body = items_of(request);
+  auto body = batch_of(request);
   if (!body) return respond(refusal(body.error()));
   json::Array& items = body->find("items")->array();
   const json::Value* brief = body->find("brief");
@@ -79,7 +80,7 @@ void start_batch(Service& service, wire::Request request, wire::Respond respond)
   auto collector = OutcomeCollector::create(
       items.size(), answer(std::move(respond), 201, with_instance ? "instance" : ""));
   for (size_t i = 0; i < items.size(); ++i) {
-    auto command = start_item(items[i]);
+    auto command = start_item(std::move(items[i]));
     if (command)
       service.start(submitter_for(submitter, i), std::move(*command),
                     OutcomeCollector::callback(collector, i));
@@ -89,19 +90,19 @@ void start_batch(Service& service, wire::Request request, wire::Respond respond)
 }
 
 // An item with an errorMessage fails its job; any other item completes it.
-Result<void> settle_job(Service& service, Submitter submitter, json::Value& item, Done& done) {
-  TRY_OK(check_item(item));
-  TRY(std::string id, text_member(item, "jobId"));
-  TRY(std::string worker, text_member(item, "workerId"));
+Result<void> settle_job(Service& service, Submitter submitter, json::Value given, Done& done) {
+  TRY(wire::BodyReader item, item_reader(std::move(given)));
+  TRY(std::string id, item.text("jobId"));
+  TRY(std::string worker, item.text("workerId"));
   if (id.empty()) return fail(Code::invalid, "NO_JOB_ID", "jobId is required");
-  if (item.find("errorMessage")) {
+  if (item.value().find("errorMessage")) {
     FailCommand c{id, worker};
-    TRY(c.message, text_member(item, "errorMessage"));
-    TRY(c.retryable, flag_member(item, "retryable"));
+    TRY(c.message, item.text("errorMessage"));
+    TRY(c.retryable, item.flag("retryable"));
     service.fail_job(std::move(submitter), std::move(c), std::move(done));
     return {};
   }
-  TRY(VariablesPtr variables, variables_member(item, "variables"));
+  TRY(VariablesPtr variables, take_variables(item));
   service.complete(std::move(submitter),
                    {.id = id, .worker = worker, .variables = std::move(variables)},
                    std::move(done));
@@ -109,14 +110,14 @@ Result<void> settle_job(Service& service, Submitter submitter, json::Value& item
 }
 
 void complete_batch(Service& service, wire::Request request, wire::Respond respond) {
-  auto body = items_of(request);
+  auto body = batch_of(request);
   if (!body) return respond(refusal(body.error()));
   json::Array& items = body->find("items")->array();
   Submitter submitter = submitter_of(request);
   auto collector = OutcomeCollector::create(items.size(), answer(std::move(respond), 204, ""));
   for (size_t i = 0; i < items.size(); ++i) {
     Done done = OutcomeCollector::callback(collector, i);
-    auto sent = settle_job(service, submitter_for(submitter, i), items[i], done);
+    auto sent = settle_job(service, submitter_for(submitter, i), std::move(items[i]), done);
     if (!sent) done(fail(std::move(sent.error())));
   }
 }

@@ -13,11 +13,12 @@ void upload(Service& service, wire::Request request, wire::Respond respond) {
   if (type.contains("application/xml") || type.contains("text/xml"))
     return respond(refusal(
         {Code::unsupported, "UNSUPPORTED_FORMAT", "definitions are JSON; XML is not supported"}));
-  auto body = body_object(request, false);
+  auto body = wire::BodyReader::of(request, kBody);
   if (!body)
     return respond(
         refusal({body.error().code, body.error().reason, "parse error: " + body.error().message}));
-  service.upload(submitter_of(request), std::move(*body), reply_with(std::move(respond), 201));
+  service.upload(submitter_of(request), std::move(*body).take(),
+                 reply_with(std::move(respond), 201));
 }
 
 Result<std::string> list(Service& service, const wire::Request& request) {

@@ -25,18 +25,16 @@ Result<void> check_operation(const std::string& operation) {
 }
 
 // Refuses members of a wrong type, which would be ignored otherwise.
-Result<void> check_order(const json::Value& body) {
+Result<void> check_order(const wire::MemberReader& body) {
   for (std::string_view name : {"reason", "stepId", "from", "to"})
-    TRY_OK(text_member(body, name));
-  for (std::string_view name : {"variables", "steps"})
-    if (const json::Value* v = body.find(name); v && !v->is_null() && !v->is_object())
-      return fail(Code::invalid, "BAD_REQUEST",
-                  std::string(name) + " must be an object, got " + std::string(v->kind_name()));
-  if (const json::Value* steps = body.find("steps"); steps && steps->is_object())
+    TRY_OK(body.text(name));
+  TRY_OK(body.object("variables"));
+  TRY(const json::Value* steps, body.object("steps"));
+  if (steps)
     for (const json::Member& m : steps->object())
-      TRY_OK(text_member(*steps, m.name));
-  TRY_OK(texts_member(body, "remove"));
-  TRY_OK(flag_member(body, "preview"));
+      TRY_OK(wire::MemberReader(*steps, kBody).text(m.name));
+  TRY_OK(body.texts("remove"));
+  TRY_OK(body.flag("preview"));
   return {};
 }
 
@@ -50,18 +48,13 @@ json::Value order_for(const json::Value& body, const std::string& operation,
   return order;
 }
 
-bool flag(const json::Value& body, std::string_view name) {
-  const json::Value* v = body.find(name);
-  return v && v->is_bool() && v->boolean();
-}
-
 Result<json::Value> preview_one(Service& service, const std::string& tenant,
-                                const json::Value& body, const Instance& instance) {
+                                const wire::MemberReader& body, const Instance& instance) {
   TRY(auto from, service.definition(tenant, instance.definition_id, instance.version));
-  TRY(int64_t version, whole_member(body, "version", 0));
+  TRY(int64_t version, body.integer("version", 0));
   TRY(auto to, service.definition(tenant, instance.definition_id,
                                   static_cast<uint32_t>(std::max<int64_t>(0, version))));
-  MigrationPlan plan = plan_migration(instance, *from, *to, body.find("steps"));
+  MigrationPlan plan = plan_migration(instance, *from, *to, body.value().find("steps"));
   json::Array moves, problems;
   for (const MigrationPlan::Move& m : plan.moves)
     moves.push_back(json::object({{"from", m.from}, {"to", m.to}}));
@@ -77,7 +70,7 @@ Result<json::Value> preview_one(Service& service, const std::string& tenant,
 // Without "version" the latest is meant. The program needs its number.
 Result<void> settle_version(Service& service, const std::string& tenant, json::Value& order,
                             std::string_view definition_id) {
-  TRY(int64_t version, whole_member(order, "version", 0));
+  TRY(int64_t version, wire::MemberReader(order, kBody).integer("version", 0));
   if (version > 0) return {};
   TRY(auto head, service.head(tenant, definition_id));
   order.object().set("version", json::Value(static_cast<int64_t>(head->versions.size())));
@@ -86,15 +79,15 @@ Result<void> settle_version(Service& service, const std::string& tenant, json::V
 
 void operate_one(Service& service, wire::Request request, wire::Respond respond) {
   const std::string &id = request.params[0], &operation = request.params[1];
-  auto body = body_object(request, true);
+  auto body = wire::BodyReader::of(request, kOptionalBody);
   if (!body) return respond(refusal(body.error()));
   if (auto ok = check_operation(operation); !ok) return respond(refusal(ok.error()));
   if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
-  json::Value order = order_for(*body, operation, id);
+  json::Value order = order_for(body->value(), operation, id);
   if (operation == "migrate") {
     auto instance = service.instance(request.caller.tenant, id);
     if (!instance) return respond(refusal(instance.error()));
-    if (flag(*body, "preview"))
+    if (body->flag("preview").value_or(false))
       return respond_with(respond, [&]() -> Result<std::string> {
         TRY(json::Value plan, preview_one(service, request.caller.tenant, *body, **instance));
         return json::print(plan);
@@ -108,11 +101,10 @@ void operate_one(Service& service, wire::Request request, wire::Respond respond)
 }
 
 // The instances that a bulk order names, by ids or by filter.
-Result<std::vector<std::shared_ptr<const Instance>>> selected_instances(Service& service,
-                                                                        const std::string& tenant,
-                                                                        const json::Value& body) {
+Result<std::vector<std::shared_ptr<const Instance>>> selected_instances(
+    Service& service, const std::string& tenant, const wire::MemberReader& body) {
   std::vector<std::shared_ptr<const Instance>> out;
-  TRY(std::vector<std::string> ids, texts_member(body, "instanceIds"));
+  TRY(std::vector<std::string> ids, body.texts("instanceIds"));
   if (ids.size() > kBatchItems)
     return fail(Code::too_large, "TOO_MANY_ITEMS",
                 "instanceIds may name " + std::to_string(kBatchItems) + " instances");
@@ -130,8 +122,8 @@ Result<std::vector<std::shared_ptr<const Instance>>> selected_instances(Service&
   return std::move(found.items);
 }
 
-std::string bulk_preview(Service& service, const std::string& tenant, const json::Value& body,
-                         const std::string& operation,
+std::string bulk_preview(Service& service, const std::string& tenant,
+                         const wire::MemberReader& body, const std::string& operation,
                          const std::vector<std::shared_ptr<const Instance>>& all) {
   json::Array items;
   for (const auto& instance : all) {
@@ -153,13 +145,13 @@ std::string bulk_preview(Service& service, const std::string& tenant, const json
 void bulk(Service& service, wire::Request request, wire::Respond respond) {
   const std::string& operation = request.params[0];
   std::string tenant = request.caller.tenant;
-  auto body = body_object(request, false);
+  auto body = wire::BodyReader::of(request, kBody);
   if (!body) return respond(refusal(body.error()));
   if (auto ok = check_operation(operation); !ok) return respond(refusal(ok.error()));
   if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
   auto all = selected_instances(service, tenant, *body);
   if (!all) return respond(refusal(all.error()));
-  if (flag(*body, "preview"))
+  if (body->flag("preview").value_or(false))
     return respond(ok(200, bulk_preview(service, tenant, *body, operation, *all)));
   if (all->empty())
     return respond(ok(200, "{\"matched\":0,\"succeeded\":0,\"failed\":0,\"items\":[]}"));
@@ -189,7 +181,7 @@ void bulk(Service& service, wire::Request request, wire::Respond respond) {
   };
   auto collector = OutcomeCollector::create(ids.size(), std::move(answer));
   for (size_t i = 0; i < ids.size(); ++i) {
-    json::Value order = order_for(*body, operation, ids[i]);
+    json::Value order = order_for(body->value(), operation, ids[i]);
     Done done = OutcomeCollector::callback(collector, i);
     if (operation == "migrate")
       if (auto settled = settle_version(service, tenant, order, (*all)[i]->definition_id);
@@ -280,11 +272,11 @@ const Event* restart_event(const std::vector<Event>& events, int64_t event, std:
 // The command that starts a new instance at a past step of this one, with the variables of that
 // time.
 Result<StartCommand> restart_command(Service& service, const wire::Request& request) {
-  TRY(json::Value body, body_object(request, true));
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kOptionalBody));
   const std::string &tenant = request.caller.tenant, &id = request.params[0];
   TRY_OK(check_order(body));
-  TRY(std::string step, text_member(body, "stepId"));
-  TRY(int64_t event, whole_member(body, "event", 0));
+  TRY(std::string step, body.text("stepId"));
+  TRY(int64_t event, body.integer("event", 0));
   TRY(std::vector<Event> events, service.events(tenant, id));
   bool check_operation = !event || std::any_of(events.begin(), events.end(), [&](const Event& e) {
     return static_cast<int64_t>(e.seq) == event;
@@ -315,7 +307,7 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
                  .business_key = state.business_key,
                  .at_step = facts[visit].step,
                  .previous_id = id};
-  TRY(c.reason, text_member(body, "reason"));
+  TRY(c.reason, body.text("reason"));
   if (const json::Value* set = body.find("variables"); set && set->is_object())
     for (const json::Member& m : set->object())
       variables.set(m.name, m.value);

@@ -10,7 +10,7 @@ namespace pawl::processes {
 namespace {
 
 void start(Service& service, wire::Request request, wire::Respond respond) {
-  auto body = body_object(request, false);
+  auto body = wire::BodyReader::of(request, kBody);
   if (!body) return respond(refusal(body.error()));
   auto command = start_command(*body);
   if (!command) return respond(refusal(command.error()));
@@ -74,17 +74,17 @@ Result<std::string> history(Service& service, const wire::Request& request) {
 void cancel(Service& service, wire::Request request, wire::Respond respond) {
   // The contract refuses no body here: one that cannot be read gives no reason.
   std::string reason;
-  if (auto body = json::parse(request.body, {.prefix = true}); body && body->is_object())
-    reason = body->string_or("reason");
+  if (auto body = wire::BodyReader::of(request, kOptionalBody))
+    reason = body->value().string_or("reason");
   service.cancel(submitter_of(request), {request.params[0], std::move(reason)},
                  reply_with(std::move(respond), 200));
 }
 
 Result<ResultCommand> task_command(const wire::Request& request) {
-  TRY(json::Value body, body_object(request, true));
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kOptionalBody));
   ResultCommand c{.id = request.params[0], .step = request.params[1]};
-  TRY(c.worker, text_member(body, "workerId"));
-  TRY(c.variables, variables_member(body, "variables"));
+  TRY(c.worker, body.text("workerId"));
+  TRY(c.variables, take_variables(body));
   return c;
 }
 
@@ -96,11 +96,12 @@ void complete_task(Service& service, wire::Request request, wire::Respond respon
 }
 
 void signal(Service& service, wire::Request request, wire::Respond respond) {
-  auto body = body_object(request, true);
+  auto body = wire::BodyReader::of(request, kOptionalBody);
   if (!body) return respond(refusal(body.error()));
+  json::Value variables = std::move(*body).take();
   ResultCommand c{.id = request.params[0],
                   .step = request.params[1],
-                  .variables = make_variables(std::move(body->object()))};
+                  .variables = make_variables(std::move(variables.object()))};
   service.signal(submitter_of(request), std::move(c), reply_with(std::move(respond), 204));
 }
 

@@ -9,14 +9,14 @@ namespace pawl::processes {
 namespace {
 
 Result<Poll> poll_command(const wire::Request& request) {
-  TRY(json::Value body, body_object(request, false));
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   Poll poll;
   poll.tenant = request.caller.tenant;
-  TRY(poll.worker, text_member(body, "workerId"));
-  TRY(poll.queues, texts_member(body, "jobTypes"));
-  TRY(int64_t max, whole_member(body, "maxJobs", 0));
-  TRY(int64_t lease, whole_member(body, "leaseSeconds", 0));
-  TRY(int64_t wait, whole_member(body, "maxWaitMs", 0));
+  TRY(poll.worker, body.text("workerId"));
+  TRY(poll.queues, body.texts("jobTypes"));
+  TRY(int64_t max, body.integer("maxJobs", 0));
+  TRY(int64_t lease, body.integer("leaseSeconds", 0));
+  TRY(int64_t wait, body.integer("maxWaitMs", 0));
   if (poll.worker.empty()) return fail(Code::invalid, "NO_WORKER", "workerId is required");
   if (poll.queues.empty())
     return fail(Code::invalid, "NO_JOB_TYPES", "jobTypes must name at least one job type");
@@ -50,10 +50,10 @@ void poll(Service& service, wire::Request request, wire::Respond respond) {
 }
 
 Result<ResultCommand> complete_command(const wire::Request& request) {
-  TRY(json::Value body, body_object(request, false));
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   ResultCommand c{.id = request.params[0]};
-  TRY(c.worker, text_member(body, "workerId"));
-  TRY(c.variables, variables_member(body, "variables"));
+  TRY(c.worker, body.text("workerId"));
+  TRY(c.variables, take_variables(body));
   return c;
 }
 
@@ -64,11 +64,11 @@ void complete(Service& service, wire::Request request, wire::Respond respond) {
 }
 
 Result<FailCommand> fail_command(const wire::Request& request) {
-  TRY(json::Value body, body_object(request, false));
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   FailCommand c{.job_id = request.params[0]};
-  TRY(c.worker, text_member(body, "workerId"));
-  TRY(c.message, text_member(body, "errorMessage"));
-  TRY(c.retryable, flag_member(body, "retryable"));
+  TRY(c.worker, body.text("workerId"));
+  TRY(c.message, body.text("errorMessage"));
+  TRY(c.retryable, body.flag("retryable"));
   return c;
 }
 

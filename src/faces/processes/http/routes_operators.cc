@@ -211,28 +211,28 @@ Result<std::string> job_types(Service& service, const wire::Request& request) {
 }
 
 Result<std::string> run_dry(Service& service, const wire::Request& request) {
-  TRY(json::Value body, body_object(request, false));
-  TRY(VariablesPtr variables, variables_member(body, "variables"));
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
+  TRY(VariablesPtr variables, take_variables(body));
   json::Value none(json::Object{});
-  const json::Value* script = body.find("script");
+  const json::Value* script = body.value().find("script");
   if (script && !script->is_object())
     return fail(Code::invalid, "BAD_SCRIPT", "script must be an object of step ids");
-  if (const json::Value* document = body.find("definition")) {
+  if (const json::Value* document = body.value().find("definition")) {
     TRY(Definition definition, make_definition(*document));
     return dry_run(definition, variables->object, script ? *script : none, service.now());
   }
-  TRY(std::string id, text_member(body, "definitionId"));
+  TRY(std::string id, body.text("definitionId"));
   if (id.empty())
     return fail(Code::invalid, "NO_DEFINITION_ID", "definitionId or definition is required");
-  TRY(int64_t version, whole_member(body, "definitionVersion", 0));
+  TRY(int64_t version, body.integer("definitionVersion", 0));
   TRY(auto definition, service.definition(tenant_of(request), id,
                                           static_cast<uint32_t>(std::max<int64_t>(0, version))));
   return dry_run(*definition, variables->object, script ? *script : none, service.now());
 }
 
 Result<std::string> validate_definition(const wire::Request& request) {
-  TRY(json::Value body, body_object(request, false));
-  TRY(Definition definition, make_definition(body));
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
+  TRY(Definition definition, make_definition(body.value()));
   json::Array list;
   for (std::string& w : warnings(definition))
     list.push_back(json::Value(std::move(w)));
@@ -243,18 +243,19 @@ Result<std::string> validate_definition(const wire::Request& request) {
 }
 
 void pause_definition(Service& service, wire::Request request, wire::Respond respond, bool paused) {
-  auto body = body_object(request, true);
+  auto body = wire::BodyReader::of(request, kOptionalBody);
   if (!body) return respond(refusal(body.error()));
   service.pause_definition(submitter_of(request), request.params[0], paused,
-                           std::string(body->string_or("reason")),
+                           std::string(body->value().string_or("reason")),
                            reply_with(std::move(respond), 200));
 }
 
 void pause_type(Service& service, wire::Request request, wire::Respond respond, bool paused) {
-  auto body = body_object(request, true);
+  auto body = wire::BodyReader::of(request, kOptionalBody);
   if (!body) return respond(refusal(body.error()));
   service.pause_type(submitter_of(request), request.params[0], paused,
-                     std::string(body->string_or("reason")), reply_with(std::move(respond), 200));
+                     std::string(body->value().string_or("reason")),
+                     reply_with(std::move(respond), 200));
 }
 
 }  // namespace

@@ -3,15 +3,11 @@
 #include <algorithm>
 
 #include "faces/worlds/store/reads.h"
-#include "json/text.h"
 
 namespace pawl::worlds {
 
-Result<json::Value> body_of(const wire::Request& request) {
-  if (request.body.empty()) return json::Value(json::Object{});
-  TRY(json::Value body, json::parse(request.body));
-  if (!body.is_object()) return bad_request("the body is a JSON object");
-  return body;
+Result<wire::BodyReader> body_of(const wire::Request& request) {
+  return wire::BodyReader::of(request, kBody);
 }
 
 std::vector<std::string> kinds_of(const wire::Request& request) {

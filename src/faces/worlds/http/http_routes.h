@@ -3,6 +3,7 @@
 // and what they return into JSON.
 
 #include "faces/worlds/service/service.h"
+#include "wire/body_reader.h"
 #include "wire/route.h"
 
 namespace pawl::worlds {
@@ -16,6 +17,7 @@ class HttpRoutes {
  private:
   using Request = wire::Request;
   using Respond = wire::Respond;
+  using MemberReader = wire::MemberReader;
   using Handle = void (HttpRoutes::*)(Request, Respond);
   using Read = Result<json::Value> (HttpRoutes::*)(const Request&);
   wire::Handler bind(Handle handle);
@@ -40,27 +42,27 @@ class HttpRoutes {
   void compact(Request, Respond);
   void fork_world(Request, Respond);
   Result<NewWorld> parse_world(const Request& request) const;
-  Result<NewFork> parse_fork(const WorldSnapshot& source, const json::Value& body) const;
-  Result<uint64_t> snapshot_height(const WorldSnapshot& source, const json::Value& which) const;
+  Result<NewFork> parse_fork(const WorldSnapshot& source, const MemberReader& body) const;
+  Result<uint64_t> snapshot_height(const WorldSnapshot& source, const MemberReader& which) const;
 
   // routes_inputs.cc
   void send_event(Request, Respond);
-  void send_one(Request, Respond, const WorldRef& world, const json::Value& body);
+  void send_one(Request, Respond, const WorldRef& world, const MemberReader& body);
   void send_receipt(Request, Respond);
   void send_frame(Request, Respond);
-  Result<SendEvent> parse_event(const WorldRef& world, const json::Value& body) const;
+  Result<SendEvent> parse_event(const WorldRef& world, const MemberReader& body) const;
   Result<SendEvents> parse_events(const WorldRef& world, const json::Array& list) const;
   Result<IntentReceipt> parse_receipt(const WorldRef& world, const PendingIntent& intent,
-                                      const json::Value& body) const;
+                                      const MemberReader& body) const;
 
   // routes_governance.cc
   void govern(Request, Respond);
   Result<json::Value> get_command(const Request&);
   Result<json::Value> list_proposals(const Request&);
   Result<Govern> parse_govern(const WorldRef& world, const Request& request,
-                              const json::Value& body) const;
+                              const MemberReader& body) const;
   Result<std::vector<Event>> parse_seeds(const WorldRef& world, uint64_t proposal,
-                                         const json::Value& body) const;
+                                         const MemberReader& body) const;
   Result<Bytes> patch_text(const std::string& tenant, const json::Value& patch) const;
 
   // routes_state.cc

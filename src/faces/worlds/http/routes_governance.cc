@@ -44,24 +44,23 @@ Result<Bytes> HttpRoutes::patch_text(const std::string& tenant, const json::Valu
 }
 
 // `mode` of the query, else of the body.
-static Result<bool> parse_strict(const wire::Request& request, const json::Value& body) {
+static Result<bool> parse_strict(const wire::Request& request, const wire::MemberReader& body) {
   auto query = request.query_param("mode");
-  TRY(std::string mode,
-      choice_field(query ? json::object({{"mode", *query}}) : body, "mode", {"strict", "relaxed"}));
+  const json::Value given = query ? json::object({{"mode", *query}}) : json::Value();
+  TRY(std::string mode, (query ? members_of(given) : body).choice("mode", {"strict", "relaxed"}));
   return mode == "strict";
 }
 
 // `decision` as text, or as the arm {"$tag": ...} of the effect's schema.
-static Result<std::string> parse_decision(const json::Value& body) {
+static Result<std::string> parse_decision(const wire::MemberReader& body) {
   const json::Value* given = body.find("decision");
-  if (given && given->is_object())
-    return choice_field(json::object({{"decision", arm_of(given->string_or("$tag"))}}), "decision",
-                        {"approve", "reject"});
-  return choice_field(body, "decision", {"approve", "reject"});
+  if (!given || !given->is_object()) return body.choice("decision", {"approve", "reject"});
+  const json::Value arm = json::object({{"decision", arm_of(given->string_or("$tag"))}});
+  return members_of(arm).choice("decision", {"approve", "reject"});
 }
 
 Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& request,
-                                        const json::Value& body) const {
+                                        const MemberReader& body) const {
   static constexpr std::string_view kActions[] = {"propose", "shadow", "approve", "reject",
                                                   "apply"};
   Govern out;
@@ -71,20 +70,20 @@ Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& re
     return fail(
         Code::not_found, "not_found",
         "governance has propose, shadow, approve, reject and apply, not '" + out.action + "'");
-  TRY(out.command, text_field(body, "command_id"));
+  TRY(out.command, body.text("command_id"));
   if (out.command.empty()) out.command = service_.new_id("command");
-  TRY(std::optional<uint64_t> proposal, number_field(body, "proposal_id"));
+  TRY(std::optional<uint64_t> proposal, body.count("proposal_id"));
   if (!proposal && out.action != "propose")
     return bad_request(out.action + " wants {\"proposal_id\": number}");
   out.proposal = proposal.value_or(0);
-  TRY(out.approver, text_field(body, "approver", request.caller.user));
+  TRY(out.approver, body.text("approver", request.caller.user));
   TRY(out.strict, parse_strict(request, body));
   TRY(std::string decision, parse_decision(body));
   if (out.action == "approve") out.action = decision;
-  if (const json::Value* d = body.find("description"); d && !d->is_null()) {
-    TRY(out.description, text_field(body, "description"));
+  if (body.has("description")) {
+    TRY(out.description, body.text("description"));
   }
-  if (const json::Value* patch = body.find("patch")) {
+  if (const json::Value* patch = body.value().find("patch")) {
     TRY(out.patch, patch_text(world.world_id.tenant, *patch));
   }
   if (out.action == "propose" && out.patch.empty())
@@ -96,9 +95,9 @@ Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& re
 }
 
 Result<std::vector<Event>> HttpRoutes::parse_seeds(const WorldRef& world, uint64_t proposal,
-                                                   const json::Value& body) const {
+                                                   const MemberReader& body) const {
   const json::Value* seeds = body.find("seed_events");
-  if (!seeds || seeds->is_null()) return std::vector<Event>();
+  if (!seeds) return std::vector<Event>();
   if (!seeds->is_array()) return bad_request("'seed_events' is a list of events");
   TRY(WorldRef next, service_.under_proposal(world, proposal));
   TRY(SendEvents all, parse_events(next, seeds->array()));
@@ -107,7 +106,7 @@ Result<std::vector<Event>> HttpRoutes::parse_seeds(const WorldRef& world, uint64
 
 void HttpRoutes::govern(Request request, Respond respond) {
   auto world = world_of(request);
-  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
+  auto body = world ? body_of(request) : Result<wire::BodyReader>(fail(world.error()));
   auto action = body ? parse_govern(*world, request, *body) : Result<Govern>(fail(body.error()));
   if (!action) return respond(refuse(action.error()));
   const std::string name = action->world;

@@ -61,50 +61,50 @@ std::string open_outcome(const InputOutcome& outcome) {
   return "{\"status\":\"" + outcome.status + "\",\"height\":" + std::to_string(outcome.height);
 }
 
-Result<IntentIdentity> parse_identity(const json::Value& body) {
+Result<IntentIdentity> parse_identity(const wire::MemberReader& body) {
   IntentIdentity out;
-  TRY(out.effect, text_field(body, "effect"));
-  TRY(out.effect_hash, text_field(body, "effect_hash"));
-  TRY(out.executor_module, text_field(body, "executor_module"));
-  TRY(out.executor_module_hash, text_field(body, "executor_module_hash"));
-  TRY(out.executor_entrypoint, text_field(body, "executor_entrypoint"));
+  TRY(out.effect, body.text("effect"));
+  TRY(out.effect_hash, body.text("effect_hash"));
+  TRY(out.executor_module, body.text("executor_module"));
+  TRY(out.executor_module_hash, body.text("executor_module_hash"));
+  TRY(out.executor_entrypoint, body.text("executor_entrypoint"));
   return out;
 }
 
-Result<StreamFrame> parse_frame(const json::Value& body) {
+Result<StreamFrame> parse_frame(const wire::MemberReader& body) {
   StreamFrame out;
-  TRY(out.intent, intent_of(body));
-  TRY(GivenValue payload, value_of(body, "payload"));
+  TRY(out.intent, intent_of(body.value()));
+  TRY(GivenValue payload, value_of(body.value(), "payload"));
   out.payload = frame_payload(payload);
-  TRY(out.origin_instance_key, bytes_field(body, "origin_instance_key_b64"));
-  TRY(std::optional<Bytes> signature, bytes_field(body, "signature_b64"));
+  TRY(out.origin_instance_key, bytes_field(body.value(), "origin_instance_key_b64"));
+  TRY(std::optional<Bytes> signature, bytes_field(body.value(), "signature_b64"));
   out.signature = signature ? *std::move(signature) : no_signature();
-  TRY(std::optional<uint64_t> seq, number_field(body, "seq"));
-  TRY(std::optional<uint64_t> emitted, number_field(body, "emitted_at_seq"));
+  TRY(std::optional<uint64_t> seq, body.count("seq"));
+  TRY(std::optional<uint64_t> emitted, body.count("emitted_at_seq"));
   if (!seq) return bad_request("the body lacks 'seq': frames count from 1");
   out.seq = *seq;
   out.emitted_at_seq = emitted.value_or(0);
-  TRY(out.origin_module_id, text_field(body, "origin_module_id"));
-  TRY(out.origin_workflow_hash, text_field(body, "origin_workflow_hash"));
+  TRY(out.origin_module_id, body.text("origin_module_id"));
+  TRY(out.origin_workflow_hash, body.text("origin_workflow_hash"));
   TRY(out.identity, parse_identity(body));
-  TRY(out.kind, text_field(body, "kind"));
-  TRY(out.payload_ref, text_field(body, "payload_ref"));
+  TRY(out.kind, body.text("kind"));
+  TRY(out.payload_ref, body.text("payload_ref"));
   TRY_OK(check_payload_ref(out));
   return out;
 }
 
 }  // namespace
 
-Result<SendEvent> HttpRoutes::parse_event(const WorldRef& world, const json::Value& body) const {
+Result<SendEvent> HttpRoutes::parse_event(const WorldRef& world, const MemberReader& body) const {
   SendEvent out;
   out.world = world.world_id.world;
-  out.event.schema = std::string(body.string_or("schema"));
+  out.event.schema = std::string(body.value().string_or("schema"));
   if (out.event.schema.empty())
     return bad_request("an event is {\"schema\": name, \"value\": ...}");
-  TRY(GivenValue value, value_of(body, "value"));
+  TRY(GivenValue value, value_of(body.value(), "value"));
   TRY(out.event.value, service_.event_value(world, out.event.schema, value));
-  TRY(out.event.key, bytes_field(body, "key_b64"));
-  TRY(std::optional<uint64_t> epoch, number_field(body, "expected_world_epoch"));
+  TRY(out.event.key, bytes_field(body.value(), "key_b64"));
+  TRY(std::optional<uint64_t> epoch, body.count("expected_world_epoch"));
   out.expected_epoch = epoch.value_or(0);
   return out;
 }
@@ -112,7 +112,7 @@ Result<SendEvent> HttpRoutes::parse_event(const WorldRef& world, const json::Val
 Result<SendEvents> HttpRoutes::parse_events(const WorldRef& world, const json::Array& list) const {
   SendEvents out{world.world_id.world, {}};
   for (const json::Value& item : list) {
-    TRY(SendEvent one, parse_event(world, item));
+    TRY(SendEvent one, parse_event(world, members_of(item)));
     out.events.push_back(std::move(one.event));
   }
   return out;
@@ -120,9 +120,9 @@ Result<SendEvents> HttpRoutes::parse_events(const WorldRef& world, const json::A
 
 void HttpRoutes::send_event(Request request, Respond respond) {
   auto world = world_of(request);
-  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
+  auto body = world ? body_of(request) : Result<wire::BodyReader>(fail(world.error()));
   if (!body) return respond(refuse(body.error()));
-  const json::Value* batch = body->find("events");
+  const json::Value* batch = body->value().find("events");
   if (!batch || !batch->is_array())
     return send_one(std::move(request), std::move(respond), *world, *body);
   auto events = parse_events(*world, batch->array());
@@ -132,12 +132,12 @@ void HttpRoutes::send_event(Request request, Respond respond) {
 }
 
 void HttpRoutes::send_one(Request request, Respond respond, const WorldRef& world,
-                          const json::Value& body) {
+                          const MemberReader& body) {
   auto event = parse_event(world, body);
   if (!event) return respond(refuse(event.error()));
-  auto submission = text_field(body, "submission_id");
+  auto submission = body.text("submission_id");
   if (!submission) return respond(refuse(submission.error()));
-  auto correlation = text_field(body, "correlation_id");
+  auto correlation = body.text("correlation_id");
   if (!correlation) return respond(refuse(correlation.error()));
   std::string once = submission->empty() ? std::string(request.header("Idempotency-Key"))
                                          : "worlds/" + event->world + "/" + *submission;
@@ -156,25 +156,25 @@ void HttpRoutes::send_one(Request request, Respond respond, const WorldRef& worl
 }
 
 Result<IntentReceipt> HttpRoutes::parse_receipt(const WorldRef& world, const PendingIntent& intent,
-                                                const json::Value& body) const {
+                                                const MemberReader& body) const {
   IntentReceipt out;
   out.intent = intent.intent;
-  TRY(out.status, text_field(body, "status", "ok"));
-  TRY(out.cost_cents, number_field(body, "cost_cents"));
-  TRY(GivenValue payload, payload_of(body, out.status));
+  TRY(out.status, body.text("status", "ok"));
+  TRY(out.cost_cents, body.count("cost_cents"));
+  TRY(GivenValue payload, payload_of(body.value(), out.status));
   TRY(out.payload, service_.receipt_payload(world, intent, payload));
   TRY(std::optional<Bytes> signature,
-      bytes_field(body, body.find("signature") ? "signature" : "signature_b64"));
+      bytes_field(body.value(), body.value().find("signature") ? "signature" : "signature_b64"));
   out.signature = signature ? *std::move(signature) : no_signature();
   return out;
 }
 
 void HttpRoutes::send_receipt(Request request, Respond respond) {
   auto world = world_of(request);
-  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
-  auto intent = body ? intent_of(*body) : Result<Bytes>(fail(body.error()));
+  auto body = world ? body_of(request) : Result<wire::BodyReader>(fail(world.error()));
+  auto intent = body ? intent_of(body->value()) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
-  auto correlation = text_field(*body, "correlation_id");
+  auto correlation = body->text("correlation_id");
   auto answer = [respond = std::move(respond),
                  more = accepted_members(*world->world, correlation.value_or(std::string()))](
                     Result<InputOutcome> outcome) mutable {
@@ -196,7 +196,7 @@ void HttpRoutes::send_receipt(Request request, Respond respond) {
 
 void HttpRoutes::send_frame(Request request, Respond respond) {
   auto world = world_of(request);
-  auto body = world ? body_of(request) : Result<json::Value>(fail(world.error()));
+  auto body = world ? body_of(request) : Result<wire::BodyReader>(fail(world.error()));
   auto frame = body ? parse_frame(*body) : Result<StreamFrame>(fail(body.error()));
   if (!frame) return respond(refuse(frame.error()));
   service_.send_frame(request.caller, {world->world_id.world, std::move(*frame)},

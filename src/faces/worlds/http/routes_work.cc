@@ -40,18 +40,18 @@ json::Value work_json(const OpenWork& work) {
 
 // A body whose members have the wrong types is read as one that names no effects: the service says
 // what it wants.
-Result<WorkRequest> parse_poll(const json::Value& body) {
+Result<WorkRequest> parse_poll(const wire::MemberReader& body) {
   WorkRequest out;
-  out.worker = std::string(body.string_or("worker"));
+  out.worker = std::string(body.value().string_or("worker"));
   auto number = [&](std::string_view name, uint64_t& into) {
-    auto n = number_field(body, name);
+    auto n = body.count(name);
     if (n && *n) into = **n;
     return n.has_value();
   };
   if (!number("limit", out.limit) || !number("lease_ms", out.lease_ms) ||
       !number("wait_ms", out.wait_ms))
     return WorkRequest{};
-  const json::Value* effects = body.find("effects");
+  const json::Value* effects = body.value().find("effects");
   if (!effects || !effects->is_array()) return out;
   for (const json::Value& effect : effects->array()) {
     if (!effect.is_string()) return WorkRequest{};
@@ -84,9 +84,10 @@ void HttpRoutes::poll(Request request, Respond respond) {
 void HttpRoutes::release(Request request, Respond respond) {
   auto body = body_of(request);
   auto intent =
-      body ? parse_hash(body->string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
+      body ? parse_hash(body->value().string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
-  service_.release({request.caller.tenant, std::string(body->string_or("world_id"))}, *intent);
+  service_.release({request.caller.tenant, std::string(body->value().string_or("world_id"))},
+                   *intent);
   respond(wire::json_response(200, "{\"status\":\"released\"}"));
 }
 

@@ -91,9 +91,9 @@ Result<json::Value> HttpRoutes::workspace_annotations(const Request& request) {
 }
 
 Result<json::Value> HttpRoutes::workspace_diff(const Request& request) {
-  TRY(json::Value body, body_of(request));
+  TRY(wire::BodyReader body, body_of(request));
   const IndexStore store = service_.read_store(request.caller.tenant);
-  TRY(cbor::Value changes, Workspace(store).diff(to_cbor(body)));
+  TRY(cbor::Value changes, Workspace(store).diff(to_cbor(body.value())));
   return plain_json(changes);
 }
 
@@ -104,7 +104,7 @@ void HttpRoutes::workspace_apply(Request request, Respond respond) {
   const bool fresh = request.params.empty();
   json::Object order;
   order.add("root_hash", fresh ? json::Value() : json::Value(request.params[0]));
-  if (const json::Value* list = body->find("operations"))
+  if (const json::Value* list = body->value().find("operations"))
     order.add("operations", *list);
   else if (!fresh)
     return respond(

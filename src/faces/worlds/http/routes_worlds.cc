@@ -195,20 +195,17 @@ Result<json::Value> HttpRoutes::get_runtime(const Request& request) {
 }
 
 Result<NewWorld> HttpRoutes::parse_world(const Request& request) const {
-  TRY(json::Value body, body_of(request));
+  TRY(wire::BodyReader body, body_of(request));
   NewWorld out;
-  TRY(out.id, text_field(body, "world_id"));
+  TRY(out.id, body.text("world_id"));
   out.limits = service_.options().limits;
-  TRY_OK(parse_limits(body, out.limits));
-  if (const json::Value* check = body.find("check_state"); check && !check->is_null()) {
-    if (!check->is_bool()) return bad_request("check_state is true or false");
-    out.check_state = check->boolean();
-  }
-  TRY(out.modules, parse_modules(body));
-  if (const json::Value* air = body.find("air"))
+  TRY_OK(parse_limits(body.value(), out.limits));
+  TRY(out.check_state, body.flag("check_state", out.check_state));
+  TRY(out.modules, parse_modules(body.value()));
+  if (const json::Value* air = body.value().find("air"))
     out.air = *air;
   else
-    out.manifest = manifest_source(body);
+    out.manifest = manifest_source(body.value());
   return out;
 }
 
@@ -239,42 +236,43 @@ void HttpRoutes::checkpoint(Request request, Respond respond) {
 
 void HttpRoutes::compact(Request request, Respond respond) {
   auto body = body_of(request);
-  const json::Value* through = body ? body->find("through") : nullptr;
+  const json::Value* through = body ? body->value().find("through") : nullptr;
   auto height = through && through->is_number() ? through->as_uint64() : std::nullopt;
   if (!height) return respond(refuse(bad_request("compact wants {\"through\": height}").error()));
   service_.compact(request.caller, request.params.at(0), *height,
                    answer_json(std::move(respond), 200));
 }
 
-Result<NewFork> HttpRoutes::parse_fork(const WorldSnapshot& source, const json::Value& body) const {
+Result<NewFork> HttpRoutes::parse_fork(const WorldSnapshot& source,
+                                       const MemberReader& body) const {
   NewFork out;
-  TRY(out.id, text_field(body, body.find("world_id") ? "world_id" : "new_world_id"));
-  TRY(out.height, number_field(body, "height"));
-  if (const json::Value* which = body.find("src_snapshot"); which && !which->is_null()) {
-    TRY(uint64_t at, snapshot_height(source, *which));
+  TRY(out.id, body.text(body.value().find("world_id") ? "world_id" : "new_world_id"));
+  TRY(out.height, body.count("height"));
+  if (const json::Value* which = body.find("src_snapshot")) {
+    TRY(uint64_t at, snapshot_height(source, members_of(*which)));
     out.height = at + 1;  // with the snapshot's own record
   }
-  TRY(std::string effects, choice_field(body, "effects", {"detached", "live"}));
+  TRY(std::string effects, body.choice("effects", {"detached", "live"}));
   out.live = effects == "live";
-  TRY(std::string receipts, choice_field(body, "receipts", {"open", "stub"}));
+  TRY(std::string receipts, body.choice("receipts", {"open", "stub"}));
   out.stub_receipts = receipts == "stub";
   return out;
 }
 
 // The snapshot that {"kind": "active_baseline" | "by_height" | "by_ref", ...} names.
 Result<uint64_t> HttpRoutes::snapshot_height(const WorldSnapshot& source,
-                                             const json::Value& which) const {
-  TRY(std::string kind, choice_field(which, "kind", {"active_baseline", "by_height", "by_ref"}));
+                                             const MemberReader& which) const {
+  TRY(std::string kind, which.choice("kind", {"active_baseline", "by_height", "by_ref"}));
   if (kind == "active_baseline") return source.world.snapshot_height;
-  TRY(std::optional<uint64_t> height, number_field(which, "height"));
-  TRY(std::string ref, text_field(which, "snapshot_ref"));
+  TRY(std::optional<uint64_t> height, which.count("height"));
+  TRY(std::string ref, which.text("snapshot_ref"));
   if (kind == "by_ref") return service_.snapshot_by_ref(source, ref);
   return service_.snapshot_by_height(source, height.value_or(0));
 }
 
 void HttpRoutes::fork_world(Request request, Respond respond) {
   auto source = snapshot_of(request);
-  auto body = source ? body_of(request) : Result<json::Value>(fail(source.error()));
+  auto body = source ? body_of(request) : Result<wire::BodyReader>(fail(source.error()));
   auto fork = body ? parse_fork(*source, *body) : Result<NewFork>(fail(body.error()));
   if (!fork) return respond(refuse(fork.error()));
   service_.fork_world(request.caller, *source, std::move(*fork),

@@ -19,7 +19,9 @@ bool is_payload_envelope(const json::Value& value) {
 
 Result<Bytes> open_payload(const json::Value& envelope, const FindBlob& blob) {
   TRY(std::optional<Bytes> given, bytes_field(envelope, "inline_cbor"));
-  TRY(std::string ref, text_field(envelope, "cbor_ref"));
+  const json::Value* found = envelope.find("cbor_ref");
+  if (found && !found->is_null() && !found->is_string()) return bad_request("'cbor_ref' is text");
+  const std::string_view ref = envelope.string_or("cbor_ref");
   // Exactly one of the two. cbor_size and cbor_sha256 are not checked: the store checks the digest.
   if (given.has_value() != ref.empty())
     return bad_request("a payload has inline_cbor, or cbor_ref with cbor_size and cbor_sha256");
