@@ -83,6 +83,7 @@ void Report::bar(Bar b) {
   fflush(stdout);
 }
 
+// The second number of statm is the resident set, in pages.
 size_t resident_bytes() {
   std::ifstream in("/proc/self/statm");
   size_t total = 0, resident = 0;

@@ -49,6 +49,8 @@ class Counter final : public NativeModule {
   const std::vector<std::string> inc_{"inc"}, count_{"count"};
 };
 
+// A world with one keyed workflow. `artifact` adds the hash of a WASM module; without it the module
+// is native.
 std::string counter_air(std::string_view artifact) {
   return fmt::format(
       R"([{{"$kind":"defschema","name":"b/Inc@1","type":{{"record":{{"cell":{{"text":{{}}}},"inc":{{"nat":{{}}}}}}}}}},

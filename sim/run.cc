@@ -96,6 +96,8 @@ class Life {
       }
   }
 
+  // Answers a random open effect. The answer may be lost, duplicated, or sent again later, because
+  // the effect sometimes stays in the list.
   void receipt() {
     auto& outside = world_.outside();
     if (outside.empty()) return;
@@ -163,6 +165,8 @@ class Life {
     return out;
   }
 
+  // Everything is settled first, so that the rows of the run are complete. The link of the last
+  // replay is the result of the seed.
   void check_replay() {
     if (!world_.alive()) return;
     world_.settle_all();

@@ -77,6 +77,7 @@ Result<LogFormat> parse_log_format(std::string_view name) {
               "'" + std::string(name) + "' is not a log format; the formats are auto, text, json");
 }
 
+// Both values are atomic, so a level that changes while other threads log is safe.
 void log_setup(Level level, LogFormat format) {
   g_level = level;
   g_format = format;

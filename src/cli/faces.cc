@@ -89,6 +89,7 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
   keys.read_token = [&authenticator](std::string_view token, const auto& jwk_of) {
     return authenticator.read_foreign(token, jwk_of);
   };
+  // 32 random bytes from the system, for the secret of a new machine client.
   keys.secret = [] {
     Bytes out;
     Writer w(out);
@@ -141,6 +142,8 @@ static worlds::FaceOptions world_options(const server::Config& c) {
   return o;
 }
 
+// Runs before the shard starts: the faces connect their outboxes here, and start() of the shard
+// reports open effects to them.
 Faces::Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers,
              server::Authenticator& authenticator)
     : all_(std::make_unique<All>()) {

@@ -42,6 +42,7 @@ std::string to_mermaid(const Graph& g) {
   return out;
 }
 
+// Quotes and backslashes in names are replaced, not escaped.
 std::string to_dot(const Graph& g) {
   static constexpr const char* shapes[] = {"box", "box", "diamond", "circle"};
   std::string out = "digraph {\n  node [fontname=\"sans-serif\"];\n";

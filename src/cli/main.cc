@@ -209,6 +209,8 @@ static const Command* find_command(const std::vector<std::string>& words,
   return found;
 }
 
+// `pawl --version` and `pawl --help` work as people expect. No words at all is a mistake, and the
+// help is printed for it too.
 static int main(std::vector<std::string> words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
     print_all();

@@ -39,6 +39,7 @@ static bool over(const json::Value& instance) {
   return s == "COMPLETED" || s == "FAILED" || s == "CANCELLED";
 }
 
+// Two or three lines: identity and status, the reason of a failure, the variables.
 static void print_instance(const json::Value& v) {
   fmt::print("{}  {} v{}  {}", v.string_or("id"), v.string_or("definitionId"),
              json::print(member(v, "definitionVersion")), v.string_or("status"));
@@ -113,6 +114,7 @@ static Graph graph_of(const json::Value& definition) {
   return g;
 }
 
+// A name that is a readable file is a file; every other name is the id of a deployed definition.
 static Result<int> render(const Args& args) {
   TRY(std::string name, word(args, 0, "a file or the id of a deployed definition"));
   json::Value definition;

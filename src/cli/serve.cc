@@ -104,6 +104,7 @@ static Result<int> serve(const Args& args) {
 static Result<int> dev(const Args& args) {
   std::string folder =
       (std::filesystem::temp_directory_path() / fmt::format("pawl-dev-{}", getpid())).string();
+  // Removes the folder on every way out, also when the server does not start.
   struct Removed {
     std::string folder;
     ~Removed() {

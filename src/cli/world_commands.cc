@@ -110,6 +110,7 @@ static Result<int> world_journal(const Args& args) {
                                  {"kinds", args.get("kinds")}}));
 }
 
+// Trace and diagnose take the same parameters. The server decides which of them belong together.
 static Result<int> world_trace(const Args& args, std::string_view which) {
   TRY(std::string path, world_path(args));
   return print_answer(args, "GET",
@@ -148,6 +149,7 @@ static Result<int> world_gov(const Args& args) {
   if (args.words.size() == 1) return print_answer(args, "GET", path + "/governance");
   TRY(std::string action, word(args, 1, "propose, shadow, approve, reject or apply"));
   path += "/governance/" + percent_encode(action) + query({{"mode", args.get("mode")}});
+  // A document without "patch" is the patch itself.
   if (args.words.size() > 2 && action == "propose") {
     TRY(json::Value document, read_json(args.words[2]));
     return govern(args, path,

@@ -158,6 +158,7 @@ Result<std::string> Client::deploy(std::string_view definition) {
   return call_once("POST", "/v1/definitions", definition);
 }
 
+// The variables are JSON text already, so the body is put together as text.
 Result<Client::Instance> Client::start(const Start& start) {
   std::string body = "{\"definitionId\":" + json::quote(start.definition);
   body += ",\"variables\":" + (start.variables.empty() ? "{}" : start.variables);

@@ -108,6 +108,7 @@ struct Member::Parts {
       fmt::print(stderr, "pawl member: {}\n", line);
   }
 
+  // Each of these runs a handler and returns the members that its result adds to the answer.
   Said process(const Call& call) const {
     const Processor* handler = handler_of(processors, call.name);
     if (!handler) return failed("this member has no processor " + call.name);
@@ -199,6 +200,8 @@ struct Member::Parts {
         if (stopping) return {};
         current = stream;
       }
+      // gRPC keeps connecting in the background with its own pauses, so this loop does not pause as
+      // well.
       if (!client::connected(channel, kConnectMs)) continue;
       auto end = stream->run(channel, options.token, fresh_token, options.tags,
                              [&](MemberStream::Event call, std::shared_ptr<MemberStream> from) {

@@ -175,6 +175,8 @@ bool MemberStream::next(std::stop_token stop, Event& out) {
   return true;
 }
 
+// Runs on the reader's thread, so it must not block: a call is handed to `on_call` and answered
+// later.
 void MemberStream::take(Event event, const OnCall& on_call) {
   if (event.type == kGreet || event.type == kAlive) {
     auto body = json::parse(event.text);

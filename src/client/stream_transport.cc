@@ -46,6 +46,7 @@ void take(JobBuffer& buffer, const v1::ToWorker& message) {
   }
 }
 
+// Results that are ready together go out in one message.
 void send_results(JobBuffer& buffer, Stream& stream, std::stop_token stop) {
   while (true) {
     std::vector<JobResult> results = buffer.results(stop, kResultsInOneMessage);
@@ -118,6 +119,7 @@ TransportEnd StreamTransport::run(JobBuffer& buffer) {
       stream->WritesDone();
     });
     v1::ToWorker message;
+    // Reading ends when the server ends the stream, also after a half-close by `closer`.
     while (stood && stream->Read(&message))
       take(buffer, message);
     closer.request_stop();

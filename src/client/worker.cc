@@ -57,6 +57,7 @@ struct Worker::Parts {
     }
   }
 
+  // One of the handler threads: runs jobs until the buffer is closed.
   void work(JobBuffer& buffer) const {
     while (auto job = buffer.take()) {
       Outcome outcome = attempt(*job);
@@ -121,6 +122,8 @@ void Worker::on(std::string type, Handler handler) {
 
 void Worker::stop() { parts_->stop.raise(); }
 
+// The buffer outlives every connection, so results survive a reconnect. It is closed last: handler
+// threads end then.
 Result<void> Worker::run() {
   Parts& p = *parts_;
   if (p.handlers.empty())

@@ -14,6 +14,8 @@ namespace {
 // and commits the writes that are queued.
 class Pending final : public pending_write {
  public:
+  // The answer is written before the signal is set, so the waiting thread may read it without a
+  // lock.
   struct Slot {
     std::optional<Result<Answer>> answer;
     ReadySignal answered;
@@ -75,6 +77,7 @@ instance to_instance(const FoundInstance& found) {
   return out;
 }
 
+// Fails with corrupt_value when the stored record does not fit the definition any more.
 result<snapshot> to_snapshot(const dynamic_type& def, const instance& from) {
   snapshot out;
   out.workflow = def.name;
@@ -206,6 +209,7 @@ class LocalStore final : public store {
     return std::move(*out);
   }
 
+  // The number of skipped instances is not part of this call's result.
   result<std::vector<snapshot>> children(std::string_view id_text) override {
     size_t skipped = 0;
     return snapshots(reads_.children(tenant(), id_text, skipped));
@@ -225,6 +229,7 @@ class LocalStore final : public store {
                                               std::optional<revision> after) override {
     auto found_type = reads_.type(tenant(), workflow);
     if (!found_type) return failed(found_type);
+    // The watch keeps the definition of this moment.
     auto out = std::make_unique<LocalSubscription>(parts_.hub, reads_, tenant(), *found_type);
     if (auto begun = out->begin(after); !begun) return failed(begun);
     return std::unique_ptr<subscription>(std::move(out));

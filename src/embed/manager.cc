@@ -233,6 +233,7 @@ result<revision> manager::transition_record(std::string_view workflow, std::stri
                  [&] { return core_->on->transition(workflow, id_text, to, why, options.until); });
 }
 
+// The public functions by name; the templates in the header call the private ones.
 result<revision> manager::transition(std::string_view workflow, std::string_view id_text,
                                      std::string_view to, how why, const call_options& options) {
   return transition_record(workflow, id_text, to, why, options);
@@ -344,6 +345,7 @@ result<snapshot> manager::get_json(std::string_view workflow, std::string_view i
   return to_snapshot(**core_->type(workflow), *found);
 }
 
+// An instance that does not fit its type is left out.
 result<std::vector<snapshot>> manager::list_json(std::string_view workflow,
                                                  const any_query& ask) const {
   auto page = list_records(workflow, ask);

@@ -264,6 +264,8 @@ class RemoteStore final : public store {
     if (!body) return std::make_unique<Settled>(lifecycle::fail(body.error()));
     // The stamp of a state from a server is its revision; see parse_state().
     revision expected = r.expected_rev ? r.expected_rev : r.expected_stamp;
+    // The source, the target and the note travel in the query, because the body is the state
+    // itself.
     std::string query = fmt::format("?source={}&to={}&note={}", name_of(r.why.triggered),
                                     in_path(r.to), in_path(r.why.note));
     auto what = about("PUT", instances(r.workflow), r.id, query, *std::move(body));
@@ -273,6 +275,8 @@ class RemoteStore final : public store {
 
   result<written> transition(std::string_view workflow, std::string_view id_text,
                              std::string_view to, const how& why, deadline until) override {
+    // The HTTP API answers "phase is required" to a blank phase, without the words of an errc. In
+    // process it is an invalid transition.
     if (to.find_first_not_of(" \t\r\n") == std::string_view::npos)
       return lifecycle::fail(errc::invalid_transition,
                              fmt::format("'{}' is not a phase of {}", to, workflow));
@@ -332,6 +336,7 @@ class RemoteStore final : public store {
         ++out.skipped;
         continue;
       }
+      // The times are extra information of this list; a time that cannot be read becomes 0.
       made->created_ns = parse_rfc3339(one.string_or("created")).value_or(0);
       made->updated_ns = parse_rfc3339(one.string_or("updated")).value_or(0);
       out.items.push_back(*std::move(made));
@@ -355,6 +360,7 @@ class RemoteStore final : public store {
       if (auto at = parse_rfc3339(one.string_or("at")))
         event.at = time_point(
             std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(*at)));
+      // An unknown source keeps the default.
       for (size_t i = 0; i < std::size(kSources); ++i)
         if (kSources[i] == one.string_or("triggered")) event.triggered = static_cast<source>(i);
       event.rev = uint_member(one, "revision");

@@ -103,6 +103,7 @@ void RemoteSubscription::take(std::string_view event, const std::stop_token& sto
   wake_.notify_all();
 }
 
+// Taking a change makes room, so the reader's thread is woken as well.
 std::optional<any_change> RemoteSubscription::next(const call_options& options) {
   std::unique_lock lock(mutex_);
   auto ready = [&] { return over_ || !queue_.empty(); };

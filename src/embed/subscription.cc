@@ -38,6 +38,7 @@ Result<void> LocalSubscription::begin(std::optional<Seq> after) {
   return read;
 }
 
+// Called by the hub for each durable change, on the committer's thread; it must return quickly.
 void LocalSubscription::take(const InstanceChangePtr& told) {
   {
     std::lock_guard lock(mutex_);
@@ -81,6 +82,7 @@ any_change LocalSubscription::to_change(const InstanceChange& told, uint64_t ski
   return out;
 }
 
+// Pages keep the memory of a watch small, however many instances exist.
 void LocalSubscription::load_page() {
   any_query query;
   query.limit = static_cast<int64_t>(limits::kWatchPage);

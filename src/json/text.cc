@@ -63,6 +63,7 @@ struct Handler {
     else
       object.set(std::move(top.name), std::move(v));
   }
+  // An array or object begins; put() receives it when it is closed.
   bool open(Value v) {
     stack.push_back({std::move(v), {}, {}});
     return true;
@@ -73,6 +74,8 @@ struct Handler {
     put(std::move(v));
     return true;
   }
+  // The parser may deliver a string or number in several parts; the last part comes with
+  // on_string() or on_int64() and the like.
   bool part(bj::string_view s) {
     text.append(s.data(), s.size());
     return true;
@@ -120,6 +123,7 @@ struct Handler {
   bool on_comment(bj::string_view, bj::error_code&) { return true; }
 };
 
+// Counted from 1; a column is a byte.
 std::string line_and_column(std::string_view text, size_t at) {
   size_t line = 1;
   size_t column = 1;
@@ -162,6 +166,7 @@ Result<Value> parse(std::string_view text, const ParseOptions& options) {
   if (ec)
     return fail(Code::invalid, "BAD_JSON",
                 fmt::format("invalid JSON at {}: {}", line_and_column(text, used), reason_of(ec)));
+  // write_some() stops after the first value, so what follows is checked here.
   if (!options.prefix) {
     size_t rest = text.find_first_not_of(" \t\r\n", used);
     if (rest != std::string_view::npos)
@@ -190,6 +195,7 @@ static void append_escaped(std::string& out, unsigned char c) {
   }
 }
 
+// Runs of bytes that need no escape are copied at once.
 void append_string(std::string& out, std::string_view text) {
   out.push_back('"');
   size_t copied = 0;  // the text before this offset is in `out`

@@ -104,6 +104,7 @@ int64_t read_exponent(std::string_view t) {
   return minus ? -e : e;
 }
 
+// Moves the point to the front, then drops zeros at both ends. `t` is a number in JSON's grammar.
 Decimal read_decimal(std::string_view t) {
   Decimal d;
   if (!t.empty() && t[0] == '-') {
@@ -193,6 +194,7 @@ int compare_numbers(std::string_view a, std::string_view b) {
   return x.negative ? -order : order;
 }
 
+// Kinds without numbers inside are left to operator==.
 bool equivalent(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return same_number(a, b);
   if (a.is_array() && b.is_array()) {

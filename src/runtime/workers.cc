@@ -14,6 +14,7 @@ void Workers::stop() {
   std::vector<Ready> ready;
   {
     std::lock_guard lock(mutex_);
+    // From now on poll() answers at once and the thread ends after its next look.
     ending_ = true;
     for (auto& [id, waiting] : waiting_) {
       settle(*waiting);
@@ -67,6 +68,7 @@ void Workers::opened(const EffectPtr& effect) {
   std::lock_guard lock(mutex_);
   forget(effect->id);  // an id may be reused: leases of its former job are void
   sweep();
+  // A job whose time has not come is held; everything else is offered at once.
   auto job = std::make_shared<Job>(
       Job{effect, &queue(effect->tenant, effect->queue), age_(*effect), State::held, effect->due});
   ++job->queue->jobs;
@@ -198,6 +200,7 @@ uint64_t Workers::poll(Poll poll, Polled done) {
     Time now = kernel_.now();
     w->poll = std::move(poll);
     sweep();
+    // A queue that is named twice counts once.
     for (const std::string& name : w->poll.queues) {
       Queue* q = &queue(w->poll.tenant, name);
       if (std::find(w->queues.begin(), w->queues.end(), q) == w->queues.end())
@@ -243,6 +246,8 @@ void Workers::release(std::string_view effect_id) {
   {
     std::lock_guard lock(mutex_);
     auto it = jobs_.find(effect_id);
+    // The lease may have ended already, or the job may be settled: then there is nothing to
+    // release.
     if (it == jobs_.end() || it->second->state != State::leased) return;
     JobPtr job = it->second;
     times_.erase({job->until, job});

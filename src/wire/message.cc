@@ -82,6 +82,7 @@ void each_param(std::string_view query, const Visit& visit) {
   }
 }
 
+// The server adds Content-Length itself.
 Response typed(int status, std::string_view type, std::string body) {
   Response response;
   response.status = status;
@@ -92,6 +93,7 @@ Response typed(int status, std::string_view type, std::string body) {
 
 }  // namespace
 
+// Equal bytes are compared first: most names have the usual case.
 bool same_name(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {

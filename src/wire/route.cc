@@ -166,6 +166,8 @@ void Router::add(std::vector<Route> routes, std::vector<Dialect> dialects) {
     CHECK(rows.emplace(route->method, route.get()).second);  // no two rows share method and pattern
     routes_.push_back(std::move(route));
   }
+  // Sorted again after each add(), because faces are added one after the other and the longest
+  // prefix must come first.
   for (Dialect& dialect : dialects)
     dialects_.push_back(std::move(dialect));
   std::stable_sort(dialects_.begin(), dialects_.end(), [](const Dialect& a, const Dialect& b) {
@@ -173,6 +175,8 @@ void Router::add(std::vector<Route> routes, std::vector<Dialect> dialects) {
   });
 }
 
+// `allow` lists the methods of every row that matches the path, in alphabetical order; HEAD belongs
+// to every GET.
 Match Router::find(std::string_view method, std::string_view path) const {
   Match match;
   if (!root_) return match;

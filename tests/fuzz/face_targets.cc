@@ -64,6 +64,7 @@ void xml(BytesView bytes) {
   CHECK(json::parse(json::print(*value), {.max_depth = 2 * limits::kJsonDepth}));
 }
 
+// The next firing is always in the future.
 void cron(BytesView bytes) {
   auto line = lifecycle::parse_cron(bytes);
   if (!line) return;
@@ -84,6 +85,7 @@ void type(BytesView bytes) {
   CHECK(round && lifecycle::validate(*round));
 }
 
+// A rule keeps its body when it is stored.
 void rule(BytesView bytes) {
   auto body = json::parse(bytes);
   if (!body) return;

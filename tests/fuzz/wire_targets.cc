@@ -48,6 +48,7 @@ void http(BytesView bytes) {
   CHECK(http_transcript(bytes, 7) == whole);
 }
 
+// The same for the frames of a WebSocket.
 std::string socket_transcript(BytesView bytes, size_t piece) {
   server::FrameReader reader;
   std::string out;
@@ -70,6 +71,7 @@ void websocket(BytesView bytes) {
   CHECK(socket_transcript(bytes, 5) == whole);
 }
 
+// Tokens come from outside and are parsed before their signature is checked.
 void token(BytesView bytes) {
   auto parsed = server::parse_token(bytes);
   if (!parsed) return;

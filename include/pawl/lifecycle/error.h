@@ -17,31 +17,31 @@
 namespace pawl::lifecycle {
 
 enum class errc {
-  workflow_not_registered = 1,
+  workflow_not_registered = 1,  // no type of that name here
   workflow_already_registered,
   entity_not_found,
-  invalid_transition,
-  terminal_phase,
+  invalid_transition,  // the table has no such edge, or no such phase
+  terminal_phase,      // the instance is in a phase that it cannot leave
   missing_id_field,
   missing_phase_field,
   field_not_operator_writable,
   invalid_transitions_table,
-  update_retries_exhausted,
+  update_retries_exhausted,  // update_cas(): another writer was first five times in a row
   already_exists,
   unknown_field,
-  type_mismatch,
-  reason_required,
-  rejected,  // the mutator returned an error, which is the cause
-  bad_id,
-  corrupt_value,       // stored bytes do not fit the type any more
-  cancelled,           // the stop token was used before anything was written
-  storage,             // the journal, the rows or the connection
-  invalid_definition,  // contradicting tags, duplicate names, unknown words
-  definition_differs,  // the name is taken by another definition
-  mutator_required,
-  reentrant_update,  // a mutator wrote the instance that it is mutating
-  ambiguous_id,      // instances of several types have the id
-  parent_cycle,
+  type_mismatch,        // a value does not fit the kind of its field
+  reason_required,      // fail() without a reason
+  rejected,             // the mutator returned an error, which is the cause
+  bad_id,               // a malformed id, or a mutator changed the id
+  corrupt_value,        // stored bytes do not fit the type any more
+  cancelled,            // the stop token was used before anything was written
+  storage,              // the journal, the rows or the connection
+  invalid_definition,   // contradicting tags, duplicate names, unknown words
+  definition_differs,   // the name is taken by another definition
+  mutator_required,     // update() with an empty function
+  reentrant_update,     // a mutator wrote the instance that it is mutating
+  ambiguous_id,         // instances of several types have the id
+  parent_cycle,         // following the parents leads back to the instance
   unresolved_template,  // a rule text has a token that nothing resolves
   invalid_rule,
   conflict,           // compare_and_swap: the revision is not the newest
@@ -59,6 +59,8 @@ struct errc_row {
   int status;
 };
 
+// The words are part of the HTTP API: a remote manager finds the code again by them, so they must
+// not change.
 inline constexpr std::array kErrors{
     errc_row{errc::workflow_not_registered, "workflow_not_registered", "workflow not registered",
              404},

@@ -212,6 +212,7 @@ concept participant = std::default_initializable<T> && std::copyable<T> && requi
 
 namespace detail {
 
+// Appends one member to a record. Integers of every width are stored as 64 bits.
 template <class M>
 void put_member(std::string& out, std::string_view name, const M& m) {
   constexpr kind k = kind_of<M>();

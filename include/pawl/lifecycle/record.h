@@ -127,6 +127,8 @@ inline void put_name(std::string& out, std::string_view name, form f) {
   out.push_back(static_cast<char>(f));
 }
 
+// put() appends one entry: the name with its length, one byte for the form, then the value. Signed
+// numbers are in zigzag form, doubles are 8 bytes, little-endian.
 inline void put(std::string& out, std::string_view name, std::string_view v) {
   put_name(out, name, f_string);
   put_text(out, v);
@@ -175,6 +177,7 @@ class walk {
  public:
   explicit walk(std::string_view bytes) : in_(bytes) {}
 
+  // Moves to the next entry. Returns false at the end, and when the bytes are not a record.
   bool next() {
     if (in_.empty() || bad_) return false;
     const char* begin = in_.data();
@@ -199,6 +202,8 @@ class walk {
   std::string_view payload;  // the bytes of its value
   std::string_view entry;    // the whole entry, to copy
 
+  // The value of the current entry. Each requires the fitting form `f`; next() has checked the
+  // bytes.
   std::string_view as_text() const {
     walk inner(payload);
     return inner.text();
@@ -253,6 +258,8 @@ class walk {
     in_.remove_prefix(n);
     return v;
   }
+  // Moves past the value of the current form. An unknown form makes the record bad, since its
+  // length is unknown.
   void skip() {
     switch (f) {
       case f_string:

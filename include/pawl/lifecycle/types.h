@@ -22,7 +22,7 @@ enum class source : std::uint8_t { framework, rule, op, component };
 inline constexpr std::string_view kSources[] = {"framework", "rule", "operator", "component"};
 constexpr std::string_view name_of(source s) { return kSources[static_cast<std::size_t>(s)]; }
 
-// Who or what caused a write, and a note for the history.
+// The cause of a write and a note, both for the history.
 struct how {
   source triggered = source::component;
   std::string note{};
@@ -86,6 +86,7 @@ struct dynamic_type {
     std::sort(out.begin(), out.end());
     return out;
   }
+  // The id and the phase are read-only for operators and rules even without the tag.
   bool is_readonly(std::string_view field_name) const {
     const field_def* f = find(field_name);
     return f && (has(f->t, readonly) || has(f->t, id) || has(f->t, lifecycle::phase));
