@@ -2,7 +2,7 @@
 """Installs into a temporary prefix, moves that prefix elsewhere, then builds and runs programs that know Pawl only as
 installed: one small program for each public header, once through CMake and once through pkg-config, and the examples.
 
-usage: run_install.py BUILD_FOLDER
+usage: [PAWL_BUILD=BUILD_FOLDER] run_install.py
 """
 import os, shutil, subprocess, sys, tempfile
 
@@ -113,7 +113,7 @@ def client_and_engine(work, prefix):
 
 
 def main():
-    build = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, 'build')
+    build = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
     work = tempfile.mkdtemp(prefix='pawl-install-')
     try:
         run('cmake', '--install', build, '--component', 'library', '--prefix', f'{work}/installed')
