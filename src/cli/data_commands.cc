@@ -8,8 +8,10 @@
 #include "cli/command.h"
 #include "cli/data_dir.h"
 #include "cli/programs.h"
+#include "cli/remote.h"
 #include "json/text.h"
 #include "kernel/frame.h"
+#include "runtime/wall_clock.h"
 #include "storage/file/file_journal.h"
 #include "storage/memory/memory.h"
 
@@ -97,10 +99,16 @@ static void print_line(const Args& args, const Frame& f) {
 
 static Result<int> journal_ls(const Args& args) {
   TRY(auto journal, open_data_journal(data_of(args)));
+  json::Array losses;
+  for (const std::string& mark : read_loss_marks(journal_folder(data_of(args))))
+    losses.emplace_back(mark);
   json::Value v = json::object({{"first", json::Value(static_cast<uint64_t>(journal->first()))},
                                 {"last", json::Value(static_cast<uint64_t>(journal->last()))},
-                                {"bytes", json::Value(journal->bytes())}});
+                                {"bytes", json::Value(journal->bytes())},
+                                {"losses", losses}});
   show(args, v, [&] {
+    for (const json::Value& mark : losses)
+      fmt::print("not complete: {}\n", mark.string());
     if (journal->last() == 0)
       fmt::print("the journal is empty\n");
     else
@@ -182,8 +190,33 @@ static Result<int> journal_cut(const Args& args) {
   return kDone;
 }
 
+// Asks the server that serves the data folder. serving.json has its admin address.
+static Result<int> verify_online(const Args& args) {
+  const std::string serving = data_of(args) + "/serving.json";
+  auto file = read_json(serving);
+  if (!file)
+    return fail(Code::unavailable, "NOT_SERVED",
+                fmt::format("no server is running on {}: run `pawl verify` without --online",
+                            data_of(args)));
+  TRY(auto client, client_to(args, std::string(file->string_or("admin"))));
+  TRY(json::Value status, client->call("POST", "/scrub"));
+  const json::Value* findings = status.find("findings");
+  const bool whole = findings && findings->is_array() && findings->array().empty();
+  show(args, status, [&] {
+    if (whole) return fmt::print("every entry of the journal has its checksum\n");
+    if (!findings || !findings->is_array()) return;
+    for (const json::Value& finding : findings->array())
+      fmt::print("{}\n", finding.string());
+    fmt::print("Back up what can be read, stop the server, and restore a backup.\n");
+  });
+  return whole ? kDone : kFailed;
+}
+
 static Result<int> run_verify(const Args& args) {
+  if (args.has("online")) return verify_online(args);
   TRY(auto journal, open_data_journal(data_of(args)));
+  TRY(std::optional<Manifest> manifest, read_manifest(data_of(args)));
+  if (manifest) TRY_OK(check_manifest(*journal, *manifest));
   Programs programs;
   ProgressLine line("verifying");
   // Verification replays into memory and touches neither the rows of the folder nor its journal.
@@ -230,12 +263,10 @@ static Result<void> want_new(const std::string& folder) {
 
 // Backup and restore are the same copy in opposite directions; `done` begins the line that is
 // printed.
-static Result<int> copy(const Args& args, const std::string& from, const std::string& to,
+static Result<int> copy(const Args& args, const Journal& from, const std::string& to,
                         std::string_view done) {
-  TRY_OK(want_new(to));
-  TRY(auto journal, open_data_journal(from));
   ProgressLine line("copying");
-  TRY(Copied copied, copy_journal(*journal, to, [&](Seq n, Seq total) { line.update(n, total); }));
+  TRY(Manifest copied, copy_journal(from, to, [&](Seq n, Seq total) { line.update(n, total); }));
   json::Value v = json::object({{"folder", to},
                                 {"last", json::Value(static_cast<uint64_t>(copied.last))},
                                 {"bytes", json::Value(copied.bytes)}});
@@ -246,12 +277,26 @@ static Result<int> copy(const Args& args, const std::string& from, const std::st
 }
 
 static Result<int> run_backup(const Args& args) {
-  return copy(args, data_of(args), args.get("to"), "backed up to");
+  TRY_OK(want_new(args.get("to")));
+  TRY(auto journal, open_data_journal(data_of(args)));
+  return copy(args, *journal, args.get("to"), "backed up to");
 }
 
 static Result<int> run_restore(const Args& args) {
   if (!args.has("from")) return fail(Code::invalid, kBadUsage, "name the backup with --from DIR");
-  return copy(args, args.get("from"), data_of(args), "restored into");
+  const std::string from = args.get("from");
+  TRY_OK(want_new(data_of(args)));
+  TRY_OK(check_data_folder(from));
+  TRY(std::optional<Manifest> manifest, read_manifest(from));
+  if (!manifest && !args.has("without-manifest"))
+    return fail(Code::corrupt, "BACKUP_INCOMPLETE",
+                fmt::format("{} has no MANIFEST, so the backup was not finished: use another one. "
+                            "A backup that was made before version 0.2 never had one: restore it "
+                            "with --without-manifest",
+                            from));
+  TRY(auto journal, open_data_journal(from));
+  if (manifest) TRY_OK(check_manifest(*journal, *manifest));
+  return copy(args, *journal, data_of(args), "restored into");
 }
 
 // The rows are brought up to the last frame first. The folder is named by that frame, so a second
@@ -304,7 +349,9 @@ static constexpr Command kDataCommands[] = {
     {"verify",
      "",
      "check the journal and run every frame again; exit 6 when a result differs",
-     {kData},
+     {kData,
+      {"online", v::none(), "ask the running server to check its journal; runs no frame again"},
+      kToken},
      run_verify},
     {"checkpoint",
      "",
@@ -319,7 +366,10 @@ static constexpr Command kDataCommands[] = {
     {"restore",
      "",
      "make a data folder from a backup",
-     {kData, {"from", v::path("DIR"), "the backup"}},
+     {kData,
+      {"from", v::path("DIR"), "the backup"},
+      {"without-manifest", v::none(),
+       "restore a backup that cannot be checked for missing frames"}},
      run_restore},
 };
 

@@ -1,17 +1,31 @@
 #pragma once
 // Copies data folders, for backup and restore.
+//
+// A backup is complete when its file MANIFEST is there: the copy writes it last. It holds the last
+// frame and the link of that frame. Each link covers the frame before it, so a backup that lacks a
+// frame, or holds another one, does not have this link.
+
+#include <optional>
 
 #include "kernel/verify.h"
 #include "storage/data_folder.h"
 
 namespace pawl::cli {
 
-// Copies a journal into a new folder that `pawl serve` can open. The server rebuilds the rows from
-// it.
-struct Copied {
+struct Manifest {
   Seq last = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  // of all frames
+  Digest link{};       // of the last frame
 };
-Result<Copied> copy_journal(const Journal& from, const std::string& data, const Progress& progress);
+
+// Copies a journal into a new folder that `pawl serve` can open. The server rebuilds the rows from
+// it. Every link is checked on the way.
+Result<Manifest> copy_journal(const Journal& from, const std::string& data,
+                              const Progress& progress);
+
+// Nothing when the folder has no MANIFEST.
+Result<std::optional<Manifest>> read_manifest(const std::string& data);
+// Checks that the journal holds the frames of the manifest. A server may have added more.
+Result<void> check_manifest(const Journal& journal, const Manifest& manifest);
 
 }  // namespace pawl::cli

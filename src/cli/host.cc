@@ -128,6 +128,7 @@ Result<void> Host::open() {
   TRY_OK(shard_->start());
   clock_->start();
   workers_->start();
+  scrubber_ = std::make_unique<Scrubber>(shard_->journal(), background_, ScrubOptions{});
   return faces_->start();
 }
 
@@ -215,6 +216,11 @@ void Host::measure() {
                       [this] { return static_cast<int64_t>(shard_->stats().packed_cells); });
   metrics_.gauge_from("pawl_journal_seq",
                       [this] { return static_cast<int64_t>(shard_->durable()); });
+  metrics_.gauge_from("pawl_journal_findings", [this] {
+    return scrubber_ ? static_cast<int64_t>(scrubber_->status().findings.size()) : 0;
+  });
+  metrics_.gauge_from("pawl_clock_behind_seconds",
+                      [this] { return static_cast<int64_t>(shard_->clock_behind() / kSecond); });
   auto jobs = [this](size_t WorkQueue::Depth::*of) {
     int64_t sum = 0;
     for (const auto& depth : workers_->depths())
@@ -249,7 +255,31 @@ std::vector<wire::Route> Host::admin_routes() {
                       back_up(request, std::move(respond));
                     },
                     "Copies the journal into a new folder.", true});
+  routes.push_back({"POST", "/scrub",
+                    [this](wire::Request, wire::Respond respond) { scrub(std::move(respond)); },
+                    "Reads the whole journal now and lists damaged places.", true});
   return routes;
+}
+
+void Host::scrub(wire::Respond respond) {
+  auto answer = std::make_shared<wire::Respond>(std::move(respond));
+  run_aside(answer, [this, answer] {
+    scrubber_->run_once();
+    const ScrubStatus status = scrubber_->status();
+    json::Array findings(status.findings.begin(), status.findings.end());
+    (*answer)(
+        wire::json_response(200, json::print(json::object({{"passes", json::Value(status.passes)},
+                                                           {"bytesRead", json::Value(status.bytes)},
+                                                           {"findings", std::move(findings)}}))));
+  });
+}
+
+// Runs a task that reads the whole journal beside the turns.
+void Host::run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPool::Task task) {
+  std::lock_guard lock(backups_mutex_);
+  if (!backups_ || !backups_->add(std::move(task)))
+    (*answer)(wire::json_response(
+        503, R"({"error":"unavailable","reason":"too many backups wait, or the server stops"})"));
 }
 
 void Host::back_up(const wire::Request& request, wire::Respond respond) {
@@ -270,10 +300,7 @@ void Host::back_up(const wire::Request& request, wire::Respond respond) {
         200, json::print(json::object(
                  {{"folder", to}, {"last", json::Value(static_cast<uint64_t>(copied->last))}}))));
   };
-  std::lock_guard lock(backups_mutex_);
-  if (!backups_ || !backups_->add(std::move(copy)))
-    (*answer)(wire::json_response(
-        503, R"({"error":"unavailable","reason":"too many backups wait, or the server stops"})"));
+  run_aside(answer, std::move(copy));
 }
 
 void Host::stop() {
@@ -293,6 +320,7 @@ void Host::stop() {
   if (clock_) clock_->stop();
   if (shard_) shard_->stop();
   if (admin_) admin_->stop(1000);
+  scrubber_.reset();
   std::error_code ec;
   std::filesystem::remove(config_.text("data") + "/serving.json", ec);
 }

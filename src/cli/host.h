@@ -9,6 +9,7 @@
 #include "cli/faces.h"
 #include "cli/programs.h"
 #include "runtime/background.h"
+#include "runtime/scrubber.h"
 #include "server/grpc/server.h"
 #include "server/http/front.h"
 #include "server/ops/admin.h"
@@ -50,6 +51,8 @@ class Host {
   std::vector<wire::Route> general_routes();
   std::vector<wire::Route> admin_routes();
   void back_up(const wire::Request& request, wire::Respond respond);
+  void scrub(wire::Respond respond);
+  void run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPool::Task task);
   void start_housekeeping();
 
   server::Config config_;
@@ -72,6 +75,7 @@ class Host {
   std::unique_ptr<BackgroundLoop> housekeeping_;
   std::mutex backups_mutex_;  // guards backups_: stop() takes it away while requests still come
   std::unique_ptr<BackgroundPool> backups_ = background_.pool("backup", 1, 16);
+  std::unique_ptr<Scrubber> scrubber_;
 };
 
 }  // namespace pawl::cli

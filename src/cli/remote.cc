@@ -40,9 +40,13 @@ static Result<std::string> server_of(const Args& args) {
                           server::allowed_values(kServer.type)));
 }
 
-// Flags win over environment variables. A token file may end with a line break.
 Result<std::unique_ptr<Client>> client_of(const Args& args) {
   TRY(std::string server, server_of(args));
+  return client_to(args, std::move(server));
+}
+
+// Flags win over environment variables. A token file may end with a line break.
+Result<std::unique_ptr<Client>> client_to(const Args& args, std::string server) {
   std::string token;
   if (args.has("token-file")) {
     TRY(token, read_file(args.get("token-file")));

@@ -12,6 +12,8 @@ inline constexpr Flag kServer{"server", v::server(),
 inline constexpr Flag kToken{"token-file", v::path("FILE"), "a file with the bearer token"};
 
 Result<std::unique_ptr<Client>> client_of(const Args& args);
+// The same for a given address.
+Result<std::unique_ptr<Client>> client_to(const Args& args, std::string server);
 // Sends one request to the server and prints its answer.
 Result<int> print_answer(const Args& args, std::string_view method, const std::string& path,
                          const json::Value* body = nullptr);

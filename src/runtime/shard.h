@@ -81,6 +81,8 @@ class Shard final : public KernelAccess {
   uint64_t watch(Watcher watcher) override;
   void unwatch(uint64_t id) override;
   Time now() const override { return options_.clock(); }
+  // How far the system clock is behind now(): it was set back.
+  Time clock_behind() const { return options_.clock_behind ? options_.clock_behind() : 0; }
 
   // Fails once the journal could not be written: from then on nothing is acknowledged.
   Result<void> healthy() const;

@@ -96,6 +96,9 @@ constexpr MetricRow kMetrics[] = {
     {"pawl_leased_jobs", gauge, "Jobs under a lease."},
     {"pawl_timers", gauge, "Timers that are not due."},
     {"pawl_journal_seq", gauge, "The seq of the last durable frame."},
+    {"pawl_journal_findings", gauge, "Damaged places in the journal that the scrubber found."},
+    {"pawl_clock_behind_seconds", gauge,
+     "How far the system clock is behind the server's time, because it was set back."},
     {"pawl_start_time_seconds", gauge, "When this process started, in seconds since 1970."},
     {"pawl_build_info", gauge, "Always 1; the version is the label.", {"version"}},
 };
