@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The command line against a real server: output and exit codes."""
-import json, os, subprocess, sys, tempfile, time
+import json, os, shutil, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -166,6 +166,39 @@ def online_backup(server, to):
     check('the copy verifies', 'no difference' in pawl('verify', '--data', to)[0])
 
 
+def incomplete_backups(backup, folder):
+    """A backup whose copy was interrupted, or that lost frames later, is refused."""
+    unfinished = os.path.join(folder, 'unfinished')
+    shutil.copytree(backup, unfinished)
+    os.remove(os.path.join(unfinished, 'MANIFEST'))
+    to = os.path.join(folder, 'never')
+    _, err = pawl('restore', '--from', unfinished, '--data', to, code=1)
+    check(f'a backup without its manifest is refused: {err}', 'MANIFEST' in err and not os.path.exists(to))
+    shorter = os.path.join(folder, 'shorter')
+    shutil.copytree(backup, shorter)
+    pawl('journal', 'cut', '--data', shorter, '--at', '0', '--yes')
+    for command in (('restore', '--from', shorter, '--data', to), ('verify', '--data', shorter)):
+        _, err = pawl(*command, code=1)
+        check(f'{command[0]}: a backup that lost frames is refused: {err}', 'use another backup' in err)
+
+
+def lost_journals(whole, folder):
+    """A journal that lost acknowledged frames is not served until the loss is accepted, and stays marked."""
+    data = os.path.join(folder, 'lossy')
+    shutil.copytree(whole, data)
+    with live.Server(data=data):
+        pass  # builds the rows
+    shutil.rmtree(os.path.join(data, 'journal'))
+    _, err = pawl('serve', '--data', data, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0', '--admin', '127.0.0.1:0', code=1)
+    check(f'a journal that is gone is missed: {err}', 'accept-loss' in err and 'pawl restore' in err)
+    _, err = pawl('journal', 'accept-loss', '--data', data, code=2)
+    check(f'a loss must be confirmed: {err}', '--yes' in err)
+    pawl('journal', 'accept-loss', '--data', data, '--yes')
+    with live.Server(data=data):
+        pass
+    check('the mark of the loss stays', 'accept-loss' in pawl('journal', 'ls', '--data', data)[0])
+
+
 def offline(server, folder):
     """The commands that work on a data folder without a server: journal, verify, checkpoint, backup, restore."""
     data = ('--data', server.folder)
@@ -182,6 +215,8 @@ def offline(server, folder):
     first, second = pawl('journal', 'ls', *data, '--json')[0], pawl('journal', 'ls', '--data', restored, '--json')[0]
     check('the backup has every frame', json.loads(first)['last'] == json.loads(second)['last'])
     check('the restored journal verifies', 'no difference' in pawl('verify', '--data', restored)[0])
+    incomplete_backups(backup, folder)
+    lost_journals(restored, folder)
     # A changed byte in the middle of the journal is reported with its file and offset.
     segments = os.path.join(restored, 'journal')
     victim = os.path.join(segments, sorted(n for n in os.listdir(segments) if n.endswith('seg'))[0])
@@ -267,6 +302,7 @@ def with_a_server(folder):
         for part in (processes, entities, lifecycle):
             part(s.http, folder)
         online_backup(s, os.path.join(folder, 'online'))
+        check('the running server checks its journal', 'checksum' in pawl('verify', '--online', '--data', s.folder)[0])
         check('exit code 0', s.stop() == 0)
         offline(s, folder)
 

@@ -291,7 +291,7 @@ static Result<int> run_restore(const Args& args) {
   if (!manifest && !args.has("without-manifest"))
     return fail(Code::corrupt, "BACKUP_INCOMPLETE",
                 fmt::format("{} has no MANIFEST, so the backup was not finished: use another one. "
-                            "A backup that was made before version 0.2 never had one: restore it "
+                            "A backup of an older pawl never had one: restore it "
                             "with --without-manifest",
                             from));
   TRY(auto journal, open_data_journal(from));

@@ -70,13 +70,19 @@ TEST(wall_clock, does_not_go_below_a_recorded_time) {
 }
 
 TEST(wall_clock, an_interrupted_reading_does_not_move_the_clock) {
-  Clocks c;
-  const Time start = c.clock.now();
-  // The wall clock is read 10 seconds after the steady clock, once.
-  int readings = 0;
-  WallClock clock{{[&] { return c.wall + (readings == 1 ? 10 * kSecond : 0); },
-                   [&] { return c.steady + (readings++ == 1 ? 10 * kSecond : 0); }}};
-  EXPECT_LE(clock.now(), start + 10 * kSecond);
+  Time passed = 0;
+  bool interrupted = false;
+  const Time start = 1'000'000 * kSecond;
+  WallClock clock{{[&] { return start + passed; },
+                   [&] {
+                     const Time read = passed;
+                     // The thread sleeps between the reading of this clock and of the other one.
+                     if (std::exchange(interrupted, false)) passed += 10 * kSecond;
+                     return read;
+                   }}};
+  interrupted = true;
+  EXPECT_EQ(clock.now(), start + 10 * kSecond);
+  EXPECT_EQ(clock.now(), start + 10 * kSecond);
   EXPECT_EQ(clock.behind(), 0);
 }
 

@@ -104,6 +104,11 @@ Result<HttpCall> Executors::plan(const Effect& effect, const PendingIntent& inte
   return call;
 }
 
+Executors::Executors(Service& service, Background& background, HttpClient* client)
+    : service_(service), background_(background), client_(client) {
+  retries_ = background_.loop("receipts", [this] { return settle_due(); });
+}
+
 void Executors::opened(const EffectPtr& effect) {
   auto intent = decode_pending(effect->body);
   if (!intent || intent->identity.effect != "sys/http.request@1") return;
@@ -143,7 +148,7 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
                          : "error";
     receipt.payload = cbor::canonical(
         cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
-    return settle(effect.id, name->world_id, std::move(receipt));
+    return settle({effect.id, name->world_id, std::move(receipt)});
   }
   cbor::Map payload{
       {"status", int64_t{reply->status}},
@@ -153,7 +158,7 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
                             {"end_ns", static_cast<uint64_t>(service_.kernel().now())}}}};
   if (reply->body.empty()) {
     receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
-    return settle(effect.id, name->world_id, std::move(receipt));
+    return settle({effect.id, name->world_id, std::move(receipt)});
   }
   payload[2].second = hash_text(sha256(reply->body));
   receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
@@ -171,23 +176,51 @@ void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
           receipt.payload = cbor::canonical(
               cbor::Map{{"code", put.error().reason}, {"message", put.error().message}});
         }
-        settle(id, world_id, std::move(receipt));
+        settle({id, world_id, std::move(receipt)});
       });
 }
 
-// Retries while the world is busy. After any other refusal the effect is settled already.
-void Executors::settle(const std::string& id, const WorldId& world_id, IntentReceipt receipt) {
+void Executors::settle(Settling settling) {
   Input input;
   input.program = kProgram;
   input.verb = "receipt";
-  input.body = encode(SendReceipt{world_id.world, receipt});
-  input.caller.tenant = world_id.tenant;
+  input.body = encode(SendReceipt{settling.world_id.world, settling.receipt});
+  input.caller.tenant = settling.world_id.tenant;
   input.caller.user = "~executor";
-  input.settles = id;
-  service_.kernel().submit(std::move(input), [this, id, world_id, receipt = std::move(receipt)](
-                                                 Result<Answer> answer) mutable {
-    if (!answer && answer.error().is(kWorldBusy)) settle(id, world_id, std::move(receipt));
-  });
+  input.settles = settling.effect_id;
+  service_.kernel().submit(std::move(input),
+                           [this, settling = std::move(settling)](Result<Answer> answer) mutable {
+                             // After any other refusal the effect is settled already, or the server
+                             // ends.
+                             if (!answer && answer.error().code == Code::exhausted)
+                               settle_later(std::move(settling));
+                           });
+}
+
+// Each try waits twice as long as the one before: a world works off its deliveries meanwhile.
+void Executors::settle_later(Settling settling) {
+  constexpr Time kFirstDelay = 20 * kMillisecond;
+  constexpr int kMaxDoublings = 10;  // 20 seconds
+  const Time delay = kFirstDelay << std::min(settling.tries, kMaxDoublings);
+  ++settling.tries;
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.emplace(background_.steady_now() + delay, std::move(settling));
+  }
+  retries_->wake();
+}
+
+Time Executors::settle_due() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    if (waiting_.empty()) return BackgroundLoop::kNever;
+    auto first = waiting_.begin();
+    if (first->first > background_.steady_now()) return first->first;
+    Settling settling = std::move(first->second);
+    waiting_.erase(first);
+    lock.unlock();
+    settle(std::move(settling));
+  }
 }
 
 }  // namespace pawl::worlds

@@ -2,7 +2,11 @@
 // The executors of this process: sys/http.request, with an allowlist. The composition provides the
 // HTTP client; this file decides which requests it may send and turns its replies into receipts.
 
+#include <map>
+#include <mutex>
+
 #include "faces/worlds/service/service.h"
+#include "runtime/background.h"
 #include "wire/message.h"
 
 namespace pawl::worlds {
@@ -35,16 +39,30 @@ UrlPermission permission_for(std::string_view url, const std::vector<std::string
 
 class Executors final : public Outbox {
  public:
-  Executors(Service& service, HttpClient* client) : service_(service), client_(client) {}
+  // `background` must outlive the executors. `client` may be null: then requests are refused.
+  Executors(Service& service, Background& background, HttpClient* client);
   void opened(const EffectPtr& effect) override;
   void closed(const Effect&) override {}  // a late reply finds its effect gone
 
  private:
   void finish(const Effect& effect, const Bytes& intent, Time started, Result<HttpReply> reply);
-  void settle(const std::string& id, const WorldId& world_id, IntentReceipt receipt);
+  // A receipt that was refused because the world or the server is busy waits for its next try.
+  struct Settling {
+    std::string effect_id;
+    WorldId world_id;
+    IntentReceipt receipt;
+    int tries = 0;
+  };
+  void settle(Settling settling);
+  void settle_later(Settling settling);
+  Time settle_due();
   Result<HttpCall> plan(const Effect& effect, const PendingIntent& intent) const;
   Service& service_;
+  Background& background_;
   HttpClient* client_;
+  std::mutex mutex_;                         // guards waiting_
+  std::multimap<Time, Settling> waiting_;    // by the time of the next try
+  std::unique_ptr<BackgroundLoop> retries_;  // the last member: it ends before the others
 };
 
 }  // namespace pawl::worlds

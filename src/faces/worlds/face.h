@@ -17,7 +17,7 @@ class Face {
        FaceOptions options = {}, HttpClient* client = nullptr)
       : service_(kernel, work, program, background, std::move(options)),
         http_(service_),
-        executors_(service_, client) {}
+        executors_(service_, background, client) {}
   std::vector<wire::Route> routes() { return http_.routes(); }
   std::vector<wire::Dialect> dialects() const;
   Outbox& executors() { return executors_; }
