@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "base/hash.h"
+#include "wasm/inspect.h"
+#include "wasm/test_module.h"
 
 namespace pawl::wasm {
 namespace {
@@ -145,6 +147,84 @@ TEST_F(Wasm, a_trap_is_unprocessable) {
   EXPECT_EQ(trap.error().code, Code::unprocessable);
   EXPECT_NE(trap.error().message.find("trap: unreachable code reached"), std::string::npos)
       << trap.error().message;
+}
+
+// Instantiation runs the start function and copies the segments, so it traps like a call. These
+// modules used to abort the process.
+TEST_F(Wasm, traps_of_instantiation_are_unprocessable) {
+  TestModule start = echo(hex_bytes("00000b"));  // unreachable
+  start.sections[8] = leb(2);
+  TestModule data = echo();
+  data.sections[11] = hex_bytes("010041ffff070b0161");  // one byte at 131,071 of one page
+  TestModule table = echo();
+  table.sections[4] = hex_bytes("01700001");
+  table.sections[9] = hex_bytes("010041050b0100");         // element 5 of a table of one
+  TestModule endless = echo(hex_bytes("0003400c000b0b"));  // loop
+  endless.sections[8] = leb(2);
+  TestModule deep = echo(hex_bytes("0010020b"));  // calls itself
+  deep.sections[8] = leb(2);
+  struct Case {
+    Bytes module;
+    const char* word;
+  };
+  for (const Case& c : {Case{start.bytes(), "instantiate trap: unreachable code reached"},
+                        Case{data.bytes(), "instantiate trap: memory out of bounds"},
+                        Case{table.bytes(), "instantiate trap: table out of bounds"},
+                        Case{endless.bytes(), "instantiate used up its fuel of 1000000"},
+                        Case{deep.bytes(), "instantiate trap: stack overflow"}}) {
+    auto r = run(c.module, "step", "input", {1'000'000, 64u << 20});
+    ASSERT_FALSE(r) << c.word;
+    EXPECT_EQ(r.error().code, Code::unprocessable);
+    EXPECT_NE(r.error().message.find(c.word), std::string::npos) << r.error().message;
+  }
+}
+
+// A start function that does not trap runs: modules with one were accepted once.
+TEST_F(Wasm, stored_modules_with_a_start_function_run) {
+  TestModule m = echo();
+  m.sections[8] = leb(2);
+  auto r = run(m.bytes(), "step", "input");
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->output, "input");
+}
+
+TEST_F(Wasm, oversized_memories_tables_and_odd_exports_are_unprocessable) {
+  TestModule memory = echo();
+  memory.sections[5] = hex_bytes("0100") + leb(65'536);
+  TestModule memories = echo();
+  memories.sections[5] = leb(100);
+  for (int i = 0; i < 100; ++i)
+    memories.sections[5] += hex_bytes("0001");
+  TestModule table = echo();
+  table.sections[4] = hex_bytes("017000") + leb(0xffff'ffff);
+  TestModule tables = echo();
+  tables.sections[4] = leb(1000);
+  for (int i = 0; i < 1000; ++i)
+    tables.sections[4] += hex_bytes("700001");
+  TestModule no_memory = echo();
+  no_memory.sections[7] = hex_bytes("03066d656d6f7279000005616c6c6f6300000473746570") +
+                          hex_bytes("0001");  // `memory` is a function
+  TestModule global = echo();
+  global.sections[6] = hex_bytes("017f0041000b");
+  global.sections[7] = hex_bytes("03066d656d6f7279020005616c6c6f6303000473746570") +
+                       hex_bytes("0001");  // `alloc` is a global
+  for (const TestModule& m : {memory, memories, table, tables, no_memory, global}) {
+    auto r = run(m.bytes(), "step", "input");
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code, Code::unprocessable) << r.error().message;
+  }
+}
+
+TEST_F(Wasm, modules_that_are_too_large_are_not_compiled) {
+  TestModule m = echo();
+  const uint64_t count = 900'000;
+  m.sections[3] = leb(count) + Bytes(count, '\2');
+  m.sections[10] = leb(count);
+  for (uint64_t i = 0; i < count; ++i)
+    m.sections[10] += hex_bytes("02000b");
+  auto r = run(m.bytes(), "step", "input");
+  ASSERT_FALSE(r);
+  EXPECT_NE(r.error().message.find("900000 functions"), std::string::npos) << r.error().message;
 }
 
 TEST_F(Wasm, has_export_finds_exports_by_name) {
