@@ -210,8 +210,8 @@ TEST(expr, reading_is_limited) {
         std::string("count(1..20000, wide == wide)"), std::string("count(1..20000, 'k9' in xs)"),
         std::string("count(1..90000, wide.k19999 == 2)"),
         std::string("count(1..20000, digits > 1)"),
-        std::string("count(1..20000, len(fromJSON(json)) > 5)"),
-        std::string("uniq(xs)"), std::string("count(1..90000, xs == xs)"),
+        std::string("count(1..20000, len(fromJSON(json)) > 5)"), std::string("uniq(xs)"),
+        std::string("count(1..90000, xs == xs)"),
         "count(1..90000, count(1..9, " + chain + " > 0) > 0)"}) {
     auto got = run(text, vars);
     ASSERT_FALSE(got) << text;

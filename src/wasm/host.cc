@@ -242,6 +242,13 @@ class Host::Call {
     return Outcome{std::move(output), used_fuel()};
   }
 
+  uint64_t used_fuel() const {
+    uint64_t left = 0;
+    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left))
+      lib_.wasmtime_error_delete(fault);
+    return limits_.fuel - std::min(left, limits_.fuel);
+  }
+
  private:
   // A range of bytes in the memory of the module.
   struct Slice {
@@ -278,13 +285,6 @@ class Host::Call {
     Slice out;
     std::memcpy(&out, words.data(), sizeof out);
     return out;
-  }
-
-  uint64_t used_fuel() const {
-    uint64_t left = 0;
-    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left))
-      lib_.wasmtime_error_delete(fault);
-    return limits_.fuel - std::min(left, limits_.fuel);
   }
 
   static api::Val number(uint32_t v) {
@@ -392,9 +392,13 @@ class Host::Call {
 };
 
 Result<Outcome> Host::call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
-                           BytesView input, const Limits& limits) {
+                           BytesView input, const Limits& limits, UsedFuel& used) {
+  used = {};
   TRY(auto module, compiled(hash, fetch));
-  return Call(lib_, engine_, limits).run(*module, entrypoint, input);
+  Call call(lib_, engine_, limits);
+  auto outcome = call.run(*module, entrypoint, input);
+  used.fuel = call.used_fuel();
+  return outcome;
 }
 
 Result<bool> Host::has_export(BytesView hash, const Fetch& fetch, std::string_view name) {

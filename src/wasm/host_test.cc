@@ -36,8 +36,10 @@ struct HostTest : testing::Test {
   Result<Outcome> run(const Bytes& bytes, std::string_view entrypoint, BytesView input,
                       Limits limits = {}) {
     return host.call(
-        view(sha256(bytes)), [&]() -> Result<Bytes> { return bytes; }, entrypoint, input, limits);
+        view(sha256(bytes)), [&]() -> Result<Bytes> { return bytes; }, entrypoint, input, limits,
+        used);
   }
+  UsedFuel used;  // of the last call
   Host host{HostOptions{usual_libraries(), {}}};
 };
 using Wasm = HostTest;
@@ -64,6 +66,7 @@ TEST_F(Wasm, an_endless_loop_fails_with_the_same_error_every_time) {
   EXPECT_EQ(one.error().reason, "wasm.error");
   EXPECT_EQ(one.error().message, "wasm runtime error: step used up its fuel of 1000000");
   EXPECT_EQ(one.error().message, two.error().message);
+  EXPECT_EQ(used.fuel, 1'000'000u) << "a call that failed has used fuel too";
 }
 
 TEST_F(Wasm, memory_grows_up_to_the_limit) {
@@ -241,14 +244,16 @@ TEST_F(Wasm, compiled_modules_are_cached_in_files_and_damaged_files_ignored) {
       "a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da264"
       "63656c6c616163696e6305");
   auto once = [&](bool may_fetch) {
+    UsedFuel used;
     Host fresh{HostOptions{usual_libraries(), folder}};
     return fresh
-        .call(view(sha256(bytes)),
-              [&]() -> Result<Bytes> {
-                if (!may_fetch) return fail(Code::internal, "FETCHED", "fetched again");
-                return bytes;
-              },
-              "step", input, {})
+        .call(
+            view(sha256(bytes)),
+            [&]() -> Result<Bytes> {
+              if (!may_fetch) return fail(Code::internal, "FETCHED", "fetched again");
+              return bytes;
+            },
+            "step", input, {}, used)
         .has_value();
   };
   EXPECT_TRUE(once(true));
@@ -262,7 +267,9 @@ TEST_F(Wasm, compiled_modules_are_cached_in_files_and_damaged_files_ignored) {
 
 TEST(wasm, a_missing_library_is_unavailable_with_the_remedy) {
   Host host{HostOptions{{"/nowhere/libwasmtime.so"}, {}}};
-  auto r = host.call(Bytes(32, 'x'), []() -> Result<Bytes> { return Bytes(); }, "step", "", {});
+  UsedFuel used;
+  auto r = host.call(
+      Bytes(32, 'x'), []() -> Result<Bytes> { return Bytes(); }, "step", "", {}, used);
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().code, Code::unavailable);
   EXPECT_NE(r.error().message.find("scripts/setup-wasm"), std::string::npos);

@@ -32,7 +32,7 @@ class TurnContext final : public EffectSink {
   Turn& turn;
   const Input& input;
   std::string tenant;
-  std::string reason{};    // the reason that an operator gave
+  std::string reason{};  // the reason that an operator gave
   WalkBudget budget{};
   size_t chained = 0;      // instances that were chained in this turn
   size_t chain_depth = 0;  // instances that were chained before this turn without a wait

@@ -84,7 +84,8 @@ Result<void> Migration::migrate_workflow(const std::string& name, const Plan& pl
 Result<void> Migration::migrate_cell(const std::string& name, const Plan& plan, const Bytes& key,
                                      const Instance& instance) {
   Result<Bytes> state = migrated_state(plan, key, instance);
-  if (!state && is_server_error(state.error())) return fail(std::move(state.error()));
+  if (!state && (is_server_error(state.error()) || state.error().is(kFuelUsedUp)))
+    return fail(std::move(state.error()));
   if (!state && report_) {
     report_->push_back(
         cbor::Map{{"instance_id", instance_id(name, key)},
@@ -119,10 +120,14 @@ Result<Bytes> Migration::call_module(const Workflow& w, const Instance& instance
     return fail(Code::unprocessable, "workflow.output_invalid", std::move(why));
   };
   const StepInput input{instance.state, {w.def.state, cbor::canonical(Value()), {}}, {}};
-  TRY(ModuleResult ran,
-      turn_.runtime.modules.run(*w.module, "migrate", encode_input(input), turn_.world().limits,
-                                [&] { return turn_.fetch(*w.module); }));
-  TRY(StepOutput output, decode_output(ran.output));
+  TRY_OK(turn_.check_fuel());
+  wasm::UsedFuel used;
+  auto ran = turn_.runtime.modules.run(
+      *w.module, "migrate", encode_input(input), turn_.step_limits(),
+      [&] { return turn_.fetch(*w.module); }, used);
+  turn_.use_fuel(used.fuel);
+  if (!ran) return fail(std::move(ran.error()));
+  TRY(StepOutput output, decode_output(*ran));
   TRY_OK(check_limits(output));
   if (!output.state) return bad("migrate gave no state");
   if (!output.events.empty() || !output.effects.empty())
