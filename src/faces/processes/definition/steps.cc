@@ -77,7 +77,7 @@ Result<Next> enter_transformation(Walk& walk, Token&, const Step& step) {
     if (!value)
       return fail(Code::invalid, value.error().reason,
                   "transformation of \"" + o.name + "\": " + value.error().message);
-    outputs.set(o.name, std::move(*value));
+    outputs.add(o.name, std::move(*value));  // the names of a JSON object differ
   }
   return merged(walk, outputs, step);
 }
