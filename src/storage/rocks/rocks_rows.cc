@@ -32,6 +32,9 @@ constexpr size_t kLeastIngestBytes = 1u << 20;
 constexpr int kMergeFrom = 4;
 constexpr int kMergeFromWhileLoading = 16;
 
+// Free space that must remain beside a memtable when it is written as a table.
+constexpr uint64_t kSpareBytes = 8u << 20;
+
 rocksdb::Slice slice(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 BytesView bytes_of(const rocksdb::Slice& s) { return {s.data(), s.size()}; }
 
@@ -92,6 +95,9 @@ rocksdb::Options tuned(const RocksOptions& options) {
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   db.paranoid_checks = true;
+  // The owner flushes before it closes. Closing must not flush: on a full disk RocksDB ends the
+  // process with an assertion.
+  db.avoid_flush_during_shutdown = true;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -228,6 +234,8 @@ class RocksRows final : public Rows {
           fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
     }
     if (std::exchange(loading_, false)) merge_from(kMergeFrom);
+    // This batch may fill the memtable, which RocksDB then writes in the background.
+    if (memtables() + all.bytes() > options_.memtable_bytes / 4 * 3) TRY_OK(check_space());
     rocksdb::WriteBatch changes(all.bytes() + 24 * all.count() + 64);
     const char prefix[] = {kRow};
     all.each(
@@ -269,6 +277,7 @@ class RocksRows final : public Rows {
   }
 
   Result<void> flush() override {
+    TRY_OK(check_space());
     rocksdb::FlushOptions how;
     how.wait = true;
     rocksdb::Status status = database_->db->Flush(how);
@@ -312,6 +321,25 @@ class RocksRows final : public Rows {
   }
 
  private:
+  uint64_t memtables() const {
+    uint64_t bytes = 0;
+    database_->db->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
+    return bytes;
+  }
+
+  // Fails when the disk has no room for the memtables. RocksDB is not asked to try: when it cannot
+  // write a file it ends the process with an assertion.
+  Result<void> check_space() const {
+    std::error_code unknown;
+    const auto space = std::filesystem::space(options_.folder, unknown);
+    const uint64_t needed = memtables() + kSpareBytes;
+    if (unknown || space.available >= needed) return {};
+    return fail(error_from(
+        rocksdb::Status::NoSpace(fmt::format(
+            "No space left on device: {} bytes are needed, {} are free", needed, space.available)),
+        options_.folder, "write"));
+  }
+
   // Writes sorted changes as a table file and adds the file to the database, which avoids the
   // memtable. Returns false when that is not possible, for example when the changes are not sorted;
   // then nothing has changed.
