@@ -45,6 +45,26 @@ def run(folder):
         check(text, code == 0)
 
 
+def stop_on_a_full_disk(folder):
+    """Another program fills the disk while the server is idle. The server stops with 0 and loses nothing."""
+    with live.Server(data=os.path.join(folder, 'idle')) as server:
+        live.call(server.base, 'POST', '/v1/definitions', DEFINITION)
+        told = [live.call(server.base, 'POST', '/v1/instances', {'definitionId': 'big', 'variables': {'x': 'y' * 4000}})[1]['id'] for _ in range(100)]
+        other = os.path.join(folder, 'other')
+        try:
+            with open(other, 'wb', buffering=0) as f:
+                while f.write(b'x' * 65536) == 65536:
+                    pass
+        except OSError:
+            pass
+        check('exit code 0 on a full disk', server.stop() == 0)
+        os.unlink(other)
+        server.start()
+        lost = [id for id in told if live.call(server.base, 'GET', '/v1/instances/' + id)[0] != 200]
+        check(f'{len(lost)} of {len(told)} instances are lost by the stop', not lost)
+        check('exit code 0 with room again', server.stop() == 0)
+
+
 def main():
     folder = tempfile.mkdtemp(prefix='pawl-full-')
     mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', folder], stderr=subprocess.DEVNULL)
@@ -54,6 +74,7 @@ def main():
         return 0
     try:
         run(folder)
+        stop_on_a_full_disk(folder)
     finally:
         subprocess.run(['umount', folder], check=False)
         os.rmdir(folder)

@@ -101,6 +101,7 @@ class ProgressLine {
 // The tables of commands, by file.
 std::span<const Command> server_commands();
 std::span<const Command> data_commands();
+std::span<const Command> quarantine_commands();
 std::span<const Command> doctor_commands();
 
 }  // namespace pawl::cli

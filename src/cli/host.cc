@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/openapi.h"
 #include "cli/remote.h"
 #include "faces/processes/state/job.h"
@@ -93,6 +94,7 @@ ShardOptions Host::shard_options() {
     group_turns.add(t.frames);
     groups.add();
   };
+  options.quarantine_folder = config_.text("data");
   options.stopped = [this](const Error& why) {
     failed_ = true;
     log(Level::error, why.message, {{"code", why.reason}});
@@ -104,6 +106,18 @@ ShardOptions Host::shard_options() {
   return options;
 }
 
+void Host::report_quarantine() const {
+  const Quarantine& quarantine = shard_->quarantine();
+  if (!quarantine.in_doubt().empty())
+    log(Level::warn, "the server ended while it settled an effect",
+        {{"effect", quarantine.in_doubt()}});
+  for (const Quarantine::Parked& parked : quarantine.list())
+    log(Level::error,
+        "an effect is in quarantine, because the server crashed twice while it was settled; it is "
+        "not delivered until `pawl quarantine release`",
+        {{"effect", parked.effect_id}, {"since", rfc3339(parked.since)}});
+}
+
 Result<void> Host::open_shard() {
   TRY(Stores opened, open_data(config_.text("data"), {}, {.cache_bytes = mebibytes("rows-cache")}));
   for (const auto& note : opened.notes)
@@ -113,12 +127,37 @@ Result<void> Host::open_shard() {
   const auto& replayed = shard_->replayed();
   if (replayed.frames)
     log(Level::info, "replayed", {{"frames", replayed.frames}, {"rebuilt", replayed.rebuilt}});
+  report_quarantine();
   return {};
 }
 
 Result<void> Host::open() {
   TRY(authenticator_, authenticator_of(config_));
   TRY_OK(check_exposure());
+  auto opened = open_parts();
+  const bool damaged = opened
+                           ? !shard_->rows_intact()
+                           : opened.error().is(kRowsCorrupt) || (shard_ && !shard_->rows_intact());
+  if (!damaged) return opened;
+  // The damage is marked, so opening once more deletes the rows and rebuilds them.
+  log(Level::warn, "the rows are damaged; they are rebuilt from the journal now");
+  close_parts();
+  return open_parts();
+}
+
+// The reverse of open_parts(), as far as that came.
+void Host::close_parts() {
+  if (workers_) workers_->stop();
+  if (faces_) faces_->stop();
+  if (clock_) clock_->stop();
+  if (shard_) shard_->stop();
+  faces_.reset();
+  workers_.reset();
+  clock_.reset();
+  shard_.reset();
+}
+
+Result<void> Host::open_parts() {
   TRY_OK(open_shard());
   clock_ = std::make_unique<Clock>(*shard_);
   workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
@@ -236,6 +275,8 @@ void Host::measure() {
   metrics_.gauge_from("pawl_timers", [this] { return static_cast<int64_t>(clock_->waiting()); });
   metrics_.gauge_from("pawl_http_connections",
                       [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });
+  metrics_.gauge_from("pawl_quarantined_effects",
+                      [this] { return static_cast<int64_t>(shard_->quarantine().size()); });
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);
   metrics_.gauge("pawl_start_time_seconds").set(system_now() / kSecond);
 }
@@ -243,7 +284,11 @@ void Host::measure() {
 std::vector<wire::Route> Host::admin_routes() {
   server::AdminOptions options;
   options.metrics_bearer = config_.text("metrics-bearer");
-  options.ready = {{"journal", [this] { return shard_->healthy(); }}};
+  // A turn has a budget of about a second. One that runs for longer than this is stuck.
+  constexpr Time kStuck = 5 * kSecond;
+  options.ready = {{"journal", [this] { return shard_->healthy(); }},
+                   {"rows", [this] { return shard_->rows_intact(); }},
+                   {"kernel", [this] { return shard_->progressing(kStuck); }}};
   options.started = {{"started", [this]() -> Result<void> {
                         if (started_) return {};
                         return fail(Code::unavailable, "STARTING", "the server is starting");
@@ -258,6 +303,16 @@ std::vector<wire::Route> Host::admin_routes() {
   routes.push_back({"POST", "/scrub",
                     [this](wire::Request, wire::Respond respond) { scrub(std::move(respond)); },
                     "Reads the whole journal now and lists damaged places.", true});
+  routes.push_back({"GET", "/quarantine",
+                    [this](wire::Request, wire::Respond respond) {
+                      respond(wire::json_response(200, json::print(quarantine_list())));
+                    },
+                    "Lists the effects that are in quarantine.", true});
+  routes.push_back({"POST", "/quarantine/release",
+                    [this](wire::Request request, wire::Respond respond) {
+                      release_effect(request, std::move(respond));
+                    },
+                    "Delivers an effect of the quarantine again: ?effect=ID.", true});
   return routes;
 }
 
@@ -280,6 +335,22 @@ void Host::run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPoo
   if (!backups_ || !backups_->add(std::move(task)))
     (*answer)(wire::json_response(
         503, R"({"error":"unavailable","reason":"too many backups wait, or the server stops"})"));
+}
+
+json::Value Host::quarantine_list() const {
+  json::Array effects;
+  for (const Quarantine::Parked& parked : shard_->quarantine().list())
+    effects.push_back(
+        json::object({{"effect", as_utf8(parked.effect_id)}, {"since", rfc3339(parked.since)}}));
+  return json::object({{"effects", json::Value(std::move(effects))}});
+}
+
+void Host::release_effect(const wire::Request& request, wire::Respond respond) {
+  auto released = shard_->release(request.query_param("effect").value_or(""));
+  if (released) return respond(wire::json_response(200, R"({"released":true})"));
+  respond(wire::json_response(released.error().code == Code::not_found ? 404 : 503,
+                              json::print(json::object({{"error", released.error().reason},
+                                                        {"reason", released.error().message}}))));
 }
 
 void Host::back_up(const wire::Request& request, wire::Respond respond) {

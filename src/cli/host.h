@@ -39,7 +39,12 @@ class Host {
                    .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
   Result<void> check_exposure();
+  Result<void> open_parts();  // everything but the listeners
+  void close_parts();
   Result<void> open_shard();
+  void report_quarantine() const;
+  json::Value quarantine_list() const;
+  void release_effect(const wire::Request& request, wire::Respond respond);
   ShardOptions shard_options();
   size_t mebibytes(std::string_view flag) const;
   Result<void> listen();

@@ -235,12 +235,42 @@ bool test(const Node& node, const Subject& subject) {
   return false;
 }
 
+// Instructions of a pattern that cost as much as reading the text once.
+constexpr size_t kInstructionsPerRead = 16;
+
+struct Size {
+  size_t conditions = 0, patterns = 0, cost = 0;
+};
+void measure(const Node& node, Size& out) {
+  ++out.conditions;
+  out.cost += 1 + node.values.size() / kInstructionsPerRead;
+  if (node.operand.re) {
+    ++out.patterns;
+    out.cost += program_size(*node.operand.re) / kInstructionsPerRead;
+  }
+  for (const Node& inner : node.conditions)
+    measure(inner, out);
+}
+
 }  // namespace
 
 Result<Condition> Condition::compile(const json::Value& text) {
   Condition c;
   TRY(c.root_, condition::compile(text, 0));
+  Size size;
+  measure(c.root_, size);
+  if (size.patterns > kMaxPatterns)
+    return refuse("the condition has {} patterns; at most {} are allowed", size.patterns,
+                  kMaxPatterns);
+  c.size_ = size.conditions;
+  c.cost_ = size.cost;
   return c;
+}
+
+Result<void> Condition::check_size() const {
+  if (size_ <= kMaxConditions) return {};
+  return refuse("the request has {} conditions; at most {} are allowed: ask in several requests",
+                size_, kMaxConditions);
 }
 
 bool Condition::matches(const Subject& subject) const { return test(root_, subject); }

@@ -16,6 +16,11 @@ namespace pawl::condition {
 
 // Number of groups that may be nested in each other. Deeper conditions are refused.
 inline constexpr size_t kNesting = 50;
+// Number of conditions in one request, groups included. Larger requests are refused.
+inline constexpr size_t kMaxConditions = 1'000;
+// Number of patterns (LIKE, MATCHES_PATTERN) in one condition. Compiling one may take milliseconds.
+// More are refused.
+inline constexpr size_t kMaxPatterns = 500;
 
 // The entity that a condition is evaluated for.
 struct Subject {
@@ -61,9 +66,16 @@ class Condition {
   // The function when the condition is one, otherwise null.
   const Function* function() const { return root_.kind == Node::function ? &root_.call : nullptr; }
   const Node& root() const { return root_; }
+  // Refuses a condition with more than kMaxConditions. For requests: a stored workflow may have
+  // more.
+  Result<void> check_size() const;
+  // The work of testing this subject, in bytes that are read: each condition reads the document.
+  uint64_t work(const Subject& subject) const { return (subject.data.size() + 64) * cost_; }
 
  private:
   Node root_;
+  size_t size_ = 0;  // conditions, groups included
+  size_t cost_ = 0;  // as size_, but patterns count by their length
 };
 
 }  // namespace pawl::condition

@@ -214,5 +214,60 @@ TEST(condition, nesting_is_limited_to_fifty_groups) {
   EXPECT_FALSE(refusal(nested(51)).empty());
 }
 
+std::string group_of(size_t count, const std::string& condition) {
+  std::string out = R"({"type":"group","operator":"OR","conditions":[)";
+  for (size_t i = 0; i < count; ++i)
+    out += (i ? "," : "") + condition;
+  return out + "]}";
+}
+
+TEST(condition, requests_have_a_limited_number_of_conditions) {
+  const std::string one = R"({"type":"simple","jsonPath":"$.n","operatorType":"EQUALS","value":1})";
+  auto most = compile(group_of(kMaxConditions - 1, one));
+  ASSERT_TRUE(most);
+  EXPECT_TRUE(most->check_size());
+  auto more = compile(group_of(kMaxConditions, one));
+  ASSERT_TRUE(more) << "a stored workflow may have more";
+  auto refused = more->check_size();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  EXPECT_NE(refused.error().message.find("1001 conditions"), std::string::npos);
+}
+
+TEST(condition, patterns_are_limited_in_number_and_size) {
+  const std::string one =
+      R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"a+"})";
+  EXPECT_TRUE(compile(group_of(kMaxPatterns, one)));
+  EXPECT_NE(refusal(group_of(kMaxPatterns + 1, one)).find("501 patterns"), std::string::npos);
+  EXPECT_NE(
+      refusal(
+          R"({"type":"simple","jsonPath":"$.s","operatorType":"MATCHES_PATTERN","value":"((a{100}){100}){100}"})")
+          .find("is not valid"),
+      std::string::npos);
+}
+
+TEST(condition, work_grows_with_the_document_and_the_conditions) {
+  const std::string one = R"({"type":"simple","jsonPath":"$.n","operatorType":"EQUALS","value":1})";
+  auto few = compile(group_of(1, one));
+  auto many = compile(group_of(100, one));
+  const std::string large(1'000'000, ' ');
+  EXPECT_GT(many->work({large, "", 0, ""}), 100'000'000u);
+  EXPECT_GT(few->work({large, "", 0, ""}), 1'000'000u);
+  EXPECT_LT(few->work({kData, "", 0, ""}), 1'000u);
+}
+
+// The usual search for a part takes time in proportion to the product of both lengths.
+TEST(condition, contains_takes_linear_time) {
+  const std::string text(4'000'000, 'a');
+  const std::string data = "{\"s\":\"" + text + "\"}";
+  for (const char* op : {"CONTAINS", "ICONTAINS"}) {
+    auto c = compile(R"({"type":"simple","jsonPath":"$.s","operatorType":")" + std::string(op) +
+                     R"(","value":")" + text.substr(0, 2'000'000) + "b\"}");
+    ASSERT_TRUE(c);
+    EXPECT_FALSE(c->matches({data, "", 0, ""}));
+  }
+  EXPECT_TRUE(simple("$.s", "CONTAINS", R"("")"));
+}
+
 }  // namespace
 }  // namespace pawl::condition

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/letters.h"
 #include "json/text.h"
@@ -15,6 +16,9 @@ namespace {
 
 // Size of a pattern. A longer one is refused.
 constexpr size_t kPatternBytes = 4096;
+// Memory of a compiled pattern. A pattern that needs more is refused: a short text such as
+// (a{1000}){1000} may stand for a very large one.
+constexpr int64_t kPatternMemory = 2 * 1024 * 1024;
 
 // The text of a field. It is copied only when it contains escapes.
 struct Text {
@@ -57,8 +61,13 @@ bool between(const Field& a, const Operand& v) {
   return v.low <= x && x <= v.high;
 }
 
+// Takes time linear in both texts, which std::string_view::find does not.
+bool has_part(std::string_view text, std::string_view part) {
+  return part.empty() || memmem(text.data(), text.size(), part.data(), part.size());
+}
+
 bool contains(const Field& a, const Operand& v) {
-  return !a.is_null() && Text(a).view.find(v.text) != std::string_view::npos;
+  return !a.is_null() && has_part(Text(a).view, v.text);
 }
 bool starts_with(const Field& a, const Operand& v) {
   return !a.is_null() && Text(a).view.starts_with(v.text);
@@ -77,7 +86,7 @@ bool iequals(const Field& a, const Operand& v) {
 }
 bool inot_equal(const Field& a, const Operand& v) { return !iequals(a, v); }
 bool icontains(const Field& a, const Operand& v) {
-  return !a.is_null() && lower_case(Text(a).view).find(v.lowered) != std::string::npos;
+  return !a.is_null() && has_part(lower_case(Text(a).view), v.lowered);
 }
 bool istarts_with(const Field& a, const Operand& v) {
   return !a.is_null() && lower_case(Text(a).view).starts_with(v.lowered);
@@ -145,6 +154,7 @@ Result<std::shared_ptr<const RE2>> regex(const std::string& pattern, std::string
                             kPatternBytes));
   RE2::Options options;
   options.set_log_errors(false);
+  options.set_max_mem(kPatternMemory);
   auto re = std::make_shared<const RE2>(pattern, options);
   if (!re->ok())
     return fail(Code::invalid, "BAD_REQUEST",
@@ -210,6 +220,8 @@ std::string shortest(double number) {
                  .ptr;
   return {buf, end};
 }
+
+size_t program_size(const RE2& pattern) { return static_cast<size_t>(pattern.ProgramSize()); }
 
 std::span<const Operator> operators() { return kOperators; }
 

@@ -48,6 +48,9 @@ std::string operator_names();  // "EQUALS, NOT_EQUAL, ...", for messages
 // Prepares the value of a condition as operand; null when the condition has none.
 Result<Operand> prepare(const Operator& op, const json::Value* value);
 
+// Number of instructions of a compiled pattern.
+size_t program_size(const re2::RE2& pattern);
+
 // Returns false when the text is not a number.
 bool read_number(std::string_view text, double& out);
 // The shortest text that reads back as the same number: 10, 0.5. It has an exponent from 1e21 on

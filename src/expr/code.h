@@ -123,6 +123,7 @@ class Evaluation {
   Result<Value> build(const Node& node);
   Result<Value> call(const Node& node);
   Result<Value> match(const Node& node, const Value& a, const Value& b);
+  Result<Value> search(const re2::RE2& pattern, std::string_view text);
 
   const Compiled& code_;
   const json::Object& variables_;
@@ -134,8 +135,12 @@ class Evaluation {
 
 // Operators on two values (operators.cc). `at` is the byte offset for errors.
 Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, size_t at);
-Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at);
-Result<bool> is_in(const Value& wanted, const Value& collection, size_t at);
+Result<Value> comparison(Op op, const Value& a, const Value& b, Arena& arena, size_t at);
+Result<bool> is_in(const Value& wanted, const Value& collection, Arena& arena, size_t at);
+// The first or last place of `part` in `text`, or npos. Takes time linear in both, which
+// std::string_view::find does not. Both count as read.
+size_t find_text(std::string_view text, std::string_view part, Arena& arena);
+size_t find_last_text(std::string_view text, std::string_view part, Arena& arena);
 // The error BAD_EXPRESSION: "WHAT at position N".
 std::unexpected<Error> error_at(size_t at, std::string what);
 std::string_view symbol_of(Op op);

@@ -10,6 +10,16 @@
 
 namespace pawl::expr {
 
+namespace {
+// Bytes that the search for a member counts as read for each member of the map.
+constexpr size_t kMemberBytes = 4;
+// The costs of patterns, in bytes that count as read: of making one, of each of its instructions,
+// and the instructions that cost as much as reading one byte.
+constexpr size_t kPatternBytes = 4096;
+constexpr size_t kInstructionBytes = 64;
+constexpr size_t kInstructionsPerByte = 16;
+}  // namespace
+
 Result<Value> Evaluation::run() {
   // Few variables, the common case, need no allocation.
   size_t n = code_.variables.size();
@@ -43,9 +53,14 @@ Result<Value> Evaluation::apply(uint32_t node, const Value& element, const Value
 
 Result<Value> Evaluation::eval(uint32_t i) {
   const Node& node = code_.nodes[i];
+  arena.read(Arena::kNodeBytes);
   switch (node.op) {
     case Op::constant: return node.constant;
-    case Op::variable: return value_of(*slots_[node.slot]);
+    case Op::variable: {
+      const json::Value& variable = *slots_[node.slot];
+      if (variable.is_number()) arena.read(variable.number_text().size());  // it is parsed here
+      return value_of(variable);
+    }
     case Op::element_ref:
       if (scope_->element.kind == Kind::member)
         return error_at(node.at,
@@ -109,6 +124,7 @@ Result<Value> Evaluation::member_or_index(const Node& node) {
     return Value{.short_circuit = true};
   if (self.kind == Kind::map && (key.kind == Kind::string || key.kind == Kind::nil)) {
     Value out;
+    arena.read(size(self) * kMemberBytes);  // the search is linear
     return member(self, key.text, out) ? out : Value{};
   }
   bool indexed = node.op == Op::index && key.is_number() &&
@@ -172,6 +188,7 @@ Result<Value> Evaluation::build(const Node& node) {
       return error_at(node.at,
                       "a map key must be a string, got " + std::string(kind_name(name.kind)));
     TRY(Value value, eval(node.items[i + 1]));
+    arena.read(out.size() * Arena::kElementBytes);  // the search for an equal key is linear
     auto twin =
         std::find_if(out.begin(), out.end(), [&](const auto& m) { return m.first == name.text; });
     if (twin != out.end())
@@ -195,8 +212,10 @@ Result<Value> Evaluation::call(const Node& node) {
   for (size_t i = 0; i < node.items.size(); ++i) {
     TRY(args[i], eval(node.items[i]));
   }
-  if (arena.full()) return error_at(node.at, "the expression makes too many values");
   std::span<const Value> given(args, node.items.size());
+  for (const Value& v : given)
+    if (v.kind == Kind::string) arena.read(v.text.size());
+  if (arena.full()) return error_at(node.at, "the expression makes too many values");
   if (node.op == Op::method) {
     TRY(Value self, eval(node.a));
     if (self.kind == Kind::nil && (node.guarded || (node.chained && self.short_circuit)))
@@ -215,30 +234,41 @@ Result<Value> Evaluation::match(const Node& node, const Value& a, const Value& b
     return error_at(node.at, std::string(symbol_of(node.op)) + " wants two strings, got " +
                                  std::string(kind_name(a.kind)) + " and " +
                                  std::string(kind_name(b.kind)));
-  if (node.op == Op::contains) return value_of(a.text.contains(b.text));
+  if (node.op == Op::contains)
+    return value_of(find_text(a.text, b.text, arena) != std::string_view::npos);
+  arena.read(b.text.size());
   if (node.op == Op::starts_with) return value_of(a.text.starts_with(b.text));
   if (node.op == Op::ends_with) return value_of(a.text.ends_with(b.text));
-  re2::StringPiece text(a.text.data(), a.text.size());
-  if (node.pattern) return value_of(re2::RE2::PartialMatch(text, *node.pattern));
+  if (node.pattern) return search(*node.pattern, a.text);
   re2::RE2::Options options;
   options.set_log_errors(false);
   re2::RE2 pattern(re2::StringPiece(b.text.data(), b.text.size()), options);
   if (!pattern.ok()) return error_at(node.at, "bad pattern: " + pattern.error());
-  return value_of(re2::RE2::PartialMatch(text, pattern));
+  arena.read(kPatternBytes + static_cast<size_t>(pattern.ProgramSize()) * kInstructionBytes);
+  return search(pattern, a.text);
+}
+
+// RE2 takes time linear in the text. At worst it takes all instructions of the pattern for each
+// byte.
+Result<Value> Evaluation::search(const re2::RE2& pattern, std::string_view text) {
+  const size_t instructions = static_cast<size_t>(pattern.ProgramSize());
+  arena.read(text.size() * (1 + instructions / kInstructionsPerByte));
+  if (arena.exhausted()) return value_of(false);
+  return value_of(re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern));
 }
 
 Result<Value> Evaluation::binary(const Node& node) {
   TRY(Value a, eval(node.a));
   TRY(Value b, eval(node.b));
   switch (node.op) {
-    case Op::equal: return value_of(equal(a, b));
-    case Op::not_equal: return value_of(!equal(a, b));
+    case Op::equal: return value_of(equal(a, b, arena));
+    case Op::not_equal: return value_of(!equal(a, b, arena));
     case Op::less:
     case Op::greater:
     case Op::less_equal:
-    case Op::greater_equal: return comparison(node.op, a, b, node.at);
+    case Op::greater_equal: return comparison(node.op, a, b, arena, node.at);
     case Op::in: {
-      TRY(bool found, is_in(a, b, node.at));
+      TRY(bool found, is_in(a, b, arena, node.at));
       return value_of(found);
     }
     case Op::matches:

@@ -180,6 +180,84 @@ TEST(expr, work_is_limited) {
   EXPECT_TRUE(run("reduce(1..100, [#acc], 0)"));
 }
 
+// Reads count as well as values that are made. Each of these took from a minute to for ever.
+TEST(expr, reading_is_limited) {
+  const std::string megabyte(1'000'000, 'a');
+  const std::string half(500'000, 'a');
+  std::string same_start = "[";
+  for (int i = 0; i < 1500; ++i)
+    same_start += (i ? ",\"" : "\"") + std::string(2000, 'x') + std::to_string(10'000 + i) + "\"";
+  std::string wide = "{";
+  for (int i = 0; i < 20'000; ++i)
+    wide += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":1";
+  const std::string vars = "{\"s\":\"" + megabyte + "\",\"half\":\"" + half +
+                           "b\",\"xs\":" + same_start + "],\"wide\":" + wide + "},\"json\":\"[" +
+                           std::string(100'000, '1') +
+                           "]\",\"digits\":" + std::string(200'000, '9') + "}";
+  std::string chain = "#";
+  for (int i = 0; i < 300; ++i)
+    chain += "+#";
+  for (const std::string& text :
+       {std::string("count(1..20000, s contains \"abc\")"),
+        std::string("count(1..20000, s == s[0:999999] + 'b')"),
+        std::string("count(1..20000, s contains half)"),
+        std::string("count(1..20000, s matches '(a|aa)+$')"),
+        std::string("count(1..20000, s matches ('b' + string(#)))"),
+        std::string("count(1..20000, indexOf(s, half) > 0)"),
+        std::string("count(1..20000, lastIndexOf(s, half) > 0)"),
+        std::string("count(1..20000, len(trim(s, half)) > 0)"),
+        std::string("count(1..20000, hasPrefix(s, half))"),
+        std::string("count(1..20000, s < half)"), std::string("count(1..90000, # in xs)"),
+        std::string("count(1..20000, wide == wide)"), std::string("count(1..20000, 'k9' in xs)"),
+        std::string("count(1..90000, wide.k19999 == 2)"),
+        std::string("count(1..20000, digits > 1)"),
+        std::string("count(1..20000, len(fromJSON(json)) > 5)"), std::string("uniq(xs)"),
+        std::string("count(1..90000, xs == xs)"),
+        "count(1..90000, count(1..9, " + chain + " > 0) > 0)"}) {
+    auto got = run(text, vars);
+    ASSERT_FALSE(got) << text;
+    EXPECT_TRUE(got.error().reason == "EXPRESSION_TOO_EXPENSIVE" ||
+                got.error().message.find("makes") != std::string::npos)
+        << got.error().message.substr(0, 300);
+  }
+  EXPECT_EQ(json::print(*run("count(1..100, s contains \"abc\")", vars)), "0")
+      << "an honest search is far from the limit";
+}
+
+// A list may hold one list twice, and so on: a value of a hundred lists prints as 2^100 elements.
+TEST(expr, values_that_share_parts_are_limited) {
+  const std::string doubled = "reduce(1..100, [#acc, #acc], 1)";
+  const std::string nested = "reduce(1..100, {\"a\": #acc, \"b\": #acc}, 1)";
+  for (const std::string& text :
+       {doubled, nested, "string(" + doubled + ")", "toJSON(" + nested + ")",
+        doubled + " == " + doubled, nested + " == " + nested, "flatten(" + doubled + ")",
+        "max(" + doubled + ")", "len(string(" + nested + ")) > 1",
+        std::string("join(map(1..90000, repeat('x', 50000)))")}) {
+    auto got = run(text);
+    EXPECT_FALSE(got) << text;
+  }
+}
+
+TEST(expr, searching_finds_the_first_and_the_last_place) {
+  const char* vars = R"({"s": "abcabc"})";
+  const std::pair<const char*, const char*> cases[] = {{"indexOf(s, 'bc')", "1"},
+                                                       {"lastIndexOf(s, 'bc')", "4"},
+                                                       {"lastIndexOf(s, 'x')", "-1"},
+                                                       {"lastIndexOf(s, '')", "6"},
+                                                       {"indexOf(s, '')", "0"},
+                                                       {"s contains ''", "true"},
+                                                       {"lastIndexOf('', 'a')", "-1"},
+                                                       {"trim('xxaxx', 'x')", "\"a\""},
+                                                       {"trim('xx', 'x')", "\"\""},
+                                                       {"trim('  a ')", "\"a\""},
+                                                       {"replace(s, 'bc', '')", "\"aa\""},
+                                                       {"split('a,b,', ',')", R"(["a","b",""])"}};
+  for (const auto& [text, want] : cases) {
+    auto got = run(text, vars);
+    EXPECT_EQ(got ? json::print(*got) : got.error().message, want) << text;
+  }
+}
+
 TEST(expr, string_literals_are_never_rewritten) {
   EXPECT_EQ(json::print(*run("'#fff'")), R"("#fff")");
   EXPECT_EQ(json::print(*run("\"${a}\"")), R"("${a}")");

@@ -17,6 +17,22 @@ Error in_expression(Error error, const std::string& text) {
   return error;
 }
 
+// Reading a byte costs about an eighth of making one.
+constexpr size_t kReadPerMade = 8;
+
+size_t work_of(const Arena& arena) {
+  return arena.spent() * kValueBytes + arena.bytes_read() / kReadPerMade;
+}
+
+// An evaluation that read too much fails, whatever its result is: parts of it stop early then.
+Result<void> check_read(const Arena& arena, const std::string& text) {
+  if (!arena.exhausted()) return {};
+  return fail(in_expression({Code::exhausted, "EXPRESSION_TOO_EXPENSIVE",
+                             "the expression reads more than " + std::to_string(Arena::kMaxRead) +
+                                 " bytes of its variables; search shorter texts or fewer elements"},
+                            text));
+}
+
 }  // namespace
 
 Expression::Expression(std::string_view text) : text_(text) {
@@ -37,9 +53,11 @@ Result<json::Value> Expression::evaluate(const json::Object& variables, Time now
     return fail(problem_ ? *problem_ : Error{Code::internal, "BAD_EXPRESSION", "empty expression"});
   Evaluation run(*code_, variables, now);
   Result<Value> value = run.run();
-  if (work) *work += run.arena.spent() * kValueBytes;
+  Result<json::Value> out = value && !run.arena.exhausted() ? to_json(*value, run.arena)
+                                                            : Result<json::Value>(json::Value());
+  if (work) *work += work_of(run.arena);
+  TRY_OK(check_read(run.arena, text_));
   if (!value) return fail(in_expression(std::move(value.error()), text_));
-  Result<json::Value> out = to_json(*value);
   if (!out) return fail(in_expression(std::move(out.error()), text_));
   return out;
 }
@@ -49,7 +67,8 @@ Result<bool> Expression::test(const json::Object& variables, Time now, size_t* w
     return fail(problem_ ? *problem_ : Error{Code::internal, "BAD_EXPRESSION", "empty expression"});
   Evaluation run(*code_, variables, now);
   Result<Value> value = run.run();
-  if (work) *work += run.arena.spent() * kValueBytes;
+  if (work) *work += work_of(run.arena);
+  TRY_OK(check_read(run.arena, text_));
   if (!value) return fail(in_expression(std::move(value.error()), text_));
   if (value->kind != Kind::boolean)
     return fail(in_expression({Code::invalid, "NOT_BOOLEAN",

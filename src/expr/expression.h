@@ -21,8 +21,8 @@ class Expression {
   explicit Expression(std::string_view text);
 
   // Errors name the expression, the position in it and the variable that caused them.
-  // `work`, when given, grows by the number of bytes that the evaluation created and visited.
-  // Comparisons are free.
+  // `work`, when given, grows by the number of bytes that the evaluation created, and by an eighth
+  // of the bytes that it read. An evaluation that reads too much fails with `exhausted`.
   Result<json::Value> evaluate(const json::Object& variables, Time now,
                                size_t* work = nullptr) const;
   // As evaluate(), but the result must be a boolean; otherwise the error says "not bool".

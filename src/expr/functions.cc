@@ -246,7 +246,7 @@ Result<Value> fn_float(Call& c) {
 Result<Value> fn_string(Call& c) {
   if (c.args[0].kind == Kind::string) return c.args[0];
   std::string out;
-  append_text(out, c.args[0]);
+  append_text(out, c.args[0], c.run.arena);
   return value_of(c.run.arena.keep(std::move(out)));
 }
 
@@ -257,11 +257,14 @@ Result<List> number_arguments(Call& c) {
   List out;
   auto take = [&](auto& self, const Value& v) -> Result<void> {
     if (v.kind == Kind::list) {
-      for (size_t i = 0; i < size(v); ++i)
+      // One list may stand in many others, so the numbers may be more than the values.
+      c.run.arena.read(size(v) * Arena::kElementBytes);
+      for (size_t i = 0; i < size(v) && !c.run.arena.full(); ++i)
         TRY_OK(self(self, element(v, i)));
       return {};
     }
     if (!v.is_number()) return c.bad("wants numbers, got " + std::string(kind_name(v.kind)));
+    if (out.size() > Arena::kMaxSpent) c.run.arena.exhaust();
     out.push_back(v);
     return {};
   };

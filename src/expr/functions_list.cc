@@ -1,13 +1,14 @@
 // Functions on lists and maps, with and without a closure.
 
 #include <cmath>
+#include <unordered_map>
 
 #include "expr/functions.h"
 
 namespace pawl::expr {
 
 Result<Value> fn_contains(Call& c) {
-  TRY(bool found, is_in(c.args[1], c.args[0], c.at));
+  TRY(bool found, is_in(c.args[1], c.args[0], c.run.arena, c.at));
   return value_of(found);
 }
 
@@ -79,8 +80,10 @@ Result<std::vector<size_t>> sorted_order(Call& c, const List& keys, bool down) {
   std::vector<size_t> order(keys.size());
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = i;
+  Arena& arena = c.run.arena;
   std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
     const Value &a = keys[down ? y : x], &b = keys[down ? x : y];
+    arena.read(Arena::kElementBytes + std::min(a.text.size(), b.text.size()));
     return a.is_number() ? compare_numbers(a, b) < 0 : a.text < b.text;
   });
   return order;
@@ -115,6 +118,7 @@ Result<Value> fn_count(Call& c) {
     return value_of(static_cast<int64_t>(n));
   }
   TRY(Items list, items_of(c));
+  c.run.arena.read(list.size * Arena::kElementBytes);
   int64_t n = 0;
   for (size_t i = 0; i < list.size; ++i) {
     TRY(Value v, readable_item(c, list, i));
@@ -154,6 +158,7 @@ Result<Value> fn_find_last_index(Call& c) { return find_matching(c, true, true);
 
 Result<Value> fn_sum(Call& c) {
   TRY(Items list, items_of(c));
+  c.run.arena.read(list.size * Arena::kElementBytes);
   Value sum = value_of(int64_t{0});
   for (size_t i = 0; i < list.size; ++i) {
     TRY(Value v,
@@ -167,16 +172,16 @@ Result<Value> fn_sum(Call& c) {
 Result<Value> fn_group_by(Call& c) {
   TRY(Items list, items_of(c));
   std::vector<std::pair<std::string, List>> groups;
+  std::unordered_map<std::string, size_t> group_of;  // name -> place in `groups`
   for (size_t i = 0; i < list.size; ++i) {
     TRY(Value v, readable_item(c, list, i));
     TRY(Value key, c.run.apply(c.closure, v));
     std::string name;
-    append_text(name, key);
-    auto it =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
-    if (it == groups.end()) it = groups.insert(it, {name, {}});
-    it->second.push_back(v);
-    // The search for the group is linear, so its cost counts as work.
+    append_text(name, key, c.run.arena);
+    auto [it, is_new] = group_of.try_emplace(name, groups.size());
+    if (is_new) groups.push_back({std::move(name), {}});
+    groups[it->second].second.push_back(v);
+    // Journals record where this limit is reached, so it counts as it always did.
     c.run.arena.spend(groups.size() / 8);
     if (c.run.arena.full()) return c.bad("too many groups");
   }
@@ -256,6 +261,7 @@ Result<Value> fn_get(Call& c) {
   if (from.kind == Kind::map && c.args[1].kind != Kind::nil) {
     TRY(std::string_view name, c.text(1));
     Value out;
+    c.run.arena.read(size(from) * Arena::kElementBytes);
     return member(from, name, out) ? out : Value{};
   }
   if (from.kind != Kind::list && from.kind != Kind::string) return Value{};
@@ -309,7 +315,7 @@ Result<Value> fn_from_pairs(Call& c) {
     if (pair.kind != Kind::list || size(pair) != 2)
       return c.bad("wants a list of [key, value] pairs");
     std::string name;
-    append_text(name, element(pair, 0));
+    append_text(name, element(pair, 0), c.run.arena);
     out.push_back({c.run.arena.keep(std::move(name)), element(pair, 1)});
   }
   Value map = c.run.arena.keep(std::move(out));
@@ -333,7 +339,8 @@ Result<Value> fn_uniq(Call& c) {
     // The search for an equal element is linear, so its cost counts as work.
     c.run.arena.spend(1 + out.size() / 16);
     if (c.run.arena.full()) return c.bad("too many different elements");
-    if (std::none_of(out.begin(), out.end(), [&](const Value& o) { return equal(o, v); }))
+    if (std::none_of(out.begin(), out.end(),
+                     [&](const Value& o) { return equal(o, v, c.run.arena); }))
       out.push_back(v);
   }
   return c.run.arena.keep(std::move(out));
@@ -352,8 +359,12 @@ Result<Value> fn_concat(Call& c) {
 Result<Value> fn_flatten(Call& c) {
   TRY(Value list, c.list(0));
   List out;
+  Arena& arena = c.run.arena;
   auto open = [&](auto& self, const Value& v) -> void {
-    for (size_t i = 0; i < size(v); ++i) {
+    // One list may stand in many others, so the result may be much larger than the values.
+    arena.read(size(v) * Arena::kElementBytes);
+    if (out.size() > Arena::kMaxSpent) arena.exhaust();
+    for (size_t i = 0; i < size(v) && !arena.full(); ++i) {
       Value item = element(v, i);
       if (item.kind == Kind::list)
         self(self, item);

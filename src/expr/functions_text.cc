@@ -1,5 +1,8 @@
 // Functions on text, and conversions between text and values.
 
+#include <array>
+#include <cstring>
+
 #include "base/bytes.h"
 #include "base/letters.h"
 #include "expr/functions.h"
@@ -8,6 +11,11 @@
 namespace pawl::expr {
 
 namespace {
+
+// Size of the result of join(). A larger one fails the evaluation.
+constexpr size_t kMaxJoined = 16 * 1024 * 1024;
+// Parsing a byte of JSON costs as much as reading this many bytes.
+constexpr size_t kParseFactor = 16;
 
 // split() and splitAfter(): the parts of a text, at most `max` of them. An empty separator splits
 // between characters.
@@ -21,7 +29,7 @@ Result<Value> split_text(Call& c, bool with_separator) {
   List out;
   if (max == 0) return c.run.arena.keep(std::move(out));
   while (max < 0 || static_cast<int64_t>(out.size()) + 1 < max) {
-    size_t cut = text.find(separator), step = separator.size();
+    size_t cut = find_text(text, separator, c.run.arena), step = separator.size();
     if (separator.empty()) {
       cut = text.empty() ? 0 : 1;
       step = 0;
@@ -53,15 +61,40 @@ void sort_keys(json::Value& v) {
 
 }  // namespace
 
+size_t find_text(std::string_view text, std::string_view part, Arena& arena) {
+  if (part.empty()) return 0;
+  const void* at = memmem(text.data(), text.size(), part.data(), part.size());
+  const size_t place =
+      at ? static_cast<size_t>(static_cast<const char*>(at) - text.data()) : std::string_view::npos;
+  // Only the text before the place was searched: a loop over all places stays linear.
+  arena.read(part.size() + (at ? place : text.size()));
+  return place;
+}
+
+size_t find_last_text(std::string_view text, std::string_view part, Arena& arena) {
+  if (part.size() > text.size()) return std::string_view::npos;
+  // Searched backwards as a reversed text: memmem is linear, rfind is not.
+  const std::string reversed(text.rbegin(), text.rend());
+  const std::string wanted(part.rbegin(), part.rend());
+  const size_t place = find_text(reversed, wanted, arena);
+  arena.read(2 * text.size());
+  return place == std::string_view::npos ? place : text.size() - place - part.size();
+}
+
 Result<Value> fn_trim(Call& c) {
   TRY(std::string_view text, c.text(0));
   std::string_view cut = " \t\r\n\v\f";
   if (c.args.size() > 1) {
     TRY(cut, c.text(1));
   }
-  size_t begin = text.find_first_not_of(cut);
-  if (begin == std::string_view::npos) return value_of(std::string_view());
-  return value_of(text.substr(begin, text.find_last_not_of(cut) - begin + 1));
+  std::array<bool, 256> is_cut{};
+  for (char ch : cut)
+    is_cut[static_cast<unsigned char>(ch)] = true;
+  while (!text.empty() && is_cut[static_cast<unsigned char>(text.front())])
+    text.remove_prefix(1);
+  while (!text.empty() && is_cut[static_cast<unsigned char>(text.back())])
+    text.remove_suffix(1);
+  return value_of(text);
 }
 Result<Value> fn_trim_prefix(Call& c) {
   TRY(std::string_view text, c.text(0));
@@ -100,7 +133,8 @@ Result<Value> fn_replace(Call& c) {
   }
   if (from.empty()) return c.bad("wants something to replace");
   std::string out;
-  for (size_t cut; max != 0 && (cut = text.find(from)) != std::string_view::npos; --max) {
+  for (size_t cut; max != 0 && (cut = find_text(text, from, c.run.arena)) != std::string_view::npos;
+       --max) {
     out.append(text.substr(0, cut)).append(to);
     if (out.size() > kMaxTextResult) return c.bad("the result is longer than 1 MiB");
     text.remove_prefix(cut + from.size());
@@ -134,6 +168,8 @@ Result<Value> fn_join(Call& c) {
                    std::string(kind_name(v.kind)));
     if (i) out += separator;
     out += v.text;
+    // One text may stand in the list many times.
+    if (out.size() > kMaxJoined) return c.bad("the result is longer than 16 MiB");
   }
   return value_of(c.run.arena.keep(std::move(out)));
 }
@@ -141,13 +177,13 @@ Result<Value> fn_join(Call& c) {
 Result<Value> fn_index_of(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view part, c.text(1));
-  size_t at = text.find(part);
+  size_t at = find_text(text, part, c.run.arena);
   return value_of(at == std::string_view::npos ? int64_t{-1} : static_cast<int64_t>(at));
 }
 Result<Value> fn_last_index_of(Call& c) {
   TRY(std::string_view text, c.text(0));
   TRY(std::string_view part, c.text(1));
-  size_t at = text.rfind(part);
+  size_t at = find_last_text(text, part, c.run.arena);
   return value_of(at == std::string_view::npos ? int64_t{-1} : static_cast<int64_t>(at));
 }
 Result<Value> fn_has_prefix(Call& c) {
@@ -162,12 +198,14 @@ Result<Value> fn_has_suffix(Call& c) {
 }
 
 Result<Value> fn_to_json(Call& c) {
-  TRY(json::Value v, to_json(c.args[0]));
+  TRY(json::Value v, to_json(c.args[0], c.run.arena));
   sort_keys(v);
   return value_of(c.run.arena.keep(json::print_pretty(v)));
 }
 Result<Value> fn_from_json(Call& c) {
   TRY(std::string_view text, c.text(0));
+  c.run.arena.read(text.size() * kParseFactor);
+  if (c.run.arena.full()) return Value{};
   auto parsed = json::parse(text);
   if (!parsed) return c.bad(parsed.error().message);
   return c.run.arena.keep(std::move(*parsed));

@@ -160,7 +160,7 @@ Result<Value> getter(Evaluation&, const Value& self, std::span<const Value>, siz
 
 Result<Value> text_of(Evaluation& run, const Value& self, std::span<const Value>, size_t) {
   std::string out;
-  append_text(out, self);
+  append_text(out, self, run.arena);
   return value_of(run.arena.keep(std::move(out)));
 }
 

@@ -130,13 +130,14 @@ Result<Value> arithmetic(Op op, const Value& a, const Value& b, Arena& arena, si
   }
 }
 
-Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
+Result<Value> comparison(Op op, const Value& a, const Value& b, Arena& arena, size_t at) {
   int order = 0;
   if (a.is_number() && b.is_number())
     order = compare_numbers(a, b);
-  else if (a.kind == Kind::string && b.kind == Kind::string)
+  else if (a.kind == Kind::string && b.kind == Kind::string) {
+    arena.read(std::min(a.text.size(), b.text.size()));
     order = a.text.compare(b.text);
-  else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration))
+  } else if (a.kind == b.kind && (a.kind == Kind::time || a.kind == Kind::duration))
     order = compare_times(a, b);
   else
     return error_at(at, "cannot compare " + std::string(kind_name(a.kind)) + " " +
@@ -149,15 +150,18 @@ Result<Value> comparison(Op op, const Value& a, const Value& b, size_t at) {
   }
 }
 
-Result<bool> is_in(const Value& wanted, const Value& collection, size_t at) {
+Result<bool> is_in(const Value& wanted, const Value& collection, Arena& arena, size_t at) {
   if (collection.kind == Kind::nil) return false;
   if (collection.kind == Kind::list) {
-    for (size_t i = 0; i < size(collection); ++i)
-      if (equal(wanted, element(collection, i))) return true;
+    for (size_t i = 0; i < size(collection) && !arena.full(); ++i) {
+      arena.read(Arena::kElementBytes);
+      if (equal(wanted, element(collection, i), arena)) return true;
+    }
     return false;
   }
   if (collection.kind == Kind::map && (wanted.kind == Kind::string || wanted.kind == Kind::nil)) {
     Value ignored;
+    arena.read(size(collection) * Arena::kElementBytes);
     return member(collection, wanted.text, ignored);  // nil has an empty text: the empty key
   }
   return error_at(at, "cannot look for a " + std::string(kind_name(wanted.kind)) + " in a " +

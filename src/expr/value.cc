@@ -104,41 +104,55 @@ int compare_times(const Value& a, const Value& b) {
 namespace {
 
 // Deep equality of map members, in which 5 and 5.0 differ because their kinds do.
-bool identical(const Value& a, const Value& b) {
+bool identical(const Value& a, const Value& b, Arena& arena) {
   if (a.kind != b.kind) return false;
   if (a.kind == Kind::list) {
     if (size(a) != size(b)) return false;
-    for (size_t i = 0; i < size(a); ++i)
-      if (!identical(element(a, i), element(b, i))) return false;
+    for (size_t i = 0; i < size(a); ++i) {
+      arena.read(Arena::kElementBytes);
+      if (arena.full() || !identical(element(a, i), element(b, i), arena)) return false;
+    }
     return true;
   }
-  return equal(a, b);
+  return equal(a, b, arena);
+}
+
+bool equal_texts(std::string_view a, std::string_view b, Arena& arena) {
+  if (a.size() != b.size()) return false;
+  arena.read(a.size());
+  return a == b;
+}
+
+bool equal_maps(const Value& a, const Value& b, Arena& arena) {
+  if (size(a) != size(b)) return false;
+  for (size_t i = 0; i < size(a); ++i) {
+    auto [name, value] = entry(a, i);
+    // The search for the member is linear.
+    arena.read(size(b) * Arena::kElementBytes);
+    Value other;
+    if (arena.full() || !member(b, name, other) || !identical(value, other, arena)) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-bool equal(const Value& a, const Value& b) {
+bool equal(const Value& a, const Value& b, Arena& arena) {
   if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case Kind::nil: return true;
-    case Kind::string: return a.text == b.text;
+    case Kind::string: return equal_texts(a.text, b.text, arena);
     case Kind::zone: return a.text == b.text;
     case Kind::list: {
       if (size(a) != size(b)) return false;
-      for (size_t i = 0; i < size(a); ++i)
-        if (!equal(element(a, i), element(b, i))) return false;
-      return true;
-    }
-    case Kind::map: {
-      if (size(a) != size(b)) return false;
       for (size_t i = 0; i < size(a); ++i) {
-        auto [name, value] = entry(a, i);
-        Value other;
-        if (!member(b, name, other) || !identical(value, other)) return false;
+        arena.read(Arena::kElementBytes);
+        if (arena.full() || !equal(element(a, i), element(b, i), arena)) return false;
       }
       return true;
     }
+    case Kind::map: return equal_maps(a, b, arena);
     default: return compare_times(a, b) == 0;  // nanos is 0 in booleans and durations
   }
 }
@@ -185,8 +199,30 @@ bool fits(const json::Value& v, size_t left) {
   return true;
 }
 
-Result<json::Value> copy_of(const json::Value& v, size_t left) {
+// Bytes that one value of the result counts as read. The JSON of a result is limited to a few MiB,
+// so an honest result has far fewer values than this allows.
+constexpr size_t kJsonValueBytes = 64;
+
+std::unexpected<Error> too_large() {
+  return fail(Code::exhausted, "RESULT_TOO_LARGE",
+              "the result has more values than an expression may make");
+}
+
+size_t count_values(const json::Value& v) {
+  size_t sum = 1;
+  if (v.is_array())
+    for (const json::Value& item : v.array())
+      sum += count_values(item);
+  if (v.is_object())
+    for (const json::Member& m : v.object())
+      sum += count_values(m.value);
+  return sum;
+}
+
+Result<json::Value> copy_of(const json::Value& v, size_t left, Arena& arena) {
   if (!fits(v, left)) return too_deep();
+  arena.read(count_values(v) * kJsonValueBytes);
+  if (arena.exhausted()) return too_large();
   return v;
 }
 
@@ -199,7 +235,40 @@ Result<json::Value> time_json(const Value& v) {
   return json::Value(print_time(v.zoned_time(), kRfc3339));
 }
 
-Result<json::Value> to_json(const Value& v, size_t left) {
+Result<json::Value> to_json(const Value& v, size_t left, Arena& arena);
+
+Result<json::Value> list_json(const Value& v, size_t left, Arena& arena) {
+  if (v.json) return copy_of(*v.json, left, arena);
+  if (!left) return too_deep();
+  json::Array out;
+  out.reserve(v.list->size());
+  for (const Value& item : *v.list) {
+    TRY(json::Value one, to_json(item, left - 1, arena));
+    out.push_back(std::move(one));
+  }
+  return json::Value(std::move(out));
+}
+
+Result<json::Value> map_json(const Value& v, size_t left, Arena& arena) {
+  if (v.keys_not_text)
+    return fail(Code::invalid, "NO_JSON_FORM",
+                "the result is a map whose keys are not declared as text, which has no JSON form; "
+                "pick a member of it or use map()");
+  if (v.json) return copy_of(*v.json, left, arena);
+  if (!left) return too_deep();
+  json::Object out;
+  for (const auto& [name, item] : *v.map) {
+    TRY(json::Value one, to_json(item, left - 1, arena));
+    // The search for a member of the same name is linear.
+    arena.read(out.size() * Arena::kElementBytes);
+    out.set(as_utf8(name), std::move(one));
+  }
+  return json::Value(std::move(out));
+}
+
+Result<json::Value> to_json(const Value& v, size_t left, Arena& arena) {
+  arena.read(kJsonValueBytes + v.text.size());
+  if (arena.exhausted()) return too_large();
   switch (v.kind) {
     case Kind::nil: return json::Value();
     case Kind::boolean: return json::Value(v.is_true());
@@ -216,40 +285,23 @@ Result<json::Value> to_json(const Value& v, size_t left) {
                     "the result is infinite or not a number, which JSON cannot hold; check for "
                     "division by zero and overflow");
       return json::Value(json::Number{number_text(v.number)});
-    case Kind::list: {
-      if (v.json) return copy_of(*v.json, left);
-      if (!left) return too_deep();
-      json::Array out;
-      out.reserve(v.list->size());
-      for (const Value& item : *v.list) {
-        TRY(json::Value one, to_json(item, left - 1));
-        out.push_back(std::move(one));
-      }
-      return json::Value(std::move(out));
-    }
-    case Kind::member:
-      return fail(Code::invalid, "NO_JSON_FORM", "the result is a member of a map");
-    case Kind::map: break;
+    case Kind::list: return list_json(v, left, arena);
+    case Kind::map: return map_json(v, left, arena);
+    case Kind::member: break;
   }
-  if (v.keys_not_text)
-    return fail(Code::invalid, "NO_JSON_FORM",
-                "the result is a map whose keys are not declared as text, which has no JSON form; "
-                "pick a member of it or use map()");
-  if (v.json) return copy_of(*v.json, left);
-  if (!left) return too_deep();
-  json::Object out;
-  for (const auto& [name, item] : *v.map) {
-    TRY(json::Value one, to_json(item, left - 1));
-    out.set(as_utf8(name), std::move(one));
-  }
-  return json::Value(std::move(out));
+  return fail(Code::invalid, "NO_JSON_FORM", "the result is a member of a map");
 }
 
 }  // namespace
 
-Result<json::Value> to_json(const Value& v) { return to_json(v, kMaxValueDepth); }
+Result<json::Value> to_json(const Value& v, Arena& arena) {
+  return to_json(v, kMaxValueDepth, arena);
+}
 
 namespace {
+
+// Bytes that a value counts as read when it is printed, beside its text.
+constexpr size_t kPrintedValueBytes = 64;
 
 // Prints 1h30m5.25s, and below a second 100ms, 3µs or 7ns.
 void append_duration(std::string& out, int64_t nanos) {
@@ -279,7 +331,10 @@ void append_duration(std::string& out, int64_t nanos) {
 
 }  // namespace
 
-void append_text(std::string& out, const Value& v) {
+void append_text(std::string& out, const Value& v, Arena& arena) {
+  // One value may stand in many lists, so the text may be much longer than the value.
+  arena.read(kPrintedValueBytes + 8 * v.text.size());
+  if (arena.exhausted()) return;
   switch (v.kind) {
     case Kind::nil:
     case Kind::member: out += "<nil>"; return;
@@ -308,7 +363,7 @@ void append_text(std::string& out, const Value& v) {
       out += '[';
       for (size_t i = 0; i < size(v); ++i) {
         if (i) out += ' ';
-        append_text(out, element(v, i));
+        append_text(out, element(v, i), arena);
       }
       out += ']';
       return;
@@ -322,7 +377,7 @@ void append_text(std::string& out, const Value& v) {
       for (size_t i = 0; i < members.size(); ++i) {
         if (i) out += ' ';
         out.append(members[i].first) += ':';
-        append_text(out, members[i].second);
+        append_text(out, members[i].second, arena);
       }
       out += ']';
       return;

@@ -83,17 +83,23 @@ Value element(const Value& list, size_t i);
 bool member(const Value& map, std::string_view key, Value& out);
 std::pair<std::string_view, Value> entry(const Value& map, size_t i);
 
+class Arena;
+
 // Compares numbers by value, lists element by element, and maps by deep equality in which 5 and 5.0
-// differ.
-bool equal(const Value& a, const Value& b);
+// differ. The values that are compared count as read. When the arena is full the result is false,
+// and the evaluation fails.
+bool equal(const Value& a, const Value& b, Arena& arena);
 // Return <0, 0 or >0, for two numbers, and for two times or two durations.
 int compare_numbers(const Value& a, const Value& b);
 int compare_times(const Value& a, const Value& b);
 
 // The value as JSON. Fails with NO_JSON_FORM for infinities, NaN, and maps whose keys are not text.
-Result<json::Value> to_json(const Value& v);
-// Appends the value as string() prints it: 5, text without quotes, [1 2 3], map[a:1], <nil>.
-void append_text(std::string& out, const Value& v);
+// Lists and maps may hold one value many times, so the JSON may be much larger than the value: what
+// is written counts as read, and a full arena is an error.
+Result<json::Value> to_json(const Value& v, Arena& arena);
+// Appends the value as string() prints it: 5, text without quotes, [1 2 3], map[a:1], <nil>. Stops
+// when the arena is full.
+void append_text(std::string& out, const Value& v, Arena& arena);
 
 // Nesting of a value. Results are stored as JSON text, which is parsed with a limit of at least
 // twice this depth. A deeper value fails the evaluation.
@@ -132,7 +138,18 @@ class Arena {
   Value keep(json::Value value) { return value_of(values_.emplace_front(std::move(value))); }
   void spend(size_t amount) { spent_ += amount; }
   size_t spent() const { return spent_; }
-  bool full() const { return spent_ > kMaxSpent; }
+  bool full() const { return spent_ > kMaxSpent || exhausted(); }
+
+  // Bytes that one evaluation may read: texts that it searches and compares, and some bytes for
+  // each node and element that it visits. The whole takes less than a second. An evaluation that
+  // reads more fails.
+  static constexpr size_t kMaxRead = 256 * 1024 * 1024;
+  static constexpr size_t kNodeBytes = 16;     // for each node that is evaluated
+  static constexpr size_t kElementBytes = 16;  // for each element or member that is visited
+  void read(size_t bytes) { read_ += bytes; }
+  size_t bytes_read() const { return read_; }
+  bool exhausted() const { return read_ > kMaxRead; }
+  void exhaust() { read_ += kMaxRead + 1; }
 
  private:
   // A value that is nested too deep fills the arena, so the evaluation fails at its next step.
@@ -142,6 +159,7 @@ class Arena {
   }
 
   size_t spent_ = 0;
+  size_t read_ = 0;
   std::forward_list<std::string> strings_;
   std::forward_list<List> lists_;
   std::forward_list<Map> maps_;

@@ -91,4 +91,45 @@ TEST(json, shallow_deep_and_patch_merges_differ) {
   EXPECT_EQ(print(patch), R"({"x":{},"z":{}})");
 }
 
+Object wide(size_t from, size_t to) {
+  Object out;
+  for (size_t i = from; i < to; ++i)
+    out.add("k" + std::to_string(i), Value(static_cast<int64_t>(i)));
+  return out;
+}
+
+// Each of these compared every name with every other one: minutes for objects of this size.
+TEST(json, wide_objects_take_linear_time) {
+  constexpr size_t n = 200'000;
+  Object target = wide(0, n);
+  merge_shallow(target, wide(n / 2, n + n / 2));
+  EXPECT_EQ(target.size(), n + n / 2);
+  EXPECT_EQ(target.begin()[n].name, "k" + std::to_string(n)) << "new members come last, in order";
+  merge_deep(target, wide(0, n + n));
+  EXPECT_EQ(target.size(), n + n);
+  EXPECT_TRUE(target == wide(0, n + n));
+  Value patched(wide(0, n));
+  Object nulls;
+  for (size_t i = 0; i < n; i += 2)
+    nulls.add("k" + std::to_string(i), nullptr);
+  merge_patch(patched, Value(std::move(nulls)));
+  EXPECT_EQ(patched.object().size(), n / 2);
+  EXPECT_EQ(patched.object().begin()->name, "k1");
+  Object turned;
+  for (size_t i = n; i-- > 0;)
+    turned.add("k" + std::to_string(i), Value(static_cast<int64_t>(i)));
+  EXPECT_TRUE(turned == wide(0, n)) << "the order does not matter";
+  turned.begin()->value = "x";
+  EXPECT_FALSE(turned == wide(0, n));
+  std::string text = "{";
+  for (int round = 0; round < 2; ++round)
+    for (size_t i = 0; i < n; ++i)
+      text +=
+          (text.size() > 1 ? ",\"k" : "\"k") + std::to_string(i) + "\":" + std::to_string(round);
+  auto parsed = parse(text + "}");
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->object().size(), n) << "equal names replace each other";
+  EXPECT_EQ(parsed->object().begin()[5].value, Value(1));
+}
+
 }  // namespace pawl::json

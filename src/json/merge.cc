@@ -1,22 +1,73 @@
 #include "json/merge.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 namespace pawl::json {
 
+// With fewer comparisons than this a search costs less than an index.
+static constexpr size_t kIndexedFrom = 4096;
+
+MemberFinder::MemberFinder(Object& object, size_t lookups) : object_(object) {
+  indexed_ = object_.size() * lookups >= kIndexedFrom || lookups * lookups >= kIndexedFrom;
+  if (!indexed_) return;
+  // The index holds the addresses of names, so the members must not move.
+  object_.reserve(object_.size() + lookups);
+  places_.reserve(object_.size() + lookups);
+  size_t place = 0;
+  for (const Member& m : object_)
+    places_.try_emplace(m.name, place++);
+}
+
+Value* MemberFinder::find(std::string_view name) {
+  if (!indexed_) return object_.find(name);
+  auto it = places_.find(name);
+  return it == places_.end() ? nullptr : &object_.begin()[static_cast<ptrdiff_t>(it->second)].value;
+}
+
+Value& MemberFinder::add(std::string name, Value value) {
+  Value& added = object_.add(std::move(name), std::move(value));
+  if (indexed_) {
+    const Member& last = *(object_.end() - 1);
+    places_.try_emplace(last.name, object_.size() - 1);
+  }
+  return added;
+}
+
 void merge_shallow(Object& target, const Object& patch) {
-  for (const Member& m : patch)
-    target.set(m.name, m.value);
+  MemberFinder members(target, patch.size());
+  for (const Member& m : patch) {
+    if (Value* old = members.find(m.name))
+      *old = m.value;
+    else
+      members.add(m.name, m.value);
+  }
 }
 
 void merge_deep(Object& target, const Object& patch) {
+  MemberFinder members(target, patch.size());
   for (const Member& m : patch) {
-    Value* old = target.find(m.name);
+    Value* old = members.find(m.name);
     if (old && old->is_object() && m.value.is_object())
       merge_deep(old->object(), m.value.object());
     else if (old)
       *old = m.value;
     else
-      target.add(m.name, m.value);
+      members.add(m.name, m.value);
   }
+}
+
+// Removes the members that the patch sets to null, in one pass.
+static void remove_nulls(Object& target, const Object& patch) {
+  std::unordered_set<std::string_view> removed;
+  for (const Member& m : patch)
+    if (m.value.is_null()) removed.insert(m.name);
+  if (removed.empty()) return;
+  Object kept;
+  kept.reserve(target.size());
+  for (Member& m : target)
+    if (!removed.contains(m.name)) kept.add(std::move(m.name), std::move(m.value));
+  target = std::move(kept);
 }
 
 void merge_patch(Value& target, const Value& patch) {
@@ -25,13 +76,12 @@ void merge_patch(Value& target, const Value& patch) {
     return;
   }
   if (!target.is_object()) target = Object{};
+  remove_nulls(target.object(), patch.object());
+  MemberFinder members(target.object(), patch.object().size());
   for (const Member& m : patch.object()) {
-    if (m.value.is_null()) {
-      target.object().erase(m.name);
-      continue;
-    }
-    Value* old = target.object().find(m.name);
-    if (!old) old = &target.object().add(m.name, nullptr);
+    if (m.value.is_null()) continue;
+    Value* old = members.find(m.name);
+    if (!old) old = &members.add(m.name, nullptr);
     merge_patch(*old, m.value);
   }
 }

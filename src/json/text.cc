@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/json/basic_parser_impl.hpp>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/utf8.h"
 
@@ -26,8 +26,9 @@ struct Handler {
   // An array or object that is not closed yet.
   struct Level {
     Value value;
-    std::string name;                      // name of the member being read, in an object
-    std::unordered_set<std::string> seen;  // names of the members so far, in a large object
+    std::string name;  // name of the member being read, in an object
+    // In a large object, the names of the members so far and their places.
+    std::unordered_map<std::string, size_t> seen;
   };
   std::vector<Level> stack;
   Value result;
@@ -56,12 +57,13 @@ struct Handler {
     // The set is filled when the object reaches the limit; from then on it holds every name.
     if (top.seen.empty()) {
       for (const Member& m : object)
-        top.seen.insert(m.name);
+        top.seen.emplace(m.name, top.seen.size());
     }
-    if (top.seen.insert(top.name).second)
+    auto [it, is_new] = top.seen.emplace(top.name, object.size());
+    if (is_new)
       object.add(std::move(top.name), std::move(v));
     else
-      object.set(std::move(top.name), std::move(v));
+      object.begin()[static_cast<ptrdiff_t>(it->second)].value = std::move(v);
   }
   // An array or object begins; put() receives it when it is closed.
   bool open(Value v) {

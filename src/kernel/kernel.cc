@@ -413,6 +413,7 @@ Result<Answer> Kernel::commit(OpenTurn& t, Bytes body) {
     t.turn.write(once_key(main.caller, main.once),
                  encode(Once{main.once_hash, t.turn.now(), body}));
   if (t.turn.ops_.empty() && t.turn.notes_.empty()) return Answer{std::move(body), 0};
+  TRY_OK(prepare_writes(t));
   write_frame(t, ++last_);
   return Answer{std::move(body), last_};
 }
@@ -437,20 +438,26 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   after_.clear();
 }
 
-// Moves the turn's last write of each key into the frame, in key order, stages it in the cache, and
-// lists in changes_ what the views must see.
-void Kernel::add_writes(OpenTurn& t, Frame& frame) {
+Result<void> Kernel::prepare_writes(OpenTurn& t) {
   places_.clear();
   t.turn.newest_.each([&](size_t place) { places_.push_back(place); });
   std::sort(places_.begin(), places_.end(),
             [&](size_t a, size_t b) { return t.turn.ops_[a].key < t.turn.ops_[b].key; });
   before_.assign(places_.size(), {});
+  for (size_t i = 0; i < places_.size(); ++i) {
+    TRY(before_[i], version_before(t, t.turn.ops_[places_[i]].key));
+  }
+  return {};
+}
+
+// Moves the writes that prepare_writes() listed into the frame, stages them in the cache, and lists
+// in changes_ what the views must see.
+void Kernel::add_writes(OpenTurn& t, Frame& frame) {
   after_.assign(places_.size(), {});
   changes_.clear();
   frame.writes.reserve(places_.size());
   for (size_t i = 0; i < places_.size(); ++i) {
     Turn::Op& op = t.turn.ops_[places_[i]];
-    before_[i] = version_before(t, op.key);
     if (!before_[i].exists() && !op.value) continue;  // written and erased within the turn
     if (op.value) after_[i] = Cell{frame.seq, op.value};
     const bool own_cell = op.key[0] == '~';
@@ -463,11 +470,9 @@ void Kernel::add_writes(OpenTurn& t, Frame& frame) {
 
 // A cell that the turn has read is still at the version it read: no other turn ran in between, or
 // check() has compared the versions.
-Cell Kernel::version_before(const OpenTurn& t, BytesView key) const {
+Result<Cell> Kernel::version_before(const OpenTurn& t, BytesView key) const {
   if (size_t at = t.turn.read_at_.find(key); at != Turn::kNone) return t.turn.reads_[at].cell;
-  Result<Cell> current_cell = current(key);
-  CHECK(current_cell);
-  return std::move(*current_cell);
+  return current(key);
 }
 
 Group Kernel::take() {

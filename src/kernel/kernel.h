@@ -79,9 +79,12 @@ class Kernel final : public CellReader {
   Result<Answer> commit(OpenTurn& turn, Bytes body);
   Result<void> check(OpenTurn& turn);  // limits; read versions if the turn has waited
   Result<void> check_reads(OpenTurn& turn);
+  // Lists the turn's last write of each key in places_, in key order, and reads into before_ what
+  // the cells hold now. Fails when a cell cannot be read; then the turn has changed nothing.
+  Result<void> prepare_writes(OpenTurn& turn);
   void write_frame(OpenTurn& turn, Seq seq);
   void add_writes(OpenTurn& turn, Frame& frame);
-  Cell version_before(const OpenTurn& turn, BytesView key) const;
+  Result<Cell> version_before(const OpenTurn& turn, BytesView key) const;
   void answer(Reply reply, Result<Answer> result);
   void answer_waiting(OpenTurn& turn, const Result<Answer>& result,
                       const std::vector<std::string>& withdrawn);

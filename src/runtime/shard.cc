@@ -98,12 +98,14 @@ Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal,
     options.clock = [clock] { return clock->now(); };
     options.clock_behind = [clock] { return clock->behind(); };
   }
+  TRY(auto quarantine, Quarantine::open(options.quarantine_folder, options.clock()));
   return std::unique_ptr<Shard>(new Shard(std::move(journal), std::move(rows), std::move(programs),
-                                          std::move(options), replayed));
+                                          std::move(options), replayed, std::move(quarantine)));
 }
 
 Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
-             std::vector<const Program*> programs, ShardOptions options, Replayed replayed)
+             std::vector<const Program*> programs, ShardOptions options, Replayed replayed,
+             std::unique_ptr<Quarantine> quarantine)
     : journal_(std::move(journal)),
       rows_(std::move(rows)),
       options_(std::move(options)),
@@ -115,6 +117,7 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
       kernel_(
           cache_, [this] { return snapshot(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
+      quarantine_(std::move(quarantine)),
       durable_(replayed.last) {
   kernel_.tick(replayed.last_time);  // time never goes back, not even over a restart
 }
@@ -138,6 +141,7 @@ Result<void> Shard::start() {
       return false;
     }
     auto shared = std::make_shared<const Effect>(std::move(*effect));
+    if (quarantine_->holds(shared->id)) return true;
     if (shared->to == To::cell)
       cells.push_back(std::move(shared));
     else if (Outbox* outbox = outboxes_[static_cast<size_t>(shared->to)])
@@ -275,18 +279,12 @@ void Shard::drive(size_t budget, Wake wake) {
     kernel_.tick(options_.clock());
     auto begin = std::chrono::steady_clock::now();
     for (Item& item : items) {
-      if (item.special)
-        item.special(kernel_);
-      else
-        kernel_.run(std::move(item.input),
-                    [this, reply = std::move(item.reply)](Result<Answer> answer) mutable {
-                      in_flight_.fetch_sub(1, std::memory_order_relaxed);
-                      if (reply) reply(std::move(answer));
-                    });
+      run(item);
       if (kernel_.group_bytes() >= limits::kGroupBytes ||
           kernel_.group_turns() >= limits::kGroupTurns)
         hand_over(kernel_.take(), wake);
     }
+    turn_began_ms_.store(0, std::memory_order_relaxed);
     if (options_.drove)
       options_.drove(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
@@ -458,7 +456,9 @@ void Shard::deliver(const EffectPtr& effect) {
   input.caller.user = "~kernel";
   input.settles = effect->id;
   Reply reply = [this, effect](Result<Answer> answer) {
-    if (answer || answer.error().is(kEffectNotOpen) || !accepting_) return;
+    if (answer || answer.error().is(kEffectNotOpen) || answer.error().is(kQuarantined) ||
+        !accepting_)
+      return;
     std::lock_guard lock(group_mutex_);
     undelivered_.push_back({std::chrono::steady_clock::now() + kRedeliver, effect});
   };

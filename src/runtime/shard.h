@@ -15,6 +15,7 @@
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
 #include "kernel/replay.h"
+#include "runtime/quarantine.h"
 #include "runtime/wall_clock.h"
 
 namespace pawl {
@@ -32,6 +33,7 @@ struct ShardOptions {
   std::function<void(double seconds, size_t turns)>
       drove{};                                  // after each batch of turns, for metrics
   std::function<void(const Error&)> stopped{};  // called once if the journal fails
+  std::string quarantine_folder{};              // empty: nothing is quarantined
 };
 
 struct ShardStats {
@@ -86,6 +88,14 @@ class Shard final : public KernelAccess {
 
   // Fails once the journal could not be written: from then on nothing is acknowledged.
   Result<void> healthy() const;
+  // Fails with ROWS_CORRUPT once the rows were found damaged. Reads by key that are in the cache
+  // and all writes go on; the next start rebuilds the rows.
+  Result<void> rows_intact() const { return rows_->intact(); }
+  // Fails while one turn has been running for longer than `limit`: the kernel makes no progress.
+  Result<void> progressing(Time limit) const;
+  const Quarantine& quarantine() const { return *quarantine_; }
+  // Takes an effect out of quarantine and delivers it again. `not_found` when it is not there.
+  Result<void> release(std::string_view effect_id);
   ShardStats stats() const;
   const Replayed& replayed() const { return replayed_; }
   const Journal& journal() const { return *journal_; }
@@ -101,7 +111,8 @@ class Shard final : public KernelAccess {
     std::function<void(Kernel&)> special;  // instead of an input
   };
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
-        std::vector<const Program*> programs, ShardOptions options, Replayed replayed);
+        std::vector<const Program*> programs, ShardOptions options, Replayed replayed,
+        std::unique_ptr<Quarantine> quarantine);
 
   bool accept(Input& input, Reply& reply, bool own = false);  // false: the input was refused
   void take_in(Input input, Reply reply);
@@ -110,6 +121,7 @@ class Shard final : public KernelAccess {
   bool begin_drive();
   enum class Wake { committer, nobody };
   void drive(size_t budget, Wake wake);
+  void run(Item& item);
   void drive_rest();  // body of the driver thread, which takes over from busy submitters
   void hand_over(Group group, Wake wake);
   void wake_committer();
@@ -132,6 +144,8 @@ class Shard final : public KernelAccess {
   Kernel kernel_;
   mutable Committer committer_;
   std::array<Outbox*, 8> outboxes_{};
+  std::unique_ptr<Quarantine> quarantine_;
+  std::atomic<int64_t> turn_began_ms_{0};  // monotonic; 0: no turn runs
 
   mutable std::mutex queue_mutex_;
   std::condition_variable take_over_;

@@ -454,4 +454,40 @@ TEST(workers, tenants_do_not_see_each_other) {
   EXPECT_TRUE(got.get_future().get().empty());
 }
 
+// The program blocks as a turn does that computes for too long.
+TEST(shard, a_turn_that_does_not_end_is_noticed) {
+  std::promise<void> begun, end;
+  std::shared_future<void> ended = end.get_future().share();
+  struct Stuck final : Program {
+    std::promise<void>* begun = nullptr;
+    std::shared_future<void> ended;
+    std::string_view name() const override { return "stuck"; }
+    Result<Bytes> run(Turn&, const Input&) const override {
+      begun->set_value();
+      ended.wait();
+      return Bytes();
+    }
+  } stuck;
+  stuck.begun = &begun;
+  stuck.ended = ended;
+  auto shard =
+      *Shard::open(std::make_unique<MemoryJournal>(), std::make_unique<MemoryRows>(), {&stuck}, {});
+  ASSERT_TRUE(shard->start());
+  EXPECT_TRUE(shard->progressing(0));
+  std::thread caller([&] {
+    shard->submit({.program = "stuck", .verb = "x", .body = {}, .caller = {"t", "u", ""}},
+                  [](Result<Answer>) {});
+  });
+  begun.get_future().wait();
+  EXPECT_TRUE(shard->progressing(3600 * kSecond)) << "it has just begun";
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  auto progress = shard->progressing(20 * kMillisecond);
+  ASSERT_FALSE(progress);
+  EXPECT_EQ(progress.error().code, Code::unavailable);
+  end.set_value();
+  caller.join();
+  EXPECT_TRUE(shard->progressing(20 * kMillisecond));
+  shard->stop();
+}
+
 }  // namespace pawl

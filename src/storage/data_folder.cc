@@ -70,13 +70,22 @@ void close_to_others(const std::string& data, std::vector<std::string>& notes) {
 
 Result<std::unique_ptr<Rows>> open_or_drop_rows(const RowsOptions& options,
                                                 std::vector<std::string>& notes) {
-  auto rows = open_rows(options);
-  if (rows || rows.error().code != Code::corrupt) return rows;
-  notes.push_back(
-      fmt::format("the rows could not be opened ({}); they are rebuilt from the journal",
-                  rows.error().message));
   std::error_code ec;
+  const std::string mark = damage_mark(options.folder);
+  if (fs::exists(mark, ec)) {
+    notes.push_back(
+        "the rows were found damaged when they were last used; they are rebuilt from "
+        "the journal");
+  } else {
+    auto rows = open_rows(options);
+    if (rows || rows.error().code != Code::corrupt) return rows;
+    notes.push_back(
+        fmt::format("the rows could not be opened ({}); they are rebuilt from the journal",
+                    rows.error().message));
+  }
   fs::remove_all(options.folder, ec);
+  // Removed last: a stop in between leaves the mark, and the next start does the same again.
+  fs::remove(mark, ec);
   return open_rows(options);
 }
 

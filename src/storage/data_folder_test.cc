@@ -70,5 +70,39 @@ TEST_F(DataFolder, damaged_rows_are_deleted_with_a_note) {
   EXPECT_EQ(opened->rows->applied(), 0u);
 }
 
+// Damage in the middle of a table is found by the first read of it, not by opening.
+TEST_F(DataFolder, rows_found_damaged_are_deleted_at_the_next_start) {
+  {
+    auto made = open();
+    ASSERT_TRUE(made) << made.error().message;
+    RowBatch batch;
+    for (int i = 0; i < 20'000; ++i)
+      batch.put(std::to_string(i), std::to_string(i * 7919));
+    ASSERT_TRUE(made->rows->apply(batch, 5));
+    ASSERT_TRUE(made->rows->flush());
+  }
+  for (const auto& file : fs::directory_iterator(data + "/rows")) {
+    if (file.path().extension() != ".sst") continue;
+    std::fstream out(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(static_cast<std::streamoff>(fs::file_size(file.path()) / 2));
+    out.write("\x55\xaa\x55", 3);
+  }
+  {
+    auto opened = open();
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_TRUE(opened->rows->intact());
+    auto scanned =
+        opened->rows->snapshot()->scan("", "", [](BytesView, BytesView) { return true; });
+    ASSERT_FALSE(scanned);
+    ASSERT_FALSE(opened->rows->intact());
+    EXPECT_TRUE(opened->rows->intact().error().is(kRowsCorrupt));
+  }
+  auto again = open();
+  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_EQ(again->notes.size(), 1u);
+  EXPECT_NE(again->notes[0].find("rebuilt from the journal"), std::string::npos);
+  EXPECT_EQ(again->rows->applied(), 0u);
+}
+
 }  // namespace
 }  // namespace pawl

@@ -17,6 +17,11 @@
 
 namespace pawl {
 
+// Rows are damaged. They are rebuilt from the journal at the next start.
+inline constexpr Reason kRowsCorrupt{"ROWS_CORRUPT"};
+// The file beside the rows' folder that tells the next start to rebuild them.
+inline std::string damage_mark(const std::string& rows_folder) { return rows_folder + ".damaged"; }
+
 // put_new is a put whose caller knows that no row has this key. A later erase in the same batch
 // then cancels it, and neither is written.
 enum class RowKind : uint8_t { erase, put, put_new };
@@ -172,6 +177,9 @@ class Rows {
   virtual Result<void> checkpoint(const std::string& folder) = 0;
   // Removes every row and sets applied() to 0. The caller then replays the journal from its start.
   virtual Result<void> reset() = 0;
+  // Fails with ROWS_CORRUPT once a read or a write has found damaged rows. The next open_data()
+  // deletes them, and they are rebuilt from the journal.
+  virtual Result<void> intact() const { return {}; }
 };
 
 }  // namespace pawl

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "wasm/host.h"
+#include "wasm/inspect.h"
 
 namespace pawl::wasm {
 
@@ -24,6 +25,7 @@ Result<api::Module*> Host::compile(BytesView hash, const Fetch& fetch) {
   if (view(sha256(bytes)) != hash)
     return fail(Code::corrupt, "store.error",
                 "the module's bytes are not those that its hash names");
+  TRY_OK(inspect(bytes));
   api::Module* module = nullptr;
   api::Fault* fault = lib_.wasmtime_module_new(
       engine_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), &module);

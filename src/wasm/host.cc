@@ -99,6 +99,8 @@ api::Config* Host::make_config() const {
   lib_.wasmtime_config_wasm_multi_value_set(config, true);
   lib_.wasmtime_config_wasm_reference_types_set(config, true);
   lib_.wasmtime_config_max_wasm_stack_set(config, kStackBytes);
+  // One thread compiles a module: otherwise a large module would take every processor.
+  lib_.wasmtime_config_parallel_compilation_set(config, false);
   // A pool reserves much address space in advance. Where address space is limited, every instance
   // is allocated on its own.
   rlimit address_space{};
@@ -213,9 +215,7 @@ class Host::Call {
   Call(const Call&) = delete;
 
   Result<Outcome> run(const Compiled& module, std::string_view entrypoint, BytesView input) {
-    api::Trap* trap = nullptr;
-    TRY_OK(checked(lib_.wasmtime_instance_pre_instantiate(module.pre, context_, &instance_, &trap),
-                   trap, "instantiate"));
+    TRY_OK(instantiate(module));
     TRY(api::Func step, function(entrypoint));
     TRY(api::Func alloc, function("alloc"));
     if (signature(alloc) != Signature{true, 1, 1})
@@ -242,12 +242,29 @@ class Host::Call {
     return Outcome{std::move(output), used_fuel()};
   }
 
+  uint64_t used_fuel() const {
+    uint64_t left = 0;
+    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left))
+      lib_.wasmtime_error_delete(fault);
+    return limits_.fuel - std::min(left, limits_.fuel);
+  }
+
  private:
   // A range of bytes in the memory of the module.
   struct Slice {
     uint32_t at = 0;
     uint32_t size = 0;
   };
+
+  // Makes the instance. Its data and element segments are copied and its start function runs, so
+  // this traps as a call does.
+  Result<void> instantiate(const Compiled& module) {
+    api::Trap* trap = nullptr;
+    // A statement of its own: `trap` has its value only after the call.
+    api::Fault* fault =
+        lib_.wasmtime_instance_pre_instantiate(module.pre, context_, &instance_, &trap);
+    return checked(fault, trap, "instantiate");
+  }
 
   // Calls a step of the form (at, size) -> (at, size).
   Result<Slice> call_with_pair(const api::Func& step, Slice input) {
@@ -268,13 +285,6 @@ class Host::Call {
     Slice out;
     std::memcpy(&out, words.data(), sizeof out);
     return out;
-  }
-
-  uint64_t used_fuel() const {
-    uint64_t left = 0;
-    if (api::Fault* fault = lib_.wasmtime_context_get_fuel(context_, &left))
-      lib_.wasmtime_error_delete(fault);
-    return limits_.fuel - std::min(left, limits_.fuel);
   }
 
   static api::Val number(uint32_t v) {
@@ -382,9 +392,13 @@ class Host::Call {
 };
 
 Result<Outcome> Host::call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
-                           BytesView input, const Limits& limits) {
+                           BytesView input, const Limits& limits, UsedFuel& used) {
+  used = {};
   TRY(auto module, compiled(hash, fetch));
-  return Call(lib_, engine_, limits).run(*module, entrypoint, input);
+  Call call(lib_, engine_, limits);
+  auto outcome = call.run(*module, entrypoint, input);
+  used.fuel = call.used_fuel();
+  return outcome;
 }
 
 Result<bool> Host::has_export(BytesView hash, const Fetch& fetch, std::string_view name) {

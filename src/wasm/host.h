@@ -28,7 +28,7 @@ class Host final : public Runner {
   explicit Host(HostOptions options) : options_(std::move(options)) {}
   ~Host() override;
   Result<Outcome> call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
-                       BytesView input, const Limits& limits) override;
+                       BytesView input, const Limits& limits, UsedFuel& used) override;
   Result<bool> has_export(BytesView hash, const Fetch& fetch, std::string_view name) override;
   std::string version() const override;
 

@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "base/hash.h"
+#include "wasm/inspect.h"
+#include "wasm/test_module.h"
 
 namespace pawl::wasm {
 namespace {
@@ -34,8 +36,10 @@ struct HostTest : testing::Test {
   Result<Outcome> run(const Bytes& bytes, std::string_view entrypoint, BytesView input,
                       Limits limits = {}) {
     return host.call(
-        view(sha256(bytes)), [&]() -> Result<Bytes> { return bytes; }, entrypoint, input, limits);
+        view(sha256(bytes)), [&]() -> Result<Bytes> { return bytes; }, entrypoint, input, limits,
+        used);
   }
+  UsedFuel used;  // of the last call
   Host host{HostOptions{usual_libraries(), {}}};
 };
 using Wasm = HostTest;
@@ -62,6 +66,7 @@ TEST_F(Wasm, an_endless_loop_fails_with_the_same_error_every_time) {
   EXPECT_EQ(one.error().reason, "wasm.error");
   EXPECT_EQ(one.error().message, "wasm runtime error: step used up its fuel of 1000000");
   EXPECT_EQ(one.error().message, two.error().message);
+  EXPECT_EQ(used.fuel, 1'000'000u) << "a call that failed has used fuel too";
 }
 
 TEST_F(Wasm, memory_grows_up_to_the_limit) {
@@ -147,6 +152,84 @@ TEST_F(Wasm, a_trap_is_unprocessable) {
       << trap.error().message;
 }
 
+// Instantiation runs the start function and copies the segments, so it traps like a call. These
+// modules used to abort the process.
+TEST_F(Wasm, traps_of_instantiation_are_unprocessable) {
+  TestModule start = echo(hex_bytes("00000b"));  // unreachable
+  start.sections[8] = leb(2);
+  TestModule data = echo();
+  data.sections[11] = hex_bytes("010041ffff070b0161");  // one byte at 131,071 of one page
+  TestModule table = echo();
+  table.sections[4] = hex_bytes("01700001");
+  table.sections[9] = hex_bytes("010041050b0100");         // element 5 of a table of one
+  TestModule endless = echo(hex_bytes("0003400c000b0b"));  // loop
+  endless.sections[8] = leb(2);
+  TestModule deep = echo(hex_bytes("0010020b"));  // calls itself
+  deep.sections[8] = leb(2);
+  struct Case {
+    Bytes module;
+    const char* word;
+  };
+  for (const Case& c : {Case{start.bytes(), "instantiate trap: unreachable code reached"},
+                        Case{data.bytes(), "instantiate trap: memory out of bounds"},
+                        Case{table.bytes(), "instantiate trap: table out of bounds"},
+                        Case{endless.bytes(), "instantiate used up its fuel of 1000000"},
+                        Case{deep.bytes(), "instantiate trap: stack overflow"}}) {
+    auto r = run(c.module, "step", "input", {1'000'000, 64u << 20});
+    ASSERT_FALSE(r) << c.word;
+    EXPECT_EQ(r.error().code, Code::unprocessable);
+    EXPECT_NE(r.error().message.find(c.word), std::string::npos) << r.error().message;
+  }
+}
+
+// A start function that does not trap runs: modules with one were accepted once.
+TEST_F(Wasm, stored_modules_with_a_start_function_run) {
+  TestModule m = echo();
+  m.sections[8] = leb(2);
+  auto r = run(m.bytes(), "step", "input");
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->output, "input");
+}
+
+TEST_F(Wasm, oversized_memories_tables_and_odd_exports_are_unprocessable) {
+  TestModule memory = echo();
+  memory.sections[5] = hex_bytes("0100") + leb(65'536);
+  TestModule memories = echo();
+  memories.sections[5] = leb(100);
+  for (int i = 0; i < 100; ++i)
+    memories.sections[5] += hex_bytes("0001");
+  TestModule table = echo();
+  table.sections[4] = hex_bytes("017000") + leb(0xffff'ffff);
+  TestModule tables = echo();
+  tables.sections[4] = leb(1000);
+  for (int i = 0; i < 1000; ++i)
+    tables.sections[4] += hex_bytes("700001");
+  TestModule no_memory = echo();
+  no_memory.sections[7] = hex_bytes("03066d656d6f7279000005616c6c6f6300000473746570") +
+                          hex_bytes("0001");  // `memory` is a function
+  TestModule global = echo();
+  global.sections[6] = hex_bytes("017f0041000b");
+  global.sections[7] = hex_bytes("03066d656d6f7279020005616c6c6f6303000473746570") +
+                       hex_bytes("0001");  // `alloc` is a global
+  for (const TestModule& m : {memory, memories, table, tables, no_memory, global}) {
+    auto r = run(m.bytes(), "step", "input");
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code, Code::unprocessable) << r.error().message;
+  }
+}
+
+TEST_F(Wasm, modules_that_are_too_large_are_not_compiled) {
+  TestModule m = echo();
+  const uint64_t count = 900'000;
+  m.sections[3] = leb(count) + Bytes(count, '\2');
+  m.sections[10] = leb(count);
+  for (uint64_t i = 0; i < count; ++i)
+    m.sections[10] += hex_bytes("02000b");
+  auto r = run(m.bytes(), "step", "input");
+  ASSERT_FALSE(r);
+  EXPECT_NE(r.error().message.find("900000 functions"), std::string::npos) << r.error().message;
+}
+
 TEST_F(Wasm, has_export_finds_exports_by_name) {
   const Bytes bytes = file("tests/vectors/worlds/modules/loop.wasm");
   const Fetch fetch = [&]() -> Result<Bytes> { return bytes; };
@@ -161,14 +244,16 @@ TEST_F(Wasm, compiled_modules_are_cached_in_files_and_damaged_files_ignored) {
       "a36776657273696f6e01657374617465f6656576656e74a266736368656d6165612f4540316576616c75654da264"
       "63656c6c616163696e6305");
   auto once = [&](bool may_fetch) {
+    UsedFuel used;
     Host fresh{HostOptions{usual_libraries(), folder}};
     return fresh
-        .call(view(sha256(bytes)),
-              [&]() -> Result<Bytes> {
-                if (!may_fetch) return fail(Code::internal, "FETCHED", "fetched again");
-                return bytes;
-              },
-              "step", input, {})
+        .call(
+            view(sha256(bytes)),
+            [&]() -> Result<Bytes> {
+              if (!may_fetch) return fail(Code::internal, "FETCHED", "fetched again");
+              return bytes;
+            },
+            "step", input, {}, used)
         .has_value();
   };
   EXPECT_TRUE(once(true));
@@ -182,7 +267,9 @@ TEST_F(Wasm, compiled_modules_are_cached_in_files_and_damaged_files_ignored) {
 
 TEST(wasm, a_missing_library_is_unavailable_with_the_remedy) {
   Host host{HostOptions{{"/nowhere/libwasmtime.so"}, {}}};
-  auto r = host.call(Bytes(32, 'x'), []() -> Result<Bytes> { return Bytes(); }, "step", "", {});
+  UsedFuel used;
+  auto r = host.call(
+      Bytes(32, 'x'), []() -> Result<Bytes> { return Bytes(); }, "step", "", {}, used);
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().code, Code::unavailable);
   EXPECT_NE(r.error().message.find("scripts/setup-wasm"), std::string::npos);

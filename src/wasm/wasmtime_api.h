@@ -79,6 +79,7 @@ inline constexpr uint8_t kTrapOutOfFuel = 11;
   X(wasmtime_config_wasm_reference_types_set, void(Config*, bool))                               \
   X(wasmtime_config_wasm_memory64_set, void(Config*, bool))                                      \
   X(wasmtime_config_max_wasm_stack_set, void(Config*, size_t))                                   \
+  X(wasmtime_config_parallel_compilation_set, void(Config*, bool))                               \
   X(wasmtime_pooling_allocation_config_new, Pooling*())                                          \
   X(wasmtime_pooling_allocation_config_delete, void(Pooling*))                                   \
   X(wasmtime_pooling_allocation_config_total_core_instances_set, void(Pooling*, uint32_t))       \

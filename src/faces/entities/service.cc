@@ -14,32 +14,68 @@ namespace pawl::entities {
 
 // Background tasks that may wait.
 static constexpr size_t kMaxWaitingTasks = 1000;
+// Search jobs, removals and index fills that run at the same time. They have no deadline, so they
+// have threads of their own: searches that a client waits for never wait for them.
+static constexpr size_t kJobThreads = 2;
+// Time that a search may take while its client waits.
+static constexpr Time kSearchTime = 30 * kSecond;
 
 Service::Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background,
                  size_t threads)
     : kernel_(kernel),
       members_(members),
       counts_(counts),
+      background_(background),
+      jobs_(background.pool("entity jobs", kJobThreads, kMaxWaitingTasks)),
       pool_(background.pool("entities", threads, kMaxWaitingTasks)) {}
 
 Service::~Service() { stop(); }
 
 void Service::stop() {
   stopping_ = true;
-  std::unique_ptr<BackgroundPool> pool;
+  std::unique_ptr<BackgroundPool> pool, jobs;
   {
     std::lock_guard lock(pool_mutex_);
     pool = std::move(pool_);
+    jobs = std::move(jobs_);
   }
   // Waits for the running tasks. A task may add another one, so pool_mutex_ is released before.
   pool.reset();
+  jobs.reset();
+}
+
+static Result<void> add_task(BackgroundPool* pool, BackgroundPool::Task task) {
+  if (pool && pool->add(std::move(task))) return {};
+  return fail(Code::exhausted, "TOO_MANY_SEARCHES",
+              "too many background tasks are waiting; retry later");
 }
 
 Result<void> Service::run_in_background(BackgroundPool::Task task) {
   std::lock_guard lock(pool_mutex_);
-  if (pool_ && pool_->add(std::move(task))) return {};
-  return fail(Code::exhausted, "TOO_MANY_SEARCHES",
-              "too many background tasks are waiting; retry later");
+  return add_task(pool_.get(), std::move(task));
+}
+
+Result<void> Service::run_job(BackgroundPool::Task task) {
+  std::lock_guard lock(pool_mutex_);
+  return add_task(jobs_.get(), std::move(task));
+}
+
+Result<void> Service::run_query(Query query, ClientLeft left, QueryTask task) {
+  return run_in_background(
+      [this, query = std::move(query), left = std::move(left), task = std::move(task)]() mutable {
+        const Time deadline = background_.steady_now() + kSearchTime;
+        query.proceed = [this, left, deadline]() -> Result<void> {
+          if (stopping_ || (left && *left))
+            return fail(Code::unavailable, "SEARCH_ABANDONED",
+                        "the server stops, or the client has left");
+          if (background_.steady_now() < deadline) return {};
+          return fail(Code::unprocessable, kSearchTooLong,
+                      fmt::format("the search took more than {} seconds: use an index, fewer "
+                                  "conditions, or a search job",
+                                  kSearchTime / kSecond));
+        };
+        task(query);
+      });
 }
 
 void Service::submit(const RequestContext& context, Input input, Done done) {
@@ -330,6 +366,7 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
                                                                        const json::Value& text,
                                                                        bool strict) const {
   TRY(condition::Condition compiled, condition::Condition::compile(text));
+  TRY_OK(compiled.check_size());
   TRY(ModelPtr known, model(tenant, name, version));
   if (known) TRY_OK(check_condition(compiled, *known, strict));
   return std::make_shared<const condition::Condition>(std::move(compiled));

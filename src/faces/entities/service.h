@@ -135,6 +135,12 @@ class Service {
   // Runs a task that takes too long for the thread of a request: a scan, a key pair. Fails with
   // TOO_MANY_SEARCHES when too many tasks wait.
   Result<void> run_in_background(BackgroundPool::Task task);
+  // Runs a search that a client waits for. `task` gets the query with a `proceed` that ends the
+  // search after 30 seconds, when the server stops, and when `left` becomes true. `left` is shared
+  // with the connection; null: the client stays.
+  using ClientLeft = std::shared_ptr<const std::atomic<bool>>;
+  using QueryTask = std::move_only_function<void(const Query&)>;
+  Result<void> run_query(Query query, ClientLeft left, QueryTask task);
 
   KernelAccess& kernel() { return kernel_; }
   Members& members() { return members_; }
@@ -156,6 +162,8 @@ class Service {
   Result<Bytes> remove_many(const RequestContext& context, const Query& query, const Model& model,
                             bool verbose);
   void fill_indexes(const std::string& tenant, const std::string& name, int32_t version);
+  // Runs a long task that no client waits for.
+  Result<void> run_job(BackgroundPool::Task task);
   void run_search_job(const std::string& tenant, const std::string& id, const Query& query);
 
   KernelAccess& kernel_;
@@ -165,7 +173,9 @@ class Service {
   // Jobs of this process: one that is RUNNING in its cell and not here was cut off by a restart.
   std::set<std::string, std::less<>> running_search_jobs_;
   std::atomic<bool> stopping_ = false;
+  Background& background_;
   std::mutex pool_mutex_;
+  std::unique_ptr<BackgroundPool> jobs_;  // null after stop()
   std::unique_ptr<BackgroundPool> pool_;  // null after stop(); last: its tasks use the rest
 };
 

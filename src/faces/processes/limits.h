@@ -12,8 +12,8 @@ inline constexpr size_t kMaxSteps = 10'000;
 inline constexpr size_t kMaxBranches = 1'000;
 // Steps that one request may run without a wait: a loop without a wait ends here.
 inline constexpr size_t kStepsPerTurn = 20'000;
-// Values and bytes that expressions may create and copy in one turn: bounds the time for which a
-// turn of synchronous steps delays all others.
+// Values and bytes that expressions may create and copy in one turn, and an eighth of the bytes
+// that they read: bounds the time for which a turn of synchronous steps delays all others.
 inline constexpr size_t kWorkPerTurn = 64 * 1024 * 1024;
 // Workflows chained in one turn, for the same reason. The chain continues in the next turn.
 inline constexpr size_t kChainPerTurn = 50;

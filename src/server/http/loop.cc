@@ -215,9 +215,7 @@ void HttpLoop::accept_some() {
       continue;
     }
     HttpLoop& peer = *server_.loops_[next_peer_++ % server_.loops_.size()];
-    if (&peer == this) {
-      adopt(fd, false);
-    } else if (!peer.mailbox_->post({Letter::Kind::adopt, {fd}})) {
+    if (!peer.mailbox_->post({Letter::Kind::adopt, {fd}})) {
       ::close(fd);
       --server_.open_;
     }

@@ -15,7 +15,9 @@ class HttpConnection;
 
 class HttpLoop {
  public:
-  // One loop accepts: it has the listener and distributes sockets to `peers`. The others have -1.
+  // One loop accepts: it has the listener and gives the sockets to the others, which have -1. It
+  // runs no request, because a thread that runs a request may run turns for seconds. It only
+  // answers connections over the limit with a refusal.
   HttpLoop(HttpServer& server, int listener);
   ~HttpLoop();
   HttpLoop(const HttpLoop&) = delete;

@@ -21,11 +21,12 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, wire:
   std::unique_ptr<HttpServer> server(
       new HttpServer(std::move(options), std::move(handler), listener.address));
   server->tls_ = std::move(tls);
-  for (int i = 0; i < server->options_.threads; ++i) {
-    server->loops_.push_back(std::make_unique<HttpLoop>(*server, i == 0 ? listener.fd : -1));
-  }
+  for (int i = 0; i < server->options_.threads; ++i)
+    server->loops_.push_back(std::make_unique<HttpLoop>(*server, -1));
+  server->acceptor_ = std::make_unique<HttpLoop>(*server, listener.fd);
   for (auto& loop : server->loops_)
     loop->start();
+  server->acceptor_->start();
   return server;
 }
 
@@ -34,8 +35,10 @@ void HttpServer::stop(int64_t deadline_ms) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   stop_deadline_ms_ = now.tv_sec * 1000 + now.tv_nsec / 1'000'000 + deadline_ms;
+  acceptor_->mailbox()->post({Letter::Kind::stop});
   for (auto& loop : loops_)
     loop->mailbox()->post({Letter::Kind::stop});
+  acceptor_->join();
   for (auto& loop : loops_)
     loop->join();
 }

@@ -60,6 +60,7 @@ class HttpServer {
   std::atomic<size_t> open_ = 0;
   std::atomic<int64_t> stop_deadline_ms_ = 0;
   std::vector<std::unique_ptr<HttpLoop>> loops_;
+  std::unique_ptr<HttpLoop> acceptor_;  // last: it uses loops_
   bool stopped_ = false;
 };
 

@@ -90,6 +90,7 @@ constexpr MetricRow kMetrics[] = {
     {"pawl_queued_inputs", gauge, "Inputs that wait for the kernel."},
     {"pawl_open_turns", gauge, "Turns that wait for a receipt."},
     {"pawl_open_effects", gauge, "Open effects: timers and jobs together."},
+    {"pawl_quarantined_effects", gauge, "Effects that are not delivered: they crashed the server."},
     {"pawl_workflow_cells", gauge, "Cached clean cells of the workflows of worlds."},
     {"pawl_packed_cells", gauge, "Cells in the packed second tier of the cache."},
     {"pawl_ready_jobs", gauge, "Jobs that wait for a worker."},

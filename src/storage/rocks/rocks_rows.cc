@@ -12,6 +12,8 @@
 #include <rocksdb/write_batch.h>
 
 #include <filesystem>
+#include <fstream>
+#include <mutex>
 
 namespace pawl {
 namespace {
@@ -30,6 +32,9 @@ constexpr size_t kLeastIngestBytes = 1u << 20;
 constexpr int kMergeFrom = 4;
 constexpr int kMergeFromWhileLoading = 16;
 
+// Free space that must remain beside a memtable when it is written as a table.
+constexpr uint64_t kSpareBytes = 8u << 20;
+
 rocksdb::Slice slice(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 BytesView bytes_of(const rocksdb::Slice& s) { return {s.data(), s.size()}; }
 
@@ -43,11 +48,11 @@ Bytes row_key(BytesView key) {
 Bytes limit_key(BytesView limit) { return limit.empty() ? Bytes(kAfterRows) : row_key(limit); }
 
 // `corrupt` when rebuilding the rows helps, otherwise `unavailable`.
-Error error_of(const rocksdb::Status& status, const std::string& folder, std::string_view verb) {
+Error error_from(const rocksdb::Status& status, const std::string& folder, std::string_view verb) {
   if (status.IsCorruption() || status.IsNotSupported() || status.IsInvalidArgument() ||
-      status.IsNotFound()) {
-    return Error{Code::corrupt, "ROWS_CORRUPT",
-                 fmt::format("cannot {} the rows in {}: {}; remove that folder and they are "
+      status.IsNotFound() || status.IsPathNotFound()) {
+    return Error{Code::corrupt, std::string(kRowsCorrupt.name),
+                 fmt::format("cannot {} the rows in {}: {}; restart the server and they are "
                              "rebuilt from the journal",
                              verb, folder, status.ToString())};
   }
@@ -90,6 +95,9 @@ rocksdb::Options tuned(const RocksOptions& options) {
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   db.paranoid_checks = true;
+  // The owner flushes before it closes. Closing must not flush: on a full disk RocksDB ends the
+  // process with an assertion.
+  db.avoid_flush_during_shutdown = true;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -103,16 +111,31 @@ rocksdb::Options tuned(const RocksOptions& options) {
 struct Database {
   std::unique_ptr<rocksdb::DB> db;
   std::string folder;
+  mutable std::mutex mutex{};
+  mutable std::optional<Error> damage{};  // the first that was found; with mutex
+
+  // The error of an operation. Damage is remembered, and marked for the next start.
+  Error error_of(const rocksdb::Status& status, std::string_view verb) const {
+    Error error = error_from(status, folder, verb);
+    if (error.code != Code::corrupt) return error;
+    std::lock_guard lock(mutex);
+    if (!damage) {
+      damage = error;
+      // A mark that cannot be written is written when the damage is found again.
+      std::ofstream(damage_mark(folder)) << error.message << "\n";
+    }
+    return error;
+  }
 };
 
 Result<Seq> read_applied(const Database& database, const rocksdb::ReadOptions& how) {
   std::string found;
   rocksdb::Status status = database.db->Get(how, kApplied, &found);
   if (status.IsNotFound()) return Seq{0};
-  if (!status.ok()) return fail(error_of(status, database.folder, "read"));
+  if (!status.ok()) return fail(database.error_of(status, "read"));
   if (found.size() != 8) {
-    return fail(error_of(rocksdb::Status::Corruption("the applied seq is not 8 bytes"),
-                         database.folder, "read"));
+    return fail(
+        database.error_of(rocksdb::Status::Corruption("the applied seq is not 8 bytes"), "read"));
   }
   return read_ordered64(found);
 }
@@ -123,7 +146,7 @@ Result<std::optional<Bytes>> read_row(const Database& database, const rocksdb::R
   rocksdb::Status status =
       database.db->Get(how, database.db->DefaultColumnFamily(), slice(row_key(key)), &found);
   if (status.IsNotFound()) return std::optional<Bytes>();
-  if (!status.ok()) return fail(error_of(status, database.folder, "read"));
+  if (!status.ok()) return fail(database.error_of(status, "read"));
   return std::optional<Bytes>(bytes_of(found));
 }
 
@@ -173,7 +196,7 @@ class RocksSnapshot final : public RowsSnapshot {
 
  private:
   Result<void> finish(const rocksdb::Iterator& it) const {
-    if (!it.status().ok()) return fail(error_of(it.status(), database_->folder, "scan"));
+    if (!it.status().ok()) return fail(database_->error_of(it.status(), "scan"));
     return {};
   }
   std::shared_ptr<Database> database_;
@@ -192,8 +215,11 @@ Result<std::shared_ptr<Database>> open_database(const RocksOptions& options) {
   }
   rocksdb::DB* raw = nullptr;
   rocksdb::Status status = rocksdb::DB::Open(tuned(options), options.folder, &raw);
-  if (!status.ok()) return fail(error_of(status, options.folder, "open"));
-  return std::make_shared<Database>(Database{std::unique_ptr<rocksdb::DB>(raw), options.folder});
+  if (!status.ok()) return fail(error_from(status, options.folder, "open"));
+  auto out = std::make_shared<Database>();
+  out->db.reset(raw);
+  out->folder = options.folder;
+  return out;
 }
 
 class RocksRows final : public Rows {
@@ -208,6 +234,8 @@ class RocksRows final : public Rows {
           fmt::format("the rows have applied {} and were given {}", applied_.load(), applied));
     }
     if (std::exchange(loading_, false)) merge_from(kMergeFrom);
+    // This batch may fill the memtable, which RocksDB then writes in the background.
+    if (memtables() + all.bytes() > options_.memtable_bytes / 4 * 3) TRY_OK(check_space());
     rocksdb::WriteBatch changes(all.bytes() + 24 * all.count() + 64);
     const char prefix[] = {kRow};
     all.each(
@@ -224,7 +252,7 @@ class RocksRows final : public Rows {
     rocksdb::WriteOptions how;
     how.disableWAL = true;
     rocksdb::Status status = database_->db->Write(how, &changes);
-    if (!status.ok()) return fail(error_of(status, options_.folder, "write"));
+    if (!status.ok()) return fail(database_->error_of(status, "write"));
     applied_ = applied;
     return {};
   }
@@ -249,10 +277,11 @@ class RocksRows final : public Rows {
   }
 
   Result<void> flush() override {
+    TRY_OK(check_space());
     rocksdb::FlushOptions how;
     how.wait = true;
     rocksdb::Status status = database_->db->Flush(how);
-    if (!status.ok()) return fail(error_of(status, options_.folder, "flush"));
+    if (!status.ok()) return fail(database_->error_of(status, "flush"));
     return {};
   }
 
@@ -267,7 +296,7 @@ class RocksRows final : public Rows {
     std::unique_ptr<rocksdb::Checkpoint> maker(raw);
     // A log size of 0 makes RocksDB flush first; there is no log that it could copy.
     if (status.ok()) status = maker->CreateCheckpoint(folder, 0);
-    if (!status.ok()) return fail(error_of(status, options_.folder, "copy"));
+    if (!status.ok()) return fail(database_->error_of(status, "copy"));
     return {};
   }
 
@@ -280,12 +309,37 @@ class RocksRows final : public Rows {
     rocksdb::WriteOptions how;
     how.disableWAL = true;
     rocksdb::Status status = database_->db->Write(how, &changes);
-    if (!status.ok()) return fail(error_of(status, options_.folder, "reset"));
+    if (!status.ok()) return fail(database_->error_of(status, "reset"));
     applied_ = 0;
     return flush();
   }
 
+  Result<void> intact() const override {
+    std::lock_guard lock(database_->mutex);
+    if (database_->damage) return fail(*database_->damage);
+    return {};
+  }
+
  private:
+  uint64_t memtables() const {
+    uint64_t bytes = 0;
+    database_->db->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
+    return bytes;
+  }
+
+  // Fails when the disk has no room for the memtables. RocksDB is not asked to try: when it cannot
+  // write a file it ends the process with an assertion.
+  Result<void> check_space() const {
+    std::error_code unknown;
+    const auto space = std::filesystem::space(options_.folder, unknown);
+    const uint64_t needed = memtables() + kSpareBytes;
+    if (unknown || space.available >= needed) return {};
+    return fail(error_from(
+        rocksdb::Status::NoSpace(fmt::format(
+            "No space left on device: {} bytes are needed, {} are free", needed, space.available)),
+        options_.folder, "write"));
+  }
+
   // Writes sorted changes as a table file and adds the file to the database, which avoids the
   // memtable. Returns false when that is not possible, for example when the changes are not sorted;
   // then nothing has changed.

@@ -11,6 +11,8 @@ namespace pawl::entities {
 
 // A cascade of this many rounds is taken for an endless loop and refused.
 inline constexpr int kMaxCascadeRounds = 100;
+// Bytes of documents that the criteria of one run read, each document once for each condition.
+inline constexpr uint64_t kMaxCriteriaWork = uint64_t{1} << 30;
 
 class Machine {
  public:
@@ -138,6 +140,7 @@ class Machine {
   Progress& progress_;
   int max_visits_;
   const CallResult* result_ = nullptr;
+  uint64_t criteria_work_ = 0;  // of this run
 };
 
 Result<WorkflowSet> decode_workflows(BytesView bytes);

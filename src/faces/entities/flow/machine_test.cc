@@ -147,5 +147,24 @@ TEST(cascade, a_guarded_loop_ends_at_the_visit_limit) {
   EXPECT_EQ(s.send("GET", "/entity/stats/m/1").body.find("count")->as_int64(), 0);
 }
 
+// A thousand conditions read a document of two megabytes a thousand times.
+TEST(cascade, criteria_that_read_too_much_fail_the_request) {
+  FaceFixture s;
+  s.add_model();
+  std::string conditions;
+  for (int i = 0; i < 1000; ++i)
+    conditions += std::string(i ? "," : "") +
+                  R"({"type":"simple","jsonPath":"$.k","operatorType":"CONTAINS","value":"no)" +
+                  std::to_string(i) + "\"}";
+  s.import_workflow(
+      R"({"A":{"transitions":[{"name":"go","next":"B","criterion":{"type":"group","operator":"OR","conditions":[)" +
+      conditions + R"(]}}]},"B":{}})");
+  EXPECT_EQ(s.send("POST", "/entity/JSON/m/1", R"({"n":1,"k":"a"})").status, 200);
+  TestResponse refused =
+      s.send("POST", "/entity/JSON/m/1", R"({"n":1,"k":")" + std::string(2'000'000, 'x') + "\"}");
+  EXPECT_EQ(refused.code(), "CRITERIA_TOO_EXPENSIVE") << refused.text;
+  EXPECT_EQ(s.kernel.verify(), "");
+}
+
 }  // namespace
 }  // namespace pawl::entities

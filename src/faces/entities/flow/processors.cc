@@ -38,6 +38,12 @@ Result<Machine::Match> Machine::evaluate(const std::optional<condition::Conditio
   const condition::Function* function = criterion->function();
   if (!function) {
     const Entity& e = progress_.entity;
+    criteria_work_ += criterion->work({e.data, e.state, e.created, e.transition});
+    if (criteria_work_ > kMaxCriteriaWork)
+      return fail(Code::unprocessable, "CRITERIA_TOO_EXPENSIVE",
+                  fmt::format("the criteria of one request may read {} bytes of documents: use "
+                              "fewer criteria or smaller documents",
+                              kMaxCriteriaWork));
     return criterion->matches({e.data, e.state, e.created, e.transition}) ? Match::yes : Match::no;
   }
   const Transition* t = target == "WORKFLOW" ? nullptr : &transition();

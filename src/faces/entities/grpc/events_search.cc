@@ -50,7 +50,8 @@ void run(const GrpcExchangePtr& e, const Query& query) {
 }
 
 Result<void> in_background(const GrpcExchangePtr& e, Query query) {
-  return e->service().run_in_background([e, query = std::move(query)] { run(e, query); });
+  return e->service().run_query(std::move(query), nullptr,
+                                [e](const Query& limited) { run(e, limited); });
 }
 
 void find_in_transaction(const GrpcExchangePtr& e, Query query, const json::Value* condition) {

@@ -38,6 +38,13 @@ class HttpExchange {
     return request.has_header("X-Tx-Token") ? service().may_join(context()) : Result<void>();
   }
 
+  // Becomes true when the client disconnects before its answer. Call it while the handler runs.
+  Service::ClientLeft watch_client() {
+    auto left = std::make_shared<std::atomic<bool>>(false);
+    if (request.peer) request.peer->on_leave([left] { *left = true; });
+    return left;
+  }
+
   void answer(wire::Response response) { respond_(std::move(response)); }
   void refuse(const Error& error) {
     answer(problem(request, error, face.options().prefix, face.options().verbose_errors));

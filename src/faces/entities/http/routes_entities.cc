@@ -184,7 +184,9 @@ Result<void> list(const HttpExchangePtr& http) {
     http->reply(page_of(*http, query));
     return {};
   }
-  return http->service().run_in_background([http, query] { http->reply(page_of(*http, query)); });
+  return http->service().run_query(
+      std::move(query), http->watch_client(),
+      [http](const Query& limited) { http->reply(page_of(*http, limited)); });
 }
 
 }  // namespace

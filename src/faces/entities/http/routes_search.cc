@@ -126,12 +126,19 @@ Result<void> direct(const HttpExchangePtr& http) {
         http, query, [http](Bytes lines) { http->answer(lines_response(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
   const bool explain_only = http->request.query_param("explain").value_or("") == "true";
-  // An index answers quickly; a scan must not block the thread that reads requests.
-  if (model && !query.at && indexed_node(*query.condition, *model))
-    return run(http, std::move(query), model, explain_only);
-  return http->service().run_in_background([http, query = std::move(query), model, explain_only] {
-    if (auto done = run(http, query, model, explain_only); !done) http->refuse(done.error());
-  });
+  // An index answers most searches quickly; a long search must not block the thread that reads
+  // requests.
+  if (model && !query.at && indexed_node(*query.condition, *model)) {
+    Query quick = query;
+    quick.max_work = kMaxInlineWork;
+    auto done = run(http, std::move(quick), model, explain_only);
+    if (done || !done.error().is(kSearchTooLong)) return done;
+  }
+  return http->service().run_query(std::move(query), http->watch_client(),
+                                   [http, model, explain_only](const Query& limited) {
+                                     if (auto done = run(http, limited, model, explain_only); !done)
+                                       http->refuse(done.error());
+                                   });
 }
 
 Result<Bytes> array_of(HttpExchange& http, const Query& query, const ModelPtr& model) {
@@ -151,8 +158,9 @@ Result<void> direct_array(const HttpExchangePtr& http) {
     return find_in_transaction(
         http, query, [http](Bytes lines) { http->json(array_of_lines(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
-  return http->service().run_in_background(
-      [http, query = std::move(query), model] { http->reply(array_of(*http, query, model)); });
+  return http->service().run_query(
+      std::move(query), http->watch_client(),
+      [http, model](const Query& limited) { http->reply(array_of(*http, limited, model)); });
 }
 
 Result<void> start_async(const HttpExchangePtr& http) {

@@ -123,8 +123,10 @@ Result<void> grouped(const HttpExchangePtr& http) {
         reply_to(http));
     return {};
   }
-  return http->service().run_in_background(
-      [http, query, grouping, model] { http->reply(run(*http, query, grouping, *model)); });
+  return http->service().run_query(std::move(query), http->watch_client(),
+                                   [http, grouping, model](const Query& limited) {
+                                     http->reply(run(*http, limited, grouping, *model));
+                                   });
 }
 
 }  // namespace

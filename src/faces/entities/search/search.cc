@@ -102,10 +102,27 @@ struct Search {
   const VisitEntity& visit;
   Plan plan{};
   size_t skipped = 0;
+  uint64_t work = 0;
+  uint64_t asked_at = 0;   // work when query.proceed was last asked
+  Result<void> stopped{};  // why the search ended early
+
+  static constexpr uint64_t kAskEvery = uint64_t{4} << 20;
+
+  // Counts the work of testing the entity. Returns false when the search must end.
+  bool may_test(const EntityView& e) {
+    work += work_of(query.condition.get(), e);
+    if (work > query.max_work) stopped = too_much_work();
+    if (stopped && query.proceed && work >= asked_at + kAskEvery) {
+      asked_at = work;
+      stopped = query.proceed();
+    }
+    return stopped.has_value();
+  }
 
   // Returns false when the search has enough.
   bool offer(const EntityView& e) {
     ++plan.rows_read;
+    if (!may_test(e)) return false;
     if (!is_match(query, e)) return true;
     if (skipped < query.skip) {
       ++skipped;
@@ -202,10 +219,12 @@ Result<Plan> search_unsorted(const ReadSnapshot& snapshot, const Query& query, c
   }
   if (seq) {
     TRY_OK(s.as_at(*seq));
+    TRY_OK(s.stopped);
     return s.plan;
   }
   const Node* node = model && query.condition ? indexed_node(*query.condition, *model) : nullptr;
   TRY_OK(node ? s.by_index(*node) : s.by_scan());
+  TRY_OK(s.stopped);
   return s.plan;
 }
 
@@ -256,6 +275,17 @@ int compare_by(const SortKey& key, const Entity& a, const Entity& b) {
 }
 
 }  // namespace
+
+uint64_t work_of(const Condition* condition, const EntityView& e) {
+  return kRowWork +
+         (condition ? condition->work({e.data, e.state, e.created, e.transition}) : e.data.size());
+}
+
+std::unexpected<Error> too_much_work() {
+  return fail(Code::unprocessable, kSearchTooLong,
+              "the search reads too much for one request: use an index, fewer conditions, or a "
+              "search job");
+}
 
 const Node* indexed_node(const Condition& condition, const Model& model) {
   const Node& root = condition.root();

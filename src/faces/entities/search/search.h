@@ -24,6 +24,19 @@ Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given, c
 // Entities with equal keys are sorted by id.
 void sort_entities(std::vector<Entity>& found, const std::vector<SortKey>& keys);
 
+// The search reads more than its query allows.
+inline constexpr Reason kSearchTooLong{"SEARCH_TOO_LONG"};
+
+// Work of a search inside a turn, or in a thread that has other requests: bytes of documents, each
+// counted once for each condition. A turn fails with kSearchTooLong; the other search goes on in
+// the background.
+inline constexpr uint64_t kMaxWorkInTurn = uint64_t{1} << 30;
+inline constexpr uint64_t kMaxInlineWork = uint64_t{8} << 20;
+// Work of reading one row, beside its bytes.
+inline constexpr uint64_t kRowWork = 512;
+uint64_t work_of(const condition::Condition* condition, const EntityView& e);
+std::unexpected<Error> too_much_work();
+
 struct Query {
   std::string tenant;
   std::string model;
@@ -39,6 +52,10 @@ struct Query {
   bool with_model = false;               // inside a transaction: the envelopes name the model
   // For a search job: a digest of the request. A repeated Idempotency-Key must have the same one.
   std::string request_digest{};
+  // The search ends with kSearchTooLong when it needs more work.
+  uint64_t max_work = ~uint64_t{0};
+  // Asked now and then while the search runs; an error ends it. Empty: nothing ends it.
+  std::function<Result<void>()> proceed{};
 };
 
 // The plan and the counts of a search, shown when the caller asks for `explain`.

@@ -46,7 +46,7 @@ void Service::start_search_job(const RequestContext& context, Query query, Done 
           if (!running_search_jobs_.insert(id).second)
             return done(std::move(answer));  // a repeated request: the job runs already
         }
-        auto started = run_in_background(
+        auto started = run_job(
             [this, tenant, id, query = std::move(query)] { run_search_job(tenant, id, query); });
         if (!started) {
           std::lock_guard lock(search_jobs_mutex_);
@@ -71,12 +71,17 @@ void Service::run_search_job(const std::string& tenant, const std::string& id, c
     return done.has_value();
   };
   auto known = model(tenant, query.model, query.version);
-  Result<Plan> plan =
-      search(kernel_.snapshot(), query, known ? known->get() : nullptr, [&](const EntityView& e) {
-        ++count;
-        ids.emplace_back(e.id);
-        return (ids.size() < kSearchJobPageSize || flush()) && !stopping_;
-      });
+  Query until_stop = query;
+  until_stop.proceed = [this]() -> Result<void> {
+    if (!stopping_) return {};
+    return fail(Code::unavailable, kStopping, "the server is stopping");
+  };
+  Result<Plan> plan = search(kernel_.snapshot(), until_stop, known ? known->get() : nullptr,
+                             [&](const EntityView& e) {
+                               ++count;
+                               ids.emplace_back(e.id);
+                               return (ids.size() < kSearchJobPageSize || flush()) && !stopping_;
+                             });
   if (!plan || !flush()) status = "FAILED";
   (void)act_and_wait(
       context, "job.end",
@@ -151,10 +156,8 @@ void Service::remove_all(const RequestContext& context, const std::string& name,
     query.condition = *std::move(compiled);
   }
   auto waiting = std::make_shared<Done>(std::move(done));
-  auto started =
-      run_in_background([this, context, query, known = *known, verbose = removal.verbose, waiting] {
-        (*waiting)(remove_many(context, query, *known, verbose));
-      });
+  auto started = run_job([this, context, query, known = *known, verbose = removal.verbose,
+                          waiting] { (*waiting)(remove_many(context, query, *known, verbose)); });
   if (!started) (*waiting)(fail(std::move(started.error())));
 }
 
@@ -192,8 +195,8 @@ void Service::set_indexes(const RequestContext& context, json::Value body, Done 
         if (!answer) return done(std::move(answer));
         auto parsed = json::parse(*answer);
         bool wanted = parsed && parsed->find("fill") && parsed->find("fill")->boolean();
-        if (wanted && !run_in_background(
-                          [this, tenant, name, version] { fill_indexes(tenant, name, version); }))
+        if (wanted &&
+            !run_job([this, tenant, name, version] { fill_indexes(tenant, name, version); }))
           return done(fail(Code::exhausted, "TOO_MANY_SEARCHES",
                            "the index is declared, but too many background tasks are waiting: it "
                            "will be filled after the next start of the server"));
@@ -235,8 +238,9 @@ Result<void> Service::resume_filling_indexes() {
     if (!model || std::all_of(model->indexes.begin(), model->indexes.end(),
                               [](const Index& i) { return i.ready; }))
       return true;
-    return run_in_background([this, tenant = parts[1], name = model->name,
-                              version = model->version] { fill_indexes(tenant, name, version); })
+    return run_job([this, tenant = parts[1], name = model->name, version = model->version] {
+             fill_indexes(tenant, name, version);
+           })
         .has_value();
   });
 }

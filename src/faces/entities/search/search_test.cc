@@ -383,5 +383,52 @@ TEST(search, a_job_is_deleted_at_the_end_of_its_lifetime) {
   EXPECT_EQ(s.kernel.verify(), "");
 }
 
+std::string many_conditions(size_t count) {
+  std::string out = R"({"type":"group","operator":"OR","conditions":[)";
+  for (size_t i = 0; i < count; ++i)
+    out += fmt::format(
+        R"({}{{"type":"simple","jsonPath":"$.k","operatorType":"CONTAINS","value":"no{}"}})",
+        i ? "," : "", i);
+  return out + "]}";
+}
+
+TEST(search, too_many_conditions_are_refused_everywhere) {
+  FaceFixture s;
+  s.add_model();
+  s.create();
+  const std::string many = many_conditions(1000);
+  EXPECT_EQ(s.send("POST", "/search/direct/m/1", many).status, 400);
+  EXPECT_EQ(s.send("POST", "/search/async/m/1", many).status, 400);
+  EXPECT_EQ(s.send("POST", "/search/direct/m/1", many_conditions(999)).status, 200);
+}
+
+TEST(search, a_search_ends_when_it_reads_too_much_or_is_told_to) {
+  FaceFixture s;
+  s.add_model();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(
+        s.send("POST", "/entity/JSON/m/1", R"({"n":1,"k":")" + std::string(3'000'000, 'x') + "\"}")
+            .status,
+        200);
+  Query query{.tenant = "t", .model = "m", .version = 1};
+  size_t seen = 0;
+  auto count = [&](const EntityView&) {
+    ++seen;
+    return true;
+  };
+  query.max_work = 5'000'000;
+  auto plan = search(s.kernel.snapshot(), query, nullptr, count);
+  ASSERT_FALSE(plan);
+  EXPECT_TRUE(plan.error().is(kSearchTooLong));
+  EXPECT_EQ(seen, 1u);
+  query.max_work = ~uint64_t{0};
+  seen = 0;
+  query.proceed = []() -> Result<void> { return fail(Code::unavailable, "GONE", "gone"); };
+  plan = search(s.kernel.snapshot(), query, nullptr, count);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().reason, "GONE");
+  EXPECT_EQ(seen, 1u) << "it is asked after some megabytes";
+}
+
 }  // namespace
 }  // namespace pawl::entities

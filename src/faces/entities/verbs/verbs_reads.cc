@@ -63,6 +63,7 @@ Result<std::optional<condition::Condition>> condition_of(const json::Value& body
   const json::Value* text = body.find("condition");
   if (!text || text->is_null()) return std::optional<condition::Condition>();
   TRY(condition::Condition compiled, condition::Condition::compile(*text));
+  TRY_OK(compiled.check_size());
   return std::optional(std::move(compiled));
 }
 
@@ -70,17 +71,22 @@ Result<void> for_each_entity(Turn& turn, std::string_view tenant, const json::Va
                              const condition::Condition* condition, const VisitCell& visit) {
   std::string_view name = model_name(body);
   int32_t version = model_version(body);
-  return turn.scan_unvalidated(
+  uint64_t work = 0;
+  TRY_OK(turn.scan_unvalidated(
       entity_prefix(tenant, name, version), [&](BytesView key, const Cell& cell) {
         EntityView e;
         if (!view_entity(cell.value(), e) || e.model != name || e.version != version) return true;
         // An entity that was created after the transaction began is not visible. The times are
         // compared, not the versions: when the turn is repeated, all versions are older than it.
         if (cell.version != Turn::kOwnWrite && e.created > turn.began_at()) return true;
+        work += work_of(condition, e);
+        if (work > kMaxWorkInTurn) return false;
         if (condition && !condition->matches({e.data, e.state, e.created, e.transition}))
           return true;
         return visit(key, cell, e);
-      });
+      }));
+  if (work > kMaxWorkInTurn) return too_much_work();
+  return {};
 }
 
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body) {

@@ -25,6 +25,7 @@ std::unexpected<Error> failed(std::string name, const std::string& what) {
 Result<bool> matches(const Rule& rule, size_t index, const json::Object& variables, Time now,
                      size_t& work) {
   for (const Rule::Column& column : rule.when) {
+    TRY_OK(check_work(work));
     // Even an empty test costs: a table may have a million cells.
     work += 8;
     auto held = column.when.test(variables, now, &work);
@@ -60,6 +61,7 @@ Result<std::vector<json::Object>> matching_outputs(const Step& table, const json
   for (size_t i : hits) {
     json::Object row;
     for (const Output& o : table.rules[i].outputs) {
+      TRY_OK(check_work(work));
       auto value = evaluate(o, variables, now, work);
       if (!value)
         return failed("DecisionTableOutputError", "rule " + std::to_string(i) + ", output \"" +
@@ -125,6 +127,12 @@ Result<json::Object> merge_agreeing(std::vector<json::Object> rows) {
 }
 
 }  // namespace
+
+Result<void> check_work(size_t work) {
+  if (work <= kWorkPerTurn) return {};
+  return failed("WorkLimitReached", "the expressions of one request may make " +
+                                        std::to_string(kWorkPerTurn) + " bytes");
+}
 
 // 16 bytes for the value itself, as an estimate of its node.
 size_t value_bytes(const json::Value& v) {

@@ -15,6 +15,10 @@ Result<json::Value> evaluate(const Output& output, const json::Object& variables
 std::optional<HitPolicy> find_hit_policy(std::string_view code);  // "" is U
 std::string hit_policy_codes();
 
+// Fails with WorkLimitReached when the expressions of this turn have used up their work. Called
+// before each expression.
+Result<void> check_work(size_t work);
+
 // The approximate bytes of a value, which evaluating it adds to the work of the turn.
 size_t value_bytes(const json::Value& value);
 

@@ -75,17 +75,12 @@ void validate_table(Step& s, Problems& out) {
 Result<Next> enter_transformation(Walk& walk, Token&, const Step& step) {
   json::Object outputs;
   for (const Output& o : step.outputs) {
-    // Tested between outputs: one output cannot be stopped, but it cannot exceed kVariablesBytes
-    // either.
-    if (walk.work() > kWorkPerTurn)
-      return fail(Code::invalid, "WorkLimitReached",
-                  "WorkLimitReached: the expressions of one request may make " +
-                      std::to_string(kWorkPerTurn) + " bytes");
+    TRY_OK(check_work(walk.work()));
     auto value = evaluate(o, walk.variables(), walk.now(), walk.work());
     if (!value)
       return fail(Code::invalid, value.error().reason,
                   "transformation of \"" + o.name + "\": " + value.error().message);
-    outputs.set(o.name, std::move(*value));
+    outputs.add(o.name, std::move(*value));  // the names of a JSON object differ
   }
   return merged(walk, outputs, step);
 }
@@ -136,6 +131,7 @@ constexpr StepType kTypes[] = {
 
 Result<uint32_t> branch_of(Walk& walk, const Step& step) {
   for (const Branch& b : step.branches) {
+    TRY_OK(check_work(walk.work()));
     TRY(bool taken, b.when.test(walk.variables(), walk.now(), &walk.work()));
     if (taken) return b.target;
   }

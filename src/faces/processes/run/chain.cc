@@ -41,7 +41,7 @@ std::string TurnContext::chain_refused() const {
 }
 
 Result<void> TurnContext::chain(Instance& ended, const Definition& definition, Note& note) {
-  if (chained >= kChainPerTurn) {
+  if (chained >= kChainPerTurn || budget.work > kWorkPerTurn / 2) {
     turn.open(chain_effect(tenant, ended.id, chain_depth + chained));
     return {};
   }
@@ -81,7 +81,7 @@ Result<Bytes> chain_on(TurnContext& context) {
   TRY(auto before, context.instance(command.instance_id));
   TRY(auto definition, context.definition(before->definition_id, before->version));
   Instance instance = *before;
-  Walk walk(context, context.turn.now(), context.tenant, instance, *definition, context.steps);
+  Walk walk(context, context.turn.now(), context.tenant, instance, *definition, context.budget);
   Note note = walk.finish(static_cast<uint8_t>(before->status));
   TRY_OK(context.chain(instance, *definition, note));
   context.put(std::move(instance), std::move(note));

@@ -21,7 +21,7 @@ class DryRun {
          Time now)
       : definition_(definition),
         script_(script),
-        walk_(no_effects_, now, "", instance_, definition, steps_) {
+        walk_(no_effects_, now, "", instance_, definition, budget_) {
     instance_.id = std::string(26, '0');
     instance_.definition_id = definition.id;
     instance_.version = definition.version;
@@ -157,7 +157,7 @@ class DryRun {
   const json::Value& script_;
   NoEffects no_effects_;
   Instance instance_;
-  size_t steps_ = 0;
+  WalkBudget budget_;
   size_t results_ = 0;
   std::map<std::string, size_t> visits_;
   Walk walk_;

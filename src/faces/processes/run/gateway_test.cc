@@ -22,6 +22,34 @@ TEST(processes, a_join_waits_for_every_branch) {
       << "each arrival is an entry";
 }
 
+// Each round opens a gateway inside the last one. The instance fails at the limit of tokens, and
+// the turn takes time linear in them: it took 90 seconds.
+TEST(processes, a_gateway_that_leads_into_itself_fails_fast) {
+  FaceFixture s;
+  s.upload(definition(
+      "a",
+      R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["f","w"],"joinStep":"m"},
+    {"id":"w","name":"w","type":"WAIT","nextStep":"m"},{"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},)" +
+          kEnd));
+  std::string id = s.start("a");
+  EXPECT_NE(s.reason(id).find("TokenLimitReached"), std::string::npos) << s.reason(id);
+  s.verify();
+}
+
+// Every arrival looks through all the gateways around it for the one that the join belongs to.
+TEST(processes, a_search_through_nested_gateways_counts_as_work) {
+  FaceFixture s;
+  s.upload(definition(
+      "a",
+      R"({"id":"f","name":"f","type":"PARALLEL_GATEWAY","parallelNextSteps":["f","o"],"joinStep":"m"},
+    {"id":"o","name":"o","type":"JOIN_GATEWAY","nextStep":"o2"},{"id":"o2","name":"o2","type":"JOIN_GATEWAY","nextStep":"o"},
+    {"id":"m","name":"m","type":"JOIN_GATEWAY","nextStep":"end"},)" +
+          kEnd));
+  std::string id = s.start("a");
+  EXPECT_NE(s.reason(id).find("LimitReached"), std::string::npos) << s.reason(id);
+  s.verify();
+}
+
 TEST(processes, a_retried_job_keeps_its_first_variables) {
   FaceFixture s;
   s.upload(definition(

@@ -151,7 +151,7 @@ Result<Bytes> migrate(TurnContext& context, const json::Value& body, std::string
     return fail(Code::conflict, "CANNOT_MIGRATE",
                 "instance \"" + std::string(id) + "\" cannot be migrated: " + plan.problems[0]);
   Instance instance = *before;
-  Walk walk(context, context.turn.now(), context.tenant, instance, *to, context.steps);
+  Walk walk(context, context.turn.now(), context.tenant, instance, *to, context.budget);
   walk.record_event("migrated from version " + std::to_string(from->version) + " to " +
                     std::to_string(to->version));
   walk.migrate(*from, plan.steps);

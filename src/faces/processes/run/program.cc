@@ -63,7 +63,7 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
   // Only a chained instance is started while its definition is paused.
   instance.paused = head->paused;
   instance.suspended = head->paused;
-  Walk walk(*this, turn.now(), tenant, instance, *definition, steps);
+  Walk walk(*this, turn.now(), tenant, instance, *definition, budget);
   walk.begin(first, chain_refused());
   if (used) *used = definition;
   return close(instance, walk, *definition, 0);

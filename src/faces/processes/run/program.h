@@ -32,8 +32,8 @@ class TurnContext final : public EffectSink {
   Turn& turn;
   const Input& input;
   std::string tenant;
-  std::string reason{};    // the reason that an operator gave
-  size_t steps = 0;        // entered in this turn
+  std::string reason{};  // the reason that an operator gave
+  WalkBudget budget{};
   size_t chained = 0;      // instances that were chained in this turn
   size_t chain_depth = 0;  // instances that were chained before this turn without a wait
 
@@ -64,7 +64,7 @@ Result<void> walk_instance(TurnContext& context, std::string_view id, Act&& act)
   TRY(std::shared_ptr<const Definition> definition,
       context.definition(before->definition_id, before->version));
   Instance instance = *before;
-  Walk walk(context, context.turn.now(), context.tenant, instance, *definition, context.steps);
+  Walk walk(context, context.turn.now(), context.tenant, instance, *definition, context.budget);
   TRY(bool changed, act(walk, instance, *definition));
   if (!changed) return {};
   TRY_OK(context.close(instance, walk, *definition, static_cast<uint8_t>(before->status)));

@@ -1,5 +1,7 @@
 #include "faces/processes/run/walk.h"
 
+#include <unordered_set>
+
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/state/job.h"
@@ -7,14 +9,19 @@
 
 namespace pawl::processes {
 
+namespace {
+// Work of looking at one gateway around a token. A token may stand in thousands of nested gateways.
+constexpr size_t kScopeWork = 32;
+}  // namespace
+
 Walk::Walk(EffectSink& effects, Time now, std::string tenant, Instance& instance,
-           const Definition& definition, size_t& steps)
+           const Definition& definition, WalkBudget& budget)
     : effects_(effects),
       now_(now),
       tenant_(std::move(tenant)),
       instance_(instance),
       definition_(definition),
-      steps_(steps) {}
+      budget_(budget) {}
 
 void Walk::begin(uint32_t step, std::string refused) {
   refused_ = std::move(refused);
@@ -59,7 +66,7 @@ void Walk::enter(const PendingToken& pending) {
     fail(token.execution, reason);
   };
   if (!refused_.empty()) return give_up(refused_);
-  if (++steps_ > kStepsPerTurn)
+  if (++budget_.steps > kStepsPerTurn)
     return give_up("StepLimitReached: more than " + std::to_string(kStepsPerTurn) +
                    " steps ran without waiting for anybody; is there a loop with no WAIT, "
                    "USER_TASK or SERVICE_TASK in it?");
@@ -69,7 +76,7 @@ void Walk::enter(const PendingToken& pending) {
   if (instance_.tokens.size() + pending_.size() >= kMaxTokens)
     return give_up("TokenLimitReached: an instance may stand at " + std::to_string(kMaxTokens) +
                    " steps at once");
-  if (work_ > kWorkPerTurn)
+  if (budget_.work > kWorkPerTurn)
     return give_up("WorkLimitReached: the expressions of one request may make " +
                    std::to_string(kWorkPerTurn) + " bytes; put a wait between the steps");
   Result<Next> next = type_of(step.kind).enter(*this, token, step);
@@ -108,6 +115,7 @@ Walk::JoinScope Walk::join_scope_of(const PendingToken& pending) {
   uint32_t branch = pending.branch, id = pending.scope;
   Scope* scope = instance_.scope(id);
   while (scope && definition_.steps[scope->gateway].join != pending.step) {
+    budget_.work += kScopeWork;
     if (branch != kNoBranch) branch = scope->parent_branch;
     id = scope->parent;
     scope = instance_.scope(id);
@@ -125,7 +133,7 @@ bool Walk::arrive_at_join(const PendingToken& pending) {
     return true;
   }
   if (!at.scope) return false;
-  ++steps_;
+  ++budget_.steps;
   if (at.branch == kNoBranch) {
     record_event("reached a join beside its branch, which is waited for", step_id);
     return true;
@@ -167,8 +175,10 @@ void Walk::fire_join(std::vector<Token>::iterator waiting, const Scope& scope) {
   std::erase_if(instance_.scopes, [id = scope.id](const Scope& s) { return s.id == id; });
   // A gateway around this one may have the same join: then its branch has arrived there.
   for (const Scope* around = instance_.scope(out.scope); around;
-       around = instance_.scope(around->parent))
+       around = instance_.scope(around->parent)) {
+    budget_.work += kScopeWork;
     if (definition_.steps[around->gateway].join == join) out.step = join;
+  }
   pending_.push_back(out);
 }
 
@@ -371,13 +381,14 @@ void Walk::remove(uint32_t execution) {
 
 // Drops gateways without tokens: their branches have left without reaching the join.
 void Walk::drop_empty_scopes() {
-  std::vector<uint32_t> used;
-  for (const Token& t : instance_.tokens)
-    for (Scope* s = instance_.scope(t.scope); s; s = instance_.scope(s->parent))
-      used.push_back(s->id);
-  std::erase_if(instance_.scopes, [&](const Scope& s) {
-    return std::find(used.begin(), used.end(), s.id) == used.end();
-  });
+  std::unordered_set<uint32_t> used;
+  for (const Token& t : instance_.tokens) {
+    // The gateways around a used one are used already.
+    Scope* s = instance_.scope(t.scope);
+    while (s && used.insert(s->id).second)
+      s = instance_.scope(s->parent);
+  }
+  std::erase_if(instance_.scopes, [&](const Scope& s) { return !used.contains(s.id); });
 }
 
 Note Walk::finish(uint8_t status_before) {

@@ -18,11 +18,17 @@ class EffectSink {
   virtual Bytes body_of(const std::string&) { return {}; }
 };
 
+// What the walks of one turn have used together. The limits are kStepsPerTurn and kWorkPerTurn.
+struct WalkBudget {
+  size_t steps = 0;  // entered
+  size_t work = 0;   // bytes that expressions made, and an eighth of those they read
+};
+
 class Walk {
  public:
-  // `steps` counts the steps of the whole turn, which may have several walks.
+  // The turn may have several walks, which share one budget.
   Walk(EffectSink& effects, Time now, std::string tenant, Instance& instance,
-       const Definition& definition, size_t& steps);
+       const Definition& definition, WalkBudget& budget);
 
   // Starts the instance at `step`. When `refused` is not empty the step fails with it as the
   // reason.
@@ -63,7 +69,7 @@ class Walk {
   uint32_t end_step() const { return end_step_; }
 
   // For step types while they are entered. The cost of expressions is added to work().
-  size_t& work() { return work_; }
+  size_t& work() { return budget_.work; }
   void open_job(Token& token, const Step& step);
   void arm_timers(Token& token, const Step& step);
   Time now() const { return now_; }
@@ -109,13 +115,12 @@ class Walk {
   const std::string tenant_;
   Instance& instance_;
   const Definition& definition_;
-  size_t& steps_;
+  WalkBudget& budget_;
   std::vector<PendingToken> pending_;  // the last one is entered next
   uint32_t end_step_ = kNoStep;
   std::string refused_{};
   std::optional<json::Object> edited_;
   std::string undo_;  // how to undo the variables of the step that is being entered
-  size_t work_ = 0;
   std::vector<Fact> facts_;
 };
 

@@ -6,6 +6,12 @@
 
 namespace pawl::processes {
 
+namespace {
+// Copying variables into a job costs less than making them: with this factor the jobs of a turn
+// reach the limit of its work where they reach that of its frame.
+constexpr size_t kJobBytesPerWork = 4;
+}  // namespace
+
 void Walk::pause() {
   instance_.paused = true;
   suspend();
@@ -105,6 +111,8 @@ void Walk::open_job(Token& token, const Step& step) {
 
 void Walk::offer(const Token& token, const Step& step, Time not_before,
                  const std::string& variables) {
+  // Every job carries the variables: a turn that opens many large jobs must not fill the memory.
+  budget_.work += variables.size() / kJobBytesPerWork;
   Job job{id_of(token.job),
           instance_.id,
           id_of(token.execution),

@@ -1,5 +1,6 @@
 #include "faces/processes/state/counts.h"
 
+#include "base/log.h"
 #include "faces/processes/state/cells.h"
 #include "faces/processes/state/note.h"
 #include "kernel/frame.h"
@@ -26,7 +27,8 @@ InstanceCounts::InstanceCounts(KernelAccess& kernel) : kernel_(kernel) {
     if (counts) ++(*counts)[status];
     return true;
   });
-  CHECK(scanned);
+  // Damaged rows are rebuilt by the host, which then makes a new face.
+  if (!scanned) log(Level::error, scanned.error().message, {{"code", scanned.error().reason}});
 }
 
 InstanceCounts::~InstanceCounts() { kernel_.unwatch(watcher_); }

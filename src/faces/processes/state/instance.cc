@@ -39,9 +39,10 @@ uint32_t Instance::enter_count(uint32_t step) {
 }
 
 Scope* Instance::scope(uint32_t id) {
-  for (Scope& s : scopes)
-    if (s.id == id) return &s;
-  return nullptr;
+  // Ids grow, and scopes are only added at the end.
+  auto it = std::lower_bound(scopes.begin(), scopes.end(), id,
+                             [](const Scope& s, uint32_t wanted) { return s.id < wanted; });
+  return it != scopes.end() && it->id == id ? &*it : nullptr;
 }
 
 namespace {

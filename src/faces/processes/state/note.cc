@@ -1,5 +1,7 @@
 #include "faces/processes/state/note.h"
 
+#include <unordered_map>
+
 #include "json/text.h"
 
 namespace pawl::processes {
@@ -9,6 +11,9 @@ namespace {
 // Format 1 had no undo.
 constexpr uint8_t kFormat = 2;
 constexpr std::string_view kExecutionNames[] = {"", "RUNNING", "COMPLETED", "FAILED", "SKIPPED"};
+
+// Comparisons of names from which on an index is made.
+constexpr size_t kSearched = 4096;
 
 std::unexpected<Error> unreadable() {
   return fail(Code::corrupt, "BAD_NOTE", "a note of a frame cannot be read");
@@ -67,8 +72,18 @@ std::string_view execution_name(Execution status) {
 std::string undo_of(const json::Object& variables, const json::Object& outputs) {
   json::Object were;
   json::Array absent;
+  // Many outputs among many variables need an index: a search for each takes quadratic time.
+  const bool many = variables.size() * outputs.size() > kSearched;
+  std::unordered_map<std::string_view, const json::Value*> known;
+  for (auto v = variables.begin(); many && v != variables.end(); ++v)
+    known.try_emplace(v->name, &v->value);
+  auto find = [&](const std::string& name) {
+    if (!many) return variables.find(name);
+    auto it = known.find(name);
+    return it == known.end() ? nullptr : it->second;
+  };
   for (const json::Member& m : outputs) {
-    if (const json::Value* was = variables.find(m.name))
+    if (const json::Value* was = find(m.name))
       were.add(m.name, *was);
     else
       absent.emplace_back(m.name);

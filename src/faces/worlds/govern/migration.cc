@@ -89,7 +89,8 @@ Result<void> Migration::migrate_cell(const std::string& name, const Plan& plan, 
                                      const Instance& instance) {
   Result<Bytes> state = migrated_state(plan, key, instance);
   // Not the cell's fault: the whole turn fails and may be retried.
-  if (!state && is_server_error(state.error())) return fail(std::move(state.error()));
+  if (!state && (is_server_error(state.error()) || state.error().is(kFuelUsedUp)))
+    return fail(std::move(state.error()));
   if (!state && report_) {
     report_->push_back(
         cbor::Map{{"instance_id", instance_id(name, key)},
@@ -126,10 +127,14 @@ Result<Bytes> Migration::call_module(const Workflow& w, const Instance& instance
   // `migrate` gets the old state and a null event, and no context: the result depends on the state
   // alone.
   const StepInput input{instance.state, {w.def.state, cbor::canonical(Value()), {}}, {}};
-  TRY(ModuleResult ran,
-      turn_.runtime.modules.run(*w.module, "migrate", encode_input(input), turn_.world().limits,
-                                [&] { return turn_.fetch(*w.module); }));
-  TRY(StepOutput output, decode_output(ran.output));
+  TRY_OK(turn_.check_fuel());
+  wasm::UsedFuel used;
+  auto ran = turn_.runtime.modules.run(
+      *w.module, "migrate", encode_input(input), turn_.step_limits(),
+      [&] { return turn_.fetch(*w.module); }, used);
+  turn_.use_fuel(used.fuel);
+  if (!ran) return fail(std::move(ran.error()));
+  TRY(StepOutput output, decode_output(*ran));
   TRY_OK(check_limits(output));
   if (!output.state) return bad("migrate gave no state");
   if (!output.events.empty() || !output.effects.empty())

@@ -21,13 +21,36 @@ std::unexpected<Error> no_definitions(const std::string& id) {
 
 }  // namespace
 
+// Modules that wait for the compiler. Further uploads are refused with `exhausted`.
+static constexpr size_t kWaitingModules = 64;
+
 Service::Service(KernelAccess& kernel, WorkQueue& work, const WorldsProgram& program,
                  Background& background, FaceOptions options)
     : kernel_(kernel),
       work_(work),
       program_(program),
       options_(std::move(options)),
-      followers_(kernel, background) {}
+      followers_(kernel, background),
+      compiler_(background.pool("compiler", 1, kWaitingModules)) {}
+
+void Service::stop() {
+  followers_.stop();
+  std::unique_ptr<BackgroundPool> ended;
+  {
+    std::lock_guard lock(compiler_mutex_);
+    ended = std::move(compiler_);
+  }
+}
+
+void Service::compile_then(Reply done, std::move_only_function<void(Reply)> next) {
+  // Shared: a pool that refuses the task drops it, and then the refusal answers here.
+  auto answer = std::make_shared<Reply>(std::move(done));
+  auto task = [answer, next = std::move(next)]() mutable { next(std::move(*answer)); };
+  std::lock_guard lock(compiler_mutex_);
+  if (compiler_ && compiler_->add(std::move(task))) return;
+  (*answer)(fail(Error{
+      Code::exhausted, "busy", "too many modules wait for the compiler: retry later", {}, true}));
+}
 
 std::string_view error_name(const Error& error) {
   static constexpr struct {

@@ -4,11 +4,13 @@
 // own. A verb that writes calls `done` once, after the turn is durable, from an unspecified thread.
 
 #include <atomic>
+#include <mutex>
 
 #include "faces/worlds/program.h"
 #include "faces/worlds/service/followers.h"
 #include "faces/worlds/store/reads.h"
 #include "kernel/work_queue.h"
+#include "runtime/background.h"
 
 namespace pawl::worlds {
 
@@ -147,7 +149,9 @@ class Service {
   Result<cbor::Value> inject_secrets(const WorldId& world_id, const LoadedManifest& loaded,
                                      cbor::Value params) const;
 
-  // Worlds. The answers are those of the program, as JSON (program.h).
+  // Worlds. The answers are those of the program, as JSON (program.h). Modules that come with a
+  // world or as a blob are compiled before the answer, on a thread of their own: no turn and no I/O
+  // thread waits for the compiler.
   void create_world(const Caller& caller, NewWorld world, Reply done);
   void take_snapshot(const Caller& caller, const std::string& world, Reply done);
   void compact(const Caller& caller, const std::string& world, uint64_t through, Reply done);
@@ -194,13 +198,18 @@ class Service {
   const WorldsProgram& program() const { return program_; }
   const FaceOptions& options() const { return options_; }
   Followers& followers() { return followers_; }
-  void stop() { followers_.stop(); }  // callers that wait for records are answered
+  // Callers that wait for records are answered. Waits for the compilation that runs.
+  void stop();
 
  private:
   void submit(const Caller& caller, std::string verb, Bytes body, Reply done,
               std::string settles = {}, std::string once = {});
   Result<Bytes> stored_value(const std::string& tenant, const SecretDef& secret,
                              uint64_t version) const;
+  // Runs `next` on a thread where compilation may take long. `done` is `next`'s own answer; it gets
+  // the error when too many modules wait already.
+  void compile_then(Reply done, std::move_only_function<void(Reply)> next);
+  void create_planned(const Caller& caller, NewWorld world, Reply done);
   Result<CreateWorld> plan_world(const std::string& tenant, const NewWorld& world) const;
   void put_all(const Caller& caller, std::vector<Bytes> blobs, Done<void> done);
   Result<ForkWorld> plan_fork(const WorldSnapshot& source, NewFork fork);
@@ -213,6 +222,8 @@ class Service {
   FaceOptions options_;
   std::atomic<uint64_t> made_{0};
   Followers followers_;
+  std::mutex compiler_mutex_;
+  std::unique_ptr<BackgroundPool> compiler_;  // null after stop()
 };
 
 // An intent's hash as "sha256:hex" or as the bare hex.

@@ -2,11 +2,19 @@
 
 #include "faces/worlds/service/service.h"
 #include "json/text.h"
+#include "wasm/inspect.h"
 
 namespace pawl::worlds {
 
 void Service::put_blob(const Caller& caller, Bytes bytes, Reply done) {
-  submit(caller, "put_blob", std::move(bytes), std::move(done));
+  if (!wasm::looks_like_module(bytes))
+    return submit(caller, "put_blob", std::move(bytes), std::move(done));
+  if (auto accepted = wasm::check_upload(bytes); !accepted)
+    return done(fail(std::move(accepted.error())));
+  compile_then(std::move(done), [this, caller, bytes = std::move(bytes)](Reply answer) mutable {
+    program_.runtime().modules.warm(bytes);
+    submit(caller, "put_blob", std::move(bytes), std::move(answer));
+  });
 }
 
 Result<Bytes> Service::blob(const std::string& tenant, BytesView digest) const {

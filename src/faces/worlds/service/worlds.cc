@@ -6,6 +6,7 @@
 #include "faces/worlds/service/service.h"
 #include "faces/worlds/store/world_journal.h"
 #include "json/text.h"
+#include "wasm/inspect.h"
 
 namespace pawl::worlds {
 namespace {
@@ -105,6 +106,7 @@ Result<CreateWorld> Service::plan_world(const std::string& tenant, const NewWorl
   AuthorOptions options;
   for (const auto& [name, wasm] : world.modules) {
     options.artifacts[name] = hash_text(sha256(wasm));
+    TRY_OK(wasm::check_upload(wasm));
     // Compiles the module now, so that the first event does not wait for it.
     program_.runtime().modules.warm(wasm);
   }
@@ -124,19 +126,26 @@ void Service::put_all(const Caller& caller, std::vector<Bytes> blobs, Done<void>
   if (blobs.empty()) return done({});
   Bytes blob = std::move(blobs.back());
   blobs.pop_back();
-  put_blob(caller, std::move(blob),
-           [this, caller, blobs = std::move(blobs),
-            done = std::move(done)](Result<Answer> answer) mutable {
-             if (!answer) return done(fail(std::move(answer.error())));
-             put_all(caller, std::move(blobs), std::move(done));
-           });
+  submit(caller, "put_blob", std::move(blob),
+         [this, caller, blobs = std::move(blobs),
+          done = std::move(done)](Result<Answer> answer) mutable {
+           if (!answer) return done(fail(std::move(answer.error())));
+           put_all(caller, std::move(blobs), std::move(done));
+         });
 }
 
-// The modules go into the store first, then the world is created.
 void Service::create_world(const Caller& caller, NewWorld world, Reply done) {
   if (world.id.empty()) world.id = new_id("world");
   if (!is_world_id(world.id))
     return done(bad("world_id takes letters, digits, '-', '_' and '.', at most 128 of them"));
+  if (world.modules.empty()) return create_planned(caller, std::move(world), std::move(done));
+  compile_then(std::move(done), [this, caller, world = std::move(world)](Reply answer) mutable {
+    create_planned(caller, std::move(world), std::move(answer));
+  });
+}
+
+// The modules go into the store first, then the world is created.
+void Service::create_planned(const Caller& caller, NewWorld world, Reply done) {
   auto plan = plan_world(caller.tenant, world);
   if (!plan) return done(fail(std::move(plan.error())));
   std::vector<Bytes> blobs;

@@ -25,17 +25,16 @@ Result<wasm::Runner*> Modules::runner(const Module& module) const {
   return runner_;
 }
 
-Result<ModuleResult> Modules::run(const Module& module, std::string_view entrypoint,
-                                  BytesView input, const wasm::Limits& limits,
-                                  const wasm::Fetch& fetch) const {
-  if (auto native = natives_.find(module.def.name); native != natives_.end()) {
-    TRY(Bytes output, native->second->step(entrypoint, input));
-    return ModuleResult{std::move(output), 0};
-  }
+Result<Bytes> Modules::run(const Module& module, std::string_view entrypoint, BytesView input,
+                           const wasm::Limits& limits, const wasm::Fetch& fetch,
+                           wasm::UsedFuel& used) const {
+  used = {};
+  if (auto native = natives_.find(module.def.name); native != natives_.end())
+    return native->second->step(entrypoint, input);
   TRY(wasm::Runner * r, runner(module));
   TRY(Bytes hash, parse_hash(module.def.artifact));
-  TRY(wasm::Outcome outcome, r->call(hash, fetch, entrypoint, input, limits));
-  return ModuleResult{std::move(outcome.output), outcome.fuel};
+  TRY(wasm::Outcome outcome, r->call(hash, fetch, entrypoint, input, limits, used));
+  return std::move(outcome.output);
 }
 
 Result<bool> Modules::migrates(const Module& module, const wasm::Fetch& fetch) const {

@@ -20,11 +20,6 @@ class NativeModule {
   virtual bool migrates() const { return false; }
 };
 
-struct ModuleResult {
-  Bytes output;
-  uint64_t fuel = 0;
-};
-
 class Modules {
  public:
   explicit Modules(wasm::Runner* runner = nullptr);  // knows sys/builtin_workspaces@1
@@ -33,8 +28,10 @@ class Modules {
     natives_[std::move(module)] = std::move(native);
   }
 
-  Result<ModuleResult> run(const Module& module, std::string_view entrypoint, BytesView input,
-                           const wasm::Limits& limits, const wasm::Fetch& fetch) const;
+  // Returns the output. Sets `used`, also when the step fails; C++ modules use no fuel.
+  Result<Bytes> run(const Module& module, std::string_view entrypoint, BytesView input,
+                    const wasm::Limits& limits, const wasm::Fetch& fetch,
+                    wasm::UsedFuel& used) const;
   Result<bool> migrates(const Module& module, const wasm::Fetch& fetch) const;
   // The version that instances record: the artifact's hash, or for C++ the definition's hash.
   const std::string& version_of(const Module& module) const;

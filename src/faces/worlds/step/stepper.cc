@@ -21,7 +21,7 @@ struct Stepper::StagedStep {
 
 Result<void> Stepper::drain() {
   TurnBudget& used = turn_.budget;
-  while (!turn_.mail.empty() && used.steps < kMaxStepsPerTurn &&
+  while (!turn_.mail.empty() && turn_.has_fuel() && used.steps < kMaxStepsPerTurn &&
          used.fuel <= 4 * turn_.world().limits.fuel && used.bytes < kMaxBytesPerTurn) {
     ++used.steps;
     ++turn_.head.chain;
@@ -32,6 +32,7 @@ Result<void> Stepper::drain() {
 
 Result<void> Stepper::drain_fully() {
   while (!turn_.mail.empty()) {
+    TRY_OK(turn_.check_fuel());
     turn_.budget = {};
     TRY_OK(drain());
   }
@@ -75,9 +76,11 @@ Result<Bytes> Stepper::call(const Delivery& item, const CellEdit& cell) {
     context =
         encode_context({item.moment, event_hash(item.event), w.def.name, w.hash, item.event.key});
   }
+  wasm::UsedFuel used;
   auto ran = turn_.runtime.modules.run(
       *w.module, w.def.impl.entrypoint, encode_input(cell.now.state, item.event, context),
-      turn_.world().limits, [&] { return turn_.fetch(*w.module); });
+      turn_.step_limits(), [&] { return turn_.fetch(*w.module); }, used);
+  turn_.use_fuel(used.fuel);
   if (!ran) {
     Error error = std::move(ran.error());
     if (is_server_error(error)) return fail(std::move(error));
@@ -86,9 +89,10 @@ Result<Bytes> Stepper::call(const Delivery& item, const CellEdit& cell) {
                     " state_present=" + (cell.now.state ? "true" : "false") + ": " + error.message;
     return fail(std::move(error));
   }
-  turn_.budget.fuel += ran->fuel;
-  turn_.budget.bytes += ran->output.size();
-  return std::move(ran->output);
+  // Only steps that succeed count here: journals record how many steps a turn has taken.
+  turn_.budget.fuel += used.fuel;
+  turn_.budget.bytes += ran->size();
+  return ran;
 }
 
 Result<Stepper::StagedStep> Stepper::stage(const Delivery& item, const StepOutput& output) const {

@@ -110,7 +110,27 @@ World& WorldTurn::edit_world() {
   return *next;
 }
 
+wasm::Limits WorldTurn::step_limits() const {
+  const wasm::Limits& own = world_->limits;
+  return {std::min(own.fuel, kMaxFuelPerStep), std::min(own.memory_bytes, kMaxMemoryPerStep)};
+}
+
+bool WorldTurn::has_fuel() const {
+  return turn_fuel_ == 0 || turn_fuel_ + step_limits().fuel <= kMaxFuelPerTurn;
+}
+
+Result<void> WorldTurn::check_fuel() const {
+  if (has_fuel()) return {};
+  return fail(Code::exhausted, kFuelUsedUp,
+              "one request may use " + std::to_string(kMaxFuelPerTurn) +
+                  " fuel in all its steps: send fewer events at once, or take a snapshot and start "
+                  "from there");
+}
+
+void WorldTurn::use_fuel(uint64_t fuel) { turn_fuel_ += fuel; }
+
 Result<void> WorldTurn::refuse_while_busy() const {
+  TRY_OK(check_fuel());
   if (mail.empty()) return {};
   return fail(Code::exhausted, kWorldBusy,
               "world '" + id.world + "' still works off " + std::to_string(mail.size()) +

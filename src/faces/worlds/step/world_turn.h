@@ -16,6 +16,8 @@ namespace pawl::worlds {
 
 // The world still works off deliveries of a former input: retry.
 inline constexpr Reason kWorldBusy{"busy"};
+// The turn has used all its fuel.
+inline constexpr Reason kFuelUsedUp{"fuel_used_up"};
 
 // The parts that every world of this process shares.
 struct WorldRuntime {
@@ -32,10 +34,17 @@ struct RecordedJournal {
   }
 };
 
-// Limits of one turn, which is one frame. When a turn reaches its steps, its bytes or four times
-// the world's fuel, the deliveries that are left wait for a further turn.
+// Limits of one input in one turn. When its steps, its bytes or four times the world's fuel are
+// reached, the deliveries that are left wait for a further turn.
 inline constexpr size_t kMaxStepsPerTurn = 1024;
 inline constexpr size_t kMaxBytesPerTurn = 64 * 1024 * 1024;
+// Fuel of all steps of one turn together, about two seconds, and of one step. No step begins unless
+// its fuel is left: its delivery waits for a further turn, and a turn that cannot wait (a batch of
+// events, a migration, a shadow run, a fork) fails with `exhausted`. A world may ask for less.
+inline constexpr uint64_t kMaxFuelPerTurn = 2'000'000'000;
+inline constexpr uint64_t kMaxFuelPerStep = 1'000'000'000;
+// Memory of one instance of a module. A world may ask for less.
+inline constexpr uint64_t kMaxMemoryPerStep = 256 * 1024 * 1024;
 // Deliveries that wait are written down between two turns: a step that would make more bytes wait
 // fails.
 inline constexpr size_t kMaxWaitingBytes = 64 * 1024 * 1024;
@@ -45,7 +54,7 @@ inline constexpr uint64_t kMaxStepsPerInput = 100'000;
 // names of tenant and world.
 inline constexpr size_t kMaxCellNameBytes = 3600;
 
-// The resources that the steps of this turn have used so far.
+// The resources that the steps of one input have used in this turn.
 struct TurnBudget {
   size_t steps = 0;
   uint64_t fuel = 0;
@@ -83,8 +92,13 @@ class WorldTurn {
   std::shared_ptr<const LoadedManifest> shared_manifest() const { return loaded_; }
   World& edit_world();  // a copy of its own: readers that share the old one never see a change
 
-  // `exhausted` while deliveries of a former input wait.
+  // `exhausted` while deliveries of a former input wait, or when the turn's fuel is used up.
   Result<void> refuse_while_busy() const;
+  // Limits of the next call of a module, and whether the turn has that much fuel left.
+  wasm::Limits step_limits() const;
+  bool has_fuel() const;
+  Result<void> check_fuel() const;  // `exhausted` when has_fuel() is false
+  void use_fuel(uint64_t fuel);
 
   // A point in this turn that can be returned to.
   struct Savepoint {
@@ -140,6 +154,7 @@ class WorldTurn {
   std::shared_ptr<const World> world_;            // shared with the cell's cache
   std::shared_ptr<const LoadedManifest> loaded_;  // shared with the cell's cache
   bool world_changed_ = false;
+  uint64_t turn_fuel_ = 0;  // used by all inputs of this turn
 };
 
 // True for errors of this server, which end the turn. All others are errors of a module and of its
