@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tokens, tenants and roles against a real server in mode jwt; machine clients survive a restart."""
-import base64, json, os, subprocess, sys, tempfile, time, urllib.parse
+import base64, json, os, socket, ssl, subprocess, sys, tempfile, time, urllib.parse, urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -154,14 +154,56 @@ def tokens_tenants_and_roles(folder):
 
 
 def an_open_address_needs_authentication(folder):
-    refused = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'open'), '--http', '0.0.0.0:0'], capture_output=True, text=True)
-    check('no authentication on an open address refuses to start', refused.returncode != 0 and '--insecure' in refused.stderr)
+    for flag in ('--http', '--grpc', '--admin'):
+        refused = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'open'), flag, '0.0.0.0:0'], capture_output=True, text=True)
+        check(f'no authentication on an open {flag} refuses to start', refused.returncode != 0 and '--insecure' in refused.stderr)
+
+
+def the_admin_address(folder):
+    """With tokens, the admin address answers only health probes to callers without an operator's token."""
+    root = os.path.join(folder, 'backups')
+    with live.JwtServer('--backup-dir', root) as server:
+        ask = lambda method, path, headers=None: live.call(server.admin_base, method, path, headers=headers)[0]
+        check('probes are open', [ask('GET', path) for path in ('/livez', '/readyz', '/startupz')] == [200] * 3)
+        check('metrics and backups are not', (ask('GET', '/metrics'), ask('POST', '/backup?to=x')) == (401, 401))
+        boss = server.boss()
+        member = {'Authorization': 'Bearer ' + server.token_for('ROLE_M2M')}
+        check('a machine client may not', (ask('GET', '/metrics', member), ask('POST', '/backup?to=x', member)) == (403, 403))
+        check('an operator may', (ask('GET', '/metrics', boss), ask('POST', '/backup?to=x', boss)) == (200, 200))
+        check('the backup is below the root', os.path.isdir(os.path.join(root, 'x', 'journal')))
+        os.symlink(folder, os.path.join(root, 'link'))
+        os.symlink(os.path.join(folder, 'planted'), os.path.join(root, 'dangling'))
+        for bad in ('', '..', '../y', 'x/../../y', os.path.join(folder, 'y'), 'link/y', 'dangling', 'missing/y', 'x', '%00', 'a%00b', '/'):
+            check(f'{bad!r} is refused', ask('POST', '/backup?to=' + bad, boss) == 400)
+        check('nothing was written elsewhere', not os.path.exists(os.path.join(folder, 'y')) and not os.path.exists(os.path.join(folder, 'planted')))
+    with live.JwtServer('--metrics-open') as server:
+        ask = lambda method, path, headers=None: live.call(server.admin_base, method, path, headers=headers)[0]
+        check('metrics may be open', (ask('GET', '/metrics'), ask('POST', '/backup?to=x')) == (200, 401))
+        check('the default root is in the data folder', ask('POST', '/backup?to=x', server.boss()) == 200 and os.path.isdir(os.path.join(server.folder, 'backups', 'x')))
+    with live.JwtServer(env={'PAWL_METRICS_BEARER': 'scrape'}) as server:
+        ask = lambda headers=None: live.call(server.admin_base, 'GET', '/metrics', headers=headers)[0]
+        check('or have a token of their own', (ask(), ask({'Authorization': 'Bearer scrape'}), ask({'Authorization': 'Bearer scrap'})) == (401, 200, 401))
+
+
+def tls_on_every_address(folder):
+    key, certificate = live.make_certificate(folder)
+    with live.JwtServer('--tls-certificate', certificate, '--tls-key', key) as server:
+        for address in (server.http, server.admin):
+            with socket.create_connection(address.split(':')) as plain:
+                plain.settimeout(10)
+                plain.sendall(b'GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
+                try:
+                    got = plain.recv(100)
+                except ConnectionError:
+                    got = b''
+                check(f'{address} does not speak plain HTTP: {got}', not got.startswith(b'HTTP'))
+        trusted = ssl.create_default_context(cafile=certificate)
+        check('the admin address has the certificate', urllib.request.urlopen(server.admin_base + '/livez', context=trusted).read() == b'ok')
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
-        tokens_tenants_and_roles(folder)
-        an_open_address_needs_authentication(folder)
+        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, tls_on_every_address)])
     return live.report()
 
 

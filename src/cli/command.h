@@ -102,5 +102,6 @@ class ProgressLine {
 std::span<const Command> server_commands();
 std::span<const Command> data_commands();
 std::span<const Command> doctor_commands();
+std::span<const Command> permission_commands();
 
 }  // namespace pawl::cli

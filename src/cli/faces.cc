@@ -124,6 +124,7 @@ static entities::FaceOptions entity_options(const server::Config& c,
   o.cors_origins = c.text("cors-origins");
   o.bootstrap = {c.text("bootstrap-client"), c.text("bootstrap-secret"), c.text("bootstrap-tenant"),
                  c.text("bootstrap-user"), c.text("bootstrap-roles")};
+  o.operator_tenant = authenticator.operator_tenant();
   return o;
 }
 
@@ -153,12 +154,18 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);
-  auto who = [&authenticator](std::string_view authorization) {
-    return authenticator.caller(authorization);
+  // Shared by the three copies of the function.
+  auto calls = std::make_shared<const server::CallPermissions>();
+  wire::Admit admit = [&authenticator, calls](std::string_view authorization,
+                                              std::string_view operation) -> Result<Caller> {
+    TRY(server::Admitted admitted, authenticator.admit(authorization));
+    TRY_OK(calls->check(operation, admitted.granted));
+    return std::move(admitted.caller);
   };
-  all_->processes_grpc = std::make_unique<processes::GrpcServices>(all_->processes->service(), who);
-  all_->entities_grpc = entities::make_grpc_service(*all_->entities, who);
-  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->service(), who);
+  all_->processes_grpc =
+      std::make_unique<processes::GrpcServices>(all_->processes->service(), admit);
+  all_->entities_grpc = entities::make_grpc_service(*all_->entities, admit);
+  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->service(), admit);
 }
 
 Faces::~Faces() = default;

@@ -11,6 +11,7 @@
 #include "cli/remote.h"
 #include "faces/processes/state/job.h"
 #include "json/text.h"
+#include "server/ops/backup_path.h"
 
 #ifndef PAWL_VERSION
 #define PAWL_VERSION "0"
@@ -48,6 +49,9 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
   options.issuer = c.text("jwt-issuer");
   options.audience = c.text("jwt-audience");
   options.expiry_seconds = c.duration("jwt-expiry") / kSecond;
+  options.operator_tenant = c.text("operator-tenant");
+  if (options.operator_tenant.empty() && !c.text("bootstrap-client").empty())
+    options.operator_tenant = c.text("bootstrap-tenant");
   if (const std::string& path = c.text("jwt-jwks"); !path.empty()) {
     options.jwks = read_file(path).value_or(std::string());
     if (options.jwks.empty())
@@ -154,9 +158,10 @@ std::vector<wire::Route> Host::general_routes() {
 Result<void> Host::listen_http() {
   faces_->add_routes(router_);
   router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}});
-  front_ = std::make_unique<server::HttpFront>(
-      router_, *authenticator_, metrics_,
-      server::FrontOptions{.log_requests = config_.boolean("log-requests")});
+  server::FrontOptions front{.log_requests = config_.boolean("log-requests")};
+  TRY(front.permissions, server::route_permissions(router_, config_.text("context-path")));
+  front_ =
+      std::make_unique<server::HttpFront>(router_, *authenticator_, metrics_, std::move(front));
   server::HttpOptions http;
   TRY(http.address, server::parse_address(config_.text("http")));
   http.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
@@ -178,11 +183,14 @@ Result<void> Host::listen_grpc() {
 
 Result<void> Host::listen_admin() {
   measure();
-  TRY(open_authenticator_, server::Authenticator::make({}, system_now));
   admin_router_.add(admin_routes(), wire::Dialect{"/", plain_refusal, {}});
-  admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *open_authenticator_, metrics_);
+  server::FrontOptions front;
+  TRY(front.permissions, admin_permissions());
+  admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *authenticator_, metrics_,
+                                                     std::move(front));
   server::HttpOptions admin;
   TRY(admin.address, server::parse_address(config_.text("admin")));
+  admin.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   admin.threads = 1;
   admin.refuse = admin_front_->refuser();
   TRY(admin_, server::HttpServer::start(admin, admin_front_->handler()));
@@ -251,19 +259,28 @@ std::vector<wire::Route> Host::admin_routes() {
                     [this](wire::Request request, wire::Respond respond) {
                       back_up(request, std::move(respond));
                     },
-                    "Copies the journal into a new folder.", true});
+                    "Copies the journal into a new folder below --backup-dir."});
   return routes;
 }
 
+Result<server::RoutePermissions> Host::admin_permissions() const {
+  TRY(server::RoutePermissions permissions, server::route_permissions(admin_router_));
+  // The handler checks the bearer token of --metrics-bearer itself: it is no token of a caller.
+  bool open = config_.boolean("metrics-open") || !config_.text("metrics-bearer").empty();
+  for (auto& [route, needs] : permissions)
+    if (open && route->pattern == "/metrics") needs = server::Permission::open;
+  return permissions;
+}
+
 void Host::back_up(const wire::Request& request, wire::Respond respond) {
-  std::string to = request.query_param("to").value_or("");
-  std::error_code ec;
-  if (to.empty() || std::filesystem::exists(to, ec))
-    return respond(wire::json_response(
-        400, R"({"error":"bad-request","reason":"name a new folder with ?to=DIR"})"));
+  std::string root = config_.text("backup-dir");
+  if (root.empty()) root = config_.text("data") + "/backups";
+  Result<std::string> path =
+      server::backup_path(root, request.query_param("to").value_or(std::string()));
+  if (!path) return respond(plain_refusal(request, path.error(), {}));
   // Shared: a pool that is full or stopping drops the task, and then the refusal answers here.
   auto answer = std::make_shared<wire::Respond>(std::move(respond));
-  auto copy = [this, to, answer] {
+  auto copy = [this, to = *path, answer] {
     auto copied = copy_journal(shard_->journal(), to, {});
     if (!copied)
       return (*answer)(wire::json_response(

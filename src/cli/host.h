@@ -49,6 +49,8 @@ class Host {
   void measure();
   std::vector<wire::Route> general_routes();
   std::vector<wire::Route> admin_routes();
+  // The permissions of the admin routes, as the settings of /metrics change them.
+  Result<server::RoutePermissions> admin_permissions() const;
   void back_up(const wire::Request& request, wire::Respond respond);
   void start_housekeeping();
 
@@ -62,7 +64,6 @@ class Host {
   std::unique_ptr<Faces> faces_;
   wire::Router router_, admin_router_;
   std::unique_ptr<server::HttpFront> front_, admin_front_;
-  std::unique_ptr<server::Authenticator> open_authenticator_;  // of the admin listener: no tokens
   std::unique_ptr<server::HttpServer> http_, admin_;
   std::unique_ptr<server::GrpcServer> grpc_;
   std::atomic<bool> failed_{false}, started_{false};

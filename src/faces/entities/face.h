@@ -43,6 +43,9 @@ struct FaceOptions {
   bool cors = true;
   std::string cors_origins{};
   size_t background_threads = 2;
+  // The tenant that operates the server: its admins may make clients of other tenants and manage
+  // the keys that serve all tenants. Empty: no tenant.
+  std::string operator_tenant{};
   // The first machine client, written at start unless client_id is empty.
   struct Bootstrap {
     std::string client_id{};

@@ -25,7 +25,9 @@ Result<AuthMode> parse_auth_mode(std::string_view text) {
 }
 
 Authenticator::Authenticator(AuthOptions options, std::function<Time()> now)
-    : options_(std::move(options)), now_(std::move(now)) {}
+    : options_(std::move(options)),
+      now_(std::move(now)),
+      everybody_{options_.default_caller, granted_to(options_.default_caller)} {}
 
 Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
                                                            std::function<Time()> now) {
@@ -48,8 +50,22 @@ Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
   return made;
 }
 
+PermissionSet Authenticator::granted_to(const Caller& caller) const {
+  PermissionSet granted = permissions_of(caller.roles);
+  // Admins of a tenant give roles to the clients of their tenant as they like, so a role alone must
+  // not open the server to them.
+  bool operates = options_.mode == AuthMode::none ||
+                  (!options_.operator_tenant.empty() && caller.tenant == options_.operator_tenant);
+  return operates ? granted : granted.without(Permission::server_operate);
+}
+
 Result<Caller> Authenticator::caller(std::string_view authorization) {
-  if (options_.mode == AuthMode::none) return options_.default_caller;
+  TRY(Admitted admitted, admit(authorization));
+  return std::move(admitted.caller);
+}
+
+Result<Admitted> Authenticator::admit(std::string_view authorization) {
+  if (options_.mode == AuthMode::none) return everybody_;
   constexpr std::string_view kScheme = "Bearer ";
   if (authorization.size() <= kScheme.size() ||
       !wire::same_name(authorization.substr(0, kScheme.size()), kScheme))
@@ -61,7 +77,7 @@ Result<Caller> Authenticator::caller(std::string_view authorization) {
   {
     std::shared_lock lock(mutex_);
     auto known = verified_.find(name);
-    if (known != verified_.end() && now <= known->second.until) return known->second.caller;
+    if (known != verified_.end() && now <= known->second.until) return known->second.admitted;
   }
   Result<Identity> identity = verify(token);
   if (!identity) {
@@ -73,7 +89,8 @@ Result<Caller> Authenticator::caller(std::string_view authorization) {
     std::erase_if(verified_, [&](const auto& entry) { return entry.second.until < now; });
     if (verified_.size() >= options_.remembered) forget();
   }
-  return verified_.insert_or_assign(std::move(name), *std::move(identity)).first->second.caller;
+  Verified verified{{identity->caller, granted_to(identity->caller)}, identity->until};
+  return verified_.insert_or_assign(std::move(name), std::move(verified)).first->second.admitted;
 }
 
 Result<Identity> Authenticator::verify(std::string_view text) const {

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "server/auth/jwt.h"
+#include "server/auth/permissions.h"
 #include "server/http/address.h"
 
 namespace pawl::server {
@@ -26,6 +27,14 @@ struct AuthOptions {
   int64_t expiry_seconds = 3600;
   std::string jwks{};  // the text of a JWKS document with trusted public keys
   size_t remembered = limits::kVerifiedTokens;
+  // The tenant whose callers may operate the server in mode jwt; empty: no tenant.
+  std::string operator_tenant{};
+};
+
+// A caller and the permissions of its roles.
+struct Admitted {
+  Caller caller;
+  PermissionSet granted;
 };
 
 // A key pair that signs and verifies tokens. A pair with a tenant serves the tokens of that tenant
@@ -46,13 +55,15 @@ class Authenticator {
 
   // The caller that the Authorization header names. The error never tells why a token was refused;
   // the log does, at level debug.
-  Result<Caller> caller(std::string_view authorization);
+  Result<Admitted> admit(std::string_view authorization);
+  Result<Caller> caller(std::string_view authorization);  // admit() without the permissions
   AuthMode mode() const { return options_.mode; }
   size_t remembered() const;  // number of verified tokens in the cache
 
   // Issues a token with these claims, and adds iss, iat and exp.
   Result<std::string> issue(json::Value claims);
   int64_t expiry_seconds() const { return options_.expiry_seconds; }
+  const std::string& operator_tenant() const { return options_.operator_tenant; }
   const std::string& issuer() const { return options_.issuer; }
   std::string jwks() const;  // the public halves of the active pairs
 
@@ -83,6 +94,7 @@ class Authenticator {
  private:
   Authenticator(AuthOptions options, std::function<Time()> now);
   Result<Identity> verify(std::string_view token) const;
+  PermissionSet granted_to(const Caller& caller) const;
   void forget();  // empties the cache of verified tokens, when keys change
 
   const AuthOptions options_;
@@ -92,7 +104,12 @@ class Authenticator {
   std::vector<KeyPair> pairs_;  // oldest first
   std::map<std::string, RsaKey, std::less<>> trusted_;
   // The cache of verified tokens, by SHA-256 of the token: a repeated token needs no RSA.
-  std::unordered_map<Bytes, Identity> verified_;
+  struct Verified {
+    Admitted admitted;
+    Time until = 0;
+  };
+  std::unordered_map<Bytes, Verified> verified_;
+  Admitted everybody_;  // the caller of every request in mode none
 };
 
 // Refuses mode none on addresses that other machines can reach, unless the operator allows it with

@@ -97,13 +97,16 @@ HttpFront::HttpFront(const wire::Router& router, Authenticator& authenticator, M
                      FrontOptions options)
     : router_(router),
       authenticator_(authenticator),
-      options_(options),
+      options_(std::move(options)),
       unmatched_(metrics.histogram("pawl_http_request_seconds", {"", "unmatched"})),
       refusals_(metrics.counter("pawl_auth_refusals_total")),
       in_flight_(metrics.gauge("pawl_http_requests_in_flight")) {
   for (const wire::Route* route : router.rows()) {
-    durations_[route] =
-        &metrics.histogram("pawl_http_request_seconds", {route->method, route->pattern});
+    auto known = options_.permissions.find(route);
+    Permission by_flag = route->open ? Permission::open : Permission::signed_in;
+    rows_[route] = {
+        &metrics.histogram("pawl_http_request_seconds", {route->method, route->pattern}),
+        known == options_.permissions.end() ? by_flag : known->second};
   }
   for (size_t i = 1; i <= 5; ++i)
     by_class_[i] = &metrics.counter("pawl_http_responses_total", {std::to_string(i) + "xx"});
@@ -135,24 +138,16 @@ void HttpFront::handle(wire::Request request, wire::Respond respond) {
   trace.method = request.method;
   trace.path = request.path;
   wire::Match match = router_.find(request.method, request.path);
-  trace.duration = match.route ? durations_.at(match.route) : &unmatched_;
+  const RouteRow* row = match.route ? &rows_.at(match.route) : nullptr;
+  trace.duration = row ? row->duration : &unmatched_;
   in_flight_.add(1);
   std::optional<wire::Response> early;
   if (!match.route && trace.cors && is_preflight(request)) early = preflight(*trace.cors);
   Back back(*this, std::move(trace), std::move(respond));
   if (early) return back(*std::move(early));
   if (!match.route) return back(router_.refuse_unmatched(request, match));
-  if (!match.route->open) {
-    Result<Caller> caller = authenticator_.caller(request.header("Authorization"));
-    if (!caller) {
-      refusals_.add();
-      wire::Response refusal = router_.refuse(request, caller.error());
-      if (!wire::find_header(refusal.headers, "WWW-Authenticate"))
-        refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
-      return back(std::move(refusal));
-    }
-    request.caller = *std::move(caller);
-  }
+  if (row->needs != Permission::open)
+    if (auto refusal = admit(request, row->needs)) return back(*std::move(refusal));
   request.params = std::move(match.params);
   try {
     match.route->handle(std::move(request), std::move(back));
@@ -162,6 +157,21 @@ void HttpFront::handle(wire::Request request, wire::Respond respond) {
     log(Level::error, "a handler threw",
         {{"what", thrown.what()}, {"route", match.route->pattern}});
   }
+}
+
+std::optional<wire::Response> HttpFront::admit(wire::Request& request, Permission needs) {
+  Result<Admitted> admitted = authenticator_.admit(request.header("Authorization"));
+  if (!admitted) {
+    refusals_.add();
+    wire::Response refusal = router_.refuse(request, admitted.error());
+    if (!wire::find_header(refusal.headers, "WWW-Authenticate"))
+      refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return refusal;
+  }
+  request.caller = std::move(admitted->caller);
+  if (admitted->granted.has(needs)) return std::nullopt;
+  refusals_.add();
+  return router_.refuse(request, missing_permission(needs));
 }
 
 void HttpFront::finish(Trace& trace, wire::Response& response) {

@@ -56,11 +56,9 @@ class HttpExchange {
   Result<json::Value> body() const;  // as JSON
   // The body as JSON or XML, as the path parameter with this index says.
   Result<json::Value> document(size_t format) const;
-  // Fails with FORBIDDEN when the caller lacks the role.
-  Result<void> role(std::string_view name) const;
-  // Fails unless the server issues tokens and the caller is an admin.
-  Result<void> jwt_admin() const;
-  // True for callers of the bootstrap client's tenant, who operate the server.
+  // Fails unless the server issues tokens.
+  Result<void> issues_tokens() const;
+  // True for callers of the tenant that operates the server.
   bool is_operator() const;
 
  private:

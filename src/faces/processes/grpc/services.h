@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "faces/processes/service.h"
+#include "wire/admit.h"
 
 namespace grpc {
 class Service;
@@ -17,12 +18,9 @@ namespace pawl::processes {
 // Another name for Service: the generated classes have a member type called Service.
 using Verbs = Service;
 
-// The caller, from the value of the metadata `authorization` (empty when absent).
-using Authenticate = std::function<Result<Caller>(std::string_view authorization)>;
-
 class GrpcServices {
  public:
-  GrpcServices(Verbs& verbs, Authenticate authenticate);
+  GrpcServices(Verbs& verbs, wire::Admit admit);
   ~GrpcServices();
   std::vector<grpc::Service*> all();
 
