@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tokens, tenants and roles against a real server in mode jwt; machine clients survive a restart."""
-import base64, json, os, socket, ssl, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import base64, http.client, json, os, socket, ssl, subprocess, sys, tempfile, time, urllib.parse, urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -185,6 +185,79 @@ def the_admin_address(folder):
         check('or have a token of their own', (ask(), ask({'Authorization': 'Bearer scrape'}), ask({'Authorization': 'Bearer scrap'})) == (401, 200, 401))
 
 
+def raw(address, method, path, headers, body=b''):
+    """Sends one request as written. Returns the status and the headers of the answer."""
+    connection = http.client.HTTPConnection(address, timeout=20)
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    for name, value in {'Host': address, **headers, 'Content-Length': str(len(body))}.items():
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    reply = connection.getresponse()
+    answer = reply.status, dict(reply.headers)
+    connection.close()
+    return answer
+
+
+SOCKET = {'Connection': 'Upgrade', 'Upgrade': 'websocket', 'Sec-WebSocket-Version': '13', 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA=='}
+READS = ('/v1/definitions', '/api/model/', '/workflows', '/v1/worlds', '/openapi.json', '/', '/api/health', '/healthz', '/no/such/path')
+
+
+def foreign_headers(address):
+    """The headers of requests that a page of another site, or a name of an attacker, makes a browser send."""
+    return [{'Origin': 'http://evil.example'}, {'Origin': 'null'}, {'Origin': 'http://127.0.0.1:1'}, {'Origin': 'http://localhost:3000'},
+            {'Sec-Fetch-Site': 'cross-site'}, {'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'no-cors'},
+            {'Sec-Fetch-Site': 'same-site', 'Sec-Fetch-Mode': 'no-cors'}, {'Host': 'evil.example'}, {'Host': 'evil.example:' + address.split(':')[1]},
+            {'Origin': 'http://' + address, 'Content-Type': 'text/plain'}, {'Sec-Fetch-Mode': 'cors', 'Content-Type': 'application/x-www-form-urlencoded'}]
+
+
+def browsers_of_other_sites(folder):
+    definition = json.dumps({'id': 'd', 'name': 'D', 'steps': [{'id': 'e', 'name': 'E', 'type': 'END'}]}).encode()
+    for server in (live.Server(), live.JwtServer()):
+        with server:
+            auth = server.boss() if isinstance(server, live.JwtServer) else {}
+            for address, paths in ((server.http, READS), (server.admin, ('/livez', '/readyz', '/metrics'))):
+                for headers in foreign_headers(address):
+                    wanted = 421 if 'Host' in headers else 403
+                    for path in paths:
+                        status, got = raw(address, 'GET', path, {**auth, **headers})
+                        check(f'{headers} {path}: {status}', status == wanted)
+                        check(f'{path} lets nobody read: {got}', 'Access-Control-Allow-Origin' not in got)
+            for headers in foreign_headers(server.http):
+                wanted = 421 if 'Host' in headers else 403
+                for method, path, body in (('POST', '/v1/definitions', definition), ('POST', '/api/oauth/token', b'grant_type=client_credentials'),
+                                           ('DELETE', '/api/model/x/1', b''), ('GET', '/workflows/x?stream=true', b''), ('GET', '/v1/worlds/w/journal/stream', b'')):
+                    check(f'{headers} {method} {path}', raw(server.http, method, path, {**auth, **headers}, body)[0] == wanted)
+                check(f'{headers} a socket', raw(server.http, 'GET', '/workflows/x?stream=true', {**auth, **SOCKET, **headers})[0] == wanted)
+                check(f'{headers} a backup', raw(server.admin, 'POST', '/backup?to=x', {**auth, **headers})[0] == wanted)
+                asked = {**headers, 'Origin': headers.get('Origin', 'http://evil.example'), 'Access-Control-Request-Method': 'POST'}
+                status, got = raw(server.http, 'OPTIONS', '/v1/instances', asked)
+                check(f'a preflight gets no leave: {status} {got}', status == wanted and 'Access-Control-Allow-Origin' not in got)
+            check('nothing was written', live.call(server.base, 'GET', '/v1/definitions', headers=auth)[1]['total'] == 0 and not os.path.exists(os.path.join(server.folder, 'backups')))
+            own = {**auth, 'Origin': server.base, 'Sec-Fetch-Site': 'same-origin', 'Sec-Fetch-Mode': 'cors', 'Content-Type': 'application/json'}
+            check('a page of this server may', raw(server.http, 'POST', '/v1/definitions', own, definition)[0] == 201)
+            check('so may a program without headers', raw(server.http, 'POST', '/v1/definitions', auth, definition)[0] in (200, 201))
+            form = {**auth, 'Content-Type': 'application/x-www-form-urlencoded'}
+            check('and curl -d', raw(server.http, 'POST', '/v1/definitions', form, definition)[0] in (200, 201))
+            check('by the name localhost', raw(server.http, 'GET', '/v1/definitions', {**auth, 'Host': 'localhost'})[0] == 200)
+
+
+def allowed_sites_and_names(folder):
+    with live.Server('--allowed-origins', 'https://app.example, https://b.example', '--allowed-hosts', 'pawl.example,*.corp.example') as server:
+        for path in ('/v1/definitions', '/api/model/', '/workflows', '/v1/worlds'):
+            asked = {'Origin': 'https://app.example', 'Sec-Fetch-Site': 'cross-site'}
+            status, got = raw(server.http, 'GET', path, asked)
+            check(f'{path}: {status} {got}', status == 200 and got.get('Access-Control-Allow-Origin') == 'https://app.example' and 'Origin' in got.get('Vary', ''))
+            status, got = raw(server.http, 'OPTIONS', path, {**asked, 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'authorization'})
+            check(f'preflight {path}: {status} {got}', status in (200, 204) and got.get('Access-Control-Allow-Origin') == 'https://app.example'
+                  and 'authorization' in got.get('Access-Control-Allow-Headers', '').lower())
+            status, got = raw(server.http, 'GET', path, {'Origin': 'https://c.example'})
+            check(f'others not: {status} {got}', status == 403 and 'Access-Control-Allow-Origin' not in got)
+        for host, wanted in (('pawl.example', 200), ('a.corp.example:1', 200), ('corp.example', 421)):
+            check(f'the name {host}', raw(server.http, 'GET', '/v1/definitions', {'Host': host})[0] == wanted)
+    with live.Server('--allowed-origins', 'https://app.example', '--cors=false') as server:
+        check('--cors=false refuses them as well', raw(server.http, 'GET', '/v1/definitions', {'Origin': 'https://app.example'})[0] == 403)
+
+
 def tls_on_every_address(folder):
     key, certificate = live.make_certificate(folder)
     with live.JwtServer('--tls-certificate', certificate, '--tls-key', key) as server:
@@ -203,7 +276,7 @@ def tls_on_every_address(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
-        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, tls_on_every_address)])
+        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, tls_on_every_address)])
     return live.report()
 
 

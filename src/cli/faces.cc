@@ -98,16 +98,6 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
   return keys;
 }
 
-static std::vector<std::string> list_of(std::string_view left) {
-  std::vector<std::string> out;
-  while (!left.empty()) {
-    size_t comma = left.find(',');
-    if (comma) out.emplace_back(left.substr(0, comma));
-    left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
-  }
-  return out;
-}
-
 static entities::FaceOptions entity_options(const server::Config& c,
                                             server::Authenticator& authenticator) {
   auto ms = [&](std::string_view flag) {
@@ -121,7 +111,7 @@ static entities::FaceOptions entity_options(const server::Config& c,
   o.keys = keys_of(authenticator);
   o.verbose_errors = c.text("error-mode") == "verbose";
   o.cors = c.boolean("cors");
-  o.cors_origins = c.text("cors-origins");
+  o.cors_origins = c.text("allowed-origins") + "," + c.text("cors-origins");
   o.bootstrap = {c.text("bootstrap-client"), c.text("bootstrap-secret"), c.text("bootstrap-tenant"),
                  c.text("bootstrap-user"), c.text("bootstrap-roles")};
   o.operator_tenant = authenticator.operator_tenant();
@@ -132,7 +122,7 @@ static worlds::FaceOptions world_options(const server::Config& c) {
   worlds::FaceOptions o;
   o.environment = server::environment;
   o.version = PAWL_VERSION;
-  o.http_allow = list_of(c.text("worlds-http-allow"));
+  o.http_allow = c.list("worlds-http-allow");
   if (auto key = unhex(c.text("worlds-secret-key")); key && key->size() == 32) o.secret_key = *key;
   return o;
 }
@@ -146,7 +136,7 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->lifecycle = std::make_unique<lifecycle::Face>(
       shard, all_->background,
       lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
-                             list_of(config.text("lifecycle-origins"))});
+                             config.list("lifecycle-origins")});
   all_->outgoing = std::make_unique<Outgoing>(
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), all_->background,

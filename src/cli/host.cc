@@ -155,10 +155,22 @@ std::vector<wire::Route> Host::general_routes() {
            "Which server this is.", true}};
 }
 
+server::BrowserRules Host::browser_rules() const {
+  server::BrowserRules rules;
+  rules.allowed_hosts = config_.list("allowed-hosts");
+  rules.socket_origins = config_.list("lifecycle-origins");
+  if (!config_.boolean("cors")) return rules;
+  for (auto flag : {"allowed-origins", "cors-origins"})
+    for (std::string& origin : config_.list(flag))
+      rules.allowed_origins.push_back(std::move(origin));
+  return rules;
+}
+
 Result<void> Host::listen_http() {
   faces_->add_routes(router_);
   router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}});
-  server::FrontOptions front{.log_requests = config_.boolean("log-requests")};
+  server::FrontOptions front{.log_requests = config_.boolean("log-requests"),
+                             .browsers = browser_rules()};
   TRY(front.permissions, server::route_permissions(router_, config_.text("context-path")));
   front_ =
       std::make_unique<server::HttpFront>(router_, *authenticator_, metrics_, std::move(front));
@@ -184,7 +196,7 @@ Result<void> Host::listen_grpc() {
 Result<void> Host::listen_admin() {
   measure();
   admin_router_.add(admin_routes(), wire::Dialect{"/", plain_refusal, {}});
-  server::FrontOptions front;
+  server::FrontOptions front{.browsers = browser_rules()};
   TRY(front.permissions, admin_permissions());
   admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *authenticator_, metrics_,
                                                      std::move(front));

@@ -42,6 +42,8 @@ class Host {
   ShardOptions shard_options();
   size_t mebibytes(std::string_view flag) const;
   Result<void> listen();
+  // The rules for requests of browsers, the same for all listeners.
+  server::BrowserRules browser_rules() const;
   Result<void> listen_http();
   Result<void> listen_grpc();
   Result<void> listen_admin();

@@ -15,6 +15,10 @@ namespace {
 
 constexpr size_t kRequestIdBytes = 128;
 constexpr size_t kLoggedBodyBytes = 500;
+// For web sites that may call paths whose face has no policy of its own.
+constexpr char kCorsMethods[] = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
+constexpr char kCorsHeaders[] =
+    "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID";
 
 Time steady_now() {
   timespec t{};
@@ -98,6 +102,7 @@ HttpFront::HttpFront(const wire::Router& router, Authenticator& authenticator, M
     : router_(router),
       authenticator_(authenticator),
       options_(std::move(options)),
+      guard_(options_.browsers),
       unmatched_(metrics.histogram("pawl_http_request_seconds", {"", "unmatched"})),
       refusals_(metrics.counter("pawl_auth_refusals_total")),
       in_flight_(metrics.gauge("pawl_http_requests_in_flight")) {
@@ -125,7 +130,7 @@ std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront:
     // is too large.
     if (fault.error.code != Code::too_large || response.status < 400)
       response.status = fault.status;
-    if (auto cors = router_.cors(request)) apply_cors(response, *cors);
+    if (auto cors = cors_for(request)) apply_cors(response, *cors);
     return response;
   };
 }
@@ -133,7 +138,7 @@ std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront:
 void HttpFront::handle(wire::Request request, wire::Respond respond) {
   Trace trace;
   trace.began = steady_now();
-  trace.cors = router_.cors(request);
+  trace.cors = cors_for(request);
   trace.request_id = request.header("X-Request-Id").substr(0, kRequestIdBytes);
   trace.method = request.method;
   trace.path = request.path;
@@ -142,7 +147,12 @@ void HttpFront::handle(wire::Request request, wire::Respond respond) {
   trace.duration = row ? row->duration : &unmatched_;
   in_flight_.add(1);
   std::optional<wire::Response> early;
-  if (!match.route && trace.cors && is_preflight(request)) early = preflight(*trace.cors);
+  if (auto fault = guard_.check(request)) {
+    early = router_.refuse(request, fault->error);
+    early->status = fault->status;
+  } else if (!match.route && trace.cors && is_preflight(request)) {
+    early = preflight(*trace.cors);
+  }
   Back back(*this, std::move(trace), std::move(respond));
   if (early) return back(*std::move(early));
   if (!match.route) return back(router_.refuse_unmatched(request, match));
@@ -157,6 +167,20 @@ void HttpFront::handle(wire::Request request, wire::Respond respond) {
     log(Level::error, "a handler threw",
         {{"what", thrown.what()}, {"route", match.route->pattern}});
   }
+}
+
+std::optional<wire::Cors> HttpFront::cors_for(const wire::Request& request) const {
+  std::optional<wire::Cors> cors = router_.cors(request);
+  if (guard_.allows_all()) return cors;
+  std::string_view origin = request.header("Origin");
+  if (!guard_.allows(origin)) {
+    if (cors) cors->allow_origin.clear();
+    return cors;
+  }
+  if (!cors) cors = wire::Cors{.methods = kCorsMethods, .headers = kCorsHeaders};
+  cors->allow_origin = origin;
+  cors->vary_origin = true;
+  return cors;
 }
 
 std::optional<wire::Response> HttpFront::admit(wire::Request& request, Permission needs) {

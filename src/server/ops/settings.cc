@@ -87,7 +87,8 @@ constexpr Setting kSettings[] = {
     {"lifecycle-websocket", "lifecycle.websocket", "PAWL_LIFECYCLE_WEBSOCKET", "", v::boolean(),
      "true", "offer watches over WebSocket; Server-Sent Events are always offered"},
     {"lifecycle-origins", "lifecycle.origins", "PAWL_LIFECYCLE_ORIGINS", "", v::text("TEXT"), "",
-     "origins that may open a watch over WebSocket: a comma list; empty means all"},
+     "web sites that may open a watch over WebSocket: a comma list of origins; when it is set, a "
+     "client that sends no origin is refused"},
     {"worlds-http-allow", "worlds.http_allow", "PAWL_WORLDS_HTTP_ALLOW", "", v::text("TEXT"), "",
      "hosts that worlds may reach with sys/http.request: a comma list of host, host:port or "
      "*.host"},
@@ -98,11 +99,16 @@ constexpr Setting kSettings[] = {
     {"error-mode", "entities.error_mode", "PAWL_ERROR_MODE", "CYODA_ERROR_RESPONSE_MODE",
      v::one_of("sanitized|verbose"), "sanitized",
      "detail in the bodies of 5xx answers: `sanitized` gives a ticket id, `verbose` the cause"},
+    {"allowed-hosts", "allowed_hosts", "PAWL_ALLOWED_HOSTS", "", v::text("TEXT"), "",
+     "names by which clients address this server besides loopback names and IP addresses: a comma "
+     "list of name, *.name or *"},
+    {"allowed-origins", "allowed_origins", "PAWL_ALLOWED_ORIGINS", "", v::text("TEXT"), "",
+     "web sites whose pages may call this server from a browser: a comma list of origins such as "
+     "https://app.example, or * for all; empty means none"},
     {"cors", "cors.enabled", "PAWL_CORS", "CYODA_CORS_ENABLED", v::boolean(), "true",
-     "answer requests of browsers from other origins"},
+     "let the web sites of --allowed-origins call; false refuses them as well"},
     {"cors-origins", "cors.origins", "PAWL_CORS_ORIGINS", "CYODA_CORS_ALLOWED_ORIGINS",
-     v::text("TEXT"), "",
-     "origins that may call the entities API besides loopback: a comma list, or *"},
+     v::text("TEXT"), "", "further origins, as in --allowed-origins"},
     {"metrics-bearer", "metrics_bearer", "PAWL_METRICS_BEARER", "CYODA_METRICS_BEARER", v::secret(),
      "", "bearer token that /metrics requires instead of an operator's; empty means none"},
     {"metrics-open", "metrics_open", "PAWL_METRICS_OPEN", "", v::boolean(), "false",
