@@ -258,6 +258,44 @@ def allowed_sites_and_names(folder):
         check('--cors=false refuses them as well', raw(server.http, 'GET', '/v1/definitions', {'Origin': 'https://app.example'})[0] == 403)
 
 
+def logins_are_throttled(folder):
+    with live.JwtServer() as server:
+        victim, other = server.make_client('viewer'), server.make_client('viewer')
+        answers = [server.login(victim[0], 'guess')[0] for _ in range(14)]
+        check(f'guesses are refused and then put off: {answers}', answers == [401] * 10 + [429] * 4)
+        basic = base64.b64encode(f'{victim[0]}:guess'.encode()).decode()
+        status, headers = raw(server.http, 'POST', '/api/oauth/token', {'Authorization': 'Basic ' + basic}, b'grant_type=client_credentials')
+        check(f'the answer says when: {status} {headers}', status == 429 and 1 <= int(headers['Retry-After']) <= 60)
+        status, body = server.login(*victim)
+        check(f'the right secret waits as well: {status} {body}', status == 429 and 'too many failed logins' in body['error_description'])
+        check('another client does not', server.login(*other)[0] == 200)
+        answers = [server.login(f'nobody-{i}', 'guess')[0] for i in range(80)]
+        check(f'an address that tries many clients is put off: {answers}', answers[0] == 401 and answers[-1] == 429)
+        time.sleep(float(headers['Retry-After']) + 1)
+        check('after the wait the right secret logs in', server.login(*victim)[0] == 200)
+
+
+def tokens_end_with_their_client(folder):
+    """Tokens of a client that was deleted, or whose secret was reset, are refused at once; also after kill -9."""
+    with live.JwtServer() as server:
+        boss = server.boss()
+        opens = lambda token: live.call(server.base, 'GET', '/v1/definitions', headers={'Authorization': 'Bearer ' + token})[0]
+        deleted, rotated, kept = (server.make_client('viewer') for _ in range(3))
+        tokens = [server.token_of(*client) for client in (deleted, rotated, kept)]
+        check('all open', [opens(token) for token in tokens] == [200] * 3)
+        check('one is deleted', live.call(server.base, 'DELETE', '/api/account/m2m/' + deleted[0], headers=boss)[0] == 204)
+        status, fresh = live.call(server.base, 'POST', f'/api/account/m2m/{rotated[0]}/secret/reset', headers=boss)
+        check(f'one gets a new secret: {status}', status == 200)
+        check('their tokens end at once', [opens(token) for token in tokens] == [401, 401, 200])
+        new = server.token_of(fresh['clientId'], fresh['clientSecret'])
+        check('the new secret works', opens(new) == 200)
+        check('the bootstrap client goes on', live.call(server.base, 'GET', '/api/account', headers=boss)[0] == 200)
+        server.kill()
+        server.start()
+        check('the same after kill -9', [opens(token) for token in (*tokens, new)] == [401, 401, 200, 200])
+        check('the bootstrap client goes on after kill -9', live.call(server.base, 'GET', '/api/account', headers=boss)[0] == 200)
+
+
 def tls_on_every_address(folder):
     key, certificate = live.make_certificate(folder)
     with live.JwtServer('--tls-certificate', certificate, '--tls-key', key) as server:
@@ -276,7 +314,7 @@ def tls_on_every_address(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
-        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, tls_on_every_address)])
+        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, tls_on_every_address)])
     return live.report()
 
 

@@ -94,6 +94,22 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
         w.fixed64(word);
     return out;
   };
+  keys.client_changed = [&authenticator](std::string_view client, std::string_view generation) {
+    authenticator.set_client(std::string(client), std::string(generation));
+  };
+  keys.client_deleted = [&authenticator](std::string_view client) {
+    authenticator.drop_client(client);
+  };
+  keys.login_wait = [&authenticator](std::string_view client, std::string_view address) {
+    return authenticator.logins().wait(client, address);
+  };
+  keys.login_tried = [&authenticator](std::string_view client, std::string_view address,
+                                      bool good) {
+    if (good)
+      authenticator.logins().succeeded(client, address);
+    else
+      authenticator.logins().failed(client, address);
+  };
   keys.expiry_seconds = authenticator.expiry_seconds();
   return keys;
 }

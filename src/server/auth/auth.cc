@@ -2,6 +2,8 @@
 
 #include "server/auth/auth.h"
 
+#include <time.h>
+
 #include "base/hash.h"
 #include "base/log.h"
 #include "json/text.h"
@@ -9,6 +11,12 @@
 
 namespace pawl::server {
 namespace {
+
+Time steady_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
 
 std::unexpected<Error> unauthorized() {
   return fail(Code::unauthenticated, "UNAUTHORIZED",
@@ -27,6 +35,7 @@ Result<AuthMode> parse_auth_mode(std::string_view text) {
 Authenticator::Authenticator(AuthOptions options, std::function<Time()> now)
     : options_(std::move(options)),
       now_(std::move(now)),
+      logins_(steady_now),
       everybody_{options_.default_caller, granted_to(options_.default_caller)} {}
 
 Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
@@ -89,7 +98,8 @@ Result<Admitted> Authenticator::admit(std::string_view authorization) {
     std::erase_if(verified_, [&](const auto& entry) { return entry.second.until < now; });
     if (verified_.size() >= options_.remembered) forget();
   }
-  Verified verified{{identity->caller, granted_to(identity->caller)}, identity->until};
+  Verified verified{{identity->caller, granted_to(identity->caller), identity->client},
+                    identity->until};
   return verified_.insert_or_assign(std::move(name), std::move(verified)).first->second.admitted;
 }
 
@@ -100,10 +110,12 @@ Result<Identity> Authenticator::verify(std::string_view text) const {
   };
   std::optional<RsaKey> key;
   std::string owner;
+  bool ours = false;
   if (auto pair = key_pair(token.kid)) {
     if (!pair->active) return refused("the key pair " + token.kid + " is not active");
     key = pair->key;
     owner = pair->tenant;
+    ours = true;
   } else {
     std::shared_lock lock(mutex_);
     if (auto found = trusted_.find(token.kid); found != trusted_.end()) key = found->second;
@@ -113,7 +125,35 @@ Result<Identity> Authenticator::verify(std::string_view text) const {
   TRY(Identity identity, read_claims(token.claims, {options_.issuer, options_.audience}, now_()));
   if (!owner.empty() && owner != identity.caller.tenant)
     return refused("the key pair " + token.kid + " is another tenant's");
+  if (ours) {
+    TRY(identity.client, check_client(token.claims));
+  }
   return identity;
+}
+
+Result<std::string> Authenticator::check_client(const json::Value& claims) const {
+  // Tokens of an earlier version, and those that an operator has signed, have no generation.
+  std::string_view generation = claims.string_or(kGenerationClaim);
+  if (generation.empty()) return std::string();
+  const json::Value* actor = claims.find("act");
+  std::string client((actor ? *actor : claims).string_or("sub"));
+  std::shared_lock lock(mutex_);
+  auto found = clients_.find(client);
+  if (found != clients_.end() && found->second == generation) return client;
+  return fail(Code::unauthenticated, "UNAUTHORIZED",
+              "the client " + client + " was deleted or has a new secret");
+}
+
+void Authenticator::set_client(std::string id, std::string generation) {
+  std::unique_lock lock(mutex_);
+  clients_.insert_or_assign(std::move(id), std::move(generation));
+  forget();
+}
+
+void Authenticator::drop_client(std::string_view id) {
+  std::unique_lock lock(mutex_);
+  if (auto found = clients_.find(id); found != clients_.end()) clients_.erase(found);
+  forget();
 }
 
 Result<std::string> Authenticator::issue(json::Value claims) {

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "server/auth/jwt.h"
+#include "server/auth/login_throttle.h"
 #include "server/auth/permissions.h"
 #include "server/http/address.h"
 
@@ -35,6 +36,7 @@ struct AuthOptions {
 struct Admitted {
   Caller caller;
   PermissionSet granted;
+  std::string client{};  // the machine client that got the token; empty when it has none
 };
 
 // A key pair that signs and verifies tokens. A pair with a tenant serves the tokens of that tenant
@@ -81,6 +83,14 @@ class Authenticator {
   // The kid of the configured signing key; empty when there is none.
   const std::string& configured_kid() const { return configured_kid_; }
 
+  // Machine clients. A token that this server issued to a client names the client and the
+  // generation of its secret (kGenerationClaim). It is refused at once when the client is gone or
+  // has another generation.
+  void set_client(std::string id, std::string generation);
+  void drop_client(std::string_view id);
+
+  LoginThrottle& logins() { return logins_; }
+
   // The claims of a token of another issuer, once its signature and its times are verified.
   // `jwk_of` returns the key for the token's kid.
   Result<json::Value> read_foreign(
@@ -95,6 +105,8 @@ class Authenticator {
   Authenticator(AuthOptions options, std::function<Time()> now);
   Result<Identity> verify(std::string_view token) const;
   PermissionSet granted_to(const Caller& caller) const;
+  // Returns the machine client of a token that this server has signed; empty when it names none.
+  Result<std::string> check_client(const json::Value& claims) const;
   void forget();  // empties the cache of verified tokens, when keys change
 
   const AuthOptions options_;
@@ -103,6 +115,8 @@ class Authenticator {
   std::string configured_kid_, seal_;
   std::vector<KeyPair> pairs_;  // oldest first
   std::map<std::string, RsaKey, std::less<>> trusted_;
+  std::map<std::string, std::string, std::less<>> clients_;  // generation by id
+  LoginThrottle logins_;
   // The cache of verified tokens, by SHA-256 of the token: a repeated token needs no RSA.
   struct Verified {
     Admitted admitted;

@@ -54,6 +54,10 @@ Result<Time> check_times(const json::Value& claims, Time now, Time leeway = kLee
 
 std::string sign_token(const RsaKey& key, std::string_view kid, const json::Value& claims);
 
+// The generation of the secret of the machine client that got the token. The client is named by
+// `sub` of the claim `act` if there is one, else by `sub`.
+inline constexpr char kGenerationClaim[] = "cgen";
+
 struct ClaimRules {
   std::string issuer;
   std::string audience;  // empty: any audience
@@ -61,7 +65,8 @@ struct ClaimRules {
 };
 struct Identity {
   Caller caller;
-  Time until = 0;  // the token is valid until then, leeway included
+  Time until = 0;        // the token is valid until then, leeway included
+  std::string client{};  // see Admitted
 };
 // The caller that the claims of a verified token name.
 Result<Identity> read_claims(const json::Value& claims, const ClaimRules& rules, Time now);

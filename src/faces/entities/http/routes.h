@@ -93,6 +93,8 @@ class RouteTable {
 // Makes one JSON array of lines of JSON.
 Bytes array_of_lines(Bytes lines);
 json::Array split_roles(std::string_view roles);
+// The generation of a machine client's secret: it changes with the secret and does not reveal it.
+std::string generation_of(const json::Value& client);
 std::string random_uuid(const Keys& keys);
 
 // An item whose document has sorted names.

@@ -104,10 +104,12 @@ void store_client(const HttpExchangePtr& http, json::Value client, int status) {
   Bytes random = http->face.options().keys.secret();
   std::string secret = base64url(random), id(client.string_or("clientId"));
   client.object().set("secretHash", hex(view(sha256(secret))));
+  std::string generation = generation_of(client);
   http->service().act(
       http->context(), "client.put", std::move(client),
-      [http, id, secret, status](Result<Bytes> a) {
+      [http, id, secret, status, generation](Result<Bytes> a) {
         if (!a) return http->refuse(a.error());
+        http->face.options().keys.client_changed(id, generation);
         http->answer(wire::json_response(
             status, json::print(json::object({{"clientId", id}, {"clientSecret", secret}}))));
       });
@@ -140,9 +142,12 @@ Result<void> reset_secret(const HttpExchangePtr& http) {
 Result<void> delete_client_route(const HttpExchangePtr& http) {
   TRY_OK(http->issues_tokens());
   TRY_OK(own_client(*http, http->param(0)));
-  http->service().act(
-      http->context(), "client.delete", json::object({{"clientId", http->param(0)}}),
-      [http](Result<Bytes> a) { a ? http->answer({.status = 204}) : http->refuse(a.error()); });
+  http->service().act(http->context(), "client.delete",
+                      json::object({{"clientId", http->param(0)}}), [http](Result<Bytes> a) {
+                        if (!a) return http->refuse(a.error());
+                        http->face.options().keys.client_deleted(http->param(0));
+                        http->answer({.status = 204});
+                      });
   return {};
 }
 
