@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tokens, tenants and roles against a real server in mode jwt; machine clients survive a restart."""
-import base64, http.client, json, os, socket, ssl, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import base64, http.client, http.server, json, os, socket, ssl, subprocess, sys, tempfile, threading, time, urllib.parse, urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -296,6 +296,94 @@ def tokens_end_with_their_client(folder):
         check('the bootstrap client goes on after kill -9', live.call(server.base, 'GET', '/api/account', headers=boss)[0] == 200)
 
 
+class Provider:
+    """A small OpenID provider: a discovery document and keys that a test replaces."""
+
+    def __enter__(self):
+        provider = self
+        self.keys, self.asked = [], 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                provider.asked += 1
+                pages = {'/realm/.well-known/openid-configuration': {'issuer': provider.issuer, 'jwks_uri': provider.issuer + '/keys'},
+                         '/realm/keys': {'keys': provider.keys}}
+                body = json.dumps(pages.get(self.path)).encode()
+                self.send_response(200 if self.path in pages else 404)
+                self.send_header('Content-Length', str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self.issuer = f'http://127.0.0.1:{self.server.server_port}/realm'
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def tokens_of_a_provider(folder):
+    """Keys come by discovery; a new key is fetched when a token names it; a withdrawn key ends; an outage changes nothing."""
+    paths = [os.path.join(folder, f'provider{i}.pem') for i in range(2)]
+    jwks = [{**new_key(path), 'kid': f'p{i}', 'use': 'sig', 'alg': 'RS256'} for i, path in enumerate(paths)]
+    with Provider() as provider:
+        provider.keys = jwks[:1]
+        with live.Server('--auth', 'jwt', '--auth-issuer', provider.issuer, '--auth-refresh', '10s', '--operator-tenant', 'acme') as server:
+            def opens(i, **changed):
+                now = int(time.time())
+                claims = {'iss': provider.issuer, 'sub': 'ann', 'caas_org_id': 'acme', 'user_roles': ['viewer'], 'iat': now, 'exp': now + 600, **changed}
+                return live.call(server.base, 'GET', '/v1/definitions', headers={'Authorization': 'Bearer ' + signed(paths[i], f'p{i}', claims)})[0]
+            check('a token of the provider opens', opens(0) == 200)
+            check('roles count', opens(0, user_roles=['worker']) == 403)
+            check('another issuer does not', (opens(0, iss='cyoda'), opens(0, iss=provider.issuer + '/')) == (401, 401))
+            check('an unknown key does not', opens(1) == 401)
+            provider.keys = jwks
+            live.until(lambda: opens(1) == 200, 'the new key to be fetched', 30)
+            asked = provider.asked
+            for _ in range(50):
+                live.call(server.base, 'GET', '/v1/definitions', headers={'Authorization': 'Bearer ' + signed(paths[0], 'nobody', {})})
+            check(f'unknown keys do not make it ask often: {provider.asked - asked}', provider.asked - asked <= 4)
+            provider.keys = jwks[1:]
+            live.until(lambda: opens(0) == 401, 'the withdrawn key to end', 30)
+            provider.keys = []
+            time.sleep(11)
+            check('no keys at all is taken for a failure', opens(1) == 200)
+        with live.Server('--auth', 'jwt', '--auth-issuer', provider.issuer, '--auth-jwks-url', provider.issuer + '/nothing') as server:
+            check('the server starts without the provider', live.call(server.base, 'GET', '/v1/definitions')[0] == 401)
+    bad = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'bad'), '--auth', 'jwt', '--auth-issuer', 'ftp://x'], capture_output=True, text=True)
+    check(f'a bad URL is refused: {bad.stderr}', bad.returncode != 0 and 'http' in bad.stderr)
+
+
+def the_signing_key_is_replaced(folder):
+    """--jwt-old-key: tokens and key pairs of the key before stay valid, and the new key signs."""
+    with live.JwtServer() as server:
+        boss = server.boss()
+        opens = lambda headers: live.call(server.base, 'GET', '/api/account', headers=headers)[0]
+        status, pair = live.call(server.base, 'POST', '/api/oauth/keys/keypair', headers=boss)
+        check(f'a pair: {status}', status == 201)
+        of_pair = server.boss()
+        new = os.path.join(folder, 'new.pem')
+        live.make_rsa_key(new)
+        env = server.env
+        server.stop()
+        server.env = {**env, 'PAWL_JWT_KEY_FILE': new, 'PAWL_JWT_OLD_KEY_FILE': server.key}
+        server.start()
+        check('old tokens open', (opens(boss), opens(of_pair)) == (200, 200))
+        check('invalidate the pair', live.call(server.base, 'POST', f"/api/oauth/keys/keypair/{pair['kid']}/invalidate", headers=boss)[0] == 200)
+        kid = json.loads(base64.urlsafe_b64decode(server.boss()['Authorization'].split(' ')[1].split('.')[0] + '=='))['kid']
+        check('the new key signs', kid in kids(server.base) and kid != pair['kid'] and len(kids(server.base)) == 2)
+        fresh = server.boss()
+        server.stop()
+        server.env = {**env, 'PAWL_JWT_KEY_FILE': new}
+        server.start()
+        check('without the old key its tokens end', (opens(boss), opens(fresh)) == (401, 200))
+
+
 def tls_on_every_address(folder):
     key, certificate = live.make_certificate(folder)
     with live.JwtServer('--tls-certificate', certificate, '--tls-key', key) as server:
@@ -314,7 +402,8 @@ def tls_on_every_address(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
-        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, tls_on_every_address)])
+        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, tokens_of_a_provider,
+                                                                                          the_signing_key_is_replaced, tls_on_every_address)])
     return live.report()
 
 

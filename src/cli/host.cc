@@ -11,6 +11,7 @@
 #include "cli/remote.h"
 #include "faces/processes/state/job.h"
 #include "json/text.h"
+#include "net/http_client.h"
 #include "server/ops/backup_path.h"
 
 #ifndef PAWL_VERSION
@@ -49,6 +50,8 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
   options.issuer = c.text("jwt-issuer");
   options.audience = c.text("jwt-audience");
   options.expiry_seconds = c.duration("jwt-expiry") / kSecond;
+  options.old_signing_key = c.text("jwt-old-key");
+  options.remote_issuer = c.text("auth-issuer");
   options.operator_tenant = c.text("operator-tenant");
   if (options.operator_tenant.empty() && !c.text("bootstrap-client").empty())
     options.operator_tenant = c.text("bootstrap-tenant");
@@ -58,6 +61,39 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
       return fail(Code::invalid, kBadUsage, fmt::format("cannot read the JWKS file {}", path));
   }
   return server::Authenticator::make(std::move(options), system_now);
+}
+
+Result<void> Host::follow_issuer() {
+  server::IssuerOptions options{.issuer = config_.text("auth-issuer"),
+                                .jwks_url = config_.text("auth-jwks-url"),
+                                .refresh = config_.duration("auth-refresh")};
+  if (authenticator_->mode() == server::AuthMode::none) return {};
+  if (options.issuer.empty() && !options.jwks_url.empty())
+    return fail(Code::invalid, kBadUsage,
+                "--auth-jwks-url needs --auth-issuer, the issuer that the tokens name");
+  if (options.issuer.empty()) return {};
+  for (const std::string& url : {options.issuer, options.jwks_url})
+    if (!url.empty()) TRY_OK(net::parse_url(url));
+  constexpr size_t kMaxDocumentBytes = 1 << 20;
+  constexpr std::chrono::seconds kTimeout{10};
+  auto client = std::make_shared<net::HttpClient>(net::HttpClientOptions{
+      .timeout = kTimeout, .max_answer_bytes = kMaxDocumentBytes, .allow_unknown_length = true});
+  auto get = [client,
+              stop = issuer_stop_.get_token()](const std::string& url) -> Result<std::string> {
+    TRY(net::HttpAnswer answer, client->send({"GET", url}, {.stop = stop}));
+    if (answer.status == 200) return std::move(answer.body);
+    return fail(Code::unavailable, "BAD_ANSWER", fmt::format("{} answered {}", url, answer.status));
+  };
+  issuer_keys_ = std::make_unique<server::IssuerKeys>(std::move(options), *authenticator_, get,
+                                                      [this] { return background_.steady_now(); });
+  // The first fetch is made here, so that the first tokens are accepted when the provider answers.
+  issuer_keys_->step();
+  issuer_loop_ = background_.loop("issuer keys", [this] { return issuer_keys_->step(); });
+  authenticator_->on_unknown_key([this] {
+    issuer_keys_->want();
+    issuer_loop_->wake();
+  });
+  return {};
 }
 
 Result<void> Host::check_exposure() {
@@ -126,6 +162,7 @@ Result<void> Host::open_shard() {
 Result<void> Host::open() {
   TRY(authenticator_, authenticator_of(config_));
   TRY_OK(check_exposure());
+  TRY_OK(follow_issuer());
   TRY_OK(open_shard());
   clock_ = std::make_unique<Clock>(*shard_);
   workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
@@ -325,6 +362,9 @@ void Host::stop() {
   if (clock_) clock_->stop();
   if (shard_) shard_->stop();
   if (admin_) admin_->stop(1000);
+  // After the listeners: requests with unknown keys wake the loop.
+  issuer_stop_.request_stop();
+  issuer_loop_.reset();
   std::error_code ec;
   std::filesystem::remove(config_.text("data") + "/serving.json", ec);
 }

@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <memory>
+#include <stop_token>
 
 #include "cli/data_dir.h"
 #include "cli/faces.h"
 #include "cli/programs.h"
 #include "runtime/background.h"
+#include "server/auth/issuer_keys.h"
 #include "server/grpc/server.h"
 #include "server/http/front.h"
 #include "server/ops/admin.h"
@@ -38,6 +40,7 @@ class Host {
                    .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
   Result<void> check_exposure();
+  Result<void> follow_issuer();  // fetches the keys of --auth-issuer, now and later
   Result<void> open_shard();
   ShardOptions shard_options();
   size_t mebibytes(std::string_view flag) const;
@@ -72,6 +75,9 @@ class Host {
   bool stopped_ = false;
 
   BackgroundThreads background_;
+  std::stop_source issuer_stop_;  // ends a fetch that is under way
+  std::unique_ptr<server::IssuerKeys> issuer_keys_;
+  std::unique_ptr<BackgroundLoop> issuer_loop_;
   std::unique_ptr<BackgroundLoop> housekeeping_;
   std::mutex backups_mutex_;  // guards backups_: stop() takes it away while requests still come
   std::unique_ptr<BackgroundPool> backups_ = background_.pool("backup", 1, 16);

@@ -18,6 +18,11 @@ Time steady_now() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
+// The password of the key pairs that are stored under this signing key.
+std::string seal_of(const RsaKey& key) {
+  return hex(view(sha256("pawl key pairs", key.private_pem())));
+}
+
 std::unexpected<Error> unauthorized() {
   return fail(Code::unauthenticated, "UNAUTHORIZED",
               "say who you are: Authorization: Bearer <token>");
@@ -48,13 +53,25 @@ Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
       return fail(Code::invalid, "BAD_KEY",
                   "the signing key is a public key; give the private one");
     made->configured_kid_ = key.kid();
-    made->seal_ = hex(view(sha256("pawl key pairs", key.private_pem())));
+    made->seal_ = seal_of(key);
     made->put_key_pair({.kid = key.kid(), .created = made->now_(), .key = key});
   }
+  if (!given.old_signing_key.empty()) {
+    TRY(RsaKey old, RsaKey::from_pem(given.old_signing_key));
+    if (!old.is_private())
+      return fail(Code::invalid, "BAD_KEY",
+                  "the old signing key is a public key; give the private one");
+    made->old_seal_ = seal_of(old);
+    if (old.kid() != made->configured_kid_)
+      made->put_key_pair({.kid = old.kid(), .created = 0, .signs = false, .key = old});
+  }
   if (!given.jwks.empty()) TRY_OK(made->trust_jwks(given.jwks));
-  if (given.mode == AuthMode::jwt && made->pairs_.empty() && made->trusted_.empty()) {
-    return fail(Code::invalid, "NO_KEY",
-                "--auth jwt needs a signing key (--jwt-key) or trusted keys (--jwt-jwks)");
+  if (given.mode == AuthMode::jwt && made->pairs_.empty() && made->trusted_.empty() &&
+      given.remote_issuer.empty()) {
+    return fail(
+        Code::invalid, "NO_KEY",
+        "--auth jwt needs a signing key (--jwt-key), trusted keys (--jwt-jwks) or an OpenID "
+        "provider (--auth-issuer)");
   }
   return made;
 }
@@ -103,29 +120,36 @@ Result<Admitted> Authenticator::admit(std::string_view authorization) {
   return verified_.insert_or_assign(std::move(name), std::move(verified)).first->second.admitted;
 }
 
-Result<Identity> Authenticator::verify(std::string_view text) const {
-  TRY(Token token, parse_token(text));
+Result<Authenticator::VerifyKey> Authenticator::key_for(const std::string& kid) const {
   auto refused = [](std::string why) {
     return fail(Code::unauthenticated, "UNAUTHORIZED", std::move(why));
   };
-  std::optional<RsaKey> key;
-  std::string owner;
-  bool ours = false;
-  if (auto pair = key_pair(token.kid)) {
-    if (!pair->active) return refused("the key pair " + token.kid + " is not active");
-    key = pair->key;
-    owner = pair->tenant;
-    ours = true;
-  } else {
-    std::shared_lock lock(mutex_);
-    if (auto found = trusted_.find(token.kid); found != trusted_.end()) key = found->second;
+  if (auto pair = key_pair(kid)) {
+    if (!pair->active) return refused("the key pair " + kid + " is not active");
+    return VerifyKey{pair->key, options_.issuer, pair->tenant, true};
   }
-  if (!key) return refused("no key is known as " + token.kid);
-  if (!key->verify(token.signed_part, token.signature)) return refused("the signature is wrong");
-  TRY(Identity identity, read_claims(token.claims, {options_.issuer, options_.audience}, now_()));
-  if (!owner.empty() && owner != identity.caller.tenant)
+  {
+    std::shared_lock lock(mutex_);
+    if (auto found = trusted_.find(kid); found != trusted_.end())
+      return VerifyKey{found->second, options_.issuer};
+    if (auto found = issuer_keys_.find(kid); found != issuer_keys_.end())
+      return VerifyKey{found->second, options_.remote_issuer};
+  }
+  if (unknown_key_) unknown_key_();
+  return refused("no key is known as " + kid);
+}
+
+Result<Identity> Authenticator::verify(std::string_view text) const {
+  TRY(Token token, parse_token(text));
+  TRY(VerifyKey by, key_for(token.kid));
+  auto refused = [](std::string why) {
+    return fail(Code::unauthenticated, "UNAUTHORIZED", std::move(why));
+  };
+  if (!by.key.verify(token.signed_part, token.signature)) return refused("the signature is wrong");
+  TRY(Identity identity, read_claims(token.claims, {by.issuer, options_.audience}, now_()));
+  if (!by.tenant.empty() && by.tenant != identity.caller.tenant)
     return refused("the key pair " + token.kid + " is another tenant's");
-  if (ours) {
+  if (by.ours) {
     TRY(identity.client, check_client(token.claims));
   }
   return identity;
@@ -211,7 +235,7 @@ std::optional<KeyPair> Authenticator::signing_pair(std::string_view tenant) cons
   std::shared_lock lock(mutex_);
   const KeyPair* best = nullptr;
   for (const KeyPair& pair : pairs_) {
-    bool usable = pair.active && (pair.tenant.empty() || pair.tenant == tenant);
+    bool usable = pair.active && pair.signs && (pair.tenant.empty() || pair.tenant == tenant);
     if (usable && (!best || best->tenant.empty() || !pair.tenant.empty())) best = &pair;
   }
   return best ? std::optional(*best) : std::nullopt;
@@ -236,9 +260,11 @@ Result<void> Authenticator::use_pair(const json::Value& row) {
   }
   if (!row.find("pem")) return {};  // the row of an earlier configured key
   auto key = RsaKey::from_pem(row.string_or("pem"), seal_);
+  if (!key && !old_seal_.empty()) key = RsaKey::from_pem(row.string_or("pem"), old_seal_);
   if (!key || !key->is_private())
     return fail(Code::invalid, "BAD_KEY",
-                "the key pair was sealed under another signing key; delete it and issue a new one");
+                "the key pair was sealed under another signing key; name that key with "
+                "--jwt-old-key, or delete the pair and issue a new one");
   TRY(Time created, parse_rfc3339(row.string_or("createdAt")));
   put_key_pair({.kid = std::move(kid),
                 .tenant = std::string(row.string_or("tenantId")),
@@ -282,19 +308,16 @@ bool Authenticator::distrust(std::string_view kid) {
 }
 
 Result<void> Authenticator::trust_jwks(std::string_view document) {
-  TRY(json::Value value, json::parse(document));
-  const json::Value* keys = value.find("keys");
-  if (!keys || !keys->is_array())
-    return fail(Code::invalid, "BAD_JWKS", "a JWKS document is {\"keys\": [...]}");
-  for (const json::Value& jwk : keys->array()) {
-    // A JWKS document may also hold keys for other uses; those are skipped.
-    std::string_view use = jwk.string_or("use", "sig");
-    if (jwk.string_or("kty") != "RSA" || use != "sig") continue;
-    TRY(RsaKey key, RsaKey::from_jwk(jwk));
-    std::string kid(jwk.string_or("kid", key.kid()));
-    trust(std::move(kid), std::move(key));
-  }
+  TRY(KeysByKid keys, read_jwks(document, JwksReading::refuse_bad_keys));
+  for (auto& [kid, key] : keys)
+    trust(kid, std::move(key));
   return {};
+}
+
+void Authenticator::set_issuer_keys(KeysByKid keys) {
+  std::unique_lock lock(mutex_);
+  issuer_keys_ = std::move(keys);
+  forget();
 }
 
 Result<void> check_exposure(AuthMode mode, bool insecure, const std::vector<Address>& listeners) {

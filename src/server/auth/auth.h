@@ -27,6 +27,11 @@ struct AuthOptions {
   std::string audience{};
   int64_t expiry_seconds = 3600;
   std::string jwks{};  // the text of a JWKS document with trusted public keys
+  // The `iss` of tokens whose keys come by set_issuer_keys(); empty: no such tokens.
+  std::string remote_issuer{};
+  // The signing key before this one: it verifies the tokens that it signed and opens the key pairs
+  // that were stored under it. It signs nothing.
+  std::string old_signing_key{};
   size_t remembered = limits::kVerifiedTokens;
   // The tenant whose callers may operate the server in mode jwt; empty: no tenant.
   std::string operator_tenant{};
@@ -46,6 +51,7 @@ struct KeyPair {
   std::string tenant{};
   Time created = 0;
   bool active = true;
+  bool signs = true;  // false: it only verifies
   RsaKey key;
 };
 
@@ -100,9 +106,21 @@ class Authenticator {
   void trust(std::string kid, RsaKey key);
   bool distrust(std::string_view kid);
   Result<void> trust_jwks(std::string_view document);
+  // Replaces the keys of the remote issuer (see issuer_keys.h). Its tokens may name any tenant.
+  void set_issuer_keys(KeysByKid keys);
+  // Sets a function that is called when a token names an unknown key. Set it before the first call
+  // of admit().
+  void on_unknown_key(std::function<void()> unknown) { unknown_key_ = std::move(unknown); }
 
  private:
   Authenticator(AuthOptions options, std::function<Time()> now);
+  struct VerifyKey {
+    RsaKey key;
+    std::string issuer;    // that the token must name
+    std::string tenant{};  // that the token must name; empty: any
+    bool ours = false;
+  };
+  Result<VerifyKey> key_for(const std::string& kid) const;
   Result<Identity> verify(std::string_view token) const;
   PermissionSet granted_to(const Caller& caller) const;
   // Returns the machine client of a token that this server has signed; empty when it names none.
@@ -112,9 +130,10 @@ class Authenticator {
   const AuthOptions options_;
   const std::function<Time()> now_;
   mutable std::shared_mutex mutex_;
-  std::string configured_kid_, seal_;
+  std::string configured_kid_, seal_, old_seal_;
   std::vector<KeyPair> pairs_;  // oldest first
-  std::map<std::string, RsaKey, std::less<>> trusted_;
+  KeysByKid trusted_, issuer_keys_;
+  std::function<void()> unknown_key_;
   std::map<std::string, std::string, std::less<>> clients_;  // generation by id
   LoginThrottle logins_;
   // The cache of verified tokens, by SHA-256 of the token: a repeated token needs no RSA.

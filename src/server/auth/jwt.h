@@ -1,6 +1,7 @@
 #pragma once
 // JSON Web Tokens signed with RS256. No other algorithm is accepted.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,11 @@ class RsaKey {
   bool private_ = false;
   std::string kid_;
 };
+
+// The RSA keys for signatures of a JWKS document, by kid. Keys for other uses are always skipped.
+enum class JwksReading { refuse_bad_keys, skip_bad_keys };
+using KeysByKid = std::map<std::string, RsaKey, std::less<>>;
+Result<KeysByKid> read_jwks(std::string_view document, JwksReading reading);
 
 // A token split into its parts. Its signature and claims are not verified yet.
 struct Token {

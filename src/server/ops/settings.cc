@@ -56,6 +56,16 @@ constexpr Setting kSettings[] = {
      "3600s", "lifetime of issued tokens"},
     {"jwt-jwks", "jwt.jwks", "PAWL_JWT_JWKS", "", v::text("FILE"), "",
      "JWKS file with the public keys of external token issuers"},
+    {"jwt-old-key", "jwt.old_key", "PAWL_JWT_OLD_KEY", "", v::secret(), "",
+     "the --jwt-key before this one: still verifies its tokens and opens its key pairs, signs "
+     "nothing; keep it for --jwt-expiry after a change of the key"},
+    {"auth-issuer", "auth_issuer.url", "PAWL_AUTH_ISSUER", "", v::text("URL"), "",
+     "OpenID provider whose tokens are accepted: the `iss` of its tokens; its keys are found by "
+     "discovery below this URL"},
+    {"auth-jwks-url", "auth_issuer.jwks_url", "PAWL_AUTH_JWKS_URL", "", v::text("URL"), "",
+     "where the keys of --auth-issuer are; empty means discovery"},
+    {"auth-refresh", "auth_issuer.refresh", "PAWL_AUTH_REFRESH", "", v::duration(), "300s",
+     "how often the keys of --auth-issuer are fetched, at least 10 s"},
     {"bootstrap-client", "bootstrap.client", "PAWL_BOOTSTRAP_CLIENT_ID",
      "CYODA_BOOTSTRAP_CLIENT_ID", v::text("TEXT"), "",
      "id of the bootstrap client, the first machine client; empty means none"},
