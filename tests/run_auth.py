@@ -6,6 +6,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
 from live import check
 
+live.need_grpc()
+import grpc
+
 
 def token_of(base, client, secret):
     basic = base64.b64encode(f'{client}:{secret}'.encode()).decode()
@@ -384,6 +387,54 @@ def the_signing_key_is_replaced(folder):
         check('without the old key its tokens end', (opens(boss), opens(fresh)) == (401, 200))
 
 
+def streams_end_with_their_client(folder):
+    """Event streams and gRPC streams of a client end when it is deleted; those of others go on."""
+    with live.JwtServer() as server:
+        boss = server.boss()
+        status, _ = live.call(server.base, 'PUT', '/pawl/v1/lifecycle/types/thing',
+                              {'bucket': 'B', 'fields': [{'name': 'i', 'type': 'string', 'tags': ['id']}, {'name': 'p', 'type': 'string', 'tags': ['phase']}],
+                               'transitions': {'a': []}}, boss)
+        check(f'a type to watch: {status}', status == 201)
+
+        def watch(headers):
+            connection = http.client.HTTPConnection(server.http, timeout=15)
+            connection.request('GET', '/workflows/thing?stream=true', headers={**headers, 'Accept': 'text/event-stream'})
+            reply = connection.getresponse()
+            check(f'a watch begins: {reply.status}', reply.status == 200)
+            return reply
+
+        viewer, worker = server.make_client('viewer'), server.make_client('worker')
+        of = lambda client: {'Authorization': 'Bearer ' + server.token_of(*client)}
+        gone, kept = watch(of(viewer)), watch(boss)
+        channel, ended, over = grpc.insecure_channel(server.grpc), threading.Event(), threading.Event()
+
+        def nothing():
+            over.wait(60)
+            yield from ()
+
+        raw_bytes = dict(request_serializer=lambda b: b, response_deserializer=lambda b: b)
+        work = lambda headers: channel.stream_stream('/pawl.v1.Workers/Work', **raw_bytes)(nothing(), metadata=(('authorization', headers['Authorization']),))
+        first, second = work(of(worker)), work(boss)
+        first.add_done_callback(lambda _: ended.set())
+        check('the worker stream stays open', not ended.wait(0.5))
+        for client in (viewer, worker):
+            check('deleted', live.call(server.base, 'DELETE', '/api/account/m2m/' + client[0], headers=boss)[0] == 204)
+        began = time.monotonic()
+        gone.read()
+        check('its watch ends', time.monotonic() - began < 5)
+        check('its worker stream ends', ended.wait(5))
+        check('others go on', second.is_active())
+        live.call(server.base, 'POST', '/pawl/v1/lifecycle/instances/thing/t1', {'p': 'a'}, boss)
+        seen = b''
+        while b't1' not in seen:  # the connection times out when no event comes
+            seen += kept.read1(4096)
+        check('and get events', b't1' in seen)
+        second.cancel()
+        over.set()
+        channel.close()
+        kept.close()
+
+
 def tls_on_every_address(folder):
     key, certificate = live.make_certificate(folder)
     with live.JwtServer('--tls-certificate', certificate, '--tls-key', key) as server:
@@ -402,7 +453,7 @@ def tls_on_every_address(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
-        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, tokens_of_a_provider,
+        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, streams_end_with_their_client, tokens_of_a_provider,
                                                                                           the_signing_key_is_replaced, tls_on_every_address)])
     return live.report()
 

@@ -226,6 +226,7 @@ Result<void> Host::listen_grpc() {
   TRY(grpc.address, server::parse_address(config_.text("grpc")));
   grpc.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   grpc.services = faces_->services();
+  grpc.authenticator = authenticator_.get();
   TRY(grpc_, server::GrpcServer::start(grpc));
   return {};
 }

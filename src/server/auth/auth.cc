@@ -169,15 +169,23 @@ Result<std::string> Authenticator::check_client(const json::Value& claims) const
 }
 
 void Authenticator::set_client(std::string id, std::string generation) {
-  std::unique_lock lock(mutex_);
-  clients_.insert_or_assign(std::move(id), std::move(generation));
-  forget();
+  {
+    std::unique_lock lock(mutex_);
+    std::string& known = clients_[id];
+    if (known == generation) return;
+    known = std::move(generation);
+    forget();
+  }
+  streams_.end_all(id);
 }
 
 void Authenticator::drop_client(std::string_view id) {
-  std::unique_lock lock(mutex_);
-  if (auto found = clients_.find(id); found != clients_.end()) clients_.erase(found);
-  forget();
+  {
+    std::unique_lock lock(mutex_);
+    if (auto found = clients_.find(id); found != clients_.end()) clients_.erase(found);
+    forget();
+  }
+  streams_.end_all(id);
 }
 
 Result<std::string> Authenticator::issue(json::Value claims) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/limits.h"
+#include "server/auth/client_streams.h"
 #include "server/auth/jwt.h"
 #include "server/auth/login_throttle.h"
 #include "server/auth/permissions.h"
@@ -91,9 +92,11 @@ class Authenticator {
 
   // Machine clients. A token that this server issued to a client names the client and the
   // generation of its secret (kGenerationClaim). It is refused at once when the client is gone or
-  // has another generation.
+  // has another generation, and the streams that the client has opened end.
   void set_client(std::string id, std::string generation);
   void drop_client(std::string_view id);
+
+  ClientStreams& streams() { return streams_; }
 
   LoginThrottle& logins() { return logins_; }
 
@@ -136,6 +139,7 @@ class Authenticator {
   std::function<void()> unknown_key_;
   std::map<std::string, std::string, std::less<>> clients_;  // generation by id
   LoginThrottle logins_;
+  ClientStreams streams_;
   // The cache of verified tokens, by SHA-256 of the token: a repeated token needs no RSA.
   struct Verified {
     Admitted admitted;

@@ -67,7 +67,47 @@ struct HttpFront::Trace {
   std::string path;
   std::string request_id;
   std::optional<wire::Cors> cors;
+  std::string client;  // the machine client of the caller; empty: none
 };
+
+// A stream of a machine client. It ends when the client's tokens end.
+class ClientStream final : public wire::Socket {
+ public:
+  ClientStream(ClientStreams& streams, std::string_view client,
+               std::shared_ptr<wire::Stream> stream, std::shared_ptr<wire::Socket> socket)
+      : streams_(streams), stream_(std::move(stream)), socket_(std::move(socket)) {
+    id_ = streams_.add(client, [stream = stream_] { stream->end(); });
+  }
+  ~ClientStream() override { streams_.remove(id_); }
+  bool write(BytesView piece) override { return stream_->write(piece); }
+  void end() override { stream_->end(); }
+  size_t buffered() const override { return stream_->buffered(); }
+  void on_close(std::function<void()> closed) override { stream_->on_close(std::move(closed)); }
+  void on_message(std::function<void(std::string)> text) override {
+    if (socket_) socket_->on_message(std::move(text));
+  }
+
+ private:
+  ClientStreams& streams_;
+  const std::shared_ptr<wire::Stream> stream_;  // shared with the connection
+  const std::shared_ptr<wire::Socket> socket_;  // the same object when it is a WebSocket, else null
+  uint64_t id_ = 0;
+};
+
+// Makes the streams of the response end with the tokens of the client.
+static void tie_to_client(ClientStreams& streams, const std::string& client,
+                          wire::Response& response) {
+  if (response.stream)
+    response.stream = [&streams, client,
+                       begin = std::move(response.stream)](std::shared_ptr<wire::Stream> stream) {
+      begin(std::make_shared<ClientStream>(streams, client, std::move(stream), nullptr));
+    };
+  if (response.socket)
+    response.socket = [&streams, client,
+                       begin = std::move(response.socket)](std::shared_ptr<wire::Socket> socket) {
+      begin(std::make_shared<ClientStream>(streams, client, socket, socket));
+    };
+}
 
 // Sends the answer. When the handler drops it without answering, the destructor answers 500.
 class HttpFront::Back {
@@ -84,6 +124,7 @@ class HttpFront::Back {
       (*this)(wire::json_response(
           500, R"({"error":"NO_ANSWER","message":"the handler gave no answer"})"));
   }
+  std::string& client() { return trace_.client; }
   void operator()(wire::Response response) {
     HttpFront* front = std::exchange(front_, nullptr);
     if (!front) return;
@@ -157,7 +198,7 @@ void HttpFront::handle(wire::Request request, wire::Respond respond) {
   if (early) return back(*std::move(early));
   if (!match.route) return back(router_.refuse_unmatched(request, match));
   if (row->needs != Permission::open)
-    if (auto refusal = admit(request, row->needs)) return back(*std::move(refusal));
+    if (auto refusal = admit(request, row->needs, back.client())) return back(*std::move(refusal));
   request.params = std::move(match.params);
   try {
     match.route->handle(std::move(request), std::move(back));
@@ -183,7 +224,8 @@ std::optional<wire::Cors> HttpFront::cors_for(const wire::Request& request) cons
   return cors;
 }
 
-std::optional<wire::Response> HttpFront::admit(wire::Request& request, Permission needs) {
+std::optional<wire::Response> HttpFront::admit(wire::Request& request, Permission needs,
+                                               std::string& client) {
   Result<Admitted> admitted = authenticator_.admit(request.header("Authorization"));
   if (!admitted) {
     refusals_.add();
@@ -193,6 +235,7 @@ std::optional<wire::Response> HttpFront::admit(wire::Request& request, Permissio
     return refusal;
   }
   request.caller = std::move(admitted->caller);
+  client = std::move(admitted->client);
   if (admitted->granted.has(needs)) return std::nullopt;
   refusals_.add();
   return router_.refuse(request, missing_permission(needs));
@@ -204,6 +247,7 @@ void HttpFront::finish(Trace& trace, wire::Response& response) {
   trace.duration->observe(took);
   size_t status_class = static_cast<size_t>(response.status) / 100;
   if (status_class >= 1 && status_class <= 5) by_class_[status_class]->add();
+  if (!trace.client.empty()) tie_to_client(authenticator_.streams(), trace.client, response);
   if (trace.cors) apply_cors(response, *trace.cors);
   if (!trace.request_id.empty()) response.headers.emplace_back("X-Request-Id", trace.request_id);
   if (response.status >= 500) {

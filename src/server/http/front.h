@@ -37,7 +37,9 @@ class HttpFront {
   // The CORS headers for the request. Only a web site that may call gets leave to read the answer.
   std::optional<wire::Cors> cors_for(const wire::Request& request) const;
   // Names the caller of the request. Returns the refusal when there is one: 401 or 403.
-  std::optional<wire::Response> admit(wire::Request& request, Permission needs);
+  // `client` receives the machine client of the caller, if it is one.
+  std::optional<wire::Response> admit(wire::Request& request, Permission needs,
+                                      std::string& client);
   void finish(Trace& trace, wire::Response& response);
 
   const wire::Router& router_;
