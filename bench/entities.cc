@@ -162,7 +162,7 @@ void bench_member(Report& report, Facts&) {
       kWindow,
       R"({"requestId":"00000000-0000-1000-8000-000000000000","entityId":"00000000-0000-1000-8000-000000000000","payload":)" +
           std::string(600, ' ') + "{}}");
-  auto nobody = [](const std::string&) -> Result<Caller> {
+  auto nobody = [](std::string_view, std::string_view) -> Result<Caller> {
     return Caller{"mock-tenant", "mock-user-001", "ROLE_ADMIN,ROLE_M2M"};
   };
   auto face = entities::make_grpc_service(customers.site.entities(), nobody);

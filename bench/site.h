@@ -42,6 +42,7 @@ class Site {
   server::Metrics metrics_;
   std::unique_ptr<server::HttpFront> front_;
   std::unique_ptr<server::HttpServer> http_;
+  server::CallPermissions calls_;
   std::unique_ptr<processes::GrpcServices> processes_grpc_;
   std::unique_ptr<server::GrpcServer> grpc_;
 };

@@ -3,13 +3,14 @@
 Every script starts its servers with `Server` and reports with `check` and `report`, so that scripts may run side by side
 and one failed check does not hide the next.
 """
-import importlib, json, os, shutil, signal, subprocess, sys, tempfile, time, traceback, urllib.error, urllib.request
+import base64, importlib, json, os, shutil, signal, ssl, subprocess, sys, tempfile, time, traceback, urllib.error, urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
 PAWL = os.environ.get('PAWL_BINARY', os.path.join(BUILD, 'pawl'))
 SYSTEM_PYTHON = '/usr/bin/python3'
 MAX_FAILURES_SHOWN = 50
+UNVERIFIED = ssl._create_unverified_context()  # for probes of servers with a self-signed certificate
 
 
 class Server:
@@ -48,7 +49,8 @@ class Server:
                 self.base = ('https://' if '--tls-certificate' in self.flags else 'http://') + self.http
                 if self.keep_ports:
                     self.listen = {name: where[name] for name in self.listen}
-                urllib.request.urlopen(f'http://{self.admin}/readyz', timeout=5).read()
+                self.admin_base = self.base.split('//')[0] + '//' + self.admin
+                urllib.request.urlopen(f'{self.admin_base}/readyz', timeout=5, context=UNVERIFIED).read()
                 return self
             except (OSError, ValueError):
                 time.sleep(0.02)
@@ -101,6 +103,44 @@ class Server:
                 self.kill()
             if not self.keep:
                 shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+class JwtServer(Server):
+    """A server with --auth jwt. The bootstrap client `boot` with the secret `secret` is an admin of the tenant acme, which
+    operates the server."""
+
+    def __init__(self, *flags, env=None, **more):
+        super().__init__('--auth', 'jwt', *flags, **more)
+        self.key = os.path.join(self.scratch, 'key.pem')
+        make_rsa_key(self.key)
+        self.env = {**self.env, 'PAWL_JWT_KEY_FILE': self.key, 'PAWL_BOOTSTRAP_CLIENT_ID': 'boot',
+                    'PAWL_BOOTSTRAP_CLIENT_SECRET': 'secret', 'PAWL_BOOTSTRAP_TENANT_ID': 'acme', **(env or {})}
+
+    def login(self, client, secret):
+        """Asks for a token. Returns (status, body)."""
+        basic = base64.b64encode(f'{client}:{secret}'.encode()).decode()
+        return call(self.base, 'POST', '/api/oauth/token', b'grant_type=client_credentials',
+                    {'Authorization': 'Basic ' + basic, 'Content-Type': 'application/x-www-form-urlencoded'})
+
+    def token_of(self, client, secret):
+        status, body = self.login(client, secret)
+        check(f'a token for {client}: {status} {body}', status == 200)
+        return body['access_token']
+
+    def boss(self):
+        """The headers of the bootstrap client."""
+        return {'Authorization': 'Bearer ' + self.token_of('boot', 'secret')}
+
+    def make_client(self, *roles, tenant='acme'):
+        """Makes a machine client. Returns its id and secret."""
+        status, made = call(self.base, 'POST', '/api/account/m2m', {'tenantId': tenant, 'userId': roles[0] if roles else 'nobody', 'roles': list(roles)},
+                            self.boss())
+        check(f'a client with {roles}: {status} {made}', status == 201)
+        return made['clientId'], made['clientSecret']
+
+    def token_for(self, *roles, tenant='acme'):
+        """A token of a new machine client with these roles."""
+        return self.token_of(*self.make_client(*roles, tenant=tenant))
 
 
 failures = []

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Tokens, tenants and roles against a real server in mode jwt; machine clients survive a restart."""
-import base64, json, os, subprocess, sys, tempfile, time, urllib.parse
+import base64, http.client, http.server, json, os, socket, ssl, subprocess, sys, tempfile, threading, time, urllib.parse, urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
 from live import check
+
+live.need_grpc()
+import grpc
 
 
 def token_of(base, client, secret):
@@ -159,14 +162,304 @@ def tokens_tenants_and_roles(folder):
 
 
 def an_open_address_needs_authentication(folder):
-    refused = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'open'), '--http', '0.0.0.0:0'], capture_output=True, text=True)
-    check('no authentication on an open address refuses to start', refused.returncode != 0 and '--insecure' in refused.stderr)
+    for flag in ('--http', '--grpc', '--admin'):
+        refused = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'open'), flag, '0.0.0.0:0'], capture_output=True, text=True)
+        check(f'no authentication on an open {flag} refuses to start', refused.returncode != 0 and '--insecure' in refused.stderr)
+
+
+def the_admin_address(folder):
+    """With tokens, the admin address answers only health probes to callers without an operator's token."""
+    root = os.path.join(folder, 'backups')
+    with live.JwtServer('--backup-dir', root) as server:
+        ask = lambda method, path, headers=None: live.call(server.admin_base, method, path, headers=headers)[0]
+        check('probes are open', [ask('GET', path) for path in ('/livez', '/readyz', '/startupz')] == [200] * 3)
+        check('metrics and backups are not', (ask('GET', '/metrics'), ask('POST', '/backup?to=x')) == (401, 401))
+        boss = server.boss()
+        member = {'Authorization': 'Bearer ' + server.token_for('ROLE_M2M')}
+        check('a machine client may not', (ask('GET', '/metrics', member), ask('POST', '/backup?to=x', member)) == (403, 403))
+        check('an operator may', (ask('GET', '/metrics', boss), ask('POST', '/backup?to=x', boss)) == (200, 200))
+        check('the backup is below the root', os.path.isdir(os.path.join(root, 'x', 'journal')))
+        os.symlink(folder, os.path.join(root, 'link'))
+        os.symlink(os.path.join(folder, 'planted'), os.path.join(root, 'dangling'))
+        for bad in ('', '..', '../y', 'x/../../y', os.path.join(folder, 'y'), 'link/y', 'dangling', 'missing/y', 'x', '%00', 'a%00b', '/'):
+            check(f'{bad!r} is refused', ask('POST', '/backup?to=' + bad, boss) == 400)
+        check('nothing was written elsewhere', not os.path.exists(os.path.join(folder, 'y')) and not os.path.exists(os.path.join(folder, 'planted')))
+    with live.JwtServer('--metrics-open') as server:
+        ask = lambda method, path, headers=None: live.call(server.admin_base, method, path, headers=headers)[0]
+        check('metrics may be open', (ask('GET', '/metrics'), ask('POST', '/backup?to=x')) == (200, 401))
+        check('the default root is in the data folder', ask('POST', '/backup?to=x', server.boss()) == 200 and os.path.isdir(os.path.join(server.folder, 'backups', 'x')))
+    with live.JwtServer(env={'PAWL_METRICS_BEARER': 'scrape'}) as server:
+        ask = lambda headers=None: live.call(server.admin_base, 'GET', '/metrics', headers=headers)[0]
+        check('or have a token of their own', (ask(), ask({'Authorization': 'Bearer scrape'}), ask({'Authorization': 'Bearer scrap'})) == (401, 200, 401))
+
+
+def raw(address, method, path, headers, body=b''):
+    """Sends one request as written. Returns the status and the headers of the answer."""
+    connection = http.client.HTTPConnection(address, timeout=20)
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    for name, value in {'Host': address, **headers, 'Content-Length': str(len(body))}.items():
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    reply = connection.getresponse()
+    answer = reply.status, dict(reply.headers)
+    connection.close()
+    return answer
+
+
+SOCKET = {'Connection': 'Upgrade', 'Upgrade': 'websocket', 'Sec-WebSocket-Version': '13', 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA=='}
+READS = ('/v1/definitions', '/api/model/', '/workflows', '/v1/worlds', '/openapi.json', '/', '/api/health', '/healthz', '/no/such/path')
+
+
+def foreign_headers(address):
+    """The headers of requests that a page of another site, or a name of an attacker, makes a browser send."""
+    return [{'Origin': 'http://evil.example'}, {'Origin': 'null'}, {'Origin': 'http://127.0.0.1:1'}, {'Origin': 'http://localhost:3000'},
+            {'Sec-Fetch-Site': 'cross-site'}, {'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'no-cors'},
+            {'Sec-Fetch-Site': 'same-site', 'Sec-Fetch-Mode': 'no-cors'}, {'Host': 'evil.example'}, {'Host': 'evil.example:' + address.split(':')[1]},
+            {'Origin': 'http://' + address, 'Content-Type': 'text/plain'}, {'Sec-Fetch-Mode': 'cors', 'Content-Type': 'application/x-www-form-urlencoded'}]
+
+
+def browsers_of_other_sites(folder):
+    definition = json.dumps({'id': 'd', 'name': 'D', 'steps': [{'id': 'e', 'name': 'E', 'type': 'END'}]}).encode()
+    for server in (live.Server(), live.JwtServer()):
+        with server:
+            auth = server.boss() if isinstance(server, live.JwtServer) else {}
+            for address, paths in ((server.http, READS), (server.admin, ('/livez', '/readyz', '/metrics'))):
+                for headers in foreign_headers(address):
+                    wanted = 421 if 'Host' in headers else 403
+                    for path in paths:
+                        status, got = raw(address, 'GET', path, {**auth, **headers})
+                        check(f'{headers} {path}: {status}', status == wanted)
+                        check(f'{path} lets nobody read: {got}', 'Access-Control-Allow-Origin' not in got)
+            for headers in foreign_headers(server.http):
+                wanted = 421 if 'Host' in headers else 403
+                for method, path, body in (('POST', '/v1/definitions', definition), ('POST', '/api/oauth/token', b'grant_type=client_credentials'),
+                                           ('DELETE', '/api/model/x/1', b''), ('GET', '/workflows/x?stream=true', b''), ('GET', '/v1/worlds/w/journal/stream', b'')):
+                    check(f'{headers} {method} {path}', raw(server.http, method, path, {**auth, **headers}, body)[0] == wanted)
+                check(f'{headers} a socket', raw(server.http, 'GET', '/workflows/x?stream=true', {**auth, **SOCKET, **headers})[0] == wanted)
+                check(f'{headers} a backup', raw(server.admin, 'POST', '/backup?to=x', {**auth, **headers})[0] == wanted)
+                asked = {**headers, 'Origin': headers.get('Origin', 'http://evil.example'), 'Access-Control-Request-Method': 'POST'}
+                status, got = raw(server.http, 'OPTIONS', '/v1/instances', asked)
+                check(f'a preflight gets no leave: {status} {got}', status == wanted and 'Access-Control-Allow-Origin' not in got)
+            check('nothing was written', live.call(server.base, 'GET', '/v1/definitions', headers=auth)[1]['total'] == 0 and not os.path.exists(os.path.join(server.folder, 'backups')))
+            own = {**auth, 'Origin': server.base, 'Sec-Fetch-Site': 'same-origin', 'Sec-Fetch-Mode': 'cors', 'Content-Type': 'application/json'}
+            check('a page of this server may', raw(server.http, 'POST', '/v1/definitions', own, definition)[0] == 201)
+            check('so may a program without headers', raw(server.http, 'POST', '/v1/definitions', auth, definition)[0] in (200, 201))
+            form = {**auth, 'Content-Type': 'application/x-www-form-urlencoded'}
+            check('and curl -d', raw(server.http, 'POST', '/v1/definitions', form, definition)[0] in (200, 201))
+            check('by the name localhost', raw(server.http, 'GET', '/v1/definitions', {**auth, 'Host': 'localhost'})[0] == 200)
+
+
+def allowed_sites_and_names(folder):
+    with live.Server('--allowed-origins', 'https://app.example, https://b.example', '--allowed-hosts', 'pawl.example,*.corp.example') as server:
+        for path in ('/v1/definitions', '/api/model/', '/workflows', '/v1/worlds'):
+            asked = {'Origin': 'https://app.example', 'Sec-Fetch-Site': 'cross-site'}
+            status, got = raw(server.http, 'GET', path, asked)
+            check(f'{path}: {status} {got}', status == 200 and got.get('Access-Control-Allow-Origin') == 'https://app.example' and 'Origin' in got.get('Vary', ''))
+            status, got = raw(server.http, 'OPTIONS', path, {**asked, 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'authorization'})
+            check(f'preflight {path}: {status} {got}', status in (200, 204) and got.get('Access-Control-Allow-Origin') == 'https://app.example'
+                  and 'authorization' in got.get('Access-Control-Allow-Headers', '').lower())
+            status, got = raw(server.http, 'GET', path, {'Origin': 'https://c.example'})
+            check(f'others not: {status} {got}', status == 403 and 'Access-Control-Allow-Origin' not in got)
+        for host, wanted in (('pawl.example', 200), ('a.corp.example:1', 200), ('corp.example', 421)):
+            check(f'the name {host}', raw(server.http, 'GET', '/v1/definitions', {'Host': host})[0] == wanted)
+    with live.Server('--allowed-origins', 'https://app.example', '--cors=false') as server:
+        check('--cors=false refuses them as well', raw(server.http, 'GET', '/v1/definitions', {'Origin': 'https://app.example'})[0] == 403)
+
+
+def logins_are_throttled(folder):
+    with live.JwtServer() as server:
+        victim, other = server.make_client('viewer'), server.make_client('viewer')
+        answers = [server.login(victim[0], 'guess')[0] for _ in range(14)]
+        check(f'guesses are refused and then put off: {answers}', answers == [401] * 10 + [429] * 4)
+        basic = base64.b64encode(f'{victim[0]}:guess'.encode()).decode()
+        status, headers = raw(server.http, 'POST', '/api/oauth/token', {'Authorization': 'Basic ' + basic}, b'grant_type=client_credentials')
+        check(f'the answer says when: {status} {headers}', status == 429 and 1 <= int(headers['Retry-After']) <= 60)
+        status, body = server.login(*victim)
+        check(f'the right secret waits as well: {status} {body}', status == 429 and 'too many failed logins' in body['error_description'])
+        check('another client does not', server.login(*other)[0] == 200)
+        answers = [server.login(f'nobody-{i}', 'guess')[0] for i in range(80)]
+        check(f'an address that tries many clients is put off: {answers}', answers[0] == 401 and answers[-1] == 429)
+        time.sleep(float(headers['Retry-After']) + 1)
+        check('after the wait the right secret logs in', server.login(*victim)[0] == 200)
+
+
+def tokens_end_with_their_client(folder):
+    """Tokens of a client that was deleted, or whose secret was reset, are refused at once; also after kill -9."""
+    with live.JwtServer() as server:
+        boss = server.boss()
+        opens = lambda token: live.call(server.base, 'GET', '/v1/definitions', headers={'Authorization': 'Bearer ' + token})[0]
+        deleted, rotated, kept = (server.make_client('viewer') for _ in range(3))
+        tokens = [server.token_of(*client) for client in (deleted, rotated, kept)]
+        check('all open', [opens(token) for token in tokens] == [200] * 3)
+        check('one is deleted', live.call(server.base, 'DELETE', '/api/account/m2m/' + deleted[0], headers=boss)[0] == 204)
+        status, fresh = live.call(server.base, 'POST', f'/api/account/m2m/{rotated[0]}/secret/reset', headers=boss)
+        check(f'one gets a new secret: {status}', status == 200)
+        check('their tokens end at once', [opens(token) for token in tokens] == [401, 401, 200])
+        new = server.token_of(fresh['clientId'], fresh['clientSecret'])
+        check('the new secret works', opens(new) == 200)
+        check('the bootstrap client goes on', live.call(server.base, 'GET', '/api/account', headers=boss)[0] == 200)
+        server.kill()
+        server.start()
+        check('the same after kill -9', [opens(token) for token in (*tokens, new)] == [401, 401, 200, 200])
+        check('the bootstrap client goes on after kill -9', live.call(server.base, 'GET', '/api/account', headers=boss)[0] == 200)
+
+
+class Provider:
+    """A small OpenID provider: a discovery document and keys that a test replaces."""
+
+    def __enter__(self):
+        provider = self
+        self.keys, self.asked = [], 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                provider.asked += 1
+                pages = {'/realm/.well-known/openid-configuration': {'issuer': provider.issuer, 'jwks_uri': provider.issuer + '/keys'},
+                         '/realm/keys': {'keys': provider.keys}}
+                body = json.dumps(pages.get(self.path)).encode()
+                self.send_response(200 if self.path in pages else 404)
+                self.send_header('Content-Length', str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self.issuer = f'http://127.0.0.1:{self.server.server_port}/realm'
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def tokens_of_a_provider(folder):
+    """Keys come by discovery; a new key is fetched when a token names it; a withdrawn key ends; an outage changes nothing."""
+    paths = [os.path.join(folder, f'provider{i}.pem') for i in range(2)]
+    jwks = [{**new_key(path), 'kid': f'p{i}', 'use': 'sig', 'alg': 'RS256'} for i, path in enumerate(paths)]
+    with Provider() as provider:
+        provider.keys = jwks[:1]
+        with live.Server('--auth', 'jwt', '--auth-issuer', provider.issuer, '--auth-refresh', '10s', '--operator-tenant', 'acme') as server:
+            def opens(i, **changed):
+                now = int(time.time())
+                claims = {'iss': provider.issuer, 'sub': 'ann', 'caas_org_id': 'acme', 'user_roles': ['viewer'], 'iat': now, 'exp': now + 600, **changed}
+                return live.call(server.base, 'GET', '/v1/definitions', headers={'Authorization': 'Bearer ' + signed(paths[i], f'p{i}', claims)})[0]
+            check('a token of the provider opens', opens(0) == 200)
+            check('roles count', opens(0, user_roles=['worker']) == 403)
+            check('another issuer does not', (opens(0, iss='cyoda'), opens(0, iss=provider.issuer + '/')) == (401, 401))
+            check('an unknown key does not', opens(1) == 401)
+            provider.keys = jwks
+            live.until(lambda: opens(1) == 200, 'the new key to be fetched', 30)
+            asked = provider.asked
+            for _ in range(50):
+                live.call(server.base, 'GET', '/v1/definitions', headers={'Authorization': 'Bearer ' + signed(paths[0], 'nobody', {})})
+            check(f'unknown keys do not make it ask often: {provider.asked - asked}', provider.asked - asked <= 4)
+            provider.keys = jwks[1:]
+            live.until(lambda: opens(0) == 401, 'the withdrawn key to end', 30)
+            provider.keys = []
+            time.sleep(11)
+            check('no keys at all is taken for a failure', opens(1) == 200)
+        with live.Server('--auth', 'jwt', '--auth-issuer', provider.issuer, '--auth-jwks-url', provider.issuer + '/nothing') as server:
+            check('the server starts without the provider', live.call(server.base, 'GET', '/v1/definitions')[0] == 401)
+    bad = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'bad'), '--auth', 'jwt', '--auth-issuer', 'ftp://x'], capture_output=True, text=True)
+    check(f'a bad URL is refused: {bad.stderr}', bad.returncode != 0 and 'http' in bad.stderr)
+
+
+def the_signing_key_is_replaced(folder):
+    """--jwt-old-key: tokens and key pairs of the key before stay valid, and the new key signs."""
+    with live.JwtServer() as server:
+        boss = server.boss()
+        opens = lambda headers: live.call(server.base, 'GET', '/api/account', headers=headers)[0]
+        status, pair = live.call(server.base, 'POST', '/api/oauth/keys/keypair', headers=boss)
+        check(f'a pair: {status}', status == 201)
+        of_pair = server.boss()
+        new = os.path.join(folder, 'new.pem')
+        live.make_rsa_key(new)
+        env = server.env
+        server.stop()
+        server.env = {**env, 'PAWL_JWT_KEY_FILE': new, 'PAWL_JWT_OLD_KEY_FILE': server.key}
+        server.start()
+        check('old tokens open', (opens(boss), opens(of_pair)) == (200, 200))
+        check('invalidate the pair', live.call(server.base, 'POST', f"/api/oauth/keys/keypair/{pair['kid']}/invalidate", headers=boss)[0] == 200)
+        kid = json.loads(base64.urlsafe_b64decode(server.boss()['Authorization'].split(' ')[1].split('.')[0] + '=='))['kid']
+        check('the new key signs', kid in kids(server.base) and kid != pair['kid'] and len(kids(server.base)) == 2)
+        fresh = server.boss()
+        server.stop()
+        server.env = {**env, 'PAWL_JWT_KEY_FILE': new}
+        server.start()
+        check('without the old key its tokens end', (opens(boss), opens(fresh)) == (401, 200))
+
+
+def streams_end_with_their_client(folder):
+    """Event streams and gRPC streams of a client end when it is deleted; those of others go on."""
+    with live.JwtServer() as server:
+        boss = server.boss()
+        status, _ = live.call(server.base, 'PUT', '/pawl/v1/lifecycle/types/thing',
+                              {'bucket': 'B', 'fields': [{'name': 'i', 'type': 'string', 'tags': ['id']}, {'name': 'p', 'type': 'string', 'tags': ['phase']}],
+                               'transitions': {'a': []}}, boss)
+        check(f'a type to watch: {status}', status == 201)
+
+        def watch(headers):
+            connection = http.client.HTTPConnection(server.http, timeout=15)
+            connection.request('GET', '/workflows/thing?stream=true', headers={**headers, 'Accept': 'text/event-stream'})
+            reply = connection.getresponse()
+            check(f'a watch begins: {reply.status}', reply.status == 200)
+            return reply
+
+        viewer, worker = server.make_client('viewer'), server.make_client('worker')
+        of = lambda client: {'Authorization': 'Bearer ' + server.token_of(*client)}
+        gone, kept = watch(of(viewer)), watch(boss)
+        channel, ended, over = grpc.insecure_channel(server.grpc), threading.Event(), threading.Event()
+
+        def nothing():
+            over.wait(60)
+            yield from ()
+
+        raw_bytes = dict(request_serializer=lambda b: b, response_deserializer=lambda b: b)
+        work = lambda headers: channel.stream_stream('/pawl.v1.Workers/Work', **raw_bytes)(nothing(), metadata=(('authorization', headers['Authorization']),))
+        first, second = work(of(worker)), work(boss)
+        first.add_done_callback(lambda _: ended.set())
+        check('the worker stream stays open', not ended.wait(0.5))
+        for client in (viewer, worker):
+            check('deleted', live.call(server.base, 'DELETE', '/api/account/m2m/' + client[0], headers=boss)[0] == 204)
+        began = time.monotonic()
+        gone.read()
+        check('its watch ends', time.monotonic() - began < 5)
+        check('its worker stream ends', ended.wait(5))
+        check('others go on', second.is_active())
+        live.call(server.base, 'POST', '/pawl/v1/lifecycle/instances/thing/t1', {'p': 'a'}, boss)
+        seen = b''
+        while b't1' not in seen:  # the connection times out when no event comes
+            seen += kept.read1(4096)
+        check('and get events', b't1' in seen)
+        second.cancel()
+        over.set()
+        channel.close()
+        kept.close()
+
+
+def tls_on_every_address(folder):
+    key, certificate = live.make_certificate(folder)
+    with live.JwtServer('--tls-certificate', certificate, '--tls-key', key) as server:
+        for address in (server.http, server.admin):
+            with socket.create_connection(address.split(':')) as plain:
+                plain.settimeout(10)
+                plain.sendall(b'GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
+                try:
+                    got = plain.recv(100)
+                except ConnectionError:
+                    got = b''
+                check(f'{address} does not speak plain HTTP: {got}', not got.startswith(b'HTTP'))
+        trusted = ssl.create_default_context(cafile=certificate)
+        check('the admin address has the certificate', urllib.request.urlopen(server.admin_base + '/livez', context=trusted).read() == b'ok')
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
-        tokens_tenants_and_roles(folder)
-        an_open_address_needs_authentication(folder)
+        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, streams_end_with_their_client, tokens_of_a_provider,
+                                                                                          the_signing_key_is_replaced, tls_on_every_address)])
     return live.report()
 
 

@@ -297,7 +297,7 @@ def bad_flags():
 
 
 def with_a_server(folder):
-    with live.Server() as s:
+    with live.Server('--backup-dir', folder) as s:
         pawl('journal', 'ls', '--data', s.folder, code=4)
         for part in (processes, entities, lifecycle):
             part(s.http, folder)

@@ -97,6 +97,9 @@ inline constexpr int64_t kStopStreamSeconds = 2;
 // Tokens whose verification is cached. When the cache is full it drops expired tokens first, then
 // the others; a dropped token is verified again when it is next used.
 inline constexpr size_t kVerifiedTokens = 10'000;
+// Clients and addresses whose failed logins are remembered. When the table is full, the entry that
+// expires first is dropped.
+inline constexpr size_t kLoginKeys = 20'000;
 // Size of a bearer token. A longer token is refused as unauthenticated.
 inline constexpr size_t kTokenBytes = 16 * 1024;
 // Combinations of label values of one metric. Further combinations are counted together under the

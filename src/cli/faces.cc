@@ -98,19 +98,24 @@ static entities::Keys keys_of(server::Authenticator& authenticator) {
         w.fixed64(word);
     return out;
   };
+  keys.client_changed = [&authenticator](std::string_view client, std::string_view generation) {
+    authenticator.set_client(std::string(client), std::string(generation));
+  };
+  keys.client_deleted = [&authenticator](std::string_view client) {
+    authenticator.drop_client(client);
+  };
+  keys.login_wait = [&authenticator](std::string_view client, std::string_view address) {
+    return authenticator.logins().wait(client, address);
+  };
+  keys.login_tried = [&authenticator](std::string_view client, std::string_view address,
+                                      bool good) {
+    if (good)
+      authenticator.logins().succeeded(client, address);
+    else
+      authenticator.logins().failed(client, address);
+  };
   keys.expiry_seconds = authenticator.expiry_seconds();
   return keys;
-}
-
-// The items of "a,b,c". Empty items are left out.
-static std::vector<std::string> list_of(std::string_view left) {
-  std::vector<std::string> out;
-  while (!left.empty()) {
-    size_t comma = left.find(',');
-    if (comma) out.emplace_back(left.substr(0, comma));
-    left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
-  }
-  return out;
 }
 
 static entities::FaceOptions entity_options(const server::Config& c,
@@ -126,9 +131,10 @@ static entities::FaceOptions entity_options(const server::Config& c,
   o.keys = keys_of(authenticator);
   o.verbose_errors = c.text("error-mode") == "verbose";
   o.cors = c.boolean("cors");
-  o.cors_origins = c.text("cors-origins");
+  o.cors_origins = c.text("allowed-origins") + "," + c.text("cors-origins");
   o.bootstrap = {c.text("bootstrap-client"), c.text("bootstrap-secret"), c.text("bootstrap-tenant"),
                  c.text("bootstrap-user"), c.text("bootstrap-roles")};
+  o.operator_tenant = authenticator.operator_tenant();
   return o;
 }
 
@@ -136,7 +142,7 @@ static worlds::FaceOptions world_options(const server::Config& c) {
   worlds::FaceOptions o;
   o.environment = server::environment;
   o.version = PAWL_VERSION;
-  o.http_allow = list_of(c.text("worlds-http-allow"));
+  o.http_allow = c.list("worlds-http-allow");
   // A key that is not 32 bytes in hex leaves the secrets of worlds unavailable.
   if (auto key = unhex(c.text("worlds-secret-key")); key && key->size() == 32) o.secret_key = *key;
   return o;
@@ -153,7 +159,7 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->lifecycle = std::make_unique<lifecycle::Face>(
       shard, all_->background,
       lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
-                             list_of(config.text("lifecycle-origins"))});
+                             config.list("lifecycle-origins")});
   all_->outgoing = std::make_unique<Outgoing>(
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), all_->background,
@@ -163,12 +169,18 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);
-  auto who = [&authenticator](std::string_view authorization) {
-    return authenticator.caller(authorization);
+  // Shared by the three copies of the function.
+  auto calls = std::make_shared<const server::CallPermissions>();
+  wire::Admit admit = [&authenticator, calls](std::string_view authorization,
+                                              std::string_view operation) -> Result<Caller> {
+    TRY(server::Admitted admitted, authenticator.admit(authorization));
+    TRY_OK(calls->check(operation, admitted.granted));
+    return std::move(admitted.caller);
   };
-  all_->processes_grpc = std::make_unique<processes::GrpcServices>(all_->processes->service(), who);
-  all_->entities_grpc = entities::make_grpc_service(*all_->entities, who);
-  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->service(), who);
+  all_->processes_grpc =
+      std::make_unique<processes::GrpcServices>(all_->processes->service(), admit);
+  all_->entities_grpc = entities::make_grpc_service(*all_->entities, admit);
+  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->service(), admit);
 }
 
 Faces::~Faces() = default;

@@ -10,6 +10,7 @@
 #include "runtime/shard.h"
 #include "runtime/workers.h"
 #include "server/auth/auth.h"
+#include "server/auth/operations.h"
 #include "server/ops/config.h"
 #include "wire/route.h"
 

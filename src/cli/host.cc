@@ -12,7 +12,9 @@
 #include "cli/remote.h"
 #include "faces/processes/state/job.h"
 #include "json/text.h"
+#include "net/http_client.h"
 #include "pawl/version.h"
+#include "server/ops/backup_path.h"
 
 namespace pawl::cli {
 
@@ -46,12 +48,50 @@ static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const ser
   options.issuer = c.text("jwt-issuer");
   options.audience = c.text("jwt-audience");
   options.expiry_seconds = c.duration("jwt-expiry") / kSecond;
+  options.old_signing_key = c.text("jwt-old-key");
+  options.remote_issuer = c.text("auth-issuer");
+  options.operator_tenant = c.text("operator-tenant");
+  if (options.operator_tenant.empty() && !c.text("bootstrap-client").empty())
+    options.operator_tenant = c.text("bootstrap-tenant");
   if (const std::string& path = c.text("jwt-jwks"); !path.empty()) {
     options.jwks = read_file(path).value_or(std::string());
     if (options.jwks.empty())
       return fail(Code::invalid, kBadUsage, fmt::format("cannot read the JWKS file {}", path));
   }
   return server::Authenticator::make(std::move(options), system_now);
+}
+
+Result<void> Host::follow_issuer() {
+  server::IssuerOptions options{.issuer = config_.text("auth-issuer"),
+                                .jwks_url = config_.text("auth-jwks-url"),
+                                .refresh = config_.duration("auth-refresh")};
+  if (authenticator_->mode() == server::AuthMode::none) return {};
+  if (options.issuer.empty() && !options.jwks_url.empty())
+    return fail(Code::invalid, kBadUsage,
+                "--auth-jwks-url needs --auth-issuer, the issuer that the tokens name");
+  if (options.issuer.empty()) return {};
+  for (const std::string& url : {options.issuer, options.jwks_url})
+    if (!url.empty()) TRY_OK(net::parse_url(url));
+  constexpr size_t kMaxDocumentBytes = 1 << 20;
+  constexpr std::chrono::seconds kTimeout{10};
+  auto client = std::make_shared<net::HttpClient>(net::HttpClientOptions{
+      .timeout = kTimeout, .max_answer_bytes = kMaxDocumentBytes, .allow_unknown_length = true});
+  auto get = [client,
+              stop = issuer_stop_.get_token()](const std::string& url) -> Result<std::string> {
+    TRY(net::HttpAnswer answer, client->send({"GET", url}, {.stop = stop}));
+    if (answer.status == 200) return std::move(answer.body);
+    return fail(Code::unavailable, "BAD_ANSWER", fmt::format("{} answered {}", url, answer.status));
+  };
+  issuer_keys_ = std::make_unique<server::IssuerKeys>(std::move(options), *authenticator_, get,
+                                                      [this] { return background_.steady_now(); });
+  // The first fetch is made here, so that the first tokens are accepted when the provider answers.
+  issuer_keys_->step();
+  issuer_loop_ = background_.loop("issuer keys", [this] { return issuer_keys_->step(); });
+  authenticator_->on_unknown_key([this] {
+    issuer_keys_->want();
+    issuer_loop_->wake();
+  });
+  return {};
 }
 
 Result<void> Host::check_exposure() {
@@ -134,6 +174,7 @@ Result<void> Host::open_shard() {
 Result<void> Host::open() {
   TRY(authenticator_, authenticator_of(config_));
   TRY_OK(check_exposure());
+  TRY_OK(follow_issuer());
   auto opened = open_parts();
   const bool damaged = opened
                            ? !shard_->rows_intact()
@@ -147,6 +188,7 @@ Result<void> Host::open() {
 
 // The reverse of open_parts(), as far as that came.
 void Host::close_parts() {
+  scrubber_.reset();
   if (workers_) workers_->stop();
   if (faces_) faces_->stop();
   if (clock_) clock_->stop();
@@ -188,12 +230,25 @@ std::vector<wire::Route> Host::general_routes() {
            "Which server this is.", true}};
 }
 
+server::BrowserRules Host::browser_rules() const {
+  server::BrowserRules rules;
+  rules.allowed_hosts = config_.list("allowed-hosts");
+  rules.socket_origins = config_.list("lifecycle-origins");
+  if (!config_.boolean("cors")) return rules;
+  for (auto flag : {"allowed-origins", "cors-origins"})
+    for (std::string& origin : config_.list(flag))
+      rules.allowed_origins.push_back(std::move(origin));
+  return rules;
+}
+
 Result<void> Host::listen_http() {
   faces_->add_routes(router_);
   router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}});
-  front_ = std::make_unique<server::HttpFront>(
-      router_, *authenticator_, metrics_,
-      server::FrontOptions{.log_requests = config_.boolean("log-requests")});
+  server::FrontOptions front{.log_requests = config_.boolean("log-requests"),
+                             .browsers = browser_rules()};
+  TRY(front.permissions, server::route_permissions(router_, config_.text("context-path")));
+  front_ =
+      std::make_unique<server::HttpFront>(router_, *authenticator_, metrics_, std::move(front));
   server::HttpOptions http;
   TRY(http.address, server::parse_address(config_.text("http")));
   http.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
@@ -209,17 +264,21 @@ Result<void> Host::listen_grpc() {
   TRY(grpc.address, server::parse_address(config_.text("grpc")));
   grpc.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   grpc.services = faces_->services();
+  grpc.authenticator = authenticator_.get();
   TRY(grpc_, server::GrpcServer::start(grpc));
   return {};
 }
 
 Result<void> Host::listen_admin() {
   measure();
-  TRY(open_authenticator_, server::Authenticator::make({}, system_now));
   admin_router_.add(admin_routes(), wire::Dialect{"/", plain_refusal, {}});
-  admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *open_authenticator_, metrics_);
+  server::FrontOptions front{.browsers = browser_rules()};
+  TRY(front.permissions, admin_permissions());
+  admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *authenticator_, metrics_,
+                                                     std::move(front));
   server::HttpOptions admin;
   TRY(admin.address, server::parse_address(config_.text("admin")));
+  admin.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   admin.threads = 1;
   admin.refuse = admin_front_->refuser();
   TRY(admin_, server::HttpServer::start(admin, admin_front_->handler()));
@@ -299,20 +358,20 @@ std::vector<wire::Route> Host::admin_routes() {
                     [this](wire::Request request, wire::Respond respond) {
                       back_up(request, std::move(respond));
                     },
-                    "Copies the journal into a new folder.", true});
+                    "Copies the journal into a new folder below --backup-dir."});
   routes.push_back({"POST", "/scrub",
                     [this](wire::Request, wire::Respond respond) { scrub(std::move(respond)); },
-                    "Reads the whole journal now and lists damaged places.", true});
+                    "Reads the whole journal now and lists damaged places."});
   routes.push_back({"GET", "/quarantine",
                     [this](wire::Request, wire::Respond respond) {
                       respond(wire::json_response(200, json::print(quarantine_list())));
                     },
-                    "Lists the effects that are in quarantine.", true});
+                    "Lists the effects that are in quarantine."});
   routes.push_back({"POST", "/quarantine/release",
                     [this](wire::Request request, wire::Respond respond) {
                       release_effect(request, std::move(respond));
                     },
-                    "Delivers an effect of the quarantine again: ?effect=ID.", true});
+                    "Delivers an effect of the quarantine again: ?effect=ID."});
   return routes;
 }
 
@@ -353,15 +412,24 @@ void Host::release_effect(const wire::Request& request, wire::Respond respond) {
                                                         {"reason", released.error().message}}))));
 }
 
+Result<server::RoutePermissions> Host::admin_permissions() const {
+  TRY(server::RoutePermissions permissions, server::route_permissions(admin_router_));
+  // The handler checks the bearer token of --metrics-bearer itself: it is no token of a caller.
+  bool open = config_.boolean("metrics-open") || !config_.text("metrics-bearer").empty();
+  for (auto& [route, needs] : permissions)
+    if (open && route->pattern == "/metrics") needs = server::Permission::open;
+  return permissions;
+}
+
 void Host::back_up(const wire::Request& request, wire::Respond respond) {
-  std::string to = request.query_param("to").value_or("");
-  std::error_code ec;
-  if (to.empty() || std::filesystem::exists(to, ec))
-    return respond(wire::json_response(
-        400, R"({"error":"bad-request","reason":"name a new folder with ?to=DIR"})"));
+  std::string root = config_.text("backup-dir");
+  if (root.empty()) root = config_.text("data") + "/backups";
+  Result<std::string> path =
+      server::backup_path(root, request.query_param("to").value_or(std::string()));
+  if (!path) return respond(plain_refusal(request, path.error(), {}));
   // Shared: a pool that is full or stopping drops the task, and then the refusal answers here.
   auto answer = std::make_shared<wire::Respond>(std::move(respond));
-  auto copy = [this, to, answer] {
+  auto copy = [this, to = *path, answer] {
     auto copied = copy_journal(shard_->journal(), to, {});
     if (!copied)
       return (*answer)(wire::json_response(
@@ -392,6 +460,9 @@ void Host::stop() {
   if (shard_) shard_->stop();
   if (admin_) admin_->stop(1000);
   scrubber_.reset();
+  // After the listeners: requests with unknown keys wake the loop.
+  issuer_stop_.request_stop();
+  issuer_loop_.reset();
   std::error_code ec;
   std::filesystem::remove(config_.text("data") + "/serving.json", ec);
 }

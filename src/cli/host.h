@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <memory>
+#include <stop_token>
 
 #include "cli/data_dir.h"
 #include "cli/faces.h"
 #include "cli/programs.h"
 #include "runtime/background.h"
 #include "runtime/scrubber.h"
+#include "server/auth/issuer_keys.h"
 #include "server/grpc/server.h"
 #include "server/http/front.h"
 #include "server/ops/admin.h"
@@ -39,7 +41,8 @@ class Host {
                    .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
   Result<void> check_exposure();
-  Result<void> open_parts();  // everything but the listeners
+  Result<void> follow_issuer();  // fetches the keys of --auth-issuer, now and later
+  Result<void> open_parts();     // everything but the listeners
   void close_parts();
   Result<void> open_shard();
   void report_quarantine() const;
@@ -48,6 +51,8 @@ class Host {
   ShardOptions shard_options();
   size_t mebibytes(std::string_view flag) const;
   Result<void> listen();
+  // The rules for requests of browsers, the same for all listeners.
+  server::BrowserRules browser_rules() const;
   Result<void> listen_http();
   Result<void> listen_grpc();
   Result<void> listen_admin();
@@ -55,6 +60,8 @@ class Host {
   void measure();
   std::vector<wire::Route> general_routes();
   std::vector<wire::Route> admin_routes();
+  // The permissions of the admin routes, as the settings of /metrics change them.
+  Result<server::RoutePermissions> admin_permissions() const;
   void back_up(const wire::Request& request, wire::Respond respond);
   void scrub(wire::Respond respond);
   void run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPool::Task task);
@@ -70,13 +77,15 @@ class Host {
   std::unique_ptr<Faces> faces_;
   wire::Router router_, admin_router_;
   std::unique_ptr<server::HttpFront> front_, admin_front_;
-  std::unique_ptr<server::Authenticator> open_authenticator_;  // of the admin listener: no tokens
   std::unique_ptr<server::HttpServer> http_, admin_;
   std::unique_ptr<server::GrpcServer> grpc_;
   std::atomic<bool> failed_{false}, started_{false};
   bool stopped_ = false;
 
   BackgroundThreads background_;
+  std::stop_source issuer_stop_;  // ends a fetch that is under way
+  std::unique_ptr<server::IssuerKeys> issuer_keys_;
+  std::unique_ptr<BackgroundLoop> issuer_loop_;
   std::unique_ptr<BackgroundLoop> housekeeping_;
   std::mutex backups_mutex_;  // guards backups_: stop() takes it away while requests still come
   std::unique_ptr<BackgroundPool> backups_ = background_.pool("backup", 1, 16);

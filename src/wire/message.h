@@ -29,6 +29,7 @@ class Peer {
  public:
   // Sets a function that an I/O thread calls if the peer disconnects before its answer.
   virtual void on_leave(std::function<void()> left) = 0;
+  virtual std::string address() const = 0;  // its IP address without the port; empty: unknown
 
  protected:
   ~Peer() = default;

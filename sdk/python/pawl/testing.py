@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from .errors import PawlError
 from .worker import Worker
 
 _HOST = '127.0.0.1'
+_UNVERIFIED = ssl._create_unverified_context()  # the certificate of a test is signed by itself
 
 
 class Engine:
@@ -46,13 +48,14 @@ class Engine:
             self.process = subprocess.Popen(
                 [self.binary, 'serve', '--data', os.path.join(self.folder, 'data'), '--http', self.http, '--grpc', self.grpc,
                  '--admin', self.admin, *self.flags], stderr=log, env=self.env)
+        probe = self.url.replace(self.http, self.admin) + '/readyz'
         until = time.monotonic() + wait_s
         # /readyz answers 200 once the server takes requests.
         while time.monotonic() < until:
             if self.process.poll() is not None:
                 raise PawlError(f'the server ended with {self.process.returncode}:\n{self.log()}')
             try:
-                urllib.request.urlopen(f'http://{self.admin}/readyz', timeout=5).read()
+                urllib.request.urlopen(probe, timeout=5, context=_UNVERIFIED).read()
                 return self
             except OSError:
                 time.sleep(0.02)

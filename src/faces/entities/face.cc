@@ -55,6 +55,16 @@ Result<void> Face::start() {
       return true;
     }));
   }
+  TRY_OK(put_bootstrap_client());
+  if (!options_.keys.client_changed) return {};
+  return kernel_.snapshot().scan(clients_prefix(), [&](BytesView, const Cell& cell) {
+    if (auto client = json::parse(cell.value()))
+      options_.keys.client_changed(client->string_or("clientId"), generation_of(*client));
+    return true;
+  });
+}
+
+Result<void> Face::put_bootstrap_client() {
   const auto& first = options_.bootstrap;
   if (first.client_id.empty()) return {};
   json::Value client = json::object({{"clientId", first.client_id},

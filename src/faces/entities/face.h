@@ -30,6 +30,14 @@ struct Keys {
   std::function<Result<json::Value>(std::string_view token, const JwkOf& jwk_of)> read_token{};
   std::function<Result<void>(const json::Value& jwk)> check_jwk{};
   std::function<Bytes()> secret{};  // 32 random bytes
+  // Told of every machine client at the start and when it changes: tokens that carry another
+  // generation of its secret, or name a client that is gone, are no longer accepted.
+  std::function<void(std::string_view client, std::string_view generation)> client_changed{};
+  std::function<void(std::string_view client)> client_deleted{};
+  // Logins are throttled: the time that a caller must wait before its next try, if any.
+  std::function<std::optional<Time>(std::string_view client, std::string_view address)>
+      login_wait{};
+  std::function<void(std::string_view client, std::string_view address, bool good)> login_tried{};
   int64_t expiry_seconds = 3600;
 };
 
@@ -43,6 +51,9 @@ struct FaceOptions {
   bool cors = true;
   std::string cors_origins{};
   size_t background_threads = 2;
+  // The tenant that operates the server: its admins may make clients of other tenants and manage
+  // the keys that serve all tenants. Empty: no tenant.
+  std::string operator_tenant{};
   // The first machine client, written at start unless client_id is empty.
   struct Bootstrap {
     std::string client_id{};
@@ -72,6 +83,8 @@ class Face {
   wire::Dialect dialect() const;
 
  private:
+  Result<void> put_bootstrap_client();
+
   KernelAccess& kernel_;
   FaceOptions options_;
   Members members_;

@@ -1,5 +1,4 @@
-// The table of the lifecycle routes, the roles that may call them, and the answers to requests that
-// match no route.
+// The table of the lifecycle routes, and the answers to requests that match no route.
 
 #include "faces/lifecycle/face.h"
 
@@ -14,95 +13,66 @@ using wire::Respond;
 using wire::Response;
 
 constinit const Face::Row Face::kRows[] = {
-    {"GET", "/workflows", &Face::index, "index",
+    {"GET", "/workflows", &Face::index,
      "Lists the workflow types with their phases, edges, writable fields and counts by phase."},
-    {"GET", "/workflows/{type}", &Face::list, "list",
+    {"GET", "/workflows/{type}", &Face::list,
      "Lists instances of a type. Filters: phase, active, match.FIELD, updated_after. Paging: "
      "limit, "
      "offset, cursor. With stream=true it watches (WebSocket or text/event-stream)."},
-    {"GET", "/workflows/{type}/{id}", &Face::get, "get",
+    {"GET", "/workflows/{type}/{id}", &Face::get,
      "Shows the state of an instance. ETag is its revision."},
-    {"GET", "/workflows/{type}/{id}/history", &Face::history, "history",
+    {"GET", "/workflows/{type}/{id}/history", &Face::history,
      "Lists every phase change of an instance, with source, note and caller."},
-    {"GET", "/workflows/{type}/{id}/children", &Face::children, "children",
+    {"GET", "/workflows/{type}/{id}/children", &Face::children,
      "Lists the instances of any type whose parent this is."},
-    {"POST", "/workflows/{type}/{id}/state", &Face::patch, "state_patch",
+    {"POST", "/workflows/{type}/{id}/state", &Face::patch,
      "Sets operator_writable fields: all of them, or none if one is refused."},
-    {"POST", "/workflows/{type}/{id}/transition", &Face::transition, "transition",
+    {"POST", "/workflows/{type}/{id}/transition", &Face::transition,
      "Moves an instance along a declared edge: {\"phase\", \"note\"}."},
-    {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "types",
-     "Lists the definitions of all types."},
-    {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "type",
-     "Shows the definition of a type."},
-    {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type, "register",
+    {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "Lists the definitions of all types."},
+    {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "Shows the definition of a type."},
+    {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type,
      "Registers a type that is sent as data."},
-    {"GET", "/pawl/v1/lifecycle/instances/{type}", &Face::list_instances, "list",
+    {"GET", "/pawl/v1/lifecycle/instances/{type}", &Face::list_instances,
      "Lists instances like /workflows/{type}, each with its id, phase, revision and times."},
-    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create, "create",
+    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create,
      "Creates an instance. The body holds its fields."},
-    {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace, "replace",
+    {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace,
      "Replaces the state of an instance if If-Match is its newest revision."},
-    {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove, "delete",
+    {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove,
      "Removes an instance; its history stays."},
     {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/transition", &Face::transition_as,
-     "transition",
      "Moves an instance along a declared edge, with source=framework, rule, operator or "
      "component."},
-    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete, "complete",
+    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete,
      "Ends an instance in a terminal phase: {\"target\"}."},
-    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance, "fail",
+    {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance,
      "Moves an instance to 'failed': {\"reason\"}."},
-    {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup, "lookup",
+    {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup,
      "Finds the instance with this id, of any type."},
-    {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors, "ancestors",
+    {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors,
      "Lists the ancestors of an instance: parent first, root last."},
-    {"GET", "/pawl/v1/lifecycle/children", &Face::children_of, "children",
+    {"GET", "/pawl/v1/lifecycle/children", &Face::children_of,
      "Lists the instances of any type that have no parent, each with its type."},
-    {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of, "children",
+    {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of,
      "Lists the instances of any type whose parent this is, each with its type."},
-    {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules, "rules",
+    {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules,
      "Lists all rules and how often each has fired."},
-    {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule, "rule",
+    {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule,
      "Shows a rule and how often it has fired."},
-    {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule, "rule",
+    {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule,
      "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}."},
-    {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule, "rule",
+    {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule,
      "Removes a rule and its timer."},
-    {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule, "rule",
+    {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule,
      "Runs a rule now for one instance: {\"entity_id\", \"message\"}."},
-    {"POST", "/pawl/v1/lifecycle/actions", &Face::action, "action",
+    {"POST", "/pawl/v1/lifecycle/actions", &Face::action,
      "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}."},
-    {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute, "substitute",
+    {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute,
      "Resolves the variables of a text: {\"entity_id\", \"text\"}."},
 };
 
 namespace {
-
-// Ordered by rights: each role may do what the roles before it may.
-constexpr std::string_view kRoles[] = {"viewer",  "ROLE_VIEWER",  "operator", "ROLE_OPERATOR",
-                                       "program", "ROLE_PROGRAM", "admin",    "ROLE_ADMIN"};
-
-// The roles that may call a route. An operator may move and patch instances as far as the table and
-// the field tags allow. Whole records, types and rules belong to the program.
-struct Permission {
-  std::span<const std::string_view> roles;
-  std::string needed;
-};
-
-const Permission& permission_for(std::string_view method, std::string_view pattern,
-                                 std::string_view operation) {
-  constexpr std::span roles(kRoles);
-  static const Permission read{roles, "role viewer, operator or program is needed"};
-  static const Permission operate{roles.subspan(2), "role operator or program is needed"};
-  static const Permission own{roles.subspan(4), "role program is needed"};
-  if (method == "GET" || operation == "substitute") return read;
-  return pattern.starts_with("/workflows") ? operate : own;
-}
-
-bool allows(const Caller& caller, const Permission& permission) {
-  return std::any_of(permission.roles.begin(), permission.roles.end(),
-                     [&](std::string_view role) { return caller.has_role(role); });
-}
 
 Response only(std::string_view method) {
   Response out = error_response(405, std::string(method) + " only");
@@ -176,14 +146,10 @@ void Face::head(Request&, Respond& respond) { respond(only("GET")); }
 
 std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
-  auto add = [&](std::string_view method, std::string pattern, const Row& row, Handle handle,
+  auto add = [&](std::string_view method, std::string pattern, Handle handle,
                  std::string_view doc) {
-    auto handler = [this, handle, row,
-                    &permission = permission_for(row.method, row.pattern, row.operation)](
-                       Request request, Respond respond) {
+    auto handler = [this, handle](Request request, Respond respond) {
       if (auto redirect = redirect_to_clean_path(request)) return respond(*std::move(redirect));
-      if (handle != &Face::head && !allows(request.caller, permission))
-        return respond(refusal_response(row.operation, refusal(errc::denied, permission.needed)));
       (this->*handle)(request, respond);
     };
     out.push_back(
@@ -191,13 +157,13 @@ std::vector<wire::Route> Face::routes() {
   };
   for (const Row& row : kRows) {
     std::string pattern(row.pattern);
-    add(row.method, pattern, row, row.handle, row.doc);
+    add(row.method, pattern, row.handle, row.doc);
     if (!pattern.starts_with("/workflows")) continue;
     // One slash at the end of a path is accepted.
-    add(row.method, pattern + "/", row, row.handle, "");
+    add(row.method, pattern + "/", row.handle, "");
     if (row.method != "GET") continue;
     for (const std::string& either : {pattern, pattern + "/"})
-      add("HEAD", either, row, &Face::head, "");
+      add("HEAD", either, &Face::head, "");
   }
   return out;
 }

@@ -1,7 +1,6 @@
 #pragma once
 // The HTTP routes of the lifecycle face: the operator API at /workflows, and types, instances and
-// rules as data at /pawl/v1/lifecycle. The role `viewer` may read, `operator` may also move and
-// patch instances, `program` and `admin` may call every route.
+// rules as data at /pawl/v1/lifecycle. The server checks who may call them.
 
 #include "faces/lifecycle/read/catch_up.h"
 #include "faces/lifecycle/read/phase_counts.h"
@@ -30,7 +29,6 @@ class Face {
   struct Row {
     std::string_view method, pattern;
     Handle handle;
-    std::string_view operation;  // the first word of a refusal
     std::string_view doc;
   };
   static const Row kRows[28];

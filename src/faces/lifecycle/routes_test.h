@@ -8,6 +8,7 @@
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/missions_test.h"
 #include "json/text.h"
+#include "server/auth/guarded_test.h"
 #include "storage/memory/memory.h"
 
 namespace pawl::lifecycle {
@@ -88,12 +89,14 @@ struct routes : testing::Test {
   BackgroundThreads background;
   std::optional<Face> face;
   wire::Router router;
+  server::GuardedRouter guarded;
   std::string roles = "program";
 
   void SetUp() override {
     ASSERT_TRUE(shard->start());
     face.emplace(*shard, background);
     router.add(face->routes(), face->dialects());
+    guarded.guard(router);
     ASSERT_EQ(say("PUT", "/pawl/v1/lifecycle/types/drone-survey",
                   js::print(type_json(describe<Mission>())))
                   .status,
@@ -113,7 +116,7 @@ struct routes : testing::Test {
     }
     auto done = std::make_shared<std::atomic<bool>>(false);
     auto out = std::make_shared<wire::Response>();
-    router.dispatch(
+    guarded.dispatch(
         {std::move(method), path, query, std::move(headers), std::move(body), {"t", "ann", roles}},
         [done, out](wire::Response r) {
           *out = std::move(r);

@@ -2,6 +2,8 @@
 
 #include "server/auth/auth.h"
 
+#include <time.h>
+
 #include "base/hash.h"
 #include "base/log.h"
 #include "json/text.h"
@@ -9,6 +11,17 @@
 
 namespace pawl::server {
 namespace {
+
+Time steady_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+// The password of the key pairs that are stored under this signing key.
+std::string seal_of(const RsaKey& key) {
+  return hex(view(sha256("pawl key pairs", key.private_pem())));
+}
 
 std::unexpected<Error> unauthorized() {
   return fail(Code::unauthenticated, "UNAUTHORIZED",
@@ -25,7 +38,10 @@ Result<AuthMode> parse_auth_mode(std::string_view text) {
 }
 
 Authenticator::Authenticator(AuthOptions options, std::function<Time()> now)
-    : options_(std::move(options)), now_(std::move(now)) {}
+    : options_(std::move(options)),
+      now_(std::move(now)),
+      logins_(steady_now),
+      everybody_{options_.default_caller, granted_to(options_.default_caller)} {}
 
 Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
                                                            std::function<Time()> now) {
@@ -37,19 +53,45 @@ Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
       return fail(Code::invalid, "BAD_KEY",
                   "the signing key is a public key; give the private one");
     made->configured_kid_ = key.kid();
-    made->seal_ = hex(view(sha256("pawl key pairs", key.private_pem())));
+    made->seal_ = seal_of(key);
     made->put_key_pair({.kid = key.kid(), .created = made->now_(), .key = key});
   }
+  if (!given.old_signing_key.empty()) {
+    TRY(RsaKey old, RsaKey::from_pem(given.old_signing_key));
+    if (!old.is_private())
+      return fail(Code::invalid, "BAD_KEY",
+                  "the old signing key is a public key; give the private one");
+    made->old_seal_ = seal_of(old);
+    if (old.kid() != made->configured_kid_)
+      made->put_key_pair({.kid = old.kid(), .created = 0, .signs = false, .key = old});
+  }
   if (!given.jwks.empty()) TRY_OK(made->trust_jwks(given.jwks));
-  if (given.mode == AuthMode::jwt && made->pairs_.empty() && made->trusted_.empty()) {
-    return fail(Code::invalid, "NO_KEY",
-                "--auth jwt needs a signing key (--jwt-key) or trusted keys (--jwt-jwks)");
+  if (given.mode == AuthMode::jwt && made->pairs_.empty() && made->trusted_.empty() &&
+      given.remote_issuer.empty()) {
+    return fail(
+        Code::invalid, "NO_KEY",
+        "--auth jwt needs a signing key (--jwt-key), trusted keys (--jwt-jwks) or an OpenID "
+        "provider (--auth-issuer)");
   }
   return made;
 }
 
+PermissionSet Authenticator::granted_to(const Caller& caller) const {
+  PermissionSet granted = permissions_of(caller.roles);
+  // Admins of a tenant give roles to the clients of their tenant as they like, so a role alone must
+  // not open the server to them.
+  bool operates = options_.mode == AuthMode::none ||
+                  (!options_.operator_tenant.empty() && caller.tenant == options_.operator_tenant);
+  return operates ? granted : granted.without(Permission::server_operate);
+}
+
 Result<Caller> Authenticator::caller(std::string_view authorization) {
-  if (options_.mode == AuthMode::none) return options_.default_caller;
+  TRY(Admitted admitted, admit(authorization));
+  return std::move(admitted.caller);
+}
+
+Result<Admitted> Authenticator::admit(std::string_view authorization) {
+  if (options_.mode == AuthMode::none) return everybody_;
   constexpr std::string_view kScheme = "Bearer ";
   if (authorization.size() <= kScheme.size() ||
       !wire::same_name(authorization.substr(0, kScheme.size()), kScheme))
@@ -61,7 +103,7 @@ Result<Caller> Authenticator::caller(std::string_view authorization) {
   {
     std::shared_lock lock(mutex_);
     auto known = verified_.find(name);
-    if (known != verified_.end() && now <= known->second.until) return known->second.caller;
+    if (known != verified_.end() && now <= known->second.until) return known->second.admitted;
   }
   Result<Identity> identity = verify(token);
   if (!identity) {
@@ -73,30 +115,77 @@ Result<Caller> Authenticator::caller(std::string_view authorization) {
     std::erase_if(verified_, [&](const auto& entry) { return entry.second.until < now; });
     if (verified_.size() >= options_.remembered) forget();
   }
-  return verified_.insert_or_assign(std::move(name), *std::move(identity)).first->second.caller;
+  Verified verified{{identity->caller, granted_to(identity->caller), identity->client},
+                    identity->until};
+  return verified_.insert_or_assign(std::move(name), std::move(verified)).first->second.admitted;
+}
+
+Result<Authenticator::VerifyKey> Authenticator::key_for(const std::string& kid) const {
+  auto refused = [](std::string why) {
+    return fail(Code::unauthenticated, "UNAUTHORIZED", std::move(why));
+  };
+  if (auto pair = key_pair(kid)) {
+    if (!pair->active) return refused("the key pair " + kid + " is not active");
+    return VerifyKey{pair->key, options_.issuer, pair->tenant, true};
+  }
+  {
+    std::shared_lock lock(mutex_);
+    if (auto found = trusted_.find(kid); found != trusted_.end())
+      return VerifyKey{found->second, options_.issuer};
+    if (auto found = issuer_keys_.find(kid); found != issuer_keys_.end())
+      return VerifyKey{found->second, options_.remote_issuer};
+  }
+  if (unknown_key_) unknown_key_();
+  return refused("no key is known as " + kid);
 }
 
 Result<Identity> Authenticator::verify(std::string_view text) const {
   TRY(Token token, parse_token(text));
+  TRY(VerifyKey by, key_for(token.kid));
   auto refused = [](std::string why) {
     return fail(Code::unauthenticated, "UNAUTHORIZED", std::move(why));
   };
-  std::optional<RsaKey> key;
-  std::string owner;
-  if (auto pair = key_pair(token.kid)) {
-    if (!pair->active) return refused("the key pair " + token.kid + " is not active");
-    key = pair->key;
-    owner = pair->tenant;
-  } else {
-    std::shared_lock lock(mutex_);
-    if (auto found = trusted_.find(token.kid); found != trusted_.end()) key = found->second;
-  }
-  if (!key) return refused("no key is known as " + token.kid);
-  if (!key->verify(token.signed_part, token.signature)) return refused("the signature is wrong");
-  TRY(Identity identity, read_claims(token.claims, {options_.issuer, options_.audience}, now_()));
-  if (!owner.empty() && owner != identity.caller.tenant)
+  if (!by.key.verify(token.signed_part, token.signature)) return refused("the signature is wrong");
+  TRY(Identity identity, read_claims(token.claims, {by.issuer, options_.audience}, now_()));
+  if (!by.tenant.empty() && by.tenant != identity.caller.tenant)
     return refused("the key pair " + token.kid + " is another tenant's");
+  if (by.ours) {
+    TRY(identity.client, check_client(token.claims));
+  }
   return identity;
+}
+
+Result<std::string> Authenticator::check_client(const json::Value& claims) const {
+  // Tokens of an earlier version, and those that an operator has signed, have no generation.
+  std::string_view generation = claims.string_or(kGenerationClaim);
+  if (generation.empty()) return std::string();
+  const json::Value* actor = claims.find("act");
+  std::string client((actor ? *actor : claims).string_or("sub"));
+  std::shared_lock lock(mutex_);
+  auto found = clients_.find(client);
+  if (found != clients_.end() && found->second == generation) return client;
+  return fail(Code::unauthenticated, "UNAUTHORIZED",
+              "the client " + client + " was deleted or has a new secret");
+}
+
+void Authenticator::set_client(std::string id, std::string generation) {
+  {
+    std::unique_lock lock(mutex_);
+    std::string& known = clients_[id];
+    if (known == generation) return;
+    known = std::move(generation);
+    forget();
+  }
+  streams_.end_all(id);
+}
+
+void Authenticator::drop_client(std::string_view id) {
+  {
+    std::unique_lock lock(mutex_);
+    if (auto found = clients_.find(id); found != clients_.end()) clients_.erase(found);
+    forget();
+  }
+  streams_.end_all(id);
 }
 
 Result<std::string> Authenticator::issue(json::Value claims) {
@@ -154,7 +243,7 @@ std::optional<KeyPair> Authenticator::signing_pair(std::string_view tenant) cons
   std::shared_lock lock(mutex_);
   const KeyPair* best = nullptr;
   for (const KeyPair& pair : pairs_) {
-    bool usable = pair.active && (pair.tenant.empty() || pair.tenant == tenant);
+    bool usable = pair.active && pair.signs && (pair.tenant.empty() || pair.tenant == tenant);
     if (usable && (!best || best->tenant.empty() || !pair.tenant.empty())) best = &pair;
   }
   return best ? std::optional(*best) : std::nullopt;
@@ -179,9 +268,11 @@ Result<void> Authenticator::use_pair(const json::Value& row) {
   }
   if (!row.find("pem")) return {};  // the row of an earlier configured key
   auto key = RsaKey::from_pem(row.string_or("pem"), seal_);
+  if (!key && !old_seal_.empty()) key = RsaKey::from_pem(row.string_or("pem"), old_seal_);
   if (!key || !key->is_private())
     return fail(Code::invalid, "BAD_KEY",
-                "the key pair was sealed under another signing key; delete it and issue a new one");
+                "the key pair was sealed under another signing key; name that key with "
+                "--jwt-old-key, or delete the pair and issue a new one");
   TRY(Time created, parse_rfc3339(row.string_or("createdAt")));
   put_key_pair({.kid = std::move(kid),
                 .tenant = std::string(row.string_or("tenantId")),
@@ -225,19 +316,16 @@ bool Authenticator::distrust(std::string_view kid) {
 }
 
 Result<void> Authenticator::trust_jwks(std::string_view document) {
-  TRY(json::Value value, json::parse(document));
-  const json::Value* keys = value.find("keys");
-  if (!keys || !keys->is_array())
-    return fail(Code::invalid, "BAD_JWKS", "a JWKS document is {\"keys\": [...]}");
-  for (const json::Value& jwk : keys->array()) {
-    // A JWKS document may also hold keys for other uses; those are skipped.
-    std::string_view use = jwk.string_or("use", "sig");
-    if (jwk.string_or("kty") != "RSA" || use != "sig") continue;
-    TRY(RsaKey key, RsaKey::from_jwk(jwk));
-    std::string kid(jwk.string_or("kid", key.kid()));
-    trust(std::move(kid), std::move(key));
-  }
+  TRY(KeysByKid keys, read_jwks(document, JwksReading::refuse_bad_keys));
+  for (auto& [kid, key] : keys)
+    trust(kid, std::move(key));
   return {};
+}
+
+void Authenticator::set_issuer_keys(KeysByKid keys) {
+  std::unique_lock lock(mutex_);
+  issuer_keys_ = std::move(keys);
+  forget();
 }
 
 Result<void> check_exposure(AuthMode mode, bool insecure, const std::vector<Address>& listeners) {

@@ -8,7 +8,10 @@
 #include <unordered_map>
 
 #include "base/limits.h"
+#include "server/auth/client_streams.h"
 #include "server/auth/jwt.h"
+#include "server/auth/login_throttle.h"
+#include "server/auth/permissions.h"
 #include "server/http/address.h"
 
 namespace pawl::server {
@@ -25,7 +28,21 @@ struct AuthOptions {
   std::string audience{};
   int64_t expiry_seconds = 3600;
   std::string jwks{};  // the text of a JWKS document with trusted public keys
+  // The `iss` of tokens whose keys come by set_issuer_keys(); empty: no such tokens.
+  std::string remote_issuer{};
+  // The signing key before this one: it verifies the tokens that it signed and opens the key pairs
+  // that were stored under it. It signs nothing.
+  std::string old_signing_key{};
   size_t remembered = limits::kVerifiedTokens;
+  // The tenant whose callers may operate the server in mode jwt; empty: no tenant.
+  std::string operator_tenant{};
+};
+
+// A caller and the permissions of its roles.
+struct Admitted {
+  Caller caller;
+  PermissionSet granted;
+  std::string client{};  // the machine client that got the token; empty when it has none
 };
 
 // A key pair that signs and verifies tokens. A pair with a tenant serves the tokens of that tenant
@@ -35,6 +52,7 @@ struct KeyPair {
   std::string tenant{};
   Time created = 0;
   bool active = true;
+  bool signs = true;  // false: it only verifies
   RsaKey key;
 };
 
@@ -46,13 +64,15 @@ class Authenticator {
 
   // The caller that the Authorization header names. The error never tells why a token was refused;
   // the log does, at level debug.
-  Result<Caller> caller(std::string_view authorization);
+  Result<Admitted> admit(std::string_view authorization);
+  Result<Caller> caller(std::string_view authorization);  // admit() without the permissions
   AuthMode mode() const { return options_.mode; }
   size_t remembered() const;  // number of verified tokens in the cache
 
   // Issues a token with these claims, and adds iss, iat and exp.
   Result<std::string> issue(json::Value claims);
   int64_t expiry_seconds() const { return options_.expiry_seconds; }
+  const std::string& operator_tenant() const { return options_.operator_tenant; }
   const std::string& issuer() const { return options_.issuer; }
   std::string jwks() const;  // the public halves of the active pairs
 
@@ -70,6 +90,16 @@ class Authenticator {
   // The kid of the configured signing key; empty when there is none.
   const std::string& configured_kid() const { return configured_kid_; }
 
+  // Machine clients. A token that this server issued to a client names the client and the
+  // generation of its secret (kGenerationClaim). It is refused at once when the client is gone or
+  // has another generation, and the streams that the client has opened end.
+  void set_client(std::string id, std::string generation);
+  void drop_client(std::string_view id);
+
+  ClientStreams& streams() { return streams_; }
+
+  LoginThrottle& logins() { return logins_; }
+
   // The claims of a token of another issuer, once its signature and its times are verified.
   // `jwk_of` returns the key for the token's kid.
   Result<json::Value> read_foreign(
@@ -79,20 +109,44 @@ class Authenticator {
   void trust(std::string kid, RsaKey key);
   bool distrust(std::string_view kid);
   Result<void> trust_jwks(std::string_view document);
+  // Replaces the keys of the remote issuer (see issuer_keys.h). Its tokens may name any tenant.
+  void set_issuer_keys(KeysByKid keys);
+  // Sets a function that is called when a token names an unknown key. Set it before the first call
+  // of admit().
+  void on_unknown_key(std::function<void()> unknown) { unknown_key_ = std::move(unknown); }
 
  private:
   Authenticator(AuthOptions options, std::function<Time()> now);
+  struct VerifyKey {
+    RsaKey key;
+    std::string issuer;    // that the token must name
+    std::string tenant{};  // that the token must name; empty: any
+    bool ours = false;
+  };
+  Result<VerifyKey> key_for(const std::string& kid) const;
   Result<Identity> verify(std::string_view token) const;
+  PermissionSet granted_to(const Caller& caller) const;
+  // Returns the machine client of a token that this server has signed; empty when it names none.
+  Result<std::string> check_client(const json::Value& claims) const;
   void forget();  // empties the cache of verified tokens, when keys change
 
   const AuthOptions options_;
   const std::function<Time()> now_;
   mutable std::shared_mutex mutex_;
-  std::string configured_kid_, seal_;
+  std::string configured_kid_, seal_, old_seal_;
   std::vector<KeyPair> pairs_;  // oldest first
-  std::map<std::string, RsaKey, std::less<>> trusted_;
+  KeysByKid trusted_, issuer_keys_;
+  std::function<void()> unknown_key_;
+  std::map<std::string, std::string, std::less<>> clients_;  // generation by id
+  LoginThrottle logins_;
+  ClientStreams streams_;
   // The cache of verified tokens, by SHA-256 of the token: a repeated token needs no RSA.
-  std::unordered_map<Bytes, Identity> verified_;
+  struct Verified {
+    Admitted admitted;
+    Time until = 0;
+  };
+  std::unordered_map<Bytes, Verified> verified_;
+  Admitted everybody_;  // the caller of every request in mode none
 };
 
 // Refuses mode none on addresses that other machines can reach, unless the operator allows it with

@@ -220,6 +220,24 @@ std::string RsaKey::private_pem(const std::string& password) const {
   return text_of(bio.get());
 }
 
+Result<KeysByKid> read_jwks(std::string_view document, JwksReading reading) {
+  TRY(json::Value value, json::parse(document));
+  const json::Value* keys = value.find("keys");
+  if (!keys || !keys->is_array())
+    return fail(Code::invalid, "BAD_JWKS", "a JWKS document is {\"keys\": [...]}");
+  KeysByKid out;
+  for (const json::Value& jwk : keys->array()) {
+    std::string_view use = jwk.string_or("use", "sig");
+    if (jwk.string_or("kty") != "RSA" || use != "sig") continue;
+    Result<RsaKey> key = RsaKey::from_jwk(jwk);
+    if (!key && reading == JwksReading::skip_bad_keys) continue;
+    if (!key) return fail(std::move(key.error()));
+    std::string kid(jwk.string_or("kid", key->kid()));
+    out.insert_or_assign(std::move(kid), *std::move(key));
+  }
+  return out;
+}
+
 Result<Token> parse_token(std::string_view text) {
   if (text.size() > limits::kTokenBytes) return refused("the token is too long");
   size_t first = text.find('.');

@@ -1,6 +1,7 @@
 #pragma once
 // JSON Web Tokens signed with RS256. No other algorithm is accepted.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,6 +40,11 @@ class RsaKey {
   std::string kid_;
 };
 
+// The RSA keys for signatures of a JWKS document, by kid. Keys for other uses are always skipped.
+enum class JwksReading { refuse_bad_keys, skip_bad_keys };
+using KeysByKid = std::map<std::string, RsaKey, std::less<>>;
+Result<KeysByKid> read_jwks(std::string_view document, JwksReading reading);
+
 // A token split into its parts. Its signature and claims are not verified yet.
 struct Token {
   std::string kid;
@@ -54,6 +60,10 @@ Result<Time> check_times(const json::Value& claims, Time now, Time leeway = kLee
 
 std::string sign_token(const RsaKey& key, std::string_view kid, const json::Value& claims);
 
+// The generation of the secret of the machine client that got the token. The client is named by
+// `sub` of the claim `act` if there is one, else by `sub`.
+inline constexpr char kGenerationClaim[] = "cgen";
+
 struct ClaimRules {
   std::string issuer;
   std::string audience;  // empty: any audience
@@ -61,7 +71,8 @@ struct ClaimRules {
 };
 struct Identity {
   Caller caller;
-  Time until = 0;  // the token is valid until then, leeway included
+  Time until = 0;        // the token is valid until then, leeway included
+  std::string client{};  // see Admitted
 };
 // The caller that the claims of a verified token name.
 Result<Identity> read_claims(const json::Value& claims, const ClaimRules& rules, Time now);

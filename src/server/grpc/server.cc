@@ -6,6 +6,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/support/server_interceptor.h>
 
 #include <fstream>
 #include <sstream>
@@ -51,6 +52,58 @@ void set_arguments(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
 }
 
+// Knows the machine client of one bidirectional stream, and cancels the stream when the tokens of
+// the client end. It lives as long as the call.
+class StreamWatch final : public grpc::experimental::Interceptor {
+ public:
+  StreamWatch(Authenticator& authenticator, grpc::ServerContextBase& context)
+      : authenticator_(authenticator), context_(context) {}
+  ~StreamWatch() override {
+    if (id_) authenticator_.streams().remove(id_);
+  }
+  void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
+    using Hook = grpc::experimental::InterceptionHookPoints;
+    if (batch->QueryInterceptionHookPoint(Hook::POST_RECV_INITIAL_METADATA) && !id_) watch(*batch);
+    batch->Proceed();
+  }
+
+ private:
+  // A token that is refused is left to the service, which words the refusal.
+  void watch(grpc::experimental::InterceptorBatchMethods& batch) {
+    auto* metadata = batch.GetRecvInitialMetadata();
+    if (!metadata) return;
+    auto found = metadata->find("authorization");
+    if (found == metadata->end()) return;
+    auto admitted = authenticator_.admit({found->second.data(), found->second.size()});
+    if (!admitted || admitted->client.empty()) return;
+    id_ = authenticator_.streams().add(admitted->client,
+                                       [&context = context_] { context.TryCancel(); });
+  }
+
+  Authenticator& authenticator_;
+  grpc::ServerContextBase& context_;
+  uint64_t id_ = 0;
+};
+
+class StreamWatches final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit StreamWatches(Authenticator& authenticator) : authenticator_(authenticator) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
+    if (info->type() != grpc::experimental::ServerRpcInfo::Type::BIDI_STREAMING) return nullptr;
+    return new StreamWatch(authenticator_, *info->server_context());
+  }
+
+ private:
+  Authenticator& authenticator_;
+};
+
+void watch_streams(grpc::ServerBuilder& builder, Authenticator& authenticator) {
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
+  factories.push_back(std::make_unique<StreamWatches>(authenticator));
+  builder.experimental().SetInterceptorCreators(std::move(factories));
+}
+
 }  // namespace
 
 struct GrpcServer::Running {
@@ -70,6 +123,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options
   set_arguments(builder);
   int port = 0;
   builder.AddListeningPort(options.address.text(), credentials, &port);
+  bool tokens = options.authenticator && options.authenticator->mode() == AuthMode::jwt;
+  if (tokens) watch_streams(builder, *options.authenticator);
   for (grpc::Service* service : options.services)
     builder.RegisterService(service);
   auto running = std::make_unique<Running>();

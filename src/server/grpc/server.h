@@ -20,6 +20,8 @@ struct GrpcOptions {
   Address address;
   net::TlsFiles tls{};
   std::vector<grpc::Service*> services{};  // must outlive the server
+  // Ends the streams of machine clients whose tokens end. Must outlive the server; may be null.
+  Authenticator* authenticator = nullptr;
 };
 
 class GrpcServer {

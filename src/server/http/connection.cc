@@ -2,6 +2,8 @@
 
 #include "server/http/connection.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -177,6 +179,18 @@ void HttpConnection::begin(wire::Request request) {
   Ticket ticket{fd_, id_, first_request_ + slots_.size() - 1};
   request.peer = this;
   loop_.handler()(std::move(request), Answer(loop_.mailbox(), ticket));
+}
+
+std::string HttpConnection::address() const {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return {};
+  char text[INET6_ADDRSTRLEN] = {};
+  const void* bytes =
+      peer.ss_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<sockaddr_in6&>(peer).sin6_addr)
+          : &reinterpret_cast<sockaddr_in&>(peer).sin_addr;
+  return inet_ntop(peer.ss_family, bytes, text, sizeof text) ? text : std::string();
 }
 
 void HttpConnection::on_leave(std::function<void()> left) {

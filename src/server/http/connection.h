@@ -21,6 +21,7 @@ class HttpConnection final : public wire::Peer {
   void handle(uint32_t events);
   void answer(uint64_t request, wire::Response response);
   void on_leave(std::function<void()> left) override;  // of the request that is being handled
+  std::string address() const override;
   void flush();  // sends every answer and stream piece that is ready
   void sweep();  // runs a few times a second: closes a connection whose peer is too slow
   void refuse(const HttpFault& fault);

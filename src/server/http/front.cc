@@ -15,6 +15,10 @@ namespace {
 
 constexpr size_t kRequestIdBytes = 128;
 constexpr size_t kLoggedBodyBytes = 500;
+// For web sites that may call paths whose face has no policy of its own.
+constexpr char kCorsMethods[] = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
+constexpr char kCorsHeaders[] =
+    "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID";
 
 Time steady_now() {
   timespec t{};
@@ -63,7 +67,47 @@ struct HttpFront::Trace {
   std::string path;
   std::string request_id;
   std::optional<wire::Cors> cors;
+  std::string client;  // the machine client of the caller; empty: none
 };
+
+// A stream of a machine client. It ends when the client's tokens end.
+class ClientStream final : public wire::Socket {
+ public:
+  ClientStream(ClientStreams& streams, std::string_view client,
+               std::shared_ptr<wire::Stream> stream, std::shared_ptr<wire::Socket> socket)
+      : streams_(streams), stream_(std::move(stream)), socket_(std::move(socket)) {
+    id_ = streams_.add(client, [stream = stream_] { stream->end(); });
+  }
+  ~ClientStream() override { streams_.remove(id_); }
+  bool write(BytesView piece) override { return stream_->write(piece); }
+  void end() override { stream_->end(); }
+  size_t buffered() const override { return stream_->buffered(); }
+  void on_close(std::function<void()> closed) override { stream_->on_close(std::move(closed)); }
+  void on_message(std::function<void(std::string)> text) override {
+    if (socket_) socket_->on_message(std::move(text));
+  }
+
+ private:
+  ClientStreams& streams_;
+  const std::shared_ptr<wire::Stream> stream_;  // shared with the connection
+  const std::shared_ptr<wire::Socket> socket_;  // the same object when it is a WebSocket, else null
+  uint64_t id_ = 0;
+};
+
+// Makes the streams of the response end with the tokens of the client.
+static void tie_to_client(ClientStreams& streams, const std::string& client,
+                          wire::Response& response) {
+  if (response.stream)
+    response.stream = [&streams, client,
+                       begin = std::move(response.stream)](std::shared_ptr<wire::Stream> stream) {
+      begin(std::make_shared<ClientStream>(streams, client, std::move(stream), nullptr));
+    };
+  if (response.socket)
+    response.socket = [&streams, client,
+                       begin = std::move(response.socket)](std::shared_ptr<wire::Socket> socket) {
+      begin(std::make_shared<ClientStream>(streams, client, socket, socket));
+    };
+}
 
 // Sends the answer. When the handler drops it without answering, the destructor answers 500.
 class HttpFront::Back {
@@ -80,6 +124,7 @@ class HttpFront::Back {
       (*this)(wire::json_response(
           500, R"({"error":"NO_ANSWER","message":"the handler gave no answer"})"));
   }
+  std::string& client() { return trace_.client; }
   void operator()(wire::Response response) {
     HttpFront* front = std::exchange(front_, nullptr);
     if (!front) return;
@@ -97,13 +142,17 @@ HttpFront::HttpFront(const wire::Router& router, Authenticator& authenticator, M
                      FrontOptions options)
     : router_(router),
       authenticator_(authenticator),
-      options_(options),
+      options_(std::move(options)),
+      guard_(options_.browsers),
       unmatched_(metrics.histogram("pawl_http_request_seconds", {"", "unmatched"})),
       refusals_(metrics.counter("pawl_auth_refusals_total")),
       in_flight_(metrics.gauge("pawl_http_requests_in_flight")) {
   for (const wire::Route* route : router.rows()) {
-    durations_[route] =
-        &metrics.histogram("pawl_http_request_seconds", {route->method, route->pattern});
+    auto known = options_.permissions.find(route);
+    Permission by_flag = route->open ? Permission::open : Permission::signed_in;
+    rows_[route] = {
+        &metrics.histogram("pawl_http_request_seconds", {route->method, route->pattern}),
+        known == options_.permissions.end() ? by_flag : known->second};
   }
   for (size_t i = 1; i <= 5; ++i)
     by_class_[i] = &metrics.counter("pawl_http_responses_total", {std::to_string(i) + "xx"});
@@ -122,7 +171,7 @@ std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront:
     // is too large.
     if (fault.error.code != Code::too_large || response.status < 400)
       response.status = fault.status;
-    if (auto cors = router_.cors(request)) apply_cors(response, *cors);
+    if (auto cors = cors_for(request)) apply_cors(response, *cors);
     return response;
   };
 }
@@ -130,29 +179,26 @@ std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront:
 void HttpFront::handle(wire::Request request, wire::Respond respond) {
   Trace trace;
   trace.began = steady_now();
-  trace.cors = router_.cors(request);
+  trace.cors = cors_for(request);
   trace.request_id = request.header("X-Request-Id").substr(0, kRequestIdBytes);
   trace.method = request.method;
   trace.path = request.path;
   wire::Match match = router_.find(request.method, request.path);
-  trace.duration = match.route ? durations_.at(match.route) : &unmatched_;
+  const RouteRow* row = match.route ? &rows_.at(match.route) : nullptr;
+  trace.duration = row ? row->duration : &unmatched_;
   in_flight_.add(1);
   std::optional<wire::Response> early;
-  if (!match.route && trace.cors && is_preflight(request)) early = preflight(*trace.cors);
+  if (auto fault = guard_.check(request)) {
+    early = router_.refuse(request, fault->error);
+    early->status = fault->status;
+  } else if (!match.route && trace.cors && is_preflight(request)) {
+    early = preflight(*trace.cors);
+  }
   Back back(*this, std::move(trace), std::move(respond));
   if (early) return back(*std::move(early));
   if (!match.route) return back(router_.refuse_unmatched(request, match));
-  if (!match.route->open) {
-    Result<Caller> caller = authenticator_.caller(request.header("Authorization"));
-    if (!caller) {
-      refusals_.add();
-      wire::Response refusal = router_.refuse(request, caller.error());
-      if (!wire::find_header(refusal.headers, "WWW-Authenticate"))
-        refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
-      return back(std::move(refusal));
-    }
-    request.caller = *std::move(caller);
-  }
+  if (row->needs != Permission::open)
+    if (auto refusal = admit(request, row->needs, back.client())) return back(*std::move(refusal));
   request.params = std::move(match.params);
   try {
     match.route->handle(std::move(request), std::move(back));
@@ -164,12 +210,44 @@ void HttpFront::handle(wire::Request request, wire::Respond respond) {
   }
 }
 
+std::optional<wire::Cors> HttpFront::cors_for(const wire::Request& request) const {
+  std::optional<wire::Cors> cors = router_.cors(request);
+  if (guard_.allows_all()) return cors;
+  std::string_view origin = request.header("Origin");
+  if (!guard_.allows(origin)) {
+    if (cors) cors->allow_origin.clear();
+    return cors;
+  }
+  if (!cors) cors = wire::Cors{.methods = kCorsMethods, .headers = kCorsHeaders};
+  cors->allow_origin = origin;
+  cors->vary_origin = true;
+  return cors;
+}
+
+std::optional<wire::Response> HttpFront::admit(wire::Request& request, Permission needs,
+                                               std::string& client) {
+  Result<Admitted> admitted = authenticator_.admit(request.header("Authorization"));
+  if (!admitted) {
+    refusals_.add();
+    wire::Response refusal = router_.refuse(request, admitted.error());
+    if (!wire::find_header(refusal.headers, "WWW-Authenticate"))
+      refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return refusal;
+  }
+  request.caller = std::move(admitted->caller);
+  client = std::move(admitted->client);
+  if (admitted->granted.has(needs)) return std::nullopt;
+  refusals_.add();
+  return router_.refuse(request, missing_permission(needs));
+}
+
 void HttpFront::finish(Trace& trace, wire::Response& response) {
   in_flight_.add(-1);
   Time took = steady_now() - trace.began;
   trace.duration->observe(took);
   size_t status_class = static_cast<size_t>(response.status) / 100;
   if (status_class >= 1 && status_class <= 5) by_class_[status_class]->add();
+  if (!trace.client.empty()) tie_to_client(authenticator_.streams(), trace.client, response);
   if (trace.cors) apply_cors(response, *trace.cors);
   if (!trace.request_id.empty()) response.headers.emplace_back("X-Request-Id", trace.request_id);
   if (response.status >= 500) {

@@ -1,9 +1,12 @@
 #pragma once
-// The front stands between the sockets and the routes. For each request it answers CORS, names the
-// caller and runs the route's handler. To each answer it adds the request id and, after a failure,
-// a ticket; then it records the metrics.
+// The front stands between the sockets and the routes. For each request it refuses what a browser
+// sends for another web site, answers CORS, names the caller, checks that the caller has the
+// permission of the route, and runs the route's handler. To each answer it adds the request id and,
+// after a failure, a ticket; then it records the metrics.
 
 #include "server/auth/auth.h"
+#include "server/auth/operations.h"
+#include "server/http/browser_guard.h"
 #include "server/http/server.h"
 #include "server/ops/metrics.h"
 
@@ -11,6 +14,10 @@ namespace pawl::server {
 
 struct FrontOptions {
   bool log_requests = false;  // log every request at level info; failures are always logged
+  // The permission that each route needs. A route that is not in the map is open when it says so,
+  // and needs any valid token when it does not.
+  RoutePermissions permissions{};
+  BrowserRules browsers{};
 };
 
 // The router, the authenticator and the metrics must outlive the front.
@@ -27,12 +34,23 @@ class HttpFront {
   struct Trace;
   class Back;
   void handle(wire::Request request, wire::Respond respond);
+  // The CORS headers for the request. Only a web site that may call gets leave to read the answer.
+  std::optional<wire::Cors> cors_for(const wire::Request& request) const;
+  // Names the caller of the request. Returns the refusal when there is one: 401 or 403.
+  // `client` receives the machine client of the caller, if it is one.
+  std::optional<wire::Response> admit(wire::Request& request, Permission needs,
+                                      std::string& client);
   void finish(Trace& trace, wire::Response& response);
 
   const wire::Router& router_;
   Authenticator& authenticator_;
   const FrontOptions options_;
-  std::map<const wire::Route*, Histogram*> durations_;
+  const BrowserGuard guard_;
+  struct RouteRow {
+    Histogram* duration;
+    Permission needs;
+  };
+  std::unordered_map<const wire::Route*, RouteRow> rows_;
   Histogram& unmatched_;
   std::array<Counter*, 6> by_class_{};  // by class of status, 1xx to 5xx
   Counter& refusals_;

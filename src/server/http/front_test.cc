@@ -62,11 +62,14 @@ class FrontTest : public ::testing::Test {
     if (server_) server_->stop(500);
     log_level(Level::info);
   }
-  void start(AuthOptions auth = {}, HttpOptions options = {}) {
+  void start(AuthOptions auth = {}, HttpOptions options = {},
+             BrowserRules browsers = {.allowed_origins = {"*"}, .allowed_hosts = {"*"}}) {
     auto made = Authenticator::make(std::move(auth), [] { return Time{1'800'000'000} * kSecond; });
     ASSERT_TRUE(made) << made.error().message;
     authenticator_ = std::move(*made);
-    front_ = std::make_unique<HttpFront>(router_, *authenticator_, metrics_);
+    FrontOptions front;
+    front.browsers = std::move(browsers);
+    front_ = std::make_unique<HttpFront>(router_, *authenticator_, metrics_, std::move(front));
     options.address = {"127.0.0.1", 0};
     options.refuse = front_->refuser();
     auto started = HttpServer::start(options, front_->handler());

@@ -65,7 +65,7 @@ std::vector<wire::Route> admin_routes(const Metrics& metrics, AdminOptions optio
        "200 when every part can serve, else 503; ?verbose names the parts.", true},
       {"GET", "/startupz", checks_handler(std::move(options.started), "started"),
        "200 once start-up is over, else 503.", true},
-      {"GET", "/metrics", page, "All metrics, as Prometheus text.", true},
+      {"GET", "/metrics", page, "All metrics, as Prometheus text."},
   };
 }
 

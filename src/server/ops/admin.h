@@ -1,5 +1,6 @@
 #pragma once
-// The routes of the admin listener: liveness, readiness and metrics.
+// The routes of the admin listener: liveness, readiness and metrics. The table of operations
+// (auth/operations.cc) says which of them need a token.
 
 #include "server/ops/metrics.h"
 #include "wire/route.h"

@@ -176,6 +176,20 @@ Time Config::duration(std::string_view flag) const {
   return *parse_setting_duration(find(flag, ValueKind::duration).text);
 }
 
+std::vector<std::string> Config::list(std::string_view flag) const {
+  std::vector<std::string> out;
+  std::string_view left = text(flag);
+  while (!left.empty()) {
+    size_t comma = left.find(',');
+    std::string_view part = left.substr(0, comma);
+    left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
+    size_t first = part.find_first_not_of(' ');
+    if (first == std::string_view::npos) continue;
+    out.emplace_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
+  }
+  return out;
+}
+
 std::string Config::print() const {
   std::string out;
   for (const Setting& setting : settings()) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -41,6 +42,8 @@ class Config {
   int64_t number(std::string_view flag) const;
   bool boolean(std::string_view flag) const;
   Time duration(std::string_view flag) const;
+  // The parts of a comma list, without the spaces around them and without empty parts.
+  std::vector<std::string> list(std::string_view flag) const;
 
   // One line a setting, "http = 127.0.0.1:8080  (default)". Secrets are hidden.
   std::string print() const;

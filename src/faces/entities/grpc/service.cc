@@ -22,6 +22,23 @@ grpc::Status invalid(const std::string& why) {
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, why);
 }
 
+grpc::Status not_admitted(const Error& error) {
+  if (error.code == Code::denied)
+    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, error.message);
+  return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required");
+}
+
+std::string_view name_of(GrpcMethod method) {
+  switch (method) {
+    case GrpcMethod::model_manage: return "entityModelManage";
+    case GrpcMethod::manage: return "entityManage";
+    case GrpcMethod::manage_collection: return "entityManageCollection";
+    case GrpcMethod::search: return "entitySearch";
+    case GrpcMethod::search_collection: return "entitySearchCollection";
+  }
+  CHECK(false);
+}
+
 // Writes the replies one after the other, ends the call and deletes itself.
 class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
  public:
@@ -49,18 +66,12 @@ class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
 class CloudEvents final : public GrpcService,
                           public org::cyoda::cloud::api::grpc::CloudEventsService::CallbackService {
  public:
-  CloudEvents(Face& face, Authenticate authenticate)
-      : face_(face), authenticate_(std::move(authenticate)) {}
+  CloudEvents(Face& face, wire::Admit admit) : face_(face), admit_(std::move(admit)) {}
   ::grpc::Service* service() override { return this; }
 
   MemberReactor* startStreaming(grpc::CallbackServerContext* context) override {
-    auto caller = authenticate_(metadata(*context, "authorization"));
-    if (!caller)
-      return refuse_member_stream(
-          grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required"));
-    if (!caller->has_role("ROLE_M2M"))
-      return refuse_member_stream(grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
-                                               "compute members need the role ROLE_M2M"));
+    auto caller = caller_of(*context, "startStreaming", {});
+    if (!caller) return refuse_member_stream(not_admitted(caller.error()));
     return start_member_stream(face_, *caller);
   }
 
@@ -86,15 +97,24 @@ class CloudEvents final : public GrpcService,
   }
 
  private:
+  // The caller, if it may send this type of event by this method. Only the method counts when the
+  // type is empty.
+  Result<Caller> caller_of(const grpc::CallbackServerContext& context, std::string_view method,
+                           std::string_view event) {
+    std::string operation = "/org.cyoda.cloud.api.grpc.CloudEventsService/";
+    operation += method;
+    if (!event.empty()) operation.append(" ").append(event);
+    return admit_(metadata(context, "authorization"), operation);
+  }
+
   // Starts the exchange, or returns the reason why it cannot start.
   // Refusals here are gRPC statuses; everything later is an event with success false, as in the
   // original.
   grpc::Status begin(GrpcMethod call, const grpc::CallbackServerContext& context,
                      const CloudEvent& in, GrpcExchange::Finished finished) {
-    auto caller = authenticate_(metadata(context, "authorization"));
-    if (!caller)
-      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "authentication is required");
     const EventRow* row = find_event(call, in.type());
+    auto caller = caller_of(context, name_of(call), row ? row->request : std::string_view());
+    if (!caller) return not_admitted(caller.error());
     if (!row) return invalid(fmt::format("this call does not take events of type '{}'", in.type()));
     auto payload = payload_of(in);
     if (!payload) return invalid(payload.error().message);
@@ -145,14 +165,14 @@ class CloudEvents final : public GrpcService,
   }
 
   Face& face_;
-  Authenticate authenticate_;
+  wire::Admit admit_;
   std::atomic<uint64_t> count_{0};
 };
 
 }  // namespace
 
-std::unique_ptr<GrpcService> make_grpc_service(Face& face, Authenticate authenticate) {
-  return std::make_unique<CloudEvents>(face, std::move(authenticate));
+std::unique_ptr<GrpcService> make_grpc_service(Face& face, wire::Admit admit) {
+  return std::make_unique<CloudEvents>(face, std::move(admit));
 }
 
 }  // namespace pawl::entities

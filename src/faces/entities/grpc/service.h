@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "faces/entities/face.h"
+#include "wire/admit.h"
 
 namespace grpc {
 class Service;
@@ -18,9 +19,7 @@ class GrpcService {
   virtual grpc::Service* service() = 0;  // owned by this object
 };
 
-// Finds the caller from the metadata `authorization`, which may be empty.
-using Authenticate = std::function<Result<Caller>(const std::string& authorization)>;
 // `face` must outlive the service.
-std::unique_ptr<GrpcService> make_grpc_service(Face& face, Authenticate authenticate);
+std::unique_ptr<GrpcService> make_grpc_service(Face& face, wire::Admit admit);
 
 }  // namespace pawl::entities

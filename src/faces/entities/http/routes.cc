@@ -88,22 +88,16 @@ Result<json::Value> HttpExchange::document(size_t format) const {
   return body();
 }
 
-Result<void> HttpExchange::role(std::string_view name) const {
-  if (request.caller.has_role(name)) return {};
-  return fail(Code::denied, "FORBIDDEN", fmt::format("this needs the role {}", name));
-}
-
-Result<void> HttpExchange::jwt_admin() const {
-  if (!face.options().keys.issue)
-    return fail(
-        Code::unsupported, "NOT_IMPLEMENTED",
-        "machine clients and keys exist when the server runs with --auth jwt and a signing key");
-  return role("ROLE_ADMIN");
+Result<void> HttpExchange::issues_tokens() const {
+  if (face.options().keys.issue) return {};
+  return fail(
+      Code::unsupported, "NOT_IMPLEMENTED",
+      "machine clients and keys exist when the server runs with --auth jwt and a signing key");
 }
 
 bool HttpExchange::is_operator() const {
-  const auto& first = face.options().bootstrap;
-  return !first.client_id.empty() && tenant() == first.tenant;
+  const std::string& tenant_of_operators = face.options().operator_tenant;
+  return !tenant_of_operators.empty() && tenant() == tenant_of_operators;
 }
 
 Bytes array_of_lines(Bytes lines) {

@@ -65,11 +65,9 @@ class HttpExchange {
   Result<wire::BodyReader> body_object() const;  // as a JSON object
   // The body as JSON or XML, as the path parameter with this index says.
   Result<json::Value> document(size_t format) const;
-  // Fails with FORBIDDEN when the caller lacks the role.
-  Result<void> role(std::string_view name) const;
-  // Fails unless the server issues tokens and the caller is an admin.
-  Result<void> jwt_admin() const;
-  // True for callers of the bootstrap client's tenant, who operate the server.
+  // Fails unless the server issues tokens.
+  Result<void> issues_tokens() const;
+  // True for callers of the tenant that operates the server.
   bool is_operator() const;
 
  private:
@@ -104,6 +102,8 @@ class RouteTable {
 // Makes one JSON array of lines of JSON.
 Bytes array_of_lines(Bytes lines);
 json::Array split_roles(std::string_view roles);
+// The generation of a machine client's secret: it changes with the secret and does not reveal it.
+std::string generation_of(const json::Value& client);
 std::string random_uuid(const Keys& keys);
 
 // An item whose document has sorted names.

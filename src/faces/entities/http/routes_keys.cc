@@ -70,7 +70,7 @@ Result<json::Value> own_pair(HttpExchange& http, const std::string& kid) {
 }
 
 Result<Bytes> list_pairs(HttpExchange& http) {
-  TRY_OK(http.jwt_admin());
+  TRY_OK(http.issues_tokens());
   TRY(json::Array rows,
       rows_of(http, key_pairs_prefix(), [owner = owner_of(http)](const json::Value& row) {
         return row.string_or("tenantId") == owner;
@@ -79,7 +79,7 @@ Result<Bytes> list_pairs(HttpExchange& http) {
 }
 
 Result<Bytes> current_pair(HttpExchange& http) {
-  TRY_OK(http.jwt_admin());
+  TRY_OK(http.issues_tokens());
   json::Value row = http.face.options().keys.signing_pair(http.tenant());
   if (row.is_null())
     return fail(Code::not_found, "NOT_FOUND",
@@ -99,7 +99,7 @@ void store_pair(const HttpExchangePtr& http, json::Value row, wire::Response goo
 }
 
 Result<void> issue_pair(const HttpExchangePtr& http) {
-  TRY_OK(http->jwt_admin());
+  TRY_OK(http->issues_tokens());
   std::string owner = owner_of(*http);
   TRY(json::Array rows, rows_of(*http, key_pairs_prefix(), [&](const json::Value& row) {
         return row.string_or("tenantId") == owner;
@@ -120,7 +120,7 @@ Result<void> issue_pair(const HttpExchangePtr& http) {
 }
 
 Result<void> switch_pair(const HttpExchangePtr& http, bool on) {
-  TRY_OK(http->jwt_admin());
+  TRY_OK(http->issues_tokens());
   TRY(json::Value row, own_pair(*http, http->param(0)));
   row.object().set("active", on);
   store_pair(http, std::move(row), {.status = 200});
@@ -128,7 +128,7 @@ Result<void> switch_pair(const HttpExchangePtr& http, bool on) {
 }
 
 Result<void> delete_pair(const HttpExchangePtr& http) {
-  TRY_OK(http->jwt_admin());
+  TRY_OK(http->issues_tokens());
   const std::string& kid = http->param(0);
   TRY(json::Value row, own_pair(*http, kid));
   if (kid == http->face.options().keys.configured_kid)
@@ -199,14 +199,14 @@ void store_trusted(const HttpExchangePtr& http, json::Value row, wire::Response 
 }
 
 Result<Bytes> list_trusted(HttpExchange& http) {
-  TRY_OK(http.jwt_admin());
+  TRY_OK(http.issues_tokens());
   TRY(json::Array rows,
       rows_of(http, trusted_keys_prefix(http.tenant()), [](const json::Value&) { return true; }));
   return shown(rows, shown_trusted);
 }
 
 Result<void> trust_key(const HttpExchangePtr& http) {
-  TRY_OK(http->jwt_admin());
+  TRY_OK(http->issues_tokens());
   TRY(json::Value row, read_trusted(*http));
   TRY(json::Array known,
       rows_of(*http, trusted_keys_prefix(http->tenant()), [&](const json::Value& other) {
@@ -221,7 +221,7 @@ Result<void> trust_key(const HttpExchangePtr& http) {
 }
 
 Result<void> switch_trusted(const HttpExchangePtr& http, bool on) {
-  TRY_OK(http->jwt_admin());
+  TRY_OK(http->issues_tokens());
   TRY(json::Value row, own_trusted(*http, http->param(0)));
   row.object().set("active", on);
   store_trusted(http, std::move(row), {.status = 200});
@@ -229,7 +229,7 @@ Result<void> switch_trusted(const HttpExchangePtr& http, bool on) {
 }
 
 Result<void> distrust_key(const HttpExchangePtr& http) {
-  TRY_OK(http->jwt_admin());
+  TRY_OK(http->issues_tokens());
   TRY_OK(own_trusted(*http, http->param(0)));
   http->service().act(
       http->context(), "key.delete", json::object({{"kid", http->param(0)}}),

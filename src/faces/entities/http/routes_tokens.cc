@@ -29,6 +29,18 @@ void oauth_error(HttpExchange& http, int status, std::string_view error,
   http.answer(std::move(response));
 }
 
+void too_many_logins(HttpExchange& http, Time wait) {
+  std::string seconds = std::to_string((wait + kSecond - 1) / kSecond);
+  wire::Response response = wire::json_response(
+      429, json::print(json::object({{"error", "temporarily_unavailable"},
+                                     {"error_description",
+                                      "too many failed logins of this client or address; try again "
+                                      "in " +
+                                          seconds + " s"}})));
+  response.headers.emplace_back("Retry-After", seconds);
+  http.answer(std::move(response));
+}
+
 // Client id and secret of HTTP Basic, both percent-encoded as OAuth requires.
 std::pair<std::string, std::string> basic(const HttpExchange& http) {
   std::string_view header = http.request.header("Authorization");
@@ -60,6 +72,7 @@ void for_client(HttpExchange& http, const json::Value& client) {
   give_token(http, json::object({{"sub", client.string_or("clientId")},
                                  {"caas_user_id", client.string_or("userId")},
                                  {"caas_org_id", client.string_or("tenantId")},
+                                 {"cgen", generation_of(client)},
                                  {"scopes", split_roles(client.string_or("roles"))}}));
 }
 
@@ -117,6 +130,7 @@ void exchange(HttpExchange& http, const json::Value& client) {
                            {"caas_user_id", subject->string_or("sub")},
                            {"caas_org_id", tenant},
                            {"user_roles", roles ? *roles : json::Value(json::Array())},
+                           {"cgen", generation_of(client)},
                            {"act", json::object({{"sub", client.string_or("clientId")}})}}),
              kJwtType);
 }
@@ -126,10 +140,18 @@ Result<void> token(const HttpExchangePtr& http) {
     return fail(Code::unsupported, "NOT_IMPLEMENTED",
                 "tokens are issued when the server runs with --auth jwt and a signing key");
   auto [id, secret] = basic(*http);
+  const Keys& keys = http->face.options().keys;
+  std::string address = http->request.peer ? http->request.peer->address() : std::string();
+  if (auto wait = keys.login_wait(id, address)) {
+    too_many_logins(*http, *wait);
+    return {};
+  }
   TRY(json::Value client, http->service().cell_json(client_key(id)));
   bool good = same_secret(hex(view(sha256(secret))), client.string_or("secretHash"));
+  good = good && !id.empty() && client.is_object();
+  keys.login_tried(id, address, good);
   std::string grant = http->request.form_param("grant_type").value_or("");
-  if (id.empty() || !client.is_object() || !good)
+  if (!good)
     oauth_error(*http, 401, "invalid_client");
   else if (grant == "client_credentials")
     for_client(*http, client);
@@ -149,6 +171,10 @@ Result<Bytes> jwks(HttpExchange& http) {
 }
 
 }  // namespace
+
+std::string generation_of(const json::Value& client) {
+  return hex(view(sha256("pawl client generation", client.string_or("secretHash"))).substr(0, 16));
+}
 
 std::string random_uuid(const Keys& keys) {
   Bytes random = keys.secret();

@@ -65,7 +65,8 @@ struct Wire {
   FaceFixture fixture;
   WaitingPolls polls{fixture};
   Service service{fixture, polls};
-  GrpcServices services{service, [](std::string_view authorization) -> Result<Caller> {
+  GrpcServices services{service,
+                        [](std::string_view authorization, std::string_view) -> Result<Caller> {
                           if (authorization == "bad")
                             return fail(Code::unauthenticated, "NO", "who are you?");
                           return Caller{FaceFixture::kTenant, "grpc", ""};

@@ -11,8 +11,8 @@ struct GrpcServices::Services {
   WorkersService workers;
 };
 
-GrpcServices::GrpcServices(Verbs& verbs, Authenticate authenticate)
-    : services_(new Services{{verbs, authenticate}, {verbs, authenticate}}) {}
+GrpcServices::GrpcServices(Verbs& verbs, wire::Admit admit)
+    : services_(new Services{{verbs, admit}, {verbs, admit}}) {}
 GrpcServices::~GrpcServices() = default;
 
 std::vector<grpc::Service*> GrpcServices::all() {

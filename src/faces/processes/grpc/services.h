@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "faces/processes/service.h"
+#include "wire/admit.h"
 
 namespace grpc {
 class Service;
@@ -17,13 +18,10 @@ namespace pawl::processes {
 // Another name for Service: the generated classes have a member type called Service.
 using Verbs = Service;
 
-// The caller, from the value of the metadata `authorization` (empty when absent).
-using Authenticate = std::function<Result<Caller>(std::string_view authorization)>;
-
 class GrpcServices {
  public:
   // `verbs` must outlive it.
-  GrpcServices(Verbs& verbs, Authenticate authenticate);
+  GrpcServices(Verbs& verbs, wire::Admit admit);
   ~GrpcServices();
   // To register with the gRPC server; owned by this object, which must outlive that server.
   std::vector<grpc::Service*> all();

@@ -246,7 +246,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
 
 grpc::ServerBidiReactor<FromWorker, ToWorker>* WorkersService::Work(
     grpc::CallbackServerContext* context) {
-  auto caller = authenticate_(metadata(*context, "authorization"));
+  auto caller = admit_(metadata(*context, "authorization"), "/pawl.v1.Workers/Work");
   auto stream = std::make_shared<JobStream>(verbs_, caller ? *caller : Caller{});
   if (caller)
     stream->begin();

@@ -10,14 +10,13 @@ namespace pawl::processes {
 
 class WorkersService final : public pawl::v1::Workers::CallbackService {
  public:
-  WorkersService(Verbs& verbs, Authenticate authenticate)
-      : verbs_(verbs), authenticate_(std::move(authenticate)) {}
+  WorkersService(Verbs& verbs, wire::Admit admit) : verbs_(verbs), admit_(std::move(admit)) {}
   grpc::ServerBidiReactor<pawl::v1::FromWorker, pawl::v1::ToWorker>* Work(
       grpc::CallbackServerContext* context) override;
 
  private:
   Verbs& verbs_;
-  const Authenticate authenticate_;
+  const wire::Admit admit_;
 };
 
 }  // namespace pawl::processes

@@ -12,20 +12,29 @@ std::string metadata(const grpc::ServerContextBase& context, const char* key) {
                                                : std::string(it->second.data(), it->second.size());
 }
 
+Result<Caller> WorkflowEngineService::caller_of(const Context& context,
+                                                std::string_view method) const {
+  std::string operation = "/workflow.v1.WorkflowEngine/";
+  operation += method;
+  return admit_(metadata(context, "authorization"), operation);
+}
+
 template <class Read>
-WorkflowEngineService::Reactor* WorkflowEngineService::read(Context* context, Read&& read) {
+WorkflowEngineService::Reactor* WorkflowEngineService::read(Context* context,
+                                                            std::string_view method, Read&& read) {
   Reactor* reactor = context->DefaultReactor();
-  Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
+  Result<Caller> caller = caller_of(*context, method);
   Result<void> done = caller ? read(*caller) : Result<void>(fail(caller.error()));
   reactor->Finish(done ? grpc::Status::OK : status_of(done.error()));
   return reactor;
 }
 
 template <class Send, class Filled>
-WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context, Send&& send,
+WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context,
+                                                               std::string_view method, Send&& send,
                                                                Filled&& filled) {
   Reactor* reactor = context->DefaultReactor();
-  Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
+  Result<Caller> caller = caller_of(*context, method);
   if (!caller) {
     reactor->Finish(status_of(caller.error()));
     return reactor;
@@ -80,7 +89,7 @@ Result<VariablesPtr> variables_of(const google::protobuf::Struct& in) {
 WorkflowEngineService::Reactor* WorkflowEngineService::UploadDefinition(
     Context* context, const wf::UploadDefinitionRequest* in, wf::UploadDefinitionResponse* out) {
   return command(
-      context,
+      context, "UploadDefinition",
       [&](Submitter submitter, Done done) {
         if (!is_json(in->definition())) return done(not_json());
         verbs_.upload(std::move(submitter), to_document(in->definition()), std::move(done));
@@ -97,7 +106,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::UploadDefinition(
 
 WorkflowEngineService::Reactor* WorkflowEngineService::GetDefinition(
     Context* context, const wf::GetDefinitionRequest* in, wf::GetDefinitionResponse* out) {
-  return read(context, [&](const Caller& caller) -> Result<void> {
+  return read(context, "GetDefinition", [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(auto definition, verbs_.definition(caller.tenant, in->id(),
                                            static_cast<uint32_t>(std::max(0, in->version()))));
@@ -108,7 +117,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::GetDefinition(
 
 WorkflowEngineService::Reactor* WorkflowEngineService::ListDefinitions(
     Context* context, const wf::ListDefinitionsRequest* in, wf::ListDefinitionsResponse* out) {
-  return read(context, [&](const Caller& caller) -> Result<void> {
+  return read(context, "ListDefinitions", [&](const Caller& caller) -> Result<void> {
     TRY(PageRequest page, page_of(in->page(), in->page_size()));
     TRY(auto found, verbs_.definitions(caller.tenant, in->keyword(), page.page, page.size));
     // A list has only id, version and name; GetDefinition has the whole definition.
@@ -126,7 +135,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::ListDefinitions(
 WorkflowEngineService::Reactor* WorkflowEngineService::StartInstance(
     Context* context, const wf::StartInstanceRequest* in, wf::StartInstanceResponse* out) {
   return command(
-      context,
+      context, "StartInstance",
       [&](Submitter submitter, Done done) {
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
@@ -143,7 +152,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::StartInstance(
 WorkflowEngineService::Reactor* WorkflowEngineService::GetInstance(Context* context,
                                                                    const wf::GetInstanceRequest* in,
                                                                    wf::GetInstanceResponse* out) {
-  return read(context, [&](const Caller& caller) -> Result<void> {
+  return read(context, "GetInstance", [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(auto instance, verbs_.instance(caller.tenant, in->id()));
     TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
@@ -154,7 +163,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::GetInstance(Context* cont
 WorkflowEngineService::Reactor* WorkflowEngineService::GetInstanceHistory(
     Context* context, const wf::GetInstanceHistoryRequest* in,
     wf::GetInstanceHistoryResponse* out) {
-  return read(context, [&](const Caller& caller) -> Result<void> {
+  return read(context, "GetInstanceHistory", [&](const Caller& caller) -> Result<void> {
     if (in->id().empty()) return no_id("id is required");
     TRY(std::vector<ExecutionRow> rows, verbs_.history(caller.tenant, in->id()));
     for (const ExecutionRow& row : rows)
@@ -166,7 +175,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::GetInstanceHistory(
 WorkflowEngineService::Reactor* WorkflowEngineService::CancelInstance(
     Context* context, const wf::CancelInstanceRequest* in, wf::CancelInstanceResponse* out) {
   return command(
-      context,
+      context, "CancelInstance",
       [&](Submitter submitter, Done done) {
         if (in->id().empty()) return done(no_id("id is required"));
         verbs_.cancel(std::move(submitter), {in->id(), in->reason()}, std::move(done));
@@ -176,7 +185,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::CancelInstance(
 
 WorkflowEngineService::Reactor* WorkflowEngineService::ListInstances(
     Context* context, const wf::ListInstancesRequest* in, wf::ListInstancesResponse* out) {
-  return read(context, [&](const Caller& caller) -> Result<void> {
+  return read(context, "ListInstances", [&](const Caller& caller) -> Result<void> {
     TRY(PageRequest page, page_of(in->page(), in->page_size()));
     InstanceFilter filter{
         .definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
@@ -249,7 +258,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::PollJobs(Context* context
                                                                 wf::PollJobsResponse* out) {
   auto reactor = std::make_shared<PollReactor>();
   reactor->self_ = reactor;
-  Result<Caller> caller = authenticate_(metadata(*context, "authorization"));
+  Result<Caller> caller = caller_of(*context, "PollJobs");
   if (!caller) {
     reactor->refuse(caller.error());
     return reactor.get();
@@ -273,7 +282,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::CompleteJob(Context* cont
                                                                    const wf::CompleteJobRequest* in,
                                                                    wf::CompleteJobResponse*) {
   return command(
-      context,
+      context, "CompleteJob",
       [&](Submitter submitter, Done done) {
         if (in->job_id().empty()) return done(no_id("job_id is required"));
         auto variables = variables_of(in->variables_to_set());
@@ -290,7 +299,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::FailJob(Context* context,
                                                                const wf::FailJobRequest* in,
                                                                wf::FailJobResponse*) {
   return command(
-      context,
+      context, "FailJob",
       [&](Submitter submitter, Done done) {
         if (in->job_id().empty()) return done(no_id("job_id is required"));
         verbs_.fail_job(std::move(submitter),
@@ -303,7 +312,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::FailJob(Context* context,
 WorkflowEngineService::Reactor* WorkflowEngineService::CompleteUserTask(
     Context* context, const wf::CompleteUserTaskRequest* in, wf::CompleteUserTaskResponse*) {
   return command(
-      context,
+      context, "CompleteUserTask",
       [&](Submitter submitter, Done done) {
         if (in->instance_id().empty() || in->user_task_step_id().empty())
           return done(no_id("instance_id and user_task_step_id are required"));
@@ -323,7 +332,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::SignalWait(Context* conte
                                                                   const wf::SignalWaitRequest* in,
                                                                   wf::SignalWaitResponse*) {
   return command(
-      context,
+      context, "SignalWait",
       [&](Submitter submitter, Done done) {
         if (in->instance_id().empty() || in->wait_step_id().empty())
           return done(no_id("instance_id and wait_step_id are required"));
@@ -343,7 +352,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::RetryStep(Context* contex
                                                                  const wf::RetryStepRequest* in,
                                                                  wf::RetryStepResponse* out) {
   return command(
-      context,
+      context, "RetryStep",
       [&](Submitter submitter, Done done) {
         if (in->instance_id().empty() || in->step_id().empty())
           return done(no_id("instance_id and step_id are required"));

@@ -11,8 +11,8 @@ namespace wf = workflow::v1;
 
 class WorkflowEngineService final : public wf::WorkflowEngine::CallbackService {
  public:
-  WorkflowEngineService(Verbs& verbs, Authenticate authenticate)
-      : verbs_(verbs), authenticate_(std::move(authenticate)) {}
+  WorkflowEngineService(Verbs& verbs, wire::Admit admit)
+      : verbs_(verbs), admit_(std::move(admit)) {}
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -40,15 +40,17 @@ class WorkflowEngineService final : public wf::WorkflowEngine::CallbackService {
   Reactor* RetryStep(Context*, const wf::RetryStepRequest*, wf::RetryStepResponse*) override;
 
  private:
-  // Answers a read at once.
+  // The caller of a method, if it may call it.
+  Result<Caller> caller_of(const Context& context, std::string_view method) const;
+  // Answers a read at once. `method` is the name of the call.
   template <class Read>
-  Reactor* read(Context* context, Read&& read);
+  Reactor* read(Context* context, std::string_view method, Read&& read);
   // Sends a command; `filled` fills the message from its answer.
   template <class Send, class Filled>
-  Reactor* command(Context* context, Send&& send, Filled&& filled);
+  Reactor* command(Context* context, std::string_view method, Send&& send, Filled&& filled);
 
   Verbs& verbs_;
-  const Authenticate authenticate_;
+  const wire::Admit admit_;
 };
 
 // The value of a metadata key; empty when absent.

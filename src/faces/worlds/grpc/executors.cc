@@ -34,11 +34,15 @@ auto outcome_into(Out* out) {
 
 }  // namespace
 
-Result<Caller> ExecutorVerbs::caller_of(const grpc::ServerContextBase& context) const {
+Result<Caller> ExecutorVerbs::caller_of(const grpc::ServerContextBase& context,
+                                        std::string_view method) const {
   auto it = context.client_metadata().find("authorization");
-  return authenticate_(it == context.client_metadata().end()
-                           ? std::string_view()
-                           : std::string_view(it->second.data(), it->second.size()));
+  std::string operation = "/pawl.v1.Executors/";
+  operation += method;
+  return admit_(it == context.client_metadata().end()
+                    ? std::string_view()
+                    : std::string_view(it->second.data(), it->second.size()),
+                operation);
 }
 
 void ExecutorVerbs::poll(const Caller& caller, const v1::PollEffects& in,
@@ -98,24 +102,24 @@ Result<void> ExecutorVerbs::release(const Caller& caller, const v1::EffectName& 
 
 class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
  public:
-  Calls(worlds::Service& service, Authenticate authenticate)
-      : verbs_(service, std::move(authenticate)) {}
+  Calls(worlds::Service& service, wire::Admit admit) : verbs_(service, std::move(admit)) {}
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
   Reactor* Poll(Context* context, const v1::PollEffects* in, v1::OpenWork* out) override {
-    return call<v1::OpenWork>(context, &ExecutorVerbs::poll, *in,
+    return call<v1::OpenWork>(context, "Poll", &ExecutorVerbs::poll, *in,
                               [out](v1::OpenWork& work) { out->Swap(&work); });
   }
   Reactor* SendFrame(Context* context, const v1::EffectFrame* in, v1::FrameTaken* out) override {
-    return call<InputOutcome>(context, &ExecutorVerbs::send_frame, *in, outcome_into(out));
+    return call<InputOutcome>(context, "SendFrame", &ExecutorVerbs::send_frame, *in,
+                              outcome_into(out));
   }
   Reactor* Settle(Context* context, const v1::EffectReceipt* in, v1::EffectSettled* out) override {
-    return call<InputOutcome>(context, &ExecutorVerbs::settle, *in, outcome_into(out));
+    return call<InputOutcome>(context, "Settle", &ExecutorVerbs::settle, *in, outcome_into(out));
   }
   Reactor* Release(Context* context, const v1::EffectName* in, v1::EffectReleased*) override {
     Reactor* reactor = context->DefaultReactor();
-    auto caller = verbs_.caller_of(*context);
+    auto caller = verbs_.caller_of(*context, "Release");
     auto released = caller ? verbs_.release(*caller, *in) : Result<void>(fail(caller.error()));
     reactor->Finish(released ? grpc::Status::OK : status_of(released.error()));
     return reactor;
@@ -127,12 +131,12 @@ class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
  private:
   template <class Outcome, class In, class Fill>
   // `in` and the fields that `fill` writes belong to gRPC and live until Finish().
-  Reactor* call(Context* context,
+  Reactor* call(Context* context, std::string_view method,
                 void (ExecutorVerbs::*verb)(const Caller&, const In&, ExecutorVerbs::Done<Outcome>)
                     const,
                 const In& in, Fill fill) {
     Reactor* reactor = context->DefaultReactor();
-    auto caller = verbs_.caller_of(*context);
+    auto caller = verbs_.caller_of(*context, method);
     if (!caller) {
       reactor->Finish(status_of(caller.error()));
       return reactor;
@@ -147,8 +151,8 @@ class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
   const ExecutorVerbs verbs_;
 };
 
-GrpcExecutors::GrpcExecutors(Service& service, Authenticate authenticate)
-    : calls_(std::make_unique<Calls>(service, std::move(authenticate))) {}
+GrpcExecutors::GrpcExecutors(Service& service, wire::Admit admit)
+    : calls_(std::make_unique<Calls>(service, std::move(admit))) {}
 GrpcExecutors::~GrpcExecutors() = default;
 grpc::Service* GrpcExecutors::service() { return calls_.get(); }
 

@@ -5,8 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "base/caller.h"
-#include "base/result.h"
+#include "wire/admit.h"
 
 namespace grpc {
 class Service;
@@ -16,13 +15,10 @@ namespace pawl::worlds {
 
 class Service;
 
-// The caller, from the value of the metadata `authorization` (empty when absent).
-using Authenticate = std::function<Result<Caller>(std::string_view authorization)>;
-
 class GrpcExecutors {
  public:
   // `service` must outlive it, and the gRPC server must be shut down before it is destroyed.
-  GrpcExecutors(Service& service, Authenticate authenticate);
+  GrpcExecutors(Service& service, wire::Admit admit);
   ~GrpcExecutors();
   // Owned by this object.
   grpc::Service* service();

@@ -14,7 +14,7 @@ namespace {
 struct Wire : testing::Test {
   Stage stage;
   GrpcExecutors executors{stage.face->service(),
-                          [](std::string_view authorization) -> Result<Caller> {
+                          [](std::string_view authorization, std::string_view) -> Result<Caller> {
                             if (authorization == "bad")
                               return fail(Code::unauthenticated, "NO", "who are you?");
                             return Caller{"t", "grpc", ""};

@@ -212,7 +212,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
 
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
     const ExecutorVerbs& verbs, const grpc::ServerContextBase& context) {
-  auto caller = verbs.caller_of(context);
+  auto caller = verbs.caller_of(context, "Work");
   auto stream = std::make_shared<ExecutorStream>(verbs, caller ? *caller : Caller{});
   if (caller)
     stream->begin();

@@ -12,13 +12,14 @@ namespace pawl::worlds {
 // them.
 class ExecutorVerbs {
  public:
-  ExecutorVerbs(Service& service, Authenticate authenticate)
-      : service_(service), authenticate_(std::move(authenticate)) {}
+  ExecutorVerbs(Service& service, wire::Admit admit)
+      : service_(service), admit_(std::move(admit)) {}
   template <class T>
   using Done = std::move_only_function<void(Result<T>)>;
 
   Time now() const { return service_.kernel().now(); }
-  Result<Caller> caller_of(const grpc::ServerContextBase& context) const;
+  // The caller of a method, if it may call it.
+  Result<Caller> caller_of(const grpc::ServerContextBase& context, std::string_view method) const;
   // Each calls `done` exactly once, maybe before it returns and from any thread.
   void poll(const Caller& caller, const v1::PollEffects& in, Done<v1::OpenWork> done) const;
   void send_frame(const Caller& caller, const v1::EffectFrame& in, Done<InputOutcome> done) const;
@@ -27,7 +28,7 @@ class ExecutorVerbs {
 
  private:
   Service& service_;
-  Authenticate authenticate_;
+  wire::Admit admit_;
 };
 
 // The stream owns itself until gRPC is done with it. `verbs` must outlive it.
