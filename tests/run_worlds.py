@@ -132,7 +132,7 @@ def request(url, headers=None):
 def requests_go_out_and_come_back(peer):
     """The effect sys/http.request: answers, bodies in the store, redirects, odd headers, denied addresses and timeouts."""
     port = peer.server_address[1]
-    with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', '--worlds-http-timeout', '1s', env={'WORLD_TOKEN': 't0ken'}) as s:
+    with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', '--worlds-http-timeout', '1s', '--worlds-env-allow', '*:WORLD_TOKEN', env={'WORLD_TOKEN': 't0ken'}) as s:
         w = World(s, 'http')
         here = f'http://127.0.0.1:{port}'
         w.tell('a', [request(here + '/ok', {'X-Word': 'a b'})])
@@ -184,7 +184,7 @@ def open_work_is_offered_again(peer):  # case 125
     port = peer.server_address[1]
     Peer.seen.clear()
     Peer.hold.clear()
-    with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', env={'WORLD_TOKEN': 't0ken'}) as s:
+    with live.Server('--worlds-http-allow', f'127.0.0.1:{port}', '--worlds-env-allow', '*:WORLD_TOKEN', env={'WORLD_TOKEN': 't0ken'}) as s:
         w = World(s, 'again')
         w.tell('a', [request(f'http://127.0.0.1:{port}/hang-once'), ('w/charge@1', {'amount': 1, 'token': {'literal': 'x'}}),
                      ('sys/timer.set@1', {'deliver_at_ns': time.time_ns() + 700_000_000})])
@@ -350,7 +350,7 @@ def following(s):
 def killed_between_records():
     """Writers and executors run until the server is killed. Acknowledged changes survive, and the journal verifies."""
     said, settled, lost = {}, set(), []
-    with live.Server(env={'WORLD_TOKEN': 't0ken'}) as s:
+    with live.Server('--worlds-env-allow', '*:WORLD_TOKEN', env={'WORLD_TOKEN': 't0ken'}) as s:
         w = World(s, 'k')
         for round in range(5):
             stop = threading.Event()

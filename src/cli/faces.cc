@@ -140,7 +140,10 @@ static entities::FaceOptions entity_options(const server::Config& c,
 
 static worlds::FaceOptions world_options(const server::Config& c) {
   worlds::FaceOptions o;
-  o.environment = server::environment;
+  o.environment = [allowed = c.list("worlds-env-allow")](const std::string& tenant,
+                                                         const std::string& name) {
+    return server::allowed_variable(allowed, tenant, name);
+  };
   o.version = PAWL_VERSION;
   o.http_allow = c.list("worlds-http-allow");
   // A key that is not 32 bytes in hex leaves the secrets of worlds unavailable.

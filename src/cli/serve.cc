@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -58,7 +59,11 @@ static int wait_for_stop(const sigset_t& set) {
   return got;
 }
 
-static Result<void> set_up_log(const server::Config& config) {
+// Files that the server makes are readable by its user only, and its secrets leave the environment,
+// where the programs that it starts could read them.
+static Result<void> set_up_process(const server::Config& config) {
+  ::umask(077);
+  server::forget_secret_variables();
   TRY(Level level, parse_level(config.text("log-level")));
   TRY(LogFormat format, parse_log_format(config.text("log-format")));
   log_setup(level, format);
@@ -83,7 +88,7 @@ static Result<int> serve(const Args& args) {
       fmt::print("the settings are good\n");
     return kDone;
   }
-  TRY_OK(set_up_log(config));
+  TRY_OK(set_up_process(config));
   sigset_t set = block_signals();
   TRY(auto host, Host::start(config));
   log(Level::info, fmt::format("serving: open {} in a browser", docs_url(config, host->http())),
@@ -113,7 +118,7 @@ static Result<int> dev(const Args& args) {
     }
   } removed{folder};
   TRY(server::Config config, load(args, {{"data", folder}}));
-  TRY_OK(set_up_log(config));
+  TRY_OK(set_up_process(config));
   sigset_t set = block_signals();
   TRY(auto host, Host::start(config));
   TRY_OK(load_example(host->http()));

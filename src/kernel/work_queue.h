@@ -1,5 +1,6 @@
 #pragma once
-// A WorkQueue offers open effects to workers, by tenant and queue. A lease is a promise in memory,
+// A WorkQueue offers open effects to workers, by program, tenant and queue: a face never leases the
+// effects of another one. A lease is a promise in memory,
 // not a frame: after a restart the effect is offered again.
 
 #include <functional>
@@ -16,7 +17,8 @@ struct Poll {
   std::string worker;
   size_t limit = 1;
   Time lease = 30 * kSecond;
-  Time wait = 0;  // how long to wait for the first effect; 0: answer at once
+  Time wait = 0;          // how long to wait for the first effect; 0: answer at once
+  std::string program{};  // the effects of this program only
 };
 
 struct Leased {
@@ -38,9 +40,10 @@ class WorkQueue {
   // Offers a leased effect again at once, because its worker has gone.
   virtual void release(std::string_view effect_id) = 0;
   // A paused queue offers nothing until it is resumed.
-  virtual void pause(std::string_view tenant, std::string_view queue, bool paused) = 0;
+  virtual void pause(std::string_view program, std::string_view tenant, std::string_view queue,
+                     bool paused) = 0;
   struct Depth {
-    std::string tenant, queue;
+    std::string program, tenant, queue;
     size_t offered, leased, waiting_polls;
     bool paused;
   };

@@ -98,7 +98,7 @@ struct Host {
                            std::vector<std::string> queues = {"work"}) {
     auto promise = std::make_shared<std::promise<std::vector<Leased>>>();
     auto future = promise->get_future();
-    workers->poll({"t", std::move(queues), "w", limit, lease, wait},
+    workers->poll({"t", std::move(queues), "w", limit, lease, wait, "tally"},
                   [promise](std::vector<Leased> got) { promise->set_value(std::move(got)); });
     return future.get();
   }
@@ -183,7 +183,7 @@ TEST(workers, a_job_released_after_stop_is_not_handed_out) {
   ASSERT_TRUE(host.say("job", "j"));
   ASSERT_EQ(host.poll(1).size(), 1u);
   int answers = 0;
-  host.workers->poll({"t", {"work"}, "w", 1, 30 * kSecond, 30 * kSecond},
+  host.workers->poll({"t", {"work"}, "w", 1, 30 * kSecond, 30 * kSecond, "tally"},
                      [&](std::vector<Leased> got) { answers += 1 + static_cast<int>(got.size()); });
   host.workers->stop();
   host.workers->release("j");
@@ -352,10 +352,11 @@ TEST(workers, the_oldest_job_is_handed_out_first) {
   };
   auto take = [&](size_t limit) {
     std::string ids;
-    workers.poll({"t", {"work"}, "w", limit}, [&](std::vector<Leased> got) {
-      for (const Leased& l : got)
-        ids += l.effect->id + " ";
-    });
+    workers.poll({"t", {"work"}, "w", limit, 30 * kSecond, 0, "tally"},
+                 [&](std::vector<Leased> got) {
+                   for (const Leased& l : got)
+                     ids += l.effect->id + " ";
+                 });
     return ids;
   };
   for (auto [id, born] : {std::pair("c", "3"), {"a", "1"}, {"e", "5"}, {"d", "4"}, {"b", "2"}})
@@ -397,10 +398,10 @@ TEST(workers, a_settled_job_is_not_offered_and_a_released_one_is) {
 
 TEST(workers, a_paused_queue_offers_nothing_until_it_is_resumed) {
   Host host;
-  host.workers->pause("t", "work", true);
+  host.workers->pause("tally", "t", "work", true);
   ASSERT_TRUE(host.say("job", "a"));
   EXPECT_EQ(host.poll(5).size(), 0u);
-  host.workers->pause("t", "work", false);
+  host.workers->pause("tally", "t", "work", false);
   EXPECT_EQ(host.poll(5).size(), 1u);
 }
 
@@ -418,15 +419,20 @@ TEST(workers, a_reused_id_starts_afresh) {
 TEST(workers, queue_names_known_only_from_polls_are_dropped) {
   Host host;
   ASSERT_TRUE(host.say("job", "kept"));
-  host.workers->pause("t", "paused", true);
+  host.workers->pause("tally", "t", "paused", true);
   for (int i = 0; i < 5000; ++i)
-    host.workers->poll(
-        {"t", {"made-up-" + std::to_string(i), "work-" + std::to_string(i)}, "w", 1, kSecond, 0},
-        [](std::vector<Leased>) {});
+    host.workers->poll({"t",
+                        {"made-up-" + std::to_string(i), "work-" + std::to_string(i)},
+                        "w",
+                        1,
+                        kSecond,
+                        0,
+                        "tally"},
+                       [](std::vector<Leased>) {});
   EXPECT_LT(host.workers->depths().size(), 2100u);
   EXPECT_EQ(host.poll(5).size(), 1u);
   ASSERT_TRUE(host.say("job", "later"));
-  host.workers->pause("t", "work", true);
+  host.workers->pause("tally", "t", "work", true);
   EXPECT_EQ(host.poll(5).size(), 0u);
 }
 
@@ -449,9 +455,19 @@ TEST(workers, tenants_do_not_see_each_other) {
   Host host;
   ASSERT_TRUE(host.say("job", "a"));
   std::promise<std::vector<Leased>> got;
-  host.workers->poll({"thief", {"work"}, "w", 5, kSecond, 0},
+  host.workers->poll({"thief", {"work"}, "w", 5, kSecond, 0, "tally"},
                      [&](std::vector<Leased> l) { got.set_value(std::move(l)); });
   EXPECT_TRUE(got.get_future().get().empty());
+}
+
+TEST(workers, faces_do_not_lease_each_others_effects) {
+  Host host;
+  ASSERT_TRUE(host.say("job", "a"));
+  std::promise<std::vector<Leased>> got;
+  host.workers->poll({"t", {"work"}, "w", 5, kSecond, 0, "worlds"},
+                     [&](std::vector<Leased> l) { got.set_value(std::move(l)); });
+  EXPECT_TRUE(got.get_future().get().empty());
+  EXPECT_EQ(host.poll(5).size(), 1u);
 }
 
 // The program blocks as a turn does that computes for too long.

@@ -27,8 +27,8 @@ void Workers::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-Workers::Queue& Workers::queue(const std::string& tenant, const std::string& name) {
-  auto& place = queues_[{tenant, name}];
+Workers::Queue& Workers::queue(const Name& name) {
+  auto& place = queues_[name];
   if (!place) place = std::make_unique<Queue>();
   return *place;
 }
@@ -69,8 +69,9 @@ void Workers::opened(const EffectPtr& effect) {
   forget(effect->id);  // an id may be reused: leases of its former job are void
   sweep();
   // A job whose time has not come is held; everything else is offered at once.
-  auto job = std::make_shared<Job>(
-      Job{effect, &queue(effect->tenant, effect->queue), age_(*effect), State::held, effect->due});
+  auto job =
+      std::make_shared<Job>(Job{effect, &queue({effect->program, effect->tenant, effect->queue}),
+                                age_(*effect), State::held, effect->due});
   ++job->queue->jobs;
   jobs_.emplace(effect->id, job);
   if (effect->due > kernel_.now()) {
@@ -202,7 +203,7 @@ uint64_t Workers::poll(Poll poll, Polled done) {
     sweep();
     // A queue that is named twice counts once.
     for (const std::string& name : w->poll.queues) {
-      Queue* q = &queue(w->poll.tenant, name);
+      Queue* q = &queue({w->poll.program, w->poll.tenant, name});
       if (std::find(w->queues.begin(), w->queues.end(), q) == w->queues.end())
         w->queues.push_back(q);
     }
@@ -258,12 +259,13 @@ void Workers::release(std::string_view effect_id) {
   tell(ready);
 }
 
-void Workers::pause(std::string_view tenant, std::string_view name, bool paused) {
+void Workers::pause(std::string_view program, std::string_view tenant, std::string_view name,
+                    bool paused) {
   std::vector<Ready> ready;
   {
     std::lock_guard lock(mutex_);
     sweep();
-    Queue& q = queue(std::string(tenant), std::string(name));
+    Queue& q = queue({std::string(program), std::string(tenant), std::string(name)});
     q.paused = paused;
     if (!paused) wake(q, ready);
   }
@@ -274,7 +276,8 @@ std::vector<WorkQueue::Depth> Workers::depths() const {
   std::lock_guard lock(mutex_);
   std::vector<Depth> out;
   for (const auto& [name, q] : queues_)
-    out.push_back({name.first, name.second, q->ready, q->leased, q->polls.size(), q->paused});
+    out.push_back(
+        {name.program, name.tenant, name.queue, q->ready, q->leased, q->polls.size(), q->paused});
   return out;
 }
 

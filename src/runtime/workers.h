@@ -32,7 +32,8 @@ class Workers final : public WorkQueue, public Outbox {
   void cancel(uint64_t poll) override;
   void give_up(uint64_t poll) override;
   void release(std::string_view effect_id) override;
-  void pause(std::string_view tenant, std::string_view queue, bool paused) override;
+  void pause(std::string_view program, std::string_view tenant, std::string_view queue,
+             bool paused) override;
   std::vector<Depth> depths() const override;
 
   // The shard calls these after the frame is durable, in frame order. Polls are answered in
@@ -44,7 +45,10 @@ class Workers final : public WorkQueue, public Outbox {
   uint64_t leases_expired() const;
 
  private:
-  using Name = std::pair<std::string, std::string>;  // tenant, queue
+  struct Name {
+    std::string program, tenant, queue;
+    auto operator<=>(const Name&) const = default;
+  };
   // offered: waits for a poll. leased: a worker has it. held: not due yet. gone: settled or
   // withdrawn, and perhaps still in a queue's list.
   enum class State : uint8_t { offered, leased, held, gone };
@@ -80,7 +84,7 @@ class Workers final : public WorkQueue, public Outbox {
 
   // These need mutex_, except remove() and loop(), which take it, and tell(), which is called
   // without it.
-  Queue& queue(const std::string& tenant, const std::string& name);
+  Queue& queue(const Name& name);
   void sweep();  // drops unused queues once there are many; the caller may hold no Queue*
   void offer(const JobPtr& job);
   static JobPtr oldest(Queue& queue);

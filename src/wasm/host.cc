@@ -49,7 +49,7 @@ std::string trap_text(uint8_t code) {
 std::string program_folder() {
   char path[4096];
   const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (n <= 0) return ".";
+  if (n <= 0) return "/nonexistent";
   const std::string full(path, static_cast<size_t>(n));
   return full.substr(0, full.rfind('/'));
 }
@@ -60,7 +60,8 @@ std::vector<std::string> usual_libraries() {
   std::vector<std::string> out;
   if (const char* named = std::getenv("PAWL_WASMTIME")) out.emplace_back(named);
   const std::string here = program_folder();
-  for (const std::string& folder : {here, here + "/..", std::string(".")})
+  // Never in the working directory: whoever can write there would run code in the server.
+  for (const std::string& folder : {here, here + "/.."})
     out.push_back(folder + "/.cache/wasmtime/libwasmtime.so");
   out.emplace_back("libwasmtime.so");
   return out;

@@ -19,8 +19,8 @@ struct HostOptions {
   std::string cache_folder{};            // for compiled modules; empty: no files are kept
 };
 
-// The paths where Wasmtime is looked for: $PAWL_WASMTIME, .cache/wasmtime beside the program, in
-// the folder above it and in the working directory, then the library path of the system.
+// The paths where Wasmtime is looked for: $PAWL_WASMTIME, .cache/wasmtime beside the program and in
+// the folder above it, then the library path of the system.
 std::vector<std::string> usual_libraries();
 
 class Host final : public Runner {

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "faces/entities/http/client_secret.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -67,8 +68,13 @@ Result<void> Face::start() {
 Result<void> Face::put_bootstrap_client() {
   const auto& first = options_.bootstrap;
   if (first.client_id.empty()) return {};
+  // The stored hash stays while the secret is the same: a new one would end the client's tokens.
+  TRY(json::Value before, service_.cell_json(client_key(first.client_id)));
+  std::string hash(before.string_or("secretHash"));
+  if (!hash.starts_with("scrypt") || !is_client_secret(first.client_secret, hash))
+    hash = hash_client_secret(first.client_secret, options_.keys.secret().substr(0, 16));
   json::Value client = json::object({{"clientId", first.client_id},
-                                     {"secretHash", hex(view(sha256(first.client_secret)))},
+                                     {"secretHash", hash},
                                      {"tenantId", first.tenant},
                                      {"userId", first.user},
                                      {"roles", first.roles}});

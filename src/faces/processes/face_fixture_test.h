@@ -68,7 +68,7 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
   void cancel(uint64_t) override {}
   void give_up(uint64_t) override {}
   void release(std::string_view id) override { jobs_[std::string(id)].until = 0; }
-  void pause(std::string_view, std::string_view queue, bool paused) override {
+  void pause(std::string_view, std::string_view, std::string_view queue, bool paused) override {
     if (paused)
       paused_.insert(std::string(queue));
     else

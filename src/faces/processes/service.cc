@@ -16,7 +16,7 @@ Service::Service(KernelAccess& kernel, WorkQueue& work)
 void Service::restore_pauses() {
   auto done = kernel_.snapshot().scan(paused_prefix(), [&](BytesView key, const Cell&) {
     std::vector<std::string> parts = parts_of(key);
-    if (parts.size() == 4) work_.pause(parts[2], parts[3], true);
+    if (parts.size() == 4) work_.pause(kProgram, parts[2], parts[3], true);
     return true;
   });
   // Damaged rows are rebuilt by the host, which then makes a new face.
@@ -132,7 +132,7 @@ void Service::pause_type(Submitter submitter, const std::string& job_type, bool 
        json::print(json::object({{"jobType", job_type}, {"paused", paused}, {"reason", reason}})),
        {}, [this, tenant, job_type, paused, done = std::move(done)](Result<Bytes> answer) mutable {
          // After the frame is durable: the cell is the truth, and the queue follows it.
-         if (answer) work_.pause(tenant, job_type, paused);
+         if (answer) work_.pause(kProgram, tenant, job_type, paused);
          done(std::move(answer));
        });
 }
@@ -140,6 +140,7 @@ void Service::pause_type(Submitter submitter, const std::string& job_type, bool 
 // A job whose body cannot be read is left out; it is offered again when its lease ends.
 uint64_t Service::poll(Poll poll, JobsDone done) {
   Time lease = poll.lease;
+  poll.program = kProgram;
   return work_.poll(std::move(poll), [lease,
                                       done = std::move(done)](std::vector<Leased> leased) mutable {
     std::vector<PolledJob> jobs;
@@ -155,7 +156,8 @@ uint64_t Service::poll(Poll poll, JobsDone done) {
 
 std::vector<WorkQueue::Depth> Service::depths(std::string_view tenant) const {
   std::vector<WorkQueue::Depth> out = work_.depths();
-  std::erase_if(out, [&](const WorkQueue::Depth& d) { return d.tenant != tenant; });
+  std::erase_if(
+      out, [&](const WorkQueue::Depth& d) { return d.program != kProgram || d.tenant != tenant; });
   return out;
 }
 

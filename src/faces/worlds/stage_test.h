@@ -69,7 +69,7 @@ struct Stage final : KernelAccess, WorkQueue {
   void cancel(uint64_t) override {}
   void give_up(uint64_t) override {}
   void release(std::string_view) override {}
-  void pause(std::string_view, std::string_view, bool) override {}
+  void pause(std::string_view, std::string_view, std::string_view, bool) override {}
   std::vector<Depth> depths() const override { return {}; }
 
   // Sends verbs as the service does; returns the answer as JSON.

@@ -2,6 +2,9 @@
 
 #include "server/ops/config.h"
 
+#include <cstdlib>
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include <fstream>
@@ -204,6 +207,30 @@ std::string Config::print() const {
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::optional<std::string> allowed_variable(const std::vector<std::string>& allowed,
+                                            std::string_view tenant, const std::string& name) {
+  if (name.empty() || name.starts_with("PAWL_") || name.starts_with("CYODA_")) return std::nullopt;
+  for (std::string_view item : allowed) {
+    const size_t colon = item.rfind(':');
+    if (colon == std::string_view::npos || item.substr(colon + 1) != name) continue;
+    if (item.substr(0, colon) == tenant || item.substr(0, colon) == "*") return environment(name);
+  }
+  return std::nullopt;
+}
+
+void forget_secret_variables() {
+  for (const Setting& setting : settings()) {
+    if (setting.type.kind != ValueKind::secret) continue;
+    for (std::string_view variable : {setting.variable, setting.alias}) {
+      const std::string name(variable);
+      char* value = name.empty() ? nullptr : std::getenv(name.c_str());
+      if (!value) continue;
+      std::fill_n(value, std::strlen(value), '\0');  // unsetenv leaves the bytes where they are
+      ::unsetenv(name.c_str());
+    }
+  }
 }
 
 }  // namespace pawl::server

@@ -60,6 +60,13 @@ class Config {
 };
 
 std::optional<std::string> environment(const std::string& name);  // of this process
+// A variable that the tenant may read. `allowed` has items TENANT:NAME; the tenant * is everybody.
+// The server's own variables (PAWL_..., CYODA_...) are never returned.
+std::optional<std::string> allowed_variable(const std::vector<std::string>& allowed,
+                                            std::string_view tenant, const std::string& name);
+// Removes the variables that hold secret settings, also from the memory that other processes of
+// this user can read. Call once the settings are loaded and before threads start.
+void forget_secret_variables();
 std::string settings_reference();  // the table in Markdown, for docs/reference
 
 }  // namespace pawl::server

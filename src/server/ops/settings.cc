@@ -104,8 +104,12 @@ constexpr Setting kSettings[] = {
      "*.host"},
     {"worlds-http-timeout", "worlds.http_timeout", "PAWL_WORLDS_HTTP_TIMEOUT", "", v::duration(),
      "30s", "time limit of one sys/http.request, from its start to the end of the answer"},
+    {"worlds-env-allow", "worlds.env_allow", "PAWL_WORLDS_ENV_ALLOW", "", v::text("TEXT"), "",
+     "variables of the server's environment that worlds may bind as secrets: a comma list of "
+     "TENANT:NAME, or *:NAME for every tenant; the server's own variables are never allowed"},
     {"worlds-secret-key", "worlds.secret_key", "PAWL_WORLDS_SECRET_KEY", "", v::secret(), "",
-     "key that encrypts the secrets of worlds: 64 hex digits; empty allows only env: bindings"},
+     "key that encrypts the secrets of worlds: 64 hex digits; empty allows only bindings to "
+     "variables"},
     {"error-mode", "entities.error_mode", "PAWL_ERROR_MODE", "CYODA_ERROR_RESPONSE_MODE",
      v::one_of("sanitized|verbose"), "sanitized",
      "detail in the bodies of 5xx answers: `sanitized` gives a ticket id, `verbose` the cause"},

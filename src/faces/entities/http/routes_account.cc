@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "faces/entities/http/client_secret.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -103,7 +104,8 @@ Result<Bytes> list_clients(HttpExchange& http) {
 void store_client(const HttpExchangePtr& http, json::Value client, int status) {
   Bytes random = http->face.options().keys.secret();
   std::string secret = base64url(random), id(client.string_or("clientId"));
-  client.object().set("secretHash", hex(view(sha256(secret))));
+  Bytes salt = http->face.options().keys.secret().substr(0, 16);
+  client.object().set("secretHash", hash_client_secret(secret, salt));
   std::string generation = generation_of(client);
   http->service().act(
       http->context(), "client.put", std::move(client),

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <openssl/crypto.h>
 
 #include "base/hash.h"
+#include "faces/entities/http/client_secret.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::string_view kExchange = "urn:ietf:params:oauth:grant-type:token-exchange";
 constexpr std::string_view kJwtType = "urn:ietf:params:oauth:token-type:jwt";
-
-bool same_secret(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 void oauth_error(HttpExchange& http, int status, std::string_view error,
                  std::string_view description = {}) {
@@ -147,8 +143,8 @@ Result<void> token(const HttpExchangePtr& http) {
     return {};
   }
   TRY(json::Value client, http->service().cell_json(client_key(id)));
-  bool good = same_secret(hex(view(sha256(secret))), client.string_or("secretHash"));
-  good = good && !id.empty() && client.is_object();
+  bool good =
+      !id.empty() && client.is_object() && is_client_secret(secret, client.string_or("secretHash"));
   keys.login_tried(id, address, good);
   std::string grant = http->request.form_param("grant_type").value_or("");
   if (!good)

@@ -43,8 +43,9 @@ class WaitingPolls final : public WorkQueue {
   }
   void give_up(uint64_t poll) override { cancel(poll); }
   void release(std::string_view effect_id) override { queue_.release(effect_id); }
-  void pause(std::string_view tenant, std::string_view queue, bool paused) override {
-    queue_.pause(tenant, queue, paused);
+  void pause(std::string_view program, std::string_view tenant, std::string_view queue,
+             bool paused) override {
+    queue_.pause(program, tenant, queue, paused);
   }
   std::vector<Depth> depths() const override { return queue_.depths(); }
   size_t waiting() const {

@@ -333,8 +333,10 @@ TEST_F(Peer, forks_from_a_snapshot) {
 TEST_F(Peer, manages_secret_bindings) {
   stage.face = std::make_unique<Face>(
       stage, stage, stage.program->worlds, stage.background,
-      FaceOptions{.secret_key = Bytes(32, 'k'), .environment = [](const std::string& n) {
-                    return n == "TOKEN" ? std::optional<std::string>("t0ken") : std::nullopt;
+      FaceOptions{.secret_key = Bytes(32, 'k'),
+                  .environment = [](const std::string& tenant, const std::string& n) {
+                    return tenant == "t" && n == "TOKEN" ? std::optional<std::string>("t0ken")
+                                                         : std::nullopt;
                   }});
   const std::string digest = hash_text(sha256("key"));
   auto binding =

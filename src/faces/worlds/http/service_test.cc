@@ -456,8 +456,10 @@ TEST_F(Http, secrets_are_sealed_and_only_executors_see_them) {
             "secret.resolver_missing");
   stage.face = std::make_unique<Face>(
       stage, stage, stage.program->worlds, stage.background,
-      FaceOptions{.secret_key = Bytes(32, 'k'), .environment = [](const std::string& n) {
-                    return n == "TOKEN" ? std::optional<std::string>("t0ken") : std::nullopt;
+      FaceOptions{.secret_key = Bytes(32, 'k'),
+                  .environment = [](const std::string& tenant, const std::string& n) {
+                    return tenant == "t" && n == "TOKEN" ? std::optional<std::string>("t0ken")
+                                                         : std::nullopt;
                   }});
   EXPECT_EQ(call("POST", "/v1/secrets/bindings/db/versions", R"({"plaintext":"s3cret"})", 200)
                 .find("version")
@@ -471,6 +473,7 @@ TEST_F(Http, secrets_are_sealed_and_only_executors_see_them) {
   EXPECT_EQ(*stage.face->service().reveal("t", {"a/b@1", "db", {}}, 0), "s3cret");
   EXPECT_EQ(*stage.face->service().reveal("t", {"a/b@1", "env:TOKEN", {}}, 0), "t0ken");
   EXPECT_FALSE(stage.face->service().reveal("t", {"a/b@1", "env:OTHER", {}}, 0));
+  EXPECT_FALSE(stage.face->service().reveal("thief", {"a/b@1", "env:TOKEN", {}}, 0));
   EXPECT_FALSE(stage.face->service().reveal("t", {"a/b@1", "db", kNoHash}, 0));
   make();
   auto loaded = *stage.face->service().loaded({"t", "w"});

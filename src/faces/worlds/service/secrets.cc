@@ -17,12 +17,14 @@ std::unexpected<Error> unresolved(Code code, std::string why) {
   return fail(code, "secret.resolve_error", std::move(why));
 }
 
-Result<Bytes> variable(const FaceOptions& options, const SecretDef& secret,
-                       const std::string& name) {
-  auto found = options.environment ? options.environment(name) : std::nullopt;
+Result<Bytes> variable(const FaceOptions& options, const std::string& tenant,
+                       const SecretDef& secret, const std::string& name) {
+  auto found = options.environment ? options.environment(tenant, name) : std::nullopt;
   if (!found)
-    return unresolved(Code::not_found, "secret '" + secret.name + "' is bound to env:" + name +
-                                           ", which is not set");
+    return unresolved(Code::not_found,
+                      "secret '" + secret.name + "' is bound to env:" + name +
+                          ", which is not set, or which the operator has not allowed for this "
+                          "tenant with --worlds-env-allow");
   return *found;
 }
 
@@ -43,7 +45,7 @@ Result<Bytes> Service::stored_value(const std::string& tenant, const SecretDef& 
   if (info && info->string_or("status") == "disabled")
     return unresolved(Code::conflict, bound + ", which is disabled");
   if (info && info->string_or("source_kind") == "worker_env")
-    return variable(options_, secret, std::string(info->string_or("env_var")));
+    return variable(options_, tenant, secret, std::string(info->string_or("env_var")));
   const size_t at = version == 0 ? stored.versions.size() : version;
   if (at == 0 || at > stored.versions.size())
     return unresolved(Code::not_found,
@@ -97,9 +99,9 @@ void Service::delete_secret(const Caller& caller, const std::string& binding, Re
 Result<Bytes> Service::reveal(const std::string& tenant, const SecretDef& secret,
                               uint64_t version) const {
   const bool is_variable = secret.binding_id.starts_with(kEnvironment);
-  TRY(Bytes value, is_variable
-                       ? variable(options_, secret, secret.binding_id.substr(kEnvironment.size()))
-                       : stored_value(tenant, secret, version));
+  TRY(Bytes value, is_variable ? variable(options_, tenant, secret,
+                                          secret.binding_id.substr(kEnvironment.size()))
+                               : stored_value(tenant, secret, version));
   if (!secret.expected_digest.empty() && hash_text(sha256(value)) != secret.expected_digest)
     return fail(
         Code::conflict, "secret.resolve_error",

@@ -20,8 +20,10 @@ struct FaceOptions {
   std::vector<std::string> http_allow{};
   // Key of 32 bytes that seals stored secrets. Without it only env: bindings work.
   Bytes secret_key{};
-  // Returns an environment variable for bindings env:NAME; nothing when it is not set.
-  std::function<std::optional<std::string>(const std::string& name)> environment{};
+  // Returns an environment variable for bindings env:NAME; nothing when the operator has not
+  // allowed this tenant to read it, or when it is not set.
+  std::function<std::optional<std::string>(const std::string& tenant, const std::string& name)>
+      environment{};
   wasm::Limits limits{};  // default of new worlds
   std::string version{};  // of the server
 };

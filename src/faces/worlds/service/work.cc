@@ -33,6 +33,7 @@ Result<uint64_t> Service::poll(const Caller& caller, WorkRequest request,
     return fail(Code::invalid, "invalid_request",
                 "poll wants {\"effects\": [names], \"limit\": n, \"lease_ms\": n, \"wait_ms\": n}");
   Poll poll;
+  poll.program = kProgram;
   poll.tenant = caller.tenant;
   poll.worker = request.worker.empty() ? caller.user : std::move(request.worker);
   poll.queues = std::move(request.effects);
