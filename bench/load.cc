@@ -14,9 +14,9 @@
 namespace pawl::bench {
 
 std::string request(std::string_view method, std::string_view path, std::string_view body) {
-  if (body.empty()) return fmt::format("{} {} HTTP/1.1\r\nHost: bench\r\n\r\n", method, path);
+  if (body.empty()) return fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n\r\n", method, path);
   return fmt::format(
-      "{} {} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: "
+      "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
       "{}\r\n\r\n{}",
       method, path, body.size(), body);
 }

@@ -215,7 +215,7 @@ def foreign_headers(address):
     return [{'Origin': 'http://evil.example'}, {'Origin': 'null'}, {'Origin': 'http://127.0.0.1:1'}, {'Origin': 'http://localhost:3000'},
             {'Sec-Fetch-Site': 'cross-site'}, {'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'no-cors'},
             {'Sec-Fetch-Site': 'same-site', 'Sec-Fetch-Mode': 'no-cors'}, {'Host': 'evil.example'}, {'Host': 'evil.example:' + address.split(':')[1]},
-            {'Origin': 'http://' + address, 'Content-Type': 'text/plain'}, {'Sec-Fetch-Mode': 'cors', 'Content-Type': 'application/x-www-form-urlencoded'}]
+            {'Origin': 'http://' + address, 'Content-Type': 'text/plain'}, {'Sec-Fetch-Mode': 'navigate', 'Content-Type': 'application/x-www-form-urlencoded'}]
 
 
 def browsers_of_other_sites(folder):

@@ -14,7 +14,7 @@ def ask(server, wait_ms, worker):
     host, port = server.http.rsplit(':', 1)
     s = socket.create_connection((host, int(port)), timeout=10)
     body = json.dumps({'workerId': worker, 'jobTypes': ['j'], 'maxWaitMs': wait_ms})
-    s.sendall(f'POST /v1/jobs/poll HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}'.encode())
+    s.sendall(f'POST /v1/jobs/poll HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n{body}'.encode())
     return s
 
 

@@ -96,7 +96,10 @@ std::optional<HttpFault> BrowserGuard::check(const wire::Request& request) const
   bool navigates = request.header("Sec-Fetch-Mode") == "navigate" && request.method == "GET";
   if (site == "cross-site" || (site == "same-site" && origin.empty() && !navigates))
     return cross_site("requests that another web site makes in a browser are refused");
-  bool from_browser = !origin.empty() || !site.empty() || request.has_header("Sec-Fetch-Mode") ||
+  // fetch() of Node sends `Sec-Fetch-Mode: cors` and none of the other headers. In a browser that
+  // mode always comes with an Origin.
+  std::string_view mode = request.header("Sec-Fetch-Mode");
+  bool from_browser = !origin.empty() || !site.empty() || (!mode.empty() && mode != "cors") ||
                       request.has_header("Referer");
   if (from_browser && is_form_type(request.header("Content-Type")))
     return cross_site("a browser must send JSON: forms of other web sites look like this request");

@@ -22,6 +22,8 @@ TEST_F(browsers, programs_are_not_affected) {
   EXPECT_EQ(status({}), 200);
   EXPECT_EQ(status({{"Content-Type", "application/x-www-form-urlencoded"}}), 200);  // curl -d
   EXPECT_EQ(status({{"Content-Type", "text/plain"}}), 200);
+  EXPECT_EQ(status({{"Content-Type", "text/plain;charset=UTF-8"}, {"Sec-Fetch-Mode", "cors"}}),
+            200);  // fetch() of Node
   EXPECT_EQ(status({{"Content-Type", "application/json"}, {"User-Agent", "x"}}), 200);
 }
 
@@ -90,7 +92,8 @@ TEST_F(browsers, a_form_is_refused_even_from_the_own_site) {
                     "Multipart/Form-Data; boundary=x", "text/plain "}) {
     EXPECT_EQ(status({{"Origin", "http://127.0.0.1:8080"}, {"Content-Type", type}}), 403) << type;
     EXPECT_EQ(status({{"Sec-Fetch-Site", "same-origin"}, {"Content-Type", type}}), 403) << type;
-    EXPECT_EQ(status({{"Sec-Fetch-Mode", "cors"}, {"Content-Type", type}}), 403) << type;
+    EXPECT_EQ(status({{"Sec-Fetch-Mode", "no-cors"}, {"Content-Type", type}}), 403) << type;
+    EXPECT_EQ(status({{"Sec-Fetch-Mode", "navigate"}, {"Content-Type", type}}), 403) << type;
     EXPECT_EQ(status({{"Referer", "http://evil.example/"}, {"Content-Type", type}}), 403) << type;
   }
   EXPECT_EQ(status({{"Origin", "http://127.0.0.1:8080"}, {"Content-Type", "application/json"}}),
