@@ -4,7 +4,9 @@
 //   DIR/FORMAT        one line: "pawl data 1, 1 shard"
 //   DIR/journal/      the journal
 //   DIR/rows/         the rows; may be deleted while the server is stopped
+//   DIR/rows.damaged  the rows were found damaged: the next start rebuilds them
 //   DIR/checkpoints/  copies of the rows, named by seq
+//   DIR/in-doubt, DIR/quarantine  effects that may have crashed the server (runtime/quarantine.h)
 
 #include <vector>
 
