@@ -34,6 +34,7 @@ class Host {
  private:
   explicit Host(const server::Config& config)
       : config_(config),
+        memory_(memory_budget_of(config)),
         programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits")),
                    .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
@@ -41,6 +42,7 @@ class Host {
   Result<void> open_shard();
   ShardOptions shard_options();
   size_t mebibytes(std::string_view flag) const;
+  static size_t memory_budget_of(const server::Config& config);
   Result<void> listen();
   Result<void> listen_http();
   Result<void> listen_grpc();
@@ -53,6 +55,7 @@ class Host {
   void start_housekeeping();
 
   server::Config config_;
+  MemoryBudget memory_;  // before everything that may hold a charge
   Programs programs_;
   server::Metrics metrics_;
   std::unique_ptr<server::Authenticator> authenticator_;

@@ -127,32 +127,56 @@ std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront:
   };
 }
 
-void HttpFront::handle(wire::Request request, wire::Respond respond) {
+HttpFront::Trace HttpFront::trace_of(const wire::Request& request, const wire::Match& match) {
   Trace trace;
   trace.began = steady_now();
   trace.cors = router_.cors(request);
   trace.request_id = request.header("X-Request-Id").substr(0, kRequestIdBytes);
   trace.method = request.method;
   trace.path = request.path;
-  wire::Match match = router_.find(request.method, request.path);
   trace.duration = match.route ? durations_.at(match.route) : &unmatched_;
+  return trace;
+}
+
+std::optional<wire::Response> HttpFront::decide_by_head(wire::Request& request,
+                                                        const wire::Match& match,
+                                                        const Trace& trace) {
+  if (!match.route && trace.cors && is_preflight(request)) return preflight(*trace.cors);
+  if (!match.route) return router_.refuse_unmatched(request, match);
+  if (match.route->open) return std::nullopt;
+  Result<Caller> caller = authenticator_.caller(request.header("Authorization"));
+  if (caller) {
+    request.caller = *std::move(caller);
+    return std::nullopt;
+  }
+  refusals_.add();
+  wire::Response refusal = router_.refuse(request, caller.error());
+  if (!wire::find_header(refusal.headers, "WWW-Authenticate"))
+    refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return refusal;
+}
+
+std::function<std::optional<wire::Response>(const wire::Request&)> HttpFront::head_refuser() {
+  return [this](const wire::Request& head) -> std::optional<wire::Response> {
+    wire::Match match = router_.find(head.method, head.path);
+    Trace trace = trace_of(head, match);
+    // A copy: the caller is set again when the body is complete. The body so far is one read.
+    wire::Request request = head;
+    std::optional<wire::Response> refusal = decide_by_head(request, match, trace);
+    if (!refusal) return std::nullopt;
+    in_flight_.add(1);
+    finish(trace, *refusal);
+    return refusal;
+  };
+}
+
+void HttpFront::handle(wire::Request request, wire::Respond respond) {
+  wire::Match match = router_.find(request.method, request.path);
+  Trace trace = trace_of(request, match);
   in_flight_.add(1);
-  std::optional<wire::Response> early;
-  if (!match.route && trace.cors && is_preflight(request)) early = preflight(*trace.cors);
+  std::optional<wire::Response> early = decide_by_head(request, match, trace);
   Back back(*this, std::move(trace), std::move(respond));
   if (early) return back(*std::move(early));
-  if (!match.route) return back(router_.refuse_unmatched(request, match));
-  if (!match.route->open) {
-    Result<Caller> caller = authenticator_.caller(request.header("Authorization"));
-    if (!caller) {
-      refusals_.add();
-      wire::Response refusal = router_.refuse(request, caller.error());
-      if (!wire::find_header(refusal.headers, "WWW-Authenticate"))
-        refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
-      return back(std::move(refusal));
-    }
-    request.caller = *std::move(caller);
-  }
   request.params = std::move(match.params);
   try {
     match.route->handle(std::move(request), std::move(back));
@@ -171,6 +195,9 @@ void HttpFront::finish(Trace& trace, wire::Response& response) {
   size_t status_class = static_cast<size_t>(response.status) / 100;
   if (status_class >= 1 && status_class <= 5) by_class_[status_class]->add();
   if (trace.cors) apply_cors(response, *trace.cors);
+  const bool retry = response.status == 429 || response.status == 503;
+  if (retry && !wire::find_header(response.headers, "Retry-After"))
+    response.headers.emplace_back("Retry-After", "1");
   if (!trace.request_id.empty()) response.headers.emplace_back("X-Request-Id", trace.request_id);
   if (response.status >= 500) {
     const std::string* given = wire::find_header(response.headers, "Pawl-Ticket");

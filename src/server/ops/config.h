@@ -40,6 +40,7 @@ class Config {
   const std::string& text(std::string_view flag) const;
   int64_t number(std::string_view flag) const;
   bool boolean(std::string_view flag) const;
+  size_t bytes(std::string_view flag) const;
   Time duration(std::string_view flag) const;
 
   // One line a setting, "http = 127.0.0.1:8080  (default)". Secrets are hidden.
