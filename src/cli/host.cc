@@ -108,6 +108,16 @@ size_t Host::mebibytes(std::string_view flag) const {
   return static_cast<size_t>(std::min(config_.number(flag), kMaxMiB)) << 20;
 }
 
+// The whole budget in bytes. Below 64 MiB a single request of the largest size would not fit.
+size_t Host::memory_budget_of(const server::Config& config) {
+  constexpr size_t kLeast = size_t{64} << 20;
+  size_t given = config.bytes("memory-budget");
+  if (given == 0)
+    given = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+            static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 4;
+  return std::max(given, kLeast);
+}
+
 // The hooks by which the shard reports its turns, its commits and its failure.
 ShardOptions Host::shard_options() {
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");
@@ -120,6 +130,10 @@ ShardOptions Host::shard_options() {
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
   ShardOptions options;
   options.cache_bytes = mebibytes("cell-cache");
+  if (options.cache_bytes == 0)
+    options.cache_bytes = std::min(memory_.bytes() / 2, size_t{512} << 20);
+  options.tenant_queued_inputs = static_cast<size_t>(config_.number("tenant-max-queued-inputs"));
+  options.tenant_open_turns = static_cast<size_t>(config_.number("tenant-max-open-turns"));
   options.family_cells = static_cast<size_t>(config_.number("workflow-cells"));
   options.drove = [&turns, &turn_seconds](double seconds, size_t n) {
     turns.add(n);
@@ -255,6 +269,8 @@ Result<void> Host::listen_http() {
   http.threads = static_cast<int>(config_.number("threads"));
   http.connections = static_cast<size_t>(config_.number("connections"));
   http.refuse = front_->refuser();
+  http.refuse_head = front_->head_refuser();
+  http.memory = &memory_;
   TRY(http_, server::HttpServer::start(http, front_->handler()));
   return {};
 }
@@ -281,6 +297,8 @@ Result<void> Host::listen_admin() {
   admin.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   admin.threads = 1;
   admin.refuse = admin_front_->refuser();
+  admin.refuse_head = admin_front_->head_refuser();
+  admin.memory = &memory_;
   TRY(admin_, server::HttpServer::start(admin, admin_front_->handler()));
   return {};
 }
@@ -336,6 +354,16 @@ void Host::measure() {
                       [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });
   metrics_.gauge_from("pawl_quarantined_effects",
                       [this] { return static_cast<int64_t>(shard_->quarantine().size()); });
+  for (const MemoryUseRow& row : memory_uses()) {
+    const std::vector<std::string> purpose{std::string(row.name)};
+    metrics_.gauge_from(
+        "pawl_memory_budget_bytes",
+        [this, use = row.use] { return static_cast<int64_t>(memory_.used(use)); }, purpose);
+    metrics_.counter_from(
+        "pawl_memory_refusals_total",
+        [this, use = row.use] { return static_cast<int64_t>(memory_.refused(use)); }, purpose);
+  }
+  metrics_.gauge("pawl_memory_budget_bytes", {"limit"}).set(static_cast<int64_t>(memory_.bytes()));
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);
   metrics_.gauge("pawl_start_time_seconds").set(system_now() / kSecond);
 }

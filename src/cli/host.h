@@ -37,6 +37,7 @@ class Host {
  private:
   explicit Host(const server::Config& config)
       : config_(config),
+        memory_(memory_budget_of(config)),
         programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits")),
                    .wasm_cache = config.text("data") + "/wasm"}) {}
   Result<void> open();
@@ -50,6 +51,7 @@ class Host {
   void release_effect(const wire::Request& request, wire::Respond respond);
   ShardOptions shard_options();
   size_t mebibytes(std::string_view flag) const;
+  static size_t memory_budget_of(const server::Config& config);
   Result<void> listen();
   // The rules for requests of browsers, the same for all listeners.
   server::BrowserRules browser_rules() const;
@@ -68,6 +70,7 @@ class Host {
   void start_housekeeping();
 
   server::Config config_;
+  MemoryBudget memory_;  // before everything that may hold a charge
   Programs programs_;
   server::Metrics metrics_;
   std::unique_ptr<server::Authenticator> authenticator_;

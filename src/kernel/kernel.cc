@@ -183,12 +183,37 @@ Kernel::OpenPtr Kernel::fresh_turn(const Program& program, uint64_t token) {
   return open_.begin();
 }
 
+bool Kernel::too_many_waiting(const Input& input) const {
+  if (max_open_of_tenant_ == 0 || !input.settles.empty()) return false;
+  auto it = waiting_turns_.find(input.caller.tenant);
+  return it != waiting_turns_.end() && it->second >= max_open_of_tenant_;
+}
+
+void Kernel::count_waiting(OpenTurn& t) {
+  if (std::exchange(t.waited, true)) return;
+  auto [it, fresh] = waiting_turns_.try_emplace(t.strands.front().caller.tenant, 0);
+  ++it->second;
+}
+
+void Kernel::uncount_waiting(const OpenTurn& t) {
+  if (!t.waited) return;
+  auto it = waiting_turns_.find(t.strands.front().caller.tenant);
+  CHECK(it != waiting_turns_.end());
+  if (--it->second == 0) waiting_turns_.erase(it);
+}
+
 void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr settled) {
   if (open_.size() >= limits::kOpenTurns)
     return answer(
         std::move(reply),
         fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
              fmt::format("{} turns wait for receipts already; retry later", open_.size())));
+  if (too_many_waiting(input))
+    return answer(std::move(reply),
+                  fail(Code::exhausted, "TENANT_OPEN_TURNS",
+                       fmt::format("{} turns of the tenant wait for receipts, its limit "
+                                   "(--tenant-max-open-turns); retry later",
+                                   max_open_of_tenant_)));
   OpenPtr turn = fresh_turn(program, token_of(input.stamp));
   (*turn)->turn.began_ = last_;
   (*turn)->turn.began_at_ = input.stamp.now;
@@ -218,7 +243,7 @@ void Kernel::step(OpenPtr turn, Strand& strand, Input input) {
   Result<Bytes> result = t.program->run(t.turn, t.inputs.back());
   t.inputs.back().decoded.reset();
   if (result && !t.turn.asked_.empty()) {
-    t.waited = true;
+    count_waiting(t);
     by_token_.emplace(t.turn.token(), std::pair(turn, &strand));
     for (EffectPtr& effect : t.turn.asked_) {
       strand.asked.insert(effect->id);
@@ -305,6 +330,7 @@ void Kernel::close(OpenPtr turn, Result<Bytes> result) {
   Closing closing(*this, turn);
   OpenTurn* t = &closing.turn();
   Strand& main = t->strands.front();
+  uncount_waiting(*t);
   forget(*t, main);
   end_joined(*t, main);
   if (!main.once.empty()) running_once_.erase(once_key(main.caller, main.once));

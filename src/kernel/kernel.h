@@ -42,6 +42,9 @@ class Kernel final : public CellReader {
   Seq last() const { return last_; }
   Time now() const { return now_; }
   size_t open_turns() const { return open_.size(); }
+  // Turns of one tenant that may wait for receipts; 0 for no limit but that of all tenants. Further
+  // commands of the tenant are refused with `exhausted`.
+  void limit_open_turns(size_t of_tenant) { max_open_of_tenant_ = of_tenant; }
   // For `pawl verify`: the next turn reads these cells instead of the current ones.
   void pin(std::map<Key, Cell, std::less<>> cells) { pinned_ = std::move(cells); }
   // Ends every open turn with an error: the server is stopping.
@@ -90,6 +93,9 @@ class Kernel final : public CellReader {
                       const std::vector<std::string>& withdrawn);
   std::vector<std::string> withdrawn_by(const OpenTurn& turn) const;  // empty if no caller waits
   bool answered_before(const Input& input, Reply& reply);
+  bool too_many_waiting(const Input& input) const;
+  void count_waiting(OpenTurn& turn);
+  void uncount_waiting(const OpenTurn& turn);
 
   CellCache& cache_;
   std::function<ReadSnapshot()> snapshot_;
@@ -100,6 +106,8 @@ class Kernel final : public CellReader {
 
   std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare turns keep their memory
   std::unordered_map<uint64_t, std::pair<OpenPtr, Strand*>> by_token_;  // inputs that can be joined
+  size_t max_open_of_tenant_ = 0;
+  Map<size_t> waiting_turns_;               // tenant -> its turns that wait or have waited
   Map<std::pair<OpenPtr, Strand*>> asked_;  // effect id -> the input that waits for it
   Map<Reply> later_;                        // effect id -> the caller that waits for it
   std::unordered_set<std::string> running_once_;

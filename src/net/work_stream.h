@@ -3,6 +3,8 @@
 // is the part that all such streams share:
 //   - credit: the worker says how much work it takes; one poll at a time asks for as much;
 //   - ordered writes: one message is written at a time, the face makes the next when it is due;
+//   - bounded memory: a worker that does not read its messages gets no more work, and its messages
+//     are not read while too many of its results wait for their confirmation;
 //   - the end: when the worker has sent everything, the stream ends after the last result is
 //     confirmed. When the call is cancelled or a message is refused, it ends at once. It ends once.
 //
@@ -29,6 +31,7 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
   // stays alive until gRPC is done with it.
   void begin() {
     self_ = this->shared_from_this();
+    reading_ = true;
     this->StartRead(&in_);
   }
   void refuse(const grpc::Status& status) {
@@ -50,14 +53,20 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
     grpc::Status status = take(message);
     if (!status.ok()) return end(status);
     Lock lock(mutex_);
-    if (!ended_) this->StartRead(&in_);
+    reading_ = false;
+    read_next_locked();
   }
   void OnWriteDone(bool ok) final {
     if (!ok) return end(grpc::Status::CANCELLED);
-    Lock lock(mutex_);
-    writing_ = false;
-    write_next_locked();
-    end_if_idle(lock);
+    {
+      Lock lock(mutex_);
+      writing_ = false;
+      write_next_locked();
+      read_next_locked();
+      end_if_idle(lock);
+    }
+    // Work that was held back because of unread messages.
+    ask_for_work();
   }
   void OnCancel() final { end(grpc::Status::CANCELLED); }
   void OnDone() final { self_.reset(); }
@@ -72,6 +81,8 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
   virtual uint64_t start_poll(int64_t limit) = 0;
   // After this the poll is not answered any more.
   virtual void cancel_poll(uint64_t) {}
+  // Bytes of the messages that are not written yet.
+  virtual size_t unwritten_bytes_locked() const = 0;
   // Fills the next message to write; returns false when there is none.
   virtual bool next_message_locked(Out& out) = 0;
   // The stream has ended: gives back the work that has no result yet. Called once.
@@ -102,6 +113,7 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
     {
       Lock lock(mutex_);
       if (ended_ || polling_ || worker_done_ || credit_ <= 0) return;
+      if (unwritten_bytes_locked() > kUnwrittenBytes) return;
       polling_ = true;
       poll_ = 0;
       turn = ++polls_started_;
@@ -125,7 +137,10 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
 
   // Each result of the worker is counted until it is confirmed: the stream does not end before.
   void begin_result_locked() { ++results_; }
-  void finish_result_locked() { --results_; }
+  void finish_result_locked() {
+    --results_;
+    read_next_locked();
+  }
 
   // Writes the next message unless one is being written.
   void write_next_locked() {
@@ -152,6 +167,18 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
   }
 
  private:
+  // A stream takes no more work, and reads no further message, while more than this is unwritten.
+  static constexpr size_t kUnwrittenBytes = 1024 * 1024;
+  // It reads no further message while more results than this wait for their confirmation.
+  static constexpr size_t kUnconfirmedResults = 2048;
+
+  void read_next_locked() {
+    if (reading_ || ended_ || worker_done_) return;
+    if (results_ > kUnconfirmedResults || unwritten_bytes_locked() > kUnwrittenBytes) return;
+    reading_ = true;
+    this->StartRead(&in_);
+  }
+
   void end(const grpc::Status& status) {
     uint64_t poll = 0;
     {
@@ -176,6 +203,7 @@ class WorkStream : public grpc::ServerBidiReactor<In, Out>,
   uint64_t poll_ = 0;  // the number of the waiting poll; 0: not known or not to be cancelled
   uint64_t polls_started_ = 0;
   bool polling_ = false;
+  bool reading_ = false;  // a read is under way, or its message is being handled
   bool writing_ = false;
   bool worker_done_ = false;  // the worker sends no more messages
   bool ended_ = false;

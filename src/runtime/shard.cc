@@ -1,5 +1,6 @@
 #include "runtime/shard.h"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +17,9 @@ namespace pawl {
 // Inputs that a submitting thread runs before the driver thread takes over, so that an I/O thread
 // returns to its sockets.
 static constexpr size_t kDriveBudget = 256;
+
+// A slice of one tenant's inputs ends after this time when inputs of other tenants wait.
+static constexpr std::chrono::milliseconds kSliceTime{1};
 
 // How far the rows may lag behind the journal. Lag saves work: of several changes to one row only
 // the last is written, and an effect that opens and closes within the lag is never written.
@@ -118,7 +122,9 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
           cache_, [this] { return snapshot(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
       quarantine_(std::move(quarantine)),
+      queue_(options_.tenant_queued_inputs),
       durable_(replayed.last) {
+  kernel_.limit_open_turns(options_.tenant_open_turns);
   kernel_.tick(replayed.last_time);  // time never goes back, not even over a restart
 }
 
@@ -201,10 +207,27 @@ bool Shard::accept(Input& input, Reply& reply, bool own) {
         Code::exhausted, "OVERLOADED", "too many requests wait already: retry later", {}, true}));
     return false;
   }
+  if (!own && options_.tenant_queued_inputs && tenant_is_full(input.caller.tenant)) {
+    reply(fail(Error{Code::exhausted,
+                     "TENANT_QUEUED_INPUTS",
+                     fmt::format("the tenant has {} requests waiting, its limit "
+                                 "(--tenant-max-queued-inputs); retry later",
+                                 options_.tenant_queued_inputs),
+                     {},
+                     true}));
+    return false;
+  }
   input.stamp.now = 0;
   input.stamp.dice = options_.dice();
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+bool Shard::tenant_is_full(std::string_view tenant) const {
+  // Without the lock: most of the time the whole queue is shorter than the limit of a tenant.
+  if (in_flight_.load(std::memory_order_relaxed) < options_.tenant_queued_inputs) return false;
+  std::lock_guard lock(queue_mutex_);
+  return queue_.full(tenant);
 }
 
 void Shard::submit(Input input, Reply reply) {
@@ -225,7 +248,7 @@ void Shard::post(Input input, Reply reply) {
 
 void Shard::push(Item item) {
   std::lock_guard lock(queue_mutex_);
-  queue_.push_back(std::move(item));
+  queue_.push(std::move(item));
 }
 
 void Shard::enqueue(Item item) {
@@ -258,12 +281,34 @@ void Shard::run_batch() {
     wake_committer();
 }
 
+size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
+  const size_t first = slice.next;
+  auto begin = std::chrono::steady_clock::now();
+  while (slice.left() > 0) {
+    Item& item = slice.items[slice.next++];
+    run(item);
+    if (kernel_.group_bytes() >= limits::kGroupBytes ||
+        kernel_.group_turns() >= limits::kGroupTurns)
+      hand_over(kernel_.take(), wake);
+    if (queue_.others_wait() && std::chrono::steady_clock::now() - begin > kSliceTime) break;
+  }
+  turn_began_ms_.store(0, std::memory_order_relaxed);
+  const size_t ran = slice.next - first;
+  if (options_.drove)
+    options_.drove(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+                   ran);
+  turns_.fetch_add(ran, std::memory_order_relaxed);
+  open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
+  return ran;
+}
+
 void Shard::drive(size_t budget, Wake wake) {
-  std::vector<Item> items;
+  InputQueue::Slice slice;
   size_t done = 0;
   while (true) {
     {
       std::lock_guard lock(queue_mutex_);
+      queue_.put_back(slice);
       if (queue_.empty()) {
         driving_ = false;
         return;
@@ -273,25 +318,10 @@ void Shard::drive(size_t budget, Wake wake) {
         take_over_.notify_one();
         return;
       }
-      items.clear();
-      items.swap(queue_);
+      queue_.take(slice);
     }
     kernel_.tick(options_.clock());
-    auto begin = std::chrono::steady_clock::now();
-    for (Item& item : items) {
-      run(item);
-      if (kernel_.group_bytes() >= limits::kGroupBytes ||
-          kernel_.group_turns() >= limits::kGroupTurns)
-        hand_over(kernel_.take(), wake);
-    }
-    turn_began_ms_.store(0, std::memory_order_relaxed);
-    if (options_.drove)
-      options_.drove(
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-          items.size());
-    done += items.size();
-    turns_.fetch_add(items.size(), std::memory_order_relaxed);
-    open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
+    done += run_slice(slice, wake);
     if (!kernel_.idle()) hand_over(kernel_.take(), wake);
   }
 }

@@ -15,6 +15,7 @@
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
 #include "kernel/replay.h"
+#include "runtime/input_queue.h"
 #include "runtime/quarantine.h"
 #include "runtime/wall_clock.h"
 
@@ -25,6 +26,10 @@ struct ShardOptions {
   size_t cache_bytes = 0;
   // Maximum number of clean cells of one family in the first tier. 0: no limit but cache_bytes.
   size_t family_cells = 4096;
+  // Limits of one tenant: inputs that wait for the kernel, and turns that wait for a receipt.
+  // Further inputs are refused with `exhausted`. 0: no limit but that of all tenants together.
+  size_t tenant_queued_inputs = 0;
+  size_t tenant_open_turns = 0;
   std::function<Time()> clock{};                        // default: a WallClock
   std::function<Time()> clock_behind{};                 // set together with the default clock
   std::function<std::array<uint64_t, 2>()> dice{};      // default: the system's random source
@@ -105,21 +110,20 @@ class Shard final : public KernelAccess {
   void forget_old_answers();
 
  private:
-  struct Item {
-    Input input;
-    Reply reply;
-    std::function<void(Kernel&)> special;  // instead of an input
-  };
+  using Item = QueuedInput;
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
         std::vector<const Program*> programs, ShardOptions options, Replayed replayed,
         std::unique_ptr<Quarantine> quarantine);
 
+  enum class Wake { committer, nobody };
   bool accept(Input& input, Reply& reply, bool own = false);  // false: the input was refused
+  bool tenant_is_full(std::string_view tenant) const;
   void take_in(Input input, Reply reply);
   void push(Item item);
+  // Runs the slice, or part of it when it takes long and other tenants wait. Returns how many ran.
+  size_t run_slice(InputQueue::Slice& slice, Wake wake);
   void enqueue(Item item);  // drives the kernel if no other thread does
   bool begin_drive();
-  enum class Wake { committer, nobody };
   void drive(size_t budget, Wake wake);
   void run(Item& item);
   void drive_rest();  // body of the driver thread, which takes over from busy submitters
@@ -149,7 +153,7 @@ class Shard final : public KernelAccess {
 
   mutable std::mutex queue_mutex_;
   std::condition_variable take_over_;
-  std::vector<Item> queue_;
+  InputQueue queue_;
   bool driving_ = false, handed_over_ = false;
   std::atomic<size_t> in_flight_{0};
   std::atomic<size_t> open_turns_{0};

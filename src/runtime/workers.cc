@@ -1,6 +1,7 @@
 #include "runtime/workers.h"
 
 #include <chrono>
+#include <unordered_set>
 
 namespace pawl {
 
@@ -176,8 +177,9 @@ std::vector<Leased> Workers::take(Waiting& w, Time now) {
 // waiting_ and answers it.
 void Workers::settle(Waiting& w) {
   deadlines_.erase({w.until, w.id});
-  for (Queue* q : w.queues)
-    q->polls.remove_if([&](const auto& p) { return p.get() == &w; });
+  for (size_t i = 0; i < w.queues.size(); ++i)
+    w.queues[i]->polls.erase(w.places[i]);
+  w.places.clear();
 }
 
 // Gives jobs to the waiting polls of a queue, the one that has waited longest first. A poll takes
@@ -193,6 +195,19 @@ void Workers::wake(Queue& q, std::vector<Ready>& ready) {
   }
 }
 
+// The queues of a poll in the order of their names in the poll, each once.
+std::vector<Workers::Queue*> Workers::queues_of(const Poll& poll) {
+  std::vector<Queue*> out;
+  std::unordered_set<Queue*> seen;
+  out.reserve(poll.queues.size());
+  for (const std::string& name : poll.queues) {
+    Queue* q = &queue({poll.program, poll.tenant, name});
+    // Most polls name one queue.
+    if (poll.queues.size() == 1 || seen.insert(q).second) out.push_back(q);
+  }
+  return out;
+}
+
 uint64_t Workers::poll(Poll poll, Polled done) {
   auto w = std::make_shared<Waiting>();
   std::vector<Leased> got;
@@ -201,12 +216,7 @@ uint64_t Workers::poll(Poll poll, Polled done) {
     Time now = kernel_.now();
     w->poll = std::move(poll);
     sweep();
-    // A queue that is named twice counts once.
-    for (const std::string& name : w->poll.queues) {
-      Queue* q = &queue({w->poll.program, w->poll.tenant, name});
-      if (std::find(w->queues.begin(), w->queues.end(), q) == w->queues.end())
-        w->queues.push_back(q);
-    }
+    w->queues = queues_of(w->poll);
     // When something was taken, or the poll does not want to wait, it is answered below without the
     // lock.
     got = take(*w, now);
@@ -216,8 +226,9 @@ uint64_t Workers::poll(Poll poll, Polled done) {
       w->done = std::move(done);
       deadlines_.emplace(w->until, w->id);
       waiting_.emplace(w->id, w);
+      w->places.reserve(w->queues.size());
       for (Queue* q : w->queues)
-        q->polls.push_back(w);
+        w->places.push_back(q->polls.insert(q->polls.end(), w));
       wake_by(w->until);
       return w->id;
     }

@@ -62,12 +62,17 @@ class Workers final : public WorkQueue, public Outbox {
   };
   using JobPtr = std::shared_ptr<Job>;
   // A poll that found no job and waits. It is in the list of each of its queues and in waiting_.
+  struct Waiting;
+  using PollList = std::list<std::shared_ptr<Waiting>>;
   struct Waiting {
     uint64_t id;
     Poll poll;
     Polled done;
     Time until;
     std::vector<Queue*> queues;
+    // The place of this poll in the list of each queue, in the order of `queues`. A poll that ends
+    // is found through them, so its cost does not grow with the number of other polls.
+    std::vector<PollList::iterator> places;
   };
   struct Queue {
     // Offered jobs, oldest first. Jobs that are gone are skipped when they are reached, and swept
@@ -75,7 +80,7 @@ class Workers final : public WorkQueue, public Outbox {
     // arrives (it was returned, or dates from before a restart) goes into `older`.
     std::deque<JobPtr> offered;
     std::multimap<Time, JobPtr> older;
-    std::list<std::shared_ptr<Waiting>> polls;
+    PollList polls;
     size_t ready = 0, leased = 0, jobs = 0;  // `jobs` includes those held back
     bool paused = false;
   };
@@ -93,6 +98,7 @@ class Workers final : public WorkQueue, public Outbox {
   std::vector<Leased> take(Waiting& waiting, Time now);
   void wake(Queue& queue, std::vector<Ready>& ready);
   void wake_touched(std::vector<Ready>& ready);
+  std::vector<Queue*> queues_of(const Poll& poll);
   void settle(Waiting& waiting);
   std::shared_ptr<Waiting> remove(uint64_t poll);
   void wake_by(Time when);

@@ -71,8 +71,11 @@ Result<void> Face::put_bootstrap_client() {
   // The stored hash stays while the secret is the same: a new one would end the client's tokens.
   TRY(json::Value before, service_.cell_json(client_key(first.client_id)));
   std::string hash(before.string_or("secretHash"));
+  // Without authentication there is no random source here, and nobody can log in either.
+  const Bytes salt =
+      options_.keys.secret ? options_.keys.secret() : Bytes(view(sha256(first.client_id)));
   if (!hash.starts_with("scrypt") || !is_client_secret(first.client_secret, hash))
-    hash = hash_client_secret(first.client_secret, options_.keys.secret().substr(0, 16));
+    hash = hash_client_secret(first.client_secret, salt.substr(0, 16));
   json::Value client = json::object({{"clientId", first.client_id},
                                      {"secretHash", hash},
                                      {"tenantId", first.tenant},

@@ -19,6 +19,25 @@ namespace {
 // Larger bodies are sent from where they are; smaller ones are copied behind their head.
 constexpr size_t kCopyBytes = 16 * 1024;
 
+// Smaller bodies and answers are not counted in the memory budget: the number of requests and of
+// connections bounds them.
+constexpr size_t kUncountedBytes = 1024;
+// A body is counted this many times once it is complete: the bytes, the parsed document, the input
+// and the frame are held at the same time.
+constexpr size_t kBodyCopies = 4;
+
+// Replaces an answer that the memory budget has no room for.
+wire::Response too_much_unread(wire::Response response) {
+  wire::Response out = wire::json_response(
+      503,
+      R"({"error":"OVERLOADED","message":"unread answers fill the server's memory; retry later"})");
+  for (auto& [name, value] : response.headers)
+    if (!wire::same_name(name, "Content-Type"))
+      out.headers.emplace_back(std::move(name), std::move(value));
+  out.headers.emplace_back("Retry-After", "1");
+  return out;
+}
+
 wire::Response unanswered() {
   return wire::json_response(500,
                              R"({"error":"NO_ANSWER","message":"the handler gave no answer"})");
@@ -42,7 +61,11 @@ class Answer {
  private:
   void give(wire::Response response) {
     auto mailbox = std::exchange(mailbox_, nullptr);
-    Letter letter{Letter::Kind::answer, ticket_, std::move(response)};
+    // The answer is counted from here on: it may wait in the mailbox and behind other answers.
+    MemoryCharge charge(mailbox->memory(), MemoryUse::answers);
+    if (response.body.size() > kUncountedBytes && !charge.resize(response.body.size()))
+      response = too_much_unread(std::move(response));
+    Letter letter{Letter::Kind::answer, ticket_, std::move(response), std::move(charge)};
     // On the loop's own thread the answer needs no mailbox. The mailbox identifies the loop: this
     // object holds it, so its address cannot be reused.
     HttpLoop* here = HttpLoop::current();
@@ -63,7 +86,14 @@ wire::Response plain_refusal(const HttpFault& fault) {
 
 HttpConnection::HttpConnection(HttpLoop& loop, int fd, uint64_t id,
                                std::unique_ptr<net::TlsSession> tls)
-    : loop_(loop), fd_(fd), id_(id), tls_(std::move(tls)), parser_(loop.options().limits) {
+    : loop_(loop),
+      fd_(fd),
+      id_(id),
+      tls_(std::move(tls)),
+      parser_(loop.options().limits),
+      head_charge_(loop.options().memory, MemoryUse::heads),
+      body_charge_(loop.options().memory, MemoryUse::bodies),
+      out_charge_(loop.options().memory, MemoryUse::answers) {
   active_ms_ = sent_ms_ = loop.now_ms();
   // The time limit of a request also covers the TLS handshake.
   if (tls_) request_since_ms_ = loop.now_ms();
@@ -151,22 +181,43 @@ void HttpConnection::consume(std::string_view in) {
       case HttpParser::State::more:
         if (request_since_ms_ == 0 && !parser_.idle()) request_since_ms_ = loop_.now_ms();
         if (parser_.idle()) request_since_ms_ = 0;
-        owes_continue_ = owes_continue_ || parser_.take_continue();
-        return;
+        return wait_for_rest();
       case HttpParser::State::failed: return refuse(parser_.fault());
-      case HttpParser::State::done: {
-        request_since_ms_ = 0;
-        owes_continue_ = false;
-        Slot slot;
-        slot.keep_alive = parser_.keep_alive();
-        slot.http10 = parser_.http10();
-        closing_ = !slot.keep_alive;
-        slots_.push_back(std::move(slot));
-        begin(parser_.take());
-        break;
-      }
+      case HttpParser::State::done: complete(); break;
     }
   }
+}
+
+void HttpConnection::wait_for_rest() {
+  if (parser_.in_body()) {
+    // The sender of a body that takes memory must be known.
+    const auto& refuse_head = loop_.options().refuse_head;
+    if (!std::exchange(head_judged_, true) && refuse_head)
+      if (auto refusal = refuse_head(parser_.request())) return refuse_with(*std::move(refusal));
+    head_charge_.clear();
+    if (!body_charge_.resize(parser_.held_bytes())) return refuse_for_memory();
+  } else if (parser_.held_bytes() > kUncountedBytes || head_charge_.bytes()) {
+    if (!head_charge_.resize(parser_.held_bytes())) return refuse_for_memory();
+  }
+  owes_continue_ = owes_continue_ || parser_.take_continue();
+}
+
+void HttpConnection::complete() {
+  request_since_ms_ = 0;
+  owes_continue_ = false;
+  head_judged_ = false;
+  head_charge_.clear();
+  const size_t body = parser_.held_bytes();
+  if (body > kUncountedBytes && !body_charge_.resize(body * kBodyCopies))
+    return refuse_for_memory();
+  Slot slot;
+  slot.keep_alive = parser_.keep_alive();
+  slot.http10 = parser_.http10();
+  slot.body_charge = std::move(body_charge_);
+  body_charge_ = MemoryCharge(loop_.options().memory, MemoryUse::bodies);
+  closing_ = !slot.keep_alive;
+  slots_.push_back(std::move(slot));
+  begin(parser_.take());
 }
 
 void HttpConnection::begin(wire::Request request) {
@@ -204,14 +255,29 @@ void HttpConnection::tell_left() {
 
 void HttpConnection::refuse(const HttpFault& fault) {
   if (mode_ != Mode::http && mode_ != Mode::streaming) return die();
+  const auto& refuse = loop_.options().refuse;
+  wire::Response response = refuse ? refuse(parser_.request(), fault) : plain_refusal(fault);
+  if (fault.status == 503) response.headers.emplace_back("Retry-After", "1");
+  refuse_with(std::move(response));
+}
+
+void HttpConnection::refuse_for_memory() {
+  refuse({503,
+          {Code::unavailable, "OVERLOADED",
+           "requests fill the server's memory; retry later, or send less at once"}});
+}
+
+// Answers the request that is being read and then closes: the rest of it is not read.
+void HttpConnection::refuse_with(wire::Response response) {
   Slot slot;
   slot.ready = true;
   slot.keep_alive = false;
   slot.head_only = parser_.request().method == "HEAD";
-  const auto& refuse = loop_.options().refuse;
-  slot.response = refuse ? refuse(parser_.request(), fault) : plain_refusal(fault);
-  if (fault.status == 503) slot.response.headers.emplace_back("Retry-After", "1");
+  slot.response = std::move(response);
   slots_.push_back(std::move(slot));
+  parser_.drop_body();
+  head_charge_.clear();
+  body_charge_.clear();
   request_since_ms_ = 0;
   owes_continue_ = false;
   closing_ = linger_ = true;
@@ -219,12 +285,14 @@ void HttpConnection::refuse(const HttpFault& fault) {
   loop_.mark(*this);
 }
 
-void HttpConnection::answer(uint64_t request, wire::Response response) {
+void HttpConnection::answer(uint64_t request, wire::Response response, MemoryCharge charge) {
   if (request < first_request_ || request - first_request_ >= slots_.size()) return;
   Slot& slot = slots_[request - first_request_];
   if (slot.ready) return;
   slot.ready = true;
   slot.response = std::move(response);
+  slot.body_charge.clear();
+  slot.answer_charge = std::move(charge);
   loop_.mark(*this);
 }
 
@@ -293,7 +361,12 @@ void HttpConnection::flush() {
     }
   }
   if (dead_) return;
-  if (stream_) stream_->set_unsent(out_bytes_);
+  if (stream_) {
+    stream_->set_unsent(out_bytes_);
+    out_charge_.clear();
+  } else if (out_bytes_ > kUncountedBytes || out_charge_.bytes()) {
+    out_charge_.force(out_bytes_);
+  }
   bool done =
       slots_.empty() && mode_ != Mode::streaming && mode_ != Mode::websocket && out_bytes_ == 0;
   bool over = closing_ || (peer_ended_ && held_.empty());

@@ -19,7 +19,7 @@ class HttpConnection final : public wire::Peer {
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   void handle(uint32_t events);
-  void answer(uint64_t request, wire::Response response);
+  void answer(uint64_t request, wire::Response response, MemoryCharge charge);
   void on_leave(std::function<void()> left) override;  // of the request that is being handled
   std::string address() const override;
   void flush();  // sends every answer and stream piece that is ready
@@ -45,6 +45,8 @@ class HttpConnection final : public wire::Peer {
     std::string accept{};  // the handshake's answer, when the request was valid
     wire::Response response{};
     std::function<void()> left{};
+    MemoryCharge body_charge{};    // of the request, until its answer
+    MemoryCharge answer_charge{};  // of the response, until it is written
   };
   enum class Mode {
     http,
@@ -57,7 +59,11 @@ class HttpConnection final : public wire::Peer {
   void received(std::string_view bytes);
   void consume(std::string_view in);
   void consume_frames(std::string_view in);
+  void wait_for_rest();  // the request is not complete: judges its head and counts its bytes
+  void complete();       // the request is complete: hands it to the handler
   void begin(wire::Request request);
+  void refuse_with(wire::Response response);
+  void refuse_for_memory();
   void tell_left();
   bool blocked() const;  // no further request is parsed for now
   bool advance();        // writes the front slot if it is ready; false when it is not
@@ -83,10 +89,13 @@ class HttpConnection final : public wire::Peer {
   FrameReader frames_;
   Mode mode_ = Mode::http;
   std::deque<Slot> slots_;
-  uint64_t first_request_ = 0;  // the number of the front slot
-  std::string held_;            // bytes that were read while blocked
-  std::deque<Bytes> out_;       // bytes to send
-  size_t out_offset_ = 0;       // bytes of the front that were sent
+  uint64_t first_request_ = 0;              // the number of the front slot
+  std::string held_;                        // bytes that were read while blocked
+  bool head_judged_ = false;                // of the request that is being read
+  MemoryCharge head_charge_, body_charge_;  // of the request or message that is being read
+  MemoryCharge out_charge_;                 // of out_, while no stream counts it
+  std::deque<Bytes> out_;                   // bytes to send
+  size_t out_offset_ = 0;                   // bytes of the front that were sent
   size_t out_bytes_ = 0;
   // Shared with the writers of the stream, which may outlive the connection.
   std::shared_ptr<HttpStream> stream_;

@@ -124,7 +124,6 @@ class HttpFront::Back {
       (*this)(wire::json_response(
           500, R"({"error":"NO_ANSWER","message":"the handler gave no answer"})"));
   }
-  std::string& client() { return trace_.client; }
   void operator()(wire::Response response) {
     HttpFront* front = std::exchange(front_, nullptr);
     if (!front) return;
@@ -176,29 +175,52 @@ std::function<wire::Response(const wire::Request&, const HttpFault&)> HttpFront:
   };
 }
 
-void HttpFront::handle(wire::Request request, wire::Respond respond) {
+HttpFront::Trace HttpFront::trace_of(const wire::Request& request, const wire::Match& match) {
   Trace trace;
   trace.began = steady_now();
   trace.cors = cors_for(request);
   trace.request_id = request.header("X-Request-Id").substr(0, kRequestIdBytes);
   trace.method = request.method;
   trace.path = request.path;
-  wire::Match match = router_.find(request.method, request.path);
-  const RouteRow* row = match.route ? &rows_.at(match.route) : nullptr;
-  trace.duration = row ? row->duration : &unmatched_;
-  in_flight_.add(1);
-  std::optional<wire::Response> early;
+  trace.duration = match.route ? rows_.at(match.route).duration : &unmatched_;
+  return trace;
+}
+
+std::optional<wire::Response> HttpFront::decide_by_head(wire::Request& request,
+                                                        const wire::Match& match, Trace& trace) {
   if (auto fault = guard_.check(request)) {
-    early = router_.refuse(request, fault->error);
-    early->status = fault->status;
-  } else if (!match.route && trace.cors && is_preflight(request)) {
-    early = preflight(*trace.cors);
+    wire::Response refusal = router_.refuse(request, fault->error);
+    refusal.status = fault->status;
+    return refusal;
   }
+  if (!match.route && trace.cors && is_preflight(request)) return preflight(*trace.cors);
+  if (!match.route) return router_.refuse_unmatched(request, match);
+  const Permission needs = rows_.at(match.route).needs;
+  if (needs == Permission::open) return std::nullopt;
+  return admit(request, needs, trace.client);
+}
+
+std::function<std::optional<wire::Response>(const wire::Request&)> HttpFront::head_refuser() {
+  return [this](const wire::Request& head) -> std::optional<wire::Response> {
+    wire::Match match = router_.find(head.method, head.path);
+    Trace trace = trace_of(head, match);
+    // A copy: the caller is set again when the body is complete. The body so far is one read.
+    wire::Request request = head;
+    std::optional<wire::Response> refusal = decide_by_head(request, match, trace);
+    if (!refusal) return std::nullopt;
+    in_flight_.add(1);
+    finish(trace, *refusal);
+    return refusal;
+  };
+}
+
+void HttpFront::handle(wire::Request request, wire::Respond respond) {
+  wire::Match match = router_.find(request.method, request.path);
+  Trace trace = trace_of(request, match);
+  in_flight_.add(1);
+  std::optional<wire::Response> early = decide_by_head(request, match, trace);
   Back back(*this, std::move(trace), std::move(respond));
   if (early) return back(*std::move(early));
-  if (!match.route) return back(router_.refuse_unmatched(request, match));
-  if (row->needs != Permission::open)
-    if (auto refusal = admit(request, row->needs, back.client())) return back(*std::move(refusal));
   request.params = std::move(match.params);
   try {
     match.route->handle(std::move(request), std::move(back));
@@ -249,6 +271,9 @@ void HttpFront::finish(Trace& trace, wire::Response& response) {
   if (status_class >= 1 && status_class <= 5) by_class_[status_class]->add();
   if (!trace.client.empty()) tie_to_client(authenticator_.streams(), trace.client, response);
   if (trace.cors) apply_cors(response, *trace.cors);
+  const bool retry = response.status == 429 || response.status == 503;
+  if (retry && !wire::find_header(response.headers, "Retry-After"))
+    response.headers.emplace_back("Retry-After", "1");
   if (!trace.request_id.empty()) response.headers.emplace_back("X-Request-Id", trace.request_id);
   if (response.status >= 500) {
     const std::string* given = wire::find_header(response.headers, "Pawl-Ticket");

@@ -27,6 +27,9 @@ class HttpFront {
             FrontOptions options = {});
 
   wire::Handler handler();
+  // For HttpOptions::refuse_head: refuses a request without a route or without a caller before its
+  // body is read.
+  std::function<std::optional<wire::Response>(const wire::Request&)> head_refuser();
   // For HttpOptions::refuse: words a refusal in the dialect of its path, with CORS headers.
   std::function<wire::Response(const wire::Request&, const HttpFault&)> refuser();
 
@@ -40,6 +43,11 @@ class HttpFront {
   // `client` receives the machine client of the caller, if it is one.
   std::optional<wire::Response> admit(wire::Request& request, Permission needs,
                                       std::string& client);
+  Trace trace_of(const wire::Request& request, const wire::Match& match);
+  // The answer to a request that its head decides: a preflight, no route, no caller. Otherwise sets
+  // the caller of the request and returns nothing.
+  std::optional<wire::Response> decide_by_head(wire::Request& request, const wire::Match& match,
+                                               Trace& trace);
   void finish(Trace& trace, wire::Response& response);
 
   const wire::Router& router_;

@@ -58,7 +58,7 @@ HttpLoop* HttpLoop::current() { return t_loop; }
 
 HttpLoop::HttpLoop(HttpServer& server, int listener)
     : server_(server),
-      mailbox_(std::make_shared<Mailbox>()),
+      mailbox_(std::make_shared<Mailbox>(server.options_.memory)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(listener),
       scratch_(std::make_unique<char[]>(kScratchBytes)) {
@@ -162,7 +162,7 @@ void HttpLoop::deliver(Letter letter) {
     case Letter::Kind::stop: return begin_stop();
     case Letter::Kind::answer:
       if (auto* connection = find(letter.to.fd, letter.to.connection)) {
-        connection->answer(letter.to.request, std::move(letter.response));
+        connection->answer(letter.to.request, std::move(letter.response), std::move(letter.charge));
       }
       return;
     case Letter::Kind::stream:

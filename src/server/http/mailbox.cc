@@ -7,7 +7,10 @@
 
 namespace pawl::server {
 
-Mailbox::Mailbox() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { CHECK(wake_fd_ >= 0); }
+Mailbox::Mailbox(MemoryBudget* memory)
+    : memory_(memory), wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  CHECK(wake_fd_ >= 0);
+}
 
 Mailbox::~Mailbox() { ::close(wake_fd_); }
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "wire/message.h"
 
 namespace pawl::server {
@@ -22,17 +23,20 @@ struct Letter {
   enum class Kind { answer, stream, adopt, stop } kind;
   Ticket to{};
   wire::Response response{};
+  MemoryCharge charge{};  // of the response
 };
 
 // Shared by the loop and all pending answers: an answer may come after the server is gone.
 class Mailbox {
  public:
-  Mailbox();
+  // The budget, which may be null, must outlive every pending answer and stream.
+  explicit Mailbox(MemoryBudget* memory = nullptr);
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
   bool post(Letter letter);  // false when the loop has ended; the letter is dropped
+  MemoryBudget* memory() const { return memory_; }
   // Called by the owner.
   int wake_fd() const { return wake_fd_; }
   // Takes all letters. When there are none, the owner must sleep: the next letter wakes it.
@@ -42,6 +46,7 @@ class Mailbox {
   std::vector<Letter> close();  // returns the letters that were not taken
 
  private:
+  MemoryBudget* const memory_;
   std::mutex mutex_;
   std::vector<Letter> letters_;
   bool sleeping_ = false;

@@ -39,6 +39,14 @@ class HttpParser {
   const wire::Request& request() const { return request_; }  // the part that was parsed so far
   const HttpFault& fault() const { return fault_; }
 
+  // True while bytes of a body are missing: the head is complete, so the request can be judged.
+  bool in_body() const {
+    return phase_ != Phase::head && phase_ != Phase::done && phase_ != Phase::failed;
+  }
+  // Bytes of the incomplete request that are held.
+  size_t held_bytes() const { return held_.size() + request_.body.size(); }
+  // Frees the body of a request that was refused.
+  void drop_body() { request_.body = {}; }
   bool idle() const {
     return phase_ == Phase::head && held_.empty();
   }  // no byte of a request has come

@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "base/memory_budget.h"
 #include "net/tls.h"
 #include "server/http/address.h"
 #include "server/http/parser.h"
@@ -34,6 +35,12 @@ struct HttpOptions {
   // Words the refusal of a request that never reaches the handler: too large, malformed, too slow.
   // The request holds the part that was parsed. When unset, the refusal is a small JSON body.
   std::function<wire::Response(const wire::Request&, const HttpFault&)> refuse{};
+  // Called when the head of a request is complete and its body is not: returns the refusal of a
+  // request that the handler would refuse whatever its body is. The body is then not read.
+  std::function<std::optional<wire::Response>(const wire::Request&)> refuse_head{};
+  // Bodies, unread answers and unread streams are counted here. Null: they are not counted. It must
+  // outlive the server and everything that still answers.
+  MemoryBudget* memory = nullptr;
 };
 
 class HttpLoop;

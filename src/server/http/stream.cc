@@ -10,7 +10,10 @@
 namespace pawl::server {
 
 HttpStream::HttpStream(Kind kind, Ticket ticket, std::shared_ptr<Mailbox> mailbox)
-    : kind_(kind), ticket_(ticket), mailbox_(std::move(mailbox)) {}
+    : kind_(kind),
+      ticket_(ticket),
+      mailbox_(std::move(mailbox)),
+      charge_(mailbox_->memory(), MemoryUse::streams) {}
 
 void HttpStream::frame(BytesView piece) {
   switch (kind_) {
@@ -28,12 +31,31 @@ void HttpStream::notify() {
   over_ = true;
 }
 
+// A reader that keeps up has almost nothing buffered, so a small buffer is allowed even when slower
+// readers have used up the budget.
+static constexpr size_t kSmallBuffer = 16 * 1024;
+
+bool HttpStream::make_room(size_t piece) {
+  const size_t backlog = pending_.size() + unsent_;
+  // Only the backlog before this piece counts: one large piece does not make a slow reader.
+  if (backlog > limits::kStreamBytes) return false;
+  if (charge_.resize(backlog + piece)) return true;
+  if (backlog + piece > kSmallBuffer) return false;
+  charge_.force(backlog + piece);
+  return true;
+}
+
+void HttpStream::set_unsent(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  unsent_ = bytes;
+  if (!over_) charge_.force(pending_.size() + unsent_);
+}
+
 bool HttpStream::write(BytesView piece) {
   {
     std::lock_guard lock(mutex_);
     if (ended_ || overrun_ || over_) return false;
-    // Only the backlog before this piece counts: one large piece does not make a slow reader.
-    overrun_ = pending_.size() + unsent_ > limits::kStreamBytes;
+    overrun_ = !make_room(piece.size());
     if (!overrun_) frame(piece);
     if (std::exchange(noticed_, true)) return !overrun_;
   }
@@ -97,6 +119,7 @@ void HttpStream::over() {
     std::lock_guard lock(mutex_);
     over_ = true;
     pending_ = {};
+    charge_.clear();
     closed = std::exchange(closed_, nullptr);
     text_ = nullptr;
   }

@@ -1,5 +1,6 @@
 // Connections that carry a stream: streamed bodies and WebSockets.
 
+#include "base/log.h"
 #include "server/http/connection.h"
 
 namespace pawl::server {
@@ -64,7 +65,11 @@ void HttpConnection::start_websocket(Slot& slot) {
 void HttpConnection::pump_stream() {
   if (!stream_ || dead_) return;
   HttpStream::Taken taken = stream_->take();
-  if (taken.overrun) return die();
+  if (taken.overrun) {
+    log(Level::info, "a stream was cut because its reader does not keep up",
+        {{"unread_bytes", out_bytes_ + taken.bytes.size()}});
+    return die();
+  }
   put_owned(std::move(taken.bytes));
   if (taken.ended) end_stream(stream_keeps_alive_);
 }
@@ -81,7 +86,13 @@ void HttpConnection::consume_frames(std::string_view in) {
   using Kind = FrameReader::Event::Kind;
   while (mode_ == Mode::websocket && !dead_) {
     auto event = frames_.next(in);
-    if (!event) return;
+    if (!event) {
+      // The rest of a large message is still to come.
+      if (!body_charge_.resize(frames_.held_bytes()))
+        close_websocket(kTryAgainLater, "the server is out of memory for messages");
+      return;
+    }
+    body_charge_.clear();
     switch (event->kind) {
       case Kind::message: stream_->message(std::move(event->payload)); break;
       case Kind::ping: {

@@ -27,6 +27,7 @@ enum CloseCode : uint16_t {
   kProtocolError = 1002,
   kBadText = 1007,
   kTooBig = 1009,
+  kTryAgainLater = 1013,
 };
 
 void append_frame(Bytes& out, Opcode opcode, BytesView payload);
@@ -44,6 +45,8 @@ class FrameReader {
   // Consumes bytes and returns the next event, or nothing while it is incomplete. Nothing may
   // follow closed or failed.
   std::optional<Event> next(std::string_view& in);
+
+  size_t held_bytes() const { return held_.size() + message_.size(); }
 
  private:
   std::optional<Event> control(Opcode opcode, Bytes payload);

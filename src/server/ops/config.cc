@@ -175,6 +175,10 @@ bool Config::boolean(std::string_view flag) const {
   return find(flag, ValueKind::boolean).text == "true";
 }
 
+size_t Config::bytes(std::string_view flag) const {
+  return *parse_bytes(find(flag, ValueKind::bytes).text);
+}
+
 Time Config::duration(std::string_view flag) const {
   return *parse_setting_duration(find(flag, ValueKind::duration).text);
 }

@@ -41,6 +41,7 @@ class Config {
   const std::string& text(std::string_view flag) const;
   int64_t number(std::string_view flag) const;
   bool boolean(std::string_view flag) const;
+  size_t bytes(std::string_view flag) const;
   Time duration(std::string_view flag) const;
   // The parts of a comma list, without the spaces around them and without empty parts.
   std::vector<std::string> list(std::string_view flag) const;

@@ -100,6 +100,14 @@ constexpr MetricRow kMetrics[] = {
     {"pawl_journal_findings", gauge, "Damaged places in the journal that the scrubber found."},
     {"pawl_clock_behind_seconds", gauge,
      "How far the system clock is behind the server's time, because it was set back."},
+    {"pawl_memory_budget_bytes",
+     gauge,
+     "Memory that requests hold, by purpose; `limit` is the whole budget.",
+     {"purpose"}},
+    {"pawl_memory_refusals_total",
+     counter,
+     "Requests and streams that were refused because the memory budget is used up.",
+     {"purpose"}},
     {"pawl_start_time_seconds", gauge, "When this process started, in seconds since 1970."},
     {"pawl_build_info", gauge, "Always 1; the version is the label.", {"version"}},
 };
@@ -180,10 +188,14 @@ Histogram& Metrics::histogram(std::string_view name, Labels labels) {
   return *series;
 }
 
-void Metrics::gauge_from(std::string_view name, std::function<int64_t()> value) {
+void Metrics::gauge_from(std::string_view name, Source value, Labels labels) {
   std::lock_guard lock(mutex_);
-  Labels none;
-  family(name, MetricType::gauge, none).source = std::move(value);
+  family(name, MetricType::gauge, labels).sources[labels] = std::move(value);
+}
+
+void Metrics::counter_from(std::string_view name, Source value, Labels labels) {
+  std::lock_guard lock(mutex_);
+  family(name, MetricType::counter, labels).sources[labels] = std::move(value);
 }
 
 void Metrics::print(std::string& out, const Family& family) {
@@ -196,7 +208,8 @@ void Metrics::print(std::string& out, const Family& family) {
     out += fmt::format("{}{} {}\n", row.name, label_text(row, labels), gauge->value());
   for (const auto& [labels, histogram] : family.histograms)
     print_histogram(out, row, labels, *histogram);
-  if (family.source) out += fmt::format("{} {}\n", row.name, family.source());
+  for (const auto& [labels, source] : family.sources)
+    out += fmt::format("{}{} {}\n", row.name, label_text(row, labels), source());
 }
 
 std::string Metrics::text() const {
@@ -204,7 +217,7 @@ std::string Metrics::text() const {
   std::string out;
   for (const auto& [name, family] : families_) {
     bool used = !family.counters.empty() || !family.gauges.empty() || !family.histograms.empty() ||
-                family.source;
+                !family.sources.empty();
     if (used) print(out, family);
   }
   return out;

@@ -87,8 +87,10 @@ class Metrics {
   Counter& counter(std::string_view name, std::vector<std::string> labels = {});
   Gauge& gauge(std::string_view name, std::vector<std::string> labels = {});
   Histogram& histogram(std::string_view name, std::vector<std::string> labels = {});
-  // Registers a gauge whose value is computed when the metrics are printed.
-  void gauge_from(std::string_view name, std::function<int64_t()> value);
+  // Registers a gauge, or a counter, whose value is computed when the metrics are printed.
+  using Source = std::function<int64_t()>;
+  void gauge_from(std::string_view name, Source value, std::vector<std::string> labels = {});
+  void counter_from(std::string_view name, Source value, std::vector<std::string> labels = {});
   std::string text() const;  // Prometheus exposition format 0.0.4
 
  private:
@@ -98,7 +100,7 @@ class Metrics {
     std::map<Labels, std::unique_ptr<Counter>> counters;
     std::map<Labels, std::unique_ptr<Gauge>> gauges;
     std::map<Labels, std::unique_ptr<Histogram>> histograms;
-    std::function<int64_t()> source;
+    std::map<Labels, Source> sources;
   };
   Family& family(std::string_view name, MetricType type, Labels& labels);
   static void print(std::string& out, const Family& family);

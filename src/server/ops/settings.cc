@@ -23,8 +23,19 @@ constexpr Setting kSettings[] = {
     {"threads", "threads", "PAWL_THREADS", "", v::number("N"), "2", "I/O threads of the HTTP API"},
     {"connections", "connections", "PAWL_CONNECTIONS", "", v::number("N"), "10000",
      "maximum number of open HTTP connections; further ones get 503 with Retry-After"},
+    {"memory-budget", "memory_budget", "PAWL_MEMORY_BUDGET", "", v::bytes(), "0",
+     "memory for request bodies, unread answers and unread streams together, such as 256MiB; what "
+     "does not fit is refused with Retry-After; 0 means a quarter of the machine's memory"},
+    {"tenant-max-open-turns", "tenant.max_open_turns", "PAWL_TENANT_MAX_OPEN_TURNS", "",
+     v::number("N"), "2500",
+     "maximum number of turns of one tenant that wait for a receipt; further requests get 429; 0 "
+     "means no limit beyond 10000 for all tenants together"},
+    {"tenant-max-queued-inputs", "tenant.max_queued_inputs", "PAWL_TENANT_MAX_QUEUED_INPUTS", "",
+     v::number("N"), "25000",
+     "maximum number of requests of one tenant that wait for the kernel; further ones get 429; 0 "
+     "means no limit beyond 100000 for all tenants together"},
     {"cell-cache", "cell_cache", "PAWL_CELL_CACHE", "", v::number("N"), "0",
-     "memory for cached cells in MiB; 0 means an eighth of the machine's memory, at most 512"},
+     "memory for cached cells in MiB; 0 means half of --memory-budget, at most 512"},
     {"rows-cache", "rows_cache", "PAWL_ROWS_CACHE", "", v::number("N"), "64",
      "memory for cached blocks of the rows in MiB"},
     {"workflow-cells", "workflow_cells", "PAWL_WORKFLOW_CELLS", "AOS_CELL_CACHE_SIZE",

@@ -83,6 +83,13 @@ constexpr DurationUnit kDurationUnits[] = {{"ms", kMillisecond},
                                            {"h", 3600 * kSecond},
                                            {"", kSecond}};
 
+struct BytesUnit {
+  std::string_view name;
+  uint64_t size;
+};
+constexpr BytesUnit kBytesUnits[] = {
+    {"KiB", uint64_t{1} << 10}, {"MiB", uint64_t{1} << 20}, {"GiB", uint64_t{1} << 30}, {"", 1}};
+
 }  // namespace
 
 std::optional<int64_t> parse_whole_number(std::string_view text) {
@@ -99,6 +106,16 @@ std::optional<double> parse_seconds(std::string_view text) {
   bool good = !text.empty() && error == std::errc() && end == text.data() + text.size() &&
               std::isfinite(seconds) && seconds >= 0;
   return good ? std::optional(seconds) : std::nullopt;
+}
+
+std::optional<uint64_t> parse_bytes(std::string_view text) {
+  for (const BytesUnit& unit : kBytesUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    auto number = parse_whole_number(text.substr(0, text.size() - unit.name.size()));
+    if (number && static_cast<uint64_t>(*number) <= INT64_MAX / unit.size)
+      return static_cast<uint64_t>(*number) * unit.size;
+  }
+  return std::nullopt;
 }
 
 Result<Time> parse_setting_duration(std::string_view text) {
@@ -125,6 +142,7 @@ std::optional<std::string> normal_value(const ValueType& type, std::string_view 
     case ValueKind::path: return when(!text.empty());
     case ValueKind::number: return when(parse_whole_number(text).has_value());
     case ValueKind::seconds: return when(parse_seconds(text).has_value());
+    case ValueKind::bytes: return when(parse_bytes(text).has_value());
     case ValueKind::duration: return when(parse_setting_duration(text).has_value());
     case ValueKind::server: return when(is_server(text));
     case ValueKind::time: return when(is_time(text));
@@ -154,6 +172,7 @@ std::string allowed_values(const ValueType& type) {
     case ValueKind::path: return "the path of a file or folder";
     case ValueKind::number: return "a whole number";
     case ValueKind::seconds: return "a number of seconds, such as 5 or 0.5";
+    case ValueKind::bytes: return "a number of bytes such as 256MiB or 1GiB";
     case ValueKind::duration: return "a duration such as 500ms, 10s or 5m";
     case ValueKind::address: return "an address such as 127.0.0.1:8080 or :8080";
     case ValueKind::server:

@@ -20,6 +20,7 @@ enum class ValueKind {
   path,      // of a file or folder
   number,    // whole, not negative
   seconds,   // a number of seconds, with or without a fraction
+  bytes,     // 256MiB, 1GiB, 512KiB, or a bare number of bytes
   duration,  // 500ms, 10s, 5m, 1h, a bare number of seconds, or ISO 8601
   address,   // to listen on: 127.0.0.1:8080; a bare port is on 127.0.0.1
   server,    // to connect to: HOST:PORT or a URL
@@ -42,6 +43,7 @@ constexpr ValueType secret() { return {ValueKind::secret, "SECRET"}; }
 constexpr ValueType path(std::string_view shown) { return {ValueKind::path, shown}; }
 constexpr ValueType number(std::string_view shown) { return {ValueKind::number, shown}; }
 constexpr ValueType seconds() { return {ValueKind::seconds, "SECONDS"}; }
+constexpr ValueType bytes() { return {ValueKind::bytes, "BYTES"}; }
 constexpr ValueType duration() { return {ValueKind::duration, "DURATION"}; }
 constexpr ValueType address() { return {ValueKind::address, "HOST:PORT"}; }
 constexpr ValueType server() { return {ValueKind::server, "HOST:PORT"}; }
@@ -58,6 +60,7 @@ std::string allowed_values(const ValueType& type);
 // Values in their normal form, as numbers.
 std::optional<int64_t> parse_whole_number(std::string_view text);
 std::optional<double> parse_seconds(std::string_view text);
+std::optional<uint64_t> parse_bytes(std::string_view text);
 Result<Time> parse_setting_duration(std::string_view text);
 
 // "; did you mean --X?", where X is the name that differs from `name` in the fewest letters and

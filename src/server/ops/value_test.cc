@@ -25,6 +25,15 @@ TEST(value, numbers_are_whole_and_not_negative) {
     EXPECT_FALSE(normal_value({seconds, "SECONDS"}, bad)) << bad;
 }
 
+TEST(value, bytes_have_binary_units) {
+  EXPECT_EQ(parse_bytes("256MiB"), uint64_t{256} << 20);
+  EXPECT_EQ(parse_bytes("2GiB"), uint64_t{2} << 30);
+  EXPECT_EQ(parse_bytes("512KiB"), uint64_t{512} << 10);
+  EXPECT_EQ(parse_bytes("0"), 0u);
+  for (const char* bad : {"", "MiB", "1MB", "-1", "1.5GiB", "1 GiB", "99999999999GiB"})
+    EXPECT_FALSE(normal_value({bytes, "BYTES"}, bad)) << bad;
+}
+
 TEST(value, a_list_names_its_alternatives) {
   ValueType picture{one_of, "svg|mermaid|dot"};
   EXPECT_EQ(allowed_values(picture), "svg, mermaid or dot");

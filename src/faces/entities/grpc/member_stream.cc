@@ -12,6 +12,8 @@ namespace {
 
 // A member that leaves more events than this unread is disconnected.
 constexpr size_t kMaxUnsentEvents = 100'000;
+// The same by size. One event may be as large as a document.
+constexpr size_t kMaxUnsentBytes = 16 * 1024 * 1024;
 
 // The side of the stream that Members holds. It outlives the reactor, which gRPC may delete at any
 // time.
@@ -22,13 +24,14 @@ class Link final : public MemberStream {
   void send(MemberEvent event) override {
     std::lock_guard lock(mutex_);
     if (!reactor_ || finishing_) return;
-    if (line_.size() >= kMaxUnsentEvents)
+    if (line_.size() >= kMaxUnsentEvents || unsent_bytes_ > kMaxUnsentBytes)
       return finish(
           grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "events are not being read"));
     CloudEvent& out = line_.emplace_back();
     fill_event(out, dice_.uuid4(), std::move(event.type), std::move(event.payload));
     for (auto& [name, value] : event.attributes)
       (*out.mutable_attributes())[name].set_ce_string(std::move(value));
+    unsent_bytes_ += line_.back().text_data().size();
     if (line_.size() == 1) reactor_->StartWrite(&line_.front());
   }
   void end_unresponsive() override {
@@ -41,6 +44,7 @@ class Link final : public MemberStream {
   }
   void written(bool ok) {
     std::lock_guard lock(mutex_);
+    unsent_bytes_ -= line_.front().text_data().size();
     line_.pop_front();
     if (!reactor_) return;
     // finish() has waited for this write, so Finish is called here, once.
@@ -71,6 +75,7 @@ class Link final : public MemberStream {
   MemberReactor* reactor_ = nullptr;
   // The front is being written when it is not empty; gRPC reads it until OnWriteDone.
   std::deque<CloudEvent> line_;
+  size_t unsent_bytes_ = 0;  // payloads of line_
   bool finishing_ = false;
   grpc::Status status_;
   Dice dice_;

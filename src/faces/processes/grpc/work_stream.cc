@@ -22,6 +22,8 @@ constexpr int64_t kMaxCredit = 10'000;
 // Bytes of variables in one message of jobs. Further jobs go with the next message, so that no
 // message is larger than clients accept.
 constexpr size_t kMessageBytes = 1024 * 1024;
+// About the size of a job without its variables.
+constexpr size_t kJobBytes = 256;
 // A poll starts at this credit even while further results are on their way.
 constexpr int64_t kEnoughCredit = 256;
 
@@ -114,6 +116,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
     job->set_step_id(p.job.step_id);
     job->set_step_execution_id(p.job.execution_id);
     job->set_retries_remaining(static_cast<int32_t>(p.job.retries_left));
+    unwritten_bytes_ += kJobBytes + p.job.variables.size();
     job->set_variables(std::move(p.job.variables));
     job->set_lock_expires_unix_ms(p.until / kMillisecond);
     ++unanswered_[p.job.id];
@@ -177,6 +180,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
         one->set_error(std::string(error_word(outcome.error().code)));
         one->set_reason(outcome.error().message);
       }
+      unwritten_bytes_ += settled_bytes(*one);
       write_next_locked();
       // Many results come at once: one poll uses the credit of all of them.
       if (results_locked() > 0 && credit_locked() < kEnoughCredit) return;
@@ -184,9 +188,16 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
     ask_for_work();
   }
 
+  size_t unwritten_bytes_locked() const override { return unwritten_bytes_; }
+  static size_t settled_bytes(const pawl::v1::Settled::One& one) {
+    return one.job_id().size() + one.error().size() + one.reason().size();
+  }
+
   // All confirmations that wait go out as one message, then the jobs.
   bool next_message_locked(ToWorker& out) override {
     if (settled_out_.results_size()) {
+      for (const pawl::v1::Settled::One& one : settled_out_.results())
+        unwritten_bytes_ -= settled_bytes(one);
       out.mutable_settled()->Swap(&settled_out_);
       return true;
     }
@@ -202,6 +213,8 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
     for (size_t bytes = waiting[0].variables().size();
          n < waiting.size() && bytes + waiting[n].variables().size() <= kMessageBytes; ++n)
       bytes += waiting[n].variables().size();
+    for (int i = 0; i < n; ++i)
+      unwritten_bytes_ -= kJobBytes + waiting[i].variables().size();
     if (n == waiting.size()) return out.mutable_jobs()->Swap(&jobs_out_);
     std::vector<pawl::v1::WorkerJob*> taken(static_cast<size_t>(n));
     waiting.ExtractSubrange(0, n, taken.data());
@@ -234,6 +247,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
   bool greeted_ = false;
 
   // Guarded by mutex().
+  size_t unwritten_bytes_ = 0;  // of jobs_out_ and settled_out_
   pawl::v1::Jobs jobs_out_;
   pawl::v1::Settled settled_out_;
   std::unordered_map<std::string, Lease> leased_;    // by job id

@@ -104,6 +104,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
       add_leases_locked(work);
       if (work.work_size()) {
         out_.emplace_back().mutable_work()->Swap(&work);
+        unwritten_bytes_ += out_.back().ByteSizeLong();
         write_next_locked();
       } else if (!answer || verbs_.now() - poll_started_ < kWaitMs * kMillisecond / 2) {
         return;  // no work long before the wait is over: the server is stopping
@@ -161,13 +162,16 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
       }
       if (ended_locked()) return;
       out_.emplace_back().mutable_done()->Swap(&done);
+      unwritten_bytes_ += out_.back().ByteSizeLong();
       write_next_locked();
     }
     ask_for_work();
   }
 
+  size_t unwritten_bytes_locked() const override { return unwritten_bytes_; }
   bool next_message_locked(v1::ToExecutor& out) override {
     if (out_.empty()) return false;
+    unwritten_bytes_ -= out_.front().ByteSizeLong();
     out = std::move(out_.front());
     out_.pop_front();
     return true;
@@ -203,6 +207,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
   v1::ExecutorHello hello_;
 
   // Guarded by mutex().
+  size_t unwritten_bytes_ = 0;  // of out_
   std::deque<v1::ToExecutor> out_;
   std::map<EffectKey, Time> leased_;  // end of each lease
   Time poll_started_ = 0;
