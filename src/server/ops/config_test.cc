@@ -147,5 +147,28 @@ TEST_F(ConfigTest, every_setting_is_named_once_and_documented) {
       << settings_reference();
 }
 
+TEST(variables, a_tenant_reads_only_what_the_operator_allowed_it) {
+  ::setenv("WORLD_TOKEN", "t0ken", 1);
+  ::setenv("PAWL_OWN", "own", 1);
+  const std::vector<std::string> allowed{"acme:WORLD_TOKEN", "*:PAWL_OWN", "broken"};
+  EXPECT_EQ(allowed_variable(allowed, "acme", "WORLD_TOKEN"), "t0ken");
+  EXPECT_EQ(allowed_variable(allowed, "other", "WORLD_TOKEN"), std::nullopt);
+  EXPECT_EQ(allowed_variable({"*:WORLD_TOKEN"}, "other", "WORLD_TOKEN"), "t0ken");
+  EXPECT_EQ(allowed_variable({}, "acme", "WORLD_TOKEN"), std::nullopt);
+  EXPECT_EQ(allowed_variable(allowed, "acme", "PAWL_OWN"), std::nullopt) << "the server's own";
+  EXPECT_EQ(allowed_variable(allowed, "acme", ""), std::nullopt);
+}
+
+TEST(variables, secrets_leave_the_environment_and_its_memory) {
+  ::setenv("PAWL_JWT_KEY", "a secret", 1);
+  ::setenv("PAWL_LOG_LEVEL", "info", 1);
+  const char* value = std::getenv("PAWL_JWT_KEY");
+  forget_secret_variables();
+  EXPECT_EQ(std::getenv("PAWL_JWT_KEY"), nullptr);
+  EXPECT_EQ(std::string(value, 8), std::string(8, '\0'));
+  EXPECT_NE(std::getenv("PAWL_LOG_LEVEL"), nullptr);
+  ::unsetenv("PAWL_LOG_LEVEL");
+}
+
 }  // namespace
 }  // namespace pawl::server
